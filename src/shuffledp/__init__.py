@@ -1,0 +1,53 @@
+"""shuffledp: differential privacy in the shuffle model.
+
+Each person's device randomizes its own value (R), a shuffler forgets who sent what (S), and an
+analyzer computes the answer (A).
+
+>>> import shuffledp as sdp
+>>> p = sdp.protocols.krr.make_local(k=3, epsilon=2.0)
+>>> estimate = sdp.run(p, [0, 0, 1, 2] * 1000)
+>>> estimate.value.shape
+(3,)
+"""
+
+from shuffledp import engine, protocols
+from shuffledp.core.domain import Bits, Categories, Integers, Reals
+from shuffledp.core.errors import (
+    DataError,
+    MismatchError,
+    ParameterError,
+    ShuffledpError,
+    UnsupportedError,
+)
+from shuffledp.core.privacy import Guarantee, Neighbours, View
+from shuffledp.core.randomizer import randomize
+from shuffledp.core.shuffler import shuffle
+from shuffledp.core.task import Question
+from shuffledp.engine.memory import run
+from shuffledp.numerics.entropy import SecureWords, SeededWords
+
+__all__ = [
+    "Bits",
+    "Categories",
+    "DataError",
+    "Guarantee",
+    "Integers",
+    "MismatchError",
+    "Neighbours",
+    "ParameterError",
+    "Question",
+    "Reals",
+    "SecureWords",
+    "SeededWords",
+    "ShuffledpError",
+    "UnsupportedError",
+    "View",
+    "__version__",
+    "engine",
+    "protocols",
+    "randomize",
+    "run",
+    "shuffle",
+]
+
+__version__ = "0.1.0"

@@ -1,0 +1,237 @@
+"""Public domains: the set a person's value comes from, declared before anybody looks at the data.
+
+A domain numbers its values 0, 1, ..., size - 1. Randomizers see these codes only; `codes` turns
+values into them and refuses everything outside, `values` turns them back.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shuffledp.core.arrays import Codes, Floats, outside
+from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.core.validate import number, whole
+
+__all__ = ["Bits", "Categories", "Domain", "Integers", "Reals"]
+
+_AnyArray: TypeAlias = NDArray[Any]
+
+
+@runtime_checkable
+class Domain(Protocol):
+    """A finite public set of values, numbered from 0."""
+
+    @property
+    def size(self) -> int:
+        """How many values there are."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """A readable name for each value, by code."""
+
+    def codes(self, values: ArrayLike) -> Codes:
+        """The code of each value; `DataError` if one is not in the domain."""
+
+    def values(self, codes: Codes) -> Floats:
+        """The number that each code stands for (a category stands for its own code)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bits:
+    """Yes or no: booleans, or the integers 0 and 1.
+
+    >>> Bits().codes([True, False])
+    array([1, 0])
+    """
+
+    @property
+    def size(self) -> int:
+        return 2
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return ("0", "1")
+
+    def codes(self, values: ArrayLike) -> Codes:
+        array = _column(values)
+        if array.dtype == np.bool_:
+            return array.astype(np.int64)
+        return _within(_integers(array, "bits are booleans or the integers 0 and 1"), 2, "0 and 1")
+
+    def values(self, codes: Codes) -> Floats:
+        return codes.astype(np.float64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Categories:
+    """k categories, given as codes 0 .. k-1 or, if the domain has names, as those names.
+
+    >>> Categories(k=3).codes([0, 2])
+    array([0, 2])
+    >>> Categories(k=2, names=("cat", "dog")).codes(["dog", "cat"])
+    array([1, 0])
+    >>> Categories(k=3).codes([0, 3])
+    Traceback (most recent call last):
+    shuffledp.core.errors.DataError: value 3 at position 1 is outside the domain 0 .. 2
+    """
+
+    k: int
+    names: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        whole("k", self.k, at_least=2)
+        if self.names is None:
+            return
+        object.__setattr__(self, "names", tuple(self.names))
+        if len(self.names) != self.k:
+            raise ParameterError("names", self.names, f"must have k={self.k} entries")
+        if not all(self.names):
+            raise ParameterError("names", self.names, "must be non-empty")
+        if len(set(self.names)) != self.k:
+            raise ParameterError("names", self.names, "must be distinct")
+
+    @property
+    def size(self) -> int:
+        return self.k
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return self.names if self.names is not None else tuple(map(str, range(self.k)))
+
+    def codes(self, values: ArrayLike) -> Codes:
+        array = _column(values)
+        if array.dtype.kind in "UTO" and self.names is not None:
+            return self._codes_of_names(array)
+        wanted = "categories are integer codes" + (" or their names" if self.names else "")
+        return _within(_integers(array, wanted), self.k, f"0 .. {self.k - 1}")
+
+    def _codes_of_names(self, array: _AnyArray) -> Codes:
+        assert self.names is not None
+        code_of = {name: code for code, name in enumerate(self.names)}
+        codes = np.empty(len(array), dtype=np.int64)
+        for position, name in enumerate(array.tolist()):
+            code = code_of.get(name)
+            if code is None:
+                raise DataError(f"value {name!r} at position {position} is none of the categories")
+            codes[position] = code
+        return codes
+
+    def values(self, codes: Codes) -> Floats:
+        return codes.astype(np.float64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Integers:
+    """The integers lower .. upper, both included.
+
+    >>> Integers(lower=-1, upper=1).codes([-1, 1])
+    array([0, 2])
+    """
+
+    lower: int
+    upper: int
+
+    def __post_init__(self) -> None:
+        whole("lower", self.lower, at_least=-(2**53), at_most=2**53)
+        whole("upper", self.upper, at_least=-(2**53), at_most=2**53)
+        if self.lower >= self.upper:
+            raise ParameterError("upper", self.upper, f"must be > lower={self.lower}")
+
+    @property
+    def size(self) -> int:
+        return self.upper - self.lower + 1
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(map(str, range(self.lower, self.upper + 1)))
+
+    def codes(self, values: ArrayLike) -> Codes:
+        array = _integers(_column(values), "the domain is integers")
+        shown = f"{self.lower} .. {self.upper}"
+        low, high = int(array.min()), int(array.max())
+        if low < self.lower or high > self.upper:
+            raise _outside(array, (array < self.lower) | (array > self.upper), shown)
+        codes: Codes = array.astype(np.int64) - self.lower
+        return codes
+
+    def values(self, codes: Codes) -> Floats:
+        return codes.astype(np.float64) + self.lower
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reals:
+    """Real numbers in [lower, upper], rounded to the nearest of steps + 1 equally spaced points.
+
+    The rounding moves a value by at most (upper - lower) / (2 steps); it happens on the device,
+    before any noise, so it costs accuracy and never privacy.
+
+    >>> temperature = Reals(lower=0.0, upper=1.0, steps=4)
+    >>> temperature.codes([0.0, 0.3, 1.0])
+    array([0, 1, 4])
+    >>> temperature.values(temperature.codes([0.3]))
+    array([0.25])
+    """
+
+    lower: float
+    upper: float
+    steps: int
+
+    def __post_init__(self) -> None:
+        number("lower", self.lower)
+        number("upper", self.upper)
+        if self.lower >= self.upper:
+            raise ParameterError("upper", self.upper, f"must be > lower={self.lower!r}")
+        number("upper - lower", self.upper - self.lower)
+        whole("steps", self.steps, at_least=1, at_most=2**32)
+
+    @property
+    def size(self) -> int:
+        return self.steps + 1
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(f"{value:g}" for value in self.values(np.arange(self.size)))
+
+    def codes(self, values: ArrayLike) -> Codes:
+        array = _column(values)
+        if array.dtype.kind not in "iuf":
+            raise DataError(f"the domain is real numbers, but the values have type {array.dtype}")
+        reals = array.astype(np.float64)
+        inside = (reals >= self.lower) & (reals <= self.upper)  # False for NaN
+        if not inside.all():
+            raise _outside(array, ~inside, f"[{self.lower!r}, {self.upper!r}]")
+        scaled = (reals - self.lower) * (self.steps / (self.upper - self.lower))
+        return np.rint(scaled).astype(np.int64).clip(0, self.steps)
+
+    def values(self, codes: Codes) -> Floats:
+        return self.lower + codes.astype(np.float64) * ((self.upper - self.lower) / self.steps)
+
+
+def _column(values: ArrayLike) -> _AnyArray:
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise DataError(f"values must be one column, but have shape {array.shape}")
+    if len(array) == 0:
+        raise DataError("values is empty: at least one value is needed")
+    return array
+
+
+def _integers(array: _AnyArray, wanted: str) -> Codes:
+    if array.dtype.kind not in "iu":
+        raise DataError(f"{wanted}, but the values have type {array.dtype}")
+    return array
+
+
+def _within(array: Codes, size: int, shown: str) -> Codes:
+    wrong = outside(array, size)
+    if wrong is not None:
+        raise _outside(array, wrong, shown)
+    return array
+
+
+def _outside(array: _AnyArray, wrong: NDArray[np.bool_], shown: str) -> DataError:
+    position = int(np.argmax(wrong))
+    found = f"value {array[position]} at position {position}"
+    return DataError(f"{found} is outside the domain {shown}")

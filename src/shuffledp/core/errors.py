@@ -1,0 +1,55 @@
+"""What can go wrong, as one tree.
+
+```
+ShuffledpError
+├── ParameterError    a parameter that no theorem covers: name, value, requirement   (also a ValueError)
+├── DataError         values that are not in the declared domain                     (also a ValueError)
+├── UnsupportedError  a fair question that this object, or its theorem, does not answer
+└── MismatchError     things that do not belong together, e.g. tallies of two protocols
+```
+
+Catch `ShuffledpError` to catch them all. Nothing is clipped, dropped or replaced on the way to an
+error: the caller's data and the word source are as they were.
+"""
+
+__all__ = [
+    "DataError",
+    "MismatchError",
+    "ParameterError",
+    "ShuffledpError",
+    "UnsupportedError",
+]
+
+
+class ShuffledpError(Exception):
+    """The root of every error that shuffledp raises on purpose."""
+
+
+class ParameterError(ShuffledpError, ValueError):
+    """A parameter outside its range.
+
+    >>> raise ParameterError("epsilon0", -1.0, "must be > 0")
+    Traceback (most recent call last):
+    shuffledp.core.errors.ParameterError: epsilon0=-1.0 must be > 0
+    """
+
+    def __init__(self, name: str, value: object, requirement: str) -> None:
+        super().__init__(f"{name}={value!r} {requirement}")
+        self.name = name
+        self.value = value
+        self.requirement = requirement
+
+    def __reduce__(self) -> tuple[type["ParameterError"], tuple[str, object, str]]:
+        return type(self), (self.name, self.value, self.requirement)
+
+
+class DataError(ShuffledpError, ValueError):
+    """Values that are not in the declared public domain."""
+
+
+class UnsupportedError(ShuffledpError):
+    """Outside the regime of the theorem, or not offered by this object. Never a silent fallback."""
+
+
+class MismatchError(ShuffledpError):
+    """Two things that do not belong together."""

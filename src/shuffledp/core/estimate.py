@@ -1,0 +1,132 @@
+"""What an analyzer or a mechanism answers: a value, how far off it may be, and an interval.
+
+The value is unbiased and never clipped. `clipped()` and `simplex()` are labelled post-processing:
+they cost no privacy, usually help a reader, and take away unbiasedness, so they are asked for.
+"""
+
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+
+from shuffledp.core.arrays import Floats
+from shuffledp.core.errors import UnsupportedError
+from shuffledp.core.validate import level as valid_level
+
+__all__ = ["ErrorLaw", "Estimate", "Interval", "NormalError", "PostProcessed", "Value"]
+
+Value: TypeAlias = float | Floats
+"""One number, or one per bin."""
+
+
+class Interval(NamedTuple):
+    """Both ends of a confidence interval, each with the shape of the value."""
+
+    low: Value
+    high: Value
+
+
+class ErrorLaw(Protocol):
+    """How the estimate is distributed around the truth."""
+
+    @property
+    def stderr(self) -> Value:
+        """Standard deviation of the estimate, or the estimate of it."""
+
+    def interval(self, value: Value, level: float) -> Interval:
+        """An interval that covers the truth with probability about `level`."""
+
+    def exact_interval(self, value: Value, level: float) -> Interval:
+        """One that covers with probability at least `level`, or `UnsupportedError`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NormalError:
+    """A sum of many independent reports: normal to good accuracy from some hundred users on.
+
+    >>> NormalError(stderr=2.0).interval(10.0, 0.95)
+    Interval(low=6.080072030919893, high=13.919927969080106)
+    """
+
+    stderr: Value
+
+    def interval(self, value: Value, level: float) -> Interval:
+        radius = NormalDist().inv_cdf(0.5 + valid_level(level) / 2) * self.stderr
+        return Interval(value - radius, value + radius)
+
+    def exact_interval(self, value: Value, level: float) -> Interval:
+        raise UnsupportedError("no exact interval is known for this estimate: use interval()")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PostProcessed:
+    """A value after post-processing, with the unbiased estimate it was made from."""
+
+    value: Value
+    step: str
+    raw: "Estimate"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Estimate:
+    """An unbiased answer and the law of its error.
+
+    >>> answer = Estimate(value=np.array([-1.0, 7.0]), error=NormalError(stderr=2.0), limits=(0, 6))
+    >>> answer.clipped().value
+    array([0., 6.])
+    """
+
+    value: Value
+    error: ErrorLaw
+    limits: tuple[float, float]
+    """Between what the truth is known to lie, from public facts alone."""
+    labels: tuple[str, ...] | None = None
+
+    @property
+    def stderr(self) -> Value:
+        """Standard error of `value`."""
+        return self.error.stderr
+
+    def interval(self, level: float) -> Interval:
+        """The interval to quote: covers the truth with probability `level`, or a little more."""
+        return self.error.interval(self.value, level)
+
+    def exact_interval(self, level: float) -> Interval:
+        """Covers with probability at least `level` at any n, by inverting the exact law."""
+        return self.error.exact_interval(self.value, level)
+
+    def clipped(self) -> PostProcessed:
+        """Moved into the range that the truth is known to lie in."""
+        low, high = self.limits
+        value = np.clip(self.value, low, high)
+        return PostProcessed(
+            value=float(value) if np.ndim(value) == 0 else value,
+            step=f"clipped to [{low:g}, {high:g}]",
+            raw=self,
+        )
+
+    def simplex(self) -> PostProcessed:
+        """The nearest (in Euclidean distance) histogram: no negative bin, total `limits[1]`.
+
+        >>> Estimate(value=np.array([-2.0, 8.0, 4.0]), error=NormalError(stderr=1.0),
+        ...          limits=(0, 10)).simplex().value
+        array([0., 7., 3.])
+        """
+        if np.ndim(self.value) != 1:
+            raise UnsupportedError("simplex() is for histograms; this estimate is one number")
+        total = self.limits[1]
+        value = _project(np.asarray(self.value), total)
+        return PostProcessed(value=value, step=f"projected onto total {total:g}", raw=self)
+
+
+def _project(value: Floats, total: float) -> Floats:
+    # The projection is max(value - shift, 0); the shift follows from which bins stay positive.
+    descending = np.sort(value)[::-1]
+    excess = np.cumsum(descending) - total
+    shifts = excess / np.arange(1, len(value) + 1)
+    positive = np.flatnonzero(descending > shifts)
+    # Rounding can leave no bin above its own shift only if every bin is equal.
+    shift = shifts[positive[-1]] if len(positive) else shifts[-1]
+    projected: Floats = np.maximum(value - shift, 0.0)
+    return projected

@@ -1,0 +1,84 @@
+"""Concept 4, the guarantee: what was promised, to whom, and by which theorem.
+
+(epsilon, delta)-DP: for all neighbouring data sets X, X' and every event T,
+Pr[view(X) in T] <= e^epsilon Pr[view(X') in T] + delta, over the coins of the protocol alone.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol, runtime_checkable
+
+from shuffledp.core.errors import ParameterError
+from shuffledp.core.validate import number, whole
+
+__all__ = ["Guarantee", "Neighbours", "Profile", "View"]
+
+
+class View(Enum):
+    """What the attacker sees."""
+
+    CENTRAL = "central"
+    """The released answer; a trusted curator saw the raw data."""
+    LOCAL = "local"
+    """Every message with its sender: nobody is trusted."""
+    SHUFFLED = "shuffled"
+    """The multiset of all messages: the shuffler is trusted to forget, and nobody else."""
+
+
+class Neighbours(Enum):
+    """Which data sets must be hard to tell apart."""
+
+    REPLACE_ONE = "replace-one"
+    """One person's value is replaced by any other; the number of people is public."""
+    ADD_REMOVE = "add-remove"
+    """One person is added or removed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guarantee:
+    """(epsilon, delta)-DP of one view.
+
+    >>> print(Guarantee(epsilon=1.0, delta=0.0, view=View.LOCAL, proof="Warner 1965"))
+    epsilon = 1, delta = 0: local view, replace-one neighbours, no other honest user needed; by Warner 1965
+    """
+
+    epsilon: float
+    delta: float
+    view: View
+    proof: str
+    neighbours: Neighbours = Neighbours.REPLACE_ONE
+    honest: int = 1
+    """How many users (the protected one included) must follow the protocol for it to hold."""
+
+    def __post_init__(self) -> None:
+        if number("epsilon", self.epsilon) < 0:
+            raise ParameterError("epsilon", self.epsilon, "must be >= 0")
+        if not 0 <= number("delta", self.delta) <= 1:
+            raise ParameterError("delta", self.delta, "must be >= 0 and <= 1")
+        whole("honest", self.honest, at_least=1)
+        if not self.proof:
+            raise ParameterError("proof", self.proof, "must name a theorem or a computation")
+
+    def __str__(self) -> str:
+        return (
+            f"epsilon = {self.epsilon:.6g}, delta = {self.delta:.3g}: {self.view.value} view, "
+            f"{self.neighbours.value} neighbours, {self._needs()}; by {self.proof}"
+        )
+
+    def _needs(self) -> str:
+        if self.view is View.CENTRAL:
+            return "a trusted curator"
+        if self.honest == 1:
+            return "no other honest user needed"
+        return f"{self.honest:,} honest users"
+
+
+@runtime_checkable
+class Profile(Protocol):
+    """The whole privacy curve. Each method returns the safe end."""
+
+    def delta(self, epsilon: float) -> float:
+        """At least the true delta at this epsilon."""
+
+    def epsilon(self, delta: float) -> float:
+        """At least the true epsilon at this delta."""

@@ -1,0 +1,109 @@
+"""Concept 1, the randomizer R : X -> Y*: what a person's device runs.
+
+A randomizer never draws randomness. `encode` is a pure function of the inputs and of a *tape*:
+`words_per_input` uniform words of `word_bits` bits for each person. So its law is exactly rational,
+it is *declared* as `pmf`, and a test runs `encode` over every tape of a few bits and compares the
+two as fractions. Production tapes come from `SecureWords`.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shuffledp.core.arrays import Codes, Words
+from shuffledp.core.domain import Domain
+from shuffledp.core.errors import MismatchError
+
+__all__ = ["Law", "Message", "Messages", "Randomizer", "WordSource", "randomize"]
+
+Message: TypeAlias = int | tuple[int, ...]
+"""One message: an integer, or a tuple of integers."""
+
+Law: TypeAlias = dict[tuple[Message, ...], Fraction]
+"""Probability of each tuple of messages that one user may send; the values sum to exactly 1."""
+
+
+class WordSource(Protocol):
+    """Where uniform words come from: `SecureWords`, or `SeededWords` in tests and papers."""
+
+    def words(self, count: int, bits: int = 64) -> Words:
+        """The next `count` uniform words of `bits` bits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Messages:
+    """Messages that still have an owner, so only the shuffler may see them.
+
+    `payload[i]` is a message (a number, or a row of numbers) sent by user `owner[i]`; a user may
+    send none or several. `users` is the number of users, which is public.
+    """
+
+    payload: NDArray[Any]
+    owner: NDArray[np.integer[Any]] | range
+    users: int
+
+    def __post_init__(self) -> None:
+        if len(self.owner) != len(self.payload):
+            raise MismatchError(f"{len(self.payload)} messages with {len(self.owner)} owners")
+
+    @classmethod
+    def one_each(cls, payload: NDArray[Any]) -> "Messages":
+        """User i sends the one message `payload[i]`.
+
+        >>> Messages.one_each(np.array([3, 1])).users
+        2
+        """
+        return cls(payload=payload, owner=range(len(payload)), users=len(payload))
+
+    def of(self, user: int) -> tuple[Message, ...]:
+        """What one user sends, in order.
+
+        >>> Messages.one_each(np.array([[1, 0], [1, 1]])).of(0)
+        ((1, 0),)
+        """
+        rows = self.payload[np.asarray(self.owner) == user].tolist()
+        return tuple(tuple(map(int, row)) if isinstance(row, list) else int(row) for row in rows)
+
+
+@runtime_checkable
+class Randomizer(Protocol):
+    """R : X -> Y*, with public parameters as fields."""
+
+    @property
+    def domain(self) -> Domain:
+        """Where the inputs come from."""
+
+    @property
+    def epsilon0(self) -> float:
+        """The local privacy that the law certifies on its own (infinite if none)."""
+
+    @property
+    def word_bits(self) -> int:
+        """Bits in one word of the tape: 64, or as few as a test can enumerate."""
+
+    @property
+    def words_per_input(self) -> int:
+        """Words of the tape that one input consumes."""
+
+    def encode(self, inputs: Codes, words: Words) -> Messages:
+        """The messages for inputs[n] and words[n, words_per_input]. Pure."""
+
+    def pmf(self, x: int) -> Law:
+        """The exact law of the messages of a user whose code is x."""
+
+
+def randomize(randomizer: Randomizer, values: ArrayLike, rng: WordSource) -> Messages:
+    """What the devices of users with these values send.
+
+    >>> from shuffledp import SeededWords, protocols
+    >>> krr = protocols.krr.KRR(k=4, epsilon0=3.0)
+    >>> randomize(krr, [0, 1, 2, 3], SeededWords(7)).payload
+    array([0, 1, 2, 3])
+    """
+    inputs = randomizer.domain.codes(values)
+    width = randomizer.words_per_input
+    words = rng.words(len(inputs) * width, randomizer.word_bits).reshape(len(inputs), width)
+    return randomizer.encode(inputs, words)

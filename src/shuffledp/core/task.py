@@ -1,0 +1,39 @@
+"""Concept 6, the task: the question, its true answer on a data set, and the loss of an estimate."""
+
+from enum import Enum
+from typing import Protocol, runtime_checkable
+
+from numpy.typing import ArrayLike
+
+from shuffledp.core.domain import Domain
+from shuffledp.core.estimate import Value
+
+__all__ = ["Question", "Task"]
+
+
+class Question(Enum):
+    """The questions a protocol can answer."""
+
+    COUNT = "count"
+    SUM = "sum"
+    MEAN = "mean"
+    HISTOGRAM = "histogram"
+
+
+@runtime_checkable
+class Task(Protocol):
+    """A question about a column of values from a public domain."""
+
+    @property
+    def question(self) -> Question:
+        """Which question."""
+
+    @property
+    def domain(self) -> Domain:
+        """Where the values come from."""
+
+    def truth(self, values: ArrayLike) -> Value:
+        """The exact answer."""
+
+    def loss(self, estimate: Value, truth: Value) -> float:
+        """The squared error; its average over the bins for a histogram."""

@@ -1,0 +1,72 @@
+"""Checks of parameters, once, at construction; each raises name, value and requirement."""
+
+import math
+from numbers import Integral, Real
+
+from shuffledp.core.errors import ParameterError
+
+__all__ = ["fraction_of_one", "level", "number", "positive", "whole"]
+
+
+def number(name: str, value: object) -> float:
+    """`value` as a finite float.
+
+    >>> number("lower", 3)
+    3.0
+    """
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise ParameterError(name, value, "must be a number")
+    if not math.isfinite(value):
+        raise ParameterError(name, value, "must be finite")
+    return float(value)
+
+
+def positive(name: str, value: object) -> float:
+    """`value` as a finite float above 0.
+
+    >>> positive("epsilon", 0)
+    Traceback (most recent call last):
+    shuffledp.core.errors.ParameterError: epsilon=0 must be > 0
+    """
+    result = number(name, value)
+    if result <= 0:
+        raise ParameterError(name, value, "must be > 0")
+    return result
+
+
+def fraction_of_one(name: str, value: object) -> float:
+    """`value` as a float strictly between 0 and 1.
+
+    >>> fraction_of_one("delta", 1e-6)
+    1e-06
+    """
+    result = number(name, value)
+    if not 0 < result < 1:
+        raise ParameterError(name, value, "must be > 0 and < 1")
+    return result
+
+
+def level(value: object) -> float:
+    """A confidence level strictly between 0 and 1.
+
+    >>> level(0.95)
+    0.95
+    """
+    return fraction_of_one("level", value)
+
+
+def whole(name: str, value: object, *, at_least: int, at_most: int | None = None) -> int:
+    """`value` as an int within the given ends.
+
+    >>> whole("k", 1, at_least=2)
+    Traceback (most recent call last):
+    shuffledp.core.errors.ParameterError: k=1 must be >= 2
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise ParameterError(name, value, "must be an integer")
+    result = int(value)
+    if result < at_least:
+        raise ParameterError(name, value, f"must be >= {at_least}")
+    if at_most is not None and result > at_most:
+        raise ParameterError(name, value, f"must be <= {at_most}")
+    return result

@@ -1,0 +1,1 @@
+"""Concept 7, engines: where data and randomness meet."""

@@ -1,0 +1,1 @@
+"""Pure functions on numbers: exact randomness from words, certified rounding, safe searches."""

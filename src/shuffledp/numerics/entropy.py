@@ -1,0 +1,130 @@
+"""Where the words come from.
+
+Both sources are the keystream of AES-256 in counter mode, which a CPU with AES instructions makes
+faster than NumPy's own generators. `SecureWords` takes its key from the operating system;
+`SeededWords` derives it from a number, for tests and papers. There is no default seed.
+
+A source is a stream of bytes: the words do not depend on the sizes in which they are asked for.
+Sources may be shared between threads.
+"""
+
+import hashlib
+import os
+import threading
+from typing import Any, NoReturn
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from numpy.typing import NDArray
+
+from shuffledp.core.arrays import Words
+from shuffledp.core.validate import whole
+
+__all__ = ["SecureWords", "SeededWords"]
+
+_CIPHER_BLOCK = 16
+_ZEROS = memoryview(bytes(1 << 18))  # the keystream is the encryption of zeros
+
+
+class _Stream:
+    """A position in the keystream of one key."""
+
+    __slots__ = ("_key", "_lock", "_position")
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+        self._position = 0
+        self._lock = threading.Lock()
+
+    def take(self, size: int) -> NDArray[np.uint8]:
+        with self._lock:
+            start = self._position
+            self._position += size
+        first, skip = divmod(start, _CIPHER_BLOCK)
+        return _keystream(self._key, first, skip + size)[skip:]
+
+
+def _keystream(key: bytes, first: int, size: int) -> NDArray[np.uint8]:
+    counter = first.to_bytes(_CIPHER_BLOCK, "big")
+    encryptor = Cipher(algorithms.AES(key), modes.CTR(counter)).encryptor()
+    out = np.empty(size + _CIPHER_BLOCK - 1, dtype=np.uint8)  # update_into wants the extra room
+    room = out.data
+    for start in range(0, size, len(_ZEROS)):
+        step = min(len(_ZEROS), size - start)
+        encryptor.update_into(_ZEROS[:step], room[start : start + step + _CIPHER_BLOCK - 1])
+    return out[:size]
+
+
+def _as_words(stream: _Stream, count: int, bits: int) -> Words:
+    whole("count", count, at_least=0)
+    whole("bits", bits, at_least=1, at_most=64)
+    width = next(size for size in (1, 2, 4, 8) if 8 * size >= bits)
+    raw = stream.take(count * width)
+    words: NDArray[Any] = np.frombuffer(raw, dtype=f"<u{width}", count=count)
+    words = words.astype(f"=u{width}", copy=False)
+    surplus = 8 * width - bits
+    return words >> np.uint8(surplus) if surplus else words
+
+
+class SecureWords:
+    """Cryptographically secure uniform words, keyed by the operating system.
+
+    After a fork the child takes a new key, so two processes never share a stream; for the same
+    reason a source cannot be copied or pickled.
+
+    >>> SecureWords().words(3).dtype
+    dtype('uint64')
+    """
+
+    __slots__ = ("_born", "_stream")
+
+    def __init__(self) -> None:
+        self._renew()
+
+    def _renew(self) -> None:
+        self._born = _process()
+        self._stream = _Stream(os.urandom(32))
+
+    def words(self, count: int, bits: int = 64) -> Words:
+        """The next `count` uniform words of `bits` bits."""
+        if self._born != _process():
+            self._renew()
+        return _as_words(self._stream, count, bits)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("SecureWords cannot be copied or pickled: two copies would share a stream")
+
+
+class SeededWords:
+    """Reproducible uniform words for tests and papers. Anybody who knows the seed undoes the noise.
+
+    >>> SeededWords(7).words(2)
+    array([12295609786813653991,  6715552757042428571], dtype=uint64)
+    """
+
+    __slots__ = ("_stream", "seed")
+
+    def __init__(self, seed: int) -> None:
+        self.seed = whole("seed", seed, at_least=0)
+        self._stream = _Stream(hashlib.sha256(f"shuffledp words {seed}".encode()).digest())
+
+    def words(self, count: int, bits: int = 64) -> Words:
+        """The next `count` uniform words of `bits` bits."""
+        return _as_words(self._stream, count, bits)
+
+
+# A process number can be reused by a later process, a count of forks along the way cannot.
+_forks = 0
+
+
+def _count_fork() -> None:
+    global _forks
+    _forks += 1
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_count_fork)
+
+
+def _process() -> tuple[int, int]:
+    return os.getpid(), _forks

@@ -1,0 +1,55 @@
+"""Rational enclosures of e^x: the only transcendental numbers that samplers and proofs need.
+
+Python's `decimal` rounds exp correctly at any precision, on every platform, so one unit in the last
+place on either side is a proof, not a hope.
+"""
+
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+
+__all__ = ["exp_bounds", "exp_lower", "exp_upper"]
+
+_VANISHING = 20_000  # beyond this |x|, e^x has thousands of digits and nobody needs them
+
+
+def exp_bounds(x: Fraction | float, digits: int = 50) -> tuple[Fraction, Fraction]:
+    """Fractions (low, high) with low <= e^x <= high, within 10^(1 - digits) of each other.
+
+    >>> low, high = exp_bounds(1.0)
+    >>> low < high and float(low) == float(high) == 2.718281828459045
+    True
+    """
+    exact = Fraction(x)
+    if exact == 0:
+        return Fraction(1), Fraction(1)
+    if exact > _VANISHING:
+        raise OverflowError(f"e^{float(exact)} is too large to write down")
+    if exact < -_VANISHING:
+        return Fraction(0), exp_bounds(Fraction(-_VANISHING), 10)[1]
+    # |x| <= 20000 has up to 5 digits before the point: carry them so that e^x keeps `digits`.
+    down, up = _ratio(exact, digits + 8)
+    context = _context(digits + 2)
+    low = context.next_minus(down.exp(context))
+    high = context.next_plus(up.exp(context))
+    return Fraction(low), Fraction(high)
+
+
+def exp_lower(x: Fraction | float) -> Fraction:
+    """A fraction at most e^x, by less than one part in 10^48."""
+    return exp_bounds(x)[0]
+
+
+def exp_upper(x: Fraction | float) -> Fraction:
+    """A fraction at least e^x, by less than one part in 10^48."""
+    return exp_bounds(x)[1]
+
+
+def _ratio(x: Fraction, digits: int) -> tuple[Decimal, Decimal]:
+    numerator, denominator = Decimal(x.numerator), Decimal(x.denominator)
+    down = _context(digits, ROUND_FLOOR).divide(numerator, denominator)
+    up = _context(digits, ROUND_CEILING).divide(numerator, denominator)
+    return down, up
+
+
+def _context(digits: int, rounding: str | None = None) -> Context:
+    return Context(prec=digits, rounding=rounding, Emin=MIN_EMIN, Emax=MAX_EMAX)

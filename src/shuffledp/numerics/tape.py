@@ -1,0 +1,156 @@
+"""From uniform words to Bernoulli, uniform, tabulated and combinatorial draws, with their exact law.
+
+A word is uniform on 0 .. 2^bits - 1. Every function here maps words to draws by integer thresholds,
+and has a twin `..._law` that states the exact probabilities as fractions. Tests run each function
+over every word of a few bits and require equality.
+
+Uniform draws over k values are exact: 2^bits = k m + r, and a word below k m gives `word // m`. The
+r words left over (a fraction below k / 2^bits, 2^-54 for k = 1024) are *not* folded onto some values,
+which would make them more likely: the draw says "rejected" and the caller declares what follows in
+its own law (k-ary randomized response keeps the truth, subset selection sends the empty set). No
+loop is needed, so the tape has a fixed length, and estimators stay exactly unbiased.
+"""
+
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.core.arrays import Bools, Codes, Words
+from shuffledp.core.errors import ParameterError
+
+__all__ = [
+    "bernoulli",
+    "bernoulli_law",
+    "combination",
+    "combination_law",
+    "table",
+    "table_law",
+    "uniform",
+    "uniform_law",
+]
+
+
+def bernoulli(words: Words, threshold: int, bits: int) -> Bools:
+    """True with probability threshold / 2^bits.
+
+    >>> bernoulli(np.arange(4, dtype=np.uint8), 3, 2)
+    array([ True,  True,  True, False])
+    """
+    _check_threshold(threshold, bits)
+    if threshold == 1 << bits:  # does not fit into a word
+        return np.ones(words.shape, dtype=np.bool_)
+    return words < words.dtype.type(threshold)
+
+
+def bernoulli_law(threshold: int, bits: int) -> dict[bool, Fraction]:
+    """The law of `bernoulli`."""
+    _check_threshold(threshold, bits)
+    yes = Fraction(threshold, 1 << bits)
+    return {True: yes, False: 1 - yes}
+
+
+def uniform(words: Words, k: int, bits: int) -> Codes:
+    """Uniform on 0 .. k-1, or some number >= k: rejected.
+
+    >>> uniform(np.arange(8, dtype=np.uint8), 3, 3)
+    array([0, 0, 1, 1, 2, 2, 3, 3], dtype=uint8)
+    """
+    share = _share(k, bits)
+    if k == 1:  # the share is 2^bits, which does not fit into a word
+        return np.zeros_like(words)
+    return words // words.dtype.type(share)
+
+
+def uniform_law(k: int, bits: int) -> dict[int | None, Fraction]:
+    """The law of `uniform`; None is a rejection."""
+    share = Fraction(_share(k, bits), 1 << bits)
+    law: dict[int | None, Fraction] = dict.fromkeys(range(k), share)
+    if k * share < 1:
+        law[None] = 1 - k * share
+    return law
+
+
+def table(words: Words, shares: tuple[int, ...], bits: int) -> Codes:
+    """Value i with probability shares[i] / 2^bits, by inversion of the cumulative table.
+
+    >>> table(np.arange(4, dtype=np.uint8), (1, 0, 3), 2)
+    array([0, 2, 2, 2])
+    """
+    _check_shares(shares, bits)
+    upto = np.cumsum(np.array(shares, dtype=object))[:-1]  # the last end, 2^bits, fits no word
+    ends = np.array([min(end, (1 << bits) - 1) for end in upto], dtype=words.dtype)
+    found = np.searchsorted(ends, words, side="right")
+    full = [end >> bits for end in upto]
+    if not any(full):
+        return found
+    # Values whose cumulative share is already everything: no word lies beyond their end.
+    return np.minimum(found, full.index(1))
+
+
+def table_law(shares: tuple[int, ...], bits: int) -> dict[int, Fraction]:
+    """The law of `table`."""
+    _check_shares(shares, bits)
+    return {i: Fraction(share, 1 << bits) for i, share in enumerate(shares) if share}
+
+
+def combination(words: Words, universe: int, bits: int) -> tuple[Bools, Bools]:
+    """A uniform subset of 0 .. universe-1 with as many elements as words has columns.
+
+    Returns the subset of each row as bits[n, universe], and which rows are accepted: if a uniform
+    draw is rejected the row's bits mean nothing. Floyd's method: for top = universe - size, ...,
+    universe - 1 draw t uniform on 0 .. top and add t, or top if t is already in.
+
+    >>> chosen, accepted = combination(np.array([[0, 0]], dtype=np.uint64), 3, 64)
+    >>> chosen
+    array([[ True, False,  True]])
+    """
+    n, size = words.shape
+    chosen = np.zeros((n, universe), dtype=np.bool_)
+    accepted = np.ones(n, dtype=np.bool_)
+    rows = np.arange(n)
+    for column in range(size):
+        add_one(chosen, accepted, rows, words[:, column], universe - size + column, bits)
+    return chosen, accepted
+
+
+def add_one(
+    chosen: Bools, accepted: Bools, rows: NDArray[np.intp], words: Words, top: int, bits: int
+) -> None:
+    """One step of Floyd's method for some rows of `chosen`, in place."""
+    drawn = uniform(words, top + 1, bits)
+    rejected = drawn > drawn.dtype.type(top)
+    drawn = np.where(rejected, drawn.dtype.type(top), drawn).astype(np.intp)
+    taken = chosen[rows, drawn]
+    chosen[rows, np.where(taken, top, drawn)] = True
+    if rejected.any():
+        accepted[rows[rejected]] = False
+
+
+def combination_law(universe: int, size: int, bits: int) -> dict[frozenset[int] | None, Fraction]:
+    """The law of `combination`; None is a rejection."""
+    accepted = Fraction(1)
+    for top in range(universe - size, universe):
+        accepted *= Fraction((top + 1) * _share(top + 1, bits), 1 << bits)
+    subsets = [frozenset(subset) for subset in combinations(range(universe), size)]
+    law: dict[frozenset[int] | None, Fraction] = dict.fromkeys(subsets, accepted / len(subsets))
+    if accepted < 1:
+        law[None] = 1 - accepted
+    return law
+
+
+def _share(k: int, bits: int) -> int:
+    if k < 1 or k > 1 << bits:
+        raise ParameterError("k", k, f"must be >= 1 and at most 2^{bits} for words of {bits} bits")
+    return (1 << bits) // k
+
+
+def _check_threshold(threshold: int, bits: int) -> None:
+    if not 0 <= threshold <= 1 << bits:
+        raise ParameterError("threshold", threshold, f"must be >= 0 and <= 2^{bits}")
+
+
+def _check_shares(shares: tuple[int, ...], bits: int) -> None:
+    if any(share < 0 for share in shares) or sum(shares) != 1 << bits:
+        raise ParameterError("shares", shares, f"must be >= 0 and sum to 2^{bits}")

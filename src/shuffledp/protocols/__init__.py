@@ -1,0 +1,35 @@
+"""Local and shuffle models, one file each: randomizer, analyzer, `make_local` and `SPEC`.
+
+Adding a protocol is one file with `SPEC`, one line in `PROTOCOLS`, one test of the paper's values.
+"""
+
+from shuffledp.core.errors import ParameterError
+from shuffledp.core.protocol import Parameters, ShuffleProtocol, Spec
+from shuffledp.protocols import krr
+
+__all__ = ["PROTOCOLS", "krr", "rebuild", "spec"]
+
+PROTOCOLS: tuple[Spec, ...] = (krr.SPEC,)
+
+
+def spec(name: str) -> Spec:
+    """The registered protocol of that name.
+
+    >>> spec("krr").title
+    'k-ary randomized response'
+    """
+    for candidate in PROTOCOLS:
+        if candidate.name == name:
+            return candidate
+    names = ", ".join(candidate.name for candidate in PROTOCOLS)
+    raise ParameterError("name", name, f"must be one of {names}")
+
+
+def rebuild(name: str, parameters: Parameters) -> ShuffleProtocol:
+    """The protocol that a name and its parameters (e.g. from JSON) describe.
+
+    >>> p = krr.make_local(k=4, epsilon=1.0)
+    >>> rebuild(p.name, p.parameters) == p
+    True
+    """
+    return spec(name).make_local(**parameters)

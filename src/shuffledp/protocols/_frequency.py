@@ -1,0 +1,85 @@
+"""What all frequency oracles share that count, for each category, the messages that support it.
+
+A message of a user with category j supports j with probability p, and every other category with
+probability q. So with N_j supporting messages among n users
+
+    estimate_j = (N_j - n q) / (p - q)                              (unbiased)
+    variance_j = (c_j p (1 - p) + (n - c_j) q (1 - q)) / (p - q)^2  (exact, c_j the true count)
+
+Reference: Wang, Blocki, Li, Jha 2017, "Locally differentially private protocols for frequency
+estimation" (their pure protocols). p and q are exact fractions of the sampled law, not the ideal
+ones, so the estimate is exactly unbiased.
+"""
+
+from collections.abc import Set
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+
+from shuffledp.core.analyzer import Tally
+from shuffledp.core.arrays import Counts, Floats
+from shuffledp.core.domain import Categories
+from shuffledp.core.errors import DataError
+from shuffledp.core.estimate import Estimate
+from shuffledp.core.randomizer import Message
+from shuffledp.core.shuffler import Shuffled
+from shuffledp.numerics.binomial import TwoBinomialsError
+
+__all__ = ["FrequencyAnalyzer", "FrequencyOracle"]
+
+
+class FrequencyOracle(Protocol):
+    """A randomizer whose messages each support a set of categories."""
+
+    @property
+    def domain(self) -> Categories:
+        """The categories."""
+
+    @property
+    def p(self) -> Fraction:
+        """Exact probability that a message supports its sender's category."""
+
+    @property
+    def q(self) -> Fraction:
+        """Exact probability that a message supports a given other category."""
+
+    def supported(self, message: Message) -> Set[int]:
+        """The categories that a message supports."""
+
+    def tally(self, shuffled: Shuffled) -> Tally:
+        """For each category, the number of messages that support it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrequencyAnalyzer:
+    """Counts the messages that support each category, and removes the bias."""
+
+    oracle: FrequencyOracle
+
+    def tally(self, shuffled: Shuffled) -> Tally:
+        return self.oracle.tally(shuffled)
+
+    def estimate(self, tally: Tally) -> Estimate:
+        n, domain = tally.users, self.oracle.domain
+        if n < 1:
+            raise DataError("the tally is of no users: at least one is needed")
+        p, q = self.oracle.p, self.oracle.q
+        value: Floats = (tally.counts - np.float64(n * q)) / np.float64(p - q)
+        error = TwoBinomialsError(observed=tally.counts, n=n, p=float(p), q=float(q), value=value)
+        return Estimate(value=value, error=error, limits=(0.0, float(n)), labels=domain.labels)
+
+    def weights(self, message: Message) -> tuple[Fraction, ...]:
+        q, gap = self.oracle.q, self.oracle.p - self.oracle.q
+        supported = self.oracle.supported(message)
+        yes, no = (1 - q) / gap, -q / gap
+        return tuple(yes if j in supported else no for j in range(self.oracle.domain.k))
+
+    def variance(self, inputs: Counts) -> Floats:
+        p, q = self.oracle.p, self.oracle.q
+        holder = float(p * (1 - p) / (p - q) ** 2)
+        other = float(q * (1 - q) / (p - q) ** 2)
+        own = inputs.astype(np.float64)
+        variance: Floats = own * holder + (own.sum() - own) * other
+        return variance

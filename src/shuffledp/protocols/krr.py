@@ -1,0 +1,122 @@
+"""k-ary randomized response: keep the category, or send a uniform one.
+
+The simplest frequency oracle, and the best of those with short messages for few categories
+(k < 3 e^epsilon + 2).
+References: Warner 1965; Kairouz, Bonawitz, Ramage 2016, "Discrete distribution estimation under
+local privacy".
+"""
+
+from collections.abc import Set
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from shuffledp.core.analyzer import Tally, message_tally
+from shuffledp.core.arrays import Codes, Words
+from shuffledp.core.domain import Categories
+from shuffledp.core.errors import ParameterError
+from shuffledp.core.protocol import ShuffleProtocol, Spec
+from shuffledp.core.randomizer import Law, Message, Messages
+from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.task import Question
+from shuffledp.core.validate import positive, whole
+from shuffledp.numerics.rounding import exp_lower
+from shuffledp.protocols._frequency import FrequencyAnalyzer
+from shuffledp.protocols._local import local_protocol
+
+__all__ = ["KRR", "SPEC", "make_local"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KRR:
+    r"""k-ary randomized response.
+
+    Each category is sent by `share` of the 2^word_bits words whatever the truth is, and the truth x
+    by all the words left over. share = ceil(2^word_bits / (e^epsilon0 + k - 1)), so the likelihood
+    ratio is at most e^epsilon0, exactly; the ideal law is missed by less than one word in 2^word_bits.
+
+    >>> KRR(k=3, epsilon0=1.0, word_bits=4).pmf(0)
+    {(0,): Fraction(1, 2), (1,): Fraction(1, 4), (2,): Fraction(1, 4)}
+    """
+
+    k: int
+    epsilon0: float
+    word_bits: int = 64
+    share: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        whole("k", self.k, at_least=2)
+        positive("epsilon0", self.epsilon0)
+        whole("word_bits", self.word_bits, at_least=1, at_most=64)
+        words = 1 << self.word_bits
+        share = -(-words // (exp_lower(self.epsilon0) + self.k - 1))
+        if self.k * share >= words:
+            raise ParameterError(
+                "epsilon0",
+                self.epsilon0,
+                f"must be larger: with k={self.k} and words of {self.word_bits} bits "
+                "nothing of the value would be left",
+            )
+        object.__setattr__(self, "share", int(share))
+
+    @property
+    def domain(self) -> Categories:
+        return Categories(k=self.k)
+
+    @property
+    def words_per_input(self) -> int:
+        return 1
+
+    @property
+    def p(self) -> Fraction:
+        return 1 - (self.k - 1) * self.q
+
+    @property
+    def q(self) -> Fraction:
+        return Fraction(self.share, 1 << self.word_bits)
+
+    def encode(self, inputs: Codes, words: Words) -> Messages:
+        drawn = words[:, 0] // words.dtype.type(self.share)  # a category, or k and more: keep
+        sent = drawn.astype(np.int64)
+        np.copyto(sent, inputs, where=drawn >= drawn.dtype.type(self.k), casting="same_kind")
+        return Messages.one_each(sent)
+
+    def pmf(self, x: int) -> Law:
+        return {(y,): self.p if y == x else self.q for y in range(self.k)}
+
+    def supported(self, message: Message) -> Set[int]:
+        assert isinstance(message, int)
+        return {message}
+
+    def tally(self, shuffled: Shuffled) -> Tally:
+        return message_tally(shuffled, self.k)
+
+
+def make_local(*, k: int, epsilon: float, word_bits: int = 64) -> ShuffleProtocol:
+    """k-ary randomized response for histograms over k categories.
+
+    >>> print(make_local(k=16, epsilon=1.0).guarantee)
+    epsilon = 1, delta = 0: local view, replace-one neighbours, no other honest user needed; by the likelihood ratio of the exact law of krr
+    """
+    krr = KRR(k=k, epsilon0=epsilon, word_bits=word_bits)
+    parameters = {"k": k, "epsilon": epsilon, "word_bits": word_bits}
+    bits = (k - 1).bit_length()
+    return local_protocol(
+        SPEC, parameters, krr, FrequencyAnalyzer(oracle=krr), bits_per_message=bits
+    )
+
+
+SPEC = Spec(
+    name="krr",
+    title="k-ary randomized response",
+    question=Question.HISTOGRAM,
+    reference="Kairouz, Bonawitz, Ramage 2016",
+    make_local=make_local,
+    examples=({"k": 2, "epsilon": 0.5}, {"k": 16, "epsilon": 1.0}, {"k": 1024, "epsilon": 3.0}),
+    enumerable=(
+        {"k": 2, "epsilon": 1.0, "word_bits": 5},
+        {"k": 3, "epsilon": 0.7, "word_bits": 8},
+        {"k": 5, "epsilon": 2.0, "word_bits": 10},
+    ),
+)
