@@ -50,15 +50,20 @@ class TwoBinomialsError:
     """The error of a count c estimated from N = Bin(c, p) + Bin(n - c, q): exact at any n.
 
     `interval` is the normal one, `exact_interval` inverts the law: it holds every c for which the
-    observed N is not in a tail of probability (1 - level) / 2.
+    observed N is not in a tail of probability (1 - level) / 2. For one count, `observed` and `value`
+    are numbers; for a histogram, arrays.
+
+    >>> error = TwoBinomialsError(observed=60, n=100, p=0.75, q=0.25, value=70.0)
+    >>> error.exact_interval(70.0, 0.95)
+    Interval(low=53.0, high=88.0)
     """
 
-    observed: Counts
+    observed: Counts | int
     n: int
     p: float
     q: float
-    value: Floats
-    stderr: Floats = field(init=False)
+    value: Value
+    stderr: Value = field(init=False)
 
     def __post_init__(self) -> None:
         count = np.clip(self.value, 0, self.n)
@@ -71,7 +76,9 @@ class TwoBinomialsError:
 
     def exact_interval(self, value: Value, level: float) -> Interval:
         tail = (1 - valid_level(level)) / 2
-        ends = [self._ends(int(x), tail) for x in self.observed]
+        if np.ndim(self.observed) == 0:
+            return Interval(*map(float, self._ends(int(self.observed), tail)))
+        ends = [self._ends(x, tail) for x in np.asarray(self.observed).tolist()]
         return Interval(
             np.array([float(low) for low, _ in ends]), np.array([float(high) for _, high in ends])
         )

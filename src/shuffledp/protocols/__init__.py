@@ -5,11 +5,26 @@ Adding a protocol is one file with `SPEC`, one line in `PROTOCOLS`, one test of 
 
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.protocol import Parameters, ShuffleProtocol, Spec
-from shuffledp.protocols import krr
+from shuffledp.protocols import hadamard, krr, optimized_unary, rr, symmetric_unary
 
-__all__ = ["PROTOCOLS", "krr", "rebuild", "spec"]
+__all__ = [
+    "PROTOCOLS",
+    "hadamard",
+    "krr",
+    "optimized_unary",
+    "rebuild",
+    "rr",
+    "spec",
+    "symmetric_unary",
+]
 
-PROTOCOLS: tuple[Spec, ...] = (krr.SPEC,)
+PROTOCOLS: tuple[Spec, ...] = (
+    krr.SPEC,
+    rr.SPEC,
+    symmetric_unary.SPEC,
+    optimized_unary.SPEC,
+    hadamard.SPEC,
+)
 
 
 def spec(name: str) -> Spec:
