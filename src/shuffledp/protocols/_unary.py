@@ -38,7 +38,7 @@ class Unary:
     unless one (2^word_bits - zero) <= e^epsilon0 zero (2^word_bits - one), which is the privacy
     claim as a statement about integers.
 
-    >>> Unary(k=2, epsilon0=1.0, one=2, zero=1, word_bits=2).pmf(0)
+    >>> Unary(k=2, epsilon0=1.0, one=2, zero=1, word_bits=2)
     Traceback (most recent call last):
     shuffledp.core.errors.ParameterError: epsilon0=1.0 must be larger: the thresholds have a likelihood ratio of 3
     >>> Unary(k=2, epsilon0=1.1, one=2, zero=1, word_bits=2).pmf(0)[(1, 0),]

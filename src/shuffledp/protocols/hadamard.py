@@ -13,7 +13,7 @@ efficiently, and with little communication".
 Deviations. The categories are dealt out in turn (x mod B) where the paper fills block after block
 (which can leave almost all in the first one: k = 1024, B = 2, b = 1024), and B is the power of two with
 the smallest variance where the paper takes 2^(ceil(log2 min(e^epsilon0, 2k)) - 1). Neither touches
-privacy or the estimator; together they lower the variance, by 18 to 35 % for k = 1024 and epsilon0 = 1.
+privacy or the estimator; together they lower the mean variance by a third for k = 1024, epsilon0 = 1.
 """
 
 from dataclasses import dataclass, field
@@ -212,7 +212,7 @@ class HadamardAnalyzer:
     def variance(self, inputs: Counts) -> Floats:
         own = inputs.astype(np.float64)
         block = np.arange(self.randomizer.k) % self.randomizer.blocks
-        holders = np.bincount(block, weights=own)[block]
+        holders = np.bincount(block, weights=own).astype(np.float64)[block]
         return self._variance(int(inputs.sum()), holders, own)
 
 
