@@ -149,6 +149,18 @@ def test_standard_error_finds_the_exact_one(epsilon):
     np.testing.assert_allclose(estimate.stderr, exact, rtol=0.03)
 
 
+@pytest.mark.parametrize("epsilon", [20.0, 40.0, 700.0])
+def test_variance_survives_a_huge_epsilon(epsilon):
+    # A block for each category: the variance is far below the rounding error of its two moments.
+    protocol = make_local(k=8, epsilon=epsilon)
+    inputs = np.full(8, 1000)
+    q = float(protocol.randomizer.pmf(0)[(1,)])
+    expected = 8000 * 2 * q + 1000 * 16 * q  # stray messages, and own ones that went astray
+    np.testing.assert_allclose(protocol.analyzer.variance(inputs), expected, rtol=1e-6)
+    estimate = sdp.run(protocol, np.repeat(np.arange(8), 1000), sdp.SeededWords(1))
+    assert np.all(estimate.stderr > 0)
+
+
 @pytest.mark.parametrize(("k", "epsilon"), [(31, 1.0), (28, 2.0), (16, 4.0)])
 class TestMeanSquaredError:
     """One block, four blocks of seven rows, and a block for each category."""

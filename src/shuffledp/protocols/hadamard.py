@@ -199,9 +199,11 @@ class HadamardAnalyzer:
         return Fraction(response.block_length * response.low, 1 << response.word_bits)
 
     def _variance(self, n: int, holders: Floats, own: Floats) -> Floats:
-        # H^2 = 1: the second moment only asks how many messages fall into the block.
+        # H^2 = 1, so the second moment only asks how many messages fall into the block. No term is
+        # negative: at large epsilon, second moment minus `own` would be the rounding error alone.
         lead = self.randomizer.lead
-        variance: Floats = n * float(self._stray / lead**2) + holders * float(1 / lead) - own
+        noise = n * float(self._stray / lead**2) + holders * float(1 / lead - 1)
+        variance: Floats = noise + (holders - own)
         return variance
 
     def weights(self, message: Message) -> tuple[Fraction, ...]:
