@@ -5,11 +5,11 @@ Adding a protocol is one file with `SPEC`, one line in `PROTOCOLS`, one test of 
 
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.protocol import Parameters, ShuffleProtocol, Spec
-from shuffledp.protocols import krr
+from shuffledp.protocols import duchi, hybrid, krr, piecewise
 
-__all__ = ["PROTOCOLS", "krr", "rebuild", "spec"]
+__all__ = ["PROTOCOLS", "duchi", "hybrid", "krr", "piecewise", "rebuild", "spec"]
 
-PROTOCOLS: tuple[Spec, ...] = (krr.SPEC,)
+PROTOCOLS: tuple[Spec, ...] = (krr.SPEC, duchi.SPEC, piecewise.SPEC, hybrid.SPEC)
 
 
 def spec(name: str) -> Spec:
