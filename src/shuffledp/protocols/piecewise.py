@@ -6,7 +6,7 @@ multidimensional data with local differential privacy".
 
 Deviation: the paper draws a real number; here the number is one of finitely many, drawn by integer
 thresholds, so that the law is exact. The variance is the paper's to within 1 % up to epsilon = 12;
-far beyond, where the ideal window is shorter than one output, it stays within a factor of 2.
+near 20, where the ideal window is about as short as one output, it is up to half as large again.
 """
 
 from dataclasses import dataclass, field
