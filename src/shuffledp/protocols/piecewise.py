@@ -169,16 +169,19 @@ class Piecewise:
         """An unbiased estimate of the variance, moved into the range where it is known to lie.
 
         E[y^2 | i] is quadratic in i, so the sum of the squared codes has an unbiased estimate too,
-        and with it the variance, a quadratic in the codes. With few users it can come out absurd,
-        even negative; n users have at least n times the smallest and at most n times the largest
-        variance of any code, and the estimate is moved there.
+        and with it the variance, a quadratic in the codes. With few users it can come out smaller
+        or larger than any data could make it: n users have at least n times the smallest and at
+        most n times the largest variance of any code, and the estimate is moved there.
         """
+        n = moment(counts, 0)
+        smallest, largest = self.code_variance.range(self.domain.steps)
+        return min(max(self._unbiased_noise(counts), n * smallest), n * largest)
+
+    def _unbiased_noise(self, counts: Counts) -> Fraction:
         n, second, variance = moment(counts, 0), self._square, self.code_variance
         codes = self.total(counts)
         squares = (moment(counts, 2) - n * second.constant - second.linear * codes) / second.square
-        estimate = n * variance.constant + variance.linear * codes + variance.square * squares
-        smallest, largest = variance.range(self.domain.steps)
-        return min(max(estimate, n * smallest), n * largest)
+        return n * variance.constant + variance.linear * codes + variance.square * squares
 
 
 def _powers(count: int, power: int) -> int:
