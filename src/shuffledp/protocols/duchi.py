@@ -1,6 +1,6 @@
 """The one-bit mean: a coin whose bias is the value.
 
-Optimal among all local protocols at small epsilon, and one bit is all that leaves the device.
+At small epsilon no local protocol has a better rate, and one bit is all that leaves the device.
 Reference: Duchi, Jordan, Wainwright 2018, "Minimax optimal procedures for locally private
 estimation" (2013 in their earlier papers), for one dimension.
 """

@@ -1,6 +1,6 @@
 """The piecewise mean: a number near the value is more likely than one far from it.
 
-Better than one bit from epsilon of about 1.3 on, where a bit is too coarse for what may be told.
+Better than one bit in the worst case from epsilon = 1.29 on: a bit is too coarse for what may be told.
 Reference: Wang, Xiao, Yang, Zhao, Hui, Shin, Shin, Yu 2019, "Collecting and analyzing
 multidimensional data with local differential privacy".
 
