@@ -10,7 +10,7 @@ analyzer computes the answer (A).
 (3,)
 """
 
-from shuffledp import engine, protocols
+from shuffledp import engine, protocols, tasks
 from shuffledp.core.domain import Bits, Categories, Integers, Reals
 from shuffledp.core.errors import (
     DataError,
@@ -48,6 +48,7 @@ __all__ = [
     "randomize",
     "run",
     "shuffle",
+    "tasks",
 ]
 
 __version__ = "0.1.0"

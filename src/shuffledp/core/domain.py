@@ -4,6 +4,7 @@ A domain numbers its values 0, 1, ..., size - 1. Randomizers see these codes onl
 values into them and refuses everything outside, `values` turns them back.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -17,6 +18,7 @@ from shuffledp.core.validate import number, whole
 __all__ = ["Bits", "Categories", "Domain", "Integers", "Reals"]
 
 _AnyArray: TypeAlias = NDArray[Any]
+_FINEST = 128  # points this many units in the last place apart survive all rounding below
 
 
 @runtime_checkable
@@ -81,14 +83,15 @@ class Categories:
     names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        whole("k", self.k, at_least=2)
+        # The fields become Python's own numbers: NumPy's small integers would overflow in `size`.
+        object.__setattr__(self, "k", whole("k", self.k, at_least=2))
         if self.names is None:
             return
         object.__setattr__(self, "names", tuple(self.names))
         if len(self.names) != self.k:
             raise ParameterError("names", self.names, f"must have k={self.k} entries")
-        if not all(self.names):
-            raise ParameterError("names", self.names, "must be non-empty")
+        if not all(map(_is_name, self.names)):
+            raise ParameterError("names", self.names, "must be non-empty strings")
         if len(set(self.names)) != self.k:
             raise ParameterError("names", self.names, "must be distinct")
 
@@ -112,7 +115,7 @@ class Categories:
         code_of = {name: code for code, name in enumerate(self.names)}
         codes = np.empty(len(array), dtype=np.int64)
         for position, name in enumerate(array.tolist()):
-            code = code_of.get(name)
+            code = code_of.get(name) if isinstance(name, str) else None
             if code is None:
                 raise DataError(f"value {name!r} at position {position} is none of the categories")
             codes[position] = code
@@ -134,8 +137,8 @@ class Integers:
     upper: int
 
     def __post_init__(self) -> None:
-        whole("lower", self.lower, at_least=-(2**53), at_most=2**53)
-        whole("upper", self.upper, at_least=-(2**53), at_most=2**53)
+        for name, end in (("lower", self.lower), ("upper", self.upper)):
+            object.__setattr__(self, name, whole(name, end, at_least=-(2**53), at_most=2**53))
         if self.lower >= self.upper:
             raise ParameterError("upper", self.upper, f"must be > lower={self.lower}")
 
@@ -157,7 +160,7 @@ class Integers:
         return codes
 
     def values(self, codes: Codes) -> Floats:
-        return codes.astype(np.float64) + self.lower
+        return (codes.astype(np.int64) + self.lower).astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,12 +182,23 @@ class Reals:
     steps: int
 
     def __post_init__(self) -> None:
-        number("lower", self.lower)
-        number("upper", self.upper)
+        object.__setattr__(self, "lower", number("lower", self.lower))
+        object.__setattr__(self, "upper", number("upper", self.upper))
+        object.__setattr__(self, "steps", whole("steps", self.steps, at_least=1, at_most=2**32))
         if self.lower >= self.upper:
             raise ParameterError("upper", self.upper, f"must be > lower={self.lower!r}")
         number("upper - lower", self.upper - self.lower)
-        whole("steps", self.steps, at_least=1, at_most=2**32)
+        if self._step < _FINEST * math.ulp(max(abs(self.lower), abs(self.upper))):
+            raise ParameterError(
+                "steps",
+                self.steps,
+                f"must be smaller: between {self.lower!r} and {self.upper!r} "
+                "floating-point numbers are too far apart for so fine a grid",
+            )
+
+    @property
+    def _step(self) -> float:
+        return (self.upper - self.lower) / self.steps
 
     @property
     def size(self) -> int:
@@ -192,7 +206,8 @@ class Reals:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        return tuple(f"{value:g}" for value in self.values(np.arange(self.size)))
+        # 15 digits tell neighbouring points apart and hide the rounding of 0.1 + 0.2.
+        return tuple(f"{value:.15g}" for value in self.values(np.arange(self.size)))
 
     def codes(self, values: ArrayLike) -> Codes:
         array = _column(values)
@@ -202,15 +217,25 @@ class Reals:
         inside = (reals >= self.lower) & (reals <= self.upper)  # False for NaN
         if not inside.all():
             raise _outside(array, ~inside, f"[{self.lower!r}, {self.upper!r}]")
-        scaled = (reals - self.lower) * (self.steps / (self.upper - self.lower))
+        # The quotient first: it is at most 1, so nothing overflows however short the range is.
+        scaled = (reals - self.lower) / (self.upper - self.lower) * self.steps
         return np.rint(scaled).astype(np.int64).clip(0, self.steps)
 
     def values(self, codes: Codes) -> Floats:
-        return self.lower + codes.astype(np.float64) * ((self.upper - self.lower) / self.steps)
+        inner = self.lower + codes.astype(np.float64) * self._step
+        # Rounding could push the last point out of the domain.
+        return np.where(codes == self.steps, self.upper, inner)
+
+
+def _is_name(name: object) -> bool:
+    return isinstance(name, str) and name != ""
 
 
 def _column(values: ArrayLike) -> _AnyArray:
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise DataError("values must be one column, but its rows have several lengths") from error
     if array.ndim != 1:
         raise DataError(f"values must be one column, but have shape {array.shape}")
     if len(array) == 0:

@@ -52,7 +52,8 @@ class NormalError:
     stderr: Value
 
     def interval(self, value: Value, level: float) -> Interval:
-        radius = NormalDist().inv_cdf(0.5 + valid_level(level) / 2) * self.stderr
+        # From the lower tail, which does not round to 0 however close the level is to 1.
+        radius = -NormalDist().inv_cdf((1 - valid_level(level)) / 2) * self.stderr
         return Interval(value - radius, value + radius)
 
     def exact_interval(self, value: Value, level: float) -> Interval:
@@ -102,7 +103,7 @@ class Estimate:
         value = np.clip(self.value, low, high)
         return PostProcessed(
             value=float(value) if np.ndim(value) == 0 else value,
-            step=f"clipped to [{low:g}, {high:g}]",
+            step=f"clipped to [{low:.15g}, {high:.15g}]",
             raw=self,
         )
 
@@ -117,16 +118,17 @@ class Estimate:
             raise UnsupportedError("simplex() is for histograms; this estimate is one number")
         total = self.limits[1]
         value = _project(np.asarray(self.value), total)
-        return PostProcessed(value=value, step=f"projected onto total {total:g}", raw=self)
+        return PostProcessed(value=value, step=f"projected onto total {total:.15g}", raw=self)
 
 
 def _project(value: Floats, total: float) -> Floats:
     # The projection is max(value - shift, 0); the shift follows from which bins stay positive.
-    descending = np.sort(value)[::-1]
-    excess = np.cumsum(descending) - total
-    shifts = excess / np.arange(1, len(value) + 1)
+    # Relative to the largest bin, so that a total far smaller than the bins is not rounded away.
+    relative = value - value.max()
+    descending = np.sort(relative)[::-1]
+    shifts = (np.cumsum(descending) - total) / np.arange(1, len(value) + 1)
+    # The largest bin stays positive, unless the total is 0 and no bin does.
     positive = np.flatnonzero(descending > shifts)
-    # Rounding can leave no bin above its own shift only if every bin is equal.
-    shift = shifts[positive[-1]] if len(positive) else shifts[-1]
-    projected: Floats = np.maximum(value - shift, 0.0)
+    shift = shifts[positive[-1]] if len(positive) else shifts[0]
+    projected: Floats = np.maximum(relative - shift, 0.0)
     return projected

@@ -5,13 +5,25 @@ Adding a protocol is one file with `SPEC`, one line in `PROTOCOLS`, one test of 
 
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.protocol import Parameters, ShuffleProtocol, Spec
-from shuffledp.protocols import hadamard, krr, optimized_unary, rr, symmetric_unary
+from shuffledp.protocols import (
+    duchi,
+    hadamard,
+    hybrid,
+    krr,
+    optimized_unary,
+    piecewise,
+    rr,
+    symmetric_unary,
+)
 
 __all__ = [
     "PROTOCOLS",
+    "duchi",
     "hadamard",
+    "hybrid",
     "krr",
     "optimized_unary",
+    "piecewise",
     "rebuild",
     "rr",
     "spec",
@@ -24,6 +36,9 @@ PROTOCOLS: tuple[Spec, ...] = (
     symmetric_unary.SPEC,
     optimized_unary.SPEC,
     hadamard.SPEC,
+    duchi.SPEC,
+    piecewise.SPEC,
+    hybrid.SPEC,
 )
 
 
