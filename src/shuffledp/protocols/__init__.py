@@ -5,11 +5,11 @@ Adding a protocol is one file with `SPEC`, one line in `PROTOCOLS`, one test of 
 
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.protocol import Parameters, ShuffleProtocol, Spec
-from shuffledp.protocols import krr
+from shuffledp.protocols import krr, local_hashing, subset_selection
 
-__all__ = ["PROTOCOLS", "krr", "rebuild", "spec"]
+__all__ = ["PROTOCOLS", "krr", "local_hashing", "rebuild", "spec", "subset_selection"]
 
-PROTOCOLS: tuple[Spec, ...] = (krr.SPEC,)
+PROTOCOLS: tuple[Spec, ...] = (krr.SPEC, subset_selection.SPEC, local_hashing.SPEC)
 
 
 def spec(name: str) -> Spec:
