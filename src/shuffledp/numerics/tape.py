@@ -12,7 +12,9 @@ loop is needed, so the tape has a fixed length, and estimators stay exactly unbi
 """
 
 from fractions import Fraction
+from functools import lru_cache
 from itertools import combinations
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -126,40 +128,41 @@ def add_distinct(chosen: Bools, words: Words, first: int, bits: int) -> Bools:
     array([[ True, False,  True,  True]])
     """
     n, width = chosen.shape
+    if not chosen.flags.c_contiguous:
+        raise ParameterError("chosen", chosen.strides, "must be rows without gaps in memory")
     flat = chosen.reshape(-1)
-    if not np.shares_memory(flat, chosen):
-        raise ParameterError("chosen", chosen.flags, "must be contiguous in memory")
-    accepted = np.ones(n, dtype=np.bool_)
-    starts = np.arange(n) * width
-    # One column at a time, in a row of its own: long contiguous loops, and the words stay in cache.
-    for step, column in enumerate(np.ascontiguousarray(words.T)):
-        top = first + step
-        drawn = _accept(uniform(column, top + 1, bits), top, accepted)
-        drawn += starts
-        # No row holds top yet, so this column may be overwritten with "t is already in".
-        chosen[:, top] = flat.take(drawn)
-        flat[drawn] = True
+    drawn, accepted = _drawn(words, first, bits)
+    drawn += np.arange(n) * width
+    for step, spots in enumerate(drawn):
+        # No row holds top yet, so its column may be overwritten with "t is already in".
+        chosen[:, first + step] = flat.take(spots)
+        flat[spots] = True
     return accepted
 
 
-def _accept(drawn: Codes, top: int, accepted: Bools) -> NDArray[np.intp]:
-    if len(drawn) and int(drawn.max()) > top:
-        rejected = drawn > drawn.dtype.type(top)
-        accepted[rejected] = False
-        drawn = np.where(rejected, drawn.dtype.type(0), drawn)
-    return drawn.astype(np.intp)
+def _drawn(words: Words, first: int, bits: int) -> tuple[NDArray[np.intp], Bools]:
+    """t[size, n], column i of words giving t[i] uniform on 0 .. first + i, and the accepted rows."""
+    drawn = np.empty(words.shape[::-1], dtype=np.intp)
+    # Each column in a row of its own: long contiguous loops are fast.
+    for step, column in enumerate(np.ascontiguousarray(words.T)):
+        drawn[step] = uniform(column, first + step + 1, bits)
+    tops = np.arange(first, first + len(drawn))
+    if not (drawn.max(axis=1, initial=0) > tops).any():
+        return drawn, np.ones(len(words), dtype=np.bool_)
+    rejected = drawn > tops[:, None]
+    drawn[rejected] = 0
+    return drawn, ~rejected.any(axis=0)
 
 
+@lru_cache(maxsize=64)  # exact, hence long: thousands of digits for large sets
 def acceptance(first: int, size: int, bits: int) -> Fraction:
     """Probability that `add_distinct` accepts a row of `size` words.
 
     >>> acceptance(2, 1, 3)
     Fraction(3, 4)
     """
-    accepted = Fraction(1)
-    for k in range(first + 1, first + size + 1):
-        accepted *= Fraction(k * _share(k, bits), 1 << bits)
-    return accepted
+    words = prod(k * _share(k, bits) for k in range(first + 1, first + size + 1))
+    return Fraction(words, 1 << bits * size)
 
 
 def combination_law(universe: int, size: int, bits: int) -> dict[frozenset[int] | None, Fraction]:

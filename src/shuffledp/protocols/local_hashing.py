@@ -32,7 +32,9 @@ from shuffledp.protocols.krr import KRR
 
 __all__ = ["SPEC", "LocalHashing", "make_local"]
 
-_USERS = 255  # as many hits fit into a byte, and adding bytes is eight times faster than adding ints
+_USERS = (
+    255  # as many hits fit into a byte, and adding bytes is eight times faster than adding ints
+)
 _CATEGORIES = 512  # 255 x 512 hash values stay in the CPU's cache
 
 
@@ -200,7 +202,7 @@ def _best(k: int, epsilon0: float, word_bits: int) -> LocalHashing:
         LocalHashing(k=k, g=g, epsilon0=epsilon0, word_bits=word_bits)
         for g in sorted({2, min(below, most), min(below + 1, most)})
     ]
-    return min(candidates, key=light_variance)
+    return min(candidates, key=lambda hashing: light_variance(hashing.p, hashing.q))
 
 
 SPEC = Spec(

@@ -31,7 +31,7 @@ from shuffledp.protocols._local import local_protocol
 
 __all__ = ["SPEC", "SubsetSelection", "make_local"]
 
-_BLOCK_BYTES = 3 << 19  # the bits of a block of users: about what the CPU's second cache holds
+_BLOCK_BYTES = 1 << 21  # the sets and draws of a block of users: about what the CPU's cache holds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +55,6 @@ class SubsetSelection:
     epsilon0: float
     word_bits: int = 64
     threshold: int = field(init=False)
-    p: Fraction = field(init=False)
-    q: Fraction = field(init=False)
 
     def __post_init__(self) -> None:
         whole("word_bits", self.word_bits, at_least=1, at_most=64)
@@ -73,15 +71,30 @@ class SubsetSelection:
                 f"must be larger: with k={self.k} and words of {self.word_bits} bits "
                 "nothing of the value would be left",
             )
-        held, accepted = Fraction(threshold, words), self.accepted
         object.__setattr__(self, "threshold", threshold)
-        object.__setattr__(self, "p", accepted * held)
-        object.__setattr__(self, "q", accepted * (self.w - held) / (self.k - 1))
 
     @property
     def accepted(self) -> Fraction:
-        """Probability that no draw is rejected."""
+        """Exact probability that no draw is rejected."""
         return acceptance(self.k - 1 - self.w, self.w, self.word_bits)
+
+    @property
+    def own(self) -> Fraction:
+        """Exact probability that a set which is not rejected holds x."""
+        return Fraction(self.threshold, 1 << self.word_bits)
+
+    @property
+    def other(self) -> Fraction:
+        """Exact probability that a set which is not rejected holds a given other category."""
+        return (self.w - self.own) / (self.k - 1)
+
+    @property
+    def p(self) -> Fraction:
+        return self.accepted * self.own
+
+    @property
+    def q(self) -> Fraction:
+        return self.accepted * self.other
 
     @property
     def domain(self) -> Categories:
@@ -93,7 +106,7 @@ class SubsetSelection:
 
     def encode(self, inputs: Codes, words: Words) -> Messages:
         sets = np.zeros((len(inputs), self.k), dtype=np.bool_)
-        step = max(1, _BLOCK_BYTES // self.k)
+        step = max(1, _BLOCK_BYTES // (self.k + 8 * self.w))
         for start in range(0, len(inputs), step):
             block = slice(start, start + step)
             self._fill(sets[block], inputs[block], words[block])
@@ -132,7 +145,7 @@ class SubsetSelection:
 def make_local(*, k: int, epsilon: float, word_bits: int = 64) -> ShuffleProtocol:
     """Subset selection for histograms over k categories.
 
-    w is the neighbour of k / (e^epsilon + 1) with the smaller exact variance at light categories.
+    w is the neighbour of k / (e^epsilon + 1) with the smaller variance at light categories.
 
     >>> make_local(k=1024, epsilon=3.0).randomizer.w
     48
@@ -155,7 +168,7 @@ def _best(k: int, epsilon0: float, word_bits: int) -> SubsetSelection:
         for w in (below, below + 1)
         if 1 <= w < k
     ]
-    return min(candidates, key=light_variance)
+    return min(candidates, key=lambda subset: light_variance(subset.own, subset.other))
 
 
 SPEC = Spec(
