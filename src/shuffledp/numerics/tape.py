@@ -142,16 +142,18 @@ def add_distinct(chosen: Bools, words: Words, first: int, bits: int) -> Bools:
 
 def _drawn(words: Words, first: int, bits: int) -> tuple[NDArray[np.intp], Bools]:
     """t[size, n], column i of words giving t[i] uniform on 0 .. first + i, and the accepted rows."""
-    drawn = np.empty(words.shape[::-1], dtype=np.intp)
+    n, size = words.shape
+    drawn: NDArray[np.intp] = np.empty((size, n), dtype=np.intp)
     # Each column in a row of its own: long contiguous loops are fast.
     for step, column in enumerate(np.ascontiguousarray(words.T)):
         drawn[step] = uniform(column, first + step + 1, bits)
-    tops = np.arange(first, first + len(drawn))
+    tops = np.arange(first, first + size)
     if not (drawn.max(axis=1, initial=0) > tops).any():
-        return drawn, np.ones(len(words), dtype=np.bool_)
+        return drawn, np.ones(n, dtype=np.bool_)
     rejected = drawn > tops[:, None]
     drawn[rejected] = 0
-    return drawn, ~rejected.any(axis=0)
+    accepted: Bools = np.logical_not(rejected.any(axis=0))
+    return drawn, accepted
 
 
 @lru_cache(maxsize=64)  # exact, hence long: thousands of digits for large sets
