@@ -82,8 +82,9 @@ class SecureWords:
         self._renew()
 
     def _renew(self) -> None:
-        self._born = _process()
+        # The stream first: another thread that finds the new `_born` must find the new stream, too.
         self._stream = _Stream(os.urandom(32))
+        self._born = _process()
 
     def words(self, count: int, bits: int = 64) -> Words:
         """The next `count` uniform words of `bits` bits."""

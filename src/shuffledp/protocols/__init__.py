@@ -10,9 +10,11 @@ from shuffledp.protocols import (
     hadamard,
     hybrid,
     krr,
+    local_hashing,
     optimized_unary,
     piecewise,
     rr,
+    subset_selection,
     symmetric_unary,
 )
 
@@ -22,11 +24,13 @@ __all__ = [
     "hadamard",
     "hybrid",
     "krr",
+    "local_hashing",
     "optimized_unary",
     "piecewise",
     "rebuild",
     "rr",
     "spec",
+    "subset_selection",
     "symmetric_unary",
 ]
 
@@ -36,6 +40,8 @@ PROTOCOLS: tuple[Spec, ...] = (
     symmetric_unary.SPEC,
     optimized_unary.SPEC,
     hadamard.SPEC,
+    subset_selection.SPEC,
+    local_hashing.SPEC,
     duchi.SPEC,
     piecewise.SPEC,
     hybrid.SPEC,
