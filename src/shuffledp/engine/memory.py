@@ -12,7 +12,7 @@ from shuffledp.numerics.entropy import SecureWords
 
 __all__ = ["run", "tally"]
 
-_CHUNK_BYTES = 1 << 19  # a chunk of tape, its messages and temporaries stay in the CPU's cache
+_CHUNK_BYTES = 1 << 20  # a chunk of tape, its messages and temporaries stay in the CPU's cache
 
 
 def tally(protocol: ShuffleProtocol, values: ArrayLike, rng: WordSource) -> Tally:
