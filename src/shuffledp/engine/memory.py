@@ -25,7 +25,8 @@ def tally(protocol: ShuffleProtocol, values: ArrayLike, rng: WordSource) -> Tall
     """
     column = np.asarray(values)
     randomizer, analyzer = protocol.randomizer, protocol.analyzer
-    step = max(1, _CHUNK_BYTES // (8 * randomizer.words_per_input))
+    word_bytes = -(-randomizer.word_bits // 8)
+    step = max(1, _CHUNK_BYTES // (word_bytes * randomizer.words_per_input))
     total = analyzer.tally(forget(randomize(randomizer, column[:step], rng)))
     for start in range(step, len(column), step):
         messages = randomize(randomizer, column[start : start + step], rng)
