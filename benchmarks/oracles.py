@@ -23,7 +23,7 @@ FIGURES = {
     "subset_selection": (10**5, 3_000, 20.0),
 }
 # Heuristic local hashing: 1000 public hash functions for everybody. Fast, but its collisions are
-# the same for all users, so its error does not vanish as n grows; no figure is set against it.
+# the same for all users, so its relative error does not vanish as n grows; no figure is set against it.
 POOLED = {"local_hashing": ("fast_hashing", 10**5)}
 
 

@@ -3,7 +3,8 @@
     python3 -m venv .venv-peers && .venv-peers/bin/pip install -r benchmarks/requirements.txt
 
 Set PEERS_PYTHON to use another interpreter. This file has two roles. Imported, `times` starts it in
-that environment; run there, it reads cases as JSON from standard input and prints seconds per user.
+that environment; run there, it reads cases as JSON from standard input and prints CPU seconds per
+user.
 
 Both libraries work one user at a time: the client is called in a list comprehension over plain
 Python integers, the server gets the whole list at once. Compilation by Numba and set-up of the

@@ -1,7 +1,8 @@
 """What the benchmarks share: an interleaved best-of timer, a row of the table, and the table.
 
 The machines are noisy, so every comparison is a ratio of two things measured in the same run: the
-candidates take turns, and the best time of each counts.
+candidates take turns, and the best time of each counts. All of them use one thread, so CPU time is
+the time that they would take on an idle machine, and other work nearby disturbs it less.
 """
 
 import time
@@ -29,7 +30,7 @@ class Row:
 
 
 def best(candidates: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """Seconds of the fastest of `rounds` calls of each candidate, taken in turns.
+    """CPU seconds of the fastest of `rounds` calls of each candidate, taken in turns.
 
     Results are dropped before the clock stops, so freeing memory is part of the work.
     """
