@@ -12,7 +12,7 @@ from shuffledp.numerics.entropy import SecureWords
 
 __all__ = ["run", "tally"]
 
-_CHUNK_BYTES = 1 << 19  # a chunk of tape, its messages and temporaries stay in the CPU's cache
+_CHUNK_BYTES = 1 << 20  # a chunk of tape, its messages and temporaries stay in the CPU's cache
 
 
 def tally(protocol: ShuffleProtocol, values: ArrayLike, rng: WordSource) -> Tally:
@@ -25,7 +25,8 @@ def tally(protocol: ShuffleProtocol, values: ArrayLike, rng: WordSource) -> Tall
     """
     column = np.asarray(values)
     randomizer, analyzer = protocol.randomizer, protocol.analyzer
-    step = max(1, _CHUNK_BYTES // (8 * randomizer.words_per_input))
+    word_bytes = -(-randomizer.word_bits // 8)
+    step = max(1, _CHUNK_BYTES // (word_bytes * randomizer.words_per_input))
     total = analyzer.tally(forget(randomize(randomizer, column[:step], rng)))
     for start in range(step, len(column), step):
         messages = randomize(randomizer, column[start : start + step], rng)
