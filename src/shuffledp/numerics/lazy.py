@@ -23,7 +23,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from shuffledp.core.arrays import Bools, Counts
+from shuffledp.core.arrays import Bools, Counts, Words
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import whole
@@ -48,7 +48,7 @@ Enclosure: TypeAlias = Callable[[int], tuple[Fraction, Fraction]]
 SMALLEST_RATE = Fraction(1, 1 << 50)
 """Below this rate the noise would no longer fit into 64-bit integers with room to spare."""
 
-_CHUNK = 1 << 15
+_CHUNK = 1 << 16  # words at a time
 _DIGITS_UNTIL = 8  # draw binary digits until e^(-rate 2^i) < e^-8; few draws need more
 _STEP = Fraction(10_000)  # e^-x for larger x is a product of several
 _LARGEST = 1 << 61
@@ -159,28 +159,61 @@ def geometric(rate: Fraction, count: int, rng: WordSource, bits: int = 64) -> Co
     """
     _check_rate(rate)
     whole("count", count, at_least=0)
+    plan = _plan(rate, bits)
+    step = max(1, _CHUNK // (len(plan.digits) + 1))
     drawn = np.empty(count, dtype=np.int64)
-    for start in range(0, count, _CHUNK):
-        part = drawn[start : start + _CHUNK]
-        part[:] = _geometric(rate, len(part), rng, bits)
+    for start in range(0, count, step):
+        part = drawn[start : start + step]
+        part[:] = _low_part(plan, len(part), rng, bits)
+        _add_high_part(part, plan, rng, bits)
     return drawn
 
 
-def _geometric(rate: Fraction, count: int, rng: WordSource, bits: int) -> Counts:
-    drawn = np.zeros(count, dtype=np.int64)
-    place = 0
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Plan:
+    """The digits that are drawn one by one, their thresholds, and the rate of the rest."""
+
+    digits: tuple[Logistic, ...]
+    below: Words  # [digits, 1]
+    above: Words
+    rest: Fraction
+
+
+@lru_cache(maxsize=64)
+def _plan(rate: Fraction, bits: int) -> _Plan:
+    digits = []
     while rate < _DIGITS_UNTIL:
-        digit = bernoulli(Logistic(rate), count, rng, bits)
-        drawn += digit.astype(np.int64) << place
-        place, rate = place + 1, 2 * rate
-    alive = np.arange(count)
-    trials = 0
-    while len(alive := alive[bernoulli_exp(rate, len(alive), rng, bits)]):
+        digits.append(Logistic(rate))
+        rate *= 2
+    # All probabilities are below 1/2, so the thresholds fit into words.
+    ends = [_thresholds(digit, bits) for digit in digits]
+    width = next(size for size in (1, 2, 4, 8) if 8 * size >= bits)
+    table = np.array(ends, dtype=f"u{width}").reshape(-1, 2)
+    return _Plan(digits=tuple(digits), below=table[:, :1], above=table[:, 1:], rest=rate)
+
+
+def _low_part(plan: _Plan, count: int, rng: WordSource, bits: int) -> Counts:
+    places = len(plan.digits)
+    words = rng.words(places * count, bits).reshape(places, count)
+    ones = words < plan.below
+    undecided = (words < plan.above) ^ ones
+    if undecided.any():
+        for i, j in np.argwhere(undecided):
+            ones[i, j] = _decide(plan.digits[i], int(words[i, j]), rng, bits)
+    drawn = np.zeros(count, dtype=np.int64)
+    for i, eight in enumerate(np.packbits(ones, axis=0, bitorder="little")):
+        drawn += eight.astype(np.int64) << (8 * i)
+    return drawn
+
+
+def _add_high_part(drawn: Counts, plan: _Plan, rng: WordSource, bits: int) -> None:
+    place, trials = len(plan.digits), 0
+    alive = np.arange(len(drawn))
+    while len(alive := alive[bernoulli_exp(plan.rest, len(alive), rng, bits)]):
         trials += 1
         if trials << place > _LARGEST:
             raise OverflowError("a geometric draw does not fit into 64 bits")
         drawn[alive] += 1 << place
-    return drawn
 
 
 def _check_rate(rate: Fraction) -> None:
