@@ -85,6 +85,13 @@ def test_sampler_follows_the_declared_law_on_every_tape():
     assert {z: Fraction(count, 16**3) for z, count in seen.items()} == declared
 
 
+def test_accuracy_is_rounded_up():
+    mechanism = binomial.make(n=1000, epsilon=1.0, delta=1e-4)
+    low, high = mechanism.noise.range(Fraction(0.1))
+    exact = max(high - mechanism.noise.centre, mechanism.noise.centre - low)
+    assert exact <= Fraction(mechanism.accuracy(0.1)) < exact + Fraction(1, 10**12)
+
+
 def test_few_bits_round_up():
     fine = binomial.make(n=1000, epsilon=1.0, delta=1e-4)
     coarse = binomial.make(n=1000, epsilon=1.0, delta=1e-4, word_bits=8)

@@ -116,6 +116,13 @@ def test_integer_labels_are_sorted_as_integers():
     assert mechanism.release({10: 100, 9: 100}, SeededWords(1)).labels == ("9", "10")
 
 
+def test_labels_from_numpy():
+    names, counts = np.unique(["b", "a", "b"] * 100, return_counts=True)
+    mechanism = stability_histogram.make(n=300, epsilon=5.0, delta=1e-2)
+    answer = mechanism.release(dict(zip(names, counts, strict=True)), SeededWords(1))
+    assert answer.labels == ("a", "b")
+
+
 def test_nothing_may_survive():
     mechanism = stability_histogram.make(n=2, epsilon=1.0, delta=1e-9)
     answer = mechanism.release({"a": 1, "b": 1}, SeededWords(1))

@@ -93,7 +93,11 @@ class AdditiveMechanism(Mechanism, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """One candidate: its position, and its label if the candidates have any."""
+    """One candidate: its position, and its label if the candidates have any.
+
+    >>> Selection(index=1, label="coffee").label
+    'coffee'
+    """
 
     index: int
     label: str | None = None

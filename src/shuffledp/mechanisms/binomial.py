@@ -44,7 +44,11 @@ _CHUNK = 1 << 16
 
 
 class Calibration(Enum):
-    """Where gamma comes from."""
+    """Where gamma comes from.
+
+    >>> Calibration("paper")
+    <Calibration.PAPER: 'paper'>
+    """
 
     EXACT = "exact"
     """The law's own tails."""
@@ -168,7 +172,9 @@ class Binomial:
         12.0
         """
         low, high = self.noise.range(Fraction(fraction_of_one("beta", beta)))
-        return float(max(high - self.noise.centre, self.noise.centre - low))
+        exact = max(high - self.noise.centre, self.noise.centre - low)
+        alpha = float(exact)
+        return alpha if alpha >= exact else math.nextafter(alpha, math.inf)
 
 
 def _delta_exact(n: int, gamma: Fraction, epsilon: float) -> float:

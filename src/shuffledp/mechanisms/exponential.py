@@ -119,8 +119,8 @@ class Exponential:
         7.3778
         """
         scale = 2 * float(self._widened()) / self.epsilon
-        loss = scale * math.log(self.k / fraction_of_one("beta", beta)) + 2 * self.utility_error
-        return loss * (1 + 1e-15)
+        logs = math.log(self.k) - math.log(fraction_of_one("beta", beta))
+        return (scale * logs + 2 * self.utility_error) * (1 + 1e-14)
 
     def _widened(self) -> Fraction:
         return Fraction(self.sensitivity) + 2 * Fraction(self.utility_error)

@@ -166,10 +166,12 @@ def _bins(histogram: Histogram) -> tuple[list[Any], Counts]:
 
 
 def _sorted_labels(histogram: Mapping[Any, int]) -> list[Any]:
-    types = {type(label) for label in histogram}
-    if not types or types not in ({str}, {int}):
+    labels = list(histogram)
+    strings = all(isinstance(label, str) for label in labels)
+    integers = all(isinstance(label, int | np.integer) for label in labels)
+    if not labels or not (strings or integers):
         raise DataError("labels must be all strings or all integers, and at least one")
-    return sorted(histogram)
+    return sorted(labels)
 
 
 def _checked(counts: NDArray[Any]) -> Counts:
