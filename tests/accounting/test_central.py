@@ -13,6 +13,7 @@ from shuffledp import ParameterError, UnsupportedError
 from shuffledp.accounting.central import BinomialCount, PoissonCount
 from shuffledp.core.privacy import Profile
 from shuffledp.numerics.binomial import (
+    _log_factorial,
     binomial_at_least,
     binomial_at_most,
     binomial_mass,
@@ -225,6 +226,12 @@ def test_masses(y, n, p):
     assert binomial_mass(y, n, p) == pytest.approx(float(exact), rel=4e-16)
     exact = mpmath.exp(y * mpmath.log(g) - g - mpmath.loggamma(y + 1))
     assert poisson_mass(y, p) == pytest.approx(float(exact), rel=4e-16)
+
+
+@pytest.mark.parametrize("n", [0, 1, 31, 32, 33, 40, 1000, 10**9, 2**52])
+def test_log_factorial(n):
+    exact = mpmath.loggamma(n + 1)
+    assert abs(mpmath.mpf(str(_log_factorial(n))) - exact) < mpmath.mpf(10) ** -30
 
 
 def test_masses_outside():

@@ -11,7 +11,7 @@ import pytest
 from shuffledp import DataError, ParameterError, SeededWords, UnsupportedError
 from shuffledp.accounting.central import BinomialCount
 from shuffledp.mechanisms import binomial
-from shuffledp.mechanisms.binomial import Calibration
+from shuffledp.mechanisms.binomial import Calibration, _delta_paper
 
 
 @pytest.mark.parametrize("n", [500, 10_000, 10**9])
@@ -40,11 +40,12 @@ def test_paper_calibration_is_the_lemma():
     assert "lemma" in mechanism.guarantee.proof
 
 
-def test_paper_lemma_needs_two_per_alpha():
-    """With a generous delta the condition n alpha gamma >= 2 decides."""
+def test_paper_lemma_condition_holds():
+    """n alpha gamma >= 2; a delta below 1 needs more than that, so it never decides."""
     mechanism = binomial.make(n=10_000, epsilon=1.0, delta=0.999, calibration=Calibration.PAPER)
     assert float(10_000 * mechanism.gamma) >= 2 / math.tanh(0.5)
     assert mechanism.guarantee.delta <= 0.999
+    assert _delta_paper(10_000, Fraction(1, 10_000), 1.0) == 1.0
 
 
 @pytest.mark.parametrize("calibration", list(Calibration))

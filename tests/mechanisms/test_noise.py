@@ -184,6 +184,13 @@ def test_laplace_refuses_what_it_cannot_represent():
         laplace.make(epsilon=1.0, sensitivity=Fraction(1, 3))
 
 
+def test_interval_counts_the_rounding():
+    mechanism = laplace.make(epsilon=1.0, sensitivity=1.0, step_exponent=-2)
+    low, high = mechanism.release(0.3, Silent()).interval(0.9)
+    radius = mechanism.noise.radius(1 - Fraction(0.9)) * 0.25
+    assert (low, high) == (0.25 - radius - 0.125, 0.25 + radius + 0.125)
+
+
 def test_interval_is_widened_where_floats_are_coarse():
     mechanism = laplace.make(epsilon=1.0, sensitivity=1.0)
     exact = 2.0**39  # 2^59 steps: the grid is finer than the floats here
