@@ -10,7 +10,7 @@ analyzer computes the answer (A).
 (3,)
 """
 
-from shuffledp import engine, protocols, tasks
+from shuffledp import engine, mechanisms, protocols, tasks
 from shuffledp.core.domain import Bits, Categories, Integers, Reals
 from shuffledp.core.errors import (
     DataError,
@@ -44,6 +44,7 @@ __all__ = [
     "View",
     "__version__",
     "engine",
+    "mechanisms",
     "protocols",
     "randomize",
     "run",
