@@ -10,7 +10,7 @@ analyzer computes the answer (A).
 (3,)
 """
 
-from shuffledp import engine, protocols
+from shuffledp import engine, plots, protocols, samples
 from shuffledp.core.domain import Bits, Categories, Integers, Reals
 from shuffledp.core.errors import (
     DataError,
@@ -44,9 +44,11 @@ __all__ = [
     "View",
     "__version__",
     "engine",
+    "plots",
     "protocols",
     "randomize",
     "run",
+    "samples",
     "shuffle",
 ]
 
