@@ -79,7 +79,7 @@ class TestDemo:
     def test_table_shows_what_the_library_computes(self, run):
         rng = sdp.SeededWords(9)
         people = sdp.samples.commuters(4000)
-        mechanism = sdp.mechanisms.geometric.make(sensitivity=2, epsilon=0.5)
+        mechanism = sdp.mechanisms.geometric.make(k=10, sensitivity=2, epsilon=0.5)
         central = mechanism.release(people.counts, rng)
         local = sdp.run(sdp.protocols.krr.make_local(k=10, epsilon=0.5), people.codes, rng)
         shown = rows(run("demo", "--n", 4000, "--seed", 9, "--epsilon", 0.5).output)

@@ -40,10 +40,11 @@ def demo(
         rng = sdp.SecureWords() if seed is None else sdp.SeededWords(seed)
         with console.status("drawing people and adding noise"):
             people = sdp.samples.commuters(n)
-            curator = sdp.mechanisms.geometric.make(sensitivity=_REPLACE_ONE, epsilon=epsilon)
+            k = people.domain.k
+            curator = sdp.mechanisms.geometric.make(k=k, sensitivity=_REPLACE_ONE, epsilon=epsilon)
             central = curator.release(people.counts, rng)
-            krr = sdp.protocols.krr.make_local(k=people.domain.k, epsilon=epsilon)
-            local = sdp.run(krr, people.codes, rng)
+            protocol = sdp.protocols.krr.make_local(k=k, epsilon=epsilon)
+            local = sdp.run(protocol, people.codes, rng)
         _print_table(console, people, central, local, epsilon)
         with console.status("drawing the picture"):
             path = _draw(people, central, local, epsilon, out / "histogram.png")
