@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 DEMO_ARGS ?=
+BENCH_ARGS ?=
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
@@ -46,7 +47,7 @@ pytest: $(VENV)/.dev ## unit, contract and statistical tests, doctests, document
 	@$(BIN)/python -m pytest -q -m "not slow" $(PYTEST_ARGS)
 
 bench: $(VENV)/.dev ## measure speed against baselines (see benchmarks/); never part of the tests
-	@for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python "$$file" || exit 1; done
+	@$(BIN)/python benchmarks/run.py $(BENCH_ARGS)
 
 format: $(VENV)/.dev ## let ruff rewrite what it can
 	@$(BIN)/ruff check --quiet --fix .

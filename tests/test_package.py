@@ -84,5 +84,7 @@ def test_constraints_are_plain_pins():
 
 
 def _python(code):
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     return result.stdout

@@ -13,7 +13,9 @@ LABELS = ("cat", "dog", "owl")
 
 def estimate_of(*values, stderr=30.0):
     value = np.array(values, dtype=np.float64)
-    return Estimate(value=value, error=NormalError(stderr=np.full(len(value), stderr)), limits=(0, 10))
+    return Estimate(
+        value=value, error=NormalError(stderr=np.full(len(value), stderr)), limits=(0, 10)
+    )
 
 
 def svg(tmp_path, truth, estimates, labels=LABELS):

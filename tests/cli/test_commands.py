@@ -47,7 +47,9 @@ def test_help_is_quick_and_loads_nothing_heavy():
         "print(*sorted({'scipy', 'matplotlib'} & set(sys.modules)), file=sys.stderr)"
     )
     start = time.perf_counter()
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     took = time.perf_counter() - start
     assert result.stderr.strip() == ""
     assert took < 5, "the goal is 0.5 s; this catches a heavy import on a busy machine"

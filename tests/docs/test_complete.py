@@ -22,7 +22,9 @@ REGISTERED = [
 
 @pytest.mark.parametrize("name", sdp.__all__)
 def test_public_name_is_in_the_reference(name):
-    assert re.search(rf"\b{re.escape(name)}\b", REFERENCE), f"{name} is in no page of docs/reference"
+    assert re.search(rf"\b{re.escape(name)}\b", REFERENCE), (
+        f"{name} is in no page of docs/reference"
+    )
 
 
 @pytest.mark.parametrize(("spec", "folder"), REGISTERED)
