@@ -10,7 +10,7 @@ analyzer computes the answer (A).
 (3,)
 """
 
-from shuffledp import engine, mechanisms, protocols, tasks
+from shuffledp import engine, mechanisms, plots, protocols, samples, tasks
 from shuffledp.core.domain import Bits, Categories, Integers, Reals
 from shuffledp.core.errors import (
     DataError,
@@ -45,9 +45,11 @@ __all__ = [
     "__version__",
     "engine",
     "mechanisms",
+    "plots",
     "protocols",
     "randomize",
     "run",
+    "samples",
     "shuffle",
     "tasks",
 ]
