@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.core.arrays import Codes, Floats, outside
-from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.core.errors import DataError, ParameterError, PositionError
 from shuffledp.core.validate import number, whole
 
-__all__ = ["Bits", "Categories", "Domain", "Integers", "Reals"]
+__all__ = ["Bits", "Categories", "Domain", "Integers", "Reals", "column"]
 
 _AnyArray: TypeAlias = NDArray[Any]
 _FINEST = 128  # points this many units in the last place apart survive all rounding below
@@ -57,7 +57,7 @@ class Bits:
         return ("0", "1")
 
     def codes(self, values: ArrayLike) -> Codes:
-        array = _column(values)
+        array = column(values)
         if array.dtype == np.bool_:
             return array.astype(np.int64)
         return _within(_integers(array, "bits are booleans or the integers 0 and 1"), 2, "0 and 1")
@@ -76,7 +76,7 @@ class Categories:
     array([1, 0])
     >>> Categories(k=3).codes([0, 3])
     Traceback (most recent call last):
-    shuffledp.core.errors.DataError: value 3 at position 1 is outside the domain 0 .. 2
+    shuffledp.core.errors.PositionError: value 3 at position 1 is outside the domain 0 .. 2
     """
 
     k: int
@@ -104,7 +104,7 @@ class Categories:
         return self.names if self.names is not None else tuple(map(str, range(self.k)))
 
     def codes(self, values: ArrayLike) -> Codes:
-        array = _column(values)
+        array = column(values)
         if array.dtype.kind in "UTO" and self.names is not None:
             return self._codes_of_names(array)
         wanted = "categories are integer codes" + (" or their names" if self.names else "")
@@ -117,7 +117,7 @@ class Categories:
         for position, name in enumerate(array.tolist()):
             code = code_of.get(name) if isinstance(name, str) else None
             if code is None:
-                raise DataError(f"value {name!r} at position {position} is none of the categories")
+                raise PositionError(name, position, "is none of the categories")
             codes[position] = code
         return codes
 
@@ -151,7 +151,7 @@ class Integers:
         return tuple(map(str, range(self.lower, self.upper + 1)))
 
     def codes(self, values: ArrayLike) -> Codes:
-        array = _integers(_column(values), "the domain is integers")
+        array = _integers(column(values), "the domain is integers")
         shown = f"{self.lower} .. {self.upper}"
         low, high = int(array.min()), int(array.max())
         if low < self.lower or high > self.upper:
@@ -210,7 +210,7 @@ class Reals:
         return tuple(f"{value:.15g}" for value in self.values(np.arange(self.size)))
 
     def codes(self, values: ArrayLike) -> Codes:
-        array = _column(values)
+        array = column(values)
         if array.dtype.kind not in "iuf":
             raise DataError(f"the domain is real numbers, but the values have type {array.dtype}")
         reals = array.astype(np.float64)
@@ -231,7 +231,15 @@ def _is_name(name: object) -> bool:
     return isinstance(name, str) and name != ""
 
 
-def _column(values: ArrayLike) -> _AnyArray:
+def column(values: ArrayLike) -> _AnyArray:
+    """`values` as one array with one axis and at least one entry.
+
+    >>> column([[1, 2], [3]])
+    Traceback (most recent call last):
+    shuffledp.core.errors.DataError: values must be one column, but its rows have several lengths
+    """
+    if np.ma.is_masked(values):
+        raise DataError("values has masked entries: say first what becomes of them")
     try:
         array = np.asarray(values)
     except ValueError as error:
@@ -256,7 +264,6 @@ def _within(array: Codes, size: int, shown: str) -> Codes:
     return array
 
 
-def _outside(array: _AnyArray, wrong: NDArray[np.bool_], shown: str) -> DataError:
+def _outside(array: _AnyArray, wrong: NDArray[np.bool_], shown: str) -> PositionError:
     position = int(np.argmax(wrong))
-    found = f"value {array[position]} at position {position}"
-    return DataError(f"{found} is outside the domain {shown}")
+    return PositionError(array[position].item(), position, f"is outside the domain {shown}")

@@ -4,6 +4,7 @@ The value is unbiased and never clipped. `clipped()` and `simplex()` are labelle
 they cost no privacy, usually help a reader, and take away unbiasedness, so they are asked for.
 """
 
+import math
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import NamedTuple, Protocol, TypeAlias
@@ -13,6 +14,7 @@ import numpy as np
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.validate import level as valid_level
+from shuffledp.core.validate import number
 
 __all__ = ["ErrorLaw", "Estimate", "Interval", "NormalError", "PostProcessed", "Value"]
 
@@ -97,9 +99,11 @@ class Estimate:
         """Covers with probability at least `level` at any n, by inverting the exact law."""
         return self.error.exact_interval(self.value, level)
 
-    def clipped(self) -> PostProcessed:
-        """Moved into the range that the truth is known to lie in."""
-        low, high = self.limits
+    def clipped(self, limits: tuple[float, float] | None = None) -> PostProcessed:
+        """Moved into the public range of the truth: the estimate's own, or the one given."""
+        low, high = self.limits if limits is None else limits
+        if math.isinf(low) and math.isinf(high):
+            raise UnsupportedError("no public range is known here: give it, clipped((low, high))")
         value = np.clip(self.value, low, high)
         return PostProcessed(
             value=float(value) if np.ndim(value) == 0 else value,
@@ -107,8 +111,8 @@ class Estimate:
             raw=self,
         )
 
-    def simplex(self) -> PostProcessed:
-        """The nearest (in Euclidean distance) histogram: no negative bin, total `limits[1]`.
+    def simplex(self, total: float | None = None) -> PostProcessed:
+        """The nearest (in Euclidean distance) histogram: no negative bin, and this public total.
 
         >>> Estimate(value=np.array([-2.0, 8.0, 4.0]), error=NormalError(stderr=1.0),
         ...          limits=(0, 10)).simplex().value
@@ -116,9 +120,11 @@ class Estimate:
         """
         if np.ndim(self.value) != 1:
             raise UnsupportedError("simplex() is for histograms; this estimate is one number")
-        total = self.limits[1]
-        value = _project(np.asarray(self.value), total)
-        return PostProcessed(value=value, step=f"projected onto total {total:.15g}", raw=self)
+        wanted = self.limits[1] if total is None else number("total", total)
+        if math.isinf(wanted):
+            raise UnsupportedError("no public total is known here: give it, simplex(total)")
+        value = _project(np.asarray(self.value), wanted)
+        return PostProcessed(value=value, step=f"projected onto total {wanted:.15g}", raw=self)
 
 
 def _project(value: Floats, total: float) -> Floats:
