@@ -10,7 +10,7 @@ analyzer computes the answer (A).
 (3,)
 """
 
-from shuffledp import engine, protocols
+from shuffledp import engine, mechanisms, plots, protocols, samples, tasks
 from shuffledp.core.domain import Bits, Categories, Integers, Reals
 from shuffledp.core.errors import (
     DataError,
@@ -44,10 +44,14 @@ __all__ = [
     "View",
     "__version__",
     "engine",
+    "mechanisms",
+    "plots",
     "protocols",
     "randomize",
     "run",
+    "samples",
     "shuffle",
+    "tasks",
 ]
 
 __version__ = "0.1.0"

@@ -1,1 +1,1 @@
-"""accounting."""
+"""Guarantees from parameters: every delta is an upper bound after truncation and rounding."""

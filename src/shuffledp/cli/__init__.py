@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 import shuffledp
+from shuffledp.cli.demo import demo
 
 __all__ = ["app"]
 
@@ -13,7 +14,9 @@ app = typer.Typer(
     help="Differential privacy in the shuffle model.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
+    pretty_exceptions_show_locals=False,  # local variables may hold people's data
 )
+app.command()(demo)
 
 
 def _print_version(wanted: bool) -> None:

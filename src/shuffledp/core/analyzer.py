@@ -82,16 +82,23 @@ def message_tally(shuffled: Shuffled, alphabet: int) -> Tally:
         raise DataError(f"messages are integers 0 .. {alphabet - 1}, not {_shown(payload)}")
     if outside(payload, alphabet) is not None:
         raise DataError(f"a message is outside 0 .. {alphabet - 1}")
-    codes = payload.astype(np.int64, copy=False)
+    counts = _counted(payload.astype(np.int64, copy=False), alphabet)
+    return Tally(counts=counts, users=shuffled.users)
+
+
+def _counted(codes: Counts, alphabet: int) -> Counts:
+    """`np.bincount`, faster for a small alphabet."""
     if alphabet > 64 or len(codes) < 4 * alphabet**2:
-        return Tally(counts=np.bincount(codes, minlength=alphabet), users=shuffled.users)
+        return np.bincount(codes, minlength=alphabet)
     # Reading two messages as one number of a squared alphabet halves the work and, for few bins,
     # avoids waiting on the same memory cell again and again.
     half = len(codes) // 2
-    pairs = codes[:half] * alphabet + codes[half : 2 * half]
-    square = np.bincount(pairs, minlength=alphabet**2).reshape(alphabet, alphabet)
+    pairs = codes[:half] * alphabet
+    pairs += codes[half : 2 * half]
+    square = _counted(pairs, alphabet**2).reshape(alphabet, alphabet)
     rest = np.bincount(codes[2 * half :], minlength=alphabet)
-    return Tally(counts=square.sum(axis=0) + square.sum(axis=1) + rest, users=shuffled.users)
+    counts: Counts = square.sum(axis=0) + square.sum(axis=1) + rest
+    return counts
 
 
 def bit_tally(shuffled: Shuffled, k: int) -> Tally:

@@ -4,6 +4,7 @@ A domain numbers its values 0, 1, ..., size - 1. Randomizers see these codes onl
 values into them and refuses everything outside, `values` turns them back.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -11,12 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.core.arrays import Codes, Floats, outside
-from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.core.errors import DataError, ParameterError, PositionError
 from shuffledp.core.validate import number, whole
 
-__all__ = ["Bits", "Categories", "Domain", "Integers", "Reals"]
+__all__ = ["Bits", "Categories", "Domain", "Integers", "Reals", "column"]
 
 _AnyArray: TypeAlias = NDArray[Any]
+_FINEST = 128  # points this many units in the last place apart survive all rounding below
 
 
 @runtime_checkable
@@ -55,7 +57,7 @@ class Bits:
         return ("0", "1")
 
     def codes(self, values: ArrayLike) -> Codes:
-        array = _column(values)
+        array = column(values)
         if array.dtype == np.bool_:
             return array.astype(np.int64)
         return _within(_integers(array, "bits are booleans or the integers 0 and 1"), 2, "0 and 1")
@@ -74,21 +76,22 @@ class Categories:
     array([1, 0])
     >>> Categories(k=3).codes([0, 3])
     Traceback (most recent call last):
-    shuffledp.core.errors.DataError: value 3 at position 1 is outside the domain 0 .. 2
+    shuffledp.core.errors.PositionError: value 3 at position 1 is outside the domain 0 .. 2
     """
 
     k: int
     names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        whole("k", self.k, at_least=2)
+        # The fields become Python's own numbers: NumPy's small integers would overflow in `size`.
+        object.__setattr__(self, "k", whole("k", self.k, at_least=2))
         if self.names is None:
             return
         object.__setattr__(self, "names", tuple(self.names))
         if len(self.names) != self.k:
             raise ParameterError("names", self.names, f"must have k={self.k} entries")
-        if not all(self.names):
-            raise ParameterError("names", self.names, "must be non-empty")
+        if not all(map(_is_name, self.names)):
+            raise ParameterError("names", self.names, "must be non-empty strings")
         if len(set(self.names)) != self.k:
             raise ParameterError("names", self.names, "must be distinct")
 
@@ -101,7 +104,7 @@ class Categories:
         return self.names if self.names is not None else tuple(map(str, range(self.k)))
 
     def codes(self, values: ArrayLike) -> Codes:
-        array = _column(values)
+        array = column(values)
         if array.dtype.kind in "UTO" and self.names is not None:
             return self._codes_of_names(array)
         wanted = "categories are integer codes" + (" or their names" if self.names else "")
@@ -112,9 +115,9 @@ class Categories:
         code_of = {name: code for code, name in enumerate(self.names)}
         codes = np.empty(len(array), dtype=np.int64)
         for position, name in enumerate(array.tolist()):
-            code = code_of.get(name)
+            code = code_of.get(name) if isinstance(name, str) else None
             if code is None:
-                raise DataError(f"value {name!r} at position {position} is none of the categories")
+                raise PositionError(name, position, "is none of the categories")
             codes[position] = code
         return codes
 
@@ -134,8 +137,8 @@ class Integers:
     upper: int
 
     def __post_init__(self) -> None:
-        whole("lower", self.lower, at_least=-(2**53), at_most=2**53)
-        whole("upper", self.upper, at_least=-(2**53), at_most=2**53)
+        for name, end in (("lower", self.lower), ("upper", self.upper)):
+            object.__setattr__(self, name, whole(name, end, at_least=-(2**53), at_most=2**53))
         if self.lower >= self.upper:
             raise ParameterError("upper", self.upper, f"must be > lower={self.lower}")
 
@@ -148,7 +151,7 @@ class Integers:
         return tuple(map(str, range(self.lower, self.upper + 1)))
 
     def codes(self, values: ArrayLike) -> Codes:
-        array = _integers(_column(values), "the domain is integers")
+        array = _integers(column(values), "the domain is integers")
         shown = f"{self.lower} .. {self.upper}"
         low, high = int(array.min()), int(array.max())
         if low < self.lower or high > self.upper:
@@ -157,7 +160,7 @@ class Integers:
         return codes
 
     def values(self, codes: Codes) -> Floats:
-        return codes.astype(np.float64) + self.lower
+        return (codes.astype(np.int64) + self.lower).astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,12 +182,23 @@ class Reals:
     steps: int
 
     def __post_init__(self) -> None:
-        number("lower", self.lower)
-        number("upper", self.upper)
+        object.__setattr__(self, "lower", number("lower", self.lower))
+        object.__setattr__(self, "upper", number("upper", self.upper))
+        object.__setattr__(self, "steps", whole("steps", self.steps, at_least=1, at_most=2**32))
         if self.lower >= self.upper:
             raise ParameterError("upper", self.upper, f"must be > lower={self.lower!r}")
         number("upper - lower", self.upper - self.lower)
-        whole("steps", self.steps, at_least=1, at_most=2**32)
+        if self._step < _FINEST * math.ulp(max(abs(self.lower), abs(self.upper))):
+            raise ParameterError(
+                "steps",
+                self.steps,
+                f"must be smaller: between {self.lower!r} and {self.upper!r} "
+                "floating-point numbers are too far apart for so fine a grid",
+            )
+
+    @property
+    def _step(self) -> float:
+        return (self.upper - self.lower) / self.steps
 
     @property
     def size(self) -> int:
@@ -192,25 +206,44 @@ class Reals:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        return tuple(f"{value:g}" for value in self.values(np.arange(self.size)))
+        # 15 digits tell neighbouring points apart and hide the rounding of 0.1 + 0.2.
+        return tuple(f"{value:.15g}" for value in self.values(np.arange(self.size)))
 
     def codes(self, values: ArrayLike) -> Codes:
-        array = _column(values)
+        array = column(values)
         if array.dtype.kind not in "iuf":
             raise DataError(f"the domain is real numbers, but the values have type {array.dtype}")
         reals = array.astype(np.float64)
         inside = (reals >= self.lower) & (reals <= self.upper)  # False for NaN
         if not inside.all():
             raise _outside(array, ~inside, f"[{self.lower!r}, {self.upper!r}]")
-        scaled = (reals - self.lower) * (self.steps / (self.upper - self.lower))
+        # The quotient first: it is at most 1, so nothing overflows however short the range is.
+        scaled = (reals - self.lower) / (self.upper - self.lower) * self.steps
         return np.rint(scaled).astype(np.int64).clip(0, self.steps)
 
     def values(self, codes: Codes) -> Floats:
-        return self.lower + codes.astype(np.float64) * ((self.upper - self.lower) / self.steps)
+        inner = self.lower + codes.astype(np.float64) * self._step
+        # Rounding could push the last point out of the domain.
+        return np.where(codes == self.steps, self.upper, inner)
 
 
-def _column(values: ArrayLike) -> _AnyArray:
-    array = np.asarray(values)
+def _is_name(name: object) -> bool:
+    return isinstance(name, str) and name != ""
+
+
+def column(values: ArrayLike) -> _AnyArray:
+    """`values` as one array with one axis and at least one entry.
+
+    >>> column([[1, 2], [3]])
+    Traceback (most recent call last):
+    shuffledp.core.errors.DataError: values must be one column, but its rows have several lengths
+    """
+    if np.ma.is_masked(values):
+        raise DataError("values has masked entries: say first what becomes of them")
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise DataError("values must be one column, but its rows have several lengths") from error
     if array.ndim != 1:
         raise DataError(f"values must be one column, but have shape {array.shape}")
     if len(array) == 0:
@@ -231,7 +264,6 @@ def _within(array: Codes, size: int, shown: str) -> Codes:
     return array
 
 
-def _outside(array: _AnyArray, wrong: NDArray[np.bool_], shown: str) -> DataError:
+def _outside(array: _AnyArray, wrong: NDArray[np.bool_], shown: str) -> PositionError:
     position = int(np.argmax(wrong))
-    found = f"value {array[position]} at position {position}"
-    return DataError(f"{found} is outside the domain {shown}")
+    return PositionError(array[position].item(), position, f"is outside the domain {shown}")

@@ -4,6 +4,7 @@
 ShuffledpError
 ├── ParameterError    a parameter that no theorem covers: name, value, requirement   (also a ValueError)
 ├── DataError         values that are not in the declared domain                     (also a ValueError)
+│   └── PositionError one of them, and its position
 ├── UnsupportedError  a fair question that this object, or its theorem, does not answer
 └── MismatchError     things that do not belong together, e.g. tallies of two protocols
 ```
@@ -16,6 +17,7 @@ __all__ = [
     "DataError",
     "MismatchError",
     "ParameterError",
+    "PositionError",
     "ShuffledpError",
     "UnsupportedError",
 ]
@@ -45,6 +47,28 @@ class ParameterError(ShuffledpError, ValueError):
 
 class DataError(ShuffledpError, ValueError):
     """Values that are not in the declared public domain."""
+
+
+class PositionError(DataError):
+    """One value that is not in the domain, and where it stands.
+
+    >>> raise PositionError("blue", 4, "is none of the categories").moved(100)
+    Traceback (most recent call last):
+    shuffledp.core.errors.PositionError: value 'blue' at position 104 is none of the categories
+    """
+
+    def __init__(self, value: object, position: int, complaint: str) -> None:
+        super().__init__(f"value {value!r} at position {position} {complaint}")
+        self.value = value
+        self.position = position
+        self.complaint = complaint
+
+    def __reduce__(self) -> tuple[type["PositionError"], tuple[object, int, str]]:
+        return type(self), (self.value, self.position, self.complaint)
+
+    def moved(self, by: int) -> "PositionError":
+        """The same error seen from a column in which this one's part starts at `by`."""
+        return PositionError(self.value, self.position + by, self.complaint)
 
 
 class UnsupportedError(ShuffledpError):

@@ -4,6 +4,7 @@ The value is unbiased and never clipped. `clipped()` and `simplex()` are labelle
 they cost no privacy, usually help a reader, and take away unbiasedness, so they are asked for.
 """
 
+import math
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import NamedTuple, Protocol, TypeAlias
@@ -13,6 +14,7 @@ import numpy as np
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.validate import level as valid_level
+from shuffledp.core.validate import number
 
 __all__ = ["ErrorLaw", "Estimate", "Interval", "NormalError", "PostProcessed", "Value"]
 
@@ -52,7 +54,8 @@ class NormalError:
     stderr: Value
 
     def interval(self, value: Value, level: float) -> Interval:
-        radius = NormalDist().inv_cdf(0.5 + valid_level(level) / 2) * self.stderr
+        # From the lower tail, which does not round to 0 however close the level is to 1.
+        radius = -NormalDist().inv_cdf((1 - valid_level(level)) / 2) * self.stderr
         return Interval(value - radius, value + radius)
 
     def exact_interval(self, value: Value, level: float) -> Interval:
@@ -96,18 +99,20 @@ class Estimate:
         """Covers with probability at least `level` at any n, by inverting the exact law."""
         return self.error.exact_interval(self.value, level)
 
-    def clipped(self) -> PostProcessed:
-        """Moved into the range that the truth is known to lie in."""
-        low, high = self.limits
+    def clipped(self, limits: tuple[float, float] | None = None) -> PostProcessed:
+        """Moved into the public range of the truth: the estimate's own, or the one given."""
+        low, high = self.limits if limits is None else limits
+        if math.isinf(low) and math.isinf(high):
+            raise UnsupportedError("no public range is known here: give it, clipped((low, high))")
         value = np.clip(self.value, low, high)
         return PostProcessed(
             value=float(value) if np.ndim(value) == 0 else value,
-            step=f"clipped to [{low:g}, {high:g}]",
+            step=f"clipped to [{low:.15g}, {high:.15g}]",
             raw=self,
         )
 
-    def simplex(self) -> PostProcessed:
-        """The nearest (in Euclidean distance) histogram: no negative bin, total `limits[1]`.
+    def simplex(self, total: float | None = None) -> PostProcessed:
+        """The nearest (in Euclidean distance) histogram: no negative bin, and this public total.
 
         >>> Estimate(value=np.array([-2.0, 8.0, 4.0]), error=NormalError(stderr=1.0),
         ...          limits=(0, 10)).simplex().value
@@ -115,18 +120,21 @@ class Estimate:
         """
         if np.ndim(self.value) != 1:
             raise UnsupportedError("simplex() is for histograms; this estimate is one number")
-        total = self.limits[1]
-        value = _project(np.asarray(self.value), total)
-        return PostProcessed(value=value, step=f"projected onto total {total:g}", raw=self)
+        wanted = self.limits[1] if total is None else number("total", total)
+        if math.isinf(wanted):
+            raise UnsupportedError("no public total is known here: give it, simplex(total)")
+        value = _project(np.asarray(self.value), wanted)
+        return PostProcessed(value=value, step=f"projected onto total {wanted:.15g}", raw=self)
 
 
 def _project(value: Floats, total: float) -> Floats:
     # The projection is max(value - shift, 0); the shift follows from which bins stay positive.
-    descending = np.sort(value)[::-1]
-    excess = np.cumsum(descending) - total
-    shifts = excess / np.arange(1, len(value) + 1)
+    # Relative to the largest bin, so that a total far smaller than the bins is not rounded away.
+    relative = value - value.max()
+    descending = np.sort(relative)[::-1]
+    shifts = (np.cumsum(descending) - total) / np.arange(1, len(value) + 1)
+    # The largest bin stays positive, unless the total is 0 and no bin does.
     positive = np.flatnonzero(descending > shifts)
-    # Rounding can leave no bin above its own shift only if every bin is equal.
-    shift = shifts[positive[-1]] if len(positive) else shifts[-1]
-    projected: Floats = np.maximum(value - shift, 0.0)
+    shift = shifts[positive[-1]] if len(positive) else shifts[0]
+    projected: Floats = np.maximum(relative - shift, 0.0)
     return projected

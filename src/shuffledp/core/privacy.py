@@ -5,6 +5,7 @@ Pr[view(X) in T] <= e^epsilon Pr[view(X') in T] + delta, over the coins of the p
 """
 
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context
 from enum import Enum
 from typing import Protocol, runtime_checkable
 
@@ -61,7 +62,7 @@ class Guarantee:
 
     def __str__(self) -> str:
         return (
-            f"epsilon = {self.epsilon:.6g}, delta = {self.delta:.3g}: {self.view.value} view, "
+            f"epsilon = {_up(self.epsilon, 6)}, delta = {_up(self.delta, 3)}: {self.view.value} view, "
             f"{self.neighbours.value} neighbours, {self._needs()}; by {self.proof}"
         )
 
@@ -71,6 +72,12 @@ class Guarantee:
         if self.honest == 1:
             return "no other honest user needed"
         return f"{self.honest:,} honest users"
+
+
+def _up(value: float, digits: int) -> str:
+    """`value` in so many digits, never less than it is."""
+    context = Context(prec=digits, rounding=ROUND_CEILING)
+    return f"{float(context.create_decimal_from_float(value)):.{digits}g}"
 
 
 @runtime_checkable

@@ -16,9 +16,13 @@ def number(name: str, value: object) -> float:
     """
     if isinstance(value, bool) or not isinstance(value, Real):
         raise ParameterError(name, value, "must be a number")
-    if not math.isfinite(value):
+    try:
+        result = float(value)
+    except OverflowError:  # an integer beyond every float
+        result = math.inf
+    if not math.isfinite(result):
         raise ParameterError(name, value, "must be finite")
-    return float(value)
+    return result
 
 
 def positive(name: str, value: object) -> float:

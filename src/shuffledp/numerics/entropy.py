@@ -27,32 +27,22 @@ _ZEROS = memoryview(bytes(1 << 18))  # the keystream is the encryption of zeros
 
 
 class _Stream:
-    """A position in the keystream of one key."""
+    """The keystream of one key, read from its beginning on."""
 
-    __slots__ = ("_key", "_lock", "_position")
+    __slots__ = ("_encryptor", "_lock")
 
     def __init__(self, key: bytes) -> None:
-        self._key = key
-        self._position = 0
+        counter = modes.CTR(bytes(_CIPHER_BLOCK))
+        self._encryptor = Cipher(algorithms.AES(key), counter).encryptor()
         self._lock = threading.Lock()
 
     def take(self, size: int) -> NDArray[np.uint8]:
+        out = np.empty(size + _CIPHER_BLOCK - 1, dtype=np.uint8)  # update_into wants extra room
+        room = out.data
         with self._lock:
-            start = self._position
-            self._position += size
-        first, skip = divmod(start, _CIPHER_BLOCK)
-        return _keystream(self._key, first, skip + size)[skip:]
-
-
-def _keystream(key: bytes, first: int, size: int) -> NDArray[np.uint8]:
-    counter = first.to_bytes(_CIPHER_BLOCK, "big")
-    encryptor = Cipher(algorithms.AES(key), modes.CTR(counter)).encryptor()
-    out = np.empty(size + _CIPHER_BLOCK - 1, dtype=np.uint8)  # update_into wants the extra room
-    room = out.data
-    for start in range(0, size, len(_ZEROS)):
-        step = min(len(_ZEROS), size - start)
-        encryptor.update_into(_ZEROS[:step], room[start : start + step + _CIPHER_BLOCK - 1])
-    return out[:size]
+            for start in range(0, size, len(_ZEROS)):
+                self._encryptor.update_into(_ZEROS[: size - start], room[start:])
+        return out[:size]
 
 
 def _as_words(stream: _Stream, count: int, bits: int) -> Words:
@@ -82,8 +72,9 @@ class SecureWords:
         self._renew()
 
     def _renew(self) -> None:
-        self._born = _process()
+        # The stream first: another thread that finds the new `_born` must find the new stream, too.
         self._stream = _Stream(os.urandom(32))
+        self._born = _process()
 
     def words(self, count: int, bits: int = 64) -> Words:
         """The next `count` uniform words of `bits` bits."""

@@ -12,7 +12,9 @@ loop is needed, so the tape has a fixed length, and estimators stay exactly unbi
 """
 
 from fractions import Fraction
+from functools import lru_cache
 from itertools import combinations
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +23,8 @@ from shuffledp.core.arrays import Bools, Codes, Words
 from shuffledp.core.errors import ParameterError
 
 __all__ = [
+    "acceptance",
+    "add_distinct",
     "bernoulli",
     "bernoulli_law",
     "combination",
@@ -99,8 +103,7 @@ def combination(words: Words, universe: int, bits: int) -> tuple[Bools, Bools]:
     """A uniform subset of 0 .. universe-1 with as many elements as words has columns.
 
     Returns the subset of each row as bits[n, universe], and which rows are accepted: if a uniform
-    draw is rejected the row's bits mean nothing. Floyd's method: for top = universe - size, ...,
-    universe - 1 draw t uniform on 0 .. top and add t, or top if t is already in.
+    draw is rejected the row's bits mean nothing.
 
     >>> chosen, accepted = combination(np.array([[0, 0]], dtype=np.uint64), 3, 64)
     >>> chosen
@@ -108,31 +111,65 @@ def combination(words: Words, universe: int, bits: int) -> tuple[Bools, Bools]:
     """
     n, size = words.shape
     chosen = np.zeros((n, universe), dtype=np.bool_)
-    accepted = np.ones(n, dtype=np.bool_)
-    rows = np.arange(n)
-    for column in range(size):
-        add_one(chosen, accepted, rows, words[:, column], universe - size + column, bits)
-    return chosen, accepted
+    return chosen, add_distinct(chosen, words, universe - size, bits)
 
 
-def add_one(
-    chosen: Bools, accepted: Bools, rows: NDArray[np.intp], words: Words, top: int, bits: int
-) -> None:
-    """One step of Floyd's method for some rows of `chosen`, in place."""
-    drawn = uniform(words, top + 1, bits)
-    rejected = drawn > drawn.dtype.type(top)
-    drawn = np.where(rejected, drawn.dtype.type(top), drawn).astype(np.intp)
-    taken = chosen[rows, drawn]
-    chosen[rows, np.where(taken, top, drawn)] = True
-    if rejected.any():
-        accepted[rows[rejected]] = False
+def add_distinct(chosen: Bools, words: Words, first: int, bits: int) -> Bools:
+    """Add one element to each row of `chosen` for each column of words, in place.
+
+    Floyd's method: for top = first, first + 1, ... draw t uniform on 0 .. top and add t, or top if t
+    is already in. If the row was a uniform subset of 0 .. first-1, it is a uniform subset of
+    0 .. top afterwards. Returns which rows are accepted; the bits of the others mean nothing.
+
+    >>> chosen = np.array([[True, False, False, False]])
+    >>> add_distinct(chosen, np.array([[0, 1]], dtype=np.uint64), 2, 64)
+    array([ True])
+    >>> chosen
+    array([[ True, False,  True,  True]])
+    """
+    n, width = chosen.shape
+    if not chosen.flags.c_contiguous:
+        raise ParameterError("chosen", chosen.strides, "must be rows without gaps in memory")
+    flat = chosen.reshape(-1)
+    drawn, accepted = _drawn(words, first, bits)
+    drawn += np.arange(n) * width
+    for step, spots in enumerate(drawn):
+        # No row holds top yet, so its column may be overwritten with "t is already in".
+        chosen[:, first + step] = flat.take(spots)
+        flat[spots] = True
+    return accepted
+
+
+def _drawn(words: Words, first: int, bits: int) -> tuple[NDArray[np.intp], Bools]:
+    """t[size, n], column i of words giving t[i] uniform on 0 .. first + i, and the accepted rows."""
+    n, size = words.shape
+    drawn: NDArray[np.intp] = np.empty((size, n), dtype=np.intp)
+    # Each column in a row of its own: long contiguous loops are fast.
+    for step, column in enumerate(np.ascontiguousarray(words.T)):
+        drawn[step] = uniform(column, first + step + 1, bits)
+    tops = np.arange(first, first + size)
+    if not (drawn.max(axis=1, initial=0) > tops).any():
+        return drawn, np.ones(n, dtype=np.bool_)
+    rejected = drawn > tops[:, None]
+    drawn[rejected] = 0
+    accepted: Bools = np.logical_not(rejected.any(axis=0))
+    return drawn, accepted
+
+
+@lru_cache(maxsize=64)  # exact, hence long: thousands of digits for large sets
+def acceptance(first: int, size: int, bits: int) -> Fraction:
+    """Probability that `add_distinct` accepts a row of `size` words.
+
+    >>> acceptance(2, 1, 3)
+    Fraction(3, 4)
+    """
+    words = prod(k * _share(k, bits) for k in range(first + 1, first + size + 1))
+    return Fraction(words, 1 << bits * size)
 
 
 def combination_law(universe: int, size: int, bits: int) -> dict[frozenset[int] | None, Fraction]:
     """The law of `combination`; None is a rejection."""
-    accepted = Fraction(1)
-    for top in range(universe - size, universe):
-        accepted *= Fraction((top + 1) * _share(top + 1, bits), 1 << bits)
+    accepted = acceptance(universe - size, size, bits)
     subsets = [frozenset(subset) for subset in combinations(range(universe), size)]
     law: dict[frozenset[int] | None, Fraction] = dict.fromkeys(subsets, accepted / len(subsets))
     if accepted < 1:

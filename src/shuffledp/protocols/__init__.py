@@ -5,11 +5,47 @@ Adding a protocol is one file with `SPEC`, one line in `PROTOCOLS`, one test of 
 
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.protocol import Parameters, ShuffleProtocol, Spec
-from shuffledp.protocols import krr
+from shuffledp.protocols import (
+    duchi,
+    hadamard,
+    hybrid,
+    krr,
+    local_hashing,
+    optimized_unary,
+    piecewise,
+    rr,
+    subset_selection,
+    symmetric_unary,
+)
 
-__all__ = ["PROTOCOLS", "krr", "rebuild", "spec"]
+__all__ = [
+    "PROTOCOLS",
+    "duchi",
+    "hadamard",
+    "hybrid",
+    "krr",
+    "local_hashing",
+    "optimized_unary",
+    "piecewise",
+    "rebuild",
+    "rr",
+    "spec",
+    "subset_selection",
+    "symmetric_unary",
+]
 
-PROTOCOLS: tuple[Spec, ...] = (krr.SPEC,)
+PROTOCOLS: tuple[Spec, ...] = (
+    krr.SPEC,
+    rr.SPEC,
+    symmetric_unary.SPEC,
+    optimized_unary.SPEC,
+    hadamard.SPEC,
+    subset_selection.SPEC,
+    local_hashing.SPEC,
+    duchi.SPEC,
+    piecewise.SPEC,
+    hybrid.SPEC,
+)
 
 
 def spec(name: str) -> Spec:

@@ -1,1 +1,38 @@
-"""tasks."""
+"""The questions: what the true answer is on a data set, and how wrong an estimate is.
+
+Every protocol answers one of them, so comparing protocols is comparing losses on one task.
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from shuffledp.core.protocol import ShuffleProtocol
+from shuffledp.core.task import Question, Task
+from shuffledp.tasks.count import Count
+from shuffledp.tasks.histogram import Histogram
+from shuffledp.tasks.mean import Mean
+from shuffledp.tasks.sum import Sum
+
+__all__ = ["TASKS", "Count", "Histogram", "Mean", "Sum", "task_for"]
+
+TASKS: Mapping[Question, Callable[..., Task]] = MappingProxyType(
+    {
+        Question.COUNT: Count,
+        Question.SUM: Sum,
+        Question.MEAN: Mean,
+        Question.HISTOGRAM: Histogram,
+    }
+)
+"""The class of each question; each takes the domain."""
+
+
+def task_for(protocol: ShuffleProtocol) -> Task:
+    """The task that a protocol answers.
+
+    >>> from shuffledp import SeededWords, protocols, run
+    >>> protocol = protocols.duchi.make_local(lower=0, upper=10, steps=10, epsilon=1.0)
+    >>> task, ages = task_for(protocol), [3, 5, 7] * 1000
+    >>> task.loss(run(protocol, ages, SeededWords(2)).value, task.truth(ages)) < 0.5
+    True
+    """
+    return TASKS[protocol.question](domain=protocol.randomizer.domain)

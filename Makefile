@@ -1,0 +1,83 @@
+# Two commands matter: `make demo` and `make test`. Each sets up what it needs, on a machine with
+# Python 3.11, 3.12 or 3.13 and nothing else; the second time there is nothing left to set up.
+
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+DEMO_ARGS ?=
+BENCH_ARGS ?=
+PYTEST_ARGS ?=
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help demo test test-all lint types imports docs pytest bench format clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.plot ## estimate a histogram of 100,000 people, print a table, save demo/histogram.png
+	@$(BIN)/shuffledp demo $(DEMO_ARGS)
+
+test: lint types imports docs pytest ## everything that must pass: style, types, imports, docs, all tests but the slow ones
+
+test-all: lint types imports docs ## the same, with the slow statistical sweeps
+	@echo "== pytest, slow tests included"
+	@$(BIN)/python -m pytest -q $(PYTEST_ARGS)
+
+lint: $(VENV)/.dev ## ruff: style and formatting
+	@echo "== ruff"
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --quiet --check . || { echo "run: make format"; exit 1; }
+
+types: $(VENV)/.dev ## mypy --strict
+	@echo "== mypy --strict"
+	@$(BIN)/mypy --strict
+
+imports: $(VENV)/.dev ## import-linter: which layer may import which
+	@echo "== import-linter"
+	@$(BIN)/lint-imports --no-logo > $(VENV)/imports.log 2>&1 || { cat $(VENV)/imports.log; exit 1; }
+	@tail -n 1 $(VENV)/imports.log
+
+docs: $(VENV)/.dev ## build the documentation into site/, warnings are errors
+	@echo "== mkdocs build --strict"
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+pytest: $(VENV)/.dev ## unit, contract and statistical tests, doctests, documentation examples
+	@echo "== pytest"
+	@$(BIN)/python -m pytest -q -m "not slow" $(PYTEST_ARGS)
+
+bench: $(VENV)/.dev ## measure speed against baselines (see benchmarks/); never part of the tests
+	@$(BIN)/python benchmarks/run.py $(BENCH_ARGS)
+
+format: $(VENV)/.dev ## let ruff rewrite what it can
+	@$(BIN)/ruff check --quiet --fix .
+	@$(BIN)/ruff format .
+
+clean: ## remove everything that was built, the virtual environment included
+	rm -rf $(VENV) site demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A stamp is younger than what it was installed from, or the installation is repeated.
+$(VENV)/.plot: pyproject.toml constraints.txt | $(BIN)/pip
+	@echo "== installing shuffledp[plot] into $(VENV)"
+	@$(INSTALL) --editable '.[plot]'
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/pip
+	@echo "== installing shuffledp[dev] into $(VENV)"
+	@$(INSTALL) --editable '.[dev]'
+	@touch $@ $(VENV)/.plot
+
+# `command -v` is not enough: version managers leave stubs for interpreters that are not there.
+$(BIN)/pip:
+	@for python in $(PYTHON) python3.11 python3.12 python3.13 python3 python; do \
+	    $$python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2> /dev/null || continue; \
+	    echo "== creating $(VENV) with $$($$python --version)"; \
+	    $$python -m venv --clear $(VENV) && exit 0; \
+	    rm -rf $(VENV); \
+	    echo "$$python cannot create virtual environments; on Debian and Ubuntu: apt-get install python3-venv"; \
+	    exit 1; \
+	done; \
+	echo "shuffledp needs Python 3.11, 3.12 or 3.13, and none was found."; \
+	echo "Install one, or name it: make PYTHON=/path/to/python3.11 ..."; \
+	exit 1

@@ -1,0 +1,106 @@
+"""k-ary randomized response, n = 10^7: randomize, tally and estimate through `sdp.run`.
+
+Against the plain vectorised NumPy way with PCG64, against the same way in chunks that fit the
+cache (what an expert would write; no figure is set for it), and per user against two libraries.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+from peers import LIBRARIES, Case, times
+from timing import Row, best, faster, missing, show
+
+import shuffledp as sdp
+
+N = 10**7
+PEER_N = 10**5
+ROUNDS = 7
+EPSILONS = (1.0, 3.0)
+AT_LEAST = 1.5
+AT_LEAST_OF_PEERS = {2: 30.0, 16: 30.0, 1024: 80.0}
+CHUNK = 1 << 16
+
+
+def rows() -> list[Row]:
+    cases = [
+        Case(oracle="krr", k=k, epsilon=epsilon, n=PEER_N)
+        for k in AT_LEAST_OF_PEERS
+        for epsilon in EPSILONS
+    ]
+    peers = times(cases)
+    found: list[Row] = []
+    for case in cases:
+        what = f"k-RR k={case.k} epsilon={case.epsilon:g} n=10^7"
+        took = measured(case.k, case.epsilon)
+        ours = took["ours"]
+        found += [
+            faster(what, baseline=took["plain"], ours=ours, at_least=AT_LEAST, named="NumPy"),
+            faster(what, baseline=took["chunked"], ours=ours, named="NumPy in chunks"),
+        ]
+        found += against_peers(what, case, ours, peers)
+    return found
+
+
+def measured(k: int, epsilon: float) -> dict[str, float]:
+    """Seconds of the three ways on the same column of int64 codes."""
+    rng = np.random.default_rng(1)
+    values = rng.integers(k, size=N)
+    protocol = sdp.protocols.spec("krr").make_local(k=k, epsilon=epsilon)
+    candidates: dict[str, Callable[[], object]] = {
+        "plain": partial(plain, values, k, epsilon, rng),
+        "ours": partial(sdp.run, protocol, values),
+        "chunked": partial(chunked, values, k, epsilon, rng),
+    }
+    return best(candidates, ROUNDS)
+
+
+def plain(
+    values: NDArray[np.int64], k: int, epsilon: float, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Keep the truth with probability `kept`, otherwise send a uniform category; then debias."""
+    kept = np.expm1(epsilon) / (np.exp(epsilon) + k - 1)
+    counts = np.bincount(sent(values, k, kept, rng), minlength=k)
+    return (counts - len(values) * (1 - kept) / k) / kept
+
+
+def chunked(
+    values: NDArray[np.int64], k: int, epsilon: float, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """The plain way, a chunk at a time."""
+    kept = np.expm1(epsilon) / (np.exp(epsilon) + k - 1)
+    counts = np.zeros(k, dtype=np.int64)
+    for start in range(0, len(values), CHUNK):
+        counts += np.bincount(sent(values[start : start + CHUNK], k, kept, rng), minlength=k)
+    return (counts - len(values) * (1 - kept) / k) / kept
+
+
+def sent(
+    values: NDArray[np.int64], k: int, kept: float, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    n = len(values)
+    return np.where(rng.random(n) < kept, values, rng.integers(k, size=n))
+
+
+def against_peers(
+    what: str, case: Case, ours: float, peers: dict[tuple[str, Case], float] | str
+) -> list[Row]:
+    if isinstance(peers, str):
+        return [missing(what, peers)]
+    at_least = AT_LEAST_OF_PEERS[case.k]
+    return [
+        faster(
+            what,
+            baseline=peers[library, case] * N,
+            ours=ours,
+            at_least=at_least,
+            named=f"{library} (n=10^5)",
+            users=N,
+        )
+        for library in LIBRARIES
+    ]
+
+
+if __name__ == "__main__":
+    show(rows(), "k-ary randomized response")

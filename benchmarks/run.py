@@ -1,0 +1,35 @@
+"""Run the benchmarks and print one table: `python benchmarks/run.py [name ...]`.
+
+Names: words, krr, oracles, memory, import_time; all of them by default. `--markdown` prints the
+table for docs/reference/benchmarks.md. Benchmarks report and never fail.
+"""
+
+import argparse
+import sys
+from importlib import import_module
+
+from timing import Row, markdown, show
+
+NAMES = ("words", "krr", "oracles", "memory", "import_time")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Ratios against peers and baselines in one run.")
+    parser.add_argument("names", nargs="*", metavar="name", help=", ".join(NAMES))
+    parser.add_argument("--markdown", action="store_true", help="print a Markdown table")
+    asked = parser.parse_args()
+    unknown = sorted(set(asked.names) - set(NAMES))
+    if unknown:
+        parser.error(f"no benchmark named {', '.join(unknown)}; there are {', '.join(NAMES)}")
+    rows: list[Row] = []
+    for name in asked.names or NAMES:
+        sys.stderr.write(f"{name} ...\n")
+        rows += import_module(name).rows()
+    if asked.markdown:
+        sys.stdout.write(markdown(rows))
+        return
+    show(rows, "Benchmarks")
+
+
+if __name__ == "__main__":
+    main()

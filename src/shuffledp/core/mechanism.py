@@ -1,0 +1,127 @@
+"""The central model: a trusted curator sees the raw data and releases one noisy answer.
+
+Mechanisms have no shuffler. They are the baseline that every table of protocols is compared with, and
+they state what they promise in the same words: a `Guarantee`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Protocol, runtime_checkable
+
+from numpy.typing import ArrayLike
+
+from shuffledp.core.estimate import Estimate
+from shuffledp.core.privacy import Guarantee
+from shuffledp.core.protocol import Parameters
+from shuffledp.core.randomizer import WordSource
+from shuffledp.core.task import Question
+
+__all__ = [
+    "AdditiveMechanism",
+    "CentralMechanism",
+    "Mechanism",
+    "MechanismSpec",
+    "NoiseLaw",
+    "Selection",
+    "Selector",
+]
+
+
+class CentralMechanism(Protocol):
+    """What all mechanisms have in common; `name` and `parameters` rebuild one."""
+
+    @property
+    def name(self) -> str:
+        """Its name in the registry."""
+
+    @property
+    def parameters(self) -> Parameters:
+        """Plain numbers and strings, as they are written in JSON."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is promised about the release."""
+
+    def accuracy(self, beta: float) -> float:
+        """An alpha such that the error is at most alpha, except with probability beta."""
+
+
+@runtime_checkable
+class Mechanism(CentralMechanism, Protocol):
+    """Answers with numbers."""
+
+    def release(self, exact_answer: Any, rng: WordSource) -> Estimate:
+        """The answer with noise. Each call spends the guarantee once more."""
+
+    def variance(self) -> float:
+        """Exact variance of the noise in each number."""
+
+
+@runtime_checkable
+class NoiseLaw(Protocol):
+    """The declared law of the noise, on the integers."""
+
+    @property
+    def centre(self) -> Fraction:
+        """The mean, which the mechanism subtracts."""
+
+    @property
+    def variance(self) -> float:
+        """The variance."""
+
+    def mass(self, z: int) -> tuple[Fraction, Fraction]:
+        """Fractions around the probability of z, equal if it is rational."""
+
+
+@runtime_checkable
+class AdditiveMechanism(Mechanism, Protocol):
+    """Adds independent integer noise, in units of `unit`, to each number of the answer."""
+
+    @property
+    def noise(self) -> NoiseLaw:
+        """The law of the noise."""
+
+    @property
+    def reach(self) -> int:
+        """By how many units, in all coordinates together, neighbours may move the answer."""
+
+    @property
+    def unit(self) -> float:
+        """What one unit is worth."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """One candidate: its position, and its label if the candidates have any.
+
+    >>> Selection(index=1, label="coffee").label
+    'coffee'
+    """
+
+    index: int
+    label: str | None = None
+
+
+@runtime_checkable
+class Selector(CentralMechanism, Protocol):
+    """Answers with one of finitely many candidates."""
+
+    def select(self, utilities: ArrayLike, rng: WordSource) -> Selection:
+        """A candidate of nearly the highest utility. Each call spends the guarantee once more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MechanismSpec:
+    """A line of the registry: all that tests, docs, planner and command line need to know."""
+
+    name: str
+    title: str
+    questions: tuple[Question, ...]
+    """What it answers; empty for a selection."""
+    reference: str
+    make: Callable[..., Mechanism | Selector]
+    examples: tuple[Parameters, ...]
+    """Ordinary parameters."""
+    enumerable: tuple[Parameters, ...] = ()
+    """Parameters so small that a test can sum over the declared noise law."""

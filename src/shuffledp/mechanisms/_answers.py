@@ -1,0 +1,87 @@
+"""Checks that the mechanisms share: exact parameters, and answers of the declared shape and type."""
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shuffledp.core.arrays import Counts, Floats
+from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.core.estimate import Value
+from shuffledp.core.validate import positive
+from shuffledp.numerics.lazy import SMALLEST_RATE
+
+__all__ = ["exactly", "integer_answer", "noise_rate", "real_answer", "shaped"]
+
+LARGEST_ANSWER = 1 << 53
+
+
+def exactly(name: str, value: float) -> Fraction:
+    """A positive parameter as the rational number that it is.
+
+    >>> exactly("epsilon", 0.5)
+    Fraction(1, 2)
+    """
+    exact = Fraction(positive(name, value))
+    if exact != value:
+        raise ParameterError(name, value, "must be a float, or an integer up to 2^53")
+    return exact
+
+
+def noise_rate(epsilon: float, reach: int) -> Fraction:
+    """epsilon / reach, exactly; refused if the noise would not fit into 64-bit integers.
+
+    >>> noise_rate(0.5, 3)
+    Fraction(1, 6)
+    """
+    rate = exactly("epsilon", epsilon) / reach
+    if rate < SMALLEST_RATE:
+        raise ParameterError("epsilon", epsilon, f"must be at least 2^-50 times the reach {reach}")
+    return rate
+
+
+def integer_answer(answer: ArrayLike, k: int) -> Counts:
+    """The exact answer as int64[k].
+
+    >>> integer_answer(7, 1)
+    array([7])
+    """
+    array = _shaped(np.asarray(answer), k)
+    if array.dtype.kind not in "iu":
+        raise DataError(f"the exact answer must be integers, but has type {array.dtype}")
+    if np.any(array > LARGEST_ANSWER) or np.any(array < -LARGEST_ANSWER):
+        raise DataError("the exact answer must be within -2^53 .. 2^53")
+    return array.astype(np.int64)
+
+
+def real_answer(answer: ArrayLike, k: int) -> Floats:
+    """The exact answer as float64[k].
+
+    >>> real_answer([1, 2], 2)
+    array([1., 2.])
+    """
+    array = _shaped(np.asarray(answer), k)
+    if array.dtype.kind in "iu":
+        return integer_answer(array, k).astype(np.float64)
+    if array.dtype != np.float64:
+        raise DataError(f"the exact answer must be float64 or integers, not {array.dtype}")
+    if not np.isfinite(array).all():
+        raise DataError("the exact answer must be finite")
+    return array.astype(np.float64)
+
+
+def shaped(values: Floats, answer: ArrayLike) -> Value:
+    """values[k] as one float if the answer was one number.
+
+    >>> shaped(np.array([2.0]), 7)
+    2.0
+    """
+    return float(values[0]) if np.ndim(answer) == 0 else values
+
+
+def _shaped(array: NDArray[Any], k: int) -> NDArray[Any]:
+    wanted = [(k,), ()] if k == 1 else [(k,)]
+    if array.shape not in wanted:
+        raise DataError(f"the exact answer must be k={k} numbers, but has shape {array.shape}")
+    return array.reshape(k)

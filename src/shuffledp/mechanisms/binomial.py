@@ -1,0 +1,252 @@
+"""The binomial mechanism: a count plus n coins.
+
+The release is count + Bin(n, gamma) - n gamma. This is the noise that n users can make together, each
+with one coin, so it is the central twin of the shuffle model's counting protocols. gamma is a
+multiple of 2^-word_bits, rounded up (more noise), and the guarantee is certified for that gamma.
+
+Two calibrations:
+
+- `exact`: the smallest gamma whose delta, computed from both tails of the law (accounting/central),
+  is at most delta. Between the gammas where a threshold jumps delta is only nearly monotone (ripples
+  of a few percent), so "smallest" is to within those; the gamma that is used is certified itself.
+- `paper`: the published smoothness lemma. With alpha = tanh(epsilon / 2), Bin(n, gamma) is good for
+  epsilon and delta >= exp(-alpha^2 gamma n / 8) + exp(-alpha^2 gamma n / (8 + 2 alpha)), provided that
+  gamma <= 1/2 and 1 <= n alpha gamma / 2. True, and many times more noise than needed.
+
+Reference: Ghazi, Golowich, Kumar, Pagh, Velingker 2021, "On the power of multiple anonymous messages".
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from fractions import Fraction
+
+from numpy.typing import ArrayLike
+
+from shuffledp.accounting.central import BinomialCount
+from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
+from shuffledp.core.estimate import Estimate
+from shuffledp.core.mechanism import MechanismSpec
+from shuffledp.core.privacy import Guarantee, View
+from shuffledp.core.protocol import Parameters
+from shuffledp.core.randomizer import WordSource
+from shuffledp.core.task import Question
+from shuffledp.core.validate import fraction_of_one, positive, whole
+from shuffledp.mechanisms._answers import integer_answer
+from shuffledp.numerics import tape
+from shuffledp.numerics.errorlaw import BinomialError, BinomialNoise
+from shuffledp.numerics.rounding import exp_lower
+
+__all__ = ["SPEC", "Binomial", "Calibration", "make"]
+
+_CHUNK = 1 << 16
+
+
+class Calibration(Enum):
+    """Where gamma comes from.
+
+    >>> Calibration("paper")
+    <Calibration.PAPER: 'paper'>
+    """
+
+    EXACT = "exact"
+    """The law's own tails."""
+    PAPER = "paper"
+    """The published lemma, inside its conditions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Binomial:
+    """One count among n people, released with the noise of n coins.
+
+    >>> from shuffledp import SeededWords
+    >>> mechanism = Binomial(n=1000, epsilon=1.0, delta=1e-6)
+    >>> f"{float(mechanism.gamma):.5f}", f"{mechanism.guarantee.delta:.4g}"
+    ('0.03400', '1e-06')
+    >>> answer = mechanism.release(300, SeededWords(1))
+    >>> round(answer.value, 2), answer.interval(0.95)
+    (298.0, Interval(low=286.0, high=309.0))
+    """
+
+    n: int
+    epsilon: float
+    delta: float
+    calibration: Calibration = Calibration.EXACT
+    word_bits: int = 64
+    threshold: int = field(init=False)
+    certified: float = field(init=False)
+    """The delta of the noise that is sampled."""
+
+    def __post_init__(self) -> None:
+        whole("n", self.n, at_least=1, at_most=2**52)
+        positive("epsilon", self.epsilon)
+        fraction_of_one("delta", self.delta)
+        whole("word_bits", self.word_bits, at_least=1, at_most=64)
+        rule = _delta_exact if self.calibration is Calibration.EXACT else _delta_paper
+
+        def delta_of(threshold: int) -> float:
+            return rule(self.n, Fraction(threshold, 1 << self.word_bits), self.epsilon)
+
+        threshold = _smallest(delta_of, self.delta, 1 << (self.word_bits - 1))
+        if threshold is None:
+            raise UnsupportedError(
+                f"n={self.n} coins with gamma <= 1/2 do not reach epsilon={self.epsilon!r}, "
+                f"delta={self.delta!r} ({self.calibration.value} calibration)"
+            )
+        object.__setattr__(self, "threshold", threshold)
+        object.__setattr__(self, "certified", delta_of(threshold))
+
+    @property
+    def gamma(self) -> Fraction:
+        """The exact probability of each coin."""
+        return Fraction(self.threshold, 1 << self.word_bits)
+
+    @property
+    def noise(self) -> BinomialNoise:
+        return BinomialNoise(n=self.n, gamma=self.gamma)
+
+    @property
+    def name(self) -> str:
+        return "binomial"
+
+    @property
+    def parameters(self) -> Parameters:
+        return {
+            "n": self.n,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "calibration": self.calibration.value,
+            "word_bits": self.word_bits,
+        }
+
+    @property
+    def guarantee(self) -> Guarantee:
+        exact = self.calibration is Calibration.EXACT
+        return Guarantee(
+            epsilon=self.epsilon,
+            delta=self.certified,
+            view=View.CENTRAL,
+            proof="both tails of the binomial law" if exact else "the binomial smoothness lemma",
+        )
+
+    @property
+    def reach(self) -> int:
+        return 1
+
+    @property
+    def unit(self) -> float:
+        return 1.0
+
+    def release(self, exact_answer: ArrayLike, rng: WordSource) -> Estimate:
+        """The count, an integer between 0 and n, with noise."""
+        count = int(integer_answer(exact_answer, 1)[0])
+        if not 0 <= count <= self.n:
+            raise DataError(f"the count {count} must be within 0 .. n={self.n}")
+        observed = count + self._heads(rng)
+        return Estimate(
+            value=float(observed - self.noise.centre),
+            error=BinomialError(noise=self.noise, observed=observed),
+            limits=(0.0, float(self.n)),
+        )
+
+    def _heads(self, rng: WordSource) -> int:
+        heads = 0
+        for start in range(0, self.n, _CHUNK):
+            words = rng.words(min(_CHUNK, self.n - start), self.word_bits)
+            heads += int(tape.bernoulli(words, self.threshold, self.word_bits).sum())
+        return heads
+
+    def variance(self) -> float:
+        """n gamma (1 - gamma), for the gamma that is sampled.
+
+        >>> round(Binomial(n=1000, epsilon=1.0, delta=1e-6).variance(), 3)
+        32.845
+        """
+        return self.noise.variance
+
+    def accuracy(self, beta: float) -> float:
+        """Within alpha except with probability beta: beta / 2 for each side, by the exact law.
+
+        >>> round(Binomial(n=1000, epsilon=1.0, delta=1e-6).accuracy(0.05), 2)
+        12.0
+        """
+        low, high = self.noise.range(Fraction(fraction_of_one("beta", beta)))
+        exact = max(high - self.noise.centre, self.noise.centre - low)
+        alpha = float(exact)
+        return alpha if alpha >= exact else math.nextafter(alpha, math.inf)
+
+
+def _delta_exact(n: int, gamma: Fraction, epsilon: float) -> float:
+    return BinomialCount(n=n, gamma=gamma).delta(epsilon)
+
+
+def _delta_paper(n: int, gamma: Fraction, epsilon: float) -> float:
+    """The lemma's delta, or 1 where its condition on n alpha gamma does not hold."""
+    E = exp_lower(min(epsilon, 700.0))
+    alpha = (E - 1) / (E + 1)
+    if n * alpha * gamma < 2:
+        return 1.0
+    x, a = float(alpha**2 * gamma * n), float(alpha)
+    return min(1.0, (math.exp(-x / 8) + math.exp(-x / (8 + 2 * a))) * (1 + 1e-10))
+
+
+def _smallest(delta_of: Callable[[int], float], delta: float, largest: int) -> int | None:
+    """The threshold where bisection ends: it passes, and one less does not."""
+    if delta_of(largest) > delta:
+        return None
+    low, high = 0, largest
+    while high - low > 1:
+        middle = (low + high) // 2
+        if delta_of(middle) <= delta:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def make(
+    *,
+    n: int,
+    epsilon: float,
+    delta: float,
+    calibration: Calibration | str = Calibration.EXACT,
+    word_bits: int = 64,
+) -> Binomial:
+    """The mechanism for one count among n people.
+
+    >>> round(make(n=10_000, epsilon=1.0, delta=1e-6).variance())
+    34
+    >>> round(make(n=10_000, epsilon=1.0, delta=1e-6, calibration="paper").variance())
+    551
+    """
+    return Binomial(
+        n=n,
+        epsilon=epsilon,
+        delta=delta,
+        calibration=_calibration(calibration),
+        word_bits=word_bits,
+    )
+
+
+def _calibration(name: Calibration | str) -> Calibration:
+    if name not in [*Calibration, *(each.value for each in Calibration)]:
+        raise ParameterError("calibration", name, "must be 'exact' or 'paper'")
+    return Calibration(name)
+
+
+SPEC = MechanismSpec(
+    name="binomial",
+    title="Binomial mechanism",
+    questions=(Question.COUNT,),
+    reference="Ghazi, Golowich, Kumar, Pagh, Velingker 2021",
+    make=make,
+    examples=(
+        {"n": 1000, "epsilon": 1.0, "delta": 1e-6},
+        {"n": 10_000, "epsilon": 1.0, "delta": 1e-6, "calibration": "paper"},
+    ),
+    enumerable=(
+        {"n": 60, "epsilon": 1.0, "delta": 1e-2, "word_bits": 8},
+        {"n": 300, "epsilon": 1.5, "delta": 0.2, "calibration": "paper", "word_bits": 10},
+    ),
+)

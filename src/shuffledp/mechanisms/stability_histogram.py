@@ -1,0 +1,206 @@
+"""The stability-based histogram: noise on non-empty bins only, small bins are dropped.
+
+Over a huge or unlimited set of labels (words, web addresses) nobody can add noise to every bin. Here
+bins that nobody is in are never touched: each non-empty bin gets discrete Laplace noise of rate
+epsilon / 2, and is published if the noisy count is above the threshold tau. The time is that of the
+non-empty bins, and the error does not depend on how many bins there could be.
+
+Replacing one person moves one count down and another one up. Bins that are non-empty on both sides
+change by 1 at rate epsilon / 2 each: epsilon together. A bin of one person that becomes empty is
+published with probability Pr[1 + Z > tau] = a^tau / (1 + a), a = e^(-epsilon/2); tau is the smallest
+integer that makes this at most delta. Hence (epsilon, delta)-DP. Only one of the two bins can give
+its person away in a given direction, so delta is paid once.
+
+The published bins are sorted by label: the order in which a dictionary was filled would tell who
+came first.
+
+References: Korolova, Kenthapadi, Mishra, Ntoulas 2009, "Releasing search queries and clicks
+privately"; Bun, Nissim, Stemmer 2016, "Simultaneous private learning of multiple concepts".
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.core.arrays import Counts
+from shuffledp.core.errors import DataError
+from shuffledp.core.estimate import Estimate
+from shuffledp.core.mechanism import MechanismSpec
+from shuffledp.core.privacy import Guarantee, View
+from shuffledp.core.protocol import Parameters
+from shuffledp.core.randomizer import WordSource
+from shuffledp.core.task import Question
+from shuffledp.core.validate import fraction_of_one, whole
+from shuffledp.mechanisms._answers import noise_rate
+from shuffledp.numerics.errorlaw import DiscreteLaplace, DiscreteLaplaceError
+from shuffledp.numerics.lazy import discrete_laplace
+
+__all__ = ["SPEC", "StabilityHistogram", "make"]
+
+Histogram: TypeAlias = Mapping[str, int] | Mapping[int, int] | NDArray[np.integer[Any]]
+"""label -> count, or counts by position."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StabilityHistogram:
+    """A histogram of n people over any set of labels.
+
+    Labels are strings or integers; an array of counts has its positions as labels.
+
+    >>> from shuffledp import SeededWords
+    >>> words = StabilityHistogram(n=1000, epsilon=1.0, delta=1e-6)
+    >>> words.threshold
+    27
+    >>> answer = words.release({"the": 700, "of": 299, "password123": 1}, SeededWords(1))
+    >>> answer.labels, answer.value
+    (('of', 'the'), array([299., 696.]))
+    """
+
+    n: int
+    epsilon: float
+    delta: float
+    noise: DiscreteLaplace = field(init=False)
+    threshold: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        whole("n", self.n, at_least=1, at_most=2**53)
+        noise = DiscreteLaplace(rate=noise_rate(self.epsilon, 2))
+        object.__setattr__(self, "noise", noise)
+        # Pr[Z >= tau] is half of Pr[|Z| > tau - 1].
+        leak = 2 * Fraction(fraction_of_one("delta", self.delta))
+        object.__setattr__(self, "threshold", noise.radius(leak) + 1)
+
+    @property
+    def name(self) -> str:
+        return "stability_histogram"
+
+    @property
+    def parameters(self) -> Parameters:
+        return {"n": self.n, "epsilon": self.epsilon, "delta": self.delta}
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return Guarantee(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            view=View.CENTRAL,
+            proof="discrete Laplace noise on non-empty bins, and an exact threshold",
+        )
+
+    def release(self, exact_answer: Histogram, rng: WordSource) -> Estimate:
+        """The bins above the threshold, sorted by label. All others are estimated as 0.
+
+        `interval` holds for all published bins at once, selection included: with probability
+        `level` no noise in any of the at most n non-empty bins exceeds its radius. The published
+        values are not unbiased, since a bin of small count is published only if its noise is high.
+        """
+        labels, counts = self._non_empty(exact_answer)
+        noisy = counts + discrete_laplace(self.noise.rate, len(counts), rng)
+        kept = np.flatnonzero(noisy > self.threshold)
+        value = noisy[kept].astype(np.float64)
+        return Estimate(
+            value=value,
+            error=DiscreteLaplaceError(noise=self.noise, shape=value.shape, draws=self.n),
+            limits=(0.0, float(self.n)),
+            labels=tuple(str(labels[i]) for i in kept),
+        )
+
+    def variance(self) -> float:
+        """Exact variance of the noise in one non-empty bin, before small bins are dropped.
+
+        >>> round(StabilityHistogram(n=10, epsilon=2.0, delta=0.01).variance(), 4)
+        1.8413
+        """
+        return self.noise.variance
+
+    def accuracy(self, beta: float) -> float:
+        """All bins at once, published or not, are within alpha, except with probability beta.
+
+        alpha = tau + t, t the smallest integer with n Pr[|Z| > t] <= beta, about (2 / epsilon)
+        ln(n / beta): a published bin is off by its noise, a dropped one has count <= tau - Z.
+
+        >>> StabilityHistogram(n=1000, epsilon=1.0, delta=1e-6).accuracy(0.05)
+        47.0
+        """
+        radius = self.noise.radius(Fraction(fraction_of_one("beta", beta)), self.n)
+        return float(self.threshold + radius)
+
+    def publication(self, count: int) -> float:
+        """The probability that a bin with this count is published.
+
+        >>> histogram = StabilityHistogram(n=1000, epsilon=1.0, delta=1e-6)
+        >>> histogram.publication(0), histogram.publication(1) <= 1e-6
+        (0.0, True)
+        >>> round(histogram.publication(40), 4)
+        0.9991
+        """
+        whole("count", count, at_least=0)
+        if count == 0:
+            return 0.0
+        gap = self.threshold - count  # published if Z > gap
+        if gap >= 0:
+            return float(self.noise.tail(gap)[0] / 2)
+        return float(1 - self.noise.tail(-gap - 1)[0] / 2)
+
+    def _non_empty(self, histogram: Histogram) -> tuple[list[Any], Counts]:
+        labels, counts = _bins(histogram)
+        total = sum(counts.tolist())
+        if total != self.n:
+            raise DataError(f"the counts must sum to n={self.n}, but sum to {total}")
+        return labels, counts
+
+
+def _bins(histogram: Histogram) -> tuple[list[Any], Counts]:
+    """Labels in their order, and counts, of the non-empty bins."""
+    if not isinstance(histogram, Mapping):
+        counts = _checked(np.asarray(histogram))
+        non_empty = np.flatnonzero(counts)
+        return non_empty.tolist(), counts[non_empty]
+    labels = _sorted_labels(histogram)
+    counts = _checked(np.array([histogram[label] for label in labels]))
+    return [labels[i] for i in np.flatnonzero(counts)], counts[counts > 0]
+
+
+def _sorted_labels(histogram: Mapping[Any, int]) -> list[Any]:
+    labels = list(histogram)
+    strings = all(isinstance(label, str) for label in labels)
+    integers = all(isinstance(label, int | np.integer) for label in labels)
+    if not labels or not (strings or integers):
+        raise DataError("labels must be all strings or all integers, and at least one")
+    return sorted(labels)
+
+
+def _checked(counts: NDArray[Any]) -> Counts:
+    if counts.ndim != 1 or counts.dtype.kind not in "iu":
+        raise DataError(
+            f"counts must be a row of integers, not {counts.dtype} of shape {counts.shape}"
+        )
+    if np.any(counts < 0) or np.any(counts > 2**53):
+        raise DataError("counts must be >= 0 and <= 2^53")
+    return counts.astype(np.int64)
+
+
+def make(*, n: int, epsilon: float, delta: float) -> StabilityHistogram:
+    """The mechanism for histograms of n people.
+
+    >>> print(make(n=100, epsilon=1.0, delta=1e-6).guarantee)
+    epsilon = 1, delta = 1e-06: central view, replace-one neighbours, a trusted curator; by discrete Laplace noise on non-empty bins, and an exact threshold
+    """
+    return StabilityHistogram(n=n, epsilon=epsilon, delta=delta)
+
+
+SPEC = MechanismSpec(
+    name="stability_histogram",
+    title="Stability-based histogram",
+    questions=(Question.HISTOGRAM,),
+    reference="Bun, Nissim, Stemmer 2016",
+    make=make,
+    examples=(
+        {"n": 1000, "epsilon": 1.0, "delta": 1e-6},
+        {"n": 10, "epsilon": 3.0, "delta": 0.01},
+    ),
+)

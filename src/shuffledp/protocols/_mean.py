@@ -1,0 +1,212 @@
+"""What the local protocols for a mean share: unbiased decoding of one message, exactly.
+
+A value on the grid of `Reals` is its code i = 0 .. G (G steps). From one message y each protocol
+makes an estimate v(y) of the code, affine in y and exactly unbiased because the expectation of y is
+exactly affine in i. With unit = (upper - lower) / G and n users
+
+    estimate = lower + unit * (v(y_1) + ... + v(y_n)) / n           (unbiased)
+    variance = unit^2 * (Var[v | i_1] + ... + Var[v | i_n]) / n^2   (exact)
+
+and Var[v | i] is a quadratic polynomial in i. All of it is arithmetic on fractions: only the final
+answer is rounded to a float.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+
+from shuffledp.core.analyzer import Tally, message_tally
+from shuffledp.core.arrays import Counts
+from shuffledp.core.domain import Reals
+from shuffledp.core.errors import DataError
+from shuffledp.core.estimate import Estimate, NormalError
+from shuffledp.core.protocol import ShuffleProtocol, Spec
+from shuffledp.core.randomizer import Message, Randomizer
+from shuffledp.core.shuffler import Shuffled
+from shuffledp.numerics.rounding import exp_lower
+from shuffledp.protocols._local import local_protocol
+
+__all__ = ["Affine", "MeanAnalyzer", "MeanOracle", "Quadratic", "growth", "mean_protocol", "moment"]
+
+_LARGEST = 100.0
+
+
+def growth(epsilon: float) -> Fraction:
+    """A fraction at most e^epsilon, and within one part in 10^48 of it up to epsilon = 100.
+
+    Beyond that it stays at e^100: with words of 64 bits no probability can use more.
+
+    >>> round(float(growth(1.0)), 12), growth(1e9) == growth(100.0)
+    (2.718281828459, True)
+    """
+    return exp_lower(min(epsilon, _LARGEST))
+
+
+def moment(counts: Counts, power: int) -> int:
+    """The sum of counts[y] y^power, in integers that cannot overflow.
+
+    >>> moment(np.array([5, 1, 2]), 2)
+    9
+    """
+    seen = np.flatnonzero(counts)
+    return sum(
+        count * y**power for y, count in zip(seen.tolist(), counts[seen].tolist(), strict=True)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Affine:
+    """v(y) = (scale y - offset) / divisor, in integers.
+
+    >>> Affine(scale=4, offset=1, divisor=2).total(np.array([3, 1]))
+    Fraction(0, 1)
+    """
+
+    scale: int
+    offset: int
+    divisor: int
+
+    def __call__(self, y: int) -> Fraction:
+        return Fraction(self.scale * y - self.offset, self.divisor)
+
+    def total(self, counts: Counts) -> Fraction:
+        """The sum of v(y) over counts[y] messages y."""
+        first = self.scale * moment(counts, 1) - self.offset * moment(counts, 0)
+        return Fraction(first, self.divisor)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quadratic:
+    """constant + linear i + square i^2, exactly.
+
+    >>> bump = Quadratic(constant=Fraction(0), linear=Fraction(4), square=Fraction(-1))
+    >>> bump(1), bump.range(3), bump.total(np.array([7, 1, 1, 0]))
+    (Fraction(3, 1), (Fraction(0, 1), Fraction(4, 1)), Fraction(7, 1))
+    """
+
+    constant: Fraction
+    linear: Fraction
+    square: Fraction
+
+    def __call__(self, i: int | Fraction) -> Fraction:
+        return self.constant + i * (self.linear + i * self.square)
+
+    def total(self, counts: Counts) -> Fraction:
+        """The sum over counts[i] users of code i."""
+        zeroth, first, second = (moment(counts, power) for power in range(3))
+        return self.constant * zeroth + self.linear * first + self.square * second
+
+    def range(self, last: int) -> tuple[Fraction, Fraction]:
+        """The smallest and the largest value for real i from 0 to last."""
+        points = [Fraction(0), Fraction(last)]
+        if self.square:
+            points.append(min(max(-self.linear / (2 * self.square), points[0]), points[1]))
+        values = [self(point) for point in points]
+        return min(values), max(values)
+
+    def mix(self, weight: Fraction, other: "Quadratic") -> "Quadratic":
+        """weight * self + (1 - weight) * other."""
+        return Quadratic(
+            constant=weight * self.constant + (1 - weight) * other.constant,
+            linear=weight * self.linear + (1 - weight) * other.linear,
+            square=weight * self.square + (1 - weight) * other.square,
+        )
+
+
+class MeanOracle(Protocol):
+    """A randomizer that sends one integer, from which a code can be estimated without bias."""
+
+    @property
+    def domain(self) -> Reals:
+        """The grid of values."""
+
+    @property
+    def alphabet(self) -> int:
+        """Messages are 0 .. alphabet - 1."""
+
+    @property
+    def code_variance(self) -> Quadratic:
+        """Exact variance of `decode` for a user of code i."""
+
+    def decode(self, message: int) -> Fraction:
+        """An unbiased estimate of the sender's code."""
+
+    def total(self, counts: Counts) -> Fraction:
+        """The sum of `decode` over counts[y] messages y."""
+
+    def noise(self, counts: Counts) -> Fraction:
+        """The variance of `total`, estimated or bounded from the counts alone; above 0."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeanAnalyzer:
+    """Counts the messages and adds up what they decode to.
+
+    `estimate` answers the mean; `weights` is what a message adds to the *sum* of the values, and
+    `variance` is that of the estimate, the mean: it falls like 1/n.
+    """
+
+    oracle: MeanOracle
+
+    def tally(self, shuffled: Shuffled) -> Tally:
+        return message_tally(shuffled, self.oracle.alphabet)
+
+    def estimate(self, tally: Tally) -> Estimate:
+        n, domain = tally.users, self.oracle.domain
+        if n < 1:
+            raise DataError("the tally is of no users: at least one is needed")
+        messages = moment(tally.counts, 0)
+        total = messages * Fraction(domain.lower) + _unit(domain) * self.oracle.total(tally.counts)
+        stderr = float(_unit(domain)) * math.sqrt(self.oracle.noise(tally.counts)) / n
+        return Estimate(
+            value=float(total / n),
+            error=NormalError(stderr=stderr),
+            limits=(domain.lower, domain.upper),
+        )
+
+    def weights(self, message: Message) -> tuple[Fraction, ...]:
+        assert isinstance(message, int)
+        domain = self.oracle.domain
+        return (Fraction(domain.lower) + _unit(domain) * self.oracle.decode(message),)
+
+    def variance(self, inputs: Counts) -> float:
+        n = moment(inputs, 0)
+        if n < 1:
+            raise DataError("the inputs are of no users: at least one is needed")
+        of_total = self.oracle.code_variance.total(inputs)
+        return float(_unit(self.oracle.domain) ** 2 * of_total / n**2)
+
+
+def _unit(domain: Reals) -> Fraction:
+    """The exact distance of two neighbouring points of the grid."""
+    return (Fraction(domain.upper) - Fraction(domain.lower)) / domain.steps
+
+
+class _MeanRandomizer(Randomizer, MeanOracle, Protocol):
+    """Both halves of a protocol for the mean."""
+
+    @property
+    def domain(self) -> Reals:
+        """The grid of values."""
+
+
+def mean_protocol(spec: Spec, randomizer: _MeanRandomizer) -> ShuffleProtocol:
+    """P = (R, A) for the mean."""
+    domain = randomizer.domain
+    parameters = {
+        "lower": domain.lower,
+        "upper": domain.upper,
+        "steps": domain.steps,
+        "epsilon": randomizer.epsilon0,
+        "word_bits": randomizer.word_bits,
+    }
+    return local_protocol(
+        spec,
+        parameters,
+        randomizer,
+        MeanAnalyzer(oracle=randomizer),
+        bits_per_message=(randomizer.alphabet - 1).bit_length(),
+    )

@@ -1,0 +1,116 @@
+"""What the unary encodings share: one bit per category, each randomized by itself.
+
+The value x becomes the vector of k bits with a single one, at position x. Each bit is then sent as
+one with probability p if it is the one, and q if it is a zero. Two values differ in two bits, so
+the likelihood ratio of a message is at most p (1 - q) / (q (1 - p)).
+"""
+
+from collections.abc import Set
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+
+from shuffledp.core.analyzer import Tally, bit_tally
+from shuffledp.core.arrays import Codes, Words
+from shuffledp.core.domain import Categories
+from shuffledp.core.errors import ParameterError, UnsupportedError
+from shuffledp.core.randomizer import Law, Message, Messages
+from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.validate import positive, whole
+from shuffledp.numerics.rounding import exp_lower
+
+__all__ = ["WORD_BITS", "Unary", "too_small"]
+
+WORD_BITS = 32
+"""A user needs k words, so words are the cost: half the usual width is twice as fast. The law is
+exact for any width; the width only says how closely it can come to the ideal one."""
+
+_LAW_MAX_K = 16  # the law has 2^k messages
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unary:
+    """A unary encoding: bit j is sent as one iff word j is below a threshold.
+
+    `one` is the threshold at the position of the value, `zero` everywhere else. Construction fails
+    unless one (2^word_bits - zero) <= e^epsilon0 zero (2^word_bits - one), which is the privacy
+    claim as a statement about integers.
+
+    >>> Unary(k=2, epsilon0=1.0, one=2, zero=1, word_bits=2)
+    Traceback (most recent call last):
+    shuffledp.core.errors.ParameterError: epsilon0=1.0 must be larger: the thresholds have a likelihood ratio of 3
+    >>> Unary(k=2, epsilon0=1.1, one=2, zero=1, word_bits=2).pmf(0)[(1, 0),]
+    Fraction(3, 8)
+    """
+
+    k: int
+    epsilon0: float
+    one: int
+    zero: int
+    word_bits: int
+
+    def __post_init__(self) -> None:
+        whole("k", self.k, at_least=2)
+        positive("epsilon0", self.epsilon0)
+        whole("word_bits", self.word_bits, at_least=1, at_most=64)
+        words = 1 << self.word_bits
+        whole("one", self.one, at_least=1, at_most=words - 1)
+        whole("zero", self.zero, at_least=1, at_most=self.one - 1)
+        ratio = Fraction(self.one * (words - self.zero), self.zero * (words - self.one))
+        if ratio > exp_lower(self.epsilon0):
+            raise ParameterError(
+                "epsilon0",
+                self.epsilon0,
+                f"must be larger: the thresholds have a likelihood ratio of {float(ratio):.17g}",
+            )
+
+    @property
+    def domain(self) -> Categories:
+        return Categories(k=self.k)
+
+    @property
+    def words_per_input(self) -> int:
+        return self.k
+
+    @property
+    def p(self) -> Fraction:
+        return Fraction(self.one, 1 << self.word_bits)
+
+    @property
+    def q(self) -> Fraction:
+        return Fraction(self.zero, 1 << self.word_bits)
+
+    def encode(self, inputs: Codes, words: Words) -> Messages:
+        word = words.dtype.type
+        sent = words < word(self.zero)  # [n, k], as if every bit were a zero
+        rows = np.arange(len(inputs))
+        sent[rows, inputs] = words[rows, inputs] < word(self.one)
+        return Messages.one_each(sent)
+
+    def pmf(self, x: int) -> Law:
+        if self.k > _LAW_MAX_K:
+            raise UnsupportedError(f"the law of k={self.k} bits has 2^{self.k} messages")
+        return {(bits,): self._probability(bits, x) for bits in product((0, 1), repeat=self.k)}
+
+    def _probability(self, bits: tuple[int, ...], x: int) -> Fraction:
+        others = sum(bits) - bits[x]
+        own = self.p if bits[x] else 1 - self.p
+        return own * self.q**others * (1 - self.q) ** (self.k - 1 - others)
+
+    def supported(self, message: Message) -> Set[int]:
+        assert isinstance(message, tuple)
+        return {j for j, bit in enumerate(message) if bit}
+
+    def tally(self, shuffled: Shuffled) -> Tally:
+        return bit_tally(shuffled, self.k)
+
+
+def too_small(epsilon0: float, word_bits: int) -> ParameterError:
+    """The error for an epsilon0 at which words of this width cannot tell a one from a zero."""
+    return ParameterError(
+        "epsilon0",
+        epsilon0,
+        f"must be larger: with words of {word_bits} bits nothing of the value would be left",
+    )

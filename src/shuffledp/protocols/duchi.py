@@ -1,0 +1,154 @@
+"""The one-bit mean: a coin whose bias is the value.
+
+At small epsilon no local protocol has a better rate, and one bit is all that leaves the device.
+Reference: Duchi, Jordan, Wainwright 2018, "Minimax optimal procedures for locally private
+estimation" (2013 in their earlier papers), for one dimension.
+"""
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from shuffledp.core.arrays import Codes, Counts, Words
+from shuffledp.core.domain import Reals
+from shuffledp.core.errors import ParameterError
+from shuffledp.core.protocol import ShuffleProtocol, Spec
+from shuffledp.core.randomizer import Law, Messages
+from shuffledp.core.task import Question
+from shuffledp.core.validate import positive, whole
+from shuffledp.protocols._mean import Affine, Quadratic, growth, mean_protocol, moment
+
+__all__ = ["SPEC", "Duchi", "make_local"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duchi:
+    r"""One bit, which is 1 with probability (least + slope i) / 2^word_bits for code i = 0 .. G.
+
+    least = (2^word_bits - G slope) / 2 makes the ends mirror images of each other, and slope is the
+    largest integer for which their ratio (2^word_bits - least) / least is at most e^epsilon0. The
+    probability is exactly affine in i, so the decoded code (2^word_bits y - least) / slope is
+    exactly unbiased. On the scale of [-1, 1] its variance is C^2 - x^2 with
+    C = (e^epsilon0 + 1) / (e^epsilon0 - 1), largest for values in the middle.
+
+    >>> coin = Duchi(domain=Reals(lower=-1.0, upper=1.0, steps=2), epsilon0=1.0, word_bits=4)
+    >>> [coin.pmf(i)[(1,)] for i in range(3)]
+    [Fraction(5, 16), Fraction(1, 2), Fraction(11, 16)]
+    >>> coin.decode(0), coin.decode(1)
+    (Fraction(-5, 3), Fraction(11, 3))
+    """
+
+    domain: Reals
+    epsilon0: float
+    word_bits: int = 64
+    slope: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        positive("epsilon0", self.epsilon0)
+        whole("word_bits", self.word_bits, at_least=1, at_most=64)
+        limit = growth(self.epsilon0)
+        slope = (limit - 1) * self._words // ((limit + 1) * self.domain.steps)
+        if self.domain.steps % 2:
+            slope -= slope % 2  # G slope must be even for `least` to be an integer
+        if slope < 1:
+            raise ParameterError(
+                "steps",
+                self.domain.steps,
+                f"must be smaller: at epsilon0={self.epsilon0!r} and words of {self.word_bits} "
+                "bits, neighbouring values would send the same",
+            )
+        object.__setattr__(self, "slope", slope)
+
+    @property
+    def _words(self) -> int:
+        return 1 << self.word_bits
+
+    @property
+    def least(self) -> int:
+        """How many of the 2^word_bits words send 1 for the smallest value."""
+        return (self._words - self.domain.steps * self.slope) // 2
+
+    @property
+    def words_per_input(self) -> int:
+        return 1
+
+    @property
+    def alphabet(self) -> int:
+        return 2
+
+    def encode(self, inputs: Codes, words: Words) -> Messages:
+        kind = words.dtype.type
+        threshold = inputs.astype(words.dtype) * kind(self.slope) + kind(self.least)
+        return Messages.one_each((words[:, 0] < threshold).astype(np.int64))
+
+    def pmf(self, x: int) -> Law:
+        one = Fraction(self.least + x * self.slope, self._words)
+        return {(0,): 1 - one, (1,): one}
+
+    @property
+    def _decoder(self) -> Affine:
+        return Affine(scale=self._words, offset=self.least, divisor=self.slope)
+
+    def decode(self, message: int) -> Fraction:
+        return self._decoder(message)
+
+    def total(self, counts: Counts) -> Fraction:
+        return self._decoder.total(counts)
+
+    @property
+    def code_variance(self) -> Quadratic:
+        # P (1 - P) (2^bits / slope)^2 with P = (least + slope i) / 2^bits
+        most = self._words - self.least
+        return Quadratic(
+            constant=Fraction(self.least * most, self.slope**2),
+            linear=Fraction(most - self.least, self.slope),
+            square=Fraction(-1),
+        )
+
+    def noise(self, counts: Counts) -> Fraction:
+        """The variance if all n users had the mean of the values, which is the worst case.
+
+        P (1 - P) is concave, so by Jensen's inequality the n users together have at most the
+        variance of n users at their mean. One bit cannot tell more: its square is itself. The mean
+        code is estimated, and moved into 0 .. G first, where it is known to lie.
+        """
+        n = moment(counts, 0)
+        mean = self.total(counts) / n
+        return n * self.code_variance(min(max(mean, Fraction(0)), Fraction(self.domain.steps)))
+
+
+def make_local(
+    *, lower: float, upper: float, steps: int, epsilon: float, word_bits: int = 64
+) -> ShuffleProtocol:
+    """The mean of numbers in [lower, upper], rounded to a grid of `steps` steps, from one bit each.
+
+    Integers are numbers too: a grid with steps of 1 holds them exactly.
+
+    >>> from shuffledp import SeededWords, run
+    >>> ages = make_local(lower=0, upper=120, steps=120, epsilon=1.0)
+    >>> answer = run(ages, [20, 40, 60] * 50_000, SeededWords(1))
+    >>> round(answer.value, 1), round(answer.stderr, 1)
+    (39.8, 0.3)
+    """
+    domain = Reals(lower=lower, upper=upper, steps=steps)
+    return mean_protocol(SPEC, Duchi(domain=domain, epsilon0=epsilon, word_bits=word_bits))
+
+
+SPEC = Spec(
+    name="duchi",
+    title="one-bit mean",
+    question=Question.MEAN,
+    reference="Duchi, Jordan, Wainwright 2018",
+    make_local=make_local,
+    examples=(
+        {"lower": -1.0, "upper": 1.0, "steps": 1000, "epsilon": 1.0},
+        {"lower": 0, "upper": 120, "steps": 120, "epsilon": 0.2},
+        {"lower": 0.1, "upper": 0.3, "steps": 2**32, "epsilon": 4.0},
+    ),
+    enumerable=(
+        {"lower": -1.0, "upper": 1.0, "steps": 2, "epsilon": 1.0, "word_bits": 8},
+        {"lower": 0.1, "upper": 0.7, "steps": 3, "epsilon": 0.5, "word_bits": 9},
+        {"lower": 0, "upper": 5, "steps": 5, "epsilon": 3.0, "word_bits": 10},
+    ),
+)

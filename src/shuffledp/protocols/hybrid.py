@@ -1,0 +1,155 @@
+"""The hybrid mean: a public coin chooses between one bit and the piecewise mean.
+
+Values in the middle are hard for one bit and easy for the piecewise mean, those at the ends the
+other way round; the mixture is equally good for all, and never worse than either in the worst case.
+Reference: Wang, Xiao, Yang, Zhao, Hui, Shin, Shin, Yu 2019, "Collecting and analyzing
+multidimensional data with local differential privacy".
+"""
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from shuffledp.core.arrays import Codes, Counts, Words
+from shuffledp.core.domain import Reals
+from shuffledp.core.errors import ParameterError
+from shuffledp.core.protocol import ShuffleProtocol, Spec
+from shuffledp.core.randomizer import Law, Messages
+from shuffledp.core.task import Question
+from shuffledp.core.validate import positive
+from shuffledp.numerics.tape import bernoulli
+from shuffledp.protocols._mean import Quadratic, growth, mean_protocol, moment
+from shuffledp.protocols.duchi import Duchi
+from shuffledp.protocols.piecewise import Piecewise
+
+__all__ = ["SPEC", "Hybrid", "make_local"]
+
+_CROSSOVER = 0.61
+"""Up to here one bit has the smaller variance for every value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hybrid:
+    r"""Piecewise with probability 1 - e^(-epsilon0 / 2), one bit otherwise; epsilon0 > 0.61.
+
+    The coin does not depend on the value, so the ratio is at most e^epsilon0 because it is for both
+    parts. Messages 0 .. M - 1 are those of the piecewise mean, M and M + 1 are the bits 0 and 1.
+    Both parts are unbiased, so the variance is the average of theirs. On the scale of [-1, 1] the
+    terms in x cancel, with h = e^(epsilon0 / 2):
+
+        (1 - 1/h) (h + 3) / (3 (h - 1)^2)  +  (1/h) ((h^2 + 1) / (h^2 - 1))^2
+
+    >>> p = Hybrid(domain=Reals(lower=-1.0, upper=1.0, steps=100), epsilon0=2.0)
+    >>> round(float(p.coin), 6), p.piecewise.alphabet, p.alphabet
+    (0.632121, 958, 960)
+    >>> p.decode(958) == p.duchi.decode(0)
+    True
+    """
+
+    domain: Reals
+    epsilon0: float
+    word_bits: int = 64
+    piecewise: Piecewise = field(init=False)
+    duchi: Duchi = field(init=False)
+    threshold: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        if positive("epsilon0", self.epsilon0) <= _CROSSOVER:
+            raise ParameterError(
+                "epsilon0", self.epsilon0, f"must be > {_CROSSOVER}: up to there use Duchi alone"
+            )
+        for name, part in (("piecewise", Piecewise), ("duchi", Duchi)):
+            made = part(domain=self.domain, epsilon0=self.epsilon0, word_bits=self.word_bits)
+            object.__setattr__(self, name, made)
+        # The coin is public, so its rounding costs nothing but a little of the ideal mixture.
+        threshold = (1 - 1 / growth(self.epsilon0 / 2)) * (1 << self.word_bits) // 1
+        object.__setattr__(self, "threshold", threshold)
+
+    @property
+    def coin(self) -> Fraction:
+        """Exact probability of the piecewise mean."""
+        return Fraction(self.threshold, 1 << self.word_bits)
+
+    @property
+    def words_per_input(self) -> int:
+        return 2
+
+    @property
+    def alphabet(self) -> int:
+        return self.piecewise.alphabet + self.duchi.alphabet
+
+    def encode(self, inputs: Codes, words: Words) -> Messages:
+        chosen = bernoulli(words[:, 0], self.threshold, self.word_bits)
+        sent = np.empty(len(inputs), dtype=np.int64)
+        sent[chosen] = self.piecewise.encode(inputs[chosen], words[chosen, 1:]).payload
+        bits = self.duchi.encode(inputs[~chosen], words[~chosen, 1:]).payload
+        sent[~chosen] = bits + self.piecewise.alphabet
+        return Messages.one_each(sent)
+
+    def pmf(self, x: int) -> Law:
+        law: Law = {sent: self.coin * mass for sent, mass in self.piecewise.pmf(x).items()}
+        bits = self.duchi.pmf(x)
+        for bit in range(2):
+            law[(self.piecewise.alphabet + bit,)] = (1 - self.coin) * bits[(bit,)]
+        return law
+
+    def decode(self, message: int) -> Fraction:
+        bit = message - self.piecewise.alphabet
+        return self.piecewise.decode(message) if bit < 0 else self.duchi.decode(bit)
+
+    def total(self, counts: Counts) -> Fraction:
+        numbers, bits = np.split(counts, [self.piecewise.alphabet])
+        return self.piecewise.total(numbers) + self.duchi.total(bits)
+
+    @property
+    def code_variance(self) -> Quadratic:
+        return self.piecewise.code_variance.mix(self.coin, self.duchi.code_variance)
+
+    def noise(self, counts: Counts) -> Fraction:
+        """n times the largest variance of any code.
+
+        The variance hardly depends on the code, so the largest is close to all of them and nothing
+        needs to be estimated.
+        """
+        _, largest = self.code_variance.range(self.domain.steps)
+        return moment(counts, 0) * largest
+
+
+def make_local(
+    *, lower: float, upper: float, steps: int, epsilon: float, word_bits: int = 64
+) -> ShuffleProtocol:
+    """The mean of numbers in [lower, upper], rounded to a grid of at most 2^15 steps.
+
+    Up to epsilon = 0.61 one bit is better for every value, and this is `duchi` under another name.
+
+    >>> from shuffledp import SeededWords, run
+    >>> ages = make_local(lower=0, upper=120, steps=120, epsilon=1.0)
+    >>> answer = run(ages, [20, 40, 60] * 50_000, SeededWords(1))
+    >>> round(answer.value, 1), round(answer.stderr, 1)
+    (40.1, 0.3)
+    >>> make_local(lower=0, upper=120, steps=120, epsilon=0.5).randomizer.alphabet
+    2
+    """
+    part = Hybrid if positive("epsilon", epsilon) > _CROSSOVER else Duchi
+    domain = Reals(lower=lower, upper=upper, steps=steps)
+    return mean_protocol(SPEC, part(domain=domain, epsilon0=epsilon, word_bits=word_bits))
+
+
+SPEC = Spec(
+    name="hybrid",
+    title="hybrid of the one-bit and the piecewise mean",
+    question=Question.MEAN,
+    reference="Wang, Xiao, Yang et al. 2019",
+    make_local=make_local,
+    examples=(
+        {"lower": -1.0, "upper": 1.0, "steps": 1000, "epsilon": 1.0},
+        {"lower": 0, "upper": 120, "steps": 120, "epsilon": 4.0},
+        {"lower": 0.1, "upper": 0.3, "steps": 2**20, "epsilon": 0.2},
+    ),
+    enumerable=(
+        {"lower": -1.0, "upper": 1.0, "steps": 2, "epsilon": 1.0, "word_bits": 7},
+        {"lower": 0.1, "upper": 0.7, "steps": 3, "epsilon": 2.0, "word_bits": 8},
+        {"lower": 0, "upper": 5, "steps": 5, "epsilon": 0.5, "word_bits": 10},
+    ),
+)

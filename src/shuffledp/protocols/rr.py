@@ -1,0 +1,162 @@
+"""Binary randomized response: tell the truth, or flip it, by a private coin.
+
+The oldest local protocol, and the best possible one for a yes-or-no question up to constants: every
+local protocol errs by the order of sqrt(n) / epsilon on a count.
+Reference: Warner 1965, "Randomized response: a survey technique for eliminating evasive answer bias".
+"""
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from shuffledp.core.analyzer import Tally, message_tally
+from shuffledp.core.arrays import Codes, Counts, Words
+from shuffledp.core.domain import Bits
+from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.core.estimate import Estimate
+from shuffledp.core.protocol import ShuffleProtocol, Spec
+from shuffledp.core.randomizer import Law, Message, Messages
+from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.task import Question
+from shuffledp.core.validate import fraction_of_one, positive, whole
+from shuffledp.numerics.binomial import TwoBinomialsError
+from shuffledp.numerics.rounding import exp_lower
+from shuffledp.protocols._local import local_protocol
+
+__all__ = ["RR", "SPEC", "RRAnalyzer", "make_local"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RR:
+    r"""Binary randomized response.
+
+    Flips the bit with probability q = threshold / 2^word_bits, ideally 1 / (e^epsilon0 + 1);
+    threshold = ceil(2^word_bits / (e^epsilon0 + 1)), so (1 - q) / q is at most e^epsilon0, exactly.
+
+    >>> RR(epsilon0=1.0, word_bits=4).pmf(0)
+    {(0,): Fraction(11, 16), (1,): Fraction(5, 16)}
+    """
+
+    epsilon0: float
+    word_bits: int = 64
+    threshold: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        positive("epsilon0", self.epsilon0)
+        whole("word_bits", self.word_bits, at_least=1, at_most=64)
+        words = 1 << self.word_bits
+        threshold = -(-words // (exp_lower(self.epsilon0) + 1))
+        if 2 * threshold >= words:
+            raise ParameterError(
+                "epsilon0",
+                self.epsilon0,
+                f"must be larger: with words of {self.word_bits} bits nothing of the value would "
+                "be left",
+            )
+        object.__setattr__(self, "threshold", int(threshold))
+
+    @property
+    def domain(self) -> Bits:
+        return Bits()
+
+    @property
+    def words_per_input(self) -> int:
+        return 1
+
+    @property
+    def p(self) -> Fraction:
+        """Exact probability that somebody with a one sends a one."""
+        return 1 - self.q
+
+    @property
+    def q(self) -> Fraction:
+        """Exact probability that somebody with a zero sends a one."""
+        return Fraction(self.threshold, 1 << self.word_bits)
+
+    def encode(self, inputs: Codes, words: Words) -> Messages:
+        flipped = words[:, 0] < words.dtype.type(self.threshold)
+        return Messages.one_each(np.bitwise_xor(inputs, flipped, dtype=inputs.dtype))
+
+    def pmf(self, x: int) -> Law:
+        return {(y,): self.p if y == x else self.q for y in (0, 1)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RRAnalyzer:
+    r"""Counts the ones that were sent, and removes the bias.
+
+        estimate = (N - n q) / (1 - 2 q)            (unbiased; N ones were sent)
+        variance = n q (1 - q) / (1 - 2 q)^2        (exact, whatever the data are)
+
+    The variance is ideally n e^epsilon / (e^epsilon - 1)^2.
+
+    >>> RRAnalyzer(randomizer=RR(epsilon0=1.0)).variance(np.array([600, 400])) / 1000
+    0.9206735942077924
+    """
+
+    randomizer: RR
+
+    def tally(self, shuffled: Shuffled) -> Tally:
+        return message_tally(shuffled, 2)
+
+    def estimate(self, tally: Tally) -> Estimate:
+        n, ones = tally.users, int(tally.counts[1])
+        if n < 1:
+            raise DataError("the tally is of no users: at least one is needed")
+        p, q = self.randomizer.p, self.randomizer.q
+        value = float((ones - n * q) / (p - q))
+        error = TwoBinomialsError(observed=ones, n=n, p=float(p), q=float(q), value=value)
+        return Estimate(value=value, error=error, limits=(0.0, float(n)))
+
+    def weights(self, message: Message) -> tuple[Fraction, ...]:
+        assert isinstance(message, int)
+        p, q = self.randomizer.p, self.randomizer.q
+        return ((message - q) / (p - q),)
+
+    def variance(self, inputs: Counts) -> float:
+        p, q = self.randomizer.p, self.randomizer.q
+        return float(int(inputs.sum()) * p * q / (p - q) ** 2)
+
+    def accuracy(self, n: int, beta: float) -> float:
+        r"""A radius that the error of the count exceeds with probability at most beta.
+
+        sqrt(n ln(2 / beta) / 2) / (1 - 2 q), by Hoeffding's inequality: the estimate is a sum of n
+        independent terms, each in an interval of length 1 / (1 - 2 q). It holds for any data, before
+        they are collected.
+
+        >>> analyzer = RRAnalyzer(randomizer=RR(epsilon0=1.0))
+        >>> round(analyzer.accuracy(n=10_000, beta=0.05), 1)
+        293.9
+        """
+        whole("n", n, at_least=1)
+        fraction_of_one("beta", beta)
+        gap = self.randomizer.p - self.randomizer.q
+        return math.sqrt(n * math.log(2 / beta) / 2) / float(gap)
+
+
+def make_local(*, epsilon: float, word_bits: int = 64) -> ShuffleProtocol:
+    """Binary randomized response for the number of people whose bit is one.
+
+    >>> print(make_local(epsilon=1.0).guarantee)
+    epsilon = 1, delta = 0: local view, replace-one neighbours, no other honest user needed; by the likelihood ratio of the exact law of rr
+    """
+    rr = RR(epsilon0=epsilon, word_bits=word_bits)
+    parameters = {"epsilon": epsilon, "word_bits": word_bits}
+    return local_protocol(SPEC, parameters, rr, RRAnalyzer(randomizer=rr), bits_per_message=1)
+
+
+SPEC = Spec(
+    name="rr",
+    title="binary randomized response",
+    question=Question.COUNT,
+    reference="Warner 1965",
+    make_local=make_local,
+    examples=({"epsilon": 0.5}, {"epsilon": 1.0}, {"epsilon": 4.0}),
+    enumerable=(
+        {"epsilon": 1.0, "word_bits": 3},
+        {"epsilon": 0.1, "word_bits": 10},
+        {"epsilon": 3.0, "word_bits": 8},
+    ),
+)

@@ -1,0 +1,186 @@
+"""Subset selection: send a few categories, the true one more often than any other.
+
+No frequency oracle has a smaller error for many users, constant included, at any privacy level. Its
+messages are long; with sets of one category it is k-ary randomized response.
+Reference: Ye, Barg 2018, "Optimal schemes for discrete distribution estimation under locally
+differential privacy".
+"""
+
+from collections.abc import Set
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import combinations
+from math import comb
+
+import numpy as np
+
+from shuffledp.core.analyzer import Tally, bit_tally
+from shuffledp.core.arrays import Bools, Codes, Words
+from shuffledp.core.domain import Categories
+from shuffledp.core.errors import ParameterError
+from shuffledp.core.protocol import ShuffleProtocol, Spec
+from shuffledp.core.randomizer import Law, Message, Messages
+from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.task import Question
+from shuffledp.core.validate import positive, whole
+from shuffledp.numerics.rounding import exp_lower
+from shuffledp.numerics.tape import acceptance, add_distinct, bernoulli
+from shuffledp.protocols._frequency import FrequencyAnalyzer
+from shuffledp.protocols._light import light_variance
+from shuffledp.protocols._local import local_protocol
+
+__all__ = ["SPEC", "SubsetSelection", "make_local"]
+
+_BLOCK_BYTES = 1 << 21  # the sets and draws of a block of users: about what the CPU's cache holds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubsetSelection:
+    r"""Subset selection: a set of w categories, sent as a vector of k bits.
+
+    The set holds x with probability e^epsilon0 w / (e^epsilon0 w + k - w), rounded down to
+    threshold / 2^word_bits, so the likelihood ratio is at most e^epsilon0, exactly. Given that, it
+    is a uniform set of w categories.
+
+    Deviation from the paper: if a uniform draw is rejected, which has probability below
+    w k / 2^word_bits whatever x is, the empty set is sent. p and q count it in.
+
+    >>> subset = SubsetSelection(k=3, w=1, epsilon0=1.0, word_bits=4)
+    >>> subset.pmf(0)[((1, 0, 0),)], subset.pmf(1)[((1, 0, 0),)]
+    (Fraction(9, 16), Fraction(7, 32))
+    """
+
+    k: int
+    w: int
+    epsilon0: float
+    word_bits: int = 64
+    threshold: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        whole("word_bits", self.word_bits, at_least=1, at_most=64)
+        whole("k", self.k, at_least=2, at_most=1 << self.word_bits)
+        whole("w", self.w, at_least=1, at_most=self.k - 1)
+        positive("epsilon0", self.epsilon0)
+        words = 1 << self.word_bits
+        weight = exp_lower(self.epsilon0) * self.w
+        threshold = int(words * weight / (weight + self.k - self.w))
+        if threshold * self.k <= words * self.w:
+            raise ParameterError(
+                "epsilon0",
+                self.epsilon0,
+                f"must be larger: with k={self.k} and words of {self.word_bits} bits "
+                "nothing of the value would be left",
+            )
+        object.__setattr__(self, "threshold", threshold)
+
+    @property
+    def accepted(self) -> Fraction:
+        """Exact probability that no draw is rejected."""
+        return acceptance(self.k - 1 - self.w, self.w, self.word_bits)
+
+    @property
+    def own(self) -> Fraction:
+        """Exact probability that a set which is not rejected holds x."""
+        return Fraction(self.threshold, 1 << self.word_bits)
+
+    @property
+    def other(self) -> Fraction:
+        """Exact probability that a set which is not rejected holds a given other category."""
+        return (self.w - self.own) / (self.k - 1)
+
+    @property
+    def p(self) -> Fraction:
+        return self.accepted * self.own
+
+    @property
+    def q(self) -> Fraction:
+        return self.accepted * self.other
+
+    @property
+    def domain(self) -> Categories:
+        return Categories(k=self.k)
+
+    @property
+    def words_per_input(self) -> int:
+        return self.w + 1
+
+    def encode(self, inputs: Codes, words: Words) -> Messages:
+        sets = np.zeros((len(inputs), self.k), dtype=np.bool_)
+        step = max(1, _BLOCK_BYTES // (self.k + 8 * self.w))
+        for start in range(0, len(inputs), step):
+            block = slice(start, start + step)
+            self._fill(sets[block], inputs[block], words[block])
+        return Messages.one_each(sets)
+
+    def _fill(self, sets: Bools, inputs: Codes, words: Words) -> None:
+        # The other categories are numbered 0 .. k-2 by calling the last one x. Sets with x have
+        # w - 1 of them, sets without x have w: one step of Floyd's method more, before the others.
+        # Both kinds are rejected by the same words, so a rejection says nothing about x.
+        rows = np.arange(len(inputs))
+        holds = bernoulli(words[:, 0], self.threshold, self.word_bits)
+        accepted = add_distinct(sets, words[:, 1:2], self.k - 1 - self.w, self.word_bits)
+        sets[holds] = False
+        accepted &= add_distinct(sets, words[:, 2:], self.k - self.w, self.word_bits)
+        sets[:, -1] = sets[rows, inputs]
+        sets[rows, inputs] = holds
+        sets[~accepted] = False
+
+    def pmf(self, x: int) -> Law:
+        law: Law = {((0,) * self.k,): 1 - self.accepted}
+        with_x = self.p / comb(self.k - 1, self.w - 1)
+        without_x = (self.accepted - self.p) / comb(self.k - 1, self.w)
+        for chosen in combinations(range(self.k), self.w):
+            message = tuple(int(j in chosen) for j in range(self.k))
+            law[(message,)] = with_x if x in chosen else without_x
+        return law
+
+    def supported(self, message: Message) -> Set[int]:
+        assert isinstance(message, tuple)
+        return {j for j, bit in enumerate(message) if bit}
+
+    def tally(self, shuffled: Shuffled) -> Tally:
+        return bit_tally(shuffled, self.k)
+
+
+def make_local(*, k: int, epsilon: float, word_bits: int = 64) -> ShuffleProtocol:
+    """Subset selection for histograms over k categories.
+
+    w is the neighbour of k / (e^epsilon + 1) with the smaller variance at light categories.
+
+    >>> make_local(k=1024, epsilon=3.0).randomizer.w
+    48
+    """
+    subset = _best(whole("k", k, at_least=2), positive("epsilon", epsilon), word_bits)
+    parameters = {"k": k, "epsilon": epsilon, "word_bits": word_bits}
+    return local_protocol(
+        SPEC,
+        parameters,
+        subset,
+        FrequencyAnalyzer(oracle=subset),
+        bits_per_message=comb(k, subset.w).bit_length(),  # C(k, w) sets, and the empty one
+    )
+
+
+def _best(k: int, epsilon0: float, word_bits: int) -> SubsetSelection:
+    below = int(k / (exp_lower(epsilon0) + 1))
+    candidates = [
+        SubsetSelection(k=k, w=w, epsilon0=epsilon0, word_bits=word_bits)
+        for w in (below, below + 1)
+        if 1 <= w < k
+    ]
+    return min(candidates, key=lambda subset: light_variance(subset.own, subset.other))
+
+
+SPEC = Spec(
+    name="subset_selection",
+    title="subset selection",
+    question=Question.HISTOGRAM,
+    reference="Ye, Barg 2018",
+    make_local=make_local,
+    examples=({"k": 2, "epsilon": 0.5}, {"k": 16, "epsilon": 1.0}, {"k": 300, "epsilon": 3.0}),
+    enumerable=(
+        {"k": 2, "epsilon": 1.0, "word_bits": 6},
+        {"k": 5, "epsilon": 0.5, "word_bits": 5},
+        {"k": 6, "epsilon": 0.3, "word_bits": 4},
+    ),
+)

@@ -1,0 +1,261 @@
+"""The privacy curve of binomial and Poisson noise: published values, enumeration, 50 digits."""
+
+import math
+from fractions import Fraction
+
+import mpmath
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from shuffledp import ParameterError, UnsupportedError
+from shuffledp.accounting.central import BinomialCount, PoissonCount
+from shuffledp.core.privacy import Profile
+from shuffledp.numerics.binomial import (
+    _log_factorial,
+    binomial_at_least,
+    binomial_at_most,
+    binomial_mass,
+    poisson_mass,
+)
+from shuffledp.numerics.rounding import exp_bounds
+
+mpmath.mp.dps = 60
+
+
+def test_they_are_profiles():
+    assert isinstance(BinomialCount(n=3, gamma=Fraction(1, 2)), Profile)
+    assert isinstance(PoissonCount(mean=3.0), Profile)
+
+
+@pytest.mark.parametrize(
+    ("mean", "epsilon", "lower", "upper"),
+    [
+        (30.0, 1.0, 3.12675442114e-6, 1.37051187597e-16),
+        (100.0, 0.5, 3.56846581323e-7, 2.69253667585e-11),
+        (10.0, 2.0, 1.63936599485e-4, None),
+    ],
+)
+def test_poisson_values(mean, epsilon, lower, upper):
+    found = PoissonCount(mean=mean).directions(epsilon)
+    assert found[0] == pytest.approx(lower, rel=3e-12)
+    if upper is not None:
+        assert found[1] == pytest.approx(upper, rel=3e-12)
+    assert PoissonCount(mean=mean).delta(epsilon) == max(found)
+
+
+@pytest.mark.parametrize(
+    ("n", "gamma", "epsilon", "lower", "upper"),
+    [
+        (1000, Fraction(1, 20), 0.5, 9.13120637593e-5, 1.13226111926e-6),
+        (500, Fraction(1, 2), 0.25, 8.13786873292e-5, 8.13786873292e-5),
+        (200, Fraction(1, 10), 1.0, 8.23852463691e-5, 1.61096289131e-9),
+    ],
+)
+def test_binomial_values(n, gamma, epsilon, lower, upper):
+    found = BinomialCount(n=n, gamma=gamma).directions(epsilon)
+    assert found == pytest.approx((lower, upper), rel=3e-12)
+
+
+def enumerated(n, gamma, epsilon):
+    """(lower, upper) direction, with e^epsilon rounded down: at least the exact delta."""
+    E = exp_bounds(epsilon, 60)[0]
+    masses = [math.comb(n, y) * gamma**y * (1 - gamma) ** (n - y) for y in range(n + 1)]
+    padded = [Fraction(0), *masses, Fraction(0)]
+    lower = sum(max(padded[i] - E * padded[i - 1], 0) for i in range(1, n + 2))
+    upper = sum(max(padded[i] - E * padded[i + 1], 0) for i in range(1, n + 2))
+    return lower, upper
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    n=st.integers(1, 60),
+    top=st.integers(1, 2**20 - 1),
+    epsilon=st.floats(0, 8, allow_nan=False),
+)
+def test_binomial_is_a_tight_upper_bound(n, top, epsilon):
+    gamma = Fraction(top, 2**20)
+    for found, exact in zip(
+        BinomialCount(n=n, gamma=gamma).directions(epsilon),
+        enumerated(n, gamma, epsilon),
+        strict=True,
+    ):
+        # The reference rounds e^epsilon down by 10^-60, hence may itself be that much too large.
+        assert Fraction(found) >= exact * (1 - Fraction(1, 10**40))
+        assert found <= max(float(exact) * (1 + 1e-9), 1e-300)
+
+
+def fifty_digits(first, ratio, start, step, epsilon):
+    E = mpmath.exp(epsilon)
+    total, mass, y = mpmath.mpf(0), first, start
+    while mass > first * mpmath.mpf(10) ** -35:
+        r = ratio(y)
+        total += mass * max(1 - E * r, 0)
+        mass *= r
+        y += step
+    return total
+
+
+@pytest.mark.parametrize(
+    ("n", "gamma", "epsilon"),
+    [
+        (10**6, Fraction(1, 3), 0.02),
+        (10**9, Fraction(1, 2**24), 0.7),
+        (10**4, Fraction(1, 2), 1e-4),
+        (10**12, Fraction(1, 2**30), 0.1),
+        (2**52, Fraction(1, 2**47), 1.0),
+        (50, Fraction(1, 2**40), 3.0),
+    ],
+)
+def test_binomial_at_hard_points(n, gamma, epsilon):
+    for p, found in zip(
+        (gamma, 1 - gamma), BinomialCount(n=n, gamma=gamma).directions(epsilon), strict=True
+    ):
+        g = mpmath.mpf(p.numerator) / p.denominator
+        start = int((n + 1) * g / (g + mpmath.exp(epsilon) * (1 - g)))
+        first = mpmath.exp(
+            mpmath.loggamma(n + 1)
+            - mpmath.loggamma(start + 1)
+            - mpmath.loggamma(n - start + 1)
+            + start * mpmath.log(g)
+            + (n - start) * mpmath.log(1 - g)
+        )
+        exact = fifty_digits(
+            first, lambda y, g=g: y * (1 - g) / ((n - y + 1) * g), start, -1, epsilon
+        )
+        assert exact <= found <= exact * (1 + 1e-10)
+
+
+@pytest.mark.parametrize(
+    ("mean", "epsilon"), [(1e5, 0.02), (0.01, 1.0), (2.0**34, 1e-5), (34.07, 1)]
+)
+def test_poisson_at_hard_points(mean, epsilon):
+    m = mpmath.mpf(mean)
+    E = mpmath.exp(epsilon)
+
+    def mass(y):
+        return mpmath.exp(y * mpmath.log(m) - m - mpmath.loggamma(y + 1))
+
+    if mean > 1e9:  # too many terms for mpmath: compare with the normal limit instead
+        z = mpmath.mpf(epsilon) * mpmath.sqrt(m)
+        limit = mpmath.ncdf(1 / (2 * mpmath.sqrt(m)) - z) - E * mpmath.ncdf(
+            -1 / (2 * mpmath.sqrt(m)) - z
+        )
+        assert PoissonCount(mean=mean).delta(epsilon) == pytest.approx(float(limit), rel=0.01)
+        return
+    lower, upper = PoissonCount(mean=mean).directions(epsilon)
+    start = int(m / E)
+    exact = fifty_digits(mass(start), lambda y: y / m, start, -1, epsilon)
+    assert exact <= lower <= exact * (1 + 1e-10)
+    start = int(m * E)
+    exact = fifty_digits(mass(start), lambda y: m / (y + 1), start, 1, epsilon)
+    assert exact <= upper <= exact * (1 + 1e-10)
+
+
+def test_the_ratio_may_exceed_e_far_more_often_than_delta():
+    """(epsilon, delta)-DP is weaker than "the ratio is at most e^epsilon except with delta"."""
+    assert PoissonCount(mean=34.07).delta(1.0) <= 1e-6
+    from scipy.stats import poisson
+
+    assert poisson.cdf(math.ceil(34.07 / math.e) - 1, 34.07) == pytest.approx(1.23e-5, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    "noise", [BinomialCount(n=400, gamma=Fraction(1, 8)), PoissonCount(mean=40.0)]
+)
+def test_epsilon_inverts_delta(noise):
+    previous = math.inf
+    for delta in (1e-9, 1e-6, 1e-3, 0.05):
+        epsilon = noise.epsilon(delta)
+        assert noise.delta(epsilon) <= delta
+        assert noise.delta(epsilon * (1 - 1e-9)) > delta
+        assert epsilon < previous
+        previous = epsilon
+    assert noise.epsilon(0.5) == 0
+
+
+def test_no_epsilon_reaches_less_than_the_mass_at_the_end():
+    with pytest.raises(UnsupportedError, match="delta"):
+        PoissonCount(mean=1.0).epsilon(0.1)  # Pr[N = 0] = 0.37 whatever epsilon is
+
+
+def test_delta_does_not_increase_with_poisson_noise():
+    deltas = [PoissonCount(mean=mean).delta(0.8) for mean in (1.0, 5.0, 20.0, 20.5, 80.0)]
+    assert deltas == sorted(deltas, reverse=True)
+
+
+def test_extremes():
+    assert BinomialCount(n=10**12, gamma=Fraction(1, 2)).delta(1.0) == 1e-300
+    assert BinomialCount(n=1, gamma=Fraction(1, 2)).delta(1e6) == pytest.approx(0.5)
+    assert PoissonCount(mean=1e-9).delta(0.0) == pytest.approx(1.0)
+    assert PoissonCount(mean=2.0**52).directions(50.0) == pytest.approx(
+        (1e-300, 1e-300), rel=1e-9, abs=0
+    )
+
+
+@pytest.mark.parametrize("epsilon", [-1.0, math.nan, math.inf, "1"])
+def test_bad_epsilon(epsilon):
+    with pytest.raises(ParameterError, match="epsilon"):
+        PoissonCount(mean=3.0).delta(epsilon)
+
+
+def test_bad_parameters():
+    for gamma in (Fraction(0), Fraction(1), Fraction(-1, 2)):
+        with pytest.raises(ParameterError, match="gamma"):
+            BinomialCount(n=3, gamma=gamma)
+    with pytest.raises(ParameterError, match="mean"):
+        PoissonCount(mean=0.0)
+    with pytest.raises(ParameterError, match="delta"):
+        PoissonCount(mean=3.0).epsilon(0.0)
+
+
+@pytest.mark.parametrize(
+    ("y", "n"), [(0, 1), (31, 64), (32, 64), (33, 64), (500, 10**6), (0, 10**15)]
+)
+@pytest.mark.parametrize("p", [Fraction(1, 2), Fraction(1, 2**30), Fraction(7, 9)])
+def test_masses(y, n, p):
+    g = mpmath.mpf(p.numerator) / p.denominator
+    exact = mpmath.exp(
+        mpmath.loggamma(n + 1)
+        - mpmath.loggamma(y + 1)
+        - mpmath.loggamma(n - y + 1)
+        + y * mpmath.log(g)
+        + (n - y) * mpmath.log(1 - g)
+    )
+    assert binomial_mass(y, n, p) == pytest.approx(float(exact), rel=4e-16)
+    exact = mpmath.exp(y * mpmath.log(g) - g - mpmath.loggamma(y + 1))
+    assert poisson_mass(y, p) == pytest.approx(float(exact), rel=4e-16)
+
+
+@pytest.mark.parametrize("n", [0, 1, 31, 32, 33, 40, 1000, 10**9, 2**52])
+def test_log_factorial(n):
+    exact = mpmath.loggamma(n + 1)
+    assert abs(mpmath.mpf(str(_log_factorial(n))) - exact) < mpmath.mpf(10) ** -30
+
+
+def test_masses_outside():
+    assert binomial_mass(-1, 3, Fraction(1, 2)) == binomial_mass(4, 3, Fraction(1, 2)) == 0
+    assert poisson_mass(-1, Fraction(1)) == 0
+    assert binomial_mass(0, 3, Fraction(0)) == binomial_mass(3, 3, Fraction(1)) == 1
+
+
+@pytest.mark.parametrize("n", [1, 7, 30])
+@pytest.mark.parametrize("p", [Fraction(1, 2), Fraction(1, 10), Fraction(99, 100)])
+def test_tails_are_tight_upper_bounds(n, p):
+    masses = [math.comb(n, y) * p**y * (1 - p) ** (n - y) for y in range(n + 1)]
+    for x in range(-1, n + 2):
+        exact_low, exact_high = sum(masses[: x + 1]), sum(masses[max(x, 0) :])
+        assert Fraction(binomial_at_most(x, n, p)) >= exact_low
+        assert Fraction(binomial_at_least(x, n, p)) >= exact_high
+        if x < n * p:
+            assert binomial_at_most(x, n, p) <= float(exact_low) * (1 + 1e-11)
+        if x > n * p:
+            assert binomial_at_least(x, n, p) <= float(exact_high) * (1 + 1e-11)
+
+
+def test_tails_agree_with_scipy():
+    for x in (400, 450, 490):
+        assert binomial_at_most(x, 1000, Fraction(1, 2)) == pytest.approx(
+            binom.cdf(x, 1000, 0.5), rel=1e-9
+        )

@@ -1,0 +1,124 @@
+"""The command line, as a user types it."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+from typer.testing import CliRunner
+
+import shuffledp as sdp
+from shuffledp.cli import app
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+@pytest.fixture
+def run(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("NO_COLOR", "1")
+    return lambda *arguments: CliRunner().invoke(app, [str(word) for word in arguments])
+
+
+def test_version(run):
+    result = run("--version")
+    assert result.exit_code == 0
+    assert result.output == f"shuffledp {sdp.__version__}\n"
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["demo", "--help"]])
+def test_help(run, arguments):
+    result = run(*arguments)
+    assert result.exit_code == 0
+    assert "Usage" in result.output
+
+
+def test_no_arguments_show_the_help(run):
+    assert "demo" in run().output
+
+
+def test_help_is_quick_and_loads_nothing_heavy():
+    code = (
+        "import sys; sys.argv = ['shuffledp', '--help']\n"
+        "from shuffledp.cli import app\n"
+        "try: app()\n"
+        "except SystemExit: pass\n"
+        "print(*sorted({'scipy', 'matplotlib'} & set(sys.modules)), file=sys.stderr)"
+    )
+    start = time.perf_counter()
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    took = time.perf_counter() - start
+    assert result.stderr.strip() == ""
+    assert took < 5, "the goal is 0.5 s; this catches a heavy import on a busy machine"
+
+
+class TestDemo:
+    def test_prints_a_table_and_saves_a_picture(self, run, tmp_path):
+        result = run("demo", "--n", 2000, "--out", tmp_path / "new" / "folder")
+        assert result.exit_code == 0, result.output
+        for word in ("true", "central", "local", "95% interval", "ferry", "2,000 people"):
+            assert word in result.output
+        picture = tmp_path / "new" / "folder" / "histogram.png"
+        assert picture.read_bytes().startswith(PNG)
+        assert picture.name in result.output.replace("\n", "")
+
+    def test_truth_is_the_same_every_time_and_noise_is_not(self, run):
+        first, second = (rows(run("demo", "--n", 3000).output) for _ in range(2))
+        assert [row[1] for row in first] == [row[1] for row in second]
+        assert sum(int(row[1].replace(",", "")) for row in first) == 3000
+        assert [row[4] for row in first] != [row[4] for row in second]
+
+    def test_seed_makes_the_noise_reproducible(self, run):
+        first, second, third = (
+            rows(run("demo", "--n", 3000, "--seed", seed).output) for seed in (5, 5, 6)
+        )
+        assert first == second
+        assert first != third
+
+    def test_table_shows_what_the_library_computes(self, run):
+        rng = sdp.SeededWords(9)
+        people = sdp.samples.commuters(4000)
+        mechanism = sdp.mechanisms.geometric.make(k=10, sensitivity=2, epsilon=0.5)
+        central = mechanism.release(people.counts, rng)
+        local = sdp.run(sdp.protocols.krr.make_local(k=10, epsilon=0.5), people.codes, rng)
+        shown = rows(run("demo", "--n", 4000, "--seed", 9, "--epsilon", 0.5).output)
+        assert [row[0] for row in shown] == list(people.domain.labels)
+        assert [row[2] for row in shown] == [f"{value:,.0f}" for value in central.value]
+        assert [row[4] for row in shown] == [f"{value:,.0f}" for value in local.value]
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["--epsilon", "-1"], "epsilon=-1.0 must be > 0"),
+            (["--epsilon", "nan"], "epsilon=nan must be finite"),
+            (["--n", "0"], "n=0 must be >= 1"),
+            (["--seed", "-3"], "seed=-3 must be >= 0"),
+        ],
+    )
+    def test_bad_parameters_are_one_sentence(self, run, arguments, message):
+        result = run("demo", *arguments)
+        assert result.exit_code == 2
+        assert f"error: {message}" in result.output
+        assert "Traceback" not in result.output
+
+    def test_a_folder_that_cannot_be_made_is_one_sentence(self, run, tmp_path):
+        (tmp_path / "taken").write_text("a file")
+        result = run("demo", "--n", 100, "--out", tmp_path / "taken")
+        assert result.exit_code == 2
+        assert "error:" in result.output
+
+    def test_missing_matplotlib_says_what_to_install(self, run, monkeypatch):
+        monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+        result = run("demo", "--n", 100)
+        assert result.exit_code == 2
+        assert "pip install 'shuffledp[plot]'" in result.output
+        assert "ferry" in result.output, "the table needs no Matplotlib"
+
+
+def rows(output):
+    """The cells of the table's body."""
+    lines = [line for line in output.splitlines() if line.startswith("│")]
+    return [[cell.strip() for cell in line.strip("│").split("│")] for line in lines]

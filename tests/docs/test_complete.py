@@ -1,0 +1,73 @@
+"""Whatever exists is documented: public names, commands and options, protocols and mechanisms."""
+
+import re
+
+import pytest
+from typer.main import get_command
+
+import shuffledp as sdp
+from repository import ROOT, documents
+from shuffledp.cli import app
+from shuffledp.mechanisms import MECHANISMS
+from shuffledp.protocols import PROTOCOLS
+
+README = (ROOT / "README.md").read_text()
+REFERENCE = "\n".join(path.read_text() for path in (ROOT / "docs/reference").rglob("*.md"))
+CLI = (ROOT / "docs/reference/cli.md").read_text()
+REGISTERED = [
+    *(pytest.param(spec, "protocols", id=spec.name) for spec in PROTOCOLS),
+    *(pytest.param(spec, "mechanisms", id=spec.name) for spec in MECHANISMS),
+]
+
+
+@pytest.mark.parametrize("name", sdp.__all__)
+def test_public_name_is_in_the_reference(name):
+    assert re.search(rf"\b{re.escape(name)}\b", REFERENCE), (
+        f"{name} is in no page of docs/reference"
+    )
+
+
+@pytest.mark.parametrize(("spec", "folder"), REGISTERED)
+def test_readme_names_it_and_its_file(spec, folder):
+    path = f"src/shuffledp/{folder}/{spec.name}.py"
+    row = re.search(rf"^\|.*\]\({re.escape(path)}\).*\|$", README, re.MULTILINE)
+    assert row, f"no row of the README table links to {path}"
+
+
+@pytest.mark.parametrize(("spec", "folder"), REGISTERED)
+def test_reference_has_it(spec, folder):
+    assert f"::: shuffledp.{folder}.{spec.name}" in REFERENCE
+
+
+def test_links_of_root_pages_lead_somewhere():
+    """Those of docs/ are checked by the strict build of the documentation."""
+    for page in ROOT.glob("*.md"):
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
+            assert (ROOT / target).exists(), f"{page.name} links to {target}"
+
+
+def commands():
+    group = get_command(app)
+    return {"shuffledp": group} | {
+        f"shuffledp {name}": command for name, command in group.commands.items()
+    }
+
+
+@pytest.mark.parametrize("name", commands())
+def test_command_and_its_options_are_documented(name):
+    section = re.search(rf"^## `{name}`$(.*?)(?=^## |\Z)", CLI, re.MULTILINE | re.DOTALL)
+    assert section, f"docs/reference/cli.md has no section for {name}"
+    for parameter in commands()[name].params:
+        for option in parameter.opts:
+            assert f"`{option}`" in section.group(), f"{name} {option}"
+
+
+def test_every_page_is_in_the_navigation():
+    navigation = (ROOT / "mkdocs.yml").read_text()
+    for page in (ROOT / "docs").rglob("*.md"):
+        assert str(page.relative_to(ROOT / "docs")) in navigation, page
+
+
+def test_pages_start_with_a_title():
+    for page in documents():
+        assert page.read_text().startswith("# "), page

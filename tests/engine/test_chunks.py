@@ -1,0 +1,23 @@
+"""The tape is one stream: how an engine cuts it into chunks changes nothing."""
+
+import numpy as np
+import pytest
+
+from shuffledp import SeededWords, protocols
+from shuffledp.engine import memory
+
+
+@pytest.mark.parametrize("spec", protocols.PROTOCOLS, ids=lambda spec: spec.name)
+def test_the_tally_does_not_depend_on_the_chunks(spec, monkeypatch):
+    protocol = spec.make_local(**spec.examples[0])
+    domain = protocol.randomizer.domain
+    values = domain.values(np.random.default_rng(1).integers(domain.size, size=501))
+    if (values == values.astype(np.int64)).all():
+        values = values.astype(np.int64)
+    whole = memory.tally(protocol, values, SeededWords(2))
+    user = 8 * protocol.randomizer.words_per_input
+    for users in (1, 100, 500, 501):
+        monkeypatch.setattr(memory, "_CHUNK_BYTES", users * user)
+        parts = memory.tally(protocol, values, SeededWords(2))
+        assert parts.users == 501
+        np.testing.assert_array_equal(parts.counts, whole.counts)

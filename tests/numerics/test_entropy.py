@@ -1,0 +1,283 @@
+"""The word sources: one stream whatever the sizes asked for, never one stream in two places."""
+
+import copy
+import hashlib
+import os
+import pickle
+import threading
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from scipy.stats import chi2
+
+from shuffledp import ParameterError, SecureWords, SeededWords
+from shuffledp.numerics import entropy
+from support import ALPHA
+
+SIZES = (1, 2, 0, 3, 7, 16, 1, 31, 5)
+
+
+def reference_bytes(seed, size):
+    """The keystream by one call of the cipher on zeros."""
+    key = hashlib.sha256(f"shuffledp words {seed}".encode()).digest()
+    encryptor = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
+    return encryptor.update(bytes(size))
+
+
+def reference_words(seed, count, bits):
+    """From the bytes by Python integers: little-endian words, of which the top bits count."""
+    width = 1 if bits <= 8 else 2 if bits <= 16 else 4 if bits <= 32 else 8
+    raw = reference_bytes(seed, count * width)
+    pieces = [raw[i : i + width] for i in range(0, len(raw), width)]
+    return [int.from_bytes(piece, "little") >> (8 * width - bits) for piece in pieces]
+
+
+class TestSeededWords:
+    @pytest.mark.parametrize("bits", range(1, 65))
+    def test_known_answer(self, bits):
+        words = SeededWords(42).words(100, bits)
+        assert words.tolist() == reference_words(42, 100, bits)
+        assert words.dtype.itemsize * 8 >= bits
+        assert words.dtype.kind == "u"
+
+    def test_published_words(self):
+        """Fixed for ever: papers quote seeds."""
+        first = SeededWords(7).words(2).tolist()
+        assert first == [12295609786813653991, 6715552757042428571]
+
+    @pytest.mark.parametrize("bits", range(1, 65))
+    def test_does_not_depend_on_the_sizes_asked_for(self, bits):
+        source = SeededWords(3)
+        pieces = np.concatenate([source.words(size, bits) for size in SIZES])
+        np.testing.assert_array_equal(pieces, SeededWords(3).words(sum(SIZES), bits))
+
+    def test_across_the_buffer_of_zeros(self):
+        """Keystream calls are cut at 2^18 bytes."""
+        size = (1 << 18) + 37
+        whole = SeededWords(9).words(3 * size, 8)
+        assert whole.tobytes() == reference_bytes(9, 3 * size)
+        source = SeededWords(9)
+        pieces = [source.words(size, 8) for _ in range(3)]
+        np.testing.assert_array_equal(np.concatenate(pieces), whole)
+
+    def test_mixed_widths_use_each_byte_once(self):
+        source = SeededWords(5)
+        raw = b"".join(
+            [
+                source.words(3, 8).tobytes(),
+                source.words(5, 64).astype("<u8").tobytes(),
+                source.words(1, 16).astype("<u2").tobytes(),
+                source.words(7, 32).astype("<u4").tobytes(),
+            ]
+        )
+        assert raw == reference_bytes(5, 3 + 40 + 2 + 28)
+
+    def test_seeds_differ(self):
+        assert not set(SeededWords(1).words(50).tolist()) & set(SeededWords(2).words(50).tolist())
+
+    @pytest.mark.parametrize("seed", [-1, 1.0, "1", None, True])
+    def test_bad_seed(self, seed):
+        with pytest.raises(ParameterError, match="seed"):
+            SeededWords(seed)
+
+    def test_there_is_no_default_seed(self):
+        with pytest.raises(TypeError):
+            SeededWords()
+
+
+@pytest.mark.parametrize("source", [SecureWords(), SeededWords(1)], ids=["secure", "seeded"])
+class TestBoth:
+    @pytest.mark.parametrize(("count", "bits"), [(-1, 8), (1.5, 8), (1, 0), (1, 65), (1, 2.0)])
+    def test_bad_arguments(self, source, count, bits):
+        with pytest.raises(ParameterError):
+            source.words(count, bits)
+
+    def test_no_words(self, source):
+        for bits in (1, 8, 9, 64):
+            assert source.words(0, bits).shape == (0,)
+
+    def test_words_may_be_written_to(self, source):
+        for bits in (7, 8, 64):
+            words = source.words(5, bits)
+            words[:] = 0
+            assert not words.any()
+
+
+class TestSecureWords:
+    def test_two_sources_differ(self):
+        assert not set(SecureWords().words(50).tolist()) & set(SecureWords().words(50).tolist())
+
+    @pytest.mark.parametrize("bits", [1, 5, 8, 13, 16, 24, 32, 40, 64])
+    def test_is_a_stream(self, bits, monkeypatch):
+        monkeypatch.setattr(os, "urandom", lambda size: bytes(range(size)))
+        source = SecureWords()
+        pieces = np.concatenate([source.words(size, bits) for size in SIZES])
+        np.testing.assert_array_equal(pieces, SecureWords().words(sum(SIZES), bits))
+
+    def test_cannot_be_duplicated(self):
+        source = SecureWords()
+        for duplicate in (copy.copy, copy.deepcopy, pickle.dumps):
+            with pytest.raises(TypeError, match="share a stream"):
+                duplicate(source)
+
+
+def in_child(task):
+    """What `task` returns in a forked process, as bytes through a pipe."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            os.close(read)
+            os.write(write, task())
+            status = 0
+        finally:
+            os._exit(status)
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        answer = pipe.read()
+    assert os.waitpid(child, 0)[1] == 0
+    return answer
+
+
+def words_of(*answers):
+    return np.frombuffer(b"".join(answers), dtype=np.uint64).tolist()
+
+
+@pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:DeprecationWarning")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+class TestFork:
+    COUNT = 64
+
+    def take(self, source):
+        return source.words(self.COUNT).tobytes()
+
+    def all_differ(self, *answers):
+        words = words_of(*answers)
+        assert len(words) == self.COUNT * len(answers)
+        return len(set(words)) == len(words)
+
+    @pytest.mark.parametrize("used", [0, 5])
+    def test_children_and_parent_share_nothing(self, used):
+        source = SecureWords()
+        source.words(used)
+        first, second = (in_child(lambda: self.take(source)) for _ in range(2))
+        assert self.all_differ(first, second, self.take(source))
+
+    def test_fork_of_a_fork(self):
+        source = SecureWords()
+        source.words(3)
+
+        def child():
+            # One grandchild before and one after the child's own first words.
+            early = in_child(lambda: self.take(source))
+            own = self.take(source)
+            return early + own + in_child(lambda: self.take(source))
+
+        family = in_child(child)
+        size = 8 * self.COUNT
+        parts = [family[i : i + size] for i in range(0, len(family), size)]
+        assert len(parts) == 3
+        assert self.all_differ(*parts, self.take(source))
+
+    def test_reused_process_number(self, monkeypatch):
+        """A grandchild can get the number of its dead grandparent; the count of forks differs."""
+        source = SecureWords()
+        number = os.getpid()
+        monkeypatch.setattr(os, "getpid", lambda: number)
+        assert self.all_differ(in_child(lambda: self.take(source)), self.take(source))
+
+    def test_fork_that_python_does_not_see(self, monkeypatch):
+        """Forked by C code: no hook runs, but the process number differs."""
+        source = SecureWords()
+        before = self.take(source)
+        number = os.getpid()
+        monkeypatch.setattr(os, "getpid", lambda: number + 1)
+        stream = source._stream
+        after = self.take(source)
+        assert source._stream is not stream
+        assert self.all_differ(before, after)
+
+    def test_mutant_without_renewal_is_caught(self, monkeypatch):
+        monkeypatch.setattr(entropy, "_process", lambda: "always the same")
+        source = SecureWords()
+        assert not self.all_differ(in_child(lambda: self.take(source)), self.take(source))
+
+    def test_renewal_publishes_the_stream_before_the_birth(self, monkeypatch):
+        """A thread that sees the new birth must not find the parent's stream."""
+        source = SecureWords()
+        inherited = source._stream
+        number = os.getpid()
+        seen = []
+
+        def key(size):
+            seen.append(source._born)  # what another thread would see while the key is made
+            return bytes(size)
+
+        monkeypatch.setattr(os, "getpid", lambda: number + 1)
+        monkeypatch.setattr(os, "urandom", key)
+        source.words(1)
+        assert source._stream is not inherited
+        assert [born[0] for born in seen] == [number]
+
+
+class TestThreads:
+    @pytest.mark.parametrize(
+        "make", [SecureWords, lambda: SeededWords(8)], ids=["secure", "seeded"]
+    )
+    def test_threads_get_disjoint_words(self, make):
+        source = make()
+        barrier = threading.Barrier(4)
+        taken = [[] for _ in range(4)]
+
+        def work(mine):
+            barrier.wait()
+            for size in range(1, 120):
+                mine.extend(source.words(size).tolist())
+
+        threads = [threading.Thread(target=work, args=(mine,)) for mine in taken]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        words = [word for mine in taken for word in mine]
+        assert len(set(words)) == len(words) == 4 * sum(range(1, 120))
+        if isinstance(source, SeededWords):
+            assert sorted(words) == sorted(SeededWords(8).words(len(words)).tolist())
+
+
+def chi_square_p_value(symbols, size):
+    """True upper tail of Pearson's statistic against the uniform law."""
+    counts = np.bincount(symbols, minlength=size)
+    expected = len(symbols) / size
+    assert expected >= 1000  # so that the chi-square tail is the tail
+    return chi2.sf(((counts - expected) ** 2).sum() / expected, size - 1)
+
+
+class TestUniformity:
+    N = 1 << 18
+
+    @pytest.mark.parametrize("bits", [1, 3, 7, 8])
+    def test_small_words(self, bits):
+        words = SeededWords(11).words(self.N, bits)
+        assert chi_square_p_value(words, 1 << bits) > ALPHA
+
+    @pytest.mark.parametrize("shift", [0, 20, 56])
+    def test_bytes_of_large_words(self, shift):
+        words = SeededWords(12).words(self.N) >> np.uint64(shift) & np.uint64(255)
+        assert chi_square_p_value(words.astype(np.int64), 256) > ALPHA
+
+    def test_neighbours(self):
+        words = SeededWords(13).words(2 * self.N, 4).reshape(-1, 2).astype(np.int64)
+        assert chi_square_p_value(words[:, 0] * 16 + words[:, 1], 256) > ALPHA
+
+    def test_mutant_with_a_modulo_is_caught(self):
+        """Bytes modulo 250, the classical mistake, make 0 .. 5 twice as likely."""
+        words = SeededWords(11).words(self.N, 8).astype(np.int64) % 250
+        assert chi_square_p_value(words, 250) < ALPHA
+
+    def test_mutant_that_repeats_is_caught(self):
+        once = SeededWords(13).words(self.N // 256, 4).astype(np.int64)
+        words = np.tile(once, 512).reshape(-1, 2)
+        assert chi_square_p_value(words[:, 0] * 16 + words[:, 1], 256) < ALPHA

@@ -1,0 +1,55 @@
+"""Symmetric unary encoding: the numbers of RAPPOR's one-hot permanent response."""
+
+import math
+
+import numpy as np
+import pytest
+
+import shuffledp as sdp
+from mse import is_the_variance, resolution, squared_errors
+from shuffledp.protocols.symmetric_unary import make_local, randomizer
+
+
+def paper_variance(n, c, epsilon):
+    root = math.exp(epsilon / 2)
+    return n * root / (root - 1) ** 2
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+def test_variance_of_the_paper(epsilon):
+    inputs = np.array([0, 100, 900])
+    declared = make_local(k=3, epsilon=epsilon).analyzer.variance(inputs)
+    expected = [paper_variance(1000, c, epsilon) for c in inputs]
+    np.testing.assert_allclose(declared, expected, rtol=1e-7)  # q is a multiple of 2^-32
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 4.0, 12.0])
+def test_probabilities_of_the_paper(epsilon):
+    unary = randomizer(k=3, epsilon0=epsilon, word_bits=64)
+    ideal = 1 / (math.exp(epsilon / 2) + 1)
+    assert float(unary.q) == pytest.approx(ideal, rel=1e-12)
+    assert unary.p == 1 - unary.q
+
+
+class TestMeanSquaredError:
+    codes = np.repeat(np.arange(50), np.arange(50))
+
+    def test_is_the_variance(self):
+        protocol = make_local(k=50, epsilon=1.0)
+        terms = squared_errors(protocol.randomizer, protocol, self.codes, runs=400, seed=1)
+        assert is_the_variance(terms)
+        assert resolution(terms) < 0.065
+
+    def test_mutant_with_more_noise_is_noticed(self):
+        mutant, protocol = randomizer(k=50, epsilon0=0.9), make_local(k=50, epsilon=1.0)
+        assert not is_the_variance(squared_errors(mutant, protocol, self.codes, runs=400, seed=1))
+
+
+def test_epsilon_that_the_words_cannot_express():
+    with pytest.raises(sdp.ParameterError, match=r"epsilon0=0\.1 must be larger"):
+        make_local(k=3, epsilon=0.1, word_bits=4)
+
+
+def test_law_of_many_bits_is_refused():
+    with pytest.raises(sdp.UnsupportedError, match=r"2\^1000"):
+        randomizer(k=1000, epsilon0=1.0).pmf(0)

@@ -1,0 +1,90 @@
+"""The package as a whole: what it exports, what it ships, what importing it costs."""
+
+import re
+import subprocess
+import sys
+from importlib.resources import files
+
+import pytest
+
+import shuffledp as sdp
+from repository import ROOT, tracked_files
+
+HEAVY = ("scipy", "matplotlib", "typer", "rich", "pyspark", "duckdb", "pyarrow", "mpmath")
+FILES = tracked_files()
+SITES = {"arxiv.org", "creativecommons.org", "doi.org", "www.apache.org"}
+"""The only sites that a file may link to: literature and licences."""
+
+
+def test_public_names_are_sorted_and_exist():
+    assert sdp.__all__ == sorted(sdp.__all__)
+    assert len(set(sdp.__all__)) == len(sdp.__all__)
+    for name in sdp.__all__:
+        assert hasattr(sdp, name), name
+
+
+@pytest.mark.parametrize("module", ["protocols", "mechanisms", "samples", "plots"])
+def test_names_of_public_modules_are_sorted_and_exist(module):
+    names = getattr(sdp, module).__all__
+    assert names == sorted(names)
+    for name in names:
+        assert hasattr(getattr(sdp, module), name), name
+
+
+def test_version_is_stated_once_and_well_formed():
+    assert re.fullmatch(r"\d+\.\d+\.\d+", sdp.__version__)
+    assert f"## {sdp.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+    assert f"version: {sdp.__version__}" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_types_are_shipped():
+    assert files("shuffledp").joinpath("py.typed").is_file()
+
+
+def test_import_is_light():
+    code = "import sys, shuffledp; print(*{name.partition('.')[0] for name in sys.modules})"
+    loaded = set(_python(code).split())
+    assert "shuffledp" in loaded
+    assert not loaded & set(HEAVY)
+
+
+def test_import_draws_no_randomness_from_global_generators():
+    code = (
+        "import random, numpy; before = random.getstate(), numpy.random.get_state()[1].tolist(); "
+        "import shuffledp; shuffledp.run(shuffledp.protocols.krr.make_local(k=2, epsilon=1.0), [0, 1]); "
+        "print(before == (random.getstate(), numpy.random.get_state()[1].tolist()))"
+    )
+    assert _python(code).strip() == "True"
+
+
+def test_no_python_file_is_longer_than_400_lines():
+    lengths = {path: len(path.read_text().splitlines()) for path in FILES if path.suffix == ".py"}
+    assert lengths, "no Python files were found"
+    assert {path: lines for path, lines in lengths.items() if lines > 400} == {}
+
+
+def test_no_file_is_larger_than_a_megabyte():
+    assert [path for path in FILES if path.stat().st_size > 1_000_000] == []
+
+
+def test_links_go_to_known_sites_and_package_indexes_are_not_named():
+    option = "index" + "-url"
+    for path in FILES:
+        text = path.read_text(errors="ignore")
+        sites = set(re.findall(r"https?://([\w.-]+)", text))
+        assert sites <= SITES, f"{path.relative_to(ROOT)}: {sites - SITES}"
+        assert option not in text, path
+
+
+def test_constraints_are_plain_pins():
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    names = [re.fullmatch(r"([\w.-]+)==[\w.]+", line) for line in lines]
+    assert all(names), [line for line, match in zip(lines, names, strict=True) if not match]
+    assert len(names) > 10
+
+
+def _python(code):
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    return result.stdout

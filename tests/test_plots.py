@@ -1,0 +1,74 @@
+"""Pictures: drawn at all sizes, refused clearly, and showing the numbers that they are given."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import shuffledp as sdp
+from shuffledp.core.estimate import Estimate, NormalError
+
+LABELS = ("cat", "dog", "owl")
+
+
+def estimate_of(*values, stderr=30.0):
+    value = np.array(values, dtype=np.float64)
+    return Estimate(
+        value=value, error=NormalError(stderr=np.full(len(value), stderr)), limits=(0, 10)
+    )
+
+
+def svg(tmp_path, truth, estimates, labels=LABELS):
+    import matplotlib as mpl
+
+    with mpl.rc_context({"svg.fonttype": "none"}):  # text stays text
+        path = sdp.plots.compare_histograms(
+            truth, estimates, tmp_path / "a" / "plot.svg", labels=labels, title="T", subtitle="S"
+        )
+    return path.read_text()
+
+
+def test_shows_labels_numbers_and_intervals(tmp_path):
+    drawn = svg(tmp_path, [5000, 400, 3], {"local": estimate_of(5100, 300, -20)})
+    for text in ("cat", "dog", "owl", "the truth", "local", "5,000", "5,100 ± 59", "−20 ± 59"):
+        assert f">{text}<" in drawn, text
+
+
+def test_a_panel_per_estimate(tmp_path):
+    estimates = {f"panel {i}": estimate_of(1, 2, 3) for i in range(5)}
+    drawn = svg(tmp_path, [1, 2, 3], estimates)
+    assert all(f">{name}<" in drawn for name in estimates)
+
+
+@pytest.mark.parametrize("bins", [1, 40])
+def test_few_and_many_bins(tmp_path, bins):
+    labels = tuple(f"bin {i}" for i in range(bins))
+    values = np.arange(bins, dtype=float)
+    path = sdp.plots.compare_histograms(
+        values, {"x": estimate_of(*values)}, tmp_path / "p.png", labels=labels, title="T"
+    )
+    assert path.stat().st_size > 1000
+
+
+def test_all_zero(tmp_path):
+    assert ">cat<" in svg(tmp_path, [0, 0, 0], {"x": estimate_of(0, 0, 0, stderr=0)})
+
+
+@pytest.mark.parametrize("truth", [[], list(range(41)), [[1, 2], [3, 4]], 7])
+def test_unreadable_pictures_are_refused(tmp_path, truth):
+    with pytest.raises(sdp.UnsupportedError, match="bins"):
+        sdp.plots.compare_histograms(truth, {}, tmp_path / "p.png", labels=(), title="T")
+
+
+@pytest.mark.parametrize(("values", "labels"), [((1, 2), LABELS), ((1, 2, 3), LABELS[:2])])
+def test_sizes_must_agree(tmp_path, values, labels):
+    with pytest.raises(sdp.MismatchError, match="panel"):
+        sdp.plots.compare_histograms(
+            [1, 2, 3], {"panel": estimate_of(*values)}, tmp_path / "p.png", labels=labels, title="T"
+        )
+
+
+def test_missing_matplotlib_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(sdp.UnsupportedError, match=r"pip install 'shuffledp\[plot\]'"):
+        sdp.plots.compare_histograms([1], {}, tmp_path / "p.png", labels=("a",), title="T")
