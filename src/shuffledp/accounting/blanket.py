@@ -20,7 +20,6 @@ Two evaluations, both upper bounds:
 """
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Protocol, runtime_checkable
@@ -30,12 +29,11 @@ import numpy as np
 from shuffledp.accounting.base import gaussian_epsilon
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.privacy import Profile
-from shuffledp.core.randomizer import Randomizer
+from shuffledp.core.randomizer import Law, Randomizer
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.search import smallest_safe
 
-__all__ = ["Blanket", "Blanketed", "BlanketProfile", "generic_blanket", "law_blankets"]
+__all__ = ["Blanket", "BlanketProfile", "Blanketed", "generic_blanket", "law_blankets"]
 
 _TINY = 1e-305
 _BERRY_ESSEEN = 0.4748  # Shevtsova 2011, for identically distributed summands
@@ -346,11 +344,7 @@ def law_blankets(randomizer: Randomizer) -> tuple[Blanket, ...]:
     return tuple(dict.fromkeys(_pair_blanket(a, b, common) for a, b in pairs))
 
 
-def _pair_blanket(
-    a: dict[tuple[object, ...], Fraction],
-    b: dict[tuple[object, ...], Fraction],
-    common: dict[tuple[object, ...], Fraction],
-) -> Blanket:
+def _pair_blanket(a: Law, b: Law, common: Law) -> Blanket:
     atoms: dict[tuple[Fraction, Fraction], Fraction] = {}
     bare: list[tuple[float, float]] = []
     zero = Fraction(0)
@@ -361,15 +355,10 @@ def _pair_blanket(
             atoms[key] = atoms.get(key, zero) + w
         elif own or other:
             bare.append((float(own), float(other)))
-    ordered: Iterable[tuple[tuple[Fraction, Fraction], Fraction]] = sorted(atoms.items())
-    listed = list(ordered)
+    listed = sorted(atoms.items())
     return Blanket(
         mass=tuple(float(w) for _, w in listed),
         first=tuple(float(key[0]) for key, _ in listed),
         second=tuple(float(key[1]) for key, _ in listed),
         bare=tuple(sorted(bare)),
     )
-
-
-def _is_profile(profile: BlanketProfile) -> Profile:
-    return profile

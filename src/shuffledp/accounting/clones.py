@@ -73,7 +73,7 @@ class Clones:
         ends = np.append(starts[1:] - 1, self.n - 1.0)
         inner = self._inner(ends, epsilon, -1.0)
         masses = np.diff(np.append(below, 1.0))
-        return float(max(0.0, masses @ inner)) * (1 - 1e-6)
+        return max(0.0, float(masses @ inner)) * (1 - 1e-6)
 
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon, rounded up by at most a part in 10^6, with delta(epsilon) <= delta."""
