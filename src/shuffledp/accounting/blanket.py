@@ -33,11 +33,19 @@ from shuffledp.core.randomizer import Law, Randomizer
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.search import smallest_safe
 
-__all__ = ["Blanket", "BlanketProfile", "Blanketed", "generic_blanket", "law_blankets"]
+__all__ = [
+    "Blanket",
+    "BlanketProfile",
+    "Blanketed",
+    "generic_blanket",
+    "law_blankets",
+    "normal_bounds",
+    "two_level_blanket",
+]
 
 _TINY = 1e-305
-_BERRY_ESSEEN = 0.4748  # Shevtsova 2011, for identically distributed summands
-_ADDED_VARIANCE = 5e-4  # relative; epsilon grows by about half of that
+_BERRY_ESSEEN = 0.474801  # Shevtsova 2011, for identically distributed summands
+_ADDED_VARIANCE = 5e-4  # relative; epsilon grows by about half of that (less below n = 10^4)
 _FADED = 60.0  # frequencies damped by more than e^-60 are left out, and accounted for
 _LARGEST_N = 10**9  # beyond, the FFT would be too long, and the normal law is close enough
 _ROUNDING = 1e-8  # relative error of tilting, powers and FFT together; tests find below 1e-10
@@ -84,14 +92,15 @@ class Blanket:
     def delta(self, epsilon: float, n: int) -> float:
         """An upper bound of the divergence of a against b, n users."""
         uncovered = sum(max(0.0, a - math.exp(epsilon) * b) for a, b in self.bare)
-        w, g = np.array(self.mass), self._gains(epsilon)
+        w, g = np.array(self.mass), self.gains(epsilon)
         if g.max() <= 0:
             return uncovered
         tilt = _Tilt.solve(w, g, n)
         covered = tilt.scale(_tilted_mean(w, g, tilt)) / n * (1 + _ROUNDING)
         return min(1.0, max(_TINY, covered) + uncovered)
 
-    def _gains(self, epsilon: float) -> Floats:
+    def gains(self, epsilon: float) -> Floats:
+        """The values of G."""
         first, second = np.array(self.first), np.array(self.second)
         gains: Floats = (first - second) - math.expm1(epsilon) * second
         return gains
@@ -121,7 +130,20 @@ class _Tilt:
 
     @property
     def deviation(self) -> float:
+        """Rate times standard deviation: how many of these the tilt has moved the sum."""
         return self.rate * self.sd
+
+    @property
+    def offset(self) -> float:
+        """What rounding left of the tilted mean of one G."""
+        return abs(float(self.mass @ self.value))
+
+    @property
+    def distance(self) -> float:
+        """The largest distance of the tilted sum's distribution function from the normal one."""
+        rest = max(0.0, 1 - float(self.mass.sum()))
+        third = float(self.mass @ np.abs(self.value) ** 3) + (rest + 1) * self.offset**3
+        return _BERRY_ESSEEN * third * self.n / self.sd**3
 
     def scale(self, tilted: float) -> float:
         """From E_tilted[(S)_+ e^(-rate S)] to E[(S)_+]."""
@@ -155,7 +177,7 @@ def _tilt_rate(w: Floats, g: Floats) -> float:
 def _tilted_mean(w: Floats, g: Floats, tilt: _Tilt) -> float:
     """An upper bound of E_tilted[(S)_+ e^(-rate S)]."""
     # The sum is centred, so E(S)_+ = E|S| / 2 is at most half its standard deviation.
-    crude = tilt.sd / 2 + tilt.n * abs(float(tilt.mass @ tilt.value))
+    crude = tilt.sd / 2 + tilt.n * tilt.offset
     if tilt.rate <= 0 or tilt.sd <= 0:
         return crude
     main, error = _by_normal(tilt)
@@ -176,14 +198,27 @@ def _by_normal(tilt: _Tilt) -> tuple[float, float]:
         * (1 - z * math.sqrt(math.pi / 2) * float(erfcx(z / math.sqrt(2))))
     )
     # v e^(-rate v) rises to 1 / (e rate) and falls again: its total variation is twice that.
-    mean = float(tilt.mass @ tilt.value)
-    rest = max(0.0, 1 - float(tilt.mass.sum()))
-    third = float(tilt.mass @ np.abs(tilt.value - mean) ** 3) + rest * abs(mean) ** 3
-    variance = tilt.sd**2 / tilt.n
-    distance = _BERRY_ESSEEN * third / variance**1.5 / math.sqrt(tilt.n)
-    error = 2 / (math.e * tilt.rate) * distance + tilt.n * abs(mean)
+    error = 2 / (math.e * tilt.rate) * tilt.distance + tilt.n * tilt.offset
     # For large z the bracket is a small difference of large terms.
     return main, error + 1e-13 * tilt.sd
+
+
+def normal_bounds(blanket: Blanket, epsilon: float, n: int) -> tuple[float, float]:
+    """(lower, upper) bounds of the divergence by Berry-Esseen alone, for large n.
+
+    >>> low, high = normal_bounds(generic_blanket(epsilon0=1.0), 1e-5, 10**10)
+    >>> round(high / low - 1, 3)
+    0.0
+    """
+    w, g = np.array(blanket.mass), blanket.gains(epsilon)
+    tilt = _Tilt.solve(w, g, n)
+    if tilt.rate <= 0:
+        # E min(S_+, 4 sd) is at least 0.39892 sd for a normal sum, and 4 sd is its total variation.
+        low = tilt.sd * (0.39892 - 4 * tilt.distance) - n * tilt.offset
+        return max(0.0, low) / n * (1 - _ROUNDING), (tilt.sd / 2 + n * tilt.offset) / n
+    main, error = _by_normal(tilt)
+    low, high = (tilt.scale(max(0.0, main + side * error)) / n for side in (-1, 1))
+    return low * (1 - _ROUNDING), high * (1 + _ROUNDING)
 
 
 def _by_fourier(w: Floats, g: Floats, tilt: _Tilt) -> float:
@@ -222,12 +257,18 @@ def _on_grid(w: Floats, g: Floats, tilt: _Tilt) -> tuple[float, Floats, Floats]:
     The split adds h^2 f (1 - f) to an atom's variance, f its fractional position. Atoms that are
     nearly commensurate, as those of most randomizers are at small epsilon, need few steps.
     """
-    allowed = _ADDED_VARIANCE * tilt.sd**2 / tilt.n
+    added = _ADDED_VARIANCE * min(1.0, tilt.n / 10_000)
+    likely = w * np.exp(tilt.rate * g - tilt.log_mgf)
     h = float(g.max() - g.min()) / 2
     while True:
         floor = np.floor(g / h)
         up = g / h - floor
-        if float(tilt.mass @ (up * (1 - up))) * h * h <= allowed:
+        variance = float(likely @ (up * (1 - up))) * h * h
+        # The split atoms' tilted mass grows, by a factor that enters delta to the n-th power.
+        with np.errstate(over="ignore"):
+            growth = (1 - up) * np.exp(-tilt.rate * h * up) + up * np.exp(tilt.rate * h * (1 - up))
+        grown = tilt.n * float(likely @ (growth - 1))
+        if variance <= added * tilt.sd**2 / tilt.n and grown <= added * max(1.0, tilt.deviation**2):
             return h, np.concatenate([floor, floor + 1]), np.concatenate([w * (1 - up), w * up])
         h /= 2
 
@@ -289,7 +330,7 @@ class BlanketProfile:
 
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon, rounded up by at most a part in 10^6, with delta(epsilon) <= delta."""
-        variance = max(float(np.dot(b.mass, b._gains(0.0) ** 2)) for b in self.blankets)
+        variance = max(float(np.dot(b.mass, b.gains(0.0) ** 2)) for b in self.blankets)
         return smallest_safe(
             lambda epsilon: math.log(max(self.delta(epsilon), _TINY) / delta),
             safe=self.epsilon0,
@@ -320,6 +361,28 @@ def generic_blanket(*, epsilon0: float, total_variation: float | None = None) ->
     if rest < 1e-12:
         alpha, rest = 1 / (p + 1), 0.0
     return Blanket(mass=(alpha, alpha, rest), first=(p, 1.0, p), second=(1.0, p, p))
+
+
+def two_level_blanket(
+    *, ratio: Fraction, one: Fraction, both: Fraction, neither: Fraction
+) -> Blanket:
+    """The blanket of a randomizer whose law has two levels, low and ratio * low.
+
+    `one` is the low-level mass of the outputs that are likely for the first input only (and, by
+    symmetry, for the second only), `both` of those likely for both, `neither` of the rest. With
+    everything else equal, fewer outputs in common are a mean-preserving spread of G, so the pair of
+    inputs with the smallest overlap is the worst one.
+
+    >>> low = Fraction(1, 5)
+    >>> two_level_blanket(ratio=Fraction(3), one=low, both=Fraction(0), neither=low).gamma
+    0.6000000000000001
+    """
+    high = float(ratio)
+    return Blanket(
+        mass=(float(one), float(one), float(both), float(neither)),
+        first=(high, 1.0, high, 1.0),
+        second=(1.0, high, high, 1.0),
+    )
 
 
 @runtime_checkable

@@ -1,0 +1,326 @@
+"""Amplification by shuffling: what n people who each run an epsilon0-local randomizer get together.
+
+One question, several theorems: `bounds` evaluates every one that applies, `profile` is their
+minimum, and `amplify` states the best (epsilon, delta) with the name of the theorem behind it.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+
+from shuffledp.accounting.base import SMALLEST_DELTA
+from shuffledp.accounting.binary import BinaryResponse
+from shuffledp.accounting.blanket import BlanketProfile, Blanketed, generic_blanket, law_blankets
+from shuffledp.accounting.clones import clones_2021, clones_2023
+from shuffledp.accounting.lower import DataSets, generic_data_sets, randomizer_data_sets
+from shuffledp.core.errors import ParameterError, UnsupportedError
+from shuffledp.core.privacy import Guarantee, Profile, View
+from shuffledp.core.randomizer import Randomizer
+from shuffledp.core.validate import number, positive, whole
+from shuffledp.numerics.search import largest_above
+
+__all__ = [
+    "BinaryOutput",
+    "Bound",
+    "ShuffledProfile",
+    "amplify",
+    "amplify_lower",
+    "calibrate",
+    "profile",
+    "smallest_n",
+]
+
+_LISTABLE = 64  # inputs; beyond, a randomizer must know its own blankets
+
+
+@runtime_checkable
+class BinaryOutput(Protocol):
+    """A randomizer that rounds its input to a bit (perhaps at random) and flips it."""
+
+    @property
+    def flip(self) -> Fraction:
+        """The exact flip probability."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """One theorem's privacy curve."""
+
+    name: str
+    proof: str
+    curve: Profile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShuffledProfile:
+    """The privacy curve of the shuffled view: the best of several bounds, which are all valid.
+
+    >>> curve = profile(epsilon0=1.0, n=10_000)
+    >>> round(curve.epsilon(1e-6), 4)
+    0.0432
+    >>> curve.delta(curve.epsilon(1e-6)) <= 1e-6
+    True
+    """
+
+    bounds: tuple[Bound, ...]
+    epsilon0: float
+    honest: int
+
+    def delta(self, epsilon: float) -> float:
+        """At least the true delta at epsilon."""
+        if number("epsilon", epsilon) < 0:
+            raise ParameterError("epsilon", epsilon, "must be >= 0")
+        return min(bound.curve.delta(epsilon) for bound in self.bounds)
+
+    def epsilon(self, delta: float) -> float:
+        """At least the true epsilon at delta."""
+        return self.best(delta).epsilon
+
+    def best(self, delta: float) -> Guarantee:
+        """The smallest epsilon at delta, and which bound gives it."""
+        wanted = _valid_delta(delta)
+        if wanted == 0:
+            return self._guarantee(self.epsilon0, 0.0, PURE)
+        found = [(bound.curve.epsilon(wanted), bound.proof) for bound in self.bounds]
+        epsilon, proof = min(found)
+        return self._guarantee(epsilon, wanted, proof)
+
+    def _guarantee(self, epsilon: float, delta: float, proof: str) -> Guarantee:
+        return Guarantee(
+            epsilon=epsilon, delta=delta, view=View.SHUFFLED, proof=proof, honest=self.honest
+        )
+
+    def plot(self, path: str | Path) -> Path:
+        """Draw delta against epsilon for every bound, and save the picture."""
+        from shuffledp.plots import privacy_curves
+
+        return privacy_curves(
+            {bound.name: bound.curve.delta for bound in self.bounds},
+            Path(path),
+            largest=min(self.epsilon0, 1.3 * self.epsilon(1e-12)),
+            title=f"{self.honest:,} honest users, epsilon0 = {self.epsilon0:g}",
+        )
+
+
+PURE = "the local guarantee, which shuffling keeps (a pure guarantee is not amplified)"
+_CLONES_2021 = "clones, Feldman, McMillan, Talwar 2021, evaluated numerically"
+_CLONES_2023 = (
+    "stronger clones, the pair of Feldman, McMillan, Talwar 2023 (convex-order proof), "
+    "evaluated numerically"
+)
+_BLANKET = "privacy blanket of the randomizer, Balle, Bell, Gascon, Nissim 2019, evaluated numerically"
+_BINARY = "binary randomized response, worst case over all data sets, evaluated numerically"
+_REFINED = "total-variation refined blanket of any local randomizer, evaluated numerically"
+
+
+def profile(
+    *,
+    n: int,
+    epsilon0: float | None = None,
+    randomizer: Randomizer | None = None,
+    total_variation: float | None = None,
+    honest: float = 1.0,
+) -> ShuffledProfile:
+    """The privacy curve of n shuffled messages, one per user, from the same local randomizer.
+
+    Give `epsilon0` alone when nothing else is known of the randomizer (and `total_variation`, if a
+    bound on the total variation distance between its laws is known), or the `randomizer` itself,
+    whose own law gives more. `honest` is the fraction of users whose messages the guarantee counts
+    on: the others may deviate, collude or drop out.
+
+    >>> krr = profile(randomizer=_krr(), n=10_000)
+    >>> krr.epsilon(1e-6) < profile(epsilon0=2.0, n=10_000).epsilon(1e-6)
+    True
+    """
+    honest_users = _honest_users(n, honest)
+    local = _local_epsilon(epsilon0, randomizer)
+    found = [
+        Bound(name="clones 2021", proof=_CLONES_2021, curve=clones_2021(epsilon0=local, n=honest_users)),
+        Bound(name="clones 2023", proof=_CLONES_2023, curve=clones_2023(epsilon0=local, n=honest_users)),
+    ]
+    if total_variation is not None:
+        blanket = generic_blanket(epsilon0=local, total_variation=total_variation)
+        curve = BlanketProfile(blankets=(blanket,), n=honest_users, epsilon0=local)
+        found.append(Bound(name="total variation", proof=_REFINED, curve=curve))
+    if randomizer is not None:
+        found.extend(_own_bounds(randomizer, honest_users))
+    return ShuffledProfile(bounds=tuple(found), epsilon0=local, honest=honest_users)
+
+
+def amplify(
+    *,
+    n: int,
+    delta: float,
+    epsilon0: float | None = None,
+    randomizer: Randomizer | None = None,
+    total_variation: float | None = None,
+    honest: float = 1.0,
+) -> Guarantee:
+    """The best (epsilon, delta) guarantee of n shuffled messages, with its theorem.
+
+    >>> print(amplify(epsilon0=1.0, n=10_000, delta=1e-6))
+    epsilon = 0.0432125, delta = 1e-06: shuffled view, replace-one neighbours, 10,000 honest users; by stronger clones, the pair of Feldman, McMillan, Talwar 2023 (convex-order proof), evaluated numerically
+    """
+    curve = profile(
+        n=n,
+        epsilon0=epsilon0,
+        randomizer=randomizer,
+        total_variation=total_variation,
+        honest=honest,
+    )
+    return curve.best(delta)
+
+
+def amplify_lower(
+    *,
+    n: int,
+    delta: float,
+    epsilon0: float | None = None,
+    randomizer: Randomizer | None = None,
+    honest: float = 1.0,
+) -> float:
+    """An epsilon that no analysis can beat at this delta: the loss on explicit data sets.
+
+    For a bare `epsilon0` it is the worst over randomizers, so no theorem about all of them can give
+    less; for a `randomizer` it is about that one.
+
+    >>> round(amplify_lower(epsilon0=1.0, n=10_000, delta=1e-6), 4)
+    0.038
+    """
+    honest_users = _honest_users(n, honest)
+    wanted = _valid_delta(delta)
+    if wanted == 0:
+        raise ParameterError("delta", delta, "must be > 0 for a lower bound")
+    local = _local_epsilon(epsilon0, randomizer)
+    data_sets: DataSets = (
+        generic_data_sets(epsilon0=local, n=honest_users)
+        if randomizer is None
+        else randomizer_data_sets(randomizer, honest_users)
+    )
+    return data_sets.epsilon(wanted)
+
+
+def calibrate(
+    *,
+    n: int,
+    epsilon: float,
+    delta: float,
+    randomizer: Callable[[float], Randomizer] | None = None,
+    honest: float = 1.0,
+) -> float:
+    """The largest epsilon0 that keeps n shuffled messages (epsilon, delta)-private.
+
+    `randomizer` makes the randomizer from its epsilon0, e.g. `lambda e: KRR(k=16, epsilon0=e)`;
+    without one the answer holds for every local randomizer. The returned value was evaluated and
+    found safe; it is within a part in 10^5 of the largest.
+
+    >>> epsilon0 = calibrate(epsilon=1.0, delta=1e-8, n=1_000_000)
+    >>> amplify(epsilon0=epsilon0, n=1_000_000, delta=1e-8).epsilon <= 1.0
+    True
+    """
+    target, wanted = positive("epsilon", epsilon), _valid_delta(delta)
+    honest_users = _honest_users(n, honest)
+    if wanted == 0:
+        return target
+
+    def spare(epsilon0: float) -> float:
+        if epsilon0 <= target:
+            return 1.0
+        made = None if randomizer is None else randomizer(epsilon0)
+        bare = epsilon0 if made is None else None
+        curve = profile(n=honest_users, epsilon0=bare, randomizer=made)
+        return math.log(wanted / max(curve.delta(target), SMALLEST_DELTA))
+
+    # A useful start: epsilon ~ sqrt(32 e^epsilon0 ln(1/delta) / n) / 4.
+    guess = math.log(max(math.expm1(target) ** 2 * honest_users / (2 * math.log(2 / wanted)), 1e-9))
+    return largest_above(
+        spare, end=_LARGEST_EPSILON0, guess=max(guess, 1.01 * target), tolerance=1e-5, floor=target
+    )
+
+
+def smallest_n(*, epsilon0: float, epsilon: float, delta: float, honest: float = 1.0) -> int:
+    """The smallest number of users for which shuffling any epsilon0-local randomizer is
+    (epsilon, delta)-private.
+
+    >>> smallest_n(epsilon0=1.0, epsilon=0.1, delta=1e-6)
+    2062
+    """
+    local, target = positive("epsilon0", epsilon0), positive("epsilon", epsilon)
+    wanted = _valid_delta(delta)
+    if target >= local:
+        return 1
+    if wanted == 0:
+        raise UnsupportedError("with delta = 0 shuffling gives nothing beyond epsilon0")
+
+    def enough(users: int) -> bool:
+        try:
+            honest_users = _honest_users(users, honest)
+        except ParameterError:
+            return False
+        return profile(epsilon0=local, n=honest_users).delta(target) <= wanted
+
+    high = 1
+    while not enough(high):
+        if high > _LARGEST_N:
+            raise UnsupportedError(f"more than {_LARGEST_N:.0e} users would be needed")
+        high *= 4
+    low = high // 4
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+_LARGEST_EPSILON0 = 60.0
+_LARGEST_N = 10**14
+
+
+def _own_bounds(randomizer: Randomizer, n: int) -> list[Bound]:
+    """What the randomizer's own law gives."""
+    found = []
+    if isinstance(randomizer, Blanketed):
+        blankets = randomizer.blankets()
+    elif randomizer.domain.size <= _LISTABLE:
+        blankets = law_blankets(randomizer)
+    else:
+        blankets = ()
+    if blankets:
+        curve = BlanketProfile(blankets=blankets, n=n, epsilon0=randomizer.epsilon0)
+        found.append(Bound(name="blanket", proof=_BLANKET, curve=curve))
+    if isinstance(randomizer, BinaryOutput) and n <= BinaryResponse.LARGEST_N:
+        binary = BinaryResponse(n=n, flip=randomizer.flip)
+        found.append(Bound(name="binary, exact", proof=_BINARY, curve=binary))
+    return found
+
+
+def _local_epsilon(epsilon0: float | None, randomizer: Randomizer | None) -> float:
+    if (epsilon0 is None) == (randomizer is None):
+        raise ParameterError("epsilon0", epsilon0, "or randomizer must be given, and not both")
+    local = epsilon0 if randomizer is None else randomizer.epsilon0
+    if not math.isfinite(positive("epsilon0", local)):
+        raise UnsupportedError("amplification needs a randomizer with a finite epsilon0")
+    return float(local)  # type: ignore[arg-type]
+
+
+def _honest_users(n: int, honest: float) -> int:
+    users = whole("n", n, at_least=1)
+    share = number("honest", honest)
+    if not 0 < share <= 1:
+        raise ParameterError("honest", honest, "must be > 0 and <= 1")
+    count = math.floor(Fraction(share) * users)
+    if count < 1:
+        raise ParameterError("honest", honest, f"must leave at least one of n={n} users")
+    return count
+
+
+def _valid_delta(delta: float) -> float:
+    value = number("delta", delta)
+    if not 0 <= value < 1:
+        raise ParameterError("delta", delta, "must be >= 0 and < 1")
+    if 0 < value < SMALLEST_DELTA:
+        raise ParameterError("delta", delta, f"must be 0, or at least {SMALLEST_DELTA:g}")
+    return value

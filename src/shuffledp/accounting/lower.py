@@ -1,0 +1,156 @@
+"""Lower bounds: how much privacy could still be won by a better analysis.
+
+When all other users hold the same value, the law of their messages is known, and the identity of
+blanket.py with w = that law (gamma = 1) is the exact divergence of this pair of data sets. Every
+such data set is a lower bound for the protocol; 2-ary and 3-ary randomized response are lower
+bounds for "any epsilon0-local randomizer".
+"""
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from shuffledp.accounting.base import SMALLEST_DELTA, gaussian_epsilon
+from shuffledp.accounting.blanket import Blanket, normal_bounds
+from shuffledp.core.errors import UnsupportedError
+from shuffledp.core.randomizer import Law, Randomizer
+from shuffledp.numerics.search import largest_above
+
+__all__ = ["DataSets", "generic_data_sets", "randomizer_data_sets"]
+
+_LONGEST_SUM = 8_000
+_SLACK = 1e-7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataSets:
+    """Pairs of data sets, each as the exact law (gamma = 1) seen by the target.
+
+    >>> round(generic_data_sets(epsilon0=1.0, n=10_000).epsilon(1e-6), 4)
+    0.038
+    """
+
+    blankets: tuple[Blanket, ...]
+    n: int
+    epsilon0: float
+
+    def delta(self, epsilon: float) -> float:
+        """At most the true delta at epsilon."""
+        return max((_delta_lower(b, epsilon, self.n) for b in self.blankets), default=0.0)
+
+    def epsilon(self, delta: float) -> float:
+        """At most the true epsilon at delta: below it, delta(epsilon) exceeds `delta`."""
+        if self.delta(0.0) <= delta:
+            return 0.0
+        variance = max(float(np.dot(b.mass, b.gains(0.0) ** 2)) for b in self.blankets)
+        guess = gaussian_epsilon(math.sqrt(variance / self.n), delta)
+        return largest_above(
+            lambda epsilon: math.log(max(self.delta(epsilon), SMALLEST_DELTA) / delta),
+            end=self.epsilon0,
+            guess=guess,
+        )
+
+
+def _delta_lower(blanket: Blanket, epsilon: float, n: int) -> float:
+    masses, gains = np.array(blanket.mass), blanket.gains(epsilon)
+    best, worst = int(gains.argmax()), int(gains.argmin())
+    if gains[best] <= 0:
+        return 0.0
+    share = float(masses[best] + masses[worst])
+    if n * share > (_LONGEST_SUM / 24) ** 2:
+        return max(0.0, normal_bounds(blanket, epsilon, n)[0])
+    rest = [j for j in range(len(masses)) if j not in (best, worst)]
+    # Merging the other atoms into their mean can only lower E(S)_+ (Jensen).
+    others = float(masses[rest].sum())
+    mean = float(masses[rest] @ gains[rest]) / others if others else 0.0
+    heads = float(masses[best]) / share
+    return _two_point_sum(n, share, heads, float(gains[best]), float(gains[worst]), mean)
+
+
+def _two_point_sum(
+    n: int, share: float, heads: float, high: float, low: float, rest: float
+) -> float:
+    """(1/n) E[(high N + low (C - N) + rest (n - C))_+], C ~ Bin(n, share), N ~ Bin(C, heads)."""
+    from scipy.special import betainc, gammaln, xlog1py, xlogy
+
+    mean, sd = n * share, math.sqrt(n * share * (1 - share))
+    C = np.arange(
+        max(0, math.floor(mean - 12 * sd) - 20), min(n, math.ceil(mean + 12 * sd) + 20) + 1.0
+    )
+    log_mass = (
+        gammaln(n + 1)
+        - gammaln(C + 1)
+        - gammaln(n - C + 1)
+        + xlogy(C, share)
+        + xlog1py(n - C, -share)
+    )
+    mass = np.exp(log_mass - log_mass.max())
+    mass *= (1 - 1e-12) / mass.sum()  # what lies outside the window is dropped: a lower bound
+    # high N + low (C - N) + rest (n - C) > 0 iff N > t.
+    t = -(low * C + rest * (n - C)) / (high - low)
+    m = np.maximum(np.floor(t) + 1, 0.0)
+    inside = m <= C
+    with np.errstate(invalid="ignore"):
+        tail_less = np.where(
+            m - 1 <= 0, 1.0, betainc(np.maximum(m - 1, 1), np.maximum(C - m + 1, 1e-9), heads)
+        )
+        tail = np.where(m <= 0, 1.0, betainc(np.maximum(m, 1), np.maximum(C - m + 1, 1e-9), heads))
+    # E(N - t)_+ = C heads Pr[Bin(C-1, heads) >= m-1] - t Pr[Bin(C, heads) >= m]
+    first, second = C * heads * tail_less, t * tail
+    excess = np.where(inside, first - second - 1e-9 * (np.abs(first) + np.abs(second)), 0.0)
+    return float(mass @ np.maximum(excess, 0.0)) * (high - low) / n * (1 - _SLACK)
+
+
+def generic_data_sets(*, epsilon0: float, n: int) -> DataSets:
+    """Lower bounds for an unknown epsilon0-local randomizer: 2-ary and 3-ary randomized response.
+
+    >>> round(generic_data_sets(epsilon0=1.0, n=1_000).epsilon(1e-6), 4)
+    0.1306
+    """
+    p = math.exp(epsilon0)
+    q2, q3 = 1 / (p + 1), 1 / (p + 2)
+    same = Blanket(mass=(q2, 1 - q2), first=(p, 1 / p), second=(1.0, 1.0))
+    other = Blanket(mass=(q3, q3, p * q3), first=(p, 1.0, 1 / p), second=(1.0, p, 1 / p))
+    return DataSets(blankets=(same, same.swapped(), other), n=n, epsilon0=epsilon0)
+
+
+def randomizer_data_sets(randomizer: Randomizer, n: int) -> DataSets:
+    """Lower bounds for this randomizer: two targets, and all others equal.
+
+    >>> from shuffledp import protocols
+    >>> krr = protocols.krr.KRR(k=10, epsilon0=2.0)
+    >>> round(randomizer_data_sets(krr, 1_000).epsilon(1e-6), 4)
+    0.2726
+    """
+    size = randomizer.domain.size
+    ends = sorted({0, 1, size - 1})
+    laws = {x: randomizer.pmf(x) for x in sorted({*ends, *range(min(size, 4))})}
+    found = tuple(
+        dict.fromkeys(
+            blanket
+            for x in ends
+            for other in ends
+            if x != other
+            for blanket in _known_others(laws[x], laws[other], laws.values())
+        )
+    )
+    if not found:
+        raise UnsupportedError("no data set of equal values gives a lower bound here")
+    return DataSets(blankets=found, n=n, epsilon0=randomizer.epsilon0)
+
+
+def _known_others(a: Law, b: Law, others: Iterable[Law]) -> Iterator[Blanket]:
+    for w in others:
+        if any(not w.get(y) for y in (*a, *b)):
+            continue  # an output that nobody else sends: not of this form
+        atoms: dict[tuple[float, float], float] = {}
+        for y, mass in w.items():
+            key = (float(a.get(y, 0) / mass), float(b.get(y, 0) / mass))
+            atoms[key] = atoms.get(key, 0.0) + float(mass)
+        yield Blanket(
+            mass=tuple(atoms.values()),
+            first=tuple(key[0] for key in atoms),
+            second=tuple(key[1] for key in atoms),
+        )
