@@ -11,10 +11,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-
 from shuffledp.accounting.base import SMALLEST_DELTA
 from shuffledp.accounting.binary import BinaryResponse
-from shuffledp.accounting.blanket import BlanketProfile, Blanketed, generic_blanket, law_blankets
+from shuffledp.accounting.blanket import Blanketed, BlanketProfile, generic_blanket, law_blankets
 from shuffledp.accounting.clones import clones_2021, clones_2023
 from shuffledp.accounting.lower import DataSets, generic_data_sets, randomizer_data_sets
 from shuffledp.core.errors import ParameterError, UnsupportedError
@@ -112,7 +111,9 @@ _CLONES_2023 = (
     "stronger clones, the pair of Feldman, McMillan, Talwar 2023 (convex-order proof), "
     "evaluated numerically"
 )
-_BLANKET = "privacy blanket of the randomizer, Balle, Bell, Gascon, Nissim 2019, evaluated numerically"
+_BLANKET = (
+    "privacy blanket of the randomizer, Balle, Bell, Gascon, Nissim 2019, evaluated numerically"
+)
 _BINARY = "binary randomized response, worst case over all data sets, evaluated numerically"
 _REFINED = "total-variation refined blanket of any local randomizer, evaluated numerically"
 
@@ -139,8 +140,16 @@ def profile(
     honest_users = _honest_users(n, honest)
     local = _local_epsilon(epsilon0, randomizer)
     found = [
-        Bound(name="clones 2021", proof=_CLONES_2021, curve=clones_2021(epsilon0=local, n=honest_users)),
-        Bound(name="clones 2023", proof=_CLONES_2023, curve=clones_2023(epsilon0=local, n=honest_users)),
+        Bound(
+            name="clones 2021",
+            proof=_CLONES_2021,
+            curve=clones_2021(epsilon0=local, n=honest_users),
+        ),
+        Bound(
+            name="clones 2023",
+            proof=_CLONES_2023,
+            curve=clones_2023(epsilon0=local, n=honest_users),
+        ),
     ]
     if total_variation is not None:
         blanket = generic_blanket(epsilon0=local, total_variation=total_variation)

@@ -39,6 +39,7 @@ __all__ = [
     "Blanketed",
     "generic_blanket",
     "law_blankets",
+    "mixture",
     "normal_bounds",
     "two_level_blanket",
 ]
@@ -236,18 +237,20 @@ def _by_fourier(w: Floats, g: Floats, tilt: _Tilt) -> float:
     tilted /= total
     mean = float(tilted @ v)
     spread = math.sqrt(n * max(float(tilted @ v**2) - mean**2, 0.0))
-    highest = n * float(v.max())
-    reach = min(abs(n * mean) + 10 * spread + 2 * float(np.abs(v).max()), highest)
-    half = _power_of_two(reach + 2)
-    density, noise = _density(tilted, v, n, 2 * half)
-    values = h * np.arange(1, half)
+    # The circle holds both sides of the sum; what wraps around from below can only raise the bound,
+    # what is cut off above is added.
+    highest, lowest = n * float(v.max()), -n * float(v.min())
+    reach = abs(n * mean) + 10 * spread + 2 * float(np.abs(v).max())
+    last = math.ceil(min(reach, highest))
+    density, noise = _density(tilted, v, n, _power_of_two(last + min(reach, lowest) + 2))
+    values = h * np.arange(1, last + 1)
     weights = values * np.exp(-rate * values)
-    inside = float(weights @ np.maximum(density[1:half], 0.0)) + noise * float(weights.sum())
+    inside = float(weights @ np.maximum(density[1 : last + 1], 0.0)) + noise * float(weights.sum())
     outside = 0.0
-    if half <= highest:
-        beyond = h * half
+    if last < highest:
+        beyond = h * last
         peak = beyond * math.exp(-rate * beyond) if rate * beyond > 1 else 1 / (math.e * rate)
-        outside = _tail(tilted, v, n, half) * peak
+        outside = _tail(tilted, v, n, last) * peak
     return (inside + outside) * math.exp(n * math.log(total))
 
 
@@ -382,6 +385,22 @@ def two_level_blanket(
         mass=(float(one), float(one), float(both), float(neither)),
         first=(high, 1.0, high, 1.0),
         second=(1.0, high, high, 1.0),
+    )
+
+
+def mixture(first: Blanket, second: Blanket, share: Fraction) -> Blanket:
+    """The blanket of a randomizer that runs one of two others, by a coin that everybody may see.
+
+    >>> half = mixture(generic_blanket(epsilon0=1.0), generic_blanket(epsilon0=2.0), Fraction(1, 2))
+    >>> len(half.mass)
+    6
+    """
+    parts = ((first, float(share)), (second, float(1 - share)))
+    return Blanket(
+        mass=tuple(weight * w for part, weight in parts for w in part.mass),
+        first=first.first + second.first,
+        second=first.second + second.second,
+        bare=tuple((weight * a, weight * b) for part, weight in parts for a, b in part.bare),
     )
 
 

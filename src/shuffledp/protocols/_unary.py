@@ -12,6 +12,7 @@ from itertools import product
 
 import numpy as np
 
+from shuffledp.accounting.blanket import Blanket, two_level_blanket
 from shuffledp.core.analyzer import Tally, bit_tally
 from shuffledp.core.arrays import Codes, Words
 from shuffledp.core.domain import Categories
@@ -98,6 +99,21 @@ class Unary:
         others = sum(bits) - bits[x]
         own = self.p if bits[x] else 1 - self.p
         return own * self.q**others * (1 - self.q) ** (self.k - 1 - others)
+
+    def blankets(self) -> tuple[Blanket, ...]:
+        """What all categories' laws have in common, for the accountant of the shuffled view.
+
+        Relative to the least likely value of a message, only the two bits in question matter.
+        """
+        p, q = self.p, self.q
+        return (
+            two_level_blanket(
+                ratio=p * (1 - q) / (q * (1 - p)),
+                one=q * (1 - p),
+                both=q * q * (1 - p) / (1 - q),
+                neither=(1 - q) * (1 - p),
+            ),
+        )
 
     def supported(self, message: Message) -> Set[int]:
         assert isinstance(message, tuple)

@@ -10,6 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from shuffledp.accounting.blanket import Blanket, two_level_blanket
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Reals
 from shuffledp.core.errors import ParameterError
@@ -68,6 +69,17 @@ class Duchi:
     def least(self) -> int:
         """How many of the 2^word_bits words send 1 for the smallest value."""
         return (self._words - self.domain.steps * self.slope) // 2
+
+    @property
+    def flip(self) -> Fraction:
+        """The exact flip probability of the bit that the value is rounded to."""
+        return Fraction(self.least, self._words)
+
+    def blankets(self) -> tuple[Blanket, ...]:
+        """What both bits' laws have in common, for the accountant of the shuffled view."""
+        ratio = (1 - self.flip) / self.flip
+        none = Fraction(0)
+        return (two_level_blanket(ratio=ratio, one=self.flip, both=none, neither=none),)
 
     @property
     def words_per_input(self) -> int:

@@ -22,6 +22,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.accounting.blanket import Blanket, two_level_blanket
 from shuffledp.core.analyzer import Tally, message_tally
 from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.domain import Categories
@@ -127,6 +128,21 @@ class HadamardResponse:
         low = Fraction(self.low, 1 << self.word_bits)
         high = low + Fraction(2 * self.blocks * self.toward, 1 << self.word_bits)
         return {(y,): high if self.sign(x, y) == 1 else low for y in range(self.outputs)}
+
+    def blankets(self) -> tuple[Blanket, ...]:
+        """What all categories' laws have in common, for the accountant of the shuffled view.
+
+        The worst pair has the fewest likely outputs in common: none in different blocks, half of
+        them in the same block.
+        """
+        low = Fraction(self.low, 1 << self.word_bits)
+        ratio = 1 + Fraction(2 * self.blocks * self.toward, self.low)
+        common = 0 if self.blocks > 1 else self.block_length // 4
+        one = self.block_length // 2 - common
+        rest = self.outputs - 2 * one - common
+        return (
+            two_level_blanket(ratio=ratio, one=one * low, both=common * low, neither=rest * low),
+        )
 
     def sign(self, x: int, y: int) -> int:
         """H[r, y] if the output y lies in the block of x, and 0 otherwise.

@@ -11,6 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from shuffledp.accounting.blanket import Blanket, mixture
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Reals
 from shuffledp.core.errors import ParameterError
@@ -93,6 +94,11 @@ class Hybrid:
         for bit in range(2):
             law[(self.piecewise.alphabet + bit,)] = (1 - self.coin) * bits[(bit,)]
         return law
+
+    def blankets(self) -> tuple[Blanket, ...]:
+        """What all values' laws have in common, for the accountant of the shuffled view."""
+        (window,), (bit,) = self.piecewise.blankets(), self.duchi.blankets()
+        return (mixture(window, bit, self.coin),)
 
     def decode(self, message: int) -> Fraction:
         bit = message - self.piecewise.alphabet

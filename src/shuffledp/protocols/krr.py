@@ -12,6 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from shuffledp.accounting.blanket import Blanket, two_level_blanket
 from shuffledp.core.analyzer import Tally, message_tally
 from shuffledp.core.arrays import Codes, Words
 from shuffledp.core.domain import Categories
@@ -90,6 +91,12 @@ class KRR:
 
     def pmf(self, x: int) -> Law:
         return {(y,): self.p if y == x else self.q for y in range(self.k)}
+
+    def blankets(self) -> tuple[Blanket, ...]:
+        """What all categories' laws have in common, for the accountant of the shuffled view."""
+        rest = (self.k - 2) * self.q
+        ratio = self.p / self.q
+        return (two_level_blanket(ratio=ratio, one=self.q, both=Fraction(0), neither=rest),)
 
     def supported(self, message: Message) -> Set[int]:
         assert isinstance(message, int)

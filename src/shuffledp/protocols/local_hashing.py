@@ -14,6 +14,7 @@ from itertools import product
 
 import numpy as np
 
+from shuffledp.accounting.blanket import Blanket, two_level_blanket
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Words, outside
 from shuffledp.core.domain import Categories
@@ -134,6 +135,21 @@ class LocalHashing:
         """The bucket of each category under one hash function."""
         slope, start = np.array([[a], [b]], dtype=self._dtype)
         return self._bucket(line(start, multiples(slope, self.k, self.r), self.k)[:, 0])
+
+    def blankets(self) -> tuple[Blanket, ...]:
+        """What all categories' laws have in common, for the accountant of the shuffled view.
+
+        Uses the exact collision probability: assuming 1/g would not be safe.
+        """
+        same, low = self.collision_probability, self.response.q
+        return (
+            two_level_blanket(
+                ratio=self.response.p / low,
+                one=(1 - same) * low,
+                both=same * low,
+                neither=(self.g - 2 + same) * low,
+            ),
+        )
 
     def supported(self, message: Message) -> Set[int]:
         assert isinstance(message, tuple)

@@ -14,6 +14,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from shuffledp.accounting.blanket import Blanket, two_level_blanket
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Reals
 from shuffledp.core.errors import ParameterError
@@ -116,6 +117,24 @@ class Piecewise:
         first = x * self.stride
         near = range(first, first + self.window)
         return {(y,): Fraction(self._share(y, near), self._words) for y in range(self.alphabet)}
+
+    def blankets(self) -> tuple[Blanket, ...]:
+        """What all values' laws have in common, for the accountant of the shuffled view.
+
+        The worst pair is the two ends of the domain, whose windows overlap least.
+        """
+        low = Fraction(self.low, self._words)
+        common = max(0, self.window - self.domain.steps * self.stride)
+        one = self.window - common
+        rest = self.alphabet - 2 * one - common
+        return (
+            two_level_blanket(
+                ratio=1 + Fraction(self.extra, self.low),
+                one=one * low,
+                both=common * low,
+                neither=rest * low + Fraction(self.rest, self._words),
+            ),
+        )
 
     def _share(self, y: int, near: range) -> int:
         return self.low + self.extra * (y in near) + (y < self.rest)

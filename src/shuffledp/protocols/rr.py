@@ -11,6 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from shuffledp.accounting.blanket import Blanket, two_level_blanket
 from shuffledp.core.analyzer import Tally, message_tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Bits
@@ -74,6 +75,17 @@ class RR:
     def q(self) -> Fraction:
         """Exact probability that somebody with a zero sends a one."""
         return Fraction(self.threshold, 1 << self.word_bits)
+
+    @property
+    def flip(self) -> Fraction:
+        """The exact flip probability of the bit."""
+        return self.q
+
+    def blankets(self) -> tuple[Blanket, ...]:
+        """What both bits' laws have in common, for the accountant of the shuffled view."""
+        ratio = (1 - self.flip) / self.flip
+        none = Fraction(0)
+        return (two_level_blanket(ratio=ratio, one=self.flip, both=none, neither=none),)
 
     def encode(self, inputs: Codes, words: Words) -> Messages:
         flipped = words[:, 0] < words.dtype.type(self.threshold)

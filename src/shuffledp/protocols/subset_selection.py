@@ -14,6 +14,7 @@ from math import comb
 
 import numpy as np
 
+from shuffledp.accounting.blanket import Blanket, two_level_blanket
 from shuffledp.core.analyzer import Tally, bit_tally
 from shuffledp.core.arrays import Bools, Codes, Words
 from shuffledp.core.domain import Categories
@@ -133,6 +134,19 @@ class SubsetSelection:
             message = tuple(int(j in chosen) for j in range(self.k))
             law[(message,)] = with_x if x in chosen else without_x
         return law
+
+    def blankets(self) -> tuple[Blanket, ...]:
+        """What all categories' laws have in common, for the accountant of the shuffled view."""
+        without = self.accepted - self.p
+        ratio = self.p / without * Fraction(self.k - self.w, self.w)
+        return (
+            two_level_blanket(
+                ratio=ratio,
+                one=without * self.w / (self.k - 1),
+                both=self.p * (self.w - 1) / (self.k - 1) / ratio,
+                neither=without * (self.k - 1 - self.w) / (self.k - 1) + 1 - self.accepted,
+            ),
+        )
 
     def supported(self, message: Message) -> Set[int]:
         assert isinstance(message, tuple)
