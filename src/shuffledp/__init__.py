@@ -11,6 +11,14 @@ analyzer computes the answer (A).
 """
 
 from shuffledp import engine, mechanisms, plots, protocols, samples, tasks
+from shuffledp.accounting.amplify import (
+    amplify,
+    amplify_lower,
+    calibrate,
+    profile,
+    smallest_n,
+)
+from shuffledp.accounting.compose import compose, compose_renyi
 from shuffledp.core.domain import Bits, Categories, Integers, Reals
 from shuffledp.core.errors import (
     DataError,
@@ -43,14 +51,21 @@ __all__ = [
     "UnsupportedError",
     "View",
     "__version__",
+    "amplify",
+    "amplify_lower",
+    "calibrate",
+    "compose",
+    "compose_renyi",
     "engine",
     "mechanisms",
     "plots",
+    "profile",
     "protocols",
     "randomize",
     "run",
     "samples",
     "shuffle",
+    "smallest_n",
     "tasks",
 ]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from shuffledp.accounting.base import SMALLEST_DELTA
-from shuffledp.accounting.binary import BinaryResponse
+from shuffledp.accounting.binary import LARGEST_VARIANCE, BinaryResponse
 from shuffledp.accounting.blanket import Blanketed, BlanketProfile, generic_blanket, law_blankets
 from shuffledp.accounting.clones import clones_2021, clones_2023
 from shuffledp.accounting.lower import DataSets, generic_data_sets, randomizer_data_sets
@@ -125,39 +125,49 @@ def profile(
     randomizer: Randomizer | None = None,
     total_variation: float | None = None,
     honest: float = 1.0,
+    bound: str | None = None,
 ) -> ShuffledProfile:
     """The privacy curve of n shuffled messages, one per user, from the same local randomizer.
 
     Give `epsilon0` alone when nothing else is known of the randomizer (and `total_variation`, if a
     bound on the total variation distance between its laws is known), or the `randomizer` itself,
-    whose own law gives more. `honest` is the fraction of users whose messages the guarantee counts
+    whose own law gives more. The curve is the minimum of all bounds that apply, or the one named by
+    `bound` ("clones 2021", "clones 2023", "total variation", "blanket", "binary"). `honest` is the fraction of users whose messages the guarantee counts
     on: the others may deviate, collude or drop out.
 
-    >>> krr = profile(randomizer=_krr(), n=10_000)
+    >>> from shuffledp.protocols.krr import KRR
+    >>> krr = profile(randomizer=KRR(k=16, epsilon0=2.0), n=10_000)
     >>> krr.epsilon(1e-6) < profile(epsilon0=2.0, n=10_000).epsilon(1e-6)
     True
     """
     honest_users = _honest_users(n, honest)
     local = _local_epsilon(epsilon0, randomizer)
-    found = [
-        Bound(
-            name="clones 2021",
-            proof=_CLONES_2021,
-            curve=clones_2021(epsilon0=local, n=honest_users),
-        ),
-        Bound(
-            name="clones 2023",
-            proof=_CLONES_2023,
-            curve=clones_2023(epsilon0=local, n=honest_users),
-        ),
-    ]
-    if total_variation is not None:
-        blanket = generic_blanket(epsilon0=local, total_variation=total_variation)
-        curve = BlanketProfile(blankets=(blanket,), n=honest_users, epsilon0=local)
-        found.append(Bound(name="total variation", proof=_REFINED, curve=curve))
+    found = _generic_bounds(local, honest_users, total_variation)
     if randomizer is not None:
         found.extend(_own_bounds(randomizer, honest_users))
-    return ShuffledProfile(bounds=tuple(found), epsilon0=local, honest=honest_users)
+    # The older statement never gives less: it is there for those who ask for it.
+    chosen = [b for b in found if b.name == bound or (bound is None and b.name != OLDER)]
+    if not chosen:
+        names = ", ".join(repr(b.name) for b in found)
+        raise ParameterError("bound", bound, f"must be one that applies here: {names}")
+    return ShuffledProfile(bounds=tuple(chosen), epsilon0=local, honest=honest_users)
+
+
+OLDER = "clones 2021"
+
+
+def _generic_bounds(epsilon0: float, n: int, total_variation: float | None) -> list[Bound]:
+    """What holds for every epsilon0-local randomizer."""
+    older, newer = clones_2021(epsilon0=epsilon0, n=n), clones_2023(epsilon0=epsilon0, n=n)
+    found = [
+        Bound(name=OLDER, proof=_CLONES_2021, curve=older),
+        Bound(name="clones 2023", proof=_CLONES_2023, curve=newer),
+    ]
+    if total_variation is not None:
+        blanket = generic_blanket(epsilon0=epsilon0, total_variation=total_variation)
+        curve = BlanketProfile(blankets=(blanket,), n=n, epsilon0=epsilon0)
+        found.append(Bound(name="total variation", proof=_REFINED, curve=curve))
+    return found
 
 
 def amplify(
@@ -168,11 +178,12 @@ def amplify(
     randomizer: Randomizer | None = None,
     total_variation: float | None = None,
     honest: float = 1.0,
+    bound: str | None = None,
 ) -> Guarantee:
     """The best (epsilon, delta) guarantee of n shuffled messages, with its theorem.
 
     >>> print(amplify(epsilon0=1.0, n=10_000, delta=1e-6))
-    epsilon = 0.0432125, delta = 1e-06: shuffled view, replace-one neighbours, 10,000 honest users; by stronger clones, the pair of Feldman, McMillan, Talwar 2023 (convex-order proof), evaluated numerically
+    epsilon = 0.0432139, delta = 1e-06: shuffled view, replace-one neighbours, 10,000 honest users; by stronger clones, the pair of Feldman, McMillan, Talwar 2023 (convex-order proof), evaluated numerically
     """
     curve = profile(
         n=n,
@@ -180,6 +191,7 @@ def amplify(
         randomizer=randomizer,
         total_variation=total_variation,
         honest=honest,
+        bound=bound,
     )
     return curve.best(delta)
 
@@ -256,7 +268,7 @@ def smallest_n(*, epsilon0: float, epsilon: float, delta: float, honest: float =
     (epsilon, delta)-private.
 
     >>> smallest_n(epsilon0=1.0, epsilon=0.1, delta=1e-6)
-    2062
+    2096
     """
     local, target = positive("epsilon0", epsilon0), positive("epsilon", epsilon)
     wanted = _valid_delta(delta)
@@ -300,19 +312,29 @@ def _own_bounds(randomizer: Randomizer, n: int) -> list[Bound]:
     if blankets:
         curve = BlanketProfile(blankets=blankets, n=n, epsilon0=randomizer.epsilon0)
         found.append(Bound(name="blanket", proof=_BLANKET, curve=curve))
-    if isinstance(randomizer, BinaryOutput) and n <= BinaryResponse.LARGEST_N:
-        binary = BinaryResponse(n=n, flip=randomizer.flip)
-        found.append(Bound(name="binary, exact", proof=_BINARY, curve=binary))
+    flip = _flip(randomizer)
+    if flip is not None and n * flip * (1 - flip) <= LARGEST_VARIANCE:
+        binary = BinaryResponse(n=n, flip=flip)
+        found.append(Bound(name="binary", proof=_BINARY, curve=binary))
     return found
+
+
+def _flip(randomizer: Randomizer) -> Fraction | None:
+    """The flip probability, if this is binary randomized response."""
+    if isinstance(randomizer, BinaryOutput):
+        return randomizer.flip
+    if randomizer.domain.size != 2:
+        return None
+    zero, one = randomizer.pmf(0), randomizer.pmf(1)
+    if len(zero) != 2 or sorted(zero.values()) != sorted(one.values()) or zero == one:
+        return None
+    return min(zero.values())
 
 
 def _local_epsilon(epsilon0: float | None, randomizer: Randomizer | None) -> float:
     if (epsilon0 is None) == (randomizer is None):
         raise ParameterError("epsilon0", epsilon0, "or randomizer must be given, and not both")
-    local = epsilon0 if randomizer is None else randomizer.epsilon0
-    if not math.isfinite(positive("epsilon0", local)):
-        raise UnsupportedError("amplification needs a randomizer with a finite epsilon0")
-    return float(local)  # type: ignore[arg-type]
+    return positive("epsilon0", epsilon0 if randomizer is None else randomizer.epsilon0)
 
 
 def _honest_users(n: int, honest: float) -> int:

@@ -40,11 +40,11 @@ from shuffledp.numerics.coins import _stirling_error
 from shuffledp.numerics.rounding import exp_bounds
 from shuffledp.numerics.search import smallest_safe
 
-__all__ = ["BinaryResponse"]
+__all__ = ["LARGEST_VARIANCE", "BinaryResponse"]
 
 _UNIT = 2.0**-53  # rounding error of one operation
 _EXACT = 2000  # up to this n every data set is looked at
-_LARGEST_VARIANCE = 2.5e7  # n f (1 - f): windows of 10^5 places, seconds per epsilon
+LARGEST_VARIANCE = 2.5e7  # n f (1 - f): windows of 10^5 places, seconds per epsilon
 _TOLERANCE = 0.01  # cells are refined until the upper bound of delta is this close, relatively
 _WORK = 1.2e7  # how many places all cells together may look at
 _CHUNK = 1 << 20  # places looked at in one go: bounds the memory
@@ -71,15 +71,15 @@ class BinaryResponse:
 
     def __post_init__(self) -> None:
         whole("n", self.n, at_least=1, at_most=2**52)
-        if not isinstance(self.flip, Fraction) or not 0 < self.flip < Fraction(1, 2):
+        if not 0 < self.flip < Fraction(1, 2):
             raise ParameterError("flip", self.flip, "must be a Fraction > 0 and < 1/2")
         local = math.log1p(float((1 - 2 * self.flip) / self.flip))
         object.__setattr__(self, "epsilon0", local * (1 + 1e-14))
         variance = float(self.n * self.flip * (1 - self.flip))
-        if variance > _LARGEST_VARIANCE:
+        if variance > LARGEST_VARIANCE:
             raise UnsupportedError(
                 f"n={self.n} users are too many for the exact accountant of binary randomized "
-                f"response: n flip (1 - flip) = {variance:.3g} must be <= {_LARGEST_VARIANCE:g}"
+                f"response: n flip (1 - flip) = {variance:.3g} must be <= {LARGEST_VARIANCE:g}"
             )
 
     def delta(self, epsilon: float) -> float:
@@ -240,7 +240,7 @@ class _Point:
     """What depends on flip and epsilon alone, rounded towards one `side`: 1 is up, -1 down."""
 
     flip: float
-    log_A: float
+    log_a: float
     x: float
     """t - 1, at most (side 1) or at least (side -1) the true one: delta falls as t grows."""
     side: int
@@ -260,14 +260,14 @@ class _Point:
         low, high = exp_bounds(min(epsilon, 800.0))
         E = low if side > 0 else high
         A = 1 - flip - E * flip
-        if A <= (0 if side > 0 else _SMALLEST_A):
+        if (0 if side > 0 else _SMALLEST_A) >= A:
             return None
         A = max(A, _SMALLEST_A)  # raises A and lowers t: still an upper bound
         towards = -math.inf if side > 0 else math.inf
         x = math.nextafter(float((E - 1) / A), towards) if E > 1 else 0.0
-        log_A = math.log(float(A))
+        log_a = math.log(float(A))
         return _Point(
-            flip=float(flip), log_A=log_A + side * 4 * _UNIT * (1 + abs(log_A)), x=x, side=side
+            flip=float(flip), log_a=log_a + side * 4 * _UNIT * (1 + abs(log_a)), x=x, side=side
         )
 
     def logs(self, ones: Floats, zeros: Floats) -> Floats:
@@ -321,7 +321,7 @@ class _Point:
         """ln (A M t^-k), moved to its side."""
         grow = ones * math.log1p((1 - self.flip) * self.x) + zeros * math.log1p(self.flip * self.x)
         fall = k * math.log1p(self.x)
-        scale: Floats = self.log_A + grow - fall + self.side * 8 * _UNIT * (grow + fall + 1)
+        scale: Floats = self.log_a + grow - fall + self.side * 8 * _UNIT * (grow + fall + 1)
         return scale
 
 

@@ -1,9 +1,4 @@
-"""Pictures of estimates. Needs Matplotlib: `pip install 'shuffledp[plot]'`.
-
-Matplotlib is imported when something is drawn, not before. The colours are from the palette of
-Okabe and Ito, which people with any kind of colour vision can tell apart; they also differ in
-brightness, so that a grey print still works.
-"""
+"""A histogram and its estimates, side by side."""
 
 from __future__ import annotations
 
@@ -17,6 +12,7 @@ from numpy.typing import ArrayLike
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import MismatchError, UnsupportedError
 from shuffledp.core.estimate import Estimate
+from shuffledp.plots.style import COLOURS, FAINT, GREY, INK, PALE, new_figure, save
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,11 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["compare_histograms"]
 
-_GREY = "#7A7A7A"
-_ESTIMATES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")  # blue, vermilion, green, purple
-_INK = "#222222"
-_PALE = "#C8C8C8"
-_FAINT = "#E2E2E2"
 _MAX_BINS = 40
 
 
@@ -62,13 +53,11 @@ def compare_histograms(
     _draw_truth(axes[0], counts, labels)
     ends = [counts]
     for index, (name, estimate) in enumerate(estimates.items()):
-        colour = _ESTIMATES[index % len(_ESTIMATES)]
+        colour = COLOURS[index % len(COLOURS)]
         ends += _draw_estimate(axes[1 + index], name, estimate, counts, level, colour)
     low, high = min(0.0, float(np.min(ends))), max(1.0, float(np.max(ends)))
     axes[0].set_xlim(low - 0.03 * (high - low), high + 0.45 * (high - low))  # room for the numbers
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=160)
-    return path
+    return save(figure, path)
 
 
 def _check(counts: Floats, estimates: Mapping[str, Estimate], labels: tuple[str, ...]) -> None:
@@ -84,20 +73,14 @@ def _check(counts: Floats, estimates: Mapping[str, Estimate], labels: tuple[str,
 
 
 def _canvas(panels: int, bins: int, title: str, subtitle: str) -> tuple[Figure, list[Axes]]:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as missing:
-        raise UnsupportedError(
-            "drawing needs Matplotlib: pip install 'shuffledp[plot]'"
-        ) from missing
     width, height = 1.3 + 3.7 * panels, 2.2 + 0.36 * bins  # inches, as all that follows
-    figure = Figure(figsize=(width, height), facecolor="white")
+    figure = new_figure(width, height)
     axes = figure.subplots(1, panels, sharex=True, sharey=True, squeeze=False)[0]
     top, bottom = 1 - 1.55 / height, 0.45 / height
     figure.subplots_adjust(left=1.1 / width, right=0.985, top=top, bottom=bottom, wspace=0.06)
-    figure.text(0.2 / width, 1 - 0.4 / height, title, fontsize=16, fontweight="bold", color=_INK)
+    figure.text(0.2 / width, 1 - 0.4 / height, title, fontsize=16, fontweight="bold", color=INK)
     figure.text(
-        0.2 / width, 1 - 0.55 / height, subtitle, fontsize=10.5, color=_INK, va="top", linespacing=1.5
+        0.2 / width, 1 - 0.55 / height, subtitle, fontsize=10.5, color=INK, va="top", linespacing=1.5
     )  # fmt: skip
     axes[0].invert_yaxis()
     for panel in axes:
@@ -106,19 +89,19 @@ def _canvas(panels: int, bins: int, title: str, subtitle: str) -> tuple[Figure, 
 
 
 def _style(axes: Axes) -> None:
-    axes.axvline(0, color=_INK, lw=0.8)
+    axes.axvline(0, color=INK, lw=0.8)
     axes.xaxis.set_major_formatter(lambda x, _: _number(x))
     axes.locator_params(axis="x", nbins=4)
-    axes.tick_params(length=0, labelsize=9.5, colors=_INK)
+    axes.tick_params(length=0, labelsize=9.5, colors=INK)
     axes.set_axisbelow(True)
-    axes.grid(axis="x", color=_FAINT, lw=0.8)
+    axes.grid(axis="x", color=FAINT, lw=0.8)
     axes.spines[:].set_visible(False)
 
 
 def _draw_truth(axes: Axes, counts: Floats, labels: tuple[str, ...]) -> None:
     rows = np.arange(len(counts))
-    axes.set_title("the truth", loc="left", fontsize=11.5, color=_GREY, fontweight="bold", pad=8)
-    axes.barh(rows, counts, color=_GREY, height=0.76)
+    axes.set_title("the truth", loc="left", fontsize=11.5, color=GREY, fontweight="bold", pad=8)
+    axes.barh(rows, counts, color=GREY, height=0.76)
     axes.set_yticks(rows, labels)
     _annotate(axes, counts, [_number(count) for count in counts])
 
@@ -131,10 +114,10 @@ def _draw_estimate(
     value = np.asarray(estimate.value, dtype=np.float64)
     low, high = (np.asarray(end, dtype=np.float64) for end in estimate.interval(level))
     axes.set_title(name, loc="left", fontsize=11.5, color=colour, fontweight="bold", pad=8)
-    axes.barh(rows, truth, color=_PALE, height=0.76)
+    axes.barh(rows, truth, color=PALE, height=0.76)
     axes.barh(rows, value, color=colour, height=0.38)
     axes.errorbar(
-        value, rows, xerr=(value - low, high - value), fmt="none", ecolor=_INK, capsize=3.5, lw=1.3
+        value, rows, xerr=(value - low, high - value), fmt="none", ecolor=INK, capsize=3.5, lw=1.3
     )
     notes = zip(value, (high - low) / 2, strict=True)
     _annotate(axes, np.maximum(high, truth), [f"{_number(v)} ± {_number(r)}" for v, r in notes])
@@ -145,7 +128,7 @@ def _annotate(axes: Axes, ends: Floats, notes: list[str]) -> None:
     for row, (end, note) in enumerate(zip(np.maximum(ends, 0.0), notes, strict=True)):
         axes.annotate(
             note, (end, row), xytext=(7, 0), textcoords="offset points", va="center",
-            fontsize=9, color=_INK,
+            fontsize=9, color=INK,
         )  # fmt: skip
 
 

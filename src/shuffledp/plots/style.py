@@ -1,0 +1,42 @@
+"""What all pictures share: colours, the figure, saving.
+
+Matplotlib is imported when something is drawn, not before. The colours are from the palette of
+Okabe and Ito, which people with any kind of colour vision can tell apart; they also differ in
+brightness, so that a grey print still works.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from shuffledp.core.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["COLOURS", "FAINT", "GREY", "INK", "PALE", "new_figure", "save"]
+
+GREY = "#7A7A7A"
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")  # blue, vermilion, green, purple
+INK = "#222222"
+PALE = "#C8C8C8"
+FAINT = "#E2E2E2"
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure of so many inches, or `UnsupportedError` without Matplotlib."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as missing:
+        raise UnsupportedError(
+            "drawing needs Matplotlib: pip install 'shuffledp[plot]'"
+        ) from missing
+    return Figure(figsize=(width, height), facecolor="white")
+
+
+def save(figure: Figure, path: Path) -> Path:
+    """Write the picture; the suffix of `path` chooses the format: .png, .svg or .pdf."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=160)
+    return path
