@@ -18,8 +18,9 @@ from shuffledp.accounting.clones import clones_2021, clones_2023
 from shuffledp.accounting.lower import DataSets, generic_data_sets, randomizer_data_sets
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.privacy import Guarantee, Profile, View
+from shuffledp.core.protocol import honest_users
 from shuffledp.core.randomizer import Randomizer
-from shuffledp.core.validate import number, positive, whole
+from shuffledp.core.validate import number, positive
 from shuffledp.numerics.search import largest_above
 
 __all__ = [
@@ -140,17 +141,17 @@ def profile(
     >>> krr.epsilon(1e-6) < profile(epsilon0=2.0, n=10_000).epsilon(1e-6)
     True
     """
-    honest_users = _honest_users(n, honest)
+    trusted = honest_users(n, honest)
     local = _local_epsilon(epsilon0, randomizer)
-    found = _generic_bounds(local, honest_users, total_variation)
+    found = _generic_bounds(local, trusted, total_variation)
     if randomizer is not None:
-        found.extend(_own_bounds(randomizer, honest_users))
+        found.extend(_own_bounds(randomizer, trusted))
     # The older statement never gives less: it is there for those who ask for it.
     chosen = [b for b in found if b.name == bound or (bound is None and b.name != OLDER)]
     if not chosen:
         names = ", ".join(repr(b.name) for b in found)
         raise ParameterError("bound", bound, f"must be one that applies here: {names}")
-    return ShuffledProfile(bounds=tuple(chosen), epsilon0=local, honest=honest_users)
+    return ShuffledProfile(bounds=tuple(chosen), epsilon0=local, honest=trusted)
 
 
 OLDER = "clones 2021"
@@ -212,15 +213,15 @@ def amplify_lower(
     >>> round(amplify_lower(epsilon0=1.0, n=10_000, delta=1e-6), 4)
     0.038
     """
-    honest_users = _honest_users(n, honest)
+    trusted = honest_users(n, honest)
     wanted = _valid_delta(delta)
     if wanted == 0:
         raise ParameterError("delta", delta, "must be > 0 for a lower bound")
     local = _local_epsilon(epsilon0, randomizer)
     data_sets: DataSets = (
-        generic_data_sets(epsilon0=local, n=honest_users)
+        generic_data_sets(epsilon0=local, n=trusted)
         if randomizer is None
-        else randomizer_data_sets(randomizer, honest_users)
+        else randomizer_data_sets(randomizer, trusted)
     )
     return data_sets.epsilon(wanted)
 
@@ -244,7 +245,7 @@ def calibrate(
     True
     """
     target, wanted = positive("epsilon", epsilon), _valid_delta(delta)
-    honest_users = _honest_users(n, honest)
+    trusted = honest_users(n, honest)
     if wanted == 0:
         return target
 
@@ -253,11 +254,11 @@ def calibrate(
             return 1.0
         made = None if randomizer is None else randomizer(epsilon0)
         bare = epsilon0 if made is None else None
-        curve = profile(n=honest_users, epsilon0=bare, randomizer=made)
+        curve = profile(n=trusted, epsilon0=bare, randomizer=made)
         return math.log(wanted / max(curve.delta(target), SMALLEST_DELTA))
 
     # A useful start: epsilon ~ sqrt(32 e^epsilon0 ln(1/delta) / n) / 4.
-    guess = math.log(max(math.expm1(target) ** 2 * honest_users / (2 * math.log(2 / wanted)), 1e-9))
+    guess = math.log(max(math.expm1(target) ** 2 * trusted / (2 * math.log(2 / wanted)), 1e-9))
     return largest_above(
         spare, end=_LARGEST_EPSILON0, guess=max(guess, 1.01 * target), tolerance=1e-5, floor=target
     )
@@ -279,10 +280,10 @@ def smallest_n(*, epsilon0: float, epsilon: float, delta: float, honest: float =
 
     def enough(users: int) -> bool:
         try:
-            honest_users = _honest_users(users, honest)
+            trusted = honest_users(users, honest)
         except ParameterError:
             return False
-        return profile(epsilon0=local, n=honest_users).delta(target) <= wanted
+        return profile(epsilon0=local, n=trusted).delta(target) <= wanted
 
     high = 1
     while not enough(high):
@@ -335,17 +336,6 @@ def _local_epsilon(epsilon0: float | None, randomizer: Randomizer | None) -> flo
     if (epsilon0 is None) == (randomizer is None):
         raise ParameterError("epsilon0", epsilon0, "or randomizer must be given, and not both")
     return positive("epsilon0", epsilon0 if randomizer is None else randomizer.epsilon0)
-
-
-def _honest_users(n: int, honest: float) -> int:
-    users = whole("n", n, at_least=1)
-    share = number("honest", honest)
-    if not 0 < share <= 1:
-        raise ParameterError("honest", honest, "must be > 0 and <= 1")
-    count = math.floor(Fraction(share) * users)
-    if count < 1:
-        raise ParameterError("honest", honest, f"must leave at least one of n={n} users")
-    return count
 
 
 def _valid_delta(delta: float) -> float:

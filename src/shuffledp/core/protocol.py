@@ -1,15 +1,27 @@
 """Concept 5, the protocol P = (R, A) with its guarantee: the unit that everything else takes."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from fractions import Fraction
+from typing import Any, Protocol, runtime_checkable
 
 from shuffledp.core.analyzer import Analyzer
+from shuffledp.core.errors import ParameterError
 from shuffledp.core.privacy import Guarantee
 from shuffledp.core.randomizer import Randomizer
 from shuffledp.core.task import Question
+from shuffledp.core.validate import number, whole
 
-__all__ = ["Cost", "Parameters", "ShuffleProtocol", "Spec"]
+__all__ = [
+    "Accountant",
+    "Cost",
+    "Parameters",
+    "ShuffleProtocol",
+    "Spec",
+    "Unconditional",
+    "honest_users",
+]
 
 Parameters = Mapping[str, Any]
 """Plain numbers and strings, as they are written in JSON."""
@@ -26,6 +38,24 @@ class Cost:
     """If so, the transport must hide how many messages each user sends."""
 
 
+@runtime_checkable
+class Accountant(Protocol):
+    """What the view of a protocol promises, as far as it depends on who is honest."""
+
+    def guarantee(self, honest: int) -> Guarantee:
+        """The guarantee if so many users (the protected one included) follow the protocol."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unconditional:
+    """An accountant whose guarantee needs nobody else: that of the local model."""
+
+    always: Guarantee
+
+    def guarantee(self, honest: int) -> Guarantee:
+        return self.always
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShuffleProtocol:
     """P = (R, A) and what it promises; `name` and `parameters` rebuild it."""
@@ -37,18 +67,59 @@ class ShuffleProtocol:
     analyzer: Analyzer
     guarantee: Guarantee
     cost: Cost
+    accountant: Accountant
+    users: int | None = None
+    """How many users are expected; None if it does not matter, as in the local model."""
+    local_floor: Guarantee | None = None
+    """What still holds if the shuffler tells the analyzer who sent what; None: nothing."""
+
+    def guarantee_if(self, honest: float) -> Guarantee:
+        """What is left if only this fraction of the expected users follows the protocol.
+
+        >>> from shuffledp import protocols
+        >>> protocols.krr.make_local(k=4, epsilon=1.0).guarantee_if(honest=0.5).epsilon
+        1.0
+        """
+        if self.users is None:
+            return self.accountant.guarantee(1)
+        return self.accountant.guarantee(honest_users(self.users, honest))
+
+
+def honest_users(n: int, honest: float) -> int:
+    """How many of n users a fraction `honest` is, rounded down.
+
+    >>> honest_users(1001, 0.9)
+    900
+    """
+    users = whole("n", n, at_least=1)
+    share = number("honest", honest)
+    if not 0 < share <= 1:
+        raise ParameterError("honest", honest, "must be > 0 and <= 1")
+    count = math.floor(Fraction(share) * users)
+    if count < 1:
+        raise ParameterError("honest", honest, f"must leave at least one of n={n} users")
+    return count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """A line of the registry: all that tests, docs, planner and command line need to know."""
+    """A line of the registry: all that tests, docs, planner and command line need to know.
+
+    `make_local(epsilon=..., ...)` builds the protocol of the local model, `make(n=..., epsilon=...,
+    delta=..., honest=..., ...)` that of the shuffle model; a protocol has one of them or both.
+    """
 
     name: str
     title: str
     question: Question
     reference: str
-    make_local: Callable[..., ShuffleProtocol]
-    examples: tuple[Parameters, ...]
-    """Ordinary parameters."""
-    enumerable: tuple[Parameters, ...]
-    """Parameters so small that a test can run every tape."""
+    make_local: Callable[..., ShuffleProtocol] | None = None
+    examples: tuple[Parameters, ...] = ()
+    """Ordinary parameters of `make_local`."""
+    enumerable: tuple[Parameters, ...] = ()
+    """Parameters of `make_local` so small that a test can run every tape."""
+    make: Callable[..., ShuffleProtocol] | None = None
+    shuffled_examples: tuple[Parameters, ...] = ()
+    """Ordinary parameters of `make`."""
+    shuffled_enumerable: tuple[Parameters, ...] = ()
+    """Parameters of `make` so small that a test can run every tape and every data set."""

@@ -68,4 +68,9 @@ def rebuild(name: str, parameters: Parameters) -> ShuffleProtocol:
     >>> rebuild(p.name, p.parameters) == p
     True
     """
-    return spec(name).make_local(**parameters)
+    found = spec(name)
+    # A number of users is what makes a protocol one of the shuffle model.
+    maker = found.make if "n" in parameters else found.make_local
+    if maker is None:
+        raise ParameterError("parameters", dict(parameters), f"do not fit the protocol {name}")
+    return maker(**parameters)

@@ -14,7 +14,7 @@ import numpy as np
 
 from shuffledp.accounting.blanket import Blanket, two_level_blanket
 from shuffledp.core.analyzer import Tally, message_tally
-from shuffledp.core.arrays import Codes, Words
+from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.protocol import ShuffleProtocol, Spec
@@ -22,11 +22,12 @@ from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.task import Question
 from shuffledp.core.validate import positive, whole
+from shuffledp.numerics.draws import Draws
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols._frequency import FrequencyAnalyzer
-from shuffledp.protocols._local import local_protocol
+from shuffledp.protocols._local import HONEST, local_protocol, shuffled_protocol
 
-__all__ = ["KRR", "SPEC", "make_local"]
+__all__ = ["KRR", "SPEC", "make", "make_local"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +99,12 @@ class KRR:
         ratio = self.p / self.q
         return (two_level_blanket(ratio=ratio, one=self.q, both=Fraction(0), neither=rest),)
 
+    def simulate(self, inputs: Counts, draws: Draws) -> Tally:
+        """Everybody draws: of n - kept messages each category gets an equal share."""
+        kept = draws.binomials(inputs, float(1 - self.k * self.q))
+        uniform = draws.multinomial(int((inputs - kept).sum()), np.full(self.k, 1 / self.k))
+        return Tally(counts=kept + uniform, users=int(inputs.sum()))
+
     def supported(self, message: Message) -> Set[int]:
         assert isinstance(message, int)
         return {message}
@@ -120,6 +127,19 @@ def make_local(*, k: int, epsilon: float, word_bits: int = 64) -> ShuffleProtoco
     )
 
 
+def make(
+    *, n: int, k: int, epsilon: float, delta: float, honest: float = HONEST, word_bits: int = 64
+) -> ShuffleProtocol:
+    """k-ary randomized response, shuffled: the largest epsilon0 that n users allow.
+
+    >>> make(n=100_000, k=16, epsilon=1.0, delta=1e-8).guarantee.epsilon <= 1.0
+    True
+    """
+    return shuffled_protocol(
+        make_local, n=n, epsilon=epsilon, delta=delta, honest=honest, k=k, word_bits=word_bits
+    )
+
+
 SPEC = Spec(
     name="krr",
     title="k-ary randomized response",
@@ -131,5 +151,10 @@ SPEC = Spec(
         {"k": 2, "epsilon": 1.0, "word_bits": 5},
         {"k": 3, "epsilon": 0.7, "word_bits": 8},
         {"k": 5, "epsilon": 2.0, "word_bits": 10},
+    ),
+    make=make,
+    shuffled_examples=({"n": 100_000, "k": 16, "epsilon": 1.0, "delta": 1e-8},),
+    shuffled_enumerable=(
+        {"n": 4, "k": 3, "epsilon": 1.0, "delta": 0.05, "honest": 1.0, "word_bits": 6},
     ),
 )

@@ -1,0 +1,49 @@
+"""Draws for simulating a whole crowd at once: the counts that many users' messages add up to.
+
+`simulate` of a protocol asks a `Draws` for binomial and multinomial numbers only. In production these
+come from NumPy's generator, seeded from a word source; a test hands in a `Draws` that follows every
+branch with its exact probability, and so proves that `simulate` has the law of n devices.
+"""
+
+from typing import Protocol
+
+import numpy as np
+
+from shuffledp.core.arrays import Counts, Floats
+from shuffledp.core.randomizer import WordSource
+
+__all__ = ["Draws", "NumpyDraws"]
+
+
+class Draws(Protocol):
+    """Binomial and multinomial numbers."""
+
+    def binomial(self, n: int, p: float) -> int:
+        """The number of successes among n trials of probability p."""
+
+    def binomials(self, n: Counts, p: float) -> Counts:
+        """The same for several independent n."""
+
+    def multinomial(self, n: int, p: Floats) -> Counts:
+        """How n independent draws of 0 .. len(p)-1 fall; p sums to 1."""
+
+
+class NumpyDraws:
+    """Draws from NumPy's PCG64, keyed with 256 bits of a word source.
+
+    >>> from shuffledp import SeededWords
+    >>> int(NumpyDraws(SeededWords(1)).multinomial(10, np.array([0.5, 0.5])).sum())
+    10
+    """
+
+    def __init__(self, rng: WordSource) -> None:
+        self._generator = np.random.Generator(np.random.PCG64([int(w) for w in rng.words(4)]))
+
+    def binomial(self, n: int, p: float) -> int:
+        return int(self._generator.binomial(n, p))
+
+    def binomials(self, n: Counts, p: float) -> Counts:
+        return self._generator.binomial(n, p)
+
+    def multinomial(self, n: int, p: Floats) -> Counts:
+        return self._generator.multinomial(n, p / p.sum())
