@@ -14,7 +14,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     Solves delta = mu (phi(z) - z Q(z)), the limit for small mu, and returns mu z + mu^2 / 2.
 
     >>> round(gaussian_epsilon(0.01, 1e-6), 4)
-    0.0325
+    0.0337
     """
     low, high = 0.0, 40.0
     for _ in range(60):
