@@ -31,11 +31,11 @@ from shuffledp.accounting.base import gaussian_epsilon
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.privacy import Profile
-from shuffledp.core.randomizer import Randomizer
+from shuffledp.core.randomizer import Law, Randomizer
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.search import smallest_safe
 
-__all__ = ["Blanket", "Blanketed", "BlanketProfile", "generic_blanket", "law_blankets"]
+__all__ = ["Blanket", "BlanketProfile", "Blanketed", "generic_blanket", "law_blankets"]
 
 _TINY = 1e-305
 _BERRY_ESSEEN = 0.4748  # Shevtsova 2011, for identically distributed summands
@@ -87,7 +87,7 @@ class Blanket:
         """An upper bound of the divergence of a against b, n users."""
         uncovered = sum(max(0.0, a - math.exp(epsilon) * b) for a, b in self.bare)
         w, g = np.array(self.mass), self._gains(epsilon)
-        if g.max() <= 0:
+        if len(g) == 0 or g.max() <= 0:
             return uncovered
         tilt = _Tilt.solve(w, g, n)
         covered = tilt.scale(_tilted_mean(w, g, tilt)) / n * (1 + _ROUNDING)
@@ -346,11 +346,7 @@ def law_blankets(randomizer: Randomizer) -> tuple[Blanket, ...]:
     return tuple(dict.fromkeys(_pair_blanket(a, b, common) for a, b in pairs))
 
 
-def _pair_blanket(
-    a: dict[tuple[object, ...], Fraction],
-    b: dict[tuple[object, ...], Fraction],
-    common: dict[tuple[object, ...], Fraction],
-) -> Blanket:
+def _pair_blanket(a: Law, b: Law, common: Law) -> Blanket:
     atoms: dict[tuple[Fraction, Fraction], Fraction] = {}
     bare: list[tuple[float, float]] = []
     zero = Fraction(0)
