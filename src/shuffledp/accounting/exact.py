@@ -168,6 +168,6 @@ def _check(laws: Sequence[Law]) -> None:
 
 
 def _ratio(ratio: Fraction | int) -> Fraction:
-    if isinstance(ratio, bool) or not isinstance(ratio, Fraction | int) or ratio < 1:
+    if ratio < 1 or isinstance(ratio, float):
         raise ParameterError("ratio", ratio, "must be a fraction >= 1, e^epsilon exactly")
     return Fraction(ratio)
