@@ -204,7 +204,9 @@ def _by_fourier(w: Floats, g: Floats, tilt: _Tilt) -> float:
     mean = float(tilted @ v)
     spread = math.sqrt(n * max(float(tilted @ v**2) - mean**2, 0.0))
     highest = n * float(v.max())
-    reach = min(abs(n * mean) + 10 * spread + 2 * float(np.abs(v).max()), highest)
+    # Sums below -half wrap around the circle and count as positive: safe, but loose for small n.
+    widest = float(np.abs(v).max())
+    reach = min(abs(n * mean) + 10 * spread + 2 * widest, n * widest)
     half = _power_of_two(reach + 2)
     density, noise = _density(tilted, v, n, 2 * half)
     values = h * np.arange(1, half)
