@@ -36,7 +36,7 @@ from shuffledp.accounting.base import SMALLEST_DELTA, gaussian_epsilon
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.validate import fraction_of_one, number, whole
-from shuffledp.numerics.coins import _stirling_error
+from shuffledp.numerics.binomials import Binomials
 from shuffledp.numerics.rounding import exp_bounds
 from shuffledp.numerics.search import smallest_safe
 
@@ -45,11 +45,12 @@ __all__ = ["LARGEST_VARIANCE", "BinaryResponse"]
 _UNIT = 2.0**-53  # rounding error of one operation
 _EXACT = 2000  # up to this n every data set is looked at
 LARGEST_VARIANCE = 2.5e7  # n f (1 - f): windows of 10^5 places, seconds per epsilon
-_TOLERANCE = 0.01  # cells are refined until the upper bound of delta is this close, relatively
+_TOLERANCE = 0.005  # cells are refined until the upper bound of delta is this close, relatively
 _WORK = 1.2e7  # how many places all cells together may look at
-_CHUNK = 1 << 20  # places looked at in one go: bounds the memory
+_CHUNK = 1 << 21  # places looked at in one go: bounds the memory
 _NEIGHBOURS = 3  # how far from the middle of g its mode may be, with all roundings
-_SMALLEST_A = Fraction(1, 10**250)
+_SMALLEST_A = Fraction(1, 10**70)
+_SMALLEST_FLIP = Fraction(1, 10**40)
 _WORST = 12  # cells that a search looks at before it asks all of them
 
 
@@ -59,7 +60,7 @@ class BinaryResponse:
 
     >>> shuffled = BinaryResponse(n=1_000, flip=Fraction(1, 4))
     >>> round(shuffled.epsilon(1e-6), 4)
-    0.1454
+    0.1421
     >>> shuffled.delta_lower(0.1) <= shuffled.delta(0.1)
     True
     """
@@ -71,8 +72,8 @@ class BinaryResponse:
 
     def __post_init__(self) -> None:
         whole("n", self.n, at_least=1, at_most=2**52)
-        if not 0 < self.flip < Fraction(1, 2):
-            raise ParameterError("flip", self.flip, "must be a Fraction > 0 and < 1/2")
+        if not _SMALLEST_FLIP <= self.flip < Fraction(1, 2):
+            raise ParameterError("flip", self.flip, "must be a Fraction >= 1e-40 and < 1/2")
         local = math.log1p(float((1 - 2 * self.flip) / self.flip))
         object.__setattr__(self, "epsilon0", local * (1 + 1e-14))
         variance = float(self.n * self.flip * (1 - self.flip))
@@ -240,7 +241,8 @@ class _Point:
     """What depends on flip and epsilon alone, rounded towards one `side`: 1 is up, -1 down."""
 
     flip: float
-    log_a: float
+    log_gain: float
+    """ln A."""
     x: float
     """t - 1, at most (side 1) or at least (side -1) the true one: delta falls as t grows."""
     side: int
@@ -260,14 +262,17 @@ class _Point:
         low, high = exp_bounds(min(epsilon, 800.0))
         E = low if side > 0 else high
         A = 1 - flip - E * flip
-        if (0 if side > 0 else _SMALLEST_A) >= A:
+        if A <= 0 or (side < 0 and A <= _SMALLEST_A):
             return None
         A = max(A, _SMALLEST_A)  # raises A and lowers t: still an upper bound
         towards = -math.inf if side > 0 else math.inf
         x = math.nextafter(float((E - 1) / A), towards) if E > 1 else 0.0
-        log_a = math.log(float(A))
+        log_gain = math.log(float(A))
         return _Point(
-            flip=float(flip), log_a=log_a + side * 4 * _UNIT * (1 + abs(log_a)), x=x, side=side
+            flip=float(flip),
+            log_gain=log_gain + side * 4 * _UNIT * (1 + abs(log_gain)),
+            x=x,
+            side=side,
         )
 
     def logs(self, ones: Floats, zeros: Floats) -> Floats:
@@ -280,104 +285,65 @@ class _Point:
         ]
         return np.concatenate(parts)
 
-    def _tilted(self, ones: Floats, zeros: Floats) -> tuple["_Tilted", "_Tilted"]:
+    def _tilted(self, ones: Floats, zeros: Floats) -> tuple[Binomials, Binomials]:
         """The narrower and the wider of the two tilted binomials, for each data set."""
         f, t = self.flip, 1 + self.x
-        odds = np.array([(1 - f) / f * t, f / (1 - f) * t])
-        of_ones, of_zeros = _Tilted(ones, odds[0] + 0 * ones), _Tilted(zeros, odds[1] + 0 * ones)
-        swap = of_ones.sd > of_zeros.sd
-        narrow = _Tilted(np.where(swap, zeros, ones), np.where(swap, odds[1], odds[0]))
-        wide = _Tilted(np.where(swap, ones, zeros), np.where(swap, odds[0], odds[1]))
+        odds1, odds0 = (1 - f) / f * t, f / (1 - f) * t
+        swap = ones * odds1 / (1 + odds1) ** 2 > zeros * odds0 / (1 + odds0) ** 2
+        narrow = Binomials(trials=np.where(swap, zeros, ones), odds=np.where(swap, odds0, odds1))
+        wide = Binomials(trials=np.where(swap, ones, zeros), odds=np.where(swap, odds1, odds0))
         return narrow, wide
 
     def _logs(self, ones: Floats, zeros: Floats) -> Floats:
         narrow, wide = self._tilted(ones, zeros)
         log_t = math.log1p(self.x)
-        reach = math.ceil(7.5 * float(narrow.sd.max())) + 25
-        beyond = 7.5 * float(wide.sd.max()) + 25
+        reach = math.ceil(6.5 * float(narrow.sd.max())) + 25
+        beyond = 6.5 * float(wide.sd.max()) + 25
         beyond = math.ceil(min(beyond, 40 / log_t) if log_t > 0 else beyond)
         at_a = narrow.mode
         at_b = np.clip(np.floor(narrow.mean + wide.mean) - at_a, 0, wide.trials)
         D = _NEIGHBOURS
         a = narrow.masses(at_a, reach, reach)  # [2 reach + 1, data sets]
         b = wide.masses(at_b, reach + D, reach + D + 1 + beyond)
-        tail = _discounted(b, 1 / (1 + self.x))
+        tail = _discounted(b, log_t)
         cut = narrow.beyond(at_a - reach, a[0], -1) + narrow.beyond(at_a + reach, a[-1], 1)
         cut *= b.max(axis=0)
         unreached = b[-1] * math.exp(-log_t * beyond)
         eta = self.side * (1e-12 + 24 * len(b) * _UNIT)
         share = self.x / (1 + self.x)
         best = np.full(len(ones), -math.inf)
-        for d in range(-D, D + 1):
+        T = _meet(a, tail, 2 * D + 1)  # at k + 1, for the largest k
+        for d in range(D, -D - 1, -1):
             g = _meet(a, b, d + D)
-            T = _meet(a, tail, d + D + 1)
             value = g * (1 + eta) - share * T * (1 - eta)
             value += cut if self.side > 0 else -cut - unreached
             with np.errstate(divide="ignore"):
                 best = np.maximum(best, np.log(np.maximum(value, 0.0)) - d * log_t)
+            T = g + T / (1 + self.x)
         return best + self._log_scale(ones, zeros, at_a + at_b)
 
     def _log_scale(self, ones: Floats, zeros: Floats, k: Floats) -> Floats:
         """ln (A M t^-k), moved to its side."""
         grow = ones * math.log1p((1 - self.flip) * self.x) + zeros * math.log1p(self.flip * self.x)
         fall = k * math.log1p(self.x)
-        scale: Floats = self.log_a + grow - fall + self.side * 8 * _UNIT * (grow + fall + 1)
+        slack = 1 + abs(self.log_gain)
+        scale: Floats = self.log_gain + grow - fall + self.side * 8 * _UNIT * (grow + fall + slack)
         return scale
 
 
-class _Tilted:
-    """Binomials Bin(trials, odds / (1 + odds)), one for each data set."""
-
-    def __init__(self, trials: Floats, odds: Floats) -> None:
-        self.trials, self.odds = trials, odds
-        self.p, self.q = odds / (1 + odds), 1 / (1 + odds)
-        self.mean: Floats = trials * self.p
-        self.sd: Floats = np.sqrt(self.mean * self.q)
-        self.mode: Floats = np.clip(np.floor((trials + 1) * self.p), 0, trials)
-
-    def masses(self, at: Floats, down: int, up: int) -> Floats:
-        """Pr[at - down], ..., Pr[at], ..., Pr[at + up], as columns."""
-        i = np.arange(up, dtype=np.float64)[:, None]
-        rise = np.maximum(self.trials - at - i, 0.0) / (at + i + 1) * self.odds
-        j = at - np.arange(down, dtype=np.float64)[:, None]
-        drop = np.maximum(j, 0.0) / np.maximum(self.trials - j + 1, 1.0) / self.odds
-        middle = self.mass(at)
-        above, below = np.cumprod(rise, axis=0), np.cumprod(drop, axis=0)
-        return np.concatenate([below[::-1] * middle, middle[None, :], above * middle])
-
-    def mass(self, k: Floats) -> Floats:
-        """Pr[k] by Loader's saddle-point form, for k near the mean."""
-        N, rest = self.trials, self.trials - k
-        log = _stirling_error(N) - _stirling_error(k) - _stirling_error(rest)
-        log = log - _deviance(k, self.mean) - _deviance(rest, N * self.q)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            inner = np.exp(log) * np.sqrt(N / (2 * np.pi * k * rest))
-            edge = np.exp(-N * np.log1p(np.where(k <= 0, self.odds, 1 / self.odds)))
-        return np.where((k <= 0) | (rest <= 0), edge, inner)
-
-    def beyond(self, at: Floats, last: Floats, step: int) -> Floats:
-        """At least what is left past `at`: log-concave, so at most a geometric series."""
-        place = at if step > 0 else self.trials - at
-        odds = self.odds if step > 0 else 1 / self.odds
-        ratio = np.maximum(self.trials - place, 0.0) / np.maximum(place + 1, 1.0) * odds
-        ratio = np.minimum(ratio, 1 - 1e-9)  # it is well below 1 that far from the mode
-        rest: Floats = np.where(last > 0, last * ratio / (1 - ratio), 0.0) * (1 + 1e-9)
-        return rest
-
-
-def _deviance(k: Floats, mean: Floats) -> Floats:
-    """k ln(k / mean) + mean - k."""
-    safe = np.where(mean > 0, mean, 1.0)
-    u = np.maximum((k - mean) / safe, -1 + 1e-16)
-    value: Floats = np.where(mean > 0, safe * ((1 + u) * np.log1p(u) - u), 0.0)
-    return value
-
-
-def _discounted(b: Floats, factor: float) -> Floats:
-    """T_m = b_m + factor T_(m + 1), from 0 behind the last row."""
-    T = b.copy()
-    for m in range(len(T) - 2, -1, -1):
-        T[m] += factor * T[m + 1]
+def _discounted(b: Floats, log_t: float) -> Floats:
+    """T_m = b_m + T_(m + 1) / t, from 0 behind the last row: sums of positive numbers only."""
+    block = math.floor(min(max(30 / log_t, 1.0), len(b))) if log_t > 0 else len(b)
+    T = np.empty_like(b)
+    carried = np.zeros(b.shape[1])
+    for end in range(len(b), 0, -block):
+        start = max(end - block, 0)
+        # Within a block the weights t^-i stay above e^-30.
+        weight = np.exp(-log_t * np.arange(end - start, dtype=np.float64))[:, None]
+        rows = b[start:end] * weight
+        rows[-1] += carried * (weight[-1] * math.exp(-log_t))
+        T[start:end] = np.cumsum(rows[::-1], axis=0)[::-1] / weight
+        carried = T[start]
     return T
 
 
