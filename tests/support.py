@@ -33,10 +33,22 @@ def enumerated_law(randomizer: Randomizer, x: int) -> Law:
         rows, counts = np.unique(messages.payload, axis=0, return_counts=True)
         keys = [tuple(map(int, row)) if row.ndim else int(row) for row in rows]
         return {(key,): Fraction(int(c), len(tapes)) for key, c in zip(keys, counts, strict=True)}
-    seen = Counter(messages.of(user) for user in range(messages.users))
-    return {sent: Fraction(count, len(tapes)) for sent, count in seen.items()}
+    owner = np.asarray(messages.owner)
+    order = np.argsort(owner, kind="stable")
+    rows = messages.payload[order].tolist()
+    sent = [tuple(map(int, row)) if isinstance(row, list) else int(row) for row in rows]
+    ends = np.searchsorted(owner[order], np.arange(messages.users + 1))
+    seen = Counter(tuple(sent[a:b]) for a, b in zip(ends[:-1], ends[1:], strict=True))
+    return {one: Fraction(count, len(tapes)) for one, count in seen.items()}
 
 
 def data_sets(size: int, n: int):
     """Every data set of n codes."""
     return product(range(size), repeat=n)
+
+
+def any_protocol(spec):
+    """The first example of a registered protocol, local if it has one."""
+    if spec.make_local:
+        return spec.make_local(**spec.examples[0])
+    return spec.make(**spec.shuffled_examples[0])

@@ -13,6 +13,7 @@ from shuffledp import Bits, Categories, Integers, Question, Reals
 from shuffledp.core.task import Task
 from shuffledp.protocols import PROTOCOLS
 from shuffledp.tasks import TASKS, Count, Histogram, Mean, Sum, task_for
+from support import any_protocol
 
 UNIT = Reals(lower=0.0, upper=1.0, steps=10)
 SCALAR = [
@@ -32,7 +33,7 @@ def test_every_question_has_its_task(question):
 
 @pytest.mark.parametrize("spec", PROTOCOLS, ids=lambda spec: spec.name)
 def test_every_protocol_has_its_task(spec):
-    protocol = spec.make_local(**spec.examples[0])
+    protocol = any_protocol(spec)
     task = task_for(protocol)
     assert task.question is protocol.question
     assert task.domain == protocol.randomizer.domain

@@ -16,6 +16,7 @@ from shuffledp.core.protocol import (
     honest_users,
 )
 from shuffledp.core.randomizer import Randomizer
+from shuffledp.core.validate import fraction_of_one
 
 __all__ = ["HONEST", "local_protocol", "shuffled_protocol"]
 
@@ -77,6 +78,7 @@ def shuffled_protocol(
     **parameters: Any,
 ) -> ShuffleProtocol:
     """The local protocol at the largest epsilon0 whose shuffled messages are (epsilon, delta)-private."""
+    fraction_of_one("delta", delta)  # with delta = 0 the local protocol is all there is
 
     def randomizer(epsilon0: float) -> Randomizer:
         return make_local(epsilon=epsilon0, **parameters).randomizer
