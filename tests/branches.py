@@ -6,7 +6,7 @@ from math import comb, factorial
 import numpy as np
 
 
-class _NextBranch(Exception):
+class _NextBranchError(Exception):
     """The script of a run is used up: the draw that needs more has this many outcomes."""
 
     def __init__(self, outcomes):
@@ -24,7 +24,7 @@ class ScriptedDraws:
         """outcomes: list of (value, probability)."""
         possible = [(value, mass) for value, mass in outcomes if mass]
         if not self._script:
-            raise _NextBranch(len(possible))
+            raise _NextBranchError(len(possible))
         value, mass = possible[self._script.pop(0)]
         self.probability *= mass
         return value
@@ -69,7 +69,7 @@ def law_of(run):
         draws = ScriptedDraws(script)
         try:
             result = run(draws)
-        except _NextBranch as more:
+        except _NextBranchError as more:
             scripts.extend((*script, branch) for branch in range(more.outcomes))
             continue
         law[result] = law.get(result, Fraction(0)) + draws.probability

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 
@@ -38,7 +38,7 @@ def enumerated_law(randomizer: Randomizer, x: int) -> Law:
     rows = messages.payload[order].tolist()
     sent = [tuple(map(int, row)) if isinstance(row, list) else int(row) for row in rows]
     ends = np.searchsorted(owner[order], np.arange(messages.users + 1))
-    seen = Counter(tuple(sent[a:b]) for a, b in zip(ends[:-1], ends[1:], strict=True))
+    seen = Counter(tuple(sent[a:b]) for a, b in pairwise(ends))
     return {one: Fraction(count, len(tapes)) for one, count in seen.items()}
 
 
