@@ -80,7 +80,7 @@ def test_invariants_of_the_law_of_gains(epsilon0):
         assert blanket.gamma <= 1
         for epsilon in (0.0, epsilon0 / 3, epsilon0):
             mean = math.fsum(
-                w * g for w, g in zip(blanket.mass, blanket._gains(epsilon), strict=True)
+                w * g for w, g in zip(blanket.mass, blanket.gains(epsilon), strict=True)
             )
             assert mean == pytest.approx(1 - math.exp(epsilon), rel=1e-9, abs=1e-12)
 
@@ -130,9 +130,9 @@ def test_fourier_and_normal_agree(n, name):
         "three points": generic_blanket(epsilon0=1.0, total_variation=0.2),
         "10-RR": law_blankets(KRR(k=10, epsilon0=2.0))[0],
     }[name]
-    sd = math.sqrt(float(np.dot(blanket.mass, blanket._gains(0.0) ** 2)) / n)
+    sd = math.sqrt(float(np.dot(blanket.mass, blanket.gains(0.0) ** 2)) / n)
     for deviation in (1.0, 4.0, 7.0):
-        w, g = np.array(blanket.mass), blanket._gains(deviation * sd)
+        w, g = np.array(blanket.mass), blanket.gains(deviation * sd)
         tilt = module._Tilt.solve(w, g, n)
         main, error = module._by_normal(tilt)
         split = module._by_fourier(w, g, tilt) / main - 1

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["compose", "compose_renyi", "renyi"]
 
 _POINTS = 1500
+_SMALLEST_DELTA = 1e-12
 _TAIL_SHARE = 1e-3  # of delta, spent on each end of the grid over all rounds
 
 
@@ -44,6 +45,11 @@ def compose(rounds: Sequence[Profile], *, delta: float) -> float:
     wanted = fraction_of_one("delta", delta)
     if not rounds:
         raise ParameterError("rounds", rounds, "must hold at least one privacy curve")
+    if wanted < _SMALLEST_DELTA:
+        raise UnsupportedError(
+            f"delta={delta!r} is below {_SMALLEST_DELTA:g}, where convolutions in floating point "
+            "are no longer certain: use compose_renyi"
+        )
     different = Counter(rounds)
     if len(rounds) == 1:
         return rounds[0].epsilon(wanted)

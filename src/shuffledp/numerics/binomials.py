@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from shuffledp.core.arrays import Floats
-from shuffledp.numerics.coins import _stirling_error
+from shuffledp.numerics.coins import stirling_error
 
 __all__ = ["Binomials"]
 
@@ -38,7 +38,10 @@ class Binomials:
 
     @property
     def mode(self) -> Floats:
-        return np.minimum(np.floor((self.trials + 1) * (self.odds / (1 + self.odds))), self.trials)
+        """A most likely value, counted from the nearer end."""
+        low = np.floor((self.trials + 1) * (self.odds / (1 + self.odds)))
+        high = self.trials - np.floor((self.trials + 1) / (1 + self.odds))
+        return np.clip(np.where(self.odds < 1, low, high), 0, self.trials)
 
     def masses(self, at: Floats, down: int, up: int) -> Floats:
         """Pr[at - down], ..., Pr[at], ..., Pr[at + up], as columns.
@@ -67,7 +70,7 @@ class Binomials:
         array([0.375])
         """
         N, rest = self.trials, self.trials - k
-        log = _stirling_error(N) - _stirling_error(k) - _stirling_error(rest)
+        log = stirling_error(N) - stirling_error(k) - stirling_error(rest)
         log = log - _deviance(k, self.mean) - _deviance(rest, self.misses)
         with np.errstate(divide="ignore", invalid="ignore"):
             inner = np.exp(log) * np.sqrt(N / (2 * np.pi * k * rest))

@@ -4,7 +4,7 @@ import numpy as np
 
 from shuffledp.core.arrays import Floats
 
-__all__ = ["RELATIVE_ERROR", "cdf", "pmf"]
+__all__ = ["RELATIVE_ERROR", "cdf", "pmf", "stirling_error"]
 
 RELATIVE_ERROR = 1e-8
 """Bound on the relative error of both functions up to C = 10^12.
@@ -29,7 +29,7 @@ def pmf(k: Floats, C: Floats) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         d = (2 * k - C) / C
         deviance = (C / 2) * (2 * d * np.arctanh(d) + np.log1p(-(d * d)))
-        log_main = _stirling_error(C) - _stirling_error(k) - _stirling_error(C - k) - deviance
+        log_main = stirling_error(C) - stirling_error(k) - stirling_error(C - k) - deviance
         inner = np.exp(log_main) * np.sqrt(C / (2 * np.pi * k * (C - k)))
     inside = (k >= 0) & (k <= C)
     return np.where(edge, np.where(inside, np.exp2(-C), 0.0), inner)
@@ -67,7 +67,7 @@ def _small_table() -> Floats:
 _TABLE = _small_table()
 
 
-def _stirling_error(n: Floats) -> Floats:
+def stirling_error(n: Floats) -> Floats:
     """ln n! - ln(sqrt(2 pi n) (n/e)^n), by its series from n = 16 on."""
     small = n < _SMALL
     big = np.where(small, float(_SMALL), n)
