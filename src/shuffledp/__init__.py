@@ -31,8 +31,10 @@ from shuffledp.core.privacy import Guarantee, Neighbours, View
 from shuffledp.core.randomizer import randomize
 from shuffledp.core.shuffler import shuffle
 from shuffledp.core.task import Question
+from shuffledp.engine.counts import run_counts
 from shuffledp.engine.memory import run
 from shuffledp.numerics.entropy import SecureWords, SeededWords
+from shuffledp.planner.choose import count, histogram, mean, sum
 
 __all__ = [
     "Bits",
@@ -56,16 +58,21 @@ __all__ = [
     "calibrate",
     "compose",
     "compose_renyi",
+    "count",
     "engine",
+    "histogram",
+    "mean",
     "mechanisms",
     "plots",
     "profile",
     "protocols",
     "randomize",
     "run",
+    "run_counts",
     "samples",
     "shuffle",
     "smallest_n",
+    "sum",
     "tasks",
 ]
 
