@@ -74,9 +74,13 @@ def enumerated(masses, r, epsilon):
 
 
 @settings(max_examples=60, deadline=None)
-@given(n=st.integers(1, 25), top=st.integers(1, 63), r=st.integers(1, 8), epsilon=st.floats(0, 4))
-def test_shifts_by_enumeration(n, top, r, epsilon):
-    gamma = Fraction(top, 64)
+@given(
+    n=st.integers(1, 25),
+    gamma=st.fractions(Fraction(1, 60), Fraction(59, 60), max_denominator=64),
+    r=st.integers(1, 8),
+    epsilon=st.floats(0, 4),
+)
+def test_shifts_by_enumeration(n, gamma, r, epsilon):
     masses = [math.comb(n, y) * gamma**y * (1 - gamma) ** (n - y) for y in range(n + 1)]
     found = BinomialNoise(n=n, gamma=gamma).divergences(r, epsilon)
     for bound, exact in zip(found, enumerated(masses, r, epsilon), strict=True):

@@ -151,6 +151,14 @@ def test_both_ways_agree(n, M, log2_q):
     assert fast <= full + math.log1p(math.exp(8.1) / n)
 
 
+@pytest.mark.parametrize(("n", "M", "log2_q"), [(130, 9, 11), (500, 9, 20), (1999, 9, 20)])
+def test_small_tables_make_it_sharp(n, M, log2_q):
+    full = splitmix._log_excess_full(n, M, 2**log2_q)
+    fast, sharp = splitmix._Cap.find(M, 2**log2_q).log_excess(n)
+    assert sharp
+    assert full <= fast + 1e-6 <= full + 0.01
+
+
 @pytest.mark.parametrize(
     ("n", "log2_q", "expected"),
     [

@@ -51,6 +51,7 @@ __all__ = ["log2_distance", "published_shares", "secure_sum_delta", "shares"]
 _ALWAYS_FULL = 128  # up to here the full recursion is fast enough
 _LARGEST_FULL = 2000
 _NEAR = 64  # so many E_j by recursion in any case
+_SMALL_TABLE = 256  # and so many where they make B sharper
 _MARGIN = 24  # t
 _WEAK = 8.0  # (c) is used where it shows E_N <= e^8 q
 _LONGEST = 1_000_000  # T M
@@ -211,7 +212,7 @@ class _Cap:
             )
             rest = float(np.logaddexp(rest, between))
         total = float(np.logaddexp(near, rest))
-        return total + _slack(total), rest < near - 7
+        return total + _slack(total), rest < near - 4.6
 
     def _log_term(self, j: int, log_g: Floats) -> float:
         """ln of exp(q sum v_k z^k) v_(n-j) / (v_n z^j)."""
@@ -240,11 +241,15 @@ def _cap(M: int, q: int, size: int) -> _Cap | None:
         highest = max(highest, total)
     # By (c) ln(E_N / q) is at most `highest` at T + 1 and at w + 1 .. T; 1e-6 is for rounding.
     highest += 1e-6
+    above_q = highest
+    if size <= _SMALL_TABLE:  # (*) itself says more
+        log_E = _table(M, q, size + 1)
+        above_q = min(highest, float(log_E[size - _MARGIN + 1 :].max()) - log_q + 1e-6)
     return _Cap(
         M=M,
         q=q,
         w=size - _MARGIN,
-        log_cap=highest - math.log1p(-math.exp(log_qD)),
+        log_cap=above_q - math.log1p(-math.exp(log_qD)),
         log_z=log_z,
         exponent=highest,
     )
