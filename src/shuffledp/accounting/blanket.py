@@ -94,7 +94,7 @@ class Blanket:
         """An upper bound of the divergence of a against b, n users."""
         uncovered = sum(max(0.0, a - math.exp(epsilon) * b) for a, b in self.bare)
         w, g = np.array(self.mass), self.gains(epsilon)
-        if g.max() <= 0:
+        if len(g) == 0 or g.max() <= 0:
             return uncovered
         tilt = _Tilt.solve(w, g, n)
         covered = tilt.scale(_tilted_mean(w, g, tilt)) / n * (1 + _ROUNDING)

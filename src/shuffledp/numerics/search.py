@@ -71,8 +71,9 @@ def _next(
     low: float, at_low: float, high: float, at_high: float, run: int, tolerance: float
 ) -> float:
     """Where to look next, strictly inside the bracket."""
-    if math.isinf(at_high):  # nothing but the far end is known: grow
-        return min(2 * low, (low + high) / 2)
+    middle = (low + high) / 2
+    if math.isinf(at_high):  # all we know of the safe end is that it is safe: grow, faster and faster
+        return min(low * 2.0 ** abs(run), middle) if low > 0 else middle
     if abs(run) >= 3:  # the same end moved again and again: halve
         return math.sqrt(low * high) if low > 0 else high / 2
     # The chord, nudged past the root so that the bracket closes from both sides.

@@ -1,0 +1,67 @@
+"""Monotone inversion: the result is safe, and close."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shuffledp.numerics.search import smallest_safe
+
+ROOTS = st.floats(min_value=1e-9, max_value=0.999)
+GUESSES = st.floats(min_value=-1.0, max_value=3.0)
+SHAPES = {
+    "line": lambda x, root: root - x,
+    "cliff": lambda x, root: 1.0 if x < root else -1e-12,
+    "steep": lambda x, root: (root / x) ** 20 - 1 if x > root / 10 else 1e30,
+    "flat": lambda x, root: math.atan(1e-9 * (root - x)),
+    "log": lambda x, root: math.log(root / x) if x > 0 else 1e9,
+    "minus infinity": lambda x, root: root - x if x < root else -math.inf,
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@given(root=ROOTS, guess=GUESSES)
+def test_safe_and_close_with_few_evaluations(shape, root, guess):
+    seen = []
+
+    def excess(x):
+        seen.append((x, SHAPES[shape](x, root)))
+        return seen[-1][1]
+
+    result = smallest_safe(excess, safe=1.0, guess=guess)
+    assert result >= root
+    assert result <= root * (1 + 2e-6) or result - root <= 1e-6 * root
+    assert result == 1.0 or dict(seen)[result] <= 0
+    assert len(seen) <= 120
+
+
+def test_the_floor_when_all_is_safe():
+    assert smallest_safe(lambda x: -1.0, safe=5.0, guess=2.0) == 0.0
+    assert smallest_safe(lambda x: -1.0, safe=5.0, guess=2.0, floor=0.5) == 0.5
+
+
+def test_the_safe_end_when_nothing_else_is():
+    assert smallest_safe(lambda x: 1.0, safe=5.0, guess=2.0) == 5.0
+
+
+@given(root=ROOTS, phase=st.floats(min_value=0, max_value=6))
+def test_a_noisy_function_costs_sharpness_and_never_safety(root, phase):
+    def excess(x):
+        return root - x + 0.01 * root * math.sin(1e6 * x + phase)
+
+    result = smallest_safe(excess, safe=1.0, guess=0.5)
+    assert result == 1.0 or excess(result) <= 0
+    assert 0.98 * root <= result <= 1.03 * root or result == 1.0
+
+
+def test_few_evaluations_from_a_good_guess():
+    count = 0
+
+    def excess(x):
+        nonlocal count
+        count += 1
+        return math.log(3e-6 / max(x, 1e-300))
+
+    smallest_safe(excess, safe=10.0, guess=3.001e-6)
+    assert count <= 12
