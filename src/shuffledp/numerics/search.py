@@ -72,7 +72,9 @@ def _next(
 ) -> float:
     """Where to look next, strictly inside the bracket."""
     middle = (low + high) / 2
-    if math.isinf(at_high):  # all we know of the safe end is that it is safe: grow, faster and faster
+    if math.isinf(
+        at_high
+    ):  # all we know of the safe end is that it is safe: grow, faster and faster
         return min(low * 2.0 ** abs(run), middle) if low > 0 else middle
     if abs(run) >= 3:  # the same end moved again and again: halve
         return math.sqrt(low * high) if low > 0 else high / 2
