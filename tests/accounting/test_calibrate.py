@@ -9,12 +9,14 @@ from shuffledp.protocols.rr import RR
 MAKERS = {
     "any": None,
     "krr": lambda epsilon0: KRR(k=16, epsilon0=epsilon0),
-    "hadamard": lambda epsilon0: sdp.protocols.spec("hadamard")
-    .make_local(k=20, epsilon=epsilon0)
-    .randomizer,
-    "piecewise": lambda epsilon0: sdp.protocols.spec("piecewise")
-    .make_local(lower=0, upper=1, steps=20, epsilon=epsilon0)
-    .randomizer,
+    "hadamard": lambda epsilon0: (
+        sdp.protocols.spec("hadamard").make_local(k=20, epsilon=epsilon0).randomizer
+    ),
+    "piecewise": lambda epsilon0: (
+        sdp.protocols.spec("piecewise")
+        .make_local(lower=0, upper=1, steps=20, epsilon=epsilon0)
+        .randomizer
+    ),
 }
 
 
