@@ -21,7 +21,7 @@ neighbours of the mean are tried: any other k gives less.
 delta(ones, zeros) does not increase in either argument. The range of s is cut into cells lo .. hi;
 delta(lo, n - 1 - hi) is an upper bound for the whole cell. Cells are halved where this costs most. For
 small n every s is a cell of its own. "All others equal" alone is not a bound: some other data set is
-worse by 22 % in delta at n = 25, and by 2 % in the limit.
+worse by up to 22 % in delta at n = 25, and by up to 2 % for n flip = 34 however large n is.
 """
 
 import math
@@ -36,7 +36,7 @@ from shuffledp.accounting.base import SMALLEST_DELTA, gaussian_epsilon
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.validate import fraction_of_one, number, whole
-from shuffledp.numerics.coins import _stirling_error
+from shuffledp.numerics.binomials import Binomials
 from shuffledp.numerics.rounding import exp_bounds
 from shuffledp.numerics.search import smallest_safe
 
@@ -45,11 +45,12 @@ __all__ = ["LARGEST_VARIANCE", "BinaryResponse"]
 _UNIT = 2.0**-53  # rounding error of one operation
 _EXACT = 2000  # up to this n every data set is looked at
 LARGEST_VARIANCE = 2.5e7  # n f (1 - f): windows of 10^5 places, seconds per epsilon
-_TOLERANCE = 0.01  # cells are refined until the upper bound of delta is this close, relatively
+_TOLERANCE = 0.005  # cells are refined until the upper bound of delta is this close, relatively
 _WORK = 1.2e7  # how many places all cells together may look at
-_CHUNK = 1 << 20  # places looked at in one go: bounds the memory
-_NEIGHBOURS = 3  # how far from the middle of g its mode may be, with all roundings
-_SMALLEST_A = Fraction(1, 10**250)
+_CHUNK = 1 << 21  # places looked at in one go: bounds the memory
+_NEIGHBOURS = 3  # the mode of g is at most 2 from the sum of the two modes, and 1 for roundings
+_SMALLEST_A = Fraction(1, 10**70)
+_SMALLEST_FLIP = Fraction(1, 10**40)
 _WORST = 12  # cells that a search looks at before it asks all of them
 
 
@@ -59,7 +60,7 @@ class BinaryResponse:
 
     >>> shuffled = BinaryResponse(n=1_000, flip=Fraction(1, 4))
     >>> round(shuffled.epsilon(1e-6), 4)
-    0.1454
+    0.1421
     >>> shuffled.delta_lower(0.1) <= shuffled.delta(0.1)
     True
     """
@@ -71,15 +72,15 @@ class BinaryResponse:
 
     def __post_init__(self) -> None:
         whole("n", self.n, at_least=1, at_most=2**52)
-        if not 0 < self.flip < Fraction(1, 2):
-            raise ParameterError("flip", self.flip, "must be a Fraction > 0 and < 1/2")
+        if not _SMALLEST_FLIP <= self.flip < Fraction(1, 2):
+            raise ParameterError("flip", self.flip, "must be a Fraction >= 1e-40 and < 1/2")
+        object.__setattr__(self, "flip", Fraction(self.flip))  # a float is taken for what it is
         local = math.log1p(float((1 - 2 * self.flip) / self.flip))
         object.__setattr__(self, "epsilon0", local * (1 + 1e-14))
-        variance = float(self.n * self.flip * (1 - self.flip))
-        if variance > LARGEST_VARIANCE:
+        if self._variance > LARGEST_VARIANCE:
             raise UnsupportedError(
                 f"n={self.n} users are too many for the exact accountant of binary randomized "
-                f"response: n flip (1 - flip) = {variance:.3g} must be <= {LARGEST_VARIANCE:g}"
+                f"response: n flip (1 - flip) = {self._variance:.3g} must be <= {LARGEST_VARIANCE:g}"
             )
 
     def delta(self, epsilon: float) -> float:
@@ -87,18 +88,14 @@ class BinaryResponse:
         point = _Point.above(self.flip, epsilon)
         if point is None:
             return 0.0
-        return _as_delta(float(point.logs(*self._corners(epsilon)).max()))
+        return _as_delta(float(self._cells(point, epsilon)[2].max()))
 
     def delta_lower(self, epsilon: float) -> float:
         """A lower bound: the delta of the worst data set that was found, rounded down."""
         point = _Point.below(self.flip, epsilon)
         if point is None:
             return 0.0
-        lo, hi = self._cells(epsilon)
-        upper = point.logs(lo, self.n - 1 - hi)
-        worst = np.argsort(upper)[-_WORST:]
-        ones = np.unique(np.concatenate([lo[worst], hi[worst]]))
-        return math.exp(float(point.logs(ones, self.n - 1 - ones).max()))
+        return math.exp(_truth(point, *self._cells(point, epsilon)))
 
     def delta_at(self, ones: int, zeros: int, epsilon: float) -> float:
         """The larger direction for one data set: so many of the others hold 1, and so many 0.
@@ -125,7 +122,10 @@ class BinaryResponse:
         return _as_delta(float(first)), _as_delta(float(second))
 
     def epsilon(self, delta: float) -> float:
-        """The smallest epsilon, rounded up by at most a part in 10^6, with delta(epsilon) <= delta."""
+        """Nearly the smallest epsilon with delta(epsilon) <= delta, and always one of them.
+
+        It is rounded up by a part in 10^6, and by what the cells leave open.
+        """
         fraction_of_one("delta", delta)
 
         def all_of_them(epsilon: float) -> float:
@@ -133,21 +133,20 @@ class BinaryResponse:
 
         # The worst cells decide. Solve for them alone, then ask all of them once.
         guess = gaussian_epsilon(self._mu, delta)
-        for _ in range(4):
-            guess = min(guess, 0.999 * self.epsilon0)
-            guess = self._solve_for_worst(guess, math.log(delta))
+        for _ in range(5):
+            guess = self._solve_for_worst(min(guess, 0.999 * self.epsilon0), math.log(delta))
             if all_of_them(guess) <= 0:
                 return guess
         return smallest_safe(all_of_them, safe=self.epsilon0, guess=guess)
 
     def _solve_for_worst(self, guess: float, log_delta: float) -> float:
-        ones, zeros = self._corners(guess)
         point = _Point.above(self.flip, guess)
         if point is None:
             return self.epsilon0
-        worst = np.argsort(point.logs(ones, zeros))[-_WORST:]
+        lo, hi, upper = self._cells(point, guess)
+        worst = np.argsort(upper)[-_WORST:]
         return smallest_safe(
-            _excess(self.flip, ones[worst], zeros[worst], log_delta),
+            _excess(self.flip, lo[worst], self.n - 1 - hi[worst], log_delta),
             safe=self.epsilon0,
             guess=guess,
         )
@@ -155,19 +154,20 @@ class BinaryResponse:
     @property
     def _mu(self) -> float:
         """The view is about this Gaussian pair."""
-        return float(1 - 2 * self.flip) / math.sqrt(float(self.n * self.flip * (1 - self.flip)))
+        return float(1 - 2 * self.flip) / math.sqrt(self._variance)
 
-    def _corners(self, epsilon: float) -> tuple[Floats, Floats]:
-        """(ones, zeros) of the data set that bounds each cell."""
-        lo, hi = self._cells(epsilon)
-        return lo, self.n - 1 - hi
+    @property
+    def _variance(self) -> float:
+        """Of the number of ones, whatever the data."""
+        return float(self.n * self.flip * (1 - self.flip))
 
-    def _cells(self, epsilon: float) -> tuple[Floats, Floats]:
-        # Any cells are valid. They are placed at a nearby epsilon, in coarse steps, so that delta is
-        # a function of epsilon alone and a search builds them once or twice.
+    def _cells(self, point: "_Point", epsilon: float) -> tuple[Floats, Floats, Floats]:
+        """First and last s of each cell, and the logarithm of its bound at this epsilon."""
+        # Most of the work is done once, for a nearby epsilon in coarse steps.
         smallest = 0.01 * min(self._mu, self.epsilon0)
-        step = math.ceil(4 * math.log2(max(epsilon, smallest)))
-        return _cells(self.n, self.flip, min(2.0 ** (step / 4), 0.98 * self.epsilon0))
+        step = round(8 * math.log2(max(epsilon, smallest)))
+        lo, hi = _cells(self.n, self.flip, min(2.0 ** (step / 8), 0.98 * self.epsilon0))
+        return _refined(point, lo, hi, len(lo) + _budget(self._variance) // 4)
 
 
 def _excess(
@@ -202,15 +202,16 @@ def _cells(n: int, flip: Fraction, epsilon: float) -> tuple[Floats, Floats]:
         return every, every
     point = _Point.above(flip, epsilon)
     assert point is not None  # epsilon is below epsilon0
-    lo, hi = _first_cells(n)
-    upper = point.logs(lo, n - 1 - hi)
-    budget = _budget(float(n * flip * (1 - flip)))
+    lo, hi, _ = _refined(point, *_first_cells(n), _budget(float(n * flip * (1 - flip))))
+    return lo, hi
+
+
+def _refined(point: "_Point", lo: Floats, hi: Floats, budget: int) -> tuple[Floats, Floats, Floats]:
+    """The same range in finer cells, and the logarithm of each cell's upper bound."""
+    others = hi.max()
+    upper = point.logs(lo, others - hi)
     while len(lo) < budget:
-        # What a cell may cost is measured from the best data set seen.
-        top = np.argsort(upper)[-_WORST:]
-        ends = np.unique(np.concatenate([lo[top], hi[top]]))
-        truth = float(point.logs(ends, n - 1 - ends).max())
-        loose = np.flatnonzero((upper > truth + _TOLERANCE) & (hi > lo))
+        loose = np.flatnonzero((upper > _truth(point, lo, hi, upper) + _TOLERANCE) & (hi > lo))
         if not len(loose):
             break
         # The worst half of them, so that a budget that runs out was spent where it matters.
@@ -218,10 +219,18 @@ def _cells(n: int, flip: Fraction, epsilon: float) -> tuple[Floats, Floats]:
         half = half[-(budget - len(lo)) :]
         middle = np.floor((lo[half] + hi[half]) / 2)
         new_lo, new_hi = np.append(lo[half], middle + 1), np.append(middle, hi[half])
-        new_upper = point.logs(new_lo, n - 1 - new_hi)
+        new_upper = point.logs(new_lo, others - new_hi)
         lo, hi = np.append(np.delete(lo, half), new_lo), np.append(np.delete(hi, half), new_hi)
         upper = np.append(np.delete(upper, half), new_upper)
-    return lo, hi
+    return lo, hi, upper
+
+
+def _truth(point: "_Point", lo: Floats, hi: Floats, upper: Floats) -> float:
+    """ln of the largest delta among a few data sets: all equal, and the ends of the worst cells."""
+    worst = np.argsort(upper)[-_WORST:]
+    others = hi.max()
+    ones = np.unique(np.concatenate([[0.0, others], lo[worst], hi[worst]]))
+    return float(point.logs(ones, others - ones).max())
 
 
 def _first_cells(n: int) -> tuple[Floats, Floats]:
@@ -240,7 +249,8 @@ class _Point:
     """What depends on flip and epsilon alone, rounded towards one `side`: 1 is up, -1 down."""
 
     flip: float
-    log_a: float
+    log_gain: float
+    """ln A."""
     x: float
     """t - 1, at most (side 1) or at least (side -1) the true one: delta falls as t grows."""
     side: int
@@ -260,14 +270,17 @@ class _Point:
         low, high = exp_bounds(min(epsilon, 800.0))
         E = low if side > 0 else high
         A = 1 - flip - E * flip
-        if (0 if side > 0 else _SMALLEST_A) >= A:
+        if A <= 0 or (side < 0 and A <= _SMALLEST_A):
             return None
         A = max(A, _SMALLEST_A)  # raises A and lowers t: still an upper bound
         towards = -math.inf if side > 0 else math.inf
         x = math.nextafter(float((E - 1) / A), towards) if E > 1 else 0.0
-        log_a = math.log(float(A))
+        log_gain = math.log(float(A))
         return _Point(
-            flip=float(flip), log_a=log_a + side * 4 * _UNIT * (1 + abs(log_a)), x=x, side=side
+            flip=float(flip),
+            log_gain=log_gain + side * 4 * _UNIT * (1 + abs(log_gain)),
+            x=x,
+            side=side,
         )
 
     def logs(self, ones: Floats, zeros: Floats) -> Floats:
@@ -280,104 +293,69 @@ class _Point:
         ]
         return np.concatenate(parts)
 
-    def _tilted(self, ones: Floats, zeros: Floats) -> tuple["_Tilted", "_Tilted"]:
+    def _tilted(self, ones: Floats, zeros: Floats) -> tuple[Binomials, Binomials]:
         """The narrower and the wider of the two tilted binomials, for each data set."""
         f, t = self.flip, 1 + self.x
-        odds = np.array([(1 - f) / f * t, f / (1 - f) * t])
-        of_ones, of_zeros = _Tilted(ones, odds[0] + 0 * ones), _Tilted(zeros, odds[1] + 0 * ones)
-        swap = of_ones.sd > of_zeros.sd
-        narrow = _Tilted(np.where(swap, zeros, ones), np.where(swap, odds[1], odds[0]))
-        wide = _Tilted(np.where(swap, ones, zeros), np.where(swap, odds[0], odds[1]))
+        odds1, odds0 = (1 - f) / f * t, f / (1 - f) * t
+        swap = ones * odds1 / (1 + odds1) ** 2 > zeros * odds0 / (1 + odds0) ** 2
+        narrow = Binomials(trials=np.where(swap, zeros, ones), odds=np.where(swap, odds0, odds1))
+        wide = Binomials(trials=np.where(swap, ones, zeros), odds=np.where(swap, odds1, odds0))
         return narrow, wide
 
     def _logs(self, ones: Floats, zeros: Floats) -> Floats:
         narrow, wide = self._tilted(ones, zeros)
         log_t = math.log1p(self.x)
-        reach = math.ceil(7.5 * float(narrow.sd.max())) + 25
-        beyond = 7.5 * float(wide.sd.max()) + 25
+        reach = math.ceil(6.5 * float(narrow.sd.max())) + 25
+        beyond = 6.5 * float(wide.sd.max()) + 25
         beyond = math.ceil(min(beyond, 40 / log_t) if log_t > 0 else beyond)
-        at_a = narrow.mode
-        at_b = np.clip(np.floor(narrow.mean + wide.mean) - at_a, 0, wide.trials)
+        at_a, at_b = narrow.mode, wide.mode  # each within 1 of its mean
         D = _NEIGHBOURS
         a = narrow.masses(at_a, reach, reach)  # [2 reach + 1, data sets]
         b = wide.masses(at_b, reach + D, reach + D + 1 + beyond)
-        tail = _discounted(b, 1 / (1 + self.x))
+        tail = _discounted(b, log_t)
         cut = narrow.beyond(at_a - reach, a[0], -1) + narrow.beyond(at_a + reach, a[-1], 1)
         cut *= b.max(axis=0)
         unreached = b[-1] * math.exp(-log_t * beyond)
         eta = self.side * (1e-12 + 24 * len(b) * _UNIT)
         share = self.x / (1 + self.x)
         best = np.full(len(ones), -math.inf)
-        for d in range(-D, D + 1):
+        T = _meet(a, tail, 2 * D + 1)  # at k + 1, for the largest k
+        for d in range(D, -D - 1, -1):
             g = _meet(a, b, d + D)
-            T = _meet(a, tail, d + D + 1)
             value = g * (1 + eta) - share * T * (1 - eta)
             value += cut if self.side > 0 else -cut - unreached
             with np.errstate(divide="ignore"):
                 best = np.maximum(best, np.log(np.maximum(value, 0.0)) - d * log_t)
+            T = g + T / (1 + self.x)
         return best + self._log_scale(ones, zeros, at_a + at_b)
 
     def _log_scale(self, ones: Floats, zeros: Floats, k: Floats) -> Floats:
         """ln (A M t^-k), moved to its side."""
-        grow = ones * math.log1p((1 - self.flip) * self.x) + zeros * math.log1p(self.flip * self.x)
-        fall = k * math.log1p(self.x)
-        scale: Floats = self.log_a + grow - fall + self.side * 8 * _UNIT * (grow + fall + 1)
+        # (f + (1 - f) t)^ones is t^ones (1 - f x / t)^ones: no large numbers, even at tiny f.
+        f, x = self.flip, self.x
+        terms = (
+            ones * math.log1p(-f * x / (1 + x)),
+            zeros * math.log1p(f * x),
+            (ones - k) * math.log1p(x),
+        )
+        size = 1 + abs(self.log_gain) + np.abs(terms).sum(axis=0)
+        scale: Floats = self.log_gain + np.sum(terms, axis=0) + self.side * 8 * _UNIT * size
         return scale
 
 
-class _Tilted:
-    """Binomials Bin(trials, odds / (1 + odds)), one for each data set."""
-
-    def __init__(self, trials: Floats, odds: Floats) -> None:
-        self.trials, self.odds = trials, odds
-        self.p, self.q = odds / (1 + odds), 1 / (1 + odds)
-        self.mean: Floats = trials * self.p
-        self.sd: Floats = np.sqrt(self.mean * self.q)
-        self.mode: Floats = np.clip(np.floor((trials + 1) * self.p), 0, trials)
-
-    def masses(self, at: Floats, down: int, up: int) -> Floats:
-        """Pr[at - down], ..., Pr[at], ..., Pr[at + up], as columns."""
-        i = np.arange(up, dtype=np.float64)[:, None]
-        rise = np.maximum(self.trials - at - i, 0.0) / (at + i + 1) * self.odds
-        j = at - np.arange(down, dtype=np.float64)[:, None]
-        drop = np.maximum(j, 0.0) / np.maximum(self.trials - j + 1, 1.0) / self.odds
-        middle = self.mass(at)
-        above, below = np.cumprod(rise, axis=0), np.cumprod(drop, axis=0)
-        return np.concatenate([below[::-1] * middle, middle[None, :], above * middle])
-
-    def mass(self, k: Floats) -> Floats:
-        """Pr[k] by Loader's saddle-point form, for k near the mean."""
-        N, rest = self.trials, self.trials - k
-        log = _stirling_error(N) - _stirling_error(k) - _stirling_error(rest)
-        log = log - _deviance(k, self.mean) - _deviance(rest, N * self.q)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            inner = np.exp(log) * np.sqrt(N / (2 * np.pi * k * rest))
-            edge = np.exp(-N * np.log1p(np.where(k <= 0, self.odds, 1 / self.odds)))
-        return np.where((k <= 0) | (rest <= 0), edge, inner)
-
-    def beyond(self, at: Floats, last: Floats, step: int) -> Floats:
-        """At least what is left past `at`: log-concave, so at most a geometric series."""
-        place = at if step > 0 else self.trials - at
-        odds = self.odds if step > 0 else 1 / self.odds
-        ratio = np.maximum(self.trials - place, 0.0) / np.maximum(place + 1, 1.0) * odds
-        ratio = np.minimum(ratio, 1 - 1e-9)  # it is well below 1 that far from the mode
-        rest: Floats = np.where(last > 0, last * ratio / (1 - ratio), 0.0) * (1 + 1e-9)
-        return rest
-
-
-def _deviance(k: Floats, mean: Floats) -> Floats:
-    """k ln(k / mean) + mean - k."""
-    safe = np.where(mean > 0, mean, 1.0)
-    u = np.maximum((k - mean) / safe, -1 + 1e-16)
-    value: Floats = np.where(mean > 0, safe * ((1 + u) * np.log1p(u) - u), 0.0)
-    return value
-
-
-def _discounted(b: Floats, factor: float) -> Floats:
-    """T_m = b_m + factor T_(m + 1), from 0 behind the last row."""
-    T = b.copy()
-    for m in range(len(T) - 2, -1, -1):
-        T[m] += factor * T[m + 1]
+def _discounted(b: Floats, log_t: float) -> Floats:
+    """T_m = b_m + T_(m + 1) / t, from 0 behind the last row: sums of positive numbers only."""
+    block = math.floor(min(max(30 / log_t, 1.0), len(b))) if log_t > 0 else len(b)
+    T = np.empty_like(b)
+    carried = np.zeros(b.shape[1])
+    for end in range(len(b), 0, -block):
+        start = max(end - block, 0)
+        # Within a block the weights t^-i stay above e^-30.
+        weight = np.exp(-log_t * np.arange(end - start, dtype=np.float64))[:, None]
+        rows = b[start:end] * weight
+        rows[-1] += carried * (weight[-1] * math.exp(-log_t))
+        T[start:end] = np.cumsum(rows[::-1], axis=0)[::-1] / weight
+        carried = T[start]
     return T
 
 

@@ -1,0 +1,220 @@
+"""Shuffled binary randomized response, one data set at a time: enumeration, 50 digits, published values."""
+
+import math
+from fractions import Fraction
+
+import mpmath
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shuffledp.accounting.binary import BinaryResponse
+from shuffledp.numerics.rounding import exp_bounds
+
+mpmath.mp.dps = 50
+
+
+def local(epsilon0):
+    return Fraction(1 / (1 + math.exp(epsilon0)))
+
+
+# --- from the definition ------------------------------------------------------------------------
+
+
+def count_law(bits, flip):
+    """The law of the number of ones that are sent, from the definition, one user at a time."""
+    law = [Fraction(1)]
+    for bit in bits:
+        one = 1 - flip if bit else flip
+        law = [
+            one * before + (1 - one) * here
+            for before, here in zip([Fraction(0), *law], [*law, Fraction(0)], strict=True)
+        ]
+    return law
+
+
+def hockey_stick(P, Q, E):
+    return sum(max(p - E * q, 0) for p, q in zip(P, Q, strict=True))
+
+
+def enumerated(ones, zeros, flip, E):
+    """(1 against 0, 0 against 1), as Fractions."""
+    others = [1] * ones + [0] * zeros
+    P, Q = count_law([1, *others], flip), count_law([0, *others], flip)
+    return hockey_stick(P, Q, E), hockey_stick(Q, P, E)
+
+
+@pytest.mark.parametrize("flip", [Fraction(1, 100), Fraction(1, 5), Fraction(2, 5)])
+@pytest.mark.parametrize("E", [Fraction(1), Fraction(11, 10), Fraction(3, 2), Fraction(3)])
+def test_one_more_user_never_hurts(flip, E):
+    """The lemma of the certificate: delta(ones, zeros) does not increase in either argument."""
+    size = 7
+    table = [[enumerated(o, z, flip, E) for z in range(size)] for o in range(size)]
+    for o in range(size):
+        for z in range(size):
+            assert table[o][z] == table[z][o][::-1]
+            for more in (table[min(o + 1, size - 1)][z], table[o][min(z + 1, size - 1)]):
+                assert more[0] <= table[o][z][0]
+                assert more[1] <= table[o][z][1]
+
+
+def test_the_best_composition_is_not_monotone():
+    """Why a certificate is needed: along s, at fixed n, delta goes up and down."""
+    deltas = [enumerated(s, 11 - s, Fraction(1, 20), Fraction(5, 4))[0] for s in range(12)]
+    assert deltas != sorted(deltas)
+    assert deltas != sorted(deltas, reverse=True)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    n=st.integers(1, 12),
+    top=st.integers(1, 2**15 - 1),
+    share=st.floats(0, 1.05, allow_nan=False),
+)
+def test_small_n_is_exact(n, top, share):
+    flip = Fraction(top, 2**16)
+    shuffled = BinaryResponse(n=n, flip=flip)
+    epsilon = share * shuffled.epsilon0
+    low, high = exp_bounds(epsilon, 60)
+    # e^epsilon rounded either way: the true delta is between these two.
+    above = max(max(enumerated(s, n - 1 - s, flip, low)) for s in range(n))
+    below = max(max(enumerated(s, n - 1 - s, flip, high)) for s in range(n))
+    found = shuffled.delta(epsilon)
+    assert Fraction(found) >= below
+    assert found <= max(float(above) * (1 + 1e-9), 1e-300)
+    assert Fraction(shuffled.delta_lower(epsilon)) <= above
+    assert shuffled.delta_lower(epsilon) >= float(below) * (1 - 1e-9) - 1e-60
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    ones=st.integers(0, 9),
+    zeros=st.integers(0, 9),
+    top=st.integers(1, 2**15 - 1),
+    share=st.floats(0, 0.999, allow_nan=False),
+)
+def test_each_direction_of_each_data_set(ones, zeros, top, share):
+    flip = Fraction(top, 2**16)
+    shuffled = BinaryResponse(n=ones + zeros + 1, flip=flip)
+    low, high = exp_bounds(share * shuffled.epsilon0, 60)
+    found = shuffled.directions_at(ones, zeros, share * shuffled.epsilon0)
+    above, below = enumerated(ones, zeros, flip, low), enumerated(ones, zeros, flip, high)
+    for value, most, least in zip(found, above, below, strict=True):
+        assert Fraction(value) >= least
+        assert value <= max(float(most) * (1 + 1e-9), 1e-300)
+    assert shuffled.delta_at(ones, zeros, share * shuffled.epsilon0) == max(found)
+
+
+# --- published and high-precision values --------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("n", "flip", "s", "epsilon", "first", "second"),
+    [
+        (100, Fraction(1, 10), 0, 0.5, 1.32226119908e-3, 9.79843353081e-3),
+        (100, Fraction(1, 10), 50, 0.5, 3.33876140267e-3, 3.42072623131e-3),
+        (300, Fraction(1, 20), 0, 1.0, 5.46584389466e-11, 1.51411105558e-4),
+    ],
+)
+def test_known_values(n, flip, s, epsilon, first, second):
+    found = BinaryResponse(n=n, flip=flip).directions_at(s, n - 1 - s, epsilon)
+    assert found == pytest.approx((first, second), rel=2e-10)
+
+
+@pytest.mark.parametrize(
+    ("n", "epsilon0", "epsilon", "digit"),
+    [
+        (10**3, 0.5, 0.05685, 1e-5),
+        (10**3, 1.0, 0.12661, 1e-5),
+        (10**3, 4.0, 1.6910, 1e-4),
+        (10**4, 1.0, 0.03566, 1e-5),
+        (10**5, 2.0, 0.02466, 1e-5),
+        (10**6, 1.0, 0.002849, 1e-6),
+        (10**7, 1.0, 0.000779, 1e-6),
+    ],
+)
+def test_all_others_equal(n, epsilon0, epsilon, digit):
+    """epsilon at delta = 1e-6 of the one data set in which everybody else holds the same bit."""
+    shuffled = BinaryResponse(n=n, flip=local(epsilon0))
+    assert shuffled.delta_at(0, n - 1, epsilon + digit / 2) <= 1e-6
+    assert shuffled.delta_at(0, n - 1, epsilon - digit / 2) >= 1e-6
+
+
+def precise(ones, zeros, flip, epsilon):
+    """1 against 0 in 50 digits, the terms near the decision summed one by one."""
+    f = mpmath.mpf(flip.numerator) / flip.denominator
+    E = mpmath.exp(epsilon)
+    A, B = 1 - f - E * f, E * (1 - f) - f
+
+    def masses(trials, p):
+        row = [(1 - p) ** trials]
+        for j in range(trials):
+            row.append(row[-1] * (trials - j) / (j + 1) * p / (1 - p))
+        return row
+
+    a, b = masses(ones, 1 - f), masses(zeros, f)
+
+    def h(c):
+        return mpmath.fsum(a[i] * b[c - i] for i in range(max(0, c - zeros), min(ones, c) + 1))
+
+    total, best, before = mpmath.mpf(0), mpmath.mpf(0), h(ones + zeros)
+    for c in range(ones + zeros, -1, -1):  # from the top: sums of positive terms until they end
+        after = before if c == ones + zeros else h(c + 1)
+        here = before if c == ones + zeros else h(c)
+        term = A * here - B * (after if c < ones + zeros else 0)
+        if term <= 0 and total > 0:
+            break
+        total += max(term, 0)
+        best = max(best, total)
+    return best
+
+
+@pytest.mark.parametrize(
+    ("ones", "zeros", "flip", "epsilon"),
+    [
+        (20, 200, Fraction(1, 3), 0.3),
+        (150, 60, Fraction(1, 50), 2.0),
+        (3, 250, Fraction(1, 4), 0.9),
+        (100, 100, Fraction(49, 100), 0.03),
+        (40, 40, Fraction(1, 10), 2.19),  # epsilon0 is 2.197
+        (120, 0, Fraction(1, 10), 0.0),
+    ],
+)
+def test_fifty_digits(ones, zeros, flip, epsilon):
+    exact = precise(ones, zeros, flip, epsilon)
+    found = BinaryResponse(n=ones + zeros + 1, flip=flip).directions_at(ones, zeros, epsilon)[0]
+    assert exact <= found <= exact * (1 + 1e-9)
+
+
+def all_equal_precise(n, flip, epsilon):
+    """0 against 1 if all others hold 0, n of any size: a tail of Bin(n - 1, flip) in 50 digits."""
+    N, f, E = n - 1, mpmath.mpf(flip.numerator) / flip.denominator, mpmath.exp(epsilon)
+    A, B = 1 - f - E * f, E * (1 - f) - f
+    odds = f / (1 - f)
+    # h(c - 1) / h(c) = c / (N - c + 1) / odds < A / B: the others send few ones.
+    k = int(mpmath.floor((N + 1) * A * odds / (B + A * odds)))
+    mass = mpmath.exp(
+        mpmath.loggamma(N + 1) - mpmath.loggamma(k + 1) - mpmath.loggamma(N - k + 1)
+    ) * (f**k * (1 - f) ** (N - k))
+    total, largest = mpmath.mpf(0), mass
+    while k >= 0 and mass > largest * mpmath.mpf(10) ** -25:
+        before = mass * k / (N - k + 1) / odds
+        total += A * mass - B * before
+        mass, k = before, k - 1
+    return total
+
+
+@pytest.mark.parametrize(
+    ("n", "flip", "epsilon"),
+    [
+        (10**6, Fraction(1, 4), 0.003),
+        (10**7, Fraction(1, 3), 0.0005),
+        (10**9, Fraction(1, 10**7), 0.7),
+        (2**52, Fraction(1, 2**46), 1.0),
+        (10**6, Fraction(1, 4), 0.03),  # delta is about 1e-125
+    ],
+)
+def test_hard_points(n, flip, epsilon):
+    exact = all_equal_precise(n, flip, epsilon)
+    found = BinaryResponse(n=n, flip=flip).directions_at(0, n - 1, epsilon)[1]
+    assert exact <= found <= exact * (1 + 1e-6)
