@@ -37,12 +37,12 @@ def test_safe_and_close_with_few_evaluations(shape, root, guess):
 
 
 def test_the_floor_when_all_is_safe():
-    assert smallest_safe(lambda x: -1.0, safe=5.0, guess=2.0) == 0.0
-    assert smallest_safe(lambda x: -1.0, safe=5.0, guess=2.0, floor=0.5) == 0.5
+    assert smallest_safe(lambda _: -1.0, safe=5.0, guess=2.0) == 0.0
+    assert smallest_safe(lambda _: -1.0, safe=5.0, guess=2.0, floor=0.5) == 0.5
 
 
 def test_the_safe_end_when_nothing_else_is():
-    assert smallest_safe(lambda x: 1.0, safe=5.0, guess=2.0) == 5.0
+    assert smallest_safe(lambda _: 1.0, safe=5.0, guess=2.0) == 5.0
 
 
 @given(root=ROOTS, phase=st.floats(min_value=0, max_value=6))

@@ -106,7 +106,7 @@ class Clones:
 
 
 def clones_2021(*, epsilon0: float, n: int) -> Clones:
-    """Feldman, McMillan, Talwar 2021, Theorem 3.2's pair: every other user is a clone w.p. e^-epsilon0.
+    """The pair of Feldman, McMillan, Talwar 2021: every other user is a clone w.p. e^-epsilon0.
 
     >>> round(clones_2021(epsilon0=1.0, n=1_000).epsilon(1e-6), 4)
     0.1824

@@ -22,6 +22,7 @@ __all__ = [
     "CLOSED_FORMS",
     "ClosedForm",
     "Covers",
+    "Formula",
     "balle_2019_bennett",
     "balle_2019_hoeffding",
     "cheu_2019",

@@ -1,0 +1,172 @@
+"""The clones' pairs against exact sums of 60 digits, published values, and their own invariants."""
+
+import math
+from itertools import pairwise
+
+import mpmath as mp
+import pytest
+
+from shuffledp.accounting.clones import Clones, clones_2021, clones_2023
+
+PAIRS = {"2021": clones_2021, "2023": clones_2023}
+
+
+def ideal_rho(name: str, epsilon0: float) -> mp.mpf:
+    p = mp.e ** mp.mpf(epsilon0)
+    return 1 / p if name == "2021" else 2 / (p + 1)
+
+
+def definition(n: int, epsilon0: float, epsilon: float, rho: mp.mpf) -> mp.mpf:
+    """The divergence of (A + Delta, C + 1) against its mirror image, output by output."""
+    p, E = mp.e ** mp.mpf(epsilon0), mp.e ** mp.mpf(epsilon)
+    total = mp.mpf(0)
+    for C in range(n):
+        outer = math.comb(n - 1, C) * rho**C * (1 - rho) ** (n - 1 - C)
+        inner = mp.mpf(0)
+        for x in range(C + 2):
+            zero = math.comb(C, x) if x <= C else 0
+            one = math.comb(C, x - 1) if x else 0
+            first, second = (p * one + zero) / (p + 1), (one + p * zero) / (p + 1)
+            inner += max(mp.mpf(0), first - E * second)
+        total += outer * inner / mp.mpf(2) ** C
+    return total
+
+
+def full_sum(n: int, epsilon0: float, epsilon: float, rho: mp.mpf) -> mp.mpf:
+    """The sum over every C; binomial tails of fair coins are exact integers, updated as C grows."""
+    p, E = mp.e ** mp.mpf(epsilon0), mp.e ** mp.mpf(epsilon)
+    share = (p - E) / ((p - 1) * (E + 1))
+    total, outer = mp.mpf(0), (1 - rho) ** (n - 1)
+    k, binomial, below = 0, 1, 0  # C choose k, and the sum of C choose j over j < k
+    for C in range(n):
+        while k < mp.ceil((C + 1) * share) - 1:
+            below, binomial, k = below + binomial, binomial * (C - k) // (k + 1), k + 1
+        gain = (p - E) * binomial - (p + 1) * (E - 1) * below
+        total += outer * gain / (p + 1) / mp.mpf(2) ** C
+        outer *= rho / (1 - rho) * (n - 1 - C) / (C + 1)
+        # Pascal: (C+1 choose k) = (C choose k) + (C choose k-1), and below doubles less one term.
+        previous = binomial * k // (C - k + 1) if k else 0
+        below, binomial = 2 * below - previous, binomial + previous
+    return total
+
+
+@pytest.fixture(autouse=True)
+def digits():
+    with mp.workdps(60):
+        yield
+
+
+@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("n", [1, 2, 7, 40])
+def test_the_full_sum_is_the_definition(name, n):
+    for epsilon0, epsilon in ((0.3, 0.0), (0.3, 0.1), (2.0, 0.7), (5.0, 4.9)):
+        rho = ideal_rho(name, epsilon0)
+        by_definition = definition(n, epsilon0, epsilon, rho)
+        assert abs(full_sum(n, epsilon0, epsilon, rho) / by_definition - 1) < mp.mpf(10) ** -40
+
+
+def check(clones: Clones, epsilon: float, rho: mp.mpf) -> None:
+    truth = full_sum(clones.n, clones.epsilon0, epsilon, rho)
+    assert clones.delta_lower(epsilon) <= truth <= clones.delta(epsilon)
+    if truth > 1e-50:  # cells cost about 2 % at 1e-40, and a factor of 2 or 3 beyond 1e-200
+        assert clones.delta_lower(epsilon) / truth > 0.97
+        assert clones.delta(epsilon) / truth < 1.02
+    elif truth > 1e-300:
+        assert mp.log(clones.delta(epsilon) / truth) < 0.003 * abs(mp.log(truth))
+
+
+@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("epsilon0", [0.01, 1.0, 4.0, 12.0])
+@pytest.mark.parametrize("n", [2, 50, 300, 3000])
+def test_bracket_of_the_full_sum(name, n, epsilon0):
+    clones, rho = PAIRS[name](epsilon0=epsilon0, n=n), ideal_rho(name, epsilon0)
+    for part in (0.02, 0.3, 0.9, 0.999):
+        check(clones, part * epsilon0, rho)
+    for delta in (1e-3, 1e-10, 1e-30):
+        epsilon = clones.epsilon(delta)
+        if 0 < epsilon < epsilon0:
+            check(clones, epsilon, rho)
+            # not more than 0.1 % above the epsilon of the exact sum
+            assert full_sum(n, epsilon0, epsilon / 1.001, rho) > delta
+
+
+def test_bracket_where_c_is_cut_into_cells():
+    clones = clones_2023(epsilon0=1.0, n=20_000)
+    check(clones, clones.epsilon(1e-30), ideal_rho("2023", 1.0))
+
+
+@pytest.mark.parametrize(
+    ("name", "n", "epsilon0", "epsilon", "delta"),
+    [("2021", 100, 1.0, 0.4, 2.84032e-4), ("2021", 1000, 2.0, 0.3, 6.10993e-4)],
+)
+def test_vectors_of_delta(name, n, epsilon0, epsilon, delta):
+    found = PAIRS[name](epsilon0=epsilon0, n=n).delta(epsilon)
+    assert found == pytest.approx(delta, rel=2e-3)
+    assert found >= delta * (1 - 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("n", "epsilon0", "stronger", "older"),
+    [
+        (10**3, 0.5, 0.06269, 0.07052),
+        (10**3, 1.0, 0.14867, 0.18241),
+        (10**3, 4.0, 1.8529, 3.990),
+        (10**4, 1.0, 0.04321, 0.05301),
+        (10**5, 2.0, 0.03319, 0.04503),
+        (10**6, 1.0, 0.003514, 0.004335),
+        (10**7, 1.0, 0.000967, 0.001199),
+    ],
+)
+def test_reference_epsilons(n, epsilon0, stronger, older):
+    assert clones_2023(epsilon0=epsilon0, n=n).epsilon(1e-6) == pytest.approx(stronger, rel=1e-3)
+    assert clones_2021(epsilon0=epsilon0, n=n).epsilon(1e-6) == pytest.approx(older, rel=1e-3)
+
+
+def test_published_bracket():
+    epsilon = clones_2021(epsilon0=4.0, n=10**5).epsilon(1e-6)
+    assert 0.1675 <= epsilon <= 0.1728
+    assert epsilon == pytest.approx(0.16977, rel=1e-3)
+
+
+@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("n", [1, 2, 3, 100, 5_000, 10**6, 10**9, 10**12])
+@pytest.mark.parametrize("epsilon0", [0.01, 1.0, 6.0, 20.0])
+def test_the_returned_epsilon_is_safe_and_between_0_and_epsilon0(name, n, epsilon0):
+    clones = PAIRS[name](epsilon0=epsilon0, n=n)
+    for delta in (0.5, 1e-2, 1e-6, 1e-12, 1e-100, 1e-300):
+        epsilon = clones.epsilon(delta)
+        assert 0 <= epsilon <= epsilon0
+        assert clones.delta(epsilon) <= delta
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_monotone(name):
+    pair = PAIRS[name]
+    slack = 1 + 1e-4  # cells are placed anew for every parameter
+    for n in (2, 50, 3000, 10**7):
+        for epsilon0 in (0.1, 1.0, 5.0):
+            clones = pair(epsilon0=epsilon0, n=n)
+            deltas = [clones.delta(part * epsilon0) for part in (0, 0.01, 0.1, 0.4, 0.8, 1)]
+            assert all(a * slack >= b for a, b in pairwise(deltas))
+            epsilon = clones.epsilon(1e-5)
+            assert pair(epsilon0=epsilon0, n=2 * n).epsilon(1e-5) <= epsilon * slack
+            assert pair(epsilon0=1.1 * epsilon0, n=n).epsilon(1e-5) >= epsilon / slack
+            assert clones.epsilon(1e-7) >= epsilon / slack
+
+
+def test_one_user_has_no_one_to_hide_among():
+    clones = clones_2023(epsilon0=1.0, n=1)
+    p, E = math.e, math.exp(0.5)
+    assert clones.delta(0.5) == pytest.approx((p - E) / (p + 1), rel=1e-6)
+    assert clones.epsilon(1e-9) == pytest.approx(1.0, rel=1e-6)
+
+
+def test_the_older_pair_is_weaker():
+    for n in (2, 30, 10**3, 10**6, 10**12):
+        for epsilon0 in (0.05, 1.0, 3.0, 8.0):
+            for delta in (1e-3, 1e-8, 1e-40):
+                old, new = (
+                    pair(epsilon0=epsilon0, n=n).epsilon(delta)
+                    for pair in (clones_2021, clones_2023)
+                )
+                assert old * (1 + 1e-4) >= new

@@ -1,0 +1,148 @@
+"""The history table: published values, conditions, and consistency with the numeric bound."""
+
+import math
+
+import pytest
+
+from shuffledp.accounting import closed_forms
+from shuffledp.accounting.clones import clones_2023
+from shuffledp.accounting.closed_forms import CLOSED_FORMS, Covers
+from shuffledp.core.errors import ParameterError, UnsupportedError
+
+GRID = [
+    (epsilon0, n, delta)
+    for epsilon0 in (0.01, 0.3, 1.0, 2.0, 4.0, 8.0)
+    for n in (20, 200, 1_000, 10**4, 10**6, 10**9, 10**12)
+    for delta in (1e-2 / 3, 1e-6, 1e-12)
+]
+GUARANTEES = [form for form in CLOSED_FORMS if form.covers is not Covers.APPROXIMATION]
+
+
+@pytest.mark.parametrize("form", GUARANTEES, ids=lambda form: form.name)
+def test_a_guarantee_is_never_below_the_numeric_bound(form):
+    answered = 0
+    for epsilon0, n, delta in GRID:
+        try:
+            epsilon = form.epsilon(epsilon0=epsilon0, n=n, delta=delta)
+        except UnsupportedError:
+            continue
+        answered += 1
+        assert epsilon >= 0.9999 * clones_2023(epsilon0=epsilon0, n=n).epsilon(delta)
+    assert answered >= 10
+
+
+@pytest.mark.parametrize(
+    ("n", "epsilon0", "plain", "script"),
+    [
+        (10**3, 0.5, 0.2726, 0.3348),
+        (10**3, 1.0, 0.5662, 0.6495),
+        (10**4, 1.0, None, 0.2333),
+        (10**4, 2.0, 0.501, None),
+        (10**5, 2.0, None, 0.1906),
+        (10**6, 1.0, None, 0.0238),
+        (10**6, 4.0, 0.201, None),
+        (10**6, 8.0, 1.003, None),
+        (10**7, 1.0, None, 0.00752),
+    ],
+)
+def test_values_of_feldman_2021(n, epsilon0, plain, script):
+    for expected, formula in (
+        (plain, closed_forms.feldman_2021),
+        (script, closed_forms.feldman_2021_script),
+    ):
+        if expected is not None:
+            found = formula(epsilon0=epsilon0, n=n, delta=1e-6)
+            assert found == pytest.approx(expected, rel=0, abs=0.6 * 10 ** -len(str(expected)[2:]))
+
+
+def test_the_script_prints_more_than_the_theorem():
+    for epsilon0, n, delta in GRID:
+        if epsilon0 <= math.log(n / (16 * math.log(4 / delta))):
+            arguments = {"epsilon0": epsilon0, "n": n, "delta": delta}
+            plain = closed_forms.feldman_2021(**arguments)
+            assert plain < closed_forms.feldman_2021_script(**arguments)
+            assert plain < closed_forms.doona(**arguments)
+
+
+def test_the_approximations_tend_to_what_they_approximate():
+    small = {"epsilon0": 1e-4, "n": 10**6, "delta": 1e-6}
+    assert closed_forms.doona_small(**small) == pytest.approx(closed_forms.doona(**small), rel=1e-3)
+    large = {"epsilon0": 9.0, "n": 10**9, "delta": 1e-6}
+    plain = closed_forms.feldman_2021(**large)
+    assert closed_forms.doona_large(**large) == pytest.approx(plain, rel=5e-3)
+    assert closed_forms.doona_large_simple(**large) == pytest.approx(plain, rel=0.1)
+    # Below the theorem: an approximation is not a guarantee.
+    assert closed_forms.doona_large(**large) < plain
+
+
+def test_cheu_inverts_the_published_choice_of_lambda():
+    n, delta = 10**5, 1e-6
+    L = math.log(4 / delta)
+    for epsilon in (0.05, 0.1, 0.15, 0.3, 1.0):
+        if epsilon >= math.sqrt(192 * L / n):
+            blanket = 64 * L / epsilon**2
+        else:
+            blanket = n - epsilon * n**1.5 / math.sqrt(432 * L)
+        epsilon0 = math.log(2 * n / blanket - 1)
+        found = closed_forms.cheu_2019(epsilon0=epsilon0 * (1 - 1e-9), n=n, delta=delta)
+        assert found == pytest.approx(epsilon, rel=1e-6)
+
+
+def test_balle_bounds_are_bounds_of_delta():
+    """At the returned epsilon the numeric divergence is below delta; Bennett beats Hoeffding here."""
+    for epsilon0, n in ((0.5, 1000), (1.0, 10**4), (3.0, 10**6)):
+        hoeffding, bennett = (
+            formula(epsilon0=epsilon0, n=n, delta=1e-6)
+            for formula in (closed_forms.balle_2019_hoeffding, closed_forms.balle_2019_bennett)
+        )
+        assert bennett <= hoeffding <= epsilon0
+        assert clones_2023(epsilon0=epsilon0, n=n).delta(bennett) < 1e-6
+
+
+def test_balle_says_epsilon0_where_it_gains_nothing():
+    assert closed_forms.balle_2019_hoeffding(epsilon0=4.0, n=1000, delta=1e-6) == 4.0
+
+
+@pytest.mark.parametrize(
+    ("formula", "arguments", "text"),
+    [
+        (closed_forms.feldman_2021, (4.0, 1000, 1e-6), r"ln\(n / \(16 ln\(2/delta\)\)\)"),
+        (closed_forms.feldman_2021_script, (4.0, 1000, 1e-6), r"ln\(n / \(16 ln\(4/delta\)\)\)"),
+        (closed_forms.feldman_2021_script, (1.46, 1000, 1e-6), r"16 ln\(4/delta\)"),
+        (closed_forms.doona, (4.0, 1000, 1e-6), "needs epsilon0 <="),
+        (closed_forms.doona_small, (1.1, 10**6, 1e-6), "epsilon0 <= 1, got 1.1"),
+        (closed_forms.doona_large, (0.9, 10**6, 1e-6), "epsilon0 >= 1, got 0.9"),
+        (closed_forms.doona_large_simple, (0.9, 10**6, 1e-6), "epsilon0 >= 1"),
+        (closed_forms.erlingsson_2019, (0.5, 10**6, 1e-6), "epsilon0 < 1/2"),
+        (closed_forms.erlingsson_2019, (0.4, 999, 1e-6), "n >= 1000"),
+        (closed_forms.erlingsson_2019, (0.4, 10**6, 0.01), "delta < 1/100"),
+        (closed_forms.cheu_2019, (1.0, 200, 1e-6), "n >= 14"),
+        (closed_forms.cheu_2019, (8.0, 10**5, 1e-6), "at most 1"),
+        (closed_forms.balle_2019_bennett, (300.0, 10**5, 1e-6), "epsilon0 <= 200"),
+    ],
+)
+def test_outside_a_condition_nothing_is_returned(formula, arguments, text):
+    epsilon0, n, delta = arguments
+    with pytest.raises(UnsupportedError, match=text):
+        formula(epsilon0=epsilon0, n=n, delta=delta)
+
+
+def test_the_edge_of_the_condition_is_inside():
+    n, delta = 1000, 1e-6
+    edge = math.log(n / (16 * math.log(2 / delta)))
+    assert closed_forms.feldman_2021(epsilon0=edge, n=n, delta=delta) > 0
+
+
+@pytest.mark.parametrize("form", CLOSED_FORMS, ids=lambda form: form.name)
+@pytest.mark.parametrize("wrong", [{"epsilon0": 0.0}, {"n": 0}, {"delta": 0.0}, {"delta": 1.0}])
+def test_parameters_are_checked(form, wrong):
+    with pytest.raises(ParameterError):
+        form.epsilon(**({"epsilon0": 1.0, "n": 10**6, "delta": 1e-6} | wrong))
+
+
+def test_every_function_is_in_the_table():
+    names = [form.name for form in CLOSED_FORMS]
+    functions = {name for name in closed_forms.__all__ if name[0].islower()}
+    assert set(names) == functions
+    assert len(names) == len(functions)
+    assert all(getattr(closed_forms, form.name) is form.epsilon for form in CLOSED_FORMS)
