@@ -83,12 +83,12 @@ class TestPrivacyCurves:
         return path.read_text()
 
     def test_names_every_curve_and_axis(self, tmp_path):
-        drawn = self.svg(tmp_path, {"one": lambda e: 1e-3, "two": lambda e: 1e-6 * (1 - e)})
+        drawn = self.svg(tmp_path, {"one": lambda _: 1e-3, "two": lambda e: 1e-6 * (1 - e)})
         for text in ("one", "two", "T", "epsilon", "delta (an upper bound)"):
             assert f">{text}<" in drawn, text
 
     def test_zeros_are_left_out_of_the_logarithm(self, tmp_path):
-        assert ">zero<" in self.svg(tmp_path, {"zero": lambda e: 0.0, "some": lambda e: 0.1})
+        assert ">zero<" in self.svg(tmp_path, {"zero": lambda _: 0.0, "some": lambda _: 0.1})
 
     def test_a_profile_draws_all_its_bounds(self, tmp_path):
         import matplotlib as mpl

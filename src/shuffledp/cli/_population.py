@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import ROUND_FLOOR, Context, Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -28,6 +28,7 @@ __all__ = [
     "StepsOption",
     "UpperOption",
     "UsersOption",
+    "down",
     "method",
     "users",
 ]
@@ -61,6 +62,15 @@ def users(text: str) -> int:
     if not value.is_finite() or value.adjusted() >= _MOST_DIGITS or value != int(value):
         raise sdp.ParameterError("n", text, "must be a whole number such as 1e6")
     return int(value)
+
+
+def down(value: float) -> str:
+    """Six digits, never more than the value.
+
+    >>> down(9.6870419999)
+    '9.68704'
+    """
+    return str(Context(prec=6, rounding=ROUND_FLOOR).create_decimal_from_float(value))
 
 
 def method(curve: ShuffledProfile, answer: sdp.Guarantee) -> str:

@@ -22,6 +22,7 @@ from shuffledp.cli._population import (
     StepsOption,
     UpperOption,
     UsersOption,
+    down,
     method,
     users,
 )
@@ -184,4 +185,4 @@ def _print(question: _Question, answer: sdp.Guarantee, lines: list[Line] | None)
     lower = question.lower()
     if lower is not None:
         whose = "an unknown randomizer" if question.chosen is None else question.chosen.name
-        typer.echo(f"No analysis of {whose} can give less than epsilon = {lower:.6g}.")
+        typer.echo(f"No analysis of {whose} can give less than epsilon = {down(lower)}.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from decimal import ROUND_FLOOR, Context
 from typing import Annotated
 
 import typer
@@ -21,6 +20,7 @@ from shuffledp.cli._population import (
     StepsOption,
     UpperOption,
     UsersOption,
+    down,
     method,
     users,
 )
@@ -69,14 +69,5 @@ def calibrate(
         }
         typer.echo(json.dumps(record))
         return
-    typer.echo(f"epsilon0 = {_down(epsilon0)}")
+    typer.echo(f"epsilon0 = {down(epsilon0)}")
     typer.echo(str(answer))
-
-
-def _down(value: float) -> str:
-    """Six digits, never more than the value.
-
-    >>> _down(9.6870419999)
-    '9.68704'
-    """
-    return str(Context(prec=6, rounding=ROUND_FLOOR).create_decimal_from_float(value))
