@@ -39,9 +39,7 @@ def closed(name: str) -> Curve:
 
 def numeric(bound: str) -> Curve:
     """A numeric bound for any local randomizer."""
-    return lambda epsilon0, n: (
-        sdp.amplify(epsilon0=epsilon0, n=n, delta=DELTA, bound=bound).epsilon
-    )
+    return lambda epsilon0, n: sdp.amplify(epsilon0=epsilon0, n=n, delta=DELTA, bound=bound).epsilon
 
 
 def lower(epsilon0: float, n: int) -> float | None:
@@ -146,9 +144,9 @@ def laws(found):
     panel.axhline(1.0, color="#222222", lw=0.8, ls=":")
     panel.set(yscale="linear", ylim=(0, 1.05), ylabel="share of the generic epsilon")
     panel.set_title(
-        "epsilon0 = 2, 64 categories: the own law gives", loc="left", fontweight="bold"
+        "What its own law wins: epsilon0 = 2, 64 categories", loc="left", fontweight="bold"
     )
-    panel.legend(frameon=False)
+    panel.legend(frameon=False, loc="center left", bbox_to_anchor=(0.03, 0.46))
     figure.tight_layout()
     _save(figure, "own-law.svg")
 
@@ -160,6 +158,7 @@ def _panels(rows, columns, width, height):
     panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
     for panel in panels:
         panel.set(xscale="log", yscale="log")
+        panel.minorticks_off()
         panel.grid(color="#E2E2E2", lw=0.6)
         panel.spines[["top", "right"]].set_visible(False)
     for panel in panels[-columns:]:
