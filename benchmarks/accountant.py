@@ -84,7 +84,7 @@ def accuracy() -> list[Row]:
     return [
         quantity(
             f"epsilon above the full sum, {len(ratios)} cases up to n = 10^6: largest",
-            baseline=f"smallest: {100 * (min(ratios) - 1):.2g} % (never below 0)",
+            baseline=f"smallest: {100 * (min(ratios) - 1):.2g} %, must not be negative",
             ours=100 * (max(ratios) - 1), unit="%", at_most=0.1,
         )
     ]  # fmt: skip
