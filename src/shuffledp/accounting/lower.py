@@ -17,13 +17,16 @@ import numpy as np
 from shuffledp.accounting.base import SMALLEST_DELTA, gaussian_epsilon
 from shuffledp.accounting.blanket import Blanket, normal_bounds
 from shuffledp.core.errors import UnsupportedError
-from shuffledp.core.randomizer import Randomizer
+from shuffledp.core.randomizer import Message, Randomizer
 from shuffledp.numerics.search import largest_above
 
 __all__ = ["DataSets", "generic_data_sets", "randomizer_data_sets"]
 
 _LONGEST_SUM = 8_000
 _SLACK = 1e-7
+
+_Coded = Mapping[tuple[Message, ...], int]
+"""A law whose probabilities are places in a list."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,9 +152,9 @@ def randomizer_data_sets(randomizer: Randomizer, n: int) -> DataSets:
 
 
 def _known_others(
-    a: Mapping[object, int],
-    b: Mapping[object, int],
-    others: Iterable[Mapping[object, int]],
+    a: _Coded,
+    b: _Coded,
+    others: Iterable[_Coded],
     values: Sequence[Fraction],
 ) -> Iterator[Blanket]:
     for w in others:
