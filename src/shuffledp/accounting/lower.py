@@ -15,7 +15,8 @@ from fractions import Fraction
 import numpy as np
 
 from shuffledp.accounting.base import SMALLEST_DELTA, gaussian_epsilon
-from shuffledp.accounting.blanket import Blanket, normal_bounds
+from shuffledp.accounting.blanket import Blanket
+from shuffledp.accounting.positive_part import normal_bounds
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.randomizer import Message, Randomizer
 from shuffledp.numerics.search import largest_above
@@ -65,7 +66,7 @@ def _delta_lower(blanket: Blanket, epsilon: float, n: int) -> float:
         return 0.0
     share = float(masses[best] + masses[worst])
     if n * share > (_LONGEST_SUM / 24) ** 2:
-        return max(0.0, normal_bounds(blanket, epsilon, n)[0])
+        return max(0.0, normal_bounds(masses, gains, n)[0])
     rest = [j for j in range(len(masses)) if j not in (best, worst)]
     # Merging the other atoms into their mean can only lower E(S)_+ (Jensen).
     others = float(masses[rest].sum())
