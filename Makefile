@@ -22,7 +22,7 @@ test: lint types imports docs pytest ## everything that must pass: style, types,
 
 test-all: lint types imports docs ## the same, with the slow statistical sweeps
 	@echo "== pytest, slow tests included"
-	@$(BIN)/python -m pytest -q $(PYTEST_ARGS)
+	@SHUFFLEDP_HYPOTHESIS=searching $(BIN)/python -m pytest -q $(PYTEST_ARGS)
 
 lint: $(VENV)/.dev ## ruff: style and formatting
 	@echo "== ruff"

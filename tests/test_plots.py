@@ -72,3 +72,35 @@ def test_missing_matplotlib_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(sdp.UnsupportedError, match=r"pip install 'shuffledp\[plot\]'"):
         sdp.plots.compare_histograms([1], {}, tmp_path / "p.png", labels=("a",), title="T")
+
+
+class TestPrivacyCurves:
+    def svg(self, tmp_path, curves, **options):
+        import matplotlib as mpl
+
+        with mpl.rc_context({"svg.fonttype": "none"}):
+            path = sdp.plots.privacy_curves(curves, tmp_path / "c.svg", largest=1.0, title="T")
+        return path.read_text()
+
+    def test_names_every_curve_and_axis(self, tmp_path):
+        drawn = self.svg(tmp_path, {"one": lambda _: 1e-3, "two": lambda e: 1e-6 * (1 - e)})
+        for text in ("one", "two", "T", "epsilon", "delta (an upper bound)"):
+            assert f">{text}<" in drawn, text
+
+    def test_zeros_are_left_out_of_the_logarithm(self, tmp_path):
+        assert ">zero<" in self.svg(tmp_path, {"zero": lambda _: 0.0, "some": lambda _: 0.1})
+
+    def test_a_profile_draws_all_its_bounds(self, tmp_path):
+        import matplotlib as mpl
+
+        krr = sdp.protocols.krr.KRR(k=8, epsilon0=1.0)
+        with mpl.rc_context({"svg.fonttype": "none"}):
+            path = sdp.profile(randomizer=krr, n=200).plot(tmp_path / "profile.svg")
+        drawn = path.read_text()
+        for text in ("clones 2023", "blanket", "200 honest users, epsilon0 = 1"):
+            assert f">{text}<" in drawn, text
+
+    def test_missing_matplotlib_says_what_to_install(self, tmp_path, monkeypatch):
+        monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+        with pytest.raises(sdp.UnsupportedError, match=r"pip install 'shuffledp\[plot\]'"):
+            sdp.profile(epsilon0=1.0, n=200).plot(tmp_path / "p.png")

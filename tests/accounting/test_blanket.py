@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from accounting.channels import RATIOS, extremal_channel, krr, random_channel
-from shuffledp.accounting import blanket as module
+from shuffledp.accounting import positive_part as module
 from shuffledp.accounting.blanket import Blanket, BlanketProfile, generic_blanket, law_blankets
 from shuffledp.accounting.clones import clones_2023
 from shuffledp.accounting.exact import local_ratio, shuffled_delta

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["compose", "compose_renyi", "renyi"]
 
 _POINTS = 1500
+_EVALUATIONS = 300
 _SMALLEST_DELTA = 1e-12
 _TAIL_SHARE = 1e-3  # of delta, spent on each end of the grid over all rounds
 
@@ -78,7 +79,10 @@ def _loss_distribution(curve: Profile, step: float, tail: float) -> "PrivacyLoss
         ) from error
     last = max(1, math.ceil(curve.epsilon(tail) / step))
     epsilons = step * np.arange(last + 1)
-    deltas = np.minimum.accumulate([min(1.0, curve.delta(epsilon)) for epsilon in epsilons])
+    # The true curve is convex in e^epsilon, so chords between upper bounds are upper bounds.
+    seen = np.unique(np.linspace(0, last, _EVALUATIONS).round().astype(np.int64))
+    upper = np.minimum.accumulate([min(1.0, curve.delta(epsilons[i])) for i in seen])
+    deltas = np.interp(np.exp(epsilons), np.exp(epsilons[seen]), upper)
     mirrored = 1 - np.exp(-epsilons[:0:-1]) * (1 - deltas[:0:-1])
     hull = _convex_hull(
         np.concatenate([-epsilons[:0:-1], epsilons]), np.concatenate([mirrored, deltas])

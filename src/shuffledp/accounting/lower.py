@@ -7,21 +7,27 @@ bounds for "any epsilon0-local randomizer".
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
 from shuffledp.accounting.base import SMALLEST_DELTA, gaussian_epsilon
-from shuffledp.accounting.blanket import Blanket, normal_bounds
+from shuffledp.accounting.blanket import Blanket
+from shuffledp.accounting.positive_part import normal_bounds
 from shuffledp.core.errors import UnsupportedError
-from shuffledp.core.randomizer import Law, Randomizer
+from shuffledp.core.randomizer import Message, Randomizer
 from shuffledp.numerics.search import largest_above
 
 __all__ = ["DataSets", "generic_data_sets", "randomizer_data_sets"]
 
 _LONGEST_SUM = 8_000
 _SLACK = 1e-7
+
+_Coded = Mapping[tuple[Message, ...], int]
+"""A law whose probabilities are places in a list."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +66,7 @@ def _delta_lower(blanket: Blanket, epsilon: float, n: int) -> float:
         return 0.0
     share = float(masses[best] + masses[worst])
     if n * share > (_LONGEST_SUM / 24) ** 2:
-        return max(0.0, normal_bounds(blanket, epsilon, n)[0])
+        return max(0.0, normal_bounds(masses, gains, n)[0])
     rest = [j for j in range(len(masses)) if j not in (best, worst)]
     # Merging the other atoms into their mean can only lower E(S)_+ (Jensen).
     others = float(masses[rest].sum())
@@ -126,14 +132,19 @@ def randomizer_data_sets(randomizer: Randomizer, n: int) -> DataSets:
     """
     size = randomizer.domain.size
     ends = sorted({0, 1, size - 1})
-    laws = {x: randomizer.pmf(x) for x in sorted({*ends, *range(min(size, 4))})}
+    codes: dict[Fraction, int] = {Fraction(0): 0}
+    laws = {
+        x: {y: codes.setdefault(mass, len(codes)) for y, mass in randomizer.pmf(x).items()}
+        for x in sorted({*ends, *range(min(size, 4))})
+    }
+    values = tuple(codes)
     found = tuple(
         dict.fromkeys(
             blanket
             for x in ends
             for other in ends
             if x != other
-            for blanket in _known_others(laws[x], laws[other], laws.values())
+            for blanket in _known_others(laws[x], laws[other], laws.values(), values)
         )
     )
     if not found:
@@ -141,14 +152,22 @@ def randomizer_data_sets(randomizer: Randomizer, n: int) -> DataSets:
     return DataSets(blankets=found, n=n, epsilon0=randomizer.epsilon0)
 
 
-def _known_others(a: Law, b: Law, others: Iterable[Law]) -> Iterator[Blanket]:
+def _known_others(
+    a: _Coded,
+    b: _Coded,
+    others: Iterable[_Coded],
+    values: Sequence[Fraction],
+) -> Iterator[Blanket]:
     for w in others:
-        if any(not w.get(y) for y in (*a, *b)):
+        if any(not values[w.get(y, 0)] for y in (*a, *b)):
             continue  # an output that nobody else sends: not of this form
+        # Laws have many outputs and few probabilities: divide once for each combination.
+        kinds = Counter((a.get(y, 0), b.get(y, 0), code) for y, code in w.items() if values[code])
         atoms: dict[tuple[float, float], float] = {}
-        for y, mass in w.items():
-            key = (float(a.get(y, 0) / mass), float(b.get(y, 0) / mass))
-            atoms[key] = atoms.get(key, 0.0) + float(mass)
+        for (first, second, code), times in kinds.items():
+            mass = values[code]
+            key = (float(values[first] / mass), float(values[second] / mass))
+            atoms[key] = atoms.get(key, 0.0) + float(times * mass)
         yield Blanket(
             mass=tuple(atoms.values()),
             first=tuple(key[0] for key in atoms),

@@ -55,8 +55,8 @@ _BITS = 48
 class TwoBins:
     """T noise messages in the two bins, each in either with probability 1/2: a `Profile`.
 
-    >>> f"{TwoBins(total=PoissonTotal(mean=2 * 20.0)).delta(1.0):.6e}"
-    '3.199868e-04'
+    >>> f"{TwoBins(total=PoissonTotal(mean=2 * 20.0)).delta(1.0):.5e}"
+    '3.19987e-04'
     """
 
     total: Total

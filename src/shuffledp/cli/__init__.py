@@ -5,6 +5,8 @@ from typing import Annotated
 import typer
 
 import shuffledp
+from shuffledp.cli.amplify import amplify
+from shuffledp.cli.calibrate import calibrate
 from shuffledp.cli.demo import demo
 
 __all__ = ["app"]
@@ -17,6 +19,8 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,  # local variables may hold people's data
 )
 app.command()(demo)
+app.command()(amplify)
+app.command()(calibrate)
 
 
 def _print_version(wanted: bool) -> None:

@@ -75,9 +75,10 @@ class Guarantee:
 
 
 def _up(value: float, digits: int) -> str:
-    """`value` in so many digits, never less than it is."""
+    """`value` in so many digits, never less than it is: read back, it is at least `value`."""
     context = Context(prec=digits, rounding=ROUND_CEILING)
-    return f"{float(context.create_decimal_from_float(value)):.{digits}g}"
+    # From its shortest decimals, so that 1e-8 (a float a little above 10^-8) stays 1e-08.
+    return f"{float(context.create_decimal(repr(float(value)))):.{digits}g}"
 
 
 @runtime_checkable

@@ -95,7 +95,7 @@ def honest_users(n: int, honest: float) -> int:
     share = number("honest", honest)
     if not 0 < share <= 1:
         raise ParameterError("honest", honest, "must be > 0 and <= 1")
-    count = math.floor(Fraction(share) * users)
+    count = math.floor(Fraction(repr(share)) * users)  # 0.7 means 7/10, not the float below it
     if count < 1:
         raise ParameterError("honest", honest, f"must leave at least one of n={n} users")
     return count

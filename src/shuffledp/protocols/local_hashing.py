@@ -18,7 +18,7 @@ from shuffledp.accounting.blanket import Blanket, two_level_blanket
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Words, outside
 from shuffledp.core.domain import Categories
-from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.protocol import ShuffleProtocol, Spec
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
@@ -37,6 +37,7 @@ _USERS = (
     255  # as many hits fit into a byte, and adding bytes is eight times faster than adding ints
 )
 _CATEGORIES = 512  # 255 x 512 hash values stay in the CPU's cache
+_LAW_MAX = 1 << 16  # hash functions; a longer list would take seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +125,8 @@ class LocalHashing:
     def pmf(self, x: int) -> Law:
         law: Law = {}
         functions = 1 << self.r
+        if functions**2 > _LAW_MAX:
+            raise UnsupportedError(f"the law has 2^{2 * self.r} hash functions")
         for a, b in product(range(functions), repeat=2):
             mine = int(self._values(a, b)[x])
             for (y,), mass in self.response.pmf(mine).items():

@@ -18,7 +18,7 @@ from shuffledp.accounting.blanket import Blanket, two_level_blanket
 from shuffledp.core.analyzer import Tally, bit_tally
 from shuffledp.core.arrays import Bools, Codes, Words
 from shuffledp.core.domain import Categories
-from shuffledp.core.errors import ParameterError
+from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.protocol import ShuffleProtocol, Spec
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
@@ -33,6 +33,7 @@ from shuffledp.protocols._local import local_protocol
 __all__ = ["SPEC", "SubsetSelection", "make_local"]
 
 _BLOCK_BYTES = 1 << 21  # the sets and draws of a block of users: about what the CPU's cache holds
+_LAW_MAX = 1 << 16  # messages; a longer list would take seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +128,8 @@ class SubsetSelection:
         sets[~accepted] = False
 
     def pmf(self, x: int) -> Law:
+        if comb(self.k, self.w) > _LAW_MAX:
+            raise UnsupportedError(f"the law of k={self.k} has C({self.k}, {self.w}) messages")
         law: Law = {((0,) * self.k,): 1 - self.accepted}
         with_x = self.p / comb(self.k - 1, self.w - 1)
         without_x = (self.accepted - self.p) / comb(self.k - 1, self.w)

@@ -1,0 +1,135 @@
+"""Lower bounds: the exact loss on explicit data sets, never more than it."""
+
+import math
+from fractions import Fraction
+
+import pytest
+from scipy import stats
+
+import shuffledp as sdp
+from shuffledp.accounting.lower import generic_data_sets, randomizer_data_sets
+from shuffledp.core.errors import UnsupportedError
+from shuffledp.protocols.krr import KRR
+from shuffledp.protocols.rr import RR
+
+
+def binary_equal_delta(epsilon0, epsilon, n):
+    """The divergence of shuffled binary response, all others hold 0: a sum over the number of ones."""
+    b = 1 / (1 + math.exp(epsilon0))
+    others = stats.binom(n - 1, b)
+    total = 0.0
+    for ones in range(n + 1):
+        first = (1 - b) * others.pmf(ones) + b * others.pmf(ones - 1)
+        second = b * others.pmf(ones) + (1 - b) * others.pmf(ones - 1)
+        total += max(0.0, first - math.exp(epsilon) * second)
+    return total
+
+
+def multinomial_delta(laws, epsilon, others):
+    """The exact divergence when `others` users hold x = 2 of 3-ary response, over all counts."""
+    a, b, w = laws
+    total = 0.0
+    law = stats.multinomial(others, w)
+    for first in range(others + 2):
+        for second in range(others + 2 - first):
+            counts = (first, second, others + 1 - first - second)
+            rest = [
+                law.pmf([c - (i == j) for i, c in enumerate(counts)]) if counts[j] else 0.0
+                for j in range(3)
+            ]
+            here = sum(x * y for x, y in zip(a, rest, strict=True))
+            there = sum(x * y for x, y in zip(b, rest, strict=True))
+            total += max(0.0, here - math.exp(epsilon) * there)
+    return total
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 60])
+@pytest.mark.parametrize("epsilon0", [0.3, 1.0, 3.0])
+@pytest.mark.parametrize("share", [0.0, 0.2, 0.7])
+def test_binary_response_is_the_exact_sum(n, epsilon0, share):
+    epsilon = share * epsilon0
+    rr = RR(epsilon0=epsilon0)
+    exact = binary_equal_delta(epsilon0, epsilon, n)
+    found = randomizer_data_sets(rr, n).delta(epsilon)
+    assert exact * (1 - 1e-5) <= found  # it may be larger: also the data set of ones is tried
+    assert found <= max(
+        exact, binary_equal_delta(epsilon0, epsilon, n), mirrored(epsilon0, epsilon, n)
+    ) * (1 + 1e-9)
+
+
+def mirrored(epsilon0, epsilon, n):
+    """The other direction: targets swapped, all others hold 0."""
+    b = 1 / (1 + math.exp(epsilon0))
+    others = stats.binom(n - 1, b)
+    total = 0.0
+    for ones in range(n + 1):
+        first = b * others.pmf(ones) + (1 - b) * others.pmf(ones - 1)
+        second = (1 - b) * others.pmf(ones) + b * others.pmf(ones - 1)
+        total += max(0.0, first - math.exp(epsilon) * second)
+    return total
+
+
+@pytest.mark.parametrize("n", [2, 12, 40])
+def test_ternary_response_is_below_the_exact_sum(n):
+    """Merging the third atom into its mean loses a little; without a third atom nothing is lost."""
+    p = math.exp(1.0)
+    w = (1 / (p + 2), 1 / (p + 2), p / (p + 2))
+    laws = ((w[2], w[0], w[0]), (w[0], w[2], w[0]), w)
+    for epsilon in (0.1, 0.4):
+        exact = multinomial_delta(laws, epsilon, n - 1)
+        found = generic_data_sets(epsilon0=1.0, n=n).delta(epsilon)
+        binary = max(binary_equal_delta(1.0, epsilon, n), mirrored(1.0, epsilon, n))
+        assert found <= max(exact, binary) * (1 + 1e-9)
+        assert found >= 0.9 * exact
+
+
+@pytest.mark.parametrize(
+    ("n", "epsilon0", "lower"),
+    [
+        (1_000, 0.5, 0.05685),
+        (1_000, 1.0, 0.13057),
+        (1_000, 4.0, 1.7969),
+        (10_000, 1.0, 0.03800),
+        (100_000, 2.0, 0.03123),
+        (10**6, 1.0, 0.003079),
+        (10**7, 1.0, 0.000845),
+    ],
+)
+def test_reference_values(n, epsilon0, lower):
+    assert sdp.amplify_lower(epsilon0=epsilon0, n=n, delta=1e-6) == pytest.approx(lower, rel=2e-3)
+
+
+@pytest.mark.parametrize("delta", [1e-3, 1e-9, 1e-15])
+@pytest.mark.parametrize("n", [10, 10**4, 10**8, 10**12])
+def test_the_epsilon_is_not_above_the_curve(n, delta):
+    sets = generic_data_sets(epsilon0=1.0, n=n)
+    epsilon = sets.epsilon(delta)
+    assert 0 <= epsilon < 1.0
+    assert epsilon == 0 or sets.delta(epsilon) >= delta
+
+
+def test_nothing_is_certain_at_a_large_delta():
+    assert generic_data_sets(epsilon0=0.1, n=10**6).epsilon(0.5) == 0
+
+
+def test_long_laws_are_listed_quickly_and_too_long_ones_are_refused():
+    unary = sdp.protocols.spec("optimized_unary").make_local(k=10, epsilon=1.0).randomizer
+    assert 0 < randomizer_data_sets(unary, 1_000).epsilon(1e-6) < 1
+    for name in ("optimized_unary", "subset_selection", "local_hashing"):
+        long = sdp.protocols.spec(name).make_local(k=64, epsilon=1.0).randomizer
+        with pytest.raises(UnsupportedError, match="law"):
+            sdp.amplify_lower(randomizer=long, n=1_000, delta=1e-6)
+
+
+def test_laws_that_share_nothing_give_no_lower_bound():
+    class Telling:
+        """Sends one of two private outputs: no other user ever sends them."""
+
+        epsilon0 = 1.0
+        domain = KRR(k=2, epsilon0=1.0).domain
+
+        def pmf(self, x):
+            return {(x,): Fraction(1)}
+
+    with pytest.raises(UnsupportedError, match="no data set"):
+        randomizer_data_sets(Telling(), 10)
