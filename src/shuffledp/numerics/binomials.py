@@ -38,7 +38,10 @@ class Binomials:
 
     @property
     def mode(self) -> Floats:
-        return np.minimum(np.floor((self.trials + 1) * (self.odds / (1 + self.odds))), self.trials)
+        """A most likely value, counted from the nearer end."""
+        low = np.floor((self.trials + 1) * (self.odds / (1 + self.odds)))
+        high = self.trials - np.floor((self.trials + 1) / (1 + self.odds))
+        return np.clip(np.where(self.odds < 1, low, high), 0, self.trials)
 
     def masses(self, at: Floats, down: int, up: int) -> Floats:
         """Pr[at - down], ..., Pr[at], ..., Pr[at + up], as columns.
