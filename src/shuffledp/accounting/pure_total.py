@@ -27,7 +27,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.core.arrays import Bools, Floats
+from shuffledp.core.arrays import Bools, Counts, Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.validate import whole
 
@@ -164,7 +164,7 @@ def _power(Q: Spectrum, count: int) -> Spectrum:
     if count == 0:
         return np.ones_like(Q)
     with np.errstate(divide="ignore", invalid="ignore"):
-        power = np.exp(count * np.log(Q))
+        power: Spectrum = np.exp(count * np.log(Q))
     power[Q == 0] = 0.0
     return power
 
@@ -295,7 +295,7 @@ class _Tilted:
             variance += count * (q @ z**2 - first**2)
         return mean, np.sqrt(np.maximum(variance, 1e-6))
 
-    def _window(self, theta: float, N: int) -> np.ndarray:
+    def _window(self, theta: float, N: int) -> Counts:
         """The totals that a transform of length N tells apart."""
         total = self.users * self.d
         if total < N:
@@ -304,17 +304,17 @@ class _Tilted:
         first = math.floor(centre) - N // 2 + self.d + 2
         return np.arange(max(first, 0), min(first + N - 2 * self.d - 4, total) + 1)
 
-    def _lengths(self, thetas: Floats, spread: Floats) -> np.ndarray:
+    def _lengths(self, thetas: Floats, spread: Floats) -> Counts:
         """For each tilt a power of two, so long that next to nothing wraps around."""
         full = 1 << (self.users * self.d).bit_length()
         wanted = 14 * spread + 4 * self.d + 64
-        lengths = np.minimum(1 << np.ceil(np.log2(wanted)).astype(np.int64), full)
+        lengths: Counts = np.minimum(1 << np.ceil(np.log2(wanted)).astype(np.int64), full)
         for N in (1 << power for power in range(6, full.bit_length())):
             mine = lengths == N
             if mine.any():
                 short = self._wrapped(thetas[mine], N) > _ALIAS
-                lengths[np.flatnonzero(mine)[short]] = 2 * N
-        return np.minimum(lengths, full)
+                lengths[np.flatnonzero(mine)[short]] = min(2 * N, full)
+        return lengths
 
     def _tilts(self, step: float) -> tuple[Floats, Floats]:
         """Tilts whose means are about `step` standard deviations apart, over the whole range."""

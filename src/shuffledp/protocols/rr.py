@@ -190,7 +190,9 @@ def make(
     chosen = Calibration.read(calibration)
     stated = {"n": n, "epsilon": epsilon, "delta": delta, "honest": honest}
     if chosen is Calibration.EXACT:
-        exact = shuffled_protocol(make_local, **stated, word_bits=word_bits)
+        exact = shuffled_protocol(
+            make_local, n=n, epsilon=epsilon, delta=delta, honest=honest, word_bits=word_bits
+        )
         parameters = {**exact.parameters, "calibration": chosen.value}
         return replace(exact, parameters=parameters)
     flip = _published_flip(honest_users(n, honest), positive("epsilon", epsilon), delta)
