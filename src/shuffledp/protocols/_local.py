@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 from shuffledp.accounting.amplify import ShuffledProfile, calibrate, profile
@@ -98,6 +99,7 @@ def shuffled_protocol(
     def local(epsilon0: float) -> ShuffleProtocol:
         return make_local(epsilon=epsilon0, **parameters)
 
+    @cache
     def spare(epsilon0: float) -> float:
         curve = _curve(local(epsilon0).randomizer, users)
         return math.log(delta / max(curve.delta(epsilon), SMALLEST_DELTA))
@@ -145,8 +147,12 @@ def _curve(randomizer: Randomizer, honest: int) -> ShuffledProfile:
 
 
 def _largest(spare: Callable[[float], float], least: float) -> float:
+    """Nearly the largest safe epsilon0 from `least` on, which is safe."""
+    low, step = least, 0.25
+    while low + step < _LARGEST_EPSILON0 and spare(low + step) > 0:
+        low, step = low + step, 2 * step
     return largest_above(
-        spare, end=_LARGEST_EPSILON0, guess=least + 0.1, tolerance=1e-4, floor=least
+        spare, end=low + step, guess=low + step / 2, tolerance=_TOLERANCE, floor=low
     )
 
 
@@ -167,4 +173,5 @@ def _beyond(
 
 
 _LARGEST_EPSILON0 = 60.0
+_TOLERANCE = 1e-4
 _STEP, _STEPS = 0.02, 50  # shapes change when e^epsilon0 doubles, or more often

@@ -193,7 +193,7 @@ class PureCountAnalyzer:
 
     >>> analyzer = PureCountAnalyzer(randomizer=PureCount(noise=(1, 2, 2, 1), word_bits=4))
     >>> round(analyzer.variance(np.array([3, 2])), 4)
-    3.9
+    5.15
     """
 
     randomizer: PureCount
