@@ -86,13 +86,14 @@ def test_mean_squared_error_is_the_variance(hundred):
     limit = -stats.norm.ppf(ALPHA / 2)
     right = hundred.analyzer.variance(np.array([40, 60]))
     assert squares(hundred, right) < limit
-    forgotten = right - float(100 * hundred.randomizer.rate * hundred.randomizer.spread) / 2
-    assert squares(hundred, forgotten) > limit
+    assert squares(hundred, right / 2) > limit
 
 
 def test_too_many_and_too_few_users():
     with pytest.raises(sdp.UnsupportedError, match="n: "):
         pure_count.make(n=1_000_000, epsilon=1.0)
+    with pytest.raises(sdp.UnsupportedError, match="n: "):
+        pure_count.make(n=1_000_000, epsilon=20.0)
     with pytest.raises(sdp.UnsupportedError, match="n: "):
         pure_count.make(n=2, epsilon=0.01)
 

@@ -15,7 +15,6 @@ total, so it is for some thousand users, not for millions.
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 
 import numpy as np
 
@@ -35,11 +34,10 @@ from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.draws import Draws
 from shuffledp.numerics.tape import table
 from shuffledp.protocols._local import HONEST
+from shuffledp.protocols._pure_noise import pure_noise, total_of, variance_of
 
 __all__ = ["SPEC", "PureAccountant", "PureCount", "PureCountAnalyzer", "make"]
 
-_LARGEST = 100_000  # users times messages: totals to be looked at, a second or so for each data set
-_MOST = 151  # messages
 _PROOF = (
     "the largest loss over all totals and all data sets, evaluated numerically, of the protocol of "
     "Ghazi, Golowich, Kumar, Manurangsi, Pagh, Velingker 2020"
@@ -82,16 +80,14 @@ class PureCount:
         """Exact probability of the noise."""
         return Fraction(sum(self.noise), 1 << self.word_bits)
 
-    @property
-    def spread(self) -> Fraction:
-        """Exact variance of the noise, given that it is drawn."""
-        squares = sum(share * (2 * z - self.d) ** 2 for z, share in enumerate(self.noise))
-        return Fraction(squares, 4 * sum(self.noise))
+    def variance(self, n: int) -> float:
+        """Exact variance of the estimate for n users."""
+        return variance_of(self.noise, self.word_bits, n)
 
     @property
     def total(self) -> MirroredTotal:
         """The law of the number of ones, for the accountant."""
-        return MirroredTotal(shares=self._shares(0))
+        return total_of(self.noise, self.word_bits)
 
     @property
     def epsilon0(self) -> float:
@@ -153,7 +149,7 @@ class PureCountError:
 
     @property
     def stderr(self) -> float:
-        return math.sqrt(_variance(self.randomizer, self.users))
+        return math.sqrt(self.randomizer.variance(self.users))
 
     def interval(self, value: Value, level: float) -> Interval:
         """All counts that are left if less than (1 - level) / 2 of the noise is cut off at each end."""
@@ -227,12 +223,7 @@ class PureCountAnalyzer:
         return (message / (1 - self.randomizer.rate),)
 
     def variance(self, inputs: Counts) -> float:
-        return _variance(self.randomizer, int(inputs.sum()))
-
-
-def _variance(randomizer: PureCount, n: int) -> float:
-    p = randomizer.rate
-    return float(n * (p * randomizer.spread + p * (1 - p) / 4) / (1 - p) ** 2)
+        return self.randomizer.variance(int(inputs.sum()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,7 +256,8 @@ def make(*, n: int, epsilon: float, honest: float = HONEST, word_bits: int = 64)
     """
     users = honest_users(n, honest)
     target = positive("epsilon", epsilon)
-    randomizer = _certified(target, users, whole("word_bits", word_bits, at_least=4, at_most=64))
+    whole("word_bits", word_bits, at_least=4, at_most=64)
+    randomizer = PureCount(noise=pure_noise(target, users, word_bits), word_bits=word_bits)
     stated = _guarantee(target, users)
     floor = Guarantee(
         epsilon=randomizer.epsilon0,
@@ -290,102 +282,6 @@ def make(*, n: int, epsilon: float, honest: float = HONEST, word_bits: int = 64)
             count_depends_on_value=False,
         ),
     )
-
-
-@lru_cache(maxsize=64)  # seconds for a thousand users
-def _certified(epsilon: float, users: int, word_bits: int) -> PureCount:
-    """The best parameters that the search finds, with more noise until the loss is proved."""
-    chosen = _searched(epsilon, users, word_bits)
-    for _ in range(_TRIES):
-        made = chosen.randomizer
-        if made is None:
-            break
-        if made.total.within(epsilon, users):
-            return made
-        chosen = chosen.noisier(1.02)
-    raise UnsupportedError(f"no parameters for epsilon={epsilon} and {users} honest users found")
-
-
-_TRIES = 20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Candidate:
-    """d, the decay s of the noise, and its probability p."""
-
-    d: int
-    s: float
-    p: float
-    word_bits: int
-
-    @property
-    def randomizer(self) -> PureCount | None:
-        """Its sampler; None if words of these bits are too short for it."""
-        half = np.exp(-self.s * (np.arange(self.d // 2, -1, -1) + 0.5))
-        scale = self.p * 2.0**self.word_bits / (2 * half.sum())
-        # At least one word for each number: all totals must be possible for both bits.
-        shares = [max(1, math.ceil(scale * mass)) for mass in half.tolist()]
-        noise = (*shares, *reversed(shares))
-        if self.p > _MOST_NOISE or sum(noise) > _MOST_NOISE * (1 << self.word_bits):
-            return None
-        return PureCount(noise=noise, word_bits=self.word_bits)
-
-    def noisier(self, factor: float) -> "_Candidate":
-        return _Candidate(d=self.d, s=self.s, p=self.p * factor, word_bits=self.word_bits)
-
-    def safe(self, epsilon: float, users: int) -> bool:
-        """Whether the loss seems to be a little less than epsilon."""
-        made = self.randomizer
-        return made is not None and made.total.typical_loss(users, 1.3 * epsilon) <= _AIM * epsilon
-
-    def far_safe(self, epsilon: float) -> bool:
-        made = self.randomizer
-        return made is not None and made.total.far_loss(1.3 * epsilon) <= _AIM * epsilon
-
-
-_MOST_NOISE = 0.9
-_AIM = 0.995
-_DECAYS = (0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 1.0)  # of the noise, as parts of epsilon
-
-
-def _searched(epsilon: float, users: int, word_bits: int) -> _Candidate:
-    """For each decay the fewest messages and then the least noise; of these the smallest error.
-
-    An error 3 % larger is accepted if it saves messages.
-    """
-    found: list[tuple[float, _Candidate]] = []
-    for part in _DECAYS:
-        candidate = _least_noise(part * epsilon, epsilon, users, word_bits)
-        made = None if candidate is None else candidate.randomizer
-        if candidate is not None and made is not None:
-            found.append((math.sqrt(_variance(made, users)), candidate))
-    if not found:
-        raise UnsupportedError(
-            f"n: {users} honest users cannot hide one of them at epsilon={epsilon} with pure privacy "
-            f"and at most {_LARGEST} messages in all"
-        )
-    least = min(error for error, _ in found)
-    return min((each for error, each in found if error <= 1.03 * least), key=lambda each: each.d)
-
-
-def _least_noise(s: float, epsilon: float, users: int, word_bits: int) -> _Candidate | None:
-    # About 2.5 users who draw noise are needed at epsilon = 1, and as many more as it is smaller.
-    usual = min(0.5, 2.5 / (min(epsilon, 1.0) * users))
-    d = 3
-    while not (fits := _Candidate(d=d, s=s, p=usual, word_bits=word_bits)).far_safe(epsilon):
-        d += 2
-        if d > _MOST or d * users > _LARGEST:
-            return None
-    low, high = usual / 8, fits.p
-    while not _Candidate(d=d, s=s, p=high, word_bits=word_bits).safe(epsilon, users):
-        low, high = high, high * 1.5
-        if high > _MOST_NOISE:
-            return None
-    while high > 1.01 * low:
-        middle = math.sqrt(low * high)
-        fine = _Candidate(d=d, s=s, p=middle, word_bits=word_bits).safe(epsilon, users)
-        low, high = (low, middle) if fine else (middle, high)
-    return _Candidate(d=d, s=s, p=high, word_bits=word_bits)
 
 
 SPEC = Spec(
