@@ -74,6 +74,7 @@ class BinaryResponse:
         whole("n", self.n, at_least=1, at_most=2**52)
         if not _SMALLEST_FLIP <= self.flip < Fraction(1, 2):
             raise ParameterError("flip", self.flip, "must be a Fraction >= 1e-40 and < 1/2")
+        object.__setattr__(self, "flip", Fraction(self.flip))  # a float is taken for what it is
         local = math.log1p(float((1 - 2 * self.flip) / self.flip))
         object.__setattr__(self, "epsilon0", local * (1 + 1e-14))
         if self._variance > LARGEST_VARIANCE:
