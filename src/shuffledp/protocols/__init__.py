@@ -13,6 +13,7 @@ from shuffledp.protocols import (
     local_hashing,
     optimized_unary,
     piecewise,
+    pure_count,
     rr,
     subset_selection,
     symmetric_unary,
@@ -27,6 +28,7 @@ __all__ = [
     "local_hashing",
     "optimized_unary",
     "piecewise",
+    "pure_count",
     "rebuild",
     "rr",
     "spec",
@@ -45,6 +47,7 @@ PROTOCOLS: tuple[Spec, ...] = (
     duchi.SPEC,
     piecewise.SPEC,
     hybrid.SPEC,
+    pure_count.SPEC,
 )
 
 

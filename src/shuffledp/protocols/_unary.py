@@ -14,12 +14,13 @@ import numpy as np
 
 from shuffledp.accounting.blanket import Blanket, two_level_blanket
 from shuffledp.core.analyzer import Tally, bit_tally
-from shuffledp.core.arrays import Codes, Words
+from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import positive, whole
+from shuffledp.numerics.draws import Draws
 from shuffledp.numerics.rounding import exp_lower
 
 __all__ = ["WORD_BITS", "Unary", "too_small"]
@@ -114,6 +115,12 @@ class Unary:
                 neither=(1 - q) * (1 - p),
             ),
         )
+
+    def simulate(self, inputs: Counts, draws: Draws) -> Tally:
+        """Each category's bits: those of its holders, and those of everybody else."""
+        users = int(inputs.sum())
+        own = draws.binomials(inputs, float(self.p))
+        return Tally(counts=own + draws.binomials(users - inputs, float(self.q)), users=users)
 
     def supported(self, message: Message) -> Set[int]:
         assert isinstance(message, tuple)

@@ -11,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 
 from shuffledp.accounting.blanket import Blanket, two_level_blanket
+from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Reals
 from shuffledp.core.errors import ParameterError
@@ -18,9 +19,11 @@ from shuffledp.core.protocol import ShuffleProtocol, Spec
 from shuffledp.core.randomizer import Law, Messages
 from shuffledp.core.task import Question
 from shuffledp.core.validate import positive, whole
+from shuffledp.numerics.draws import Draws
+from shuffledp.protocols._local import HONEST, shuffled_protocol
 from shuffledp.protocols._mean import Affine, Quadratic, growth, mean_protocol, moment
 
-__all__ = ["SPEC", "Duchi", "make_local"]
+__all__ = ["SPEC", "Duchi", "make", "make_local"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +101,15 @@ class Duchi:
         one = Fraction(self.least + x * self.slope, self._words)
         return {(0,): 1 - one, (1,): one}
 
+    def simulate(self, inputs: Counts, draws: Draws) -> Tally:
+        """A binomial number of ones from the users of each code."""
+        users = int(inputs.sum())
+        ones = sum(
+            draws.binomial(int(inputs[x]), float(self.pmf(x)[(1,)]))
+            for x in np.flatnonzero(inputs).tolist()
+        )
+        return Tally(counts=np.array([users - ones, ones], dtype=np.int64), users=users)
+
     @property
     def _decoder(self) -> Affine:
         return Affine(scale=self._words, offset=self.least, divisor=self.slope)
@@ -147,6 +159,36 @@ def make_local(
     return mean_protocol(SPEC, Duchi(domain=domain, epsilon0=epsilon, word_bits=word_bits))
 
 
+def make(
+    *,
+    n: int,
+    lower: float,
+    upper: float,
+    steps: int,
+    epsilon: float,
+    delta: float,
+    honest: float = HONEST,
+    word_bits: int = 64,
+) -> ShuffleProtocol:
+    """The one-bit mean, shuffled: the largest epsilon0 that n users allow.
+
+    >>> p = make(n=10_000, lower=0, upper=120, steps=120, epsilon=1.0, delta=1e-6)
+    >>> p.guarantee.epsilon
+    1.0
+    """
+    return shuffled_protocol(
+        make_local,
+        n=n,
+        epsilon=epsilon,
+        delta=delta,
+        honest=honest,
+        lower=lower,
+        upper=upper,
+        steps=steps,
+        word_bits=word_bits,
+    )
+
+
 SPEC = Spec(
     name="duchi",
     title="one-bit mean",
@@ -162,5 +204,21 @@ SPEC = Spec(
         {"lower": -1.0, "upper": 1.0, "steps": 2, "epsilon": 1.0, "word_bits": 8},
         {"lower": 0.1, "upper": 0.7, "steps": 3, "epsilon": 0.5, "word_bits": 9},
         {"lower": 0, "upper": 5, "steps": 5, "epsilon": 3.0, "word_bits": 10},
+    ),
+    make=make,
+    shuffled_examples=(
+        {"n": 10_000, "lower": 0, "upper": 120, "steps": 120, "epsilon": 1.0, "delta": 1e-6},
+    ),
+    shuffled_enumerable=(
+        {
+            "n": 4,
+            "lower": -1.0,
+            "upper": 1.0,
+            "steps": 2,
+            "epsilon": 1.0,
+            "delta": 0.05,
+            "honest": 1.0,
+            "word_bits": 8,
+        },
     ),
 )

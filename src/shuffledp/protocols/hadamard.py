@@ -34,10 +34,11 @@ from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.task import Question
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.binomial import TwoBinomialsError
+from shuffledp.numerics.draws import Draws
 from shuffledp.numerics.rounding import exp_lower
-from shuffledp.protocols._local import local_protocol
+from shuffledp.protocols._local import HONEST, local_protocol, shuffled_protocol
 
-__all__ = ["SPEC", "HadamardAnalyzer", "HadamardResponse", "make_local"]
+__all__ = ["SPEC", "HadamardAnalyzer", "HadamardResponse", "make", "make_local"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +144,26 @@ class HadamardResponse:
         return (
             two_level_blanket(ratio=ratio, one=one * low, both=common * low, neither=rest * low),
         )
+
+    def simulate(self, inputs: Counts, draws: Draws) -> Tally:
+        """Outputs moved into the set S_x of their sender, and outputs drawn among all K."""
+        moved = draws.binomials(inputs, float(self.lead))
+        users = int(inputs.sum())
+        counts = draws.multinomial(
+            users - int(moved.sum()), np.full(self.outputs, 1 / self.outputs)
+        )
+        half = self.block_length // 2
+        for x in np.flatnonzero(moved).tolist():
+            counts[self._set(x)] += draws.multinomial(int(moved[x]), np.full(half, 1 / half))
+        return Tally(counts=counts, users=users)
+
+    def _set(self, x: int) -> Counts:
+        """S_x, the likely outputs of category x."""
+        row, block = x // self.blocks + 1, x % self.blocks
+        narrow = np.min_scalar_type(self.block_length)
+        positions = np.arange(self.block_length, dtype=narrow)
+        likely = _parity(positions & narrow.type(row), self.block_length) == 0
+        return np.flatnonzero(likely) + block * self.block_length
 
     def sign(self, x: int, y: int) -> int:
         """H[r, y] if the output y lies in the block of x, and 0 otherwise.
@@ -296,6 +317,32 @@ def _power_of_two(at_least: int) -> int:
     return 1 << (at_least - 1).bit_length()
 
 
+def make(
+    *,
+    n: int,
+    k: int,
+    epsilon: float,
+    delta: float,
+    honest: float = HONEST,
+    word_bits: int = 64,
+) -> ShuffleProtocol:
+    """Hadamard response, shuffled: the largest epsilon0 that n users allow.
+
+    >>> make(n=10_000, k=16, epsilon=1.0, delta=1e-6).guarantee.epsilon
+    1.0
+    """
+    return shuffled_protocol(
+        make_local,
+        n=n,
+        epsilon=epsilon,
+        delta=delta,
+        honest=honest,
+        shape=lambda response: response.blocks,
+        k=k,
+        word_bits=word_bits,
+    )
+
+
 SPEC = Spec(
     name="hadamard",
     title="Hadamard response",
@@ -316,5 +363,10 @@ SPEC = Spec(
         {"k": 12, "epsilon": 2.2, "word_bits": 10},
         {"k": 4, "epsilon": 4.0, "word_bits": 12},
         {"k": 3, "epsilon": 5.0, "word_bits": 12},
+    ),
+    make=make,
+    shuffled_examples=({"n": 10_000, "k": 16, "epsilon": 1.0, "delta": 1e-6},),
+    shuffled_enumerable=(
+        {"n": 3, "k": 3, "epsilon": 1.0, "delta": 0.1, "honest": 1.0, "word_bits": 8},
     ),
 )

@@ -12,6 +12,7 @@ from fractions import Fraction
 import numpy as np
 
 from shuffledp.accounting.blanket import Blanket, mixture
+from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Reals
 from shuffledp.core.errors import ParameterError
@@ -19,12 +20,14 @@ from shuffledp.core.protocol import ShuffleProtocol, Spec
 from shuffledp.core.randomizer import Law, Messages
 from shuffledp.core.task import Question
 from shuffledp.core.validate import positive
+from shuffledp.numerics.draws import Draws
 from shuffledp.numerics.tape import bernoulli
+from shuffledp.protocols._local import HONEST, shuffled_protocol
 from shuffledp.protocols._mean import Quadratic, growth, mean_protocol, moment
 from shuffledp.protocols.duchi import Duchi
 from shuffledp.protocols.piecewise import Piecewise
 
-__all__ = ["SPEC", "Hybrid", "make_local"]
+__all__ = ["SPEC", "Hybrid", "make", "make_local"]
 
 _CROSSOVER = 0.61
 """Up to here one bit has the smaller variance for every value."""
@@ -95,6 +98,13 @@ class Hybrid:
             law[(self.piecewise.alphabet + bit,)] = (1 - self.coin) * bits[(bit,)]
         return law
 
+    def simulate(self, inputs: Counts, draws: Draws) -> Tally:
+        """The two parts, each with the users whose coin chose it."""
+        chosen = draws.binomials(inputs, float(self.coin))
+        numbers = self.piecewise.simulate(chosen, draws).counts
+        bits = self.duchi.simulate(inputs - chosen, draws).counts
+        return Tally(counts=np.append(numbers, bits), users=int(inputs.sum()))
+
     def blankets(self) -> tuple[Blanket, ...]:
         """What all values' laws have in common, for the accountant of the shuffled view."""
         (window,), (bit,) = self.piecewise.blankets(), self.duchi.blankets()
@@ -142,6 +152,36 @@ def make_local(
     return mean_protocol(SPEC, part(domain=domain, epsilon0=epsilon, word_bits=word_bits))
 
 
+def make(
+    *,
+    n: int,
+    lower: float,
+    upper: float,
+    steps: int,
+    epsilon: float,
+    delta: float,
+    honest: float = HONEST,
+    word_bits: int = 64,
+) -> ShuffleProtocol:
+    """The hybrid mean, shuffled: the largest epsilon0 that n users allow.
+
+    >>> p = make(n=10_000, lower=0, upper=120, steps=120, epsilon=1.0, delta=1e-6)
+    >>> p.guarantee.epsilon
+    1.0
+    """
+    return shuffled_protocol(
+        make_local,
+        n=n,
+        epsilon=epsilon,
+        delta=delta,
+        honest=honest,
+        lower=lower,
+        upper=upper,
+        steps=steps,
+        word_bits=word_bits,
+    )
+
+
 SPEC = Spec(
     name="hybrid",
     title="hybrid of the one-bit and the piecewise mean",
@@ -157,5 +197,21 @@ SPEC = Spec(
         {"lower": -1.0, "upper": 1.0, "steps": 2, "epsilon": 1.0, "word_bits": 7},
         {"lower": 0.1, "upper": 0.7, "steps": 3, "epsilon": 2.0, "word_bits": 8},
         {"lower": 0, "upper": 5, "steps": 5, "epsilon": 0.5, "word_bits": 10},
+    ),
+    make=make,
+    shuffled_examples=(
+        {"n": 10_000, "lower": 0, "upper": 120, "steps": 120, "epsilon": 1.0, "delta": 1e-6},
+    ),
+    shuffled_enumerable=(
+        {
+            "n": 3,
+            "lower": -1.0,
+            "upper": 1.0,
+            "steps": 2,
+            "epsilon": 1.0,
+            "delta": 0.1,
+            "honest": 1.0,
+            "word_bits": 6,
+        },
     ),
 )

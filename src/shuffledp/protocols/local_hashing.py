@@ -28,10 +28,10 @@ from shuffledp.numerics.galois import POLYNOMIALS, line, multiples, multiply
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols._frequency import FrequencyAnalyzer
 from shuffledp.protocols._light import light_variance
-from shuffledp.protocols._local import local_protocol
+from shuffledp.protocols._local import HONEST, local_protocol, shuffled_protocol
 from shuffledp.protocols.krr import KRR
 
-__all__ = ["SPEC", "LocalHashing", "make_local"]
+__all__ = ["SPEC", "LocalHashing", "make", "make_local"]
 
 _USERS = (
     255  # as many hits fit into a byte, and adding bytes is eight times faster than adding ints
@@ -224,6 +224,31 @@ def _best(k: int, epsilon0: float, word_bits: int) -> LocalHashing:
     return min(candidates, key=lambda hashing: light_variance(hashing.p, hashing.q))
 
 
+def make(
+    *,
+    n: int,
+    k: int,
+    epsilon: float,
+    delta: float,
+    honest: float = HONEST,
+    word_bits: int = 32,
+) -> ShuffleProtocol:
+    """Optimized local hashing, shuffled: the largest epsilon0 that n users allow.
+
+    >>> make(n=10_000, k=16, epsilon=1.0, delta=1e-6).guarantee.epsilon
+    1.0
+    """
+    return shuffled_protocol(
+        make_local,
+        n=n,
+        epsilon=epsilon,
+        delta=delta,
+        honest=honest,
+        k=k,
+        word_bits=word_bits,
+    )
+
+
 SPEC = Spec(
     name="local_hashing",
     title="optimized local hashing",
@@ -235,5 +260,10 @@ SPEC = Spec(
         {"k": 2, "epsilon": 1.0, "word_bits": 4},
         {"k": 4, "epsilon": 2.0, "word_bits": 6},
         {"k": 7, "epsilon": 1.0, "word_bits": 6},
+    ),
+    make=make,
+    shuffled_examples=({"n": 10_000, "k": 16, "epsilon": 1.0, "delta": 1e-6},),
+    shuffled_enumerable=(
+        {"n": 2, "k": 3, "epsilon": 1.0, "delta": 0.1, "honest": 1.0, "word_bits": 4},
     ),
 )

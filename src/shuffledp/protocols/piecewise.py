@@ -15,6 +15,7 @@ from fractions import Fraction
 import numpy as np
 
 from shuffledp.accounting.blanket import Blanket, two_level_blanket
+from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Reals
 from shuffledp.core.errors import ParameterError
@@ -22,9 +23,11 @@ from shuffledp.core.protocol import ShuffleProtocol, Spec
 from shuffledp.core.randomizer import Law, Messages
 from shuffledp.core.task import Question
 from shuffledp.core.validate import positive, whole
+from shuffledp.numerics.draws import Draws
+from shuffledp.protocols._local import HONEST, shuffled_protocol
 from shuffledp.protocols._mean import Affine, Quadratic, growth, mean_protocol, moment
 
-__all__ = ["SPEC", "Piecewise", "make_local"]
+__all__ = ["SPEC", "Piecewise", "make", "make_local"]
 
 _MAX_SPAN = 1 << 15  # the window's last start; so there are at most 2^16 outputs to count
 _WINDOW = 256  # a window this long is within 0.2 % of the ideal length
@@ -117,6 +120,19 @@ class Piecewise:
         first = x * self.stride
         near = range(first, first + self.window)
         return {(y,): Fraction(self._share(y, near), self._words) for y in range(self.alphabet)}
+
+    def simulate(self, inputs: Counts, draws: Draws) -> Tally:
+        """Messages from the senders' windows, and messages that do not depend on the value."""
+        inside = draws.binomials(inputs, self.window * self.extra / self._words)
+        users = int(inputs.sum())
+        anywhere = np.full(self.alphabet, float(self.low))
+        anywhere[: self.rest] += 1
+        counts = draws.multinomial(users - int(inside.sum()), anywhere / anywhere.sum())
+        uniform = np.full(self.window, 1 / self.window)
+        for x in np.flatnonzero(inside).tolist():
+            first = x * self.stride
+            counts[first : first + self.window] += draws.multinomial(int(inside[x]), uniform)
+        return Tally(counts=counts, users=users)
 
     def blankets(self) -> tuple[Blanket, ...]:
         """What all values' laws have in common, for the accountant of the shuffled view.
@@ -226,6 +242,36 @@ def make_local(
     return mean_protocol(SPEC, Piecewise(domain=domain, epsilon0=epsilon, word_bits=word_bits))
 
 
+def make(
+    *,
+    n: int,
+    lower: float,
+    upper: float,
+    steps: int,
+    epsilon: float,
+    delta: float,
+    honest: float = HONEST,
+    word_bits: int = 64,
+) -> ShuffleProtocol:
+    """The piecewise mean, shuffled: the largest epsilon0 that n users allow.
+
+    >>> p = make(n=10_000, lower=0, upper=120, steps=120, epsilon=1.0, delta=1e-6)
+    >>> p.guarantee.epsilon
+    1.0
+    """
+    return shuffled_protocol(
+        make_local,
+        n=n,
+        epsilon=epsilon,
+        delta=delta,
+        honest=honest,
+        lower=lower,
+        upper=upper,
+        steps=steps,
+        word_bits=word_bits,
+    )
+
+
 SPEC = Spec(
     name="piecewise",
     title="piecewise mean",
@@ -241,5 +287,21 @@ SPEC = Spec(
         {"lower": -1.0, "upper": 1.0, "steps": 2, "epsilon": 1.0, "word_bits": 8},
         {"lower": 0.1, "upper": 0.7, "steps": 3, "epsilon": 0.5, "word_bits": 9},
         {"lower": 0, "upper": 5, "steps": 5, "epsilon": 3.0, "word_bits": 10},
+    ),
+    make=make,
+    shuffled_examples=(
+        {"n": 10_000, "lower": 0, "upper": 120, "steps": 120, "epsilon": 1.0, "delta": 1e-6},
+    ),
+    shuffled_enumerable=(
+        {
+            "n": 3,
+            "lower": -1.0,
+            "upper": 1.0,
+            "steps": 2,
+            "epsilon": 1.0,
+            "delta": 0.1,
+            "honest": 1.0,
+            "word_bits": 5,
+        },
     ),
 )

@@ -28,9 +28,9 @@ from shuffledp.numerics.rounding import exp_lower
 from shuffledp.numerics.tape import acceptance, add_distinct, bernoulli
 from shuffledp.protocols._frequency import FrequencyAnalyzer
 from shuffledp.protocols._light import light_variance
-from shuffledp.protocols._local import local_protocol
+from shuffledp.protocols._local import HONEST, local_protocol, shuffled_protocol
 
-__all__ = ["SPEC", "SubsetSelection", "make_local"]
+__all__ = ["SPEC", "SubsetSelection", "make", "make_local"]
 
 _BLOCK_BYTES = 1 << 21  # the sets and draws of a block of users: about what the CPU's cache holds
 _LAW_MAX = 1 << 16  # messages; a longer list would take seconds
@@ -188,6 +188,32 @@ def _best(k: int, epsilon0: float, word_bits: int) -> SubsetSelection:
     return min(candidates, key=lambda subset: light_variance(subset.own, subset.other))
 
 
+def make(
+    *,
+    n: int,
+    k: int,
+    epsilon: float,
+    delta: float,
+    honest: float = HONEST,
+    word_bits: int = 64,
+) -> ShuffleProtocol:
+    """Subset selection, shuffled: the largest epsilon0 that n users allow.
+
+    >>> make(n=10_000, k=16, epsilon=1.0, delta=1e-6).guarantee.epsilon
+    1.0
+    """
+    return shuffled_protocol(
+        make_local,
+        n=n,
+        epsilon=epsilon,
+        delta=delta,
+        honest=honest,
+        shape=lambda subset: subset.w,
+        k=k,
+        word_bits=word_bits,
+    )
+
+
 SPEC = Spec(
     name="subset_selection",
     title="subset selection",
@@ -199,5 +225,10 @@ SPEC = Spec(
         {"k": 2, "epsilon": 1.0, "word_bits": 6},
         {"k": 5, "epsilon": 0.5, "word_bits": 5},
         {"k": 6, "epsilon": 0.3, "word_bits": 4},
+    ),
+    make=make,
+    shuffled_examples=({"n": 10_000, "k": 16, "epsilon": 1.0, "delta": 1e-6},),
+    shuffled_enumerable=(
+        {"n": 3, "k": 4, "epsilon": 0.5, "delta": 0.1, "honest": 1.0, "word_bits": 5},
     ),
 )

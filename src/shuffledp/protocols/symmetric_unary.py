@@ -14,10 +14,10 @@ from shuffledp.core.task import Question
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols._frequency import FrequencyAnalyzer
-from shuffledp.protocols._local import local_protocol
+from shuffledp.protocols._local import HONEST, local_protocol, shuffled_protocol
 from shuffledp.protocols._unary import WORD_BITS, Unary, too_small
 
-__all__ = ["SPEC", "make_local", "randomizer"]
+__all__ = ["SPEC", "make", "make_local", "randomizer"]
 
 
 def randomizer(*, k: int, epsilon0: float, word_bits: int = WORD_BITS) -> Unary:
@@ -54,6 +54,31 @@ def make_local(*, k: int, epsilon: float, word_bits: int = WORD_BITS) -> Shuffle
     )
 
 
+def make(
+    *,
+    n: int,
+    k: int,
+    epsilon: float,
+    delta: float,
+    honest: float = HONEST,
+    word_bits: int = WORD_BITS,
+) -> ShuffleProtocol:
+    """Symmetric unary encoding, shuffled: the largest epsilon0 that n users allow.
+
+    >>> make(n=10_000, k=16, epsilon=1.0, delta=1e-6).guarantee.epsilon
+    1.0
+    """
+    return shuffled_protocol(
+        make_local,
+        n=n,
+        epsilon=epsilon,
+        delta=delta,
+        honest=honest,
+        k=k,
+        word_bits=word_bits,
+    )
+
+
 SPEC = Spec(
     name="symmetric_unary",
     title="symmetric unary encoding (basic RAPPOR)",
@@ -65,5 +90,10 @@ SPEC = Spec(
         {"k": 2, "epsilon": 1.0, "word_bits": 5},
         {"k": 3, "epsilon": 2.0, "word_bits": 4},
         {"k": 4, "epsilon": 3.0, "word_bits": 3},
+    ),
+    make=make,
+    shuffled_examples=({"n": 10_000, "k": 16, "epsilon": 1.0, "delta": 1e-6},),
+    shuffled_enumerable=(
+        {"n": 3, "k": 2, "epsilon": 1.0, "delta": 0.1, "honest": 1.0, "word_bits": 6},
     ),
 )

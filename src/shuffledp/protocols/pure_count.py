@@ -1,0 +1,298 @@
+r"""Counting with pure privacy, delta = 0: a bit hidden in d one-bit messages.
+
+Almost everybody sends (d - 1) / 2 + x ones among d bits; a few send a number of ones drawn from a
+truncated discrete Laplace law around d / 2, whatever x is. The sum of these few is the noise. All totals
+must be nearly as likely with and without the protected user's bit, even the most unlikely ones: that
+takes d of order log(n) / epsilon.
+Reference: Ghazi, Golowich, Kumar, Manurangsi, Pagh, Velingker 2020, "Pure differentially private
+summation from anonymous messages".
+
+Deviations. The parameters are searched, where the paper has asymptotic ones, and the guarantee is
+computed for the exact law of the sampler: see accounting/pure_total. The computation looks at every
+total, so it is for some thousand users, not for millions.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from shuffledp.accounting.pure_total import MirroredTotal
+from shuffledp.core.analyzer import Tally, message_tally
+from shuffledp.core.arrays import Codes, Counts, Floats, Words
+from shuffledp.core.domain import Bits
+from shuffledp.core.errors import DataError, MismatchError, ParameterError, UnsupportedError
+from shuffledp.core.estimate import Estimate, Interval, Value
+from shuffledp.core.privacy import Guarantee, View
+from shuffledp.core.protocol import Cost, ShuffleProtocol, Spec, honest_users
+from shuffledp.core.randomizer import Law, Message, Messages
+from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.task import Question
+from shuffledp.core.validate import level as valid_level
+from shuffledp.core.validate import positive, whole
+from shuffledp.numerics.draws import Draws
+from shuffledp.numerics.tape import table
+from shuffledp.protocols._local import HONEST
+from shuffledp.protocols._pure_noise import pure_noise, total_of, variance_of
+
+__all__ = ["SPEC", "PureAccountant", "PureCount", "PureCountAnalyzer", "make"]
+
+_PROOF = (
+    "the largest loss over all totals and all data sets, evaluated numerically, of the protocol of "
+    "Ghazi, Golowich, Kumar, Manurangsi, Pagh, Velingker 2020"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PureCount:
+    r"""z ones among d bits.
+
+    Of the 2^word_bits words, noise[z] = noise[d - z] >= 1 send z ones whatever the bit x is, and all the
+    others (d - 1) / 2 + x.
+
+    >>> hidden = PureCount(noise=(1, 2, 2, 1), word_bits=4)
+    >>> [str(mass) for mass in hidden.pmf(0).values()]
+    ['1/16', '3/4', '1/8', '1/16']
+    >>> hidden.pmf(1)[(1, 1, 0)]
+    Fraction(3, 4)
+    """
+
+    noise: tuple[int, ...]
+    word_bits: int = 64
+
+    def __post_init__(self) -> None:
+        whole("word_bits", self.word_bits, at_least=1, at_most=64)
+        if len(self.noise) % 2 or self.noise != self.noise[::-1] or min(self.noise) < 1:
+            raise ParameterError(
+                "noise", self.noise, "must be an even number of integers >= 1, the same backwards"
+            )
+        if sum(self.noise) >= 1 << self.word_bits:
+            raise ParameterError("noise", self.noise, f"must sum to less than 2^{self.word_bits}")
+
+    @property
+    def d(self) -> int:
+        """Messages of each user; an odd number."""
+        return len(self.noise) - 1
+
+    @property
+    def rate(self) -> Fraction:
+        """Exact probability of the noise."""
+        return Fraction(sum(self.noise), 1 << self.word_bits)
+
+    def variance(self, n: int) -> float:
+        """Exact variance of the estimate for n users."""
+        return variance_of(self.noise, self.word_bits, n)
+
+    @property
+    def total(self) -> MirroredTotal:
+        """The law of the number of ones, for the accountant."""
+        return total_of(self.noise, self.word_bits)
+
+    @property
+    def epsilon0(self) -> float:
+        """ln of the ratio of the two likelihoods of (d - 1) / 2 ones, rounded up."""
+        shares = self._shares(0)
+        return math.log(Fraction(shares[self.d // 2], shares[self.d // 2 + 1])) * (1 + 2**-48)
+
+    @property
+    def domain(self) -> Bits:
+        return Bits()
+
+    @property
+    def words_per_input(self) -> int:
+        return 1
+
+    def _shares(self, x: int) -> tuple[int, ...]:
+        """How many words send z ones."""
+        shares = list(self.noise)
+        shares[self.d // 2 + x] += (1 << self.word_bits) - sum(self.noise)
+        return tuple(shares)
+
+    def encode(self, inputs: Codes, words: Words) -> Messages:
+        # Numbers 0 .. d of ones, then d + 1: no noise.
+        left = (1 << self.word_bits) - sum(self.noise)
+        drawn = table(words[:, 0], (*self.noise, left), self.word_bits)
+        ones = np.where(drawn > self.d, self.d // 2 + inputs, drawn)
+        sent = (np.arange(self.d) < ones[:, None]).view(np.uint8)  # [n, d]
+        owner = np.repeat(np.arange(len(inputs)), self.d)
+        return Messages(payload=sent.reshape(-1), owner=owner, users=len(inputs))
+
+    def pmf(self, x: int) -> Law:
+        words = 1 << self.word_bits
+        return {
+            (1,) * z + (0,) * (self.d - z): Fraction(share, words)
+            for z, share in enumerate(self._shares(x))
+        }
+
+    def simulate(self, inputs: Counts, draws: Draws) -> Tally:
+        """The bits of those without noise, and how the numbers of the others fall."""
+        users = int(inputs.sum())
+        truthful = inputs - draws.binomials(inputs, float(self.rate))
+        law = np.array(self.noise, dtype=np.float64)
+        fallen = draws.multinomial(users - int(truthful.sum()), law / law.sum())
+        ones = int(truthful.sum()) * (self.d // 2) + int(truthful[1])
+        ones += int(fallen @ np.arange(self.d + 1))
+        return Tally(counts=np.array([users * self.d - ones, ones], dtype=np.int64), users=users)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PureCountError:
+    """The exact law of the noise, at the data set that was estimated."""
+
+    randomizer: PureCount
+    users: int
+    holders: int
+    """About how many users hold a one."""
+    observed: int
+    """Ones that were sent beyond (d - 1) / 2 for each user: the true count and the noise."""
+
+    @property
+    def stderr(self) -> float:
+        return math.sqrt(self.randomizer.variance(self.users))
+
+    def interval(self, value: Value, level: float) -> Interval:
+        """All counts that are left if less than (1 - level) / 2 of the noise is cut off at each end."""
+        first, law = self._law()
+        tail = (1 - valid_level(level)) / 2
+        low = first + int(np.argmax(np.cumsum(law) > tail))
+        high = first + len(law) - 1 - int(np.argmax(np.cumsum(law[::-1]) > tail))
+        return Interval(float(self.observed - high), float(self.observed - low))
+
+    def exact_interval(self, value: Value, level: float) -> Interval:
+        raise UnsupportedError("no exact interval is known for this estimate: use interval()")
+
+    def _law(self) -> tuple[int, Floats]:
+        """The law of the noise from some integer on: somebody who draws adds z - (d - 1) / 2 - x."""
+        d, rate = self.randomizer.d, float(self.randomizer.rate)
+        reach = min(self.users * d, math.ceil(16 * self.stderr + 16 * d))
+        size = 1 << (2 * reach + 1).bit_length()
+        drawn = np.array(self.randomizer.noise, dtype=np.float64)
+        padded = np.zeros(size)
+        padded[: d + 1] = rate * drawn / drawn.sum()
+        waves = np.exp(-2j * math.pi / size * np.arange(size // 2 + 1))
+        spectrum = np.fft.rfft(padded)
+        zero = 1 - rate + spectrum * waves ** -(d // 2)
+        one = 1 - rate + spectrum * waves ** -(d // 2 + 1)
+        law = np.fft.irfft(zero ** (self.users - self.holders) * one**self.holders, size)
+        return -(size // 2), np.maximum(np.roll(law, size // 2), 0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PureCountAnalyzer:
+    r"""Counts the ones, and removes what the noise adds in the mean.
+
+        estimate = (T - n ((1 - p)(d - 1) / 2 + p d / 2)) / (1 - p)          (unbiased; T ones were sent)
+        variance = n (p V + p (1 - p) / 4) / (1 - p)^2                       (exact, whatever the data)
+
+    p is the probability of noise and V its variance.
+
+    >>> analyzer = PureCountAnalyzer(randomizer=PureCount(noise=(1, 2, 2, 1), word_bits=4))
+    >>> round(analyzer.variance(np.array([3, 2])), 4)
+    5.15
+    """
+
+    randomizer: PureCount
+
+    @property
+    def offset(self) -> tuple[Fraction, ...]:
+        """What one user adds to the estimate before any message."""
+        p, d = self.randomizer.rate, self.randomizer.d
+        return (-((1 - p) * (d // 2) + p * Fraction(d, 2)) / (1 - p),)
+
+    def tally(self, shuffled: Shuffled) -> Tally:
+        return message_tally(shuffled, 2)
+
+    def estimate(self, tally: Tally) -> Estimate:
+        n, d, ones = tally.users, self.randomizer.d, int(tally.counts[1])
+        if n < 1:
+            raise DataError("the tally is of no users: at least one is needed")
+        if int(tally.counts.sum()) != n * d:
+            raise MismatchError(f"{n} users send {n * d} messages, not {int(tally.counts.sum())}")
+        value = float(ones / (1 - self.randomizer.rate) + n * self.offset[0])
+        error = PureCountError(
+            randomizer=self.randomizer,
+            users=n,
+            holders=min(max(round(value), 0), n),
+            observed=ones - n * (d // 2),
+        )
+        return Estimate(value=value, error=error, limits=(0.0, float(n)))
+
+    def weights(self, message: Message) -> tuple[Fraction, ...]:
+        assert isinstance(message, int)
+        return (message / (1 - self.randomizer.rate),)
+
+    def variance(self, inputs: Counts) -> float:
+        return self.randomizer.variance(int(inputs.sum()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PureAccountant:
+    """The largest loss with fewer users; more of them only help."""
+
+    randomizer: PureCount
+    stated: Guarantee
+
+    def guarantee(self, honest: int) -> Guarantee:
+        if honest == self.stated.honest:
+            return self.stated
+        if honest > self.stated.honest:
+            return _guarantee(self.stated.epsilon, honest)
+        return _guarantee(self.randomizer.total.largest_loss(honest), honest)
+
+
+def _guarantee(epsilon: float, honest: int) -> Guarantee:
+    return Guarantee(epsilon=epsilon, delta=0.0, view=View.SHUFFLED, proof=_PROOF, honest=honest)
+
+
+def make(*, n: int, epsilon: float, honest: float = HONEST, word_bits: int = 64) -> ShuffleProtocol:
+    """The number of people whose bit is one, with delta = 0.
+
+    >>> p = make(n=100, epsilon=1.0, honest=1.0)
+    >>> p.guarantee.epsilon, p.guarantee.delta
+    (1.0, 0.0)
+    >>> p.analyzer.variance(np.array([50, 50])) < 2.7**2
+    True
+    """
+    users = honest_users(n, honest)
+    target = positive("epsilon", epsilon)
+    whole("word_bits", word_bits, at_least=4, at_most=64)
+    randomizer = PureCount(noise=pure_noise(target, users, word_bits), word_bits=word_bits)
+    stated = _guarantee(target, users)
+    floor = Guarantee(
+        epsilon=randomizer.epsilon0,
+        delta=0.0,
+        view=View.LOCAL,
+        proof="the likelihood ratio of the exact law of pure_count",
+    )
+    return ShuffleProtocol(
+        name=SPEC.name,
+        parameters={"n": n, "epsilon": epsilon, "honest": honest, "word_bits": word_bits},
+        question=SPEC.question,
+        randomizer=randomizer,
+        analyzer=PureCountAnalyzer(randomizer=randomizer),
+        guarantee=stated,
+        accountant=PureAccountant(randomizer=randomizer, stated=stated),
+        users=n,
+        local_floor=floor,
+        cost=Cost(
+            messages_mean=float(randomizer.d),
+            messages_max=randomizer.d,
+            bits_per_message=1,
+            count_depends_on_value=False,
+        ),
+    )
+
+
+SPEC = Spec(
+    name="pure_count",
+    title="pure-privacy count",
+    question=Question.COUNT,
+    reference="Ghazi, Golowich, Kumar, Manurangsi, Pagh, Velingker 2020",
+    make=make,
+    shuffled_examples=({"n": 60, "epsilon": 1.0}, {"n": 100, "epsilon": 2.0, "honest": 1.0}),
+    shuffled_enumerable=(
+        {"n": 3, "epsilon": 1.0, "honest": 1.0, "word_bits": 6},
+        {"n": 4, "epsilon": 1.5, "honest": 1.0, "word_bits": 8},
+    ),
+)

@@ -1,0 +1,121 @@
+"""The largest loss of a total: against exact fractions, published figures and mutants."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from shuffledp import ParameterError
+from shuffledp.accounting import pure_total
+from shuffledp.accounting.pure_total import MirroredTotal
+
+
+def laplace(d, s, p, bits=64):
+    """Shares of g0 of the pure-privacy count: d messages, decay s, probability p of noise."""
+    mass = np.exp(-s * np.abs(np.arange(d + 1) - d / 2))
+    half = [max(1, round(p * float(m) * 2**bits)) for m in (mass / mass.sum())[: (d + 1) // 2]]
+    shares = [*half, *reversed(half)]
+    shares[d // 2] += 2**bits - sum(shares)
+    return tuple(shares)
+
+
+def exact_loss(shares, ones, zeros):
+    """The same by convolution of integers, and one logarithm."""
+    h = [1]
+    for law, count in ((shares, zeros), (shares[::-1], ones)):
+        for _ in range(count):
+            h = convolve(h, law)
+    up, down = convolve(h, shares[::-1]), convolve(h, shares)
+    worst = max(max(Fraction(a, b), Fraction(b, a)) for a, b in zip(up, down, strict=True))
+    return math.log(worst)
+
+
+def convolve(a, b):
+    result = [0] * (len(a) + len(b) - 1)
+    for i, x in enumerate(a):
+        for j, y in enumerate(b):
+            result[i + j] += x * y
+    return result
+
+
+@pytest.mark.parametrize(
+    ("ones", "zeros", "loss"), [(0, 5, 0.8620620992), (2, 3, 0.6676389249), (5, 0, 0.8620620992)]
+)
+def test_reference_values(ones, zeros, loss):
+    total = MirroredTotal(shares=laplace(5, 0.7, 0.3))
+    assert total.loss(ones, zeros) == pytest.approx(loss, abs=1e-9)
+
+
+def test_all_equal_is_not_the_worst_case():
+    total = MirroredTotal(shares=laplace(3, 0.853, 0.635))
+    losses = [total.loss(k, 2 - k) for k in range(3)]
+    assert losses[1] > max(losses[0], losses[2]) * 1.03
+    assert total.largest_loss(3) >= losses[1]
+    assert not total.within((losses[0] + losses[1]) / 2, 3)
+    assert total.within(losses[1], 3)
+
+
+@pytest.mark.parametrize(
+    ("ones", "zeros"), [(0, 0), (1, 0), (3, 5), (0, 12), (0, 13), (9, 16), (2, 38)]
+)
+@pytest.mark.parametrize("law", [(3, 0.9, 0.2), (7, 0.9, 0.1), (5, 2.5, 0.02)])
+def test_upper_bound_is_close_to_the_exact_loss(law, ones, zeros):
+    """Both ways of computing it: one by one up to 12 others, tilted transforms beyond."""
+    shares = laplace(*law, bits=20)
+    exact = exact_loss(shares, ones, zeros)
+    bound = MirroredTotal(shares=shares).loss(ones, zeros)
+    assert exact <= bound <= exact * (1 + 1e-5) + 1e-9
+
+
+def test_laws_without_shape():
+    """Nothing in the computation asks for Laplace noise."""
+    shares = (3, 1, 90, 1, 7, 2)
+    total = MirroredTotal(shares=shares)
+    for ones, zeros in ((0, 20), (10, 10), (20, 0)):
+        exact = exact_loss(shares, ones, zeros)
+        assert exact <= total.loss(ones, zeros) <= exact * (1 + 1e-5)
+
+
+def test_loss_falls_in_both_arguments():
+    total = MirroredTotal(shares=laplace(9, 0.9, 0.05))
+    for ones, zeros in ((0, 20), (5, 30), (20, 20)):
+        here = total.loss(ones, zeros)
+        assert total.loss(ones + 1, zeros) <= here * (1 + 1e-5)
+        assert total.loss(ones, zeros + 1) <= here * (1 + 1e-5)
+
+
+def test_cells_cover_every_data_set():
+    total = MirroredTotal(shares=laplace(9, 0.9, 0.06))
+    every = max(total.loss(k, 49 - k) for k in range(50))
+    assert every <= total.largest_loss(50) <= every * 1.011
+    assert total.within(every * 1.001, 50)
+    assert not total.within(every * 0.999, 50)
+
+
+@pytest.mark.parametrize(
+    ("n", "epsilon", "d", "s", "noisy"),
+    [(100, 1.0, 15, 0.95, 2.5), (300, 2.0, 13, 1.8, 2.0)],
+)
+def test_published_parameters_are_pure(n, epsilon, d, s, noisy):
+    assert MirroredTotal(shares=laplace(d, s, noisy / n)).within(epsilon, n)
+
+
+def test_too_little_noise_is_refused():
+    assert not MirroredTotal(shares=laplace(15, 0.95, 2.3 / 100)).within(1.0, 100)
+    assert not MirroredTotal(shares=laplace(9, 0.95, 2.5 / 100)).within(1.0, 100)
+
+
+def test_unlikely_totals_count():
+    """A mutant that looks at likely totals only would call this private."""
+    shares = laplace(11, 0.9, 4 / 300)
+    pair = pure_total._Tilted(g0=pure_total._logs(shares), ones=0, zeros=299)
+    seen = pair._seen(np.array([0.0]), pair._moments(np.array([0.0]))[1])
+    likely = float(seen[np.isfinite(seen)].max())
+    assert likely < 0.9 < 1.1 < MirroredTotal(shares=shares).loss(0, 299)
+
+
+@pytest.mark.parametrize("shares", [(), (3,), (1, 0, 2), (1, -1)])
+def test_bad_shares(shares):
+    with pytest.raises(ParameterError, match="shares"):
+        MirroredTotal(shares=shares)
