@@ -16,6 +16,8 @@ from shuffledp.protocols import (
     rr,
     subset_selection,
     symmetric_unary,
+    zsum,
+    zsum_sparse,
 )
 
 __all__ = [
@@ -32,6 +34,8 @@ __all__ = [
     "spec",
     "subset_selection",
     "symmetric_unary",
+    "zsum",
+    "zsum_sparse",
 ]
 
 PROTOCOLS: tuple[Spec, ...] = (
@@ -45,6 +49,8 @@ PROTOCOLS: tuple[Spec, ...] = (
     duchi.SPEC,
     piecewise.SPEC,
     hybrid.SPEC,
+    zsum.SPEC,
+    zsum_sparse.SPEC,
 )
 
 
