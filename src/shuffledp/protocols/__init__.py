@@ -17,6 +17,7 @@ from shuffledp.protocols import (
     subset_selection,
     symmetric_unary,
     zsum,
+    zsum_histogram,
     zsum_sparse,
 )
 
@@ -35,6 +36,7 @@ __all__ = [
     "subset_selection",
     "symmetric_unary",
     "zsum",
+    "zsum_histogram",
     "zsum_sparse",
 ]
 
@@ -51,6 +53,7 @@ PROTOCOLS: tuple[Spec, ...] = (
     hybrid.SPEC,
     zsum.SPEC,
     zsum_sparse.SPEC,
+    zsum_histogram.SPEC,
 )
 
 
