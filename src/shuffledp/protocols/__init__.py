@@ -7,6 +7,7 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.core.protocol import Parameters, ShuffleProtocol, Spec
 from shuffledp.protocols import (
     duchi,
+    dummies_histogram,
     hadamard,
     hybrid,
     krr,
@@ -14,6 +15,7 @@ from shuffledp.protocols import (
     optimized_unary,
     piecewise,
     rr,
+    sparse_histogram,
     subset_selection,
     symmetric_unary,
     zsum,
@@ -24,6 +26,7 @@ from shuffledp.protocols import (
 __all__ = [
     "PROTOCOLS",
     "duchi",
+    "dummies_histogram",
     "hadamard",
     "hybrid",
     "krr",
@@ -32,6 +35,7 @@ __all__ = [
     "piecewise",
     "rebuild",
     "rr",
+    "sparse_histogram",
     "spec",
     "subset_selection",
     "symmetric_unary",
@@ -54,6 +58,8 @@ PROTOCOLS: tuple[Spec, ...] = (
     zsum.SPEC,
     zsum_sparse.SPEC,
     zsum_histogram.SPEC,
+    sparse_histogram.SPEC,
+    dummies_histogram.SPEC,
 )
 
 
