@@ -4,14 +4,15 @@ A user sends their category and a random set of noise bins, each bin being in it
 gamma (about 43 / n at epsilon = 1, delta = 1e-6, whatever k is). So 1 + k gamma messages per user, an
 error that depends neither on k nor on the counts, and no bias.
 
-The set is drawn in time proportional to its size: M ~ Poisson(lambda), cut off where less than 10^-6 is
-left, then M uniform bins, repeated ones dropped. An uncut Poisson number would make the bins perfectly
-independent. What is sampled is a table of 2^word_bits words, and everything below (gamma, the estimate,
-the variance, the guarantee) is exact for that table: nothing rests on how close it is to Poisson.
+The set is drawn in time proportional to its size: M ~ Poisson(lambda), moved down to a maximum that it
+passes with probability below 10^-3, then M uniform bins, repeated ones dropped. Without a maximum the
+bins would be perfectly independent. What is sampled is a table of 2^word_bits words, and gamma, the
+estimate, the variance and the guarantee are exact for that table: nothing rests on how close it is to
+Poisson.
 
-Privacy: a neighbour's message moves from bin a to bin b. Tell the attacker even the noise in all other bins, and
-who has none, one or both of a and b in their set. All bins are alike, so those who have one of them
-have a or b with probability 1/2 each. With T ~ Bin(honest, `single`) of them the view is
+Privacy: a neighbour's message moves from bin a to bin b. Tell the attacker even the noise in all other
+bins, and who has none, one or both of a and b in their set. All bins are alike, so those who have one of
+them have a or b with probability 1/2 each. With T ~ Bin(honest, `single`) of them the view is
 (A + 1, T - A) or (A, T - A + 1), A ~ Bin(T, 1/2): the two-bins computation.
 Reference: Balcer, Cheu 2020, "Separating local and shuffled differential privacy via histograms" (the dense
 original, `zsum_histogram`).
@@ -42,7 +43,7 @@ from shuffledp.protocols._noise_messages import assembled
 
 __all__ = ["SPEC", "SingleNoise", "SparseHistogram", "make"]
 
-_CUT = 1e-6  # of Poisson's tail; more would lengthen the tape for nothing
+_CUT = 1e-3  # of Poisson's tail; a longer table would lengthen the tape for nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,23 +118,18 @@ class SparseHistogram:
 
     def _sets(self, words: Words) -> tuple[Counts, Counts]:
         """(owner, bin) of every noise message."""
-        some = (1 << self.word_bits) - self.shares[0]
-        left = np.flatnonzero(tape.bernoulli(words[:, 0], some, self.word_bits))
-        table = (*self.shares[1:], self.shares[0])  # the words below `some` are those of M >= 1
-        last = 1 + tape.table(words[left, 0], table, self.word_bits)
-        pairs = []
+        pairs, left, first = [], np.arange(len(words)), words[:, 0]
         for column in range(1, len(self.shares)):
-            more = last >= column
-            left, last = left[more], last[more]
-            if len(left) == 0:
-                break
+            # The words below sum(shares[m:]) are those of M >= m.
+            more = tape.bernoulli(first, sum(self.shares[column:]), self.word_bits)
+            some = np.flatnonzero(more)
+            left, first = left.take(some), first.take(some)
             drawn = tape.uniform(words[left, column], self.k, self.word_bits)
-            hits = drawn < self.k
-            pairs.append(left[hits] * self.k + drawn[hits].astype(np.int64))
-        if not pairs:
-            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-        keys = np.sort(np.concatenate(pairs))
-        distinct = keys[np.concatenate([[True], keys[1:] != keys[:-1]])]
+            hits = np.flatnonzero(drawn < self.k)
+            pairs.append(left.take(hits) * self.k + drawn.take(hits).astype(np.int64))
+        # Each column is sorted already, and a stable sort merges sorted runs.
+        keys = np.sort(np.concatenate(pairs), kind="stable")
+        distinct = keys[np.diff(keys, prepend=-1) != 0]
         owner = distinct // self.k
         return owner, distinct - owner * self.k
 
@@ -258,26 +254,41 @@ def _smallest(k: int, wanted: Fraction, bits: int) -> SparseHistogram | None:
         return None
     gamma = float(wanted) / (1 + math.sqrt(1 - 2 * float(wanted)))  # 2 gamma (1 - gamma) = wanted
     mean, step = -math.log1p(-gamma) * k, 1e-12
+    most = _largest(mean)
     while mean < k * math.log(2) * (1 + 1e-9):
-        found = SparseHistogram(k=k, shares=_poisson_table(mean, bits), word_bits=bits)
+        found = SparseHistogram(k=k, shares=_poisson_table(mean, most, bits), word_bits=bits)
         if found.single >= wanted:
             return found
-        # What the table's rounding and its end take away, and then ever more.
+        # Make up for what the table's rounding and its end take away, and then for ever more.
         mean *= max(float(wanted / found.single) if found.single else 1.0, 1 + step)
         step *= 2
     return None
 
 
-def _poisson_table(mean: float, bits: int) -> tuple[int, ...]:
-    """Shares of M = 0, 1, ... in 2^bits words, rounded down; what is left over goes to M = 0."""
-    shares, tail, m = [], -math.expm1(-mean), 1
-    while tail > _CUT or m == 1:
-        mass = math.exp(m * math.log(mean) - mean - math.lgamma(m + 1))
-        shares.append(math.floor(Fraction(mass) * (1 << bits)))
-        tail, m = tail - mass, m + 1
+def _largest(mean: float) -> int:
+    """The smallest m with Pr[Poisson(mean) > m] at most the cut."""
+    tail, m = -math.expm1(-mean), 0
+    while tail > _CUT or m == 0:
+        m += 1
+        tail -= _poisson(m, mean)
+    return m
+
+
+def _poisson_table(mean: float, most: int, bits: int) -> tuple[int, ...]:
+    """Shares of min(M, most) = 0, 1, ... in 2^bits words, rounded down; the rest goes to 0."""
+    law = [_poisson(m, mean) for m in range(most)]
+    law.append(max(0.0, 1 - sum(law)))
+    scale = Fraction(1 - 1e-13) * (
+        1 << bits
+    )  # room for rounding errors: the shares never pass 2^bits
+    shares = [math.floor(Fraction(mass) * scale) for mass in law[1:]]
     while len(shares) > 1 and shares[-1] == 0:
         shares.pop()
     return ((1 << bits) - sum(shares), *shares)
+
+
+def _poisson(m: int, mean: float) -> float:
+    return math.exp(m * math.log(mean) - mean - math.lgamma(m + 1))
 
 
 SPEC = Spec(
