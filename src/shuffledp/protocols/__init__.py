@@ -7,6 +7,7 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.core.protocol import Parameters, ShuffleProtocol, Spec
 from shuffledp.protocols import (
     duchi,
+    dummies_histogram,
     hadamard,
     hybrid,
     krr,
@@ -15,13 +16,18 @@ from shuffledp.protocols import (
     piecewise,
     pure_count,
     rr,
+    sparse_histogram,
     subset_selection,
     symmetric_unary,
+    zsum,
+    zsum_histogram,
+    zsum_sparse,
 )
 
 __all__ = [
     "PROTOCOLS",
     "duchi",
+    "dummies_histogram",
     "hadamard",
     "hybrid",
     "krr",
@@ -31,9 +37,13 @@ __all__ = [
     "pure_count",
     "rebuild",
     "rr",
+    "sparse_histogram",
     "spec",
     "subset_selection",
     "symmetric_unary",
+    "zsum",
+    "zsum_histogram",
+    "zsum_sparse",
 ]
 
 PROTOCOLS: tuple[Spec, ...] = (
@@ -48,6 +58,11 @@ PROTOCOLS: tuple[Spec, ...] = (
     piecewise.SPEC,
     hybrid.SPEC,
     pure_count.SPEC,
+    zsum.SPEC,
+    zsum_sparse.SPEC,
+    zsum_histogram.SPEC,
+    sparse_histogram.SPEC,
+    dummies_histogram.SPEC,
 )
 
 

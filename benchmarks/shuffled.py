@@ -1,0 +1,75 @@
+"""Histograms of the shuffle model, k = 1024: noise messages against the plain dense way, and the counts engine.
+
+The dense way draws an n by k Bernoulli matrix with PCG64, in chunks, and counts its ones.
+"""
+
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+from timing import Row, best, faster, quantity, show
+
+import shuffledp as sdp
+from shuffledp.core.protocol import ShuffleProtocol
+from shuffledp.engine.counts import run_counts
+
+K = 1024
+N = 10**5
+CROWD = 10**9
+EPSILON, DELTA = 1.0, 1e-6
+ROUNDS = 5
+CHUNK = 1000  # users: 8 MB of doubles
+AT_LEAST = 100.0
+AT_MOST = 1.0
+NAMES = ("sparse_histogram", "dummies_histogram")
+
+
+def rows() -> list[Row]:
+    return [row for name in NAMES for row in (against_dense(name), crowd(name))]
+
+
+def made(name: str, n: int) -> ShuffleProtocol:
+    maker = sdp.protocols.spec(name).make
+    assert maker is not None
+    return maker(n=n, k=K, epsilon=EPSILON, delta=DELTA)
+
+
+def against_dense(name: str) -> Row:
+    """`sdp.run` with secure words, every message materialised."""
+    rng = np.random.default_rng(1)
+    values = rng.integers(K, size=N)
+    protocol = made(name, N)
+    gamma = float(-protocol.analyzer.offset[0])  # type: ignore[attr-defined]
+    took = best(
+        {
+            "dense": partial(dense, values, gamma, rng),
+            "ours": partial(sdp.run, protocol, values),
+        },
+        ROUNDS,
+    )
+    what = f"{name} k={K} epsilon={EPSILON:g} n=10^5"
+    return faster(
+        what, baseline=took["dense"], ours=took["ours"], at_least=AT_LEAST, named="dense NumPy"
+    )
+
+
+def dense(values: NDArray[np.int64], gamma: float, rng: np.random.Generator) -> NDArray[np.float64]:
+    """A coin for every user and every bin."""
+    counts = np.bincount(values, minlength=K)
+    for start in range(0, len(values), CHUNK):
+        users = min(CHUNK, len(values) - start)
+        counts += np.count_nonzero(rng.random((users, K)) < gamma, axis=0)
+    return counts - len(values) * gamma
+
+
+def crowd(name: str) -> Row:
+    """The counts engine, with a billion users."""
+    protocol = made(name, CROWD)
+    inputs = np.full(K, CROWD // K)
+    took = best({"ours": partial(run_counts, protocol, inputs)}, ROUNDS)["ours"]
+    what = f"{name} k={K} n=10^9, counts engine"
+    return quantity(what, baseline="-", ours=took, unit="s", at_most=AT_MOST)
+
+
+if __name__ == "__main__":
+    show(rows(), "Histograms of the shuffle model")

@@ -1,0 +1,148 @@
+"""Noise that is a sum of binomials: its moments, and windows that hold it with a given probability.
+
+An answer `observed - centre` with observed = truth + N has the interval observed - high .. observed - low
+whenever low <= N <= high has the wanted probability. The law is known, so nothing is approximated; but
+it is discrete, and the window whose two tails are each below (1 - level) / 2 may hold a percent
+more than it must. `tight` trades one tail against the other to come closer.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from shuffledp.core.arrays import Counts, Floats
+from shuffledp.core.estimate import Interval, Value
+from shuffledp.core.validate import level as valid_level
+from shuffledp.numerics import masses
+
+__all__ = ["BinomialSum", "NoiseError", "Window"]
+
+_BEYOND = 1e-30  # mass past 12 standard deviations and 100, by Bernstein's inequality, with room
+_SLACK = 1e-8  # of a sum of masses, each within masses.RELATIVE_ERROR
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Window:
+    """Pr[N = first + i] for all i that matter."""
+
+    first: int
+    masses: Floats
+
+    def equal(self, level: float) -> tuple[int, int]:
+        """(low, high) with Pr[N < low] and Pr[N > high] each at most (1 - level) / 2.
+
+        >>> Window(first=0, masses=np.array([1.0, 4.0, 6.0, 4.0, 1.0]) / 16).equal(0.8)
+        (1, 3)
+        """
+        tail = (1 - valid_level(level)) / 2
+        below, above = self._tails()
+        low = np.flatnonzero(below <= tail)[-1]
+        high = np.flatnonzero(above <= tail)[0]
+        return self.first + int(low), self.first + int(high)
+
+    def tight(self, level: float) -> tuple[int, int]:
+        """(low, high) with Pr[low <= N <= high] at least `level`, and hardly more.
+
+        Each tail takes between a quarter and three quarters of 1 - level, if the law allows.
+
+        >>> Window(first=0, masses=np.array([1.0, 4.0, 6.0, 4.0, 1.0]) / 16).tight(0.9)
+        (1, 4)
+        """
+        beta = 1 - valid_level(level)
+        below, above = self._tails()
+        lows = np.flatnonzero((below >= beta / 4) & (below <= 3 * beta / 4))
+        if len(lows) == 0:
+            lows = np.flatnonzero(below <= beta / 2)[-1:]
+        left = beta - below[lows]
+        # `above` falls: the first place where it is small enough, for each low end.
+        highs = np.searchsorted(-above, -left, side="left")
+        best = int(np.argmin(left - above[highs]))
+        return self.first + int(lows[best]), self.first + int(highs[best])
+
+    def _tails(self) -> tuple[Floats, Floats]:
+        """Pr[N < first + i] and Pr[N > first + i], rounded up."""
+        left = np.concatenate([[0.0], np.cumsum(self.masses[:-1])])
+        right = np.concatenate([[0.0], np.cumsum(self.masses[:0:-1])])[::-1]
+        return left * (1 + _SLACK) + _BEYOND, right * (1 + _SLACK) + _BEYOND
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BinomialSum:
+    """The law of a sum of independent binomials, each given as (n, p).
+
+    >>> noise = BinomialSum(parts=((4, Fraction(1, 2)), (2, Fraction(1, 2))))
+    >>> noise.centre, noise.variance, noise.window().equal(0.95)
+    (Fraction(3, 1), 1.5, (1, 5))
+    """
+
+    parts: tuple[tuple[int, Fraction], ...]
+
+    @property
+    def centre(self) -> Fraction:
+        """The mean."""
+        return sum((n * p for n, p in self.parts), Fraction(0))
+
+    @property
+    def variance(self) -> float:
+        return float(sum((n * p * (1 - p) for n, p in self.parts), Fraction(0)))
+
+    def window(self) -> Window:
+        """Where all but a mass of 1e-30 lies."""
+        first, law = 0, np.ones(1)
+        for n, p in self.parts:
+            one = _binomial(n, p)
+            first, law = first + one.first, np.convolve(law, one.masses)
+        return Window(first=first, masses=law)
+
+
+def _binomial(n: int, p: Fraction) -> Window:
+    if n == 0 or p in (0, 1):
+        return Window(first=int(n * p), masses=np.ones(1))
+    if 2 * p > 1:  # seen from the other end 1 - p keeps its digits
+        other = _binomial(n, 1 - p)
+        last = other.first + len(other.masses) - 1
+        return Window(first=n - last, masses=other.masses[::-1])
+    mean, sd = float(n * p), math.sqrt(float(n * p * (1 - p)))
+    reach = 12 * sd + 100
+    first, last = max(0, math.floor(mean - reach)), min(n, math.ceil(mean + reach))
+    places = np.arange(first, last + 1, dtype=np.float64)
+    return Window(first=first, masses=masses.binomial(places, n, float(p)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NoiseError:
+    """The error of an estimate of `truth`, where observed = truth + noise; one count, or one per bin.
+
+    `interval` holds the truth with probability at least `level` and as little more as the law allows,
+    `exact_interval` with at most (1 - level) / 2 on either side. Ends are moved into `limits`, the
+    public range of the truth (so an interval at the edge of that range covers more often than it must).
+
+    >>> noise = BinomialSum(parts=((10, Fraction(1, 2)),))
+    >>> NoiseError(noise=noise, observed=12).exact_interval(7.0, 0.95)
+    Interval(low=4.0, high=10.0)
+    """
+
+    noise: BinomialSum
+    observed: int | Counts
+    limits: tuple[float, float] = (-math.inf, math.inf)
+
+    @property
+    def stderr(self) -> Value:
+        """Exact standard deviation of the noise."""
+        sd = math.sqrt(self.noise.variance)
+        return np.full(np.shape(self.observed), sd) if np.ndim(self.observed) else sd
+
+    def interval(self, value: Value, level: float) -> Interval:
+        return self._moved(*self.noise.window().tight(level))
+
+    def exact_interval(self, value: Value, level: float) -> Interval:
+        return self._moved(*self.noise.window().equal(level))
+
+    def _moved(self, low: int, high: int) -> Interval:
+        ends = (self.observed - high, self.observed - low)
+        first, second = (np.clip(np.asarray(end, dtype=np.float64), *self.limits) for end in ends)
+        if np.ndim(self.observed):
+            return Interval(first, second)
+        return Interval(float(first), float(second))

@@ -1,0 +1,224 @@
+"""A histogram with uniform dummies: everybody sends a fixed number of messages that mean nothing.
+
+A user sends their category and D dummies, each a uniform bin; D = floor(rho), or one more with probability
+frac(rho). rho is about 43 k / n at epsilon = 1, delta = 1e-6: the error depends neither on k nor on the counts. As
+`sparse_histogram`, with a simpler sampler and hardly any spread in the number of messages.
+
+A word that falls outside the k equal shares sends no dummy; that probability is part of the law. Dummies
+fall into either of two given bins with the same probability, so with T of them there the attacker sees
+(A + 1, T - A) or (A, T - A + 1), A ~ Bin(T, 1/2): the two-bins computation, exact.
+Reference: Balcer, Cheu 2020, "Separating local and shuffled differential privacy via histograms" (the dense
+original, `zsum_histogram`).
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+
+from shuffledp.accounting.two_bins import dummies, dummies_level
+from shuffledp.core.analyzer import Tally
+from shuffledp.core.arrays import Codes, Counts, Words
+from shuffledp.core.domain import Categories
+from shuffledp.core.errors import ParameterError, UnsupportedError
+from shuffledp.core.privacy import Guarantee, View
+from shuffledp.core.protocol import Cost, ShuffleProtocol, Spec, honest_users
+from shuffledp.core.randomizer import Law, Messages
+from shuffledp.core.task import Question
+from shuffledp.core.validate import whole
+from shuffledp.numerics import tape
+from shuffledp.numerics.draws import Draws
+from shuffledp.protocols._local import HONEST
+from shuffledp.protocols._noise_bins import NoiseBinsAnalyzer
+from shuffledp.protocols._noise_messages import assembled
+
+__all__ = ["SPEC", "DummiesHistogram", "DummyNoise", "make"]
+
+_MOST = 1 << 16  # words of tape per user
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DummiesHistogram:
+    """The category, `surely` dummies, and one more with probability threshold / 2^word_bits.
+
+    >>> noise = DummiesHistogram(k=3, surely=1, threshold=8, word_bits=4)
+    >>> noise.rho, noise.hit, noise.pmf(0)[0, 1]
+    (Fraction(3, 2), Fraction(5, 16), Fraction(45, 256))
+    """
+
+    k: int
+    surely: int
+    threshold: int
+    word_bits: int = 64
+
+    def __post_init__(self) -> None:
+        whole("word_bits", self.word_bits, at_least=1, at_most=64)
+        whole("k", self.k, at_least=2, at_most=1 << self.word_bits)
+        whole("surely", self.surely, at_least=0, at_most=_MOST)
+        whole("threshold", self.threshold, at_least=0, at_most=(1 << self.word_bits) - 1)
+        if self.surely == self.threshold == 0:
+            raise ParameterError("threshold", self.threshold, "must be > 0 if surely=0")
+
+    @property
+    def domain(self) -> Categories:
+        return Categories(k=self.k)
+
+    @property
+    def epsilon0(self) -> float:
+        return math.inf
+
+    @property
+    def words_per_input(self) -> int:
+        return self.surely + (2 if self.threshold else 0)
+
+    @property
+    def rho(self) -> Fraction:
+        """Exact mean number of dummies that a user tries to send."""
+        return self.surely + self.more
+
+    @property
+    def more(self) -> Fraction:
+        """Exact probability of one dummy more."""
+        return Fraction(self.threshold, 1 << self.word_bits)
+
+    @property
+    def hit(self) -> Fraction:
+        """Exact probability that a dummy is a given bin."""
+        return Fraction((1 << self.word_bits) // self.k, 1 << self.word_bits)
+
+    @property
+    def noise(self) -> tuple[tuple[int, Fraction], ...]:
+        """What each user adds to a given bin: a sum of these (number, probability) binomials."""
+        return (self.surely, self.hit), (1, self.more * self.hit)
+
+    def encode(self, inputs: Codes, words: Words) -> Messages:
+        users = np.arange(len(inputs))
+        owners, sent = [users], [inputs.astype(np.int64)]
+        for column in range(self.surely):
+            owner, noise = self._dummies(users, words[:, column])
+            owners.append(owner)
+            sent.append(noise)
+        if self.threshold:
+            coin = tape.bernoulli(words[:, self.surely], self.threshold, self.word_bits)
+            some = np.flatnonzero(coin)
+            owner, noise = self._dummies(some, words[some, self.surely + 1])
+            owners.append(owner)
+            sent.append(noise)
+        return Messages(
+            payload=np.concatenate(sent), owner=np.concatenate(owners), users=len(inputs)
+        )
+
+    def _dummies(self, users: Counts, words: Words) -> tuple[Counts, Counts]:
+        drawn = tape.uniform(words, self.k, self.word_bits)
+        hits = drawn < self.k
+        if hits.all():  # nearly always with words of 64 bits
+            return users, drawn.astype(np.int64)
+        return users[hits], drawn[hits].astype(np.int64)
+
+    def pmf(self, x: int) -> Law:
+        rejected = 1 - self.k * self.hit
+        one: dict[tuple[int, ...], Fraction] = {(j,): self.hit for j in range(self.k)}
+        one[()] = rejected
+        last = {sent: self.more * mass for sent, mass in one.items()}
+        last[()] += 1 - self.more
+        law: Law = {}
+        for draws in product(*[one.items()] * self.surely, last.items()):
+            sent = (x, *sorted(j for one_sent, _ in draws for j in one_sent))
+            law[sent] = law.get(sent, Fraction(0)) + math.prod(mass for _, mass in draws)
+        return law
+
+    def simulate(self, inputs: Counts, draws: Draws) -> Tally:
+        """All dummies together fall like one multinomial number."""
+        n = int(inputs.sum())
+        tried = n * self.surely
+        if self.threshold:
+            tried += draws.binomial(n, float(self.more))
+        chances = np.append(np.full(self.k, float(self.hit)), float(1 - self.k * self.hit))
+        return Tally(counts=inputs + draws.multinomial(tried, chances)[:-1], users=n)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DummyNoise:
+    """The accountant: the dummies in the two bins that change are fair coins.
+
+    >>> DummyNoise(epsilon=1.0, rho=Fraction(1, 2), hit=Fraction(1, 10)).guarantee(1000).delta < 1e-6
+    True
+    """
+
+    epsilon: float
+    rho: Fraction
+    hit: Fraction
+
+    def guarantee(self, honest: int) -> Guarantee:
+        return Guarantee(
+            epsilon=self.epsilon,
+            delta=dummies(n=honest, rho=self.rho, pair=2 * self.hit).delta(self.epsilon),
+            view=View.SHUFFLED,
+            proof="how the dummies split between the two bins that change",
+            honest=honest,
+        )
+
+
+def make(
+    *, n: int, k: int, epsilon: float, delta: float, honest: float = HONEST, word_bits: int = 64
+) -> ShuffleProtocol:
+    """Histogram of n users over k bins with 1 + rho messages each.
+
+    >>> p = make(n=1_024_000, k=1024, epsilon=1.0, delta=1e-6, honest=1.0)
+    >>> p.analyzer.variance(np.full(1024, 1000))[:2].round(2), round(p.cost.messages_mean, 3)
+    (array([42.65, 42.65]), 1.043)
+    """
+    whole("word_bits", word_bits, at_least=1, at_most=64)
+    whole("k", k, at_least=2, at_most=1 << word_bits)
+    words = 1 << word_bits
+    hit = Fraction(words // k, words)
+    rho = dummies_level(
+        n=honest_users(n, honest), pair=2 * hit, epsilon=epsilon, delta=delta, bits=word_bits
+    )
+    if rho > _MOST:
+        raise UnsupportedError(f"n={n} users are too few: each would send {float(rho):.3g} dummies")
+    surely = math.floor(rho)
+    randomizer = DummiesHistogram(
+        k=k, surely=surely, threshold=int((rho - surely) * words), word_bits=word_bits
+    )
+    parameters = {
+        "n": n,
+        "k": k,
+        "epsilon": epsilon,
+        "delta": delta,
+        "honest": honest,
+        "word_bits": word_bits,
+    }
+    return assembled(
+        SPEC,
+        parameters,
+        randomizer,
+        NoiseBinsAnalyzer(randomizer=randomizer),
+        DummyNoise(epsilon=epsilon, rho=rho, hit=hit),
+        Cost(
+            messages_mean=float(1 + rho * k * hit),
+            messages_max=1 + math.ceil(rho),
+            bits_per_message=(k - 1).bit_length(),
+            count_depends_on_value=False,
+        ),
+    )
+
+
+SPEC = Spec(
+    name="dummies_histogram",
+    title="Histogram with uniform dummies",
+    question=Question.HISTOGRAM,
+    reference="Balcer, Cheu 2020",
+    make=make,
+    shuffled_examples=(
+        {"n": 100_000, "k": 1024, "epsilon": 1.0, "delta": 1e-8},
+        {"n": 1_000, "k": 100, "epsilon": 1.0, "delta": 1e-6, "honest": 0.5},
+    ),
+    shuffled_enumerable=(
+        {"n": 3, "k": 2, "epsilon": 1.0, "delta": 0.3, "honest": 1.0, "word_bits": 4},
+        {"n": 4, "k": 3, "epsilon": 1.0, "delta": 0.45, "honest": 0.75, "word_bits": 4},
+        {"n": 5, "k": 2, "epsilon": 1.0, "delta": 0.3, "honest": 1.0, "word_bits": 6},
+    ),
+)

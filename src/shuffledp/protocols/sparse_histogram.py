@@ -1,0 +1,308 @@
+"""A histogram with rare noise messages: everybody adds a few random bins to their own.
+
+A user sends their category and a random set of noise bins, each bin being in it with a small probability
+gamma (about 43 / n at epsilon = 1, delta = 1e-6, whatever k is). So 1 + k gamma messages per user, an
+error that depends neither on k nor on the counts, and no bias.
+
+The set is drawn in time proportional to its size: M ~ Poisson(lambda), moved down to a maximum that it
+passes with probability below 10^-3, then M uniform bins, repeated ones dropped. Without a maximum the
+bins would be perfectly independent. What is sampled is a table of 2^word_bits words, and gamma, the
+estimate, the variance and the guarantee are exact for that table: nothing rests on how close it is to
+Poisson.
+
+Privacy: a neighbour's message moves from bin a to bin b. Tell the attacker even the noise in all other
+bins, and who has none, one or both of a and b in their set. All bins are alike, so those who have one of
+them have a or b with probability 1/2 each. With T ~ Bin(honest, `single`) of them the view is
+(A + 1, T - A) or (A, T - A + 1), A ~ Bin(T, 1/2): the two-bins computation.
+Reference: Balcer, Cheu 2020, "Separating local and shuffled differential privacy via histograms" (the dense
+original, `zsum_histogram`).
+"""
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+
+from shuffledp.accounting.two_bins import TwoBins, dummies, dummies_level
+from shuffledp.core.analyzer import Tally
+from shuffledp.core.arrays import Codes, Counts, Words
+from shuffledp.core.domain import Categories
+from shuffledp.core.errors import ParameterError, UnsupportedError
+from shuffledp.core.privacy import Guarantee, View
+from shuffledp.core.protocol import Cost, ShuffleProtocol, Spec, honest_users
+from shuffledp.core.randomizer import Law, Messages
+from shuffledp.core.task import Question
+from shuffledp.core.validate import fraction_of_one, positive, whole
+from shuffledp.numerics import tape
+from shuffledp.numerics.draws import Draws
+from shuffledp.protocols._local import HONEST
+from shuffledp.protocols._noise_bins import NoiseBinsAnalyzer
+from shuffledp.protocols._noise_messages import assembled
+
+__all__ = ["SPEC", "SingleNoise", "SparseHistogram", "make"]
+
+_CUT = 1e-3  # of Poisson's tail; a longer table would lengthen the tape for nothing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparseHistogram:
+    """The category and the distinct ones of M uniform bins, Pr[M = m] = shares[m] / 2^word_bits.
+
+    One word decides M, one more is there for each bin. A word that falls outside the k equal shares draws no
+    bin. gamma is the probability that a given bin is in the set, `single` that exactly one of two
+    given bins is.
+
+    >>> noise = SparseHistogram(k=4, shares=(12, 2, 2), word_bits=4)
+    >>> noise.gamma, noise.single
+    (Fraction(11, 128), Fraction(9, 64))
+    """
+
+    k: int
+    shares: tuple[int, ...]
+    word_bits: int = 64
+    gamma: Fraction = field(init=False)
+    single: Fraction = field(init=False)
+
+    def __post_init__(self) -> None:
+        whole("word_bits", self.word_bits, at_least=1, at_most=64)
+        whole("k", self.k, at_least=2, at_most=min(1 << self.word_bits, 2**40))
+        shares = tuple(whole("shares", share, at_least=0) for share in self.shares)
+        if sum(shares) != 1 << self.word_bits or len(shares) < 2:
+            raise ParameterError("shares", self.shares, f"must sum to 2^{self.word_bits}")
+        # The set misses one given bin, and two given bins, with these probabilities.
+        one, two = (self._mean_power(1 - bins * self.hit) for bins in (1, 2))
+        object.__setattr__(self, "shares", shares)
+        object.__setattr__(self, "gamma", 1 - one)
+        object.__setattr__(self, "single", 2 * (one - two))
+
+    @property
+    def hit(self) -> Fraction:
+        """Exact probability that one word draws a given bin."""
+        return Fraction((1 << self.word_bits) // self.k, 1 << self.word_bits)
+
+    def _mean_power(self, base: Fraction) -> Fraction:
+        """E[base^M], base a multiple of 2^-word_bits."""
+        bits, most = self.word_bits, len(self.shares) - 1
+        up, total = int(base * (1 << bits)), 0
+        for m, share in enumerate(self.shares):
+            total += (share * up**m) << (bits * (most - m))
+        return Fraction(total, 1 << bits * (most + 1))
+
+    @property
+    def domain(self) -> Categories:
+        return Categories(k=self.k)
+
+    @property
+    def epsilon0(self) -> float:
+        return math.inf
+
+    @property
+    def words_per_input(self) -> int:
+        return len(self.shares)
+
+    @property
+    def noise(self) -> tuple[tuple[int, Fraction], ...]:
+        """What each user adds to a given bin: a sum of these (number, probability) binomials."""
+        return ((1, self.gamma),)
+
+    def encode(self, inputs: Codes, words: Words) -> Messages:
+        users = len(inputs)
+        owner, noise = self._sets(words)
+        return Messages(
+            payload=np.concatenate([inputs.astype(np.int64), noise]),
+            owner=np.concatenate([np.arange(users), owner]),
+            users=users,
+        )
+
+    def _sets(self, words: Words) -> tuple[Counts, Counts]:
+        """(owner, bin) of every noise message."""
+        pairs, left, first = [], np.arange(len(words)), words[:, 0]
+        for column in range(1, len(self.shares)):
+            # The words below sum(shares[m:]) are those of M >= m.
+            more = tape.bernoulli(first, sum(self.shares[column:]), self.word_bits)
+            some = np.flatnonzero(more)
+            left, first = left.take(some), first.take(some)
+            drawn = tape.uniform(words[left, column], self.k, self.word_bits)
+            hits = np.flatnonzero(drawn < self.k)
+            pairs.append(left.take(hits) * self.k + drawn.take(hits).astype(np.int64))
+        # Each column is sorted already, and a stable sort merges sorted runs.
+        keys = np.sort(np.concatenate(pairs), kind="stable")
+        distinct = keys[np.diff(keys, prepend=-1) != 0]
+        owner = distinct // self.k
+        return owner, distinct - owner * self.k
+
+    def sizes(self) -> tuple[Fraction, ...]:
+        """The exact law of the number of noise bins. Given their number all sets are equally likely.
+
+        >>> SparseHistogram(k=4, shares=(12, 2, 2), word_bits=4).sizes()
+        (Fraction(3, 4), Fraction(5, 32), Fraction(3, 32))
+        """
+        words, most = 1 << self.word_bits, len(self.shares) - 1
+        share = words // self.k
+        law, total = [1], [0] * (most + 1)  # weights over words^m, and over words^(most + 1)
+        for m, weight in enumerate(self.shares):
+            for size, mass in enumerate(law):
+                total[size] += (weight * mass) << (self.word_bits * (most - m))
+            free = [(self.k - size) * share for size in range(len(law))]
+            grown = [0, *(mass * new for mass, new in zip(law, free, strict=True))]
+            stays = [*(mass * (words - new) for mass, new in zip(law, free, strict=True)), 0]
+            law = [a + b for a, b in zip(grown, stays, strict=True)]
+        return tuple(Fraction(mass, words ** (most + 1)) for mass in total)
+
+    def pmf(self, x: int) -> Law:
+        law: Law = {}
+        for size, mass in enumerate(self.sizes()):
+            if mass:
+                for bins in combinations(range(self.k), size):
+                    law[x, *bins] = mass / math.comb(self.k, size)
+        return law
+
+    def simulate(self, inputs: Counts, draws: Draws) -> Tally:
+        """How many users draw sets of each size, and then what falls into each bin.
+
+        Takes k steps for each size above 1 that occurs.
+        """
+        n = int(inputs.sum())
+        sizes = draws.multinomial(n, np.array([float(q) for q in self.sizes()]))
+        counts = inputs + draws.multinomial(int(sizes[1]), np.full(self.k, 1 / self.k))
+        left = [0, 0, *sizes[2:].tolist()]  # left[r] users have r bins left to choose
+        for j in range(self.k):
+            if not any(left):
+                break
+            for r in range(1, len(left)):
+                if not left[r]:
+                    continue
+                # A uniform set of r of the k - j bins that are left has the next one with this chance.
+                chosen = draws.binomial(left[r], r / (self.k - j))
+                counts[j] += chosen
+                left[r] -= chosen
+                left[r - 1] += chosen
+            left[0] = 0
+        return Tally(counts=counts, users=n)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SingleNoise:
+    """The accountant: T ~ Bin(honest, single) fair coins hide between which of two bins a message moved.
+
+    >>> SingleNoise(epsilon=1.0, single=Fraction(1, 10)).guarantee(honest=1000).delta < 1e-6
+    True
+    """
+
+    epsilon: float
+    single: Fraction
+
+    def guarantee(self, honest: int) -> Guarantee:
+        profile: TwoBins = dummies(n=honest, rho=self.single, pair=Fraction(1))
+        return Guarantee(
+            epsilon=self.epsilon,
+            delta=profile.delta(self.epsilon),
+            view=View.SHUFFLED,
+            proof="how the noise splits between the two bins that change, given all else",
+            honest=honest,
+        )
+
+
+def make(
+    *, n: int, k: int, epsilon: float, delta: float, honest: float = HONEST, word_bits: int = 64
+) -> ShuffleProtocol:
+    """Histogram of n users over k bins with 1 + k gamma messages each.
+
+    >>> p = make(n=1_024_000, k=1024, epsilon=1.0, delta=1e-6, honest=1.0)
+    >>> p.analyzer.variance(np.full(1024, 1000))[:2].round(2), round(p.cost.messages_mean, 3)
+    (array([42.65, 42.65]), 1.043)
+    """
+    positive("epsilon", epsilon)
+    fraction_of_one("delta", delta)
+    whole("word_bits", word_bits, at_least=1, at_most=64)
+    whole("k", k, at_least=2, at_most=min(1 << word_bits, 2**40))
+    users = honest_users(n, honest)
+    wanted = dummies_level(n=users, pair=Fraction(1), epsilon=epsilon, delta=delta, bits=64)
+    randomizer = _smallest(k, wanted, word_bits)
+    if randomizer is None:
+        raise UnsupportedError(
+            f"n={n} users, {users} of them honest, are too few for epsilon={epsilon!r}, delta={delta!r}"
+        )
+    parameters = {
+        "n": n,
+        "k": k,
+        "epsilon": epsilon,
+        "delta": delta,
+        "honest": honest,
+        "word_bits": word_bits,
+    }
+    return assembled(
+        SPEC,
+        parameters,
+        randomizer,
+        NoiseBinsAnalyzer(randomizer=randomizer),
+        SingleNoise(epsilon=epsilon, single=randomizer.single),
+        Cost(
+            messages_mean=float(1 + k * randomizer.gamma),
+            messages_max=randomizer.words_per_input,
+            bits_per_message=(k - 1).bit_length(),
+            count_depends_on_value=False,
+        ),
+    )
+
+
+def _smallest(k: int, wanted: Fraction, bits: int) -> SparseHistogram | None:
+    """Nearly the least noise with single >= wanted; None if no gamma <= 1/2 has it."""
+    if wanted >= Fraction(1, 2):
+        return None
+    gamma = float(wanted) / (1 + math.sqrt(1 - 2 * float(wanted)))  # 2 gamma (1 - gamma) = wanted
+    mean, step = -math.log1p(-gamma) * k, 1e-12
+    most = _largest(mean)
+    while mean < k * math.log(2) * (1 + 1e-9):
+        found = SparseHistogram(k=k, shares=_poisson_table(mean, most, bits), word_bits=bits)
+        if found.single >= wanted:
+            return found
+        # Make up for what the table's rounding and its end take away, and then for ever more.
+        mean *= max(float(wanted / found.single) if found.single else 1.0, 1 + step)
+        step *= 2
+    return None
+
+
+def _largest(mean: float) -> int:
+    """The smallest m with Pr[Poisson(mean) > m] at most the cut."""
+    tail, m = -math.expm1(-mean), 0
+    while tail > _CUT or m == 0:
+        m += 1
+        tail -= _poisson(m, mean)
+    return m
+
+
+def _poisson_table(mean: float, most: int, bits: int) -> tuple[int, ...]:
+    """Shares of min(M, most) = 0, 1, ... in 2^bits words, rounded down; the rest goes to 0."""
+    law = [_poisson(m, mean) for m in range(most)]
+    law.append(max(0.0, 1 - sum(law)))
+    scale = Fraction(1 - 1e-13) * (
+        1 << bits
+    )  # room for rounding errors: the shares never pass 2^bits
+    shares = [math.floor(Fraction(mass) * scale) for mass in law[1:]]
+    while len(shares) > 1 and shares[-1] == 0:
+        shares.pop()
+    return ((1 << bits) - sum(shares), *shares)
+
+
+def _poisson(m: int, mean: float) -> float:
+    return math.exp(m * math.log(mean) - mean - math.lgamma(m + 1))
+
+
+SPEC = Spec(
+    name="sparse_histogram",
+    title="Histogram with rare noise messages",
+    question=Question.HISTOGRAM,
+    reference="Balcer, Cheu 2020",
+    make=make,
+    shuffled_examples=(
+        {"n": 100_000, "k": 1024, "epsilon": 1.0, "delta": 1e-8},
+        {"n": 2_000, "k": 100, "epsilon": 1.0, "delta": 1e-6, "honest": 1.0},
+    ),
+    shuffled_enumerable=(
+        {"n": 6, "k": 2, "epsilon": 1.0, "delta": 0.3, "honest": 1.0, "word_bits": 4},
+        {"n": 4, "k": 3, "epsilon": 1.0, "delta": 0.45, "honest": 1.0, "word_bits": 4},
+    ),
+)

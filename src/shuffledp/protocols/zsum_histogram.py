@@ -1,0 +1,257 @@
+"""zsum in every bin: a histogram whose empty bins are answered by exactly 0.
+
+A user with category x sends x, and for every bin j one more message j unless a coin of small
+probability gamma says no. The analyzer treats each bin as `zsum` does: N_j - n (1 - gamma) if N_j > n, and 0
+otherwise. An empty bin is always answered by 0, so the largest error over all bins grows with the number of
+users' categories, never with k. The price is about k (1 - gamma) messages from everybody: for large k use
+`sparse_histogram` or `dummies_histogram`, which have the same noise in 1 + k gamma messages.
+Reference: Balcer, Cheu 2020, "Separating local and shuffled differential privacy via histograms".
+
+Replacing one user's category takes a message from one bin and adds one to another. In the paper each
+bin is (epsilon, delta)-private by zsum's theorem and both together are (2 epsilon, 2 delta); so
+calibration "paper" runs the bins at half of what was asked for. Calibration "exact" looks at the pair of bins
+at once, and needs some 70 times less noise.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import compress, product
+
+import numpy as np
+
+from shuffledp.accounting.two_bins import IndependentBins, independent_level
+from shuffledp.core.analyzer import Tally, message_tally
+from shuffledp.core.arrays import Codes, Counts, Floats, Words
+from shuffledp.core.domain import Categories
+from shuffledp.core.errors import DataError, UnsupportedError
+from shuffledp.core.estimate import Estimate
+from shuffledp.core.privacy import Guarantee, View
+from shuffledp.core.protocol import Calibration, Cost, ShuffleProtocol, Spec, honest_users
+from shuffledp.core.randomizer import Law, Message, Messages
+from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.task import Question
+from shuffledp.core.validate import fraction_of_one, positive, whole
+from shuffledp.numerics import tape
+from shuffledp.numerics.draws import Draws
+from shuffledp.numerics.windows import BinomialSum, NoiseError
+from shuffledp.protocols._cut import answers, moments
+from shuffledp.protocols._local import HONEST
+from shuffledp.protocols._noise_messages import Accuracy, assembled, paper_gamma
+
+__all__ = ["SPEC", "IndependentNoise", "ZsumHistogram", "ZsumHistogramAnalyzer", "make"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZsumHistogram:
+    """The category, and every bin with probability 1 - gamma, gamma = silent / 2^word_bits.
+
+    >>> ZsumHistogram(k=2, silent=1, word_bits=2).pmf(0)[0, 0, 1]
+    Fraction(9, 16)
+    """
+
+    k: int
+    silent: int
+    """How many of the words send no noise message."""
+    word_bits: int = 64
+
+    def __post_init__(self) -> None:
+        whole("k", self.k, at_least=2)
+        whole("word_bits", self.word_bits, at_least=1, at_most=64)
+        whole("silent", self.silent, at_least=1, at_most=(1 << self.word_bits) - 1)
+
+    @property
+    def domain(self) -> Categories:
+        return Categories(k=self.k)
+
+    @property
+    def epsilon0(self) -> float:
+        return math.inf
+
+    @property
+    def words_per_input(self) -> int:
+        return self.k
+
+    @property
+    def gamma(self) -> Fraction:
+        """Exact probability that a user sends no noise message for a given bin."""
+        return Fraction(self.silent, 1 << self.word_bits)
+
+    def encode(self, inputs: Codes, words: Words) -> Messages:
+        threshold = (1 << self.word_bits) - self.silent
+        owner, noise = np.nonzero(tape.bernoulli(words, threshold, self.word_bits))  # words[n, k]
+        users = len(inputs)
+        return Messages(
+            payload=np.concatenate([inputs.astype(np.int64), noise]),
+            owner=np.concatenate([np.arange(users), owner]),
+            users=users,
+        )
+
+    def pmf(self, x: int) -> Law:
+        law: Law = {}
+        for sent in product((False, True), repeat=self.k):
+            noise = sum(sent)
+            mass = (1 - self.gamma) ** noise * self.gamma ** (self.k - noise)
+            law[x, *compress(range(self.k), sent)] = mass
+        return law
+
+    def simulate(self, inputs: Counts, draws: Draws) -> Tally:
+        """Each count plus its own n - Bin(n, gamma)."""
+        n = int(inputs.sum())
+        silent = draws.binomials(np.full(self.k, n), float(self.gamma))
+        return Tally(counts=inputs + n - silent, users=n)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZsumHistogramAnalyzer:
+    """For each bin N_j - n (1 - gamma) if N_j > n, else 0: not linear, and biased for small counts.
+
+    >>> analyzer = ZsumHistogramAnalyzer(randomizer=ZsumHistogram(k=2, silent=1, word_bits=2))
+    >>> analyzer.estimate(Tally(counts=np.array([100, 150]), users=100)).value
+    array([ 0., 75.])
+    """
+
+    randomizer: ZsumHistogram
+
+    def tally(self, shuffled: Shuffled) -> Tally:
+        return message_tally(shuffled, self.randomizer.k)
+
+    def estimate(self, tally: Tally) -> Estimate:
+        n, gamma = tally.users, self.randomizer.gamma
+        if n < 1:
+            raise DataError("the tally is of no users: at least one is needed")
+        limits = (0.0, float(n))
+        noise = BinomialSum(parts=((n, 1 - gamma),))
+        return Estimate(
+            value=answers(tally.counts, n, gamma),
+            error=NoiseError(noise=noise, observed=tally.counts, limits=limits),
+            limits=limits,
+            labels=self.randomizer.domain.labels,
+        )
+
+    def weights(self, message: Message) -> tuple[Fraction, ...]:
+        raise UnsupportedError(
+            "the answer of zsum_histogram is not linear in the messages: use sparse_histogram"
+        )
+
+    def variance(self, inputs: Counts) -> Floats:
+        return moments(inputs, int(inputs.sum()), self.randomizer.gamma).variance
+
+    def bias(self, inputs: Counts) -> Floats:
+        """Exact mean error of each bin: 0 for empty ones and for large ones.
+
+        >>> analyzer = ZsumHistogramAnalyzer(randomizer=ZsumHistogram(k=3, silent=1, word_bits=2))
+        >>> analyzer.bias(np.array([380, 20, 0])).round(3)
+        array([  0., -20.,   0.])
+        """
+        return moments(inputs, int(inputs.sum()), self.randomizer.gamma).bias
+
+    def accuracy(self, n: int) -> Accuracy:
+        """All errors are at most 2 n gamma, except with probability min(n, k) exp(-n gamma / 3).
+
+        As for one count; empty bins have no error, and at most n bins are not empty.
+
+        >>> p = make(n=10_000, k=10**6, epsilon=1.0, delta=1e-6, honest=1.0, calibration="paper")
+        >>> radius, failure = p.analyzer.accuracy(n=10_000)
+        >>> round(radius), failure < 1e-300
+        (6081, True)
+        """
+        mean = float(whole("n", n, at_least=1) * self.randomizer.gamma)
+        return Accuracy(radius=2 * mean, failure=min(n, self.randomizer.k) * math.exp(-mean / 3))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndependentNoise:
+    """The accountant of a histogram with Bin(honest, gamma) noise messages in each bin, independently.
+
+    >>> IndependentNoise(epsilon=1.0, gamma=Fraction(1, 20)).guarantee(honest=1000).delta < 1e-6
+    True
+    """
+
+    epsilon: float
+    gamma: Fraction
+
+    def guarantee(self, honest: int) -> Guarantee:
+        return Guarantee(
+            epsilon=self.epsilon,
+            delta=IndependentBins(n=honest, gamma=self.gamma).delta(self.epsilon),
+            view=View.SHUFFLED,
+            proof="the binomial laws of the two bins that change (protocol: Balcer, Cheu 2020)",
+            honest=honest,
+        )
+
+
+def make(
+    *,
+    n: int,
+    k: int,
+    epsilon: float,
+    delta: float,
+    honest: float = HONEST,
+    calibration: Calibration | str = Calibration.EXACT,
+    word_bits: int = 64,
+) -> ShuffleProtocol:
+    """zsum in each of k bins; everybody sends about k messages.
+
+    >>> p = make(n=100_000, k=16, epsilon=1.0, delta=1e-6, honest=1.0)
+    >>> paper = make(n=100_000, k=16, epsilon=1.0, delta=1e-6, honest=1.0, calibration="paper")
+    >>> [round(float(each.randomizer.gamma * 100_000), 1) for each in (p, paper)]
+    [42.7, 3040.4]
+    """
+    rule = Calibration.read(calibration)
+    whole("k", k, at_least=2)
+    whole("word_bits", word_bits, at_least=1, at_most=64)
+    choose = _exact if rule is Calibration.EXACT else _paper
+    gamma = choose(honest_users(n, honest), epsilon, delta, word_bits)
+    randomizer = ZsumHistogram(k=k, silent=int(gamma * (1 << word_bits)), word_bits=word_bits)
+    parameters = {
+        "n": n,
+        "k": k,
+        "epsilon": epsilon,
+        "delta": delta,
+        "honest": honest,
+        "calibration": rule.value,
+        "word_bits": word_bits,
+    }
+    return assembled(
+        SPEC,
+        parameters,
+        randomizer,
+        ZsumHistogramAnalyzer(randomizer=randomizer),
+        IndependentNoise(epsilon=epsilon, gamma=gamma),
+        Cost(
+            messages_mean=float(1 + k * (1 - gamma)),
+            messages_max=k + 1,
+            bits_per_message=(k - 1).bit_length(),
+            count_depends_on_value=False,
+        ),
+    )
+
+
+def _exact(honest: int, epsilon: float, delta: float, bits: int) -> Fraction:
+    return independent_level(n=honest, epsilon=epsilon, delta=delta, bits=bits)
+
+
+def _paper(honest: int, epsilon: float, delta: float, bits: int) -> Fraction:
+    """Two bins change, so each may spend half: the theorem reaches up to epsilon = 2."""
+    if positive("epsilon", epsilon) > 2:
+        raise UnsupportedError(f"the theorem is for epsilon <= 2, not epsilon={epsilon!r}")
+    fraction_of_one("delta", delta)
+    return paper_gamma(honest=honest, epsilon=epsilon / 2, delta=delta / 2, bits=bits)
+
+
+SPEC = Spec(
+    name="zsum_histogram",
+    title="zsum in every bin",
+    question=Question.HISTOGRAM,
+    reference="Balcer, Cheu 2020",
+    make=make,
+    shuffled_examples=(
+        {"n": 20_000, "k": 8, "epsilon": 1.0, "delta": 1e-8},
+        {"n": 20_000, "k": 3, "epsilon": 1.0, "delta": 1e-8, "calibration": "paper"},
+    ),
+    shuffled_enumerable=(
+        {"n": 4, "k": 2, "epsilon": 1.0, "delta": 0.3, "honest": 1.0, "word_bits": 6},
+        {"n": 4, "k": 3, "epsilon": 1.5, "delta": 0.35, "honest": 0.75, "word_bits": 4},
+    ),
+)

@@ -1,0 +1,64 @@
+"""Windows of integer noise: their probability, by SciPy's tails."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from shuffledp.numerics.windows import BinomialSum, NoiseError
+
+LAWS = [(10, Fraction(1, 3)), (1000, Fraction(1, 30)), (10**6, Fraction(1, 2)), (10**9, Fraction(1, 10**8)),
+        (500, Fraction(29, 30))]  # fmt: skip
+LEVELS = [0.5, 0.95, 0.999, 1 - 1e-12]
+
+
+@pytest.mark.parametrize(("n", "p"), LAWS)
+@pytest.mark.parametrize("level", LEVELS)
+class TestBinomial:
+    def test_equal_tails_and_no_wider(self, n, p, level):
+        low, high = BinomialSum(parts=((n, p),)).window().equal(level)
+        law, tail = binom(n, float(p)), (1 - level) / 2
+        assert law.cdf(low - 1) <= tail
+        assert law.sf(high) <= tail
+        assert law.cdf(low) > tail * (1 - 1e-6)
+        assert law.sf(high - 1) > tail * (1 - 1e-6)
+
+    def test_tight_covers_and_is_tighter(self, n, p, level):
+        window = BinomialSum(parts=((n, p),)).window()
+        law, beta = binom(n, float(p)), 1 - level
+
+        def missed(ends):
+            return law.cdf(ends[0] - 1) + law.sf(ends[1])
+
+        tight = missed(window.tight(level))
+        assert tight <= beta
+        assert tight >= missed(window.equal(level)) * (1 - 1e-6)
+
+
+def test_sum_of_two():
+    noise = BinomialSum(parts=((40, Fraction(1, 4)), (30, Fraction(1, 10))))
+    window = noise.window()
+    exact = np.convolve(binom.pmf(np.arange(41), 40, 0.25), binom.pmf(np.arange(31), 30, 0.1))
+    np.testing.assert_allclose(window.masses, exact, rtol=1e-8, atol=1e-300)
+    assert (window.first, noise.centre) == (0, 13)
+    assert noise.variance == pytest.approx(40 * 3 / 16 + 30 * 0.09)
+
+
+@pytest.mark.parametrize(("n", "p"), [(0, Fraction(1, 2)), (7, Fraction(0)), (7, Fraction(1))])
+def test_no_noise(n, p):
+    noise = BinomialSum(parts=((n, p),))
+    assert noise.window().tight(0.95) == (n * p, n * p)
+    assert noise.variance == 0
+
+
+def test_shapes_and_limits():
+    noise = BinomialSum(parts=((100, Fraction(1, 2)),))
+    one = NoiseError(noise=noise, observed=60, limits=(0.0, 15.0))
+    assert one.interval(10.0, 0.95).high == 15.0
+    assert one.stderr == 5.0
+    many = NoiseError(noise=noise, observed=np.array([60, 70]))
+    low, high = many.interval(np.array([10.0, 20.0]), 0.95)
+    assert low.shape == high.shape == many.stderr.shape == (2,)
+    assert math.isclose(low[1] - low[0], 10.0)
