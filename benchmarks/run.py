@@ -1,6 +1,6 @@
 """Run the benchmarks and print one table: `python benchmarks/run.py [name ...]`.
 
-Names: words, krr, oracles, memory, import_time; all of them by default. `--markdown` prints the
+Names: words, krr, oracles, memory, import_time, shuffled_sums; all of them by default. `--markdown` prints the
 table for docs/reference/benchmarks.md. Benchmarks report and never fail.
 """
 
@@ -10,7 +10,7 @@ from importlib import import_module
 
 from timing import Row, markdown, show
 
-NAMES = ("words", "krr", "oracles", "memory", "import_time")
+NAMES = ("words", "krr", "oracles", "memory", "import_time", "shuffled_sums")
 
 
 def main() -> None:

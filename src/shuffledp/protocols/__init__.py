@@ -14,6 +14,7 @@ from shuffledp.protocols import (
     optimized_unary,
     piecewise,
     rr,
+    split_and_mix,
     subset_selection,
     symmetric_unary,
 )
@@ -30,6 +31,7 @@ __all__ = [
     "rebuild",
     "rr",
     "spec",
+    "split_and_mix",
     "subset_selection",
     "symmetric_unary",
 ]
@@ -45,6 +47,7 @@ PROTOCOLS: tuple[Spec, ...] = (
     duchi.SPEC,
     piecewise.SPEC,
     hybrid.SPEC,
+    split_and_mix.SPEC,
 )
 
 

@@ -1,0 +1,54 @@
+"""What the protocols for sums share: from a sum of codes on the grid to the answer."""
+
+from fractions import Fraction
+
+from shuffledp.core.domain import Integers, Reals
+from shuffledp.core.errors import ParameterError
+from shuffledp.core.estimate import ErrorLaw, Estimate
+from shuffledp.core.task import Question
+
+__all__ = ["reach", "scaled", "sum_question", "unit"]
+
+
+def reach(domain: Integers | Reals) -> int:
+    """The largest code: how far one person moves the sum of the codes.
+
+    >>> reach(Integers(lower=3, upper=10))
+    7
+    """
+    return domain.size - 1
+
+
+def unit(domain: Integers | Reals) -> Fraction:
+    """The exact distance of two neighbouring values.
+
+    >>> unit(Reals(lower=0.0, upper=1.0, steps=4))
+    Fraction(1, 4)
+    """
+    return (Fraction(domain.upper) - Fraction(domain.lower)) / reach(domain)
+
+
+def sum_question(name: str) -> Question:
+    """Which of the two questions.
+
+    >>> sum_question("count")
+    Traceback (most recent call last):
+    shuffledp.core.errors.ParameterError: question='count' must be 'sum' or 'mean'
+    """
+    for question in (Question.SUM, Question.MEAN):
+        if name == question.value:
+            return question
+    raise ParameterError("question", name, "must be 'sum' or 'mean'")
+
+
+def scaled(
+    domain: Integers | Reals, question: Question, codes: Fraction, n: int, error: ErrorLaw
+) -> Estimate:
+    """The answer for n users whose codes are estimated to add up to `codes`."""
+    share = Fraction(1, n) if question is Question.MEAN else Fraction(1)
+    lower, upper = n * Fraction(domain.lower), n * Fraction(domain.upper)
+    return Estimate(
+        value=float(share * (lower + unit(domain) * codes)),
+        error=error,
+        limits=(float(share * lower), float(share * upper)),
+    )
