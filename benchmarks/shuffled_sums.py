@@ -17,11 +17,11 @@ AT_LEAST = 0.25  # at most four times as long
 
 def rows() -> list[Row]:
     protocol = sdp.protocols.split_and_mix.make(
-        n=USERS, epsilon=1.0, delta=2e-11, lower=0.0, upper=1.0, steps=10_000, honest=1.0
+        n=USERS, epsilon=1.0, delta=2e-11, lower=0, upper=10_000, honest=1.0
     )
     shares = protocol.cost.messages_max
     assert shares == SHARES, f"{shares} shares"
-    values = np.random.default_rng(1).random(USERS)
+    values = np.random.default_rng(1).integers(10_001, size=USERS)
     secure = SecureWords()
 
     def raw() -> None:

@@ -18,9 +18,11 @@ That needs a few hundred numbers, however slowly the noise decays; and nearly ev
 """
 
 import math
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
+from itertools import accumulate
 
 import numpy as np
 
@@ -164,16 +166,17 @@ class NoiseShare:
         if not len(rare):
             return rare, rare
         chosen = words[rare]
-        place = tape.table(chosen[:, 1], self.shares, self.word_bits)
-        value = np.array(
-            [
-                1 + self._geometric(self.places[i], (int(high) << self.word_bits) + int(low))
-                for i, high, low in zip(place, chosen[:, 2], chosen[:, 3], strict=True)
-            ],
-            dtype=np.int64,
-        )
+        values = [
+            1 + self._geometric(self._place(choice), (high << self.word_bits) + low)
+            for _, choice, high, low in chosen.tolist()
+        ]
+        value = np.array(values, dtype=np.int64)
         negative = chosen[:, 0] >= words.dtype.type(self.threshold)
         return rare, np.where(negative, -value, value)
+
+    def _place(self, word: int) -> float:
+        """The place whose words include this one; few people ask, so no array is made of it."""
+        return self.places[bisect_right(_ends(self.shares), word)]
 
     def _geometric(self, place: float, wide: int) -> int:
         """The largest g with wide < 2^(2 word_bits) t^g, found bit by bit from the top."""
@@ -226,12 +229,20 @@ class NoiseShare:
         return total
 
 
+@lru_cache(maxsize=16)
+def _ends(shares: tuple[int, ...]) -> tuple[int, ...]:
+    """The first word beyond each place's words."""
+    return tuple(accumulate(shares))
+
+
 @lru_cache(maxsize=4096)
 def _base(rate: Fraction, place: float) -> int:
     """t = a x in units of 2^-128, rounded down."""
-    a = exp_lower(-rate)
-    x = Fraction(1) if math.isinf(place) else 1 / (1 + exp_lower(-Fraction(place)))
-    return math.floor(a * x * (1 << _FIXED))
+    x = Fraction(1) if math.isinf(place) else 1 / (1 + _exp(-Fraction(place)))
+    return math.floor(_exp(-rate) * x * (1 << _FIXED))
+
+
+_exp = lru_cache(maxsize=1024)(exp_lower)
 
 
 @lru_cache(maxsize=4096)

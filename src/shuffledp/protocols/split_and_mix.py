@@ -97,16 +97,19 @@ class SplitAndMix:
 
     def encode(self, inputs: Codes, words: Words) -> Messages:
         n, uniform = len(inputs), self.shares - 1
+        # One row for each share: long contiguous loops are fast.
+        sent = np.empty((self.shares, n), dtype=np.uint64)
         mask = np.uint64(self.modulus - 1)
-        last = inputs.astype(np.uint64)  # all sums wrap around modulo 2^64, hence modulo 2^bits
+        np.bitwise_and(words[:, :uniform].T, mask, out=sent[:uniform])
+        last = sent[uniform]
+        last[:] = inputs  # all sums wrap around modulo 2^64, hence modulo 2^bits
         rare, noise = self.noise.draw(words[:, uniform:])
         last[rare] += noise.astype(np.uint64)
-        sent = np.empty((n, self.shares), dtype=np.uint64)
-        for i in range(uniform):
-            np.bitwise_and(words[:, i], words.dtype.type(mask), out=sent[:, i])
-            last -= sent[:, i]
-        np.bitwise_and(last, mask, out=sent[:, uniform])
-        owner = np.repeat(np.arange(n), self.shares)
+        for share in sent[:uniform]:
+            last -= share
+        last &= mask
+        users = np.arange(n, dtype=np.min_scalar_type(n))
+        owner = np.broadcast_to(users, sent.shape).reshape(-1)
         return Messages(payload=sent.reshape(-1), owner=owner, users=n)
 
     def pmf(self, x: int) -> Law:
@@ -182,7 +185,9 @@ class SumModulo:
         return scaled(domain, self.question, Fraction(total), n, error)
 
     def weights(self, message: Message) -> tuple[Fraction, ...]:
-        raise UnsupportedError("a single share is uniform: only the sum of all of them has a meaning")
+        raise UnsupportedError(
+            "a single share is uniform: only the sum of all of them has a meaning"
+        )
 
     def variance(self, inputs: Counts) -> float:
         n, noise = int(inputs.sum()), self.device.noise
@@ -317,7 +322,9 @@ def make(
 def _domain(lower: float, upper: float, steps: int | None) -> Integers | Reals:
     if steps is not None:
         return Reals(lower=lower, upper=upper, steps=steps)
-    ends = [whole(name, end, at_least=-(2**53)) for name, end in (("lower", lower), ("upper", upper))]
+    ends = [
+        whole(name, end, at_least=-(2**53)) for name, end in (("lower", lower), ("upper", upper))
+    ]
     return Integers(lower=ends[0], upper=ends[1])
 
 
