@@ -44,6 +44,10 @@ class Total(Protocol):
     @property
     def sd(self) -> float: ...
 
+    @property
+    def chooses_places(self) -> bool:
+        """Whether `floored` keeps to its own places, so that asking for others is no use."""
+
     def floored(self, starts: Floats) -> tuple[Floats, Floats]:
         """(places, masses) of a law that is stochastically smaller; places near the given starts."""
 
@@ -66,6 +70,10 @@ class PoissonTotal:
     @property
     def sd(self) -> float:
         return math.sqrt(self.mean)
+
+    @property
+    def chooses_places(self) -> bool:
+        return False
 
     def floored(self, starts: Floats) -> tuple[Floats, Floats]:
         from scipy.special import gammaincc
@@ -97,6 +105,10 @@ class BinomialTotal:
     @property
     def sd(self) -> float:
         return math.sqrt(self.mean * float(1 - self.p))
+
+    @property
+    def chooses_places(self) -> bool:
+        return self.p == 1
 
     def floored(self, starts: Floats) -> tuple[Floats, Floats]:
         from scipy.special import betainc
@@ -131,6 +143,10 @@ class SumOfBinomials:
     @property
     def sd(self) -> float:
         return math.hypot(self.first.sd, self.second.sd)
+
+    @property
+    def chooses_places(self) -> bool:
+        return True
 
     def floored(self, starts: Floats) -> tuple[Floats, Floats]:
         # Both on one grid; how far it reaches is ours to choose, for all of each law counts.
@@ -172,10 +188,9 @@ def expected(total: Total, inner: Callable[[Floats], Floats]) -> float:
     >>> value >= math.exp(-1.5), value < math.exp(-1.5) * (1 + 1e-6)
     (True, True)
     """
-    starts = _coarse(total)
-    places, masses = total.floored(starts)
+    places, masses = total.floored(_coarse(total))
     weights = masses * np.minimum.accumulate(inner(places))
-    if len(places) == len(starts) and np.any(np.diff(places) > 1):
+    if weights.any() and not total.chooses_places and np.any(np.diff(places) > 1):
         places, masses = total.floored(_refined(places, weights))
         weights = masses * np.minimum.accumulate(inner(places))
     return min(1.0, float(weights.sum()) * (1 + _ROUNDING) + 1e-300)

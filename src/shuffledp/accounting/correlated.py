@@ -24,146 +24,23 @@ from dataclasses import dataclass
 import numpy as np
 
 from shuffledp.accounting.cells import smallest_parameter
+from shuffledp.accounting.floods import Flood, NegativeBinomialFlood, PoissonFlood, Window
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.validate import fraction_of_one, number, positive
-from shuffledp.numerics.masses import RELATIVE_ERROR, log_negative_binomial, log_poisson
 from shuffledp.numerics.search import smallest_safe
 
 __all__ = [
     "CorrelatedNoise",
     "CorrelatedPair",
-    "Flood",
-    "NegativeBinomialFlood",
-    "PoissonFlood",
-    "TabulatedFlood",
     "flood_level",
     "poisson_flood_level",
     "published_flood",
 ]
 
 _UNIT = 2.0**-53
-_VISIBLE = -640.0  # masses below e^-640 are cut, and added
 _LARGEST_EPSILON = 700.0
 _LONGEST = 1 << 26
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
-    """Masses of F at first, first + 1, ..., and bounds of what lies below and above."""
-
-    masses: Floats
-    error: float
-    """Each mass is within this relative error."""
-    scale_error: float
-    """All masses may be off by one common factor, within this."""
-    below: float
-    above: float
-    """Upper bounds of Pr[F < first] and Pr[F > last]; 0 above also if no term there is positive."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NegativeBinomialFlood:
-    """F ~ NB(r, p): the sum of n shares NB(r/n, p).
-
-    >>> round(NegativeBinomialFlood(r=16.0, p=0.95).mean, 6)
-    304.0
-    """
-
-    r: float
-    p: float
-
-    def __post_init__(self) -> None:
-        positive("r", self.r)
-        fraction_of_one("p", self.p)
-
-    @property
-    def mean(self) -> float:
-        """r p / (1 - p)."""
-        return self.r * self.p / (1 - self.p)
-
-    @property
-    def log_concave(self) -> bool:
-        """True for r >= 1: then the positive terms are the first ones."""
-        return self.r >= 1
-
-    def window(self, beyond: int) -> Window:
-        """The masses from the first visible one to `beyond` after the largest."""
-        mode = max(0, math.floor((self.r - 1) * self.p / (1 - self.p)))
-        first = _first_visible(mode, lambda k: log_negative_binomial(k, self.r, self.p))
-        k = np.arange(first, mode + beyond, dtype=np.float64)
-        steps = self.p * (self.r - 1 + k[1:]) / k[1:]
-        start = float(np.exp(log_negative_binomial(k[:1], self.r, self.p))[0])
-        # The ratios fall to p for r >= 1 and rise to p for r < 1.
-        following = self.p * max(1.0, (self.r - 1 + k[-1] + 1) / (k[-1] + 1))
-        return _window(first, start, steps, following)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoissonFlood:
-    """F ~ Poisson(mean).
-
-    >>> PoissonFlood(mean=200.0).mean
-    200.0
-    """
-
-    mean: float
-
-    def __post_init__(self) -> None:
-        if positive("mean", self.mean) > 1e12:
-            raise ParameterError("mean", self.mean, "must be <= 10^12")
-
-    @property
-    def log_concave(self) -> bool:
-        """True."""
-        return True
-
-    def window(self, beyond: int) -> Window:
-        """The masses from the first visible one to `beyond` after the largest."""
-        mode = math.floor(self.mean)
-        first = _first_visible(mode, lambda k: log_poisson(k, self.mean))
-        k = np.arange(first, mode + beyond, dtype=np.float64)
-        start = float(np.exp(log_poisson(k[:1], self.mean))[0])
-        return _window(first, start, self.mean / k[1:], self.mean / (k[-1] + 1))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TabulatedFlood:
-    """F = 0, 1, 2, ... with the given masses, each within a relative `error`; the rest is `cut`.
-
-    >>> TabulatedFlood(masses=np.array([0.5, 0.25, 0.25])).mean
-    0.75
-    """
-
-    masses: Floats
-    cut: float = 0.0
-    error: float = 1e-15
-
-    def __post_init__(self) -> None:
-        masses = np.asarray(self.masses, dtype=np.float64)
-        if masses.ndim != 1 or not len(masses) or np.any(~(masses >= 0)):
-            raise ParameterError("masses", self.masses, "must be a list of numbers >= 0")
-        if abs(float(masses.sum()) + self.cut - 1) > 1e-6:
-            raise ParameterError("masses", float(masses.sum()), "must sum to 1 - cut")
-
-    @property
-    def mean(self) -> float:
-        """That of the table."""
-        return float(self.masses @ np.arange(len(self.masses)))
-
-    @property
-    def log_concave(self) -> bool:
-        """Unknown: no use is made of it."""
-        return False
-
-    def window(self, beyond: int) -> Window:
-        """The whole table."""
-        return Window(
-            masses=self.masses, error=self.error, scale_error=0.0, below=0.0, above=self.cut
-        )
-
-
-Flood = NegativeBinomialFlood | PoissonFlood | TabulatedFlood
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,22 +90,19 @@ class CorrelatedNoise:
 
     def _sum(self, window: Window, epsilon: float) -> tuple[float, bool]:
         """The bound, and whether it needs no longer window."""
-        decay = math.exp(-2 * self.epsilon_star)
+        star, epsilon = self.epsilon_star, min(epsilon, _LARGEST_EPSILON)
+        decay = math.exp(-2 * star)
         H = _accumulated(window.masses, decay)
-        # Products, sums and p^2 itself: a few roundings per doubling, and those of the masses.
-        error = window.error + 200 * _UNIT + 4 * _UNIT * self.epsilon_star
-        previous = np.append(0.0, H[:-1])
-        factor = math.exp(min(epsilon, _LARGEST_EPSILON) - self.epsilon_star)
-        terms = H * (1 + error) - factor * (1 - 4 * _UNIT) * previous * (1 - error)
-        above = window.above
-        if self.flood.log_concave and terms[-1] <= 0:
-            above = 0.0  # H is log-concave as well: once a term is not positive, none is again
+        # p^(2i) is a product of up to len(H) rounded factors, each off by its exponent's rounding.
+        error = window.error + (4 + 2 * star) * (len(H) + 64) * _UNIT
+        factor = math.exp(epsilon - star) * (1 - (4 + 2 * epsilon + 2 * star) * _UNIT)
+        terms = H * (1 + error) - factor * (1 - error) * np.append(0.0, H[:-1])
+        # If F is log-concave so is H: once a term is not positive, none is again.
+        above = 0.0 if self.flood.log_concave and terms[-1] <= 0 else window.above
         main = float(np.maximum(terms, 0.0).sum()) * (1 + window.scale_error + len(H) * _UNIT)
         # What was cut below adds at most its own terms, and p^2 + p^4 + ... of it to later ones.
-        bound = -math.expm1(-self.epsilon_star) * (main + above + window.below / (1 - decay))
-        done = not self.flood.log_concave or above == 0.0
-        if isinstance(self.flood, NegativeBinomialFlood) and not self.flood.log_concave:
-            done = above <= 1e-9 * main
+        bound = -math.expm1(-star) * (main + above + window.below / (1 - decay))
+        done = above <= 1e-9 * main or not self.flood.endless
         return min(1.0, bound * (1 + 8 * _UNIT) + 1e-300), done
 
 
@@ -239,25 +113,25 @@ class CorrelatedPair:
     The gaining bin is pure epsilon_star; the losing one has the curve of `CorrelatedNoise`. They are
     independent, so delta(epsilon) is that curve at epsilon - epsilon_star.
 
-    >>> bin = CorrelatedNoise(epsilon_star=0.45, flood=NegativeBinomialFlood(r=16.0, p=0.95))
-    >>> CorrelatedPair(bin=bin).delta(1.0) == bin.losing(1.0 - 0.45)
-    True
+    >>> noise = CorrelatedNoise(epsilon_star=0.45, flood=NegativeBinomialFlood(r=16.0, p=0.95))
+    >>> f"{CorrelatedPair(noise=noise).delta(1.0):.4e}", f"{noise.losing(1.0 - 0.45):.4e}"
+    ('7.6133e-07', '7.6133e-07')
     """
 
-    bin: CorrelatedNoise
+    noise: CorrelatedNoise
 
     def delta(self, epsilon: float) -> float:
         """At least the true delta at this epsilon."""
-        star = self.bin.epsilon_star
+        star = self.noise.epsilon_star
         if number("epsilon", epsilon) < star:
             raise ParameterError("epsilon", epsilon, f"must be >= epsilon_star = {star!r}")
         # Rounding down what is left for the losing bin raises delta.
-        return self.bin.losing(max(0.0, math.nextafter(epsilon - star, 0.0)))
+        return self.noise.losing(max(0.0, math.nextafter(epsilon - star, 0.0)))
 
     def epsilon(self, delta: float) -> float:
         """At least the true epsilon at this delta; `UnsupportedError` if there is none."""
-        star = self.bin.epsilon_star
-        return math.nextafter(math.nextafter(star + self.bin.epsilon(delta), 1e9), 1e9)
+        star = self.noise.epsilon_star
+        return math.nextafter(math.nextafter(star + self.noise.epsilon(delta), 1e9), 1e9)
 
 
 def published_flood(*, epsilon: float, gap: float, delta: float) -> NegativeBinomialFlood:
@@ -277,7 +151,7 @@ def flood_level(*, epsilon: float, epsilon_star: float, delta: float) -> Negativ
 
     >>> flood = flood_level(epsilon=1.0, epsilon_star=0.9, delta=1e-6)
     >>> round(flood.mean)
-    300
+    299
     """
     _check(epsilon, epsilon_star, delta)
 
@@ -370,38 +244,6 @@ def _check(epsilon: float, epsilon_star: float, delta: float) -> None:
         raise ParameterError(
             "epsilon_star", epsilon_star, f"must be > 0 and < epsilon = {epsilon!r}"
         )
-
-
-def _first_visible(mode: int, log_mass: Callable[[Floats], Floats]) -> int:
-    """The first k up to the mode whose mass is at least e^-640; masses rise until there."""
-
-
-    def visible(k: int) -> bool:
-        return float(log_mass(np.array([float(k)]))[0]) >= _VISIBLE
-
-    if visible(0):
-        return 0
-    low, high = 0, mode
-    while high - low > 1:
-        middle = (low + high) // 2
-        if visible(middle):
-            high = middle
-        else:
-            low = middle
-    return high
-
-
-def _window(first: int, start: float, steps: Floats, following: float) -> Window:
-    """From the first mass and the ratios of the next; `following` is the largest ratio after them."""
-    masses = start * np.cumprod(np.append(1.0, steps))
-    above = float(masses[-1]) * following / (1 - following) if following < 1 else math.inf
-    return Window(
-        masses=masses,
-        error=6 * len(masses) * _UNIT,
-        scale_error=2 * RELATIVE_ERROR,
-        below=first * start * (1 + 1e-6),
-        above=above * (1 + 1e-6),
-    )
 
 
 def _accumulated(f: Floats, decay: float) -> Floats:

@@ -120,6 +120,11 @@ class BinomialNoise:
         return float(log_binomial(np.array(float(y)), self.n, float(self.gamma)))
 
     def _at_most(self, k: int) -> float:
+        from scipy.special import betainc
+
+        keep = float(1 - self.gamma)
+        if 0 <= k < self.n and keep == 1 - self.gamma:  # else rounding 1 - gamma could matter
+            return float(betainc(self.n - k, k + 1, keep))
         if k < self.n * self.gamma:
             return binomial_at_most(k, self.n, self.gamma)
         return 1.0 - binomial_at_most(self.n - k - 1, self.n, 1 - self.gamma)

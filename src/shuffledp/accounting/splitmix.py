@@ -51,6 +51,7 @@ __all__ = ["log2_distance", "published_shares", "secure_sum_delta", "shares"]
 _ALWAYS_FULL = 128  # up to here the full recursion is fast enough
 _LARGEST_FULL = 2000
 _NEAR = 64  # so many E_j by recursion in any case
+_SMALL_TABLE = 256  # and so many where they make B sharper
 _MARGIN = 24  # t
 _WEAK = 8.0  # (c) is used where it shows E_N <= e^8 q
 _LONGEST = 1_000_000  # T M
@@ -63,7 +64,7 @@ def log2_distance(*, n: int, m: int, q: int) -> float:
     """At least log2 of the total variation distance; 0 (which says nothing) where no bound is known.
 
     >>> round(log2_distance(n=1_000_000, m=7, q=2**35), 1)
-    -28.4
+    -35.3
     """
     whole("n", n, at_least=2, at_most=_LARGEST_N)
     whole("m", m, at_least=2)
@@ -84,7 +85,9 @@ def shares(*, n: int, q: int, distance: float) -> int:
     while log2_distance(n=n, m=m, q=q) > target:
         m += 1
         if m > _MOST_SHARES:
-            raise UnsupportedError(f"n={n} users: no number of shares up to {_MOST_SHARES} suffices")
+            raise UnsupportedError(
+                f"n={n} users: no number of shares up to {_MOST_SHARES} suffices"
+            )
     while m > 2 and log2_distance(n=n, m=m - 1, q=q) <= target:
         m -= 1
     return m
@@ -96,7 +99,7 @@ def published_shares(*, n: int, q: int, distance: float) -> int:
     Reference: Balle, Bell, Gascon, Nissim 2020, "Private summation in the multi-message shuffle
     model"; n >= 19, m >= 3.
 
-    >>> published_shares(n=1_000_000, q=2**35, distance=1e-8)
+    >>> published_shares(n=1_000_000, q=2**35, distance=1e-10)
     8
     """
     whole("n", n, at_least=1)
@@ -123,7 +126,7 @@ def secure_sum_delta(*, delta0: float, epsilon: float, log2_tv: float) -> float:
     if epsilon > 700:
         return 1.0
     added = (1 + math.exp(epsilon)) * 2.0 ** min(0.0, number("log2_tv", log2_tv))
-    return min(1.0, (delta0 + added) * (1 + 1e-13))
+    return float(min(1.0, (delta0 + added) * (1 + 1e-13)))
 
 
 def _guess(n: int, q: int, target: float) -> int:
@@ -179,7 +182,7 @@ class _Cap:
     M: int
     q: int
     w: int
-    log_B: float
+    log_cap: float
     log_z: float
     exponent: float  # at least q sum_(k<=w) v_k z^k
 
@@ -200,7 +203,7 @@ class _Cap:
             return math.inf, False
         log_q = math.log(self.q)
         log_g = _log_g(n, self.M, self.w)
-        rest = _far(n, self.M) + self.log_B + log_q
+        rest = _far(n, self.M) + self.log_cap + log_q
         first = min(_NEAR, self.w)
         near = _near(n, log_g, _table(self.M, self.q, first))
         if first < self.w:
@@ -209,7 +212,7 @@ class _Cap:
             )
             rest = float(np.logaddexp(rest, between))
         total = float(np.logaddexp(near, rest))
-        return total + _slack(total), rest < near - 7
+        return total + _slack(total), rest < near - 4.6
 
     def _log_term(self, j: int, log_g: Floats) -> float:
         """ln of exp(q sum v_k z^k) v_(n-j) / (v_n z^j)."""
@@ -238,11 +241,15 @@ def _cap(M: int, q: int, size: int) -> _Cap | None:
         highest = max(highest, total)
     # By (c) ln(E_N / q) is at most `highest` at T + 1 and at w + 1 .. T; 1e-6 is for rounding.
     highest += 1e-6
+    above_q = highest
+    if size <= _SMALL_TABLE:  # (*) itself says more
+        log_E = _table(M, q, size + 1)
+        above_q = min(highest, float(log_E[size - _MARGIN + 1 :].max()) - log_q + 1e-6)
     return _Cap(
         M=M,
         q=q,
         w=size - _MARGIN,
-        log_B=highest - math.log1p(-math.exp(log_qD)),
+        log_cap=above_q - math.log1p(-math.exp(log_qD)),
         log_z=log_z,
         exponent=highest,
     )

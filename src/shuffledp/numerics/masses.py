@@ -83,7 +83,7 @@ def _log_split(k: Floats, rest: Floats, n: Floats | int, p: float) -> Floats:
     """ln of n! / (k! rest!) p^k (1 - p)^rest, n = k + rest, all positive reals."""
     total = np.asarray(n, dtype=np.float64)
     errors = stirling_error(total) - stirling_error(k) - stirling_error(rest)
-    moved = k - total * p  # both deviations from the mean, up to sign
+    moved = k * (1 - p) - rest * p  # k - total p, and rest - total (1 - p) up to sign
     deviance = _deviance_of(moved, total * p) + _deviance_of(-moved, total * (1 - p))
     log: Floats = errors - deviance + (np.log(total) - np.log(k) - np.log(rest) - _LOG_TAU) / 2
     return log
@@ -96,7 +96,12 @@ def _deviance(x: Floats, mean: float) -> Floats:
 def _deviance_of(moved: Floats, mean: Floats) -> Floats:
     """D(mean + moved, mean)."""
     u = np.maximum(moved / mean, -1 + 2.0**-53)
-    value: Floats = mean * ((1 + u) * np.log1p(u) - u)
+    direct = (1 + u) * np.log1p(u) - u
+    # Near 0 the two parts cancel; the series is sum_(i>=2) (-u)^i / (i (i - 1)).
+    series = np.zeros_like(u)
+    for i in range(9, 1, -1):
+        series = 1 / (i * (i - 1)) - u * series
+    value: Floats = mean * np.where(np.abs(u) < 0.01, u * u * series, direct)
     return value
 
 

@@ -1,0 +1,250 @@
+"""Correlated noise: both directions by brute force in two dimensions, published and table values."""
+
+import math
+
+import numpy as np
+import pytest
+
+from shuffledp import ParameterError, UnsupportedError
+from shuffledp.accounting.correlated import (
+    CorrelatedNoise,
+    CorrelatedPair,
+    _accumulated,
+    flood_level,
+    poisson_flood_level,
+    published_flood,
+)
+from shuffledp.accounting.floods import NegativeBinomialFlood, PoissonFlood, TabulatedFlood
+from shuffledp.core.privacy import Profile
+
+
+def poisson_table(mean, size):
+    k = np.arange(size)
+    return np.exp(k * math.log(mean) - mean - np.array([math.lgamma(i + 1) for i in k]))
+
+
+def nb_table(r, p, size):
+    masses = [(1 - p) ** r]
+    for k in range(size - 1):
+        masses.append(masses[-1] * p * (r + k) / (k + 1))
+    return np.array(masses)
+
+
+def plane(flood, epsilon_star, size):
+    """Pr[(Z1 + F, Z2 + F)] on a square, by definition."""
+    p = math.exp(-epsilon_star)
+    geometric = (1 - p) * p ** np.arange(size)
+    law = np.zeros((size, size))
+    for f, mass in enumerate(flood[:size]):
+        law[f:, f:] += mass * np.outer(geometric[: size - f], geometric[: size - f])
+    return law
+
+
+def divergences(flood, epsilon_star, epsilon, size=150):
+    """(S against S + 1, S + 1 against S): what lies outside the square is negligible."""
+    law = plane(flood, epsilon_star, size)
+    moved = np.zeros_like(law)
+    moved[1:] = law[:-1]
+    E = math.exp(epsilon)
+    inner = slice(0, size - 1)
+    return (
+        np.maximum(law - E * moved, 0)[inner].sum(),
+        np.maximum(moved - E * law, 0)[inner].sum(),
+    )
+
+
+FLOODS = {
+    "poisson": (PoissonFlood(mean=30.0), poisson_table(30.0, 150)),
+    "small poisson": (PoissonFlood(mean=0.3), poisson_table(0.3, 150)),
+    "nb": (NegativeBinomialFlood(r=5.5, p=0.75), nb_table(5.5, 0.75, 150)),
+    "geometric": (NegativeBinomialFlood(r=1.0, p=0.6), nb_table(1.0, 0.6, 150)),
+    "nb below 1": (NegativeBinomialFlood(r=0.3, p=0.7), nb_table(0.3, 0.7, 150)),
+    "table": (
+        TabulatedFlood(masses=np.array([0.1, 0.0, 0.4, 0.3, 0.2])),
+        np.array([0.1, 0.0, 0.4, 0.3, 0.2]),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FLOODS)
+@pytest.mark.parametrize(("epsilon_star", "epsilon"), [(0.8, 1.0), (1.5, 1.5), (0.6, 2.5)])
+def test_both_directions_in_the_plane(name, epsilon_star, epsilon):
+    flood, table = FLOODS[name]
+    losing, gaining = divergences(table, epsilon_star, epsilon)
+    noise = CorrelatedNoise(epsilon_star=epsilon_star, flood=flood)
+    assert gaining == pytest.approx(0, abs=1e-12)
+    assert noise.losing(epsilon) >= losing * (1 - 1e-12)
+    assert noise.losing(epsilon) == pytest.approx(losing, rel=1e-7)
+    assert noise.delta(epsilon) == noise.losing(epsilon)
+
+
+@pytest.mark.parametrize("name", FLOODS)
+@pytest.mark.parametrize("epsilon", [0.0, 0.4, 0.79])
+def test_below_epsilon_star_both_directions_are_covered(name, epsilon):
+    flood, table = FLOODS[name]
+    noise = CorrelatedNoise(epsilon_star=0.8, flood=flood)
+    exact = max(divergences(table, 0.8, epsilon))
+    assert exact * (1 - 1e-12) <= noise.delta(epsilon) <= 1
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "epsilon_star", "flood", "delta", "digits"),
+    [
+        (1.0, 0.9, PoissonFlood(mean=200.0), 2.14356e-3, 1e-5),
+        (1.0, 0.8, NegativeBinomialFlood(r=20.0, p=0.85), 1.345556e-5, 1e-6),
+        (1.0, 0.8, PoissonFlood(mean=30.0), 1.1660619e-2, 1e-7),
+    ],
+)
+def test_values(epsilon, epsilon_star, flood, delta, digits):
+    found = CorrelatedNoise(epsilon_star=epsilon_star, flood=flood).delta(epsilon)
+    assert found == pytest.approx(delta, rel=digits)
+
+
+def test_it_is_the_shift_divergence_of_the_flood_plus_a_geometric():
+    """delta = 1/(1+p) sum_a max(0, u(a) - e^(epsilon - epsilon_star) u(a-1)), u the law of F + Geom(p^2)."""
+    p, table = math.exp(-0.7), nb_table(6.0, 0.7, 400)
+    geometric = (1 - p * p) * p ** (2 * np.arange(400))
+    u = np.convolve(table, geometric)[:400]
+    terms = u - math.exp(0.2) * np.append(0.0, u[:-1])
+    noise = CorrelatedNoise(epsilon_star=0.7, flood=NegativeBinomialFlood(r=6.0, p=0.7))
+    assert noise.delta(0.9) == pytest.approx(np.maximum(terms, 0).sum() / (1 + p), rel=1e-8)
+
+
+def test_accumulated():
+    f = np.random.default_rng(1).random(1000)
+    H, expected = 0.0, []
+    for value in f:
+        H = value + 0.9 * H
+        expected.append(H)
+    assert _accumulated(f, 0.9) == pytest.approx(expected, rel=1e-13)
+
+
+def test_a_cut_table_pays_for_the_cut():
+    table = nb_table(5.5, 0.75, 400)
+    whole = CorrelatedNoise(epsilon_star=0.8, flood=TabulatedFlood(masses=table, error=1e-12))
+    # Nothing above the mode matters to the sum itself, but a table cannot know what follows.
+    cut = float(table[60:].sum())
+    short = CorrelatedNoise(
+        epsilon_star=0.8, flood=TabulatedFlood(masses=table[:60], cut=cut, error=1e-12)
+    )
+    added = (1 - math.exp(-0.8)) * cut
+    assert short.delta(1.0) == pytest.approx(whole.delta(1.0) + added, rel=1e-9)
+    exact = CorrelatedNoise(epsilon_star=0.8, flood=NegativeBinomialFlood(r=5.5, p=0.75))
+    assert whole.delta(1.0) == pytest.approx(exact.delta(1.0), rel=1e-8)
+
+
+def test_large_poisson_floods_lose_nothing_below_the_window():
+    """The window of a large flood starts far above 0; a plain table from 0 says the same."""
+    flood = PoissonFlood(mean=5_000.0)
+    noise = CorrelatedNoise(epsilon_star=0.45, flood=flood)
+    table = TabulatedFlood(masses=poisson_table(5_000.0, 6_000), error=1e-9)
+    full = CorrelatedNoise(epsilon_star=0.45, flood=table)
+    assert flood.window(32).below > 0
+    assert noise.delta(0.5) == pytest.approx(full.delta(0.5), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "gap", "delta", "poisson", "negative_binomial", "published"),
+    [
+        (0.1, 0.1, 1e-6, 84336, 2082, 22201),
+        (0.1, 0.1, 1e-10, 241232, 5695, 36003),
+        (0.5, 0.1, 1e-6, 4628, 541, 4423),
+        (1.0, 0.1, 1e-6, 1348, 300, 2200),
+        (1.0, 0.1, 1e-8, 2191, 478, 2884),
+        (1.0, 0.1, 1e-10, 3074, 666, 3568),
+        (1.0, 0.2, 1e-6, 394, 159, 1089),
+        (2.0, 0.1, 1e-6, 404, 163, 1089),
+    ],
+)
+def test_flood_levels(epsilon, gap, delta, poisson, negative_binomial, published):
+    star = (1 - gap) * epsilon
+    flood = flood_level(epsilon=epsilon, epsilon_star=star, delta=delta)
+    plain = poisson_flood_level(epsilon=epsilon, epsilon_star=star, delta=delta)
+    paper = published_flood(epsilon=epsilon, gap=gap, delta=delta)
+    assert negative_binomial * 0.99 <= flood.mean <= negative_binomial * 1.002
+    assert plain.mean == pytest.approx(poisson, rel=1.5e-3)
+    assert paper.mean == pytest.approx(published, rel=3e-4)
+    for found in (flood, plain, paper):
+        assert CorrelatedNoise(epsilon_star=star, flood=found).delta(epsilon) <= delta
+    # Nearly the smallest: a little less flood is not enough, and no other r is much better.
+    less = NegativeBinomialFlood(r=flood.r, p=flood.p - 1e-4 * (1 - flood.p))
+    assert CorrelatedNoise(epsilon_star=star, flood=less).delta(epsilon) > delta
+    for factor in (0.7, 1.4):
+        r = flood.r * factor
+        mean = flood.mean * 0.999
+        other = NegativeBinomialFlood(r=r, p=mean / (mean + r))
+        assert CorrelatedNoise(epsilon_star=star, flood=other).delta(epsilon) > delta
+
+
+def test_published_constants_are_far_too_safe():
+    paper = published_flood(epsilon=1.0, gap=0.1, delta=1e-6)
+    assert CorrelatedNoise(epsilon_star=0.9, flood=paper).delta(1.0) < 1e-22
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "at_6", "at_10"),
+    [(0.1, 4189, 11412), (0.5, 1076, 2538), (1.0, 591, 1322), (2.0, 320, 680)],
+)
+def test_noise_messages_per_bin_of_the_histogram(epsilon, at_6, at_10):
+    star, p = 0.45 * epsilon, math.exp(-0.45 * epsilon)
+    for delta, expected in ((1e-6, at_6), (1e-10, at_10)):
+        flood = flood_level(epsilon=0.55 * epsilon, epsilon_star=star, delta=delta)
+        assert expected * 0.99 <= 2 * flood.mean + 2 * p / (1 - p) <= expected * 1.002
+        pair = CorrelatedPair(noise=CorrelatedNoise(epsilon_star=star, flood=flood))
+        assert pair.delta(epsilon) <= delta * (1 + 1e-9)
+
+
+def test_the_pair_in_four_dimensions():
+    """One bin moves from S+1 to S, the other from S to S+1: the exact divergence of the product."""
+    star, size = 1.2, 18
+    table = np.array([0.05, 0.2, 0.4, 0.25, 0.1])
+    law = plane(table, star, size)
+    moved = np.zeros_like(law)
+    moved[1:] = law[:-1]
+    pair = CorrelatedPair(
+        noise=CorrelatedNoise(epsilon_star=star, flood=TabulatedFlood(masses=table))
+    )
+    for epsilon in (1.3, 2.4, 3.0):
+        first = np.multiply.outer(law[:-1].ravel(), moved[:-1].ravel())
+        second = np.multiply.outer(moved[:-1].ravel(), law[:-1].ravel())
+        exact = np.maximum(first - math.exp(epsilon) * second, 0).sum()
+        assert exact <= pair.delta(epsilon)
+    assert exact > 0.2 * pair.delta(epsilon)
+
+
+def test_epsilon_inverts_delta():
+    noise = CorrelatedNoise(epsilon_star=0.9, flood=NegativeBinomialFlood(r=17.6, p=0.9445))
+    pair = CorrelatedPair(noise=noise)
+    assert isinstance(noise, Profile)
+    assert isinstance(pair, Profile)
+    for profile in (noise, pair):
+        for delta in (1e-9, 1e-6, 1e-3):
+            epsilon = profile.epsilon(delta)
+            assert profile.delta(epsilon) <= delta
+            assert profile.delta(epsilon * (1 - 1e-4)) > delta
+    with pytest.raises(UnsupportedError, match="delta"):
+        CorrelatedNoise(epsilon_star=0.9, flood=PoissonFlood(mean=1.0)).epsilon(1e-3)
+
+
+def test_more_flood_is_more_private():
+    def delta(flood):
+        return CorrelatedNoise(epsilon_star=0.9, flood=flood).delta(1.0)
+
+    in_r = [delta(NegativeBinomialFlood(r=r, p=0.9)) for r in (0.5, 1.0, 2.0, 8.0, 20.0)]
+    in_p = [delta(NegativeBinomialFlood(r=12.0, p=p)) for p in (0.1, 0.5, 0.9, 0.95, 0.99)]
+    assert in_r == sorted(in_r, reverse=True)
+    assert in_p == sorted(in_p, reverse=True)
+
+
+def test_bad_parameters():
+    with pytest.raises(ParameterError, match="epsilon_star"):
+        flood_level(epsilon=1.0, epsilon_star=1.0, delta=1e-6)
+    with pytest.raises(ParameterError, match="masses"):
+        TabulatedFlood(masses=np.array([0.5, 0.2]))
+    with pytest.raises(ParameterError, match="masses"):
+        TabulatedFlood(masses=np.array([1.5, -0.5]))
+    with pytest.raises(ParameterError, match="epsilon"):
+        CorrelatedNoise(epsilon_star=0.5, flood=PoissonFlood(mean=3.0)).delta(-0.1)
+    pair = CorrelatedPair(noise=CorrelatedNoise(epsilon_star=0.5, flood=PoissonFlood(mean=3.0)))
+    with pytest.raises(ParameterError, match="epsilon"):
+        pair.delta(0.4)

@@ -1,0 +1,225 @@
+"""Split and mix: brute force at tiny sizes, exact component counts, and the proof's own steps."""
+
+import math
+from collections import Counter
+from fractions import Fraction
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+
+from shuffledp import ParameterError, UnsupportedError
+from shuffledp.accounting import splitmix
+from shuffledp.accounting.splitmix import (
+    log2_distance,
+    published_shares,
+    secure_sum_delta,
+    shares,
+)
+
+
+def view(inputs, m, q):
+    """The exact law of the multiset of messages, as counts of each group element."""
+    law = Counter({(0,) * q: Fraction(1)})
+    for x in inputs:
+        own = Counter()
+        for drawn in product(range(q), repeat=m - 1):
+            messages = (*drawn, (x - sum(drawn)) % q)
+            own[tuple(messages.count(v) for v in range(q))] += Fraction(1, q ** (m - 1))
+        mixed = Counter()
+        for (seen, a), (new, b) in product(law.items(), own.items()):
+            mixed[tuple(map(sum, zip(seen, new, strict=True)))] += a * b
+        law = mixed
+    return law
+
+
+def worst_distance(n, m, q):
+    laws = {}
+    for inputs in product(range(q), repeat=n):
+        if tuple(sorted(inputs)) == inputs:
+            laws.setdefault(sum(inputs) % q, []).append(view(inputs, m, q))
+    return max(
+        sum(abs(a[o] - b[o]) for o in set(a) | set(b)) / 2
+        for same in laws.values()
+        for a in same
+        for b in same
+    )
+
+
+@pytest.mark.parametrize(
+    ("n", "m", "q", "worst", "bound"),
+    [
+        (2, 3, 2, 0.2500, 0.577),
+        (3, 4, 2, 0.0664, 0.272),
+        (3, 5, 3, 0.0271, 0.136),
+        (3, 6, 2, 0.0092, 0.045),
+    ],
+)
+def test_brute_force(n, m, q, worst, bound):
+    exact = worst_distance(n, m, q)
+    assert float(exact) == pytest.approx(worst, abs=5e-5)
+    found = 2 ** log2_distance(n=n, m=m, q=q)
+    assert exact <= found
+    assert found == pytest.approx(bound, abs=5e-4)
+
+
+@pytest.mark.parametrize(("n", "m", "q"), [(2, 2, 3), (2, 4, 3), (4, 3, 2), (4, 4, 2)])
+def test_brute_force_never_exceeds_the_bound(n, m, q):
+    assert worst_distance(n, m, q) <= 2 ** log2_distance(n=n, m=m, q=q)
+
+
+def components(n, M, matching):
+    group = list(range(n))
+    for out, into in enumerate(matching):
+        a, b = group[out // M], group[into // M]
+        group = [a if g == b else g for g in group]
+    return len(set(group))
+
+
+def exact_E(n, M, q):
+    """n! [z^n] A(z)^q / (nM)!, A = sum (kM)! z^k / k!."""
+    A = [Fraction(math.factorial(k * M), math.factorial(k)) for k in range(n + 1)]
+    power = [Fraction(1)] + [Fraction(0)] * n
+    for _ in range(q):
+        power = [sum(power[i] * A[k - i] for i in range(k + 1)) for k in range(n + 1)]
+    return power[n] * math.factorial(n) / math.factorial(n * M)
+
+
+@pytest.mark.parametrize(("n", "M", "q"), [(2, 2, 2), (2, 3, 5), (3, 2, 3), (4, 1, 2), (6, 1, 3)])
+def test_components_by_enumeration(n, M, q):
+    stubs = n * M
+    total = sum(q ** components(n, M, matching) for matching in permutations(range(stubs)))
+    assert Fraction(total, math.factorial(stubs)) == exact_E(n, M, q)
+
+
+@pytest.mark.parametrize("M", [1, 2, 3, 6])
+@pytest.mark.parametrize("q", [2, 7, 64])
+def test_the_recursion_is_an_upper_bound(M, q):
+    log_E = splitmix._table(M, q, 12)
+    for n in range(1, 13):
+        exact = exact_E(n, M, q)
+        assert math.log(exact) <= log_E[n]
+        if n > 1:
+            excess = splitmix._log_excess_full(n, M, q)
+            assert math.log(exact / q - 1) <= excess
+            if M == 6:  # two components cost q^2 - q, and the bound says q^2
+                assert excess <= math.log(exact / q - 1) + math.log(q / (q - 1)) + 1e-2
+
+
+@pytest.mark.parametrize("M", [2, 3, 5])
+def test_steps_of_the_proof(M):
+    """(a) and (b) of the module's text, as Fractions."""
+
+    def g(N, j):
+        return Fraction(math.comb(N, j), math.comb(N * M, j * M))
+
+    def c(N, j):
+        return Fraction(math.comb(N - 1, j), math.comb(N * M, j * M))
+
+    for N in range(2, 25):
+        log_g = splitmix._log_g(N, M, N)
+        for j in range(N + 1):
+            assert log_g[j] == pytest.approx(math.log(g(N, j)), abs=1e-12)
+            if 0 < j < N:
+                assert g(N, j) ** 2 <= g(N, j - 1) * g(N, j + 1)
+                assert c(N + 1, j) <= c(N, j)
+                assert (N + 1) * g(N + 1, j) <= N * g(N, j)
+                assert c(N, N - j) == Fraction(j, N) * g(N, j)
+
+
+@pytest.mark.parametrize(("M", "log2_q"), [(2, 12), (3, 20), (5, 35), (6, 40), (9, 64), (13, 100)])
+def test_the_cap_covers_the_recursion(M, log2_q):
+    """B from the generating function is above every E_j that the recursion gives."""
+    q = 2**log2_q
+    cap = splitmix._Cap.find(M, q)
+    log_E = splitmix._table(M, q, 1900)
+    assert cap.w < 1900
+    assert log_E[cap.w + 1 :].max() <= cap.log_cap + math.log(q)
+    log_v = [math.lgamma(j * M + 1) - math.lgamma(j + 1) for j in range(cap.w + 1)]
+    for j in (1, cap.w // 2, cap.w):
+        assert log_E[j] <= cap.exponent - log_v[j] - j * cap.log_z + 1e-4
+
+
+@pytest.mark.parametrize(
+    ("n", "M", "log2_q"), [(1500, 4, 20), (1999, 5, 30), (1999, 7, 50), (1200, 9, 64)]
+)
+def test_both_ways_agree(n, M, log2_q):
+    full = splitmix._log_excess_full(n, M, 2**log2_q)
+    fast, _ = splitmix._Cap.find(M, 2**log2_q).log_excess(n)
+    assert full <= fast + 1e-6
+    # The cap pays at most e^8 / n for E_N <= e^8 q instead of E_N ~ q.
+    assert fast <= full + math.log1p(math.exp(8.1) / n)
+
+
+@pytest.mark.parametrize(("n", "M", "log2_q"), [(130, 9, 11), (500, 9, 20), (1999, 9, 20)])
+def test_small_tables_make_it_sharp(n, M, log2_q):
+    full = splitmix._log_excess_full(n, M, 2**log2_q)
+    fast, sharp = splitmix._Cap.find(M, 2**log2_q).log_excess(n)
+    assert sharp
+    assert full <= fast + 1e-6 <= full + 0.01
+
+
+@pytest.mark.parametrize(
+    ("n", "log2_q", "expected"),
+    [
+        (10**3, 20, (9, 10, 11)),
+        (10**4, 25, (8, 9, 10)),
+        (10**5, 30, (7, 8, 9)),
+        (10**6, 35, (7, 7, 8)),
+        (10**7, 40, (6, 7, 7)),
+        (10**9, 50, (6, 6, 7)),
+    ],
+)
+def test_shares(n, log2_q, expected):
+    for distance, m in zip((1e-8, 1e-10, 1e-12), expected, strict=True):
+        q = 2**log2_q
+        assert shares(n=n, q=q, distance=distance) == m
+        assert log2_distance(n=n, m=m, q=q) <= math.log2(distance)
+        assert log2_distance(n=n, m=m - 1, q=q) > math.log2(distance)
+        assert m <= published_shares(n=n, q=q, distance=distance) <= m + 3
+
+
+def test_the_leading_term_alone_is_no_bound():
+    """All users may be apart: at n = 1173 that outweighs everything although q n / C(nM, M) is small."""
+    n, M, q = 1173, 13, 2**130
+    leading = math.log(q) + float(splitmix._log_g(n, M, 1)[1])
+    assert leading / math.log(4) < -3.9
+    all_apart = n * math.log(q) + n * math.lgamma(M + 1) - math.lgamma(n * M + 1) - math.log(q)
+    full = splitmix._log_excess_full(n, M, q)
+    assert all_apart <= full
+    assert full / math.log(4) == pytest.approx(304.686, abs=1e-3)
+    assert log2_distance(n=n, m=M + 1, q=q) == 0.0
+
+
+def test_monotone_and_extremes():
+    values = [log2_distance(n=10**6, m=m, q=2**20) for m in range(3, 12)]
+    assert values == sorted(values, reverse=True)
+    assert log2_distance(n=10**12, m=6, q=2**64) < -40
+    assert log2_distance(n=2, m=2, q=2) == 0.0
+    assert log2_distance(n=10**9, m=3, q=2**64) == 0.0
+    assert shares(n=2, q=2, distance=1e-3) > 8
+
+
+def test_bad_parameters():
+    for bad in ({"n": 1, "m": 3, "q": 2}, {"n": 5, "m": 1, "q": 2}, {"n": 5, "m": 3, "q": 1}):
+        with pytest.raises(ParameterError):
+            log2_distance(**bad)
+    with pytest.raises(ParameterError, match="distance"):
+        shares(n=10, q=2, distance=0.0)
+    with pytest.raises(UnsupportedError, match="19"):
+        published_shares(n=18, q=2, distance=0.1)
+    with pytest.raises(ParameterError, match="delta0"):
+        secure_sum_delta(delta0=-0.1, epsilon=1.0, log2_tv=-10.0)
+
+
+def test_from_secure_sum_to_privacy():
+    assert secure_sum_delta(delta0=1e-9, epsilon=0.5, log2_tv=-40.0) == pytest.approx(
+        1e-9 + (1 + math.exp(0.5)) * 2**-40
+    )
+    assert secure_sum_delta(delta0=0.0, epsilon=1e4, log2_tv=-1000.0) == 1.0
+    # A view within tv of laws with ratio e^epsilon, both ends moved by tv: the bound is attained.
+    P, Q, tv, E = np.array([0.5, 0.5]), np.array([0.25, 0.75]), 0.1, 2.0
+    moved_P, moved_Q = P + np.array([tv, -tv]), Q - np.array([tv, -tv])
+    divergence = np.maximum(moved_P - E * moved_Q, 0).sum()
+    assert divergence == pytest.approx((1 + E) * tv)
+    assert divergence <= secure_sum_delta(delta0=0.0, epsilon=math.log(E), log2_tv=math.log2(tv))

@@ -1,0 +1,303 @@
+"""Two bins: enumeration by definition, published values, cells against one integer each."""
+
+import math
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shuffledp import ParameterError, UnsupportedError
+from shuffledp.accounting import cells
+from shuffledp.accounting.cells import BinomialTotal, PoissonTotal, SumOfBinomials
+from shuffledp.accounting.two_bins import (
+    IndependentBins,
+    TwoBins,
+    _fair_inner,
+    dummies,
+    dummies_level,
+    independent_level,
+    poisson_level,
+)
+from shuffledp.core.privacy import Profile
+from shuffledp.numerics.rounding import exp_bounds
+
+mpmath.mp.dps = 40
+
+
+def binomial_law(n, p):
+    return [math.comb(n, y) * p**y * (1 - p) ** (n - y) for y in range(n + 1)]
+
+
+def divergence(law, epsilon):
+    """(A + 1, B) against (A, B + 1), from the joint law of (A, B); e^epsilon rounded down."""
+    E = exp_bounds(epsilon, 60)[0]
+    first = {(a + 1, b): mass for (a, b), mass in law.items()}
+    second = {(a, b + 1): mass for (a, b), mass in law.items()}
+    there = sum(max(mass - E * second.get(o, 0), 0) for o, mass in first.items())
+    back = sum(max(mass - E * first.get(o, 0), 0) for o, mass in second.items())
+    assert there == back  # the two bins are alike
+    return there
+
+
+def check(found, exact, rel=1e-6):
+    assert Fraction(found) >= exact * (1 - Fraction(1, 10**40))
+    assert found <= float(exact) * (1 + rel) + 2e-300
+
+
+def split_evenly(total_law):
+    return {
+        (a, t - a): mass * math.comb(t, a) / Fraction(2) ** t
+        for t, mass in enumerate(total_law)
+        for a in range(t + 1)
+    }
+
+
+@settings(max_examples=40, deadline=None)
+@given(n=st.integers(1, 14), top=st.integers(1, 63), epsilon=st.floats(0, 5))
+def test_binomial_totals_by_enumeration(n, top, epsilon):
+    p = Fraction(top, 64)
+    exact = divergence(split_evenly(binomial_law(n, p)), epsilon)
+    check(TwoBins(total=BinomialTotal(n=n, p=p)).delta(epsilon), exact)
+
+
+@pytest.mark.parametrize(
+    ("n", "p", "epsilon"), [(130, Fraction(1, 2), 0.4), (90, Fraction(9, 10), 0.8)]
+)
+def test_cells_up_to_the_last_integer(n, p, epsilon):
+    """Twelve deviations above the mean lie beyond n; there the cells must be fine as well."""
+    E, exact = exp_bounds(epsilon, 60)[0], Fraction(0)
+    for t, mass in enumerate(binomial_law(n, p)):
+        coin = [Fraction(math.comb(t, a), 2**t) for a in range(t + 1)]
+        inner = sum(max(coin[x - 1] - E * (coin[x] if x <= t else 0), 0) for x in range(1, t + 2))
+        exact += mass * inner
+    check(TwoBins(total=BinomialTotal(n=n, p=p)).delta(epsilon), exact)
+
+
+@settings(max_examples=25, deadline=None)
+@given(n=st.integers(1, 10), top=st.integers(1, 63), epsilon=st.floats(0, 5))
+def test_independent_bins_by_enumeration(n, top, epsilon):
+    gamma = Fraction(top, 64)
+    one = binomial_law(n, gamma)
+    law = {(a, b): one[a] * one[b] for a in range(n + 1) for b in range(n + 1)}
+    check(IndependentBins(n=n, gamma=gamma).delta(epsilon), divergence(law, epsilon))
+
+
+def dummy_law(n, rho, pair):
+    """Messages in the two bins, user by user and dummy by dummy."""
+    law = {(0, 0): Fraction(1)}
+    surely = math.floor(rho)
+    chances = [pair] * (n * surely) + [pair * (rho - surely)] * n
+    for chance in chances:
+        grown = {}
+        for (a, b), mass in law.items():
+            for place, weight in (
+                ((a, b), 1 - chance),
+                ((a + 1, b), chance / 2),
+                ((a, b + 1), chance / 2),
+            ):
+                grown[place] = grown.get(place, 0) + mass * weight
+        law = grown
+    return law
+
+
+@pytest.mark.parametrize(
+    "rho", [Fraction(1, 3), Fraction(1), Fraction(5, 4), Fraction(3), Fraction(7, 2)]
+)
+@pytest.mark.parametrize("d", [2, 5])
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0])
+def test_dummies_by_enumeration(rho, d, epsilon):
+    n, pair = 3, Fraction(2, d)
+    exact = divergence(dummy_law(n, rho, pair), epsilon)
+    check(dummies(n=n, rho=rho, pair=pair).delta(epsilon), exact)
+
+
+@pytest.mark.parametrize(
+    ("mu", "epsilon", "delta"), [(20.0, 1.0, 3.19986799872e-4), (50.0, 0.5, 6.31513950678e-4)]
+)
+def test_poisson_values(mu, epsilon, delta):
+    found = TwoBins(total=PoissonTotal(mean=2 * mu)).delta(epsilon)
+    assert delta * (1 - 1e-11) <= found <= delta * (1 + 1e-7)
+
+
+def mp_poisson_delta(mu, epsilon):
+    """The plain sum over t of 1.2, in 40 digits."""
+    mean, E, total = 2 * mpmath.mpf(mu), mpmath.exp(mpmath.mpf(epsilon)), mpmath.mpf(0)
+    reach = 14 * mpmath.sqrt(mean) + 60
+    for t in range(max(0, int(mean - reach)), int(mean + reach)):
+        k = int(mpmath.ceil((t + 1) / (1 + E))) - 1
+        # cdf(k) and cdf(k - 1) of Bin(t, 1/2), downwards
+        mass = mpmath.binomial(t, k) * mpmath.mpf(2) ** -t
+        tail, step, y = mpmath.mpf(0), mass, k
+        while y > 0 and step > mass * mpmath.mpf(10) ** -30:
+            step *= mpmath.mpf(y) / (t - y + 1)
+            tail += step
+            y -= 1
+        weight = mpmath.exp(t * mpmath.log(mean) - mean - mpmath.loggamma(t + 1))
+        total += weight * (mass - (E - 1) * tail)
+    return total
+
+
+@pytest.mark.parametrize(("mu", "epsilon"), [(0.7, 2.0), (60.0, 0.25), (30.0, 1.5)])
+def test_poisson_at_hard_points(mu, epsilon):
+    exact = mp_poisson_delta(mu, epsilon)
+    found = TwoBins(total=PoissonTotal(mean=2 * mu)).delta(epsilon)
+    assert exact <= found <= exact * (1 + mpmath.mpf(10) ** -6)
+
+
+@pytest.mark.parametrize(
+    ("profile", "epsilon"),
+    [
+        (TwoBins(total=PoissonTotal(mean=4e5)), 0.01),
+        (TwoBins(total=BinomialTotal(n=10**9, p=Fraction(1, 2500))), 0.01),
+        (IndependentBins(n=10**6, gamma=Fraction(1, 4)), 0.012),
+        (dummies(n=10**6, rho=Fraction(15, 4), pair=Fraction(1, 9)), 0.01),
+    ],
+)
+def test_wide_cells_cost_little(profile, epsilon, monkeypatch):
+    wide = profile.delta(epsilon)
+    monkeypatch.setattr(cells, "_FINE", 200_000)  # one integer each
+    exact = profile.delta(epsilon)
+    assert exact <= wide * (1 + 1e-8)
+    assert wide <= exact * 1.02  # of delta; a part in 5000 of the noise
+
+
+def test_many_independent_coins_are_poisson():
+    close = IndependentBins(n=10**12, gamma=Fraction(40, 10**12)).delta(1.0)
+    # 1 - gamma is rounded up to a float: a part in 10^5 of gamma, on the safe side.
+    limit = TwoBins(total=PoissonTotal(mean=80.0)).delta(1.0)
+    assert limit * (1 - 1e-9) <= close <= limit * (1 + 1e-3)
+
+
+@pytest.mark.parametrize(
+    "total",
+    [
+        BinomialTotal(n=40, p=Fraction(1, 3)),
+        SumOfBinomials(
+            first=BinomialTotal(n=12, p=Fraction(2, 3)), second=BinomialTotal(n=9, p=Fraction(1, 7))
+        ),
+    ],
+)
+def test_floored_laws_are_stochastically_smaller(total):
+    if isinstance(total, BinomialTotal):
+        exact = binomial_law(total.n, total.p)
+    else:
+        one, two = (binomial_law(x.n, x.p) for x in (total.first, total.second))
+        exact = [
+            sum(one[i] * two[t - i] for i in range(len(one)) if 0 <= t - i < len(two))
+            for t in range(len(one) + len(two) - 1)
+        ]
+    places, masses = total.floored(np.array([0.0, 3.0, 7.0, 11.0, 13.0, 20.0]))
+    assert masses.min() >= 0
+    assert masses.sum() == pytest.approx(1, abs=1e-12)
+    for t in range(len(exact)):
+        assert masses[places <= t].sum() >= float(sum(exact[: t + 1])) * (1 - 1e-12)
+
+
+def test_the_inner_function_does_not_increase():
+    t = np.arange(0.0, 400.0)
+    for growth in (0.0, 0.01, 0.5, math.e - 1, 50.0):
+        assert np.all(np.diff(_fair_inner(t, growth)) <= 1e-8)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "levels"),
+    [
+        (0.1, ("2641.1", "4228.5", "5887.8")),
+        (0.25, ("480.6", "740.3", "1010.1")),
+        (0.5, ("136.1", "203.9", "274.0")),
+        (1.0, ("42.65", "62.09", "82.13")),
+        (2.0, ("18.09", "25.47", "33.04")),
+    ],
+)
+def test_poisson_levels(epsilon, levels):
+    for delta, printed in zip((1e-6, 1e-8, 1e-10), levels, strict=True):
+        level = poisson_level(epsilon=epsilon, delta=delta)
+        places = len(printed.split(".")[1])
+        assert abs(level - float(printed)) <= 0.5 * 10.0**-places + 2e-6 * level
+        assert TwoBins(total=PoissonTotal(mean=2 * level)).delta(epsilon) <= delta
+        assert TwoBins(total=PoissonTotal(mean=2 * level * (1 - 1e-4))).delta(epsilon) > delta
+
+
+@pytest.mark.parametrize(
+    ("n", "epsilon"), [(1_000, 1.0), (10**6, 0.1), (10**9, 0.5), (10**9, 0.02)]
+)
+def test_independent_levels(n, epsilon):
+    gamma = independent_level(n=n, epsilon=epsilon, delta=1e-6)
+    assert IndependentBins(n=n, gamma=gamma).delta(epsilon) <= 1e-6
+    assert IndependentBins(n=n, gamma=gamma * Fraction(999, 1000)).delta(epsilon) > 1e-6
+    assert (gamma * 2**48).denominator == 1
+
+
+def test_poisson_levels_are_not_safe_for_coins():
+    """Binomial noise has less variance than Poisson noise of the same mean."""
+    assert IndependentBins(n=300, gamma=Fraction("136.1") / 300).delta(0.5) == pytest.approx(
+        7e-5, rel=0.05
+    )
+    assert IndependentBins(n=10**4, gamma=Fraction("2641.1") / 10**4).delta(0.1) == pytest.approx(
+        8.5e-6, rel=0.05
+    )
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "epsilon"),
+    [(10**4, 2, 1.0), (10**4, 1024, 1.0), (10**6, 1024, 0.1), (10**9, 10**6, 1.0), (50, 3, 1.0)],
+)
+def test_dummies_levels(n, d, epsilon):
+    pair = Fraction(2, d)
+    rho = dummies_level(n=n, pair=pair, epsilon=epsilon, delta=1e-6)
+    assert dummies(n=n, rho=rho, pair=pair).delta(epsilon) <= 1e-6
+    less = rho * Fraction(998, 1000)
+    assert dummies(n=n, rho=less, pair=pair).delta(epsilon) > 1e-6
+    if n >= 10**4:
+        poisson = poisson_level(epsilon=epsilon, delta=1e-6)
+        assert float(rho * n / d) == pytest.approx(poisson, rel=2e-3)
+
+
+def test_coarser_words_give_coarser_levels():
+    rho = dummies_level(n=1000, pair=Fraction(2, 7), epsilon=1.0, delta=1e-6, bits=8)
+    assert (rho * 256).denominator == 1
+    assert dummies(n=1000, rho=rho, pair=Fraction(2, 7)).delta(1.0) <= 1e-6
+
+
+def test_profiles():
+    for profile in (
+        TwoBins(total=PoissonTotal(mean=90.0)),
+        IndependentBins(n=500, gamma=Fraction(1, 10)),
+    ):
+        assert isinstance(profile, Profile)
+        for delta in (1e-9, 1e-5, 1e-2):
+            epsilon = profile.epsilon(delta)
+            assert profile.delta(epsilon) <= delta
+            assert profile.delta(epsilon * (1 - 1e-4)) > delta
+        assert profile.epsilon(0.9) == 0
+    with pytest.raises(UnsupportedError, match="delta"):
+        TwoBins(total=PoissonTotal(mean=1.0)).epsilon(0.01)
+
+
+def test_extremes():
+    assert TwoBins(total=PoissonTotal(mean=1e-9)).delta(1.0) == pytest.approx(1.0)
+    assert TwoBins(total=PoissonTotal(mean=1e11)).delta(1.0) <= 1e-299
+    assert TwoBins(total=PoissonTotal(mean=5.0)).delta(1e6) == pytest.approx(
+        math.exp(-2.5), rel=1e-6
+    )
+    assert IndependentBins(n=1, gamma=Fraction(1, 2)).delta(50.0) == pytest.approx(0.75)
+    tiny = poisson_level(epsilon=1.0, delta=1e-250)
+    assert TwoBins(total=PoissonTotal(mean=2 * tiny)).delta(1.0) <= 1e-250
+
+
+def test_bad_parameters():
+    with pytest.raises(UnsupportedError, match="too few"):
+        independent_level(n=10, epsilon=0.1, delta=1e-6)
+    with pytest.raises(ParameterError, match="epsilon"):
+        poisson_level(epsilon=0.0, delta=1e-6)
+    with pytest.raises(ParameterError, match="delta"):
+        poisson_level(epsilon=1.0, delta=0.0)
+    with pytest.raises(ParameterError, match="pair"):
+        dummies(n=3, rho=Fraction(1), pair=Fraction(3, 2))
+    with pytest.raises(ParameterError, match="rho"):
+        dummies(n=3, rho=Fraction(0), pair=Fraction(1, 2))
+    with pytest.raises(ParameterError, match="epsilon"):
+        TwoBins(total=PoissonTotal(mean=1.0)).delta(-1.0)
