@@ -13,6 +13,7 @@ from shuffledp.protocols import (
     local_hashing,
     optimized_unary,
     piecewise,
+    rounded_sum,
     rr,
     split_and_mix,
     subset_selection,
@@ -29,6 +30,7 @@ __all__ = [
     "optimized_unary",
     "piecewise",
     "rebuild",
+    "rounded_sum",
     "rr",
     "spec",
     "split_and_mix",
@@ -48,6 +50,7 @@ PROTOCOLS: tuple[Spec, ...] = (
     piecewise.SPEC,
     hybrid.SPEC,
     split_and_mix.SPEC,
+    rounded_sum.SPEC,
 )
 
 

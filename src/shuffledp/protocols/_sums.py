@@ -7,7 +7,21 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.core.estimate import ErrorLaw, Estimate
 from shuffledp.core.task import Question
 
-__all__ = ["reach", "scaled", "sum_question", "unit"]
+__all__ = ["number_domain", "reach", "scaled", "sum_question", "unit"]
+
+
+def number_domain(lower: float, upper: float, steps: int | None) -> Integers | Reals:
+    """Integers lower .. upper, or reals between them on a grid of so many steps.
+
+    >>> number_domain(0, 120, None)
+    Integers(lower=0, upper=120)
+    """
+    if steps is not None:
+        return Reals(lower=lower, upper=upper, steps=steps)
+    for name, end in (("lower", lower), ("upper", upper)):
+        if isinstance(end, float):
+            raise ParameterError(name, end, "must be an integer, unless steps are given")
+    return Integers(lower=lower, upper=upper)
 
 
 def reach(domain: Integers | Reals) -> int:

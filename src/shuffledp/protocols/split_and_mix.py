@@ -48,7 +48,7 @@ from shuffledp.numerics.errorlaw import DiscreteLaplace
 from shuffledp.numerics.noise_shares import SLOWEST, WORDS, NoiseShare
 from shuffledp.numerics.shared_error import SharedNoiseError, radius
 from shuffledp.protocols._local import HONEST
-from shuffledp.protocols._sums import reach, scaled, sum_question, unit
+from shuffledp.protocols._sums import number_domain, reach, scaled, sum_question, unit
 
 __all__ = ["SPEC", "SplitAndMix", "SplitAndMixAccountant", "SumModulo", "make"]
 
@@ -268,7 +268,7 @@ def make(
     wanted, rule = sum_question(question), Calibration.read(calibration)
     parts, target = honest_users(n, honest), fraction_of_one("delta", delta)
     fraction_of_one("wrap", wrap)
-    domain = _domain(lower, upper, steps)
+    domain = number_domain(lower, upper, steps)
     rate = Fraction(positive("epsilon", epsilon)) / reach(domain)
     if parts < 2:
         raise UnsupportedError(f"n={n} users with honest={honest!r}: at least two must be honest")
@@ -317,15 +317,6 @@ def make(
         accountant=accountant,
         users=n,
     )
-
-
-def _domain(lower: float, upper: float, steps: int | None) -> Integers | Reals:
-    if steps is not None:
-        return Reals(lower=lower, upper=upper, steps=steps)
-    ends = [
-        whole(name, end, at_least=-(2**53)) for name, end in (("lower", lower), ("upper", upper))
-    ]
-    return Integers(lower=ends[0], upper=ends[1])
 
 
 def _distance(left: float, epsilon: float, delta: float) -> float:
