@@ -18,6 +18,7 @@ from shuffledp.protocols import (
     split_and_mix,
     subset_selection,
     symmetric_unary,
+    unary_sum,
 )
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "split_and_mix",
     "subset_selection",
     "symmetric_unary",
+    "unary_sum",
 ]
 
 PROTOCOLS: tuple[Spec, ...] = (
@@ -51,6 +53,7 @@ PROTOCOLS: tuple[Spec, ...] = (
     hybrid.SPEC,
     split_and_mix.SPEC,
     rounded_sum.SPEC,
+    unary_sum.SPEC,
 )
 
 

@@ -20,12 +20,40 @@ from shuffledp.core.errors import UnsupportedError
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.numerics.search import largest_above
 
-__all__ = ["Levels", "largest_error"]
+__all__ = ["Levels", "fits", "largest_error", "largest_kept"]
 
 _ROUGH, _FINE = 0.3, 2e-3  # how far below its limit delta may stay, relatively
 _LARGEST_EPSILON0 = 60.0
 _STEEPNESS = 12.0  # of ln delta in epsilon0, usually; where the secant method starts
 _SECANTS = 8
+
+
+def largest_kept(most: int, denominator: int, symbols: int, words: int) -> int | None:
+    """The largest kept <= most that `denominator` divides, while `symbols` divides words - kept.
+
+    >>> largest_kept(20, 2, 3, 32)
+    20
+    >>> largest_kept(20, 3, 3, 32) is None
+    True
+    """
+    common = math.gcd(denominator, symbols)
+    if words % common:
+        return None
+    period = symbols // common
+    first = words // common * pow(denominator // common, -1, period) % period
+    times = first + (most // denominator - first) // period * period
+    return denominator * times if times > 0 else None
+
+
+def fits(steps: int, levels: int, word_bits: int) -> bool:
+    """Whether words can round so many steps to these levels without bias.
+
+    >>> [k for k in range(1, 12) if fits(30, k, 64)]
+    [1, 3, 4, 6, 7, 9, 10]
+    """
+    words = 1 << word_bits
+    denominator = steps // math.gcd(steps, levels)
+    return largest_kept(words // 2, denominator, levels + 1, words) is not None
 
 
 def largest_error(k: int, gamma: float) -> float:

@@ -6,6 +6,7 @@ from shuffledp.core.domain import Integers, Reals
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.estimate import ErrorLaw, Estimate
 from shuffledp.core.task import Question
+from shuffledp.core.validate import whole
 
 __all__ = ["number_domain", "reach", "scaled", "sum_question", "unit"]
 
@@ -18,10 +19,10 @@ def number_domain(lower: float, upper: float, steps: int | None) -> Integers | R
     """
     if steps is not None:
         return Reals(lower=lower, upper=upper, steps=steps)
-    for name, end in (("lower", lower), ("upper", upper)):
-        if isinstance(end, float):
-            raise ParameterError(name, end, "must be an integer, unless steps are given")
-    return Integers(lower=lower, upper=upper)
+    low, high = (
+        whole(name, end, at_least=-(2**53)) for name, end in (("lower", lower), ("upper", upper))
+    )
+    return Integers(lower=low, upper=high)
 
 
 def reach(domain: Integers | Reals) -> int:
