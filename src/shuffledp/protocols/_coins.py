@@ -22,7 +22,7 @@ def fewest_coins(n: int, r: int, epsilon: float, delta: float, bits: int) -> tup
     gamma there.
 
     >>> fewest_coins(10_000, 100, 1.0, 1e-6, 48)
-    (73, Fraction(1, 2))
+    (72, Fraction(1, 2))
     """
     half = Fraction(1, 2)
 

@@ -49,7 +49,7 @@ def fits(steps: int, levels: int, word_bits: int) -> bool:
     """Whether words can round so many steps to these levels without bias.
 
     >>> [k for k in range(1, 12) if fits(30, k, 64)]
-    [1, 3, 4, 6, 7, 9, 10]
+    [1, 3, 6, 7, 10]
     """
     words = 1 << word_bits
     denominator = steps // math.gcd(steps, levels)

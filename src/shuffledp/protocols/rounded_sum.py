@@ -91,7 +91,96 @@ class RoundedResponse:
         object.__setattr__(self, "share", (words - kept) // symbols)
 
     @property
-    @dataclass(frozen=True, slots=True, kw_only=True)
+    def _denominator(self) -> int:
+        """That of k / G in lowest terms."""
+        return reach(self.domain) // math.gcd(reach(self.domain), self.levels)
+
+    @property
+    def words_per_input(self) -> int:
+        return 1
+
+    @property
+    def epsilon0(self) -> float:
+        """The logarithm of the largest likelihood ratio, rounded up."""
+        return (math.log(self.share + self.kept) - math.log(self.share)) * (1 + 1e-12) + 1e-13
+
+    @property
+    def q(self) -> Fraction:
+        """Exact probability of a level that is not that of the value."""
+        return Fraction(self.share, 1 << self.word_bits)
+
+    @property
+    def b(self) -> Fraction:
+        """Exact probability that the rounded value is sent for its own sake: 1 - gamma."""
+        return Fraction(self.kept, 1 << self.word_bits)
+
+    def encode(self, inputs: Codes, words: Words) -> Messages:
+        size = np.uint64(reach(self.domain))
+        scaled_codes = inputs.astype(np.uint64) * np.uint64(self.levels)
+        low = scaled_codes // size
+        # The fractional part, in units of 1 / denominator.
+        part = (scaled_codes - low * size) // np.uint64(reach(self.domain) // self._denominator)
+        word = words[:, 0].astype(np.uint64, copy=False)
+        lies = (self.levels + 1) * self.share
+        rounded = low + (word - np.uint64(lies) < part * np.uint64(self.kept // self._denominator))
+        sent = np.where(word < np.uint64(lies), word // np.uint64(self.share), rounded)
+        return Messages.one_each(sent.astype(np.int64))
+
+    def pmf(self, x: int) -> Law:
+        low, up = self._rounded(x)
+        law: Law = {(y,): self.q for y in range(self.levels + 1)}
+        law[(low,)] += self.b * (1 - up)
+        if up:
+            law[(low + 1,)] += self.b * up
+        return law
+
+    def _rounded(self, x: int) -> tuple[int, Fraction]:
+        """The level below, and the probability of the one above it."""
+        low, rest = divmod(x * self.levels, reach(self.domain))
+        return low, Fraction(rest, reach(self.domain))
+
+    def blankets(self) -> tuple[Blanket, ...]:
+        """That of randomized response over the levels; see the module for why it holds."""
+        ratio = Fraction(self.share + self.kept, self.share)
+        rest = (self.levels - 1) * self.q
+        return (two_level_blanket(ratio=ratio, one=self.q, both=Fraction(0), neither=rest),)
+
+    def simulate(self, inputs: Counts, draws: Draws) -> Tally:
+        """Those who lie are spread evenly, those who do not are rounded code by code."""
+        kept = draws.binomials(inputs, float(self.b))
+        symbols = self.levels + 1
+        counts = draws.multinomial(int((inputs - kept).sum()), np.full(symbols, 1 / symbols))
+        for x in np.flatnonzero(kept).tolist():
+            low, up = self._rounded(x)
+            ups = draws.binomial(int(kept[x]), float(up)) if up else 0
+            counts[low] += kept[x] - ups
+            if ups:
+                counts[low + 1] += ups
+        return Tally(counts=counts, users=int(inputs.sum()))
+
+    @property
+    def decoder(self) -> Affine:
+        """The unbiased estimate of a code from one message."""
+        words, steps = 1 << self.word_bits, reach(self.domain)
+        bias = self.share * self.levels * (self.levels + 1) // 2
+        return Affine(scale=words * steps, offset=bias * steps, divisor=self.kept * self.levels)
+
+    @property
+    def level_variance(self) -> Quadratic:
+        """Variance of the message of a value z = i k / G, less what rounding adds to it."""
+        k, q, b = self.levels, self.q, self.b
+        mean = q * k * (k + 1) / 2
+        square = q * k * (k + 1) * (2 * k + 1) / 6
+        return Quadratic(constant=square - mean**2, linear=-2 * mean * b, square=b - b * b)
+
+    @property
+    def worst_rounding(self) -> Fraction:
+        """The largest up (1 - up) of any code."""
+        half = Fraction(self._denominator // 2, self._denominator)
+        return half * (1 - half)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RoundedSum:
     """Adds up what the messages decode to.
 
