@@ -22,6 +22,12 @@ from shuffledp.protocols import (
     zsum,
     zsum_histogram,
     zsum_sparse,
+    rounded_sum,
+    rr,
+    split_and_mix,
+    subset_selection,
+    symmetric_unary,
+    unary_sum,
 )
 
 __all__ = [
@@ -36,14 +42,17 @@ __all__ = [
     "piecewise",
     "pure_count",
     "rebuild",
+    "rounded_sum",
     "rr",
     "sparse_histogram",
     "spec",
+    "split_and_mix",
     "subset_selection",
     "symmetric_unary",
     "zsum",
     "zsum_histogram",
     "zsum_sparse",
+    "unary_sum",
 ]
 
 PROTOCOLS: tuple[Spec, ...] = (
@@ -63,6 +72,9 @@ PROTOCOLS: tuple[Spec, ...] = (
     zsum_histogram.SPEC,
     sparse_histogram.SPEC,
     dummies_histogram.SPEC,
+    split_and_mix.SPEC,
+    rounded_sum.SPEC,
+    unary_sum.SPEC,
 )
 
 

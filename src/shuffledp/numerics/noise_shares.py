@@ -1,0 +1,254 @@
+r"""Discrete Laplace noise that many people make together: everybody draws one share of it.
+
+NB(s, a) has Pr[k] = C(k + s - 1, k) (1 - a)^s a^k. The share of one of m people is D = X - Y with X and Y
+independent NB(1/m, a), a = e^-rate. Shares add: h people together make the noise of NB(h/m, a), and m
+people make exactly discrete Laplace noise, Pr[z] ~ a^|z|.
+
+**A share is a mixture of geometric laws.** For 0 < s < 1 the Beta integral gives, for k >= 1,
+
+    Pr[X = k] = (1 - a)^s sin(pi s) / pi * integral of x^(k+s) (1 - x)^(1-s) a^k du,   x = 1 / (1 + e^-u).
+
+The trapezoidal rule with step h turns it into a sum, sum_i c_i t_i^k with t_i = a x_i. Its relative error
+is at most 2 sum_j |G(1 - s + 2 pi i j / h)| / G(1 - s), G the gamma function, for every k: below 10^-15
+for h = 1/4. So for d >= 1, with the difference of two geometric laws summed in closed form,
+
+    Pr[D = d] = Pr[D = -d] = sum_i w_i t_i^d,   w_i = c_i ( (1 - a)^s + sum_j c_j t_i t_j / (1 - t_i t_j) ).
+
+That needs a few hundred numbers, however slowly the noise decays; and nearly every share is 0.
+"""
+
+import math
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+from itertools import accumulate
+
+import numpy as np
+
+from shuffledp.core.arrays import Counts, Floats, Words
+from shuffledp.core.errors import ParameterError
+from shuffledp.core.validate import whole
+from shuffledp.numerics import tape
+from shuffledp.numerics.draws import Draws
+from shuffledp.numerics.rounding import exp_lower
+
+__all__ = ["SLOWEST", "WORDS", "Mixture", "NoiseShare", "mixture"]
+
+WORDS = 4
+"""Words that one share takes: zero or a sign, the geometric law, and two for its value."""
+SLOWEST = Fraction(1, 1 << 22)
+"""The smallest rate."""
+
+_STEP = 0.25
+_LEAST = -40.0  # x^(1+s) is below 10^-17 further left, and k >= 1
+_RELATIVE_ERROR = 2e-13  # of the weights in floating point, generously
+_FIXED = 128  # bits after the point of t_i
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Mixture:
+    """Pr[D = d] = sum of weight * e^-((rate + excess) |d|), d != 0; the rest is Pr[D = 0]."""
+
+    rate: float
+    place: Floats
+    """u of each term; infinite for x = 1."""
+    weight: Floats
+
+    @property
+    def excess(self) -> Floats:
+        """-ln x."""
+        return np.log1p(np.exp(-self.place))
+
+    @property
+    def decay(self) -> Floats:
+        return self.rate + self.excess
+
+    @property
+    def positive(self) -> Floats:
+        """What each term adds to Pr[D >= 1]."""
+        positive: Floats = self.weight / np.expm1(self.decay)
+        return positive
+
+    def mass(self, d: int) -> float:
+        """Pr[D = d].
+
+        >>> noise = mixture(1.0, 0.5)  # two of them make discrete Laplace noise
+        >>> total = sum(noise.mass(d) * noise.mass(2 - d) for d in range(-60, 61))
+        >>> abs(total - math.tanh(0.5) * math.exp(-2)) < 1e-14
+        True
+        """
+        if d == 0:
+            return 1 - 2 * float(self.positive.sum())
+        return float((self.weight * np.exp(-self.decay * abs(d))).sum())
+
+
+@lru_cache(maxsize=128)
+def mixture(rate: float, shape: float) -> Mixture:
+    """The law of X - Y, both NB(shape, e^-rate), 0 < shape <= 1."""
+    if shape == 1:
+        return Mixture(rate=rate, place=np.array([math.inf]), weight=np.tanh([rate / 2]))
+    # Beyond the last place x is 1 for all that matters: the rest is a geometric series.
+    last = math.ceil(45 - math.log(rate))
+    u = np.arange(_LEAST, last + _STEP / 2, _STEP)
+    log_c = -shape * np.log1p(np.exp(-u)) - (1 - shape) * np.logaddexp(0.0, u)
+    rest = -(1 - shape) * (last + _STEP) - math.log(-math.expm1(-_STEP * (1 - shape)))
+    log_zero = shape * math.log(-math.expm1(-rate))  # of Pr[X = 0]
+    scale = math.log(_STEP * math.sin(math.pi * min(shape, 1 - shape)) / math.pi) + log_zero
+    c = np.exp(np.append(log_c, rest) + scale)
+    place = np.append(u, np.inf)
+    decay = rate + np.log1p(np.exp(-place))
+    both = 1 / np.expm1(decay[:, None] + decay[None, :])
+    weight: Floats = c * (math.exp(log_zero) + both @ c)
+    return Mixture(rate=rate, place=place, weight=weight)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoiseShare:
+    """One of `parts` shares of discrete Laplace noise of this rate, from four words.
+
+    `distance` bounds how far the law that is sampled is from the ideal one.
+
+    >>> share = NoiseShare(rate=Fraction(1, 1000), parts=1_000_000)
+    >>> f"{float(share.nonzero):.3e}", f"{share.distance:.0e}"
+    ('1.382e-05', '3e-18')
+    """
+
+    rate: Fraction
+    parts: int
+    word_bits: int = 64
+    threshold: int = field(init=False)
+    """How many words make the share positive; as many make it negative."""
+    places: tuple[float, ...] = field(init=False)
+    shares: tuple[int, ...] = field(init=False)
+    """How many words choose each place."""
+
+    def __post_init__(self) -> None:
+        whole("parts", self.parts, at_least=1)
+        whole("word_bits", self.word_bits, at_least=1, at_most=64)
+        if self.rate < SLOWEST:
+            raise ParameterError("rate", float(self.rate), "must be at least 2^-22")
+        ideal = mixture(float(self.rate), 1 / self.parts)
+        words = 1 << self.word_bits
+        total = float(ideal.positive.sum())
+        threshold = max(1, min(round(Fraction(total) * words), words // 2))
+        shares = [round(Fraction(p) * words) for p in (ideal.positive / total).tolist()]
+        # Rounding errors go to the likeliest place, which can bear them.
+        shares[int(ideal.positive.argmax())] += words - sum(shares)
+        kept = [(u, share) for u, share in zip(ideal.place.tolist(), shares, strict=True) if share]
+        object.__setattr__(self, "threshold", threshold)
+        object.__setattr__(self, "places", tuple(u for u, _ in kept))
+        object.__setattr__(self, "shares", tuple(share for _, share in kept))
+
+    @property
+    def nonzero(self) -> Fraction:
+        """The exact probability that the share is not 0."""
+        return Fraction(2 * self.threshold, 1 << self.word_bits)
+
+    @property
+    def distance(self) -> float:
+        """At least the total variation distance from the law of X - Y."""
+        word = 2.0**-self.word_bits
+        longest = 1.5 * self.word_bits / float(self.rate)
+        choice = len(mixture(float(self.rate), 1 / self.parts).place) * word
+        given = _RELATIVE_ERROR + choice + 2 * longest * word * word
+        return min(1.0, 2 * word + float(self.nonzero) * given)
+
+    def draw(self, words: Words) -> tuple[Counts, Counts]:
+        """Which users have a share other than 0, and what it is, for words[n, 4].
+
+        >>> share = NoiseShare(rate=Fraction(1), parts=2)
+        >>> who, what = share.draw(np.array([[0, 0, 0, 1], [2**64 - 1, 0, 0, 0]], dtype=np.uint64))
+        >>> who.tolist(), what.tolist()
+        ([0], [3])
+        """
+        rare = np.flatnonzero(tape.bernoulli(words[:, 0], 2 * self.threshold, self.word_bits))
+        if not len(rare):
+            return rare, rare
+        chosen = words[rare]
+        values = [
+            1 + self._geometric(self._place(choice), (high << self.word_bits) + low)
+            for _, choice, high, low in chosen.tolist()
+        ]
+        value = np.array(values, dtype=np.int64)
+        negative = chosen[:, 0] >= words.dtype.type(self.threshold)
+        return rare, np.where(negative, -value, value)
+
+    def _place(self, word: int) -> float:
+        """The place whose words include this one; few people ask, so no array is made of it."""
+        return self.places[bisect_right(_ends(self.shares), word)]
+
+    def _geometric(self, place: float, wide: int) -> int:
+        """The largest g with wide < 2^(2 word_bits) t^g, found bit by bit from the top."""
+        surplus = _FIXED - 2 * self.word_bits
+        powers = _powers(self.rate, place, surplus)
+        found, power = 0, 1 << _FIXED
+        for bit in range(len(powers) - 1, -1, -1):
+            longer = power * powers[bit] >> _FIXED
+            if longer >> surplus > wide:
+                found, power = found + (1 << bit), longer
+        return found
+
+    def law(self) -> dict[int, Fraction]:
+        """The exact law, for words of a few bits."""
+        words, law = 1 << self.word_bits, {0: 1 - self.nonzero}
+        for place, share in zip(self.places, self.shares, strict=True):
+            t = Fraction(_base(self.rate, place), 1 << _FIXED)
+            alive, g = words**2, 0
+            while alive:
+                longer = math.floor(words**2 * t ** (g + 1))
+                mass = Fraction(self.threshold * share * (alive - longer), words**4)
+                for d in (g + 1, -g - 1):
+                    law[d] = law.get(d, Fraction(0)) + mass
+                alive, g = longer, g + 1
+        return law
+
+    def total(self, users: int, draws: Draws) -> int:
+        """The sum of the shares of so many users, without drawing each.
+
+        With words of at most 8 bits it has exactly their law; beyond, the values come from the ideal
+        geometric laws, which 2^128 pairs of words do not tell from the sampled ones.
+        """
+        if self.word_bits <= 8:
+            law = self.law()
+            counts = draws.multinomial(users, np.array([float(p) for p in law.values()]))
+            return sum(d * int(count) for d, count in zip(law, counts, strict=True))
+        half = float(self.nonzero) / 2
+        up, down, _ = draws.multinomial(users, np.array([half, half, 1 - 2 * half]))
+        return self._sum(int(up), draws) - self._sum(int(down), draws)
+
+    def _sum(self, count: int, draws: Draws) -> int:
+        words = 1 << self.word_bits
+        chosen = draws.multinomial(count, np.array([share / words for share in self.shares]))
+        total = count
+        for i in np.flatnonzero(chosen).tolist():
+            # The binary digits of a geometric number are independent.
+            for bit, power in enumerate(_powers(self.rate, self.places[i], 0)):
+                p = power / ((1 << _FIXED) + power)
+                total += draws.binomial(int(chosen[i]), p) << bit
+        return total
+
+
+@lru_cache(maxsize=16)
+def _ends(shares: tuple[int, ...]) -> tuple[int, ...]:
+    """The first word beyond each place's words."""
+    return tuple(accumulate(shares))
+
+
+@lru_cache(maxsize=4096)
+def _base(rate: Fraction, place: float) -> int:
+    """t = a x in units of 2^-128, rounded down."""
+    x = Fraction(1) if math.isinf(place) else 1 / (1 + _exp(-Fraction(place)))
+    return math.floor(_exp(-rate) * x * (1 << _FIXED))
+
+
+_exp = lru_cache(maxsize=1024)(exp_lower)
+
+
+@lru_cache(maxsize=4096)
+def _powers(rate: Fraction, place: float, surplus: int) -> tuple[int, ...]:
+    """t, t^2, t^4, ... as long as they are at least 2^(surplus - 128)."""
+    powers = [_base(rate, place)]
+    while powers[-1] >> surplus:
+        powers.append(powers[-1] ** 2 >> _FIXED)
+    return tuple(powers[:-1])

@@ -1,0 +1,383 @@
+r"""Unary sums: everybody sends as many ones as their value says, and some more.
+
+A value is rounded at random, without bias, to one of 0 .. r; the user sends that many messages, and one
+more for each of `coins` coins that comes up. All messages are equal, so the view is one number: the sum
+of the rounded values plus Bin(h coins, gamma), h the number of honest users. One person moves the sum by at
+most r, so gamma is calibrated by the exact curve of a count that moves by r (accounting/one_count).
+
+With r about epsilon sqrt(n) the rounding is negligible, and the error is about three times that of the
+central model for every n: far better than one message, at the price of many.
+
+**Privacy.** Given how everybody's value was rounded, the view is a sum that differs by at most r between
+neighbours; the hockey-stick divergence is jointly convex, so rounding at random does not raise it. For
+log-concave noise it grows with the shift, so r is the worst one.
+
+The number of messages depends on the value: the transport must hide how many come from whom.
+
+Reference: Cheu, Smith, Ullman, Zeber, Zhilyaev 2019, "Distributed differential privacy via shuffling"
+(unary encoding, every bit through randomized response). Deviations: noise messages in place of flipped
+bits, which makes the view a plain sum; its curve is evaluated, not composed of r bits. There are no
+published constants for that, hence no `calibration="paper"`.
+"""
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import comb
+
+import numpy as np
+
+from shuffledp.accounting.one_count import BinomialNoise, ShiftedCount
+from shuffledp.core.analyzer import Tally
+from shuffledp.core.arrays import Codes, Counts, Words
+from shuffledp.core.domain import Integers, Reals
+from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
+from shuffledp.core.estimate import ErrorLaw, Estimate, Interval, NormalError, Value
+from shuffledp.core.privacy import Guarantee, View
+from shuffledp.core.protocol import Calibration, Cost, ShuffleProtocol, Spec, honest_users
+from shuffledp.core.randomizer import Law, Message, Messages
+from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.task import Question
+from shuffledp.core.validate import fraction_of_one, positive, whole
+from shuffledp.numerics import errorlaw, tape
+from shuffledp.numerics.draws import Draws
+from shuffledp.protocols._coins import MOST_COINS, fewest_coins
+from shuffledp.protocols._local import HONEST
+from shuffledp.protocols._sums import number_domain, reach, scaled, sum_question, unit
+
+__all__ = ["SPEC", "UnaryDevice", "UnarySum", "UnarySumAccountant", "make"]
+
+_MOST_ONES = 1 << 20
+_LEVEL_BITS = 48
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnaryDevice:
+    """Code i of 0 .. G as i slope / 2^fraction_bits ones, rounded at random, plus the coins that come up.
+
+    slope is r 2^fraction_bits / G rounded down, so every probability is exact: code G sends r ones, or
+    less by a fraction below G / 2^fraction_bits.
+
+    >>> device = UnaryDevice(
+    ...     domain=Integers(lower=0, upper=4), ones=2, coins=1, threshold=1, word_bits=2
+    ... )
+    >>> device.pmf(1)  # half a one, and another with probability 1/4
+    {(): Fraction(3, 8), (1,): Fraction(1, 2), (1, 1): Fraction(1, 8)}
+    """
+
+    domain: Integers | Reals
+    ones: int
+    """r, the most that a value sends."""
+    coins: int
+    threshold: int
+    """How many of the 2^word_bits words make a coin come up."""
+    word_bits: int = 64
+    slope: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        whole("ones", self.ones, at_least=1, at_most=_MOST_ONES)
+        whole("coins", self.coins, at_least=1, at_most=MOST_COINS)
+        whole("word_bits", self.word_bits, at_least=1, at_most=64)
+        whole("threshold", self.threshold, at_least=1, at_most=(1 << self.word_bits) - 1)
+        slope = (self.ones << self.fraction_bits) // reach(self.domain)
+        if slope < 1:
+            raise ParameterError(
+                "ones",
+                self.ones,
+                f"must be larger: with words of {self.word_bits} bits, neighbours among "
+                f"{reach(self.domain) + 1} values would send the same",
+            )
+        object.__setattr__(self, "slope", slope)
+
+    @property
+    def fraction_bits(self) -> int:
+        """As many as a product of code and slope leaves in 62 bits."""
+        return min(self.word_bits, 62 - self.ones.bit_length())
+
+    @property
+    def epsilon0(self) -> float:
+        return math.inf
+
+    @property
+    def words_per_input(self) -> int:
+        return 1 + self.coins
+
+    @property
+    def gamma(self) -> Fraction:
+        """The exact probability of a coin."""
+        return Fraction(self.threshold, 1 << self.word_bits)
+
+    @property
+    def per_code(self) -> Fraction:
+        """How many ones a code is worth, exactly."""
+        return Fraction(self.slope, 1 << self.fraction_bits)
+
+    @property
+    def rounds(self) -> bool:
+        """Whether any code is rounded at random."""
+        return self.slope % (1 << self.fraction_bits) != 0
+
+    def encode(self, inputs: Codes, words: Words) -> Messages:
+        n, bits = len(inputs), np.uint64(self.fraction_bits)
+        exact = inputs.astype(np.uint64) * np.uint64(self.slope)
+        part = exact & np.uint64((1 << self.fraction_bits) - 1)
+        drawn = words[:, 0].astype(np.uint64) >> np.uint64(self.word_bits - self.fraction_bits)
+        count = (exact >> bits).astype(np.int64) + (drawn < part)
+        count += tape.bernoulli(words[:, 1:], self.threshold, self.word_bits).sum(axis=1)
+        owner = np.repeat(np.arange(n), count)
+        return Messages(payload=np.ones(len(owner), dtype=np.uint8), owner=owner, users=n)
+
+    def pmf(self, x: int) -> Law:
+        low, up = self._rounded(x)
+        law: Law = {}
+        for heads in range(self.coins + 1):
+            mass = comb(self.coins, heads) * self.gamma**heads
+            mass *= (1 - self.gamma) ** (self.coins - heads)
+            for more, chance in ((0, 1 - up), (1, up)):
+                if chance:
+                    sent = (1,) * (low + heads + more)
+                    law[sent] = law.get(sent, Fraction(0)) + mass * chance
+        return law
+
+    def _rounded(self, x: int) -> tuple[int, Fraction]:
+        """How many ones at least, and the probability of one more."""
+        low = x * self.slope >> self.fraction_bits
+        return low, x * self.per_code - low
+
+    def simulate(self, inputs: Counts, draws: Draws) -> Tally:
+        """All messages are equal: only their number matters."""
+        users = int(inputs.sum())
+        total = draws.binomial(users * self.coins, float(self.gamma))
+        for x in np.flatnonzero(inputs).tolist():
+            low, up = self._rounded(x)
+            total += low * int(inputs[x])
+            total += draws.binomial(int(inputs[x]), float(up)) if up else 0
+        return Tally(counts=np.array([total], dtype=np.int64), users=users)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CoinsError:
+    """The error of base + step * observed, where observed = truth + the number of coins that came up."""
+
+    coins: errorlaw.BinomialNoise
+    observed: int
+    base: float
+    step: float
+
+    @property
+    def stderr(self) -> float:
+        """Exact standard deviation of the noise."""
+        return self.step * math.sqrt(self.coins.variance)
+
+    def interval(self, value: Value, level: float) -> Interval:
+        """The exact one: nothing was rounded at random, so the law is known."""
+        return self.exact_interval(value, level)
+
+    def exact_interval(self, value: Value, level: float) -> Interval:
+        error = errorlaw.BinomialError(noise=self.coins, observed=self.observed)
+        low, high = error.exact_interval(value, level)
+        return Interval(self.base + self.step * low, self.base + self.step * high)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnarySum:
+    """Counts the messages, takes away the coins that are expected, and scales.
+
+    If values are rounded at random the variance depends on them a little: the standard error takes
+    1/4 for each, the worst case.
+    """
+
+    device: UnaryDevice
+    question: Question
+
+    def tally(self, shuffled: Shuffled) -> Tally:
+        payload = shuffled.payload
+        if payload.ndim != 1 or payload.dtype.kind not in "iu" or np.any(payload != 1):
+            raise DataError(
+                f"every message is the number 1, but this is an array of shape {payload.shape} "
+                f"and type {payload.dtype} with others"
+            )
+        return Tally(counts=np.array([len(payload)], dtype=np.int64), users=shuffled.users)
+
+    def estimate(self, tally: Tally) -> Estimate:
+        n, device = tally.users, self.device
+        if n < 1:
+            raise DataError("the tally is of no users: at least one is needed")
+        observed = int(tally.counts[0])
+        coins = errorlaw.BinomialNoise(n=n * device.coins, gamma=device.gamma)
+        codes = (observed - coins.centre) / device.per_code
+        return scaled(device.domain, self.question, codes, n, self._error(coins, observed, n))
+
+    def _error(self, coins: errorlaw.BinomialNoise, observed: int, n: int) -> ErrorLaw:
+        step = self._unit(n)
+        if self.device.rounds:
+            return NormalError(stderr=step * math.sqrt(coins.variance + n / 4))
+        share = n if self.question is Question.SUM else 1
+        base = float(share * self.device.domain.lower)
+        return CoinsError(coins=coins, observed=observed, base=base, step=step)
+
+    def _unit(self, n: int) -> float:
+        """What one message is in the answer."""
+        step = unit(self.device.domain) / self.device.per_code
+        return float(step / n if self.question is Question.MEAN else step)
+
+    @property
+    def offset(self) -> tuple[Fraction, ...]:
+        """What a user adds to the answer to the total before any message."""
+        device = self.device
+        coins = device.coins * device.gamma / device.per_code
+        return (Fraction(device.domain.lower) - unit(device.domain) * coins,)
+
+    def weights(self, message: Message) -> tuple[Fraction, ...]:
+        return (unit(self.device.domain) / self.device.per_code,)
+
+    def variance(self, inputs: Counts) -> float:
+        device, n = self.device, int(inputs.sum())
+        seen = np.flatnonzero(inputs)
+        mask = (1 << device.fraction_bits) - 1
+        part = (seen * device.slope & mask) / (mask + 1)
+        rounding = float(inputs[seen] @ (part * (1 - part)))
+        noise = float(n * device.coins * device.gamma * (1 - device.gamma))
+        return self._unit(n) ** 2 * (rounding + noise)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnarySumAccountant:
+    """delta of a count that one person moves by r, at a fixed epsilon."""
+
+    epsilon: float
+    device: UnaryDevice
+
+    def guarantee(self, honest: int) -> Guarantee:
+        noise = BinomialNoise(n=honest * self.device.coins, gamma=self.device.gamma)
+        curve = ShiftedCount(noise=noise, shift=self.device.ones)
+        return Guarantee(
+            epsilon=self.epsilon,
+            delta=curve.delta(self.epsilon),
+            view=View.SHUFFLED,
+            proof=(
+                "both tails of the binomial law of the honest users' noise messages, for a sum that "
+                "moves by r (unary encoding: Cheu, Smith, Ullman, Zeber, Zhilyaev 2019)"
+            ),
+            honest=honest,
+        )
+
+
+def make(
+    *,
+    n: int,
+    epsilon: float,
+    delta: float,
+    lower: float,
+    upper: float,
+    steps: int | None = None,
+    ones: int | None = None,
+    question: str = "sum",
+    honest: float = HONEST,
+    calibration: Calibration | str = Calibration.EXACT,
+    word_bits: int = 64,
+) -> ShuffleProtocol:
+    """The sum (or the mean) of integers lower .. upper, or of reals on a grid of `steps` steps.
+
+    `ones` is r; unless given it is epsilon sqrt(n), or the number of steps if that is less.
+
+    >>> from shuffledp import SeededWords, run
+    >>> p = make(n=10_000, epsilon=1.0, delta=1e-6, lower=0.0, upper=1.0, steps=1000)
+    >>> p.randomizer.ones, round(p.cost.messages_mean)
+    (100, 140)
+    >>> answer = run(p, [0.2, 0.4] * 5000, SeededWords(1))
+    >>> round(answer.value), round(answer.stderr, 1)
+    (3000, 4.5)
+    """
+    wanted = sum_question(question)
+    if Calibration.read(calibration) is Calibration.PAPER:
+        raise UnsupportedError("no constants are published for this variant: calibration='exact'")
+    trusted = honest_users(n, honest)
+    positive("epsilon", epsilon)
+    fraction_of_one("delta", delta)
+    domain = number_domain(lower, upper, steps)
+    r = _ones(ones, n, epsilon, domain)
+    coins, gamma = fewest_coins(trusted, r, epsilon, delta, min(_LEVEL_BITS, word_bits))
+    threshold = int(gamma * (1 << word_bits))
+    device = UnaryDevice(
+        domain=domain, ones=r, coins=coins, threshold=threshold, word_bits=word_bits
+    )
+    accountant = UnarySumAccountant(epsilon=epsilon, device=device)
+    return ShuffleProtocol(
+        name=SPEC.name,
+        parameters={
+            "n": n,
+            "epsilon": epsilon,
+            "delta": delta,
+            "lower": lower,
+            "upper": upper,
+            "steps": steps,
+            "ones": ones,
+            "question": question,
+            "honest": honest,
+            "calibration": Calibration.EXACT.value,
+            "word_bits": word_bits,
+        },
+        question=wanted,
+        randomizer=device,
+        analyzer=UnarySum(device=device, question=wanted),
+        guarantee=accountant.guarantee(trusted),
+        cost=Cost(
+            messages_mean=r + coins * float(gamma),
+            messages_max=r + coins,
+            bits_per_message=1,
+            count_depends_on_value=True,
+        ),
+        accountant=accountant,
+        users=n,
+    )
+
+
+def _ones(ones: int | None, n: int, epsilon: float, domain: Integers | Reals) -> int:
+    if ones is not None:
+        return whole("ones", ones, at_least=1, at_most=_MOST_ONES)
+    return min(math.ceil(epsilon * math.sqrt(n)), reach(domain), _MOST_ONES)
+
+
+SPEC = Spec(
+    name="unary_sum",
+    title="Unary sums",
+    question=Question.SUM,
+    reference="Cheu, Smith, Ullman, Zeber, Zhilyaev 2019",
+    make=make,
+    shuffled_examples=(
+        {"n": 10_000, "epsilon": 1.0, "delta": 1e-6, "lower": 0, "upper": 10},
+        {
+            "n": 10_000,
+            "epsilon": 0.5,
+            "delta": 1e-8,
+            "lower": -1.0,
+            "upper": 1.0,
+            "steps": 1000,
+            "question": "mean",
+        },
+    ),
+    shuffled_enumerable=(
+        {
+            "n": 3,
+            "epsilon": 1.0,
+            "delta": 0.3,
+            "lower": 0,
+            "upper": 3,
+            "ones": 1,
+            "honest": 1.0,
+            "word_bits": 4,
+        },
+        {
+            "n": 4,
+            "epsilon": 1.5,
+            "delta": 0.3,
+            "lower": -1.0,
+            "upper": 2.0,
+            "steps": 4,
+            "ones": 2,
+            "honest": 1.0,
+            "word_bits": 3,
+        },
+    ),
+)

@@ -1,0 +1,129 @@
+"""Shares of discrete Laplace noise: the mixture, the sampler, and the tails of what they add up to."""
+
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare, dlaplace, nbinom
+
+from shuffledp import ParameterError, SeededWords
+from shuffledp.numerics.draws import NumpyDraws
+from shuffledp.numerics.noise_shares import WORDS, NoiseShare, mixture
+from shuffledp.numerics.shared_error import SharedNoiseError, radius
+from support import ALPHA, all_tapes
+
+
+def difference(rate, shape, size):
+    """Pr[X - Y = d], d = 0 .. size - 1, from the negative binomial masses themselves."""
+    masses = nbinom.pmf(np.arange(2 * size + int(80 / rate)), shape, -np.expm1(-rate))
+    return np.array([masses[: len(masses) - d] @ masses[d:] for d in range(size)])
+
+
+@pytest.mark.parametrize(
+    ("rate", "shape"),
+    [
+        (1.0, 0.5),
+        (0.02, 0.3),
+        (0.5, 1 / 3),
+        (3.0, 0.01),
+        (0.1, 1e-6),
+        (0.1, 0.999),
+        (0.05, 0.9),
+        (1.0, 1.0),
+    ],
+)
+def test_mixture_is_the_difference_of_negative_binomials(rate, shape):
+    found = [mixture(rate, shape).mass(d) for d in range(40)]
+    np.testing.assert_allclose(found, difference(rate, shape, 40), rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize(("rate", "parts", "bits"), [(1, 2, 3), (Fraction(1, 3), 3, 4), (2, 5, 4)])
+def test_draw_follows_its_law_on_every_tape(rate, parts, bits):
+    share = NoiseShare(rate=Fraction(rate), parts=parts, word_bits=bits)
+    tapes = all_tapes(bits, WORDS)
+    rare, values = share.draw(tapes)
+    seen = Counter(values.tolist())
+    seen[0] = len(tapes) - len(rare)
+    exact = {d: mass for d, mass in share.law().items() if mass}
+    assert sum(exact.values()) == 1
+    assert {d: Fraction(count, len(tapes)) for d, count in seen.items() if count} == exact
+
+
+@pytest.mark.parametrize(
+    ("rate", "parts", "bits"), [(1, 2, 10), (Fraction(1, 2), 7, 12), (2, 100, 12)]
+)
+def test_distance_is_bounded(rate, parts, bits):
+    share = NoiseShare(rate=Fraction(rate), parts=parts, word_bits=bits)
+    law = share.law()
+    ideal = mixture(float(rate), 1 / parts)
+    span = range(-max(law) - 50, max(law) + 51)
+    distance = sum(abs(float(law.get(d, 0)) - ideal.mass(d)) for d in span) / 2
+    assert 0 < distance <= share.distance < 1
+
+
+def binned(values, last):
+    return np.bincount(np.clip(values, -last, last) + last, minlength=2 * last + 1)
+
+
+def laplace_masses(rate, last):
+    masses = dlaplace.pmf(np.arange(-last, last + 1), rate)
+    masses[[0, -1]] += dlaplace.sf(last, rate)
+    return masses
+
+
+@pytest.mark.parametrize(("factor", "right"), [(1.0, True), (1.15, False)])
+def test_all_shares_drawn_make_discrete_laplace_noise(factor, right):
+    """Each of 10 people draws 3000 shares; a wrong rate must not pass."""
+    share = NoiseShare(rate=Fraction(1, 2), parts=10)
+    sums = np.zeros(30_000, dtype=np.int64)
+    rare, values = share.draw(SeededWords(1).words(30_000 * WORDS).reshape(-1, WORDS))
+    sums[rare] = values
+    seen = binned(sums.reshape(10, 3000).sum(axis=0), 8)
+    p = chisquare(seen, 3000 * laplace_masses(0.5 * factor, 8)).pvalue
+    assert (p > ALPHA) == right
+
+
+@pytest.mark.parametrize(("factor", "right"), [(1.0, True), (1.15, False)])
+def test_simulated_total_is_discrete_laplace_noise(factor, right):
+    share = NoiseShare(rate=Fraction(1, 2), parts=1000)
+    draws = NumpyDraws(SeededWords(2))
+    seen = binned(np.array([share.total(1000, draws) for _ in range(4000)]), 8)
+    p = chisquare(seen, 4000 * laplace_masses(0.5 * factor, 8)).pvalue
+    assert (p > ALPHA) == right
+
+
+def test_slow_decay_is_refused():
+    with pytest.raises(ParameterError, match="rate"):
+        NoiseShare(rate=Fraction(1, 1 << 23), parts=10)
+
+
+@pytest.mark.parametrize("shape", [Fraction(10, 9), Fraction(1, 2), Fraction(3), Fraction(1)])
+@pytest.mark.parametrize("beta", [Fraction(1, 20), Fraction(1, 1000)])
+def test_radius_is_the_smallest(shape, beta):
+    rate = Fraction(1, 20)
+    masses = difference(float(rate), float(shape), 600)
+    tails = 1 - masses[0] - 2 * np.append(0, np.cumsum(masses[1:]))
+    t = radius(rate, shape, beta)
+    assert tails[t] <= beta < tails[t - 1]
+
+
+@pytest.mark.parametrize("shape", [Fraction(10, 9), Fraction(7, 10)])
+def test_coarse_radius_covers_and_is_hardly_longer(shape):
+    """At a rate where the radius comes from a coarser grid, against the fine law."""
+    rate, beta = Fraction(1, 2000), Fraction(1, 20)
+    t = radius(rate, shape, beta)
+    masses = nbinom.pmf(np.arange(2**16), float(shape), -np.expm1(-float(rate)))
+    size = 2**17
+    both = np.abs(np.fft.rfft(masses, size)) ** 2
+    law = np.fft.irfft(both, size)
+    covered = law[0] + 2 * law[1 : t + 1].sum()
+    assert 0.95 <= covered <= 0.9503
+
+
+def test_far_tails_are_covered():
+    near, far = (radius(Fraction(1), Fraction(10, 9), Fraction(1, 10**k)) for k in (8, 12))
+    assert near < far < 2 * near
+    error = SharedNoiseError(rate=Fraction(1), shape=Fraction(10, 9), step=0.5)
+    low, high = error.interval(0.0, 1 - 1e-12)
+    assert high == -low == pytest.approx(far / 2)
