@@ -8,6 +8,7 @@ from shuffledp.core.protocol import Parameters, ShuffleProtocol, Spec
 from shuffledp.protocols import (
     duchi,
     hadamard,
+    hashed_histogram,
     hybrid,
     krr,
     local_hashing,
@@ -22,6 +23,7 @@ __all__ = [
     "PROTOCOLS",
     "duchi",
     "hadamard",
+    "hashed_histogram",
     "hybrid",
     "krr",
     "local_hashing",
@@ -45,6 +47,7 @@ PROTOCOLS: tuple[Spec, ...] = (
     duchi.SPEC,
     piecewise.SPEC,
     hybrid.SPEC,
+    hashed_histogram.SPEC,
 )
 
 

@@ -1,0 +1,137 @@
+"""What histograms share in which everybody sends one real message and some uniform dummies.
+
+A message supports the categories x with the message in S_x. The sets S_x hold the same share q of all
+messages, and any two of them have the share q^2 in common. A user of category x sends
+
+* a real message, uniform on S_x (or, with a tiny known probability, uniform on all messages),
+* floor(rho) dummies, uniform on all messages, and one more with probability frac(rho).
+
+Estimate. A real message supports its own category with probability p, any other one with
+probability q; a dummy supports each with probability q. With N_x supporting messages of n users
+
+    estimate_x = (N_x - n q (1 + rho)) / (p - q)          (unbiased)
+    variance_x = (c_x p (1 - p) + (n - c_x) q (1 - q) + n v) / (p - q)^2,
+    v = floor(rho) q (1 - q) + frac(rho) q (1 - frac(rho) q)
+
+Privacy. Replace x by x', and reveal the other users' real messages. Given the number of dummies,
+the likelihood ratio of what is left is (messages in S_x) / (messages in S_x'). Suppose the real message
+is outside of the intersection (otherwise both cases look alike, which only helps). Then the dummies
+outside the two exclusive parts say nothing, and the others fall into either part with probability
+q (1 - q): the view is (A + 1, B) against (A, B + 1), the two bins of `accounting.two_bins`.
+"""
+
+import math
+from collections.abc import Set
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+
+from shuffledp.accounting.two_bins import dummies
+from shuffledp.core.analyzer import Tally
+from shuffledp.core.arrays import Counts, Floats
+from shuffledp.core.domain import Categories
+from shuffledp.core.errors import DataError
+from shuffledp.core.estimate import Estimate, NormalError
+from shuffledp.core.privacy import Guarantee, View
+from shuffledp.core.randomizer import Message
+from shuffledp.core.shuffler import Shuffled
+
+__all__ = ["DummiedAccountant", "DummiedAnalyzer", "DummiedOracle", "pair"]
+
+
+class DummiedOracle(Protocol):
+    """A randomizer of this kind."""
+
+    @property
+    def domain(self) -> Categories:
+        """The categories."""
+
+    @property
+    def p(self) -> Fraction:
+        """Exact probability that a real message supports its sender's category."""
+
+    @property
+    def q(self) -> Fraction:
+        """Exact probability that any other message supports a given category."""
+
+    @property
+    def rho(self) -> Fraction:
+        """The expected number of dummies of a user."""
+
+    def supported(self, message: Message) -> Set[int]:
+        """The categories that a message supports."""
+
+    def tally(self, shuffled: Shuffled) -> Tally:
+        """For each category, the number of messages that support it."""
+
+
+def pair(q: Fraction) -> Fraction:
+    """The probability that a dummy supports exactly one of two given categories."""
+    return 2 * q * (1 - q)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DummiedAnalyzer:
+    """Counts the messages that support each category, and removes the bias."""
+
+    oracle: DummiedOracle
+
+    @property
+    def offset(self) -> tuple[Fraction, ...]:
+        """What each user adds to the answer before any message."""
+        oracle = self.oracle
+        one = -oracle.q * (1 + oracle.rho) / (oracle.p - oracle.q)
+        return (one,) * oracle.domain.k
+
+    def tally(self, shuffled: Shuffled) -> Tally:
+        return self.oracle.tally(shuffled)
+
+    def estimate(self, tally: Tally) -> Estimate:
+        n, oracle = tally.users, self.oracle
+        if n < 1:
+            raise DataError("the tally is of no users: at least one is needed")
+        expected = n * oracle.q * (1 + oracle.rho)
+        value: Floats = (tally.counts - np.float64(expected)) / np.float64(oracle.p - oracle.q)
+        error = NormalError(stderr=np.sqrt(self._variance(np.clip(value, 0, n), n)))
+        everything = len(value) == oracle.domain.k  # or the tally is of some categories only
+        labels = oracle.domain.labels if everything else None
+        return Estimate(value=value, error=error, limits=(0.0, float(n)), labels=labels)
+
+    def weights(self, message: Message) -> tuple[Fraction, ...]:
+        oracle, zero = self.oracle, Fraction(0)
+        supported, yes = oracle.supported(message), 1 / (oracle.p - oracle.q)
+        return tuple(yes if j in supported else zero for j in range(oracle.domain.k))
+
+    def variance(self, inputs: Counts) -> Floats:
+        return self._variance(inputs.astype(np.float64), int(inputs.sum()))
+
+    def _variance(self, own: Floats, n: int) -> Floats:
+        p, q, rho = self.oracle.p, self.oracle.q, self.oracle.rho
+        share = (rho - math.floor(rho)) * q
+        noise = math.floor(rho) * q * (1 - q) + share * (1 - share)
+        scale = (p - q) ** 2
+        holder, other = float(p * (1 - p) / scale), float(q * (1 - q) / scale)
+        variance: Floats = own * holder + (n - own) * other + n * float(noise / scale)
+        return variance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DummiedAccountant:
+    """delta at a fixed epsilon, from the dummies of the honest users (the target's included)."""
+
+    epsilon: float
+    q: Fraction
+    rho: Fraction
+    proof: str
+
+    def guarantee(self, honest: int) -> Guarantee:
+        profile = dummies(n=honest, rho=self.rho, pair=pair(self.q))
+        return Guarantee(
+            epsilon=self.epsilon,
+            delta=profile.delta(self.epsilon),
+            view=View.SHUFFLED,
+            proof=self.proof,
+            honest=honest,
+        )
