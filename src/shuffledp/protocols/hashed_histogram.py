@@ -291,8 +291,6 @@ def _degree(k: int, s: int) -> int:
     return min(r for r in POLYNOMIALS if r >= needed)
 
 
-
-
 SPEC = Spec(
     name="hashed_histogram",
     title="hashed blanket",
