@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 
 from shuffledp.accounting.two_bins import dummies_level, poisson_level
 from shuffledp.core.analyzer import Tally
-from shuffledp.core.arrays import Codes, Counts, Words, outside
+from shuffledp.core.arrays import Codes, Words, outside
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.protocol import Cost, ShuffleProtocol, Spec, honest_users
