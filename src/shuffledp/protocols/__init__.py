@@ -7,6 +7,7 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.core.protocol import Parameters, ShuffleProtocol, Spec
 from shuffledp.protocols import (
     duchi,
+    fake_users,
     hadamard,
     hashed_histogram,
     hybrid,
@@ -22,6 +23,7 @@ from shuffledp.protocols import (
 __all__ = [
     "PROTOCOLS",
     "duchi",
+    "fake_users",
     "hadamard",
     "hashed_histogram",
     "hybrid",
@@ -48,6 +50,7 @@ PROTOCOLS: tuple[Spec, ...] = (
     piecewise.SPEC,
     hybrid.SPEC,
     hashed_histogram.SPEC,
+    fake_users.SPEC,
 )
 
 

@@ -21,7 +21,7 @@ q (1 - q): the view is (A + 1, B) against (A, B + 1), the two bins of `accountin
 """
 
 import math
-from collections.abc import Set
+from collections.abc import Callable, Set
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
@@ -37,6 +37,7 @@ from shuffledp.core.estimate import Estimate, NormalError
 from shuffledp.core.privacy import Guarantee, View
 from shuffledp.core.randomizer import Message
 from shuffledp.core.shuffler import Shuffled
+from shuffledp.numerics.lattice import LatticeError
 
 __all__ = ["DummiedAccountant", "DummiedAnalyzer", "DummiedOracle", "pair"]
 
@@ -94,7 +95,16 @@ class DummiedAnalyzer:
             raise DataError("the tally is of no users: at least one is needed")
         expected = n * oracle.q * (1 + oracle.rho)
         value: Floats = (tally.counts - np.float64(expected)) / np.float64(oracle.p - oracle.q)
-        error = NormalError(stderr=np.sqrt(self._variance(np.clip(value, 0, n), n)))
+        own = np.clip(value, 0, n)
+        second, third = self._moment(own, n, _second), self._moment(own, n, _third)
+        error = LatticeError(
+            rough=NormalError(stderr=np.sqrt(self._variance(own, n))),
+            observed=tally.counts,
+            base=float(expected),
+            slope=float(oracle.p - oracle.q),
+            sd=np.sqrt(second),
+            skewness=third / second**1.5,
+        )
         everything = len(value) == oracle.domain.k  # or the tally is of some categories only
         labels = oracle.domain.labels if everything else None
         return Estimate(value=value, error=error, limits=(0.0, float(n)), labels=labels)
@@ -108,13 +118,26 @@ class DummiedAnalyzer:
         return self._variance(inputs.astype(np.float64), int(inputs.sum()))
 
     def _variance(self, own: Floats, n: int) -> Floats:
+        return self._moment(own, n, _second) / float(self.oracle.p - self.oracle.q) ** 2
+
+    def _moment(self, own: Floats, n: int, central: Callable[[Fraction], Fraction]) -> Floats:
+        """A central moment of the number of messages that support a category with `own` holders."""
         p, q, rho = self.oracle.p, self.oracle.q, self.oracle.rho
-        share = (rho - math.floor(rho)) * q
-        noise = math.floor(rho) * q * (1 - q) + share * (1 - share)
-        scale = (p - q) ** 2
-        holder, other = float(p * (1 - p) / scale), float(q * (1 - q) / scale)
-        variance: Floats = own * holder + (n - own) * other + n * float(noise / scale)
-        return variance
+        dummies = math.floor(rho) * central(q) + central((rho - math.floor(rho)) * q)
+        moment: Floats = (
+            own * float(central(p)) + (n - own) * float(central(q)) + n * float(dummies)
+        )
+        return moment
+
+
+def _second(p: Fraction) -> Fraction:
+    """Of one coin."""
+    return p * (1 - p)
+
+
+def _third(p: Fraction) -> Fraction:
+    """Of one coin."""
+    return p * (1 - p) * (1 - 2 * p)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
