@@ -140,7 +140,7 @@ class TestFigures:
         # Many fakes make up for few people.
         many = make(n=2, k=4, epsilon=0.5, delta=1e-6, fake=500)
         assert many.local_floor.epsilon > 3
-        with pytest.raises(sdp.UnsupportedError, match="n=2 .* words of 3 bits"):
+        with pytest.raises(sdp.UnsupportedError, match=r"n=2 .* words of 3 bits"):
             make(n=2, k=4, epsilon=0.1, delta=1e-6, word_bits=3)
 
 

@@ -21,33 +21,47 @@ q (1 - q): the view is (A + 1, B) against (A, B + 1), the two bins of `accountin
 """
 
 import math
-from collections.abc import Callable, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
 from typing import Protocol
 
 import numpy as np
 
-from shuffledp.accounting.two_bins import dummies
+from shuffledp.accounting.two_bins import dummies, poisson_level
 from shuffledp.core.analyzer import Tally
-from shuffledp.core.arrays import Counts, Floats
+from shuffledp.core.arrays import Bools, Counts, Floats, Words
 from shuffledp.core.domain import Categories
-from shuffledp.core.errors import DataError
+from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.estimate import Estimate, NormalError
 from shuffledp.core.privacy import Guarantee, View
-from shuffledp.core.randomizer import Message
+from shuffledp.core.protocol import Cost, Parameters, ShuffleProtocol, Spec, honest_users
+from shuffledp.core.randomizer import Law, Message, Messages, Randomizer
 from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.validate import fraction_of_one, number, positive
 from shuffledp.numerics.lattice import LatticeError
 
-__all__ = ["DummiedAccountant", "DummiedAnalyzer", "DummiedOracle", "pair"]
+__all__ = [
+    "PROOF",
+    "DummiedAccountant",
+    "DummiedAnalyzer",
+    "DummiedOracle",
+    "dummied_law",
+    "dummied_messages",
+    "dummied_protocol",
+    "pair",
+    "support_probability",
+]
+
+PROOF = "the exact two-bin divergence of uniform dummies over a pairwise independent hash family"
 
 
-class DummiedOracle(Protocol):
+class DummiedOracle(Randomizer, Protocol):
     """A randomizer of this kind."""
 
     @property
-    def domain(self) -> Categories:
-        """The categories."""
+    def domain(self) -> Categories: ...
 
     @property
     def p(self) -> Fraction:
@@ -71,6 +85,43 @@ class DummiedOracle(Protocol):
 def pair(q: Fraction) -> Fraction:
     """The probability that a dummy supports exactly one of two given categories."""
     return 2 * q * (1 - q)
+
+
+def support_probability(*, users: int, epsilon: float, delta: float, messages: float) -> float:
+    """About the smallest q at which `messages` messages each are enough; at most 1/2.
+
+    rho q (1 - q) per user must make up the noise of plain dummies.
+
+    >>> round(1 / support_probability(users=10**6, epsilon=1.0, delta=1e-6, messages=2.0))
+    23443
+    """
+    fraction_of_one("delta", delta)
+    if number("messages", messages) <= 1:
+        raise ParameterError("messages", messages, "must be > 1: some dummies are needed")
+    wanted = poisson_level(epsilon=positive("epsilon", epsilon), delta=delta) / users
+    wanted /= messages - 1
+    return 0.5 if wanted >= 0.25 else 2 * wanted / (1 + math.sqrt(1 - 4 * wanted))
+
+
+def dummied_messages(real: Words, dummies: Words, coins: Bools, surely: int) -> Messages:
+    """real[n, width], and of dummies[n, count, width] the first `surely`; the last where the coin says so."""
+    n, _, width = dummies.shape
+    users, one_more = np.arange(n), np.flatnonzero(coins)
+    payload = (real, dummies[:, :surely].reshape(n * surely, width), dummies[one_more, -1])
+    owner = np.concatenate((users, np.repeat(users, surely), one_more))
+    return Messages(payload=np.concatenate(payload), owner=owner, users=n)
+
+
+def dummied_law(real: Mapping[Message, Fraction], everything: int, rho: Fraction) -> Law:
+    """The law of a user's messages, `real` that of the real one among all (with zeros, if need be)."""
+    surely, share = divmod(rho, 1)
+    law: Law = {}
+    for count, chance in ((int(surely), 1 - share), (int(surely) + 1, share)):
+        for sent in product(real, repeat=1 + count):
+            mass = chance * real[sent[0]] / everything**count
+            if mass:
+                law[sent] = mass
+    return law
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +198,6 @@ class DummiedAccountant:
     epsilon: float
     q: Fraction
     rho: Fraction
-    proof: str
 
     def guarantee(self, honest: int) -> Guarantee:
         profile = dummies(n=honest, rho=self.rho, pair=pair(self.q))
@@ -155,6 +205,34 @@ class DummiedAccountant:
             epsilon=self.epsilon,
             delta=profile.delta(self.epsilon),
             view=View.SHUFFLED,
-            proof=self.proof,
+            proof=PROOF,
             honest=honest,
         )
+
+
+def dummied_protocol(
+    spec: Spec,
+    parameters: Parameters,
+    randomizer: DummiedOracle,
+    *,
+    bits_per_message: int,
+) -> ShuffleProtocol:
+    """P = (R, A) with the guarantee that the dummies of the honest users give."""
+    n, rho = parameters["n"], randomizer.rho
+    accountant = DummiedAccountant(epsilon=parameters["epsilon"], q=randomizer.q, rho=rho)
+    return ShuffleProtocol(
+        name=spec.name,
+        parameters=parameters,
+        question=spec.question,
+        randomizer=randomizer,
+        analyzer=DummiedAnalyzer(oracle=randomizer),
+        guarantee=accountant.guarantee(honest_users(n, parameters["honest"])),
+        accountant=accountant,
+        users=n,
+        cost=Cost(
+            messages_mean=float(1 + rho),
+            messages_max=1 + math.ceil(rho),
+            bits_per_message=bits_per_message,
+            count_depends_on_value=False,
+        ),
+    )

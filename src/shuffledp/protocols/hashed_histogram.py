@@ -22,20 +22,26 @@ from itertools import product
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shuffledp.accounting.two_bins import dummies_level, poisson_level
+from shuffledp.accounting.two_bins import dummies_level
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Words, outside
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
-from shuffledp.core.protocol import Cost, ShuffleProtocol, Spec, honest_users
+from shuffledp.core.protocol import ShuffleProtocol, Spec, honest_users
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.task import Question
-from shuffledp.core.validate import fraction_of_one, number, positive, whole
+from shuffledp.core.validate import whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.galois import POLYNOMIALS, multiples, multiply
 from shuffledp.numerics.systems import solutions
-from shuffledp.protocols._dummied import DummiedAccountant, DummiedAnalyzer, pair
+from shuffledp.protocols._dummied import (
+    dummied_law,
+    dummied_messages,
+    dummied_protocol,
+    pair,
+    support_probability,
+)
 from shuffledp.protocols._local import HONEST
 
 __all__ = ["SPEC", "HashedHistogram", "make"]
@@ -116,18 +122,14 @@ class HashedHistogram:
         return np.min_scalar_type((1 << self.r) - 1)
 
     def encode(self, inputs: Codes, words: Words) -> Messages:
-        n = len(inputs)
         a, spare = self._split(words[:, 0])
         t = tape.uniform(words[:, 1], self.width, self.word_bits)
-        near = self._hash(a, inputs) ^ t.astype(np.uint64).astype(self._dtype)
+        near = self._hash(a, inputs) ^ t.astype(self._dtype)
         real = np.column_stack((a, np.where(t < t.dtype.type(self.width), near, spare)))
         surely, share = divmod(self.dummies, 1 << self.word_bits)
-        one_more = np.flatnonzero(tape.bernoulli(words[:, 2], share, self.word_bits))
-        sure = words[:, 3 : 3 + surely].reshape(-1)
-        drawn = np.concatenate((sure, words[one_more, -1])) if share else sure
-        owner = np.concatenate((np.arange(n), np.repeat(np.arange(n), surely), one_more))
-        payload = np.concatenate((real, np.column_stack(self._split(drawn))))
-        return Messages(payload=payload, owner=owner, users=n)
+        coins = tape.bernoulli(words[:, 2], share, self.word_bits)
+        dummies = np.stack(self._split(words[:, 3:]), axis=-1)
+        return dummied_messages(real, dummies, coins, surely)
 
     def _split(self, words: Words) -> tuple[Words, Words]:
         """A field element and a value of s bits, from the low bits of a word."""
@@ -141,19 +143,11 @@ class HashedHistogram:
 
     def pmf(self, x: int) -> Law:
         everything = 1 << (self.r + self.s)
-        pairs = list(product(range(1 << self.r), range(1 << self.s)))
-        real = dict.fromkeys(pairs, self._rejected / everything)
-        for message in pairs:
-            if x in self.supported(message):
-                real[message] += (1 - self._rejected) / (self.width << self.r)
-        surely, share = divmod(self.rho, 1)
-        law: Law = {}
-        for extra, chance in ((0, 1 - share), (1, share)):
-            count = int(surely) + extra
-            for sent in product(pairs, repeat=1 + count):
-                mass = chance * real[sent[0]] / everything**count
-                law[sent] = law.get(sent, Fraction(0)) + mass
-        return {sent: mass for sent, mass in law.items() if mass}
+        real: dict[Message, Fraction] = {}
+        for message in product(range(1 << self.r), range(1 << self.s)):
+            likely = (1 - self._rejected) / (self.width << self.r)
+            real[message] = self._rejected / everything + likely * (x in self.supported(message))
+        return dummied_law(real, everything, self.rho)
 
     def supported(self, message: Message) -> Set[int]:
         assert isinstance(message, tuple)
@@ -235,55 +229,29 @@ def make(
     9.25
     """
     users = honest_users(n, honest)
-    positive("epsilon", epsilon)
-    fraction_of_one("delta", delta)
-    if number("messages", messages) <= 1:
-        raise ParameterError("messages", messages, "must be > 1: some dummies are needed")
+    whole("k", k, at_least=2, at_most=1 << 32)
     whole("word_bits", word_bits, at_least=3, at_most=64)
-    s, width = _shape(poisson_level(epsilon=epsilon, delta=delta) / users, messages - 1, word_bits)
-    q = Fraction(width, 1 << s)
-    bits = min(_RHO_BITS, word_bits)
-    rho = dummies_level(n=users, pair=pair(q), epsilon=epsilon, delta=delta, bits=bits)
+    q = support_probability(users=users, epsilon=epsilon, delta=delta, messages=messages)
+    s = min(math.ceil(-math.log2(q)) + _SPARE_BITS, 32, word_bits // 2)
+    width = min(math.ceil(q * (1 << s)), 1 << (s - 1))
+    rho = dummies_level(
+        n=users,
+        pair=pair(Fraction(width, 1 << s)),
+        epsilon=epsilon,
+        delta=delta,
+        bits=min(_RHO_BITS, word_bits),
+    )
     hashed = HashedHistogram(
         k=k,
-        r=_degree(whole("k", k, at_least=2, at_most=1 << 32), s),
+        r=_degree(k, s),
         s=s,
         width=width,
         dummies=int(rho * (1 << word_bits)),
         word_bits=word_bits,
     )
-    accountant = DummiedAccountant(
-        epsilon=epsilon,
-        q=q,
-        rho=rho,
-        proof="the exact two-bin divergence of uniform dummies over a pairwise independent hash family",
-    )
     stated = {"n": n, "k": k, "epsilon": epsilon, "delta": delta, "honest": honest}
-    return ShuffleProtocol(
-        name=SPEC.name,
-        parameters=stated | {"messages": messages, "word_bits": word_bits},
-        question=SPEC.question,
-        randomizer=hashed,
-        analyzer=DummiedAnalyzer(oracle=hashed),
-        guarantee=accountant.guarantee(users),
-        accountant=accountant,
-        users=n,
-        cost=Cost(
-            messages_mean=float(1 + rho),
-            messages_max=1 + math.ceil(rho),
-            bits_per_message=hashed.r + s,
-            count_depends_on_value=False,
-        ),
-    )
-
-
-def _shape(noise: float, rho: float, word_bits: int) -> tuple[int, int]:
-    """(s, width): the smallest q = width / 2^s with rho q (1 - q) >= noise, or about 1/2."""
-    wanted = noise / rho
-    q = 0.5 if wanted >= 0.25 else 2 * wanted / (1 + math.sqrt(1 - 4 * wanted))
-    most = min(32, word_bits // 2)
-    s = min(math.ceil(-math.log2(q)) + _SPARE_BITS, most)
-    return s, min(math.ceil(q * (1 << s)), 1 << (s - 1))
+    stated |= {"messages": messages, "word_bits": word_bits}
+    return dummied_protocol(SPEC, stated, hashed, bits_per_message=hashed.r + s)
 
 
 def _degree(k: int, s: int) -> int:
