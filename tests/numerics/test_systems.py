@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from shuffledp.numerics import systems
-from shuffledp.numerics.systems import solutions
+from shuffledp.numerics.systems import parity, solutions
 
 
 def counted(columns, target, below):
@@ -47,3 +47,9 @@ def test_portions_do_not_matter(monkeypatch):
 
 def test_no_systems():
     assert list(solutions([np.zeros(0, dtype=np.uint8)], np.zeros(0, dtype=np.uint8), 1)) == []
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32, np.uint64])
+def test_parity(dtype):
+    words = np.random.default_rng(3).integers(0, np.iinfo(dtype).max, 200, dtype=dtype)
+    assert parity(words).tolist() == [word.bit_count() % 2 for word in words.tolist()]

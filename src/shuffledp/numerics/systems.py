@@ -16,12 +16,25 @@ import numpy as np
 from shuffledp.core.arrays import Bools, Counts, Words
 from shuffledp.numerics.galois import line
 
-__all__ = ["solutions"]
+__all__ = ["parity", "solutions"]
 
 _HALF = np.uint64(32)
 _LOW = np.uint64((1 << 32) - 1)
 _SYSTEMS = 1 << 12  # their pairs stay in the CPU's cache
 _LISTED = 1 << 20  # candidates listed at once
+
+
+def parity(words: Words) -> Words:
+    """1 where a word has an odd number of ones, else 0.
+
+    >>> parity(np.array([0, 1, 3, 7, 255], dtype=np.uint8))
+    array([0, 1, 0, 1, 0], dtype=uint8)
+    """
+    folded, shift = words, 4 * words.dtype.itemsize
+    while shift:
+        folded = folded ^ (folded >> words.dtype.type(shift))
+        shift //= 2
+    return folded & words.dtype.type(1)
 
 
 def solutions(columns: Sequence[Words], target: Words, below: int) -> Iterator[Counts]:

@@ -9,6 +9,7 @@ from shuffledp.protocols import (
     duchi,
     fake_users,
     hadamard,
+    hadamard_blanket,
     hashed_histogram,
     hybrid,
     krr,
@@ -25,6 +26,7 @@ __all__ = [
     "duchi",
     "fake_users",
     "hadamard",
+    "hadamard_blanket",
     "hashed_histogram",
     "hybrid",
     "krr",
@@ -50,6 +52,7 @@ PROTOCOLS: tuple[Spec, ...] = (
     piecewise.SPEC,
     hybrid.SPEC,
     hashed_histogram.SPEC,
+    hadamard_blanket.SPEC,
     fake_users.SPEC,
 )
 
