@@ -8,7 +8,10 @@ from shuffledp.core.protocol import Parameters, ShuffleProtocol, Spec
 from shuffledp.protocols import (
     duchi,
     dummies_histogram,
+    fake_users,
     hadamard,
+    hadamard_blanket,
+    hashed_histogram,
     hybrid,
     krr,
     local_hashing,
@@ -34,7 +37,10 @@ __all__ = [
     "PROTOCOLS",
     "duchi",
     "dummies_histogram",
+    "fake_users",
     "hadamard",
+    "hadamard_blanket",
+    "hashed_histogram",
     "hybrid",
     "krr",
     "local_hashing",
@@ -75,6 +81,9 @@ PROTOCOLS: tuple[Spec, ...] = (
     split_and_mix.SPEC,
     rounded_sum.SPEC,
     unary_sum.SPEC,
+    hashed_histogram.SPEC,
+    hadamard_blanket.SPEC,
+    fake_users.SPEC,
 )
 
 

@@ -1,0 +1,238 @@
+"""What histograms share in which everybody sends one real message and some uniform dummies.
+
+A message supports the categories x with the message in S_x. The sets S_x hold the same share q of all
+messages, and any two of them have the share q^2 in common. A user of category x sends
+
+* a real message, uniform on S_x (or, with a tiny known probability, uniform on all messages),
+* floor(rho) dummies, uniform on all messages, and one more with probability frac(rho).
+
+Estimate. A real message supports its own category with probability p, any other one with
+probability q; a dummy supports each with probability q. With N_x supporting messages of n users
+
+    estimate_x = (N_x - n q (1 + rho)) / (p - q)          (unbiased)
+    variance_x = (c_x p (1 - p) + (n - c_x) q (1 - q) + n v) / (p - q)^2,
+    v = floor(rho) q (1 - q) + frac(rho) q (1 - frac(rho) q)
+
+Privacy. Replace x by x', and reveal the other users' real messages. Given the number of dummies,
+the likelihood ratio of what is left is (messages in S_x) / (messages in S_x'). Suppose the real message
+is outside of the intersection (otherwise both cases look alike, which only helps). Then the dummies
+outside the two exclusive parts say nothing, and the others fall into either part with probability
+q (1 - q): the view is (A + 1, B) against (A, B + 1), the two bins of `accounting.two_bins`.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from typing import Protocol
+
+import numpy as np
+
+from shuffledp.accounting.two_bins import dummies, poisson_level
+from shuffledp.core.analyzer import Tally
+from shuffledp.core.arrays import Bools, Counts, Floats, Words
+from shuffledp.core.domain import Categories
+from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.core.estimate import Estimate, NormalError
+from shuffledp.core.privacy import Guarantee, View
+from shuffledp.core.protocol import Cost, Parameters, ShuffleProtocol, Spec, honest_users
+from shuffledp.core.randomizer import Law, Message, Messages, Randomizer
+from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.validate import fraction_of_one, number, positive
+from shuffledp.numerics.lattice import LatticeError
+
+__all__ = [
+    "PROOF",
+    "DummiedAccountant",
+    "DummiedAnalyzer",
+    "DummiedOracle",
+    "dummied_law",
+    "dummied_messages",
+    "dummied_protocol",
+    "pair",
+    "support_probability",
+]
+
+PROOF = "the exact two-bin divergence of uniform dummies over a pairwise independent hash family"
+
+
+class DummiedOracle(Randomizer, Protocol):
+    """A randomizer of this kind."""
+
+    @property
+    def domain(self) -> Categories: ...
+
+    @property
+    def p(self) -> Fraction:
+        """Exact probability that a real message supports its sender's category."""
+
+    @property
+    def q(self) -> Fraction:
+        """Exact probability that any other message supports a given category."""
+
+    @property
+    def rho(self) -> Fraction:
+        """The expected number of dummies of a user."""
+
+    def supported(self, message: Message) -> Set[int]:
+        """The categories that a message supports."""
+
+    def tally(self, shuffled: Shuffled) -> Tally:
+        """For each category, the number of messages that support it."""
+
+
+def pair(q: Fraction) -> Fraction:
+    """The probability that a dummy supports exactly one of two given categories."""
+    return 2 * q * (1 - q)
+
+
+def support_probability(*, users: int, epsilon: float, delta: float, messages: float) -> float:
+    """About the smallest q at which `messages` messages each are enough; at most 1/2.
+
+    rho q (1 - q) per user must make up the noise of plain dummies.
+
+    >>> round(1 / support_probability(users=10**6, epsilon=1.0, delta=1e-6, messages=2.0))
+    23443
+    """
+    fraction_of_one("delta", delta)
+    if number("messages", messages) <= 1:
+        raise ParameterError("messages", messages, "must be > 1: some dummies are needed")
+    wanted = poisson_level(epsilon=positive("epsilon", epsilon), delta=delta) / users
+    wanted /= messages - 1
+    return 0.5 if wanted >= 0.25 else 2 * wanted / (1 + math.sqrt(1 - 4 * wanted))
+
+
+def dummied_messages(real: Words, dummies: Words, coins: Bools, surely: int) -> Messages:
+    """real[n, width], and of dummies[n, count, width] the first `surely`; the last where the coin says so."""
+    n, _, width = dummies.shape
+    users, one_more = np.arange(n), np.flatnonzero(coins)
+    payload = (real, dummies[:, :surely].reshape(n * surely, width), dummies[one_more, -1])
+    owner = np.concatenate((users, np.repeat(users, surely), one_more))
+    return Messages(payload=np.concatenate(payload), owner=owner, users=n)
+
+
+def dummied_law(real: Mapping[Message, Fraction], everything: int, rho: Fraction) -> Law:
+    """The law of a user's messages, `real` that of the real one among all (with zeros, if need be)."""
+    surely, share = divmod(rho, 1)
+    law: Law = {}
+    for count, chance in ((int(surely), 1 - share), (int(surely) + 1, share)):
+        for sent in product(real, repeat=1 + count):
+            mass = chance * real[sent[0]] / everything**count
+            if mass:
+                law[sent] = mass
+    return law
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DummiedAnalyzer:
+    """Counts the messages that support each category, and removes the bias."""
+
+    oracle: DummiedOracle
+
+    @property
+    def offset(self) -> tuple[Fraction, ...]:
+        """What each user adds to the answer before any message."""
+        oracle = self.oracle
+        one = -oracle.q * (1 + oracle.rho) / (oracle.p - oracle.q)
+        return (one,) * oracle.domain.k
+
+    def tally(self, shuffled: Shuffled) -> Tally:
+        return self.oracle.tally(shuffled)
+
+    def estimate(self, tally: Tally) -> Estimate:
+        n, oracle = tally.users, self.oracle
+        if n < 1:
+            raise DataError("the tally is of no users: at least one is needed")
+        expected = n * oracle.q * (1 + oracle.rho)
+        value: Floats = (tally.counts - np.float64(expected)) / np.float64(oracle.p - oracle.q)
+        own = np.clip(value, 0, n)
+        second, third = self._moment(own, n, _second), self._moment(own, n, _third)
+        error = LatticeError(
+            rough=NormalError(stderr=np.sqrt(self._variance(own, n))),
+            observed=tally.counts,
+            base=float(expected),
+            slope=float(oracle.p - oracle.q),
+            sd=np.sqrt(second),
+            skewness=third / second**1.5,
+        )
+        everything = len(value) == oracle.domain.k  # or the tally is of some categories only
+        labels = oracle.domain.labels if everything else None
+        return Estimate(value=value, error=error, limits=(0.0, float(n)), labels=labels)
+
+    def weights(self, message: Message) -> tuple[Fraction, ...]:
+        oracle, zero = self.oracle, Fraction(0)
+        supported, yes = oracle.supported(message), 1 / (oracle.p - oracle.q)
+        return tuple(yes if j in supported else zero for j in range(oracle.domain.k))
+
+    def variance(self, inputs: Counts) -> Floats:
+        return self._variance(inputs.astype(np.float64), int(inputs.sum()))
+
+    def _variance(self, own: Floats, n: int) -> Floats:
+        return self._moment(own, n, _second) / float(self.oracle.p - self.oracle.q) ** 2
+
+    def _moment(self, own: Floats, n: int, central: Callable[[Fraction], Fraction]) -> Floats:
+        """A central moment of the number of messages that support a category with `own` holders."""
+        p, q, rho = self.oracle.p, self.oracle.q, self.oracle.rho
+        dummies = math.floor(rho) * central(q) + central((rho - math.floor(rho)) * q)
+        moment: Floats = (
+            own * float(central(p)) + (n - own) * float(central(q)) + n * float(dummies)
+        )
+        return moment
+
+
+def _second(p: Fraction) -> Fraction:
+    """Of one coin."""
+    return p * (1 - p)
+
+
+def _third(p: Fraction) -> Fraction:
+    """Of one coin."""
+    return p * (1 - p) * (1 - 2 * p)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DummiedAccountant:
+    """delta at a fixed epsilon, from the dummies of the honest users (the target's included)."""
+
+    epsilon: float
+    q: Fraction
+    rho: Fraction
+
+    def guarantee(self, honest: int) -> Guarantee:
+        profile = dummies(n=honest, rho=self.rho, pair=pair(self.q))
+        return Guarantee(
+            epsilon=self.epsilon,
+            delta=profile.delta(self.epsilon),
+            view=View.SHUFFLED,
+            proof=PROOF,
+            honest=honest,
+        )
+
+
+def dummied_protocol(
+    spec: Spec,
+    parameters: Parameters,
+    randomizer: DummiedOracle,
+    *,
+    bits_per_message: int,
+) -> ShuffleProtocol:
+    """P = (R, A) with the guarantee that the dummies of the honest users give."""
+    n, rho = parameters["n"], randomizer.rho
+    accountant = DummiedAccountant(epsilon=parameters["epsilon"], q=randomizer.q, rho=rho)
+    return ShuffleProtocol(
+        name=spec.name,
+        parameters=parameters,
+        question=spec.question,
+        randomizer=randomizer,
+        analyzer=DummiedAnalyzer(oracle=randomizer),
+        guarantee=accountant.guarantee(honest_users(n, parameters["honest"])),
+        accountant=accountant,
+        users=n,
+        cost=Cost(
+            messages_mean=float(1 + rho),
+            messages_max=1 + math.ceil(rho),
+            bits_per_message=bits_per_message,
+            count_depends_on_value=False,
+        ),
+    )

@@ -1,0 +1,313 @@
+"""Histograms from fake users: noisy one-hot vectors, hidden among noisy zero vectors.
+
+Everybody sends one vector with a one at their category, and `fake` vectors of zeros, as users who are
+not there would; every bit of all of them is flipped with probability f. The error does not depend on
+the number of categories, nor on the counts, and a few users who lie can do little. A message
+has k bits, so for very many categories take `hashed_histogram`.
+
+Reference: Cheu, Zhilyaev 2022, "Differentially private histograms in the shuffle model from fake users".
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+
+from shuffledp.accounting.blanket import Blanket
+from shuffledp.accounting.cells import smallest_parameter
+from shuffledp.core.analyzer import Tally, bit_tally
+from shuffledp.core.arrays import Codes, Counts, Floats, Words
+from shuffledp.core.domain import Categories
+from shuffledp.core.errors import DataError, UnsupportedError
+from shuffledp.core.estimate import Estimate
+from shuffledp.core.privacy import Guarantee, View
+from shuffledp.core.protocol import Calibration, Cost, ShuffleProtocol, Spec, honest_users
+from shuffledp.core.randomizer import Law, Message, Messages
+from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.task import Question
+from shuffledp.core.validate import fraction_of_one, positive, whole
+from shuffledp.numerics.binomial import TwoBinomialsError
+from shuffledp.numerics.draws import Draws
+from shuffledp.numerics.lattice import LatticeError
+from shuffledp.protocols._local import HONEST
+from shuffledp.protocols._unary import WORD_BITS
+
+__all__ = ["SPEC", "FakeUsers", "FakeUsersAccountant", "FakeUsersAnalyzer", "blanket", "make"]
+
+_LAW_MAX_BITS = 16  # of all vectors of a user: the law has 2^bits entries
+_TINY = 1e-305
+_PROOF = "the exact divergence of one real message among the honest users' fake ones"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FakeUsers:
+    """One real and `fake` zero vectors; bit j of a vector is flipped iff its word is below `flips`.
+
+    >>> FakeUsers(k=2, fake=1, flips=1, word_bits=2).pmf(0)[(1, 0), (0, 0)]
+    Fraction(81, 256)
+    """
+
+    k: int
+    fake: int
+    flips: int
+    """f in units of 2^-word_bits."""
+    word_bits: int = WORD_BITS
+
+    def __post_init__(self) -> None:
+        whole("k", self.k, at_least=2)
+        whole("fake", self.fake, at_least=1)
+        whole("word_bits", self.word_bits, at_least=2, at_most=64)
+        whole("flips", self.flips, at_least=1, at_most=(1 << (self.word_bits - 1)) - 1)
+
+    @property
+    def domain(self) -> Categories:
+        return Categories(k=self.k)
+
+    @property
+    def f(self) -> Fraction:
+        """The probability that a bit is flipped."""
+        return Fraction(self.flips, 1 << self.word_bits)
+
+    @property
+    def epsilon0(self) -> float:
+        """2 ln((1 - f) / f), rounded up: two bits of the real vector differ."""
+        return 2 * math.log((1 - self.f) / self.f) * (1 + 1e-14)
+
+    @property
+    def vectors(self) -> int:
+        """How many vectors a user sends."""
+        return 1 + self.fake
+
+    @property
+    def words_per_input(self) -> int:
+        return self.vectors * self.k
+
+    def encode(self, inputs: Codes, words: Words) -> Messages:
+        n = len(inputs)
+        sent = words < words.dtype.type(self.flips)  # the real vector comes first
+        rows = np.arange(n)
+        sent[rows, inputs] = ~sent[rows, inputs]
+        payload = sent.reshape(n * self.vectors, self.k)
+        return Messages(payload=payload, owner=np.repeat(rows, self.vectors), users=n)
+
+    def pmf(self, x: int) -> Law:
+        if self.words_per_input > _LAW_MAX_BITS:
+            raise UnsupportedError(
+                f"the law of {self.vectors} vectors of k={self.k} bits has "
+                f"2^{self.words_per_input} entries"
+            )
+        vectors = list(product((0, 1), repeat=self.k))
+        return {sent: self._probability(sent, x) for sent in product(vectors, repeat=self.vectors)}
+
+    def _probability(self, sent: tuple[tuple[int, ...], ...], x: int) -> Fraction:
+        flipped = sum(map(sum, sent)) + (1 - 2 * sent[0][x])
+        return self.f**flipped * (1 - self.f) ** (self.words_per_input - flipped)
+
+    def simulate(self, inputs: Counts, draws: Draws) -> Tally:
+        """Bits are independent: column j has c_j ones that stay, and zeros that are flipped."""
+        n = int(inputs.sum())
+        kept = draws.binomials(inputs, float(1 - self.f))
+        noise = draws.binomials(n * self.vectors - inputs, float(self.f))
+        return Tally(counts=kept + noise, users=n)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FakeUsersAnalyzer:
+    """Ones in each column, less those that flips alone would make.
+
+    With N_j ones among the m = (1 + fake) n vectors of n users
+
+        estimate_j = (N_j - m f) / (1 - 2 f)               (unbiased)
+        variance_j = m f (1 - f) / (1 - 2 f)^2             (exact, whatever the counts are)
+    """
+
+    users: FakeUsers
+
+    @property
+    def offset(self) -> tuple[Fraction, ...]:
+        """What each user adds to the answer before any message."""
+        users = self.users
+        return (-users.vectors * users.f / (1 - 2 * users.f),) * users.k
+
+    def tally(self, shuffled: Shuffled) -> Tally:
+        return bit_tally(shuffled, self.users.k)
+
+    def estimate(self, tally: Tally) -> Estimate:
+        n, f = tally.users, self.users.f
+        if n < 1:
+            raise DataError("the tally is of no users: at least one is needed")
+        vectors = n * self.users.vectors
+        value: Floats = (tally.counts - np.float64(vectors * f)) / np.float64(1 - 2 * f)
+        # A column is the count c_j among all vectors, each seen through a flip.
+        rough = TwoBinomialsError(
+            observed=tally.counts, n=vectors, p=float(1 - f), q=float(f), value=value
+        )
+        variance = float(vectors * f * (1 - f))
+        lopsided = np.float64(f * (1 - f) * (1 - 2 * f)) * (vectors - 2 * np.clip(value, 0, n))
+        error = LatticeError(
+            rough=rough,
+            observed=tally.counts,
+            base=float(vectors * f),
+            slope=float(1 - 2 * f),
+            sd=np.full(len(value), math.sqrt(variance)),
+            skewness=lopsided / variance**1.5,
+        )
+        labels = self.users.domain.labels
+        return Estimate(value=value, error=error, limits=(0.0, float(n)), labels=labels)
+
+    def weights(self, message: Message) -> tuple[Fraction, ...]:
+        assert isinstance(message, tuple)
+        return tuple(bit / (1 - 2 * self.users.f) for bit in message)
+
+    def variance(self, inputs: Counts) -> Floats:
+        f = self.users.f
+        one = float(self.users.vectors * f * (1 - f) / (1 - 2 * f) ** 2)
+        return np.full(self.users.k, int(inputs.sum()) * one)
+
+
+def blanket(f: Fraction) -> Blanket:
+    """One real vector against fake ones: the four cases of the two bits that x and x' differ in.
+
+    Relative to a fake vector, a real one of category x has the likelihood (1 - f) / f if bit x is one
+    and f / (1 - f) if it is zero. Every fake vector is from the blanket, so its mass is 1 and the
+    bound is the exact divergence of what is left when the other users' real vectors are revealed.
+
+    >>> blanket(Fraction(1, 4)).mass
+    (0.1875, 0.1875, 0.0625, 0.5625)
+    """
+    one, zero = float((1 - f) / f), float(f / (1 - f))
+    return Blanket(
+        mass=(float(f * (1 - f)), float(f * (1 - f)), float(f * f), float((1 - f) ** 2)),
+        first=(one, zero, one, zero),
+        second=(zero, one, one, zero),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FakeUsersAccountant:
+    """delta at a fixed epsilon: one real vector among fake * honest fake ones.
+
+    >>> accountant = FakeUsersAccountant(epsilon=1.0, f=Fraction(1, 20), fake=1)
+    >>> f"{accountant.guarantee(1_000).delta:.2e}"
+    '2.09e-08'
+    """
+
+    epsilon: float
+    f: Fraction
+    fake: int
+
+    def guarantee(self, honest: int) -> Guarantee:
+        # The two directions are the same, by symmetry of x and x'.
+        delta = blanket(self.f).delta(self.epsilon, self.fake * honest + 1)
+        return Guarantee(
+            epsilon=self.epsilon,
+            delta=min(delta, 1.0),
+            view=View.SHUFFLED,
+            proof=_PROOF,
+            honest=honest,
+        )
+
+
+def make(
+    *,
+    n: int,
+    k: int,
+    epsilon: float,
+    delta: float,
+    honest: float = HONEST,
+    calibration: Calibration | str = Calibration.EXACT,
+    fake: int = 1,
+    word_bits: int = WORD_BITS,
+) -> ShuffleProtocol:
+    r"""A histogram over k categories with `fake` fake vectors per user.
+
+    `exact` takes about the smallest f whose delta is small enough. `paper` takes the published one,
+
+        f (1 - f) = 33 / (5 n fake) coth^2(epsilon / 2) ln(4 / delta),
+
+    8 to 24 times as much. More fakes buy accuracy: the variance is about mu (1 + 1 / fake), mu the
+    noise of plain dummies.
+
+    >>> p = make(n=1_000_000, k=16, epsilon=1.0, delta=1e-6, honest=1.0)
+    >>> round(float(p.analyzer.variance(np.full(16, 62_500))[0]) ** 0.5, 2)
+    9.24
+    """
+    positive("epsilon", epsilon)
+    fraction_of_one("delta", delta)
+    rule = Calibration.read(calibration)
+    users = honest_users(n, honest)
+    whole("fake", fake, at_least=1)
+    whole("word_bits", word_bits, at_least=2, at_most=64)
+    choose = _published if rule is Calibration.PAPER else _smallest
+    flips = choose(fake * users, epsilon, delta, word_bits)
+    if flips is None or 2 * flips >= 1 << word_bits:
+        raise UnsupportedError(
+            f"n={n} with honest={honest} are too few users for epsilon={epsilon!r}, "
+            f"delta={delta!r}, fake={fake} and words of {word_bits} bits"
+        )
+    randomizer = FakeUsers(k=k, fake=fake, flips=flips, word_bits=word_bits)
+    accountant = FakeUsersAccountant(epsilon=epsilon, f=randomizer.f, fake=fake)
+    floor = Guarantee(
+        epsilon=randomizer.epsilon0,
+        delta=0.0,
+        view=View.LOCAL,
+        proof="the likelihood ratio of the exact law of one real vector",
+    )
+    stated = {"n": n, "k": k, "epsilon": epsilon, "delta": delta, "honest": honest}
+    return ShuffleProtocol(
+        name=SPEC.name,
+        parameters=stated | {"calibration": rule.value, "fake": fake, "word_bits": word_bits},
+        question=SPEC.question,
+        randomizer=randomizer,
+        analyzer=FakeUsersAnalyzer(users=randomizer),
+        guarantee=accountant.guarantee(users),
+        accountant=accountant,
+        users=n,
+        local_floor=floor,
+        cost=Cost(
+            messages_mean=float(1 + fake),
+            messages_max=1 + fake,
+            bits_per_message=k,
+            count_depends_on_value=False,
+        ),
+    )
+
+
+def _smallest(fakes: int, epsilon: float, delta: float, bits: int) -> int | None:
+    def excess(f: float) -> float:
+        exact = blanket(Fraction(_up(f, bits), 1 << bits)).delta(epsilon, fakes + 1)
+        return math.log(max(exact, _TINY) / delta)
+
+    largest = 0.5 - 2.0**-bits
+    guess = math.log(1 / delta) * (1 / epsilon**2 + 0.5) / fakes
+    f = smallest_parameter(excess, guess=min(max(guess, 2.0**-bits), largest), largest=largest)
+    return None if f is None else _up(f, bits)
+
+
+def _published(fakes: int, epsilon: float, delta: float, bits: int) -> int | None:
+    spread = 33 / (5 * fakes) / math.tanh(epsilon / 2) ** 2 * math.log(4 / delta)
+    if spread > 0.25:
+        return None
+    return _up(2 * spread / (1 + math.sqrt(1 - 4 * spread)), bits)
+
+
+def _up(f: float, bits: int) -> int:
+    return math.ceil(Fraction(f) * (1 << bits))
+
+
+SPEC = Spec(
+    name="fake_users",
+    title="fake users",
+    question=Question.HISTOGRAM,
+    reference="Cheu, Zhilyaev 2022",
+    make=make,
+    shuffled_examples=(
+        {"n": 100_000, "k": 16, "epsilon": 1.0, "delta": 1e-6},
+        {"n": 100_000, "k": 5, "epsilon": 0.5, "delta": 1e-8, "calibration": "paper", "fake": 2},
+    ),
+    shuffled_enumerable=(
+        {"n": 4, "k": 2, "epsilon": 1.0, "delta": 0.1, "honest": 1.0, "word_bits": 3},
+    ),
+)

@@ -1,0 +1,285 @@
+"""Hashed blanket: histograms over huge domains with about two short messages per user.
+
+Uniform dummies over d bins cost d times the noise of a bin. Here categories share bins by hashing: a
+message is a random hash function and a value of it, and supports all categories near that value, one in
+g. Dummies need only reach each category, not each bin, so a user sends about g mu / n of them,
+whatever d is; the price is a variance of n / g from other users' messages that collide. With
+g = n / mu that is one dummy each and twice the variance of plain dummies.
+
+Reference: Ghazi, Golowich, Kumar, Pagh, Velingker 2021, "On the power of multiple anonymous messages".
+Deviations: hashing is linear over GF(2^r), so that collision probabilities are known exactly and
+need no random shift (messages of r + s bits); noise is calibrated by the exact two-bin divergence.
+There is no `simulate`: which categories a message supports together depends on the hash function, so the
+tally's joint law is not simpler than the messages themselves.
+"""
+
+import math
+from collections.abc import Set
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from shuffledp.accounting.two_bins import dummies_level
+from shuffledp.core.analyzer import Tally
+from shuffledp.core.arrays import Codes, Words, outside
+from shuffledp.core.domain import Categories
+from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
+from shuffledp.core.protocol import ShuffleProtocol, Spec, honest_users
+from shuffledp.core.randomizer import Law, Message, Messages
+from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.task import Question
+from shuffledp.core.validate import whole
+from shuffledp.numerics import tape
+from shuffledp.numerics.galois import POLYNOMIALS, multiples, multiply
+from shuffledp.numerics.systems import solutions
+from shuffledp.protocols._dummied import (
+    dummied_law,
+    dummied_messages,
+    dummied_protocol,
+    pair,
+    support_probability,
+)
+from shuffledp.protocols._local import HONEST
+
+__all__ = ["SPEC", "HashedHistogram", "make"]
+
+_ALL = 1 << 28
+"""Categories up to which a tally of all of them is made: 2 GB."""
+_SPARE_BITS = 5  # width is then 32 .. 64, so that rounding it up moves q by 3 % at most
+_RHO_BITS = 48
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HashedHistogram:
+    r"""One real message (a, v) and rho dummies.
+
+    a is uniform in the field GF(2^r) and h_a(x) is the first s bits of the product a x. The real
+    message has v = h_a(x) XOR t, t uniform below `width`; a dummy is uniform. A message supports x iff
+    h_a(x) XOR v < width. For x != y the difference h_a(x) XOR h_a(y) = h_a(x - y) is uniform, so
+
+    * every message that has nothing to do with x supports it with probability q = width / 2^s,
+    * any two categories are supported by the share q^2 of all messages,
+
+    both exactly. `rho` is dummies / 2^word_bits. A real message whose t is rejected (see
+    `numerics.tape`, probability below width / 2^word_bits) is a dummy.
+
+    >>> hashed = HashedHistogram(k=4, r=2, s=2, width=1, dummies=8, word_bits=4)
+    >>> hashed.p, hashed.q, hashed.rho
+    (Fraction(1, 1), Fraction(1, 4), Fraction(1, 2))
+    >>> sorted(hashed.supported((1, 3)))
+    [3]
+    """
+
+    k: int
+    r: int
+    s: int
+    width: int
+    dummies: int
+    """rho in units of 2^-word_bits."""
+    word_bits: int = 64
+    epsilon0: float = field(init=False, default=math.inf)
+
+    def __post_init__(self) -> None:
+        if self.r not in POLYNOMIALS:
+            raise ParameterError("r", self.r, f"must be one of {', '.join(map(str, POLYNOMIALS))}")
+        whole("k", self.k, at_least=2, at_most=1 << self.r)
+        whole("s", self.s, at_least=1, at_most=self.r)
+        whole("width", self.width, at_least=1, at_most=(1 << self.s) - 1)
+        whole("dummies", self.dummies, at_least=1)
+        whole("word_bits", self.word_bits, at_least=self.r + self.s, at_most=64)
+
+    @property
+    def domain(self) -> Categories:
+        return Categories(k=self.k)
+
+    @property
+    def words_per_input(self) -> int:
+        """A function (and a spare value), t, the coin of the last dummy, the dummies."""
+        return 3 + math.ceil(self.rho)
+
+    @property
+    def rho(self) -> Fraction:
+        return Fraction(self.dummies, 1 << self.word_bits)
+
+    @property
+    def q(self) -> Fraction:
+        return Fraction(self.width, 1 << self.s)
+
+    @property
+    def p(self) -> Fraction:
+        return 1 - self._rejected * (1 - self.q)
+
+    @property
+    def _rejected(self) -> Fraction:
+        words = 1 << self.word_bits
+        return Fraction(words % self.width, words)
+
+    @property
+    def _dtype(self) -> np.dtype[np.unsignedinteger]:
+        return np.min_scalar_type((1 << self.r) - 1)
+
+    def encode(self, inputs: Codes, words: Words) -> Messages:
+        a, spare = self._split(words[:, 0])
+        t = tape.uniform(words[:, 1], self.width, self.word_bits)
+        near = self._hash(a, inputs) ^ t.astype(self._dtype)
+        real = np.column_stack((a, np.where(t < t.dtype.type(self.width), near, spare)))
+        surely, share = divmod(self.dummies, 1 << self.word_bits)
+        coins = tape.bernoulli(words[:, 2], share, self.word_bits)
+        dummies = np.stack(self._split(words[:, 3:]), axis=-1)
+        return dummied_messages(real, dummies, coins, surely)
+
+    def _split(self, words: Words) -> tuple[Words, Words]:
+        """A field element and a value of s bits, from the low bits of a word."""
+        word = words.dtype.type
+        a = words & word((1 << self.r) - 1)
+        v = (words >> word(self.r)) & word((1 << self.s) - 1)
+        return a.astype(self._dtype), v.astype(self._dtype)
+
+    def _hash(self, a: Words, x: Codes) -> Words:
+        return multiply(a, x, self.k, self.r) >> self._dtype.type(self.r - self.s)
+
+    def pmf(self, x: int) -> Law:
+        everything = 1 << (self.r + self.s)
+        real: dict[Message, Fraction] = {}
+        for message in product(range(1 << self.r), range(1 << self.s)):
+            likely = (1 - self._rejected) / (self.width << self.r)
+            real[message] = self._rejected / everything + likely * (x in self.supported(message))
+        return dummied_law(real, everything, self.rho)
+
+    def supported(self, message: Message) -> Set[int]:
+        assert isinstance(message, tuple)
+        a, v = message
+        values = self._hash(np.full(self.k, a, dtype=self._dtype), np.arange(self.k))
+        return set(np.flatnonzero((values ^ self._dtype.type(v)) < self.width).tolist())
+
+    def tally(self, shuffled: Shuffled) -> Tally:
+        """For each category, the number of messages that support it.
+
+        The supported categories are the solutions of a linear system over GF(2), so this takes time
+        proportional to the messages and to what they support, not to their product with k.
+        """
+        if self.k > _ALL:
+            raise UnsupportedError(
+                f"a tally of all k={self.k} categories does not fit into memory: "
+                "ask for some of them by tally_of"
+            )
+        a, v = self._columns(shuffled)
+        counts = np.zeros(self.k, dtype=np.int64)
+        drop = np.uint64(self.r - self.s)
+        images = [multiple >> drop for multiple in multiples(a.astype(np.uint64), self.k, self.r)]
+        for found in solutions(images, v, self.width):
+            inside = found[found < self.k]
+            if len(inside) * 8 > self.k:
+                counts += np.bincount(inside, minlength=self.k)
+            else:
+                np.add.at(counts, inside, 1)
+        return Tally(counts=counts, users=shuffled.users)
+
+    def tally_of(self, shuffled: Shuffled, categories: ArrayLike) -> Tally:
+        """The tally of some categories only; the analyzer's `estimate` takes it as well.
+
+        >>> p = make(n=10_000, k=2**32, epsilon=1.0, delta=1e-6)
+        >>> from shuffledp import SeededWords, randomize, shuffle
+        >>> sent = randomize(p.randomizer, np.full(5_000, 123_456_789), SeededWords(1))
+        >>> some = p.randomizer.tally_of(shuffle(sent, SeededWords(2)), [123_456_789, 5])
+        >>> [round(value) for value in p.analyzer.estimate(some).value.tolist()]
+        [5001, -4]
+        """
+        a, v = self._columns(shuffled)
+        codes = self.domain.codes(categories)
+        near = [self._hash(a, np.full(len(a), code)) ^ v for code in codes.tolist()]
+        counts = [int(np.count_nonzero(values < self.width)) for values in near]
+        return Tally(counts=np.array(counts, dtype=np.int64), users=shuffled.users)
+
+    def _columns(self, shuffled: Shuffled) -> tuple[Words, Words]:
+        messages = shuffled.payload
+        if messages.ndim != 2 or messages.shape[1] != 2 or messages.dtype.kind not in "iu":
+            shown = f"an array of shape {messages.shape} and type {messages.dtype}"
+            raise DataError(f"messages are rows (a, v) of integers, not {shown}")
+        for name, column, bits in (("a", messages[:, 0], self.r), ("v", messages[:, 1], self.s)):
+            if outside(column, 1 << bits) is not None:
+                raise DataError(f"the {name} of a message is outside 0 .. {(1 << bits) - 1}")
+        return messages[:, 0].astype(self._dtype), messages[:, 1].astype(self._dtype)
+
+
+def make(
+    *,
+    n: int,
+    k: int,
+    epsilon: float,
+    delta: float,
+    honest: float = HONEST,
+    messages: float = 2.0,
+    word_bits: int = 64,
+) -> ShuffleProtocol:
+    """A histogram over k <= 2^32 categories, with about `messages` messages per user.
+
+    `messages` = 1 + c buys the variance mu + mu / c per category, mu the noise of plain dummies. A
+    small n needs more than that, and gets it.
+
+    >>> p = make(n=1_000_000, k=10**6, epsilon=1.0, delta=1e-6, honest=1.0)
+    >>> round(p.cost.messages_mean, 2), p.cost.bits_per_message
+    (1.99, 52)
+    >>> inputs = np.zeros(10**6, dtype=np.int64)
+    >>> inputs[7] = 10**6
+    >>> round(float(p.analyzer.variance(inputs)[8]) ** 0.5, 2)
+    9.25
+    """
+    users = honest_users(n, honest)
+    whole("k", k, at_least=2, at_most=1 << 32)
+    whole("word_bits", word_bits, at_least=3, at_most=64)
+    q = support_probability(users=users, epsilon=epsilon, delta=delta, messages=messages)
+    s = min(math.ceil(-math.log2(q)) + _SPARE_BITS, 32, word_bits // 2)
+    width = min(math.ceil(q * (1 << s)), 1 << (s - 1))
+    rho = dummies_level(
+        n=users,
+        pair=pair(Fraction(width, 1 << s)),
+        epsilon=epsilon,
+        delta=delta,
+        bits=min(_RHO_BITS, word_bits),
+    )
+    hashed = HashedHistogram(
+        k=k,
+        r=_degree(k, s),
+        s=s,
+        width=width,
+        dummies=int(rho * (1 << word_bits)),
+        word_bits=word_bits,
+    )
+    stated = {"n": n, "k": k, "epsilon": epsilon, "delta": delta, "honest": honest}
+    stated |= {"messages": messages, "word_bits": word_bits}
+    return dummied_protocol(SPEC, stated, hashed, bits_per_message=hashed.r + s)
+
+
+def _degree(k: int, s: int) -> int:
+    needed = max(s, (k - 1).bit_length())
+    return min(r for r in POLYNOMIALS if r >= needed)
+
+
+SPEC = Spec(
+    name="hashed_histogram",
+    title="hashed blanket",
+    question=Question.HISTOGRAM,
+    reference="Ghazi, Golowich, Kumar, Pagh, Velingker 2021",
+    make=make,
+    shuffled_examples=(
+        {"n": 100_000, "k": 1024, "epsilon": 1.0, "delta": 1e-6},
+        {"n": 1_000, "k": 5_000, "epsilon": 0.5, "delta": 1e-8, "messages": 3.5},
+    ),
+    shuffled_enumerable=(
+        {"n": 3, "k": 2, "epsilon": 1.0, "delta": 0.5, "honest": 1.0, "word_bits": 3},
+        {"n": 2, "k": 2, "epsilon": 1.0, "delta": 0.48, "honest": 1.0, "word_bits": 3},
+        {
+            "n": 2,
+            "k": 4,
+            "epsilon": 1.0,
+            "delta": 0.7,
+            "honest": 1.0,
+            "messages": 3.0,
+            "word_bits": 4,
+        },
+    ),
+)
