@@ -374,10 +374,17 @@ def _check(epsilon: float, epsilon_star: float, delta: float) -> None:
 
 def _first_visible(mode: int, log_mass: Callable[[Floats], Floats]) -> int:
     """The first k up to the mode whose mass is at least e^-640; masses rise until there."""
-    low, high = -1, mode
+
+
+    def visible(k: int) -> bool:
+        return float(log_mass(np.array([float(k)]))[0]) >= _VISIBLE
+
+    if visible(0):
+        return 0
+    low, high = 0, mode
     while high - low > 1:
         middle = (low + high) // 2
-        if float(log_mass(np.array([float(middle)]))[0]) >= _VISIBLE:
+        if visible(middle):
             high = middle
         else:
             low = middle

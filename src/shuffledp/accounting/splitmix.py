@@ -1,0 +1,285 @@
+"""Split and mix: how many shares hide everything but the sum.
+
+n users write their value in Z_q as a sum of m shares, m - 1 of them uniform, and all n m shares are
+shuffled. Take two inputs with the same sum. The total variation distance of their views is at most
+
+    TV <= sqrt(E_n / q - 1),   E_N = E[q^C],
+
+C the number of components of a random multigraph on N vertices, M = m - 1 out-stubs and M in-stubs
+per vertex, matched uniformly. Proof. (i) M uniform shares per user, and their sums u: given the
+shuffled shares y, u is h_pi(y) for a hidden uniform pi. Its distance from the uniform law on the
+q^(n-1) vectors with the right sum is at most (1/2) sqrt(q^(n-1) Pr[h_pi(y) = h_pi'(y)] - 1), and the
+linear system h_pi = h_pi' has rank n - C. (ii) The m-th share of a user is x - u. With u uniform given
+y, the vector x - u has the same law for every x with this sum; so the distance is paid twice.
+
+The component of the first vertex has k vertices with probability at most C(N-1, k-1) / C(NM, kM), so
+
+    E_N <= q (1 + sum_(j=1)^(N-1) c(N, j) E_j),   c(N, j) = C(N-1, j) / C(NM, jM).          (*)
+
+That is O(n^2). For larger n, let M >= 2, g(N, j) = C(N, j) / C(NM, jM), v_k = (kM)! / k!.
+  (a) g(N, j+1) / g(N, j) = prod_(i<M) (jM + i) / ((N-j)M - i) grows with j: g is log-convex in j, and
+      g(N, j) = g(N, N-j), so g(N, j) <= g(N, t) for t <= j <= N - t.
+  (b) c(N, j), N g(N, j), and d(N, k) = c(N, N-k) = (k/N) g(N, k) do not increase with N: a step from N
+      to N + 1 multiplies C(NM, jM) by ((N+1)/(N+1-j))^M or more, and (a-1)/(b-1) <= (a/b)^2 for a >= b >= 2.
+  (c) (*) with equality is solved by v_N E_N = [z^N] exp(q sum_k v_k z^k), whose coefficients are
+      positive: E_N <= exp(q sum_(k<=N) v_k z^k) / (v_N z^N) for every z > 0. We take q v_N z^N = 1.
+For small N, E_N is far above q (all users may be apart); (c) shows from which T on it is not. Let
+w = T - t, and B >= E_j / q for w < j <= T. Split (*) into j <= w, N - j <= t, and the middle:
+
+    E_N / q - 1 <= sum_(j<=w) c(N, j) E_j + B q ( sum_(k<=t) d(N, k) + N g(N, t+1) )          (**)
+
+as long as E_j <= B q for w < j < N. By (b) the right side does not increase with N, and at N = T + 1 its
+first sum is at most the bound (c) of E_N / q, less 1. So if it is at most B - 1 there, then by induction
+E_N <= B q for all N > w. Now (**) at N = n bounds E_n, with E_j from (*) for the first j. For the others
+up to w take (c) with one z for all: g(n, j) E_j <= exp(q sum_(k<=w) v_k z^k) v_(n-j) / (v_n z^j), which is
+log-convex in j, so it is at most the larger of its ends.
+Where no such T is found nothing is claimed: TV <= 1.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from shuffledp.core.arrays import Floats
+from shuffledp.core.errors import ParameterError, UnsupportedError
+from shuffledp.core.validate import fraction_of_one, number, whole
+
+__all__ = ["log2_distance", "published_shares", "secure_sum_delta", "shares"]
+
+_ALWAYS_FULL = 128  # up to here the full recursion is fast enough
+_LARGEST_FULL = 2000
+_NEAR = 64  # so many E_j by recursion in any case
+_MARGIN = 24  # t
+_WEAK = 8.0  # (c) is used where it shows E_N <= e^8 q
+_LONGEST = 1_000_000  # T M
+_LARGEST_N = 10**12
+_MOST_SHARES = 2000
+_LOG_2 = math.log(2)
+
+
+def log2_distance(*, n: int, m: int, q: int) -> float:
+    """At least log2 of the total variation distance; 0 (which says nothing) where no bound is known.
+
+    >>> round(log2_distance(n=1_000_000, m=7, q=2**35), 1)
+    -28.4
+    """
+    whole("n", n, at_least=2, at_most=_LARGEST_N)
+    whole("m", m, at_least=2)
+    whole("q", q, at_least=2)
+    return min(0.0, _log_excess(n, m - 1, q) / (2 * _LOG_2))
+
+
+def shares(*, n: int, q: int, distance: float) -> int:
+    """The smallest m whose bound is at most `distance`.
+
+    >>> shares(n=1_000_000, q=2**35, distance=1e-8)
+    7
+    """
+    whole("n", n, at_least=2, at_most=_LARGEST_N)
+    whole("q", q, at_least=2)
+    target = math.log2(fraction_of_one("distance", distance))
+    m = _guess(n, q, target)
+    while log2_distance(n=n, m=m, q=q) > target:
+        m += 1
+        if m > _MOST_SHARES:
+            raise UnsupportedError(f"n={n} users: no number of shares up to {_MOST_SHARES} suffices")
+    while m > 2 and log2_distance(n=n, m=m - 1, q=q) <= target:
+        m -= 1
+    return m
+
+
+def published_shares(*, n: int, q: int, distance: float) -> int:
+    """The published condition m >= 2 + (2 sigma + log2 q) / (log2 n - log2 e), sigma = -log2 distance.
+
+    Reference: Balle, Bell, Gascon, Nissim 2020, "Private summation in the multi-message shuffle
+    model"; n >= 19, m >= 3.
+
+    >>> published_shares(n=1_000_000, q=2**35, distance=1e-8)
+    8
+    """
+    whole("n", n, at_least=1)
+    whole("q", q, at_least=2)
+    if n < 19:
+        raise UnsupportedError(f"n={n} is outside the theorem: n >= 19")
+    sigma = -math.log2(fraction_of_one("distance", distance))
+    exact = 2 + (2 * sigma + math.log2(q)) / (math.log2(n) - math.log2(math.e))
+    return max(3, math.ceil(exact))
+
+
+def secure_sum_delta(*, delta0: float, epsilon: float, log2_tv: float) -> float:
+    """delta of the shuffled view: delta0 + (1 + e^epsilon) TV, if the sum alone is (epsilon, delta0)-DP.
+
+    The view is within TV of a function of the noisy sum, on either side of the inequality.
+
+    >>> f"{secure_sum_delta(delta0=0.0, epsilon=1.0, log2_tv=-30.0):.3e}"
+    '3.463e-09'
+    """
+    if not 0 <= number("delta0", delta0) <= 1:
+        raise ParameterError("delta0", delta0, "must be >= 0 and <= 1")
+    if number("epsilon", epsilon) < 0:
+        raise ParameterError("epsilon", epsilon, "must be >= 0")
+    if epsilon > 700:
+        return 1.0
+    added = (1 + math.exp(epsilon)) * 2.0 ** min(0.0, number("log2_tv", log2_tv))
+    return min(1.0, (delta0 + added) * (1 + 1e-13))
+
+
+def _guess(n: int, q: int, target: float) -> int:
+    """From the leading term, q n / C(nM, M): nearly always the answer."""
+    for M in range(1, _MOST_SHARES):
+        if math.log(q) + float(_log_g(n, M, 1)[1]) <= 2 * target * _LOG_2:
+            return M + 1
+    return _MOST_SHARES
+
+
+def _log_excess(n: int, M: int, q: int) -> float:
+    """At least ln(E_n / q - 1); infinite where no bound is known."""
+    if n > _ALWAYS_FULL and M > 1:
+        cap = _Cap.find(M, q)
+        found, sharp = (math.inf, False) if cap is None else cap.log_excess(n)
+        if sharp or n > _LARGEST_FULL:
+            return found
+    return _log_excess_full(n, M, q)
+
+
+def _log_excess_full(n: int, M: int, q: int) -> float:
+    """The sum in (*) at N = n."""
+    log_E = _table(M, q, n - 1)
+    log_g = _log_g(n, M, n - 1)
+    return _near(n, log_g, log_E)
+
+
+@lru_cache(maxsize=64)
+def _table(M: int, q: int, size: int) -> Floats:
+    """Upper bounds of ln E_0, ..., ln E_size, by (*)."""
+    from scipy.special import gammaln
+
+    j = np.arange(size + 1, dtype=np.float64)
+    minus_v = gammaln(j + 1) - gammaln(j * M + 1)  # ln g(N, j) = that at N, less at j and N - j
+    log_j = np.log(np.maximum(j, 1.0))
+    log_q = math.log(q)
+    # Each logarithm is a few units in the last place off, and rows are sums of positive terms.
+    slack = 2.0**-46 * (abs(float(minus_v[-1])) + size * log_q + 1)
+    weight = log_j - minus_v  # ln of k v_k
+    log_E = np.zeros(size + 1)
+    log_W = -minus_v  # ln of v_j E_j
+    for N in range(1, size + 1):
+        row = _log_sum(log_W[1:N] + weight[N - 1 : 0 : -1]) + float(minus_v[N] - log_j[N])
+        log_E[N] = log_q + float(np.logaddexp(0.0, row)) + slack
+        log_W[N] += log_E[N]
+    return log_E
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cap:
+    """E_N <= B q for all N > w."""
+
+    M: int
+    q: int
+    w: int
+    log_B: float
+    log_z: float
+    exponent: float  # at least q sum_(k<=w) v_k z^k
+
+    @staticmethod
+    @lru_cache(maxsize=64)
+    def find(M: int, q: int) -> "_Cap | None":
+        size = max(64.0, math.exp(1 + (math.log(q) + math.lgamma(M + 1)) / M) / M)
+        while size * M <= _LONGEST:
+            cap = _cap(M, q, math.ceil(size))
+            if cap is not None:
+                return cap
+            size *= 1.2
+        return None
+
+    def log_excess(self, n: int) -> tuple[float, bool]:
+        """(**) at n, and whether all but the near terms are negligible."""
+        if n <= self.w + _MARGIN:
+            return math.inf, False
+        log_q = math.log(self.q)
+        log_g = _log_g(n, self.M, self.w)
+        rest = _far(n, self.M) + self.log_B + log_q
+        first = min(_NEAR, self.w)
+        near = _near(n, log_g, _table(self.M, self.q, first))
+        if first < self.w:
+            between = math.log(self.w - first) + max(
+                self._log_term(first + 1, log_g), self._log_term(self.w, log_g)
+            )
+            rest = float(np.logaddexp(rest, between))
+        total = float(np.logaddexp(near, rest))
+        return total + _slack(total), rest < near - 7
+
+    def _log_term(self, j: int, log_g: Floats) -> float:
+        """ln of exp(q sum v_k z^k) v_(n-j) / (v_n z^j)."""
+        log_v = math.lgamma(j * self.M + 1) - math.lgamma(j + 1)
+        log = self.exponent + float(log_g[j]) - log_v - j * self.log_z
+        return log + 1e-9 + 2.0**-48 * log_v
+
+
+def _cap(M: int, q: int, size: int) -> _Cap | None:
+    """The cap for T = size; None if (c) is too weak, or the induction does not start."""
+    from scipy.special import gammaln
+
+    log_q = math.log(q)
+    log_qD = log_q + _far(size + 1, M)
+    if log_qD > -1:
+        return None
+    k = np.arange(1, size + 2, dtype=np.float64)
+    log_v = gammaln(k * M + 1) - gammaln(k + 1)
+    highest = 0.0
+    for N in range(size + 1, size - _MARGIN, -1):
+        log_z = -(log_q + float(log_v[N - 1])) / N
+        exponents = np.minimum(log_q + log_v[:N] + k[:N] * log_z, 10.0)
+        total = float(np.exp(exponents).sum())
+        if total > _WEAK:
+            return None
+        highest = max(highest, total)
+    # By (c) ln(E_N / q) is at most `highest` at T + 1 and at w + 1 .. T; 1e-6 is for rounding.
+    highest += 1e-6
+    return _Cap(
+        M=M,
+        q=q,
+        w=size - _MARGIN,
+        log_B=highest - math.log1p(-math.exp(log_qD)),
+        log_z=log_z,
+        exponent=highest,
+    )
+
+
+def _near(N: int, log_g: Floats, log_E: Floats) -> float:
+    """ln of the sum of c(N, j) E_j over the table."""
+    j = np.arange(1, len(log_E), dtype=np.float64)
+    total = _log_sum(log_g[1 : len(log_E)] + np.log1p(-j / N) + log_E[1:])
+    return total + _slack(total) if len(j) else total
+
+
+def _far(N: int, M: int) -> float:
+    """ln of the sum of d(N, k), k <= t, plus N g(N, t + 1)."""
+    log_g = _log_g(N, M, _MARGIN + 1)
+    k = np.arange(1, _MARGIN + 1, dtype=np.float64)
+    few = log_g[1 : _MARGIN + 1] + np.log(k / N)
+    return _log_sum(np.append(few, math.log(N) + log_g[_MARGIN + 1])) + 1e-9
+
+
+def _slack(log: float) -> float:
+    return 1e-9 + 2.0**-44 * abs(log)
+
+
+def _log_g(N: int, M: int, top: int) -> Floats:
+    """ln g(N, j), j = 0 .. top, as a product of the ratios in (a): nothing cancels."""
+    j = np.arange(top, dtype=np.float64)[:, None]
+    i = np.arange(1, M, dtype=np.float64)[None, :]
+    ratios = np.log(j * M + i) - np.log((N - j) * M - i)
+    return np.append(0.0, np.cumsum(ratios.sum(axis=1)))
+
+
+def _log_sum(logs: Floats) -> float:
+    """ln of the sum of exponentials; minus infinity for none."""
+    if not len(logs):
+        return -math.inf
+    top = float(logs.max())
+    if math.isinf(top):
+        return top
+    return top + math.log(float(np.exp(logs - top).sum()))
