@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from fractions import Fraction
 from typing import Any, Protocol, runtime_checkable
 
@@ -15,6 +16,7 @@ from shuffledp.core.validate import number, whole
 
 __all__ = [
     "Accountant",
+    "Calibration",
     "Cost",
     "Parameters",
     "ShuffleProtocol",
@@ -25,6 +27,31 @@ __all__ = [
 
 Parameters = Mapping[str, Any]
 """Plain numbers and strings, as they are written in JSON."""
+
+
+class Calibration(Enum):
+    """Where the parameters of the noise come from.
+
+    >>> Calibration("paper")
+    <Calibration.PAPER: 'paper'>
+    """
+
+    EXACT = "exact"
+    """The law itself."""
+    PAPER = "paper"
+    """The published theorem, inside its conditions."""
+
+    @classmethod
+    def read(cls, name: "Calibration | str") -> "Calibration":
+        """The member of that name.
+
+        >>> Calibration.read("rough")
+        Traceback (most recent call last):
+        shuffledp.core.errors.ParameterError: calibration='rough' must be 'exact' or 'paper'
+        """
+        if name not in [*cls, *(each.value for each in cls)]:
+            raise ParameterError("calibration", name, "must be 'exact' or 'paper'")
+        return cls(name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,6 @@ Reference: Ghazi, Golowich, Kumar, Pagh, Velingker 2021, "On the power of multip
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from enum import Enum
 from fractions import Fraction
 
 from numpy.typing import ArrayLike
@@ -29,7 +28,7 @@ from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.mechanism import MechanismSpec
 from shuffledp.core.privacy import Guarantee, View
-from shuffledp.core.protocol import Parameters
+from shuffledp.core.protocol import Calibration, Parameters
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.task import Question
 from shuffledp.core.validate import fraction_of_one, positive, whole
@@ -41,19 +40,6 @@ from shuffledp.numerics.rounding import exp_lower
 __all__ = ["SPEC", "Binomial", "Calibration", "make"]
 
 _CHUNK = 1 << 16
-
-
-class Calibration(Enum):
-    """Where gamma comes from.
-
-    >>> Calibration("paper")
-    <Calibration.PAPER: 'paper'>
-    """
-
-    EXACT = "exact"
-    """The law's own tails."""
-    PAPER = "paper"
-    """The published lemma, inside its conditions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,15 +210,9 @@ def make(
         n=n,
         epsilon=epsilon,
         delta=delta,
-        calibration=_calibration(calibration),
+        calibration=Calibration.read(calibration),
         word_bits=word_bits,
     )
-
-
-def _calibration(name: Calibration | str) -> Calibration:
-    if name not in [*Calibration, *(each.value for each in Calibration)]:
-        raise ParameterError("calibration", name, "must be 'exact' or 'paper'")
-    return Calibration(name)
 
 
 SPEC = MechanismSpec(
