@@ -6,6 +6,7 @@ Adding a protocol is one file with `SPEC`, one line in `PROTOCOLS`, one test of 
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.protocol import Parameters, ShuffleProtocol, Spec
 from shuffledp.protocols import (
+    correlated_count,
     duchi,
     hadamard,
     hybrid,
@@ -20,6 +21,7 @@ from shuffledp.protocols import (
 
 __all__ = [
     "PROTOCOLS",
+    "correlated_count",
     "duchi",
     "hadamard",
     "hybrid",
@@ -45,6 +47,7 @@ PROTOCOLS: tuple[Spec, ...] = (
     duchi.SPEC,
     piecewise.SPEC,
     hybrid.SPEC,
+    correlated_count.SPEC,
 )
 
 

@@ -12,6 +12,7 @@ from shuffledp.accounting.correlated import (
     flood_level,
     published_flood,
 )
+from shuffledp.accounting.thinned import ThinnedNoise
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.privacy import Guarantee, View
 from shuffledp.core.protocol import Calibration
@@ -108,10 +109,9 @@ class Split:
 class CorrelatedAccountant:
     """delta at a fixed epsilon, for any number of honest users.
 
-    Ideal noise: accounting/correlated, with the r that so many shares add up to. More of it is
-    post-processing. If the honest shares of Geom(p) add up to less than r = 1, the missing part
-    NB(1 - r, p) of each is 0 with probability (1 - p)^(1 - r), and the rest is added to delta, as is
-    the distance between the ideal and the sampled noise: (1 + e^epsilon) times each.
+    Ideal noise: accounting/correlated, with the r that so many shares add up to (more of it is
+    post-processing), or accounting/thinned if the shares of Geom(p) add up to less than the whole.
+    The distance between the ideal and the sampled noise is added, (1 + e^epsilon) times.
 
     For a tape of a few bits the divergence is computed from the sampled law itself.
     """
@@ -137,19 +137,31 @@ class CorrelatedAccountant:
         return min(bound, self._direct(honest))
 
     def _bound(self, honest: int) -> float:
-        r = math.nextafter(float(honest * self.randomizer.flood_share), 0.0)
-        flood = NegativeBinomialFlood(r=r, p=self.randomizer.p_flood)
-        noise = CorrelatedNoise(epsilon_star=self.randomizer.star, flood=flood)
-        apart = self.randomizer.distance(honest) + self._missing(honest)
-        # Rounding down what the losing bin may use raises delta.
-        losing = math.nextafter(self.split.losing, 0.0)
-        return noise.losing(losing) + (1 + math.exp(min(self.epsilon, 700.0))) * apart * (1 + 1e-12)
+        noise = self.randomizer
+        r = math.nextafter(float(honest * noise.flood_share), 0.0)
+        flood = NegativeBinomialFlood(r=r, p=noise.p_flood)
+        share = honest * noise.noise_share
+        whole = CorrelatedNoise(epsilon_star=noise.star, flood=flood)
+        if share >= 1:
+            # Rounding down what the losing bin may use raises delta.
+            ideal = whole.losing(math.nextafter(self.split.losing, 0.0))
+        else:
+            part = math.nextafter(float(share), 0.0)
+            ideal = self._thinned(ThinnedNoise(epsilon_star=noise.star, share=part, flood=flood))
+        apart = noise.distance(honest) * (1 + 1e-12)
+        return ideal + (1 + math.exp(min(self.epsilon, 700.0))) * apart
 
-    def _missing(self, honest: int) -> float:
-        missing = float(max(NOTHING, 1 - honest * self.randomizer.noise_share))
-        bins = len([count for count in map(sum, zip(*self.randomizer.neighbours)) if count])
-        rate = -math.log1p(-math.exp(-self.randomizer.star))
-        return -math.expm1(-2 * bins * missing * rate) * (1 + 1e-12)
+    def _thinned(self, noise: ThinnedNoise) -> float:
+        try:
+            if self.split.losing == self.epsilon:  # one bin: it loses or it gains
+                return max(noise.losing(self.epsilon), noise.gaining(self.epsilon))
+            # Two bins: the gaining one is pure, or both share epsilon.
+            left = (self.epsilon - noise.pure) * (1 - 1e-12)
+            half = self.epsilon / 2 * (1 - 1e-12)
+            shared = noise.losing(half) + noise.gaining(half)
+            return min(shared, noise.losing(left)) if left > 0 else shared
+        except UnsupportedError:
+            return 1.0
 
     def _direct(self, honest: int) -> float:
         law = self.randomizer.noise_law()
