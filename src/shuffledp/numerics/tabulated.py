@@ -60,7 +60,7 @@ class Tabulated:
     @property
     def words(self) -> int:
         """How many words one draw takes."""
-        return 1 if self.threshold is None else 2
+        return 1 if self.threshold is None or len(self.shares) == 1 else 2
 
     @property
     def largest(self) -> int:
@@ -79,6 +79,8 @@ class Tabulated:
             who = np.flatnonzero(values)
             return who, values[who]
         who = np.flatnonzero(tape.bernoulli(words[:, 0], self.threshold, self.bits))
+        if self.words == 1:
+            return who, np.full(len(who), self.first, dtype=np.int64)
         return who, self.values(words[who, 1])
 
     def values(self, words: Words) -> Codes:

@@ -7,6 +7,7 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.core.protocol import Parameters, ShuffleProtocol, Spec
 from shuffledp.protocols import (
     correlated_count,
+    correlated_histogram,
     duchi,
     hadamard,
     hybrid,
@@ -22,6 +23,7 @@ from shuffledp.protocols import (
 __all__ = [
     "PROTOCOLS",
     "correlated_count",
+    "correlated_histogram",
     "duchi",
     "hadamard",
     "hybrid",
@@ -48,6 +50,7 @@ PROTOCOLS: tuple[Spec, ...] = (
     piecewise.SPEC,
     hybrid.SPEC,
     correlated_count.SPEC,
+    correlated_histogram.SPEC,
 )
 
 

@@ -191,19 +191,17 @@ def calibrated(
     """The randomizer with (nearly) the smallest flood that is certified, or the published one."""
     if calibration is Calibration.PAPER:
         published = build(_published(epsilon, delta, gap, split))
-        return published, CorrelatedAccountant(
-            randomizer=published, epsilon=epsilon, split=split
-        )
+        return published, CorrelatedAccountant(randomizer=published, epsilon=epsilon, split=split)
     target = fraction_of_one("delta", delta)
     # The tables are a little off and the search is for the ideal noise: aim lower until it fits.
-    for _ in range(12):
+    for _ in range(20):
         flood = flood_level(epsilon=split.losing, epsilon_star=split.star, delta=target)
         randomizer = build(flood)
         accountant = CorrelatedAccountant(randomizer=randomizer, epsilon=epsilon, split=split)
         certified = accountant.delta(honest)
         if certified <= delta:
             return randomizer, accountant
-        target *= min(1 - 1e-9, delta / certified) * (1 - 1e-9)
+        target *= (1 - 1e-9) * (delta / certified) ** 3
     raise UnsupportedError(
         f"delta={delta!r} is out of reach with words of {randomizer.word_bits} bits"
     )

@@ -122,9 +122,7 @@ class CorrelatedCount:
         zeros = np.concatenate([np.repeat(minus, less), cancelling])
         payload = np.zeros(len(ones) + len(zeros), dtype=np.uint8)
         payload[: len(ones)] = 1
-        return Messages(
-            payload=payload, owner=np.concatenate([ones, zeros]), users=len(inputs)
-        )
+        return Messages(payload=payload, owner=np.concatenate([ones, zeros]), users=len(inputs))
 
     def noise_law(self) -> VectorLaw:
         law: VectorLaw = {}
