@@ -6,6 +6,8 @@ Adding a protocol is one file with `SPEC`, one line in `PROTOCOLS`, one test of 
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.protocol import Parameters, ShuffleProtocol, Spec
 from shuffledp.protocols import (
+    correlated_count,
+    correlated_histogram,
     duchi,
     dummies_histogram,
     fake_users,
@@ -35,6 +37,8 @@ from shuffledp.protocols import (
 
 __all__ = [
     "PROTOCOLS",
+    "correlated_count",
+    "correlated_histogram",
     "duchi",
     "dummies_histogram",
     "fake_users",
@@ -84,6 +88,8 @@ PROTOCOLS: tuple[Spec, ...] = (
     hashed_histogram.SPEC,
     hadamard_blanket.SPEC,
     fake_users.SPEC,
+    correlated_count.SPEC,
+    correlated_histogram.SPEC,
 )
 
 

@@ -1,0 +1,265 @@
+"""Shares of noise as tables of words: negative binomial, Poisson and logarithmic numbers.
+
+n users make noise together when each draws a share of it: n shares NB(r/n, p) sum to NB(r, p), n
+shares Poisson(m/n) to Poisson(m). Such laws are not dyadic, so they are tabulated, and the total
+variation distance between the table and the law is bounded: `distance`.
+
+Where a share is almost always 0 one word decides "0 or not" and a second one the value. The first
+decision costs no distance at all: its threshold is rounded up, and r (or m) becomes the slightly
+larger number for which that threshold is exact. Only the value given "not 0" is off, by some 10^-17,
+so the distance of all n users together does not grow with n.
+
+Weights follow w(k+1) = w(k) * step(k):  NB p (r + k) / (k + 1),  Poisson m / (k + 1), and the
+logarithmic law is NB given "not 0" for r -> 0: p k / (k + 1) from k = 1 on. They are kept in fixed
+point with 160 bits more than a word.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.core.arrays import Codes, Counts, Words
+from shuffledp.core.errors import UnsupportedError
+from shuffledp.numerics import tape
+from shuffledp.numerics.draws import Draws
+
+__all__ = ["Tabulated", "log_of", "logarithmic", "negative_binomial", "poisson"]
+
+_SPARE = 160
+_LONGEST = 1 << 20
+_DIGITS = Context(prec=80, Emax=MAX_EMAX, Emin=MIN_EMIN)
+
+Step = Callable[[int], tuple[int, int]]
+"""step(k) = w(k+1) / w(k), as numerator and denominator."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tabulated:
+    """The law of a number >= 0 that is drawn from one or two words of `bits` bits.
+
+    >>> share = negative_binomial(Fraction(1, 1000), Fraction(1, 2), 64)
+    >>> share.words, f"{float(1 - share.law()[0]):.6f}", share.distance < 1e-20
+    (2, '0.000693', True)
+    """
+
+    bits: int
+    threshold: int | None
+    """The words below it give a number > 0; None: there is no such word."""
+    first: int
+    shares: tuple[int, ...]
+    """What the other word gives: first + i with probability shares[i] / 2^bits."""
+    size: Fraction
+    """The r or the mean of the law that is tabulated, at least what was asked for if `threshold`."""
+    distance: float
+    """At least the total variation distance between the two."""
+
+    @property
+    def words(self) -> int:
+        """How many words one draw takes."""
+        return 1 if self.threshold is None or len(self.shares) == 1 else 2
+
+    @property
+    def largest(self) -> int:
+        """The largest number that can be drawn."""
+        return self.first + len(self.shares) - 1
+
+    def draw(self, words: Words) -> tuple[NDArray[np.intp], Codes]:
+        """From words[n, self.words] the rows that draw a number > 0, and these numbers.
+
+        >>> bit = Tabulated(bits=1, threshold=1, first=1, shares=(1, 1), size=Fraction(1), distance=0.0)
+        >>> bit.draw(np.array([[0, 1], [1, 1], [0, 0]], dtype=np.uint8))
+        (array([0, 2]), array([2, 1]))
+        """
+        if self.threshold is None:
+            values = self.values(words[:, 0])
+            who = np.flatnonzero(values)
+            return who, values[who]
+        who = np.flatnonzero(tape.bernoulli(words[:, 0], self.threshold, self.bits))
+        if self.words == 1:
+            return who, np.full(len(who), self.first, dtype=np.int64)
+        return who, self.values(words[who, 1])
+
+    def values(self, words: Words) -> Codes:
+        """What the words of the table give."""
+        return tape.table(words, self.shares, self.bits).astype(np.int64) + self.first
+
+    def law(self) -> dict[int, Fraction]:
+        """The exact law of `draw`."""
+        table = tape.table_law(self.shares, self.bits)
+        law = {self.first + i: mass for i, mass in table.items()}
+        if self.threshold is None:
+            return law
+        yes = self.positive
+        return {0: 1 - yes} | {value: yes * mass for value, mass in law.items()}
+
+    @property
+    def positive(self) -> Fraction:
+        """The probability that the first word says "not 0"; 1 if there is none."""
+        return Fraction(1 if self.threshold is None else self.threshold, self._scale)
+
+    def moment(self, power: int) -> Fraction:
+        """The exact expectation of draw^power, power >= 1.
+
+        >>> poisson(Fraction(1, 2), 3).moment(1)
+        Fraction(5, 8)
+        """
+        total = sum(share * (self.first + i) ** power for i, share in enumerate(self.shares))
+        return self.positive * Fraction(total, 1 << self.bits)
+
+    def simulate(self, n: int, draws: Draws) -> Counts:
+        """How many of n draws give 0, 1, ..., `largest`."""
+        active = n if self.threshold is None else draws.binomial(n, float(self.positive))
+        counts = np.zeros(self.largest + 1, dtype=np.int64)
+        counts[self.first :] = draws.multinomial(active, self._masses())
+        counts[0] += n - active
+        return counts
+
+    @property
+    def _scale(self) -> int:
+        return 1 if self.threshold is None else 1 << self.bits
+
+    def _masses(self) -> NDArray[np.float64]:
+        return np.array([share / (1 << self.bits) for share in self.shares])
+
+
+def negative_binomial(r: Fraction, p: Fraction, bits: int) -> Tabulated:
+    """NB(r, p), of mass C(k + r - 1, k) (1 - p)^r p^k; r is rounded up if the share is mostly 0.
+
+    >>> negative_binomial(Fraction(1), Fraction(1, 2), 4).shares
+    (8, 4, 2, 1, 1)
+    """
+    log = log_of(1 - p)
+    threshold = _rounded_up(-log * _decimal(r), bits)
+    if 2 * threshold > 1 << bits:
+        shares, distance = _table(_negative_binomial_step(r, p), p, 0, bits)
+        return Tabulated(
+            bits=bits, threshold=None, first=0, shares=shares, size=r, distance=distance
+        )
+    size = Fraction(_DIGITS.divide(log_of(1 - Fraction(threshold, 1 << bits)), log))
+    shares, distance = _table(_negative_binomial_step(size, p), p, 1, bits)
+    return Tabulated(
+        bits=bits,
+        threshold=threshold,
+        first=1,
+        shares=shares,
+        size=size,
+        distance=_weighted(distance, threshold, bits),
+    )
+
+
+def poisson(mean: Fraction, bits: int, most: int = _LONGEST) -> Tabulated:
+    """Poisson(mean), cut after `most`; the mean is rounded up if the number is mostly 0.
+
+    >>> poisson(Fraction(1), 4).shares
+    (6, 6, 3, 1)
+    """
+    threshold = _rounded_up(_decimal(mean), bits)
+    if 2 * threshold > 1 << bits:
+        shares, distance = _table(_poisson_step(mean), Fraction(0), 0, bits, most)
+        return Tabulated(
+            bits=bits, threshold=None, first=0, shares=shares, size=mean, distance=distance
+        )
+    size = -Fraction(log_of(1 - Fraction(threshold, 1 << bits)))
+    shares, distance = _table(_poisson_step(size), Fraction(0), 1, bits, most)
+    return Tabulated(
+        bits=bits,
+        threshold=threshold,
+        first=1,
+        shares=shares,
+        size=size,
+        distance=_weighted(distance, threshold, bits),
+    )
+
+
+def logarithmic(p: Fraction, bits: int) -> Tabulated:
+    """The logarithmic law, -p^k / (k ln(1 - p)) on 1, 2, ...
+
+    A Poisson(-r ln(1 - p)) number of them sums to NB(r, p).
+
+    >>> logarithmic(Fraction(1, 2), 4).shares
+    (12, 3, 1)
+    """
+    shares, distance = _table(_negative_binomial_step(Fraction(0), p), p, 1, bits)
+    return Tabulated(
+        bits=bits, threshold=None, first=1, shares=shares, size=Fraction(0), distance=distance
+    )
+
+
+def log_of(x: Fraction) -> Decimal:
+    """ln x to 80 digits.
+
+    >>> round(log_of(Fraction(2)), 10)
+    Decimal('0.6931471806')
+    """
+    return _decimal(x).ln(_DIGITS)
+
+
+def _decimal(x: Fraction) -> Decimal:
+    return _DIGITS.divide(Decimal(x.numerator), Decimal(x.denominator))
+
+
+def _rounded_up(rate: Decimal, bits: int) -> int:
+    """2^bits (1 - e^-rate), rounded up."""
+    nothing = Fraction((-rate).exp(_DIGITS))
+    # 80 digits, and one more unit for what they miss.
+    return -((-(1 - nothing + Fraction(1, 10**75)) * (1 << bits)) // 1)
+
+
+def _negative_binomial_step(r: Fraction, p: Fraction) -> Step:
+    a, b = p.numerator * r.denominator, p.numerator * r.numerator
+    c = p.denominator * r.denominator
+    return lambda k: (a * k + b, c * (k + 1))
+
+
+def _poisson_step(mean: Fraction) -> Step:
+    return lambda k: (mean.numerator, mean.denominator * (k + 1))
+
+
+def _table(
+    step: Step, limit: Fraction, first: int, bits: int, most: int = _LONGEST
+) -> tuple[tuple[int, ...], float]:
+    """Shares of first, first + 1, ..., and a bound of their distance to the weights' law.
+
+    The steps are monotone and tend to `limit` < 1.
+    """
+    weights, tail = _weights(step, limit, first, bits, most)
+    total = sum(weights)
+    shares = [((weight << bits + 1) + total) // (2 * total) for weight in weights]
+    # What rounding left over goes where it changes least, relatively.
+    shares[shares.index(max(shares))] += (1 << bits) - sum(shares)
+    off = sum(
+        abs(share * total - (weight << bits)) for share, weight in zip(shares, weights, strict=True)
+    )
+    # Every weight was rounded down; each of them is above 2^120 units.
+    rounding = len(weights) * 2.0**-90
+    distance = float(Fraction(off, 2 * total << bits)) + tail / total + rounding
+    while shares[-1] == 0:
+        shares.pop()
+    return tuple(shares), distance * (1 + 1e-12)
+
+
+def _weights(
+    step: Step, limit: Fraction, first: int, bits: int, most: int
+) -> tuple[list[int], float]:
+    """The weights in fixed point, and a bound of all those that follow."""
+    weight = total = 1 << bits + _SPARE
+    weights, small = [weight], bits + 16
+    for k in range(first, _LONGEST):
+        up, down = step(k)
+        weight = weight * up // down
+        # The largest step that is still to come: the next one, or the limit.
+        following = max(up / down, float(limit)) * (1 + 1e-15)
+        if following < 1 and (k >= most or weight < (total >> small) * (1 - following)):
+            return weights, (weight + 1) / (1 - following)
+        if k < most:
+            weights.append(weight)
+            total += weight
+    raise UnsupportedError("the noise is too long for a table: epsilon is too small")
+
+
+def _weighted(distance: float, threshold: int, bits: int) -> float:
+    return distance * float(Fraction(threshold, 1 << bits)) * (1 + 1e-15)

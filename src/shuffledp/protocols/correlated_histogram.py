@@ -1,0 +1,413 @@
+"""Histograms with correlated +1 and -1 noise in every bin: nearly central accuracy.
+
+The counting protocol of `correlated_count` in each of k bins, with messages (bin, sign). A user with
+value x sends (x, +1), and in every bin a share of both noises, NB(1/m, p), and of the flood,
+NB(r/m, p_flood), m the number of honest users. The estimate of a bin is the number of its "+1" less that
+of its "-1"; with n = m users its error is exactly discrete Laplace(epsilon_star).
+
+Privacy: one person's change lets one bin gain and another lose. The gaining direction is pure
+epsilon_star, the losing one is (epsilon - epsilon_star, delta) by accounting/correlated, and the bins
+are independent: (epsilon, delta) together, with epsilon_star = (1 - gap) epsilon / 2.
+
+A user's noise in all bins takes time proportional to what is sent. NB(s, p) is a Poisson(-s ln(1 - p))
+number of *events* of logarithmic size, so a user draws the Poisson number of events in all bins
+together, and for each of them a uniform bin and a size. A position that is rejected (k is no power of
+two) sends nothing: that thins a Poisson number, and the mean is made larger in exchange, so it costs
+no accuracy of the law.
+
+Reference: Ghazi, Kumar, Manurangsi, Pagh 2020, "Private counting from anonymous messages:
+near-optimal accuracy with vanishing communication overhead" (the noise of one bin).
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from shuffledp.accounting.correlated import NegativeBinomialFlood
+from shuffledp.core.analyzer import Tally, message_tally
+from shuffledp.core.arrays import Codes, Counts, Floats, Words
+from shuffledp.core.domain import Categories
+from shuffledp.core.errors import DataError
+from shuffledp.core.estimate import Estimate
+from shuffledp.core.protocol import Calibration, Cost, ShuffleProtocol, Spec, honest_users
+from shuffledp.core.randomizer import Law, Message, Messages
+from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.task import Question
+from shuffledp.core.validate import fraction_of_one, positive, whole
+from shuffledp.numerics import tape
+from shuffledp.numerics.difference import Difference, DifferenceError
+from shuffledp.numerics.draws import Draws
+from shuffledp.numerics.tabulated import Tabulated, log_of, logarithmic, poisson
+from shuffledp.protocols._correlated import (
+    NOTHING,
+    Split,
+    VectorLaw,
+    calibrated,
+    message_law,
+    summed,
+)
+from shuffledp.protocols._local import HONEST
+from shuffledp.protocols.correlated_count import GAP
+
+__all__ = ["SPEC", "CorrelatedHistogram", "Events", "SignedHistogramAnalyzer", "make"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Events:
+    """A Poisson number of events; each falls on one of `cells` cells and has a logarithmic size.
+
+    So every cell gets NB(share, p), independently.
+
+    >>> events = Events.of(cells=6, share=Fraction(1, 1000), p=0.5, bits=64, most=None)
+    >>> round(float(events.share * 1000), 12), events.words
+    (1.0, 14)
+    """
+
+    cells: int
+    p: float
+    number: Tabulated
+    size: Tabulated
+
+    @classmethod
+    def of(cls, *, cells: int, share: Fraction, p: float, bits: int, most: int | None) -> "Events":
+        """The number of events is cut after `most`, or where its mass is nothing to a word."""
+        exact = Fraction(p)
+        rate = -share * Fraction(log_of(1 - exact)) / _landing(cells, bits)
+        number = poisson(rate, bits) if most is None else poisson(rate, bits, most)
+        return cls(cells=cells, p=p, number=number, size=logarithmic(exact, bits))
+
+    @property
+    def words(self) -> int:
+        """How many words a user takes: the number of events, then position and size of each."""
+        return self.number.words + 2 * self.number.largest
+
+    @property
+    def landing(self) -> Fraction:
+        """The probability that an event falls on a given cell."""
+        return _landing(self.cells, self.number.bits)
+
+    @property
+    def share(self) -> Fraction:
+        """The s of NB(s, p) in one cell."""
+        return -self.number.size * self.landing / Fraction(log_of(1 - Fraction(self.p)))
+
+    def per_cell(self, power: int) -> Fraction:
+        """The expected number of events in a cell, each counted as its size^power."""
+        return self.number.moment(1) * self.landing * self.size.moment(power)
+
+    def distance(self, users: int, cells: int) -> float:
+        """At least the distance of what falls on so many cells from independent NB(users share, p).
+
+        The number of events is off once for each user, the size once for each event that is seen.
+        """
+        seen = users * cells * float(self.number.size * self.landing)
+        return (users * self.number.distance + seen * self.size.distance) * (1 + 1e-12)
+
+    def draw(self, words: Words) -> tuple[Codes, Codes]:
+        """(user, cell), each as often as the sizes of the events say."""
+        bits, start = self.number.bits, self.number.words
+        who, number = self.number.draw(words[:, :start])
+        user = np.repeat(who, number)
+        rank = np.arange(len(user)) - np.repeat(np.cumsum(number) - number, number)
+        column = start + 2 * rank
+        cell = tape.uniform(words[user, column], self.cells, bits)
+        lands = np.flatnonzero(cell < cell.dtype.type(self.cells))
+        size = self.size.values(words[user[lands], column[lands] + 1])
+        return np.repeat(user[lands], size), np.repeat(cell[lands].astype(np.int64), size)
+
+    def law(self) -> VectorLaw:
+        """The exact law of the number of times each cell is drawn."""
+        cells = tape.uniform_law(self.cells, self.number.bits)
+        zero = (0,) * self.cells
+        one: VectorLaw = {zero: cells.get(None, NOTHING)}
+        for size, mass in self.size.law().items():
+            for cell in range(self.cells):
+                drawn = tuple(size * (j == cell) for j in range(self.cells))
+                one[drawn] = mass * self.landing
+        law: VectorLaw = {}
+        events: VectorLaw = {zero: Fraction(1)}
+        masses = self.number.law()
+        for number in range(self.number.largest + 1):
+            for drawn, mass in events.items():
+                law[drawn] = law.get(drawn, NOTHING) + mass * masses.get(number, NOTHING)
+            events = summed(events, one)
+        return law
+
+    def simulate(self, n: int, draws: Draws) -> Counts:
+        """How often each cell is drawn by n users together."""
+        number = self.number.simulate(n, draws)
+        events = draws.binomial(
+            int(number @ np.arange(len(number))), float(self.cells * self.landing)
+        )
+        counts = np.zeros(self.cells, dtype=np.int64)
+        for size, times in enumerate(self.size.simulate(events, draws).tolist()):
+            if times:
+                counts += size * draws.multinomial(times, np.full(self.cells, 1 / self.cells))
+        return counts
+
+
+def _landing(cells: int, bits: int) -> Fraction:
+    return Fraction((1 << bits) // cells, 1 << bits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorrelatedHistogram:
+    """The value, and shares of noise and flood in every bin; message 2 bin + 1 is "+1", 2 bin is "-1".
+
+    >>> device = CorrelatedHistogram(
+    ...     k=1024, star=0.45, r_flood=16.0, p_flood=0.95, sharers=1_000_000
+    ... )
+    >>> device.words_per_input, device.distance(1_000_000) < 1e-13
+    (36, True)
+    """
+
+    k: int
+    star: float
+    r_flood: float
+    p_flood: float
+    sharers: int
+    """The number of users whose shares add up to the whole noise."""
+    most_events: int | None = None
+    """Where the two numbers of events are cut; None: where their mass is nothing to a word."""
+    word_bits: int = 64
+    noise: Events = field(init=False, repr=False)
+    flood: Events = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        whole("k", self.k, at_least=2, at_most=2**40)
+        positive("star", self.star)
+        positive("r_flood", self.r_flood)
+        fraction_of_one("p_flood", self.p_flood)
+        m = whole("sharers", self.sharers, at_least=1)
+        bits = whole(
+            "word_bits", self.word_bits, at_least=(2 * self.k - 1).bit_length(), at_most=64
+        )
+        most = self.most_events
+        if most is not None:
+            whole("most_events", most, at_least=1)
+        noise = Events.of(
+            cells=2 * self.k, share=Fraction(1, m), p=math.exp(-self.star), bits=bits, most=most
+        )
+        flood = Events.of(
+            cells=self.k, share=Fraction(self.r_flood) / m, p=self.p_flood, bits=bits, most=most
+        )
+        object.__setattr__(self, "noise", noise)
+        object.__setattr__(self, "flood", flood)
+
+    @property
+    def domain(self) -> Categories:
+        return Categories(k=self.k)
+
+    @property
+    def epsilon0(self) -> float:
+        """Infinite: without the others' noise a message gives its sender away."""
+        return math.inf
+
+    @property
+    def words_per_input(self) -> int:
+        return self.noise.words + self.flood.words
+
+    @property
+    def noise_share(self) -> Fraction:
+        return self.noise.share
+
+    @property
+    def flood_share(self) -> Fraction:
+        return self.flood.share
+
+    @property
+    def neighbours(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        return _unit(self.k, 0), _unit(self.k, 1)
+
+    def distance(self, users: int) -> float:
+        """That of the two bins which one person's change concerns; all bins are independent."""
+        return self.noise.distance(users, 4) + self.flood.distance(users, 2)
+
+    def encode(self, inputs: Codes, words: Words) -> Messages:
+        noise_user, noise_cell = self.noise.draw(words[:, : self.noise.words])
+        flood_user, flood_bin = self.flood.draw(words[:, self.noise.words :])
+        own = 2 * inputs.astype(np.int64) + 1
+        return Messages(
+            payload=np.concatenate([own, noise_cell, 2 * flood_bin, 2 * flood_bin + 1]),
+            owner=np.concatenate([np.arange(len(inputs)), noise_user, flood_user, flood_user]),
+            users=len(inputs),
+        )
+
+    def noise_law(self) -> VectorLaw:
+        flood: VectorLaw = {}
+        for bins, mass in self.flood.law().items():
+            flood[tuple(count for count in bins for _ in (0, 1))] = mass
+        return summed(self.noise.law(), flood)
+
+    def pmf(self, x: int) -> Law:
+        return message_law(self.noise_law(), _unit(self.k, x))
+
+    def simulate(self, inputs: Counts, draws: Draws) -> Tally:
+        """Events of all users add up: so many of each size, spread evenly over the bins."""
+        n = int(inputs.sum())
+        counts = self.noise.simulate(n, draws) + np.repeat(self.flood.simulate(n, draws), 2)
+        counts[1::2] += inputs
+        return Tally(counts=counts, users=n)
+
+    @property
+    def cost(self) -> Cost:
+        """The same for every value."""
+        noise = 2 * self.k * self.noise.per_cell(1) + 2 * self.k * self.flood.per_cell(1)
+        most = sum(
+            times * events.number.largest * events.size.largest
+            for times, events in ((1, self.noise), (2, self.flood))
+        )
+        return Cost(
+            messages_mean=float(1 + noise),
+            messages_max=1 + most,
+            bits_per_message=(2 * self.k - 1).bit_length(),
+            count_depends_on_value=False,
+        )
+
+
+def _unit(k: int, x: int) -> tuple[int, ...]:
+    return tuple(int(message == 2 * x + 1) for message in range(2 * k))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignedHistogramAnalyzer:
+    r"""For each bin the number of its "+1" less that of its "-1".
+
+        variance = 2 n E[noise^2 in one cell]    (exact; with n = m users 2 p / (1 - p)^2)
+
+    Unbiased, as both signs have the same law. Each bin's interval inverts the law of the noise of
+    `tally.users` users, NB(n/m, p) - NB(n/m, p): discrete Laplace for n = m.
+
+    >>> device = CorrelatedHistogram(
+    ...     k=4, star=0.45, r_flood=16.0, p_flood=0.95, sharers=1000
+    ... )
+    >>> SignedHistogramAnalyzer(randomizer=device).variance(np.array([100, 200, 300, 400])).round(4)
+    array([9.7106, 9.7106, 9.7106, 9.7106])
+    """
+
+    randomizer: CorrelatedHistogram
+
+    def tally(self, shuffled: Shuffled) -> Tally:
+        return message_tally(shuffled, 2 * self.randomizer.k)
+
+    def estimate(self, tally: Tally) -> Estimate:
+        n, noise, domain = tally.users, self.randomizer.noise, self.randomizer.domain
+        if n < 1:
+            raise DataError("the tally is of no users: at least one is needed")
+        error = DifferenceError(
+            noise=Difference(r=float(n * noise.share), p=noise.p),
+            shape=(domain.k,),
+            distance=noise.distance(n, 2),
+        )
+        value: Floats = (tally.counts[1::2] - tally.counts[::2]).astype(np.float64)
+        return Estimate(value=value, error=error, limits=(0.0, float(n)), labels=domain.labels)
+
+    def weights(self, message: Message) -> tuple[Fraction, ...]:
+        assert isinstance(message, int)
+        sign = Fraction(2 * (message % 2) - 1)
+        return tuple(sign * (j == message // 2) for j in range(self.randomizer.k))
+
+    def variance(self, inputs: Counts) -> Floats:
+        # Signs are independent and even, so products of two events' signs have mean 0.
+        each = 2 * int(inputs.sum()) * self.randomizer.noise.per_cell(2)
+        return np.full(self.randomizer.k, float(each))
+
+
+def make(
+    *,
+    n: int,
+    k: int,
+    epsilon: float,
+    delta: float,
+    honest: float = HONEST,
+    gap: float = GAP,
+    calibration: Calibration | str = Calibration.EXACT,
+    most_events: int | None = None,
+    word_bits: int = 64,
+) -> ShuffleProtocol:
+    """A histogram with correlated noise: n users, of whom the fraction `honest` makes all the noise.
+
+    >>> p = make(n=1_000_000, k=1024, epsilon=1.0, delta=1e-6, honest=1.0)
+    >>> f"{p.cost.messages_mean:.3f}", p.guarantee.delta <= 1e-6
+    ('1.605', True)
+    """
+    sharers = honest_users(n, honest)
+    fraction_of_one("gap", gap)
+    fraction_of_one("delta", delta)
+    split = Split.of_histogram(epsilon, gap)
+    chosen = Calibration.read(calibration)
+    randomizer, accountant = calibrated(
+        _builder(k, split, sharers, most_events, word_bits),
+        epsilon=epsilon,
+        delta=delta,
+        gap=gap,
+        split=split,
+        honest=sharers,
+        calibration=chosen,
+    )
+    return ShuffleProtocol(
+        name=SPEC.name,
+        parameters={
+            "n": n,
+            "k": k,
+            "epsilon": epsilon,
+            "delta": delta,
+            "honest": honest,
+            "gap": gap,
+            "calibration": chosen.value,
+            "most_events": most_events,
+            "word_bits": word_bits,
+        },
+        question=SPEC.question,
+        randomizer=randomizer,
+        analyzer=SignedHistogramAnalyzer(randomizer=randomizer),
+        guarantee=accountant.guarantee(sharers),
+        cost=randomizer.cost,
+        accountant=accountant,
+        users=n,
+    )
+
+
+def _builder(
+    k: int, split: Split, sharers: int, most_events: int | None, word_bits: int
+) -> Callable[[NegativeBinomialFlood], CorrelatedHistogram]:
+    def build(flood: NegativeBinomialFlood) -> CorrelatedHistogram:
+        return CorrelatedHistogram(
+            k=k,
+            star=split.star,
+            r_flood=flood.r,
+            p_flood=flood.p,
+            sharers=sharers,
+            most_events=most_events,
+            word_bits=word_bits,
+        )
+
+    return build
+
+
+SPEC = Spec(
+    name="correlated_histogram",
+    title="correlated noise histogram",
+    question=Question.HISTOGRAM,
+    reference="Ghazi, Kumar, Manurangsi, Pagh 2020",
+    make=make,
+    shuffled_examples=(
+        {"n": 100_000, "k": 16, "epsilon": 1.0, "delta": 1e-8},
+        {"n": 20_000, "k": 100, "epsilon": 1.0, "delta": 1e-6, "gap": 0.2, "calibration": "paper"},
+        {"n": 1_000_000, "k": 1000, "epsilon": 3.0, "delta": 1e-10, "honest": 1.0},
+    ),
+    shuffled_enumerable=(
+        {
+            "n": 2,
+            "k": 2,
+            "epsilon": 1.0,
+            "delta": 0.5,
+            "honest": 1.0,
+            "most_events": 1,
+            "word_bits": 2,
+        },
+    ),
+)
