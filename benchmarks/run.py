@@ -1,6 +1,7 @@
 """Run the benchmarks and print one table: `python benchmarks/run.py [name ...]`.
 
-Names: words, krr, oracles, accountant, shuffled, memory, import_time; all of them by default. `--markdown` prints the
+Names: words, krr, oracles, accountant, shuffled,
+shuffled_sums, memory, import_time; all of them by default. `--markdown` prints the
 table for docs/reference/benchmarks.md. Benchmarks report and never fail.
 """
 
@@ -10,7 +11,16 @@ from importlib import import_module
 
 from timing import Row, markdown, show
 
-NAMES = ("words", "krr", "oracles", "accountant", "shuffled", "memory", "import_time")
+NAMES = (
+    "words",
+    "krr",
+    "oracles",
+    "accountant",
+    "shuffled",
+    "shuffled_sums",
+    "memory",
+    "import_time",
+)
 
 
 def main() -> None:

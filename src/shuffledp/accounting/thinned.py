@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shuffledp.accounting.correlated import NegativeBinomialFlood
+from shuffledp.accounting.floods import NegativeBinomialFlood
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.validate import positive

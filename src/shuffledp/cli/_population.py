@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context, Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Annotated
@@ -14,7 +14,7 @@ import shuffledp as sdp
 
 if TYPE_CHECKING:
     from shuffledp.accounting.amplify import ShuffledProfile
-    from shuffledp.core.protocol import Spec
+    from shuffledp.core.protocol import ShuffleProtocol, Spec
     from shuffledp.core.randomizer import Randomizer
 
 __all__ = [
@@ -117,16 +117,22 @@ class Chosen:
 
     def made(self, epsilon0: float) -> Randomizer:
         """The randomizer at this epsilon0."""
-        return (
-            sdp.protocols.spec(self.name).make_local(**self.parameters, epsilon=epsilon0).randomizer
-        )
+        maker = _maker(sdp.protocols.spec(self.name))
+        return maker(**self.parameters, epsilon=epsilon0).randomizer
+
+
+def _maker(spec: Spec) -> Callable[..., ShuffleProtocol]:
+    """What makes the randomizer from its epsilon0: there must be a local protocol."""
+    if spec.make_local is None:
+        raise sdp.UnsupportedError(f"{spec.name} is not local: there is no epsilon0 to amplify")
+    return spec.make_local
 
 
 def _parameters(spec: Spec) -> list[str]:
     """The parameters that say what is asked, not how private or how exact."""
     return [
         name
-        for name in inspect.signature(spec.make_local).parameters
+        for name in inspect.signature(_maker(spec)).parameters
         if name not in ("epsilon", "word_bits")
     ]
 

@@ -20,19 +20,16 @@ from shuffledp.protocols import (
     optimized_unary,
     piecewise,
     pure_count,
-    rr,
-    sparse_histogram,
-    subset_selection,
-    symmetric_unary,
-    zsum,
-    zsum_histogram,
-    zsum_sparse,
     rounded_sum,
     rr,
+    sparse_histogram,
     split_and_mix,
     subset_selection,
     symmetric_unary,
     unary_sum,
+    zsum,
+    zsum_histogram,
+    zsum_sparse,
 )
 
 __all__ = [
@@ -59,10 +56,10 @@ __all__ = [
     "split_and_mix",
     "subset_selection",
     "symmetric_unary",
+    "unary_sum",
     "zsum",
     "zsum_histogram",
     "zsum_sparse",
-    "unary_sum",
 ]
 
 PROTOCOLS: tuple[Spec, ...] = (

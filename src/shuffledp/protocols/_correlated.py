@@ -6,12 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol, TypeVar
 
-from shuffledp.accounting.correlated import (
-    CorrelatedNoise,
-    NegativeBinomialFlood,
-    flood_level,
-    published_flood,
-)
+from shuffledp.accounting.correlated import CorrelatedNoise, flood_level, published_flood
+from shuffledp.accounting.floods import NegativeBinomialFlood
 from shuffledp.accounting.thinned import ThinnedNoise
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.privacy import Guarantee, View

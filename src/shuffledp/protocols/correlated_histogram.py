@@ -26,7 +26,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from shuffledp.accounting.correlated import NegativeBinomialFlood
+from shuffledp.accounting.floods import NegativeBinomialFlood
 from shuffledp.core.analyzer import Tally, message_tally
 from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.domain import Categories
