@@ -36,6 +36,11 @@ class NoiseBinsAnalyzer:
 
     estimate_j = N_j - n E[Z], variance_j = n Var[Z], where Z is what one user's noise adds to a bin: unbiased
     and exact, whatever the data are.
+
+    >>> from shuffledp.protocols.dummies_histogram import DummiesHistogram
+    >>> noise = DummiesHistogram(k=2, surely=1, threshold=0, word_bits=4)
+    >>> NoiseBinsAnalyzer(randomizer=noise).estimate(Tally(counts=np.array([70, 130]), users=100)).value
+    array([20., 80.])
     """
 
     randomizer: NoiseBins
