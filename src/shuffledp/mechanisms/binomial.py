@@ -24,7 +24,7 @@ from fractions import Fraction
 from numpy.typing import ArrayLike
 
 from shuffledp.accounting.central import BinomialCount
-from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
+from shuffledp.core.errors import DataError, UnsupportedError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.mechanism import MechanismSpec
 from shuffledp.core.privacy import Guarantee, View
