@@ -83,7 +83,8 @@ def test_every_tape_gives_the_declared_law(table):
     drawn = np.zeros(len(tapes), dtype=np.int64)
     drawn[who] = values
     seen = {
-        int(v): Fraction(int(c), len(tapes)) for v, c in zip(*np.unique(drawn, return_counts=True))
+        int(v): Fraction(int(c), len(tapes))
+        for v, c in zip(*np.unique(drawn, return_counts=True), strict=True)
     }
     assert seen == {value: mass for value, mass in table.law().items() if mass}
     assert table.moment(2) == sum(value**2 * mass for value, mass in seen.items())

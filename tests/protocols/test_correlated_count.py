@@ -114,14 +114,14 @@ def fits(errors, rate):
 
 
 def test_error_is_discrete_laplace():
-    errors = errors_of(make(n=10**6, epsilon=1.0, delta=1e-6, honest=1.0), 10**6, 4000, seed=11)
+    errors = errors_of(make(n=10**6, epsilon=1.0, delta=1e-6, honest=1.0), 10**6, 8000, seed=11)
     assert fits(errors, 0.9)
     assert not fits(errors, 1.0)
 
 
 def test_mutant_that_draws_each_share_twice_is_caught():
     protocol = make(n=10**6, epsilon=1.0, delta=1e-6, honest=0.5)
-    assert not fits(errors_of(protocol, 10**6, 4000, seed=12), 0.9)
+    assert not fits(errors_of(protocol, 10**6, 8000, seed=12), 0.9)
 
 
 @pytest.mark.parametrize("honest", [0.9, 1.0])
@@ -133,9 +133,9 @@ def test_intervals_cover_what_the_discrete_law_allows(honest):
     radius = (high - low) / 2
     law = estimate.error.noise
     assert law.tail(int(radius)) <= 0.05 < law.tail(int(radius) - 1)
-    covered = (np.abs(errors_of(protocol, 10**6, 4000, seed=13)) <= radius).sum()
+    covered = (np.abs(errors_of(protocol, 10**6, 8000, seed=13)) <= radius).sum()
     wanted = 1 - law.tail(int(radius))
-    assert stats.binomtest(int(covered), 4000, wanted).pvalue > ALPHA
+    assert stats.binomtest(int(covered), 8000, wanted).pvalue > ALPHA
 
 
 def test_intervals_cover_95_percent_where_steps_are_small():

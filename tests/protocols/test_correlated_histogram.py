@@ -93,7 +93,7 @@ def test_few_honest_users():
 
 @pytest.mark.parametrize("most", [1, 2])
 def test_every_tape_of_events_gives_the_declared_law(most):
-    """Three cells on words of 2 or 4 bits: positions are rejected, which the law says."""
+    """Three cells on words of 3 or 4 bits: positions are rejected, which the law says."""
     from fractions import Fraction
 
     events = Events.of(cells=3, share=Fraction(1, 2), p=0.5, bits=3 if most == 2 else 4, most=most)
