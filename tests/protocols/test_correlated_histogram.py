@@ -14,7 +14,7 @@ from shuffledp.accounting.correlated import (
 )
 from shuffledp.engine.counts import run_counts
 from shuffledp.protocols import correlated_count, correlated_histogram
-from shuffledp.protocols.correlated_histogram import Events
+from shuffledp.protocols._events import Events
 from support import ALPHA, all_tapes
 
 make = correlated_histogram.make

@@ -173,7 +173,7 @@ class SignedAnalyzer:
     >>> device = CorrelatedCount(star=0.9, r_flood=16.0, p_flood=0.95, sharers=1_000_000)
     >>> analyzer = SignedAnalyzer(randomizer=device)
     >>> round(analyzer.variance(np.array([600_000, 400_000])) ** 0.5, 4)
-    1.5197
+    1.5195
     """
 
     randomizer: CorrelatedCount
