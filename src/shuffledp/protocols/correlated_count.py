@@ -276,7 +276,7 @@ SPEC = Spec(
         {"n": 1_000_000, "epsilon": 3.0, "delta": 1e-10, "honest": 1.0},
     ),
     shuffled_enumerable=(
-        {"n": 2, "epsilon": 1.0, "delta": 0.1, "honest": 1.0, "gap": 0.5, "word_bits": 3},
+        {"n": 4, "epsilon": 1.5, "delta": 0.3, "honest": 1.0, "word_bits": 3},
         {"n": 3, "epsilon": 2.0, "delta": 0.2, "honest": 1.0, "gap": 0.3, "word_bits": 3},
     ),
 )
