@@ -375,6 +375,7 @@ def _check(epsilon: float, epsilon_star: float, delta: float) -> None:
 def _first_visible(mode: int, log_mass: Callable[[Floats], Floats]) -> int:
     """The first k up to the mode whose mass is at least e^-640; masses rise until there."""
 
+
     def visible(k: int) -> bool:
         return float(log_mass(np.array([float(k)]))[0]) >= _VISIBLE
 
