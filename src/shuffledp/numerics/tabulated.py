@@ -123,7 +123,7 @@ class Tabulated:
         return 1 if self.threshold is None else 1 << self.bits
 
     def _masses(self) -> NDArray[np.float64]:
-        return np.array([share / (1 << self.bits) for share in self.shares])
+        return np.array(self.shares, dtype=np.float64) / 2.0**self.bits
 
 
 def negative_binomial(r: Fraction, p: Fraction, bits: int) -> Tabulated:

@@ -128,9 +128,7 @@ class CorrelatedAccountant:
     def delta(self, honest: int) -> float:
         """At least the true delta."""
         bound = min(1.0, self._bound(honest))
-        if self.randomizer.word_bits * self.randomizer.words_per_input > _SMALL_TAPE:
-            return bound
-        return min(bound, self._direct(honest))
+        return min(bound, self._direct(honest)) if self.small else bound
 
     def _bound(self, honest: int) -> float:
         noise = self.randomizer
@@ -144,8 +142,17 @@ class CorrelatedAccountant:
         else:
             part = math.nextafter(float(share), 0.0)
             ideal = self._thinned(ThinnedNoise(epsilon_star=noise.star, share=part, flood=flood))
-        apart = noise.distance(honest) * (1 + 1e-12)
-        return ideal + (1 + math.exp(min(self.epsilon, 700.0))) * apart
+        return ideal + self.overhead(honest)
+
+    def overhead(self, honest: int) -> float:
+        """What the distance between the ideal and the sampled noise adds to delta."""
+        apart = self.randomizer.distance(honest) * (1 + 1e-12)
+        return (1 + math.exp(min(self.epsilon, 700.0))) * apart
+
+    @property
+    def small(self) -> bool:
+        """Whether the tape is so short that the sampled law is computed itself."""
+        return self.randomizer.word_bits * self.randomizer.words_per_input <= _SMALL_TAPE
 
     def _thinned(self, noise: ThinnedNoise) -> float:
         try:
@@ -198,6 +205,8 @@ def calibrated(
         if certified <= delta:
             return randomizer, accountant
         target *= (1 - 1e-9) * (delta / certified) ** 3
+        if target < 1e-9 * delta or (accountant.overhead(honest) >= delta and not accountant.small):
+            break
     raise UnsupportedError(
         f"delta={delta!r} is out of reach with words of {randomizer.word_bits} bits"
     )
