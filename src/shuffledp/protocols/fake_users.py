@@ -121,6 +121,10 @@ class FakeUsersAnalyzer:
 
         estimate_j = (N_j - m f) / (1 - 2 f)               (unbiased)
         variance_j = m f (1 - f) / (1 - 2 f)^2             (exact, whatever the counts are)
+
+    >>> analyzer = FakeUsersAnalyzer(users=FakeUsers(k=2, fake=1, flips=1, word_bits=2))
+    >>> analyzer.estimate(Tally(counts=np.array([70, 50]), users=100)).value
+    array([40.,  0.])
     """
 
     users: FakeUsers
