@@ -85,7 +85,9 @@ def shares(*, n: int, q: int, distance: float) -> int:
     while log2_distance(n=n, m=m, q=q) > target:
         m += 1
         if m > _MOST_SHARES:
-            raise UnsupportedError(f"n={n} users: no number of shares up to {_MOST_SHARES} suffices")
+            raise UnsupportedError(
+                f"n={n} users: no number of shares up to {_MOST_SHARES} suffices"
+            )
     while m > 2 and log2_distance(n=n, m=m - 1, q=q) <= target:
         m -= 1
     return m
