@@ -82,12 +82,19 @@ class TestDemo:
         rng = sdp.SeededWords(9)
         people = sdp.samples.commuters(4000)
         mechanism = sdp.mechanisms.geometric.make(k=10, sensitivity=2, epsilon=0.5)
-        central = mechanism.release(people.counts, rng)
-        local = sdp.run(sdp.protocols.krr.make_local(k=10, epsilon=0.5), people.codes, rng)
-        shown = rows(run("demo", "--n", 4000, "--seed", 9, "--epsilon", 0.5).output)
+        shuffled = sdp.histogram(n=4000, k=10, epsilon=0.5, delta=1e-8)
+        estimates = [
+            mechanism.release(people.counts, rng),
+            sdp.run(shuffled, people.codes, rng),
+            sdp.run(sdp.protocols.krr.make_local(k=10, epsilon=0.5), people.codes, rng),
+        ]
+        output = run("demo", "--n", 4000, "--seed", 9, "--epsilon", 0.5).output
+        shown = rows(output)
         assert [row[0] for row in shown] == list(people.domain.labels)
-        assert [row[2] for row in shown] == [f"{value:,.0f}" for value in central.value]
-        assert [row[4] for row in shown] == [f"{value:,.0f}" for value in local.value]
+        for column, estimate in enumerate(estimates, start=2):
+            values = [row[column].split(" ± ")[0] for row in shown]
+            assert values == [f"{value:,.0f}" for value in estimate.value]
+        assert shuffled.name in output
 
     @pytest.mark.parametrize(
         ("arguments", "message"),

@@ -1,4 +1,4 @@
-"""Local and shuffle models, one file each: randomizer, analyzer, `make_local` and `SPEC`.
+"""Local and shuffle models, one file each: randomizer, analyzer, `make_local` or `make`, and `SPEC`.
 
 Adding a protocol is one file with `SPEC`, one line in `PROTOCOLS`, one test of the paper's values.
 """
