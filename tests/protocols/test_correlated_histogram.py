@@ -62,7 +62,7 @@ def test_guarantee_is_that_of_the_pair():
     protocol = make(n=n, k=1000, epsilon=1.0, delta=1e-6, honest=1.0)
     device = protocol.randomizer
     flood = NegativeBinomialFlood(r=device.r_flood, p=device.p_flood)
-    pair = CorrelatedPair(bin=CorrelatedNoise(epsilon_star=device.star, flood=flood))
+    pair = CorrelatedPair(noise=CorrelatedNoise(epsilon_star=device.star, flood=flood))
     assert protocol.guarantee.delta == pytest.approx(pair.delta(1.0), rel=1e-6)
     assert device.distance(n) < 1e-13
     # 1000 is no power of two: rejected positions are made up for.
