@@ -10,15 +10,9 @@ analyzer computes the answer (A).
 (3,)
 """
 
-from shuffledp import engine, mechanisms, plots, protocols, samples, tasks
-from shuffledp.accounting.amplify import (
-    amplify,
-    amplify_lower,
-    calibrate,
-    profile,
-    smallest_n,
-)
-from shuffledp.accounting.compose import compose, compose_renyi
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from shuffledp.core.domain import Bits, Categories, Integers, Reals
 from shuffledp.core.errors import (
     DataError,
@@ -31,10 +25,21 @@ from shuffledp.core.privacy import Guarantee, Neighbours, View
 from shuffledp.core.randomizer import randomize
 from shuffledp.core.shuffler import shuffle
 from shuffledp.core.task import Question
-from shuffledp.engine.counts import run_counts
-from shuffledp.engine.memory import run
 from shuffledp.numerics.entropy import SecureWords, SeededWords
-from shuffledp.planner.choose import count, histogram, mean, sum
+
+if TYPE_CHECKING:
+    from shuffledp import engine, mechanisms, plots, protocols, samples, tasks
+    from shuffledp.accounting.amplify import (
+        amplify,
+        amplify_lower,
+        calibrate,
+        profile,
+        smallest_n,
+    )
+    from shuffledp.accounting.compose import compose, compose_renyi
+    from shuffledp.engine.counts import run_counts
+    from shuffledp.engine.memory import run
+    from shuffledp.planner.choose import count, histogram, mean, sum
 
 __all__ = [
     "Bits",
@@ -77,3 +82,30 @@ __all__ = [
 ]
 
 __version__ = "0.1.0"
+
+# What needs the protocols and the accountant is imported when it is first used: there are many, and
+# a command line that only wants to print its help should not wait for them.
+_LATER = {
+    **dict.fromkeys(("amplify", "amplify_lower", "calibrate", "profile"), "accounting.amplify"),
+    **dict.fromkeys(("count", "histogram", "mean", "sum"), "planner.choose"),
+    "compose": "accounting.compose",
+    "compose_renyi": "accounting.compose",
+    "run": "engine.memory",
+    "run_counts": "engine.counts",
+    "smallest_n": "accounting.amplify",
+}
+_ROOMS = ("engine", "mechanisms", "plots", "protocols", "samples", "tasks")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return import_module(f"shuffledp.{name}")
+    if name in _LATER:
+        value = getattr(import_module(f"shuffledp.{_LATER[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'shuffledp' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
