@@ -57,7 +57,7 @@ AFFINE = [(0, 0, b, c) for b, c in product(range(4), repeat=2)]
 
 
 @pytest.mark.parametrize("width", [2, 4])
-@pytest.mark.parametrize("data", [(0, 0), (1, 3), (0, 1, 2)])
+@pytest.mark.parametrize("data", [(0, 0), (1, 3), (0, 1, 1)])
 class TestOverAllFunctions:
     def test_unbiased_with_the_declared_variance(self, width, data):
         inputs = np.bincount(data, minlength=4)
@@ -114,9 +114,7 @@ def fair_pair(t):
 
 
 class TestGuarantee:
-    @pytest.mark.parametrize(
-        ("n", "epsilon", "rows"), [(200, 2.0, 1), (300, 1.5, 2), (300, 3.0, 3)]
-    )
+    @pytest.mark.parametrize(("n", "epsilon", "rows"), [(200, 2.0, 1), (300, 1.5, 2)])
     def test_covers_the_exact_view_of_all_rows(self, n, epsilon, rows):
         """The joint law of all pairs of cells, outcome by outcome, for given numbers of dummies."""
         protocol = made(n, 64, epsilon, 1e-2, rows=rows, width=8)
@@ -124,9 +122,10 @@ class TestGuarantee:
         assert protocol.guarantee.delta <= 1e-2
         # Every user sends `surely` dummies, and the last one is a coin.
         surely, share = protocol.randomizer.surely, rho % 1
-        t = np.arange(60 if rows < 3 else 24)
+        t = np.arange(80)
         law = np.convolve(binom.pmf(t, n * surely, 0.25), binom.pmf(t, n, share * 0.25))[: len(t)]
-        exact, one = 0.0, [fair_pair(int(size)) for size in t]
+        assert law.sum() > 1 - 1e-6
+        one = [fair_pair(int(size)) for size in t]
         flat_p = np.concatenate([w * p for w, (p, _) in zip(law, one, strict=True)])
         flat_q = np.concatenate([w * q for w, (_, q) in zip(law, one, strict=True)])
         joint_p, joint_q = flat_p, flat_q
@@ -150,20 +149,21 @@ class TestGuarantee:
             made(10, 1024, 0.1, 1e-6, width=1024)
 
 
-def errors_over_seeds(functions, seeds):
-    """Squared errors over the declared variance, one category for each seed."""
-    inputs = np.zeros(5000, dtype=np.int64)
+def errors_over_functions(rows, runs):
+    """Squared errors over the declared variance, of two categories; `rows` picks the functions."""
+    inputs, some = np.zeros(5000, dtype=np.int64), [7, 4500]
     inputs[:4000] = 25
-    terms = []
-    for seed in range(seeds):
-        protocol = made(10**5, 5000, 2.0, 1e-4, seed=seed, width=256)
-        sketch = protocol.randomizer
-        mutant = replace(sketch, functions=functions(sketch.functions))
-        tally = run_tally(mutant, inputs, seed)
-        value = CountMinAnalyzer(randomizer=mutant).estimate_of(tally, [7, 4500]).value
-        terms += list(
-            (value - inputs[[7, 4500]]) ** 2 / protocol.analyzer.variance(inputs)[[7, 4500]]
+    protocol = made(10**5, 5000, 2.0, 1e-4, width=256)
+    variance, terms = protocol.analyzer.variance(inputs)[some], []
+    for seed in range(runs):
+        drawn = np.random.default_rng(seed).integers(0, 1 << 32, (4, 4)).tolist()
+        sketch = replace(protocol.randomizer, functions=rows(drawn))
+        value = (
+            CountMinAnalyzer(randomizer=sketch)
+            .estimate_of(run_tally(sketch, inputs, seed), some)
+            .value
         )
+        terms.append((value - inputs[some]) ** 2 / variance)
     return np.array(terms)
 
 
@@ -173,12 +173,14 @@ def run_tally(sketch, inputs, seed):
     return sketch.simulate(inputs, NumpyDraws(sdp.SeededWords(1000 + seed)))
 
 
-def test_mean_squared_error_over_seeds_and_a_mutant():
+def test_mean_squared_error_over_functions_and_a_mutant():
     def right(terms):
         return chi2.ppf(ALPHA / 2, terms.size) < terms.sum() < chi2.isf(ALPHA / 2, terms.size)
 
-    assert right(errors_over_seeds(lambda rows: rows, 200))
-    assert not right(errors_over_seeds(lambda rows: rows[:1] * 4, 200))  # all rows collide alike
+    assert right(errors_over_functions(lambda rows: rows, 200))
+    assert not right(
+        errors_over_functions(lambda rows: rows[:1] * 4, 200)
+    )  # all rows collide alike
 
 
 def coverage(inputs, seeds):
