@@ -11,7 +11,6 @@ from scipy.stats import binom, chi2
 
 import shuffledp as sdp
 from shuffledp.core.analyzer import Tally
-from shuffledp.engine.counts import run_counts
 from shuffledp.protocols import count_min
 from shuffledp.protocols.count_min import CountMin, CountMinAnalyzer
 from support import ALPHA
@@ -57,7 +56,7 @@ AFFINE = [(0, 0, b, c) for b, c in product(range(4), repeat=2)]
 
 
 @pytest.mark.parametrize("width", [2, 4])
-@pytest.mark.parametrize("data", [(0, 0), (1, 3), (0, 1, 1)])
+@pytest.mark.parametrize("data", [(0, 0), (1, 3), (0, 1)])
 class TestOverAllFunctions:
     def test_unbiased_with_the_declared_variance(self, width, data):
         inputs = np.bincount(data, minlength=4)
@@ -135,8 +134,7 @@ class TestGuarantee:
             joint_q = np.multiply.outer(joint_q[keep], flat_q).ravel()
         exact = np.maximum(joint_p - math.exp(epsilon) * joint_q, 0).sum()
         assert exact <= protocol.guarantee.delta
-        if rows == 1:
-            assert exact == pytest.approx(protocol.guarantee.delta, rel=1e-3)
+        assert protocol.guarantee.delta <= exact * 1.1
 
     def test_less_noise_is_not_enough(self):
         protocol = made(10**5, 1024, 1.0, 1e-6)
@@ -186,8 +184,9 @@ def test_mean_squared_error_over_functions_and_a_mutant():
 def coverage(inputs, seeds):
     hits, k = 0, len(inputs)
     for seed in range(seeds):
-        protocol = made(10**6, k, 1.0, 1e-6, seed=seed)
-        low, high = run_counts(protocol, inputs, sdp.SeededWords(seed)).interval(0.95)
+        sketch = made(10**6, k, 1.0, 1e-6, seed=seed).randomizer
+        estimate = CountMinAnalyzer(randomizer=sketch).estimate(run_tally(sketch, inputs, seed))
+        low, high = estimate.interval(0.95)
         hits += int(((low <= inputs) & (inputs <= high)).sum())
     return hits / (seeds * k)
 
@@ -242,7 +241,7 @@ class TestLookups:
 def test_default_width_asks_for_about_one_dummy_in_a_row():
     for n in (10**4, 10**6, 10**9):
         rho = float(made(n, 2**32, 1.0, 1e-6).accountant.rho)
-        assert 0.7 <= rho <= 1.45
+        assert 0.55 <= rho <= 1.3
     assert made(10**6, 100, 1.0, 1e-6).randomizer.width == 128
 
 

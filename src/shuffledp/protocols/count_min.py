@@ -7,7 +7,7 @@ function of their own, is more accurate with fewer messages.
 
 Privacy holds for any fixed functions. Replacing x by y takes, in each row, a message from one cell and adds one
 to another (or changes nothing, if x and y collide): the two-bins computation. Rows have noise of their own, so
-their guarantees compose: each is calibrated at (epsilon / rows, delta / rows). That sum is rigorous, not tight.
+their privacy losses add up: `accounting.rows` bounds the law of the sum.
 
 Accuracy is over the public functions, too. h_t(x) is the first bits of a cubic polynomial of x over GF(2^32) with
 coefficients derived from a public seed. For uniform coefficients the values at any four categories are
@@ -29,7 +29,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shuffledp.accounting.two_bins import dummies, dummies_level, poisson_level
+from shuffledp.accounting.rows import rows_delta, rows_level
+from shuffledp.accounting.two_bins import dummies, poisson_level
 from shuffledp.core.analyzer import Tally, message_tally
 from shuffledp.core.arrays import Codes, Counts, Floats
 from shuffledp.core.errors import DataError, UnsupportedError
@@ -94,7 +95,7 @@ class CountMinAnalyzer:
         >>> tally = p.analyzer.tally(shuffle(sent, SeededWords(2)))
         >>> answer = p.analyzer.estimate_of(tally, [123_456_789])
         >>> answer.value.round(), answer.stderr.round()
-        (array([4666.]), array([646.]))
+        (array([4927.]), array([314.]))
         """
         return self._estimate(tally, self.randomizer.domain.codes(categories), None)
 
@@ -195,15 +196,12 @@ class RowsOfDummies:
     """Probability that a dummy of a row is a given cell."""
 
     def guarantee(self, honest: int) -> Guarantee:
-        # Given how many dummies lie in the two cells of each row, the rows are independent pairs.
-        one = dummies(n=honest, rho=self.rho, pair=2 * self.hit).delta(
-            _share(self.epsilon, self.rows)
-        )
+        total = dummies(n=honest, rho=self.rho, pair=2 * self.hit).total
         return Guarantee(
             epsilon=self.epsilon,
-            delta=min(1.0, self.rows * one),
+            delta=rows_delta(total=total, rows=self.rows, epsilon=self.epsilon),
             view=View.SHUFFLED,
-            proof="how the dummies split between the two cells that change in a row; rows composed by sums",
+            proof="how the dummies split between the two cells that change in a row, and the sum of losses over rows",
             honest=honest,
         )
 
@@ -227,7 +225,7 @@ def make(
 
     >>> p = make(n=1_000_000, k=10**6, epsilon=1.0, delta=1e-6, honest=1.0, seed=1)
     >>> p.randomizer.width, round(p.cost.messages_mean, 2), p.cost.bits_per_message
-    (2048, 8.57, 13)
+    (8192, 8.79, 15)
     """
     users = honest_users(n, honest)
     positive("epsilon", epsilon)
@@ -235,12 +233,13 @@ def make(
     whole("k", k, at_least=2, at_most=1 << _DEGREE)
     whole("rows", rows, at_least=1, at_most=MOST_ROWS)
     whole("word_bits", word_bits, at_least=1, at_most=64)
-    each, share = _share(epsilon, rows), delta / rows * (1 - 1e-12)
     if width is None:
-        width = _balanced(users / poisson_level(epsilon=each, delta=share), k, word_bits)
+        width = _balanced(
+            users / (rows * poisson_level(epsilon=epsilon, delta=delta)), k, word_bits
+        )
     whole("width", width, at_least=2, at_most=min(WIDEST, 1 << word_bits))
     hit = Fraction(1, width)
-    rho = dummies_level(n=users, pair=2 * hit, epsilon=each, delta=share, bits=word_bits)
+    rho = rows_level(n=users, pair=2 * hit, rows=rows, epsilon=epsilon, delta=delta, bits=word_bits)
     if rho > _MOST_DUMMIES:
         raise UnsupportedError(
             f"n={n} users are too few: each would send {float(rho):.3g} dummies in every row"
@@ -270,11 +269,6 @@ def make(
             count_depends_on_value=False,
         ),
     )
-
-
-def _share(epsilon: float, rows: int) -> float:
-    """epsilon / rows, rounded down."""
-    return math.nextafter(epsilon / rows, 0.0) if rows > 1 else epsilon
 
 
 def _balanced(cells: float, k: int, word_bits: int) -> int:
