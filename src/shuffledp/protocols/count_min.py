@@ -65,8 +65,8 @@ class CountMinAnalyzer:
         variance_x = (v + (1/w)(1 - 1/w) sum over y != x of c_y^2) / (rows (1 - 1/w)^2),       exactly.
 
     Intervals are normal, with the sum of squares estimated from the tally. What they promise is over the choice
-    of functions, too, not for given ones. Simulated at 95 %: 95.0 % for many categories of like size, 94.2 % if
-    just about one falls into a cell, and more for skewed data (98 % for Zipf's law), where the error is mostly
+    of functions, too, not for given ones. Simulated at 95 %: 95.0 % for many categories of like size, 94 % if
+    just about one falls into a cell, and more for skewed data (99 % for Zipf's law), where the error is mostly
     small and, with probability about rows/w for each heavy category, large.
 
     >>> p = make(n=100_000, k=10**9, epsilon=1.0, delta=1e-6, seed=3)
