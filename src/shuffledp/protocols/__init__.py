@@ -8,6 +8,7 @@ from shuffledp.core.protocol import Parameters, ShuffleProtocol, Spec
 from shuffledp.protocols import (
     correlated_count,
     correlated_histogram,
+    count_min,
     duchi,
     dummies_histogram,
     fake_users,
@@ -36,6 +37,7 @@ __all__ = [
     "PROTOCOLS",
     "correlated_count",
     "correlated_histogram",
+    "count_min",
     "duchi",
     "dummies_histogram",
     "fake_users",
@@ -83,6 +85,7 @@ PROTOCOLS: tuple[Spec, ...] = (
     correlated_histogram.SPEC,
     hashed_histogram.SPEC,
     hadamard_blanket.SPEC,
+    count_min.SPEC,
     fake_users.SPEC,
     split_and_mix.SPEC,
     unary_sum.SPEC,

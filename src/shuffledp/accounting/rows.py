@@ -1,0 +1,110 @@
+"""Several independent pairs of bins, one message moving in each: the sum of their privacy losses.
+
+In a pair with T dummies the attacker sees u messages in one bin and v = T + 1 - u in the other: A + 1 and T - A, or the
+other way round, A ~ Bin(T, 1/2). The loss is ln(u / v), infinite for v = 0, and over independent pairs losses L add up:
+
+    delta = E[max(0, 1 - e^(epsilon - L))]     under the law of (A + 1, T - A),
+
+which grows with L. So it is safe to round losses up to a grid and masses up. T is moved down as in `cells`: fewer
+dummies are less privacy, in every pair alone and so in all together. The convolution is a sum of positive terms.
+"""
+
+import math
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+
+from shuffledp.accounting.cells import Total, smallest_parameter
+from shuffledp.accounting.two_bins import TwoBins, dummies, poisson_level
+from shuffledp.core.arrays import Floats
+from shuffledp.core.errors import UnsupportedError
+from shuffledp.core.validate import positive, whole
+from shuffledp.numerics import coins
+
+__all__ = ["rows_delta", "rows_level"]
+
+_STEPS = 100  # of the grid in epsilon / rows
+_REACH = 3.0  # losses of one row above this many epsilon count as infinite
+_PLACES = 1000  # T is rounded down by at most its mean over this
+_WINDOW = 5.0  # |A - T/2| <= 5 sqrt(T), but for 2 e^-50 by Hoeffding's inequality
+_ROUNDING = 1e-9  # of sums and products of positive terms, many times over
+
+
+def rows_delta(*, total: Total, rows: int, epsilon: float) -> float:
+    """At least the true delta for `rows` independent pairs, each with its own T ~ total.
+
+    Never above the sum of the rows' own deltas at epsilon / rows, which holds as well.
+
+    >>> from shuffledp.accounting.cells import PoissonTotal
+    >>> f"{rows_delta(total=PoissonTotal(mean=300.0), rows=4, epsilon=1.0):.1e}"
+    '7.7e-07'
+    """
+    positive("epsilon", epsilon)
+    whole("rows", rows, at_least=1)
+    simple = rows * TwoBins(total=total).delta(epsilon / rows * (1 - 1e-15))
+    if rows == 1:
+        return min(1.0, simple)
+    step = epsilon / (rows * _STEPS)
+    one, infinite = _losses(total, step, math.ceil(_REACH * rows * _STEPS))
+    losses = one
+    for _ in range(rows - 1):
+        losses = np.convolve(losses, one)
+    # The last entry of one row is the largest loss; the middle one is 0.
+    places = np.arange(len(losses)) - len(losses) // 2
+    gain = -np.expm1(np.minimum(epsilon - places * step, 0.0))
+    composed = float((losses * gain).sum()) * (1 + _ROUNDING) + rows * infinite
+    return min(1.0, simple, composed)
+
+
+@lru_cache(maxsize=64)
+def rows_level(
+    *, n: int, pair: Fraction, rows: int, epsilon: float, delta: float, bits: int
+) -> Fraction:
+    """Nearly the smallest rho, a multiple of 2^-bits, such that n users' dummies in each row suffice.
+
+    >>> rho = rows_level(n=10**6, pair=Fraction(2, 8192), rows=4, epsilon=1.0, delta=1e-6, bits=64)
+    >>> round(float(rho) * 10**6 / 8192)
+    146
+    """
+    guess = rows * poisson_level(epsilon=epsilon, delta=delta) * 2 / (n * float(pair))
+
+    def excess(rho: float) -> float:
+        total = dummies(n=n, rho=_dyadic(rho, bits), pair=pair).total
+        return math.log(rows_delta(total=total, rows=rows, epsilon=epsilon) / delta)
+
+    rho = smallest_parameter(
+        excess, guess=guess, largest=max(guess, min(1e12 / n, 1e9)), tolerance=1e-4
+    )
+    if rho is None:
+        raise UnsupportedError(f"epsilon={epsilon!r} needs more dummies than this routine handles")
+    return _dyadic(rho, bits)
+
+
+def _dyadic(x: float, bits: int) -> Fraction:
+    return Fraction(math.ceil(Fraction(x) * 2**bits), 2**bits)
+
+
+def _losses(total: Total, step: float, reach: int) -> tuple[Floats, float]:
+    """Masses of the losses -reach .. reach, in steps, and of what is above: all rounded up."""
+    spread = np.linspace(-40.0, 12.0, 1200) * total.sd + total.mean
+    starts = np.unique(np.floor(np.maximum(np.append(spread, 0.0), 0.0)))
+    places, masses = total.floored(starts)
+    coarse = max(1, math.floor(total.mean / _PLACES))
+    sizes, cell = np.unique(np.floor(places / coarse) * coarse, return_inverse=True)
+    weights = np.bincount(cell, masses)
+    found, infinite = np.zeros(2 * reach + 1), 2 * math.exp(-2 * _WINDOW**2)
+    for t, weight in zip(sizes.tolist(), weights.tolist(), strict=True):
+        if weight < 1e-30:
+            infinite += weight
+            continue
+        width = _WINDOW * math.sqrt(t) + 1
+        a = np.arange(max(0, math.floor(t / 2 - width)), min(t, math.ceil(t / 2 + width)) + 1)
+        mass = coins.pmf(a, np.full(len(a), t)) * (weight * (1 + 2 * coins.RELATIVE_ERROR))
+        left = t - a  # v, and u = a + 1
+        loss = np.where(left > 0, np.log((a + 1) / np.maximum(left, 1)), np.inf)
+        grid = np.ceil(np.maximum(loss / step, -reach) + 1e-6)
+        finite = grid <= reach
+        infinite += float(mass[~finite].sum()) * (1 + _ROUNDING)
+        found += np.bincount(grid[finite].astype(np.int64) + reach, mass[finite], 2 * reach + 1)
+    return found, infinite

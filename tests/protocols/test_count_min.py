@@ -1,0 +1,254 @@
+"""Count-min sketch: exact moments over all public functions, guarantee, coverage over seeds, error."""
+
+import math
+from collections import Counter
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.stats import binom, chi2
+
+import shuffledp as sdp
+from shuffledp.core.analyzer import Tally
+from shuffledp.protocols import count_min
+from shuffledp.protocols.count_min import CountMin, CountMinAnalyzer
+from support import ALPHA
+
+
+def made(n, k, epsilon, delta, **more):
+    return count_min.make(n=n, k=k, epsilon=epsilon, delta=delta, **{"honest": 1.0, **more})
+
+
+def tiny(width, function):
+    return CountMin(
+        k=4, width=width, r=2, functions=(function,), surely=0, threshold=3, word_bits=2
+    )
+
+
+def tally_law(sketch, data):
+    law = Counter()
+    for sent in product(*(sketch.pmf(x).items() for x in data)):
+        messages = [message for one, _ in sent for message in one]
+        counts = np.bincount(messages, minlength=sketch.width)
+        law[tuple(counts.tolist())] += float(math.prod(mass for _, mass in sent))
+    return law
+
+
+def moments(width, functions, data):
+    """Exact mean, variance and mean sum of squares, over one row's functions and all noise."""
+    first, second, squares, count = 0.0, 0.0, 0.0, 0
+    for function in functions:
+        sketch = tiny(width, function)
+        analyzer = CountMinAnalyzer(randomizer=sketch)
+        for counts, mass in tally_law(sketch, data).items():
+            tally = Tally(counts=np.array(counts), users=len(data))
+            value = analyzer.estimate(tally).value
+            first, second = first + mass * value, second + mass * value**2
+            squares += mass * analyzer.sum_of_squares(tally)
+        count += 1
+    mean = first / count
+    return mean, second / count - mean**2, squares / count
+
+
+CUBIC = list(product(range(4), repeat=4))
+AFFINE = [(0, 0, b, c) for b, c in product(range(4), repeat=2)]
+
+
+@pytest.mark.parametrize("width", [2, 4])
+@pytest.mark.parametrize("data", [(0, 0), (1, 3), (0, 1)])
+class TestOverAllFunctions:
+    def test_unbiased_with_the_declared_variance(self, width, data):
+        inputs = np.bincount(data, minlength=4)
+        mean, variance, squares = moments(width, CUBIC, data)
+        declared = CountMinAnalyzer(randomizer=tiny(width, (0, 0, 0, 0))).variance(inputs)
+        np.testing.assert_allclose(mean, inputs, atol=1e-12)
+        np.testing.assert_allclose(variance, declared, rtol=1e-12)
+        assert squares == pytest.approx(float((inputs**2).sum()), rel=1e-12)
+
+
+def test_straight_lines_would_not_do():
+    """Pairwise independence keeps the mean, but collisions then come together."""
+    mean, variance, _ = moments(4, AFFINE, (0, 1, 2))
+    declared = CountMinAnalyzer(randomizer=tiny(4, (0, 0, 0, 0))).variance(np.array([1, 1, 1, 0]))
+    np.testing.assert_allclose(mean, [1, 1, 1, 0], atol=1e-12)
+    assert variance[3] > declared[3] * 1.2
+
+
+def test_any_four_cells_are_independent():
+    tables = {tuple(tiny(4, function).cells(np.arange(4))[0].tolist()) for function in CUBIC}
+    assert len(tables) == 4**4
+
+
+def test_functions_come_from_the_seed():
+    one, again, other = (made(10**4, 100, 1.0, 1e-6, seed=s).randomizer for s in (1, 1, 2))
+    assert one == again
+    assert one.functions != other.functions
+    assert len(set(one.functions)) == one.rows
+
+
+def test_cells_of_a_large_field_against_plain_polynomials():
+    sketch = made(10**6, 2**32, 1.0, 1e-6, seed=9).randomizer
+    codes = np.array([0, 1, 12345, 2**32 - 1])
+
+    def times(a, b):
+        result = 0
+        for i in range(32):
+            result ^= (a << i) if b >> i & 1 else 0
+        for i in range(63, 31, -1):
+            result ^= (0x10000008D << (i - 32)) if result >> i & 1 else 0
+        return result
+
+    drop = 32 - (sketch.width.bit_length() - 1)
+    for t, (a, b, c, d) in enumerate(sketch.functions):
+        for i, x in enumerate(codes.tolist()):
+            value = times(times(times(a, x) ^ b, x) ^ c, x) ^ d
+            assert sketch.cells(codes)[t, i] == t * sketch.width + (value >> drop)
+
+
+def fair_pair(t):
+    """(P, Q) of the first of two cells, t dummies being in them."""
+    a = np.arange(t + 2)
+    return binom.pmf(a - 1, t, 0.5), binom.pmf(a, t, 0.5)
+
+
+class TestGuarantee:
+    @pytest.mark.parametrize(("n", "epsilon", "rows"), [(200, 2.0, 1), (300, 1.5, 2)])
+    def test_covers_the_exact_view_of_all_rows(self, n, epsilon, rows):
+        """The joint law of all pairs of cells, outcome by outcome, for given numbers of dummies."""
+        protocol = made(n, 64, epsilon, 1e-2, rows=rows, width=8)
+        rho = float(protocol.accountant.rho)
+        assert protocol.guarantee.delta <= 1e-2
+        # Every user sends `surely` dummies, and the last one is a coin.
+        surely, share = protocol.randomizer.surely, rho % 1
+        t = np.arange(80)
+        law = np.convolve(binom.pmf(t, n * surely, 0.25), binom.pmf(t, n, share * 0.25))[: len(t)]
+        assert law.sum() > 1 - 1e-6
+        one = [fair_pair(int(size)) for size in t]
+        flat_p = np.concatenate([w * p for w, (p, _) in zip(law, one, strict=True)])
+        flat_q = np.concatenate([w * q for w, (_, q) in zip(law, one, strict=True)])
+        joint_p, joint_q = flat_p, flat_q
+        for _ in range(rows - 1):
+            keep = joint_p > 1e-14
+            joint_p = np.multiply.outer(joint_p[keep], flat_p).ravel()
+            joint_q = np.multiply.outer(joint_q[keep], flat_q).ravel()
+        exact = np.maximum(joint_p - math.exp(epsilon) * joint_q, 0).sum()
+        assert exact <= protocol.guarantee.delta
+        assert protocol.guarantee.delta <= exact * 1.1
+
+    def test_less_noise_is_not_enough(self):
+        protocol = made(10**5, 1024, 1.0, 1e-6)
+        accountant = protocol.accountant
+        assert replace(accountant, rho=accountant.rho * 98 / 100).guarantee(10**5).delta > 1e-6
+        assert replace(accountant, rows=accountant.rows + 1).guarantee(10**5).delta > 1e-6
+
+    def test_too_few(self):
+        with pytest.raises(sdp.UnsupportedError, match="too few"):
+            made(10, 1024, 0.1, 1e-6, width=1024)
+
+
+def errors_over_functions(rows, runs):
+    """Squared errors over the declared variance, of two categories; `rows` picks the functions."""
+    inputs, some = np.zeros(5000, dtype=np.int64), [7, 4500]
+    inputs[:4000] = 25
+    protocol = made(10**5, 5000, 2.0, 1e-4, width=256)
+    variance, terms = protocol.analyzer.variance(inputs)[some], []
+    for seed in range(runs):
+        drawn = np.random.default_rng(seed).integers(0, 1 << 32, (4, 4)).tolist()
+        sketch = replace(protocol.randomizer, functions=rows(drawn))
+        value = (
+            CountMinAnalyzer(randomizer=sketch)
+            .estimate_of(run_tally(sketch, inputs, seed), some)
+            .value
+        )
+        terms.append((value - inputs[some]) ** 2 / variance)
+    return np.array(terms)
+
+
+def run_tally(sketch, inputs, seed):
+    from shuffledp.numerics.draws import NumpyDraws
+
+    return sketch.simulate(inputs, NumpyDraws(sdp.SeededWords(1000 + seed)))
+
+
+def test_mean_squared_error_over_functions_and_a_mutant():
+    def right(terms):
+        return chi2.ppf(ALPHA / 2, terms.size) < terms.sum() < chi2.isf(ALPHA / 2, terms.size)
+
+    assert right(errors_over_functions(lambda rows: rows, 200))
+    assert not right(
+        errors_over_functions(lambda rows: rows[:1] * 4, 200)
+    )  # all rows collide alike
+
+
+def coverage(inputs, seeds):
+    hits, k = 0, len(inputs)
+    for seed in range(seeds):
+        sketch = made(10**6, k, 1.0, 1e-6, seed=seed).randomizer
+        estimate = CountMinAnalyzer(randomizer=sketch).estimate(run_tally(sketch, inputs, seed))
+        low, high = estimate.interval(0.95)
+        hits += int(((low <= inputs) & (inputs <= high)).sum())
+    return hits / (seeds * k)
+
+
+def test_coverage_over_seeds():
+    inputs = np.random.default_rng(1).multinomial(10**6, np.full(20_000, 1 / 20_000))
+    assert 0.945 <= coverage(inputs, 40) <= 0.955
+
+
+def test_coverage_with_few_collisions():
+    """About one other category in a cell: too lumpy for a normal law."""
+    inputs = np.random.default_rng(1).multinomial(10**6, np.full(1000, 1 / 1000))
+    assert 0.93 <= coverage(inputs, 60) <= 0.97
+
+
+def test_a_heavy_category_keeps_coverage():
+    inputs = np.full(1000, 100)
+    inputs[3] = 10**6 - 99_900
+    assert coverage(inputs, 40) >= 0.95
+
+
+class TestLookups:
+    PROTOCOL = made(20_000, 3000, 2.0, 1e-4, seed=4)
+    INPUTS = np.bincount(np.arange(20_000) % 700, minlength=3000)
+
+    def test_some_categories_as_all(self):
+        tally = run_tally(self.PROTOCOL.randomizer, self.INPUTS, 1)
+        analyzer = self.PROTOCOL.analyzer
+        everything, some = analyzer.estimate(tally), analyzer.estimate_of(tally, [5, 2999])
+        np.testing.assert_array_equal(some.value, everything.value[[5, 2999]])
+        np.testing.assert_array_equal(some.stderr, everything.stderr[[5, 2999]])
+
+    def test_minimum_without_noise_is_never_below(self):
+        sketch, analyzer = self.PROTOCOL.randomizer, self.PROTOCOL.analyzer
+        cells = np.zeros(sketch.rows * sketch.width, dtype=np.int64)
+        for row in sketch.cells(np.arange(3000)):
+            np.add.at(cells, row, self.INPUTS)
+        noise = 20_000 * float(self.PROTOCOL.accountant.rho) / sketch.width
+        lowest = analyzer.minimum(Tally(counts=cells, users=20_000)) + noise
+        assert np.all(lowest >= self.INPUTS - 1e-6)
+        assert lowest.mean() > self.INPUTS.mean() + 1
+
+    def test_all_of_a_huge_domain_are_refused(self):
+        protocol = made(10**5, 2**32, 1.0, 1e-6)
+        empty = Tally(counts=np.zeros(4 * protocol.randomizer.width, dtype=np.int64), users=1)
+        with pytest.raises(sdp.UnsupportedError, match="estimate_of"):
+            protocol.analyzer.estimate(empty)
+        with pytest.raises(sdp.UnsupportedError, match="public functions"):
+            protocol.analyzer.weights(0)
+
+
+def test_default_width_asks_for_about_one_dummy_in_a_row():
+    for n in (10**4, 10**6, 10**9):
+        rho = float(made(n, 2**32, 1.0, 1e-6).accountant.rho)
+        assert 0.55 <= rho <= 1.3
+    assert made(10**6, 100, 1.0, 1e-6).randomizer.width == 128
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("width", 3), ("width", 1), ("rows", 0), ("rows", 65), ("k", 1), ("seed", -1)],
+)
+def test_bad_parameters(name, value):
+    with pytest.raises(sdp.ParameterError, match=name):
+        made(**{"n": 10**5, "k": 100, "epsilon": 1.0, "delta": 1e-6, name: value})
