@@ -27,6 +27,7 @@ from shuffledp.protocols import (
     subset_selection,
     symmetric_unary,
     unary_sum,
+    zero_sum_flooding,
     zsum,
     zsum_histogram,
     zsum_sparse,
@@ -57,6 +58,7 @@ __all__ = [
     "subset_selection",
     "symmetric_unary",
     "unary_sum",
+    "zero_sum_flooding",
     "zsum",
     "zsum_histogram",
     "zsum_sparse",
@@ -87,6 +89,7 @@ PROTOCOLS: tuple[Spec, ...] = (
     split_and_mix.SPEC,
     unary_sum.SPEC,
     rounded_sum.SPEC,
+    zero_sum_flooding.SPEC,
 )
 
 
