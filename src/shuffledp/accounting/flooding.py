@@ -30,6 +30,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from shuffledp.accounting.cells import smallest_parameter
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.validate import fraction_of_one, positive, whole
@@ -38,7 +39,8 @@ __all__ = ["STEEPNESS", "Cell", "Flooding", "cells", "coefficients", "thinned_de
 
 STEEPNESS = 0.5
 """p = e^(-STEEPNESS a): at 1 it takes more multisets, at 0 they are larger."""
-MOST_LEVELS = 4096
+_MOST_LEVELS = 2048
+_STEEPEST = 2.0  # a larger rate would make all multisets single ones, which hide no shift
 _SLACK = 1 + 1e-6
 """More than all rounding errors of sums of positive numbers here."""
 _LARGEST_LEVEL = 1e4
@@ -91,7 +93,7 @@ def cells(levels: int, budget: float) -> tuple[Cell, ...]:
     >>> [(cell.parts, cell.shift) for cell in cells(3, 0.1)]
     [((1, -1), 3), ((1, -1), 2), ((-2, 1, 1), 1), ((2, -1, -1), 1), ((3, -1, -2), 1)]
     """
-    whole("levels", levels, at_least=1, at_most=MOST_LEVELS)
+    whole("levels", levels, at_least=1, at_most=_MOST_LEVELS)
     half = positive("budget", budget) / 2 * (1 - 1e-12)
     low: Counter[int] = Counter()
     high: Counter[int] = Counter()
@@ -103,12 +105,16 @@ def cells(levels: int, budget: float) -> tuple[Cell, ...]:
             low[i], high[i] = min(low[i], c), max(high[i], c)
     # |c(x) - c(x')| <= |c(x)| + |c(x')|, weighted by |i|: the two largest values of that.
     heaviest = sum(sorted(weights)[-2:])
-    spare = Cell(parts=_parts(1), shift=levels, rate=half / levels)
+    spare = Cell(parts=_parts(1), shift=levels, rate=min(half / levels, _STEEPEST))
     moved = sorted((i for i in high if high[i] > low[i]), key=lambda i: (abs(i), i))
     return (
         spare,
         *(
-            Cell(parts=_parts(i), shift=high[i] - low[i], rate=half * abs(i) / heaviest)
+            Cell(
+                parts=_parts(i),
+                shift=high[i] - low[i],
+                rate=min(half * abs(i) / heaviest, _STEEPEST),
+            )
             for i in moved
         ),
     )
@@ -148,13 +154,15 @@ class Flooding:
     def level(self, delta: float) -> float:
         """Nearly the smallest level with this delta, and not less."""
         fraction_of_one("delta", delta)
-        low, high = 1e-3, 2.0
-        while self.delta(high) > delta:
-            low, high = high, 2 * high
-        while high > low * (1 + 1e-4):
-            middle = math.sqrt(low * high)
-            low, high = (middle, high) if self.delta(middle) > delta else (low, middle)
-        return high
+        level = smallest_parameter(
+            lambda level: math.log(self.delta(level) / delta),
+            guess=3 * math.log(len(self.cells) / delta) + 1,
+            largest=_LARGEST_LEVEL,
+            tolerance=1e-4,
+        )
+        if level is None:
+            raise UnsupportedError(f"delta={delta!r} is out of reach of this flood")
+        return level
 
 
 def _lower_tails(K: Floats, rate: Floats, shift: Floats) -> Floats:
