@@ -222,3 +222,8 @@ class TestProtocol:
     def test_short_words_are_refused(self):
         with pytest.raises(sdp.UnsupportedError, match="delta"):
             zero_sum_flooding.make(n=1000, epsilon=1.0, delta=1e-9, lower=0, upper=4, word_bits=16)
+
+    def test_a_huge_epsilon_is_not_used(self):
+        protocol = zero_sum_flooding.make(n=10**6, epsilon=1000.0, delta=1e-6, lower=0, upper=4)
+        assert protocol.guarantee.epsilon == 12.0
+        assert protocol.guarantee.delta <= 1e-6

@@ -53,6 +53,7 @@ from shuffledp.protocols.correlated_count import GAP
 __all__ = ["SPEC", "FloodingAccountant", "MessageSum", "ZeroSumFlooding", "make"]
 
 _SMALL_TAPE = 20
+_LARGEST_EPSILON = 12.0  # more is not used: the tables are not exact enough for it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,11 +294,11 @@ def make(
     wanted, sharers = sum_question(question), honest_users(n, honest)
     fraction_of_one("gap", gap)
     fraction_of_one("delta", delta)
-    positive("epsilon", epsilon)
+    used = min(positive("epsilon", epsilon), _LARGEST_EPSILON)
     domain = number_domain(lower, upper, steps)
-    budget = gap * epsilon
+    budget = gap * used
     # Rounded so that both parts together stay within epsilon.
-    star = (epsilon - budget) * (1 - 1e-12)
+    star = (used - budget) * (1 - 1e-12)
 
     def accountant_of(level: float) -> FloodingAccountant:
         device = ZeroSumFlooding(
@@ -309,7 +310,7 @@ def make(
             most_events=most_events,
             word_bits=word_bits,
         )
-        return FloodingAccountant(epsilon=epsilon, device=device)
+        return FloodingAccountant(epsilon=used, device=device)
 
     level = Flooding(levels=reach(domain), budget=budget).level(delta * (1 - 1e-3))
     accountant = accountant_of(level)
