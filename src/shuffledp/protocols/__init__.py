@@ -28,6 +28,7 @@ from shuffledp.protocols import (
     subset_selection,
     symmetric_unary,
     unary_sum,
+    zero_sum_flooding,
     zsum,
     zsum_histogram,
     zsum_sparse,
@@ -59,6 +60,7 @@ __all__ = [
     "subset_selection",
     "symmetric_unary",
     "unary_sum",
+    "zero_sum_flooding",
     "zsum",
     "zsum_histogram",
     "zsum_sparse",
@@ -90,6 +92,7 @@ PROTOCOLS: tuple[Spec, ...] = (
     split_and_mix.SPEC,
     unary_sum.SPEC,
     rounded_sum.SPEC,
+    zero_sum_flooding.SPEC,
 )
 
 
