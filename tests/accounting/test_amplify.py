@@ -272,3 +272,11 @@ class TestCurve:
 def test_lower_is_below_upper(epsilon0, n, delta):
     lower = sdp.amplify_lower(epsilon0=epsilon0, n=n, delta=delta)
     assert 0 <= lower <= sdp.amplify(epsilon0=epsilon0, n=n, delta=delta).epsilon <= epsilon0
+
+
+def test_what_is_no_randomizer_or_beyond_floats_is_refused():
+    with pytest.raises(sdp.ParameterError, match=r"protocol\.randomizer"):
+        sdp.amplify(randomizer=sdp.protocols.krr.make_local(k=4, epsilon=1.0), n=10, delta=1e-6)
+    with pytest.raises(sdp.ParameterError, match="must be <= 700"):
+        sdp.amplify(epsilon0=800.0, n=1_000, delta=1e-8)
+    assert sdp.calibrate(epsilon=800.0, n=1_000, delta=1e-8) == 800.0

@@ -6,6 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
+from shuffledp.core.errors import UnsupportedError
 from shuffledp.numerics.difference import Difference
 from shuffledp.numerics.errorlaw import DiscreteLaplace
 from shuffledp.numerics.tabulated import logarithmic, negative_binomial, poisson
@@ -57,6 +58,12 @@ def test_poisson_is_as_near_as_it_says(mean, bits):
     off = distance(table.law(), lambda k: ideal_poisson(k, table.size), 300)
     assert float(off) <= table.distance * (1 + 1e-9) + 1e-40
     assert bits < 64 or table.distance < 1e-16
+
+
+@pytest.mark.parametrize("mean", [Fraction(1_000), Fraction(10**9)])
+def test_a_mean_beyond_the_table_is_refused_at_once(mean):
+    with pytest.raises(UnsupportedError, match="too few users"):
+        poisson(mean, 64)
 
 
 def test_cut_poisson_counts_what_was_cut():

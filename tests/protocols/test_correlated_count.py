@@ -151,3 +151,8 @@ def test_messages_are_mostly_the_bit_itself():
     messages = sdp.randomize(protocol.randomizer, values, sdp.SeededWords(5))
     each = np.bincount(messages.owner, minlength=10**5)
     assert (each == values).mean() > 0.99
+
+
+def test_numbers_of_numpy_make_the_same_protocol():
+    given = make(n=np.int64(1_000), epsilon=np.float32(1.0), delta=np.float64(1e-6))
+    assert given.guarantee.delta == make(n=1_000, epsilon=1.0, delta=1e-6).guarantee.delta

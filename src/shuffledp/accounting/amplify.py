@@ -246,7 +246,7 @@ def calibrate(
     """
     target, wanted = positive("epsilon", epsilon), _valid_delta(delta)
     trusted = honest_users(n, honest)
-    if wanted == 0:
+    if wanted == 0 or target >= _LARGEST_EPSILON0:
         return target
 
     def spare(epsilon0: float) -> float:
@@ -298,6 +298,7 @@ def smallest_n(*, epsilon0: float, epsilon: float, delta: float, honest: float =
 
 
 _LARGEST_EPSILON0 = 60.0
+_LARGEST_LOCAL = 700.0  # e^epsilon0 must be a float
 _LARGEST_N = 10**14
 
 
@@ -335,7 +336,12 @@ def _flip(randomizer: Randomizer) -> Fraction | None:
 def _local_epsilon(epsilon0: float | None, randomizer: Randomizer | None) -> float:
     if (epsilon0 is None) == (randomizer is None):
         raise ParameterError("epsilon0", epsilon0, "or randomizer must be given, and not both")
-    return positive("epsilon0", epsilon0 if randomizer is None else randomizer.epsilon0)
+    if randomizer is not None and not isinstance(randomizer, Randomizer):
+        raise ParameterError("randomizer", randomizer, "must be one, as protocol.randomizer is")
+    local = positive("epsilon0", epsilon0 if randomizer is None else randomizer.epsilon0)
+    if local > _LARGEST_LOCAL:
+        raise ParameterError("epsilon0", local, f"must be <= {_LARGEST_LOCAL:g}")
+    return local
 
 
 def _valid_delta(delta: float) -> float:

@@ -31,6 +31,7 @@ __all__ = ["Tabulated", "log_of", "logarithmic", "negative_binomial", "poisson"]
 
 _SPARE = 160
 _LONGEST = 1 << 20
+_HIGHEST = 1000  # bits of a weight, which must be a float
 _DIGITS = Context(prec=80, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
 Step = Callable[[int], tuple[int, int]]
@@ -204,7 +205,8 @@ def _decimal(x: Fraction) -> Decimal:
 
 def _rounded_up(rate: Decimal, bits: int) -> int:
     """2^bits (1 - e^-rate), rounded up."""
-    nothing = Fraction((-rate).exp(_DIGITS))
+    # Beyond 1000 nothing changes but the length of the fraction.
+    nothing = Fraction((-min(rate, Decimal(1000))).exp(_DIGITS))
     # 80 digits, and one more unit for what they miss.
     return -((-(1 - nothing + Fraction(1, 10**75)) * (1 << bits)) // 1)
 
@@ -251,6 +253,8 @@ def _weights(
     for k in range(first, _LONGEST):
         up, down = step(k)
         weight = weight * up // down
+        if weight.bit_length() > _HIGHEST:
+            raise UnsupportedError("the noise of one user is too much for a table: too few users")
         # The largest step that is still to come: the next one, or the limit.
         following = max(up / down, float(limit)) * (1 + 1e-15)
         if following < 1 and (k >= most or weight < (total >> small) * (1 - following)):

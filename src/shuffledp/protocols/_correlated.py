@@ -92,13 +92,15 @@ class Split:
     @classmethod
     def of_count(cls, epsilon: float, gap: float) -> "Split":
         """The gaining direction is pure star <= epsilon, the losing one has all of epsilon."""
-        return cls(star=(1 - gap) * positive("epsilon", epsilon), losing=epsilon)
+        losing = positive("epsilon", epsilon)
+        return cls(star=(1 - gap) * losing, losing=losing)
 
     @classmethod
     def of_histogram(cls, epsilon: float, gap: float) -> "Split":
         """One bin gains (pure star), one loses; they are independent, so their epsilons add."""
-        star = (1 - gap) * positive("epsilon", epsilon) / 2
-        return cls(star=star, losing=epsilon - star)
+        both = positive("epsilon", epsilon)
+        star = (1 - gap) * both / 2
+        return cls(star=star, losing=both - star)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
