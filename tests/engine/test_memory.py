@@ -26,6 +26,13 @@ def test_chunks_hold_many_users_even_if_the_tape_is_long():
     assert memory._users_per_chunk(huge) == 1
 
 
+def test_too_few_users_for_the_guarantee_are_refused():
+    protocol = sdp.protocols.zsum_sparse.make(n=1000, epsilon=1.0, delta=1e-6)
+    with pytest.raises(sdp.DataError, match="needs the noise of at least 900 users"):
+        sdp.run(protocol, [1] * 899)
+    assert sdp.run(protocol, [1] * 900).stderr > 0
+
+
 def test_secure_words_by_default():
     protocol = sdp.protocols.rr.make_local(epsilon=0.1)
     values = np.zeros(1000, dtype=bool)

@@ -39,7 +39,8 @@ def test_every_protocol_has_its_task(spec):
     assert task.domain == protocol.randomizer.domain
     codes = np.arange(6) % 2
     values = codes if not isinstance(task.domain, Reals) else task.domain.values(codes)
-    estimate = sdp.run(protocol, values, sdp.SeededWords(1))
+    tally = sdp.engine.memory.tally(protocol, values, sdp.SeededWords(1))
+    estimate = protocol.analyzer.estimate(tally)
     # Six users of a shuffled protocol may make no noise at all, so the error may be 0.
     error = np.asarray(estimate.value) - task.truth(values)
     assert task.loss(estimate.value, task.truth(values)) == pytest.approx(np.mean(error**2))

@@ -6,7 +6,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.domain import column
-from shuffledp.core.errors import PositionError
+from shuffledp.core.errors import DataError, PositionError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import Randomizer, WordSource, randomize
@@ -55,10 +55,19 @@ def _users_per_chunk(randomizer: Randomizer) -> int:
 def run(protocol: ShuffleProtocol, values: ArrayLike, rng: WordSource | None = None) -> Estimate:
     """Randomize, shuffle, tally and estimate a column; secure words unless a source is given.
 
+    Refuses fewer values than the guarantee counts honest users: their noise would not suffice.
+
     >>> from shuffledp import SeededWords, protocols
     >>> p = protocols.krr.make_local(k=3, epsilon=5.0)
     >>> run(p, [0, 1, 1, 2, 2, 2], SeededWords(3)).value.round(2)
     array([0.98, 2.  , 3.02])
     """
     source = SecureWords() if rng is None else rng
-    return protocol.analyzer.estimate(tally(protocol, values, source))
+    whole = column(values)
+    needed = protocol.guarantee.honest
+    if len(whole) < needed:
+        raise DataError(
+            f"{len(whole)} values, but the guarantee of {protocol.name} needs the noise of at least "
+            f"{needed} users: make the protocol for the number of users there are"
+        )
+    return protocol.analyzer.estimate(tally(protocol, whole, source))
