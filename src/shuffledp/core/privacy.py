@@ -52,11 +52,14 @@ class Guarantee:
     """How many users (the protected one included) must follow the protocol for it to hold."""
 
     def __post_init__(self) -> None:
-        if number("epsilon", self.epsilon) < 0:
+        # Python's own numbers, whatever computed them.
+        object.__setattr__(self, "epsilon", number("epsilon", self.epsilon))
+        object.__setattr__(self, "delta", number("delta", self.delta))
+        object.__setattr__(self, "honest", whole("honest", self.honest, at_least=1))
+        if self.epsilon < 0:
             raise ParameterError("epsilon", self.epsilon, "must be >= 0")
-        if not 0 <= number("delta", self.delta) <= 1:
+        if not 0 <= self.delta <= 1:
             raise ParameterError("delta", self.delta, "must be >= 0 and <= 1")
-        whole("honest", self.honest, at_least=1)
         if not self.proof:
             raise ParameterError("proof", self.proof, "must name a theorem or a computation")
 

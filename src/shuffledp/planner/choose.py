@@ -15,11 +15,12 @@ from typing import Any
 
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.protocol import ShuffleProtocol
-from shuffledp.core.validate import positive
+from shuffledp.core.validate import fraction_of_one, number, positive, whole
 from shuffledp.protocols import spec
 
 __all__ = ["count", "histogram", "mean", "sum"]
 
+_LARGEST_EPSILON = 100.0
 MAX_MESSAGES = 8.0
 """How many messages a user may send on average, unless stated otherwise."""
 
@@ -32,7 +33,7 @@ def count(
     >>> count(n=1_000_000, epsilon=1.0, delta=1e-8).name
     'correlated_count'
     """
-    common = {"n": n, "epsilon": epsilon, "delta": delta, "honest": honest}
+    common = _common(n, epsilon, delta, honest)
     bits = {"lower": 0, "upper": 1}
     return _first_affordable(
         [("correlated_count", common), ("split_and_mix", {**common, **bits}), ("rr", common)],
@@ -54,7 +55,7 @@ def histogram(
     >>> histogram(n=1_000_000, k=1024, epsilon=1.0, delta=1e-8).name
     'correlated_histogram'
     """
-    common = {"n": n, "k": k, "epsilon": epsilon, "delta": delta, "honest": honest}
+    common = {**_common(n, epsilon, delta, honest), "k": whole("k", k, at_least=2)}
     names = ("correlated_histogram", "dummies_histogram", "hashed_histogram", "krr")
     return _first_affordable([(name, common) for name in names], max_messages)
 
@@ -98,10 +99,27 @@ def mean(
 
 
 def _number(arguments: dict[str, Any], question: str) -> ShuffleProtocol:
-    common = {**arguments, "question": question}
-    max_messages = common.pop("max_messages")
+    n, epsilon, delta, honest = (arguments[name] for name in ("n", "epsilon", "delta", "honest"))
+    numbers = {name: arguments[name] for name in ("lower", "upper", "steps")}
+    common = {**_common(n, epsilon, delta, honest), **numbers, "question": question}
+    max_messages = arguments["max_messages"]
     names = ("split_and_mix", "unary_sum", "rounded_sum")
     return _first_affordable([(name, common) for name in names], max_messages)
+
+
+def _common(n: int, epsilon: float, delta: float, honest: float) -> dict[str, Any]:
+    """The parameters of every protocol, checked, as Python's own numbers."""
+    checked = positive("epsilon", epsilon)
+    if checked > _LARGEST_EPSILON:
+        raise ParameterError(
+            "epsilon", epsilon, f"must be <= {_LARGEST_EPSILON:g}: beyond is no privacy"
+        )
+    return {
+        "n": whole("n", n, at_least=1),
+        "epsilon": checked,
+        "delta": fraction_of_one("delta", delta),
+        "honest": number("honest", honest),
+    }
 
 
 def _first_affordable(
