@@ -18,7 +18,7 @@ def test_numbers_of_numpy_are_numbers():
         (sdp.count, {"delta": 0.0}, "delta=0.0 must be > 0"),
         (sdp.count, {"max_messages": 0.5}, "max_messages=0.5 must be >= 1"),
         (sdp.histogram, {"k": 1}, "k=1 must be >= 2"),
-        (sdp.mean, {"lower": 0.0, "upper": 1.0}, "steps=None must say how fine the grid is"),
+        (sdp.mean, {"lower": 0.0, "upper": 1.0}, "lower=0.0 must be an integer, unless `steps`"),
     ],
 )
 def test_refusals_name_the_parameter(call, wrong, message):

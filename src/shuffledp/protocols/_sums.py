@@ -19,8 +19,11 @@ def number_domain(lower: float, upper: float, steps: int | None) -> Integers | R
     """
     if steps is not None:
         return Reals(lower=lower, upper=upper, steps=steps)
-    if isinstance(lower, float) or isinstance(upper, float):
-        raise ParameterError("steps", steps, "must say how fine the grid is, if the ends are reals")
+    for name, end in (("lower", lower), ("upper", upper)):
+        if isinstance(end, float):
+            raise ParameterError(
+                name, end, "must be an integer, unless `steps` makes a grid of reals"
+            )
     low, high = (
         whole(name, end, at_least=-(2**53)) for name, end in (("lower", lower), ("upper", upper))
     )
