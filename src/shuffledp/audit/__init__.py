@@ -1,0 +1,1 @@
+"""The auditor: computes or bounds the privacy of any protocol from the outside."""

@@ -1,0 +1,1 @@
+"""What the messages say about the population: learn its distribution, or test it."""

@@ -1,0 +1,1 @@
+"""The laboratory: runs the experiments and writes the report."""
