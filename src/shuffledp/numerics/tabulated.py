@@ -18,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -152,6 +153,7 @@ def negative_binomial(r: Fraction, p: Fraction, bits: int) -> Tabulated:
     )
 
 
+@lru_cache(maxsize=64)
 def poisson(mean: Fraction, bits: int, most: int = _LONGEST) -> Tabulated:
     """Poisson(mean), cut after `most`; the mean is rounded up if the number is mostly 0.
 
@@ -176,6 +178,7 @@ def poisson(mean: Fraction, bits: int, most: int = _LONGEST) -> Tabulated:
     )
 
 
+@lru_cache(maxsize=64)  # long for small epsilon, and the same for every number of users
 def logarithmic(p: Fraction, bits: int) -> Tabulated:
     """The logarithmic law, -p^k / (k ln(1 - p)) on 1, 2, ...
 
