@@ -252,14 +252,14 @@ def _weights(
 ) -> tuple[list[int], float]:
     """The weights in fixed point, and a bound of all those that follow."""
     weight = total = 1 << bits + _SPARE
-    weights, small = [weight], bits + 16
+    weights, small, limiting = [weight], bits + 16, float(limit)
     for k in range(first, _LONGEST):
         up, down = step(k)
         weight = weight * up // down
         if weight.bit_length() > _HIGHEST:
             raise UnsupportedError("the noise of one user is too much for a table: too few users")
         # The largest step that is still to come: the next one, or the limit.
-        following = max(up / down, float(limit)) * (1 + 1e-15)
+        following = max(up / down, limiting) * (1 + 1e-15)
         if following < 1 and (k >= most or weight < (total >> small) * (1 - following)):
             return weights, (weight + 1) / (1 - following)
         if k < most:
