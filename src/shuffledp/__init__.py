@@ -28,7 +28,7 @@ from shuffledp.core.task import Question
 from shuffledp.numerics.entropy import SecureWords, SeededWords
 
 if TYPE_CHECKING:
-    from shuffledp import engine, mechanisms, plots, protocols, samples, tasks
+    from shuffledp import engine, mechanisms, planner, plots, protocols, samples, tasks
     from shuffledp.accounting.amplify import (
         amplify,
         amplify_lower,
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from shuffledp.engine.counts import run_counts
     from shuffledp.engine.memory import run
     from shuffledp.planner.choose import count, histogram, mean, sum
+    from shuffledp.planner.answer import Plan, plan
 
 __all__ = [
     "Bits",
@@ -50,6 +51,7 @@ __all__ = [
     "MismatchError",
     "Neighbours",
     "ParameterError",
+    "Plan",
     "Question",
     "Reals",
     "SecureWords",
@@ -68,6 +70,8 @@ __all__ = [
     "histogram",
     "mean",
     "mechanisms",
+    "plan",
+    "planner",
     "plots",
     "profile",
     "protocols",
@@ -90,11 +94,13 @@ _LATER = {
     **dict.fromkeys(("count", "histogram", "mean", "sum"), "planner.choose"),
     "compose": "accounting.compose",
     "compose_renyi": "accounting.compose",
+    "Plan": "planner.answer",
+    "plan": "planner.answer",
     "run": "engine.memory",
     "run_counts": "engine.counts",
     "smallest_n": "accounting.amplify",
 }
-_ROOMS = ("engine", "mechanisms", "plots", "protocols", "samples", "tasks")
+_ROOMS = ("engine", "mechanisms", "planner", "plots", "protocols", "samples", "tasks")
 
 
 def __getattr__(name: str) -> Any:
