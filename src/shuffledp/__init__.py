@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from shuffledp.accounting.compose import compose, compose_renyi
     from shuffledp.engine.counts import run_counts
     from shuffledp.engine.memory import run
-    from shuffledp.planner.choose import count, histogram, mean, sum
     from shuffledp.planner.answer import Plan, plan
+    from shuffledp.planner.choose import count, histogram, mean, sum
 
 __all__ = [
     "Bits",

@@ -16,7 +16,7 @@ from shuffledp.planner.inverse import least_epsilon, least_n
 from shuffledp.planner.question import Asked, Limits, question_of
 from shuffledp.planner.rank import Aim, choose, ranked
 from shuffledp.planner.row import Row
-from shuffledp.planner.show import as_html, as_text
+from shuffledp.planner.show import as_html, as_text, title
 
 __all__ = ["Plan", "plan"]
 
@@ -39,6 +39,7 @@ class Plan:
     task: Question
     asked: Asked
     """The question; n and epsilon are those of the chosen row where one of them was searched for."""
+    limits: Limits
     aim: Aim
     rows: tuple[Row, ...]
     chosen: Row | None
@@ -130,6 +131,15 @@ class Plan:
         """
         return json.dumps(self.to_dict(), allow_nan=False)
 
+    def title(self) -> str:
+        """The question in one line.
+
+        >>> from shuffledp import plan
+        >>> plan("count", n=100, epsilon=1.0, delta=0.0, trust="local").title()
+        'count of yes and no, n = 100, epsilon = 1, delta = 0, 90 % honest'
+        """
+        return title(self)
+
     def __str__(self) -> str:
         return as_text(self)
 
@@ -163,7 +173,7 @@ def plan(
     **The error** of each row (`rmse`) is exact, on the scale of the count or sum (also for means) and per bin
     for histograms, for the data set that is worst for that protocol.
 
-    **The chosen one** needs no curator, unless only a curator is trusted: the central model is the baseline.
+    **The chosen one** needs no curator, unless nothing else is available: the central model is the baseline.
     Errors within a quarter of the smallest count as equal, then the fewest bits win: nearly the central error
     in one bit is a better deal than exactly that in a hundred.
 
@@ -196,10 +206,12 @@ def plan(
         steps=steps,
     )
     found = ranked(_rows(asked, limits, aim, error), aim)
-    chosen = choose(found, limits.trust, aim)
+    chosen = choose(found, aim)
     if chosen is not None and chosen.n is not None:
         asked = replace(asked, n=chosen.n)
-    return Plan(task=question, asked=asked, aim=aim, rows=found, chosen=chosen, error=error)
+    return Plan(
+        task=question, asked=asked, limits=limits, aim=aim, rows=found, chosen=chosen, error=error
+    )
 
 
 def _aim(question: Question, n: int | None, epsilon: float | None, error: float | None) -> Aim:

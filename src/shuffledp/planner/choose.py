@@ -138,7 +138,7 @@ def _chosen(asked: Asked, limits: Limits) -> ShuffleProtocol:
         rows.append(row)
         if _is_enough(row, asked, enough):
             return _protocol(row)
-    found = choose(rows, limits.trust, Aim.ERROR)
+    found = choose(rows, Aim.ERROR)
     if found is None:
         reasons = "; ".join(f"{row.protocol}: {row.reason}" for row in rows)
         raise UnsupportedError(f"no protocol fits: {reasons}")

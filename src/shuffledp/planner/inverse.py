@@ -18,7 +18,7 @@ from shuffledp.planner.row import Row
 __all__ = ["least_epsilon", "least_n"]
 
 _SHARP = 1e-3  # relative width at which the search stops
-_EPSILONS = (1e-4, 100.0)
+_EPSILONS = (1e-4, 20.0)
 _USERS = (2.0, 1e12)
 _MOST_STEPS = 100
 _PATIENCE = 6  # every so many steps the middle, whatever the power law says
@@ -122,28 +122,34 @@ class _Bracket:
         )
 
     def _next(self) -> float:
-        """Where the power law through the last two points says, moved into the bracket."""
-        aimed = math.exp(self._aimed())
-        margin = max(_SHARP / 3 * aimed, self.grain)
-        low = self.start if self.low is None else self.low + margin
-        high = self.end if self.high is None else self.high - margin
-        if low > high:
-            low = high = ((self.low or 0.0) + (self.high or 0.0)) / 2
-        x = min(max(aimed, low), high)
-        return x if not self.grain else float(math.ceil(x / self.grain) * self.grain)
+        """Where the power law through the last two points says, or the middle of the bracket."""
+        low, high = self.low, self.high
+        if high is None:
+            x = min(self._aimed(), self.end)
+        elif low is None:
+            x = max(self._aimed(), self.start)
+        else:
+            margin = max(_SHARP / 3 * high, self.grain)
+            x = self._aimed()
+            if not low + margin / 2 < x < high - margin / 2 or self._slow():
+                x = math.sqrt(low * high)
+        return float(math.ceil(x / self.grain) * self.grain) if self.grain else x
+
+    def _slow(self) -> bool:
+        """Every few steps the middle, whatever the power law says."""
+        return len(self.points) % _PATIENCE == 0
 
     def _aimed(self) -> float:
-        if not self.points or (self.low is not None and self.points[-1][0] < math.log(self.low)):
-            return math.log(self.low or self.start) + 0.5  # unknown there: upwards
+        known = self.points and (self.low is None or self.points[-1][0] >= math.log(self.low))
+        if not known:  # nothing can be made there: upwards
+            return 1.5 * (self.low or self.start)
         at, excess = self.points[-1]
-        if len(self.points) % _PATIENCE == 0 and self.low and self.high:
-            return (math.log(self.low) + math.log(self.high)) / 2
         # A little past the root, so that the bracket closes from both sides.
-        return at + excess / self._power() + math.copysign(_SHARP / 3, excess)
+        return math.exp(at + excess / self._power() + math.copysign(_SHARP / 3, excess))
 
     def _power(self) -> float:
         """The error falls like value^-power."""
         if len(self.points) < 2:
             return 1.0
         (a, at_a), (b, at_b) = self.points[-2:]
-        return min(max((at_a - at_b) / (b - a), 0.25), 1.5) if a != b else 1.0
+        return min(max((at_a - at_b) / (b - a), 0.25), 50.0) if a != b else 1.0

@@ -1,13 +1,13 @@
 """Which row comes first, and which one is chosen."""
 
 import math
-from collections.abc import Iterable, Set
+from collections.abc import Iterable
 from enum import Enum
 
 from shuffledp.planner.question import Model
 from shuffledp.planner.row import Row
 
-__all__ = ["SAME", "Aim", "choose", "ranked"]
+__all__ = ["SAME", "Aim", "choose", "merit", "ranked"]
 
 SAME = 1.25
 """Errors up to so many times the smallest count as equal."""
@@ -51,26 +51,25 @@ def _bits(row: Row) -> float:
     return math.inf if row.bits_per_user is None else row.bits_per_user
 
 
-def choose(rows: Iterable[Row], trust: Set[Model], aim: Aim) -> Row | None:
-    """Of the rows that need no curator (if there is a choice) and are nearly the best, the shortest.
+def choose(rows: Iterable[Row], aim: Aim) -> Row | None:
+    """Of the rows that are nearly the best the one with the fewest bits; a curator only if need be.
 
     >>> few = Row(protocol="few", model=Model.SHUFFLE, rmse=1.2, bits_per_user=1.0)
     >>> many = Row(protocol="many", model=Model.SHUFFLE, rmse=1.0, bits_per_user=100.0)
     >>> curator = Row(protocol="curator", model=Model.CENTRAL, rmse=0.9, bits_per_user=1.0)
-    >>> choose([few, many, curator], set(Model), Aim.ERROR).protocol
+    >>> choose([few, many, curator], Aim.ERROR).protocol
     'few'
-    >>> choose([curator], {Model.CENTRAL}, Aim.ERROR).protocol
+    >>> choose([curator], Aim.ERROR).protocol
     'curator'
     """
-    only_curator = set(trust) == {Model.CENTRAL}
-    open_to = [
-        row for row in rows if row.available and (only_curator or row.model is not Model.CENTRAL)
-    ]
-    if not open_to:
+    available = [row for row in rows if row.available]
+    without = [row for row in available if row.model is not Model.CENTRAL]
+    candidates = without or available
+    if not candidates:
         return None
     same = SAME if aim is Aim.ERROR else _SAME_SEARCHED
-    most = same * min(merit(row, aim) for row in open_to)
+    most = same * min(merit(row, aim) for row in candidates)
     return min(
-        (row for row in open_to if merit(row, aim) <= most),
+        (row for row in candidates if merit(row, aim) <= most),
         key=lambda row: (_bits(row), merit(row, aim)),
     )

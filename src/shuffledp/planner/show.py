@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from shuffledp.planner.answer import Plan
     from shuffledp.planner.row import Row
 
-__all__ = ["as_html", "as_text"]
+__all__ = ["as_html", "as_text", "title"]
 
 _WIDTH = 80
 
@@ -26,7 +26,7 @@ def as_text(plan: Plan) -> str:
     cells = [names, *(_cells(plan, row) for row in plan.rows if row.available)]
     widths = [max(len(line[column]) for line in cells) for column in range(len(names))]
     marks = ["  ", *(_mark(plan, row) for row in plan.rows if row.available)]
-    lines = [*_wrapped(_title(plan)), ""]
+    lines = [*_wrapped(title(plan)), ""]
     if len(cells) > 1:
         lines += [
             (mark + _line(line, widths)).rstrip() for mark, line in zip(marks, cells, strict=True)
@@ -58,7 +58,7 @@ def as_html(plan: Plan) -> str:
         if not row.available
     )
     return (
-        f"<p>{html.escape(_title(plan))}</p><table><thead><tr>{head}</tr></thead>"
+        f"<p>{html.escape(title(plan))}</p><table><thead><tr>{head}</tr></thead>"
         f"<tbody>{body}</tbody></table><p>{html.escape(_caption(plan))}</p>"
         f"<p>{html.escape(_verdict(plan))}</p>"
         + (
@@ -110,7 +110,8 @@ def _cells(plan: Plan, row: Row) -> list[str]:
     return [*cells, _short(row.messages_per_user), _short(row.bits_per_user), floor]
 
 
-def _title(plan: Plan) -> str:
+def title(plan: Plan) -> str:
+    """The question in one line."""
     parts = [f"{plan.task.value} of {_domain(plan)}"]
     if plan.n is not None:
         parts.append(f"n = {plan.n:,}")
@@ -119,7 +120,7 @@ def _title(plan: Plan) -> str:
         parts.append(f"RMSE{scale} <= {plan.error:g}")
     if plan.epsilon is not None:
         parts.append(f"epsilon = {_up(plan.epsilon)}")
-    parts += [f"delta = {plan.delta:g}", f"{plan.asked.honest:.0%} honest"]
+    parts += [f"delta = {plan.delta:g}", f"{100 * plan.asked.honest:g} % honest"]
     return ", ".join(parts)
 
 
@@ -155,7 +156,7 @@ def _caption(plan: Plan) -> str:
 
 def _verdict(plan: Plan) -> str:
     if plan.chosen is None:
-        return "None of them is chosen: all need a curator."
+        return ""
     return f"> chosen: {plan.chosen.protocol} ({plan.chosen.model.value})"
 
 
