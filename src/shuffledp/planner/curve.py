@@ -1,7 +1,7 @@
 """How the error of a plan's best protocols depends on the number of users."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,6 +13,8 @@ from shuffledp.planner.answer import Plan
 from shuffledp.planner.candidates import Candidate, candidates
 from shuffledp.planner.evaluate import evaluate
 from shuffledp.planner.question import Asked, Limits, Model
+from shuffledp.planner.rank import Aim, ranked
+from shuffledp.planner.row import Row
 
 __all__ = ["Curve", "Point", "curves"]
 
@@ -58,7 +60,10 @@ def curves(plan: Plan, *, points: int = 67) -> tuple[Curve, ...]:
     limits = replace(plan.limits, trust=frozenset(Model))
     users = _users(n, points)
     found = (
-        Curve(model=model, points=tuple(_points(_best(plan, asked, model), asked, limits, users)))
+        Curve(
+            model=model,
+            points=tuple(_points(_best(plan, asked, limits, model), asked, limits, users)),
+        )
         for model in Model
     )
     return tuple(curve for curve in found if curve.points)
@@ -70,11 +75,14 @@ def _users(n: int, points: int) -> list[int]:
     return sorted({round(float(each)) for each in grid})
 
 
-def _best(plan: Plan, asked: Asked, model: Model) -> list[Candidate]:
-    """The candidates of a model in the order of the plan's rows."""
-    order = [row.protocol for row in plan.rows if row.model is model and row.available]
+def _best(plan: Plan, asked: Asked, limits: Limits, model: Model) -> list[Candidate]:
+    """The candidates of a model, best first at the plan's n: the chosen one before all others."""
     known = {each.name: each for each in candidates(asked) if each.model is model}
-    return [known[name] for name in order]
+    rows: Iterable[Row] = [row for row in plan.rows if row.model is model]
+    if not any(row.available for row in rows):  # not trusted, so not looked at until now
+        rows = (evaluate(each, asked, limits) for each in known.values())
+    order = [row for row in ranked(rows, Aim.ERROR) if row.available]
+    return [known[row.protocol] for row in sorted(order, key=lambda row: row != plan.chosen)]
 
 
 def _points(
