@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from shuffledp.engine.memory import run
     from shuffledp.planner.answer import Plan, plan
     from shuffledp.planner.choose import count, histogram, mean, sum
+    from shuffledp.planner.growth import survey
 
 __all__ = [
     "Bits",
@@ -82,6 +83,7 @@ __all__ = [
     "shuffle",
     "smallest_n",
     "sum",
+    "survey",
     "tasks",
 ]
 
@@ -99,6 +101,7 @@ _LATER = {
     "run": "engine.memory",
     "run_counts": "engine.counts",
     "smallest_n": "accounting.amplify",
+    "survey": "planner.growth",
 }
 _ROOMS = ("engine", "mechanisms", "planner", "plots", "protocols", "samples", "tasks")
 
