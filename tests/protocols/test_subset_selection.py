@@ -8,11 +8,12 @@ import pytest
 from scipy.stats import binomtest, chi2
 
 import shuffledp as sdp
+from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.shuffler import forget
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols import subset_selection
 from shuffledp.protocols._light import light_variance
-from shuffledp.protocols.subset_selection import SubsetSelection, make_local
+from shuffledp.protocols.subset_selection import SubsetSelection, make, make_local
 from support import ALPHA, all_tapes
 
 
@@ -197,3 +198,8 @@ class TestSampled:
     def test_squared_error_of_a_mutant(self):
         wrong = make_local(k=20, epsilon=2.0).randomizer
         assert mse_p_value(wrong, self.DECLARED.analyzer) < ALPHA
+
+
+def test_sets_of_many_thousands_are_refused_at_once():
+    with pytest.raises(UnsupportedError, match="sets of"):
+        make(n=1_000, k=100_000, epsilon=0.1, delta=1e-8)

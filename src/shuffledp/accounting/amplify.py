@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -248,20 +249,44 @@ def calibrate(
     trusted = honest_users(n, honest)
     if wanted == 0 or target >= _LARGEST_EPSILON0:
         return target
+    if randomizer is None:
+        return _generic_epsilon0(trusted, target, wanted)
 
     def spare(epsilon0: float) -> float:
-        if epsilon0 <= target:
-            return 1.0
-        made = None if randomizer is None else randomizer(epsilon0)
-        bare = epsilon0 if made is None else None
-        curve = profile(n=trusted, epsilon0=bare, randomizer=made)
-        return math.log(wanted / max(curve.delta(target), SMALLEST_DELTA))
+        curve = profile(n=trusted, randomizer=randomizer(epsilon0))
+        return math.log(wanted / max(curve.delta(_inside(target)), SMALLEST_DELTA))
 
-    # A useful start: epsilon ~ sqrt(32 e^epsilon0 ln(1/delta) / n) / 4.
-    guess = math.log(max(math.expm1(target) ** 2 * trusted / (2 * math.log(2 / wanted)), 1e-9))
+    return _largest_epsilon0(spare, target, _generic_epsilon0(trusted, target, wanted))
+
+
+@lru_cache(maxsize=1024)
+def _generic_epsilon0(n: int, epsilon: float, delta: float) -> float:
+    """The largest epsilon0 that is safe for every local randomizer."""
+
+    def spare(epsilon0: float) -> float:
+        reached = clones_2023(epsilon0=epsilon0, n=n).delta(_inside(epsilon))
+        return math.log(delta / max(reached, SMALLEST_DELTA))
+
+    # A useful start: (p - 1)^2 / (p + 1) ~ 1.5 n tanh(epsilon / 2)^2 / ln(2 / delta), p = e^epsilon0.
+    y = 1.5 * n * math.tanh(epsilon / 2) ** 2 / math.log(2 / delta)
+    guess = math.log1p((y + math.sqrt(y * y + 8 * y)) / 2)
+    return _largest_epsilon0(spare, epsilon, max(guess, 1.01 * epsilon))
+
+
+def _largest_epsilon0(spare: Callable[[float], float], epsilon: float, guess: float) -> float:
+    # Whatever is epsilon-private stays so when it is shuffled: below, there is nothing to ask.
     return largest_above(
-        spare, end=_LARGEST_EPSILON0, guess=max(guess, 1.01 * target), tolerance=1e-5, floor=target
+        lambda epsilon0: 1.0 if epsilon0 <= epsilon else spare(epsilon0),
+        end=_LARGEST_EPSILON0,
+        guess=guess,
+        tolerance=1e-5,
+        floor=epsilon,
     )
+
+
+def _inside(epsilon: float) -> float:
+    """`amplify` rounds its epsilon up by a part in 10^6 at most: it shall not find more than wanted."""
+    return epsilon * (1 - 1e-6)
 
 
 def smallest_n(*, epsilon0: float, epsilon: float, delta: float, honest: float = 1.0) -> int:

@@ -79,7 +79,8 @@ class Blanket:
 
     def delta(self, epsilon: float, n: int) -> float:
         """An upper bound of the divergence of a against b, n users."""
-        uncovered = sum(max(0.0, a - math.exp(epsilon) * b) for a, b in self.bare)
+        E = math.exp(epsilon) * (1 - 1e-14)
+        uncovered = sum(max(0.0, a - E * b) for a, b in self.bare) * (1 + 1e-14)
         covered = mean_positive_part(np.array(self.mass), self.gains(epsilon), n)
         return min(1.0, covered + uncovered)
 

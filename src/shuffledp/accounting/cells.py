@@ -24,7 +24,6 @@ __all__ = [
     "SumOfBinomials",
     "Total",
     "expected",
-    "smallest_parameter",
 ]
 
 TAIL_ERROR = 1e-8
@@ -211,26 +210,3 @@ def _refined(places: Floats, weights: Floats) -> Floats:
     high = places[min(last + 1, len(places) - 1)]
     fine = np.linspace(low, high, min(_FINE, int(high - low) + 1))
     return np.unique(np.concatenate([places, np.floor(fine)]))
-
-
-def smallest_parameter(
-    excess: Callable[[float], float], *, guess: float, largest: float, tolerance: float = 1e-6
-) -> float | None:
-    """Nearly the smallest x in (0, largest] with excess(x) <= 0; None if `largest` is not safe.
-
-    The result was evaluated and found safe, whether or not `excess` is perfectly monotone.
-
-    >>> round(smallest_parameter(lambda x: 2 - x * x, guess=0.1, largest=1e9), 5)
-    1.41421
-    >>> smallest_parameter(lambda x: 2 - x * x, guess=0.1, largest=1.0)
-    """
-    from shuffledp.numerics.search import smallest_safe
-
-    low, high = 0.0, min(guess, largest)
-    while excess(high) > 0:
-        if high >= largest:
-            return None
-        low, high = high, min(2 * high, largest)
-    return smallest_safe(
-        excess, safe=high, guess=(low + high) / 2, tolerance=tolerance, floor=low or high * 1e-9
-    )

@@ -23,12 +23,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shuffledp.accounting.cells import smallest_parameter
 from shuffledp.accounting.floods import Flood, NegativeBinomialFlood, PoissonFlood, Window
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.validate import fraction_of_one, number, positive
-from shuffledp.numerics.search import smallest_safe
+from shuffledp.numerics.search import smallest_parameter, smallest_safe
 
 __all__ = [
     "CorrelatedNoise",

@@ -30,10 +30,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from shuffledp.accounting.cells import smallest_parameter
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.validate import fraction_of_one, positive, whole
+from shuffledp.numerics.search import smallest_parameter
 
 __all__ = ["STEEPNESS", "Cell", "Flooding", "cells", "coefficients", "thinned_delta"]
 

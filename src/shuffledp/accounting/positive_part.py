@@ -1,17 +1,24 @@
 """The expected positive part of a sum of n i.i.d. variables: (1/n) E[(G_1 + ... + G_n)_+].
 
 G takes the value g_j with probability w_j, and 0 with what is left of the probability; its mean is
-at most 0, so that the positive part is a rare event. Two evaluations, both upper bounds:
+at most 0, so that the positive part is a rare event. Three evaluations, all upper bounds:
 
-* by Fourier: G is put on a grid by splitting each atom between its neighbours so that its mean
-  stays (convex functions only grow), tilted so that the sum is centred at 0, and the n-fold
-  convolution is one FFT. Cut tails and rounding are added.
+* by listing how often each value comes up, for small n.
+
+* by Fourier: a little normal noise Z of mean 0 is added to the sum (convex functions only grow), and
+  both are tilted so that the sum is centred at 0. Then Poisson's summation formula, with f(s) = (s)_+ e^(-rate s),
+
+      sum over m of E f(S + Z + m period) = (1/period) sum over k of F(omega_k) Phi(omega_k),   omega_k = 2 pi k / period,
+
+  F and Phi the transforms of f and of the law of S + Z: the left side is at least its term m = 0, and Z
+  makes the right side short, whatever n is. What is cut off and the rounding are added.
 * by the normal law: the same tilt, then the Berry-Esseen inequality. Its relative error falls like
   1/sqrt(n), its cost does not depend on n, and it bounds from below as well.
 """
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -20,10 +27,11 @@ from shuffledp.core.arrays import Floats
 __all__ = ["mean_positive_part", "normal_bounds"]
 
 _BERRY_ESSEEN = 0.474801  # Shevtsova 2011, for identically distributed summands
-_ADDED_VARIANCE = 5e-4  # relative; epsilon grows by about half of that (less below n = 10^4)
+_ADDED_VARIANCE = 1e-4  # relative; epsilon grows by about half of that (less below n = 1000)
 _FADED = 60.0  # frequencies damped by more than e^-60 are left out, and accounted for
-_LARGEST_N = 10**9  # beyond, the FFT would be too long, and the normal law is close enough
-_ROUNDING = 1e-8  # relative error of tilting, powers and FFT together; tests find below 1e-10
+_MOST = 1 << 14  # frequencies
+_LISTED = 30_000  # ways in which n users can be spread over the values
+_ROUNDING = 1e-8  # relative error of tilting, powers and sums together; tests find below 1e-10
 
 
 def mean_positive_part(w: Floats, g: Floats, n: int) -> float:
@@ -35,8 +43,10 @@ def mean_positive_part(w: Floats, g: Floats, n: int) -> float:
     """
     if len(g) == 0 or g.max() <= 0:
         return 0.0
+    if math.comb(n + len(g), n) <= _LISTED:
+        return _listed(w, g, n) / n * (1 + _ROUNDING)
     tilt = _Tilt.solve(w, g, n)
-    return tilt.scale(_tilted_mean(w, g, tilt)) / n * (1 + _ROUNDING)
+    return tilt.scale(_tilted_mean(tilt)) / n * (1 + _ROUNDING)
 
 
 def normal_bounds(w: Floats, g: Floats, n: int) -> tuple[float, float]:
@@ -124,7 +134,7 @@ def _tilt_rate(w: Floats, g: Floats) -> float:
     return rate
 
 
-def _tilted_mean(w: Floats, g: Floats, tilt: _Tilt) -> float:
+def _tilted_mean(tilt: _Tilt) -> float:
     """An upper bound of E_tilted[(S)_+ e^(-rate S)]."""
     # The sum is centred, so E(S)_+ = E|S| / 2 is at most half its standard deviation.
     crude = tilt.sd / 2 + tilt.n * tilt.offset
@@ -132,9 +142,32 @@ def _tilted_mean(w: Floats, g: Floats, tilt: _Tilt) -> float:
         return crude
     main, error = _by_normal(tilt)
     # An error of delta moves epsilon by about its deviation^2-th part.
-    if error <= 5e-4 * main * max(1.0, tilt.deviation**2) or tilt.n > _LARGEST_N:
+    if error <= 5e-4 * main * max(1.0, tilt.deviation**2):
         return min(main + error, crude)
-    return _by_fourier(w, g, tilt)
+    return min(_by_fourier(tilt), main + error, crude)
+
+
+def _listed(w: Floats, g: Floats, n: int) -> float:
+    """E[(G_1 + ... + G_n)_+], one value of G after the other: so many users are left for the others."""
+    # Raising a value only raises the sum, and one below -n max g ends all hope as it is.
+    top = float(g.max())
+    g = np.maximum(g, -n * top)
+    left, weight, total = np.array([n]), np.ones(1), np.full(1, 1e-15 * n * n * top)
+    for mass, gain in zip(w.tolist(), g.tolist(), strict=True):
+        state = np.repeat(np.arange(len(left)), left + 1)
+        start = np.repeat(np.cumsum(left + 1) - (left + 1), left + 1)
+        taken = np.arange(len(state)) - start
+        weight = weight[state] * _choices(n)[left[state], taken] * mass**taken
+        total, left = total[state] + gain * taken, left[state] - taken
+    rest = max(0.0, 1 - float(w.sum()))
+    return float((weight * rest**left) @ np.maximum(total, 0.0))
+
+
+@lru_cache(maxsize=256)
+def _choices(n: int) -> Floats:
+    """Binomial coefficients of 0 .. n."""
+    rows = [[math.comb(i, j) for j in range(n + 1)] for i in range(n + 1)]
+    return np.array(rows, dtype=np.float64)
 
 
 def _by_normal(tilt: _Tilt) -> tuple[float, float]:
@@ -153,87 +186,42 @@ def _by_normal(tilt: _Tilt) -> tuple[float, float]:
     return main, error + 1e-13 * tilt.sd
 
 
-def _by_fourier(w: Floats, g: Floats, tilt: _Tilt) -> float:
-    """An upper bound of E_tilted[(S)_+ e^(-rate S)] for the law with its atoms split on a grid."""
-    n, rate = tilt.n, tilt.rate
-    # Raising a value only raises (S)_+. A sum that has once fallen this far does not come back: not
-    # at all beyond n times the largest value, and hardly beyond 16 standard deviations.
-    top = float(g.max())
-    g = np.maximum(g, -min(n * top, 16 * tilt.sd + 8 * top))
-    h, v, mass = _on_grid(w, g, tilt)
-    # The same tilt for the split law; its mass is not 1, and what is missing is put back at the end.
-    tilted = mass * np.exp(rate * h * v - tilt.log_mgf)
-    zero = (1 - float(w.sum())) * math.exp(-tilt.log_mgf)
-    total = float(tilted.sum()) + zero
-    tilted /= total
-    mean = float(tilted @ v)
-    spread = math.sqrt(n * max(float(tilted @ v**2) - mean**2, 0.0))
-    # The circle holds both sides of the sum; what wraps around from below can only raise the bound,
-    # what is cut off above is added.
-    highest, lowest = n * float(v.max()), -n * float(v.min())
-    reach = abs(n * mean) + 10 * spread + 2 * float(np.abs(v).max())
-    last = math.ceil(min(reach, highest))
-    density, noise = _density(tilted, v, n, _power_of_two(last + min(reach, lowest) + 2))
-    values = h * np.arange(1, last + 1)
-    weights = values * np.exp(-rate * values)
-    inside = float(weights @ np.maximum(density[1 : last + 1], 0.0)) + noise * float(weights.sum())
-    outside = 0.0
-    if last < highest:
-        beyond = h * last
-        peak = beyond * math.exp(-rate * beyond) if rate * beyond > 1 else 1 / (math.e * rate)
-        outside = _tail(tilted, v, n, last) * peak
-    return (inside + outside) * math.exp(n * math.log(total))
+def _by_fourier(tilt: _Tilt) -> float:
+    """An upper bound of E_tilted[(S)_+ e^(-rate S)]: that of S + Z, Z normal with mean 0 (untilted)."""
+    rate = tilt.rate
+    # Copies of the sum, one period apart, are added: (S)_+ e^(-rate S) has died out by then.
+    period = max(10 * tilt.sd, (25 - tilt.n * tilt.log_mgf) / rate)
+    # Frequencies up to `highest` count, if the blur is strong enough for that to be a few of them.
+    highest = math.sqrt(2 * _FADED)
+    blur = max(_blur(tilt), highest * period / (2 * math.pi * _MOST))
+    count = math.ceil(highest / blur * period / (2 * math.pi))
+    omega: Floats = 2 * np.pi / period * np.arange(count + 1, dtype=np.float64)
+    real, imaginary, error = _log_power(tilt, omega)
+    real -= (blur * omega) ** 2 / 2
+    imaginary += rate * blur * blur * omega
+    # s e^(-rate s), s > 0, has the transform 1 / (rate + i omega)^2.
+    size = np.exp(real) / (rate * rate + omega * omega)
+    angle = imaginary - 2 * np.arctan2(omega, rate)
+    terms = size * (np.cos(angle) + error)
+    inside = (2 * float(terms.sum()) - float(terms[0])) / period
+    outside = period / (2 * math.pi**2 * count) * math.exp(-((blur * omega[-1]) ** 2) / 2)
+    return (inside + outside) * math.exp((rate * blur) ** 2 / 2)
 
 
-def _on_grid(w: Floats, g: Floats, tilt: _Tilt) -> tuple[float, Floats, Floats]:
-    """A step, positions in steps and masses: each atom split between its two neighbours.
-
-    The split adds h^2 f (1 - f) to an atom's variance, f its fractional position. Atoms that are
-    nearly commensurate, as those of most randomizers are at small epsilon, need few steps.
-    """
-    added = _ADDED_VARIANCE * min(1.0, tilt.n / 10_000)
-    likely = w * np.exp(tilt.rate * g - tilt.log_mgf)
-    h = float(g.max() - g.min()) / 2
-    while True:
-        floor = np.floor(g / h)
-        up = g / h - floor
-        variance = float(likely @ (up * (1 - up))) * h * h
-        # The split atoms' tilted mass grows, by a factor that enters delta to the n-th power.
-        with np.errstate(over="ignore"):
-            growth = (1 - up) * np.exp(-tilt.rate * h * up) + up * np.exp(tilt.rate * h * (1 - up))
-        grown = tilt.n * float(likely @ (growth - 1))
-        if variance <= added * tilt.sd**2 / tilt.n and grown <= added * max(1.0, tilt.deviation**2):
-            return h, np.concatenate([floor, floor + 1]), np.concatenate([w * (1 - up), w * up])
-        h /= 2
+def _blur(tilt: _Tilt) -> float:
+    """The standard deviation of Z."""
+    # Few users, or few of them that count, make a sum with few places; much of it may lie near 0.
+    added = _ADDED_VARIANCE * min(1.0, tilt.n / 1_000)
+    return math.sqrt(added) * tilt.sd / max(1.0, tilt.rate * float(tilt.value.max()))
 
 
-def _density(mass: Floats, v: Floats, n: int, size: int) -> tuple[Floats, float]:
-    """The n-fold convolution on a circle of `size` points, and a bound of its rounding error."""
-    one = np.zeros(size)
-    np.add.at(one, v.astype(np.int64) % size, mass)
-    one[0] += 1 - float(mass.sum())
-    rough = np.fft.rfft(one)
-    # Only frequencies that survive the n-th power matter, and those are few.
-    with np.errstate(divide="ignore"):
-        alive = np.flatnonzero(n / 2 * np.log(rough.real**2 + rough.imag**2) > -_FADED)
-    turn = 2 * np.pi / size * alive[:, None] * v[None, :]
-    z = (-2 * np.sin(turn / 2) ** 2 - 1j * np.sin(turn)) @ mass  # characteristic function - 1
-    power = np.zeros(size // 2 + 1, dtype=np.complex128)
-    power[alive] = np.exp(n * np.log1p(z))
-    noise = 1e-12 * float(np.abs(power).sum()) * 2 / size + math.exp(-_FADED)
-    return np.fft.irfft(power, size), noise
-
-
-def _tail(mass: Floats, v: Floats, n: int, place: int) -> float:
-    """Chernoff's bound of Pr[sum >= place]: valid at every theta, so a few are tried."""
-    spread = n * float(mass @ v**2)
-    best = 1.0
-    for theta in np.array([0.25, 0.5, 1.0, 2.0, 4.0]) * place / spread:
-        with np.errstate(over="ignore"):
-            exponent = n * math.log1p(float(mass @ np.expm1(theta * v))) - theta * place
-        best = min(best, math.exp(min(exponent, 0.0)))
-    return best
-
-
-def _power_of_two(length: float) -> int:
-    return 1 << max(5, math.ceil(math.log2(length)))
+def _log_power(tilt: _Tilt, omega: Floats) -> tuple[Floats, Floats, Floats]:
+    """n times the logarithm of the characteristic function, as two parts, and a bound of its error."""
+    turn = omega[:, None] * tilt.value
+    real = -2 * (np.sin(turn / 2) ** 2 @ tilt.mass)
+    imaginary = np.sin(turn) @ tilt.mass
+    square = imaginary * imaginary
+    # 1 + z with a small z: neither the size nor the angle of it may go through 1 + z itself.
+    log = tilt.n * np.log1p(np.maximum(2 * real + real * real + square, -1 + 1e-15)) / 2
+    error = 1e-12 + 1e-15 * tilt.n * omega * float(np.abs(tilt.value) @ tilt.mass)
+    return log, tilt.n * np.arctan2(imaginary, 1 + real), error

@@ -15,12 +15,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from shuffledp.accounting.cells import Total, smallest_parameter
+from shuffledp.accounting.cells import Total
 from shuffledp.accounting.two_bins import TwoBins, dummies, poisson_level
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics import coins
+from shuffledp.numerics.search import smallest_parameter
 
 __all__ = ["rows_delta", "rows_level"]
 

@@ -31,12 +31,12 @@ from shuffledp.accounting.cells import (
     SumOfBinomials,
     Total,
     expected,
-    smallest_parameter,
 )
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.validate import fraction_of_one, number, positive, whole
 from shuffledp.numerics import coins, masses
+from shuffledp.numerics.search import smallest_parameter
 
 __all__ = [
     "IndependentBins",

@@ -6,12 +6,14 @@ place on either side is a proof, not a hope.
 
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
+from functools import lru_cache
 
 __all__ = ["exp_bounds", "exp_lower", "exp_upper"]
 
 _VANISHING = 20_000  # beyond this |x|, e^x has thousands of digits and nobody needs them
 
 
+@lru_cache(maxsize=1024)
 def exp_bounds(x: Fraction | float, digits: int = 50) -> tuple[Fraction, Fraction]:
     """Fractions (low, high) with low <= e^x <= high, within 10^(1 - digits) of each other.
 

@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
-__all__ = ["largest_above", "smallest_safe"]
+__all__ = ["largest_above", "smallest_parameter", "smallest_safe"]
 
 
 def smallest_safe(
@@ -24,7 +25,7 @@ def smallest_safe(
     >>> round(smallest_safe(lambda x: 2 - x * x, safe=10.0, guess=1.0), 5)
     1.41421
     """
-    return _bracket(excess, floor, safe, guess, tolerance)[1]
+    return _bracket(excess, floor, safe, guess, tolerance, lambda: excess(floor) <= 0)[1]
 
 
 def largest_above(
@@ -42,43 +43,106 @@ def largest_above(
     >>> round(largest_above(lambda x: 2 - x * x, end=10.0, guess=1.0), 5)
     1.41421
     """
-    return _bracket(excess, floor, end, guess, tolerance)[0]
+    return _bracket(excess, floor, end, guess, tolerance, lambda: excess(floor) <= 0)[0]
+
+
+def smallest_parameter(
+    excess: Callable[[float], float], *, guess: float, largest: float, tolerance: float = 1e-6
+) -> float | None:
+    """Nearly the smallest x in (0, largest] with excess(x) <= 0; None if `largest` is not safe.
+
+    The result was evaluated and found safe, whether or not `excess` is perfectly monotone. Nothing below
+    a 10^-9th of the guess is looked at.
+
+    >>> round(smallest_parameter(lambda x: 2 - x * x, guess=0.1, largest=1e9), 5)
+    1.41421
+    >>> smallest_parameter(lambda x: 2 - x * x, guess=0.1, largest=1.0)
+    """
+    if guess >= largest and excess(largest) > 0:
+        return None
+    start = min(guess, 0.9 * largest)
+    found = _bracket(excess, 1e-9 * start, largest, start, tolerance, lambda: False)[1]
+    return None if found == largest and excess(largest) > 0 else found
 
 
 def _bracket(
-    excess: Callable[[float], float], floor: float, end: float, guess: float, tolerance: float
+    excess: Callable[[float], float],
+    floor: float,
+    end: float,
+    guess: float,
+    tolerance: float,
+    floor_is_safe: Callable[[], bool],
 ) -> tuple[float, float]:
     """(last x found with excess > 0, or floor; first x found with excess <= 0, or end)."""
-    low, at_low = floor, math.inf
-    high, at_high = end, -math.inf
+    seen = _Seen(low=floor, high=end)
     x = guess if floor < guess < end else (floor + end) / 2
-    run = 0  # how often in a row the upper end (positive) or the lower end (negative) moved
-    while high - low > tolerance * high:
-        value = excess(x)
-        if value <= 0:
-            high, at_high, run = x, value, max(run, 0) + 1
+    while seen.high - seen.low > tolerance * seen.high:
+        seen.add(x, excess(x))
+        if seen.above is None and seen.asked == 1 and floor_is_safe():
+            return floor, floor
+        x = seen.next(tolerance)
+    return seen.low, seen.high
+
+
+@dataclass(slots=True, kw_only=True)
+class _Seen:
+    """What a search knows: a bracket, and the last two points."""
+
+    low: float
+    high: float
+    above: float | None = None
+    """The last x found with excess > 0."""
+    below: float | None = None
+    """The last x found with excess <= 0."""
+    asked: int = 0
+    slow: int = 0
+    """How often in a row the bracket did not shrink to half."""
+    last: tuple[float, float] = (math.nan, math.nan)
+    before: tuple[float, float] = (math.nan, math.nan)
+
+    def add(self, x: float, value: float) -> None:
+        width = self.high - self.low
+        if value > 0:
+            self.low = self.above = x
         else:
-            low, at_low, run = x, value, min(run, 0) - 1
-        if math.isinf(at_low):
-            at_low = excess(floor)
-            if at_low <= 0:
-                return floor, floor
-        x = _next(low, at_low, high, at_high, run, tolerance)
-    return low, high
+            self.high = self.below = x
+        self.slow = self.slow + 1 if self.high - self.low > width / 2 else 0
+        self.before, self.last = self.last, (x, value)
+        self.asked += 1
 
+    def next(self, tolerance: float) -> float:
+        """Where to look next, strictly inside the bracket."""
+        nudge = 0.3 * tolerance * self.high
+        x = self._secant()
+        if self.above is None or self.below is None:
+            x = self._further(x)
+        elif math.isnan(x) or self.slow >= 2:
+            x = self._middle()
+        else:  # past the root, so that the bracket closes from both sides
+            x += nudge if self.last[1] > 0 else -nudge
+        return min(max(x, self.low + nudge), self.high - nudge)
 
-def _next(
-    low: float, at_low: float, high: float, at_high: float, run: int, tolerance: float
-) -> float:
-    """Where to look next, strictly inside the bracket."""
-    middle = (low + high) / 2
-    if math.isinf(
-        at_high
-    ):  # all we know of the safe end is that it is safe: grow, faster and faster
-        return min(low * 2.0 ** abs(run), middle) if low > 0 else middle
-    if abs(run) >= 3:  # the same end moved again and again: halve
-        return math.sqrt(low * high) if low > 0 else high / 2
-    # The chord, nudged past the root so that the bracket closes from both sides.
-    chord = low + (high - low) * at_low / (at_low - at_high)
-    nudge = 0.3 * tolerance * high
-    return min(max(chord + (nudge if run < 0 else -nudge), low + nudge), high - nudge)
+    def _secant(self) -> float:
+        """Where the line through the last two points is 0; NaN if that does not help."""
+        (x1, y1), (x0, y0) = self.last, self.before
+        if not math.isfinite(y1 - y0) or y1 == y0:
+            return math.nan
+        x = x1 - y1 * (x1 - x0) / (y1 - y0)
+        return x if self.low < x < self.high else math.nan
+
+    def _further(self, x: float) -> float:
+        """All points lie on one side so far: where the secant says, in steps that grow fast."""
+        factor = 1 + 0.02 * 4.0 ** min(self.asked, 40)
+        if self.below is None:
+            most = min(self.low * factor, self._middle()) if self.low > 0 else self._middle()
+            return most if math.isnan(x) else min(x * (1 + 1e-3), most)
+        least = max(self.high / factor, self._middle() if self.low > 0 else 0.0)
+        return least if math.isnan(x) else max(x * (1 - 1e-3), least)
+
+    def _middle(self) -> float:
+        if self.low <= 0:
+            return self.high / 16 if self.below is not None else self.high / 2
+        # Ends of one size are halved, others on the logarithmic scale.
+        if self.high > 4 * self.low and self.below is not None:
+            return math.sqrt(self.low * self.high)
+        return (self.low + self.high) / 2

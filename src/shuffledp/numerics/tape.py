@@ -24,6 +24,7 @@ from shuffledp.core.errors import ParameterError
 
 __all__ = [
     "acceptance",
+    "acceptance_float",
     "add_distinct",
     "bernoulli",
     "bernoulli_law",
@@ -165,6 +166,18 @@ def acceptance(first: int, size: int, bits: int) -> Fraction:
     """
     words = prod(k * _share(k, bits) for k in range(first + 1, first + size + 1))
     return Fraction(words, 1 << bits * size)
+
+
+@lru_cache(maxsize=1024)
+def acceptance_float(first: int, size: int, bits: int) -> float:
+    """`acceptance`, within a few rounding errors: for those who do not need all its digits.
+
+    >>> acceptance_float(2, 1, 3)
+    0.75
+    """
+    tops = np.arange(first + 1, first + size + 1, dtype=np.uint64)
+    rejected = (np.uint64((1 << bits) - 1) % tops + np.uint64(1)) % tops  # of 2^bits words
+    return float(np.exp(np.log1p(-(2.0**-bits) * rejected.astype(np.float64)).sum()))
 
 
 def combination_law(universe: int, size: int, bits: int) -> dict[frozenset[int] | None, Fraction]:

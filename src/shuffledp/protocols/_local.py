@@ -85,13 +85,13 @@ def shuffled_protocol(
     epsilon: float,
     delta: float,
     honest: float,
-    shape: Callable[[Any], int] | None = None,
+    shape: Callable[[float], int] | None = None,
     **parameters: Any,
 ) -> ShuffleProtocol:
     """The local protocol at the largest epsilon0 whose shuffled messages are (epsilon, delta)-private.
 
-    `shape` is for randomizers whose alphabet changes with epsilon0 (the number of blocks, the size of
-    the sets): there the safe epsilon0 can be several intervals, one for each shape.
+    `shape` is for randomizers whose alphabet changes with epsilon0: it says which (the number of blocks,
+    the size of the sets). There the safe epsilon0 can be several intervals, one for each shape.
     """
     fraction_of_one("delta", delta)  # with delta = 0 the local protocol is all there is
     users = honest_users(n, honest)
@@ -99,18 +99,22 @@ def shuffled_protocol(
     def local(epsilon0: float) -> ShuffleProtocol:
         return make_local(epsilon=epsilon0, **parameters)
 
-    @cache
-    def spare(epsilon0: float) -> float:
-        curve = _curve(local(epsilon0).randomizer, users)
-        return math.log(delta / max(curve.delta(epsilon), SMALLEST_DELTA))
-
     # What holds for every local randomizer holds for this one.
     least = calibrate(n=users, epsilon=epsilon, delta=delta)
+
+    @cache
+    def reached(epsilon0: float) -> tuple[float, str]:
+        curve = _curve(local(epsilon0).randomizer, users)
+        return _reached(curve if epsilon0 <= least else _own(curve), epsilon)
+
+    def spare(epsilon0: float) -> float:
+        return math.log(delta / max(reached(epsilon0)[0], SMALLEST_DELTA))
+
     epsilon0 = _largest(spare, least)
     if shape is not None:
-        epsilon0 = _beyond(spare, epsilon0, lambda e: shape(local(e).randomizer))
+        epsilon0 = _beyond(spare, epsilon0, shape)
     stated = {"n": n, "epsilon": epsilon, "delta": delta, "honest": honest, **parameters}
-    return amplified_protocol(local(epsilon0), stated)
+    return _amplified(local(epsilon0), stated, reached(epsilon0))
 
 
 def amplified_protocol(local: ShuffleProtocol, parameters: Parameters) -> ShuffleProtocol:
@@ -118,25 +122,39 @@ def amplified_protocol(local: ShuffleProtocol, parameters: Parameters) -> Shuffl
 
     `parameters` are those of the shuffle model: n, epsilon, delta, honest and the protocol's own.
     """
+    curve = _curve(local.randomizer, honest_users(parameters["n"], parameters["honest"]))
+    return _amplified(local, parameters, _reached(curve, parameters["epsilon"]))
+
+
+def _amplified(
+    local: ShuffleProtocol, parameters: Parameters, reached: tuple[float, str]
+) -> ShuffleProtocol:
+    """With what `_reached` says of the local protocol at these parameters."""
     n, epsilon, delta = parameters["n"], parameters["epsilon"], parameters["delta"]
-    curve = _curve(local.randomizer, honest_users(n, parameters["honest"]))
-    certified = _certified(curve, epsilon, delta)
+    users = honest_users(n, parameters["honest"])
+    if reached[0] > delta:
+        raise UnsupportedError(
+            f"epsilon={epsilon} and delta={delta} do not hold with {users} honest users: "
+            f"delta would be {reached[0]:.3g}"
+        )
+    certified = Guarantee(
+        epsilon=epsilon, delta=delta, view=View.SHUFFLED, proof=reached[1], honest=users
+    )
     accountant = Amplified(randomizer=local.randomizer, stated=certified)
     return replace(
         local, parameters=parameters, guarantee=certified, accountant=accountant, users=n
     )
 
 
-def _certified(curve: ShuffledProfile, epsilon: float, delta: float) -> Guarantee:
-    reached, proof = min((bound.curve.delta(epsilon), bound.proof) for bound in curve.bounds)
-    if reached > delta:
-        raise UnsupportedError(
-            f"epsilon={epsilon} and delta={delta} do not hold with {curve.honest} honest users: "
-            f"delta would be {reached:.3g}"
-        )
-    return Guarantee(
-        epsilon=epsilon, delta=delta, view=View.SHUFFLED, proof=proof, honest=curve.honest
-    )
+def _reached(curve: ShuffledProfile, epsilon: float) -> tuple[float, str]:
+    """The best delta at epsilon, and its proof."""
+    return min((bound.curve.delta(epsilon), bound.proof) for bound in curve.bounds)
+
+
+def _own(curve: ShuffledProfile) -> ShuffledProfile:
+    """Without the bounds of every randomizer, which have nothing to add above the `least` epsilon0."""
+    own = tuple(bound for bound in curve.bounds if not bound.name.startswith("clones"))
+    return replace(curve, bounds=own) if own else curve
 
 
 def _curve(randomizer: Randomizer, honest: int) -> ShuffledProfile:
@@ -148,11 +166,12 @@ def _curve(randomizer: Randomizer, honest: int) -> ShuffledProfile:
 
 def _largest(spare: Callable[[float], float], least: float) -> float:
     """Nearly the largest safe epsilon0 from `least` on, which is safe."""
-    low, step = least, 0.25
-    while low + step < _LARGEST_EPSILON0 and spare(low + step) > 0:
-        low, step = low + step, 2 * step
     return largest_above(
-        spare, end=low + step, guess=low + step / 2, tolerance=_TOLERANCE, floor=low
+        lambda epsilon0: 1.0 if epsilon0 <= least else spare(epsilon0),
+        end=_LARGEST_EPSILON0,
+        guess=least + 0.1,
+        tolerance=_TOLERANCE,
+        floor=least,
     )
 
 
@@ -160,18 +179,31 @@ def _beyond(
     spare: Callable[[float], float], epsilon0: float, shape: Callable[[float], int]
 ) -> float:
     """Where the shape changes above epsilon0 the messages may become private again: look there."""
-    start, here = epsilon0, shape(epsilon0)
-    for step in range(1, _STEPS + 1):
-        candidate = start + step * _STEP
-        changed = shape(candidate)
-        if changed == here:
+    start, failures = epsilon0, 0
+    for step in range(_STEPS):
+        low, high = start + step * _STEP, start + (step + 1) * _STEP
+        if shape(low) == shape(high):
             continue
-        here = changed
+        candidate = _first_of(shape, low, high)
         if spare(candidate) > 0:
-            epsilon0 = max(epsilon0, _largest(spare, candidate))
+            epsilon0, failures = max(epsilon0, _largest(spare, candidate)), 0
+            continue
+        failures += 1
+        if failures == _FAILURES:
+            break
     return epsilon0
+
+
+def _first_of(shape: Callable[[float], int], low: float, high: float) -> float:
+    """About the smallest epsilon0 between with the shape of `high`: its most private one."""
+    wanted = shape(high)
+    for _ in range(8):
+        middle = (low + high) / 2
+        low, high = (low, middle) if shape(middle) == wanted else (middle, high)
+    return high
 
 
 _LARGEST_EPSILON0 = 60.0
 _TOLERANCE = 1e-4
 _STEP, _STEPS = 0.02, 50  # shapes change when e^epsilon0 doubles, or more often
+_FAILURES = 5  # in a row: with ever less noise it will not get better

@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shuffledp.accounting.cells import smallest_parameter
 from shuffledp.accounting.central import BinomialCount
 from shuffledp.core.analyzer import Analyzer, Tally, message_tally
 from shuffledp.core.arrays import Bools, Codes
@@ -35,6 +34,7 @@ from shuffledp.core.protocol import (
 from shuffledp.core.randomizer import Messages, Randomizer
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import fraction_of_one, number, positive, whole
+from shuffledp.numerics.search import smallest_parameter
 
 __all__ = [
     "Accuracy",

@@ -16,7 +16,6 @@ from itertools import product
 import numpy as np
 
 from shuffledp.accounting.blanket import Blanket
-from shuffledp.accounting.cells import smallest_parameter
 from shuffledp.core.analyzer import Tally, bit_tally
 from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.domain import Categories
@@ -31,6 +30,7 @@ from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.numerics.binomial import TwoBinomialsError
 from shuffledp.numerics.draws import Draws
 from shuffledp.numerics.lattice import LatticeError
+from shuffledp.numerics.search import smallest_parameter
 from shuffledp.protocols._local import HONEST
 from shuffledp.protocols._unary import WORD_BITS
 

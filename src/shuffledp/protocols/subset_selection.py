@@ -9,8 +9,9 @@ differential privacy".
 from collections.abc import Set
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from itertools import combinations
-from math import comb
+from math import comb, exp, floor, lgamma, log
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.task import Question
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.rounding import exp_lower
-from shuffledp.numerics.tape import acceptance, add_distinct, bernoulli
+from shuffledp.numerics.tape import acceptance, acceptance_float, add_distinct, bernoulli
 from shuffledp.protocols._frequency import FrequencyAnalyzer
 from shuffledp.protocols._light import light_variance
 from shuffledp.protocols._local import HONEST, local_protocol, shuffled_protocol
@@ -33,6 +34,7 @@ from shuffledp.protocols._local import HONEST, local_protocol, shuffled_protocol
 __all__ = ["SPEC", "SubsetSelection", "make", "make_local"]
 
 _BLOCK_BYTES = 1 << 21  # the sets and draws of a block of users: about what the CPU's cache holds
+_LARGEST_SET = 4096  # with more words, the exact fractions of the law take minutes
 _LAW_MAX = 1 << 16  # messages; a longer list would take seconds
 
 
@@ -140,14 +142,16 @@ class SubsetSelection:
 
     def blankets(self) -> tuple[Blanket, ...]:
         """What all categories' laws have in common, for the accountant of the shuffled view."""
-        without = self.accepted - self.p
-        ratio = self.p / without * Fraction(self.k - self.w, self.w)
+        # A blanket has floats: the exact probability of acceptance has thousands of digits for nothing.
+        accepted = Fraction(acceptance_float(self.k - 1 - self.w, self.w, self.word_bits))
+        without = accepted * (1 - self.own)
+        ratio = self.own / (1 - self.own) * Fraction(self.k - self.w, self.w)
         return (
             two_level_blanket(
                 ratio=ratio,
                 one=without * self.w / (self.k - 1),
-                both=self.p * (self.w - 1) / (self.k - 1) / ratio,
-                neither=without * (self.k - 1 - self.w) / (self.k - 1) + 1 - self.accepted,
+                both=accepted * self.own * (self.w - 1) / (self.k - 1) / ratio,
+                neither=without * (self.k - 1 - self.w) / (self.k - 1) + 1 - accepted,
             ),
         )
 
@@ -174,8 +178,17 @@ def make_local(*, k: int, epsilon: float, word_bits: int = 64) -> ShuffleProtoco
         parameters,
         subset,
         FrequencyAnalyzer(oracle=subset),
-        bits_per_message=comb(k, subset.w).bit_length(),  # C(k, w) sets, and the empty one
+        bits_per_message=_bits(k, subset.w),
     )
+
+
+@lru_cache(maxsize=256)
+def _bits(k: int, w: int) -> int:
+    """Enough for C(k, w) sets, and the empty one."""
+    bits = (lgamma(k + 1) - lgamma(w + 1) - lgamma(k - w + 1)) / log(2)
+    if bits > 60 and floor(bits * (1 - 1e-9)) == floor(bits * (1 + 1e-9)):
+        return floor(bits) + 1  # and no need for a number of so many digits
+    return comb(k, w).bit_length()
 
 
 def _best(k: int, epsilon0: float, word_bits: int) -> SubsetSelection:
@@ -186,6 +199,19 @@ def _best(k: int, epsilon0: float, word_bits: int) -> SubsetSelection:
         if 1 <= w < k
     ]
     return min(candidates, key=lambda subset: light_variance(subset.own, subset.other))
+
+
+def _best_size(k: int, epsilon0: float) -> int:
+    """The same w, but for roundings."""
+    below = int(k / (exp_lower(epsilon0) + 1))
+    return min((w for w in (below, below + 1) if 1 <= w < k), key=lambda w: _light(k, w, epsilon0))
+
+
+def _light(k: int, w: int, epsilon0: float) -> float:
+    weight = exp(epsilon0) * w
+    own = weight / (weight + k - w)
+    other = (w - own) / (k - 1)
+    return other * (1 - other) / (own - other) ** 2
 
 
 def make(
@@ -202,16 +228,23 @@ def make(
     >>> make(n=10_000, k=16, epsilon=1.0, delta=1e-6).guarantee.epsilon
     1.0
     """
-    return shuffled_protocol(
+    protocol = shuffled_protocol(
         make_local,
         n=n,
         epsilon=epsilon,
         delta=delta,
         honest=honest,
-        shape=lambda subset: subset.w,
+        shape=lambda epsilon0: _best_size(k, epsilon0),
         k=k,
         word_bits=word_bits,
     )
+    w = _best_size(k, protocol.randomizer.epsilon0)
+    if w > _LARGEST_SET:
+        raise UnsupportedError(
+            f"n={n} users allow only sets of {w} of the k={k} categories, which is too many "
+            f"for the exact law: at most {_LARGEST_SET}"
+        )
+    return protocol
 
 
 SPEC = Spec(
