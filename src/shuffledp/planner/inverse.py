@@ -35,6 +35,10 @@ def least_epsilon(candidate: Candidate, asked: Asked, limits: Limits, error: flo
     (0.14, True)
     """
 
+    coarse = _coarse(candidate, asked, error)
+    if coarse is not None:
+        return coarse
+
     def row_at(epsilon: float) -> Row:
         return evaluate(candidate, replace(asked, epsilon=epsilon), limits)
 
@@ -54,12 +58,26 @@ def least_n(candidate: Candidate, asked: Asked, limits: Limits, error: float) ->
     142
     """
 
+    coarse = _coarse(candidate, asked, error)
+    if coarse is not None:
+        return coarse
+
     def row_at(n: float) -> Row:
         return evaluate(candidate, replace(asked, n=int(n)), limits)
 
     first = math.ceil(math.sqrt(2) * float(asked.range) / (error * asked.epsilon))
     bracket = _Bracket(name="n", start=_USERS[0], end=_USERS[1], grain=1.0)
     return bracket.search(row_at, lambda row: _excess(row, asked, error), first)
+
+
+def _coarse(candidate: Candidate, asked: Asked, error: float) -> Row | None:
+    """A row with the reason, if rounding to the grid alone may be off by the wanted error."""
+    scale = asked.n if asked.question is Question.MEAN else 1
+    grid = asked.rounding / scale
+    if candidate.model is Model.CENTRAL or grid < error:
+        return None
+    reason = f"rounding to the grid may be off by {grid:g} already: take more steps"
+    return Row(protocol=candidate.name, model=candidate.model, reason=reason)
 
 
 def _excess(row: Row, asked: Asked, error: float) -> float:
