@@ -150,3 +150,8 @@ def test_coverage(n, epsilon):
         low, high = run_counts(protocol, inputs, words).interval(0.95)
         hits += int(((low <= inputs) & (inputs <= high)).sum())
     assert 0.945 <= hits / (100 * k) <= 0.955
+
+
+def test_thousands_of_messages_each_are_refused_at_once():
+    with pytest.raises(sdp.UnsupportedError, match="noise messages"):
+        sparse_histogram.make(n=1_000, k=100_000, epsilon=2.0, delta=1e-8)

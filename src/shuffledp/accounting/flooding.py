@@ -153,16 +153,20 @@ class Flooding:
 
     def level(self, delta: float) -> float:
         """Nearly the smallest level with this delta, and not less."""
-        fraction_of_one("delta", delta)
-        level = smallest_parameter(
-            lambda level: math.log(self.delta(level) / delta),
-            guess=3 * math.log(len(self.cells) / delta) + 1,
-            largest=_LARGEST_LEVEL,
-            tolerance=1e-4,
-        )
-        if level is None:
-            raise UnsupportedError(f"delta={delta!r} is out of reach of this flood")
-        return level
+        return _level(self, fraction_of_one("delta", delta))
+
+
+@lru_cache(maxsize=256)
+def _level(flood: Flooding, delta: float) -> float:
+    level = smallest_parameter(
+        lambda level: math.log(flood.delta(level) / delta),
+        guess=2.77 * math.log(len(flood.cells) / delta) + 0.1,
+        largest=_LARGEST_LEVEL,
+        tolerance=1e-4,
+    )
+    if level is None:
+        raise UnsupportedError(f"delta={delta!r} is out of reach of this flood")
+    return level
 
 
 def _lower_tails(K: Floats, rate: Floats, shift: Floats) -> Floats:

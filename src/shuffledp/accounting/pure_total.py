@@ -39,6 +39,7 @@ _UNIT = 2.0**-53
 _DIRECT = 12  # so few users are convolved one by one: (2^-64)^12 does not underflow
 _SEEN = 1e-6  # a total is seen by a tilt if the error is at most this part of its probability
 _ALIAS = 1e-13
+_FADED = 60.0  # smaller values of a spectrum than e^-60 are left out, and accounted for
 _WORK = 1 << 19  # places looked at in one go: bounds the memory
 _NARROW = 40.0  # wider laws of the total are smooth
 _CELLS = 400
@@ -160,13 +161,15 @@ def _direct(log_g: Floats, ones: int, zeros: int) -> float:
     return float(np.abs(ratio).max()) + slack
 
 
-def _power(Q: Spectrum, count: int) -> Spectrum:
-    if count == 0:
-        return np.ones_like(Q)
+def _powers(Q0: Spectrum, zeros: int, Q1: Spectrum, ones: int) -> Spectrum:
+    """Q0^zeros Q1^ones; 0 where that is below e^-_FADED, as it is for most frequencies."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        power: Spectrum = np.exp(count * np.log(Q))
-    power[Q == 0] = 0.0
-    return power
+        size = np.nan_to_num(zeros * np.log(np.abs(Q0)), nan=0.0)
+        size += np.nan_to_num(ones * np.log(np.abs(Q1)), nan=0.0)
+    alive = size > -_FADED
+    powers: Spectrum = np.zeros_like(Q0)
+    powers[alive] = np.exp(zeros * np.log(Q0[alive]) + ones * np.log(Q1[alive]))
+    return powers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,17 +215,15 @@ class _Tilted:
     def _look(self, thetas: Floats, N: int, best: Floats) -> None:
         """Lower `best`, the bound of the loss at each total, by what these tilts see."""
         (q0, m0), (q1, m1) = self.law(self.g0, thetas), self.law(self.g0[::-1], thetas)
-        angles = np.outer(np.arange(self.d + 1), np.arange(N // 2 + 1)) % N * (2 * math.pi / N)
-        waves = np.exp(-1j * angles)
-        Q0, Q1 = q0 @ waves, q1 @ waves  # [tilts, N/2 + 1]
-        H = _power(Q0, self.zeros) * _power(Q1, self.ones)
+        Q0, Q1 = np.fft.rfft(q0, N), np.fft.rfft(q1, N)  # [tilts, N/2 + 1]
+        H = _powers(Q0, self.zeros, Q1, self.ones)
         upper = np.fft.irfft(H * Q1, N)
         lower = np.fft.irfft(H * Q0, N)
         error = self._error(np.maximum(np.abs(Q0), np.abs(Q1)), N)
         error += self._wrapped(thetas, N)
         slack = self._rounding(thetas)
-        for row, theta in enumerate(thetas):
-            t = self._window(theta, N)
+        for row, centre in enumerate(self._moments(thetas)[0].tolist()):
+            t = self._window(centre, N)
             num, den, E = upper[row, t % N], lower[row, t % N], error[row]
             seen: Bools = np.minimum(num, den) * _SEEN >= E
             num, den, t = num[seen], den[seen], t[seen]
@@ -246,14 +247,15 @@ class _Tilted:
 
     def _error(self, largest: Floats, N: int) -> Floats:
         """How far each convolved probability may be from the exact one, by rounding."""
-        own = 2 * (self.d + 40) * _UNIT  # of one value of Q, and of its logarithm and power
+        # Of one value of Q (a transform of positive numbers with sum 1), and of its logarithm and power.
+        own = 2 * (self.d + 40 + 4 * math.log2(N)) * _UNIT
         largest = largest + own
         weights = np.full(largest.shape[1], 2.0)
         weights[0] = weights[-1] = 1.0
         power = np.exp((self.users - 1) * np.log(largest))
         in_powers = self.users * own * (power @ weights) / N
         norm = np.sqrt((power**2 @ weights) / N)
-        error: Floats = 1.1 * in_powers + 16 * math.log2(N) * _UNIT * norm
+        error: Floats = 1.1 * in_powers + 16 * math.log2(N) * _UNIT * norm + math.exp(-_FADED)
         return error
 
     def _wrapped(self, thetas: Floats, N: int) -> Floats:
@@ -295,12 +297,11 @@ class _Tilted:
             variance += count * (q @ z**2 - first**2)
         return mean, np.sqrt(np.maximum(variance, 1e-6))
 
-    def _window(self, theta: float, N: int) -> Counts:
-        """The totals that a transform of length N tells apart."""
+    def _window(self, centre: float, N: int) -> Counts:
+        """The totals that a transform of length N tells apart, around the mean of the others."""
         total = self.users * self.d
         if total < N:
             return np.arange(total + 1)
-        centre = float(self._moments(np.array([theta]))[0][0])
         first = math.floor(centre) - N // 2 + self.d + 2
         return np.arange(max(first, 0), min(first + N - 2 * self.d - 4, total) + 1)
 

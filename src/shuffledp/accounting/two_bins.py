@@ -21,6 +21,7 @@ decreasing functions, bounded by cells. The other direction is the same by symme
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
@@ -138,6 +139,7 @@ def dummies(*, n: int, rho: Fraction, pair: Fraction) -> TwoBins:
     return TwoBins(total=SumOfBinomials(first=BinomialTotal(n=n * surely, p=pair), second=more))
 
 
+@lru_cache(maxsize=256)
 def poisson_level(*, epsilon: float, delta: float) -> float:
     """The smallest mu (rounded up by at most a part in 10^6) such that Poisson(mu) per bin suffices.
 

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -152,6 +153,7 @@ def negative_binomial(r: Fraction, p: Fraction, bits: int) -> Tabulated:
     )
 
 
+@lru_cache(maxsize=64)
 def poisson(mean: Fraction, bits: int, most: int = _LONGEST) -> Tabulated:
     """Poisson(mean), cut after `most`; the mean is rounded up if the number is mostly 0.
 
@@ -176,6 +178,7 @@ def poisson(mean: Fraction, bits: int, most: int = _LONGEST) -> Tabulated:
     )
 
 
+@lru_cache(maxsize=64)  # long for small epsilon, and the same for every number of users
 def logarithmic(p: Fraction, bits: int) -> Tabulated:
     """The logarithmic law, -p^k / (k ln(1 - p)) on 1, 2, ...
 
@@ -249,14 +252,14 @@ def _weights(
 ) -> tuple[list[int], float]:
     """The weights in fixed point, and a bound of all those that follow."""
     weight = total = 1 << bits + _SPARE
-    weights, small = [weight], bits + 16
+    weights, small, limiting = [weight], bits + 16, float(limit)
     for k in range(first, _LONGEST):
         up, down = step(k)
         weight = weight * up // down
         if weight.bit_length() > _HIGHEST:
             raise UnsupportedError("the noise of one user is too much for a table: too few users")
         # The largest step that is still to come: the next one, or the limit.
-        following = max(up / down, float(limit)) * (1 + 1e-15)
+        following = max(up / down, limiting) * (1 + 1e-15)
         if following < 1 and (k >= most or weight < (total >> small) * (1 - following)):
             return weights, (weight + 1) / (1 - following)
         if k < most:

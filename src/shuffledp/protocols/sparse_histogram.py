@@ -43,6 +43,9 @@ from shuffledp.protocols._noise_messages import assembled
 
 __all__ = ["SPEC", "SingleNoise", "SparseHistogram", "make"]
 
+_MOST = (
+    1000  # noise messages per user; the exact law of more takes seconds, and nobody would send them
+)
 _CUT = 1e-3  # of Poisson's tail; a longer table would lengthen the tape for nothing
 
 
@@ -84,11 +87,10 @@ class SparseHistogram:
 
     def _mean_power(self, base: Fraction) -> Fraction:
         """E[base^M], base a multiple of 2^-word_bits."""
-        bits, most = self.word_bits, len(self.shares) - 1
-        up, total = int(base * (1 << bits)), 0
-        for m, share in enumerate(self.shares):
-            total += (share * up**m) << (bits * (most - m))
-        return Fraction(total, 1 << bits * (most + 1))
+        bits, up, total = self.word_bits, int(base * (1 << self.word_bits)), 0
+        for place, share in enumerate(reversed(self.shares)):  # Horner, in units of 2^-bits
+            total = total * up + (share << bits * place)
+        return Fraction(total, 1 << bits * len(self.shares))
 
     @property
     def domain(self) -> Categories:
@@ -249,11 +251,18 @@ def make(
 
 
 def _smallest(k: int, wanted: Fraction, bits: int) -> SparseHistogram | None:
-    """Nearly the least noise with single >= wanted; None if no gamma <= 1/2 has it."""
+    """Nearly the least noise with single >= wanted; None if no gamma <= 1/2 has it.
+
+    `UnsupportedError` if it would be too many messages.
+    """
     if wanted >= Fraction(1, 2):
         return None
     gamma = float(wanted) / (1 + math.sqrt(1 - 2 * float(wanted)))  # 2 gamma (1 - gamma) = wanted
     mean, step = -math.log1p(-gamma) * k, 1e-12
+    if mean > _MOST:
+        raise UnsupportedError(
+            f"each user would send {mean:.3g} noise messages over k={k} bins: at most {_MOST}"
+        )
     most = _largest(mean)
     while mean < k * math.log(2) * (1 + 1e-9):
         found = SparseHistogram(k=k, shares=_poisson_table(mean, most, bits), word_bits=bits)

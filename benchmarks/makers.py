@@ -1,0 +1,108 @@
+"""Makers of the shuffle model: how long one calibration takes, over a grid of questions.
+
+A planner asks every maker the same question, so the figure is the sum over all protocols of one question:
+at most 300 ms. Each point is asked once, for a second time would find its answer kept; imports are done
+before. The baseline is a transform of 2^16 points, timed in the same run.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+from inspect import signature
+from itertools import product
+from statistics import median
+from typing import Any
+
+import numpy as np
+from timing import Row, best, quantity, seconds, show
+
+import shuffledp as sdp
+from shuffledp.core.errors import ShuffledpError
+from shuffledp.core.protocol import Spec
+from shuffledp.core.task import Question
+
+USERS = (10**3, 10**4, 10**6, 10**9)
+EPSILONS = (0.1, 0.5, 1.0, 2.0, 4.0)
+DELTAS = (1e-6, 1e-10)
+BINS = (4, 16, 1024, 10**5)
+NUMBERS = {"lower": 0.0, "upper": 1.0, "steps": 1000}
+SLOW = frozenset({"pure_count", "zero_sum_flooding"})  # seconds at worst: reported, not summed up
+AT_MOST = 300.0
+
+Times = dict[str, dict[tuple[object, ...], float]]
+
+
+def rows() -> list[Row]:
+    transform = best(
+        {"transform": partial(np.fft.rfft, np.random.default_rng(1).random(1 << 16))}, 20
+    )
+    times = measured()
+    return [*map(partial(_row, times, transform["transform"]), times), *_questions(times)]
+
+
+def measured() -> Times:
+    """CPU seconds of each maker at each point of its grid."""
+    times: Times = {}
+    for spec in sdp.protocols.PROTOCOLS:
+        if spec.make is None:
+            continue
+        _asked(spec, next(_points(spec)))  # what is imported late is imported now
+        times[spec.name] = {tuple(point.values()): _asked(spec, point) for point in _points(spec)}
+    return times
+
+
+def _points(spec: Spec) -> Iterator[dict[str, Any]]:
+    assert spec.make is not None
+    names = signature(spec.make).parameters
+    own: list[dict[str, Any]] = [{}]
+    if spec.question is Question.HISTOGRAM:
+        own = [{"k": k} for k in BINS]
+    elif "lower" in names:
+        own = [NUMBERS]
+    for n, epsilon, delta, rest in product(USERS, EPSILONS, DELTAS, own):
+        point = {"n": n, "epsilon": epsilon, "delta": delta, **rest}
+        yield {name: value for name, value in point.items() if name in names}
+
+
+def _asked(spec: Spec, point: dict[str, Any]) -> float:
+    assert spec.make is not None
+    start = time.process_time()
+    with suppress(ShuffledpError):  # a refusal takes its time, too
+        spec.make(**point)
+    return time.process_time() - start
+
+
+def _row(times: Times, transform: float, name: str) -> Row:
+    worst = max(times[name].values())
+    return Row(
+        what=f"{name}: worst of {len(times[name])} questions, median {seconds(median(times[name].values()))}",
+        baseline=f"FFT of 2^16 points: {seconds(transform)}",
+        ours=seconds(worst),
+        ratio=f"{worst / transform:.0f} FFTs",
+    )
+
+
+def _questions(times: Times) -> Iterator[Row]:
+    """All protocols of one question together."""
+    for question in (Question.COUNT, Question.SUM, Question.HISTOGRAM):
+        totals: dict[tuple[object, ...], float] = {}
+        for spec in sdp.protocols.PROTOCOLS:
+            same = spec.question is question or {spec.question, question} == {
+                Question.SUM,
+                Question.MEAN,
+            }
+            if spec.name in times and spec.name not in SLOW and same:
+                for point, took in times[spec.name].items():
+                    totals[point] = totals.get(point, 0.0) + took
+        yield quantity(
+            f"all protocols for a {question.value}, median (worst {seconds(max(totals.values()))})",
+            baseline="without " + ", ".join(sorted(SLOW)),
+            ours=1e3 * median(totals.values()),
+            unit="ms",
+            at_most=AT_MOST,
+        )
+
+
+if __name__ == "__main__":
+    show(rows(), "Makers")
