@@ -20,7 +20,7 @@ from shuffledp.core.task import Question
 __all__ = ["Biased", "Worst", "mean_squared_error", "worst_case", "worst_shape"]
 
 _ALL = 64  # values up to which every one is tried
-_FEW = 1 << 16  # values from which only three are tried: then a data set is a long array
+_FEW = 1 << 16
 _SPREAD = 8
 _FLAT = 1e-12
 
@@ -70,12 +70,6 @@ def worst_case(analyzer: Analyzer, question: Question, *, n: int, size: int) -> 
 
     if isinstance(analyzer, Biased):
         return worst_shape(error, n=n, size=size)
-    # Bins differ at most in how a code shares them out, numbers in how large they are.
-    start = _some(size) if question is Question.HISTOGRAM else _ladder(size)
-    return _worst_value(error, start, n=n, size=size)
-
-
-def _worst_value(error: Callable[[Counts], float], start: list[int], *, n: int, size: int) -> Worst:
     inputs = np.zeros(size, dtype=np.int64)
 
     def at(x: int) -> float:
@@ -84,10 +78,23 @@ def _worst_value(error: Callable[[Counts], float], start: list[int], *, n: int, 
         inputs[x] = 0
         return found
 
-    best = _peak(at, start, size - 1)
+    best = _worst_bin(at, size - 1) if question is Question.HISTOGRAM else _worst_number(at, size)
     worst = at(best)
     inputs[best] = n
     return Worst(inputs=inputs, mse=worst)
+
+
+def _worst_bin(at: Callable[[int], float], last: int) -> int:
+    """Bins differ at most in how a code shares them out."""
+    values = {x: at(x) for x in (0, last // 2, last)}
+    return 0 if _flat(values) else _peak(at, values, _some(last + 1), last)
+
+
+def _worst_number(at: Callable[[int], float], size: int) -> int:
+    """Rounding to levels is at its mildest at the ends and in the middle, and seen next to an end."""
+    last = size - 1
+    values = {x: at(x) for x in (0, min(1, last), last // 3, last // 2, last)}
+    return 0 if _flat(values) else _peak(at, values, _ladder(size), last)
 
 
 def worst_shape(error: Callable[[Counts], float], *, n: int, size: int) -> Worst:
@@ -106,14 +113,14 @@ def worst_shape(error: Callable[[Counts], float], *, n: int, size: int) -> Worst
         inputs[0] = n - int(inputs.sum())
         return inputs
 
-    best = _peak(lambda s: error(shaped(s)), _from_below(n), n)
+    best = _peak(lambda s: error(shaped(s)), {}, _from_below(n), n)
     return Worst(inputs=shaped(best), mse=error(shaped(best)))
 
 
 def _some(size: int) -> list[int]:
     if size <= _ALL:
         return list(range(size))
-    parts = _SPREAD if size <= _FEW else 2
+    parts = _SPREAD if size <= _FEW else 1  # a data set of very many values is a long array
     return [(size - 1) * part // parts for part in range(parts + 1)]
 
 
@@ -130,14 +137,15 @@ def _from_below(last: int) -> list[int]:
     return sorted({0, *(min(last, round(2 ** (half / 2))) for half in octaves)})
 
 
-def _peak(at: Callable[[int], float], start: list[int], last: int) -> int:
+def _peak(at: Callable[[int], float], values: dict[int, float], start: list[int], last: int) -> int:
     """The best of the values to start from, then uphill in ever smaller steps."""
-    values = {x: at(x) for x in start}
+    values |= {x: at(x) for x in start if x not in values}
     best = max(values, key=lambda x: values[x])
-    if len(values) > last or values[best] - min(values.values()) <= _FLAT * values[best]:
+    if len(values) > last:
         return best
-    place = start.index(best)
-    around = start[max(place - 1, 0) : place + 2]
+    tried = sorted(values)
+    place = tried.index(best)
+    around = tried[max(place - 1, 0) : place + 2]
     step = max(1, (around[-1] - around[0]) // 2)
     while step >= 1:
         for x in (best - step, best + step):
@@ -146,3 +154,8 @@ def _peak(at: Callable[[int], float], start: list[int], last: int) -> int:
         best = max(values, key=lambda x: values[x])
         step //= 2
     return best
+
+
+def _flat(values: dict[int, float]) -> bool:
+    most = max(values.values())
+    return most - min(values.values()) <= _FLAT * most
