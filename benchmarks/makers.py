@@ -24,7 +24,7 @@ from shuffledp.core.task import Question
 
 USERS = (10**3, 10**4, 10**6, 10**9)
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 4.0)
-DELTAS = (1e-6, 1e-10)
+DELTAS = (1e-8,)
 BINS = (4, 16, 1024, 10**5)
 NUMBERS = {"lower": 0.0, "upper": 1.0, "steps": 1000}
 SLOW = frozenset({"pure_count", "zero_sum_flooding"})  # seconds at worst: reported, not summed up

@@ -17,6 +17,7 @@ from fractions import Fraction
 import numpy as np
 
 from shuffledp.accounting.central import BinomialCount, PoissonCount
+from shuffledp.core.arrays import Bools, Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.validate import fraction_of_one, number, positive, whole
 from shuffledp.numerics.binomial import binomial_at_most, falling_series, poisson_mass
@@ -70,8 +71,8 @@ class PoissonNoise:
         k = top - _last(top, lambda i: self._log(top - i + shift) + epsilon < self._log(top - i))
         return _difference(self._at_least(k), self._at_least(k + shift), epsilon)
 
-    def _log(self, y: int) -> float:
-        return float(log_poisson(np.array(float(y)), self.mean)) if y >= 0 else -math.inf
+    def _log(self, y: Floats) -> Floats:
+        return np.where(y >= 0, log_poisson(np.maximum(y, 0.0), self.mean), -math.inf)
 
     def _at_most(self, k: int) -> float:
         from scipy.special import gammaincc
@@ -114,10 +115,9 @@ class BinomialNoise:
         k = _last(last, lambda y: self._log(y - shift) + epsilon < self._log(y))
         return _difference(self._at_most(k), self._at_most(k - shift), epsilon)
 
-    def _log(self, y: int) -> float:
-        if y < 0:
-            return -math.inf
-        return float(log_binomial(np.array(float(y)), self.n, float(self.gamma)))
+    def _log(self, y: Floats) -> Floats:
+        inside = log_binomial(np.maximum(y, 0.0), self.n, float(self.gamma))
+        return np.where(y >= 0, inside, -math.inf)
 
     def _at_most(self, k: int) -> float:
         from scipy.special import betainc
@@ -243,12 +243,15 @@ def shifted_binomial_level(
     return _dyadic(_level(excess, guess=guess, largest=0.5), bits)
 
 
-def _last(largest: int, holds: Callable[[int], bool]) -> int:
+def _last(largest: int, holds: Callable[[Floats], Bools]) -> int:
     """The largest y in 0 .. largest with holds(y), which is true at 0 and then false from somewhere on."""
     low, high = 0, largest + 1
     while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if holds(middle) else (low, middle)
+        # Sixty places at once cost little more than one.
+        step = 1 + (high - low - 1) // 60
+        places = np.arange(low + step, high, step)
+        true = int(np.append(holds(places.astype(np.float64)), False).argmin())
+        low, high = low + true * step, min(low + (true + 1) * step, high)
     return low
 
 
