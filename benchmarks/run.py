@@ -1,6 +1,6 @@
 """Run the benchmarks and print one table: `python benchmarks/run.py [name ...]`.
 
-Names: words, krr, oracles, accountant, makers, shuffled,
+Names: words, krr, oracles, accountant, makers, planner, shuffled,
 shuffled_sums, memory, import_time; all of them by default. `--markdown` prints the
 table for docs/reference/benchmarks.md. Benchmarks report and never fail.
 """
@@ -17,6 +17,7 @@ NAMES = (
     "oracles",
     "accountant",
     "makers",
+    "planner",
     "shuffled",
     "shuffled_sums",
     "memory",

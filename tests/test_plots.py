@@ -104,3 +104,37 @@ class TestPrivacyCurves:
         monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
         with pytest.raises(sdp.UnsupportedError, match=r"pip install 'shuffledp\[plot\]'"):
             sdp.profile(epsilon0=1.0, n=200).plot(tmp_path / "p.png")
+
+
+def test_error_curves_name_models_protocols_and_the_choice(tmp_path):
+    import matplotlib as mpl
+
+    lines = {
+        "central": [(10, 1.4, "geometric"), (1000, 1.4, "geometric")],
+        "shuffle": [*((n, 9.0, "rr") for n in range(10, 90, 10)), (1000, 1.5, "correlated_count")],
+        "local": [(10, 9.0, "rr"), (1000, 90.0, "rr")],
+    }
+    with mpl.rc_context({"svg.fonttype": "none"}):
+        path = sdp.plots.error_curves(
+            lines,
+            tmp_path / "plan.svg",
+            title="T",
+            subtitle="S",
+            ylabel="RMSE",
+            chosen=(1000, 1.5, "correlated_count"),
+        )
+    drawn = path.read_text()
+    for text in ("chosen: correlated_count", "central", "geometric", "shuffle", "local", "rr", "T"):
+        assert f">{text}<" in drawn, text
+
+
+def test_error_curves_of_nothing_are_refused(tmp_path):
+    with pytest.raises(sdp.UnsupportedError, match="no curve"):
+        sdp.plots.error_curves(
+            {"local": []},
+            tmp_path / "plan.svg",
+            title="T",
+            subtitle="S",
+            ylabel="RMSE",
+            chosen=(1, 1.0, "rr"),
+        )

@@ -28,7 +28,7 @@ from shuffledp.core.task import Question
 from shuffledp.numerics.entropy import SecureWords, SeededWords
 
 if TYPE_CHECKING:
-    from shuffledp import engine, mechanisms, plots, protocols, samples, tasks
+    from shuffledp import engine, mechanisms, planner, plots, protocols, samples, tasks
     from shuffledp.accounting.amplify import (
         amplify,
         amplify_lower,
@@ -39,7 +39,9 @@ if TYPE_CHECKING:
     from shuffledp.accounting.compose import compose, compose_renyi
     from shuffledp.engine.counts import run_counts
     from shuffledp.engine.memory import run
+    from shuffledp.planner.answer import Plan, plan
     from shuffledp.planner.choose import count, histogram, mean, sum
+    from shuffledp.planner.growth import survey
 
 __all__ = [
     "Bits",
@@ -50,6 +52,7 @@ __all__ = [
     "MismatchError",
     "Neighbours",
     "ParameterError",
+    "Plan",
     "Question",
     "Reals",
     "SecureWords",
@@ -68,6 +71,8 @@ __all__ = [
     "histogram",
     "mean",
     "mechanisms",
+    "plan",
+    "planner",
     "plots",
     "profile",
     "protocols",
@@ -78,6 +83,7 @@ __all__ = [
     "shuffle",
     "smallest_n",
     "sum",
+    "survey",
     "tasks",
 ]
 
@@ -90,11 +96,14 @@ _LATER = {
     **dict.fromkeys(("count", "histogram", "mean", "sum"), "planner.choose"),
     "compose": "accounting.compose",
     "compose_renyi": "accounting.compose",
+    "Plan": "planner.answer",
+    "plan": "planner.answer",
     "run": "engine.memory",
     "run_counts": "engine.counts",
     "smallest_n": "accounting.amplify",
+    "survey": "planner.growth",
 }
-_ROOMS = ("engine", "mechanisms", "plots", "protocols", "samples", "tasks")
+_ROOMS = ("engine", "mechanisms", "planner", "plots", "protocols", "samples", "tasks")
 
 
 def __getattr__(name: str) -> Any:

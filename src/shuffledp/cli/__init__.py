@@ -8,6 +8,7 @@ import shuffledp
 from shuffledp.cli.amplify import amplify
 from shuffledp.cli.calibrate import calibrate
 from shuffledp.cli.demo import demo
+from shuffledp.cli.plan import plan
 
 __all__ = ["app"]
 
@@ -21,6 +22,7 @@ app = typer.Typer(
 app.command()(demo)
 app.command()(amplify)
 app.command()(calibrate)
+app.command()(plan)
 
 
 def _print_version(wanted: bool) -> None:

@@ -18,6 +18,7 @@ References: Korolova, Kenthapadi, Mishra, Ntoulas 2009, "Releasing search querie
 privately"; Bun, Nissim, Stemmer 2016, "Simultaneous private learning of multiple concepts".
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -26,7 +27,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.core.arrays import Counts
+from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.errors import DataError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.mechanism import MechanismSpec
@@ -117,6 +118,24 @@ class StabilityHistogram:
         """
         return self.noise.variance
 
+    def squared_error(self, counts: Counts) -> Floats:
+        """Exact mean squared error of bins with these counts, dropping included; 0 for empty ones.
+
+        A bin of count c >= 1 is published if Z >= t = tau + 1 - c, and is off by Z then, otherwise by c:
+        E[Z^2; Z >= t] + c^2 Pr[Z < t].
+
+        >>> words = StabilityHistogram(n=1000, epsilon=1.0, delta=1e-6)
+        >>> words.squared_error(np.array([0, 1, 20, 500])).round(2)
+        array([  0.  ,   1.  , 396.52,   7.84])
+        """
+        a = math.exp(-float(self.noise.rate))
+        t = (self.threshold + 1 - counts).astype(np.float64)
+        above = _second_from(a, np.abs(np.where(t >= 1, t, 1 - t)))
+        second = np.where(t >= 1, above, self.noise.variance - above)
+        far = a ** np.where(t >= 1, t, 1 - t) / (1 + a)  # Pr[Z >= t], or Pr[Z < t] for t <= 0
+        dropped = np.where(t >= 1, 1 - far, far)
+        return np.where(counts == 0, 0.0, second + counts.astype(np.float64) ** 2 * dropped)
+
     def accuracy(self, beta: float) -> float:
         """All bins at once, published or not, are within alpha, except with probability beta.
 
@@ -152,6 +171,12 @@ class StabilityHistogram:
         if total != self.n:
             raise DataError(f"the counts must sum to n={self.n}, but sum to {total}")
         return labels, counts
+
+
+def _second_from(a: float, u: Floats) -> Floats:
+    """E[Z^2; Z >= u] for u >= 1: a^u (u^2 + 2 u a / (1 - a) + a (1 + a) / (1 - a)^2) / (1 + a)."""
+    tail: Floats = a**u * (u * u + 2 * u * a / (1 - a) + a * (1 + a) / (1 - a) ** 2) / (1 + a)
+    return tail
 
 
 def _bins(histogram: Histogram) -> tuple[list[Any], Counts]:

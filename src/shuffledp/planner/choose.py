@@ -1,28 +1,29 @@
-"""A good shuffle protocol for a task, by a simple rule.
+"""The protocol to take: the planner's choice among those of the shuffle model, ready to run.
 
-For each task the protocols are tried in the order of their error, best first; the first one that
-exists at these parameters and whose users send at most `max_messages` messages on average is taken.
-
-* count: correlated noise (nearly the central error in about one message), then split-and-mix (the
-  central error in a handful), then one randomized bit.
-* histogram: correlated noise per bin, then uniform dummies, then the hashed blanket (any number of
-  categories in about two messages), then one message of k-ary randomized response.
-* sum and mean: split-and-mix, then unary, then a single rounded message.
+Protocols are tried until one is good enough that the rest need no look: an error within a quarter of
+what even a curator would make of the honest users' noise, in hardly more bits than the value itself has.
+Otherwise all are evaluated, and the choice is that of `sdp.plan` (fewest bits among nearly the best errors).
 """
 
-from collections.abc import Sequence
-from typing import Any
+import math
+from collections.abc import Iterator
 
-from shuffledp.core.errors import ParameterError, UnsupportedError
+from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.protocol import ShuffleProtocol
-from shuffledp.core.validate import fraction_of_one, number, positive, whole
-from shuffledp.protocols import spec
+from shuffledp.core.task import Question
+from shuffledp.core.validate import fraction_of_one, whole
+from shuffledp.planner.candidates import Candidate, candidates
+from shuffledp.planner.evaluate import evaluate
+from shuffledp.planner.question import MOST_VALUES, Asked, Limits, Model
+from shuffledp.planner.rank import SAME, Aim, choose
+from shuffledp.planner.row import Row
+from shuffledp.protocols import hashed_histogram
 
 __all__ = ["count", "histogram", "mean", "sum"]
 
-_LARGEST_EPSILON = 100.0
 MAX_MESSAGES = 8.0
 """How many messages a user may send on average, unless stated otherwise."""
+_FEW_BITS = 4.0  # times the bits of the value itself
 
 
 def count(
@@ -33,12 +34,9 @@ def count(
     >>> count(n=1_000_000, epsilon=1.0, delta=1e-8).name
     'correlated_count'
     """
-    common = _common(n, epsilon, delta, honest)
-    bits = {"lower": 0, "upper": 1}
-    return _first_affordable(
-        [("correlated_count", common), ("split_and_mix", {**common, **bits}), ("rr", common)],
-        max_messages,
-    )
+    fraction_of_one("delta", delta)
+    asked = Asked.of("count", n=n, epsilon=epsilon, delta=delta, honest=honest)
+    return _chosen(asked, _limits(max_messages))
 
 
 def histogram(
@@ -52,12 +50,20 @@ def histogram(
 ) -> ShuffleProtocol:
     """A protocol that counts how many of n people hold each of k categories.
 
+    Beyond four million categories it is the hashed blanket: neither its error nor its messages grow with k.
+
     >>> histogram(n=1_000_000, k=1024, epsilon=1.0, delta=1e-8).name
     'correlated_histogram'
+    >>> histogram(n=1_000_000, k=10**9, epsilon=1.0, delta=1e-8).name
+    'hashed_histogram'
     """
-    common = {**_common(n, epsilon, delta, honest), "k": whole("k", k, at_least=2)}
-    names = ("correlated_histogram", "dummies_histogram", "hashed_histogram", "krr")
-    return _first_affordable([(name, common) for name in names], max_messages)
+    fraction_of_one("delta", delta)
+    size, limits = whole("k", k, at_least=2), _limits(max_messages)
+    few = min(size, MOST_VALUES)
+    asked = Asked.of("histogram", n=n, epsilon=epsilon, delta=delta, honest=honest, k=few)
+    if size > MOST_VALUES:
+        return _hashed(asked, size, limits)
+    return _chosen(asked, limits)
 
 
 def sum(
@@ -76,7 +82,18 @@ def sum(
     >>> sum(n=100_000, lower=0, upper=120, epsilon=1.0, delta=1e-8).name
     'split_and_mix'
     """
-    return _number(locals(), "sum")
+    fraction_of_one("delta", delta)
+    asked = Asked.of(
+        Question.SUM,
+        n=n,
+        epsilon=epsilon,
+        delta=delta,
+        honest=honest,
+        lower=lower,
+        upper=upper,
+        steps=steps,
+    )
+    return _chosen(asked, _limits(max_messages))
 
 
 def mean(
@@ -95,49 +112,79 @@ def mean(
     >>> mean(n=100_000, lower=0.0, upper=1.0, steps=1000, epsilon=1.0, delta=1e-8).question.value
     'mean'
     """
-    return _number(locals(), "mean")
+    fraction_of_one("delta", delta)
+    asked = Asked.of(
+        Question.MEAN,
+        n=n,
+        epsilon=epsilon,
+        delta=delta,
+        honest=honest,
+        lower=lower,
+        upper=upper,
+        steps=steps,
+    )
+    return _chosen(asked, _limits(max_messages))
 
 
-def _number(arguments: dict[str, Any], question: str) -> ShuffleProtocol:
-    n, epsilon, delta, honest = (arguments[name] for name in ("n", "epsilon", "delta", "honest"))
-    numbers = {name: arguments[name] for name in ("lower", "upper", "steps")}
-    common = {**_common(n, epsilon, delta, honest), **numbers, "question": question}
-    max_messages = arguments["max_messages"]
-    names = ("split_and_mix", "unary_sum", "rounded_sum")
-    return _first_affordable([(name, common) for name in names], max_messages)
+def _limits(max_messages: float) -> Limits:
+    return Limits.of(max_messages=max_messages, max_bits=None, trust=("shuffle",))
 
 
-def _common(n: int, epsilon: float, delta: float, honest: float) -> dict[str, Any]:
-    """The parameters of every protocol, checked, as Python's own numbers."""
-    checked = positive("epsilon", epsilon)
-    if checked > _LARGEST_EPSILON:
-        raise ParameterError(
-            "epsilon", epsilon, f"must be <= {_LARGEST_EPSILON:g}: beyond is no privacy"
+def _chosen(asked: Asked, limits: Limits) -> ShuffleProtocol:
+    rows: list[Row] = []
+    enough = SAME * _curator(asked)
+    for candidate in _shuffled(asked):
+        row = evaluate(candidate, asked, limits)
+        rows.append(row)
+        if _is_enough(row, asked, enough):
+            return _protocol(row)
+    found = choose(rows, Aim.ERROR)
+    if found is None:
+        reasons = "; ".join(f"{row.protocol}: {row.reason}" for row in rows)
+        raise UnsupportedError(f"no protocol fits: {reasons}")
+    return _protocol(found)
+
+
+def _shuffled(asked: Asked) -> Iterator[Candidate]:
+    """Those of the shuffle model that answer the question as it was put.
+
+    Amplified local ones are rarely the best and take longest to calibrate: they come last.
+    """
+    found = [
+        each
+        for each in candidates(asked)
+        if each.model is Model.SHUFFLE
+        and not (asked.question is Question.SUM and each.answers is Question.MEAN)
+    ]
+    yield from sorted(found, key=lambda each: each.amplified)
+
+
+def _curator(asked: Asked) -> float:
+    """The error of a curator whose noise comes from users of whom only some are honest."""
+    central = next(each for each in candidates(asked) if each.model is Model.CENTRAL)
+    trust = Limits.of(max_messages=None, max_bits=None, trust=("central",))
+    rmse = evaluate(central, asked, trust).rmse
+    return 0.0 if rmse is None else rmse / math.sqrt(asked.honest)
+
+
+def _is_enough(row: Row, asked: Asked, enough: float) -> bool:
+    if not row.available or row.rmse is None or row.bits_per_user is None:
+        return False
+    return row.rmse <= enough and row.bits_per_user <= _FEW_BITS * asked.raw_bits
+
+
+def _protocol(row: Row) -> ShuffleProtocol:
+    made = row.make()
+    assert isinstance(made, ShuffleProtocol)
+    return made
+
+
+def _hashed(asked: Asked, k: int, limits: Limits) -> ShuffleProtocol:
+    made = hashed_histogram.make(
+        n=asked.n, k=k, epsilon=asked.epsilon, delta=asked.delta, honest=asked.honest
+    )
+    if limits.max_messages is not None and made.cost.messages_mean > limits.max_messages:
+        raise UnsupportedError(
+            f"no protocol fits: hashed_histogram: {made.cost.messages_mean:.3g} messages per user"
         )
-    return {
-        "n": whole("n", n, at_least=1),
-        "epsilon": checked,
-        "delta": fraction_of_one("delta", delta),
-        "honest": number("honest", honest),
-    }
-
-
-def _first_affordable(
-    candidates: Sequence[tuple[str, dict[str, Any]]], max_messages: float
-) -> ShuffleProtocol:
-    limit = positive("max_messages", max_messages)
-    if limit < 1:
-        raise ParameterError("max_messages", max_messages, "must be >= 1")
-    reasons = []
-    for name, parameters in candidates:
-        maker = spec(name).make
-        assert maker is not None
-        try:
-            protocol = maker(**parameters)
-        except UnsupportedError as error:
-            reasons.append(f"{name}: {error}")
-            continue
-        if protocol.cost.messages_mean <= limit:
-            return protocol
-        reasons.append(f"{name}: {protocol.cost.messages_mean:.3g} messages per user")
-    raise UnsupportedError("no protocol fits: " + "; ".join(reasons))
+    return made

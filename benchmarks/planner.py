@@ -1,0 +1,81 @@
+"""The planner: all protocols for one question, and the curve of the plot.
+
+Warm means that everything is imported and that this kind of question was asked before, with another epsilon: no row
+of it is remembered. Asking the very same question again finds every row kept, and is listed apart. A curve is
+of 200 points over the three models, at a question that was not asked before.
+"""
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from timing import Row, best, quantity, seconds, show
+
+import shuffledp as sdp
+from shuffledp.planner import curves
+
+QUESTIONS: dict[str, tuple[str, dict[str, Any]]] = {
+    "count, n=10^6": ("count", {"n": 10**6}),
+    "count, n=10^4": ("count", {"n": 10**4}),
+    "histogram of 1,024 bins, n=10^6": ("histogram", {"n": 10**6, "k": 1024}),
+    "histogram of 16 bins, n=10^5": ("histogram", {"n": 10**5, "k": 16}),
+    "sum of integers 0 .. 120, n=10^5": ("sum", {"n": 10**5, "upper": 120}),
+    "mean of reals on 1,000 steps, n=10^6": (
+        "mean",
+        {"n": 10**6, "lower": 0.0, "upper": 1.0, "steps": 1000},
+    ),
+}
+WARM = (1.03, 0.97, 0.91)
+MOST_PLAN, MOST_CURVE, POINTS = 300.0, 5.0, 200
+
+
+def rows() -> list[Row]:
+    noise = np.random.default_rng(1).random(1 << 16)
+    transform = best({"transform": partial(np.fft.rfft, noise)}, 20)["transform"]
+    found = []
+    for name, (task, numbers) in QUESTIONS.items():
+        found += _plans(name, task, numbers, transform)
+        found.append(_curve(name, task, numbers))
+    return found
+
+
+def _plans(name: str, task: str, numbers: dict[str, Any], transform: float) -> list[Row]:
+    def ask(epsilon: float) -> object:
+        return sdp.plan(task, **numbers, epsilon=epsilon, delta=1e-8)
+
+    first = _took(lambda: ask(1.0))
+    warm = min(_took(partial(ask, epsilon)) for epsilon in WARM)
+    again = _took(lambda: ask(1.0))
+    return [
+        quantity(
+            f"all protocols for a {name}, warm",
+            baseline=f"first time {seconds(first)}, again {seconds(again)}, FFT {seconds(transform)}",
+            ours=1e3 * warm,
+            unit="ms",
+            at_most=MOST_PLAN,
+        )
+    ]
+
+
+def _curve(name: str, task: str, numbers: dict[str, Any]) -> Row:
+    plan = sdp.plan(task, **numbers, epsilon=0.88, delta=1e-8)
+    took = _took(lambda: curves(plan, points=POINTS // 3 + 1))
+    return quantity(
+        f"a curve of {POINTS} points, {name}",
+        baseline="three models",
+        ours=took,
+        unit="s",
+        at_most=MOST_CURVE,
+    )
+
+
+def _took(call: Callable[[], object]) -> float:
+    start = time.process_time()
+    call()
+    return time.process_time() - start
+
+
+if __name__ == "__main__":
+    show(rows(), "Planner")

@@ -1,0 +1,112 @@
+"""`shuffledp plan`: which protocol, and what will it cost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import shuffledp as sdp
+from shuffledp.cli._failures import explained
+from shuffledp.cli._population import HonestOption, JsonOption, users
+
+if TYPE_CHECKING:
+    from shuffledp.planner import Plan
+
+__all__ = ["plan"]
+
+
+def plan(
+    task: Annotated[str, typer.Argument(help="count, sum, mean or histogram.")],
+    delta: Annotated[float, typer.Option(help="The delta of the guarantee; 0 is pure privacy.")],
+    n: Annotated[str | None, typer.Option("--n", help="How many people; 1e6 is a million.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="The epsilon of the guarantee.")] = None,
+    error: Annotated[
+        float | None,
+        typer.Option(help="The wanted RMSE (of the mean, for means); leave out --epsilon or --n."),
+    ] = None,
+    k: Annotated[str | None, typer.Option(help="Categories of a histogram; 1e3 is fine.")] = None,
+    lower: Annotated[str, typer.Option(help="Smallest value of sums and means.")] = "0",
+    upper: Annotated[str, typer.Option(help="Largest value of sums and means.")] = "1",
+    steps: Annotated[
+        int | None, typer.Option(help="Steps of the grid of reals; without, values are integers.")
+    ] = None,
+    max_messages: Annotated[
+        float | None, typer.Option(help="Messages that a user may send, on average.")
+    ] = None,
+    max_bits: Annotated[
+        float | None, typer.Option(help="Bits that a user may send, on average.")
+    ] = None,
+    trust: Annotated[
+        str, typer.Option(help="Models that are acceptable, with commas between them.")
+    ] = "central,local,shuffle",
+    honest: HonestOption = 0.9,
+    as_json: JsonOption = False,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw error against n into this file (.png or .svg).")
+    ] = None,
+) -> None:
+    """Every protocol for a question, ranked by its exact error, with its cost."""
+    with explained():
+        answer = sdp.plan(
+            task,
+            n=None if n is None else users(n),
+            epsilon=epsilon,
+            delta=delta,
+            error=error,
+            k=None if k is None else users(k),
+            lower=_number("lower", lower),
+            upper=_number("upper", upper),
+            steps=steps,
+            max_messages=max_messages,
+            max_bits=max_bits,
+            trust=[name.strip() for name in trust.split(",")],
+            honest=honest,
+        )
+        typer.echo(answer.to_json() if as_json else str(answer))
+        if answer.chosen is None:
+            raise sdp.UnsupportedError(f"no protocol fits: {answer.reasons()}")
+        if plot is not None:
+            _draw(answer, plot)
+            if not as_json:
+                typer.echo(f"\nThe picture is in {plot}.")
+
+
+def _number(name: str, text: str) -> float:
+    """An int if it is written as one, otherwise a float.
+
+    >>> _number("lower", "3"), _number("upper", "1e3"), _number("upper", "0.5")
+    (3, 1000.0, 0.5)
+    """
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        return float(text)
+    except ValueError:
+        raise sdp.ParameterError(name, text, "must be a number") from None
+
+
+def _draw(answer: Plan, path: Path) -> None:
+    from shuffledp.planner.curve import curves
+
+    chosen = answer.chosen
+    assert chosen is not None
+    assert chosen.rmse is not None
+    assert chosen.n is not None
+    mean = answer.task is sdp.Question.MEAN
+    scale = chosen.n if mean else 1
+    per = {"histogram": " per bin", "mean": " of the mean"}.get(answer.task.value, "")
+    sdp.plots.error_curves(
+        {
+            curve.model.value: [(each.n, each.error, each.protocol) for each in curve.points]
+            for curve in curves(answer)
+        },
+        path,
+        title=f"What trust is worth: the error of a {answer.task.value} in three models",
+        subtitle=answer.title(),
+        ylabel=f"RMSE{per}, worst data set",
+        chosen=(chosen.n, chosen.rmse / scale, chosen.protocol),
+    )

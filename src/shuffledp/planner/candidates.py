@@ -1,0 +1,142 @@
+"""Everything in the registries that answers a question, and how it is made.
+
+Nothing is listed by name: a maker is called with those of n, epsilon, delta, honest, k, lower, upper, steps,
+question and sensitivity that its signature has. So a protocol that is registered is planned with.
+"""
+
+import inspect
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any
+
+from shuffledp.core.domain import Integers, Reals
+from shuffledp.core.mechanism import MechanismSpec
+from shuffledp.core.task import Question
+from shuffledp.mechanisms import MECHANISMS
+from shuffledp.planner.question import Asked, Model
+from shuffledp.protocols import PROTOCOLS
+
+__all__ = ["Candidate", "candidates"]
+
+_ANSWERED_BY: Mapping[Question, tuple[Question, ...]] = MappingProxyType(
+    {
+        Question.COUNT: (Question.COUNT, Question.SUM),  # a count is the sum of bits
+        Question.SUM: (Question.SUM, Question.MEAN),  # n is public
+        Question.MEAN: (Question.MEAN, Question.SUM),
+        Question.HISTOGRAM: (Question.HISTOGRAM,),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A maker of the registry, and what it answers by itself."""
+
+    name: str
+    model: Model
+    answers: Question
+    maker: Callable[..., Any]
+    amplified: bool = False
+    """Whether it is a local protocol behind a shuffler."""
+
+    def parameters(self, asked: Asked) -> dict[str, Any]:
+        """The arguments of the maker for this question.
+
+        >>> asked = Asked.of("sum", n=100, epsilon=1.0, delta=1e-6, honest=1.0, upper=9)
+        >>> found = next(c for c in candidates(asked) if c.name == "split_and_mix")
+        >>> found.parameters(asked)["upper"], found.parameters(asked)["question"]
+        (9, 'sum')
+        """
+        wanted = _signature(self.maker)
+        given = _given(asked) | self._scale(asked)
+        arguments = {name: given[name] for name in wanted if name in given}
+        if (
+            wanted.get("steps") is inspect.Parameter.empty
+        ):  # a grid it must be: that of the integers
+            arguments |= {"steps": asked.size - 1}
+        return arguments
+
+    def _scale(self, asked: Asked) -> dict[str, Any]:
+        if self.model is not Model.CENTRAL:
+            return {}
+        return {"sensitivity": _sensitivity(asked, self.answers)}
+
+
+@lru_cache(maxsize=256)
+def _signature(maker: Callable[..., Any]) -> dict[str, Any]:
+    return {name: each.default for name, each in inspect.signature(maker).parameters.items()}
+
+
+def _given(asked: Asked) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "n": asked.n,
+        "epsilon": asked.epsilon,
+        "delta": asked.delta,
+        "honest": asked.honest,
+    }
+    if asked.question is Question.HISTOGRAM:
+        return found | {"k": asked.size}
+    mean = asked.question is Question.MEAN
+    lower, upper = (0, 1)
+    if isinstance(asked.domain, Integers | Reals):
+        lower, upper = asked.domain.lower, asked.domain.upper  # type: ignore[assignment]
+    return found | {
+        "lower": lower,
+        "upper": upper,
+        "steps": asked.steps,
+        "question": Question.MEAN.value if mean else Question.SUM.value,
+    }
+
+
+def _sensitivity(asked: Asked, answers: Question) -> float:
+    """l1 sensitivity for replaced neighbours, rounded up; an int where the answer is whole."""
+    if asked.question is Question.HISTOGRAM:
+        return 2
+    if answers is Question.MEAN:
+        return _up(asked.range / asked.n)
+    return _up(asked.range) if asked.steps is not None else int(asked.range)
+
+
+def _up(value: Fraction) -> float:
+    near = float(value)
+    return near if near >= value else math.nextafter(near, math.inf)
+
+
+def candidates(asked: Asked) -> Iterator[Candidate]:
+    """All of them, central ones first, in the order of the registries.
+
+    >>> asked = Asked.of("count", n=100, epsilon=1.0, delta=1e-6, honest=1.0)
+    >>> [c.name for c in candidates(asked) if c.model is not Model.SHUFFLE]
+    ['geometric', 'binomial', 'rr']
+    """
+    yield from _central(asked)
+    for spec in PROTOCOLS:
+        if spec.question not in _ANSWERED_BY[asked.question]:
+            continue
+        local = spec.make_local is not None
+        if spec.make is not None:
+            yield Candidate(
+                name=spec.name,
+                model=Model.SHUFFLE,
+                answers=spec.question,
+                maker=spec.make,
+                amplified=local,
+            )
+        if spec.make_local is not None:
+            yield Candidate(
+                name=spec.name, model=Model.LOCAL, answers=spec.question, maker=spec.make_local
+            )
+
+
+def _central(asked: Asked) -> Iterator[Candidate]:
+    for spec in MECHANISMS:
+        if asked.question in spec.questions:
+            yield _mechanism(spec, asked.question)
+
+
+def _mechanism(spec: MechanismSpec, question: Question) -> Candidate:
+    return Candidate(name=spec.name, model=Model.CENTRAL, answers=question, maker=spec.make)

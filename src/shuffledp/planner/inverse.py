@@ -1,0 +1,173 @@
+"""The inverse questions: the smallest epsilon, or the smallest n, whose error is small enough.
+
+The error falls like a power of either, so the search follows the chord of log error against log epsilon
+(or log n). It returns a value that was evaluated and found good: an error that is not perfectly
+monotone costs sharpness, never the promise.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from shuffledp.core.task import Question
+from shuffledp.planner.candidates import Candidate
+from shuffledp.planner.evaluate import evaluate
+from shuffledp.planner.question import Asked, Limits, Model
+from shuffledp.planner.row import Row
+
+__all__ = ["least_epsilon", "least_n"]
+
+_SHARP = 1e-3  # relative width at which the search stops
+_EPSILONS = (1e-4, 20.0)
+_USERS = (2.0, 1e12)
+_MOST_STEPS = 100
+_PATIENCE = 6  # every so many steps the middle, whatever the power law says
+
+
+def least_epsilon(candidate: Candidate, asked: Asked, limits: Limits, error: float) -> Row:
+    """The row at the smallest epsilon whose error is at most `error`, or one with the reason why not.
+
+    >>> from shuffledp.planner.candidates import candidates
+    >>> asked = Asked.of("count", n=10_000, epsilon=1.0, delta=1e-6, honest=1.0)
+    >>> limits = Limits.of(max_messages=None, max_bits=None, trust=("central",))
+    >>> row = least_epsilon(next(candidates(asked)), asked, limits, 10.0)
+    >>> round(row.guarantee.epsilon, 2), row.rmse <= 10.0
+    (0.14, True)
+    """
+
+    coarse = _coarse(candidate, asked, error)
+    if coarse is not None:
+        return coarse
+
+    def row_at(epsilon: float) -> Row:
+        return evaluate(candidate, replace(asked, epsilon=epsilon), limits)
+
+    scale = asked.n if asked.question is Question.MEAN else 1
+    first = math.sqrt(2) * float(asked.range) / (scale * error)
+    bracket = _Bracket(name="epsilon", start=_EPSILONS[0], end=_EPSILONS[1])
+    return bracket.search(row_at, lambda row: _excess(row, asked, error), first)
+
+
+def least_n(candidate: Candidate, asked: Asked, limits: Limits, error: float) -> Row:
+    """The row at the smallest number of users whose error of the mean is at most `error`.
+
+    >>> from shuffledp.planner.candidates import candidates
+    >>> asked = Asked.of("mean", n=1000, epsilon=1.0, delta=1e-6, honest=1.0)
+    >>> limits = Limits.of(max_messages=None, max_bits=None, trust=("central",))
+    >>> least_n(next(candidates(asked)), asked, limits, 0.01).n
+    142
+    """
+
+    coarse = _coarse(candidate, asked, error)
+    if coarse is not None:
+        return coarse
+
+    def row_at(n: float) -> Row:
+        return evaluate(candidate, replace(asked, n=int(n)), limits)
+
+    first = math.ceil(math.sqrt(2) * float(asked.range) / (error * asked.epsilon))
+    bracket = _Bracket(name="n", start=_USERS[0], end=_USERS[1], grain=1.0)
+    return bracket.search(row_at, lambda row: _excess(row, asked, error), first)
+
+
+def _coarse(candidate: Candidate, asked: Asked, error: float) -> Row | None:
+    """A row with the reason, if rounding to the grid alone may be off by the wanted error."""
+    scale = asked.n if asked.question is Question.MEAN else 1
+    grid = asked.rounding / scale
+    if candidate.model is Model.CENTRAL or grid < error:
+        return None
+    reason = f"rounding to the grid may be off by {grid:g} already: take more steps"
+    return Row(protocol=candidate.name, model=candidate.model, reason=reason)
+
+
+def _excess(row: Row, asked: Asked, error: float) -> float:
+    """log(error of the row / wanted error): at most 0 where it is good, infinite without an error."""
+    if not row.available or row.rmse is None or row.n is None:
+        return math.inf
+    # A curator gets the values themselves.
+    rounding = 0.0 if row.model is Model.CENTRAL else replace(asked, n=row.n).rounding
+    scale = row.n if asked.question is Question.MEAN else 1
+    return math.log(math.hypot(row.rmse, rounding) / (scale * error))
+
+
+@dataclass(slots=True, kw_only=True)
+class _Bracket:
+    """Between the last value that was too small and the first that was good."""
+
+    name: str
+    start: float
+    end: float
+    grain: float = 0.0
+    """Values are multiples of it; 0: any."""
+    low: float | None = None
+    high: float | None = None
+    good: Row | None = None
+    points: list[tuple[float, float]] = field(default_factory=list)
+    """(log of the value, excess), where it was finite."""
+
+    def search(
+        self, row_at: Callable[[float], Row], excess_of: Callable[[Row], float], first: float
+    ) -> Row:
+        x = min(max(first, self.start), self.end)
+        for _ in range(_MOST_STEPS):
+            row = row_at(x)
+            excess = excess_of(row)
+            if excess <= 0:
+                self.high, self.good = x, row
+            else:
+                self.low = x
+            if math.isfinite(excess):
+                self.points.append((math.log(x), excess))
+            if x >= self.end and self.good is None:
+                return self._hopeless(row)
+            if self._done():
+                break
+            x = self._next()
+        return self._hopeless(row) if self.good is None else self.good
+
+    def _hopeless(self, row: Row) -> Row:
+        why = "" if row.reason is None else f": {row.reason}"
+        reason = f"no {self.name} up to {self.end:g} is enough{why}"
+        return Row(protocol=row.protocol, model=row.model, reason=reason)
+
+    def _done(self) -> bool:
+        if self.high is None:
+            return False
+        if self.high <= self.start:
+            return True
+        return self.low is not None and self.high - self.low <= max(
+            _SHARP * self.low, self.grain * 1.5
+        )
+
+    def _next(self) -> float:
+        """Where the power law through the last two points says, or the middle of the bracket."""
+        low, high = self.low, self.high
+        if high is None:
+            x = min(self._aimed(), self.end)
+        elif low is None:
+            x = max(self._aimed(), self.start)
+        else:
+            margin = max(_SHARP / 3 * high, self.grain)
+            x = self._aimed()
+            if not low + margin / 2 < x < high - margin / 2 or self._slow():
+                x = math.sqrt(low * high)
+        return float(math.ceil(x / self.grain) * self.grain) if self.grain else x
+
+    def _slow(self) -> bool:
+        """Every few steps the middle, whatever the power law says."""
+        return len(self.points) % _PATIENCE == 0
+
+    def _aimed(self) -> float:
+        known = self.points and (self.low is None or self.points[-1][0] >= math.log(self.low))
+        if not known:  # nothing can be made there: upwards
+            return 1.5 * (self.low or self.start)
+        at, excess = self.points[-1]
+        # A little past the root, so that the bracket closes from both sides.
+        return math.exp(at + excess / self._power() + math.copysign(_SHARP / 3, excess))
+
+    def _power(self) -> float:
+        """The error falls like value^-power."""
+        if len(self.points) < 2:
+            return 1.0
+        (a, at_a), (b, at_b) = self.points[-2:]
+        return min(max((at_a - at_b) / (b - a), 0.25), 50.0) if a != b else 1.0

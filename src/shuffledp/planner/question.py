@@ -1,0 +1,219 @@
+"""What is asked of the planner: a question, a number of users, a guarantee, and what may be spent."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+
+from shuffledp.core.domain import Bits, Categories, Integers, Reals
+from shuffledp.core.errors import ParameterError, UnsupportedError
+from shuffledp.core.protocol import honest_users
+from shuffledp.core.task import Question
+from shuffledp.core.validate import number, positive, whole
+
+__all__ = ["MOST_VALUES", "Asked", "Limits", "Model", "question_of"]
+
+MOST_VALUES = 1 << 22
+"""Values of a domain up to which errors are computed exactly, value by value."""
+
+_LARGEST_EPSILON = 100.0
+_ELSEWHERE = {"distribution": "sdp.learn", "learn": "sdp.learn", "uniformity": "sdp.test_uniform"}
+
+
+class Model(Enum):
+    """Who is trusted.
+
+    >>> Model("shuffle")
+    <Model.SHUFFLE: 'shuffle'>
+    """
+
+    CENTRAL = "central"
+    """A curator, with everybody's value."""
+    LOCAL = "local"
+    """Nobody."""
+    SHUFFLE = "shuffle"
+    """A shuffler, to forget who sent what."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What may be spent, and whom one may trust.
+
+    >>> Limits.of(max_messages=8, max_bits=None, trust=["shuffle"]).max_messages
+    8.0
+    """
+
+    max_messages: float | None
+    max_bits: float | None
+    trust: frozenset[Model]
+
+    @classmethod
+    def of(
+        cls, *, max_messages: float | None, max_bits: float | None, trust: Iterable[str] | str
+    ) -> "Limits":
+        """Checked."""
+        return cls(
+            max_messages=_at_least_one("max_messages", max_messages),
+            max_bits=_at_least_one("max_bits", max_bits),
+            trust=_models(trust),
+        )
+
+
+def _at_least_one(name: str, value: float | None) -> float | None:
+    if value is None:
+        return None
+    checked = positive(name, value)
+    if checked < 1:
+        raise ParameterError(name, value, "must be >= 1")
+    return checked
+
+
+def _models(trust: Iterable[str] | str) -> frozenset[Model]:
+    names = [trust] if isinstance(trust, str) else list(trust)
+    known = {each.value: each for each in Model}
+    if not names or any(name not in known for name in names):
+        raise ParameterError("trust", trust, f"must be some of {', '.join(known)}")
+    return frozenset(known[name] for name in names)
+
+
+def question_of(task: Question | str) -> Question:
+    """The question of that name.
+
+    >>> question_of("mean")
+    <Question.MEAN: 'mean'>
+    >>> question_of("uniformity")
+    Traceback (most recent call last):
+    shuffledp.core.errors.UnsupportedError: the planner ranks count, sum, mean and histogram; for uniformity see sdp.test_uniform
+    """
+    if isinstance(task, Question):
+        return task
+    names = [each.value for each in Question]
+    if task in names:
+        return Question(task)
+    if task in _ELSEWHERE:
+        raise UnsupportedError(
+            f"the planner ranks count, sum, mean and histogram; for {task} see {_ELSEWHERE[task]}"
+        )
+    raise ParameterError("task", task, f"must be one of {', '.join(names)}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A question with all its numbers, checked; hashable, so that answers can be remembered.
+
+    >>> Asked.of("count", n=1000, epsilon=1.0, delta=1e-6, honest=0.9).domain
+    Bits()
+    """
+
+    question: Question
+    n: int
+    epsilon: float
+    delta: float
+    honest: float
+    domain: Bits | Categories | Integers | Reals
+
+    @classmethod
+    def of(
+        cls,
+        task: Question | str,
+        *,
+        n: int,
+        epsilon: float,
+        delta: float,
+        honest: float,
+        k: int | None = None,
+        lower: float = 0,
+        upper: float = 1,
+        steps: int | None = None,
+    ) -> "Asked":
+        """Checked, with Python's own numbers."""
+        question = question_of(task)
+        users, share = whole("n", n, at_least=1), number("honest", honest)
+        honest_users(users, share)
+        return cls(
+            question=question,
+            n=users,
+            epsilon=_epsilon(epsilon),
+            delta=_delta(delta),
+            honest=share,
+            domain=_domain(question, k, lower, upper, steps),
+        )
+
+    @property
+    def size(self) -> int:
+        """How many values a person can have."""
+        return self.domain.size
+
+    @property
+    def raw_bits(self) -> int:
+        """Bits of a value in the clear."""
+        return (self.size - 1).bit_length()
+
+    @property
+    def steps(self) -> int | None:
+        """Steps of the grid, for reals."""
+        return self.domain.steps if isinstance(self.domain, Reals) else None
+
+    @property
+    def range(self) -> Fraction:
+        """By how much one person can move the sum."""
+        if isinstance(self.domain, Integers | Reals):
+            return Fraction(self.domain.upper) - Fraction(self.domain.lower)
+        return Fraction(1)
+
+    @property
+    def rounding(self) -> float:
+        """The most that rounding to the grid moves the sum of n values between its points.
+
+        >>> Asked.of("sum", n=100, epsilon=1.0, delta=0, honest=1.0, upper=1.0, steps=10).rounding
+        5.0
+        """
+        if self.steps is None:
+            return 0.0
+        return float(self.n * self.range / (2 * self.steps))
+
+
+def _epsilon(value: float) -> float:
+    checked = positive("epsilon", value)
+    if checked > _LARGEST_EPSILON:
+        raise ParameterError(
+            "epsilon", value, f"must be <= {_LARGEST_EPSILON:g}: beyond is no privacy"
+        )
+    return checked
+
+
+def _delta(value: float) -> float:
+    checked = number("delta", value)
+    if not 0 <= checked < 1:
+        raise ParameterError("delta", value, "must be >= 0 and < 1")
+    return checked
+
+
+def _domain(
+    question: Question, k: int | None, lower: float, upper: float, steps: int | None
+) -> Bits | Categories | Integers | Reals:
+    if question is Question.HISTOGRAM:
+        if k is None:
+            raise ParameterError("k", k, "must be given for a histogram")
+        return Categories(k=whole("k", k, at_least=2, at_most=MOST_VALUES))
+    if k is not None:
+        raise ParameterError("k", k, f"is for histograms, not for a {question.value}")
+    if question is Question.COUNT:
+        return Bits()
+    if steps is not None:
+        whole("steps", steps, at_least=1, at_most=MOST_VALUES)
+        return Reals(lower=lower, upper=upper, steps=steps)
+    return _integers(lower, upper)
+
+
+def _integers(lower: float, upper: float) -> Integers:
+    for name, end in (("lower", lower), ("upper", upper)):
+        if math.floor(number(name, end)) != end or isinstance(end, float):
+            raise ParameterError(
+                name, end, "must be an integer, unless `steps` makes a grid of reals"
+            )
+    domain = Integers(lower=int(lower), upper=int(upper))
+    if domain.size > MOST_VALUES:
+        raise ParameterError("upper", upper, f"must be < lower + {MOST_VALUES}, or needs `steps`")
+    return domain

@@ -1,0 +1,161 @@
+"""The data set on which an analyzer is worst, and its exact mean squared error there.
+
+For an unbiased analyzer the variance is linear (or convex) in the numbers of people with each value,
+so it is largest where everybody has the same value; which one is found by a search over values.
+An analyzer with a `bias` is worst somewhere else: where a few people are counted as nobody. There the
+search is over how many people share a value, the rest having another.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from shuffledp.core.analyzer import Analyzer
+from shuffledp.core.arrays import Counts
+from shuffledp.core.estimate import Value
+from shuffledp.core.task import Question
+
+__all__ = ["Biased", "Worst", "mean_squared_error", "worst_case", "worst_shape"]
+
+_ALL = 64  # values up to which every one is tried
+_FEW = 1 << 16
+_SPREAD = 8
+_FLAT = 1e-12
+
+
+@runtime_checkable
+class Biased(Protocol):
+    """An analyzer whose answer is not right on average, and says by how much."""
+
+    def bias(self, inputs: Counts) -> Value:
+        """Exact mean error for a data set with inputs[x] users of code x."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Worst:
+    """A data set, and the mean squared error on it (for a histogram: its mean over the bins)."""
+
+    inputs: Counts
+    mse: float
+
+
+def mean_squared_error(analyzer: Analyzer, inputs: Counts) -> float:
+    """Variance plus squared bias; for a histogram the mean over the bins.
+
+    >>> from shuffledp import protocols
+    >>> bit = protocols.rr.make_local(epsilon=1.0)
+    >>> round(mean_squared_error(bit.analyzer, np.array([0, 1000])), 2)
+    920.67
+    """
+    each = np.asarray(analyzer.variance(inputs), dtype=np.float64)
+    if isinstance(analyzer, Biased):
+        each = each + np.square(analyzer.bias(inputs))
+    return float(np.mean(each))
+
+
+def worst_case(analyzer: Analyzer, question: Question, *, n: int, size: int) -> Worst:
+    """The largest mean squared error over the data sets that are searched.
+
+    >>> from shuffledp import protocols
+    >>> bit = protocols.zsum.make(n=10_000, epsilon=1.0, delta=1e-6, honest=1.0)
+    >>> found = worst_case(bit.analyzer, Question.COUNT, n=10_000, size=2)
+    >>> found.inputs, round(found.mse ** 0.5, 1)
+    (array([9970,   30]), 26.8)
+    """
+
+    def error(inputs: Counts) -> float:
+        return mean_squared_error(analyzer, inputs)
+
+    if isinstance(analyzer, Biased):
+        return worst_shape(error, n=n, size=size)
+    inputs = np.zeros(size, dtype=np.int64)
+
+    def at(x: int) -> float:
+        inputs[x] = n
+        found = error(inputs)
+        inputs[x] = 0
+        return found
+
+    best = _worst_bin(at, size - 1) if question is Question.HISTOGRAM else _worst_number(at, size)
+    worst = at(best)
+    inputs[best] = n
+    return Worst(inputs=inputs, mse=worst)
+
+
+def _worst_bin(at: Callable[[int], float], last: int) -> int:
+    """Bins differ at most in how a code shares them out."""
+    values = {x: at(x) for x in (0, last // 2, last)}
+    return 0 if _flat(values) else _peak(at, values, _some(last + 1), last)
+
+
+def _worst_number(at: Callable[[int], float], size: int) -> int:
+    """Rounding to levels is at its mildest at the ends and in the middle, and seen next to an end."""
+    last = size - 1
+    values = {x: at(x) for x in (0, min(1, last), last // 3, last // 2, last)}
+    return 0 if _flat(values) else _peak(at, values, _ladder(size), last)
+
+
+def worst_shape(error: Callable[[Counts], float], *, n: int, size: int) -> Worst:
+    """The largest error over data sets where some values have s people each, and one has the rest.
+
+    >>> def lost(inputs):  # up to 30 people in a bin are taken for nobody
+    ...     return float(np.mean(np.where(inputs <= 30, inputs, 0) ** 2))
+    >>> worst_shape(lost, n=1000, size=4).inputs
+    array([910,  30,  30,  30])
+    """
+
+    def shaped(s: int) -> Counts:
+        inputs = np.zeros(size, dtype=np.int64)
+        if s:
+            inputs[size - min(size - 1, n // s) :] = s
+        inputs[0] = n - int(inputs.sum())
+        return inputs
+
+    best = _peak(lambda s: error(shaped(s)), {}, _from_below(n), n)
+    return Worst(inputs=shaped(best), mse=error(shaped(best)))
+
+
+def _some(size: int) -> list[int]:
+    if size <= _ALL:
+        return list(range(size))
+    parts = _SPREAD if size <= _FEW else 1  # a data set of very many values is a long array
+    return [(size - 1) * part // parts for part in range(parts + 1)]
+
+
+def _ladder(size: int) -> list[int]:
+    """Dense towards both ends, where rounding to few levels is worst."""
+    last = size - 1
+    near = _from_below(last // 2)
+    return sorted({*_some(size), *near, *(last - x for x in near)})
+
+
+def _from_below(last: int) -> list[int]:
+    """0, and about two values in each octave up to `last`."""
+    octaves = range(2 * max(last, 1).bit_length() + 1)
+    return sorted({0, *(min(last, round(2 ** (half / 2))) for half in octaves)})
+
+
+def _peak(at: Callable[[int], float], values: dict[int, float], start: list[int], last: int) -> int:
+    """The best of the values to start from, then uphill in ever smaller steps."""
+    values |= {x: at(x) for x in start if x not in values}
+    best = max(values, key=lambda x: values[x])
+    if len(values) > last:
+        return best
+    tried = sorted(values)
+    place = tried.index(best)
+    around = tried[max(place - 1, 0) : place + 2]
+    step = max(1, (around[-1] - around[0]) // 2)
+    while step >= 1:
+        for x in (best - step, best + step):
+            if 0 <= x <= last and x not in values:
+                values[x] = at(x)
+        best = max(values, key=lambda x: values[x])
+        step //= 2
+    return best
+
+
+def _flat(values: dict[int, float]) -> bool:
+    most = max(values.values())
+    return most - min(values.values()) <= _FLAT * most

@@ -1,0 +1,107 @@
+"""`shuffledp plan`, as a user types it."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from shuffledp.cli import app
+
+PNG = b"\x89PNG\r\n\x1a\n"
+COUNT = ("plan", "count", "--n", "1e5", "--delta", "1e-6")
+
+
+@pytest.fixture
+def run(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NO_COLOR", "1")
+    return lambda *arguments: CliRunner().invoke(app, [str(word) for word in arguments])
+
+
+def test_prints_a_table(run):
+    result = run(*COUNT, "--epsilon", 1, "--max-messages", 4)
+    assert result.exit_code == 0
+    assert "\n> correlated_count " in result.output
+    assert "split_and_mix (shuffle): 6 messages per user, more than 4" in result.output
+    assert max(map(len, result.output.splitlines())) <= 80
+
+
+def test_json_and_nothing_else(run):
+    result = run(*COUNT, "--epsilon", 1, "--json", "--trust", "shuffle, local", "--max-bits", 64)
+    found = json.loads(result.output)
+    assert (found["task"], found["n"], found["epsilon"]) == ("count", 100_000, 1.0)
+    assert found["chosen"] == "correlated_count"
+    central = [row for row in found["rows"] if row["model"] == "central"]
+    assert central
+    assert not any(row["available"] for row in central)
+    rows = {(row["protocol"], row["model"]): row for row in found["rows"]}
+    assert rows["rr", "local"]["rmse"] == pytest.approx(303.4, rel=1e-3)
+    assert rows["rr", "local"]["local_floor"] == 1.0
+
+
+def test_which_epsilon(run):
+    common = ("--delta", "1e-8", "--trust", "local", "--json")
+    result = run("plan", "mean", "--error", "0.01", "--n", "1e5", *common)
+    found = json.loads(result.output)
+    assert found["error"] == 0.01
+    assert found["epsilon"] == pytest.approx(0.3149, rel=2e-3)
+
+
+def test_how_many_people(run):
+    options = ("--epsilon", 1, "--delta", 0, "--trust", "central", "--json")
+    found = json.loads(run("plan", "mean", "--error", "0.01", "--upper", 10, *options).output)
+    assert found["n"] == 1415
+
+
+def test_reals(run):
+    grid = ("--lower", "-1.5", "--upper", "1.5", "--steps", 30, "--trust", "local")
+    result = run("plan", "sum", "--n", 1000, "--epsilon", 1, "--delta", 0, *grid)
+    assert "reals in [-1.5, 1.5] on 30 steps" in result.output
+
+
+@pytest.mark.parametrize("name", ["plan.png", "folder/plan.svg"])
+def test_plot(run, tmp_path, name):
+    options = ("--epsilon", 1, "--trust", "local,central", "--plot", name)
+    result = run("plan", "sum", "--n", 1000, "--delta", 0, *options)
+    assert result.exit_code == 0, result.output
+    drawn = (tmp_path / name).read_bytes()
+    assert drawn.startswith(PNG) if name.endswith("png") else b"<svg" in drawn
+
+
+def test_nothing_available_is_exit_code_2_with_reasons(run):
+    hopeless = ("--n", 3, "--k", 4, "--epsilon", 0.1, "--delta", "1e-9", "--trust", "shuffle")
+    result = run("plan", "histogram", *hopeless, "--max-bits", 1)
+    assert result.exit_code == 2
+    assert "error: no protocol fits: " in result.stderr
+    assert "krr (shuffle)" in result.stderr
+    result = run("plan", "histogram", *hopeless, "--max-bits", 1, "--json")
+    assert result.exit_code == 2
+    assert json.loads(result.stdout)["chosen"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("plan", "median", "--n", 10, "--epsilon", 1, "--delta", 0), "task='median' must be one"),
+        (("plan", "uniformity", "--n", 10, "--epsilon", 1, "--delta", 0), "see sdp.test_uniform"),
+        (("plan", "count", "--epsilon", 1, "--delta", 0), "n=None must be given"),
+        ((*COUNT, "--epsilon", 1, "--trust", "me"), "must be some of central, local, shuffle"),
+        ((*COUNT, "--epsilon", 1, "--k", "many"), "must be a whole number"),
+        (("plan", "sum", "--n", 9, "--epsilon", 1, "--delta", 0, "--upper", "x"), "upper='x' must"),
+    ],
+)
+def test_mistakes_are_one_sentence(run, arguments, message):
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("module", ["shuffledp", "shuffledp.cli"])
+def test_as_a_module(module):
+    found = subprocess.run(
+        [sys.executable, "-m", module, "--version"], capture_output=True, text=True, check=True
+    )
+    assert found.stdout.startswith("shuffledp ")

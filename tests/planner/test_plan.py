@@ -1,0 +1,216 @@
+"""The plan: ranked, complete, honest about what is not available, and readable."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import shuffledp as sdp
+from shuffledp import mechanisms, protocols
+from shuffledp.core.domain import Categories
+from shuffledp.core.task import Question
+from shuffledp.planner import candidates as registry
+from shuffledp.planner.rank import SAME
+
+COUNT = {"n": 10_000, "epsilon": 1.0, "delta": 1e-6}
+KEYS = {"task", "n", "epsilon", "delta", "chosen", "rows"}
+ROW_KEYS = {
+    "protocol",
+    "model",
+    "available",
+    "reason",
+    "rmse",
+    "messages_per_user",
+    "bits_per_user",
+    "epsilon",
+    "delta",
+    "proof",
+}
+
+
+@pytest.fixture(scope="module")
+def histogram():
+    return sdp.plan("histogram", n=100_000, k=64, epsilon=1.0, delta=1e-6)
+
+
+@pytest.fixture(scope="module")
+def count():
+    return sdp.plan("count", **COUNT)
+
+
+def test_every_registered_protocol_of_the_question_is_a_row(histogram):
+    wanted = {(spec.name, "shuffle") for spec in of_histograms() if spec.make}
+    wanted |= {(spec.name, "local") for spec in of_histograms() if spec.make_local}
+    wanted |= {
+        (spec.name, "central")
+        for spec in mechanisms.MECHANISMS
+        if Question.HISTOGRAM in spec.questions
+    }
+    assert {(row.protocol, row.model.value) for row in histogram.rows} == wanted
+
+
+def of_histograms():
+    return [spec for spec in protocols.PROTOCOLS if spec.question is Question.HISTOGRAM]
+
+
+def test_available_rows_come_first_by_error(histogram, count):
+    for plan in (histogram, count):
+        available = [row.available for row in plan.rows]
+        assert available == sorted(available, reverse=True)
+        errors = [row.rmse for row in plan.rows if row.available]
+        assert errors == sorted(errors)
+
+
+def test_rows_keep_what_was_asked(histogram, count):
+    for plan in (histogram, count):
+        for row in plan.rows:
+            if not row.available:
+                continue
+            assert row.guarantee.epsilon <= plan.epsilon
+            assert row.guarantee.delta <= plan.delta
+            assert row.make().guarantee == row.guarantee
+            assert row.total_bytes >= plan.n * row.bits_per_user / 8
+            assert row.worst_bin is None or row.worst_bin > row.rmse
+            assert (row.worst_bin is None) == (plan is count)
+
+
+def test_the_chosen_row_is_nearly_the_best_and_the_shortest(histogram, count):
+    for plan in (histogram, count):
+        rivals = [row for row in plan.rows if row.available and row.model.value != "central"]
+        best = min(row.rmse for row in rivals)
+        assert plan.chosen.rmse <= SAME * best
+        shorter = [row for row in rivals if row.bits_per_user < plan.chosen.bits_per_user]
+        assert all(row.rmse > SAME * best for row in shorter)
+        assert plan.make().name == plan.chosen.protocol
+
+
+def test_the_functions_that_choose_agree_with_the_plan(histogram, count):
+    assert sdp.count(**COUNT).name == count.chosen.protocol
+    chosen = sdp.histogram(n=100_000, k=64, epsilon=1.0, delta=1e-6)
+    assert chosen.name == histogram.chosen.protocol
+    common = {"n": 2_000, "epsilon": 1.0, "delta": 1e-4, "lower": 0, "upper": 3}
+    for task in ("sum", "mean"):
+        plan = sdp.plan(task, **common, max_messages=8, trust="shuffle")
+        assert getattr(sdp, task)(**common) == plan.make()
+
+
+def test_json_has_the_promised_keys_and_is_strict(histogram, count):
+    for plan in (histogram, count):
+        found = json.loads(plan.to_json(), parse_constant=lambda name: pytest.fail(name))
+        assert set(found) >= KEYS
+        assert found["chosen"] == plan.chosen.protocol
+        for row in found["rows"]:
+            assert set(row) >= ROW_KEYS
+            assert (row["reason"] is None) == row["available"]
+            assert (row["rmse"] is not None) or not row["available"]
+
+
+def test_the_table_fits_into_80_columns(histogram, count):
+    for plan in (histogram, count):
+        text = str(plan)
+        assert max(map(len, text.splitlines())) <= 80
+        assert all(row.protocol in text for row in plan.rows)
+        assert f"\n> {plan.chosen.protocol} " in text
+        assert "worst" in text
+        page = plan._repr_html_()
+        assert page.count("<tr>") == 1 + sum(row.available for row in plan.rows)
+
+
+def test_limits_and_trust_are_reasons():
+    free = sdp.plan("count", **COUNT)
+    tight = sdp.plan("count", **COUNT, max_messages=1.5, max_bits=20, trust=("shuffle", "local"))
+    reasons = {(row.protocol, row.model.value): row.reason for row in tight.rows}
+    assert reasons["split_and_mix", "shuffle"].startswith("7 messages per user, more than 1.5")
+    assert "bits per user, more than 20" in reasons["split_and_mix", "shuffle"]
+    assert reasons["geometric", "central"] == "the central model is not trusted"
+    assert {row.protocol for row in tight.rows} == {row.protocol for row in free.rows}
+    assert tight.chosen.bits_per_user <= 20
+
+
+def test_pure_privacy_leaves_the_pure_rows():
+    plan = sdp.plan("count", n=1000, epsilon=1.0, delta=0.0, trust=("central", "local"))
+    assert {row.protocol for row in plan.rows if row.available} == {"geometric", "rr"}
+    assert plan.chosen.protocol == "rr"
+
+
+def test_a_curator_only_if_nobody_else_is_trusted():
+    assert sdp.plan("count", **COUNT, trust="central").chosen.protocol == "geometric"
+    pure = {"n": 10**6, "epsilon": 1.0, "delta": 0.0}  # too many users for pure counting
+    plan = sdp.plan("count", **pure, trust=("central", "shuffle"))
+    assert plan.chosen.protocol == "geometric"
+
+
+def test_nothing_available_says_why():
+    plan = sdp.plan("histogram", n=3, k=4, epsilon=0.1, delta=1e-9, trust="shuffle", max_bits=1)
+    assert plan.chosen is None
+    assert "Nothing is available." in str(plan)
+    assert json.loads(plan.to_json())["chosen"] is None
+    with pytest.raises(sdp.UnsupportedError, match=r"no protocol fits: .*krr"):
+        plan.make()
+    with pytest.raises(sdp.UnsupportedError, match="krr is not available"):
+        next(row for row in plan.rows if row.protocol == "krr").make()
+
+
+@pytest.mark.parametrize(
+    ("task", "wrong", "message"),
+    [
+        ("count", {"epsilon": None}, "epsilon=None must be given, unless `error` is"),
+        ("count", {"error": 3.0}, "error=3.0 needs one of n and epsilon"),
+        ("count", {"error": 3.0, "n": None, "epsilon": None}, "needs one of n and epsilon"),
+        ("count", {"error": 3.0, "n": None}, "the error of a count does not fall with n"),
+        ("count", {"error": -1.0, "n": None}, "error=-1.0 must be > 0"),
+        ("histogram", {}, "k=None must be given for a histogram"),
+        ("histogram", {"k": 2**23}, "k=8388608 must be <= 4194304"),
+        ("count", {"k": 4}, "k=4 is for histograms, not for a count"),
+        ("sum", {"lower": 0.5}, "lower=0.5 must be an integer, unless `steps`"),
+        ("median", {}, "task='median' must be one of count, sum, mean, histogram"),
+        ("count", {"trust": ("friends",)}, "trust=.* must be some of central, local, shuffle"),
+        ("count", {"trust": ()}, "must be some of"),
+        ("count", {"max_bits": 0.5}, "max_bits=0.5 must be >= 1"),
+        ("count", {"delta": 1.0}, "delta=1.0 must be >= 0 and < 1"),
+        ("count", {"epsilon": 200.0}, "epsilon=200.0 must be <= 100"),
+        ("count", {"n": 10.5}, "n=10.5 must be an integer"),
+        ("count", {"honest": 0.0}, "honest=0.0 must be > 0"),
+    ],
+)
+def test_refusals_name_the_parameter(task, wrong, message):
+    with pytest.raises(sdp.ParameterError, match=message):
+        sdp.plan(task, **{**COUNT, **wrong})
+
+
+@pytest.mark.parametrize(
+    ("task", "where"), [("distribution", "learn"), ("uniformity", "test_unif")]
+)
+def test_other_tasks_are_elsewhere(task, where):
+    with pytest.raises(sdp.UnsupportedError, match=f"for {task} see sdp.{where}"):
+        sdp.plan(task, **COUNT)
+
+
+def test_registering_a_protocol_is_all_it_takes(monkeypatch):
+    """A new line of the registry is a new row, a new choice, and works with the inverse questions."""
+    krr = protocols.spec("krr")
+    new = replace(krr, name="brand_new", make=None)
+    monkeypatch.setattr(registry, "PROTOCOLS", (*protocols.PROTOCOLS, new))
+    plan = sdp.plan("histogram", n=1000, k=4, epsilon=2.0, delta=1e-6, trust="local")
+    rows = {row.protocol: row for row in plan.rows if row.available}
+    assert rows["brand_new"].rmse == rows["krr"].rmse
+    assert rows["brand_new"].make().randomizer.domain == Categories(k=4)
+
+
+def test_reals_say_what_the_grid_may_add():
+    plan = sdp.plan(
+        "mean", n=1000, epsilon=1.0, delta=1e-6, lower=-1.0, upper=1.0, steps=50, trust="local"
+    )
+    assert plan.rounding == 20.0  # a fiftieth for each of a thousand
+    assert "may move the sum by up to 20 more" in str(plan)
+
+
+def test_integers_are_a_grid_for_local_means():
+    plan = sdp.plan("sum", n=1000, epsilon=1.0, delta=0.0, lower=-2, upper=5, trust="local")
+    duchi = next(row for row in plan.rows if row.protocol == "duchi" and row.available)
+    assert duchi.answers is Question.MEAN
+    assert duchi.make().randomizer.domain.steps == 7
+    direct = protocols.duchi.make_local(lower=-2, upper=5, steps=7, epsilon=1.0)
+    middle = direct.analyzer.variance(np.array([0, 0, 0, 1000, 0, 0, 0, 0]))
+    assert duchi.rmse == pytest.approx(1000 * middle**0.5, rel=1e-9)
