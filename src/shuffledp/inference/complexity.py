@@ -68,7 +68,7 @@ class SampleComplexity:
 # Each task: the module and the function there that answers, imported when it is asked.
 _TASKS = {
     "learn": ("learn_complexity", "learning_n"),
-    "test_uniform": ("test_complexity", "testing_n"),
+    "test_uniform": ("testing_complexity", "uniformity_n"),
 }
 
 
