@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from shuffledp.accounting.compose import compose, compose_renyi
     from shuffledp.engine.counts import run_counts
     from shuffledp.engine.memory import run
+    from shuffledp.inference.uniformity import test_identity, test_uniform
     from shuffledp.planner.choose import count, histogram, mean, sum
 
 __all__ = [
@@ -79,6 +80,8 @@ __all__ = [
     "smallest_n",
     "sum",
     "tasks",
+    "test_identity",
+    "test_uniform",
 ]
 
 __version__ = "0.1.0"
@@ -93,6 +96,8 @@ _LATER = {
     "run": "engine.memory",
     "run_counts": "engine.counts",
     "smallest_n": "accounting.amplify",
+    "test_identity": "inference.uniformity",
+    "test_uniform": "inference.uniformity",
 }
 _ROOMS = ("engine", "mechanisms", "plots", "protocols", "samples", "tasks")
 

@@ -18,6 +18,7 @@ class Question(Enum):
     SUM = "sum"
     MEAN = "mean"
     HISTOGRAM = "histogram"
+    UNIFORMITY = "uniformity"
 
 
 @runtime_checkable

@@ -12,8 +12,9 @@ from shuffledp.tasks.count import Count
 from shuffledp.tasks.histogram import Histogram
 from shuffledp.tasks.mean import Mean
 from shuffledp.tasks.sum import Sum
+from shuffledp.tasks.uniformity import Uniformity
 
-__all__ = ["TASKS", "Count", "Histogram", "Mean", "Sum", "task_for"]
+__all__ = ["TASKS", "Count", "Histogram", "Mean", "Sum", "Uniformity", "task_for"]
 
 TASKS: Mapping[Question, Callable[..., Task]] = MappingProxyType(
     {
@@ -21,6 +22,7 @@ TASKS: Mapping[Question, Callable[..., Task]] = MappingProxyType(
         Question.SUM: Sum,
         Question.MEAN: Mean,
         Question.HISTOGRAM: Histogram,
+        Question.UNIFORMITY: Uniformity,
     }
 )
 """The class of each question; each takes the domain."""
