@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from shuffledp.accounting.compose import compose, compose_renyi
     from shuffledp.engine.counts import run_counts
     from shuffledp.engine.memory import run
+    from shuffledp.inference.complexity import sample_complexity
+    from shuffledp.inference.learning import learn
     from shuffledp.planner.choose import count, histogram, mean, sum
 
 __all__ = [
@@ -66,6 +68,7 @@ __all__ = [
     "count",
     "engine",
     "histogram",
+    "learn",
     "mean",
     "mechanisms",
     "plots",
@@ -74,6 +77,7 @@ __all__ = [
     "randomize",
     "run",
     "run_counts",
+    "sample_complexity",
     "samples",
     "shuffle",
     "smallest_n",
@@ -90,8 +94,10 @@ _LATER = {
     **dict.fromkeys(("count", "histogram", "mean", "sum"), "planner.choose"),
     "compose": "accounting.compose",
     "compose_renyi": "accounting.compose",
+    "learn": "inference.learning",
     "run": "engine.memory",
     "run_counts": "engine.counts",
+    "sample_complexity": "inference.complexity",
     "smallest_n": "accounting.amplify",
 }
 _ROOMS = ("engine", "mechanisms", "plots", "protocols", "samples", "tasks")
