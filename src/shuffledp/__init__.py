@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from shuffledp.accounting.compose import compose, compose_renyi
     from shuffledp.engine.counts import run_counts
     from shuffledp.engine.memory import run
+    from shuffledp.inference.complexity import sample_complexity
+    from shuffledp.inference.learning import learn
     from shuffledp.inference.uniformity import test_identity, test_uniform
     from shuffledp.planner.choose import count, histogram, mean, sum
 
@@ -67,6 +69,7 @@ __all__ = [
     "count",
     "engine",
     "histogram",
+    "learn",
     "mean",
     "mechanisms",
     "plots",
@@ -75,6 +78,7 @@ __all__ = [
     "randomize",
     "run",
     "run_counts",
+    "sample_complexity",
     "samples",
     "shuffle",
     "smallest_n",
@@ -93,8 +97,10 @@ _LATER = {
     **dict.fromkeys(("count", "histogram", "mean", "sum"), "planner.choose"),
     "compose": "accounting.compose",
     "compose_renyi": "accounting.compose",
+    "learn": "inference.learning",
     "run": "engine.memory",
     "run_counts": "engine.counts",
+    "sample_complexity": "inference.complexity",
     "smallest_n": "accounting.amplify",
     "test_identity": "inference.uniformity",
     "test_uniform": "inference.uniformity",
