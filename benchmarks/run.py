@@ -1,7 +1,6 @@
 """Run the benchmarks and print one table: `python benchmarks/run.py [name ...]`.
 
-Names: words, krr, oracles, accountant, makers, planner, shuffled,
-shuffled_sums, memory, import_time; all of them by default. `--markdown` prints the
+Names: those in NAMES below; all of them by default. `--markdown` prints the
 table for docs/reference/benchmarks.md. Benchmarks report and never fail.
 """
 
@@ -20,6 +19,8 @@ NAMES = (
     "planner",
     "shuffled",
     "shuffled_sums",
+    "learning",
+    "testing",
     "memory",
     "import_time",
 )

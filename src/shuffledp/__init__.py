@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from shuffledp.engine.counts import run_counts
     from shuffledp.engine.memory import run
     from shuffledp.planner.answer import Plan, plan
+    from shuffledp.inference.complexity import sample_complexity
+    from shuffledp.inference.learning import learn
+    from shuffledp.inference.uniformity import test_identity, test_uniform
     from shuffledp.planner.choose import count, histogram, mean, sum
     from shuffledp.planner.growth import survey
 
@@ -69,6 +72,7 @@ __all__ = [
     "count",
     "engine",
     "histogram",
+    "learn",
     "mean",
     "mechanisms",
     "plan",
@@ -79,12 +83,15 @@ __all__ = [
     "randomize",
     "run",
     "run_counts",
+    "sample_complexity",
     "samples",
     "shuffle",
     "smallest_n",
     "sum",
     "survey",
     "tasks",
+    "test_identity",
+    "test_uniform",
 ]
 
 __version__ = "0.1.0"
@@ -98,10 +105,14 @@ _LATER = {
     "compose_renyi": "accounting.compose",
     "Plan": "planner.answer",
     "plan": "planner.answer",
+    "learn": "inference.learning",
     "run": "engine.memory",
     "run_counts": "engine.counts",
+    "sample_complexity": "inference.complexity",
     "smallest_n": "accounting.amplify",
     "survey": "planner.growth",
+    "test_identity": "inference.uniformity",
+    "test_uniform": "inference.uniformity",
 }
 _ROOMS = ("engine", "mechanisms", "planner", "plots", "protocols", "samples", "tasks")
 
