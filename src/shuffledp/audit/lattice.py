@@ -58,6 +58,7 @@ class Lattice:
         # Inputs with one law are one input: replacing one by the other changes nothing.
         self.laws = list(dict.fromkeys(rows))
         self.denominator = math.lcm(*(q.denominator for row in rows for q in row))
+        self.single = all(sum(count for _, count in sent) == 1 for sent in sends)
         self.sends = _numbers(sends, n)
         self.levels = [self.sends[:1] * 0]
         for _ in range(n):
