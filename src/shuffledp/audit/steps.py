@@ -1,6 +1,5 @@
 """One more user: laws on one level of the lattice become laws on the next, as sparse matrices."""
 
-from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +23,7 @@ _KEPT = 512
 class Steps:
     """Adds a user with given weights on the sends; counts the elementary steps.
 
+    >>> from fractions import Fraction
     >>> steps = Steps(Lattice([{(0,): Fraction(1)}, {(1,): Fraction(1)}], 2))
     >>> steps.add(1, (0.25, 0.75), np.array([0.5, 0.5]))
     array([0.125, 0.5  , 0.375])
