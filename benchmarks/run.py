@@ -21,6 +21,7 @@ NAMES = (
     "shuffled_sums",
     "learning",
     "testing",
+    "audit",
     "memory",
     "import_time",
 )

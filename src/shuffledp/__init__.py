@@ -28,7 +28,7 @@ from shuffledp.core.task import Question
 from shuffledp.numerics.entropy import SecureWords, SeededWords
 
 if TYPE_CHECKING:
-    from shuffledp import engine, mechanisms, planner, plots, protocols, samples, tasks
+    from shuffledp import audit, engine, mechanisms, planner, plots, protocols, samples, tasks
     from shuffledp.accounting.amplify import (
         amplify,
         amplify_lower,
@@ -66,6 +66,7 @@ __all__ = [
     "__version__",
     "amplify",
     "amplify_lower",
+    "audit",
     "calibrate",
     "compose",
     "compose_renyi",
@@ -114,7 +115,7 @@ _LATER = {
     "test_identity": "inference.uniformity",
     "test_uniform": "inference.uniformity",
 }
-_ROOMS = ("engine", "mechanisms", "planner", "plots", "protocols", "samples", "tasks")
+_ROOMS = ("audit", "engine", "mechanisms", "planner", "plots", "protocols", "samples", "tasks")
 
 
 def __getattr__(name: str) -> Any:
