@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     from shuffledp.accounting.compose import compose, compose_renyi
     from shuffledp.engine.counts import run_counts
     from shuffledp.engine.memory import run
-    from shuffledp.planner.answer import Plan, plan
     from shuffledp.inference.complexity import sample_complexity
     from shuffledp.inference.learning import learn
     from shuffledp.inference.uniformity import test_identity, test_uniform
+    from shuffledp.planner.answer import Plan, plan
     from shuffledp.planner.choose import count, histogram, mean, sum
     from shuffledp.planner.growth import survey
 
