@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from shuffledp.accounting.amplify import ShuffledProfile, calibrate, profile
 from shuffledp.accounting.base import SMALLEST_DELTA
 from shuffledp.core.analyzer import Analyzer
@@ -20,7 +22,7 @@ from shuffledp.core.protocol import (
     honest_users,
 )
 from shuffledp.core.randomizer import Randomizer
-from shuffledp.core.validate import fraction_of_one
+from shuffledp.core.validate import fraction_of_one, whole
 from shuffledp.numerics.search import largest_above
 
 __all__ = ["HONEST", "amplified_protocol", "local_protocol", "shuffled_protocol"]
@@ -95,6 +97,8 @@ def shuffled_protocol(
     """
     fraction_of_one("delta", delta)  # with delta = 0 the local protocol is all there is
     users = honest_users(n, honest)
+    n = whole("n", n, at_least=1)
+    parameters = {name: _plain(value) for name, value in parameters.items()}
 
     def local(epsilon0: float) -> ShuffleProtocol:
         return make_local(epsilon=epsilon0, **parameters)
@@ -115,6 +119,11 @@ def shuffled_protocol(
         epsilon0 = _beyond(spare, epsilon0, shape)
     stated = {"n": n, "epsilon": epsilon, "delta": delta, "honest": honest, **parameters}
     return _amplified(local(epsilon0), stated, reached(epsilon0))
+
+
+def _plain(value: object) -> object:
+    """Python's own number for one of NumPy's, which would overflow, and which JSON does not know."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def amplified_protocol(local: ShuffleProtocol, parameters: Parameters) -> ShuffleProtocol:

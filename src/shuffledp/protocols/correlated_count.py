@@ -219,6 +219,7 @@ def make(
     >>> f"{p.cost.messages_mean:.4f}", p.guarantee.delta <= 1e-6
     ('1.0006', True)
     """
+    n = whole("n", n, at_least=1)
     sharers = honest_users(n, honest)
     fraction_of_one("gap", gap)
     fraction_of_one("delta", delta)

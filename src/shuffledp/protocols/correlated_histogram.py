@@ -234,6 +234,8 @@ def make(
     >>> f"{p.cost.messages_mean:.3f}", p.guarantee.delta <= 1e-6
     ('1.604', True)
     """
+    n = whole("n", n, at_least=1)
+    k = whole("k", k, at_least=2)
     sharers = honest_users(n, honest)
     fraction_of_one("gap", gap)
     fraction_of_one("delta", delta)

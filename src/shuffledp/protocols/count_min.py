@@ -227,17 +227,18 @@ def make(
     >>> p.randomizer.width, round(p.cost.messages_mean, 2), p.cost.bits_per_message
     (8192, 8.79, 15)
     """
+    n = whole("n", n, at_least=1)
     users = honest_users(n, honest)
     positive("epsilon", epsilon)
     fraction_of_one("delta", delta)
-    whole("k", k, at_least=2, at_most=1 << _DEGREE)
-    whole("rows", rows, at_least=1, at_most=MOST_ROWS)
-    whole("word_bits", word_bits, at_least=1, at_most=64)
+    k = whole("k", k, at_least=2, at_most=1 << _DEGREE)
+    rows = whole("rows", rows, at_least=1, at_most=MOST_ROWS)
+    word_bits = whole("word_bits", word_bits, at_least=1, at_most=64)
     if width is None:
         width = _balanced(
             users / (rows * poisson_level(epsilon=epsilon, delta=delta)), k, word_bits
         )
-    whole("width", width, at_least=2, at_most=min(WIDEST, 1 << word_bits))
+    width = whole("width", width, at_least=2, at_most=min(WIDEST, 1 << word_bits))
     hit = Fraction(1, width)
     rho = rows_level(n=users, pair=2 * hit, rows=rows, epsilon=epsilon, delta=delta, bits=word_bits)
     if rho > _MOST_DUMMIES:

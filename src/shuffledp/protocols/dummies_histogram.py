@@ -170,8 +170,9 @@ def make(
     >>> p.analyzer.variance(np.full(1024, 1000))[:2].round(2), round(p.cost.messages_mean, 3)
     (array([42.65, 42.65]), 1.043)
     """
-    whole("word_bits", word_bits, at_least=1, at_most=64)
-    whole("k", k, at_least=2, at_most=1 << word_bits)
+    n = whole("n", n, at_least=1)
+    word_bits = whole("word_bits", word_bits, at_least=1, at_most=64)
+    k = whole("k", k, at_least=2, at_most=1 << word_bits)
     words = 1 << word_bits
     hit = Fraction(words // k, words)
     rho = dummies_level(

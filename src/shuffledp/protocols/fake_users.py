@@ -238,6 +238,8 @@ def make(
     >>> round(float(p.analyzer.variance(np.full(16, 62_500))[0]) ** 0.5, 2)
     9.24
     """
+    n = whole("n", n, at_least=1)
+    k = whole("k", k, at_least=2)
     positive("epsilon", epsilon)
     fraction_of_one("delta", delta)
     rule = Calibration.read(calibration)

@@ -67,7 +67,7 @@ class HadamardResponse:
     low: int = field(init=False)
 
     def __post_init__(self) -> None:
-        whole("k", self.k, at_least=2, at_most=2**30)
+        object.__setattr__(self, "k", whole("k", self.k, at_least=2, at_most=2**30))
         positive("epsilon0", self.epsilon0)
         whole("word_bits", self.word_bits, at_least=1, at_most=64)
         gain = exp_lower(self.epsilon0) - 1
@@ -262,6 +262,7 @@ def make_local(*, k: int, epsilon: float, word_bits: int = 64) -> ShuffleProtoco
     >>> make_local(k=1000, epsilon=1.0).cost.bits_per_message
     10
     """
+    k = whole("k", k, at_least=2)
     response = HadamardResponse(k=k, epsilon0=epsilon, word_bits=word_bits)
     parameters = {"k": k, "epsilon": epsilon, "word_bits": word_bits}
     analyzer = HadamardAnalyzer(randomizer=response)
@@ -332,6 +333,7 @@ def make(
     >>> make(n=10_000, k=16, epsilon=1.0, delta=1e-6).guarantee.epsilon
     1.0
     """
+    k = whole("k", k, at_least=2)
     return shuffled_protocol(
         make_local,
         n=n,

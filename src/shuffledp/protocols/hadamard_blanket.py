@@ -170,9 +170,10 @@ def make(
     >>> round(p.cost.messages_mean, 2), p.cost.bits_per_message
     (1.7, 280)
     """
+    n = whole("n", n, at_least=1)
     users = honest_users(n, honest)
-    whole("k", k, at_least=2, at_most=_LARGEST_K)
-    whole("word_bits", word_bits, at_least=2, at_most=64)
+    k = whole("k", k, at_least=2, at_most=_LARGEST_K)
+    word_bits = whole("word_bits", word_bits, at_least=2, at_most=64)
     q = support_probability(users=users, epsilon=epsilon, delta=delta, messages=messages)
     tau = min(max(1, math.floor(-math.log2(q))), 32)
     rho = dummies_level(

@@ -228,9 +228,10 @@ def make(
     >>> round(float(p.analyzer.variance(inputs)[8]) ** 0.5, 2)
     9.25
     """
+    n = whole("n", n, at_least=1)
     users = honest_users(n, honest)
-    whole("k", k, at_least=2, at_most=1 << 32)
-    whole("word_bits", word_bits, at_least=3, at_most=64)
+    k = whole("k", k, at_least=2, at_most=1 << 32)
+    word_bits = whole("word_bits", word_bits, at_least=3, at_most=64)
     q = support_probability(users=users, epsilon=epsilon, delta=delta, messages=messages)
     s = min(math.ceil(-math.log2(q)) + _SPARE_BITS, 32, word_bits // 2)
     width = min(math.ceil(q * (1 << s)), 1 << (s - 1))

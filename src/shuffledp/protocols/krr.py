@@ -48,7 +48,7 @@ class KRR:
     share: int = field(init=False)
 
     def __post_init__(self) -> None:
-        whole("k", self.k, at_least=2)
+        object.__setattr__(self, "k", whole("k", self.k, at_least=2))
         positive("epsilon0", self.epsilon0)
         whole("word_bits", self.word_bits, at_least=1, at_most=64)
         words = 1 << self.word_bits
@@ -119,6 +119,7 @@ def make_local(*, k: int, epsilon: float, word_bits: int = 64) -> ShuffleProtoco
     >>> print(make_local(k=16, epsilon=1.0).guarantee)
     epsilon = 1, delta = 0: local view, replace-one neighbours, no other honest user needed; by the likelihood ratio of the exact law of krr
     """
+    k = whole("k", k, at_least=2)
     krr = KRR(k=k, epsilon0=epsilon, word_bits=word_bits)
     parameters = {"k": k, "epsilon": epsilon, "word_bits": word_bits}
     bits = (k - 1).bit_length()

@@ -254,6 +254,7 @@ def make(*, n: int, epsilon: float, honest: float = HONEST, word_bits: int = 64)
     >>> p.analyzer.variance(np.array([50, 50])) < 2.7**2
     True
     """
+    n = whole("n", n, at_least=1)
     users = honest_users(n, honest)
     target = positive("epsilon", epsilon)
     whole("word_bits", word_bits, at_least=4, at_most=64)

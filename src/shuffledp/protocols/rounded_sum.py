@@ -287,6 +287,7 @@ def make(
     >>> round(answer.value), round(answer.stderr, 1)
     (2983, 10.6)
     """
+    n = whole("n", n, at_least=1)
     wanted, rule = sum_question(question), Calibration.read(calibration)
     trusted = honest_users(n, honest)
     positive("epsilon", epsilon)

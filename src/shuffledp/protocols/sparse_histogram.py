@@ -216,10 +216,11 @@ def make(
     >>> p.analyzer.variance(np.full(1024, 1000))[:2].round(2), round(p.cost.messages_mean, 3)
     (array([42.65, 42.65]), 1.043)
     """
+    n = whole("n", n, at_least=1)
     positive("epsilon", epsilon)
     fraction_of_one("delta", delta)
-    whole("word_bits", word_bits, at_least=1, at_most=64)
-    whole("k", k, at_least=2, at_most=min(1 << word_bits, 2**40))
+    word_bits = whole("word_bits", word_bits, at_least=1, at_most=64)
+    k = whole("k", k, at_least=2, at_most=min(1 << word_bits, 2**40))
     users = honest_users(n, honest)
     wanted = dummies_level(n=users, pair=Fraction(1), epsilon=epsilon, delta=delta, bits=64)
     randomizer = _smallest(k, wanted, word_bits)

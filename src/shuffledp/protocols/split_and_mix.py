@@ -265,6 +265,7 @@ def make(
     >>> round(answer.stderr), abs(answer.value - 1_200_000) < 1_000
     (179, True)
     """
+    n = whole("n", n, at_least=1)
     wanted, rule = sum_question(question), Calibration.read(calibration)
     parts, target = honest_users(n, honest), fraction_of_one("delta", delta)
     fraction_of_one("wrap", wrap)

@@ -228,6 +228,7 @@ def make(
     >>> make(n=10_000, k=16, epsilon=1.0, delta=1e-6).guarantee.epsilon
     1.0
     """
+    k = whole("k", k, at_least=2)
     protocol = shuffled_protocol(
         make_local,
         n=n,

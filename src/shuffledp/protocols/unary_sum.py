@@ -289,6 +289,7 @@ def make(
     >>> round(answer.value), round(answer.stderr, 1)
     (3000, 4.5)
     """
+    n = whole("n", n, at_least=1)
     wanted = sum_question(question)
     if Calibration.read(calibration) is Calibration.PAPER:
         raise UnsupportedError("no constants are published for this variant: calibration='exact'")

@@ -287,6 +287,7 @@ def make(
     >>> f"{stars.cost.messages_mean:.2f}", stars.guarantee.delta <= 1e-6
     ('1.13', True)
     """
+    n = whole("n", n, at_least=1)
     wanted, sharers = sum_question(question), honest_users(n, honest)
     fraction_of_one("gap", gap)
     fraction_of_one("delta", delta)

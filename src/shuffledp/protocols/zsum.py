@@ -172,6 +172,7 @@ def make(
     >>> paper.guarantee.delta < p.guarantee.delta <= 1e-6
     True
     """
+    n = whole("n", n, at_least=1)
     rule = Calibration.read(calibration)
     gamma = count_gamma(
         n=n, epsilon=epsilon, delta=delta, honest=honest, calibration=rule, bits=word_bits

@@ -198,9 +198,10 @@ def make(
     >>> [round(float(each.randomizer.gamma * 100_000), 1) for each in (p, paper)]
     [42.7, 3040.4]
     """
+    n = whole("n", n, at_least=1)
     rule = Calibration.read(calibration)
-    whole("k", k, at_least=2)
-    whole("word_bits", word_bits, at_least=1, at_most=64)
+    k = whole("k", k, at_least=2)
+    word_bits = whole("word_bits", word_bits, at_least=1, at_most=64)
     choose = _exact if rule is Calibration.EXACT else _paper
     gamma = choose(honest_users(n, honest), epsilon, delta, word_bits)
     randomizer = ZsumHistogram(k=k, silent=int(gamma * (1 << word_bits)), word_bits=word_bits)

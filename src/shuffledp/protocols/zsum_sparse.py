@@ -143,6 +143,7 @@ def make(
     >>> round(paper.analyzer.variance(np.array([0, 1_000_000])), 1)
     724.9
     """
+    n = whole("n", n, at_least=1)
     rule = Calibration.read(calibration)
     gamma = count_gamma(
         n=n, epsilon=epsilon, delta=delta, honest=honest, calibration=rule, bits=word_bits

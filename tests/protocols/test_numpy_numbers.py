@@ -1,0 +1,29 @@
+"""Makers take NumPy's small integers, which overflow in arithmetic, for what they are."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+from shuffledp.core.task import Question
+from shuffledp.protocols import PROTOCOLS
+
+SPECS = [spec for spec in PROTOCOLS if spec.make is not None and spec.name != "pure_count"]
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
+def test_the_same_protocol(spec):
+    plain = {"n": 30_000, "epsilon": 1.0, "delta": 1e-6}
+    small = plain | {"n": np.int16(30_000)}
+    if spec.question is Question.HISTOGRAM:
+        plain, small = plain | {"k": 200}, small | {"k": np.uint8(200)}
+    if "lower" in inspect.signature(spec.make).parameters:
+        numbers = {"lower": 0, "upper": 100, "steps": 100}
+        plain |= numbers
+        small |= {name: np.int8(number) for name, number in numbers.items()}
+    expected, found = spec.make(**plain), spec.make(**small)
+    assert found.randomizer == expected.randomizer
+    assert found.guarantee == expected.guarantee
+    assert found.cost == expected.cost
+    assert type(found.parameters["n"]) is int
+    assert type(found.parameters.get("k", 0)) is int
