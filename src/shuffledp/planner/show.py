@@ -168,7 +168,7 @@ def _short(value: float | None) -> str:
     """About three digits."""
     if value is None:
         return "-"
-    if value >= 1000:
+    if value >= 999.5:
         return f"{value:,.0f}" if value < 1e7 else f"{value:.3g}"
     return f"{value:.3g}"
 
