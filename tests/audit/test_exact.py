@@ -264,6 +264,14 @@ class TestRefusals:
         with pytest.raises(sdp.ParameterError):
             sdp.audit.exact(self.rr, **({"n": 3, "epsilon": 0.5} | wrong))
 
+    def test_huge_epsilon(self):
+        leaking = sdp.audit.channel([["1/2", "1/2"], [1, 0]])
+        assert sdp.audit.exact(leaking, n=2, epsilon=5000.0) == 0.5
+        with pytest.raises(sdp.UnsupportedError, match="too large for floating point"):
+            sdp.audit.exact(leaking, n=1500, epsilon=5000.0)
+        with pytest.raises(sdp.ParameterError):
+            sdp.audit.exact(leaking, n=2, epsilon=1e6)
+
     def test_not_a_randomizer(self):
         with pytest.raises(sdp.ParameterError, match="must be a randomizer"):
             sdp.audit.exact([[0.5, 0.5]], n=2, epsilon=0.1)

@@ -41,6 +41,7 @@ _HOPELESS = 1e16  # a full enumeration beyond this is not even begun
 _TINY = 1e-290  # more than all underflows together can lose
 _TIE = 1e-11  # boxes that can win by less than this part are dropped, and it is added to the result
 _MOST_SYMMETRIC = 6
+_LARGEST_RATIO = 10**250
 
 Pair = tuple[int, int]
 
@@ -79,6 +80,8 @@ class Sweep:
         pairs = [pair for pair in self._different if self._leaks(pair, low)]
         if not pairs:
             return Bounds(lower=0.0, upper=0.0)
+        if high > _LARGEST_RATIO:
+            raise UnsupportedError("e^epsilon > 10^250 is too large for floating point")
         self._hopeful(len(pairs))
         self.steps.taken = 0
         search = _Search(self, pairs, math.nextafter(float(low), 0.0))
