@@ -166,6 +166,23 @@ def test_blanket_shares_are_a_rounded_binomial(users, gamma):
     assert 1 <= sum(share for _, share in shares) < 1 + 1e-8
 
 
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_laws_on_a_line_are_their_ends(n):
+    """Five inputs between two: the oracle looks at all of them, in integers."""
+    one, two = (
+        (Fraction(1, 8), Fraction(5, 8), Fraction(2, 8)),
+        (Fraction(4, 8), Fraction(1, 8), Fraction(3, 8)),
+    )
+    laws = [
+        {(y,): a + t * (b - a) for y, (a, b) in enumerate(zip(one, two, strict=True))}
+        for t in (Fraction(1, 3), Fraction(1), Fraction(1, 7), Fraction(0), Fraction(9, 10))
+    ]
+    assert Lattice(laws, n).inputs == 2
+    assert integers.Integers(laws, n).delta(Fraction(5, 4)) == shuffled_delta(
+        laws, n, Fraction(5, 4)
+    )
+
+
 def test_fewer_users_see_more():
     """A view of more users is a noisier view of fewer."""
     made = channel_of([[3, 2, 1], [1, 1, 4], [2, 2, 2]])
@@ -240,10 +257,9 @@ class TestRefusals:
             sdp.audit.exact(several, n=30, epsilon=0.1)
 
     def test_too_many_data_sets(self):
-        rows = [[Fraction(50 + x * y % 7, 1) for y in range(2)] for x in range(30)]
-        many = sdp.audit.channel([[w / sum(row) for w in row] for row in rows])
-        some = sdp.audit.channel([[Fraction(i, 60), Fraction(60 - i, 60)] for i in range(1, 41)])
-        assert sdp.audit.exact(many, n=2, epsilon=0.0) > 0
+        weights = [(i, i * i, 2000 - i) for i in range(1, 41)]
+        some = sdp.audit.channel([[Fraction(w, sum(row)) for w in row] for row in weights])
+        assert sdp.audit.exact(some, n=2, epsilon=0.0) > 0
         with pytest.raises(sdp.UnsupportedError, match="data sets with"):
             sdp.audit.exact(some, n=100, epsilon=0.0)
 
