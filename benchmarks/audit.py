@@ -40,7 +40,7 @@ def matrix(weights: tuple[tuple[int, ...], ...]) -> sdp.audit.Channel:
 def exact(name: str, randomizer: object, n: int, epsilon: float) -> Row:
     ask = partial(sdp.audit.exact, randomizer, n=n, epsilon=epsilon)  # type: ignore[arg-type]
     took = best({"ours": ask}, ROUNDS)["ours"]
-    plain = f"every data set: about {everything(randomizer, n):.0f} s"
+    plain = f"every data set: about {everything(randomizer, n):.2g} s"
     return quantity(f"exact audit, {name}", baseline=plain, ours=took, unit="s", at_most=AT_MOST)
 
 

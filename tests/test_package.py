@@ -23,7 +23,7 @@ def test_public_names_are_sorted_and_exist():
         assert hasattr(sdp, name), name
 
 
-@pytest.mark.parametrize("module", ["protocols", "mechanisms", "samples", "plots"])
+@pytest.mark.parametrize("module", ["audit", "protocols", "mechanisms", "samples", "plots"])
 def test_names_of_public_modules_are_sorted_and_exist(module):
     names = getattr(sdp, module).__all__
     assert names == sorted(names)

@@ -143,16 +143,18 @@ def test_bounds_of_a_box_hold_inside():
     """F(low), with and without the blanket, is at least F of every data set of the box."""
     laws = [{(y,): Fraction(w, 10) for y, w in enumerate(row)} for row in ([5, 4, 1], [3, 4, 3])]
     sweeper = Sweep(Lattice(laws, 9))
-    search = sweep._Search(sweeper, [(0, 1), (1, 0)], 1.2)
+    pairs = [(0, 1), (1, 0)]
+    search = sweep._Search(sweeper, pairs, 1.2)
+    search.best = 2.0  # so that no bound is cut short
     for box in Box.whole(2, 8).halves():
         law = sweeper.add(np.ones(1), (0, 0), box.low)
-        plain = {pair: search._bound(box, law, pair) for pair in ((0, 1), (1, 0))}
-        sharp = search._under_the_blanket(box, law, plain)
+        bounds = search._look(box, law, dict.fromkeys(pairs, 1.0)).bounds
         for first in range(box.low[0], box.high[0] + 1):
             inside = sweeper.add(law, box.low, (first, 8 - first))
-            for pair, bound in plain.items():
+            for pair, bound in bounds.items():
+                plain = sweeper.divergence(law, sum(box.low), pair, (1.0, 1.2))
                 value = sweeper.divergence(inside, 8, pair, (1.0, 1.2))
-                assert value <= sharp.get(pair, 0.0) <= bound
+                assert value <= bound < plain
 
 
 @pytest.mark.parametrize("users", [1, 3, 4, 5, 30])
@@ -162,6 +164,23 @@ def test_blanket_shares_are_a_rounded_binomial(users, gamma):
     assert [b for b, _ in shares] == sorted({b for b, _ in shares})
     assert shares[0][0] == 0
     assert 1 <= sum(share for _, share in shares) < 1 + 1e-8
+
+
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_laws_on_a_line_are_their_ends(n):
+    """Five inputs between two: the oracle looks at all of them, in integers."""
+    one, two = (
+        (Fraction(1, 8), Fraction(5, 8), Fraction(2, 8)),
+        (Fraction(4, 8), Fraction(1, 8), Fraction(3, 8)),
+    )
+    laws = [
+        {(y,): a + t * (b - a) for y, (a, b) in enumerate(zip(one, two, strict=True))}
+        for t in (Fraction(1, 3), Fraction(1), Fraction(1, 7), Fraction(0), Fraction(9, 10))
+    ]
+    assert Lattice(laws, n).inputs == 2
+    assert integers.Integers(laws, n).delta(Fraction(5, 4)) == shuffled_delta(
+        laws, n, Fraction(5, 4)
+    )
 
 
 def test_fewer_users_see_more():
@@ -238,10 +257,9 @@ class TestRefusals:
             sdp.audit.exact(several, n=30, epsilon=0.1)
 
     def test_too_many_data_sets(self):
-        rows = [[Fraction(50 + x * y % 7, 1) for y in range(2)] for x in range(30)]
-        many = sdp.audit.channel([[w / sum(row) for w in row] for row in rows])
-        some = sdp.audit.channel([[Fraction(i, 60), Fraction(60 - i, 60)] for i in range(1, 41)])
-        assert sdp.audit.exact(many, n=2, epsilon=0.0) > 0
+        weights = [(i, i * i, 2000 - i) for i in range(1, 41)]
+        some = sdp.audit.channel([[Fraction(w, sum(row)) for w in row] for row in weights])
+        assert sdp.audit.exact(some, n=2, epsilon=0.0) > 0
         with pytest.raises(sdp.UnsupportedError, match="data sets with"):
             sdp.audit.exact(some, n=100, epsilon=0.0)
 
@@ -261,6 +279,14 @@ class TestRefusals:
     def test_bad_parameters(self, wrong):
         with pytest.raises(sdp.ParameterError):
             sdp.audit.exact(self.rr, **({"n": 3, "epsilon": 0.5} | wrong))
+
+    def test_huge_epsilon(self):
+        leaking = sdp.audit.channel([["1/2", "1/2"], [1, 0]])
+        assert sdp.audit.exact(leaking, n=2, epsilon=5000.0) == 0.5
+        with pytest.raises(sdp.UnsupportedError, match="too large for floating point"):
+            sdp.audit.exact(leaking, n=1500, epsilon=5000.0)
+        with pytest.raises(sdp.ParameterError):
+            sdp.audit.exact(leaking, n=2, epsilon=1e6)
 
     def test_not_a_randomizer(self):
         with pytest.raises(sdp.ParameterError, match="must be a randomizer"):

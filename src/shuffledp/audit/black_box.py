@@ -31,14 +31,18 @@ from shuffledp.core.randomizer import Randomizer, WordSource
 from shuffledp.core.validate import fraction_of_one, number, whole
 from shuffledp.numerics.entropy import SecureWords
 
-__all__ = ["EmpiricalAudit", "GaussianAudit", "empirical", "empirical_gaussian"]
+__all__ = ["Counted", "EmpiricalAudit", "GaussianAudit", "empirical", "empirical_gaussian"]
 
 _NUDGE = 1e-9  # more than SciPy's inverse of the beta distribution is ever off
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
-    """How often an event happened in the half that did not choose it."""
+    """How often an event happened in the half that did not choose it.
+
+    >>> Counted(event="column 0 >= 1", hits=(90, 30), draws=(100, 100)).hits
+    (90, 30)
+    """
 
     event: str
     hits: tuple[int, int]
@@ -48,7 +52,12 @@ class Counted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmpiricalAudit:
-    """epsilon is at least this, with this confidence."""
+    """epsilon is at least this, with this confidence.
+
+    >>> counted = Counted(event="column 0 >= 1", hits=(90, 30), draws=(100, 100))
+    >>> print(EmpiricalAudit(epsilon=0.71239, delta=0.0, confidence=0.99, samples=400, method="odds", counted=counted))
+    epsilon >= 0.7123 at delta = 0, with confidence 0.99 from 400 samples: column 0 >= 1 happened 90 of 100 times against 30 of 100 (odds)
+    """
 
     epsilon: float
     delta: float
@@ -80,7 +89,12 @@ class EmpiricalAudit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GaussianAudit:
-    """What follows if the two views are as far apart as two Gaussians of distance mu: no certificate."""
+    """What follows if the two views are as far apart as two Gaussians of distance mu: no certificate.
+
+    >>> counted = Counted(event="column 0 >= 1", hits=(60, 40), draws=(100, 100))
+    >>> GaussianAudit(mu=0.1, epsilon=0.2, delta=1e-6, confidence=0.99, samples=400, counted=counted).assumption
+    'assumes Gaussian trade-off'
+    """
 
     mu: float
     """A lower bound at this confidence, from one event, under the assumption."""

@@ -41,6 +41,7 @@ _VIEWS = ("local", "preshuffled", "shuffled")
 _QUICK = 1_000_000  # elementary steps that integers do in about a second
 _MOST_INPUTS = 2048
 _RELATIVE, _ABSOLUTE = 1e-9, 1e-12
+_LARGEST_EPSILON = 10_000
 
 
 def exact(
@@ -198,8 +199,8 @@ class _Question:
 
 def _epsilon(value: object) -> float:
     epsilon = number("epsilon", value)
-    if epsilon < 0:
-        raise ParameterError("epsilon", value, "must be >= 0")
+    if not 0 <= epsilon <= _LARGEST_EPSILON:
+        raise ParameterError("epsilon", value, f"must be >= 0 and <= {_LARGEST_EPSILON:,}")
     return epsilon
 
 

@@ -56,7 +56,7 @@ class Lattice:
         rows = [tuple(law.get(sent, Fraction(0)) for sent in sends) for law in merged]
         self.n = n
         # Inputs with one law are one input: replacing one by the other changes nothing.
-        self.laws = list(dict.fromkeys(rows))
+        self.laws = _ends(list(dict.fromkeys(rows)))
         self.denominator = math.lcm(*(q.denominator for row in rows for q in row))
         self.single = all(sum(count for _, count in sent) == 1 for sent in sends)
         self.sends = _numbers(sends, n)
@@ -102,6 +102,26 @@ class Lattice:
         """Steps of a full enumeration: data sets, times views, times what one of them takes."""
         each = len(self.sends) * self.inputs + self.inputs * (self.inputs - 1)
         return self.data_sets * len(self.levels[-1]) * each
+
+
+def _ends(laws: list[tuple[Fraction, ...]]) -> list[tuple[Fraction, ...]]:
+    """The two outermost laws, if all of them lie on one line; otherwise all.
+
+    A law between two others is a mixture of them. Divergences are convex in the law of each user (and
+    likelihood ratios quasi-convex), so the worst case is at the ends.
+    """
+    if len(laws) < 3:
+        return laws
+    origin = laws[0]
+    away = [tuple(q - o for q, o in zip(law, origin, strict=True)) for law in laws]
+    direction = away[1]
+    place = next(i for i, step in enumerate(direction) if step)
+    along = [law[place] / direction[place] for law in away]
+    if any(
+        tuple(t * step for step in direction) != law for t, law in zip(along, away, strict=True)
+    ):
+        return laws
+    return [laws[along.index(end)] for end in (min(along), max(along))]
 
 
 def _multisets(law: Law) -> dict[tuple[tuple[Any, int], ...], Fraction]:

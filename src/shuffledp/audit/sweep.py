@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import permutations
+from typing import NamedTuple
 
 import numpy as np
 
@@ -40,6 +41,7 @@ _HOPELESS = 1e16  # a full enumeration beyond this is not even begun
 _TINY = 1e-290  # more than all underflows together can lose
 _TIE = 1e-11  # boxes that can win by less than this part are dropped, and it is added to the result
 _MOST_SYMMETRIC = 6
+_LARGEST_RATIO = 10**250
 
 Pair = tuple[int, int]
 
@@ -78,6 +80,8 @@ class Sweep:
         pairs = [pair for pair in self._different if self._leaks(pair, low)]
         if not pairs:
             return Bounds(lower=0.0, upper=0.0)
+        if high > _LARGEST_RATIO:
+            raise UnsupportedError("e^epsilon > 10^250 is too large for floating point")
         self._hopeful(len(pairs))
         self.steps.taken = 0
         search = _Search(self, pairs, math.nextafter(float(low), 0.0))
@@ -169,13 +173,17 @@ class _Search:
 
     def run(self) -> None:
         whole = Box.whole(self.sweep.lattice.inputs, self.sweep.lattice.n - 1)
-        start = np.ones(1)
-        stack = [(whole, start, self._look(whole, start, list(self._weights)))]
+        stack = [self._look(whole, np.ones(1), dict.fromkeys(self._weights, 1.0))]
         while stack:
-            box, law, bounds = stack.pop()
-            alive = [pair for pair, bound in bounds.items() if bound > self._mark]
-            halves = [self._half(half, box, law, alive) for half in box.halves() if alive]
-            stack.extend(sorted(filter(_open, halves), key=_promise))
+            box, law, bounds, _ = stack.pop()
+            alive = {pair: bound for pair, bound in bounds.items() if bound > self._mark}
+            if box.single or not alive:
+                continue
+            found = [
+                self._look(half, self.sweep.add(law, box.low, half.low), alive)
+                for half in box.halves()
+            ]
+            stack.extend(sorted(found, key=lambda each: each.promise))
             self._afford()
 
     @property
@@ -183,60 +191,66 @@ class _Search:
         """What a box must promise to be looked into."""
         return self.best * (1 + _TIE)
 
-    def _half(
-        self, half: Box, box: Box, law: Floats, alive: list[Pair]
-    ) -> tuple[Box, Floats, dict[Pair, float]]:
-        inner = self.sweep.add(law, box.low, half.low)
-        return half, inner, self._look(half, inner, alive)
+    def _look(self, box: Box, law: Floats, known: dict[Pair, float]) -> "_Found":
+        """Bounds for a box, given those of a box around it; a single data set is settled here."""
+        if box.single:
+            for pair in known:
+                self._settle(box, law, pair)
+            return _Found(box, law, {}, 0.0)
+        covers = self._covers(box, law)
+        hidden = {pair: self._quick(*covers[-1][1:], pair) for pair in known}
+        bounds = {pair: self._bound(covers, pair, known[pair], hidden[pair]) for pair in known}
+        return _Found(box, law, bounds, max(hidden.values()))
 
-    def _look(self, box: Box, law: Floats, pairs: list[Pair]) -> dict[Pair, float]:
-        """Bounds for the pairs that still promise something; a single data set is settled here."""
-        bounds = {}
-        for pair in pairs:
-            bound = self._bound(box, law, pair)
-            if bound <= self._mark:
-                continue
-            bounds[pair] = bound
-            if box.single:
-                self.best, self.others, self.pair = bound, box.low, pair
-        return bounds if box.single else self._under_the_blanket(box, law, bounds)
+    def _settle(self, box: Box, law: Floats, pair: Pair) -> None:
+        t = sum(box.low)
+        if self._quick(law, t, pair) <= self._mark:
+            return
+        value = self._precise(law, t, pair)
+        if value > self.best:
+            self.best, self.others, self.pair = value, box.low, pair
 
-    def _under_the_blanket(
-        self, box: Box, law: Floats, bounds: dict[Pair, float]
-    ) -> dict[Pair, float]:
-        """The same, but the users that are still open hide the target at least by the blanket.
+    def _covers(self, box: Box, law: Floats) -> list[tuple[float, Floats, int]]:
+        """The law of `low` under more and more messages of the blanket: (probability, law, users).
 
-        With probability gamma each of them sends a message of the common law, whatever they hold.
-        More such messages hide more, so their number is rounded down to a few values.
+        With probability gamma each user who is still open sends by the common law, whatever they
+        hold. More such messages hide more, so their number is rounded down to a few values.
         """
-        shares = self.sweep.blanket.shares(box.users - sum(box.low))
-        if not bounds or len(shares) < 2:
-            return bounds
-        better = {pair: shares[0][1] * bound for pair, bound in bounds.items()}
         t, done = sum(box.low), 0
-        for b, share in shares[1:]:
+        covers = []
+        for b, share in self.sweep.blanket.shares(box.users - t):
             for _ in range(b - done):
                 law, t = self.sweep.steps.add(t, self.sweep.blanket.law, law), t + 1
             done = b
-            for pair in better:
-                better[pair] += share * self._quick(law, t, pair)
-        return {pair: bound for pair, bound in better.items() if bound > self._mark}
+            covers.append((share, law, t))
+        return covers
 
-    def _bound(self, box: Box, law: Floats, pair: Pair) -> float:
-        """At least F(low); as precise as can be for a single data set that may be the worst."""
-        t = sum(box.low)
-        quick = self._quick(law, t, pair)
-        rough = quick < 1000 * self._absolute
-        if quick <= self._mark or not (box.single or rough):
-            return quick
-        scales = (1 + self.sweep.error, self.E * (1 - self.sweep.error))
-        value = self.sweep.divergence(law, t, pair, scales)
-        return min(quick, value * (1 + self.sweep.summed))
+    def _bound(
+        self, covers: list[tuple[float, Floats, int]], pair: Pair, known: float, hidden: float
+    ) -> float:
+        """The expected divergence under the blanket, or `known` as soon as it is too large to help.
+
+        From the most hidden to the least: each value is at most the next, so what is left counts at
+        least with the last one.
+        """
+        total, left = 0.0, sum(share for share, _, _ in covers)
+        for share, law, t in reversed(covers):
+            value = hidden if law is covers[-1][1] else self._quick(law, t, pair)
+            if total + left * value > self._mark * (1 + 1e-6):
+                return known
+            total, left = total + share * value, left - share
+        return min(known, total)
 
     def _quick(self, law: Floats, t: int, pair: Pair) -> float:
+        """At least the divergence, with an absolute error; if that is most of it, precisely."""
         moved = self.sweep.steps.add(t, self._weights[pair], law)
-        total = float(np.maximum(moved, 0.0).sum())
-        return total * (1 + self.sweep.summed) + self._absolute
+        total = float(np.maximum(moved, 0.0).sum()) * (1 + self.sweep.summed) + self._absolute
+        return total if total > 1000 * self._absolute else self._precise(law, t, pair)
+
+    def _precise(self, law: Floats, t: int, pair: Pair) -> float:
+        """At least the divergence, with a relative error of both views."""
+        scales = (1 + self.sweep.error, self.E * (1 - self.sweep.error))
+        return self.sweep.divergence(law, t, pair, scales) * (1 + self.sweep.summed)
 
     def _afford(self) -> None:
         lattice = self.sweep.lattice
@@ -249,10 +263,10 @@ class _Search:
         )
 
 
-def _open(half: tuple[Box, Floats, dict[Pair, float]]) -> bool:
-    box, _, bounds = half
-    return bool(bounds) and not box.single
+class _Found(NamedTuple):
+    """A box, the law of its `low`, bounds for pairs, and a guess of what it holds."""
 
-
-def _promise(half: tuple[Box, Floats, dict[Pair, float]]) -> float:
-    return max(half[2].values())
+    box: Box
+    law: Floats
+    bounds: dict[Pair, float]
+    promise: float
