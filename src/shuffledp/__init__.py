@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from shuffledp.core.domain import Bits, Categories, Integers, Reals
 from shuffledp.core.errors import (
+    BudgetError,
     DataError,
+    LedgerError,
     MismatchError,
     ParameterError,
     ShuffledpError,
@@ -28,7 +30,7 @@ from shuffledp.core.task import Question
 from shuffledp.numerics.entropy import SecureWords, SeededWords
 
 if TYPE_CHECKING:
-    from shuffledp import engine, mechanisms, plots, protocols, samples, tasks
+    from shuffledp import engine, ledger, mechanisms, plots, protocols, samples, tasks
     from shuffledp.accounting.amplify import (
         amplify,
         amplify_lower,
@@ -43,10 +45,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Bits",
+    "BudgetError",
     "Categories",
     "DataError",
     "Guarantee",
     "Integers",
+    "LedgerError",
     "MismatchError",
     "Neighbours",
     "ParameterError",
@@ -66,6 +70,7 @@ __all__ = [
     "count",
     "engine",
     "histogram",
+    "ledger",
     "mean",
     "mechanisms",
     "plots",
@@ -94,7 +99,7 @@ _LATER = {
     "run_counts": "engine.counts",
     "smallest_n": "accounting.amplify",
 }
-_ROOMS = ("engine", "mechanisms", "plots", "protocols", "samples", "tasks")
+_ROOMS = ("engine", "ledger", "mechanisms", "plots", "protocols", "samples", "tasks")
 
 
 def __getattr__(name: str) -> Any:

@@ -6,7 +6,9 @@ ShuffledpError
 ├── DataError         values that are not in the declared domain                     (also a ValueError)
 │   └── PositionError one of them, and its position
 ├── UnsupportedError  a fair question that this object, or its theorem, does not answer
-└── MismatchError     things that do not belong together, e.g. tallies of two protocols
+├── MismatchError     things that do not belong together, e.g. tallies of two protocols
+└── LedgerError       a budget ledger that cannot be read, or does not fit what is asked
+    └── BudgetError   a release that would exceed the budget
 ```
 
 Catch `ShuffledpError` to catch them all. Nothing is clipped, dropped or replaced on the way to an
@@ -14,7 +16,9 @@ error: the caller's data and the word source are as they were.
 """
 
 __all__ = [
+    "BudgetError",
     "DataError",
+    "LedgerError",
     "MismatchError",
     "ParameterError",
     "PositionError",
@@ -77,3 +81,11 @@ class UnsupportedError(ShuffledpError):
 
 class MismatchError(ShuffledpError):
     """Two things that do not belong together."""
+
+
+class LedgerError(ShuffledpError):
+    """A budget ledger that cannot be read, or does not fit what is asked."""
+
+
+class BudgetError(LedgerError):
+    """A release that would exceed the budget: it was neither charged nor made."""
