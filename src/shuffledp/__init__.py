@@ -37,7 +37,10 @@ if TYPE_CHECKING:
         smallest_n,
     )
     from shuffledp.accounting.compose import compose, compose_renyi
+    from shuffledp.engine.coding import OnInvalid
     from shuffledp.engine.counts import run_counts
+    from shuffledp.engine.files import categories_of, run_file, survey
+    from shuffledp.engine.formats import open_column
     from shuffledp.engine.memory import run
     from shuffledp.planner.choose import count, histogram, mean, sum
 
@@ -49,6 +52,7 @@ __all__ = [
     "Integers",
     "MismatchError",
     "Neighbours",
+    "OnInvalid",
     "ParameterError",
     "Question",
     "Reals",
@@ -61,6 +65,7 @@ __all__ = [
     "amplify",
     "amplify_lower",
     "calibrate",
+    "categories_of",
     "compose",
     "compose_renyi",
     "count",
@@ -68,16 +73,19 @@ __all__ = [
     "histogram",
     "mean",
     "mechanisms",
+    "open_column",
     "plots",
     "profile",
     "protocols",
     "randomize",
     "run",
     "run_counts",
+    "run_file",
     "samples",
     "shuffle",
     "smallest_n",
     "sum",
+    "survey",
     "tasks",
 ]
 
@@ -88,6 +96,8 @@ __version__ = "0.1.0"
 _LATER = {
     **dict.fromkeys(("amplify", "amplify_lower", "calibrate", "profile"), "accounting.amplify"),
     **dict.fromkeys(("count", "histogram", "mean", "sum"), "planner.choose"),
+    **dict.fromkeys(("categories_of", "open_column", "run_file", "survey"), "engine.files"),
+    "OnInvalid": "engine.coding",
     "compose": "accounting.compose",
     "compose_renyi": "accounting.compose",
     "run": "engine.memory",
