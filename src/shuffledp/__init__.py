@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from shuffledp.engine.files import categories_of, run_file, survey
     from shuffledp.engine.formats import open_column
     from shuffledp.engine.memory import run
+    from shuffledp.engine.messages import randomize_file, tally_file
+    from shuffledp.engine.tallies import read_tally, write_tally
     from shuffledp.planner.choose import count, histogram, mean, sum
 
 __all__ = [
@@ -78,6 +80,8 @@ __all__ = [
     "profile",
     "protocols",
     "randomize",
+    "randomize_file",
+    "read_tally",
     "run",
     "run_counts",
     "run_file",
@@ -86,7 +90,9 @@ __all__ = [
     "smallest_n",
     "sum",
     "survey",
+    "tally_file",
     "tasks",
+    "write_tally",
 ]
 
 __version__ = "0.1.0"
@@ -98,6 +104,8 @@ _LATER = {
     **dict.fromkeys(("count", "histogram", "mean", "sum"), "planner.choose"),
     **dict.fromkeys(("categories_of", "open_column", "run_file", "survey"), "engine.files"),
     "OnInvalid": "engine.coding",
+    **dict.fromkeys(("randomize_file", "tally_file"), "engine.messages"),
+    **dict.fromkeys(("read_tally", "write_tally"), "engine.tallies"),
     "compose": "accounting.compose",
     "compose_renyi": "accounting.compose",
     "run": "engine.memory",
