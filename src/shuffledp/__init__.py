@@ -39,8 +39,13 @@ if TYPE_CHECKING:
         smallest_n,
     )
     from shuffledp.accounting.compose import compose, compose_renyi
+    from shuffledp.engine.coding import OnInvalid
     from shuffledp.engine.counts import run_counts
+    from shuffledp.engine.files import categories_of, run_file, survey
+    from shuffledp.engine.formats import open_column
     from shuffledp.engine.memory import run
+    from shuffledp.engine.messages import randomize_file, tally_file
+    from shuffledp.engine.tallies import read_tally, write_tally
     from shuffledp.planner.choose import count, histogram, mean, sum
 
 __all__ = [
@@ -53,6 +58,7 @@ __all__ = [
     "LedgerError",
     "MismatchError",
     "Neighbours",
+    "OnInvalid",
     "ParameterError",
     "Question",
     "Reals",
@@ -65,6 +71,7 @@ __all__ = [
     "amplify",
     "amplify_lower",
     "calibrate",
+    "categories_of",
     "compose",
     "compose_renyi",
     "count",
@@ -73,17 +80,24 @@ __all__ = [
     "ledger",
     "mean",
     "mechanisms",
+    "open_column",
     "plots",
     "profile",
     "protocols",
     "randomize",
+    "randomize_file",
+    "read_tally",
     "run",
     "run_counts",
+    "run_file",
     "samples",
     "shuffle",
     "smallest_n",
     "sum",
+    "survey",
+    "tally_file",
     "tasks",
+    "write_tally",
 ]
 
 __version__ = "0.1.0"
@@ -93,6 +107,10 @@ __version__ = "0.1.0"
 _LATER = {
     **dict.fromkeys(("amplify", "amplify_lower", "calibrate", "profile"), "accounting.amplify"),
     **dict.fromkeys(("count", "histogram", "mean", "sum"), "planner.choose"),
+    **dict.fromkeys(("categories_of", "open_column", "run_file", "survey"), "engine.files"),
+    "OnInvalid": "engine.coding",
+    **dict.fromkeys(("randomize_file", "tally_file"), "engine.messages"),
+    **dict.fromkeys(("read_tally", "write_tally"), "engine.tallies"),
     "compose": "accounting.compose",
     "compose_renyi": "accounting.compose",
     "run": "engine.memory",

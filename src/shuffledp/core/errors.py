@@ -24,7 +24,24 @@ __all__ = [
     "PositionError",
     "ShuffledpError",
     "UnsupportedError",
+    "shown",
 ]
+
+
+_LONGEST = 200
+
+
+def shown(value: object) -> str:
+    """A value as an error message shows it: not all of it if it is long.
+
+    >>> len(shown("x" * 10_000_000))
+    199
+    """
+    whole = repr(value)
+    if len(whole) <= _LONGEST:
+        return whole
+    half = (_LONGEST - 5) // 2
+    return f"{whole[:half]} ... {whole[-half:]}"[:_LONGEST]
 
 
 class ShuffledpError(Exception):
@@ -40,7 +57,7 @@ class ParameterError(ShuffledpError, ValueError):
     """
 
     def __init__(self, name: str, value: object, requirement: str) -> None:
-        super().__init__(f"{name}={value!r} {requirement}")
+        super().__init__(f"{name}={shown(value)} {requirement}")
         self.name = name
         self.value = value
         self.requirement = requirement
@@ -62,7 +79,7 @@ class PositionError(DataError):
     """
 
     def __init__(self, value: object, position: int, complaint: str) -> None:
-        super().__init__(f"value {value!r} at position {position} {complaint}")
+        super().__init__(f"value {shown(value)} at position {position} {complaint}")
         self.value = value
         self.position = position
         self.complaint = complaint

@@ -1,0 +1,256 @@
+"""The DuckDB engine: streams a column of any size through memory of constant size.
+
+DuckDB reads and decodes (Parquet, CSV, JSON lines; Arrow files are mapped into memory as they are),
+one thread hands out pieces of a hundred thousand rows, and a pool of threads turns each into codes,
+randomizes and tallies it. Nothing of a piece is left when its tally has been added.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import reduce
+from itertools import chain
+from operator import add
+from os import cpu_count
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from shuffledp.core.analyzer import Tally
+from shuffledp.core.errors import DataError, PositionError, shown
+from shuffledp.core.protocol import ShuffleProtocol
+from shuffledp.core.randomizer import WordSource
+from shuffledp.core.validate import whole
+from shuffledp.engine.coding import Coded, Coder
+from shuffledp.engine.formats import DataFile, FileColumn, Format, unreadable
+from shuffledp.engine.job import Counted, Job, Surveyed, added
+from shuffledp.engine.memory import keep_freed_memory, tally_codes
+from shuffledp.engine.tapes import Tapes
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = [
+    "DuckDB",
+    "Piece",
+    "coded",
+    "connect",
+    "grouped",
+    "literal",
+    "parallel",
+    "pieces",
+    "sum_of",
+    "watched",
+]
+
+_ROWS = 1 << 17
+_LINE_BYTES = 1 << 24
+_Out = TypeVar("_Out")
+
+
+class Piece(NamedTuple):
+    """Some rows of a column, as an Arrow array, and where they stand."""
+
+    array: Any
+    file: str
+    row_in_file: int
+    row: int
+    """The number of its first row in all files together."""
+
+
+@dataclass(frozen=True, slots=True)
+class DuckDB:
+    """Files on this machine, of any size."""
+
+    def survey(self, job: Job) -> Surveyed:
+        n, rows, invalid = 0, 0, added(())
+        for some in parallel(lambda piece: coded(job.coder, piece), watched(job), job.threads):
+            n, rows = n + some.users, rows + len(some.codes)
+            invalid = added((invalid, some.invalid()))
+        return Surveyed(n=n, rows=rows, invalid=invalid)
+
+    def tally(self, job: Job, protocol: ShuffleProtocol, rng: WordSource | None) -> Counted:
+        keep_freed_memory()
+        tapes = Tapes(protocol.randomizer, rng)
+
+        def counted(piece: Piece) -> tuple[Coded, Tally | None]:
+            some = coded(job.coder, piece)
+            return some, tally_codes(protocol, some.codes, tapes.at(piece.row), some.kept)
+
+        rows, invalid = 0, added(())
+        parts: list[Tally] = []
+        for some, part in parallel(counted, watched(job), job.threads):
+            rows += len(some.codes)
+            invalid = added((invalid, some.invalid()))
+            parts = [sum_of([*parts, part])] if part is not None else parts
+        if not parts:
+            raise DataError(f"column {job.column.name!r} has no valid value")
+        tapes.finish(rows)
+        return Counted(tally=parts[0], rows=rows, invalid=invalid)
+
+
+def sum_of(parts: list[Tally]) -> Tally:
+    """The tally of everybody together."""
+    return reduce(add, parts)
+
+
+def watched(job: Job) -> Iterator[Piece]:
+    """The pieces of a job's column; progress is reported along the way."""
+    for piece in pieces(job.column, job.threads):
+        yield piece
+        job.show(piece.row + len(piece.array))
+
+
+def coded(coder: Coder, piece: Piece) -> Coded:
+    """The codes of a piece; errors name the file and the row (counted from 1, without a header)."""
+    try:
+        return coder.codes(piece.array)
+    except PositionError as error:
+        row = piece.row_in_file + error.position + 1
+        place = f"row {row} of {piece.file}"
+        raise DataError(f"value {shown(error.value)} in {place} {error.complaint}") from None
+    except DataError as error:
+        raise DataError(f"{piece.file}: {error}") from None
+
+
+def parallel(
+    function: Callable[[Piece], _Out], work: Iterator[Piece], threads: int | None
+) -> Iterator[_Out]:
+    """`map` with a pool of threads, in order, never more than a few pieces ahead."""
+    workers = _threads(threads)
+    waiting: deque[Future[_Out]] = deque()
+    pool = ThreadPoolExecutor(workers)
+    try:
+        for piece in work:
+            waiting.append(pool.submit(function, piece))
+            if len(waiting) > 2 * workers:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _threads(threads: int | None) -> int:
+    if threads is None:
+        return cpu_count() or 1
+    return whole("threads", threads, at_least=1)
+
+
+def pieces(column: FileColumn, threads: int | None = None) -> Iterator[Piece]:
+    """The column's values in the order of its files, as pieces that fit in memory."""
+    row = 0
+    for file in column.files:
+        start = row
+        with unreadable(file.path):
+            for array in _arrays(file, column.name, threads):
+                yield Piece(array, file.path, row - start, row)
+                row += len(array)
+
+
+def _arrays(file: DataFile, name: str, threads: int | None) -> Iterator[Any]:
+    if file.remote:
+        raise DataError(f"{file.path} is not on this machine: use the Spark engine")
+    if file.format is Format.ARROW:
+        yield from _mapped(file, name)
+        return
+    import duckdb
+
+    with connect(threads) as connection:
+        selected = _relation(connection, file, name).select(duckdb.ColumnExpression(name))
+        with _batches(selected) as batches:
+            for batch in batches:
+                yield batch.column(0)
+
+
+def _batches(relation: "duckdb.DuckDBPyRelation") -> Any:
+    # The streaming reader was called fetch_record_batch before DuckDB 1.4.
+    stream = getattr(relation, "to_arrow_reader", None) or relation.fetch_record_batch
+    return stream(_ROWS)
+
+
+def _mapped(file: DataFile, name: str) -> Iterator[Any]:
+    import pyarrow as pa
+
+    with pa.memory_map(file.path) as source, pa.ipc.open_file(source) as opened:
+        for number in range(opened.num_record_batches):
+            values = opened.get_batch(number).column(name)
+            for start in range(0, len(values), _ROWS):
+                yield values.slice(start, _ROWS)
+
+
+def grouped(column: FileColumn, threads: int | None = None) -> Iterator[tuple[Any, Any]]:
+    """The distinct values of each file, and how often each occurs there, as Arrow arrays."""
+    import duckdb
+
+    value, times = duckdb.ColumnExpression(column.name), duckdb.FunctionExpression("count_star")
+    for file in column.files:
+        with unreadable(file.path), connect(threads) as connection:
+            counted = _relation(connection, file, column.name).aggregate([value, times])
+            with _batches(counted) as stream:
+                for batch in stream:
+                    yield batch.column(0), batch.column(1)
+
+
+def _relation(
+    connection: "duckdb.DuckDBPyConnection", file: DataFile, name: str
+) -> "duckdb.DuckDBPyRelation":
+    path = literal(file.path)
+    if file.format is Format.ARROW:
+        return connection.from_arrow(_reader(file, name))
+    if file.format is Format.PARQUET:
+        return connection.read_parquet(path)
+    if file.format is Format.JSONL:
+        # `columns` is a new dictionary: everything is text, and other keys are not even parsed.
+        return connection.read_json(path, format="newline_delimited", columns={name: "VARCHAR"})
+    return connection.read_csv(
+        path,
+        header=True,
+        auto_detect=False,
+        columns=dict.fromkeys(file.columns, "VARCHAR"),
+        delimiter=file.delimiter,
+        quotechar='"',
+        escapechar='"',
+        max_line_size=_LINE_BYTES,
+    )
+
+
+def _reader(file: DataFile, name: str) -> Any:
+    """The column of an Arrow file as a stream that DuckDB reads."""
+    import pyarrow as pa
+
+    rows = (pa.record_batch([array], names=[name]) for array in _mapped(file, name))
+    first = next(rows)
+    return pa.RecordBatchReader.from_batches(first.schema, chain([first], rows))
+
+
+def literal(path: str) -> str:
+    """A path in which DuckDB finds no pattern: those were resolved before.
+
+    >>> literal("data[1].csv")
+    'data[[]1].csv'
+    """
+    return "".join(f"[{mark}]" if mark in "*?[" else mark for mark in path)
+
+
+@contextmanager
+def connect(threads: int | None = None) -> "Iterator[duckdb.DuckDBPyConnection]":
+    """A data base in memory that neither looks at Python's variables nor downloads extensions.
+
+    >>> with connect() as connection:
+    ...     connection.sql("select 1 + 1").fetchone()
+    (2,)
+    """
+    import duckdb
+
+    settings: dict[str, str | bool | int | float | list[str]] = {
+        "threads": _threads(threads),
+        "python_enable_replacements": "false",
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
+    }
+    connection = duckdb.connect(":memory:", config=settings)
+    try:
+        yield connection
+    finally:
+        connection.close()
