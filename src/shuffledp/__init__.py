@@ -23,6 +23,7 @@ from shuffledp.core.errors import (
     ShuffledpError,
     UnsupportedError,
 )
+from shuffledp.core.explain import explain
 from shuffledp.core.privacy import Guarantee, Neighbours, View
 from shuffledp.core.randomizer import randomize
 from shuffledp.core.shuffler import shuffle
@@ -76,6 +77,7 @@ __all__ = [
     "compose_renyi",
     "count",
     "engine",
+    "explain",
     "histogram",
     "ledger",
     "mean",
