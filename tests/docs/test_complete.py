@@ -47,10 +47,14 @@ def test_links_of_root_pages_lead_somewhere():
 
 
 def commands():
-    group = get_command(app)
-    return {"shuffledp": group} | {
-        f"shuffledp {name}": command for name, command in group.commands.items()
-    }
+    return named("shuffledp", get_command(app))
+
+
+def named(name, command):
+    found = {name: command}
+    for part, inner in getattr(command, "commands", {}).items():
+        found |= named(f"{name} {part}", inner)
+    return found
 
 
 @pytest.mark.parametrize("name", commands())

@@ -8,6 +8,11 @@ import shuffledp
 from shuffledp.cli.amplify import amplify
 from shuffledp.cli.calibrate import calibrate
 from shuffledp.cli.demo import demo
+from shuffledp.cli.estimate import estimate
+from shuffledp.cli.ledger import app as ledger
+from shuffledp.cli.randomize import randomize
+from shuffledp.cli.run import run
+from shuffledp.cli.tally import tally
 
 __all__ = ["app"]
 
@@ -18,6 +23,11 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_show_locals=False,  # local variables may hold people's data
 )
+app.command()(run)
+app.command()(randomize)
+app.command()(tally)
+app.command()(estimate)
+app.add_typer(ledger)
 app.command()(demo)
 app.command()(amplify)
 app.command()(calibrate)

@@ -16,7 +16,17 @@ import numpy as np
 if TYPE_CHECKING:
     from shuffledp.core.estimate import Estimate
 
-__all__ = ["Row", "as_html", "as_text", "decimals", "largest", "rows", "short", "shown"]
+__all__ = [
+    "Row",
+    "as_html",
+    "as_text",
+    "decimals",
+    "error_decimals",
+    "largest",
+    "rows",
+    "short",
+    "shown",
+]
 
 _LEVEL = 0.95
 _LINES = 20
@@ -63,10 +73,25 @@ def largest(table: list[Row], limit: int) -> list[Row]:
 
 
 def decimals(table: list[Row]) -> int:
+    """How many decimals show two digits of the smallest standard error; none if all is whole.
+
+    >>> decimals([Row("a", 12.3456, 0.0123, 12.32, 12.37)]), decimals([Row("a", 9.0, 2.5, 4.0, 14.0)])
+    (3, 0)
+    """
+    whole = all(
+        x == math.floor(x)
+        for row in table
+        for x in (row.value, row.low, row.high)
+        if math.isfinite(x)
+    )
+    return 0 if whole else error_decimals(table)
+
+
+def error_decimals(table: list[Row]) -> int:
     """How many decimals show two digits of the smallest standard error.
 
-    >>> decimals([Row("a", 12.3456, 0.0123, 12.32, 12.37)]), decimals([Row("a", 900, 25, 850, 950)])
-    (3, 0)
+    >>> error_decimals([Row("a", 9.0, 2.5, 4.0, 14.0)]), error_decimals([Row("a", 9.0, 25.0, 0.0, 60.0)])
+    (1, 0)
     """
     errors = [row.stderr for row in table if row.stderr > 0 and math.isfinite(row.stderr)]
     if not errors:
@@ -128,7 +153,7 @@ def _cells(kept: list[Row], level: float) -> list[list[str]]:
         [
             short(row.label),
             shown(row.value, places),
-            shown(row.stderr, places),
+            shown(row.stderr, error_decimals(kept)),
             f"{shown(row.low, places)} .. {shown(row.high, places)}",
         ]
         for row in kept

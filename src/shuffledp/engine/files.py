@@ -16,7 +16,7 @@ a tally as JSON.
 from dataclasses import dataclass, replace
 
 from shuffledp.core.analyzer import Tally
-from shuffledp.core.domain import Categories, Domain
+from shuffledp.core.domain import Categories, Domain, Integers
 from shuffledp.core.errors import DataError, MismatchError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import ShuffleProtocol
@@ -150,7 +150,9 @@ def domain_for(protocol: ShuffleProtocol, domain: Domain | None) -> Domain:
     own = protocol.randomizer.domain
     if domain is None or domain == own:
         return own
-    if isinstance(own, Categories) and isinstance(domain, Categories) and own.k == domain.k:
+    # A histogram of integers counts each of them as a category.
+    counted = isinstance(own, Categories) and isinstance(domain, Categories | Integers)
+    if counted and own.size == domain.size:
         return domain
     raise MismatchError(f"the protocol {protocol.name} is for {own!r}, not for {domain!r}")
 

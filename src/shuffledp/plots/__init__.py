@@ -2,5 +2,6 @@
 
 from shuffledp.plots.curves import privacy_curves
 from shuffledp.plots.histograms import compare_histograms
+from shuffledp.plots.results import plot_estimate
 
-__all__ = ["compare_histograms", "privacy_curves"]
+__all__ = ["compare_histograms", "plot_estimate", "privacy_curves"]
