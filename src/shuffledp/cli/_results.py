@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from shuffledp.core.estimate import Estimate
     from shuffledp.core.protocol import ShuffleProtocol
 
-__all__ = ["SEEDED", "Result"]
+__all__ = ["SEEDED", "Result", "for_the_operator", "publishable"]
 
 _BINS = 20
 _WIDEST = 100
@@ -26,6 +26,12 @@ SEEDED = (
     "--seed makes the noise reproducible: whoever knows the seed can undo it, so this result "
     "protects nobody"
 )
+_COVERED = {
+    "other": "Missing and unknown values were counted as 'other'. They are protected like all others, "
+    "so how many there were is not part of the result.",
+    "clamp": "Numbers out of range were moved to its nearest end. They are protected like all others, "
+    "so how many there were is not part of the result.",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +47,7 @@ class Result:
     files: list[str] = field(default_factory=list)
     rows: int | None = None
     invalid: dict[str, int] | None = None
+    """How many values were left out, by reason; None if that would break the promise."""
     on_invalid: str | None = None
     seed: int | None = None
     notes: list[str] = field(default_factory=list)
@@ -107,12 +114,9 @@ class Result:
 
     def explanation(self) -> str:
         """What was promised to whom, and what happened in this run."""
-        return "\n\n".join([sdp.explain(self.protocol), *self._run_words()])
-
-    def _run_words(self) -> list[str]:
-        words = [f"In this run. {text}" for text in self._happened()]
-        words += [f"{text[0].upper()}{text[1:]}." for text in self.warnings]
-        return words
+        happened = " ".join(self._happened())
+        words = [sdp.explain(self.protocol)]
+        return "\n\n".join([*words, f"In this run. {happened}"] if happened else words)
 
     def _happened(self) -> list[str]:
         if self.engine is None:
@@ -123,25 +127,28 @@ class Result:
             "in the file, against whoever sees this result."
         ]
         if self.engine == "counts":
-            said[0] += (
-                " It counted the values and drew the answer from its law; no messages were made."
+            said.append(
+                "It drew the answer from its law, given the exact counts, without messages."
             )
-        count = sum((self.invalid or {}).values())
-        if count:
-            said.append(self._invalid_words(count))
+        dropped = self.dropped
+        if dropped is not None:
+            said.append(dropped)
+        if self.on_invalid in ("other", "clamp"):
+            said.append(_COVERED[self.on_invalid])
         return said
 
-    def _invalid_words(self, count: int) -> str:
-        details = ", ".join(f"{k} {v:,}" for k, v in (self.invalid or {}).items() if v)
-        became = {
-            "drop": f"left out, so n is {self.n:,} and the promise is made for so many; who was "
-            "left out is not hidden",
-            "other": "counted as the category 'other'",
-            "clamp": "moved to the nearest end of the range",
-        }.get(self.on_invalid or "", "refused")
+    @property
+    def dropped(self) -> str | None:
+        """How many were left out, if somebody was."""
+        invalid = {} if self.invalid is None else self.invalid
+        count = sum(invalid.values())
+        if not count:
+            return None
+        details = ", ".join(f"{why} {times:,}" for why, times in invalid.items() if times)
         return (
-            f"{count:,} of {self.rows or self.n:,} values were invalid ({details}) and were {became}. "
-            "These numbers are exact, not noisy."
+            f"{count:,} of {self.rows:,} values were invalid ({details}) and were left out: n is "
+            f"{self.n:,}, and the promise is made for so many. These numbers are exact: that "
+            "somebody's value was left out is not protected."
         )
 
     def draw(self, path: Path) -> None:
@@ -168,10 +175,9 @@ class Result:
             console.print(escape(line), soft_wrap=True)
         for warning in self.warnings:
             console.print(f"[bold red]{escape(warning)}.[/bold red]")
-        if self.invalid and any(self.invalid.values()):
-            console.print(escape(self._invalid_words(sum(self.invalid.values()))))
-        for note in self.notes:
-            console.print(escape(note))
+        for note in (self.dropped, *self.notes):
+            if note is not None:
+                console.print(escape(note))
         console.print(escape(f"{self.protocol.name}: {self.protocol.guarantee}."))
         if explain:
             console.print()
@@ -219,3 +225,31 @@ class Result:
 
 def _finite(value: object) -> object:
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def publishable(invalid: dict[str, int], on_invalid: str) -> dict[str, int] | None:
+    """The numbers of invalid values, if a result may hold them.
+
+    Whoever is left out is outside the promise. A value that became 'other' or the end of a range is
+    inside: its exact count, beside the noisy one, would undo the noise.
+
+    >>> publishable({"null": 2}, "drop"), publishable({"null": 2}, "other")
+    ({'null': 2}, None)
+    """
+    return dict(invalid) if on_invalid in ("error", "drop") else None
+
+
+def for_the_operator(invalid: dict[str, int], on_invalid: str) -> str | None:
+    """The same numbers for whoever runs the command and has the data anyway: not in the result.
+
+    >>> for_the_operator({"null": 2, "nan": 0}, "other")
+    'For you alone, exact and so not private: 2 invalid values (null 2) became other.'
+    """
+    details = ", ".join(f"{why} {times:,}" for why, times in invalid.items() if times)
+    if not details or publishable(invalid, on_invalid) is not None:
+        return None
+    became = {"other": "became other", "clamp": "were moved to the end of the range"}[on_invalid]
+    total = sum(invalid.values())
+    return (
+        f"For you alone, exact and so not private: {total:,} invalid values ({details}) {became}."
+    )

@@ -36,7 +36,7 @@ from shuffledp.cli._options import (
 from shuffledp.cli._output import staged
 from shuffledp.cli._population import users
 from shuffledp.cli._progress import meter
-from shuffledp.cli._results import SEEDED
+from shuffledp.cli._results import SEEDED, for_the_operator, publishable
 from shuffledp.cli._spending import (
     BudgetDeltaOption,
     BudgetEpsilonOption,
@@ -145,6 +145,9 @@ def randomize(
                 threads=threads,
                 report=report,
             )
+            remark = for_the_operator(sent.invalid, on_invalid.value)
+            if remark is not None:
+                typer.echo(remark, err=True)
             outputs.publish()
             spent = spending.released(entry) if spending is not None and entry is not None else None
         _tell(
@@ -156,7 +159,7 @@ def randomize(
                 "n": sent.n,
                 "rows": sent.rows,
                 "messages": sent.messages,
-                "invalid": sent.invalid,
+                "invalid": publishable(sent.invalid, on_invalid.value),
                 "epsilon": chosen.guarantee.epsilon,
                 "delta": chosen.guarantee.delta,
                 "guarantee": str(chosen.guarantee),

@@ -38,7 +38,7 @@ from shuffledp.cli._options import (
 )
 from shuffledp.cli._output import Staged, check_picture, staged
 from shuffledp.cli._progress import meter
-from shuffledp.cli._results import Result
+from shuffledp.cli._results import Result, for_the_operator, publishable
 from shuffledp.cli._spending import (
     BudgetDeltaOption,
     BudgetEpsilonOption,
@@ -159,6 +159,9 @@ def _answer(
         master=asked.master,
         report=report,
     )
+    remark = for_the_operator(found.invalid, asked.on_invalid.value)
+    if remark is not None:
+        typer.echo(remark, err=True)
     return Result(
         protocol=prepared.protocol,
         estimate=found.estimate,
@@ -168,7 +171,7 @@ def _answer(
         engine=found.engine,
         files=[file.path for file in prepared.column.files],
         rows=found.rows,
-        invalid=found.invalid,
+        invalid=publishable(found.invalid, asked.on_invalid.value),
         on_invalid=asked.on_invalid.value,
         seed=seed,
         notes=prepared.notes,
