@@ -15,7 +15,7 @@ PYTEST_ARGS ?=
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.plot ## estimate a histogram of 100,000 people, print a table, save demo/histogram.png
+demo: $(VENV)/.plot ## a million people, three questions, three kinds of trust: a table, bars, demo/histogram.png
 	@$(BIN)/shuffledp demo $(DEMO_ARGS)
 
 test: lint types imports docs pytest ## everything that must pass: style, types, imports, docs, all tests but the slow ones
