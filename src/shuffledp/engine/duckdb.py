@@ -71,11 +71,13 @@ class DuckDB:
 
     def tally(self, job: Job, protocol: ShuffleProtocol, rng: WordSource | None) -> Counted:
         keep_freed_memory()
-        tapes = Tapes(protocol.randomizer, rng)
+        randomizer, analyzer = protocol.randomizer, protocol.analyzer
+        tapes = Tapes(randomizer, rng)
 
         def counted(piece: Piece) -> tuple[Coded, Tally | None]:
             some = coded(job.coder, piece)
-            return some, tally_codes(protocol, some.codes, tapes.at(piece.row), some.kept)
+            source = tapes.at(piece.row)
+            return some, tally_codes(randomizer, analyzer, some.codes, source, some.kept)
 
         rows, invalid = 0, added(())
         parts: list[Tally] = []

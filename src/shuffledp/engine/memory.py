@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.core.analyzer import Tally
+from shuffledp.core.analyzer import Analyzer, Tally
 from shuffledp.core.arrays import Bools, Codes
 from shuffledp.core.domain import column
 from shuffledp.core.errors import DataError, PositionError
@@ -50,7 +50,11 @@ def _part(
 
 
 def tally_codes(
-    protocol: ShuffleProtocol, codes: Codes, rng: WordSource, kept: Bools | None = None
+    randomizer: Randomizer,
+    analyzer: Analyzer,
+    codes: Codes,
+    rng: WordSource,
+    kept: Bools | None = None,
 ) -> Tally | None:
     """Like `tally` for values that are codes already; None if nobody is kept.
 
@@ -58,17 +62,18 @@ def tally_codes(
 
     >>> from shuffledp import SeededWords, protocols
     >>> p = protocols.krr.make_local(k=3, epsilon=5.0)
-    >>> tally_codes(p, np.array([0, 1, 1, 2, 2, 2]), SeededWords(3)).counts
+    >>> codes = np.array([0, 1, 1, 2, 2, 2])
+    >>> tally_codes(p.randomizer, p.analyzer, codes, SeededWords(3)).counts
     array([1, 2, 3])
     """
-    step = _users_per_chunk(protocol.randomizer)
+    step = _users_per_chunk(randomizer)
     total: Tally | None = None
     for start in range(0, len(codes), step):
         chosen = None if kept is None else kept[start : start + step]
-        messages = encoded(protocol.randomizer, codes[start : start + step], rng, chosen)
+        messages = encoded(randomizer, codes[start : start + step], rng, chosen)
         if messages is None:
             continue
-        part = protocol.analyzer.tally(forget(messages))
+        part = analyzer.tally(forget(messages))
         total = part if total is None else total + part
     return total
 

@@ -13,6 +13,7 @@ from shuffledp.engine.counts import Simulated
 from shuffledp.engine.duckdb import DuckDB, coded, grouped, watched
 from shuffledp.engine.job import Counted, Engine, Job, Surveyed, added
 from shuffledp.engine.memory import keep_freed_memory, tally_codes
+from shuffledp.engine.spark import Spark
 from shuffledp.engine.tapes import Tapes
 from shuffledp.numerics.draws import NumpyDraws
 from shuffledp.numerics.entropy import SecureWords
@@ -32,7 +33,8 @@ class Memory:
         tapes = Tapes(protocol.randomizer, rng)
         keep_freed_memory()
         codes = np.concatenate([part.codes for part in parts] or [np.empty(0, dtype=np.int64)])
-        total = tally_codes(protocol, codes, tapes.at(0), _kept(parts))
+        source, kept = tapes.at(0), _kept(parts)
+        total = tally_codes(protocol.randomizer, protocol.analyzer, codes, source, kept)
         if total is None:
             raise DataError(f"column {job.column.name!r} has no valid value")
         tapes.finish(len(codes))
@@ -87,7 +89,12 @@ def _coded(job: Job, values: object) -> Coded:
         raise
 
 
-ENGINES: dict[str, Engine] = {"counts": Counts(), "duckdb": DuckDB(), "memory": Memory()}
+ENGINES: dict[str, Engine] = {
+    "counts": Counts(),
+    "duckdb": DuckDB(),
+    "memory": Memory(),
+    "spark": Spark(),
+}
 """The engines for files by name; to add one, implement `Engine` and put it here."""
 
 
@@ -96,7 +103,7 @@ def engine_named(name: str) -> Engine:
 
     >>> engine_named("abacus")
     Traceback (most recent call last):
-    shuffledp.core.errors.ParameterError: engine='abacus' must be one of counts, duckdb, memory
+    shuffledp.core.errors.ParameterError: engine='abacus' must be one of counts, duckdb, memory, spark
     """
     if name not in ENGINES:
         raise ParameterError("engine", name, f"must be one of {', '.join(ENGINES)}")
