@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import shuffledp as sdp
 
@@ -48,6 +51,7 @@ def staged(targets: Sequence[Path | None], *, force: bool) -> Iterator[Staged]:
     if len({target.absolute() for target in wanted}) < len(wanted):
         raise sdp.UnsupportedError(f"two outputs have the same name: {wanted[0]}")
     folders: list[Path] = []
+    before = _exit_when_terminated()
     try:
         folders.extend(_folder(target, force) for target in wanted)
         places = {
@@ -57,6 +61,19 @@ def staged(targets: Sequence[Path | None], *, force: bool) -> Iterator[Staged]:
     finally:
         for folder in folders:
             shutil.rmtree(folder, ignore_errors=True)
+        if before is not None:
+            signal.signal(signal.SIGTERM, before)
+
+
+def _exit_when_terminated() -> Any:
+    """Let a polite kill unwind like an interruption; returns the handler to restore, if any."""
+    if threading.current_thread() is not threading.main_thread():
+        return None
+
+    def stop(*_: object) -> None:
+        raise SystemExit(128 + signal.SIGTERM)
+
+    return signal.signal(signal.SIGTERM, stop)
 
 
 def _folder(target: Path, force: bool) -> Path:
