@@ -169,12 +169,14 @@ def _names(domain: Domain) -> tuple[str, ...]:
 
 
 def _plain(array: Any) -> Any:
-    """One array without a dictionary."""
+    """One array without a dictionary, and texts of a kind that PyArrow computes with."""
     import pyarrow as pa
 
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
-    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    return array.cast(pa.large_string()) if pa.types.is_string_view(array.type) else array
 
 
 def _reader(domain: Domain) -> Callable[[Any, Any], _Read]:
@@ -224,7 +226,7 @@ def _looked_up(array: Any, names: Any) -> _Read:
     if found.null_count == 0:
         return _Read(found.to_numpy(), None)
     faults = np.where(found.is_null().to_numpy(zero_copy_only=False), _UNKNOWN, _FINE)
-    faults[array.is_null().to_numpy(zero_copy_only=False)] = _NULL
+    faults[_missing(array)] = _NULL
     return _Read(found.fill_null(0).to_numpy(), faults.astype(np.uint8))
 
 
@@ -293,7 +295,7 @@ def _floats(array: Any) -> _Numbers:
     if _is_text(array.type):
         matched = pc.match_substring_regex(array, _NUMBER)
         unknown = matched.fill_null(False).to_numpy(zero_copy_only=False) == 0
-        nulls = array.is_null().to_numpy(zero_copy_only=False)
+        nulls = _missing(array)
         texts = pc.if_else(matched, array, pa.scalar("0", type=array.type))
         values = texts.fill_null("0").cast(pa.float64()).to_numpy(zero_copy_only=False)
         return _Numbers(values, _text_faults(nulls, unknown & ~nulls))
@@ -309,7 +311,7 @@ def _parsed_integers(array: Any) -> _Numbers:
 
     matched = pc.match_substring_regex(array, _INTEGER)
     fits = matched.fill_null(False).to_numpy(zero_copy_only=False)
-    nulls = array.is_null().to_numpy(zero_copy_only=False)
+    nulls = _missing(array)
     texts = pc.if_else(matched, array, pa.scalar("0", type=array.type))
     values = texts.fill_null("0").cast(pa.int64()).to_numpy(zero_copy_only=False)
     unknown = ~fits & ~nulls
@@ -337,6 +339,14 @@ def _long_integer(text: str) -> int | None:
     return min(max(value, int(limits.min)), int(limits.max))
 
 
+def _missing(texts: Any) -> Bools:
+    """Nulls and empty texts: readers of CSV do not agree on which an empty field is."""
+    import pyarrow.compute as pc
+
+    empty: Bools = pc.equal(texts, "").fill_null(True).to_numpy(zero_copy_only=False)
+    return empty
+
+
 def _text_faults(nulls: Bools, unknown: Bools) -> _Faults | None:
     if not (nulls.any() or unknown.any()):
         return None
@@ -356,8 +366,7 @@ def _filled(array: Any) -> _Numbers:
 def _is_text(kind: Any) -> bool:
     import pyarrow as pa
 
-    checks = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-    return any(check(kind) for check in checks)
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _wrong_type(array: Any, wanted: str) -> DataError:

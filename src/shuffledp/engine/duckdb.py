@@ -45,6 +45,7 @@ __all__ = [
 
 _ROWS = 1 << 17
 _LINE_BYTES = 1 << 24
+_VALUE = "value"
 _Out = TypeVar("_Out")
 
 
@@ -156,13 +157,9 @@ def _arrays(file: DataFile, name: str, threads: int | None) -> Iterator[Any]:
     if file.format is Format.ARROW:
         yield from _mapped(file, name)
         return
-    import duckdb
-
-    with connect(threads) as connection:
-        selected = _relation(connection, file, name).select(duckdb.ColumnExpression(name))
-        with _batches(selected) as batches:
-            for batch in batches:
-                yield batch.column(0)
+    with connect(threads) as connection, _batches(_relation(connection, file, name)) as batches:
+        for batch in batches:
+            yield batch.column(0)
 
 
 def _batches(relation: "duckdb.DuckDBPyRelation") -> Any:
@@ -185,7 +182,7 @@ def grouped(column: FileColumn, threads: int | None = None) -> Iterator[tuple[An
     """The distinct values of each file, and how often each occurs there, as Arrow arrays."""
     import duckdb
 
-    value, times = duckdb.ColumnExpression(column.name), duckdb.FunctionExpression("count_star")
+    value, times = duckdb.ColumnExpression(_VALUE), duckdb.FunctionExpression("count_star")
     for file in column.files:
         with unreadable(file.path), connect(threads) as connection:
             counted = _relation(connection, file, column.name).aggregate([value, times])
@@ -197,19 +194,40 @@ def grouped(column: FileColumn, threads: int | None = None) -> Iterator[tuple[An
 def _relation(
     connection: "duckdb.DuckDBPyConnection", file: DataFile, name: str
 ) -> "duckdb.DuckDBPyRelation":
-    path = literal(file.path)
+    """The column alone, under a name of ours.
+
+    By its place, since names of columns may hold dots and quotes, or differ in case only.
+    """
+    import duckdb
+
+    found, place = _table(connection, file, name)
+    return found.select(duckdb.SQLExpression(f"#{place + 1}").alias(_VALUE))
+
+
+def _table(
+    connection: "duckdb.DuckDBPyConnection", file: DataFile, name: str
+) -> "tuple[duckdb.DuckDBPyRelation, int]":
+    """A file as a table, and the place of the column in it."""
+    path, place = literal(file.path), file.columns.index(name)
     if file.format is Format.ARROW:
-        return connection.from_arrow(_reader(file, name))
+        return connection.from_arrow(_reader(file, name)), 0
     if file.format is Format.PARQUET:
-        return connection.read_parquet(path)
+        return connection.read_parquet(path), place
     if file.format is Format.JSONL:
-        # `columns` is a new dictionary: everything is text, and other keys are not even parsed.
-        return connection.read_json(path, format="newline_delimited", columns={name: "VARCHAR"})
+        # Only this key is parsed, and its values stay the text that they are.
+        only = {name: "VARCHAR"}
+        return connection.read_json(path, format="newline_delimited", columns=only), 0
+    return _csv(connection, path, file), place
+
+
+def _csv(
+    connection: "duckdb.DuckDBPyConnection", path: str, file: DataFile
+) -> "duckdb.DuckDBPyRelation":
     return connection.read_csv(
         path,
         header=True,
         auto_detect=False,
-        columns=dict.fromkeys(file.columns, "VARCHAR"),
+        columns={f"column{place}": "VARCHAR" for place in range(len(file.columns))},
         delimiter=file.delimiter,
         quotechar='"',
         escapechar='"',

@@ -13,7 +13,7 @@ Text has no types: what a field means follows from the declared domain, never fr
 import csv
 import glob
 import gzip
-import io
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from shuffledp.core.errors import DataError, ParameterError, ShuffledpError
+from shuffledp.core.errors import DataError, ParameterError, ShuffledpError, UnsupportedError
 
 __all__ = ["DataFile", "FileColumn", "Format", "Paths", "open_column", "unreadable"]
 
@@ -31,6 +31,7 @@ Paths: TypeAlias = str | Path | Sequence[str | Path]
 _DELIMITERS = ",;\t|"
 _TEXT = "text"
 _SAMPLE = 1 << 20
+_LONGEST_LINE = 1 << 24
 
 
 class Format(Enum):
@@ -141,12 +142,23 @@ def open_column(paths: Paths, column: str | None = None) -> FileColumn:
     >>> found.bytes, found.type, found.rows
     (23, 'text', None)
     """
+    _require_readers()
     files = tuple(_described(path) for path in _found(paths))
     for file in files:
         column = _chosen(file, column)
     if column is None:
         raise ParameterError("column", column, "must be named: the files are not on this machine")
     return FileColumn(name=column, files=files)
+
+
+def _require_readers() -> None:
+    try:
+        import duckdb  # noqa: F401
+        import pyarrow  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise UnsupportedError(
+            f"files need DuckDB and PyArrow, and {error.name} is missing: install shuffledp[data]"
+        ) from error
 
 
 def _chosen(file: DataFile, column: str | None) -> str | None:
@@ -231,12 +243,12 @@ def _describe_csv(file: DataFile) -> DataFile:
 
 
 def _describe_jsonl(file: DataFile) -> DataFile:
-    from shuffledp.engine.duckdb import connect, literal
-
-    with connect(threads=1) as connection:
-        found = connection.read_json(literal(file.path), format="newline_delimited")
-        columns = found.columns
-    return _textual(file, columns, _sample(file.path), skip=0)
+    sample = _sample(file.path)
+    rows = [json.loads(line) for line in sample.split("\n") if line.strip()]
+    if not all(isinstance(row, dict) for row in rows):
+        raise DataError(f"{file.path} cannot be read: a line is no JSON object")
+    columns = dict.fromkeys(key for row in rows for key in row)
+    return _textual(file, columns, sample, skip=0)
 
 
 def _textual(file: DataFile, columns: Iterable[str], sample: str, skip: int) -> DataFile:
@@ -249,11 +261,13 @@ def _textual(file: DataFile, columns: Iterable[str], sample: str, skip: int) -> 
 
 
 def _sample(path: str) -> str:
-    """The beginning of a text file."""
-    opener = gzip.open if path.lower().endswith(".gz") else io.open
-    with opener(path, "rb") as source:
-        head = source.read(_SAMPLE)
-    return head.decode("utf-8-sig", errors="replace")
+    """The first lines of a text file."""
+    lines, size = [], 0
+    with gzip.open(path, "rb") if path.lower().endswith(".gz") else Path(path).open("rb") as source:
+        while size < _SAMPLE and (line := source.readline(_LONGEST_LINE)):
+            lines.append(line)
+            size += len(line)
+    return b"".join(lines).decode("utf-8-sig")
 
 
 _DESCRIBE = {
@@ -280,7 +294,7 @@ def unreadable(path: str) -> Iterator[None]:
         yield
     except ShuffledpError:
         raise
-    except (duckdb.Error, pa.ArrowException, OSError, EOFError, UnicodeError) as error:
+    except (duckdb.Error, pa.ArrowException, OSError, EOFError, ValueError) as error:
         raise DataError(f"{path} cannot be read: {_first_sentence(error)}") from error
 
 

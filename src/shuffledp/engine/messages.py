@@ -228,7 +228,7 @@ def _tallied(path: str, kind: Format) -> Collected:
         protocol, labels = restored(about, path)
         users, messages = about["users"], about["messages"]
         # Where everybody sends as many messages, a part of them stands for a part of the users.
-        each = protocol.cost.messages_max if users * protocol.cost.messages_max == messages else 0
+        each = protocol.cost.messages_max if _fixed(protocol) else 0
         parts: list[Tally] = []
         seen = 0
         for payload in _aligned(arrays, max(1, each)):
@@ -237,9 +237,15 @@ def _tallied(path: str, kind: Format) -> Collected:
             shuffled = Shuffled(payload=payload, users=standing)
             parts = [sum_of([*parts, _analyzed(protocol, shuffled, path)])]
             seen += len(payload)
-    if not parts or seen != messages or parts[0].users != users:
-        raise DataError(f"{path} is damaged: it has {seen} messages and should have {messages}")
+    wanted = users * protocol.cost.messages_max if _fixed(protocol) else messages
+    if seen != messages or seen != wanted:
+        raise DataError(f"{path} is damaged: it has {seen} messages and should have {wanted}")
     return Collected(protocol=protocol, tally=parts[0], labels=labels)
+
+
+def _fixed(protocol: ShuffleProtocol) -> bool:
+    """Whether everybody sends the same number of messages."""
+    return protocol.cost.messages_mean == protocol.cost.messages_max
 
 
 def _analyzed(protocol: ShuffleProtocol, shuffled: Shuffled, path: str) -> Tally:

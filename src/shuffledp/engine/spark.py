@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from pathlib import Path
@@ -158,20 +159,40 @@ def _partition() -> int:
 
 def _totals(job: Job, work: _Work) -> _Cells:
     """The cells of all partitions, added."""
-    import pyspark.sql.functions as sql
-
     spark = session(job.master)
-    frame = _frame(spark, job.column)
-    if work.seed is not None:
-        work = replace(work, starts=_starts(frame))
-    cells = _mapped(frame, work.__call__, _CELLS).groupBy("cell")
-    total = cells.agg(sql.sum("low"), sql.sum("high"), sql.min("error"))
-    rows = _watched(job, spark, total.collect)
+    with _explained(job.column):
+        rows = _collected(spark, job, work)
     errors = [error for _, _, _, error in rows if error is not None]
     if errors:
         raise DataError(f"column {job.column.name!r}: {min(errors)}")
     found = {cell: _wrapped(low + (high << 32)) for cell, low, high, _ in rows}
     return dict.fromkeys((_USERS, _READ, *_FAULTS), 0) | found
+
+
+def _collected(spark: "SparkSession", job: Job, work: _Work) -> list[Any]:
+    import pyspark.sql.functions as sql
+
+    frame = _frame(spark, job.column)
+    if work.seed is not None:
+        work = replace(work, starts=_starts(frame))
+    cells = _mapped(frame, work.__call__, _CELLS).groupBy("cell")
+    total = cells.agg(sql.sum("low"), sql.sum("high"), sql.min("error"))
+    return _watched(job, spark, total.collect)
+
+
+@contextmanager
+def _explained(column: FileColumn) -> Iterator[None]:
+    """Turn what Spark complains about into one sentence; its own are pages, and quote the data."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        condition = error.getCondition() if isinstance(error, PySparkException) else None
+        kind = condition or type(error).__name__
+        named = column.files[0].path + (" and others" if len(column.files) > 1 else "")
+        raise DataError(f"Spark cannot read {column.name!r} of {named}: {kind}") from error
 
 
 def _mapped(
@@ -210,7 +231,7 @@ def _watched(job: Job, spark: "SparkSession", action: Callable[[], list[Any]]) -
     """Run an action and report how many of its tasks are done."""
     if job.report is None:
         return action()
-    total = job.column.rows_guess or 0
+    total, done = job.column.rows_guess or 0, 0.0
     tracker = spark.sparkContext.statusTracker()
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(action)
@@ -221,21 +242,34 @@ def _watched(job: Job, spark: "SparkSession", action: Callable[[], list[Any]]) -
             except NotYet:
                 stages = (tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds())
                 parts = [s.numCompletedTasks / s.numTasks for s in stages if s and s.numTasks]
-                job.show(round(total * max(parts, default=0.0)))
+                done = max(done, *parts, 0.0)  # the stages of the group-by start again from 0
+                job.show(round(total * done))
     job.show(total)
     return rows
 
 
 def session(master: str | None = None) -> "SparkSession":
     """The session that is there already, or a new one; workers run this very interpreter."""
-    from pyspark.sql import SparkSession
+    try:
+        from pyspark.errors import PySparkRuntimeError
+        from pyspark.sql import SparkSession
+    except ModuleNotFoundError as error:
+        raise UnsupportedError(
+            "the Spark engine needs PySpark: install shuffledp[spark]"
+        ) from error
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("shuffledp").master(master or MASTER)
     for name, value in _SETTINGS.items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    try:
+        return builder.getOrCreate()
+    except PySparkRuntimeError as error:
+        raise UnsupportedError(
+            f"Spark does not start ({error.getCondition()}): it needs Java 17 or later, "
+            "as `java` or in JAVA_HOME"
+        ) from error
 
 
 _SETTINGS = {
@@ -246,9 +280,12 @@ _SETTINGS = {
 
 
 def _frame(spark: "SparkSession", column: FileColumn) -> "DataFrame":
-    """The column alone, file after file."""
-    name = f"`{column.name.replace('`', '``')}`"
-    frames = [_read(spark, file, column.name).select(name) for file in column.files]
+    """The column alone, file after file, under a name of ours: PySpark stumbles over dots in names."""
+    import pyspark.sql.functions as sql
+
+    quoted = f"`{column.name.replace('`', '``')}`"
+    value = sql.col(quoted).alias("value")
+    frames = [_read(spark, file, column.name).select(value) for file in column.files]
     return reduce(lambda some, more: some.union(more), frames)
 
 
