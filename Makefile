@@ -22,7 +22,7 @@ test: lint types imports docs pytest ## everything that must pass: style, types,
 
 test-all: lint types imports docs ## the same, with the slow statistical sweeps
 	@echo "== pytest, slow tests included"
-	@SHUFFLEDP_HYPOTHESIS=searching $(BIN)/python -m pytest -q -n auto $(PYTEST_ARGS)
+	@SHUFFLEDP_HYPOTHESIS=searching $(BIN)/python -m pytest -q -n auto --dist loadgroup $(PYTEST_ARGS)
 
 lint: $(VENV)/.dev ## ruff: style and formatting
 	@echo "== ruff"
@@ -44,7 +44,7 @@ docs: $(VENV)/.dev ## build the documentation into site/, warnings are errors
 
 pytest: $(VENV)/.dev ## unit, contract and statistical tests, doctests, documentation examples
 	@echo "== pytest"
-	@$(BIN)/python -m pytest -q -n auto -m "not slow" $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -q -rs -n auto --dist loadgroup -m "not slow" $(PYTEST_ARGS)
 
 bench: $(VENV)/.dev ## measure speed against baselines (see benchmarks/); never part of the tests
 	@$(BIN)/python benchmarks/run.py $(BENCH_ARGS)

@@ -3,6 +3,8 @@
 It needs Java 17 or later. Nothing here is skipped: without Java these tests fail, and say so.
 """
 
+import sys
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -155,14 +157,13 @@ def test_progress(folder):
 
 
 def test_workers_run_this_interpreter(session):
-    import sys
+    def interpreter(batches):
+        import sys
 
-    found = spark._mapped(session.range(1), _interpreter, "name string").collect()
-    assert found[0][0] == sys.executable
+        import pyarrow
 
+        for _ in batches:
+            yield pyarrow.record_batch([pyarrow.array([sys.executable])], names=["name"])
 
-def _interpreter(batches):
-    import sys
-
-    for _ in batches:
-        yield pa.record_batch([pa.array([sys.executable])], names=["name"])
+    found = spark._mapped(session.range(1, numPartitions=1), interpreter, "name string").collect()
+    assert [row[0] for row in found] == [sys.executable]

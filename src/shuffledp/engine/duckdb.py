@@ -1,8 +1,9 @@
 """The DuckDB engine: streams a column of any size through memory of constant size.
 
-DuckDB reads and decodes (Parquet, CSV, JSON lines; Arrow files are mapped into memory as they are),
-one thread hands out pieces of a hundred thousand rows, and a pool of threads turns each into codes,
-randomizes and tallies it. Nothing of a piece is left when its tally has been added.
+DuckDB reads text and counts groups; Parquet and Arrow files are read by PyArrow, which is twice as
+fast where there is nothing but a column to decode. One thread hands out pieces of a hundred thousand
+rows, and a pool of threads turns each into codes, randomizes and tallies it. Nothing of a piece is left
+when its tally has been added.
 """
 
 from collections import deque
@@ -154,8 +155,8 @@ def pieces(column: FileColumn, threads: int | None = None) -> Iterator[Piece]:
 def _arrays(file: DataFile, name: str, threads: int | None) -> Iterator[Any]:
     if file.remote:
         raise DataError(f"{file.path} is not on this machine: use the Spark engine")
-    if file.format is Format.ARROW:
-        yield from _mapped(file, name)
+    if file.format in _DIRECT:
+        yield from _DIRECT[file.format](file, name)
         return
     with connect(threads) as connection, _batches(_relation(connection, file, name)) as batches:
         for batch in batches:
@@ -176,6 +177,17 @@ def _mapped(file: DataFile, name: str) -> Iterator[Any]:
             values = opened.get_batch(number).column(name)
             for start in range(0, len(values), _ROWS):
                 yield values.slice(start, _ROWS)
+
+
+def _decoded(file: DataFile, name: str) -> Iterator[Any]:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(file.path) as opened:
+        for batch in opened.iter_batches(_ROWS, columns=[name], use_threads=False):
+            yield batch.column(name)
+
+
+_DIRECT = {Format.ARROW: _mapped, Format.PARQUET: _decoded}
 
 
 def grouped(column: FileColumn, threads: int | None = None) -> Iterator[tuple[Any, Any]]:
