@@ -1,15 +1,17 @@
 """The command line, as a user types it."""
 
+import re
 import subprocess
 import sys
 import time
 
 import numpy as np
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 import shuffledp as sdp
-from shuffledp.cli import app
+from shuffledp.cli import COMMANDS, app
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -54,6 +56,39 @@ def test_help_is_quick_and_loads_nothing_heavy():
     took = time.perf_counter() - start
     assert result.stderr.strip() == ""
     assert took < 5, "the goal is 0.5 s; this catches a heavy import on a busy machine"
+
+
+def test_the_help_lists_every_command_with_its_own_first_line(run, monkeypatch):
+    """The lines are known without loading the commands, so they must be kept equal."""
+    monkeypatch.setenv("COLUMNS", "200")
+    group = get_command(app)
+    listed = run("--help").output
+    for name in group.list_commands(None):
+        command = group.get_command(None, name)
+        assert command.name == name
+        assert COMMANDS.get(name, command.help) == command.help.splitlines()[0]
+        assert re.search(rf"{name} +{re.escape(command.help.splitlines()[0])}", listed), name
+        assert run(name, "--help").exit_code == 0
+
+
+def test_the_help_loads_no_command():
+    code = (
+        "import sys; sys.argv = ['shuffledp', '--help']\n"
+        "from shuffledp.cli import app\n"
+        "try: app()\n"
+        "except SystemExit: pass\n"
+        "print(*(name for name in sys.modules if name.startswith('shuffledp.cli.')), file=sys.stderr)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stderr.split() == ["shuffledp.cli._lazy"]
+
+
+def test_an_unknown_command_is_an_error(run):
+    result = run("abacus")
+    assert result.exit_code == 2
+    assert "abacus" in result.output
 
 
 class TestDemo:

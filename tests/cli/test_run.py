@@ -93,6 +93,28 @@ class TestAnswers:
         assert found["engine"] == engine
         assert abs(found["estimate"][0]["value"] - survey.way.counts[0]) < 60
 
+    def test_spark_gets_its_master(self, shuffledp, people, monkeypatch):
+        """What Spark computes is tested with the engine; here, that it is asked."""
+        from shuffledp.engine import files
+
+        asked = []
+        real = files.run_file
+
+        def run_file(*arguments, engine, master, **options):
+            asked.append((engine, master))
+            return real(*arguments, engine="memory", **options)
+
+        survey = files.survey
+        monkeypatch.setattr(files, "run_file", run_file)
+        monkeypatch.setattr(
+            files,
+            "survey",
+            lambda *a, **o: survey(*a, **(o | {"engine": "memory", "master": None})),
+        )
+        words = ("run", "count", people, "--column", "home", *COMMON)
+        assert shuffledp(*words, "--engine", "spark", "--master", "local[1]").exit_code == 0
+        assert asked == [("spark", "local[1]")]
+
     def test_local_model(self, shuffledp, people, survey):
         found = answer(
             shuffledp(

@@ -52,8 +52,8 @@ def commands():
 
 def named(name, command):
     found = {name: command}
-    for part, inner in getattr(command, "commands", {}).items():
-        found |= named(f"{name} {part}", inner)
+    for part in getattr(command, "list_commands", lambda _: [])(None):
+        found |= named(f"{name} {part}", command.get_command(None, part))
     return found
 
 

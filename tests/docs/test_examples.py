@@ -16,7 +16,9 @@ from shuffledp.cli import app
 
 FENCE = re.compile(r"^```+ *(python|console) *$", re.MULTILINE)
 OTHER_PYTHON = re.compile(r"^```+ *(py|py3|Python|pycon|python3|\{.*python.*\})\b", re.MULTILINE)
-OTHER_CONSOLE = re.compile(r"^```+ *(?!console)\w* *\n(?:(?!```).*\n)*?\$? *shuffledp ", re.MULTILINE)
+OTHER_CONSOLE = re.compile(
+    r"^```+ *(?!console)\w* *\n(?:(?!```).*\n)*?\$? *shuffledp ", re.MULTILINE
+)
 SAME = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 __all__ = ["app"]
 
 app = typer.Typer(
-    name="ledger", help="Look at a budget ledger, or change a budget.", no_args_is_help=True
+    name="ledger",
+    help="Look at a budget ledger, or change a budget.",
+    no_args_is_help=True,
+    add_completion=False,
 )
 
 PathArgument = Annotated[Path, typer.Argument(help="The ledger.")]
