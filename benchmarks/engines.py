@@ -158,9 +158,8 @@ def spark(path: str) -> dict[str, list[float]]:
     column = sdp.open_column(path)
 
     def plain() -> object:
-        return (
-            started.read.parquet(path).mapInArrow(identity, "x int").groupBy("x").count().collect()
-        )
+        frame = started.read.parquet(path)
+        return frame.mapInArrow(identity, frame.schema).groupBy("x").count().collect()
 
     def ours() -> object:
         return sdp.run_file(protocol, column, engine="spark")

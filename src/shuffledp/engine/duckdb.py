@@ -7,9 +7,9 @@ when its tally has been added.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from itertools import chain
@@ -66,9 +66,10 @@ class DuckDB:
 
     def survey(self, job: Job) -> Surveyed:
         n, rows, invalid = 0, 0, added(())
-        for some in parallel(lambda piece: coded(job.coder, piece), watched(job), job.threads):
-            n, rows = n + some.users, rows + len(some.codes)
-            invalid = added((invalid, some.invalid()))
+        with parallel(lambda piece: coded(job.coder, piece), job) as parts:
+            for some in parts:
+                n, rows = n + some.users, rows + len(some.codes)
+                invalid = added((invalid, some.invalid()))
         return Surveyed(n=n, rows=rows, invalid=invalid)
 
     def tally(self, job: Job, protocol: ShuffleProtocol, rng: WordSource | None) -> Counted:
@@ -82,15 +83,16 @@ class DuckDB:
             return some, tally_codes(randomizer, analyzer, some.codes, source, some.kept)
 
         rows, invalid = 0, added(())
-        parts: list[Tally] = []
-        for some, part in parallel(counted, watched(job), job.threads):
-            rows += len(some.codes)
-            invalid = added((invalid, some.invalid()))
-            parts = [sum_of([*parts, part])] if part is not None else parts
-        if not parts:
+        tallies: list[Tally] = []
+        with parallel(counted, job) as parts:
+            for some, part in parts:
+                rows += len(some.codes)
+                invalid = added((invalid, some.invalid()))
+                tallies = [sum_of([*tallies, part])] if part is not None else tallies
+        if not tallies:
             raise DataError(f"column {job.column.name!r} has no valid value")
         tapes.finish(rows)
-        return Counted(tally=parts[0], rows=rows, invalid=invalid)
+        return Counted(tally=tallies[0], rows=rows, invalid=invalid)
 
 
 def sum_of(parts: list[Tally]) -> Tally:
@@ -98,7 +100,7 @@ def sum_of(parts: list[Tally]) -> Tally:
     return reduce(add, parts)
 
 
-def watched(job: Job) -> Iterator[Piece]:
+def watched(job: Job) -> Generator[Piece]:
     """The pieces of a job's column; progress is reported along the way."""
     for piece in pieces(job.column, job.threads):
         yield piece
@@ -117,22 +119,27 @@ def coded(coder: Coder, piece: Piece) -> Coded:
         raise DataError(f"{piece.file}: {error}") from None
 
 
-def parallel(
-    function: Callable[[Piece], _Out], work: Iterator[Piece], threads: int | None
+@contextmanager
+def parallel(function: Callable[[Piece], _Out], job: Job) -> Iterator[Iterator[_Out]]:
+    """`map` over a job's pieces with a pool of threads, in order; all of it ends with the block."""
+    with closing(watched(job)) as work, ThreadPoolExecutor(_threads(job.threads)) as pool:
+        try:
+            yield _ordered(function, work, pool, 2 * _threads(job.threads))
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _ordered(
+    function: Callable[[Piece], _Out], work: Iterator[Piece], pool: ThreadPoolExecutor, ahead: int
 ) -> Iterator[_Out]:
-    """`map` with a pool of threads, in order, never more than a few pieces ahead."""
-    workers = _threads(threads)
+    """Results in the order of the work, never more than a few pieces ahead of the slowest."""
     waiting: deque[Future[_Out]] = deque()
-    pool = ThreadPoolExecutor(workers)
-    try:
-        for piece in work:
-            waiting.append(pool.submit(function, piece))
-            if len(waiting) > 2 * workers:
-                yield waiting.popleft().result()
-        while waiting:
+    for piece in work:
+        waiting.append(pool.submit(function, piece))
+        if len(waiting) > ahead:
             yield waiting.popleft().result()
-    finally:
-        pool.shutdown(cancel_futures=True)
+    while waiting:
+        yield waiting.popleft().result()
 
 
 def _threads(threads: int | None) -> int:

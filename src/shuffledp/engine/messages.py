@@ -26,7 +26,7 @@ from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import Randomizer, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.engine.coding import Coded, Coder, OnInvalid
-from shuffledp.engine.duckdb import Piece, coded, parallel, sum_of, watched
+from shuffledp.engine.duckdb import Piece, coded, parallel, sum_of
 from shuffledp.engine.files import domain_for
 from shuffledp.engine.formats import FileColumn, Format, Paths, open_column, unreadable
 from shuffledp.engine.job import Job, Report, added
@@ -137,14 +137,15 @@ def _spooled(
 
     spool: Spool | None = None
     users, rows, invalid = 0, 0, added(())
-    for some, payloads in parallel(sent, watched(job), job.threads):
-        users, rows = users + some.users, rows + len(some.codes)
-        invalid = added((invalid, some.invalid()))
-        for payload in payloads:
-            if spool is None:
-                bits = _bucket_bits(job.column, protocol, payload)
-                spool = stack.enter_context(Spool(work, bits, SecureWords()))
-            spool.put(payload)
+    with parallel(sent, job) as parts:
+        for some, payloads in parts:
+            users, rows = users + some.users, rows + len(some.codes)
+            invalid = added((invalid, some.invalid()))
+            for payload in payloads:
+                if spool is None:
+                    bits = _bucket_bits(job.column, protocol, payload)
+                    spool = stack.enter_context(Spool(work, bits, SecureWords()))
+                spool.put(payload)
     if spool is None:
         raise DataError(f"column {job.column.name!r} has no valid value")
     tapes.finish(rows)

@@ -13,18 +13,25 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from concurrent.futures import TimeoutError as NotYet
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
+from uuid import uuid4
 
 import numpy as np
 
 from shuffledp.core.analyzer import Analyzer, Tally
-from shuffledp.core.errors import DataError, PositionError, ShuffledpError, UnsupportedError, shown
+from shuffledp.core.errors import (
+    DataError,
+    ParameterError,
+    PositionError,
+    ShuffledpError,
+    UnsupportedError,
+    shown,
+)
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import Randomizer, WordSource
 from shuffledp.engine.coding import FAULTS, Coded, Coder
@@ -35,6 +42,7 @@ from shuffledp.engine.tapes import Tapes
 from shuffledp.numerics.entropy import SeededWords
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["MASTER", "Spark", "session"]
@@ -228,24 +236,36 @@ def _sizes(batches: Iterator[Any]) -> Iterator[Any]:
 
 
 def _watched(job: Job, spark: "SparkSession", action: Callable[[], list[Any]]) -> list[Any]:
-    """Run an action and report how many of its tasks are done."""
-    if job.report is None:
-        return action()
+    """Run an action, report how many of its tasks are done, and cancel it if we are interrupted."""
+    context, group = spark.sparkContext, f"shuffledp {uuid4()}"
     total, done = job.column.rows_guess or 0, 0.0
-    tracker = spark.sparkContext.statusTracker()
+
+    def grouped() -> list[Any]:
+        context.setJobGroup(group, "shuffledp")  # belongs to the thread that runs the action
+        return action()
+
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(action)
-        while True:
-            try:
-                rows = running.result(_POLL_SECONDS)
-                break
-            except NotYet:
-                stages = (tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds())
-                parts = [s.numCompletedTasks / s.numTasks for s in stages if s and s.numTasks]
-                done = max(done, *parts, 0.0)  # the stages of the group-by start again from 0
+        running = pool.submit(grouped)
+        try:
+            while not running.done():
+                wait((running,), _POLL_SECONDS)
+                done = max(done, _done(context, group))
                 job.show(round(total * done))
+        except BaseException:
+            context.cancelJobGroup(group)
+            raise
     job.show(total)
-    return rows
+    return running.result()
+
+
+def _done(context: "SparkContext", group: str) -> float:
+    """The part of its tasks that the largest stage of a group of jobs has finished."""
+    tracker = context.statusTracker()
+    jobs = [tracker.getJobInfo(number) for number in tracker.getJobIdsForGroup(group)]
+    stages = [tracker.getStageInfo(stage) for each in jobs if each for stage in each.stageIds]
+    sizes = [(stage.numTasks, stage.numCompletedTasks) for stage in stages if stage]
+    tasks, finished = max(sizes, default=(0, 0))
+    return finished / tasks if tasks else 0.0
 
 
 def session(master: str | None = None) -> "SparkSession":
@@ -264,12 +284,16 @@ def session(master: str | None = None) -> "SparkSession":
     for name, value in _SETTINGS.items():
         builder = builder.config(name, value)
     try:
-        return builder.getOrCreate()
+        started = builder.getOrCreate()
     except PySparkRuntimeError as error:
         raise UnsupportedError(
             f"Spark does not start ({error.getCondition()}): it needs Java 17 or later, "
             "as `java` or in JAVA_HOME"
         ) from error
+    if master is not None and started.sparkContext.master != master:
+        running = started.sparkContext.master
+        raise ParameterError("master", master, f"must be {running!r}: that one is running already")
+    return started
 
 
 _SETTINGS = {
