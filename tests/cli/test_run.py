@@ -248,6 +248,13 @@ class TestInvalid:
         assert answer(result)["invalid"] is None
         assert "2 invalid values (out_of_range 2)" in result.stderr
 
+    def test_clamped_integers_of_a_histogram(self, shuffledp, tmp_path):
+        (tmp_path / "x.csv").write_text("x\n" + "3\n" * 2000 + "99\n" * 500 + "-7\n" * 500)
+        words = ("run", "histogram", "x.csv", "--lower", 2, "--upper", 4, *COMMON)
+        found = answer(shuffledp(*words, "--on-invalid", "clamp", "--json"))
+        values = [row["value"] for row in found["estimate"]]
+        assert np.abs(np.subtract(values, [500, 2000, 500])).max() < 60
+
 
 class TestNotPrivate:
     def test_categories_from_data_are_refused_with_a_reason(self, shuffledp, people):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -98,6 +99,9 @@ class Spending:
         return spending
 
     def _check_open(self) -> None:
+        path = self.ledger.path
+        if not os.access(path if path.exists() else path.parent, os.W_OK):
+            raise sdp.LedgerError(f"{path} cannot be written; nothing was read or charged")
         if self.dataset not in self.ledger.datasets and self.budget is None:
             raise sdp.LedgerError(
                 f"{self.ledger.path} has no budget for data set {self.dataset!r} yet: "
