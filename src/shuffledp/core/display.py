@@ -34,7 +34,11 @@ _LABEL = 40
 
 
 class Row(NamedTuple):
-    """One number of an estimate, with its error."""
+    """One number of an estimate, with its error.
+
+    >>> Row(label="car", value=120.0, stderr=3.0, low=114.0, high=126.0).label
+    'car'
+    """
 
     label: str
     value: float

@@ -79,7 +79,11 @@ class Budget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charge:
-    """What one release costs, between neighbours of which one person's value is replaced."""
+    """What one release costs, between neighbours of which one person's value is replaced.
+
+    >>> Charge(epsilon=0.5, delta=1e-8).epsilon
+    0.5
+    """
 
     epsilon: float
     delta: float

@@ -27,6 +27,11 @@ class Entry:
     """One release: what was promised about it, and whether it was made.
 
     A release that was charged and not made counts all the same: nobody can prove that it was not.
+
+    >>> promise = Guarantee(epsilon=0.5, delta=0.0, view=View.LOCAL, proof="Warner 1965")
+    >>> entry = Entry(id="7f", time="2030-01-01T00:00:00+00:00", dataset="data", guarantee=promise, note={})
+    >>> entry.charge.epsilon, entry.released
+    (0.5, False)
     """
 
     id: str
