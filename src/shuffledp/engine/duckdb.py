@@ -251,6 +251,7 @@ def _csv(
         quotechar='"',
         escapechar='"',
         max_line_size=_LINE_BYTES,
+        buffer_size=_LINE_BYTES,  # by default several times that, for each of many buffers
     )
 
 
