@@ -1,5 +1,8 @@
 """The same words give the same tally in every engine, whatever the pieces, threads and formats."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -274,3 +277,30 @@ def test_a_failing_report_stops_the_run(folder):
 
 def test_engines_are_registered():
     assert list(ENGINES) == ["counts", "duckdb", "memory", "spark"]
+
+
+def test_what_is_not_installed_is_named(folder, monkeypatch):
+    column = sdp.open_column(folder / "people.csv", "age")
+    monkeypatch.setitem(sys.modules, "pyspark.errors", None)
+    with pytest.raises(sdp.UnsupportedError, match=r"needs PySpark: install shuffledp\[spark\]"):
+        sdp.run_file(AGES, column, engine="spark")
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    with pytest.raises(sdp.UnsupportedError, match=r"duckdb is missing: install shuffledp\[data\]"):
+        sdp.open_column(folder / "people.csv", "age")
+
+
+def test_readers_are_imported_when_a_file_is_opened():
+    code = (
+        "import sys, shuffledp.engine.files, shuffledp.engine.messages; "
+        "print(*{'duckdb', 'pyarrow', 'pyspark', 'pandas'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
+
+
+def test_a_domain_too_large_to_count(tmp_path):
+    fine = sdp.protocols.duchi.make_local(lower=0.0, upper=1.0, steps=2**30, epsilon=1.0)
+    path = write({"x": [0.5]}, tmp_path / "a.parquet")
+    with pytest.raises(sdp.UnsupportedError, match="too many values to count"):
+        sdp.run_file(fine, sdp.open_column(path), engine="counts")
+    assert sdp.run_file(fine, sdp.open_column(path)).n == 1

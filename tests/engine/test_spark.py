@@ -48,7 +48,7 @@ def same(found, protocol, values, seed=5):
     assert found.tally.users == expected.users
 
 
-@pytest.mark.parametrize("suffix", ["parquet", "csv", "csv.gz", "jsonl"])
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "jsonl"])
 def test_every_format(folder, suffix):
     found = run(KRR, folder / f"people.{suffix}", "country", domain=COUNTRIES)
     same(found, KRR, COUNTRIES.codes(people()["country"]))
@@ -70,17 +70,14 @@ def test_several_files_and_policies(tmp_path):
     for number in range(3):
         write({"x": ages[number::3]}, tmp_path / f"{number}.parquet")
     column = sdp.open_column(str(tmp_path / "*.parquet"))
-    for policy in ("drop", "clamp"):
-        found = {
-            engine: sdp.run_file(
-                mean, column, on_invalid=policy, engine=engine, rng=sdp.SeededWords(3)
-            )
-            for engine in ("memory", "spark")
-        }
-        ours, theirs = found["memory"], found["spark"]
-        np.testing.assert_array_equal(ours.tally.counts, theirs.tally.counts)
-        assert (ours.n, ours.rows, ours.invalid) == (theirs.n, theirs.rows, theirs.invalid)
-        assert ours.invalid["out_of_range"] > 0
+    found = {
+        engine: sdp.run_file(mean, column, on_invalid="drop", engine=engine, rng=sdp.SeededWords(3))
+        for engine in ("memory", "spark")
+    }
+    ours, theirs = found["memory"], found["spark"]
+    np.testing.assert_array_equal(ours.tally.counts, theirs.tally.counts)
+    assert (ours.n, ours.rows, ours.invalid) == (theirs.n, theirs.rows, theirs.invalid)
+    assert ours.invalid["out_of_range"] > 0
     surveys = [
         sdp.survey(column, mean.randomizer.domain, "drop", engine=e) for e in ("duckdb", "spark")
     ]
@@ -143,8 +140,8 @@ def test_paths_of_a_cluster(folder):
     assert sdp.survey(column, COUNTRIES, engine="spark").n == N
 
 
-@pytest.mark.parametrize("name", ["a.b", "`a 日本`"])
-def test_any_name_of_a_column(tmp_path, name):
+def test_any_name_of_a_column(tmp_path):
+    name = "a.b `日本`"
     path = write({"x": [9, 9], name: [3, 2]}, tmp_path / "a.parquet")
     assert run(KRR, path, name).n == 2
 

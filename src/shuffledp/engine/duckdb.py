@@ -96,7 +96,12 @@ class DuckDB:
 
 
 def sum_of(parts: list[Tally]) -> Tally:
-    """The tally of everybody together."""
+    """The tally of everybody together.
+
+    >>> import numpy as np
+    >>> sum_of([Tally(counts=np.array([1, 2]), users=3)] * 2).users
+    6
+    """
     return reduce(add, parts)
 
 
@@ -149,7 +154,20 @@ def _threads(threads: int | None) -> int:
 
 
 def pieces(column: FileColumn, threads: int | None = None) -> Iterator[Piece]:
-    """The column's values in the order of its files, as pieces that fit in memory."""
+    """The column's values in the order of its files, as pieces that fit in memory.
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from shuffledp import open_column
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "pets.csv")
+    ...     _ = path.write_text("pet,owner\\ncat,1\\ndog,2\\ncat,3\\n")
+    ...     column = open_column(path, "pet")
+    ...     [piece.array.to_pylist() for piece in pieces(column)]
+    ...     [(sorted(values.to_pylist()), sum(times.to_pylist())) for values, times in grouped(column)]
+    [['cat', 'dog', 'cat']]
+    [(['cat', 'dog'], 3)]
+    """
     row = 0
     for file in column.files:
         start = row
@@ -251,6 +269,7 @@ def _csv(
         quotechar='"',
         escapechar='"',
         max_line_size=_LINE_BYTES,
+        buffer_size=_LINE_BYTES,  # by default several times that, for each of many buffers
     )
 
 

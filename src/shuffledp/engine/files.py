@@ -71,6 +71,16 @@ def survey(
 
     Protocols are calibrated for n, so n must be known first. If every value must be valid and the
     files say how many rows they have, nothing is read here: the run itself will check.
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "pets.csv")
+    ...     _ = path.write_text("pet,owner\\ncat,1\\n,2\\ncow,3\\n")
+    ...     pets = Categories(k=2, names=("cat", "dog"))
+    ...     surveyed = survey(open_column(path, "pet"), pets, "drop")
+    >>> surveyed.n, surveyed.invalid
+    (1, {'null': 1, 'unknown': 1, 'out_of_range': 0, 'nan': 0})
     """
     coder = Coder(domain=domain, on_invalid=OnInvalid.read(on_invalid))
     chosen = engine_named(engine)
@@ -133,7 +143,13 @@ def run_file(
 
 
 def labelled(estimate: Estimate, domain: Domain) -> Estimate:
-    """The estimate with the declared names of the categories."""
+    """The estimate with the declared names of the categories.
+
+    >>> from shuffledp import protocols, run
+    >>> estimate = run(protocols.krr.make_local(k=2, epsilon=1.0), [0, 1, 1])
+    >>> labelled(estimate, Categories(k=2, names=("cat", "dog"))).labels
+    ('cat', 'dog')
+    """
     if estimate.labels is None or len(estimate.labels) != domain.size:
         return estimate
     return replace(estimate, labels=domain.labels)

@@ -21,6 +21,9 @@ from shuffledp.numerics.entropy import SecureWords
 __all__ = ["ENGINES", "Counts", "Memory", "engine_named"]
 
 
+_MOST_VALUES = 1 << 27  # a gigabyte of counts
+
+
 @dataclass(frozen=True, slots=True)
 class Memory:
     """Reads the whole column first, then randomizes it on one thread."""
@@ -64,6 +67,8 @@ class Counts:
     def tally(self, job: Job, protocol: ShuffleProtocol, rng: WordSource | None) -> Counted:
         if not isinstance(protocol.randomizer, Simulated):
             raise UnsupportedError(f"{protocol.name} has no simulation of its tally: use duckdb")
+        if protocol.randomizer.domain.size > _MOST_VALUES:
+            raise UnsupportedError(f"{protocol.name} has too many values to count: use duckdb")
         inputs = np.zeros(protocol.randomizer.domain.size, dtype=np.int64)
         rows, invalid = 0, added(())
         for values, column in grouped(job.column, job.threads):
