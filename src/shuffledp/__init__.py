@@ -28,6 +28,7 @@ from shuffledp.core.privacy import Guarantee, Neighbours, View
 from shuffledp.core.randomizer import randomize
 from shuffledp.core.shuffler import shuffle
 from shuffledp.core.task import Question
+from shuffledp.core.version import __version__
 from shuffledp.numerics.entropy import SecureWords, SeededWords
 
 if TYPE_CHECKING:
@@ -101,8 +102,6 @@ __all__ = [
     "tasks",
     "write_tally",
 ]
-
-__version__ = "0.1.0"
 
 # What needs the protocols and the accountant is imported when it is first used: there are many, and
 # a command line that only wants to print its help should not wait for them.

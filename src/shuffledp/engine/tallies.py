@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-import shuffledp
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import DataError, MismatchError, ShuffledpError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.shuffler import forget
+from shuffledp.core.version import __version__
 from shuffledp.engine.output import text_file
 from shuffledp.numerics.entropy import SecureWords
 from shuffledp.protocols import rebuild
@@ -125,7 +125,7 @@ def described(protocol: ShuffleProtocol, labels: tuple[str, ...] | None) -> dict
     'krr'
     """
     return {
-        "version": shuffledp.__version__,
+        "version": __version__,
         "protocol": protocol.name,
         "parameters": dict(protocol.parameters),
         "law": _law(protocol),
