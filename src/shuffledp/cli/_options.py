@@ -96,7 +96,7 @@ MaxMessagesOption = Annotated[
 HonestOption = Annotated[
     float | None,
     typer.Option(
-        help="The share of people whose noise is counted on [default: 0.9].",
+        help="The share of people whose noise is counted on; 0.9 if not given.",
         rich_help_panel=_PRIVACY,
     ),
 ]

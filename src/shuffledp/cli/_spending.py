@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import shuffledp as sdp
+from shuffledp.core.privacy import up
 
 if TYPE_CHECKING:
     from shuffledp.ledger import Budget, Entry, Ledger
@@ -121,7 +122,7 @@ class Spending:
         self.ledger.mark_released(entry)
         total, budget = self.ledger.spent(self.dataset), self.ledger.budget(self.dataset)
         return (
-            f"Spent of data set {self.dataset!r}: epsilon {total.epsilon:.6g} of "
-            f"{budget.epsilon:.6g}, delta {total.delta:.3g} of {budget.delta:.3g}, "
+            f"Spent of data set {self.dataset!r}: epsilon {up(total.epsilon, 6)} of "
+            f"{budget.epsilon:.6g}, delta {up(total.delta, 3)} of {budget.delta:.3g}, "
             f"in {total.releases} release{'s' * (total.releases != 1)}."
         )
