@@ -15,14 +15,14 @@ PYTEST_ARGS ?=
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.plot ## estimate a histogram of 100,000 people, print a table, save demo/histogram.png
+demo: $(VENV)/.plot ## a million people, three questions, three kinds of trust: a table, bars, demo/histogram.png
 	@$(BIN)/shuffledp demo $(DEMO_ARGS)
 
 test: lint types imports docs pytest ## everything that must pass: style, types, imports, docs, all tests but the slow ones
 
 test-all: lint types imports docs ## the same, with the slow statistical sweeps
 	@echo "== pytest, slow tests included"
-	@SHUFFLEDP_HYPOTHESIS=searching $(BIN)/python -m pytest -q -n auto $(PYTEST_ARGS)
+	@SHUFFLEDP_HYPOTHESIS=searching $(BIN)/python -m pytest -q -n auto --dist loadgroup $(PYTEST_ARGS)
 
 lint: $(VENV)/.dev ## ruff: style and formatting
 	@echo "== ruff"
@@ -44,7 +44,7 @@ docs: $(VENV)/.dev ## build the documentation into site/, warnings are errors
 
 pytest: $(VENV)/.dev ## unit, contract and statistical tests, doctests, documentation examples
 	@echo "== pytest"
-	@$(BIN)/python -m pytest -q -n auto -m "not slow" $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -q -rs -n auto --dist loadgroup -m "not slow" $(PYTEST_ARGS)
 
 bench: $(VENV)/.dev ## measure speed against baselines (see benchmarks/); never part of the tests
 	@$(BIN)/python benchmarks/run.py $(BENCH_ARGS)
@@ -58,9 +58,10 @@ clean: ## remove everything that was built, the virtual environment included
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A stamp is younger than what it was installed from, or the installation is repeated.
+# --no-compile: Python compiles the modules that the demo imports when it does, and not all the others.
 $(VENV)/.plot: pyproject.toml constraints.txt | $(BIN)/pip
 	@echo "== installing shuffledp[plot] into $(VENV)"
-	@$(INSTALL) --editable '.[plot]'
+	@$(INSTALL) --no-compile --editable '.[plot]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/pip

@@ -23,6 +23,7 @@ NAMES = (
     "testing",
     "audit",
     "memory",
+    "engines",
     "import_time",
 )
 

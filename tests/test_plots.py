@@ -138,3 +138,77 @@ def test_error_curves_of_nothing_are_refused(tmp_path):
             ylabel="RMSE",
             chosen=(1, 1.0, "rr"),
         )
+
+
+class TestCompareErrors:
+    def test_shows_by_how_much_each_estimate_is_off(self, tmp_path):
+        import matplotlib as mpl
+
+        with mpl.rc_context({"svg.fonttype": "none"}):
+            path = sdp.plots.compare_errors(
+                [5000, 400, 3], {"local": estimate_of(5100, 300, 3)}, tmp_path / "e.svg",
+                labels=LABELS, title="T",
+            )  # fmt: skip
+        drawn = path.read_text()
+        for text in ("cat", "the truth", "local", "+100 ± 59", "−100 ± 59", "0 ± 59"):
+            assert f">{text}<" in drawn, text
+
+    def test_all_right(self, tmp_path):
+        exact = {"x": estimate_of(0, 0, 0, stderr=0)}
+        path = sdp.plots.compare_errors(
+            [0, 0, 0], exact, tmp_path / "e.png", labels=LABELS, title="T"
+        )
+        assert path.stat().st_size > 1000
+
+    def test_sizes_must_agree(self, tmp_path):
+        with pytest.raises(sdp.MismatchError, match="x"):
+            sdp.plots.compare_errors(
+                [1, 2, 3], {"x": estimate_of(1)}, tmp_path / "e.png", labels=LABELS, title="T"
+            )
+
+
+class TestPlotEstimate:
+    def draw(self, tmp_path, estimate, suffix, **options):
+        import matplotlib as mpl
+
+        with mpl.rc_context({"svg.fonttype": "none"}):
+            return sdp.plots.plot_estimate(
+                estimate, tmp_path / f"r.{suffix}", title="T & <T>", notes=["a $note$"], **options
+            )
+
+    def labelled(self, *labels):
+        values = np.arange(len(labels), dtype=float) * 100 - 50
+        return Estimate(value=values, error=NormalError(stderr=30.0), limits=(0, 9), labels=labels)
+
+    def test_svg_has_labels_numbers_and_notes(self, tmp_path):
+        drawn = self.draw(tmp_path, self.labelled("größe", "$x$"), "svg").read_text()
+        for text in ("größe", "$x$", "-50", "50", "a $note$"):
+            assert f">{text}<" in drawn, text
+
+    def test_scripts_that_the_font_lacks_are_no_error(self, tmp_path):
+        path = self.draw(tmp_path, self.labelled("東京", "大阪"), "png")
+        assert path.read_bytes().startswith(b"\x89PNG")
+
+    def test_page_is_one_harmless_file(self, tmp_path):
+        page = self.draw(tmp_path, self.labelled("<script>x</script>", "東京"), "html").read_text()
+        assert "<script" not in page
+        assert "&lt;script&gt;" in page
+        assert "東京" in page
+        assert "T &amp; &lt;T&gt;" in page
+        for outside in ("http", "src=", "href=", "url(", "@import"):
+            assert outside not in page
+        assert "-109 .. 9" in page
+
+    def test_one_number(self, tmp_path):
+        one = Estimate(value=7.0, error=NormalError(stderr=1.0), limits=(0, 9))
+        assert ">mean<" in self.draw(tmp_path, one, "html", label="mean").read_text()
+
+    def test_many_bins_show_the_largest(self, tmp_path):
+        many = self.labelled(*(f"bin{i}" for i in range(5000)))
+        page = self.draw(tmp_path, many, "html").read_text()
+        assert page.count("<tr>") == 41
+        assert "The 40 largest of 5,000" in page
+
+    def test_other_suffixes_are_refused(self, tmp_path):
+        with pytest.raises(sdp.UnsupportedError, match="ends in one of"):
+            self.draw(tmp_path, self.labelled("a", "b"), "doc")

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom
 
 import shuffledp as sdp
-from shuffledp.samples import _COMMUTES, _shares
+from shuffledp.samples import _COMMUTES, _MINUTES, _shares
 from support import ALPHA
 
 
@@ -42,6 +42,44 @@ def test_counts_are_of_the_codes():
     people = sdp.samples.commuters(12)
     assert people.counts.tolist() == [people.codes.tolist().count(j) for j in range(10)]
     assert len(people.domain.labels) == people.domain.k == len(people.counts)
+
+
+class TestSurvey:
+    def test_smaller_survey_is_the_beginning_of_a_larger_one(self):
+        small, large = sdp.samples.survey(10), sdp.samples.survey(1000)
+        np.testing.assert_array_equal(small.minutes, large.minutes[:10])
+        np.testing.assert_array_equal(small.home, large.home[:10])
+        np.testing.assert_array_equal(small.way.codes, sdp.samples.commuters(10).codes)
+
+    def test_minutes_are_within_those_of_the_way(self):
+        people = sdp.samples.survey(50_000)
+        assert people.minutes_domain.codes(people.minutes).max() == 120
+        for code, name in enumerate(people.way.domain.labels):
+            first, last = _MINUTES[name]
+            found = people.minutes[people.way.codes == code]
+            assert first <= found.min() <= found.max() <= last
+            assert found.max() - found.min() >= 0.8 * (last - first)
+
+    def test_the_wish_grows_with_the_minutes(self):
+        """Each decile of minutes has the stated share of yes."""
+        assert wish_p_values(45).min() > ALPHA
+        assert wish_p_values(30).min() < ALPHA, "another slope is noticed"
+
+    def test_bad_n(self):
+        with pytest.raises(sdp.ParameterError, match="n="):
+            sdp.samples.survey(0)
+
+
+def wish_p_values(more):
+    people = sdp.samples.survey(400_000)
+    found = []
+    for minutes in range(0, 121, 10):
+        said = people.home[people.minutes == minutes]
+        if len(said):
+            p = (10 + more * minutes / 120) / 100
+            yes = int(said.sum())
+            found.append(2 * min(binom.cdf(yes, len(said), p), binom.sf(yes - 1, len(said), p)))
+    return np.array(found) * len(found)
 
 
 @pytest.mark.parametrize("n", [0, -1, 2.5, "10", True])

@@ -15,20 +15,34 @@ from typing import TYPE_CHECKING, Any
 
 from shuffledp.core.domain import Bits, Categories, Integers, Reals
 from shuffledp.core.errors import (
+    BudgetError,
     DataError,
+    LedgerError,
     MismatchError,
     ParameterError,
     ShuffledpError,
     UnsupportedError,
 )
+from shuffledp.core.explain import explain
 from shuffledp.core.privacy import Guarantee, Neighbours, View
 from shuffledp.core.randomizer import randomize
 from shuffledp.core.shuffler import shuffle
 from shuffledp.core.task import Question
+from shuffledp.core.version import __version__
 from shuffledp.numerics.entropy import SecureWords, SeededWords
 
 if TYPE_CHECKING:
-    from shuffledp import audit, engine, mechanisms, planner, plots, protocols, samples, tasks
+    from shuffledp import (
+        audit,
+        engine,
+        ledger,
+        mechanisms,
+        planner,
+        plots,
+        protocols,
+        samples,
+        tasks,
+    )
     from shuffledp.accounting.amplify import (
         amplify,
         amplify_lower,
@@ -37,8 +51,13 @@ if TYPE_CHECKING:
         smallest_n,
     )
     from shuffledp.accounting.compose import compose, compose_renyi
+    from shuffledp.engine.coding import OnInvalid
     from shuffledp.engine.counts import run_counts
+    from shuffledp.engine.files import categories_of, headcount, run_file
+    from shuffledp.engine.formats import open_column
     from shuffledp.engine.memory import run
+    from shuffledp.engine.messages import randomize_file, tally_file
+    from shuffledp.engine.tallies import read_tally, write_tally
     from shuffledp.inference.complexity import sample_complexity
     from shuffledp.inference.learning import learn
     from shuffledp.inference.uniformity import test_identity, test_uniform
@@ -48,12 +67,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Bits",
+    "BudgetError",
     "Categories",
     "DataError",
     "Guarantee",
     "Integers",
+    "LedgerError",
     "MismatchError",
     "Neighbours",
+    "OnInvalid",
     "ParameterError",
     "Plan",
     "Question",
@@ -68,40 +90,52 @@ __all__ = [
     "amplify_lower",
     "audit",
     "calibrate",
+    "categories_of",
     "compose",
     "compose_renyi",
     "count",
     "engine",
+    "explain",
+    "headcount",
     "histogram",
     "learn",
+    "ledger",
     "mean",
     "mechanisms",
+    "open_column",
     "plan",
     "planner",
     "plots",
     "profile",
     "protocols",
     "randomize",
+    "randomize_file",
+    "read_tally",
     "run",
     "run_counts",
+    "run_file",
     "sample_complexity",
     "samples",
     "shuffle",
     "smallest_n",
     "sum",
     "survey",
+    "tally_file",
     "tasks",
     "test_identity",
     "test_uniform",
+    "write_tally",
 ]
-
-__version__ = "0.1.0"
 
 # What needs the protocols and the accountant is imported when it is first used: there are many, and
 # a command line that only wants to print its help should not wait for them.
 _LATER = {
     **dict.fromkeys(("amplify", "amplify_lower", "calibrate", "profile"), "accounting.amplify"),
     **dict.fromkeys(("count", "histogram", "mean", "sum"), "planner.choose"),
+    **dict.fromkeys(("categories_of", "headcount", "open_column", "run_file"), "engine.files"),
+    "OnInvalid": "engine.coding",
+    **dict.fromkeys(("randomize_file", "tally_file"), "engine.messages"),
+    **dict.fromkeys(("read_tally", "write_tally"), "engine.tallies"),
     "compose": "accounting.compose",
     "compose_renyi": "accounting.compose",
     "Plan": "planner.answer",
@@ -115,7 +149,17 @@ _LATER = {
     "test_identity": "inference.uniformity",
     "test_uniform": "inference.uniformity",
 }
-_ROOMS = ("audit", "engine", "mechanisms", "planner", "plots", "protocols", "samples", "tasks")
+_ROOMS = (
+    "audit",
+    "engine",
+    "ledger",
+    "mechanisms",
+    "planner",
+    "plots",
+    "protocols",
+    "samples",
+    "tasks",
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -10,13 +10,13 @@ from itertools import pairwise
 
 import numpy as np
 
-from shuffledp.core.arrays import Codes, Counts
-from shuffledp.core.domain import Categories
+from shuffledp.core.arrays import Bools, Codes, Counts
+from shuffledp.core.domain import Categories, Integers
 from shuffledp.core.validate import whole
 from shuffledp.numerics.entropy import SeededWords
 from shuffledp.numerics.tape import table
 
-__all__ = ["Sample", "commuters"]
+__all__ = ["Sample", "Survey", "commuters", "survey"]
 
 _SEED = 1965  # the year of Warner's randomized response
 _WORD_BITS = 64
@@ -33,6 +33,21 @@ _COMMUTES: tuple[tuple[str, Fraction], ...] = (
     ("scooter", Fraction(9, 1000)),
     ("ferry", Fraction(3, 1000)),
 )
+
+_LONGEST = 120
+_MINUTES = {  # the shortest way, and the longest
+    "car": (5, 75),
+    "bicycle": (3, 45),
+    "bus": (10, 80),
+    "train": (20, 120),
+    "on foot": (1, 35),
+    "tram": (8, 55),
+    "at home": (0, 0),
+    "motorcycle": (5, 60),
+    "scooter": (5, 40),
+    "ferry": (25, 95),
+}
+_HOME_FEW, _HOME_MORE = 10, 45  # percent with no way at all, and what a way of two hours adds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -72,6 +87,45 @@ def commuters(n: int = 100_000) -> Sample:
         domain=Categories(k=len(names), names=names),
         codes=table(words, _shares(), _WORD_BITS),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Survey:
+    """Three answers of each person: a category, a number, a yes or no."""
+
+    way: Sample
+    """How they get to work."""
+    minutes: Counts
+    """How long that takes, 0 .. 120."""
+    home: Bools
+    """Whether they would work at home more often."""
+
+    @property
+    def minutes_domain(self) -> Integers:
+        """What `minutes` may be: public."""
+        return Integers(lower=0, upper=_LONGEST)
+
+
+def survey(n: int = 1_000_000) -> Survey:
+    """What n people say about their way to work: `commuters`, how long it takes, and a wish.
+
+    The minutes depend on the way (trains take longest), and the wish to work at home on the minutes:
+    10 percent of those with no way, 55 percent of those with two hours. The first people of a larger
+    survey are the people of a smaller one.
+
+    >>> people = survey(5)
+    >>> people.minutes, people.home
+    (array([36, 32, 18, 22, 28]), array([False, False, False, False, False]))
+    """
+    way = commuters(n)
+    first = np.array([_MINUTES[name][0] for name in way.domain.labels])
+    last = np.array([_MINUTES[name][1] for name in way.domain.labels])
+    dice = SeededWords(_SEED + 1).words(2 * n, 32).reshape(n, 2).astype(np.int64)
+    # Two dice: the middle is likelier than the ends.
+    minutes = first[way.codes] + (dice.sum(axis=1) * (last - first + 1)[way.codes] >> 33)
+    percent = _HOME_FEW + _HOME_MORE * minutes / _LONGEST
+    home = SeededWords(_SEED + 2).words(n, 32) < percent / 100 * 2**32
+    return Survey(way=way, minutes=minutes, home=home)
 
 
 def _shares() -> tuple[int, ...]:

@@ -1,14 +1,17 @@
 """The command line, as a user types it."""
 
+import re
 import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 import shuffledp as sdp
-from shuffledp.cli import app
+from shuffledp.cli import COMMANDS, app
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -55,11 +58,52 @@ def test_help_is_quick_and_loads_nothing_heavy():
     assert took < 5, "the goal is 0.5 s; this catches a heavy import on a busy machine"
 
 
+def test_the_help_lists_every_command_with_its_own_first_line(run, monkeypatch):
+    """The lines are known without loading the commands, so they must be kept equal."""
+    monkeypatch.setenv("COLUMNS", "200")
+    group = get_command(app)
+    listed = run("--help").output
+    for name in group.list_commands(None):
+        command = group.get_command(None, name)
+        assert command.name == name
+        assert COMMANDS.get(name, command.help) == command.help.splitlines()[0]
+        assert re.search(rf"{name} +{re.escape(command.help.splitlines()[0])}", listed), name
+        assert run(name, "--help").exit_code == 0
+
+
+def test_the_help_loads_no_command():
+    code = (
+        "import sys; sys.argv = ['shuffledp', '--help']\n"
+        "from shuffledp.cli import app\n"
+        "try: app()\n"
+        "except SystemExit: pass\n"
+        "print(*(name for name in sys.modules if name.startswith('shuffledp.cli.')), file=sys.stderr)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stderr.split() == ["shuffledp.cli._lazy"]
+
+
+def test_an_unknown_command_is_an_error(run):
+    result = run("abacus")
+    assert result.exit_code == 2
+    assert "abacus" in result.output
+
+
 class TestDemo:
     def test_prints_a_table_and_saves_a_picture(self, run, tmp_path):
         result = run("demo", "--n", 2000, "--out", tmp_path / "new" / "folder")
         assert result.exit_code == 0, result.output
-        for word in ("true", "central", "local", "95% interval", "ferry", "2,000 people"):
+        for word in (
+            "true",
+            "central",
+            "local",
+            "95% interval",
+            "ferry",
+            "2,000 people",
+            "a shuffler",
+        ):
             assert word in result.output
         picture = tmp_path / "new" / "folder" / "histogram.png"
         assert picture.read_bytes().startswith(PNG)
@@ -68,7 +112,7 @@ class TestDemo:
     def test_truth_is_the_same_every_time_and_noise_is_not(self, run):
         first, second = (rows(run("demo", "--n", 3000).output) for _ in range(2))
         assert [row[1] for row in first] == [row[1] for row in second]
-        assert sum(int(row[1].replace(",", "")) for row in first) == 3000
+        assert sum(int(row[1].replace(",", "")) for row in first[2:]) == 3000
         assert [row[4] for row in first] != [row[4] for row in second]
 
     def test_seed_makes_the_noise_reproducible(self, run):
@@ -79,22 +123,58 @@ class TestDemo:
         assert first != third
 
     def test_table_shows_what_the_library_computes(self, run):
-        rng = sdp.SeededWords(9)
-        people = sdp.samples.commuters(4000)
-        mechanism = sdp.mechanisms.geometric.make(k=10, sensitivity=2, epsilon=0.5)
-        shuffled = sdp.histogram(n=4000, k=10, epsilon=0.5, delta=1e-8)
-        estimates = [
-            mechanism.release(people.counts, rng),
-            sdp.run(shuffled, people.codes, rng),
-            sdp.run(sdp.protocols.krr.make_local(k=10, epsilon=0.5), people.codes, rng),
-        ]
+        rng, common = sdp.SeededWords(9), {"n": 4000, "epsilon": 0.5, "delta": 1e-8}
+        people = sdp.samples.survey(4000)
+        total, mean = int(people.home.sum()), float(people.minutes.mean())
+        curators = (
+            sdp.mechanisms.geometric.make(sensitivity=1, epsilon=0.5),
+            sdp.mechanisms.laplace.make(sensitivity=120 / 4000, epsilon=0.5),
+            sdp.mechanisms.geometric.make(k=10, sensitivity=2, epsilon=0.5),
+        )
+        shuffled = (
+            sdp.count(**common),
+            sdp.mean(lower=0, upper=120, **common),
+            sdp.histogram(k=10, **common),
+        )
+        local = (
+            sdp.protocols.rr.make_local(epsilon=0.5),
+            sdp.protocols.hybrid.make_local(lower=0, upper=120, steps=120, epsilon=0.5),
+            sdp.protocols.krr.make_local(k=10, epsilon=0.5),
+        )
+        columns = (people.home, people.minutes, people.way.codes)
+        exact = (total, mean, people.way.counts)
+        expected = [[], [], []]
+        for place, values in enumerate(columns):
+            expected[0].append(curators[place].release(exact[place], rng).value)
+            expected[1].append(sdp.run(shuffled[place], values, rng).value)
+            expected[2].append(sdp.run(local[place], values, rng).value)
         output = run("demo", "--n", 4000, "--seed", 9, "--epsilon", 0.5).output
         shown = rows(output)
-        assert [row[0] for row in shown] == list(people.domain.labels)
-        for column, estimate in enumerate(estimates, start=2):
-            values = [row[column].split(" ± ")[0] for row in shown]
-            assert values == [f"{value:,.0f}" for value in estimate.value]
-        assert shuffled.name in output
+        assert [row[0] for row in shown] == ["home: yes", "minutes", *people.way.domain.labels]
+        for column, answers in enumerate(expected, start=2):
+            values = [float(row[column].split(" ± ")[0].replace(",", "")) for row in shown]
+            flat = np.concatenate([np.atleast_1d(answer) for answer in answers])
+            decimals = [len(row[column].split(" ± ")[0].partition(".")[2]) for row in shown]
+            assert values == [
+                pytest.approx(value, abs=0.51 * 10.0**-places)
+                for value, places in zip(flat, decimals, strict=True)
+            ]
+        assert all(protocol.name in output for protocol in shuffled)
+
+    def test_local_bars_are_the_long_ones(self, run):
+        """One look shows why the shuffle model exists."""
+        lines = run("demo", "--n", 100_000, "--seed", 1).output.splitlines()
+        bars = {
+            line.split()[0]: line.count("█") for line in lines if line.startswith(("a ", "nobody"))
+        }
+        assert bars["nobody"] > 40
+        assert bars["a"] < 4
+
+    def test_fits_into_80_columns(self, run, monkeypatch):
+        monkeypatch.setenv("COLUMNS", "80")
+        output = run("demo", "--n", 100_000).output
+        assert max(map(len, output.splitlines())) <= 80
+        assert "…" not in output
 
     @pytest.mark.parametrize(
         ("arguments", "message"),

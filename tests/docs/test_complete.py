@@ -47,10 +47,14 @@ def test_links_of_root_pages_lead_somewhere():
 
 
 def commands():
-    group = get_command(app)
-    return {"shuffledp": group} | {
-        f"shuffledp {name}": command for name, command in group.commands.items()
-    }
+    return named("shuffledp", get_command(app))
+
+
+def named(name, command):
+    found = {name: command}
+    for part in getattr(command, "list_commands", lambda _: [])(None):
+        found |= named(f"{name} {part}", command.get_command(None, part))
+    return found
 
 
 @pytest.mark.parametrize("name", commands())

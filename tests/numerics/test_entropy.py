@@ -86,6 +86,54 @@ class TestSeededWords:
             SeededWords()
 
 
+class TestSeeking:
+    @pytest.mark.parametrize("bits", [3, 8, 13, 32, 64])
+    @pytest.mark.parametrize("count", [0, 1, 2, 5, 16, 17, 255, 40_000])
+    def test_ahead_and_skip(self, bits, count):
+        expected = SeededWords(6).words(count + 50, bits)[count:]
+        np.testing.assert_array_equal(SeededWords(6).ahead(count, bits).words(50, bits), expected)
+        source = SeededWords(6)
+        source.skip(count, bits)
+        np.testing.assert_array_equal(source.words(50, bits), expected)
+
+    def test_counts_from_where_the_source_is(self):
+        source = SeededWords(6)
+        source.words(3)
+        ahead = source.ahead(2)
+        assert ahead.words(1) == SeededWords(6).words(6)[5]
+        assert source.words(1) == SeededWords(6).words(4)[3]  # which has not moved
+        ahead.skip(1)
+        assert ahead.words(1) == SeededWords(6).words(8)[7]
+
+    def test_far(self):
+        """The counter of the cipher is one number of 128 bits."""
+        key = hashlib.sha256(b"shuffledp words 6").digest()
+        block = 2**70 + 2**64 - 1
+        encryptor = Cipher(algorithms.AES(key), modes.CTR(block.to_bytes(16, "big"))).encryptor()
+        found = SeededWords(6).ahead(2 * block).words(4)
+        assert found.astype("<u8").tobytes() == encryptor.update(bytes(32))
+
+    @pytest.mark.parametrize(
+        "copied",
+        [
+            copy.copy,
+            copy.deepcopy,
+            lambda s: pickle.loads(pickle.dumps(s)),  # noqa: S301
+        ],
+    )
+    def test_a_copy_goes_on_from_the_same_place(self, copied):
+        source = SeededWords(6)
+        source.words(3, 8)
+        again = copied(source)
+        np.testing.assert_array_equal(again.words(9), source.words(9))
+
+    @pytest.mark.parametrize(("count", "bits"), [(-1, 64), (1.5, 64), (1, 0)])
+    def test_bad_arguments(self, count, bits):
+        for move in (SeededWords(1).skip, SeededWords(1).ahead):
+            with pytest.raises(ParameterError):
+                move(count, bits)
+
+
 @pytest.mark.parametrize("source", [SecureWords(), SeededWords(1)], ids=["secure", "seeded"])
 class TestBoth:
     @pytest.mark.parametrize(("count", "bits"), [(-1, 8), (1.5, 8), (1, 0), (1, 65), (1, 2.0)])

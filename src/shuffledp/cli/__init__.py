@@ -5,24 +5,31 @@ from typing import Annotated
 import typer
 
 import shuffledp
-from shuffledp.cli.amplify import amplify
-from shuffledp.cli.calibrate import calibrate
-from shuffledp.cli.demo import demo
-from shuffledp.cli.plan import plan
+from shuffledp.cli._lazy import lazy_group
 
 __all__ = ["app"]
 
+COMMANDS = {
+    "run": "Answer a question about a column of files: a count, a sum, a mean or a histogram.",
+    "randomize": "Write the messages of everybody in a column: shuffled, and without their senders.",
+    "tally": "Count messages. Tallies of several files add, if they belong to the same protocol.",
+    "estimate": "The answer that tallies give together, with standard errors and intervals.",
+    "ledger": "Look at a budget ledger, or change a budget.",
+    "plan": "Every protocol for a question, ranked by its exact error, with its cost.",
+    "demo": "Ask people about their way to work: with a trusted curator, with a shuffler, with neither.",
+    "amplify": "The (epsilon, delta) of n shuffled messages, one from each person.",
+    "calibrate": "The largest epsilon0 with which n shuffled messages are (epsilon, delta)-private.",
+}
+"""Each command is the module of its name; the line is what the help says about it."""
+
 app = typer.Typer(
     name="shuffledp",
+    cls=lazy_group(COMMANDS),
     help="Differential privacy in the shuffle model.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_show_locals=False,  # local variables may hold people's data
 )
-app.command()(demo)
-app.command()(amplify)
-app.command()(calibrate)
-app.command()(plan)
 
 
 def _print_version(wanted: bool) -> None:

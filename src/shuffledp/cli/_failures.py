@@ -7,12 +7,17 @@ import typer
 
 import shuffledp as sdp
 
-__all__ = ["explained"]
+__all__ = ["REFUSED", "WRONG", "explained"]
+
+WRONG = 2
+"""The exit code when something is wrong with what was asked or given."""
+REFUSED = 3
+"""The exit code when the ledger refuses a release."""
 
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """Turn an error that the library raises on purpose into a message and exit code 2.
+    """Turn an error that the library raises on purpose into a message and exit code 2, or 3.
 
     >>> try:
     ...     with explained():
@@ -24,5 +29,13 @@ def explained() -> Iterator[None]:
     try:
         yield
     except (sdp.ShuffledpError, OSError) as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(2) from error
+        typer.echo(f"error: {_sentence(error)}", err=True)
+        code = REFUSED if isinstance(error, sdp.BudgetError) else WRONG
+        raise typer.Exit(code) from error
+
+
+def _sentence(error: Exception) -> str:
+    """The message, without line breaks or control characters of values, and not endless."""
+    from shuffledp.core.display import short
+
+    return short(str(error), 2000)

@@ -1,7 +1,8 @@
-"""`shuffledp demo`: one histogram, three kinds of trust, the same epsilon."""
+"""`shuffledp demo`: three questions, three kinds of trust, the same epsilon."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,21 +11,43 @@ import typer
 
 import shuffledp as sdp
 from shuffledp.cli._failures import explained
+from shuffledp.core.display import Row, decimals, rows, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from shuffledp.core.estimate import Estimate
-    from shuffledp.samples import Sample
+    from shuffledp.core.randomizer import WordSource
+    from shuffledp.samples import Sample, Survey
 
 __all__ = ["demo"]
 
 _LEVEL = 0.95
 _REPLACE_ONE = 2  # replacing one person's value lowers one bin by 1 and raises another by 1
+_WIDEST = 100
+_MOST_DECIMALS = 4  # the table fits into 80 columns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answers:
+    """The true answer to a question, and what each model says."""
+
+    question: str
+    truth: list[float]
+    labels: tuple[str, ...]
+    estimates: dict[str, Estimate]
+    protocol: str
+
+    def table(self, model: str) -> list[Row]:
+        return rows(self.estimates[model], _LEVEL)
+
+    def error(self, model: str) -> float:
+        """Half the width of an interval, averaged over the bins."""
+        return sum(row.high - row.low for row in self.table(model)) / 2 / len(self.truth)
 
 
 def demo(
-    n: Annotated[int, typer.Option(help="How many people.")] = 100_000,
+    n: Annotated[int, typer.Option(help="How many people.")] = 1_000_000,
     epsilon: Annotated[float, typer.Option(help="Privacy of each estimate, above 0.")] = 1.0,
     delta: Annotated[float, typer.Option(help="Delta of the shuffle model.")] = 1e-8,
     seed: Annotated[
@@ -33,52 +56,133 @@ def demo(
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the picture.")] = Path("demo"),
 ) -> None:
-    """Estimate how people get to work: with a trusted curator, with a shuffler, with neither."""
+    """Ask people about their way to work: with a trusted curator, with a shuffler, with neither."""
     from rich.console import Console
 
-    console = Console()
+    console = Console(highlight=False)
     with explained():
         rng = sdp.SecureWords() if seed is None else sdp.SeededWords(seed)
         with console.status("drawing people and adding noise"):
-            people = sdp.samples.commuters(n)
-            k = people.domain.k
-            curator = sdp.mechanisms.geometric.make(k=k, sensitivity=_REPLACE_ONE, epsilon=epsilon)
-            shuffled = sdp.histogram(n=n, k=k, epsilon=epsilon, delta=delta)
-            local = sdp.protocols.krr.make_local(k=k, epsilon=epsilon)
-            estimates = {
-                "central": curator.release(people.counts, rng),
-                "shuffle": sdp.run(shuffled, people.codes, rng),
-                "local": sdp.run(local, people.codes, rng),
-            }
-        _print_table(console, people, estimates, epsilon)
-        console.print(f"Shuffle model, {shuffled.name}: {shuffled.guarantee}.", highlight=False)
+            people = sdp.samples.survey(n)
+            answers = [
+                _count(people, epsilon, delta, rng),
+                _mean(people, epsilon, delta, rng),
+                _histogram(people.way, epsilon, delta, rng),
+            ]
+        _print_table(console, n, epsilon, answers)
+        _print_chart(console, answers)
         with console.status("drawing the picture"):
-            path = _draw(people, estimates, epsilon, out / "histogram.png")
-    console.print(f"The picture is in [bold]{path}[/bold].", highlight=False)
+            path = _draw(people.way, answers[-1].estimates, epsilon, out / "histogram.png")
+    console.print(f"The picture is in [bold]{path}[/bold].")
 
 
-def _print_table(
-    console: Console, people: Sample, estimates: dict[str, Estimate], epsilon: float
-) -> None:
+def _count(people: Survey, epsilon: float, delta: float, rng: WordSource) -> _Answers:
+    total = int(people.home.sum())
+    curator = sdp.mechanisms.geometric.make(sensitivity=1, epsilon=epsilon)
+    shuffled = sdp.count(n=len(people.home), epsilon=epsilon, delta=delta)
+    return _Answers(
+        question="How many want to work at home",
+        truth=[total],
+        labels=("home: yes",),
+        estimates={
+            "central": curator.release(total, rng),
+            "shuffle": sdp.run(shuffled, people.home, rng),
+            "local": sdp.run(sdp.protocols.rr.make_local(epsilon=epsilon), people.home, rng),
+        },
+        protocol=shuffled.name,
+    )
+
+
+def _mean(people: Survey, epsilon: float, delta: float, rng: WordSource) -> _Answers:
+    n, domain = len(people.minutes), people.minutes_domain
+    ends = {"lower": domain.lower, "upper": domain.upper}
+    reach = domain.upper - domain.lower
+    curator = sdp.mechanisms.laplace.make(sensitivity=reach / n, epsilon=epsilon)
+    shuffled = sdp.mean(n=n, epsilon=epsilon, delta=delta, **ends)
+    local = sdp.protocols.hybrid.make_local(steps=reach, epsilon=epsilon, **ends)
+    truth = float(people.minutes.mean())
+    return _Answers(
+        question="How many minutes the way takes on average",
+        truth=[truth],
+        labels=("minutes",),
+        estimates={
+            "central": curator.release(truth, rng),
+            "shuffle": sdp.run(shuffled, people.minutes, rng),
+            "local": sdp.run(local, people.minutes, rng),
+        },
+        protocol=shuffled.name,
+    )
+
+
+def _histogram(way: Sample, epsilon: float, delta: float, rng: WordSource) -> _Answers:
+    n, k = len(way.codes), way.domain.k
+    curator = sdp.mechanisms.geometric.make(k=k, sensitivity=_REPLACE_ONE, epsilon=epsilon)
+    shuffled = sdp.histogram(n=n, k=k, epsilon=epsilon, delta=delta)
+    local = sdp.protocols.krr.make_local(k=k, epsilon=epsilon)
+    return _Answers(
+        question="How many take each way",
+        truth=way.counts.tolist(),
+        labels=way.domain.labels,
+        estimates={
+            "central": curator.release(way.counts, rng),
+            "shuffle": sdp.run(shuffled, way.codes, rng),
+            "local": sdp.run(local, way.codes, rng),
+        },
+        protocol=shuffled.name,
+    )
+
+
+def _print_table(console: Console, n: int, epsilon: float, answers: list[_Answers]) -> None:
     from rich.table import Table
 
     table = Table(
-        title=f"{people.title}, epsilon = {epsilon:g}",
+        title=f"{n:,} people on their way to work, epsilon = {epsilon:g} for each question",
         caption=f"each estimate with half the width of its {_LEVEL:.0%} interval",
     )
-    table.add_column("")
-    table.add_column("true", justify="right")
-    for name in estimates:
-        table.add_column(name, justify="right")
-    columns = [_cells(estimate) for estimate in estimates.values()]
-    for row, (label, count) in enumerate(zip(people.domain.labels, people.counts, strict=True)):
-        table.add_row(label, f"{count:,}", *(column[row] for column in columns))
+    table.add_column("", no_wrap=True)
+    table.add_column("true", justify="right", no_wrap=True)
+    for name in ("central", "shuffle", "local"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for answer in answers:
+        columns = [_cells(answer.table(name)) for name in answer.estimates]
+        places = _places(answer.table("shuffle"))
+        for place, label in enumerate(answer.labels):
+            cells = (column[place] for column in columns)
+            table.add_row(label, shown(answer.truth[place], places), *cells)
+        table.add_section()
     console.print(table)
 
 
-def _cells(estimate: Estimate) -> list[str]:
-    pairs = zip(np.atleast_1d(estimate.value), _radii(estimate), strict=True)
-    return [f"{value:,.0f} ± {radius:,.0f}" for value, radius in pairs]
+def _cells(table: list[Row]) -> list[str]:
+    places = _places(table)
+    return [
+        f"{shown(row.value, places)} ± {shown((row.high - row.low) / 2, places)}" for row in table
+    ]
+
+
+def _places(table: list[Row]) -> int:
+    return min(_MOST_DECIMALS, decimals(table))
+
+
+def _print_chart(console: Console, answers: list[_Answers]) -> None:
+    """How far off each model is: one look shows what the shuffler is worth."""
+    from shuffledp.cli._bars import bars
+
+    trust = {"central": "a curator", "shuffle": "a shuffler", "local": "nobody"}
+    for answer in answers:
+        console.print(f"\n[bold]{answer.question}[/bold]: how far off, if people trust ...")
+        drawn = [
+            Row(trust[name], error, error, error, error)
+            for name, error in ((name, answer.error(name)) for name in trust)
+        ]
+        for line in bars(drawn, min(_WIDEST, console.width)):
+            console.print(line, soft_wrap=True)
+    factor = answers[-1].error("local") / answers[-1].error("shuffle")
+    protocols = ", ".join(answer.protocol for answer in answers)
+    console.print(
+        f"\nA shuffler that forgets who sent what makes the histogram {factor:,.0f} times more exact than "
+        f"trusting nobody, and like there nobody sees raw answers. Protocols: {protocols}."
+    )
 
 
 def _radii(estimate: Estimate) -> np.ndarray:
@@ -93,15 +197,15 @@ def _draw(people: Sample, estimates: dict[str, Estimate], epsilon: float, path: 
         "local": "local: trust nobody",
     }
     error = {name: float(np.mean(_radii(estimate))) for name, estimate in estimates.items()}
-    return sdp.plots.compare_histograms(
+    return sdp.plots.compare_errors(
         people.counts,
         {titles[name]: estimate for name, estimate in estimates.items()},
         path,
         labels=people.domain.labels,
         title=f"Same epsilon ({epsilon:g}), different trust: forgetting who sent what is worth "
         f"a factor of {error['local'] / error['shuffle']:,.0f} in error",
-        subtitle=f"{people.title}. Colour: the estimate with its {_LEVEL:.0%} interval; "
-        f"grey: the truth.\n{_moral(people, estimates)}",
+        subtitle=f"{people.title}. Grey: the truth; colour: by how much each estimate misses it, "
+        f"with its {_LEVEL:.0%} interval.\n{_moral(people, estimates)}",
         level=_LEVEL,
     )
 

@@ -232,7 +232,9 @@ def _is_name(name: object) -> bool:
 
 
 def column(values: ArrayLike) -> _AnyArray:
-    """`values` as one array with one axis and at least one entry.
+    """`values` as one array with one axis and at least one entry, none of them missing.
+
+    A list, or a column of NumPy, pandas, Polars or PyArrow (categories and dictionaries included).
 
     >>> column([[1, 2], [3]])
     Traceback (most recent call last):
@@ -248,7 +250,20 @@ def column(values: ArrayLike) -> _AnyArray:
         raise DataError(f"values must be one column, but have shape {array.shape}")
     if len(array) == 0:
         raise DataError("values is empty: at least one value is needed")
+    _refuse_missing(values)
     return array
+
+
+def _refuse_missing(values: object) -> None:
+    # NumPy would turn nulls into NaN, and integers with them into floats. Polars and PyArrow call
+    # the question `is_null`, pandas `isna`; asking by name needs none of them installed.
+    ask = getattr(values, "is_null", None) or getattr(values, "isna", None)
+    if ask is None:
+        return
+    missing = np.asarray(ask())
+    if missing.any():
+        complaint = "is missing: say first what becomes of those"
+        raise PositionError(None, int(np.argmax(missing)), complaint)
 
 
 def _integers(array: _AnyArray, wanted: str) -> Codes:

@@ -6,7 +6,9 @@ ShuffledpError
 ├── DataError         values that are not in the declared domain                     (also a ValueError)
 │   └── PositionError one of them, and its position
 ├── UnsupportedError  a fair question that this object, or its theorem, does not answer
-└── MismatchError     things that do not belong together, e.g. tallies of two protocols
+├── MismatchError     things that do not belong together, e.g. tallies of two protocols
+└── LedgerError       a budget ledger that cannot be read, or does not fit what is asked
+    └── BudgetError   a release that would exceed the budget
 ```
 
 Catch `ShuffledpError` to catch them all. Nothing is clipped, dropped or replaced on the way to an
@@ -14,13 +16,32 @@ error: the caller's data and the word source are as they were.
 """
 
 __all__ = [
+    "BudgetError",
     "DataError",
+    "LedgerError",
     "MismatchError",
     "ParameterError",
     "PositionError",
     "ShuffledpError",
     "UnsupportedError",
+    "shown",
 ]
+
+
+_LONGEST = 200
+
+
+def shown(value: object) -> str:
+    """A value as an error message shows it: not all of it if it is long.
+
+    >>> len(shown("x" * 10_000_000))
+    199
+    """
+    whole = repr(value)
+    if len(whole) <= _LONGEST:
+        return whole
+    half = (_LONGEST - 5) // 2
+    return f"{whole[:half]} ... {whole[-half:]}"[:_LONGEST]
 
 
 class ShuffledpError(Exception):
@@ -36,7 +57,7 @@ class ParameterError(ShuffledpError, ValueError):
     """
 
     def __init__(self, name: str, value: object, requirement: str) -> None:
-        super().__init__(f"{name}={value!r} {requirement}")
+        super().__init__(f"{name}={shown(value)} {requirement}")
         self.name = name
         self.value = value
         self.requirement = requirement
@@ -58,7 +79,7 @@ class PositionError(DataError):
     """
 
     def __init__(self, value: object, position: int, complaint: str) -> None:
-        super().__init__(f"value {value!r} at position {position} {complaint}")
+        super().__init__(f"value {shown(value)} at position {position} {complaint}")
         self.value = value
         self.position = position
         self.complaint = complaint
@@ -77,3 +98,11 @@ class UnsupportedError(ShuffledpError):
 
 class MismatchError(ShuffledpError):
     """Two things that do not belong together."""
+
+
+class LedgerError(ShuffledpError):
+    """A budget ledger that cannot be read, or does not fit what is asked."""
+
+
+class BudgetError(LedgerError):
+    """A release that would exceed the budget: it was neither charged nor made."""

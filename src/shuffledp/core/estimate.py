@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from shuffledp.core.arrays import Floats
+from shuffledp.core.display import as_html, as_text
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.validate import level as valid_level
 from shuffledp.core.validate import number
@@ -98,6 +99,13 @@ class Estimate:
     def exact_interval(self, level: float) -> Interval:
         """Covers with probability at least `level` at any n, by inverting the exact law."""
         return self.error.exact_interval(self.value, level)
+
+    def __str__(self) -> str:
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        """How notebooks show it."""
+        return as_html(self)
 
     def clipped(self, limits: tuple[float, float] | None = None) -> PostProcessed:
         """Moved into the public range of the truth: the estimate's own, or the one given."""

@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.validate import number, whole
 
-__all__ = ["Guarantee", "Neighbours", "Profile", "View"]
+__all__ = ["Guarantee", "Neighbours", "Profile", "View", "up"]
 
 
 class View(Enum):
@@ -65,7 +65,7 @@ class Guarantee:
 
     def __str__(self) -> str:
         return (
-            f"epsilon = {_up(self.epsilon, 6)}, delta = {_up(self.delta, 3)}: {self.view.value} view, "
+            f"epsilon = {up(self.epsilon, 6)}, delta = {up(self.delta, 3)}: {self.view.value} view, "
             f"{self.neighbours.value} neighbours, {self._needs()}; by {self.proof}"
         )
 
@@ -77,8 +77,12 @@ class Guarantee:
         return f"{self.honest:,} honest users"
 
 
-def _up(value: float, digits: int) -> str:
-    """`value` in so many digits, never less than it is: read back, it is at least `value`."""
+def up(value: float, digits: int) -> str:
+    """`value` in so many digits, never less than it is: read back, it is at least `value`.
+
+    >>> up(1.23401, 4), up(1e-8, 3)
+    ('1.235', '1e-08')
+    """
     context = Context(prec=digits, rounding=ROUND_CEILING)
     # From its shortest decimals, so that 1e-8 (a float a little above 10^-8) stays 1e-08.
     return f"{float(context.create_decimal(repr(float(value)))):.{digits}g}"

@@ -1,5 +1,5 @@
 """Concept 7, engines: where data and randomness meet."""
 
-from shuffledp.engine import counts, memory
+from shuffledp.engine import counts, files, memory
 
-__all__ = ["counts", "memory"]
+__all__ = ["counts", "files", "memory"]

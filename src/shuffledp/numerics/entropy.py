@@ -11,6 +11,7 @@ Sources may be shared between threads.
 import hashlib
 import os
 import threading
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
@@ -27,14 +28,22 @@ _ZEROS = memoryview(bytes(1 << 18))  # the keystream is the encryption of zeros
 
 
 class _Stream:
-    """The keystream of one key, read from its beginning on."""
+    """The keystream of one key, read from byte number `position` on."""
 
-    __slots__ = ("_encryptor", "_lock")
+    __slots__ = ("_encryptor", "_key", "_lock", "position")
 
-    def __init__(self, key: bytes) -> None:
-        counter = modes.CTR(bytes(_CIPHER_BLOCK))
-        self._encryptor = Cipher(algorithms.AES(key), counter).encryptor()
+    def __init__(self, key: bytes, position: int = 0) -> None:
+        self._key = key
         self._lock = threading.Lock()
+        self._seek(position)
+
+    def _seek(self, position: int) -> None:
+        # Counter mode encrypts the numbers of the blocks, so any block is as near as the first.
+        block, inside = divmod(position, _CIPHER_BLOCK)
+        counter = modes.CTR(block.to_bytes(_CIPHER_BLOCK, "big"))
+        self._encryptor = Cipher(algorithms.AES(self._key), counter).encryptor()
+        self._encryptor.update(bytes(inside))
+        self.position = position
 
     def take(self, size: int) -> NDArray[np.uint8]:
         out = np.empty(size + _CIPHER_BLOCK - 1, dtype=np.uint8)  # update_into wants extra room
@@ -42,14 +51,31 @@ class _Stream:
         with self._lock:
             for start in range(0, size, len(_ZEROS)):
                 self._encryptor.update_into(_ZEROS[: size - start], room[start:])
+            self.position += size
         return out[:size]
+
+    def skip(self, size: int) -> None:
+        with self._lock:
+            self._seek(self.position + size)
+
+    def ahead(self, size: int) -> "_Stream":
+        return _Stream(self._key, self.position + size)
+
+
+def _size(count: int, bits: int) -> int:
+    """How many bytes of a stream so many words take."""
+    whole("count", count, at_least=0)
+    return count * _width(bits)
+
+
+def _width(bits: int) -> int:
+    whole("bits", bits, at_least=1, at_most=64)
+    return next(size for size in (1, 2, 4, 8) if 8 * size >= bits)
 
 
 def _as_words(stream: _Stream, count: int, bits: int) -> Words:
-    whole("count", count, at_least=0)
-    whole("bits", bits, at_least=1, at_most=64)
-    width = next(size for size in (1, 2, 4, 8) if 8 * size >= bits)
-    raw = stream.take(count * width)
+    raw = stream.take(_size(count, bits))
+    width = _width(bits)
     words: NDArray[Any] = np.frombuffer(raw, dtype=f"<u{width}", count=count)
     words = words.astype(f"=u{width}", copy=False)
     surplus = 8 * width - bits
@@ -102,6 +128,36 @@ class SeededWords:
     def words(self, count: int, bits: int = 64) -> Words:
         """The next `count` uniform words of `bits` bits."""
         return _as_words(self._stream, count, bits)
+
+    def skip(self, count: int, bits: int = 64) -> None:
+        """Pass over `count` words of `bits` bits, in no time however many they are.
+
+        >>> source = SeededWords(7)
+        >>> source.skip(1)
+        >>> source.words(1)
+        array([6715552757042428571], dtype=uint64)
+        """
+        self._stream.skip(_size(count, bits))
+
+    def ahead(self, count: int, bits: int = 64) -> "SeededWords":
+        """A second source that starts `count` words of `bits` bits further on than this one.
+
+        So workers that each take a part of the users need not wait for each other: whoever handles
+        user r reads the words that are the user's, wherever the parts begin.
+
+        >>> SeededWords(7).ahead(1).words(1)
+        array([6715552757042428571], dtype=uint64)
+        """
+        further = SeededWords(self.seed)
+        further._stream = self._stream.ahead(_size(count, bits))
+        return further
+
+    def __reduce__(self) -> tuple[Callable[[int, int], "SeededWords"], tuple[int, int]]:
+        return _restored, (self.seed, self._stream.position)
+
+
+def _restored(seed: int, position: int) -> SeededWords:
+    return SeededWords(seed).ahead(position, 8)
 
 
 # A process number can be reused by a later process, a count of forks along the way cannot.

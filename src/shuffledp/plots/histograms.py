@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["compare_histograms"]
+__all__ = ["annotate", "check", "compare_histograms", "draw_truth", "number", "style"]
 
 _MAX_BINS = 40
 
@@ -48,9 +48,9 @@ def compare_histograms(
     'pets.png'
     """
     counts = np.asarray(truth, dtype=np.float64)
-    _check(counts, estimates, labels)
+    check(counts, estimates, labels)
     figure, axes = _canvas(1 + len(estimates), len(counts), title, subtitle)
-    _draw_truth(axes[0], counts, labels)
+    draw_truth(axes[0], counts, labels)
     ends = [counts]
     for index, (name, estimate) in enumerate(estimates.items()):
         colour = COLOURS[index % len(COLOURS)]
@@ -60,7 +60,8 @@ def compare_histograms(
     return save(figure, path)
 
 
-def _check(counts: Floats, estimates: Mapping[str, Estimate], labels: tuple[str, ...]) -> None:
+def check(counts: Floats, estimates: Mapping[str, Estimate], labels: tuple[str, ...]) -> None:
+    """Refuse what no picture can show, and sizes that do not agree."""
     if counts.ndim != 1 or not 1 <= len(counts) <= _MAX_BINS:
         raise UnsupportedError(
             f"counts of shape {counts.shape}: a picture shows 1 to {_MAX_BINS} bins"
@@ -84,13 +85,14 @@ def _canvas(panels: int, bins: int, title: str, subtitle: str) -> tuple[Figure, 
     )  # fmt: skip
     axes[0].invert_yaxis()
     for panel in axes:
-        _style(panel)
+        style(panel)
     return figure, list(axes)
 
 
-def _style(axes: Axes) -> None:
+def style(axes: Axes) -> None:
+    """A quiet frame: a line at zero and a faint grid."""
     axes.axvline(0, color=INK, lw=0.8)
-    axes.xaxis.set_major_formatter(lambda x, _: _number(x))
+    axes.xaxis.set_major_formatter(lambda x, _: number(x))
     axes.locator_params(axis="x", nbins=4)
     axes.tick_params(length=0, labelsize=9.5, colors=INK)
     axes.set_axisbelow(True)
@@ -98,12 +100,13 @@ def _style(axes: Axes) -> None:
     axes.spines[:].set_visible(False)
 
 
-def _draw_truth(axes: Axes, counts: Floats, labels: tuple[str, ...]) -> None:
+def draw_truth(axes: Axes, counts: Floats, labels: tuple[str, ...]) -> None:
+    """The true counts as grey bars."""
     rows = np.arange(len(counts))
     axes.set_title("the truth", loc="left", fontsize=11.5, color=GREY, fontweight="bold", pad=8)
     axes.barh(rows, counts, color=GREY, height=0.76)
     axes.set_yticks(rows, labels)
-    _annotate(axes, counts, [_number(count) for count in counts])
+    annotate(axes, counts, [number(count) for count in counts])
 
 
 def _draw_estimate(
@@ -120,11 +123,12 @@ def _draw_estimate(
         value, rows, xerr=(value - low, high - value), fmt="none", ecolor=INK, capsize=3.5, lw=1.3
     )
     notes = zip(value, (high - low) / 2, strict=True)
-    _annotate(axes, np.maximum(high, truth), [f"{_number(v)} ± {_number(r)}" for v, r in notes])
+    annotate(axes, np.maximum(high, truth), [f"{number(v)} ± {number(r)}" for v, r in notes])
     return [low, high]
 
 
-def _annotate(axes: Axes, ends: Floats, notes: list[str]) -> None:
+def annotate(axes: Axes, ends: Floats, notes: list[str]) -> None:
+    """A note beside the end of each bar."""
     for row, (end, note) in enumerate(zip(np.maximum(ends, 0.0), notes, strict=True)):
         axes.annotate(
             note, (end, row), xytext=(7, 0), textcoords="offset points", va="center",
@@ -132,5 +136,10 @@ def _annotate(axes: Axes, ends: Floats, notes: list[str]) -> None:
         )  # fmt: skip
 
 
-def _number(x: float) -> str:
+def number(x: float) -> str:
+    """A count as text, with a true minus sign.
+
+    >>> number(-1234.4)
+    '\N{MINUS SIGN}1,234'
+    """
     return f"{x:,.0f}".replace("-", "\N{MINUS SIGN}")

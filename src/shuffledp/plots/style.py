@@ -7,6 +7,7 @@ brightness, so that a grey print still works.
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,5 +39,8 @@ def new_figure(width: float, height: float) -> Figure:
 def save(figure: Figure, path: Path) -> Path:
     """Write the picture; the suffix of `path` chooses the format: .png, .svg or .pdf."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=160)
+    with warnings.catch_warnings():
+        # Matplotlib's font lacks some scripts: it draws a box then, and a page (.html) the letters.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        figure.savefig(path, dpi=160)
     return path

@@ -1,0 +1,117 @@
+"""Files that a command writes: checked before anything else happens, whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import shuffledp as sdp
+
+__all__ = ["Staged", "check_picture", "staged"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Staged:
+    """Where each output is written first, and how all of them get to their places."""
+
+    places: dict[Path, Path]
+    force: bool
+
+    def __getitem__(self, target: Path) -> Path:
+        return self.places[target]
+
+    def publish(self) -> None:
+        """Move what was written to where it belongs."""
+        for target, place in self.places.items():
+            _move(place, target, self.force)
+
+
+@contextmanager
+def staged(targets: Sequence[Path | None], *, force: bool) -> Iterator[Staged]:
+    """Check that the outputs can be written, and let them be written beside their places.
+
+    Whatever happens before `publish`, an interruption included, leaves nothing behind.
+
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> with staged([folder / "a.json"], force=False) as outputs:
+    ...     _ = outputs[folder / "a.json"].write_text("{}")
+    ...     outputs.publish()
+    >>> [path.name for path in folder.iterdir()]
+    ['a.json']
+    """
+    wanted = [target for target in targets if target is not None]
+    if len({target.absolute() for target in wanted}) < len(wanted):
+        raise sdp.UnsupportedError(f"two outputs have the same name: {wanted[0]}")
+    folders: list[Path] = []
+    before = _exit_when_terminated()
+    try:
+        folders.extend(_folder(target, force) for target in wanted)
+        places = {
+            target: folder / target.name for target, folder in zip(wanted, folders, strict=True)
+        }
+        yield Staged(places=places, force=force)
+    finally:
+        for folder in folders:
+            shutil.rmtree(folder, ignore_errors=True)
+        if before is not None:
+            signal.signal(signal.SIGTERM, before)
+
+
+def _exit_when_terminated() -> Any:
+    """Let a polite kill unwind like an interruption; returns the handler to restore, if any."""
+    if threading.current_thread() is not threading.main_thread():
+        return None
+
+    def stop(*_: object) -> None:
+        raise SystemExit(128 + signal.SIGTERM)
+
+    return signal.signal(signal.SIGTERM, stop)
+
+
+def _folder(target: Path, force: bool) -> Path:
+    if target.is_dir():
+        raise sdp.UnsupportedError(f"{target} is a folder: name a file")
+    if target.exists() and not force:
+        raise sdp.UnsupportedError(f"{target} exists: choose another name, or give --force")
+    try:
+        return Path(tempfile.mkdtemp(prefix=f".{target.name[:50]}.", dir=target.parent))
+    except OSError as error:
+        raise sdp.UnsupportedError(f"{target} cannot be written: {error.strerror}") from error
+
+
+def _move(place: Path, target: Path, force: bool) -> None:
+    if force:
+        place.replace(target)
+        return
+    try:
+        os.link(place, target)  # unlike a rename it fails if somebody was quicker
+    except FileExistsError:
+        raise sdp.UnsupportedError(f"{target} exists: somebody wrote it meanwhile") from None
+    except OSError:  # a file system without links
+        place.rename(target)
+
+
+def check_picture(path: Path | None) -> None:
+    """Refuse a picture that could not be drawn, before anything is read or charged.
+
+    >>> check_picture(Path("result.doc"))
+    Traceback (most recent call last):
+    shuffledp.core.errors.UnsupportedError: result.doc: a picture ends in one of .html, .pdf, .png, .svg
+    """
+    if path is None:
+        return
+    from shuffledp.plots.results import FORMATS
+    from shuffledp.plots.style import new_figure
+
+    if path.suffix not in FORMATS:
+        raise sdp.UnsupportedError(f"{path}: a picture ends in one of {', '.join(FORMATS)}")
+    if path.suffix != ".html":
+        new_figure(1, 1)

@@ -1,0 +1,107 @@
+"""`shuffledp ledger`: look at a budget, or change it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import shuffledp as sdp
+from shuffledp.cli._failures import explained
+from shuffledp.cli._population import JsonOption
+
+if TYPE_CHECKING:
+    from shuffledp.ledger import Entry, Ledger
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    name="ledger",
+    help="Look at a budget ledger, or change a budget.",
+    no_args_is_help=True,
+    add_completion=False,
+)
+
+PathArgument = Annotated[Path, typer.Argument(help="The ledger.")]
+
+
+@app.command()
+def show(path: PathArgument, as_json: JsonOption = False) -> None:
+    """Every data set in the ledger: its budget, its releases, what they spent together."""
+    with explained():
+        ledger = _existing(path)
+        if as_json:
+            record = {name: _record(ledger, name) for name in ledger.datasets}
+            typer.echo(json.dumps(record, allow_nan=False, ensure_ascii=False))
+            return
+        for name in ledger.datasets:
+            _print(ledger, name)
+
+
+@app.command()
+def budget(
+    path: PathArgument,
+    epsilon: Annotated[float, typer.Option(help="The new epsilon of all releases together.")],
+    delta: Annotated[float, typer.Option(help="The new delta of all releases together.")],
+    dataset: Annotated[str, typer.Option(help="Which data set.")] = "data",
+) -> None:
+    """Change the budget of a data set: another promise to the same people."""
+    with explained():
+        ledger = _existing(path)
+        ledger.change_budget(epsilon=epsilon, delta=delta, dataset=dataset)
+        typer.echo(f"The budget of {dataset!r} is now epsilon = {epsilon:g}, delta = {delta:g}.")
+
+
+def _existing(path: Path) -> Ledger:
+    if not path.exists():
+        raise sdp.LedgerError(f"{path} does not exist")
+    return sdp.ledger.Ledger(path)
+
+
+def _record(ledger: Ledger, name: str) -> dict[str, object]:
+    return {
+        "budget": asdict(ledger.budget(name)),
+        "spent": asdict(ledger.spent(name)),
+        "releases": [
+            {**entry.event(), "released": entry.released} for entry in ledger.entries(name)
+        ],
+    }
+
+
+def _print(ledger: Ledger, name: str) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    from shuffledp.core.display import short
+    from shuffledp.core.privacy import up
+
+    limit, total = ledger.budget(name), ledger.spent(name)
+    table = Table(title=escape(f"data set {short(name)}"))
+    for heading in ("time", "what", "epsilon", "delta", "state"):
+        table.add_column(heading, justify="right" if heading in ("epsilon", "delta") else "left")
+    for entry in ledger.entries(name):
+        price = entry.charge
+        table.add_row(
+            entry.time.replace("+00:00", "Z"),
+            escape(_what(entry)),
+            up(price.epsilon, 6),
+            up(price.delta, 3),
+            "released" if entry.released else "charged",
+        )
+    console = Console(highlight=False)
+    console.print(table)
+    console.print(
+        f"Spent: epsilon {up(total.epsilon, 6)} of {limit.epsilon:g}, "
+        f"delta {up(total.delta, 3)} of {limit.delta:g} ({total.rule})."
+    )
+
+
+def _what(entry: Entry) -> str:
+    from shuffledp.core.display import short
+
+    known = [str(entry.note[key]) for key in ("task", "column", "what") if entry.note.get(key)]
+    return short(" of ".join(known) or entry.guarantee.view.value)

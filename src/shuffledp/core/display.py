@@ -1,0 +1,197 @@
+"""An estimate as people read it: lines of text, and a table for notebooks.
+
+Labels come from data or from users, so they are escaped in HTML, made harmless in a terminal, and cut
+when they are long.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+import unicodedata
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from shuffledp.core.estimate import Estimate
+
+__all__ = [
+    "Row",
+    "as_html",
+    "as_text",
+    "decimals",
+    "error_decimals",
+    "largest",
+    "rows",
+    "short",
+    "shown",
+]
+
+_LEVEL = 0.95
+_LINES = 20
+_LABEL = 40
+
+
+class Row(NamedTuple):
+    """One number of an estimate, with its error.
+
+    >>> Row(label="car", value=120.0, stderr=3.0, low=114.0, high=126.0).label
+    'car'
+    """
+
+    label: str
+    value: float
+    stderr: float
+    low: float
+    high: float
+
+
+def rows(estimate: Estimate, level: float = _LEVEL, label: str = "estimate") -> list[Row]:
+    """Every number of the estimate; `label` names it if there is only one.
+
+    >>> from shuffledp.core.estimate import Estimate, NormalError
+    >>> rows(Estimate(value=3.0, error=NormalError(stderr=1.0), limits=(0, 9)), 0.5)[0].stderr
+    1.0
+    """
+    value = np.atleast_1d(np.asarray(estimate.value, dtype=np.float64))
+    low, high = (np.broadcast_to(end, value.shape) for end in estimate.interval(level))
+    stderr = np.broadcast_to(estimate.stderr, value.shape)
+    names = estimate.labels
+    if names is None:
+        names = (label,) if np.ndim(estimate.value) == 0 else tuple(map(str, range(len(value))))
+    columns = (array.tolist() for array in (value, stderr, low, high))
+    return [Row(*row) for row in zip(names, *columns, strict=True)]
+
+
+def largest(table: list[Row], limit: int) -> list[Row]:
+    """At most `limit` rows: those with the largest values, in their own order.
+
+    >>> [row.label for row in largest([Row("a", 1, 0, 0, 0), Row("b", 3, 0, 0, 0)], 1)]
+    ['b']
+    """
+    if len(table) <= limit:
+        return table
+    best = sorted(range(len(table)), key=lambda place: -table[place].value)[:limit]
+    return [table[place] for place in sorted(best)]
+
+
+def decimals(table: list[Row]) -> int:
+    """How many decimals show two digits of the smallest standard error; none if all is whole.
+
+    >>> decimals([Row("a", 12.3456, 0.0123, 12.32, 12.37)]), decimals([Row("a", 9.0, 2.5, 4.0, 14.0)])
+    (3, 0)
+    """
+    whole = all(
+        x == math.floor(x)
+        for row in table
+        for x in (row.value, row.low, row.high)
+        if math.isfinite(x)
+    )
+    return 0 if whole else error_decimals(table)
+
+
+def error_decimals(table: list[Row]) -> int:
+    """How many decimals show two digits of the smallest standard error.
+
+    >>> error_decimals([Row("a", 9.0, 2.5, 4.0, 14.0)]), error_decimals([Row("a", 9.0, 25.0, 0.0, 60.0)])
+    (1, 0)
+    """
+    errors = [row.stderr for row in table if row.stderr > 0 and math.isfinite(row.stderr)]
+    if not errors:
+        return 0
+    return min(12, max(0, 1 - math.floor(math.log10(min(errors)))))
+
+
+def shown(value: float, places: int) -> str:
+    """A number with thousands separated.
+
+    >>> shown(-1234.56, 1)
+    '-1,234.6'
+    """
+    text = f"{value:,.{places}f}"
+    return text.lstrip("-") if not any(digit in text for digit in "123456789") else text
+
+
+def short(label: str, width: int = _LABEL) -> str:
+    """A label that fits on a line and moves no cursor: controls are replaced, the rest is cut.
+
+    >>> short("red\\ngreen"), short("x" * 99, 5)
+    ('red\ufffdgreen', 'xxxx…')
+    """
+    start = label[: width + 1]
+    safe = "".join("\ufffd" if unicodedata.category(c)[0] == "C" else c for c in start)
+    return safe if len(safe) <= width else safe[: width - 1] + "…"
+
+
+def as_text(estimate: Estimate, level: float = _LEVEL, limit: int = _LINES) -> str:
+    """Lines of text: value, standard error, interval.
+
+    >>> from shuffledp.core.estimate import Estimate, NormalError
+    >>> print(as_text(Estimate(value=np.array([120.0, -3.0]), error=NormalError(stderr=10.0),
+    ...                        limits=(0, 200), labels=("cat", "owl"))))
+          estimate   std. error   95% interval
+    cat        120           10     100 .. 140
+    owl         -3           10      -23 .. 17
+    """
+    table = rows(estimate, level)
+    kept = largest(table, limit)
+    lines = _cells(kept, level)
+    widths = [max(len(line[place]) for line in lines) for place in range(4)]
+    text = [
+        "  ".join(
+            [line[0].ljust(widths[0])]
+            + [cell.rjust(width + 1) for cell, width in zip(line[1:], widths[1:], strict=True)]
+        )
+        for line in lines
+    ]
+    if len(kept) < len(table):
+        text.append(f"… and {len(table) - len(kept):,} smaller ones")
+    return "\n".join(text)
+
+
+def _cells(kept: list[Row], level: float) -> list[list[str]]:
+    places = decimals(kept)
+    head = ["", "estimate", "std. error", f"{100 * level:.15g}% interval"]
+    body = [
+        [
+            short(row.label),
+            shown(row.value, places),
+            shown(row.stderr, error_decimals(kept)),
+            f"{shown(row.low, places)} .. {shown(row.high, places)}",
+        ]
+        for row in kept
+    ]
+    return [head, *body]
+
+
+def as_html(estimate: Estimate, level: float = _LEVEL, limit: int = 50) -> str:
+    """A table with bars, for a notebook: no script, no outside file, labels escaped.
+
+    >>> from shuffledp.core.estimate import Estimate, NormalError
+    >>> "<script" in as_html(Estimate(value=np.array([1.0, 2.0]), error=NormalError(stderr=1.0),
+    ...                               limits=(0, 2), labels=("<script>", "b")))
+    False
+    """
+    table = rows(estimate, level)
+    kept = largest(table, limit)
+    head, *body = _cells(kept, level)
+    scale = max((abs(row.value) for row in kept), default=0.0) or 1.0
+    lines = ["<table><thead><tr>", *(f"<th>{html.escape(cell)}</th>" for cell in [*head, ""])]
+    lines.append("</tr></thead><tbody>")
+    for row, (label, *numbers) in zip(kept, body, strict=True):
+        cells = "".join(f'<td style="text-align:right">{html.escape(n)}</td>' for n in numbers)
+        bar = _bar(row.value / scale)
+        lines.append(
+            f'<tr><th style="text-align:left">{html.escape(label)}</th>{cells}<td>{bar}</td></tr>'
+        )
+    lines.append("</tbody></table>")
+    if len(kept) < len(table):
+        lines.append(f"<p>… and {len(table) - len(kept):,} smaller ones</p>")
+    return "".join(lines)
+
+
+def _bar(share: float) -> str:
+    colour = "#0072B2" if share >= 0 else "#D55E00"
+    width = max(0, round(160 * abs(share)))
+    return f'<div style="background:{colour};height:0.8em;width:{width}px"></div>'

@@ -1,0 +1,116 @@
+"""What was promised, to whom, in plain words."""
+
+import math
+
+from shuffledp.core.privacy import Guarantee, View, up
+from shuffledp.core.protocol import ShuffleProtocol
+
+__all__ = ["explain"]
+
+
+def explain(protocol: ShuffleProtocol) -> str:
+    """The promise of a protocol for somebody who has to decide whether to take part.
+
+    Paragraphs: the promise, who must be trusted, what is left without the shuffler, what n and
+    delta mean, and what is not protected.
+
+    >>> from shuffledp import protocols
+    >>> print(explain(protocols.krr.make_local(k=3, epsilon=1.0)).splitlines()[0][:66])
+    The promise. Whatever one person's value is, every possible result
+    """
+    promise = protocol.guarantee
+    return "\n\n".join(
+        [
+            _promise(promise),
+            _trust(protocol),
+            _without_shuffler(protocol),
+            _numbers(protocol),
+            _not_protected(protocol),
+        ]
+    )
+
+
+def _promise(promise: Guarantee) -> str:
+    text = (
+        "The promise. Whatever one person's value is, every possible result is almost as likely as "
+        f"if that person had any other value: within a factor of {_factor(promise.epsilon)} "
+        f"(e^epsilon, epsilon = {up(promise.epsilon, 6)})"
+    )
+    if promise.delta:
+        text += f", up to an extra probability of delta = {up(promise.delta, 3)}"
+    return f"{text}. It holds for each person, whatever is known about all the others."
+
+
+def _factor(epsilon: float) -> str:
+    if epsilon > 300:
+        return "more than 10^130, which is no protection"
+    # Rounded up: the promise must not sound better than it is.
+    digits = 3 if epsilon < 0.01 else 2
+    return f"{math.ceil(math.exp(epsilon) * 10**digits) / 10**digits:,.{digits}f}"
+
+
+def _trust(protocol: ShuffleProtocol) -> str:
+    promise = protocol.guarantee
+    if promise.view is View.LOCAL:
+        return (
+            "Who is trusted. Nobody: each person's own device adds the noise, and the promise holds "
+            "against whoever receives its message."
+        )
+    honest = f"{promise.honest:,}"
+    of_all = "" if protocol.users is None else f" of the {protocol.users:,}"
+    return (
+        "Who is trusted. The shuffler is trusted to forget who sent what, and to show nobody the "
+        f"messages with their senders. At least {honest}{of_all} people must run the protocol as it is: "
+        "their noise hides everybody. Nobody else is trusted: not the analyzer, not the rest of the "
+        "people, not the reader of the result."
+    )
+
+
+def _without_shuffler(protocol: ShuffleProtocol) -> str:
+    if protocol.guarantee.view is View.LOCAL:
+        return "Without a shuffler. The promise is the same: it does not rest on one."
+    floor = protocol.local_floor
+    if floor is None:
+        return (
+            "Without the shuffler. If it leaks who sent what, this protocol promises nothing: the "
+            "messages of one person can tell that person's value."
+        )
+    return (
+        "Without the shuffler. If it leaks who sent what, each person still has the local promise: "
+        f"epsilon = {up(floor.epsilon, 6)}, a factor of {_factor(floor.epsilon)}."
+    )
+
+
+def _numbers(protocol: ShuffleProtocol) -> str:
+    promise = protocol.guarantee
+    parts = []
+    if protocol.users is not None:
+        parts.append(
+            f"n = {protocol.users:,} is how many people the noise was made for. It is public, and "
+            "so is who takes part: only the values are protected."
+        )
+    else:
+        parts.append(
+            "How many people take part, and who, is public: only the values are protected."
+        )
+    if promise.delta:
+        parts.append(
+            f"delta = {up(promise.delta, 3)} is the probability with which the factor may fail: about "
+            f"one in {float(f'{1 / promise.delta:.1g}'):,.0f}. Keep it far below one in n."
+        )
+    return "The numbers. " + " ".join(parts)
+
+
+def _not_protected(protocol: ShuffleProtocol) -> str:
+    counts = (
+        " How many messages one person sends depends on the value, so the network must not show that "
+        "number to anybody."
+        if protocol.cost.count_depends_on_value
+        else ""
+    )
+    return (
+        "What is not protected. What the result says about everybody, and so also about each person, "
+        "such as that smoking is harmful: that is what it is for. Other releases about the same people "
+        "add up with this one: keep a ledger. The raw data, where they are stored, are as safe "
+        f"as that place is.{counts} The proof: {protocol.guarantee.proof}."
+    )

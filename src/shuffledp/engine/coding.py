@@ -1,0 +1,373 @@
+"""From a column of a file to codes: what is a valid value, and what becomes of the others.
+
+A file may hold anything; a protocol knows the codes 0 .. size-1 of a declared public domain. A
+`Coder` stands between them. It sees a piece of an Arrow column at a time and depends on nothing
+else, so every engine treats the same value in the same way.
+
+| domain | values | text (CSV, JSON lines, string columns) |
+|---|---|---|
+| `Bits` | booleans, the integers 0 and 1 | `true`, `false` in any case, `0`, `1` |
+| `Categories` with names | strings, dictionaries, integers and booleans by their text | the names, letter by letter |
+| `Categories` without names | the integers 0 .. k-1 | decimal integers |
+| `Integers` | integers | decimal integers, `-12` |
+| `Reals` | integers, floats, decimals | decimal numbers, `-1.5`, `2e3`, `inf`, `nan` |
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.core.arrays import Bools, Codes, outside
+from shuffledp.core.domain import Bits, Categories, Domain, Integers, Reals
+from shuffledp.core.errors import DataError, ParameterError, PositionError, UnsupportedError
+
+__all__ = ["FAULTS", "OTHER", "Coded", "Coder", "OnInvalid"]
+
+FAULTS = ("null", "unknown", "out_of_range", "nan")
+"""Why a value is not in the domain: there is none; it is no category or no number; too far out; NaN."""
+
+OTHER = "other"
+"""The category that takes what has no category of its own."""
+
+_FINE, _NULL, _UNKNOWN, _OUT_OF_RANGE, _NAN = range(5)
+_INTEGER = r"^-?[0-9]{1,18}$"  # 18 digits always fit in 64 bits
+_LONG_INTEGER = r"^-?[0-9]{19,}$"
+_NUMBER = r"^-?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|(?i:inf|infinity|nan))$"
+
+_Faults: TypeAlias = NDArray[np.uint8]
+
+
+class OnInvalid(Enum):
+    """What becomes of a value that is not in the declared domain.
+
+    >>> OnInvalid.read("drop")
+    <OnInvalid.DROP: 'drop'>
+    """
+
+    ERROR = "error"
+    """Stop at the first, and name it."""
+    DROP = "drop"
+    """Its owner is not a user: n gets smaller, and the guarantee must be made for that n."""
+    OTHER = "other"
+    """A missing or unknown category becomes the declared category "other"."""
+    CLAMP = "clamp"
+    """A number out of range becomes the nearest end; a missing one is still an error."""
+
+    @classmethod
+    def read(cls, name: "OnInvalid | str") -> "OnInvalid":
+        """The member of that name.
+
+        >>> OnInvalid.read("ignore")
+        Traceback (most recent call last):
+        shuffledp.core.errors.ParameterError: on_invalid='ignore' must be one of error, drop, other, clamp
+        """
+        if name not in [*cls, *(each.value for each in cls)]:
+            names = ", ".join(each.value for each in cls)
+            raise ParameterError("on_invalid", name, f"must be one of {names}")
+        return cls(name)
+
+
+class Coded(NamedTuple):
+    """Codes of a piece of a column; those that `kept` (None: all) leaves out mean nothing."""
+
+    codes: Codes
+    kept: Bools | None
+    faults: NDArray[np.uint8] | None
+    """0 for a valid value, otherwise 1 + its reason's place in `FAULTS`; None if all are valid."""
+
+    @property
+    def users(self) -> int:
+        """How many people the piece holds."""
+        return len(self.codes) if self.kept is None else int(self.kept.sum())
+
+    def invalid(self, times: NDArray[np.int64] | None = None) -> dict[str, int]:
+        """How many values are invalid, by reason, if each occurs so many times (None: once)."""
+        if self.faults is None:
+            return dict.fromkeys(FAULTS, 0)
+        masks = (self.faults == 1 + place for place in range(len(FAULTS)))
+        counts = (int((mask if times is None else times[mask]).sum()) for mask in masks)
+        return dict(zip(FAULTS, counts, strict=True))
+
+
+class _Read(NamedTuple):
+    """Codes, and what is wrong with each value (None: nothing at all)."""
+
+    codes: Codes
+    faults: _Faults | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coder:
+    """Values to codes under a policy.
+
+    >>> import pyarrow as pa
+    >>> coder = Coder(domain=Integers(lower=0, upper=9), on_invalid=OnInvalid.DROP)
+    >>> coded = coder.codes(pa.array([3, None, 12, 9]))
+    >>> coded.users, coded.invalid()
+    (2, {'null': 1, 'unknown': 0, 'out_of_range': 1, 'nan': 0})
+    """
+
+    domain: Domain
+    on_invalid: OnInvalid
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "on_invalid", OnInvalid.read(self.on_invalid))
+        if self.on_invalid is OnInvalid.CLAMP and not isinstance(self.domain, Integers | Reals):
+            raise ParameterError("on_invalid", "clamp", "is for numbers: categories have no ends")
+        if self.on_invalid is OnInvalid.OTHER and OTHER not in _names(self.domain):
+            raise ParameterError("on_invalid", OTHER, f"needs a declared category {OTHER!r}")
+
+    def codes(self, array: Any) -> Coded:
+        """The codes of an Arrow array; `PositionError` for the first value that the policy refuses."""
+        plain = _plain(array)
+        read = _reader(self.domain)(plain, self.domain)
+        if read.faults is None:
+            return Coded(read.codes, None, None)
+        self._refuse(plain, read.faults)
+        if self.on_invalid is OnInvalid.DROP:
+            return Coded(read.codes, read.faults == _FINE, read.faults)
+        if self.on_invalid is OnInvalid.OTHER:
+            other = _names(self.domain).index(OTHER)
+            return Coded(np.where(read.faults == _FINE, read.codes, other), None, read.faults)
+        return Coded(
+            read.codes, None, read.faults
+        )  # clamped: a code out of range is the nearest end
+
+    def _refuse(self, array: Any, faults: _Faults) -> None:
+        allowed = {
+            OnInvalid.ERROR: (),
+            OnInvalid.DROP: (_NULL, _UNKNOWN, _OUT_OF_RANGE, _NAN),
+            OnInvalid.OTHER: (_NULL, _UNKNOWN),
+            OnInvalid.CLAMP: (_OUT_OF_RANGE,),
+        }[self.on_invalid]
+        refused = (faults != _FINE) & ~np.isin(faults, allowed)
+        if not refused.any():
+            return
+        position = int(np.argmax(refused))
+        complaint = _complaint(int(faults[position]), self.domain)
+        raise PositionError(array[position].as_py(), position, complaint)
+
+
+def _complaint(fault: int, domain: Domain) -> str:
+    if fault == _NULL:
+        return "is missing"
+    if isinstance(domain, Integers | Reals) and fault == _OUT_OF_RANGE:
+        return f"is outside the domain {domain.lower!r} .. {domain.upper!r}"
+    if isinstance(domain, Integers | Reals):
+        return "is no integer" if isinstance(domain, Integers) else "is no number"
+    if isinstance(domain, Bits):
+        return "is neither true nor false"
+    return "is none of the categories"
+
+
+def _names(domain: Domain) -> tuple[str, ...]:
+    return (domain.names or ()) if isinstance(domain, Categories) else ()
+
+
+def _plain(array: Any) -> Any:
+    """One array without a dictionary, and texts of a kind that PyArrow computes with."""
+    import pyarrow as pa
+
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    return array.cast(pa.large_string()) if pa.types.is_string_view(array.type) else array
+
+
+def _reader(domain: Domain) -> Callable[[Any, Any], _Read]:
+    readers: dict[type, Callable[[Any, Any], _Read]] = {
+        Bits: _bits,
+        Categories: _categories,
+        Integers: _whole_numbers,
+        Reals: _reals,
+    }
+    if type(domain) not in readers:
+        raise UnsupportedError(f"files have no values for the domain {domain!r}")
+    return readers[type(domain)]
+
+
+def _bits(array: Any, domain: Bits) -> _Read:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if _is_text(array.type):
+        words = pa.array(["false", "true", "0", "1"], type=array.type)
+        found = _looked_up(pc.utf8_lower(array), words)
+        return found._replace(codes=found.codes & 1)
+    if pa.types.is_boolean(array.type):
+        array = array.cast(pa.uint8())
+    return _codes_below(_integers(array, "bits"), domain.size)
+
+
+def _categories(array: Any, domain: Categories) -> _Read:
+    import pyarrow as pa
+
+    if domain.names is None:
+        return _codes_below(_integers(array, "category codes"), domain.k)
+    if _is_text(array.type):
+        return _looked_up(array, pa.array(domain.names, type=array.type))
+    if not (pa.types.is_integer(array.type) or pa.types.is_boolean(array.type)):
+        raise _wrong_type(array, "categories")
+    # Distinct values are few, and their text is what the names are compared with.
+    distinct = array.dictionary_encode()
+    text = pa.DictionaryArray.from_arrays(distinct.indices, distinct.dictionary.cast(pa.string()))
+    return _looked_up(text.dictionary_decode(), pa.array(domain.names))
+
+
+def _looked_up(array: Any, names: Any) -> _Read:
+    import pyarrow.compute as pc
+
+    found = pc.index_in(array, value_set=names)
+    if found.null_count == 0:
+        return _Read(found.to_numpy(), None)
+    faults = np.where(found.is_null().to_numpy(zero_copy_only=False), _UNKNOWN, _FINE)
+    faults[_missing(array)] = _NULL
+    return _Read(found.fill_null(0).to_numpy(), faults.astype(np.uint8))
+
+
+class _Numbers(NamedTuple):
+    """Numbers (0 where there is none) and what is wrong with each."""
+
+    values: NDArray[Any]
+    faults: _Faults | None
+
+
+def _codes_below(numbers: _Numbers, size: int) -> _Read:
+    wrong = outside(numbers.values, size)
+    if wrong is None:
+        return _Read(numbers.values, numbers.faults)
+    return _Read(np.where(wrong, 0, numbers.values), _marked(numbers.faults, wrong, _UNKNOWN))
+
+
+def _whole_numbers(array: Any, domain: Integers) -> _Read:
+    numbers = _integers(array, "integers")
+    values = _signed(numbers.values)
+    wrong = (values < domain.lower) | (values > domain.upper)
+    faults = _marked(numbers.faults, wrong, _OUT_OF_RANGE) if wrong.any() else numbers.faults
+    return _Read(np.clip(values, domain.lower, domain.upper) - domain.lower, faults)
+
+
+def _signed(values: NDArray[Any]) -> NDArray[np.int64]:
+    if values.dtype == np.uint64:  # what does not fit is beyond every declared end
+        values = np.minimum(values, np.uint64(2**62))
+    return values.astype(np.int64, copy=False)
+
+
+def _reals(array: Any, domain: Reals) -> _Read:
+    numbers = _floats(array)
+    values = numbers.values
+    inside = (values >= domain.lower) & (values <= domain.upper)
+    faults = numbers.faults
+    if not inside.all():
+        not_numbers = np.isnan(values)
+        faults = _marked(faults, not_numbers, _NAN)
+        faults = _marked(faults, ~inside & ~not_numbers, _OUT_OF_RANGE)
+        values = np.clip(np.nan_to_num(values, nan=domain.lower), domain.lower, domain.upper)
+    return _Read(domain.codes(values) if len(values) else values.astype(np.int64), faults)
+
+
+def _marked(faults: _Faults | None, wrong: Bools, fault: int) -> _Faults:
+    """The faults so far and a further one; the first one found counts."""
+    marked = np.zeros(len(wrong), dtype=np.uint8) if faults is None else faults.copy()
+    marked[wrong & (marked == _FINE)] = fault
+    return marked
+
+
+def _integers(array: Any, wanted: str) -> _Numbers:
+    import pyarrow as pa
+
+    if _is_text(array.type):
+        return _parsed_integers(array)
+    if not pa.types.is_integer(array.type):
+        raise _wrong_type(array, wanted)
+    return _filled(array)
+
+
+def _floats(array: Any) -> _Numbers:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if _is_text(array.type):
+        matched = pc.match_substring_regex(array, _NUMBER)
+        unknown = matched.fill_null(False).to_numpy(zero_copy_only=False) == 0
+        nulls = _missing(array)
+        texts = pc.if_else(matched, array, pa.scalar("0", type=array.type))
+        values = texts.fill_null("0").cast(pa.float64()).to_numpy(zero_copy_only=False)
+        return _Numbers(values, _text_faults(nulls, unknown & ~nulls))
+    kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
+    if not any(kind(array.type) for kind in kinds):
+        raise _wrong_type(array, "numbers")
+    return _filled(array.cast(pa.float64(), safe=False))
+
+
+def _parsed_integers(array: Any) -> _Numbers:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    matched = pc.match_substring_regex(array, _INTEGER)
+    fits = matched.fill_null(False).to_numpy(zero_copy_only=False)
+    nulls = _missing(array)
+    texts = pc.if_else(matched, array, pa.scalar("0", type=array.type))
+    values = texts.fill_null("0").cast(pa.int64()).to_numpy(zero_copy_only=False)
+    unknown = ~fits & ~nulls
+    if not unknown.any():
+        return _Numbers(values, _text_faults(nulls, unknown))
+    values = values.copy()
+    for position in np.flatnonzero(unknown):
+        long = _long_integer(array[int(position)].as_py())
+        if long is not None:
+            values[position], unknown[position] = long, False
+    return _Numbers(values, _text_faults(nulls, unknown))
+
+
+def _long_integer(text: str) -> int | None:
+    """An integer of many digits as the nearest 64-bit one, which is out of every declared range."""
+    import re
+
+    if not re.match(_LONG_INTEGER, text):
+        return None
+    limits = np.iinfo(np.int64)
+    digits = text.lstrip("-").lstrip("0") or "0"
+    if len(digits) > 19:
+        return int(limits.min if text.startswith("-") else limits.max)
+    value = int(digits) * (-1 if text.startswith("-") else 1)
+    return min(max(value, int(limits.min)), int(limits.max))
+
+
+def _missing(texts: Any) -> Bools:
+    """Nulls and empty texts: readers of CSV do not agree on which an empty field is."""
+    import pyarrow.compute as pc
+
+    empty: Bools = pc.equal(texts, "").fill_null(True).to_numpy(zero_copy_only=False)
+    return empty
+
+
+def _text_faults(nulls: Bools, unknown: Bools) -> _Faults | None:
+    if not (nulls.any() or unknown.any()):
+        return None
+    faults = np.where(nulls, _NULL, _FINE).astype(np.uint8)
+    faults[unknown] = _UNKNOWN
+    return faults
+
+
+def _filled(array: Any) -> _Numbers:
+    if array.null_count == 0:
+        return _Numbers(array.to_numpy(zero_copy_only=False), None)
+    nulls = array.is_null().to_numpy(zero_copy_only=False)
+    values = array.fill_null(0).to_numpy(zero_copy_only=False)
+    return _Numbers(values, np.where(nulls, _NULL, _FINE).astype(np.uint8))
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _wrong_type(array: Any, wanted: str) -> DataError:
+    return DataError(f"the domain wants {wanted}, but the column holds values of type {array.type}")

@@ -1,0 +1,316 @@
+"""What devices would send, as a file: shuffled, without owners; and the tally of such files.
+
+The file is Parquet or Arrow with one column `message`, and says in its metadata which protocol with
+which parameters the messages belong to and how many users sent them; so the analyzer's half needs
+nothing else. `engine.spool` says why the order is uniform.
+
+While it works, spooled messages lie in a private folder beside the output, in the order of the rows:
+they are no more than locally private. The folder is removed at the end, whatever happens (short of a
+power failure), but let nobody else read the disk.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.core.analyzer import Tally
+from shuffledp.core.domain import Categories, Domain
+from shuffledp.core.errors import DataError, MismatchError, ParameterError
+from shuffledp.core.protocol import ShuffleProtocol
+from shuffledp.core.randomizer import Randomizer, WordSource
+from shuffledp.core.shuffler import Shuffled
+from shuffledp.engine.coding import Coded, Coder, OnInvalid
+from shuffledp.engine.duckdb import Piece, coded, parallel, sum_of
+from shuffledp.engine.files import domain_for
+from shuffledp.engine.formats import FileColumn, Format, Paths, open_column, unreadable
+from shuffledp.engine.job import Job, Report, added
+from shuffledp.engine.memory import encoded, enough, keep_freed_memory
+from shuffledp.engine.output import staged
+from shuffledp.engine.spool import Spool, buckets_for
+from shuffledp.engine.tallies import Collected, described, restored
+from shuffledp.engine.tapes import Tapes
+from shuffledp.numerics.entropy import SecureWords
+
+__all__ = ["Randomized", "randomize_file", "tally_file"]
+
+_COLUMN = "message"
+_KEY = b"shuffledp"
+_KIND = "shuffledp messages"
+_PIECE_BYTES = 1 << 24
+_UNKNOWN_ROWS = 10**8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Randomized:
+    """What was written: how many users sent how many messages."""
+
+    path: Path
+    n: int
+    messages: int
+    rows: int
+    invalid: dict[str, int]
+
+
+def randomize_file(
+    protocol: ShuffleProtocol,
+    column: FileColumn,
+    out: str | Path,
+    *,
+    domain: Domain | None = None,
+    on_invalid: OnInvalid | str = OnInvalid.ERROR,
+    rng: WordSource | None = None,
+    threads: int | None = None,
+    report: Report | None = None,
+) -> Randomized:
+    """Write the messages of everybody in the column, shuffled and without owners, to a new file.
+
+    A seed reproduces the messages; their order is drawn from secure words always.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from shuffledp import SeededWords, protocols
+    >>> p = protocols.krr.make_local(k=3, epsilon=5.0)
+    >>> with TemporaryDirectory() as folder:
+    ...     pets = Path(folder, "pets.csv")
+    ...     _ = pets.write_text("pet\\n0\\n1\\n1\\n2\\n2\\n2\\n")
+    ...     sent = randomize_file(p, open_column(pets), f"{folder}/sent.parquet", rng=SeededWords(3))
+    ...     collected = tally_file(sent.path)
+    >>> collected.tally.counts, collected.protocol == p
+    (array([1, 2, 3]), True)
+    """
+    declared = domain_for(protocol, domain)
+    kind = _message_format(str(out))
+    if column.rows is not None:
+        enough(protocol, column.rows)
+    coder = Coder(domain=declared, on_invalid=OnInvalid.read(on_invalid))
+    job = Job(column=column, coder=coder, threads=threads, report=report)
+    with staged(out) as work, ExitStack() as stack:
+        sent = _spooled(job, protocol, rng, work, stack)
+        enough(protocol, sent.users)
+        labels = declared.names if isinstance(declared, Categories) else None
+        about = {
+            "kind": _KIND,
+            **described(protocol, labels),
+            "users": sent.users,
+            "messages": sent.spool.messages,
+        }
+        _write(sent.spool.shuffled(sent.users), work / Path(out).name, kind, about)
+    return Randomized(
+        path=Path(out),
+        n=sent.users,
+        messages=sent.spool.messages,
+        rows=sent.rows,
+        invalid=sent.invalid,
+    )
+
+
+def _message_format(path: str) -> Format:
+    kind = Format.of(path)
+    if kind not in (Format.PARQUET, Format.ARROW):
+        raise ParameterError(
+            "out", path, "must end in .parquet or .arrow: text carries no protocol"
+        )
+    return kind
+
+
+class _Sent(NamedTuple):
+    spool: Spool
+    users: int
+    rows: int
+    invalid: dict[str, int]
+
+
+def _spooled(
+    job: Job, protocol: ShuffleProtocol, rng: WordSource | None, work: Path, stack: ExitStack
+) -> _Sent:
+    keep_freed_memory()
+    tapes = Tapes(protocol.randomizer, rng)
+
+    def sent(piece: Piece) -> tuple[Coded, list[NDArray[Any]]]:
+        some = coded(job.coder, piece)
+        return some, _payloads(protocol.randomizer, some, tapes.at(piece.row))
+
+    spool: Spool | None = None
+    users, rows, invalid = 0, 0, added(())
+    with parallel(sent, job) as parts:
+        for some, payloads in parts:
+            users, rows = users + some.users, rows + len(some.codes)
+            invalid = added((invalid, some.invalid()))
+            for payload in payloads:
+                if spool is None:
+                    bits = _bucket_bits(job.column, protocol, payload)
+                    spool = stack.enter_context(Spool(work, bits, SecureWords()))
+                spool.put(payload)
+    if spool is None:
+        raise DataError(f"column {job.column.name!r} has no valid value")
+    tapes.finish(rows)
+    return _Sent(spool, users, rows, invalid)
+
+
+def _bucket_bits(column: FileColumn, protocol: ShuffleProtocol, payload: NDArray[Any]) -> int:
+    rows = _UNKNOWN_ROWS if column.rows_guess is None else column.rows_guess
+    width = payload.dtype.itemsize * int(np.prod(payload.shape[1:], dtype=np.int64))
+    return buckets_for(rows * protocol.cost.messages_mean, width)
+
+
+def _payloads(randomizer: Randomizer, some: Coded, rng: WordSource) -> list[NDArray[Any]]:
+    """The messages of a piece, a chunk of tape at a time."""
+    bytes_each = -(-randomizer.word_bits // 8) * randomizer.words_per_input
+    step = max(1, _PIECE_BYTES // bytes_each)
+    payloads = []
+    for start in range(0, len(some.codes), step):
+        kept = None if some.kept is None else some.kept[start : start + step]
+        messages = encoded(randomizer, some.codes[start : start + step], rng, kept)
+        if messages is not None:
+            payloads.append(messages.payload)
+    return payloads
+
+
+def _write(parts: Iterator[Shuffled], path: Path, kind: Format, about: dict[str, Any]) -> None:
+    import pyarrow as pa
+
+    with ExitStack() as stack:
+        writer: Any = None
+        for part in parts:
+            array = _as_arrow(part.payload)
+            if writer is None:
+                schema = pa.schema([pa.field(_COLUMN, array.type, nullable=False)])
+                schema = schema.with_metadata({_KEY: json.dumps(about).encode()})
+                writer = stack.enter_context(_writer(path, schema, kind))
+            writer.write_batch(pa.record_batch([array], schema=schema))
+
+
+def _writer(path: Path, schema: Any, kind: Format) -> Any:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if kind is Format.ARROW:
+        return pa.ipc.new_file(str(path), schema)
+    return pq.ParquetWriter(str(path), schema, compression="zstd")
+
+
+def _as_arrow(payload: NDArray[Any]) -> Any:
+    import pyarrow as pa
+
+    if payload.ndim == 1:
+        return pa.array(payload)
+    return pa.FixedSizeListArray.from_arrays(pa.array(payload.ravel()), payload.shape[1])
+
+
+def _as_numpy(array: Any) -> NDArray[Any]:
+    import pyarrow as pa
+
+    if not pa.types.is_fixed_size_list(array.type):
+        numbers: NDArray[Any] = array.to_numpy(zero_copy_only=False)
+        return numbers
+    flat: NDArray[Any] = array.flatten().to_numpy(zero_copy_only=False)
+    return flat.reshape(len(array), array.type.list_size)
+
+
+def tally_file(paths: Paths) -> Collected:
+    """The tally of files of messages, which must belong to the same protocol; see `randomize_file`."""
+    column = open_column(paths, _COLUMN)
+    parts = [_tallied(file.path, file.format) for file in column.files]
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total
+
+
+def _tallied(path: str, kind: Format) -> Collected:
+    _message_format(path)
+    with unreadable(path), _opened(path, kind) as (metadata, arrays):
+        about = _about(metadata, path)
+        protocol, labels = restored(about, path)
+        users, messages = about["users"], about["messages"]
+        # Where everybody sends as many messages, a part of them stands for a part of the users.
+        each = protocol.cost.messages_max if _fixed(protocol) else 0
+        parts: list[Tally] = []
+        seen = 0
+        for payload in _aligned(arrays, max(1, each)):
+            # The first piece is empty, and stands for all users if shares of them cannot be told.
+            standing = len(payload) // each if each else (0 if parts else users)
+            shuffled = Shuffled(payload=payload, users=standing)
+            parts = [sum_of([*parts, _analyzed(protocol, shuffled, path)])]
+            seen += len(payload)
+    wanted = users * protocol.cost.messages_max if _fixed(protocol) else messages
+    if seen != messages or seen != wanted:
+        raise DataError(f"{path} is damaged: it has {seen} messages and should have {wanted}")
+    return Collected(protocol=protocol, tally=parts[0], labels=labels)
+
+
+def _fixed(protocol: ShuffleProtocol) -> bool:
+    """Whether everybody sends the same number of messages."""
+    return protocol.cost.messages_mean == protocol.cost.messages_max
+
+
+def _analyzed(protocol: ShuffleProtocol, shuffled: Shuffled, path: str) -> Tally:
+    try:
+        return protocol.analyzer.tally(shuffled)
+    except (DataError, MismatchError) as error:
+        raise DataError(f"{path}: {error}") from error
+
+
+def _aligned(arrays: Iterator[Any], each: int) -> Iterator[NDArray[Any]]:
+    """The messages in pieces of a multiple of `each`, the first of them empty."""
+    rest = first = _as_numpy(next(arrays))
+    yield first[:0]  # its type is known even if there is no message at all
+    for array in arrays:
+        whole = np.concatenate([rest, _as_numpy(array)])
+        end = len(whole) - len(whole) % each
+        rest = whole[end:]
+        if end:
+            yield whole[:end]
+    if len(rest):
+        yield rest
+
+
+def _about(metadata: dict[bytes, bytes] | None, path: str) -> dict[str, Any]:
+    try:
+        about = json.loads((metadata or {})[_KEY])
+    except (KeyError, ValueError):
+        about = None
+    if not isinstance(about, dict) or about.get("kind") != _KIND:
+        raise DataError(f"{path} has no messages of shuffledp in it")
+    for name in ("users", "messages"):
+        if not isinstance(about.get(name), int) or about[name] < 0:
+            raise DataError(f"{path} does not say how many {name} there are")
+    return about
+
+
+@contextmanager
+def _opened(path: str, kind: Format) -> Iterator[tuple[dict[bytes, bytes] | None, Iterator[Any]]]:
+    """The metadata of a file of messages, and its messages as Arrow arrays."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if kind is Format.ARROW:
+        with pa.memory_map(path) as source, pa.ipc.open_file(source) as opened:
+            batches = (opened.get_batch(i) for i in range(opened.num_record_batches))
+            yield opened.schema.metadata, _columns(opened.schema, batches)
+        return
+    with pq.ParquetFile(path) as opened:
+        batches = opened.iter_batches(_rows_at_once(opened.schema_arrow), columns=[_COLUMN])
+        yield opened.schema_arrow.metadata, _columns(opened.schema_arrow, batches)
+
+
+def _columns(schema: Any, batches: Iterator[Any]) -> Iterator[Any]:
+    """The messages of each batch, after an empty array that shows their type."""
+    import pyarrow as pa
+
+    yield pa.array([], type=schema.field(_COLUMN).type)
+    for batch in batches:
+        yield batch.column(_COLUMN)
+
+
+def _rows_at_once(schema: Any) -> int:
+    import pyarrow as pa
+
+    kind = schema.field(_COLUMN).type
+    width = kind.list_size if pa.types.is_fixed_size_list(kind) else 1
+    return max(1, _PIECE_BYTES // (8 * max(1, width)))

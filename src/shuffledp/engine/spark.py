@@ -1,0 +1,341 @@
+"""The Spark engine: every partition randomizes and tallies its own rows, and tallies add.
+
+`mapInArrow` runs the same code as on one machine beside the data: codes, words (from a secure source
+of each worker), messages, tally. What leaves a partition are the cells of its tally, not its messages;
+a group-by adds them, and one small collect brings the total. Workers need shuffledp and PyArrow.
+
+Spark reads Parquet, CSV and JSON lines. An invalid value is named, but not its row: Spark does not
+know it.
+"""
+
+import os
+import re
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+from uuid import uuid4
+
+import numpy as np
+
+from shuffledp.core.analyzer import Analyzer, Tally
+from shuffledp.core.errors import (
+    DataError,
+    ParameterError,
+    PositionError,
+    ShuffledpError,
+    UnsupportedError,
+    shown,
+)
+from shuffledp.core.protocol import ShuffleProtocol
+from shuffledp.core.randomizer import Randomizer, WordSource
+from shuffledp.engine.coding import FAULTS, Coded, Coder
+from shuffledp.engine.formats import DataFile, FileColumn, Format
+from shuffledp.engine.job import Counted, Headcount, Job
+from shuffledp.engine.memory import keep_freed_memory, tally_codes
+from shuffledp.engine.tapes import Tapes
+from shuffledp.numerics.entropy import SeededWords
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["MASTER", "Spark", "session"]
+
+MASTER = "local[2]"
+"""Where Spark runs unless it is told otherwise: in this process, on two threads."""
+
+_ROWS = 1 << 17
+_POLL_SECONDS = 0.2
+_CELLS = "cell long, low long, high long, error string"
+_PLACES = "place long, rows long"
+_USERS, _READ, _FIRST_FAULT = -1, -2, -3  # cells that are not of the tally
+_FAULTS = {_FIRST_FAULT - place: why for place, why in enumerate(FAULTS)}
+_Cells: TypeAlias = dict[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Spark:
+    """Files that a cluster reads."""
+
+    def headcount(self, job: Job) -> Headcount:
+        cells = _totals(job, _Work(coder=job.coder))
+        return Headcount(n=cells[_USERS], rows=cells[_READ], invalid=_invalid(cells))
+
+    def tally(self, job: Job, protocol: ShuffleProtocol, rng: WordSource | None) -> Counted:
+        tapes = Tapes(protocol.randomizer, rng)
+        work = _Work(
+            coder=job.coder,
+            randomizer=protocol.randomizer,
+            analyzer=protocol.analyzer,
+            seed=rng if isinstance(rng, SeededWords) else None,
+        )
+        cells = _totals(job, work)
+        if cells[_USERS] == 0:
+            raise DataError(f"column {job.column.name!r} has no valid value")
+        tapes.finish(cells[_READ])
+        own = {cell: count for cell, count in cells.items() if cell >= 0}
+        counts = np.zeros(max(own) + 1, dtype=np.int64)
+        counts[list(own)] = list(own.values())
+        tally = Tally(counts=counts, users=cells[_USERS])
+        return Counted(tally=tally, rows=cells[_READ], invalid=_invalid(cells))
+
+
+def _invalid(cells: _Cells) -> dict[str, int]:
+    return {why: cells[cell] for cell, why in _FAULTS.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Work:
+    """What a worker does with its partition; without a randomizer it only looks."""
+
+    coder: Coder
+    randomizer: Randomizer | None = None
+    analyzer: Analyzer | None = None
+    seed: SeededWords | None = None
+    starts: dict[int, int] = field(default_factory=dict)
+    """With a seed: the number of each partition's first row."""
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        try:
+            yield _sent(self._cells(batches))
+        except PositionError as error:
+            yield _failed(f"value {shown(error.value)} {error.complaint}")
+        except ShuffledpError as error:
+            yield _failed(str(error))
+
+    def _cells(self, batches: Iterator[Any]) -> _Cells:
+        keep_freed_memory()
+        cells = dict.fromkeys((_USERS, _READ, *_FAULTS), 0)
+        start = self.starts.get(_partition(), 0) if self.starts else 0
+        counts: Any = 0
+        for batch in batches:
+            some = self.coder.codes(batch.column(0))
+            counts = counts + self._counts(some, start + cells[_READ])
+            cells[_USERS] += some.users
+            cells[_READ] += len(some.codes)
+            found = some.invalid()
+            for cell, why in _FAULTS.items():
+                cells[cell] += found[why]
+        return cells | _cells_of(np.atleast_1d(counts)) if cells[_USERS] else cells
+
+    def _counts(self, some: Coded, row: int) -> Any:
+        if self.randomizer is None or self.analyzer is None:
+            return 0
+        source = Tapes(self.randomizer, self.seed).at(row)
+        part = tally_codes(self.randomizer, self.analyzer, some.codes, source, some.kept)
+        return 0 if part is None else part.counts
+
+
+def _cells_of(counts: Any) -> _Cells:
+    """The cells that are not 0, and the last one, which tells how many there are."""
+    chosen = {*np.flatnonzero(counts).tolist(), len(counts) - 1}
+    return {cell: int(counts[cell]) for cell in sorted(chosen)}
+
+
+def _sent(cells: _Cells) -> Any:
+    """Cells as rows. Spark's sums must not overflow, ours may (modulo 2^64): so in halves of 32 bits."""
+    import pyarrow as pa
+
+    counts = np.array(list(cells.values()), dtype=np.int64)
+    low, high = counts & 0xFFFFFFFF, counts >> 32
+    names = ["cell", "low", "high", "error"]
+    nothing = pa.nulls(len(cells), pa.string())
+    return pa.record_batch([pa.array(list(cells), pa.int64()), low, high, nothing], names=names)
+
+
+def _failed(message: str) -> Any:
+    import pyarrow as pa
+
+    zero = pa.array([0], pa.int64())
+    columns = [pa.array([_USERS], pa.int64()), zero, zero, pa.array([message])]
+    return pa.record_batch(columns, names=["cell", "low", "high", "error"])
+
+
+def _partition() -> int:
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    assert context is not None
+    return int(context.partitionId())
+
+
+def _totals(job: Job, work: _Work) -> _Cells:
+    """The cells of all partitions, added."""
+    spark = session(job.master)
+    with _explained(job.column):
+        rows = _collected(spark, job, work)
+    errors = [error for _, _, _, error in rows if error is not None]
+    if errors:
+        raise DataError(f"column {job.column.name!r}: {min(errors)}")
+    found = {cell: _wrapped(low + (high << 32)) for cell, low, high, _ in rows}
+    return dict.fromkeys((_USERS, _READ, *_FAULTS), 0) | found
+
+
+def _collected(spark: "SparkSession", job: Job, work: _Work) -> list[Any]:
+    import pyspark.sql.functions as sql
+
+    frame = _frame(spark, job.column)
+    if work.seed is not None:
+        work = replace(work, starts=_starts(frame))
+    cells = _mapped(frame, work.__call__, _CELLS).groupBy("cell")
+    total = cells.agg(sql.sum("low"), sql.sum("high"), sql.min("error"))
+    return _watched(job, spark, total.collect)
+
+
+@contextmanager
+def _explained(column: FileColumn) -> Iterator[None]:
+    """Turn what Spark complains about into one sentence; its own are pages, and quote the data."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        condition = error.getCondition() if isinstance(error, PySparkException) else None
+        kind = condition or type(error).__name__
+        named = column.files[0].path + (" and others" if len(column.files) > 1 else "")
+        raise DataError(f"Spark cannot read {column.name!r} of {named}: {kind}") from error
+
+
+def _mapped(
+    frame: "DataFrame", work: Callable[[Iterator[Any]], Iterator[Any]], schema: str
+) -> "DataFrame":
+    with warnings.catch_warnings():
+        # PySpark looks at the version of pandas here, and then uses nothing of it.
+        warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
+        return frame.mapInArrow(work, schema)
+
+
+def _wrapped(value: int) -> int:
+    """The 64-bit integer that is congruent."""
+    return (value + 2**63) % 2**64 - 2**63
+
+
+def _starts(frame: "DataFrame") -> dict[int, int]:
+    """Where each partition starts, by counting the rows of all of them first."""
+    sizes = dict(map(tuple, _mapped(frame, _sizes, _PLACES).collect()))
+    starts, row = {}, 0
+    for place in sorted(sizes):
+        starts[place] = row
+        row += sizes[place]
+    return starts
+
+
+def _sizes(batches: Iterator[Any]) -> Iterator[Any]:
+    import pyarrow as pa
+
+    rows = sum(batch.num_rows for batch in batches)
+    places = pa.array([_partition()], pa.int64())
+    yield pa.record_batch([places, pa.array([rows], pa.int64())], names=["place", "rows"])
+
+
+def _watched(job: Job, spark: "SparkSession", action: Callable[[], list[Any]]) -> list[Any]:
+    """Run an action, report how many of its tasks are done, and cancel it if we are interrupted."""
+    context, group = spark.sparkContext, f"shuffledp {uuid4()}"
+    total, done = job.column.rows_guess or 0, 0.0
+
+    def grouped() -> list[Any]:
+        context.setJobGroup(group, "shuffledp")  # belongs to the thread that runs the action
+        return action()
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(grouped)
+        try:
+            while not running.done():
+                wait((running,), _POLL_SECONDS)
+                done = max(done, _done(context, group))
+                job.show(round(total * done))
+        except BaseException:
+            context.cancelJobGroup(group)
+            raise
+    job.show(total)
+    return running.result()
+
+
+def _done(context: "SparkContext", group: str) -> float:
+    """The part of its tasks that the largest stage of a group of jobs has finished."""
+    tracker = context.statusTracker()
+    jobs = [tracker.getJobInfo(number) for number in tracker.getJobIdsForGroup(group)]
+    stages = [tracker.getStageInfo(stage) for each in jobs if each for stage in each.stageIds]
+    sizes = [(stage.numTasks, stage.numCompletedTasks) for stage in stages if stage]
+    tasks, finished = max(sizes, default=(0, 0))
+    return finished / tasks if tasks else 0.0
+
+
+def session(master: str | None = None) -> "SparkSession":
+    """The session that is there already, or a new one; workers run this very interpreter."""
+    try:
+        from pyspark.errors import PySparkRuntimeError
+        from pyspark.sql import SparkSession
+    except ModuleNotFoundError as error:
+        raise UnsupportedError(
+            "the Spark engine needs PySpark: install shuffledp[spark]"
+        ) from error
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName("shuffledp").master(master or MASTER)
+    for name, value in _SETTINGS.items():
+        builder = builder.config(name, value)
+    try:
+        started = builder.getOrCreate()
+    except PySparkRuntimeError as error:
+        raise UnsupportedError(
+            f"Spark does not start ({error.getCondition()}): it needs Java 17 or later, "
+            "as `java` or in JAVA_HOME"
+        ) from error
+    if master is not None and started.sparkContext.master != master:
+        running = started.sparkContext.master
+        raise ParameterError("master", master, f"must be {running!r}: that one is running already")
+    return started
+
+
+_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": str(_ROWS),
+}
+
+
+def _frame(spark: "SparkSession", column: FileColumn) -> "DataFrame":
+    """The column alone, file after file, under a name of ours: PySpark stumbles over dots in names."""
+    import pyspark.sql.functions as sql
+
+    quoted = f"`{column.name.replace('`', '``')}`"
+    value = sql.col(quoted).alias("value")
+    frames = [_read(spark, file, column.name).select(value) for file in column.files]
+    return reduce(lambda some, more: some.union(more), frames)
+
+
+def _read(spark: "SparkSession", file: DataFile, name: str) -> "DataFrame":
+    from pyspark.sql.types import StringType, StructType
+
+    path = _uri(file)
+    if file.format is Format.PARQUET:
+        return spark.read.parquet(path)
+    if file.format is Format.JSONL:
+        return spark.read.schema(StructType().add(name, StringType())).json(path, mode="FAILFAST")
+    if file.format is not Format.CSV:
+        raise UnsupportedError(f"Spark does not read {file.path}: use Parquet, CSV or JSON lines")
+    reader = spark.read.options(
+        header=True, sep=file.delimiter, quote='"', escape='"', multiLine=True, mode="FAILFAST"
+    )
+    if not file.columns:
+        return reader.csv(path)
+    text = StructType()
+    for each in file.columns:
+        text = text.add(each, StringType())
+    return reader.schema(text).csv(path)
+
+
+def _uri(file: DataFile) -> str:
+    if file.remote:
+        return file.path
+    # Patterns were resolved before, and the cluster's default may be another file system.
+    return "file:" + re.sub(r"([*?{}\[\]\\])", r"\\\1", str(Path(file.path).resolve()))

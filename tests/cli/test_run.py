@@ -1,0 +1,350 @@
+"""`shuffledp run`: the answers are right, and the result says what it is."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import shuffledp as sdp
+
+WAYS = "car,bicycle,bus,train,on foot,tram,at home,motorcycle,scooter,ferry"
+
+COMMON = ("--epsilon", "1", "--delta", "1e-6")
+
+
+def answer(result):
+    """The JSON object of a run that went well."""
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout, parse_constant=lambda name: pytest.fail(name))
+
+
+class TestAnswers:
+    def test_histogram(self, shuffledp, people, survey):
+        found = answer(
+            shuffledp(
+                "run",
+                "histogram",
+                people,
+                "--column",
+                "way",
+                "--categories",
+                WAYS,
+                *COMMON,
+                "--json",
+            )
+        )
+        assert [row["label"] for row in found["estimate"]] == WAYS.split(",")
+        values = np.array([row["value"] for row in found["estimate"]])
+        assert np.abs(values - survey.way.counts).max() < 100
+        for row in found["estimate"]:
+            assert row["low"] <= row["value"] <= row["high"]
+            assert 0 < row["stderr"] < 20
+
+    def test_count(self, shuffledp, people, survey):
+        found = answer(shuffledp("run", "count", people, "--column", "home", *COMMON, "--json"))
+        assert found["estimate"][0]["label"] == "count"
+        assert abs(found["estimate"][0]["value"] - survey.home.sum()) < 60
+
+    @pytest.mark.parametrize(("task", "factor"), [("mean", 1), ("sum", 3000)])
+    def test_numbers(self, shuffledp, people, survey, task, factor):
+        ends = ("--lower", 0, "--upper", 120)
+        found = answer(
+            shuffledp("run", task, people, "--column", "minutes", *ends, *COMMON, "--json")
+        )
+        assert found["estimate"][0]["value"] == pytest.approx(
+            survey.minutes.mean() * factor, abs=1.5 * factor
+        )
+        assert found["parameters"].get("steps") is None, "integers need no grid"
+
+    def test_reals_get_a_public_grid_and_are_told(self, shuffledp, people, survey):
+        ends = ("--lower", 0, "--upper", 2.5)
+        found = answer(
+            shuffledp("run", "mean", people, "--column", "hours", *ends, *COMMON, "--json")
+        )
+        assert found["estimate"][0]["value"] == pytest.approx(survey.minutes.mean() / 60, abs=0.05)
+        assert "grid of 10,000 steps of 0.00025" in found["notes"][0]
+        found = answer(
+            shuffledp(
+                "run", "mean", people, "--column", "hours", *ends, *COMMON, "--steps", 50, "--json"
+            )
+        )
+        assert found["parameters"]["steps"] == 50
+        assert found["notes"] == []
+
+    @pytest.mark.parametrize("lower", [0, 1])
+    def test_histogram_of_integers(self, shuffledp, tmp_path, lower):
+        path = tmp_path / "numbers.csv"
+        values = np.arange(3000) % 4 + lower
+        path.write_text("x\n" + "\n".join(map(str, values)))
+        ends = ("--lower", lower, "--upper", lower + 3)
+        found = answer(shuffledp("run", "histogram", path, *ends, *COMMON, "--json"))
+        assert [row["label"] for row in found["estimate"]] == [str(lower + i) for i in range(4)]
+        assert all(abs(row["value"] - 750) < 60 for row in found["estimate"])
+
+    @pytest.mark.parametrize("engine", ["duckdb", "memory", "counts"])
+    def test_engines(self, shuffledp, people, survey, engine):
+        found = answer(
+            shuffledp(
+                "run", "histogram", people, "--column", "way", "--categories", WAYS, *COMMON,
+                "--engine", engine, "--json",
+            )
+        )  # fmt: skip
+        assert found["engine"] == engine
+        assert abs(found["estimate"][0]["value"] - survey.way.counts[0]) < 60
+
+    def test_spark_gets_its_master(self, shuffledp, people, monkeypatch):
+        """What Spark computes is tested with the engine; here, that it is asked."""
+        from shuffledp.engine import files
+
+        asked = []
+        real = files.run_file
+
+        def run_file(*arguments, engine, master, **options):
+            asked.append((engine, master))
+            return real(*arguments, engine="memory", **options)
+
+        headcount = files.headcount
+        monkeypatch.setattr(files, "run_file", run_file)
+        monkeypatch.setattr(
+            files,
+            "headcount",
+            lambda *a, **o: headcount(*a, **(o | {"engine": "memory", "master": None})),
+        )
+        words = ("run", "count", people, "--column", "home", *COMMON)
+        assert shuffledp(*words, "--engine", "spark", "--master", "local[1]").exit_code == 0
+        assert asked == [("spark", "local[1]")]
+
+    def test_local_model(self, shuffledp, people, survey):
+        found = answer(
+            shuffledp(
+                "run", "histogram", people, "--column", "way", "--categories", WAYS, "--epsilon", 8,
+                "--model", "local", "--json",
+            )
+        )  # fmt: skip
+        assert (found["protocol"], found["delta"]) == ("krr", 0.0)
+        assert found["guarantee"]["view"] == "local"
+        assert abs(found["estimate"][0]["value"] - survey.way.counts[0]) < 60
+
+    def test_named_protocol_and_several_files(self, shuffledp, people, survey):
+        found = answer(
+            shuffledp(
+                "run", "histogram", people, people, "--column", "way", "--categories", WAYS, *COMMON,
+                "--protocol", "krr", "--honest", 0.5, "--json",
+            )
+        )  # fmt: skip
+        assert found["protocol"] == "krr"
+        assert found["n"] == 6000
+        assert found["guarantee"]["honest"] == 3000
+
+    def test_the_same_seed_is_the_same_result(self, shuffledp, people):
+        words = ("run", "histogram", people, "--column", "way", "--categories", WAYS, *COMMON)
+        first, second, third = (
+            answer(shuffledp(*words, "--json", "--seed", seed)) for seed in (4, 4, 5)
+        )
+        assert first == second
+        assert first["estimate"] != third["estimate"]
+
+    def test_secure_noise_differs(self, shuffledp, people):
+        words = ("run", "histogram", people, "--column", "way", "--categories", WAYS)
+        first, second = (answer(shuffledp(*words, *COMMON, "--json")) for _ in range(2))
+        assert first["estimate"] != second["estimate"]
+
+
+class TestRecord:
+    def test_all_keys(self, shuffledp, people):
+        found = answer(shuffledp("run", "count", people, "--column", "home", *COMMON, "--json"))
+        assert {
+            "task", "protocol", "engine", "n", "invalid", "epsilon", "delta", "estimate", "guarantee",
+            "version", "parameters", "level", "not_private", "seed", "column", "files",
+        } <= set(found)  # fmt: skip
+        assert set(found["estimate"][0]) == {"label", "value", "stderr", "low", "high"}
+        assert found["version"] == sdp.__version__
+        assert found["invalid"] == {"null": 0, "unknown": 0, "out_of_range": 0, "nan": 0}
+
+    def test_it_rebuilds_the_protocol(self, shuffledp, people):
+        found = answer(shuffledp("run", "count", people, "--column", "home", *COMMON, "--json"))
+        protocol = sdp.protocols.rebuild(found["protocol"], found["parameters"])
+        assert (protocol.guarantee.epsilon, protocol.guarantee.delta) == (
+            found["epsilon"], found["delta"],
+        )  # fmt: skip
+        assert found["guarantee"]["text"] == str(protocol.guarantee)
+        assert protocol.users == found["n"]
+
+    def test_level(self, shuffledp, people):
+        words = (
+            "run",
+            "count",
+            people,
+            "--column",
+            "home",
+            *COMMON,
+            "--seed",
+            1,
+            "--json",
+            "--level",
+        )
+        wide, narrow = (answer(shuffledp(*words, level))["estimate"][0] for level in (0.99, 0.5))
+        assert wide["high"] - wide["low"] > narrow["high"] - narrow["low"]
+
+
+class TestInvalid:
+    @pytest.fixture
+    def holes(self, tmp_path):
+        path = tmp_path / "holes.csv"
+        good = ["cat", "dog"] * 1500
+        path.write_text(
+            "pet,age\n"
+            + "".join(f"{pet},{i % 90}\n" for i, pet in enumerate(good))
+            + ",200\nowl,-5\nowl,\n"
+        )
+        return path
+
+    def test_error_names_the_value(self, shuffledp, holes):
+        result = shuffledp(
+            "run", "histogram", holes, "--column", "pet", "--categories", "cat,dog", *COMMON
+        )
+        assert result.exit_code == 2
+        assert "error: " in result.stderr
+        assert "is missing" in result.stderr
+
+    def test_drop_changes_n_and_is_counted(self, shuffledp, holes):
+        words = ("run", "histogram", holes, "--column", "pet", "--categories", "cat,dog", *COMMON)
+        found = answer(shuffledp(*words, "--on-invalid", "drop", "--json"))
+        assert found["n"] == found["parameters"]["n"] == 3000
+        assert found["invalid"] == {"null": 1, "unknown": 2, "out_of_range": 0, "nan": 0}
+        text = shuffledp(*words, "--on-invalid", "drop", "--explain").output
+        wanted = "3 of 3,003 values were invalid (null 1, unknown 2) and were left out"
+        assert wanted in " ".join(text.split())
+
+    def test_other_keeps_everybody_and_the_exact_number_out_of_the_result(self, shuffledp, holes):
+        words = (
+            "run",
+            "histogram",
+            holes,
+            "--column",
+            "pet",
+            "--categories",
+            "cat,dog,other",
+            *COMMON,
+        )
+        result = shuffledp(*words, "--on-invalid", "other", "--json")
+        found = answer(result)
+        assert found["n"] == 3003
+        assert found["invalid"] is None
+        assert "For you alone" in result.stderr
+        assert "3 invalid values (null 1, unknown 2) became other" in result.stderr
+        shown = shuffledp(*words, "--on-invalid", "other", "--explain")
+        assert "unknown 2" not in shown.stdout
+        assert "protected like all others" in " ".join(shown.stdout.split())
+
+    def test_clamp(self, shuffledp, holes):
+        words = ("run", "mean", holes, "--column", "age", "--lower", 0, "--upper", 100, *COMMON)
+        result = shuffledp(*words, "--on-invalid", "clamp")
+        assert result.exit_code == 2, "a missing number has no nearest end"
+        assert "is missing" in result.stderr
+        holes.write_text(holes.read_text().replace("owl,\n", ""))
+        result = shuffledp(*words, "--on-invalid", "clamp", "--json")
+        assert answer(result)["invalid"] is None
+        assert "2 invalid values (out_of_range 2)" in result.stderr
+
+    def test_clamped_integers_of_a_histogram(self, shuffledp, tmp_path):
+        (tmp_path / "x.csv").write_text("x\n" + "3\n" * 2000 + "99\n" * 500 + "-7\n" * 500)
+        words = ("run", "histogram", "x.csv", "--lower", 2, "--upper", 4, *COMMON)
+        found = answer(shuffledp(*words, "--on-invalid", "clamp", "--json"))
+        values = [row["value"] for row in found["estimate"]]
+        assert np.abs(np.subtract(values, [500, 2000, 500])).max() < 60
+
+
+class TestNotPrivate:
+    def test_categories_from_data_are_refused_with_a_reason(self, shuffledp, people):
+        result = shuffledp("run", "histogram", people, "--column", "way", *COMMON)
+        assert result.exit_code == 2
+        for words in ("leaks", "--categories", "--categories-from-data"):
+            assert words in result.stderr
+
+    def test_and_said_aloud_if_wanted(self, shuffledp, people):
+        words = ("run", "histogram", people, "--column", "way", *COMMON, "--categories-from-data")
+        result = shuffledp(*words, "--json")
+        found = answer(result)
+        assert len(found["estimate"]) == 10
+        assert "was read from the data" in found["not_private"][0]
+        assert "NOT PRIVATE" in result.stderr
+        assert "NOT PRIVATE" in shuffledp(*words).stdout
+        page = shuffledp(*words, "--plot", "r.html")
+        assert page.exit_code == 0, page.output
+        assert "NOT PRIVATE" in Path("r.html").read_text(encoding="utf-8")
+
+    def test_seed_is_said_aloud(self, shuffledp, people):
+        words = ("run", "count", people, "--column", "home", *COMMON, "--seed", 1)
+        assert "protects nobody" in " ".join(shuffledp(*words).stdout.split())
+        assert answer(shuffledp(*words, "--json"))["seed"] == 1
+
+
+class TestText:
+    def test_fits_into_80_columns_with_unicode_and_many_bins(self, shuffledp, tmp_path):
+        names = [f"größe 東京 🙂 {i}" for i in range(60)]
+        (tmp_path / "names.txt").write_text("\n".join(names), encoding="utf-8")
+        (tmp_path / "x.csv").write_text("x\n" + "\n".join(names * 50), encoding="utf-8")
+        result = shuffledp("run", "histogram", "x.csv", "--categories-file", "names.txt", *COMMON)
+        assert result.exit_code == 0, result.output
+        from rich.cells import cell_len
+
+        assert max(map(cell_len, result.stdout.splitlines())) <= 80
+        assert "… 40 more" in result.stdout
+        assert "größe 東京 🙂" in result.stdout
+
+    def test_table_bars_and_promise(self, shuffledp, people):
+        result = shuffledp(
+            "run", "histogram", people, "--column", "way", "--categories", WAYS, *COMMON
+        )
+        for words in ("estimate", "std. error", "95% interval", "█", "ferry", "shuffled view"):
+            assert words in result.stdout
+
+    def test_markup_in_names_is_text(self, shuffledp, tmp_path):
+        (tmp_path / "x.csv").write_text("[red]x[/red]\n" + "[bold]a[/bold]\nb\n" * 500)
+        result = shuffledp("run", "histogram", "x.csv", "--categories", "[bold]a[/bold],b", *COMMON)
+        assert "[bold]a[/bold]" in result.stdout
+        assert "[red]x[/red]" in result.stdout
+
+    def test_explain(self, shuffledp, people):
+        result = shuffledp("run", "count", people, "--column", "home", *COMMON, "--explain")
+        text = " ".join(result.stdout.split())
+        for words in (
+            "The promise.",
+            "Who is trusted.",
+            "Without the shuffler.",
+            "One machine (duckdb)",
+        ):
+            assert words in text
+
+    def test_no_progress_bar_without_a_terminal(self, shuffledp, people):
+        assert shuffledp("run", "count", people, "--column", "home", *COMMON).stderr == ""
+
+
+class TestProgress:
+    def test_bar_after_two_seconds_only(self, monkeypatch, capsys):
+        from shuffledp.cli import _progress
+        from shuffledp.engine.job import Progress
+
+        now = [0.0]
+        monkeypatch.setattr(_progress.time, "monotonic", lambda: now[0])
+        meter = _progress.Meter()
+        step = Progress(rows=10, total_rows=100, total_bytes=5_000_000)
+        now[0] = 1.9
+        meter(step)
+        assert meter._bar is None
+        now[0] = 2.1
+        meter(step)
+        meter(Progress(rows=60, total_rows=100, total_bytes=5_000_000))
+        task = meter._bar.tasks[0]
+        assert (task.description, task.completed, task.total) == ("reading 5.0 MB", 60, 100)
+        meter.close()
+
+    @pytest.mark.parametrize(("quiet", "terminal"), [(True, True), (False, False)])
+    def test_off(self, monkeypatch, quiet, terminal):
+        from shuffledp.cli._progress import meter
+
+        monkeypatch.setattr("sys.stderr.isatty", lambda: terminal)
+        with meter(quiet=quiet) as report:
+            assert report is None

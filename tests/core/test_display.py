@@ -1,0 +1,129 @@
+"""How an estimate and a promise look: correct numbers, harmless labels."""
+
+import html.parser
+
+import numpy as np
+import pytest
+
+import shuffledp as sdp
+from shuffledp.core.display import as_text, decimals, largest, rows, short, shown
+from shuffledp.core.estimate import Estimate, NormalError
+from shuffledp.core.privacy import up
+from shuffledp.protocols import PROTOCOLS
+from support import any_protocol
+
+
+def estimate(*values, labels=None, stderr=2.0):
+    value = np.array(values, dtype=np.float64)
+    return Estimate(value=value, error=NormalError(stderr=stderr), limits=(0, 99), labels=labels)
+
+
+class Tags(html.parser.HTMLParser):
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.texts = set(), []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+def test_text_of_one_number():
+    one = Estimate(value=1234.56, error=NormalError(stderr=0.123), limits=(0, 9))
+    assert "1,234.56" in str(one)
+    assert "1,234.32 .. 1,234.80" in str(one)
+    assert len(str(one).splitlines()) == 2
+
+
+def test_text_of_many_shows_the_largest_and_says_how_many_more():
+    text = str(estimate(*range(100)))
+    assert len(text.splitlines()) == 22
+    assert text.splitlines()[-1] == "… and 80 smaller ones"
+    assert text.splitlines()[1].split()[0] == "80"
+
+
+def test_columns_line_up():
+    lines = str(estimate(5, -70000, labels=("a", "a long label"))).splitlines()
+    assert len({len(line) for line in lines}) == 1
+
+
+def test_rows_hold_the_interval_of_the_estimate():
+    shown_rows = rows(estimate(5.0, 7.0, labels=("a", "b")), 0.8)
+    low, high = estimate(5.0, 7.0).interval(0.8)
+    assert [(row.low, row.high) for row in shown_rows] == list(zip(low, high, strict=True))
+    assert [row.label for row in rows(estimate(1.0, 2.0))] == ["0", "1"]
+
+
+@pytest.mark.parametrize(
+    "label", ["<script>alert(1)</script>", "<img src=x onerror=y>", '"><b>', "&lt;"]
+)
+def test_a_label_is_text_in_html(label):
+    parsed = Tags(estimate(1.0, 2.0, labels=(label, "b"))._repr_html_())
+    assert parsed.tags <= {"table", "thead", "tbody", "tr", "th", "td", "div"}
+    assert label in parsed.texts
+
+
+def test_html_of_many_is_short():
+    text = estimate(*range(5000))._repr_html_()
+    assert len(text) < 20_000
+    assert "4,950 smaller ones" in text
+
+
+@pytest.mark.parametrize(
+    ("label", "expected"),
+    [
+        ("größe 東京 🙂", "größe 東京 🙂"),
+        ("a\x1b[31mred\a", "a\ufffd[31mred\ufffd"),
+        ("a\u202eb", "a\ufffdb"),
+        ("x" * 10_000_000, "x" * 39 + "…"),
+    ],
+)
+def test_labels_cannot_disturb_a_terminal(label, expected):
+    assert short(label) == expected
+
+
+def test_numbers():
+    assert shown(-0.2, 0) == "0"
+    assert shown(-0.25, 2) == "-0.25"
+    assert decimals([]) == 0
+    assert decimals(rows(estimate(1.0, stderr=0.0))) == 0
+    assert [row.value for row in largest(rows(estimate(3.0, 9.0, 5.0)), 2)] == [9.0, 5.0]
+
+
+def test_level_is_named():
+    assert "99.9% interval" in as_text(estimate(1.0), 0.999)
+
+
+class TestExplain:
+    def test_local_needs_nobody(self):
+        text = sdp.explain(sdp.protocols.krr.make_local(k=3, epsilon=1.0))
+        assert "factor of 2.72" in text
+        assert "Nobody: each person's own device" in text
+        assert "delta" not in text
+
+    def test_shuffle_says_what_it_rests_on(self):
+        protocol = sdp.count(n=10_000, epsilon=1.0, delta=1e-6, honest=0.8)
+        text = sdp.explain(protocol)
+        assert "At least 8,000 of the 10,000 people" in text
+        assert "this protocol promises nothing" in text
+        assert "one in 1,000,000" in text
+
+    def test_local_floor_is_told(self):
+        protocol = sdp.protocols.krr.make(n=10_000, k=4, epsilon=1.0, delta=1e-6)
+        assert f"epsilon = {up(protocol.local_floor.epsilon, 6)}" in sdp.explain(protocol)
+
+    def test_factor_is_rounded_up(self):
+        text = sdp.explain(sdp.protocols.krr.make_local(k=3, epsilon=0.5))
+        assert "factor of 1.65 " in text  # e^0.5 = 1.6487...
+
+    @pytest.mark.parametrize("spec", PROTOCOLS, ids=lambda spec: spec.name)
+    def test_every_protocol_can_be_explained(self, spec):
+        protocol = any_protocol(spec)
+        text = sdp.explain(protocol)
+        assert text.count("\n\n") == 4
+        assert protocol.guarantee.proof in text
+        hides = "the network must not show that number" in text
+        assert hides == protocol.cost.count_depends_on_value

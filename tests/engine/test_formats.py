@@ -1,0 +1,252 @@
+"""Files in: what is known before reading, and one clear sentence for everything that is wrong."""
+
+import gzip
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import shuffledp as sdp
+from file_support import SUFFIXES, N, people, write
+from shuffledp.engine.formats import Format
+
+AGES = sdp.Integers(lower=0, upper=120)
+
+
+def read(path, column, domain=AGES, on_invalid="error"):
+    return sdp.headcount(sdp.open_column(path, column), domain, on_invalid)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+class TestEveryFormat:
+    def test_what_is_known_before_reading(self, folder, suffix):
+        path = folder / f"people.{suffix}"
+        column = sdp.open_column(path, "age")
+        typed = suffix in ("parquet", "arrow", "feather")
+        assert column.rows == (N if typed else None)
+        assert column.type == ("int64" if typed else "text")
+        assert column.bytes == path.stat().st_size
+        if suffix.endswith("gz"):
+            assert column.rows_guess is None
+        else:
+            assert abs(column.rows_guess - N) <= 0.05 * N
+
+    def test_missing_column(self, folder, suffix):
+        with pytest.raises(
+            sdp.DataError, match="has no column 'wage'; it has 'country', 'age', 's"
+        ):
+            sdp.open_column(folder / f"people.{suffix}", "wage")
+
+    def test_a_column_must_be_chosen(self, folder, suffix):
+        with pytest.raises(sdp.DataError, match="has several columns, choose one of 'country', "):
+            sdp.open_column(folder / f"people.{suffix}")
+
+    def test_one_column_needs_no_name(self, suffix, tmp_path):
+        path = write({"only": [1, 2, 3]}, tmp_path / f"a.{suffix}")
+        column = sdp.open_column(path)
+        assert column.name == "only"
+        assert sdp.headcount(column, AGES).n == 3
+
+    def test_empty_file(self, suffix, tmp_path):
+        path = tmp_path / f"a.{suffix}"
+        path.write_bytes(b"")
+        with pytest.raises(sdp.DataError, match=rf"a\.{suffix} is empty"):
+            sdp.open_column(path, "age")
+
+    def test_no_rows(self, suffix, tmp_path):
+        table = {"age": [1]} if suffix.startswith(("json", "nd")) else {"age": []}
+        path = write(table, tmp_path / f"a.{suffix}")
+        if table["age"]:
+            path.write_bytes(gzip.compress(b"\n") if suffix.endswith("gz") else b"\n")
+        with pytest.raises(sdp.DataError, match=r"has no valid value|has no column"):
+            read(path, "age")
+
+    def test_truncated(self, suffix, tmp_path, folder):
+        whole = (folder / f"people.{suffix}").read_bytes()
+        path = tmp_path / f"a.{suffix}"
+        path.write_bytes(whole[: len(whole) // 2])
+        if suffix in ("csv", "tsv"):  # which may end anywhere, but here within a row
+            path.write_bytes(whole[: whole.rindex(b"\n", 0, len(whole) // 2) + 3])
+        with pytest.raises(sdp.DataError, match=rf"a\.{suffix} cannot be read: "):
+            read(path, "age")
+
+    def test_not_what_the_suffix_says(self, suffix, tmp_path):
+        path = tmp_path / f"a.{suffix}"
+        path.write_bytes(bytes(range(256)) * 10)
+        with pytest.raises(sdp.DataError, match=rf"a\.{suffix} (cannot be read: |has )"):
+            read(path, "age")
+
+    def test_mixed_types(self, suffix, tmp_path):
+        table = {"age": [1, 2, 3.5]} if suffix in SUFFIXES[:3] else {"age": [1, 2, "old"]}
+        path = write(table, tmp_path / f"a.{suffix}")
+        with pytest.raises(
+            sdp.DataError, match=r"'old' in row 3 of .* is no integer|wants integers"
+        ):
+            read(path, "age") if suffix not in SUFFIXES[:3] else sdp.headcount(
+                sdp.open_column(path, "age"), AGES, "drop"
+            )
+
+
+class TestPaths:
+    def test_missing_file(self, tmp_path):
+        with pytest.raises(sdp.DataError, match=r"there is no file .*nobody\.csv"):
+            sdp.open_column(tmp_path / "nobody.csv", "age")
+
+    def test_pattern_without_a_match(self, tmp_path):
+        with pytest.raises(sdp.DataError, match=r"no file matches .*\*\.csv"):
+            sdp.open_column(str(tmp_path / "*.csv"), "age")
+
+    def test_unknown_suffix(self, tmp_path):
+        path = tmp_path / "people.xlsx"
+        path.write_bytes(b"PK")
+        with pytest.raises(sdp.ParameterError, match=r"must end in one of \.csv, \.tsv, \.parquet"):
+            sdp.open_column(path, "age")
+        with pytest.raises(sdp.ParameterError, match="must end in"):
+            Format.of("people.parquet.gz")
+
+    def test_folder(self, tmp_path):
+        (tmp_path / "people.csv").mkdir()
+        with pytest.raises(sdp.DataError, match="is not a file"):
+            sdp.open_column(tmp_path / "people.csv", "age")
+
+    def test_no_paths(self):
+        with pytest.raises(sdp.ParameterError, match="at least one file"):
+            sdp.open_column([], "age")
+
+    def test_several_files_in_order(self, tmp_path):
+        for number, suffix in enumerate(("parquet", "csv", "jsonl")):
+            write({"age": [number] * (number + 1)}, tmp_path / f"part{number}.{suffix}")
+        column = sdp.open_column(str(tmp_path / "part*"), "age")
+        assert [file.format.value for file in column.files] == ["parquet", "csv", "jsonl"]
+        assert sdp.headcount(column, AGES).n == 6
+        assert column.type == "int64 or text"
+        listed = sdp.open_column([tmp_path / "part2.jsonl", tmp_path / "part0.parquet"], "age")
+        assert [file.format.value for file in listed.files] == ["jsonl", "parquet"]
+
+    def test_a_later_file_without_the_column(self, tmp_path):
+        write({"age": [1]}, tmp_path / "a.csv")
+        write({"wage": [1]}, tmp_path / "b.csv")
+        with pytest.raises(sdp.DataError, match=r"b\.csv has no column 'age'; it has 'wage'"):
+            sdp.open_column(str(tmp_path / "*.csv"), "age")
+
+    @pytest.mark.parametrize("suffix", ["parquet", "csv", "jsonl"])
+    def test_names_that_look_like_patterns(self, tmp_path, suffix):
+        write({"age": [1]}, tmp_path / f"a[1]*.{suffix}")
+        write({"age": [1, 2]}, tmp_path / f"a1x.{suffix}")
+        assert read(tmp_path / f"a[1]*.{suffix}", "age").n == 1
+
+    def test_remote_files_are_for_spark(self):
+        column = sdp.open_column("s3://bucket/people.parquet", "age")
+        assert column.remote
+        assert column.rows is None
+        with pytest.raises(sdp.DataError, match="not on this machine: use the Spark engine"):
+            sdp.headcount(column, AGES)
+        with pytest.raises(sdp.ParameterError, match="must be named"):
+            sdp.open_column("s3://bucket/people.parquet")
+
+
+class TestCSV:
+    def text(self, tmp_path, content):
+        path = tmp_path / "a.csv"
+        path.write_bytes(content.encode())
+        return path
+
+    @pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
+    def test_delimiter_from_the_header(self, tmp_path, mark):
+        path = self.text(tmp_path, f'name{mark}age\n"a{mark}b"{mark}7\n')
+        assert read(path, "age").n == 1
+        names = sdp.Categories(k=2, names=(f"a{mark}b", "c"))
+        assert read(path, "name", names).n == 1
+
+    def test_quotes_line_breaks_and_a_byte_order_mark(self, tmp_path):
+        path = self.text(tmp_path, '\ufeff"na""me","age"\r\n"a\r\nb",7\r\n"say ""hi""",8\r\n')
+        column = sdp.open_column(path, 'na"me')
+        assert sdp.categories_of(column) == ("a\r\nb", 'say "hi"')
+        assert read(path, "age").n == 2
+
+    def test_empty_fields_are_nulls(self, tmp_path):
+        path = self.text(tmp_path, 'age,x\n1,x\n,x\n"",x\n')
+        assert read(path, "age", on_invalid="drop").invalid["null"] == 2
+
+    def test_ragged_rows_are_refused_without_quoting_them(self, tmp_path):
+        path = self.text(tmp_path, "name,age\nanna,7\nsecret\n")
+        with pytest.raises(sdp.DataError, match=r"cannot be read: .*Line: 3.*Columns: 2") as caught:
+            read(path, "age")
+        assert "secret" not in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+    @pytest.mark.parametrize("header", ["", ",,"])
+    def test_no_header(self, tmp_path, header):
+        with pytest.raises(sdp.DataError, match="has no header line"):
+            sdp.open_column(self.text(tmp_path, f"{header}\n1,2,3\n"), "age")
+
+    def test_columns_of_the_same_name(self, tmp_path):
+        with pytest.raises(sdp.DataError, match="two columns of the same name"):
+            sdp.open_column(self.text(tmp_path, "age,age\n1,2\n"), "age")
+
+    def test_a_label_of_ten_megabytes(self, tmp_path):
+        label = "x" * 10_000_000
+        path = self.text(tmp_path, f"name,age\n{label},7\nb,8\n")
+        names = sdp.Categories(k=2, names=(label, "b"))
+        assert read(path, "name", names).n == 2
+        with pytest.raises(
+            sdp.DataError, match=r"in row 1 of .* is none of the categories"
+        ) as caught:
+            read(path, "name", sdp.Categories(k=2, names=("a", "b")))
+        assert len(str(caught.value)) < 500
+
+    def test_a_line_that_is_too_long(self, tmp_path):
+        path = self.text(tmp_path, f"name,age\n{'x' * 20_000_000},7\n")
+        with pytest.raises(sdp.DataError, match="cannot be read: ") as caught:
+            read(path, "age")
+        assert len(str(caught.value)) < 500
+
+
+class TestJSONLines:
+    def test_absent_keys_are_nulls_and_every_type_has_a_text(self, tmp_path):
+        path = tmp_path / "a.jsonl"
+        path.write_text('{"x": 1}\n{"y": 2}\n{"x": "2"}\n{"x": null}\n{"x": true}\n{"x": 1.5}\n')
+        found = read(path, "x", on_invalid="drop")
+        assert found.n == 2
+        assert found.invalid == {"null": 2, "unknown": 2, "out_of_range": 0, "nan": 0}
+
+    def test_broken_line(self, tmp_path):
+        path = tmp_path / "a.jsonl"
+        path.write_text('{"x": 1}\n{"x": \n')
+        with pytest.raises(sdp.DataError, match="cannot be read: "):
+            read(path, "x")
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow", "csv", "jsonl"])
+@pytest.mark.parametrize("name", ["a.b", 'a"b', "select", "日本 語", "Age", "`a`", "a'b", "*", "1"])
+def test_any_name_of_a_column(tmp_path, name, suffix):
+    path = write({"age": [500, 500], name: [3, 4]}, tmp_path / f"a.{suffix}")
+    column = sdp.open_column(path, name)
+    assert sdp.headcount(column, AGES, "drop").n == 2
+    assert sdp.categories_of(column) == ("3", "4")
+
+
+def test_unsupported_types(tmp_path):
+    table = pa.table({"when": pa.array([0], pa.timestamp("s")), "many": pa.array([[1]])})
+    pq.write_table(table, tmp_path / "a.parquet")
+    for name in ("when", "many"):
+        with pytest.raises(sdp.DataError, match=r"a\.parquet: the domain wants integers, but"):
+            read(tmp_path / "a.parquet", name, on_invalid="drop")
+
+
+def test_python_variables_are_not_tables(tmp_path):
+    """DuckDB would look for a table of that name among the variables of its caller."""
+    from shuffledp.engine.duckdb import connect
+
+    secret = pa.table({"x": [1]})
+    with connect() as connection, pytest.raises(Exception, match="secret does not exist"):
+        connection.sql("select * from secret").fetchall()
+    assert len(secret) == 1
+
+
+def test_categories_of_the_data(folder, tmp_path):
+    for suffix in SUFFIXES:
+        found = sdp.categories_of(sdp.open_column(folder / f"people.{suffix}", "country"))
+        assert found == tuple(sorted({*people()["country"]}))
+    path = write({"x": [3, None, 10, 3]}, tmp_path / "a.parquet")
+    assert sdp.categories_of(sdp.open_column(path)) == ("10", "3")

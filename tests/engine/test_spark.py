@@ -1,0 +1,166 @@
+"""The Spark engine in local mode: the tally of the other engines for the same words.
+
+It needs Java 17 or later. Nothing here is skipped: without Java these tests fail, and say so.
+"""
+
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import shuffledp as sdp
+from file_support import COUNTRIES, N, people, write
+from shuffledp.engine import memory, spark
+
+pytestmark = [
+    pytest.mark.xdist_group("spark"),
+    # PySpark leaves sockets to the garbage collector.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+KRR = sdp.protocols.krr.make_local(k=4, epsilon=1.0)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def session():
+    started = spark.session()
+    started.sparkContext.setLogLevel("OFF")
+    # Many small partitions, so that small files have several.
+    started.conf.set("spark.sql.files.maxPartitionBytes", "20000")
+    started.conf.set("spark.sql.files.openCostInBytes", "0")
+    started.conf.set("spark.sql.adaptive.enabled", "false")  # small data has nothing to adapt to
+    started.conf.set("spark.sql.shuffle.partitions", "1")
+    yield started
+    started.stop()
+
+
+def run(protocol, path, column=None, seed=5, **options):
+    opened = sdp.open_column(path, column)
+    return sdp.run_file(protocol, opened, engine="spark", rng=sdp.SeededWords(seed), **options)
+
+
+def same(found, protocol, values, seed=5):
+    expected = memory.tally(protocol, values, sdp.SeededWords(seed))
+    np.testing.assert_array_equal(found.tally.counts, expected.counts)
+    assert found.tally.users == expected.users
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "jsonl"])
+def test_every_format(folder, suffix):
+    found = run(KRR, folder / f"people.{suffix}", "country", domain=COUNTRIES)
+    same(found, KRR, COUNTRIES.codes(people()["country"]))
+    assert found.n == found.rows == N
+    assert found.estimate.labels == COUNTRIES.labels
+
+
+def test_partitions_start_where_the_rows_do(tmp_path, session):
+    values = np.random.default_rng(2).integers(4, size=60_000)
+    pq.write_table(pa.table({"x": values}), tmp_path / "a.parquet", row_group_size=2000)
+    frame = spark._frame(session, sdp.open_column(tmp_path / "a.parquet"))
+    assert frame.rdd.getNumPartitions() > 1
+    same(run(KRR, tmp_path / "a.parquet"), KRR, values)
+
+
+def test_several_files_and_policies(tmp_path):
+    mean = sdp.protocols.piecewise.make_local(lower=0, upper=99, steps=99, epsilon=1.0)
+    ages = people()["age"]
+    for number in range(3):
+        write({"x": ages[number::3]}, tmp_path / f"{number}.parquet")
+    column = sdp.open_column(str(tmp_path / "*.parquet"))
+    found = {
+        engine: sdp.run_file(mean, column, on_invalid="drop", engine=engine, rng=sdp.SeededWords(3))
+        for engine in ("memory", "spark")
+    }
+    ours, theirs = found["memory"], found["spark"]
+    np.testing.assert_array_equal(ours.tally.counts, theirs.tally.counts)
+    assert (ours.n, ours.rows, ours.invalid) == (theirs.n, theirs.rows, theirs.invalid)
+    assert ours.invalid["out_of_range"] > 0
+    surveys = [
+        sdp.headcount(column, mean.randomizer.domain, "drop", engine=e) for e in ("duckdb", "spark")
+    ]
+    assert surveys[0] == surveys[1]
+
+
+def test_sums_modulo_a_power_of_two(tmp_path):
+    """Cells of split and mix wrap around; Spark's own sums must not."""
+    protocol = sdp.protocols.split_and_mix.make(n=N, lower=0, upper=120, epsilon=1.0, delta=1e-6)
+    ages = people()["age"]
+    for number in range(2):
+        write(
+            {"x": ages[number * 2500 : (number + 1) * 2500 if number == 0 else None]},
+            tmp_path / f"{number}.parquet",
+        )
+    same(run(protocol, str(tmp_path / "*.parquet")), protocol, ages)
+
+
+def test_vectors_and_several_messages(tmp_path):
+    values = np.random.default_rng(2).integers(16, size=N)
+    path = write({"x": values}, tmp_path / "a.parquet")
+    unary = sdp.protocols.optimized_unary.make_local(k=16, epsilon=1.0)
+    same(run(unary, path), unary, values)
+    dummies = sdp.protocols.dummies_histogram.make(n=N, k=16, epsilon=1.0, delta=1e-6)
+    same(run(dummies, path), dummies, values)
+
+
+def test_secure_words_differ(folder):
+    column = sdp.open_column(folder / "people.parquet", "country")
+    found = [sdp.run_file(KRR, column, domain=COUNTRIES, engine="spark") for _ in range(2)]
+    assert found[0].tally.counts.tolist() != found[1].tally.counts.tolist()
+    assert [each.tally.counts.sum() for each in found] == [N, N]
+
+
+def test_errors_are_one_sentence(folder, tmp_path):
+    with pytest.raises(sdp.DataError, match=r"^column 'age': value .* is none of the categories$"):
+        run(KRR, folder / "people.parquet", "age")
+    with pytest.raises(sdp.DataError, match=r"^column 'share': the domain wants category codes"):
+        run(KRR, folder / "people.parquet", "share")
+    with pytest.raises(sdp.UnsupportedError, match="Spark does not read"):
+        run(KRR, folder / "people.arrow", "country", domain=COUNTRIES)
+    remote = sdp.open_column(f"file://{tmp_path}/nobody.parquet", "x")
+    with pytest.raises(sdp.DataError, match=r"^Spark cannot read 'x' of .*PATH_NOT_FOUND$"):
+        sdp.run_file(KRR, remote, engine="spark")
+    path = write({"x": [None]}, tmp_path / "a.csv")
+    path.write_text("x,y\n,1\n")
+    with pytest.raises(sdp.DataError, match="has no valid value"):
+        run(KRR, path, "x", on_invalid="drop")
+    (tmp_path / "bad.csv").write_text("x,y\n1,1\nsecret\n")
+    with pytest.raises(sdp.DataError, match=r"^Spark cannot read") as caught:
+        run(KRR, tmp_path / "bad.csv", "x")
+    assert "secret" not in str(caught.value)
+
+
+def test_paths_of_a_cluster(folder):
+    """A path with a scheme is Spark's alone: nothing is known of it before."""
+    column = sdp.open_column(f"file://{folder}/people.csv", "country")
+    found = sdp.run_file(KRR, column, domain=COUNTRIES, engine="spark", rng=sdp.SeededWords(5))
+    same(found, KRR, COUNTRIES.codes(people()["country"]))
+    assert sdp.headcount(column, COUNTRIES, engine="spark").n == N
+
+
+def test_any_name_of_a_column(tmp_path):
+    name = "a.b `日本`"
+    path = write({"x": [9, 9], name: [3, 2]}, tmp_path / "a.parquet")
+    assert run(KRR, path, name).n == 2
+
+
+def test_progress(folder):
+    seen = []
+    run(KRR, folder / "people.parquet", "country", domain=COUNTRIES, report=seen.append)
+    assert seen[-1].fraction == 1.0
+    assert [each.rows for each in seen] == sorted(each.rows for each in seen)
+
+
+def test_workers_run_this_interpreter(session):
+    def interpreter(batches):
+        import sys
+
+        import pyarrow
+
+        for _ in batches:
+            yield pyarrow.record_batch([pyarrow.array([sys.executable])], names=["name"])
+
+    found = spark._mapped(session.range(1, numPartitions=1), interpreter, "name string").collect()
+    assert [row[0] for row in found] == [sys.executable]
