@@ -214,3 +214,11 @@ def test_integers_are_a_grid_for_local_means():
     direct = protocols.duchi.make_local(lower=-2, upper=5, steps=7, epsilon=1.0)
     middle = direct.analyzer.variance(np.array([0, 0, 0, 1000, 0, 0, 0, 0]))
     assert duchi.rmse == pytest.approx(1000 * middle**0.5, rel=1e-9)
+
+
+def test_very_long_messages_are_not_evaluated():
+    """Their exact law alone takes minutes."""
+    plan = sdp.plan("histogram", n=100_000, k=100_000, epsilon=1.0, delta=0.0, trust="local")
+    reasons = {row.protocol: row.reason for row in plan.rows if row.model.value == "local"}
+    assert "a message has 100,000 bits" in reasons["symmetric_unary"]
+    assert reasons["krr"] is None

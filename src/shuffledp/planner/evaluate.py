@@ -23,6 +23,8 @@ __all__ = ["evaluate", "with_worst_bin"]
 
 LEVEL = 0.95
 """With this probability no bin is off by more than `worst_bin`."""
+LONGEST_MESSAGE = 4096
+"""Bits of one message, beyond which a protocol is no row to choose."""
 
 
 @runtime_checkable
@@ -92,6 +94,11 @@ def _measured(candidate: Candidate, asked: Asked) -> Measured:
 
 
 def _of_protocol(made: ShuffleProtocol, asked: Asked) -> Measured:
+    bits = made.cost.bits_per_message
+    if bits > LONGEST_MESSAGE:  # nobody sends it, and its exact law takes minutes to evaluate
+        raise UnsupportedError(
+            f"a message has {bits:,} bits; errors are evaluated up to {LONGEST_MESSAGE:,}"
+        )
     size = made.randomizer.domain.size
     worst = worst_case(made.analyzer, made.question, n=asked.n, size=size)
     scale = asked.n if made.question is Question.MEAN else 1
