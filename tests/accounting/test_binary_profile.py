@@ -12,6 +12,7 @@ from shuffledp import ParameterError, UnsupportedError
 from shuffledp.accounting import binary
 from shuffledp.accounting.binary import BinaryResponse
 from shuffledp.accounting.clones import clones_2023
+from shuffledp.accounting.tilted import Point
 from shuffledp.core.privacy import Profile
 from shuffledp.numerics.rounding import exp_bounds
 
@@ -62,6 +63,7 @@ def test_the_worst_data_set_is_not_all_equal(n, flip, epsilon, excess):
 def test_a_mutant_that_trusts_all_equal_is_caught(monkeypatch, n, flip, epsilon, excess):
     ends = np.array([0.0, n - 1.0])
     monkeypatch.setattr(binary, "_cells", lambda *_: (ends, ends))
+    monkeypatch.setattr(binary, "_worst", binary._worst.__wrapped__)  # remembers nothing
     worst = brute_force(n, flip, epsilon).max()
     with pytest.raises(AssertionError):
         check_against_brute_force(BinaryResponse(n=n, flip=flip).delta(epsilon), worst)
@@ -97,7 +99,7 @@ def test_large_windows(ones, zeros, flip, epsilon):
 def every_data_set(n, flip, epsilon):
     """delta for every s, by the kernel that the tests above compare with 50 digits."""
     s = np.arange(n)
-    return np.exp(binary._Point.below(flip, epsilon).logs(s, n - 1 - s))
+    return np.exp(Point.below(flip, epsilon).logs(s, n - 1 - s))
 
 
 @pytest.mark.parametrize(("n", "flip", "epsilon"), LARGE)
@@ -113,7 +115,7 @@ def test_cells_are_an_upper_bound_and_cost_little(n, flip, epsilon):
 
 @pytest.mark.parametrize(("n", "flip", "epsilon"), LARGE)
 def test_the_cells_cover_every_data_set(n, flip, epsilon):
-    point = binary._Point.above(flip, epsilon)
+    point = Point.above(flip, epsilon)
     lo, hi, _ = BinaryResponse(n=n, flip=flip)._cells(point, epsilon)
     order = np.argsort(lo)
     lo, hi = lo[order], hi[order]
@@ -245,3 +247,12 @@ def test_a_float_is_taken_for_what_it_is():
     exact = BinaryResponse(n=50, flip=Fraction(0.1))
     assert BinaryResponse(n=50, flip=0.1) == exact
     assert BinaryResponse(n=50, flip=0.1).delta(1.0) == exact.delta(1.0)
+
+
+@pytest.mark.parametrize(("n", "epsilon", "delta"), [(500, 0.2, 1e-5), (5000, 0.03, 1e-8)])
+def test_the_worst_cells_say_which_epsilon0_is_the_largest(n, epsilon, delta):
+    epsilon0 = binary.gaussian_epsilon0(n=n, epsilon=epsilon, delta=delta)
+    for _ in range(4):
+        epsilon0 = BinaryResponse(n=n, flip=local(epsilon0)).better_epsilon0(epsilon, delta)
+    assert BinaryResponse(n=n, flip=local(0.999 * epsilon0)).delta(epsilon) <= delta
+    assert BinaryResponse(n=n, flip=local(1.001 * epsilon0)).delta_lower(epsilon) > delta

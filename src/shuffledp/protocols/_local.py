@@ -10,6 +10,7 @@ import numpy as np
 
 from shuffledp.accounting.amplify import ShuffledProfile, calibrate, profile
 from shuffledp.accounting.base import SMALLEST_DELTA
+from shuffledp.accounting.binary import BinaryResponse, gaussian_epsilon0
 from shuffledp.core.analyzer import Analyzer
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.privacy import Guarantee, View
@@ -114,7 +115,11 @@ def shuffled_protocol(
     def spare(epsilon0: float) -> float:
         return math.log(delta / max(reached(epsilon0)[0], SMALLEST_DELTA))
 
-    epsilon0 = _largest(spare, least)
+    def response(epsilon0: float) -> BinaryResponse | None:
+        curve = _curve(local(epsilon0).randomizer, users).bounds[0].curve
+        return curve if isinstance(curve, BinaryResponse) else None
+
+    epsilon0 = _largest_of_bits(spare, least, response, epsilon, delta) or _largest(spare, least)
     if shape is not None:
         epsilon0 = _beyond(spare, epsilon0, shape)
     stated = {"n": n, "epsilon": epsilon, "delta": delta, "honest": honest, **parameters}
@@ -184,6 +189,32 @@ def _largest(spare: Callable[[float], float], least: float) -> float:
     )
 
 
+def _largest_of_bits(
+    spare: Callable[[float], float],
+    least: float,
+    response: Callable[[float], BinaryResponse | None],
+    epsilon: float,
+    delta: float,
+) -> float | None:
+    """The same for binary randomized response, where asking is dear: its worst data sets say where.
+
+    None if this is not one, or if nothing safe was found soon.
+    """
+    first = response(least)
+    if first is None:
+        return None
+    epsilon0 = max(gaussian_epsilon0(n=first.n, epsilon=epsilon, delta=delta), least)
+    for _ in range(_TRIES):
+        here = response(epsilon0)
+        if here is None:
+            return None
+        further = here.better_epsilon0(epsilon, delta)
+        if spare(epsilon0) > 0 and further <= epsilon0 * (1 + _TOLERANCE):
+            return epsilon0
+        epsilon0 = max(further * (1 - _TOLERANCE / 4), least)
+    return None
+
+
 def _beyond(
     spare: Callable[[float], float], epsilon0: float, shape: Callable[[float], int]
 ) -> float:
@@ -214,5 +245,6 @@ def _first_of(shape: Callable[[float], int], low: float, high: float) -> float:
 
 _LARGEST_EPSILON0 = 60.0
 _TOLERANCE = 1e-4
+_TRIES = 6
 _STEP, _STEPS = 0.02, 50  # shapes change when e^epsilon0 doubles, or more often
 _FAILURES = 5  # in a row: with ever less noise it will not get better
