@@ -47,6 +47,15 @@ class BinaryOutput(Protocol):
         """The exact flip probability."""
 
 
+@runtime_checkable
+class _Lettered(Protocol):
+    """A randomizer that sends one of so many integers."""
+
+    @property
+    def alphabet(self) -> int:
+        """Messages are 0 .. alphabet - 1."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
     """One theorem's privacy curve."""
@@ -352,6 +361,8 @@ def _flip(randomizer: Randomizer) -> Fraction | None:
         return randomizer.flip
     if randomizer.domain.size != 2:
         return None
+    if isinstance(randomizer, _Lettered) and randomizer.alphabet != 2:
+        return None  # and no need to list a law of perhaps millions of messages
     zero, one = randomizer.pmf(0), randomizer.pmf(1)
     if len(zero) != 2 or sorted(zero.values()) != sorted(one.values()) or zero == one:
         return None

@@ -45,6 +45,7 @@ _SLACK = 1 + 1e-6
 """More than all rounding errors of sums of positive numbers here."""
 _LARGEST_LEVEL = 1e4
 _MOST_WORK = 2e8
+_PIECE = 64  # numbers of events looked at in one go
 
 
 def _parts(i: int) -> tuple[int, ...]:
@@ -95,6 +96,20 @@ def cells(levels: int, budget: float) -> tuple[Cell, ...]:
     """
     whole("levels", levels, at_least=1, at_most=_MOST_LEVELS)
     half = positive("budget", budget) / 2 * (1 - 1e-12)
+    shifts, heaviest = _moves(levels)
+    spare = Cell(parts=_parts(1), shift=levels, rate=min(half / levels, _STEEPEST))
+    return (
+        spare,
+        *(
+            Cell(parts=_parts(i), shift=shift, rate=min(half * abs(i) / heaviest, _STEEPEST))
+            for i, shift in shifts
+        ),
+    )
+
+
+@lru_cache(maxsize=64)
+def _moves(levels: int) -> tuple[tuple[tuple[int, int], ...], int]:
+    """How far two values move the number of each s_i, and a bound of sum_i |i (c_i(x) - c_i(x'))|."""
     low: Counter[int] = Counter()
     high: Counter[int] = Counter()
     weights = []
@@ -103,21 +118,10 @@ def cells(levels: int, budget: float) -> tuple[Cell, ...]:
         weights.append(sum(abs(c * i) for i, c in found.items()))
         for i, c in found.items():
             low[i], high[i] = min(low[i], c), max(high[i], c)
+    moved = sorted((i for i in high if high[i] > low[i]), key=lambda i: (abs(i), i))
     # |c(x) - c(x')| <= |c(x)| + |c(x')|, weighted by |i|: the two largest values of that.
     heaviest = sum(sorted(weights)[-2:])
-    spare = Cell(parts=_parts(1), shift=levels, rate=min(half / levels, _STEEPEST))
-    moved = sorted((i for i in high if high[i] > low[i]), key=lambda i: (abs(i), i))
-    return (
-        spare,
-        *(
-            Cell(
-                parts=_parts(i),
-                shift=high[i] - low[i],
-                rate=min(half * abs(i) / heaviest, _STEEPEST),
-            )
-            for i in moved
-        ),
-    )
+    return tuple((i, high[i] - low[i]) for i in moved), heaviest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,14 +150,25 @@ class Flooding:
         log_mass = K * math.log(level) - level - np.cumsum(np.log(K))
         mass = np.exp(log_mass)
         beyond = float(mass[-1]) * level / (top - level)
-        rate = np.array([[cell.rate] for cell in self.cells])
-        shift = np.array([[float(cell.shift)] for cell in self.cells])
-        given = float((_lower_tails(K, rate, shift) @ mass).sum())
-        return min(1.0, (given + len(rate) * (math.exp(-level) + beyond)) * _SLACK + 1e-300)
+        given = float(_all_tails(self, -(-top // _PIECE))[: len(K)] @ mass)
+        missing = len(self.cells) * (math.exp(-level) + beyond)
+        return min(1.0, (given + missing) * _SLACK + 1e-300)
 
     def level(self, delta: float) -> float:
         """Nearly the smallest level with this delta, and not less."""
         return _level(self, fraction_of_one("delta", delta))
+
+
+@lru_cache(maxsize=64)
+def _all_tails(flood: Flooding, pieces: int) -> Floats:
+    """The sum of the `_lower_tails` of all cells, for K = 1, 2, ...: it is the same at every level."""
+    K = np.arange(1, pieces * _PIECE + 1, dtype=np.float64)
+    rate = np.array([[cell.rate] for cell in flood.cells])
+    shift = np.array([[float(cell.shift)] for cell in flood.cells])
+    total: Floats = np.concatenate(
+        [_lower_tails(part, rate, shift).sum(axis=0) for part in np.split(K, pieces)]
+    )
+    return total
 
 
 @lru_cache(maxsize=256)

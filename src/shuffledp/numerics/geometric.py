@@ -1,5 +1,6 @@
 """Geometric numbers 1, 2, ... with Pr ~ e^(-rate k), from two words: however slowly they decay."""
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -28,7 +29,7 @@ class Geometric:
 
     @property
     def largest(self) -> int:
-        return 1 << len(self._powers)
+        return 1 << _length(self.rate, self._surplus)
 
     @property
     def distance(self) -> float:
@@ -38,8 +39,9 @@ class Geometric:
         2^(j+1) units of 2^-128; then it is rounded to a unit of two words. All tails are added, and
         the ideal one beyond `largest`, once more for a search that rounding errors mislead.
         """
-        product = (2 * self.largest + len(self._powers)) * 2.0**-_FIXED
-        return 2 * self.largest * (product + 2 * 0.25**self.bits)
+        length = _length(self.rate, self._surplus)
+        product = ((2 << length) + length) * 2.0**-_FIXED
+        return (2 << length) * (product + 2 * 0.25**self.bits)
 
     @property
     def _powers(self) -> tuple[int, ...]:
@@ -80,3 +82,15 @@ def _powers(rate: float, surplus: int) -> tuple[int, ...]:
     while powers[-1] >> surplus:
         powers.append(powers[-1] ** 2 >> _FIXED)
     return tuple(powers[:-1])
+
+
+def _length(rate: float, surplus: int) -> int:
+    """How many powers there are, mostly without computing them."""
+    top = (_FIXED - surplus) * math.log(2)
+    length = max(math.floor(math.log2(top / rate)) + 1, 0)
+    # The last power is e^(-last), and the next would be its square. A factor of 4 is more than all
+    # the roundings down: where it does not decide, they are counted.
+    last = math.ldexp(rate, length - 1)
+    if length and last < top - 2 * math.log(2) and 2 * last > top * (1 + 1e-9):
+        return length
+    return len(_powers(rate, surplus))

@@ -109,8 +109,7 @@ class Tabulated:
         >>> poisson(Fraction(1, 2), 3).moment(1)
         Fraction(5, 8)
         """
-        total = sum(share * (self.first + i) ** power for i, share in enumerate(self.shares))
-        return self.positive * Fraction(total, 1 << self.bits)
+        return self.positive * Fraction(_moment(self.shares, self.first, power), 1 << self.bits)
 
     def simulate(self, n: int, draws: Draws) -> Counts:
         """How many of n draws give 0, 1, ..., `largest`."""
@@ -126,6 +125,11 @@ class Tabulated:
 
     def _masses(self) -> NDArray[np.float64]:
         return np.array(self.shares, dtype=np.float64) / 2.0**self.bits
+
+
+@lru_cache(maxsize=64)  # a table can have ten thousands of shares
+def _moment(shares: tuple[int, ...], first: int, power: int) -> int:
+    return sum(share * value**power for value, share in enumerate(shares, start=first))
 
 
 def negative_binomial(r: Fraction, p: Fraction, bits: int) -> Tabulated:

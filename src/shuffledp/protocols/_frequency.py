@@ -14,6 +14,7 @@ ones, so the estimate is exactly unbiased.
 from collections.abc import Set
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -44,6 +45,9 @@ class FrequencyOracle(Protocol):
     @property
     def q(self) -> Fraction:
         """Exact probability that a message supports a given other category."""
+
+    def __hash__(self) -> int:
+        """Its parameters never change."""
 
     def supported(self, message: Message) -> Set[int]:
         """The categories that a message supports."""
@@ -77,9 +81,24 @@ class FrequencyAnalyzer:
         return tuple(yes if j in supported else no for j in range(self.oracle.domain.k))
 
     def variance(self, inputs: Counts) -> Floats:
-        p, q = self.oracle.p, self.oracle.q
-        holder = float(p * (1 - p) / (p - q) ** 2)
-        other = float(q * (1 - q) / (p - q) ** 2)
+        holder, other = _variances(self.oracle)
         own = inputs.astype(np.float64)
         variance: Floats = own * holder + (own.sum() - own) * other
         return variance
+
+
+@lru_cache(maxsize=256)
+def _variances(oracle: FrequencyOracle) -> tuple[float, float]:
+    """What a user of the category, and one of another, adds to the variance."""
+    p, q = _short(oracle.p), _short(oracle.q)
+    return float(p * (1 - p) / (p - q) ** 2), float(q * (1 - q) / (p - q) ** 2)
+
+
+def _short(x: Fraction) -> Fraction:
+    """Cut after 256 bits: an exact p can have thousands of digits, more than any float shows."""
+    if x.denominator >> _BITS == 0:
+        return x
+    return Fraction((x.numerator << _BITS) // x.denominator, 1 << _BITS)
+
+
+_BITS = 256
