@@ -210,7 +210,7 @@ def _flip_of(epsilon0: float) -> Fraction:
 
 
 def _coarse(value: float) -> float:
-    return float(2.0 ** (round(8 * math.log2(value)) / 8))
+    return float(2.0 ** (round(2 * math.log2(value)) / 2))
 
 
 def _excess(

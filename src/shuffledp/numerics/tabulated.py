@@ -14,6 +14,7 @@ logarithmic law is NB given "not 0" for r -> 0: p k / (k + 1) from k = 1 on. The
 point with 160 bits more than a word.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
@@ -32,6 +33,7 @@ __all__ = ["Tabulated", "log_of", "logarithmic", "negative_binomial", "poisson"]
 
 _SPARE = 160
 _LONGEST = 1 << 20
+_SLOW, _PACE = 0.95, 64  # where steps are so near to 1, every 64th weight is soon enough to stop
 _HIGHEST = 1000  # bits of a weight, which must be a float
 _DIGITS = Context(prec=80, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
@@ -146,6 +148,8 @@ def negative_binomial(r: Fraction, p: Fraction, bits: int) -> Tabulated:
             bits=bits, threshold=None, first=0, shares=shares, size=r, distance=distance
         )
     size = Fraction(_DIGITS.divide(log_of(1 - Fraction(threshold, 1 << bits)), log))
+    if size <= 1:  # then the steps are at most p
+        _check_length(p, 1 / float(1 - p), bits)
     shares, distance = _table(_negative_binomial_step(size, p), p, 1, bits)
     return Tabulated(
         bits=bits,
@@ -191,6 +195,7 @@ def logarithmic(p: Fraction, bits: int) -> Tabulated:
     >>> logarithmic(Fraction(1, 2), 4).shares
     (12, 3, 1)
     """
+    _check_length(p, -math.log1p(-float(p)) / float(p), bits)
     shares, distance = _table(_negative_binomial_step(Fraction(0), p), p, 1, bits)
     return Tabulated(
         bits=bits, threshold=None, first=1, shares=shares, size=Fraction(0), distance=distance
@@ -257,19 +262,39 @@ def _weights(
     """The weights in fixed point, and a bound of all those that follow."""
     weight = total = 1 << bits + _SPARE
     weights, small, limiting = [weight], bits + 16, float(limit)
+    pace = _PACE if limiting > _SLOW else 1
     for k in range(first, _LONGEST):
         up, down = step(k)
         weight = weight * up // down
-        if weight.bit_length() > _HIGHEST:
-            raise UnsupportedError("the noise of one user is too much for a table: too few users")
-        # The largest step that is still to come: the next one, or the limit.
-        following = max(up / down, limiting) * (1 + 1e-15)
-        if following < 1 and (k >= most or weight < (total >> small) * (1 - following)):
-            return weights, (weight + 1) / (1 - following)
+        if (k - first) % pace == 0:
+            if weight.bit_length() > _HIGHEST:
+                raise UnsupportedError(
+                    "the noise of one user is too much for a table: too few users"
+                )
+            # The largest step that is still to come: the next one, or the limit.
+            following = max(up / down, limiting) * (1 + 1e-15)
+            if following < 1 and (k >= most or weight < (total >> small) * (1 - following)):
+                return weights, (weight + 1) / (1 - following)
         if k < most:
             weights.append(weight)
             total += weight
-    raise UnsupportedError("the noise is too long for a table: epsilon is too small")
+    raise UnsupportedError(_TOO_LONG)
+
+
+def _check_length(p: Fraction, total: float, bits: int) -> None:
+    """Refuse at once what `_weights` would refuse after a million steps.
+
+    From 1 on, weights are at least p^(k - 1) / k of the first one, and `total` or less all together:
+    so the last one in reach is at least this part of what `_weights` waits for.
+    """
+    gap = float(1 - p)
+    last = (_LONGEST - 1) * math.log1p(-gap) - math.log(_LONGEST)
+    wanted = math.log(total * gap) - (bits + 16) * math.log(2)
+    if last > wanted + 1e-3:
+        raise UnsupportedError(_TOO_LONG)
+
+
+_TOO_LONG = "the noise is too long for a table: epsilon is too small"
 
 
 def _weighted(distance: float, threshold: int, bits: int) -> float:

@@ -18,6 +18,7 @@ from shuffledp.planner.row import Row
 __all__ = ["least_epsilon", "least_n"]
 
 _SHARP = 1e-3  # relative width at which the search stops
+_EDGE = 0.05  # the same where nothing smaller can be made at all, whatever its error
 _EPSILONS = (1e-4, 20.0)
 _USERS = (2.0, 1e12)
 _MOST_STEPS = 100
@@ -81,13 +82,21 @@ def _coarse(candidate: Candidate, asked: Asked, error: float) -> Row | None:
 
 
 def _excess(row: Row, asked: Asked, error: float) -> float:
-    """log(error of the row / wanted error): at most 0 where it is good, infinite without an error."""
+    """log(error of the row / what rounding leaves of the wanted error): at most 0 where it is good.
+
+    Infinite without an error. What the noise adds follows a power law, its sum with the rounding does not.
+    """
     if not row.available or row.rmse is None or row.n is None:
         return math.inf
     # A curator gets the values themselves.
     rounding = 0.0 if row.model is Model.CENTRAL else replace(asked, n=row.n).rounding
     scale = row.n if asked.question is Question.MEAN else 1
-    return math.log(math.hypot(row.rmse, rounding) / (scale * error))
+    room = (scale * error) ** 2 - rounding**2
+    if room <= 0:
+        return math.inf
+    excess = math.log(row.rmse / math.sqrt(room))
+    good = math.hypot(row.rmse, rounding) <= scale * error
+    return min(excess, 0.0) if good else max(excess, 1e-12)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -120,7 +129,7 @@ class _Bracket:
                 self.points.append((math.log(x), excess))
             if x >= self.end and self.good is None:
                 return self._hopeless(row)
-            if self._done():
+            if self._done() or self._close(excess):
                 break
             x = self._next()
         return self._hopeless(row) if self.good is None else self.good
@@ -135,9 +144,24 @@ class _Bracket:
             return False
         if self.high <= self.start:
             return True
-        return self.low is not None and self.high - self.low <= max(
-            _SHARP * self.low, self.grain * 1.5
-        )
+        if self.low is None:
+            return False
+        sharp = _EDGE if self._at_edge(self.low) else _SHARP
+        return self.high - self.low <= max(sharp * self.low, self.grain * 1.5)
+
+    def _at_edge(self, low: float) -> bool:
+        """Whether `low` has no error at all; a number of users is found sharply even so."""
+        return self.grain == 0 and all(at != math.log(low) for at, _ in self.points)
+
+    def _close(self, excess: float) -> bool:
+        """Whether the last value is good, and no better one is to be expected that is much smaller."""
+        if self.high is None or excess > 0 or self._is_grained(self.high):
+            return False
+        return -excess <= _SHARP * self._power()
+
+    def _is_grained(self, x: float) -> bool:
+        """Whether the grain is what limits the search."""
+        return _SHARP * x < 2 * self.grain
 
     def _next(self) -> float:
         """Where the power law through the last two points says, or the middle of the bracket."""
@@ -162,8 +186,11 @@ class _Bracket:
         if not known:  # nothing can be made there: upwards
             return 1.5 * (self.low or self.start)
         at, excess = self.points[-1]
-        # A little past the root, so that the bracket closes from both sides.
-        return math.exp(at + excess / self._power() + math.copysign(_SHARP / 3, excess))
+        # A little past the root, on its good side; between whole numbers from both sides.
+        past = _SHARP / 3
+        if self._is_grained(math.exp(at)):
+            past = math.copysign(past, excess)
+        return math.exp(at + excess / self._power() + past)
 
     def _power(self) -> float:
         """The error falls like value^-power."""
