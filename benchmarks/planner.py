@@ -2,7 +2,8 @@
 
 Warm means that everything is imported and that this kind of question was asked before, with another epsilon: no row
 of it is remembered. Asking the very same question again finds every row kept, and is listed apart. A curve is
-of 200 points over the three models, at a question that was not asked before.
+of 200 points over the three models, at a question that was not asked before. The inverse questions search: each row
+of their table is evaluated several times.
 """
 
 import time
@@ -27,8 +28,17 @@ QUESTIONS: dict[str, tuple[str, dict[str, Any]]] = {
         {"n": 10**6, "lower": 0.0, "upper": 1.0, "steps": 1000},
     ),
 }
+INVERSE: dict[str, tuple[str, dict[str, Any]]] = {
+    "epsilon for a mean within 0.01, n=10^5": ("mean", {"n": 10**5, "error": 0.01}),
+    "n for a mean within 0.01": ("mean", {"epsilon": 1.0, "error": 0.01}),
+    "epsilon for a count within 50, n=10^6": ("count", {"n": 10**6, "error": 50.0}),
+    "epsilon for 1,024 bins within 200, n=10^6": (
+        "histogram",
+        {"n": 10**6, "k": 1024, "error": 200.0},
+    ),
+}
 WARM = (1.03, 0.97, 0.91)
-MOST_PLAN, MOST_CURVE, POINTS = 300.0, 5.0, 200
+MOST_PLAN, MOST_CURVE, MOST_INVERSE, POINTS = 300.0, 5.0, 3.0, 200
 
 
 def rows() -> list[Row]:
@@ -38,6 +48,7 @@ def rows() -> list[Row]:
     for name, (task, numbers) in QUESTIONS.items():
         found += _plans(name, task, numbers, transform)
         found.append(_curve(name, task, numbers))
+    found += [_inverse(name, task, numbers) for name, (task, numbers) in INVERSE.items()]
     return found
 
 
@@ -68,6 +79,13 @@ def _curve(name: str, task: str, numbers: dict[str, Any]) -> Row:
         ours=took,
         unit="s",
         at_most=MOST_CURVE,
+    )
+
+
+def _inverse(name: str, task: str, numbers: dict[str, Any]) -> Row:
+    took = _took(lambda: sdp.plan(task, **numbers, delta=1e-8))
+    return quantity(
+        name, baseline="asked for the first time", ours=took, unit="s", at_most=MOST_INVERSE
     )
 
 
