@@ -8,6 +8,7 @@ import shuffledp
 from shuffledp.cli.amplify import amplify
 from shuffledp.cli.calibrate import calibrate
 from shuffledp.cli.demo import demo
+from shuffledp.cli.lab import lab
 
 __all__ = ["app"]
 
@@ -21,6 +22,7 @@ app = typer.Typer(
 app.command()(demo)
 app.command()(amplify)
 app.command()(calibrate)
+app.command()(lab)
 
 
 def _print_version(wanted: bool) -> None:
