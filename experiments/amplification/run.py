@@ -55,9 +55,22 @@ def run(context: Context) -> Result:
     return Result(
         verdicts=(*laws(small, large), *approximations(small, large, across)),
         figures=(draw(small, large, across),),
-        rows=tuple({"curve": name, **row} for name, rows in
-                   (("small epsilon0", small), ("large epsilon0", large), ("crowd", across)) for row in rows),
-        parameters={"delta": DELTA, "n": users, "small epsilon0": SMALL, "large epsilon0": LARGE, "n across": CROWD},
+        rows=tuple(
+            {"curve": name, **row}
+            for name, rows in (
+                ("small epsilon0", small),
+                ("large epsilon0", large),
+                ("crowd", across),
+            )
+            for row in rows
+        ),
+        parameters={
+            "delta": DELTA,
+            "n": users,
+            "small epsilon0": SMALL,
+            "large epsilon0": LARGE,
+            "n across": CROWD,
+        },
     )
 
 
@@ -76,7 +89,9 @@ def scaled(epsilon0: float, n: int, size: float) -> float:
 
 def laws(small, large) -> tuple[Verdict, ...]:
     users = [10**5, 10**6, 10**7]
-    fixed = [slope([r["n"] for r in rows[2:]], [r["upper"] for r in rows[2:]]) for rows in (small, large)]
+    fixed = [
+        slope([r["n"] for r in rows[2:]], [r["upper"] for r in rows[2:]]) for rows in (small, large)
+    ]
     fair = [slope(users, [scaled(e, n, n**-0.5) for n in users]) for e in (SMALL, LARGE)]
     little, lousy = (0.05, 0.1, 0.2), (5.0, 6.0, 7.0)
     linear = slope(little, [scaled(e, CROWD, 1e-2 * e) for e in little])
@@ -120,7 +135,9 @@ def approximations(small, large, across) -> tuple[Verdict, ...]:
             claim="(2) and (3) are the leading term of the theorem for large epsilon0",
             measured=f"epsilon0 = {LARGE:g}, n = 10^9: (2) is {closed['(2)']:.3f}, (3) is {closed['(3)']:.3f} times the "
             f"theorem's closed form, where the factor (e^epsilon0 - 1)/(e^epsilon0 + 1) = {math.tanh(LARGE / 2):.3f} is dropped",
-            agrees=all(abs(closed[name] * math.tanh(LARGE / 2) - 1) < 0.02 for name in ("(2)", "(3)")),
+            agrees=all(
+                abs(closed[name] * math.tanh(LARGE / 2) - 1) < 0.02 for name in ("(2)", "(3)")
+            ),
         ),
         Verdict(
             claim="(2) and (3) follow from (1)",
@@ -146,7 +163,11 @@ def approximations(small, large, across) -> tuple[Verdict, ...]:
 
 def draw(small, large, across) -> Drawn:
     figure, axes = panels(
-        [f"epsilon0 = {SMALL:g}: strong local privacy", f"epsilon0 = {LARGE:g}: weak local privacy", "a million people"],
+        [
+            f"epsilon0 = {SMALL:g}: strong local privacy",
+            f"epsilon0 = {LARGE:g}: weak local privacy",
+            "a million people",
+        ],
         x="people n",
         y=["epsilon after shuffling", "", ""],
         scales=("log", "log"),
@@ -165,8 +186,22 @@ def draw(small, large, across) -> Drawn:
     }
     for panel, rows, x in zip(axes, (small, large, across), ("n", "n", "epsilon0"), strict=True):
         for key, (colour, style, label) in styles.items():
-            panel.plot([r[x] for r in rows], [r[key] for r in rows], style, color=colour, lw=1.7, label=label)
-        panel.fill_between([r[x] for r in rows], [r["lower"] for r in rows], [r["upper"] for r in rows], color=BLUE, alpha=0.15, lw=0)
+            panel.plot(
+                [r[x] for r in rows],
+                [r[key] for r in rows],
+                style,
+                color=colour,
+                lw=1.7,
+                label=label,
+            )
+        panel.fill_between(
+            [r[x] for r in rows],
+            [r["lower"] for r in rows],
+            [r["upper"] for r in rows],
+            color=BLUE,
+            alpha=0.15,
+            lw=0,
+        )
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=8.5)
     return Drawn(

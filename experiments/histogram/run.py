@@ -63,7 +63,9 @@ def curator(context: Context, d: int, runs: int):
 
 def run(context: Context) -> Result:
     runs = context.pick(quick=40, full=400)
-    sizes = [2**i for i in context.pick(quick=(4, 6, 8, 10, 12, 14), full=(4, 6, 8, 10, 12, 14, 16, 18))]
+    sizes = [
+        2**i for i in context.pick(quick=(4, 6, 8, 10, 12, 14), full=(4, 6, 8, 10, 12, 14, 16, 18))
+    ]
     rows = []
     for d in sizes:
         counts = data(d)
@@ -88,7 +90,14 @@ def run(context: Context) -> Result:
         verdicts=verdicts(rows, sizes),
         figures=(draw(rows),),
         rows=tuple(rows),
-        parameters={"n": N, "epsilon": EPSILON, "delta": DELTA, "d": sizes, "used bins": len(USED), "runs": runs},
+        parameters={
+            "n": N,
+            "epsilon": EPSILON,
+            "delta": DELTA,
+            "d": sizes,
+            "used bins": len(USED),
+            "runs": runs,
+        },
     )
 
 
@@ -100,7 +109,9 @@ def predicted(d: int) -> float:
     local = sdp.protocols.optimized_unary.make_local(k=2, epsilon=EPSILON)
     deviation = math.sqrt(local.analyzer.variance(np.array([N, 0]))[1])
     # E max |Z| = integral of 1 - (2 Phi(t) - 1)^d, with 2 Phi(t) - 1 = 1 - 2 Phi(-t).
-    tail = quad(lambda t: -math.expm1(d * math.log1p(-2 * math.exp(log_ndtr(-t)))), 1e-12, 12, limit=200)
+    tail = quad(
+        lambda t: -math.expm1(d * math.log1p(-2 * math.exp(log_ndtr(-t)))), 1e-12, 12, limit=200
+    )
     return deviation * tail[0]
 
 
@@ -168,7 +179,10 @@ def draw(rows) -> Drawn:
     axes.plot(
         [r["d"] for r in mine],
         [base * math.sqrt(math.log(r["d"])) for r in mine],
-        color=GREY, lw=1, ls=":", label="proportional to sqrt(log d)",
+        color=GREY,
+        lw=1,
+        ls=":",
+        label="proportional to sqrt(log d)",
     )
     axes.set_ylim(3, 2000)
     axes.legend(frameon=False, fontsize=8, loc="center right", bbox_to_anchor=(1, 0.63))

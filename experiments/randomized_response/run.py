@@ -2,7 +2,7 @@
 
 Everybody flips their bit with probability 1/(e^epsilon + 1), and the analyzer removes the bias.
 This is the local model of 1965. Its error of the mean shrinks like 1/(epsilon sqrt(n)), where a trusted curator
-would have 1/(epsilon n): a hundred times worse for 10,000 people.
+would have 1/(epsilon n): some seventy times worse for 10,000 people.
 
 Is it the fault of the protocol? No. Whatever a locally private protocol does with a bit can be
 computed from the randomized response to it (the likelihood ratio of two outcomes is at most e^epsilon,
@@ -19,6 +19,7 @@ import numpy as np
 import shuffledp as sdp
 from shuffledp.lab.contract import Context, Drawn, Result, Verdict
 from shuffledp.lab.drawing import BLUE, GREEN, GREY, VERMILION, panels
+from shuffledp.lab.local_bound import local_lower_bound
 
 ORDER = 20
 EPSILONS = (0.25, 1.0, 3.0)
@@ -32,45 +33,6 @@ def measured(context: Context, epsilon: float, n: int, runs: int) -> float:
     rng = context.words(f"{epsilon}/{n}")
     errors = [sdp.run_counts(protocol, counts, rng).value - counts[1] for _ in range(runs)]
     return math.sqrt(np.mean(np.square(errors))) / n
-
-
-def window(n: int, p: float):
-    """The binomial masses that matter, and where they start."""
-    from scipy.stats import binom
-
-    spread = 12 * math.sqrt(n * p * (1 - p)) + 12
-    start, stop = max(0, int(n * p - spread)), min(n, int(n * p + spread))
-    return start, binom.pmf(np.arange(start, stop + 1), n, p)
-
-
-def reported(ones: int, n: int, flip: float):
-    """The law of the number of ones that n people report, of whom `ones` have one."""
-    from scipy.signal import fftconvolve
-
-    (a, kept), (b, flipped) = window(ones, 1 - flip), window(n - ones, flip)
-    return a + b, np.maximum(fftconvolve(kept, flipped), 0.0)
-
-
-def distance(first, second) -> float:
-    """Total variation distance of two laws given with their starts."""
-    (a, p), (b, q) = first, second
-    start, stop = min(a, b), max(a + len(p), b + len(q))
-    difference = np.zeros(stop - start)
-    difference[a - start : a - start + len(p)] += p
-    difference[b - start : b - start + len(q)] -= q
-    return float(np.abs(difference).sum() / 2)
-
-
-def lower_bound(epsilon: float, n: int) -> float:
-    """No epsilon-local protocol has a smaller worst-case root mean squared error of the mean."""
-    flip = 1 / (math.exp(epsilon) + 1)
-    deviation = math.sqrt(n * flip * (1 - flip)) / (1 - 2 * flip)
-    best = 0.0
-    for share in (0.3, 0.5, 0.7, 0.9):
-        m = min(max(1, round(share * deviation)), n // 2)
-        tv = distance(reported(n // 2 - m, n, flip), reported(n // 2 + m, n, flip))
-        best = max(best, m * math.sqrt(max(0.0, 1 - tv - 1e-9) / 2))
-    return best / n
 
 
 def run(context: Context) -> Result:
@@ -88,7 +50,7 @@ def run(context: Context) -> Result:
                     "runs": runs,
                     "measured": measured(context, epsilon, n, runs),
                     "exact": exact,
-                    "lower_bound": lower_bound(epsilon, n),
+                    "lower_bound": local_lower_bound(epsilon=epsilon, n=n) / n,
                     "central": math.sqrt(curator.variance()) / n,
                 }
             )

@@ -26,7 +26,9 @@ def folders() -> dict[str, Path]:
         found = {path.parent.name: path.parent for path in sorted(place.glob("*/run.py"))}
         if found:
             return found
-    raise UnsupportedError("no experiments are installed: looked in " + " and ".join(map(str, _PLACES)))
+    raise UnsupportedError(
+        "no experiments are installed: looked in " + " and ".join(map(str, _PLACES))
+    )
 
 
 def load(name: str) -> Experiment:

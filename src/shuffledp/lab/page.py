@@ -15,6 +15,7 @@ from string import Template
 import shuffledp
 from shuffledp.lab.contract import Effort, Verdict
 from shuffledp.lab.runner import Record
+from shuffledp.lab.typography import typeset
 
 __all__ = ["write_page"]
 
@@ -71,13 +72,13 @@ def _score(records: Sequence[Record]) -> str:
 
 def _differences(records: Sequence[Record]) -> str:
     items = [
-        f'<li><a href="#{record.name}">{escape(record.title)}</a>: {_reason(verdict)}</li>'
+        f'<li><a href="#{record.name}">{typeset(record.title)}</a>: {_reason(verdict)}</li>'
         for record in records
         for verdict in record.verdicts
         if not verdict.agrees
     ]
     items += [
-        f'<li><a href="#{record.name}">{escape(record.title)}</a>: the experiment failed.</li>'
+        f'<li><a href="#{record.name}">{typeset(record.title)}</a>: the experiment failed.</li>'
         for record in records
         if record.failure
     ]
@@ -87,15 +88,18 @@ def _differences(records: Sequence[Record]) -> str:
 
 
 def _reason(verdict: Verdict) -> str:
-    why = verdict.why or "No explanation is known: please report it."
-    return f"“{escape(verdict.claim)}”. {escape(why)}"
+    why = verdict.why or _UNKNOWN
+    return f"“{typeset(verdict.claim)}”. {typeset(why)}"
+
+
+_UNKNOWN = "No explanation is known: please report it."
 
 
 def _summary(record: Record) -> str:
     agree = sum(verdict.agrees for verdict in record.verdicts)
     marks = "".join(map(_mark, record.verdicts)) if not record.failure else _FAILED
     return (
-        f'<tr><td><a href="#{record.name}">{escape(record.title)}</a></td><td class="marks">{marks}</td>'
+        f'<tr><td><a href="#{record.name}">{typeset(record.title)}</a></td><td class="marks">{marks}</td>'
         f'<td class="number">{agree} / {len(record.verdicts)}</td></tr>'
     )
 
@@ -109,8 +113,8 @@ def _mark(verdict: Verdict) -> str:
 
 
 def _section(record: Record, folder: Path) -> str:
-    about = "".join(f"<p>{escape(part)}</p>" for part in record.about.split("\n\n"))
-    head = f'<section id="{record.name}"><h2>{escape(record.title)}</h2>{about}'
+    about = "".join(f"<p>{typeset(part)}</p>" for part in record.about.split("\n\n"))
+    head = f'<section id="{record.name}"><h2>{typeset(record.title)}</h2>{about}'
     if record.failure:
         return f"{head}<pre>{escape(record.failure)}</pre></section>"
     figures = "".join(_figure(folder, name, text) for name, text in record.captions.items())
@@ -124,24 +128,23 @@ def _section(record: Record, folder: Path) -> str:
 
 def _figure(folder: Path, name: str, caption: str) -> str:
     data = base64.b64encode((folder / f"{name}.svg").read_bytes()).decode()
-    text = escape(caption, quote=True)
     return (
-        f'<figure><img alt="{text}" src="data:image/svg+xml;base64,{data}">'
-        f"<figcaption>{text}</figcaption></figure>"
+        f'<figure><img alt="{escape(caption, quote=True)}" src="data:image/svg+xml;base64,{data}">'
+        f"<figcaption>{typeset(caption)}</figcaption></figure>"
     )
 
 
 def _verdict(verdict: Verdict) -> str:
-    why = "" if verdict.agrees else f'<p class="why">{escape(verdict.why or _reason(verdict))}</p>'
+    why = "" if verdict.agrees else f'<p class="why">{typeset(verdict.why or _UNKNOWN)}</p>'
     return (
-        f"<tr><td>{_mark(verdict)}</td><td>{escape(verdict.claim)}</td>"
-        f"<td>{escape(verdict.measured)}{why}</td></tr>"
+        f"<tr><td>{_mark(verdict)}</td><td>{typeset(verdict.claim)}</td>"
+        f"<td>{typeset(verdict.measured)}{why}</td></tr>"
     )
 
 
 def _parameters(record: Record) -> str:
     shown = "; ".join(
-        f"{escape(str(name))} = {escape(_shown(value))}"
+        f"{typeset(str(name))} = {escape(_shown(value))}"
         for name, value in record.parameters.items()
     )
     return f'<p class="small">Used: {shown}. Took {_duration(record.seconds)}.</p>'

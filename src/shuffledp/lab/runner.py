@@ -41,7 +41,7 @@ def run_lab(
     effort: Effort,
     out: Path,
     workers: int = 1,
-    finished: Callable[[Record], None] = lambda record: None,
+    finished: Callable[[Record], None] = lambda _: None,
 ) -> tuple[Record, ...]:
     """Run these experiments and write `out`/name/: figures as PNG and SVG, and the table as CSV.
 
