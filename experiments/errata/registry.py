@@ -26,6 +26,10 @@ class Erratum:
     check: Callable[[], Finding]
 
     @property
+    def title(self) -> str:
+        return self.check.__name__.replace("_", " ").capitalize()
+
+    @property
     def how(self) -> str:
         """The check in one line."""
         return (self.check.__doc__ or "").strip()

@@ -57,7 +57,7 @@ def run(context: Context) -> Result:
 def page() -> str:
     """The list of docs/theory/errata.md."""
     parts = [
-        f"### {each.number}. ({each.notes})\n\n"
+        f"### {each.number}. {each.title} ({each.notes})\n\n"
         f"- **The note:** {each.says}\n"
         f"- **Right:** {each.truth}\n"
         f"- **Check:** {each.how}\n"
