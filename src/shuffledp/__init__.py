@@ -28,7 +28,7 @@ from shuffledp.core.task import Question
 from shuffledp.numerics.entropy import SecureWords, SeededWords
 
 if TYPE_CHECKING:
-    from shuffledp import engine, mechanisms, plots, protocols, samples, tasks
+    from shuffledp import audit, engine, mechanisms, plots, protocols, samples, tasks
     from shuffledp.accounting.amplify import (
         amplify,
         amplify_lower,
@@ -60,6 +60,7 @@ __all__ = [
     "__version__",
     "amplify",
     "amplify_lower",
+    "audit",
     "calibrate",
     "compose",
     "compose_renyi",
@@ -94,7 +95,7 @@ _LATER = {
     "run_counts": "engine.counts",
     "smallest_n": "accounting.amplify",
 }
-_ROOMS = ("engine", "mechanisms", "plots", "protocols", "samples", "tasks")
+_ROOMS = ("audit", "engine", "mechanisms", "plots", "protocols", "samples", "tasks")
 
 
 def __getattr__(name: str) -> Any:

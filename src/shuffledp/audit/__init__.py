@@ -1,1 +1,32 @@
-"""The auditor: computes or bounds the privacy of any protocol from the outside."""
+"""Check any privacy claim by computation, from the outside.
+
+`exact` computes the privacy of any finite randomizer, ours or yours (`channel`, `enumerate_tape`), in the
+local, pre-shuffled and shuffled view. `empirical` samples a black box and returns a lower bound on its
+epsilon. `separations` are statements about the models that run.
+"""
+
+from shuffledp.audit import separations
+from shuffledp.audit.channels import Channel, channel, enumerate_tape
+from shuffledp.audit.enumeration import (
+    bounds,
+    exact,
+    fraction,
+    profile,
+    pure_epsilon,
+    pure_ratio,
+)
+from shuffledp.audit.sweep import Bounds
+
+__all__ = [
+    "Bounds",
+    "Channel",
+    "bounds",
+    "channel",
+    "enumerate_tape",
+    "exact",
+    "fraction",
+    "profile",
+    "pure_epsilon",
+    "pure_ratio",
+    "separations",
+]

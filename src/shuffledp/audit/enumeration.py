@@ -1,0 +1,211 @@
+"""The exact audit: what an attacker learns from a view, with nothing assumed and nothing left out.
+
+Three views of a finite randomizer R:
+
+- local: the messages of one user, in order;
+- preshuffled: the messages of one user, as a multiset;
+- shuffled: the messages of n users, as a multiset.
+
+`exact` is the smallest delta for which the view is (epsilon, delta)-DP under replace-one neighbours:
+
+    max over x, x', z_2 .. z_n of   sum_o max(0, Pr[view(x, z) = o] - e^epsilon Pr[view(x', z) = o]),
+
+over all inputs x, x' and *all* inputs z of the others. Small questions are answered in integers, larger
+ones in floating point with both ends (`bounds`), and those beyond are refused with their cost.
+"""
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from shuffledp.accounting.exact import local_delta, local_ratio
+from shuffledp.audit.integers import Integers
+from shuffledp.audit.logarithms import log_upper
+from shuffledp.audit.sweep import Bounds, Sweep
+from shuffledp.core.arrays import Floats
+from shuffledp.core.errors import ParameterError, UnsupportedError
+from shuffledp.core.protocol import ShuffleProtocol
+from shuffledp.core.randomizer import Law, Randomizer
+from shuffledp.core.validate import number, whole
+from shuffledp.numerics.rounding import exp_bounds
+
+__all__ = ["bounds", "exact", "fraction", "laws_of", "profile", "pure_epsilon", "pure_ratio"]
+
+Audited: TypeAlias = Randomizer | ShuffleProtocol
+
+_VIEWS = ("local", "preshuffled", "shuffled")
+_QUICK = 1_000_000  # elementary steps that integers do in about a second
+_MOST_INPUTS = 2048
+_RELATIVE, _ABSOLUTE = 1e-9, 1e-12
+
+
+def exact(
+    randomizer: Audited, *, epsilon: float, n: int | None = None, view: str = "shuffled"
+) -> float:
+    """The exact delta of a view at epsilon, rounded up by at most a part in 10^9 (or by 10^-12).
+
+    n, the number of users, is for the shuffled view alone. The answer is refused
+    (`UnsupportedError`) if it would take too long, or cannot be had that precisely.
+    Two users of binary randomized response with e^epsilon0 = 3, and the mirrored pair (x, 1 - x):
+
+    >>> from shuffledp import audit
+    >>> noisy = audit.channel([["3/4", "1/4"], ["1/4", "3/4"]])
+    >>> round(audit.exact(noisy, n=2, epsilon=math.log(2)), 12)
+    0.1875
+    >>> mirrored = audit.channel({0: {(0, 1): 1}, 1: {(1, 0): 1}})
+    >>> audit.exact(mirrored, n=10, epsilon=0.0), audit.exact(mirrored, epsilon=5.0, view="local")
+    (0.0, 1.0)
+    """
+    found = bounds(randomizer, epsilon=epsilon, n=n, view=view)
+    if found.upper - found.lower <= max(_RELATIVE * found.upper, _ABSOLUTE):
+        return found.upper
+    raise UnsupportedError(
+        f"floating point knows this delta only between {found.lower!r} and {found.upper!r}: "
+        "use audit.bounds, or audit.fraction for fewer users"
+    )
+
+
+def bounds(
+    randomizer: Audited, *, epsilon: float, n: int | None = None, view: str = "shuffled"
+) -> Bounds:
+    """Two ends between which the exact delta lies.
+
+    >>> from shuffledp import audit, protocols
+    >>> ends = audit.bounds(protocols.krr.KRR(k=2, epsilon0=1.0), n=100, epsilon=0.2)
+    >>> ends.lower <= ends.upper < ends.lower + 1e-12
+    True
+    """
+    return _Question(randomizer, n, view).bounds([_epsilon(epsilon)])[0]
+
+
+def profile(
+    randomizer: Audited, epsilons: ArrayLike, *, n: int | None = None, view: str = "shuffled"
+) -> Floats:
+    """The exact delta at each of several epsilons: the hockey-stick curve, rounded up.
+
+    >>> from shuffledp import audit
+    >>> noisy = audit.channel([["3/4", "1/4"], ["1/4", "3/4"]])
+    >>> audit.profile(noisy, [0.0, 0.5, 2.0], n=3).round(4)
+    array([0.3125, 0.19  , 0.    ])
+    """
+    asked = [_epsilon(value) for value in np.atleast_1d(np.asarray(epsilons)).tolist()]
+    found = _Question(randomizer, n, view).bounds(asked)
+    return np.array([each.upper for each in found])
+
+
+def fraction(
+    randomizer: Audited, *, ratio: Fraction | int, n: int | None = None, view: str = "shuffled"
+) -> Fraction:
+    """The exact delta as a fraction, at e^epsilon = ratio.
+
+    >>> from shuffledp import audit
+    >>> noisy = audit.channel([["3/4", "1/4"], ["1/4", "3/4"]])
+    >>> audit.fraction(noisy, n=2, ratio=2)
+    Fraction(3, 16)
+    """
+    if isinstance(ratio, float) or ratio < 1:
+        raise ParameterError("ratio", ratio, "must be a fraction >= 1, e^epsilon exactly")
+    return _Question(randomizer, n, view).fractions([Fraction(ratio)])[0]
+
+
+def pure_ratio(
+    randomizer: Audited, *, n: int | None = None, view: str = "shuffled"
+) -> Fraction | float:
+    """The largest likelihood ratio of a view, exactly; `math.inf` if a view rules an input out.
+
+    Where everybody sends one message it is that of the randomizer itself, whatever n is (the view
+    "all messages are y" has the ratio of y); this is how those are answered for any n.
+
+    >>> from shuffledp import audit
+    >>> audit.pure_ratio(audit.separations.gap_randomizer(), n=3)
+    Fraction(125, 64)
+    """
+    return _Question(randomizer, n, view).ratio()
+
+
+def pure_epsilon(randomizer: Audited, *, n: int | None = None, view: str = "shuffled") -> float:
+    """The exact epsilon with delta = 0: ln of `pure_ratio`, rounded up; `math.inf` if there is none.
+
+    >>> from shuffledp import audit
+    >>> gap = audit.separations.gap_randomizer()
+    >>> [audit.pure_epsilon(gap, n=n) for n in (1, 2, 3)]
+    [inf, 0.9162907318741551, 0.6694306539426294]
+    """
+    return log_upper(pure_ratio(randomizer, n=n, view=view))
+
+
+def laws_of(randomizer: Audited) -> list[Law]:
+    """The declared law of each input.
+
+    >>> from shuffledp import protocols
+    >>> len(laws_of(protocols.krr.make_local(k=3, epsilon=1.0)))
+    3
+    """
+    one = randomizer.randomizer if isinstance(randomizer, ShuffleProtocol) else randomizer
+    if not isinstance(one, Randomizer):
+        raise ParameterError("randomizer", one, "must be a randomizer, a channel or a protocol")
+    if one.domain.size > _MOST_INPUTS:
+        raise UnsupportedError(
+            f"an exact audit of {one.domain.size:,} inputs compares {one.domain.size**2:.1e} pairs: "
+            f"more than {_MOST_INPUTS:,} inputs are refused"
+        )
+    return [one.pmf(x) for x in range(one.domain.size)]
+
+
+class _Question:
+    """One randomizer in one view."""
+
+    def __init__(self, randomizer: Audited, n: int | None, view: str) -> None:
+        if view not in _VIEWS:
+            raise ParameterError("view", view, f"must be one of {', '.join(_VIEWS)}")
+        if view == "shuffled" and n is None:
+            raise ParameterError("n", n, "must be given: the shuffled view is that of n users")
+        users = 1 if n is None else whole("n", n, at_least=1)
+        self.laws = laws_of(randomizer)
+        self.local = view == "local"
+        self.n = users if view == "shuffled" else 1
+
+    def bounds(self, epsilons: Sequence[float]) -> list[Bounds]:
+        """e^epsilon is no fraction: a fraction on each side of it, and the answers for both."""
+        ends = [exp_bounds(epsilon) for epsilon in epsilons]
+        if self.local:
+            found = [
+                (local_delta(self.laws, low), local_delta(self.laws, high)) for low, high in ends
+            ]
+            return [_rounded(*each) for each in found]
+        views = Integers(self.laws, self.n)
+        if views.cost * len(epsilons) > _QUICK:
+            sweep = Sweep(views.lattice)
+            return [sweep.bounds(low, high) for low, high in ends]
+        deltas = views.deltas([end for both in ends for end in both])
+        return [_rounded(*each) for each in zip(deltas[::2], deltas[1::2], strict=True)]
+
+    def fractions(self, ratios: Sequence[Fraction]) -> list[Fraction]:
+        if self.local:
+            return [local_delta(self.laws, ratio) for ratio in ratios]
+        return Integers(self.laws, self.n).deltas(ratios)
+
+    def ratio(self) -> Fraction | float:
+        single = all(len(sent) == 1 for law in self.laws for sent in law)
+        if self.local or single:
+            return local_ratio(self.laws)
+        return Integers(self.laws, self.n).ratio()
+
+
+def _epsilon(value: object) -> float:
+    epsilon = number("epsilon", value)
+    if epsilon < 0:
+        raise ParameterError("epsilon", value, "must be >= 0")
+    return epsilon
+
+
+def _rounded(upper: Fraction, lower: Fraction) -> Bounds:
+    """Floats on the outer side of two fractions."""
+    low, high = float(lower), float(upper)
+    low = low if Fraction(low) <= lower else math.nextafter(low, 0.0)
+    high = high if Fraction(high) >= upper else math.nextafter(high, 1.0)
+    return Bounds(lower=low, upper=high)
