@@ -1,0 +1,267 @@
+"""How a group of users becomes numbers: with a trusted curator, with local reports, with a shuffler.
+
+A collection observes the values of real users, simulates what it would observe of users whose values
+are independent draws from some law (many groups at once), and says how far what it observed is from
+uniform. The simulation has the law of the protocol; a test compares the two.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from shuffledp.core.arrays import Codes, Counts, Floats
+from shuffledp.core.privacy import Guarantee
+from shuffledp.core.protocol import ShuffleProtocol
+from shuffledp.core.randomizer import WordSource
+from shuffledp.engine.memory import tally
+from shuffledp.inference.messages import OneMessage
+from shuffledp.inference.statistics import collisions, total_deviation
+from shuffledp.mechanisms.geometric import Geometric
+from shuffledp.protocols.correlated_histogram import CorrelatedHistogram
+from shuffledp.protocols.dummies_histogram import DummiesHistogram
+
+__all__ = [
+    "Collection",
+    "Correlated",
+    "Dummies",
+    "Exact",
+    "NoisyCounts",
+    "NoisyDeviation",
+    "Reports",
+]
+
+
+class Collection(Protocol):
+    """How many values 0 .. cells-1 of a group become numbers."""
+
+    @property
+    def cells(self) -> int:
+        """How many different values there are."""
+
+    @property
+    def guarantee(self) -> Guarantee | None:
+        """What is promised to each user of the group; None: nothing."""
+
+    def observe(self, values: Codes, rng: WordSource) -> Floats:
+        """What the analyzer learns of these values: observed[...]."""
+
+    def simulate(self, p: Floats, n: int, runs: int, generator: np.random.Generator) -> Floats:
+        """The same for n values from p[cells] or, run by run, from p[runs, cells]: [runs, ...]."""
+
+    def statistic(self, observed: Floats, r: Floats, n: int) -> Floats:
+        """How far observed[..., :] of n users is from the law r; larger is further."""
+
+
+def multinomials(generator: np.random.Generator, n: int, p: Floats, runs: int) -> Counts:
+    """Counts[runs, cells] of n draws from p[cells], or from p[runs, cells].
+
+    >>> multinomials(np.random.default_rng(1), 5, np.array([1.0, 0.0]), 2)
+    array([[5, 0],
+           [5, 0]])
+    """
+    rows: Counts = generator.multinomial(n, p / p.sum(axis=-1, keepdims=True), _size(p, runs))
+    return rows
+
+
+def _size(p: Floats, runs: int) -> int | None:
+    return runs if p.ndim == 1 else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exact:
+    """No privacy at all: the counts, and their collisions.
+
+    >>> from shuffledp import SeededWords
+    >>> Exact(cells=3).observe(np.array([0, 2, 2]), SeededWords(1))
+    array([1., 0., 2.])
+    """
+
+    cells: int
+
+    @property
+    def guarantee(self) -> None:
+        return None
+
+    def observe(self, values: Codes, rng: WordSource) -> Floats:
+        return _counted(values, self.cells).astype(np.float64)
+
+    def simulate(self, p: Floats, n: int, runs: int, generator: np.random.Generator) -> Floats:
+        return multinomials(generator, n, p, runs).astype(np.float64)
+
+    def statistic(self, observed: Floats, r: Floats, n: int) -> Floats:
+        return collisions(observed, r, n=n)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoisyDeviation:
+    """A curator releases one number: how far the counts are from equal, with discrete Laplace noise.
+
+    The number is `total_deviation`, whose sensitivity is 2 min(n, k); pure epsilon-DP.
+    Reference: Acharya, Sun, Zhang 2018, "Differentially private testing of identity and closeness of
+    discrete distributions" (the statistic; they release one noisy bit).
+    """
+
+    cells: int
+    mechanism: Geometric
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return self.mechanism.guarantee
+
+    def observe(self, values: Codes, rng: WordSource) -> Floats:
+        exact = total_deviation(_counted(values, self.cells), n=len(values))
+        return np.array([self.mechanism.release(int(exact), rng).value])
+
+    def simulate(self, p: Floats, n: int, runs: int, generator: np.random.Generator) -> Floats:
+        deviation = total_deviation(multinomials(generator, n, p, runs), n=n)
+        noise = _laplace(self.mechanism, (runs,), generator)
+        return (deviation + noise).astype(np.float64)[:, None]
+
+    def statistic(self, observed: Floats, r: Floats, n: int) -> Floats:
+        return observed[..., 0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoisyCounts:
+    """A curator releases every count with discrete Laplace noise; pure epsilon-DP."""
+
+    mechanism: Geometric
+
+    @property
+    def cells(self) -> int:
+        return self.mechanism.k
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return self.mechanism.guarantee
+
+    def observe(self, values: Codes, rng: WordSource) -> Floats:
+        return np.asarray(self.mechanism.release(_counted(values, self.cells), rng).value)
+
+    def simulate(self, p: Floats, n: int, runs: int, generator: np.random.Generator) -> Floats:
+        counts = multinomials(generator, n, p, runs)
+        return (counts + _laplace(self.mechanism, counts.shape, generator)).astype(np.float64)
+
+    def statistic(self, observed: Floats, r: Floats, n: int) -> Floats:
+        return collisions(observed, r, n=n, noise_variance=self.mechanism.variance())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reports:
+    """One message from each user, local or shuffled; the collisions of the categories' likely sets.
+
+    A message supports the categories in whose likely sets it is. Among all quadratic statistics of the
+    tally this one has the largest mean over its standard deviation for a random distribution at a
+    given distance: its matrix is that of the signal.
+    """
+
+    protocol: ShuffleProtocol
+    messages: OneMessage
+
+    @property
+    def cells(self) -> int:
+        return self.protocol.randomizer.domain.size
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return self.protocol.guarantee
+
+    def observe(self, values: Codes, rng: WordSource) -> Floats:
+        return tally(self.protocol, values, rng).counts.astype(np.float64)
+
+    def simulate(self, p: Floats, n: int, runs: int, generator: np.random.Generator) -> Floats:
+        law = self.messages.law(p)
+        return multinomials(generator, n, law, runs).astype(np.float64)
+
+    def statistic(self, observed: Floats, r: Floats, n: int) -> Floats:
+        expected = self.messages.supports(self.messages.law(r))
+        return collisions(self.messages.supports(observed), expected, n=n)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dummies:
+    """Every user sends the value and uniform dummies; the collisions of the counts."""
+
+    protocol: ShuffleProtocol
+    randomizer: DummiesHistogram
+
+    @property
+    def cells(self) -> int:
+        return self.randomizer.k
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return self.protocol.guarantee
+
+    def observe(self, values: Codes, rng: WordSource) -> Floats:
+        return tally(self.protocol, values, rng).counts.astype(np.float64)
+
+    def simulate(self, p: Floats, n: int, runs: int, generator: np.random.Generator) -> Floats:
+        noise = self.randomizer
+        tried = n * noise.surely + generator.binomial(n, float(noise.more), runs)
+        hit = np.full(self.cells + 1, float(noise.hit))
+        hit[-1] = float(1 - self.cells * noise.hit)
+        dummies = generator.multinomial(tried, hit / hit.sum())[:, :-1]
+        return (multinomials(generator, n, p, runs) + dummies).astype(np.float64)
+
+    def statistic(self, observed: Floats, r: Floats, n: int) -> Floats:
+        mean = n * float(sum(times * chance for times, chance in self.randomizer.noise))
+        return collisions(
+            observed, r, n=n, noise_mean=mean, noise_variance=_variance(self.protocol, n)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Correlated:
+    """Noise messages of both signs, in every cell nearly discrete Laplace; the collisions of the counts.
+
+    The simulation draws the noise of a cell as a difference of two negative binomials, from which the
+    device's tables are less than 10^-12 away.
+    """
+
+    protocol: ShuffleProtocol
+    randomizer: CorrelatedHistogram
+
+    @property
+    def cells(self) -> int:
+        return self.randomizer.k
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return self.protocol.guarantee
+
+    def observe(self, values: Codes, rng: WordSource) -> Floats:
+        signed = tally(self.protocol, values, rng).counts
+        return (signed[1::2] - signed[::2]).astype(np.float64)
+
+    def simulate(self, p: Floats, n: int, runs: int, generator: np.random.Generator) -> Floats:
+        events = self.randomizer.noise
+        counts = multinomials(generator, n, p, runs)
+        noise = [
+            generator.negative_binomial(n * float(events.share), 1 - events.p, counts.shape)
+            for _ in range(2)
+        ]
+        return (counts + noise[0] - noise[1]).astype(np.float64)
+
+    def statistic(self, observed: Floats, r: Floats, n: int) -> Floats:
+        return collisions(observed, r, n=n, noise_variance=_variance(self.protocol, n))
+
+
+def _counted(values: Codes, cells: int) -> Counts:
+    return np.bincount(values, minlength=cells)
+
+
+def _variance(protocol: ShuffleProtocol, n: int) -> float:
+    """Of the noise in one cell, which does not depend on the data."""
+    inputs = np.zeros(protocol.randomizer.domain.size, dtype=np.int64)
+    inputs[0] = n
+    return float(np.asarray(protocol.analyzer.variance(inputs))[0])
+
+
+def _laplace(
+    mechanism: Geometric, shape: tuple[int, ...], generator: np.random.Generator
+) -> Counts:
+    """Simulated discrete Laplace noise: a difference of two geometric numbers. Never for real data."""
+    stop = -np.expm1(-float(mechanism.noise.rate))
+    return generator.geometric(stop, shape) - generator.geometric(stop, shape)

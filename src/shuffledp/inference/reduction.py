@@ -1,0 +1,171 @@
+"""Testing against any known law, by turning it into the uniform one on each device.
+
+The device first keeps the value with probability 1/2 and otherwise takes a uniform one; if values have the
+law q, these have q' = (q + u) / 2, and q'_j >= 1 / (2 k). Category j gets m_j = floor(6 k q'_j) of 6 k cells,
+and the cells left over are spare. With probability m_j / (6 k q'_j) the value moves to a uniform one of
+its own cells, otherwise to a uniform spare cell. So
+
+* if the values have the law q, the cells are exactly uniform;
+* if the law is at total variation distance alpha from q, the cells are at distance 3 alpha / 8 or more: the
+  first step halves the distance, and as 6 k q'_j >= 3 at least 3/4 of each category stays apart.
+
+The map uses coins of its own before the randomizer of a protocol, so every guarantee stays what it is.
+Reference: Goldreich 2016, "The uniform distribution is complete with respect to testing identity to a
+fixed distribution".
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from shuffledp.core.arrays import Codes, Counts
+from shuffledp.core.domain import Categories
+from shuffledp.core.errors import ParameterError
+from shuffledp.core.randomizer import WordSource
+from shuffledp.core.validate import number
+from shuffledp.numerics import lazy, tape
+
+__all__ = ["Reduction", "exact_law"]
+
+_CELLS = 6  # for each category
+_SLACK = Fraction(1, 10**9)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reduction:
+    """The map from k categories, of law q, to 6 k cells, of the uniform law.
+
+    >>> reduction = Reduction(q=(Fraction(3, 4), Fraction(1, 4)))
+    >>> reduction.cells, reduction.copies, reduction.spare
+    (12, (7, 4), 1)
+    >>> reduction.law(1)[0]
+    Fraction(1, 30)
+    """
+
+    q: tuple[Fraction, ...]
+    copies: tuple[int, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "q", exact_law(self.q))
+        cells = self.cells
+        object.__setattr__(self, "copies", tuple(math.floor(cells * q) for q in self._mixed))
+
+    @property
+    def k(self) -> int:
+        return len(self.q)
+
+    @property
+    def cells(self) -> int:
+        return _CELLS * self.k
+
+    @property
+    def spare(self) -> int:
+        """How many cells belong to no category."""
+        return self.cells - sum(self.copies)
+
+    @property
+    def _mixed(self) -> tuple[Fraction, ...]:
+        return tuple((q + Fraction(1, self.k)) / 2 for q in self.q)
+
+    @property
+    def stays(self) -> tuple[Fraction, ...]:
+        """The probability that a mixed value moves to one of its own cells."""
+        pairs = zip(self.copies, self._mixed, strict=True)
+        return tuple(m / (self.cells * q) for m, q in pairs)
+
+    def law(self, x: int) -> tuple[Fraction, ...]:
+        """The exact probability of each cell for a user of category x."""
+        mixed = [Fraction(1, 2 * self.k)] * self.k
+        mixed[x] += Fraction(1, 2)
+        law: list[Fraction] = []
+        for mass, stay, m in zip(mixed, self.stays, self.copies, strict=True):
+            law += [mass * stay / m] * m
+        if self.spare:
+            left = sum(mass * (1 - stay) for mass, stay in zip(mixed, self.stays, strict=True))
+            law += [Fraction(left) / self.spare] * self.spare
+        return tuple(law)
+
+    def apply(self, inputs: Codes, rng: WordSource, bits: int = 64) -> Counts:
+        """The cell of each user, drawn with exactly that law: no probability is rounded.
+
+        >>> from shuffledp import SeededWords
+        >>> uniform = Reduction(q=(Fraction(1, 2), Fraction(1, 2)))
+        >>> uniform.apply(np.array([0, 0, 1, 1]), SeededWords(1))
+        array([ 5,  4,  0, 11])
+        """
+        codes = Categories(k=self.k).codes(inputs).astype(np.int64)
+        resampled = np.flatnonzero(tape.bernoulli(rng.words(len(codes), bits), 1 << bits - 1, bits))
+        codes[resampled] = _uniform(self.k, len(resampled), rng, bits)
+        first = np.cumsum((0, *self.copies))
+        cells = np.empty(len(codes), dtype=np.int64)
+        spare = np.zeros(len(codes), dtype=np.bool_)
+        order = np.argsort(codes, kind="stable")
+        ends = np.searchsorted(codes[order], np.arange(self.k + 1))
+        stays = self.stays
+        for j in np.unique(codes).tolist():
+            users = order[ends[j] : ends[j + 1]]
+            own = lazy.bernoulli(_Exactly(stays[j]), len(users), rng, bits)
+            spare[users] = ~own
+            cells[users] = first[j] + _uniform(self.copies[j], len(users), rng, bits)
+        cells[spare] = first[-1] + _uniform(self.spare, int(spare.sum()), rng, bits)
+        return cells
+
+
+@dataclass(frozen=True, slots=True)
+class _Exactly:
+    """The enclosure of a rational number is the number."""
+
+    p: Fraction
+
+    def __call__(self, digits: int) -> tuple[Fraction, Fraction]:
+        return self.p, self.p
+
+
+def _uniform(k: int, count: int, rng: WordSource, bits: int) -> Counts:
+    """Exactly uniform on 0 .. k-1: rejected draws are drawn again."""
+    drawn = np.empty(count, dtype=np.int64)
+    left = np.arange(count)
+    while len(left):
+        words = tape.uniform(rng.words(len(left), bits), k, bits)
+        fine = words < k
+        drawn[left[fine]] = words[fine]
+        left = left[~fine]
+    return drawn
+
+
+def exact_law(q: Iterable[object]) -> tuple[Fraction, ...]:
+    """q as fractions that sum to exactly 1.
+
+    Integers and fractions must do so; floats may miss it by 10^-9, as 0.1 + 0.2 + 0.7 does, and then
+    each is divided by their exact sum.
+
+    >>> exact_law([0.5, 0.25, 0.25])
+    (Fraction(1, 2), Fraction(1, 4), Fraction(1, 4))
+    >>> exact_law([Fraction(1, 2), Fraction(1, 3)])
+    Traceback (most recent call last):
+    shuffledp.core.errors.ParameterError: q='2 numbers of sum 0.8333333333333334' must sum to 1
+    """
+    given = list(q)
+    law = [_fraction(value) for value in given]
+    if len(law) < 2:
+        raise ParameterError("q", given, "must have at least two entries")
+    total = Fraction(sum(law))
+    rounded = any(isinstance(value, float | np.floating) for value in given)
+    if total != 1 and not (rounded and abs(total - 1) <= _SLACK):
+        raise ParameterError("q", f"{len(law)} numbers of sum {float(total)!r}", "must sum to 1")
+    return tuple(value / total for value in law)
+
+
+def _fraction(value: object) -> Fraction:
+    if isinstance(value, Fraction):
+        exact = value
+    elif isinstance(value, int | np.integer) and not isinstance(value, bool):
+        exact = Fraction(int(value))
+    else:
+        exact = Fraction(number("q", value))
+    if exact < 0:
+        raise ParameterError("q", value, "must be >= 0")
+    return exact

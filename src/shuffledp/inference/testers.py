@@ -1,0 +1,325 @@
+"""Testers: which parts of the categories, how many groups of users, and how each group is observed.
+
+Every tester has one form. Users are split into groups; each group gets a public random partition of the
+k categories into nearly equal parts (or none: the parts are the categories); a user's device replaces
+the value by its part, and a `Collection` observes the parts. The statistics of the groups add up.
+
+A random partition into L parts keeps, on average, (1 - 1/L) k / (k - 1) of the squared distance from uniform, in
+L cells instead of k: it pays where noise in every cell is what hurts.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from shuffledp.accounting.two_bins import poisson_level
+from shuffledp.core.arrays import Codes, Counts, Floats
+from shuffledp.core.errors import ParameterError, UnsupportedError
+from shuffledp.core.protocol import ShuffleProtocol, honest_users
+from shuffledp.core.randomizer import WordSource
+from shuffledp.inference.alternatives import nearest_rows
+from shuffledp.inference.coins import groups, part_sizes, partition
+from shuffledp.inference.collections import (
+    Collection,
+    Correlated,
+    Dummies,
+    Exact,
+    NoisyCounts,
+    NoisyDeviation,
+    Reports,
+)
+from shuffledp.inference.messages import HadamardMessages, RRMessages
+from shuffledp.mechanisms import geometric
+from shuffledp.protocols import correlated_histogram, dummies_histogram, hadamard, rr
+
+__all__ = ["METHODS", "Tester", "make_tester", "method_names"]
+
+_FEWEST = 8
+"""Degrees of freedom of all public partitions together: with fewer a partition too often misses everything."""
+_ROOM = 1 << 22  # numbers held at once in a simulation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tester:
+    """A statistic of n users that is large if their values are not uniform on k categories.
+
+    >>> tester = make_tester(n=1000, k=16, model="none", coin="private")
+    >>> tester.parts, len(tester.null(5, np.random.default_rng(1)))
+    (16, 5)
+    """
+
+    model: str
+    coin: str
+    method: str
+    k: int
+    n: int
+    groups: int
+    collection: Collection
+
+    @property
+    def parts(self) -> int:
+        return self.collection.cells
+
+    @property
+    def _uniform(self) -> Floats:
+        """The probability of each part if the categories are equally likely."""
+        shares: Floats = part_sizes(self.k, self.parts) / self.k
+        return shares
+
+    @property
+    def _sizes(self) -> Counts:
+        return part_sizes(self.n, self.groups)
+
+    def observe(self, values: Codes, public: WordSource, rng: WordSource) -> float:
+        """The statistic of these values: parts and groups from `public`, noise from `rng`."""
+        total = 0.0
+        for group in self._members(public):
+            mine = values[group]
+            if self.parts < self.k:
+                mine = partition(self.k, self.parts, public)[mine]
+            seen = self.collection.observe(mine, rng)
+            total += float(self.collection.statistic(seen, self._uniform, len(mine)))
+        return total
+
+    def _members(self, public: WordSource) -> list[Codes]:
+        if self.groups == 1:
+            return [np.arange(self.n)]
+        return groups(self.n, self.groups, public)
+
+    def null(self, runs: int, generator: np.random.Generator) -> Floats:
+        """The statistic of `runs` simulated crowds whose values are uniform.
+
+        Its law is the same for every public seed, as all parts have the same sizes.
+        """
+        return self._simulated(runs, generator, lambda _: self._uniform)
+
+    def far(self, alpha: float, runs: int, generator: np.random.Generator) -> Floats:
+        """The same for values from a random one of the nearest laws at distance alpha, public coins fresh."""
+        sizes = part_sizes(self.k, self.parts)
+        return self._simulated(
+            runs, generator, lambda rows: nearest_rows(sizes, alpha, rows, generator)
+        )
+
+    def _simulated(
+        self, runs: int, generator: np.random.Generator, law: Callable[[int], Floats]
+    ) -> Floats:
+        pieces = []
+        for rows in _chunks(runs, self.parts):
+            total = np.zeros(rows)
+            for n in self._sizes.tolist():
+                seen = self.collection.simulate(law(rows), n, rows, generator)
+                total += self.collection.statistic(seen, self._uniform, n)
+            pieces.append(total)
+        return np.concatenate(pieces)
+
+
+def _chunks(runs: int, width: int) -> Iterator[int]:
+    step = max(1, _ROOM // (4 * width))
+    for start in range(0, runs, step):
+        yield min(step, runs - start)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wanted:
+    """What a tester is made for; the numbers were checked."""
+
+    n: int
+    k: int
+    epsilon: float
+    delta: float
+    honest: float
+
+    def group(self, number: int) -> int:
+        """The size of the smallest of so many groups."""
+        users = self.n // number
+        if users < 2:
+            raise UnsupportedError(f"n={self.n} users are too few for {number} groups of two")
+        return users
+
+
+_Plan = tuple[int, Collection]
+"""The number of groups, and how each is observed."""
+
+
+def _collisions(want: _Wanted) -> _Plan:
+    return 1, Exact(cells=want.k)
+
+
+def _deviation(want: _Wanted) -> _Plan:
+    reach = 2 * min(want.n, want.k)
+    mechanism = geometric.make(epsilon=want.epsilon, sensitivity=reach)
+    return 1, NoisyDeviation(cells=want.k, mechanism=mechanism)
+
+
+def _counts(want: _Wanted) -> _Plan:
+    return 1, NoisyCounts(mechanism=geometric.make(epsilon=want.epsilon, sensitivity=2, k=want.k))
+
+
+def _local_hadamard(want: _Wanted) -> _Plan:
+    return 1, _reports(hadamard.make_local(k=want.k, epsilon=want.epsilon))
+
+
+def _local_halving(want: _Wanted) -> _Plan:
+    return _FEWEST, _reports(rr.make_local(epsilon=want.epsilon))
+
+
+def _local_hashed(want: _Wanted) -> _Plan:
+    """L of order e^epsilon parts: a report then says about as much as it may."""
+    parts = _power(math.exp(min(want.epsilon, 60.0)) / 4, want.k)
+    if parts == 2:
+        return _local_halving(want)
+    return _groups(parts, want.k), _reports(hadamard.make_local(k=parts, epsilon=want.epsilon))
+
+
+def _direct(want: _Wanted) -> _Plan:
+    return 1, _dummies(want, want.k)
+
+
+def _correlated(want: _Wanted) -> _Plan:
+    protocol = correlated_histogram.make(
+        n=want.n, k=want.k, epsilon=want.epsilon, delta=want.delta, honest=want.honest
+    )
+    randomizer = protocol.randomizer
+    assert isinstance(randomizer, correlated_histogram.CorrelatedHistogram)
+    return 1, Correlated(protocol=protocol, randomizer=randomizer)
+
+
+def _amplified_hadamard(want: _Wanted) -> _Plan:
+    return 1, _reports(_shuffled_hadamard(want, want.k, 1))
+
+
+def _amplified_halving(want: _Wanted) -> _Plan:
+    protocol = rr.make(
+        n=want.group(_FEWEST), epsilon=want.epsilon, delta=want.delta, honest=want.honest
+    )
+    return _FEWEST, _reports(protocol)
+
+
+def _amplified_hashed(want: _Wanted) -> _Plan:
+    parts = _power(want.n / _noise(want), want.k)
+    if parts == 2:
+        return _amplified_halving(want)
+    number = _groups(parts, want.k)
+    return number, _reports(_shuffled_hadamard(want, parts, number))
+
+
+def _direct_parts(want: _Wanted) -> _Plan:
+    """n / L users and `noise` messages fall into each part; n / L = noise is where L pays most."""
+    wanted = want.n / _noise(want)
+    if want.k < 2 * _FEWEST or wanted > want.k / math.sqrt(2):
+        return _direct(want)
+    parts = max(_FEWEST, min(math.floor(wanted), want.k // 2))
+    return 1, _dummies(want, parts)
+
+
+def _noise(want: _Wanted) -> float:
+    """About the noise messages that all n users send into a cell."""
+    users = honest_users(want.n, want.honest)
+    return poisson_level(epsilon=want.epsilon, delta=want.delta) * want.n / users
+
+
+def _power(about: float, k: int) -> int:
+    """The power of two nearest to `about` in ratio, at least 2; k if it comes that close."""
+    parts: int = 2 ** max(1, round(math.log2(about)))
+    return k if parts > k / math.sqrt(2) else parts
+
+
+def _groups(parts: int, k: int) -> int:
+    """Enough partitions for `_FEWEST` degrees of freedom; one if nothing is merged."""
+    return 1 if parts == k else -(-_FEWEST // (parts - 1))
+
+
+def _dummies(want: _Wanted, cells: int) -> Dummies:
+    protocol = dummies_histogram.make(
+        n=want.n, k=cells, epsilon=want.epsilon, delta=want.delta, honest=want.honest
+    )
+    randomizer = protocol.randomizer
+    assert isinstance(randomizer, dummies_histogram.DummiesHistogram)
+    return Dummies(protocol=protocol, randomizer=randomizer)
+
+
+def _shuffled_hadamard(want: _Wanted, cells: int, number: int) -> ShuffleProtocol:
+    return hadamard.make(
+        n=want.group(number),
+        k=cells,
+        epsilon=want.epsilon,
+        delta=want.delta,
+        honest=want.honest,
+    )
+
+
+def _reports(protocol: ShuffleProtocol) -> Reports:
+    randomizer = protocol.randomizer
+    if isinstance(randomizer, rr.RR):
+        return Reports(protocol=protocol, messages=RRMessages(randomizer=randomizer))
+    assert isinstance(randomizer, hadamard.HadamardResponse)
+    return Reports(protocol=protocol, messages=HadamardMessages(randomizer=randomizer))
+
+
+METHODS: dict[tuple[str, str], dict[str, Callable[[_Wanted], _Plan]]] = {
+    ("none", "private"): {"collisions": _collisions},
+    ("central", "private"): {"distance": _deviation, "counts": _counts},
+    ("local", "private"): {"hadamard": _local_hadamard},
+    ("local", "public"): {"hashed": _local_hashed, "halving": _local_halving},
+    ("shuffle", "private"): {
+        "direct": _direct,
+        "amplified": _amplified_hadamard,
+        "correlated": _correlated,
+    },
+    ("shuffle", "public"): {
+        "direct": _direct_parts,
+        "amplified": _amplified_halving,
+        "hashed": _amplified_hashed,
+    },
+}
+"""(model, coin): the methods by name, the default first."""
+
+
+def method_names(model: str, coin: str) -> tuple[str, ...]:
+    """The methods of a model and a coin, the default first.
+
+    >>> method_names("shuffle", "public")
+    ('direct', 'amplified', 'hashed')
+    """
+    models = sorted({name for name, _ in METHODS})
+    if model not in models:
+        raise ParameterError("model", model, f"must be one of {', '.join(models)}")
+    if coin not in ("private", "public"):
+        raise ParameterError("coin", coin, "must be 'private' or 'public'")
+    if (model, coin) not in METHODS:
+        raise UnsupportedError(f"model {model!r} has no use for a public coin: coin='private'")
+    return tuple(METHODS[model, coin])
+
+
+def make_tester(
+    *,
+    n: int,
+    k: int,
+    model: str,
+    coin: str,
+    method: str | None = None,
+    epsilon: float = math.inf,
+    delta: float = 0.0,
+    honest: float = 1.0,
+) -> Tester:
+    """The tester of that name for n users; the parameters must have been checked.
+
+    >>> make_tester(n=10**5, k=4096, model="shuffle", coin="public", epsilon=1.0, delta=1e-6).parts
+    2048
+    """
+    names = method_names(model, coin)
+    chosen = names[0] if method is None else method
+    if chosen not in names:
+        raise ParameterError(
+            "method", method, f"must be one of {', '.join(names)} for {model}, {coin} coin"
+        )
+    if n < 2:
+        raise UnsupportedError(f"n={n} users are too few: collisions need two")
+    want = _Wanted(n=n, k=k, epsilon=epsilon, delta=delta, honest=honest)
+    number, collection = METHODS[model, coin][chosen](want)
+    want.group(number)
+    return Tester(
+        model=model, coin=coin, method=chosen, k=k, n=n, groups=number, collection=collection
+    )
