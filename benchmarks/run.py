@@ -1,7 +1,7 @@
 """Run the benchmarks and print one table: `python benchmarks/run.py [name ...]`.
 
 Names: words, krr, oracles, accountant, shuffled,
-shuffled_sums, memory, import_time; all of them by default. `--markdown` prints the
+shuffled_sums, learning, memory, import_time; all of them by default. `--markdown` prints the
 table for docs/reference/benchmarks.md. Benchmarks report and never fail.
 """
 
@@ -18,6 +18,7 @@ NAMES = (
     "accountant",
     "shuffled",
     "shuffled_sums",
+    "learning",
     "memory",
     "import_time",
 )

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from shuffledp.accounting.compose import compose, compose_renyi
     from shuffledp.engine.counts import run_counts
     from shuffledp.engine.memory import run
+    from shuffledp.inference.complexity import sample_complexity
+    from shuffledp.inference.learning import learn
+    from shuffledp.inference.uniformity import test_identity, test_uniform
     from shuffledp.planner.choose import count, histogram, mean, sum
 
 __all__ = [
@@ -67,6 +70,7 @@ __all__ = [
     "count",
     "engine",
     "histogram",
+    "learn",
     "mean",
     "mechanisms",
     "plots",
@@ -75,11 +79,14 @@ __all__ = [
     "randomize",
     "run",
     "run_counts",
+    "sample_complexity",
     "samples",
     "shuffle",
     "smallest_n",
     "sum",
     "tasks",
+    "test_identity",
+    "test_uniform",
 ]
 
 __version__ = "0.1.0"
@@ -91,9 +98,13 @@ _LATER = {
     **dict.fromkeys(("count", "histogram", "mean", "sum"), "planner.choose"),
     "compose": "accounting.compose",
     "compose_renyi": "accounting.compose",
+    "learn": "inference.learning",
     "run": "engine.memory",
     "run_counts": "engine.counts",
+    "sample_complexity": "inference.complexity",
     "smallest_n": "accounting.amplify",
+    "test_identity": "inference.uniformity",
+    "test_uniform": "inference.uniformity",
 }
 _ROOMS = ("audit", "engine", "mechanisms", "plots", "protocols", "samples", "tasks")
 

@@ -12,12 +12,14 @@ __all__ = ["Question", "Task"]
 
 
 class Question(Enum):
-    """The questions a protocol can answer."""
+    """The questions a protocol can answer, or what is made of its answer."""
 
     COUNT = "count"
     SUM = "sum"
     MEAN = "mean"
     HISTOGRAM = "histogram"
+    DISTRIBUTION = "distribution"
+    UNIFORMITY = "uniformity"
 
 
 @runtime_checkable
@@ -36,4 +38,4 @@ class Task(Protocol):
         """The exact answer."""
 
     def loss(self, estimate: Value, truth: Value) -> float:
-        """The squared error; its average over the bins for a histogram."""
+        """The squared error; its average over the bins for a histogram, total variation for a distribution."""

@@ -50,9 +50,9 @@ class SampleComplexity:
     n: int
     """The smallest number of people found to be enough."""
     lower: int
-    """So many were found to be too few."""
+    """Exact: so many are too few. Simulated: n less three standard errors."""
     upper: int
-    """So many were found to be enough."""
+    """Exact: so many are enough. Simulated: n and three standard errors."""
     method: str
     """How the error at each n was found: "exact", or "simulated, ..." with its standard error."""
     measured: float
@@ -83,7 +83,11 @@ def sample_complexity(
 ) -> SampleComplexity:
     """How many people `task` ("learn", "test_uniform") over k categories needs for a distance alpha.
 
-    `options` are those of the task, e.g. `protocol`; see the functions named in the reference.
+    `options` are those of the task, such as `protocol`: see `learn_complexity.learning_n`.
+
+    >>> found = sample_complexity("learn", k=10, alpha=0.1, model="none")
+    >>> found.n, found.method
+    (145, 'exact')
     """
     if task not in _TASKS:
         raise ParameterError("task", task, f"must be one of {', '.join(_TASKS)}")

@@ -5,6 +5,7 @@ tally of n users is one multinomial number. So a thousand crowds cost no more th
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -103,6 +104,9 @@ class HadamardMessages:
 def _walsh_hadamard(blocks: Floats) -> Floats:
     """The last axis times the Sylvester-Hadamard matrix of its length, a power of two."""
     length = blocks.shape[-1]
+    if length <= _SHORT:
+        short: Floats = blocks @ _matrix(length)  # sums of integers stay exact
+        return short
     transformed, half = blocks, 1
     while half < length:
         pairs = transformed.reshape(*blocks.shape[:-1], length // (2 * half), 2, half)
@@ -110,3 +114,14 @@ def _walsh_hadamard(blocks: Floats) -> Floats:
         transformed = np.stack([first + second, first - second], axis=-2)
         half *= 2
     return transformed.reshape(blocks.shape)
+
+
+_SHORT = 512  # up to here a matrix product is faster than the fast transform
+
+
+@lru_cache(maxsize=16)
+def _matrix(length: int) -> Floats:
+    matrix = np.ones((1, 1))
+    while len(matrix) < length:
+        matrix = np.kron(np.array([[1.0, 1.0], [1.0, -1.0]]), matrix)
+    return matrix

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from shuffledp.core.errors import UnsupportedError
-from shuffledp.core.validate import fraction_of_one, number, whole
+from shuffledp.core.validate import number, whole
 from shuffledp.inference.alternatives import lowered
 from shuffledp.inference.complexity import SampleComplexity
 from shuffledp.inference.orders import uniformity_order
 from shuffledp.inference.testers import make_tester, method_names
-from shuffledp.inference.uniformity import check_question
+from shuffledp.inference.uniformity import check_error, check_question
 from shuffledp.inference.votes import MARGIN, Vote, threshold, vote
 from shuffledp.protocols._local import HONEST
 
@@ -53,7 +53,7 @@ def uniformity_n(
     """
     whole("k", k, at_least=2)
     lowered(k, number("alpha", alpha))
-    ballot = vote(fraction_of_one("error", error))
+    ballot = vote(check_error(error))
     asked = check_question(
         model=model, coin=coin, method=method, epsilon=epsilon, delta=delta, honest=honest
     )

@@ -36,7 +36,14 @@ from shuffledp.inference.votes import Vote, monte_carlo_p, threshold, vote
 from shuffledp.numerics.entropy import SecureWords
 from shuffledp.protocols._local import HONEST
 
-__all__ = ["UniformityTest", "test_identity", "test_uniform"]
+__all__ = [
+    "UniformityTest",
+    "check_error",
+    "check_question",
+    "generator_of",
+    "test_identity",
+    "test_uniform",
+]
 
 _POWER_RUNS = 400
 
@@ -124,7 +131,7 @@ def test_uniform(
     whole("k", k, at_least=2)
     codes = Categories(k=k).codes(values).astype(np.int64, copy=False)
     lowered(k, number("alpha", alpha))
-    ballot = vote(_half(error))
+    ballot = vote(check_error(error))
     asked = check_question(
         model=model, coin=coin, method=method, epsilon=epsilon, delta=delta, honest=honest
     )
@@ -271,7 +278,11 @@ def check_question(
     delta: float | None,
     honest: float,
 ) -> dict[str, Any]:
-    """The checked parameters of `make_tester`, apart from n and k."""
+    """The checked parameters of `make_tester`, apart from n and k.
+
+    >>> check_question(model="local", coin="public", method=None, epsilon=1, delta=None, honest=1.0)
+    {'model': 'local', 'coin': 'public', 'method': None, 'epsilon': 1.0}
+    """
     names = method_names(model, coin)
     if method is not None and method not in names:
         raise ParameterError(
@@ -289,7 +300,13 @@ def check_question(
     return asked
 
 
-def _half(error: float) -> float:
+def check_error(error: float) -> float:
+    """A stated error above 0 and at most 1/2.
+
+    >>> check_error(0.6)
+    Traceback (most recent call last):
+    shuffledp.core.errors.ParameterError: error=0.6 must be <= 1/2: a coin does as well
+    """
     checked = fraction_of_one("error", error)
     if checked > 0.5:
         raise ParameterError("error", error, "must be <= 1/2: a coin does as well")

@@ -9,11 +9,13 @@ from types import MappingProxyType
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.task import Question, Task
 from shuffledp.tasks.count import Count
+from shuffledp.tasks.distribution import Distribution
 from shuffledp.tasks.histogram import Histogram
 from shuffledp.tasks.mean import Mean
 from shuffledp.tasks.sum import Sum
+from shuffledp.tasks.uniformity import Uniformity
 
-__all__ = ["TASKS", "Count", "Histogram", "Mean", "Sum", "task_for"]
+__all__ = ["TASKS", "Count", "Distribution", "Histogram", "Mean", "Sum", "Uniformity", "task_for"]
 
 TASKS: Mapping[Question, Callable[..., Task]] = MappingProxyType(
     {
@@ -21,6 +23,8 @@ TASKS: Mapping[Question, Callable[..., Task]] = MappingProxyType(
         Question.SUM: Sum,
         Question.MEAN: Mean,
         Question.HISTOGRAM: Histogram,
+        Question.DISTRIBUTION: Distribution,
+        Question.UNIFORMITY: Uniformity,
     }
 )
 """The class of each question; each takes the domain."""

@@ -1,0 +1,57 @@
+"""Whether the values are uniform."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from shuffledp.core.domain import Domain
+from shuffledp.core.errors import MismatchError, ParameterError
+from shuffledp.core.estimate import Value
+from shuffledp.core.task import Question
+from shuffledp.core.validate import number
+
+__all__ = ["Uniformity"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uniformity:
+    """How far a law is from uniform; the loss of a verdict is 1 if it is wrong, and 0 otherwise.
+
+    `truth` is the total variation distance of these values from uniform. A verdict is 1 (accept) or 0
+    (reject), and is judged by the distance of the law that it is about: accepting is wrong from alpha
+    on, rejecting is wrong at 0, and in between both are right.
+
+    >>> from shuffledp import Categories
+    >>> task = Uniformity(domain=Categories(k=4), alpha=0.25)
+    >>> distance = task.truth([0, 0, 1, 2])
+    >>> distance, task.loss(1.0, distance), task.loss(0.0, distance)
+    (0.25, 1.0, 0.0)
+    """
+
+    domain: Domain
+    alpha: float = 0.0
+    """From which distance on accepting is wrong; 0: from any that is not 0."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= number("alpha", self.alpha) < 1:
+            raise ParameterError("alpha", self.alpha, "must be >= 0 and < 1")
+
+    @property
+    def question(self) -> Question:
+        return Question.UNIFORMITY
+
+    def truth(self, values: ArrayLike) -> float:
+        codes, k = self.domain.codes(values), self.domain.size
+        counts = np.bincount(codes, minlength=k)
+        # In integers: equal counts have distance exactly 0.
+        return float(np.abs(k * counts - len(codes)).sum()) / (2 * k * len(codes))
+
+    def loss(self, estimate: Value, truth: Value) -> float:
+        if np.shape(estimate) != () or float(estimate) not in (0.0, 1.0):
+            raise MismatchError("the verdict must be 1 (accept) or 0 (reject)")
+        if np.shape(truth) != ():
+            raise MismatchError(f"the truth must be one number, but has shape {np.shape(truth)}")
+        accepts, distance = float(estimate) == 1.0, float(truth)
+        wrong = distance > 0 and distance >= self.alpha if accepts else distance == 0
+        return float(wrong)

@@ -1,0 +1,133 @@
+"""The reduction from any law to the uniform one, as fractions, and the tests built on it."""
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+import shuffledp as sdp
+from shuffledp import ParameterError, SeededWords
+from shuffledp.inference.reduction import Reduction, exact_law
+from support import ALPHA
+
+LAWS = st.lists(st.integers(0, 50), min_size=2, max_size=6).filter(any)
+WEIGHTS = st.lists(st.integers(0, 50), min_size=6, max_size=6).filter(any)
+
+
+def law_of(weights):
+    return tuple(Fraction(w, sum(weights)) for w in weights)
+
+
+def pushed(reduction, p):
+    """The law of the cells if values have the law p."""
+    rows = [reduction.law(x) for x in range(reduction.k)]
+    return [sum(p[x] * rows[x][cell] for x in range(len(p))) for cell in range(reduction.cells)]
+
+
+@given(LAWS)
+def test_the_null_becomes_exactly_uniform(weights):
+    reduction = Reduction(q=law_of(weights))
+    assert pushed(reduction, reduction.q) == [Fraction(1, reduction.cells)] * reduction.cells
+    for x in range(reduction.k):
+        assert sum(reduction.law(x)) == 1
+
+
+@given(LAWS, WEIGHTS)
+def test_distance_shrinks_to_three_eighths_at_most(weights, others):
+    q = law_of(weights)
+    if not any(others[: len(q)]):
+        return
+    p = law_of(others[: len(q)])
+    reduction = Reduction(q=q)
+    before = sum(abs(a - b) for a, b in zip(p, q, strict=True)) / 2
+    cells = pushed(reduction, p)
+    after = sum(abs(mass - Fraction(1, reduction.cells)) for mass in cells) / 2
+    assert after >= Fraction(3, 8) * before
+
+
+class Tape:
+    """The words of one tape, and then the end."""
+
+    def __init__(self, words):
+        self.left = list(words)
+
+    def words(self, count, bits=64):
+        if count > len(self.left):
+            raise StopIteration
+        taken, self.left = self.left[:count], self.left[count:]
+        return np.array(taken, dtype=np.uint8)
+
+
+def test_sampler_by_enumeration():
+    """Every tape of four words of 3 bits: the masses decided so far never pass the law."""
+    reduction = Reduction(q=(Fraction(3, 4), Fraction(1, 4)))
+    law = reduction.law(1)
+    seen, undecided, depth, bits = [0] * reduction.cells, 0, 4, 3
+    for words in product(range(1 << bits), repeat=depth):
+        try:
+            cell = int(reduction.apply(np.array([1]), Tape(words), bits)[0])
+        except StopIteration:
+            undecided += 1
+            continue
+        seen[cell] += 1
+    total = 1 << (bits * depth)
+    left = Fraction(undecided, total)
+    assert left < Fraction(1, 2)
+    for mass, count in zip(law, seen, strict=True):
+        assert Fraction(count, total) <= mass <= Fraction(count, total) + left
+
+
+def test_sampler_by_statistics():
+    reduction = Reduction(q=(Fraction(7, 10), Fraction(1, 5), Fraction(1, 10), Fraction(0)))
+    n = 200_000
+    for x in range(4):
+        cells = reduction.apply(np.full(n, x), SeededWords(x))
+        seen = np.bincount(cells, minlength=reduction.cells)
+        law = np.array([float(mass) for mass in reduction.law(x)])
+        assert stats.chisquare(seen, n * law).pvalue > ALPHA
+        wrong = np.roll(law, 1)
+        assert stats.chisquare(seen, n * wrong).pvalue < ALPHA
+
+
+def test_floats_are_taken_exactly_and_their_rounding_is_shared():
+    assert exact_law([0.1] * 10) == (Fraction(1, 10),) * 10
+    assert sum(exact_law([0.1, 0.2, 0.7])) == 1
+    assert exact_law(np.array([0.5, 0.5], dtype=np.float32)) == (Fraction(1, 2),) * 2
+    assert exact_law([1, 0]) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    "q", [[0.5, 0.4], [1.0], [1.5, -0.5], [float("nan"), 1.0], ["a", "b"], [Fraction(1, 3)] * 2]
+)
+def test_no_laws(q):
+    with pytest.raises(ParameterError, match="q="):
+        exact_law(q)
+
+
+Q = (Fraction(1, 2), Fraction(1, 4), Fraction(1, 8), Fraction(1, 8))
+PRIVACY = {"epsilon": 1.0, "delta": 1e-6, "honest": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("model", "coin", "n"),
+    [
+        ("none", "private", 4000),
+        ("central", "private", 4000),
+        ("shuffle", "private", 20_000),
+        ("shuffle", "public", 20_000),
+    ],
+)
+def test_identity(model, coin, n):
+    """Values of law q are accepted, uniform ones (at distance 1/4) rejected; error 1e-3 each."""
+    rng = np.random.default_rng(1)
+    options = {"q": Q, "alpha": 0.25, "model": model, "coin": coin, "error": 1e-3, **PRIVACY}
+    right = rng.choice(4, size=n, p=[float(q) for q in Q])
+    found = sdp.test_identity(right, rng=SeededWords(1), **options)
+    assert found.accept
+    assert (found.k, found.cells, found.alpha) == (4, 24, 0.25)
+    wrong = rng.integers(4, size=n)
+    assert not sdp.test_identity(wrong, rng=SeededWords(1), **options).accept

@@ -1,0 +1,163 @@
+"""What uniformity tests are made of: statistics, message laws, public coins, the hardest laws."""
+
+from fractions import Fraction
+from itertools import product
+from math import factorial
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from shuffledp import ParameterError, SeededWords
+from shuffledp.inference.alternatives import lowered, nearest_rows, squared_distance
+from shuffledp.inference.coins import groups, part_sizes, partition, public_words
+from shuffledp.inference.messages import HadamardMessages, RRMessages
+from shuffledp.inference.statistics import collisions, total_deviation
+from shuffledp.protocols.hadamard import HadamardResponse
+from shuffledp.protocols.rr import RR
+from support import ALPHA
+
+
+class TestStatistic:
+    @pytest.mark.parametrize(
+        ("p", "r"), [((1, 0, 0), (1, 1, 1)), ((2, 1, 3), (1, 1, 4)), ((1, 1), (1, 1))]
+    )
+    def test_is_unbiased_exactly(self, p, r):
+        """Over all data sets of 4 users: E[Z] = n (n - 1) |p - r|^2, as fractions."""
+        n = 4
+        law = [Fraction(x, sum(p)) for x in p]
+        expected = [Fraction(x, sum(r)) for x in r]
+        mean = Fraction(0)
+        for counts in product(range(n + 1), repeat=len(p)):
+            if sum(counts) != n:
+                continue
+            mass = Fraction(factorial(n))
+            for count, chance in zip(counts, law, strict=True):
+                mass *= chance**count / factorial(count)
+            z = collisions(counts, [float(x) for x in expected], n=n)
+            mean += mass * Fraction(float(z))
+        distance = sum((a - b) ** 2 for a, b in zip(law, expected, strict=True))
+        assert float(mean) == pytest.approx(float(n * (n - 1) * distance), abs=1e-12)
+
+    def test_noise_is_subtracted(self):
+        noisy = collisions([3.5, 1.5], [0.5, 0.5], n=4, noise_mean=0.5, noise_variance=2.0)
+        assert noisy == collisions([3, 1], [0.5, 0.5], n=4) - 2 * 2.0
+
+    @pytest.mark.parametrize(("n", "k"), [(2, 3), (3, 3), (4, 3), (5, 2), (3, 5)])
+    def test_sensitivity_of_the_deviation(self, n, k):
+        """The largest change over all data sets and replacements is exactly 2 min(n, k), or less."""
+        largest = 0
+        for data in product(range(k), repeat=n):
+            before = total_deviation(np.bincount(data, minlength=k), n=n)
+            for new in range(k):
+                after = total_deviation(np.bincount((new, *data[1:]), minlength=k), n=n)
+                largest = max(largest, abs(int(after - before)))
+        assert largest <= 2 * min(n, k)
+        assert largest == 2 * min(n, k) or n == 2  # it is reached
+
+
+class TestMessages:
+    @pytest.mark.parametrize(
+        "randomizer",
+        [
+            HadamardResponse(k=5, epsilon0=0.5),
+            HadamardResponse(k=12, epsilon0=2.2),
+            HadamardResponse(k=4, epsilon0=5.0),
+        ],
+    )
+    def test_hadamard_law_and_supports_are_those_of_the_protocol(self, randomizer):
+        messages = HadamardMessages(randomizer=randomizer)
+        k = randomizer.k
+        p = np.arange(1, k + 1) / (k * (k + 1) / 2)
+        exact = np.zeros(randomizer.outputs)
+        for x in range(k):
+            for (y,), mass in randomizer.pmf(x).items():
+                exact[y] += p[x] * float(mass)
+        assert messages.law(p) == pytest.approx(exact, rel=1e-12)
+        tally = np.arange(randomizer.outputs) ** 2
+        sets = [[y for y in range(len(tally)) if randomizer.sign(x, y) == 1] for x in range(k)]
+        assert messages.supports(tally).tolist() == [tally[likely].sum() for likely in sets]
+        both = messages.law(np.stack([p, p[::-1]]))
+        assert both[1] == pytest.approx(messages.law(p[::-1]), rel=1e-12)
+
+    def test_fast_transform_of_long_blocks(self):
+        """Beyond the short blocks the transform is another computation: the same numbers."""
+        long = HadamardResponse(k=1000, epsilon0=0.5)
+        assert long.block_length == 1024
+        messages = HadamardMessages(randomizer=long)
+        tally = np.random.default_rng(1).integers(9, size=1024)
+        for x in (0, 1, 500, 999):
+            likely = [y for y in range(1024) if long.sign(x, y) == 1]
+            assert messages.supports(tally)[x] == tally[likely].sum()
+
+    def test_one_bit(self):
+        bit = RRMessages(randomizer=RR(epsilon0=1.0))
+        keep = float(bit.randomizer.p)
+        assert bit.law(np.array([1.0, 0.0])) == pytest.approx([keep, 1 - keep])
+
+    @pytest.mark.parametrize("epsilon0", [0.5, 2.2, 5.0])
+    def test_mean_of_the_statistic_is_at_least_what_the_signal_says(self, epsilon0):
+        """With blocks the likely sets also see how a block is filled, which can only add."""
+        messages = HadamardMessages(randomizer=HadamardResponse(k=12, epsilon0=epsilon0))
+        u = np.full(12, 1 / 12)
+        for seed in range(20):
+            p = np.random.default_rng(seed).dirichlet(np.ones(12))
+            shift = messages.supports(messages.law(p)) - messages.supports(messages.law(u))
+            assert (shift**2).sum() >= messages.signal**2 * ((p - u) ** 2).sum() * (1 - 1e-9)
+
+
+class TestCoins:
+    def test_partitions_are_uniform(self):
+        """Every pair of categories is in the same part equally often, as often as it must be."""
+        pairs = np.zeros((6, 6), dtype=int)
+        runs = 4000
+        for seed in range(runs):
+            part = partition(6, 3, public_words(seed))
+            assert np.bincount(part).tolist() == part_sizes(6, 3).tolist() == [2, 2, 2]
+            pairs += part[:, None] == part[None, :]
+        for i, j in product(range(6), repeat=2):
+            if i < j:
+                assert stats.binomtest(int(pairs[i, j]), runs, 1 / 5).pvalue > ALPHA
+
+    def test_groups_cover_everybody_once(self):
+        found = groups(103, 8, public_words(1))
+        assert sorted(np.concatenate(found).tolist()) == list(range(103))
+        assert {len(group) for group in found} == {12, 13}
+
+    def test_public_and_private_words_differ(self):
+        assert not (public_words(3).words(100) == SeededWords(3).words(100)).any()
+
+
+class TestAlternatives:
+    @pytest.mark.parametrize(("k", "alpha"), [(10, 0.1), (7, 0.3), (8, 0.7), (3, 0.5)])
+    def test_distance_and_least_squares(self, k, alpha):
+        p = nearest_rows(np.ones(k, dtype=np.int64), alpha, 5, np.random.default_rng(1))
+        assert p.sum(axis=1) == pytest.approx(np.ones(5))
+        assert p.min() >= 0
+        assert np.abs(p - 1 / k).sum(axis=1) / 2 == pytest.approx(np.full(5, alpha))
+        squares = np.square(p - 1 / k).sum(axis=1)
+        assert squares == pytest.approx(np.full(5, squared_distance(k, alpha)))
+        # No other split of the same distance has less.
+        others = [m for m in range(1, k) if m >= alpha * k]
+        assert squared_distance(k, alpha) == pytest.approx(
+            min(alpha**2 * (1 / m + 1 / (k - m)) for m in others)
+        )
+
+    def test_parts_of_a_random_partition(self):
+        """The probabilities of parts are those of a partition of one fixed law."""
+        sizes, runs = part_sizes(12, 4), 3000
+        ours = nearest_rows(sizes, 0.25, runs, np.random.default_rng(1))
+        fixed = nearest_rows(np.ones(12, dtype=np.int64), 0.25, 1, np.random.default_rng(2))[0]
+        theirs = np.array(
+            [
+                np.bincount(partition(12, 4, public_words(seed)), weights=fixed)
+                for seed in range(runs)
+            ]
+        )
+        one, other = (np.square(p).sum(axis=1).round(9) for p in (ours, theirs))
+        assert stats.ks_2samp(one, other, method="asymp").pvalue >= ALPHA
+        assert ours.sum(axis=1) == pytest.approx(np.ones(runs))
+
+    def test_no_law_is_further_than_that(self):
+        with pytest.raises(ParameterError, match="1 - 1/k"):
+            lowered(4, 0.76)
