@@ -47,7 +47,7 @@ def test_results_are_complete(missing):
 
 def test_our_experiments_introduce_themselves():
     found = experiments()
-    assert len(found) >= 9
+    assert len(found) >= 12
     assert len({each.order for each in found}) == len(found)
     for each in found:
         assert 10 < len(each.title) < 90, each.name
