@@ -164,15 +164,15 @@ def approximations(small, large, across) -> tuple[Verdict, ...]:
 def draw(small, large, across) -> Drawn:
     figure, axes = panels(
         [
-            f"epsilon0 = {SMALL:g}: strong local privacy",
-            f"epsilon0 = {LARGE:g}: weak local privacy",
-            "a million people",
+            f"epsilon0 = {SMALL:g}",
+            f"epsilon0 = {LARGE:g}",
+            "n = 1,000,000",
         ],
         x="people n",
         y=["epsilon after shuffling", "", ""],
         scales=("log", "log"),
-        width=4.2,
-        height=4.4,
+        width=3.6,
+        height=4.0,
     )
     axes[2].set_xlabel("epsilon0 before shuffling", color=INK)
     styles = {

@@ -72,7 +72,7 @@ def draw(context: Context) -> Drawn:
         ["2: which square root", "24, 26: randomized response", "17: one-sided noise"],
         x="epsilon",
         y=["tanh(epsilon/2) - epsilon/sqrt(c)", "simulated surveys", "density of the answer"],
-        width=4.2,
+        width=3.7,
     )
     grid = np.linspace(0, 1.4, 200)
     for c, colour in ((5, BLUE), (4, VERMILION)):

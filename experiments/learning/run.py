@@ -149,9 +149,10 @@ def draw(rows) -> Drawn:
                 ms=5,
                 label=f"{label}: k^{exponent:g}",
             )
-    ticks = [0.05, 0.1, 0.2]
-    right.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-    right.minorticks_off()
+    for panel, key in ((left, "k"), (right, "alpha")):
+        ticks = sorted({row[key] for row in rows})
+        panel.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        panel.xaxis.minorticks_off()
     left.legend(frameon=False, fontsize=8.5)
     return Drawn(
         name="people",

@@ -151,7 +151,7 @@ def privacy(curves, shares, epsilons, generic) -> tuple[Verdict, ...]:
             agrees=1 < bit < 1.1,
         ),
         Verdict(
-            claim="But nothing is lost for free: at the same epsilon delta grows",
+            claim="But nothing is lost for free: at the same epsilon, delta grows",
             measured=", ".join(
                 f"{name}: {deltas[at] / deltas[0]:.3g} times" for name, deltas in curves.items()
             ),
@@ -193,8 +193,8 @@ def draw(shares, curves, epsilons, lies) -> Drawn:
         ["delta at epsilon = 1", "epsilon at delta = 1e-6", "1,000 liars of 10,000"],
         x="share of users who are honest",
         y=["delta that is left", "epsilon of the shuffled bit", ""],
-        width=4.1,
-        height=4.2,
+        width=3.7,
+        height=3.8,
     )
     for (name, deltas), colour in zip(
         curves.items(), (BLUE, VERMILION, GREEN, PURPLE), strict=True
@@ -212,7 +212,7 @@ def draw(shares, curves, epsilons, lies) -> Drawn:
     names = [name for name, *_ in lies]
     right.barh(names, [shift for _, _, shift, _ in lies], color=ORANGE, height=0.55)
     right.axvline(LIARS, color=GREY, lw=1.2, ls="--")
-    right.set_xlabel("people by which the count is moved (dashed: one vote each)")
+    right.set_xlabel("shift of the count (dashed: one vote each)")
     right.invert_yaxis()
     return Drawn(
         name="liars",

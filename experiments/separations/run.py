@@ -66,7 +66,7 @@ def draw(gap, smooth, root) -> Drawn:
         ["R^gap, shuffled", "The smoothness lemma", "Why the root of five"],
         x="users n",
         y=["epsilon, exactly", "delta", "alpha - epsilon/sqrt(c)"],
-        width=4.2,
+        width=3.7,
     )
     n = gap.columns["n"]
     left.plot(n, gap.columns["epsilon"], "o-", color=BLUE, lw=1.6, ms=4.5, label="epsilon")
@@ -98,7 +98,7 @@ def draw(gap, smooth, root) -> Drawn:
     middle.bar(
         [p + 0.2 for p in places], smooth.columns["exact delta"], 0.4, color=BLUE, label="exact"
     )
-    middle.set_yscale("log")
+    middle.set(yscale="log", ylim=(None, 1e6))
     middle.set_xticks(list(places), labels, fontsize=7)
     middle.set_xlabel("")
     middle.legend(frameon=False)

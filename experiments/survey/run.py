@@ -123,7 +123,7 @@ def run(context: Context) -> Result:
 
 
 def slope(x, y) -> float:
-    return float(np.polyfit(np.log(x), np.log(y), 1)[0])
+    return round(float(np.polyfit(np.log(x), np.log(y), 1)[0]), 4) + 0.0  # never -0
 
 
 def verdicts(rows) -> tuple[Verdict, ...]:
@@ -143,7 +143,7 @@ def verdicts(rows) -> tuple[Verdict, ...]:
 
 
 def sent(messages: float) -> str:
-    return f"; {messages:.4g} messages" if messages else ""
+    return f"; messages per user: {messages:.4g}" if messages else ""
 
 
 def draw(users, curves) -> Drawn:

@@ -71,6 +71,7 @@ def test_wheels_have_the_experiments():
         ("epsilon_L = ln(n)", "ε<sub>L</sub> = ln(n)"),
         ("n^(1/3), e^epsilon", "n<sup>1/3</sup>, e<sup>ε</sup>"),
         ("split_and_mix, deltas, alphabet", "split_and_mix, deltas, alphabet"),
+        ("k^0.75 people. k^2.", "k<sup>0.75</sup> people. k<sup>2</sup>."),
         ("ln(k/beta) * s", "ln(k/β) * s"),
     ],
 )

@@ -15,7 +15,7 @@ _STEPS: tuple[tuple[str, str], ...] = (
     (r"\bsqrt\((\w+)\)", r"√\1"),
     (r"\bsqrt\(", "√("),
     (r"\^\(([^()]*)\)", r"<sup>\1</sup>"),
-    (r"\^(-?\w+)", r"<sup>\1</sup>"),
+    (r"\^(-?\w+(?:\.\d+)?)", r"<sup>\1</sup>"),
     (rf"\b({_NAMES})_?(0|L|star)\b", r"\1<sub>\2</sub>"),
 )
 
