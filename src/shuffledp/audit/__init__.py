@@ -6,6 +6,7 @@ epsilon. `separations` are statements about the models that run.
 """
 
 from shuffledp.audit import separations
+from shuffledp.audit.black_box import EmpiricalAudit, GaussianAudit, empirical, empirical_gaussian
 from shuffledp.audit.channels import Channel, channel, enumerate_tape
 from shuffledp.audit.enumeration import (
     bounds,
@@ -20,8 +21,12 @@ from shuffledp.audit.sweep import Bounds
 __all__ = [
     "Bounds",
     "Channel",
+    "EmpiricalAudit",
+    "GaussianAudit",
     "bounds",
     "channel",
+    "empirical",
+    "empirical_gaussian",
     "enumerate_tape",
     "exact",
     "fraction",

@@ -1,11 +1,15 @@
-"""Boxes of data sets: how many users hold each input, from low to high."""
+"""Boxes of data sets: how many users hold each input, from low to high; and what all inputs share."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
 
-__all__ = ["Box", "chains"]
+__all__ = ["Blanket", "Box"]
+
+_STEPS = (-3, -2, -1, -0.5, 0, 0.5, 1)
 
 _Users = tuple[int, ...]
 
@@ -15,8 +19,8 @@ class Box:
     """All z with low <= z <= high (for each input) and `users` users in total; the ends are tight.
 
     >>> box = Box.whole(2, 4)
-    >>> [half.low for half in box.halves()], list(box)
-    ([(0, 2), (3, 0)], [(0, 4), (1, 3), (2, 2), (3, 1), (4, 0)])
+    >>> [half.low for half in box.halves()]
+    [(0, 2), (3, 0)]
     """
 
     low: _Users
@@ -50,57 +54,62 @@ class Box:
         tight_low = tuple(max(lo, h + missing) for lo, h in zip(low, high, strict=True))
         return Box(low=tight_low, high=tight_high, users=self.users)
 
-    def size_at_most(self, limit: int) -> bool:
-        """Whether the box has at most so many data sets."""
-        spare = self.users - sum(self.low)
-        if math.comb(spare + len(self.low) - 1, spare) <= limit:
-            return True
-        ways = [1] + [0] * spare
-        for low, high in zip(self.low, self.high, strict=True):
-            ways = [sum(ways[max(0, s - high + low) : s + 1]) for s in range(spare + 1)]
-        return ways[spare] <= limit
-
-    def __iter__(self) -> Iterator[_Users]:
-        yield from _fill((), self.low, self.high, self.users)
-
-
-def chains(box: Box) -> Iterator[tuple[list[_Users], dict[int, tuple[list[int], list[int]]]]]:
-    """From low to all data sets of a box, one user at a time.
-
-    Yields, for each number of users, the data sets on the way, and for each input x the positions of
-    those that x completes and of what they were before.
-
-    >>> [columns for columns, _ in chains(Box.whole(2, 2))]
-    [[(0, 1), (1, 0)], [(0, 2), (1, 1), (2, 0)]]
-    """
-    levels = [sorted(box)]
-    while levels[-1] != [box.low]:
-        levels.append(sorted({_before(z, box.low)[1] for z in levels[-1]}))
-    for parents, columns in pairwise(reversed(levels)):
-        place = {z: i for i, z in enumerate(parents)}
-        steps: dict[int, tuple[list[int], list[int]]] = {}
-        for i, z in enumerate(columns):
-            x, parent = _before(z, box.low)
-            children, origins = steps.setdefault(x, ([], []))
-            children.append(i)
-            origins.append(place[parent])
-        yield columns, steps
-
-
-def _before(z: _Users, low: _Users) -> tuple[int, _Users]:
-    """The last input that z has more of than low, and z without one of it."""
-    x = max(i for i, (some, least) in enumerate(zip(z, low, strict=True)) if some > least)
-    return x, _at(z, x, z[x] - 1)
+    @property
+    def single(self) -> bool:
+        """Whether there is one data set left: `low` itself."""
+        return sum(self.low) == self.users
 
 
 def _at(values: _Users, place: int, value: int) -> _Users:
     return (*values[:place], value, *values[place + 1 :])
 
 
-def _fill(done: _Users, low: _Users, high: _Users, users: int) -> Iterator[_Users]:
-    if len(done) == len(low) - 1:
-        if low[-1] <= users <= high[-1]:
-            yield (*done, users)
-        return
-    for count in range(low[len(done)], min(high[len(done)], users) + 1):
-        yield from _fill((*done, count), low, high, users - count)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blanket:
+    """The common part of several laws: with probability gamma a user sends by `law`, whatever the input.
+
+    >>> half = Fraction(1, 2)
+    >>> Blanket.of([(half, half, Fraction(0)), (Fraction(0), half, half)]).law
+    (0.0, 1.0, 0.0)
+    """
+
+    gamma: float
+    law: tuple[float, ...]
+
+    @classmethod
+    def of(cls, laws: Sequence[Sequence[Fraction]]) -> "Blanket":
+        """The largest common part.
+
+        >>> half = Fraction(1, 2)
+        >>> Blanket.of([(half, half), (1 - half / 2, half / 2)]).gamma
+        0.75
+        """
+        common = [min(column) for column in zip(*laws, strict=True)]
+        gamma = sum(common, Fraction(0))
+        if gamma == 0:
+            return cls(gamma=0.0, law=(0.0,) * len(common))
+        return cls(gamma=float(gamma), law=tuple(float(q / gamma) for q in common))
+
+    def shares(self, users: int) -> tuple[tuple[int, float], ...]:
+        """How many of the users send by `law`, rounded down to a few values, with their probabilities.
+
+        >>> [(b, round(share, 4)) for b, share in Blanket(gamma=0.5, law=(1.0,)).shares(2)]
+        [(0, 0.25), (1, 0.5), (2, 0.25)]
+        """
+        return _shares(users, self.gamma)
+
+
+@lru_cache(maxsize=4096)
+def _shares(users: int, gamma: float) -> tuple[tuple[int, float], ...]:
+    from scipy.stats import binom
+
+    middle, spread = users * gamma, math.sqrt(users * gamma * (1 - gamma))
+    places = {math.ceil(middle + step * spread) for step in _STEPS} if users > 4 else range(users)
+    starts = sorted({0, *(b for b in places if 0 < b <= users), users if users <= 4 else 0})
+    # A blanket may be taken to be a little less likely than it is. SciPy's tails are good to more
+    # than nine digits; rounding each share up makes up for that.
+    tails = [float(binom.sf(b - 1, users, gamma * (1 - 1e-12))) for b in starts] + [0.0]
+    return tuple(
+        (b, (this - following) * (1 + 1e-9) + 1e-14)
+        for b, (this, following) in zip(starts, pairwise(tails), strict=True)
+    )

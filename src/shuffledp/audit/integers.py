@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from itertools import permutations
 from typing import Any
 
@@ -35,7 +36,7 @@ class Integers:
         self.lattice = Lattice(laws, n)
         d = self.lattice.denominator
         self._weights = [[int(q * d) for q in law] for law in self.lattice.laws]
-        self._moves = [self.lattice.moves(t) for t in range(n)]
+        self._moves = lru_cache(maxsize=None)(self.lattice.moves)
 
     @property
     def cost(self) -> float:
@@ -110,7 +111,7 @@ class Integers:
     def _step(self, t: int, x: int, law: _Vector) -> _Vector:
         """The law on level t + 1 after one more user, of input x."""
         wider = np.zeros(len(self.lattice.levels[t + 1]), dtype=object)
-        for weight, places in zip(self._weights[x], self._moves[t], strict=True):
+        for weight, places in zip(self._weights[x], self._moves(t), strict=True):
             if weight:
                 wider[places] += weight * law
         return wider

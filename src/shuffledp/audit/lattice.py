@@ -58,21 +58,29 @@ class Lattice:
         # Inputs with one law are one input: replacing one by the other changes nothing.
         self.laws = list(dict.fromkeys(rows))
         self.denominator = math.lcm(*(q.denominator for row in rows for q in row))
+        self.single = all(sum(count for _, count in sent) == 1 for sent in sends)
         self.sends = _numbers(sends, n)
         self.levels = [self.sends[:1] * 0]
-        for _ in range(n):
-            self.levels.append(self._next(self.levels[-1]))
+        if self.single:
+            self._fits(n, self._most(n))
+        for t in range(1, n + 1):
+            below = self.levels[-1]
+            self.levels.append(np.unique(np.concatenate([below + sent for sent in self.sends])))
+            self._fits(t, len(self.levels[-1]))
 
-    def _next(self, level: _Array) -> _Array:
-        wider: _Array = np.unique(np.concatenate([level + sent for sent in self.sends]))
-        if len(wider) > LARGEST_LEVEL:
-            users = len(self.levels)
-            raise UnsupportedError(
-                f"already {users} of n={self.n} users can send {len(wider):,} different multisets "
-                f"of messages, more than {LARGEST_LEVEL:,}; a full audit would take about "
-                f"{math.comb(self.n + len(self.sends) - 1, len(self.sends) - 1):.1e} of them"
-            )
-        return wider
+    def _most(self, t: int) -> int:
+        """Multisets of t sends; so many views, if everybody sends one message."""
+        return math.comb(t + len(self.sends) - 1, t)
+
+    def _fits(self, users: int, views: int) -> None:
+        # Numbers beyond 64 bits are Python's own, and slow.
+        limit = LARGEST_LEVEL if self.sends.dtype == np.int64 else LARGEST_LEVEL // 40
+        if views <= limit:
+            return
+        raise UnsupportedError(
+            f"{users} of n={self.n} users can send {float(views):.2g} different multisets of "
+            f"messages, more than {limit:,}; all n up to {float(self._most(self.n)):.2g}"
+        )
 
     def moves(self, t: int) -> list[NDArray[np.intp]]:
         """For each send, where the entries of level t go."""

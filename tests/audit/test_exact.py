@@ -1,0 +1,271 @@
+"""The exact audit against other computations of the same numbers, and where it refuses."""
+
+import math
+from collections import Counter
+from fractions import Fraction
+from itertools import combinations_with_replacement, permutations, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import shuffledp as sdp
+from accounting.channels import RATIOS, krr, random_channel
+from shuffledp.accounting.binary import BinaryResponse
+from shuffledp.accounting.exact import local_delta, shuffled_delta
+from shuffledp.audit import integers, sweep
+from shuffledp.audit.boxes import Blanket, Box
+from shuffledp.audit.lattice import Lattice
+from shuffledp.audit.sweep import Sweep
+from shuffledp.numerics.rounding import exp_bounds
+from shuffledp.protocols import PROTOCOLS
+
+weights = st.lists(st.integers(0, 6), min_size=3, max_size=3).filter(any)
+SENDS = [(), ("a",), ("a", "b")]
+
+
+def brute(laws, n, E):
+    """All data sets, all messages of everybody: floats, no dynamic programming at all."""
+    worst = 0.0
+    for others in combinations_with_replacement(range(len(laws)), n - 1):
+        views = []
+        for x in range(len(laws)):
+            view = Counter()
+            for sent in product(*(laws[z].items() for z in (x, *others))):
+                multiset = tuple(sorted(m for user, _ in sent for m in user))
+                view[multiset] += math.prod(float(q) for _, q in sent)
+            views.append(view)
+        for a, b in permutations(views, 2):
+            worst = max(worst, sum(max(0.0, p - E * b[o]) for o, p in a.items()))
+    return worst
+
+
+def channel_of(rows):
+    return sdp.audit.channel(
+        {
+            x: {sent: Fraction(w, sum(row)) for sent, w in zip(SENDS, row, strict=True)}
+            for x, row in enumerate(rows)
+        }
+    )
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(weights, min_size=2, max_size=3), st.integers(1, 4), st.sampled_from([0.0, 0.4, 1.1])
+)
+def test_exact_against_brute_force(rows, n, epsilon):
+    """Users who send none, one or two messages."""
+    made = channel_of(rows)
+    found = float(sdp.audit.exact(made, n=n, epsilon=epsilon))
+    assert found == pytest.approx(brute(made.laws, n, math.exp(epsilon)), rel=1e-9, abs=1e-12)
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(weights, min_size=2, max_size=4), st.integers(1, 6), st.sampled_from([0.0, 0.3, 1.5])
+)
+def test_floating_point_encloses_the_integers(rows, n, epsilon):
+    """The sweep with its boxes, against every data set in integers."""
+    laws = channel_of(rows).laws
+    low, high = exp_bounds(epsilon)
+    found = Sweep(Lattice(laws, n)).bounds(low, high)
+    exact = integers.Integers(laws, n)
+    assert Fraction(found.lower) <= exact.delta(high)
+    assert exact.delta(low) <= Fraction(found.upper)
+    assert found.upper - found.lower <= 1e-9 * found.upper + 1e-12
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_single_messages_against_the_accountants_oracle(seed):
+    rng = np.random.default_rng(seed)
+    laws = random_channel(rng, RATIOS[seed % len(RATIOS)])
+    ratio, n = Fraction(3, 2), 4
+    made = sdp.audit.channel(dict(enumerate(laws)))
+    assert sdp.audit.fraction(made, n=n, ratio=ratio) == shuffled_delta(laws, n, ratio)
+    assert sdp.audit.fraction(made, ratio=ratio, view="local") == local_delta(laws, ratio)
+    found = Sweep(Lattice(laws, n)).bounds(ratio, ratio)
+    assert found.lower <= shuffled_delta(laws, n, ratio) <= found.upper
+
+
+@pytest.mark.parametrize("spec", [s for s in PROTOCOLS if s.make], ids=lambda spec: spec.name)
+def test_protocols_keep_their_promise(spec):
+    parameters = spec.shuffled_enumerable[0]
+    p = spec.make(**parameters)
+    found = sdp.audit.exact(p, n=p.guarantee.honest, epsilon=p.guarantee.epsilon)
+    assert found <= p.guarantee.delta + 1e-12
+
+
+def test_binary_response_of_the_reference():
+    """n = 100, f = 0.1: the accountant of binary response is another algorithm."""
+    rr = sdp.audit.channel([["9/10", "1/10"], ["1/10", "9/10"]])
+    other = BinaryResponse(n=100, flip=Fraction(1, 10))
+    for epsilon in (0.1, 0.5, 1.0):
+        ends = sdp.audit.bounds(rr, n=100, epsilon=epsilon)
+        assert other.delta_lower(epsilon) <= ends.upper
+        assert ends.lower <= other.delta(epsilon)
+        assert other.delta(epsilon) == pytest.approx(ends.upper, rel=1e-8)
+
+
+def test_the_worst_data_set_is_not_the_uniform_one():
+    """At n = 25 another data set is worse than "all others equal": leaving out the search shows."""
+    laws = krr(2, Fraction(19))
+    low, high = exp_bounds(0.3)
+    sweeper = Sweep(Lattice(laws, 25))
+    uniform = sweeper.add(np.ones(1), (0, 0), (24, 0))
+    scales = (1.0, math.exp(0.3))
+    alone = max(sweeper.divergence(uniform, 24, pair, scales) for pair in ((0, 1), (1, 0)))
+    assert sweeper.bounds(low, high).lower > 1.15 * alone
+
+
+@pytest.mark.parametrize("kind", ["any", "symmetric"])
+def test_four_messages(kind):
+    """All data sets of n = 12 users, each evaluated by itself, against the search."""
+    rows = [[5, 2, 1, 2], [1, 6, 2, 1], [2, 2, 5, 1], [1, 3, 3, 3]]
+    laws = (
+        krr(4, Fraction(4))
+        if kind == "symmetric"
+        else [{(y,): Fraction(w, 10) for y, w in enumerate(row)} for row in rows]
+    )
+    sweeper = Sweep(Lattice(laws, 12))
+    E = math.exp(0.4)
+    worst = 0.0
+    for z in combinations_with_replacement(range(4), 11):
+        law = sweeper.add(np.ones(1), (0,) * 4, tuple(z.count(x) for x in range(4)))
+        for pair in permutations(range(4), 2):
+            worst = max(worst, sweeper.divergence(law, 11, pair, (1.0, E)))
+    found = sweeper.bounds(*exp_bounds(0.4))
+    assert found.lower * (1 - 1e-12) <= worst <= found.upper * (1 + 1e-12)
+    assert found.upper == pytest.approx(worst, rel=1e-9)
+
+
+def test_bounds_of_a_box_hold_inside():
+    """F(low), with and without the blanket, is at least F of every data set of the box."""
+    laws = [{(y,): Fraction(w, 10) for y, w in enumerate(row)} for row in ([5, 4, 1], [3, 4, 3])]
+    sweeper = Sweep(Lattice(laws, 9))
+    search = sweep._Search(sweeper, [(0, 1), (1, 0)], 1.2)
+    for box in Box.whole(2, 8).halves():
+        law = sweeper.add(np.ones(1), (0, 0), box.low)
+        plain = {pair: search._bound(box, law, pair) for pair in ((0, 1), (1, 0))}
+        sharp = search._under_the_blanket(box, law, plain)
+        for first in range(box.low[0], box.high[0] + 1):
+            inside = sweeper.add(law, box.low, (first, 8 - first))
+            for pair, bound in plain.items():
+                value = sweeper.divergence(inside, 8, pair, (1.0, 1.2))
+                assert value <= sharp.get(pair, 0.0) <= bound
+
+
+@pytest.mark.parametrize("users", [1, 3, 4, 5, 30])
+@pytest.mark.parametrize("gamma", [0.0, 0.2, 0.9, 1.0])
+def test_blanket_shares_are_a_rounded_binomial(users, gamma):
+    shares = Blanket(gamma=gamma, law=(1.0,)).shares(users)
+    assert [b for b, _ in shares] == sorted({b for b, _ in shares})
+    assert shares[0][0] == 0
+    assert 1 <= sum(share for _, share in shares) < 1 + 1e-8
+
+
+def test_fewer_users_see_more():
+    """A view of more users is a noisier view of fewer."""
+    made = channel_of([[3, 2, 1], [1, 1, 4], [2, 2, 2]])
+    deltas = [sdp.audit.exact(made, n=n, epsilon=0.2) for n in range(1, 7)]
+    assert deltas == sorted(deltas, reverse=True)
+
+
+def test_profile_is_the_curve():
+    made = channel_of([[3, 2, 1], [1, 1, 4]])
+    epsilons = [0.0, 0.3, 0.9, 3.0]
+    curve = sdp.audit.profile(made, epsilons, n=5)
+    assert curve.tolist() == [sdp.audit.exact(made, n=5, epsilon=e) for e in epsilons]
+    assert (np.diff(curve) <= 0).all()
+
+
+class TestViews:
+    mirrored = sdp.audit.channel({0: {(0, 1): 1}, 1: {(1, 0): 1}})
+
+    def test_local_is_in_order_and_the_others_are_not(self):
+        assert sdp.audit.exact(self.mirrored, epsilon=3.0, view="local") == 1.0
+        assert sdp.audit.exact(self.mirrored, epsilon=0.0, view="preshuffled") == 0.0
+        assert sdp.audit.exact(self.mirrored, epsilon=0.0, n=4) == 0.0
+
+    def test_preshuffled_is_shuffled_alone(self):
+        made = channel_of([[3, 2, 1], [1, 1, 4]])
+        alone = sdp.audit.exact(made, epsilon=0.2, n=1)
+        assert alone == sdp.audit.exact(made, epsilon=0.2, view="preshuffled")
+
+    def test_pure_epsilon(self):
+        rr = sdp.audit.channel([["3/4", "1/4"], ["1/4", "3/4"]])
+        assert sdp.audit.pure_ratio(rr, n=1000) == 3
+        assert sdp.audit.pure_epsilon(rr, n=3) == pytest.approx(math.log(3), rel=1e-15)
+        assert Fraction(math.nextafter(sdp.audit.pure_epsilon(rr, n=3), 0)) < Fraction(
+            math.nextafter(math.log(3), 2)
+        )
+        assert sdp.audit.pure_epsilon(self.mirrored, view="local") == math.inf
+
+    @settings(max_examples=25)
+    @given(st.lists(weights, min_size=2, max_size=3), st.integers(1, 4))
+    def test_pure_ratio_by_brute_force(self, rows, n):
+        made = channel_of(rows)
+        ratio = sdp.audit.pure_ratio(made, n=n)
+        if ratio == math.inf:
+            assert sdp.audit.fraction(made, n=n, ratio=10**15) > 0
+            return
+        assert sdp.audit.fraction(made, n=n, ratio=ratio) == 0
+        if ratio > 1:
+            below = 1 + (ratio - 1) * Fraction(999999, 1000000)
+            assert sdp.audit.fraction(made, n=n, ratio=below) > 0
+
+    def test_delta_is_zero_from_the_pure_epsilon_on(self):
+        gap = sdp.audit.separations.gap_randomizer()
+        epsilon = sdp.audit.pure_epsilon(gap, n=3)
+        assert sdp.audit.exact(gap, n=3, epsilon=epsilon) == 0.0
+        assert sdp.audit.exact(gap, n=3, epsilon=epsilon - 1e-6) > 0.0
+
+
+class TestRefusals:
+    rr = sdp.audit.channel([["3/4", "1/4"], ["1/4", "3/4"]])
+
+    def test_too_many_views(self):
+        wide = sdp.protocols.krr.KRR(k=12, epsilon0=1.0)
+        with pytest.raises(
+            sdp.UnsupportedError, match=r"of n=60 users can send .* different multisets"
+        ):
+            sdp.audit.exact(wide, n=60, epsilon=0.1)
+
+    def test_too_many_views_of_several_messages(self):
+        pairs = {(a, b): Fraction(1, 400) for a in range(20) for b in range(20)}
+        several = sdp.audit.channel({0: pairs, 1: {(0, 0): 1}})
+        with pytest.raises(sdp.UnsupportedError, match=r"of n=30 users can send .* all n up to"):
+            sdp.audit.exact(several, n=30, epsilon=0.1)
+
+    def test_too_many_data_sets(self):
+        rows = [[Fraction(50 + x * y % 7, 1) for y in range(2)] for x in range(30)]
+        many = sdp.audit.channel([[w / sum(row) for w in row] for row in rows])
+        some = sdp.audit.channel([[Fraction(i, 60), Fraction(60 - i, 60)] for i in range(1, 41)])
+        assert sdp.audit.exact(many, n=2, epsilon=0.0) > 0
+        with pytest.raises(sdp.UnsupportedError, match="data sets with"):
+            sdp.audit.exact(some, n=100, epsilon=0.0)
+
+    def test_fractions_of_a_crowd(self):
+        with pytest.raises(sdp.UnsupportedError, match=r"about \d.*e\+\d+ steps"):
+            sdp.audit.fraction(self.rr, n=3000, ratio=2)
+
+    def test_giving_up_in_the_middle(self, monkeypatch):
+        monkeypatch.setattr(sweep, "LARGEST_SWEEP", 1000)
+        with pytest.raises(sdp.UnsupportedError, match="gave up after"):
+            sdp.audit.exact(self.rr, n=400, epsilon=0.1)
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [{"epsilon": -0.1}, {"n": 0}, {"n": None}, {"view": "central"}, {"epsilon": math.nan}],
+    )
+    def test_bad_parameters(self, wrong):
+        with pytest.raises(sdp.ParameterError):
+            sdp.audit.exact(self.rr, **({"n": 3, "epsilon": 0.5} | wrong))
+
+    def test_not_a_randomizer(self):
+        with pytest.raises(sdp.ParameterError, match="must be a randomizer"):
+            sdp.audit.exact([[0.5, 0.5]], n=2, epsilon=0.1)
+
+    def test_a_float_is_no_exact_ratio(self):
+        with pytest.raises(sdp.ParameterError):
+            sdp.audit.fraction(self.rr, n=2, ratio=2.0)
