@@ -1,7 +1,7 @@
 """Run the benchmarks and print one table: `python benchmarks/run.py [name ...]`.
 
 Names: words, krr, oracles, accountant, shuffled,
-shuffled_sums, learning, audit, memory, import_time; all of them by default. `--markdown` prints the
+shuffled_sums, learning, testing, audit, memory, import_time; all of them by default. `--markdown` prints the
 table for docs/reference/benchmarks.md. Benchmarks report and never fail.
 """
 
@@ -20,6 +20,7 @@ NAMES = (
     "shuffled_sums",
     "learning",
     "audit",
+    "testing",
     "memory",
     "import_time",
 )

@@ -35,7 +35,13 @@ class TestWithoutPrivacy:
             math.comb(n, v) * q**v * (1 - q) ** (n - v) * abs(Fraction(v, n) - q)
             for v in range(n + 1)
         )
-        assert expected_empirical_tv(n, k) == pytest.approx(float(k * mean / 2), rel=1e-12)
+        assert expected_empirical_tv(n, k) == pytest.approx(float(k * mean / 2), rel=1e-9)
+
+    def test_expectation_of_a_huge_crowd_is_normal(self):
+        """E|N(0, 1)| = sqrt(2 / pi), relatively to 10^-6 for 10^11 people."""
+        n, k = 10**11, 100
+        normal = k / 2 * math.sqrt(2 / math.pi * (1 / k) * (1 - 1 / k) / n)
+        assert expected_empirical_tv(n, k) == pytest.approx(normal, rel=1e-6)
 
     @pytest.mark.parametrize(("k", "alpha"), [(2, 0.2), (10, 0.1), (100, 0.1), (1000, 0.03)])
     def test_smallest_n(self, k, alpha):

@@ -8,7 +8,7 @@ import shuffledp as sdp
 from shuffledp import DataError, ParameterError, SeededWords, UnsupportedError
 from shuffledp.core.arrays import Floats
 from shuffledp.inference.coins import public_words
-from shuffledp.inference.collections import Reports
+from shuffledp.inference.collections import Reports, multinomials
 from shuffledp.inference.testers import METHODS, make_tester
 from shuffledp.inference.votes import binomial_tail, monte_carlo_p, threshold, vote
 from shuffledp.numerics.draws import NumpyDraws
@@ -68,6 +68,20 @@ class TestSimulation:
         )
         assert same_law(ours[:, 0], theirs[:, 0])
         assert not same_law(ours[:, 0] + 10, theirs[:, 0])
+
+    def test_few_draws_in_many_cells(self):
+        """Another sampler, the same law: cell by cell, for one law and for one law in each run."""
+        n, cells, runs = 9, 20, 20_000
+        p = np.arange(cells) / np.arange(cells).sum()
+        for law in (p, np.tile(p, (runs, 1))):
+            counts = multinomials(np.random.default_rng(3), n, law, runs)
+            assert (counts.sum(axis=1) == n).all()
+            assert (counts[:, 0] == 0).all()
+            assert stats.chisquare(counts.sum(axis=0)[1:], runs * n * p[1:]).pvalue > ALPHA
+            seen = np.bincount(counts[:, -1], minlength=n + 1)[:4]
+            law_of_last = stats.binom.pmf(np.arange(4), n, p[-1])
+            rest = runs - seen.sum(), runs * (1 - law_of_last.sum())
+            assert stats.chisquare([*seen, rest[0]], [*runs * law_of_last, rest[1]]).pvalue > ALPHA
 
     def test_observed_is_what_is_simulated(self):
         """The real path, value by value, against the simulated null: a chi-square of the p-values."""
@@ -136,16 +150,18 @@ class TestMonteCarlo:
 class TestBothErrors:
     @pytest.mark.parametrize("question", EVERY, ids="-".join)
     def test_false_alarms_are_at_most_what_is_promised(self, question):
-        """The whole real path, fresh crowds and fresh seeds; a mutant with skewed values is noticed."""
-        n, runs = ENOUGH[question[0]] // 4, 60
+        """The whole real path, fresh crowds and fresh seeds; skewed values are noticed."""
+        n, runs = ENOUGH[question[0]] // 2, 50
         made = built(*question, n=n)
         ballot = vote(1 / 3)
-        alarms = 0
+        alarms = noticed = 0
         for seed in range(runs):
             limit = threshold(made.null(ballot.runs, np.random.default_rng(seed)), ballot.rank)
-            seen = made.observe(words(n, 16, seed), public_words(seed), SeededWords(1000 + seed))
-            alarms += seen > limit
+            values, coins = words(n, 16, seed), SeededWords(1000 + seed)
+            alarms += made.observe(values, public_words(seed), coins) > limit
+            noticed += made.observe(values // 4, public_words(seed), coins) > limit
         assert stats.binomtest(alarms, runs, 1 / 3, alternative="greater").pvalue > ALPHA
+        assert stats.binomtest(noticed, runs, 1 / 3, alternative="greater").pvalue < ALPHA
 
     @pytest.mark.parametrize("question", EVERY, ids="-".join)
     def test_far_laws_are_rejected(self, question):

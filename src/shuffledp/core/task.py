@@ -38,4 +38,8 @@ class Task(Protocol):
         """The exact answer."""
 
     def loss(self, estimate: Value, truth: Value) -> float:
-        """The squared error; its average over the bins for a histogram, total variation for a distribution."""
+        """How wrong an estimate is.
+
+        The squared error; its average over the bins for a histogram, total variation for a distribution,
+        and whether a verdict is wrong.
+        """

@@ -50,9 +50,9 @@ class SampleComplexity:
     n: int
     """The smallest number of people found to be enough."""
     lower: int
-    """Exact: so many are too few. Simulated: n less three standard errors."""
+    """So many are too few: exactly, as counted (a test), or three standard errors below n (learning)."""
     upper: int
-    """Exact: so many are enough. Simulated: n and three standard errors."""
+    """So many are enough: exactly, as counted (a test), or three standard errors above n (learning)."""
     method: str
     """How the error at each n was found: "exact", or "simulated, ..." with its standard error."""
     measured: float
@@ -83,7 +83,8 @@ def sample_complexity(
 ) -> SampleComplexity:
     """How many people `task` ("learn", "test_uniform") over k categories needs for a distance alpha.
 
-    `options` are those of the task, such as `protocol`: see `learn_complexity.learning_n`.
+    `options` are those of the task, such as `protocol`: see `learn_complexity.learning_n`
+    and `testing_complexity.uniformity_n`.
 
     >>> found = sample_complexity("learn", k=10, alpha=0.1, model="none")
     >>> found.n, found.method

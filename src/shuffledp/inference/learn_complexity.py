@@ -15,6 +15,7 @@ Talwar 2021, "Hiding among the clones" (shuffle, with one message).
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -22,13 +23,14 @@ from shuffledp.core.arrays import Floats
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate, NormalError
-from shuffledp.core.protocol import ShuffleProtocol
+from shuffledp.core.protocol import ShuffleProtocol, honest_users
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.engine.counts import Simulated
 from shuffledp.inference._sources import MODELS, Request, Source, source
 from shuffledp.inference.complexity import Order, SampleComplexity
 from shuffledp.numerics.draws import NumpyDraws
 from shuffledp.numerics.entropy import SeededWords
+from shuffledp.numerics.masses import binomial
 
 __all__ = ["expected_empirical_tv", "learning_n", "learning_order"]
 
@@ -37,6 +39,8 @@ _SEED = 2021
 _NEAR = 3.0
 """Standard errors on either side of n."""
 _STEPS = 25
+_FAR = 0.1
+"""How far apart two log(n) must be to tell how fast the error falls."""
 
 
 def learning_n(
@@ -56,6 +60,9 @@ def learning_n(
     Without `max_messages`, users of the shuffle model may send as many messages as they like. `runs` is
     the number of simulated collections at each n that is tried; by default so many that n is known to about one
     percent. (A distance over many categories varies less, so fewer are enough.)
+
+    Only protocols count whose tally can be simulated without the messages: in the local model `krr` and
+    `hadamard`, while `learn` may take `subset_selection`, which needs fewer people (2 to 50 percent).
 
     >>> learning_n(k=10, alpha=0.1, model="none").n
     145
@@ -165,18 +172,12 @@ def expected_empirical_tv(n: int, k: int) -> float:
     k / (2 n) times E|B - n/k|, B ~ Bin(n, 1/k), by de Moivre's formula for the mean absolute deviation:
     E|B - n q| = 2 v Pr[B = v] (1 - q), v = floor(n q) + 1.
 
-    >>> expected_empirical_tv(1, 4)
-    0.75
+    >>> round(expected_empirical_tv(1, 4), 9), round(expected_empirical_tv(1577, 100), 6)
+    (0.75, 0.099999)
     """
     v = n // k + 1
-    log_mass = (
-        math.lgamma(n + 1)
-        - math.lgamma(v + 1)
-        - math.lgamma(n - v + 1)
-        - v * math.log(k)
-        + (n - v) * math.log1p(-1 / k)
-    )
-    return k / n * v * (1 - 1 / k) * math.exp(log_mass)
+    mass = float(binomial(np.array(float(v)), n, 1 / k))
+    return k / n * v * (1 - 1 / k) * mass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,14 +215,16 @@ def _simulated(
     alpha: float,
     runs: int,
 ) -> _Found:
-    def made(n: int, name: str | None) -> Source:
+    def made(name: str | None, n: int) -> Source:
         return source(request(n, name), only=_has_simulation)
 
-    start, name = _first_guess(made, protocol, k, alpha)
-    at = _search(lambda n: _mean_tv(made(n, name), n, k, runs), start, alpha)
+    least = _least(request(1, protocol))
+    start, name = _first_guess(made, protocol, k, alpha, least)
+    measure = partial(_measured, partial(made, name), k, runs)
+    at = _search(measure, start, alpha, least)
     return _Found(
         n=at.n,
-        lower=max(1, math.floor(at.n * (1 - _NEAR * at.doubt))),
+        lower=max(least, math.floor(at.n * (1 - _NEAR * at.doubt))),
         upper=math.ceil(at.n * (1 + _NEAR * at.doubt)),
         method=f"simulated, {runs} runs, standard error {at.error:.2g}",
         measured=at.mean,
@@ -240,31 +243,42 @@ class _Point:
 
     @property
     def doubt(self) -> float:
-        return self.error / self.mean / -self.slope
+        # The error falls at least like the root of n.
+        return self.error / self.mean / 0.5
 
 
-def _search(measure: Callable[[int], tuple[float, float]], start: int, alpha: float) -> _Point:
-    """Newton steps on logarithms, until the error is at most alpha, and by two standard errors at most."""
+def _search(
+    measure: Callable[[int], tuple[float, float]], start: int, alpha: float, least: int
+) -> _Point:
+    """Newton steps on logarithms, until the error is at most alpha, and by two standard errors at most.
+
+    Steps that leave what is already bracketed are replaced by halving: errors are measured, so they do not
+    fall from every n to the next.
+    """
     n, before = start, None
-    enough: _Point | None = None
-    too_few = 0
+    too_few, enough = least - 1, None
     for _ in range(_STEPS):
         mean, error = measure(n)
-        here = _Point(n=n, mean=mean, error=error, slope=_slope(before, n, mean))
-        if mean <= alpha and (enough is None or n < enough.n):
-            enough = here
+        here = before = _Point(n=n, mean=mean, error=error, slope=_slope(before, n, mean))
+        if alpha - 2 * error <= mean <= alpha:
+            return here
         if mean > alpha:
             too_few = max(too_few, n)
-        if enough is not None and (here is enough and mean >= alpha - 2 * error):
+        elif enough is None or n < enough.n:
+            enough = here
+        if enough is not None and enough.n - too_few <= max(1.0, enough.doubt * enough.n):
             return enough
-        if enough is not None and enough.n <= too_few + 1:
-            return enough
-        # Aim at the middle of what is accepted.
-        wanted = math.ceil(n * (mean / (alpha - error)) ** (-1 / here.slope))
-        n, before = max(1, wanted + (wanted == n)), here
+        n = _next(here, alpha, too_few, enough)
+    raise UnsupportedError(f"no n was found for alpha={alpha!r}: try more runs")
+
+
+def _next(here: _Point, alpha: float, too_few: int, enough: _Point | None) -> int:
+    # Aim at the middle of what is accepted.
+    aim = max(alpha - here.error, alpha / 2)
+    wanted = math.ceil(here.n * math.pow(here.mean / aim, -1 / here.slope))
     if enough is None:
-        raise UnsupportedError(f"no n was found for alpha={alpha!r}: try more runs")
-    return enough
+        return max(wanted, too_few + 1)
+    return wanted if too_few < wanted < enough.n else (too_few + enough.n) // 2
 
 
 def _slope(before: _Point | None, n: int, mean: float) -> float:
@@ -272,7 +286,7 @@ def _slope(before: _Point | None, n: int, mean: float) -> float:
     if before is None:
         return -0.7
     step = math.log(n / before.n)
-    if abs(step) < 10 * before.error / before.mean:  # too near to tell
+    if abs(step) < _FAR:
         return before.slope
     return min(-0.3, max(-1.2, math.log(mean / before.mean) / step))
 
@@ -281,36 +295,49 @@ def _has_simulation(protocol: ShuffleProtocol) -> bool:
     return isinstance(protocol.randomizer, Simulated)
 
 
+def _least(request: Request) -> int:
+    """The smallest n that has an honest user."""
+    if request.model != "shuffle":
+        return 1
+    honest_users(10**9, request.honest)  # refuses what is no fraction
+    return math.ceil(1 / request.honest)
+
+
 def _first_guess(
-    made: Callable[[int, str | None], Source], protocol: str | None, k: int, alpha: float
+    made: Callable[[str | None, int], Source],
+    protocol: str | None,
+    k: int,
+    alpha: float,
+    least: int,
 ) -> tuple[int, str]:
     """Where normal errors with the best protocol's variance would have the distance alpha, and its name."""
-    n = math.ceil(k / alpha**2)
-    name = made(n, protocol).name
+    n = max(least, math.ceil(k / alpha**2))
+    name = made(protocol, n).name
     for _ in range(2):  # which protocol is best may depend on n
-        n = _normal_n(lambda n, name=name: made(n, name), n, k, alpha)  # type: ignore[misc]
-        best = made(n, protocol).name
+        n = _normal_n(partial(made, name), n, k, alpha, least)
+        best = made(protocol, n).name
         if best == name:
             break
         name = best
     return n, name
 
 
-def _normal_n(made: Callable[[int], Source], start: int, k: int, alpha: float) -> int:
+def _normal_n(made: Callable[[int], Source], start: int, k: int, alpha: float, least: int) -> int:
     n = start
     for _ in range(8):
         variance = made(n).accuracy(n).variance / k + n / k * (1 - 1 / k)
         ratio = k * math.sqrt(variance / (2 * math.pi)) / n / alpha
         if abs(math.log(ratio)) < 0.02:
             break
-        n = max(1, round(n * ratio ** (1 / 0.75)))
+        n = max(least, round(n * math.pow(ratio, 1 / 0.75)))
         if n > _LARGEST_N:
             raise UnsupportedError(f"alpha={alpha!r} needs more than {_LARGEST_N:.0e} people")
     return n
 
 
-def _mean_tv(chosen: Source, n: int, k: int, runs: int) -> tuple[float, float]:
+def _measured(made: Callable[[int], Source], k: int, runs: int, n: int) -> tuple[float, float]:
     """The mean distance of so many simulated collections, and its standard error."""
+    chosen = made(n)
     words = SeededWords(_SEED)
     draws = NumpyDraws(words)
     uniform = np.full(k, 1 / k)

@@ -63,6 +63,12 @@ class Learned:
     """A distribution, and how far it is from the truth in total variation.
 
     The bounds depend on n, k and the protocol alone, so they tell nothing about the data.
+
+    >>> learned = learn([0, 1, 1, 1] * 100, k=2, model="none")
+    >>> learned.distribution, learned.guarantee is None
+    (array([0.25, 0.75]), True)
+    >>> learned.expected_tv_sample, round(learned.expected_tv, 3), round(learned.tv_bound(0.05), 3)
+    (0.0, 0.025, 0.086)
     """
 
     processed: PostProcessed

@@ -117,7 +117,8 @@ def test_uniform(
     | shuffle | private | direct (values and dummies), amplified (Hadamard), correlated (more messages, less noise) |
     | shuffle | public | direct (Canonne and Lyu), amplified (halving), hashed (L parts, Hadamard) |
 
-    The local and central methods are pure and ignore `delta`. A public coin needs a seed that was chosen without looking at the data;
+    The local and central methods are pure and do not use `delta`; without privacy `epsilon` is not used
+    either. A public coin needs a seed that was chosen without looking at the data;
     one is drawn if none is given, and the result names it.
 
     >>> from shuffledp import SeededWords
