@@ -62,7 +62,7 @@ def curator(context: Context, d: int, runs: int):
 
 
 def run(context: Context) -> Result:
-    runs = context.pick(quick=40, full=400)
+    runs = context.pick(quick=40, full=200)
     sizes = [
         2**i for i in context.pick(quick=(4, 6, 8, 10, 12, 14), full=(4, 6, 8, 10, 12, 14, 16, 18))
     ]

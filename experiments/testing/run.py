@@ -64,7 +64,7 @@ def run(context: Context) -> Result:
                     "miss": found.measured,
                 }
             )
-    errors = again(context, common(rows, "shuffle, private coin"), context.pick(quick=40, full=400))
+    errors = again(context, common(rows, "shuffle, private coin"), context.pick(quick=40, full=300))
     return Result(
         verdicts=(*growth(rows), *comparisons(rows), errors),
         figures=(draw(rows),),

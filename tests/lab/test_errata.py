@@ -23,7 +23,7 @@ def test_there_are_41():
 
 def test_the_page_is_what_the_checks_say():
     listed = PAGE.partition("<!-- generated from experiments/errata -->\n\n")[2]
-    assert listed == load("errata").run.__globals__["page"]()
+    assert listed == load("errata").run.__globals__["page"](), "run docs/figures/errata.py"
 
 
 def test_the_page_has_each_once_in_order():
