@@ -41,9 +41,7 @@ def run(context: Context) -> Result:
     rows, runs = [], context.pick(quick=100, full=None)
     distances = (0.2, ALPHA, 0.05)
     for label, model, protocol, _, _ in CURVES:
-        sizes = context.pick(
-            quick=(25, 100), full=(25, 100, 400, 1600 if model != "local" else 800)
-        )
+        sizes = context.pick(quick=(25, 100), full=(25, 100, 400))
         points = [(k, ALPHA) for k in sizes] + [(100, a) for a in distances if a != ALPHA]
         for k, alpha in points:
             found = needed(model, protocol, k=k, alpha=alpha, runs=runs)

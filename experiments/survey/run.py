@@ -2,7 +2,7 @@
 
 Surveys of private summation print a table: model, error, messages per user. Errors there are orders of growth, and it is
 easy to mix scales: a curator's error of the *sum* is O(1/epsilon), while a local protocol's O(1/(epsilon sqrt(n))) is its error of
-the *mean*. Here all errors are of the sum of n numbers in [0, 1] (bits or reals), they are exact (the
+the *mean*. Here all errors are of the sum of n numbers (bits, integers from 0 to 10, or reals in [0, 1]), they are exact (the
 declared variance of a real implementation, calibrated exactly), and the exponents of n and of epsilon
 are measured from them.
 """
@@ -15,7 +15,7 @@ import numpy as np
 
 import shuffledp as sdp
 from shuffledp.lab.contract import Context, Drawn, Result, Verdict
-from shuffledp.lab.drawing import BLUE, GREEN, ORANGE, PURPLE, VERMILION, panels
+from shuffledp.lab.drawing import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILION, panels
 
 ORDER = 85
 DELTA = 1e-6
@@ -70,10 +70,15 @@ def curator(_n: int, epsilon: float) -> tuple[float, float]:
     return math.sqrt(sdp.mechanisms.geometric.make(epsilon=epsilon, sensitivity=1).variance()), 0.0
 
 
+def trusted_integers(_n: int, epsilon: float) -> tuple[float, float]:
+    return math.sqrt(sdp.mechanisms.geometric.make(epsilon=epsilon, sensitivity=10).variance()), 0.0
+
+
 def trusted_reals(_n: int, epsilon: float) -> tuple[float, float]:
     return math.sqrt(sdp.mechanisms.laplace.make(epsilon=epsilon, sensitivity=1.0).variance()), 0.0
 
 
+TEN = {"lower": 0, "upper": 10}
 GRID = {"lower": 0.0, "upper": 1.0, "steps": 1000}
 ENTRIES = (
     Entry(values="bits", model="central", name="geometric noise", error=curator, in_n=0, in_epsilon=-1, known="1/epsilon"),
@@ -81,6 +86,12 @@ ENTRIES = (
     Entry(values="bits", model="shuffle, 1 message", name="shuffled bit", error=shuffled("rr"), in_n=0, in_epsilon=-1, known="sqrt(log(1/delta))/epsilon"),
     Entry(values="bits", model="shuffle, 1 + o(1) messages", name="noise messages", error=shuffled("zsum_sparse"), in_n=0, in_epsilon=-1, known="sqrt(log(1/delta))/epsilon"),
     Entry(values="bits", model="shuffle, 1 + o(1) messages", name="correlated noise", error=shuffled("correlated_count"), in_n=0, in_epsilon=-1, known="1/epsilon"),
+    Entry(values="integers", model="central", name="geometric noise", error=trusted_integers, in_n=0, in_epsilon=-1, known="1/epsilon"),
+    Entry(values="integers", model="local", name="hybrid", error=local("hybrid", lower=0.0, upper=10.0, steps=10), in_n=0.5, in_epsilon=-1, known="sqrt(n)/epsilon"),
+    Entry(values="integers", model="shuffle, 1 message", name="blanket", error=shuffled("rounded_sum", **TEN), in_n=0, in_epsilon=-1, known="sqrt(log(1/delta))/epsilon"),
+    Entry(values="integers", model="shuffle, several messages", name="unary bits", error=shuffled("unary_sum", **TEN), in_n=0, in_epsilon=-1, known="sqrt(log(1/delta))/epsilon"),
+    Entry(values="integers", model="shuffle, several messages", name="split and mix", error=shuffled("split_and_mix", **TEN), in_n=0, in_epsilon=-1, known="1/epsilon"),
+    Entry(values="integers", model="shuffle, 1 + o(1) messages", name="zero-sum flooding", error=shuffled("zero_sum_flooding", **TEN), in_n=0, in_epsilon=-1, known="1/epsilon"),
     Entry(values="reals", model="central", name="Laplace noise", error=trusted_reals, in_n=0, in_epsilon=-1, known="1/epsilon"),
     Entry(values="reals", model="local", name="Duchi's bit", error=local("duchi", **GRID), in_n=0.5, in_epsilon=-1, known="sqrt(n)/epsilon"),
     Entry(values="reals", model="shuffle, 1 message", name="rounded blanket", error=shuffled("rounded_sum", **GRID), in_n=1 / 6, in_epsilon=-2 / 3, known="n^(1/6)/epsilon^(2/3)"),
@@ -148,21 +159,21 @@ def sent(messages: float) -> str:
 
 def draw(users, curves) -> Drawn:
     figure, axes = panels(
-        ["Sums of bits", "Sums of reals in [0, 1]"],
+        ["Sums of bits", "Sums of integers 0 .. 10", "Sums of reals in [0, 1]"],
         x="people n",
-        y=["error of the sum (RMSE), epsilon = 1", ""],
+        y=["error of the sum (RMSE), epsilon = 1", "", ""],
         scales=("log", "log"),
-        width=5.0,
+        width=3.7,
         height=4.3,
     )
-    palette = (GREEN, VERMILION, BLUE, ORANGE, PURPLE)
-    for panel, kind in zip(axes, ("bits", "reals"), strict=True):
+    palette = (GREEN, VERMILION, BLUE, ORANGE, PURPLE, INK)
+    for panel, kind in zip(axes, ("bits", "integers", "reals"), strict=True):
         mine = [(entry, curve) for entry, curve in curves.items() if entry.values == kind]
-        for (entry, curve), colour in zip(mine, palette, strict=True):
+        for (entry, curve), colour in zip(mine, palette, strict=False):
             label = f"{entry.model.partition(',')[0]}: {entry.name}"
             panel.plot(users, curve, "o-", color=colour, lw=1.6, ms=4, label=label)
-        panel.set_ylim(0.8, 2e4)
-        panel.legend(frameon=False, fontsize=8.5, loc="upper left")
+        panel.set_ylim(0.8, 1e6)
+        panel.legend(frameon=False, fontsize=7.5, loc="upper left")
     return Drawn(
         name="survey",
         caption="Exact errors. Only the local model grows with sqrt(n); one message of a real number grows like n^(1/6).",

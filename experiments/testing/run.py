@@ -33,7 +33,7 @@ COMMON = 256
 def sizes(context: Context, label: str) -> tuple[int, ...]:
     """Simulating private coins takes time that grows with n k."""
     if label == "local, private coin":
-        return context.pick(quick=(64, COMMON), full=(64, COMMON, 1024, 4096))
+        return context.pick(quick=(64, COMMON), full=(64, COMMON, 1024))
     if label.endswith("public coin"):
         return context.pick(quick=(64, COMMON, 1024, 4096), full=(64, COMMON, 1024, 4096, 16384))
     return context.pick(quick=(64, COMMON, 1024), full=(64, COMMON, 1024, 4096))
@@ -64,7 +64,7 @@ def run(context: Context) -> Result:
                     "miss": found.measured,
                 }
             )
-    errors = again(context, common(rows, "shuffle, private coin"), context.pick(quick=40, full=300))
+    errors = again(context, common(rows, "shuffle, private coin"), context.pick(quick=40, full=200))
     return Result(
         verdicts=(*growth(rows), *comparisons(rows), errors),
         figures=(draw(rows),),
