@@ -169,9 +169,10 @@ def draw(users, curves) -> Drawn:
     palette = (GREEN, VERMILION, BLUE, ORANGE, PURPLE, INK)
     for panel, kind in zip(axes, ("bits", "integers", "reals"), strict=True):
         mine = [(entry, curve) for entry, curve in curves.items() if entry.values == kind]
-        for (entry, curve), colour in zip(mine, palette, strict=False):
+        for index, ((entry, curve), colour) in enumerate(zip(mine, palette, strict=False)):
             label = f"{entry.model.partition(',')[0]}: {entry.name}"
-            panel.plot(users, curve, "o-", color=colour, lw=1.6, ms=4, label=label)
+            # Several are equal: the first are wide, so that they show.
+            panel.plot(users, curve, "o-", color=colour, lw=4.2 - 0.6 * index, ms=4, label=label)
         panel.set_ylim(0.8, 1e6)
         panel.legend(frameon=False, fontsize=7.5, loc="upper left")
     return Drawn(
