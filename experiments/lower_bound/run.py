@@ -69,9 +69,7 @@ def broken(bit, delta: float) -> float:
 
 
 def run(context: Context) -> Result:
-    powers = context.pick(
-        quick=(3, 4, 6, 8, 10, 12), full=(3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 16)
-    )
+    powers = context.pick(quick=(3, 4, 6, 8, 10, 12), full=(3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14))
     rows = [point(10.0**-power) for power in powers]
     return Result(
         verdicts=verdicts(rows),

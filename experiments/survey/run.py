@@ -94,7 +94,7 @@ ENTRIES = (
     Entry(values="integers", model="shuffle, 1 + o(1) messages", name="zero-sum flooding", error=shuffled("zero_sum_flooding", **TEN), in_n=0, in_epsilon=-1, known="1/epsilon"),
     Entry(values="reals", model="central", name="Laplace noise", error=trusted_reals, in_n=0, in_epsilon=-1, known="1/epsilon"),
     Entry(values="reals", model="local", name="Duchi's bit", error=local("duchi", **GRID), in_n=0.5, in_epsilon=-1, known="sqrt(n)/epsilon"),
-    Entry(values="reals", model="shuffle, 1 message", name="rounded blanket", error=shuffled("rounded_sum", **GRID), in_n=1 / 6, in_epsilon=-2 / 3, known="n^(1/6)/epsilon^(2/3)"),
+    Entry(values="reals", model="shuffle, 1 message", name="rounded blanket", error=shuffled("rounded_sum", **GRID), in_n=1 / 6, in_epsilon=-2 / 3, known="n^(1/6) log(1/delta)^(1/3)/epsilon^(2/3)"),
     Entry(values="reals", model="shuffle, several messages", name="unary bits", error=shuffled("unary_sum", **{**GRID, "steps": 100}), in_n=0, in_epsilon=-1, known="sqrt(log(1/delta))/epsilon"),
     Entry(values="reals", model="shuffle, several messages", name="split and mix", error=shuffled("split_and_mix", **{**GRID, "steps": 10_000}), in_n=0, in_epsilon=-1, known="1/epsilon"),
 )  # fmt: skip
