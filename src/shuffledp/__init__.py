@@ -150,6 +150,7 @@ _LATER = {
     "test_uniform": "inference.uniformity",
 }
 _ROOMS = (
+    "(",
     "audit",
     "engine",
     "ledger",

@@ -7,6 +7,7 @@ import mpmath as mp
 import pytest
 
 from shuffledp.accounting.clones import Clones, clones_2021, clones_2023
+from shuffledp.core.errors import UnsupportedError
 
 PAIRS = {"2021": clones_2021, "2023": clones_2023}
 
@@ -170,3 +171,9 @@ def test_the_older_pair_is_weaker():
                     for pair in (clones_2021, clones_2023)
                 )
                 assert old * (1 + 1e-4) >= new
+
+
+def test_more_users_than_rounding_was_looked_at_are_refused():
+    assert clones_2023(epsilon0=1.0, n=10**12).delta(1e-6) < 1
+    with pytest.raises(UnsupportedError, match="more than"):
+        clones_2023(epsilon0=1.0, n=10**12 + 1)

@@ -13,6 +13,7 @@ from shuffledp.inference.alternatives import lowered, nearest_rows, squared_dist
 from shuffledp.inference.coins import groups, part_sizes, partition, public_words
 from shuffledp.inference.messages import HadamardMessages, RRMessages
 from shuffledp.inference.statistics import collisions, total_deviation
+from shuffledp.inference.testers import METHODS, make_tester
 from shuffledp.protocols.hadamard import HadamardResponse
 from shuffledp.protocols.rr import RR
 from support import ALPHA
@@ -161,3 +162,20 @@ class TestAlternatives:
     def test_no_law_is_further_than_that(self):
         with pytest.raises(ParameterError, match="1 - 1/k"):
             lowered(4, 0.76)
+
+
+@pytest.mark.parametrize(
+    ("model", "coin", "method"),
+    [(model, coin, name) for (model, coin), names in METHODS.items() for name in names],
+)
+@pytest.mark.parametrize("k", [7, 20, 33])
+def test_equal_counts_have_equal_statistics_alone_and_among_many(model, coin, method, k):
+    """Else the observed statistic could beat a tied one by rounding, and the p-value were too small."""
+    tester = make_tester(
+        n=3_000, k=k, model=model, coin=coin, method=method, epsilon=2.0, delta=1e-4
+    )
+    r, n = part_sizes(k, tester.parts) / k, 3_000 // tester.groups
+    seen = tester.collection.simulate(r, n, 50, np.random.default_rng(1))
+    many = tester.collection.statistic(seen, r, n)
+    alone = [float(tester.collection.statistic(row.copy(), r, n)) for row in seen]
+    assert many.tolist() == alone

@@ -15,7 +15,7 @@ from typing import Protocol, runtime_checkable
 from shuffledp.accounting.base import SMALLEST_DELTA
 from shuffledp.accounting.binary import LARGEST_VARIANCE, BinaryResponse
 from shuffledp.accounting.blanket import Blanketed, BlanketProfile, generic_blanket, law_blankets
-from shuffledp.accounting.clones import clones_2021, clones_2023
+from shuffledp.accounting.clones import LARGEST_N, clones_2021, clones_2023
 from shuffledp.accounting.lower import DataSets, generic_data_sets, randomizer_data_sets
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.privacy import Guarantee, Profile, View
@@ -321,9 +321,9 @@ def smallest_n(*, epsilon0: float, epsilon: float, delta: float, honest: float =
 
     high = 1
     while not enough(high):
-        if high > _LARGEST_N:
-            raise UnsupportedError(f"more than {_LARGEST_N:.0e} users would be needed")
-        high *= 4
+        if high == LARGEST_N:
+            raise UnsupportedError(f"more than {LARGEST_N:.0e} users would be needed")
+        high = min(4 * high, LARGEST_N)
     low = high // 4
     while high - low > 1:
         middle = (low + high) // 2
@@ -333,7 +333,6 @@ def smallest_n(*, epsilon0: float, epsilon: float, delta: float, honest: float =
 
 _LARGEST_EPSILON0 = 60.0
 _LARGEST_LOCAL = 700.0  # e^epsilon0 must be a float
-_LARGEST_N = 10**14
 
 
 def _own_bounds(randomizer: Randomizer, n: int) -> list[Bound]:

@@ -37,6 +37,7 @@ __all__ = [
 ]
 
 _TINY = 1e-305
+_UNIT = 1e-15  # nine units of rounding: of the two ratios, their masses and what is done to them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +82,8 @@ class Blanket:
         """An upper bound of the divergence of a against b, n users."""
         E = math.exp(epsilon) * (1 - 1e-14)
         uncovered = sum(max(0.0, a - E * b) for a, b in self.bare) * (1 + 1e-14)
-        covered = mean_positive_part(np.array(self.mass), self.gains(epsilon), n)
+        gains = self.gains(epsilon) + self.rounding(epsilon)
+        covered = mean_positive_part(np.array(self.mass), gains, n)
         return min(1.0, covered + uncovered)
 
     def gains(self, epsilon: float) -> Floats:
@@ -89,6 +91,11 @@ class Blanket:
         first, second = np.array(self.first), np.array(self.second)
         gains: Floats = (first - second) - math.expm1(epsilon) * second
         return gains
+
+    def rounding(self, epsilon: float) -> Floats:
+        """More than the error of `gains`, which are small differences of rounded ratios."""
+        sizes: Floats = np.array(self.first) + math.exp(epsilon) * np.array(self.second)
+        return _UNIT * sizes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +149,7 @@ def generic_blanket(*, epsilon0: float, total_variation: float | None = None) ->
         raise ParameterError(
             "total_variation", tv, f"must be <= tanh(epsilon0 / 2) = {largest:.6g}"
         )
-    alpha = min(tv, largest) / (p - 1)
+    alpha = min(tv, largest) / math.expm1(epsilon0)
     rest = max(0.0, (1 - alpha * (p + 1)) / p)
     if rest < 1e-12:
         alpha, rest = 1 / (p + 1), 0.0

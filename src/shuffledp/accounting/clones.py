@@ -27,13 +27,16 @@ import numpy as np
 
 from shuffledp.accounting.base import gaussian_epsilon
 from shuffledp.core.arrays import Floats
+from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics import coins
 from shuffledp.numerics.search import smallest_safe
 
-__all__ = ["Clones", "clones_2021", "clones_2023"]
+__all__ = ["LARGEST_N", "Clones", "clones_2021", "clones_2023"]
 
 _TINY = 1e-305
+LARGEST_N = 10**12
+"""The errors of rounding are known up to here; at 10^14 they can exceed what is added for them."""
 _EXACT = 400  # up to this many other users every C is a cell of its own
 _TAIL_ERROR = 1e-8  # relative error of SciPy's betainc: at most 3e-9 up to n = 10^12, see the tests
 
@@ -53,7 +56,10 @@ class Clones:
 
     def __post_init__(self) -> None:
         positive("epsilon0", self.epsilon0)
-        whole("n", self.n, at_least=1)
+        if whole("n", self.n, at_least=1) > LARGEST_N:
+            raise UnsupportedError(
+                f"n={self.n} is more than the {LARGEST_N:.0e} users of the proof"
+            )
 
     def delta(self, epsilon: float) -> float:
         """An upper bound of the divergence at epsilon."""

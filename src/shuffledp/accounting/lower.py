@@ -60,7 +60,7 @@ class DataSets:
 
 
 def _delta_lower(blanket: Blanket, epsilon: float, n: int) -> float:
-    masses, gains = np.array(blanket.mass), blanket.gains(epsilon)
+    masses, gains = np.array(blanket.mass), blanket.gains(epsilon) - blanket.rounding(epsilon)
     best, worst = int(gains.argmax()), int(gains.argmin())
     if gains[best] <= 0:
         return 0.0

@@ -31,7 +31,10 @@ _ADDED_VARIANCE = 1e-4  # relative; epsilon grows by about half of that (less be
 _FADED = 60.0  # frequencies damped by more than e^-60 are left out, and accounted for
 _MOST = 1 << 14  # frequencies
 _LISTED = 30_000  # ways in which n users can be spread over the values
-_ROUNDING = 1e-8  # relative error of tilting, powers and sums together; tests find below 1e-10
+_ROUNDING = 1e-8  # relative error of what does not grow with n; tests find below 1e-10
+_UNIT = 2.5e-16  # times 10 and the number of values: relative error of a sum over the values
+_LEAST_DEVIATION = 0.05  # a smaller tilt would need a longer period, and a stronger blur for it
+_TINY = 1e-305  # floating-point numbers end near 1e-308
 
 
 def mean_positive_part(w: Floats, g: Floats, n: int) -> float:
@@ -41,12 +44,21 @@ def mean_positive_part(w: Floats, g: Floats, n: int) -> float:
     >>> round(mean_positive_part(w, g, 1), 6)
     0.25
     """
+    w, g = w[w > 0], g[w > 0]
     if len(g) == 0 or g.max() <= 0:
         return 0.0
+    if n == 1 or g.min() >= 0:
+        return float(w @ np.maximum(g, 0.0)) * (1 + _ROUNDING)
     if math.comb(n + len(g), n) <= _LISTED:
-        return _listed(w, g, n) / n * (1 + _ROUNDING)
-    tilt = _Tilt.solve(w, g, n)
-    return tilt.scale(_tilted_mean(tilt)) / n * (1 + _ROUNDING)
+        return max(_listed(w, g, n) / n, _TINY) * (1 + _ROUNDING)
+    tilt = _Tilt.solve(w, g + _moved(g), n, least=_LEAST_DEVIATION)
+    return max(tilt.scale(_tilted_mean(tilt)) / n, _TINY) * (1 + _ROUNDING)
+
+
+def _moved(g: Floats) -> Floats:
+    """So much higher values pay for the rounding of every sum over them, which n multiplies."""
+    moved: Floats = _UNIT * (10 + len(g)) * np.abs(g)
+    return moved
 
 
 def normal_bounds(w: Floats, g: Floats, n: int) -> tuple[float, float]:
@@ -56,13 +68,17 @@ def normal_bounds(w: Floats, g: Floats, n: int) -> tuple[float, float]:
     >>> round(high / low - 1, 4)
     0.0001
     """
-    tilt = _Tilt.solve(w, g, n)
-    if tilt.rate <= 0:
+    tilts = [_Tilt.solve(w, g + side * _moved(g), n) for side in (-1, 1)]
+    if tilts[1].rate <= 0:
         # E min(S_+, 4 sd) is at least 0.39892 sd for a normal sum, and 4 sd is its total variation.
-        low = tilt.sd * (0.39892 - 4 * tilt.distance) - n * tilt.offset
-        return max(0.0, low) / n * (1 - _ROUNDING), (tilt.sd / 2 + n * tilt.offset) / n
-    main, error = _by_normal(tilt)
-    low, high = (tilt.scale(max(0.0, main + side * error)) / n for side in (-1, 1))
+        below, above = tilts
+        low = below.sd * (0.39892 - 4 * below.distance) - n * below.offset
+        return max(0.0, low) / n * (1 - _ROUNDING), (above.sd / 2 + n * above.offset) / n
+    low, high = (
+        tilt.scale(max(0.0, main + side * error)) / n
+        for side, tilt in zip((-1, 1), tilts, strict=True)
+        for main, error in (_by_normal(tilt),)
+    )
     return low * (1 - _ROUNDING), high * (1 + _ROUNDING)
 
 
@@ -79,9 +95,12 @@ class _Tilt:
     """Standard deviation of the tilted sum."""
 
     @staticmethod
-    def solve(w: Floats, g: Floats, n: int) -> "_Tilt":
-        rate = _tilt_rate(w, g)
-        log_mgf = math.log1p(float(w @ np.expm1(rate * g)))
+    def solve(w: Floats, g: Floats, n: int, least: float = 0.0) -> "_Tilt":
+        """Tilted by `least` standard deviations or more."""
+        rate = max(_tilt_rate(w, g), least / math.sqrt(n * float(w @ g**2)))
+        # Values that the tilt makes rare leave 1 - w: its rounding, as mass at 0.
+        rare = _UNIT * (10 + len(g)) * float(w @ (rate * g < -1))
+        log_mgf = math.log1p(float(w @ np.expm1(rate * g)) + rare)
         mass = w * np.exp(rate * g - log_mgf)
         variance = float(mass @ g**2) - float(mass @ g) ** 2
         return _Tilt(
@@ -95,14 +114,20 @@ class _Tilt:
 
     @property
     def offset(self) -> float:
-        """What rounding left of the tilted mean of one G."""
-        return abs(float(self.mass @ self.value))
+        """At least what is left of the tilted mean of one G."""
+        return abs(float(self.mass @ self.value)) + self.rounding
+
+    @property
+    def rounding(self) -> float:
+        """At least the error of a sum over the values whose terms are at most |value|."""
+        size = np.abs(self.value) * (1 + self.rate * np.abs(self.value))
+        return _UNIT * (10 + len(self.value)) * float(self.mass @ size)
 
     @property
     def distance(self) -> float:
         """The largest distance of the tilted sum's distribution function from the normal one."""
-        rest = max(0.0, 1 - float(self.mass.sum()))
-        third = float(self.mass @ np.abs(self.value) ** 3) + (rest + 1) * self.offset**3
+        # Around the mean: by the triangle inequality, as no rate makes the mean exactly 0.
+        third = (math.cbrt(float(self.mass @ np.abs(self.value) ** 3)) + self.offset) ** 3
         return _BERRY_ESSEEN * third * self.n / self.sd**3
 
     def scale(self, tilted: float) -> float:
@@ -116,7 +141,7 @@ def _tilt_rate(w: Floats, g: Floats) -> float:
         return 0.0
     top = float(g.max())
     high = 1.0 / top
-    while float(w @ (g * np.exp(np.minimum(high * g, 700.0)))) < 0 and high * top < 600:
+    while float(w @ (g * np.exp(np.minimum(high * g, 700.0)))) < 0 and high * top < 300:
         high *= 2
     low = 0.0
     rate = min(high, -float(w @ g) / float(w @ g**2))
@@ -152,14 +177,18 @@ def _listed(w: Floats, g: Floats, n: int) -> float:
     # Raising a value only raises the sum, and one below -n max g ends all hope as it is.
     top = float(g.max())
     g = np.maximum(g, -n * top)
-    left, weight, total = np.array([n]), np.ones(1), np.full(1, 1e-15 * n * n * top)
+    left, weight, total, size = np.array([n]), np.ones(1), np.zeros(1), np.zeros(1)
     for mass, gain in zip(w.tolist(), g.tolist(), strict=True):
         state = np.repeat(np.arange(len(left)), left + 1)
         start = np.repeat(np.cumsum(left + 1) - (left + 1), left + 1)
         taken = np.arange(len(state)) - start
         weight = weight[state] * _choices(n)[left[state], taken] * mass**taken
-        total, left = total[state] + gain * taken, left[state] - taken
-    rest = max(0.0, 1 - float(w.sum()))
+        total, size = total[state] + gain * taken, size[state] + abs(gain) * taken
+        left = left[state] - taken
+    # More mass at 0 only raises the sum of positive terms; the masses may be rounded, too.
+    rest = max(0.0, 1 - math.fsum(w)) + _UNIT
+    # At most so many values were added, each with two roundings; adding 0 has none.
+    total += _UNIT * (1 + min(n, len(g))) * size
     return float((weight * rest**left) @ np.maximum(total, 0.0))
 
 
@@ -223,5 +252,5 @@ def _log_power(tilt: _Tilt, omega: Floats) -> tuple[Floats, Floats, Floats]:
     square = imaginary * imaginary
     # 1 + z with a small z: neither the size nor the angle of it may go through 1 + z itself.
     log = tilt.n * np.log1p(np.maximum(2 * real + real * real + square, -1 + 1e-15)) / 2
-    error = 1e-12 + 1e-15 * tilt.n * omega * float(np.abs(tilt.value) @ tilt.mass)
+    error = 1e-12 + tilt.n * omega * tilt.rounding
     return log, tilt.n * np.arctan2(imaginary, 1 + real), error

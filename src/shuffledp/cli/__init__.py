@@ -16,6 +16,7 @@ COMMANDS = {
     "estimate": "The answer that tallies give together, with standard errors and intervals.",
     "ledger": "Look at a budget ledger, or change a budget.",
     "plan": "Every protocol for a question, ranked by its exact error, with its cost.",
+    "lab": "Check by computation what the literature states, and write report/index.html.",
     "demo": "Ask people about their way to work: with a trusted curator, with a shuffler, with neither.",
     "amplify": "The (epsilon, delta) of n shuffled messages, one from each person.",
     "calibrate": "The largest epsilon0 with which n shuffled messages are (epsilon, delta)-private.",

@@ -1,1 +1,26 @@
-"""The laboratory: runs the experiments and writes the report."""
+"""The laboratory: experiments that recompute what the literature states, and a page that tells how it went.
+
+An experiment is a folder with a file `run.py`. Its docstring is the title and a paragraph of what and
+why; its function `run(context)` returns a `Result`: verdicts, figures, a table, the parameters used.
+"""
+
+from shuffledp.lab.contract import Context, Drawn, Effort, Experiment, Result, Verdict
+from shuffledp.lab.discovery import experiments, folders, load
+from shuffledp.lab.page import write_page
+from shuffledp.lab.runner import Record, run_experiment, run_lab
+
+__all__ = [
+    "Context",
+    "Drawn",
+    "Effort",
+    "Experiment",
+    "Record",
+    "Result",
+    "Verdict",
+    "experiments",
+    "folders",
+    "load",
+    "run_experiment",
+    "run_lab",
+    "write_page",
+]

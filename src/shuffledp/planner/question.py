@@ -86,16 +86,15 @@ def question_of(task: Question | str) -> Question:
     Traceback (most recent call last):
     shuffledp.core.errors.UnsupportedError: the planner ranks count, sum, mean and histogram; for uniformity see sdp.test_uniform
     """
-    if isinstance(task, Question):
-        return task
-    names = [each.value for each in Question]
-    if task in names:
-        return Question(task)
-    if task in _ELSEWHERE:
+    name = task.value if isinstance(task, Question) else task
+    if name in _ELSEWHERE:
         raise UnsupportedError(
-            f"the planner ranks count, sum, mean and histogram; for {task} see {_ELSEWHERE[task]}"
+            f"the planner ranks count, sum, mean and histogram; for {name} see {_ELSEWHERE[name]}"
         )
-    raise ParameterError("task", task, f"must be one of {', '.join(names)}")
+    ranked = [each.value for each in Question if each.value not in _ELSEWHERE]
+    if name not in ranked:
+        raise ParameterError("task", task, f"must be one of {', '.join(ranked)}")
+    return Question(name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,259 @@
+"""Errata about smooth noise, zsum and its histogram."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+import shuffledp as sdp
+from shuffledp.accounting.central import BinomialCount
+from shuffledp.accounting.one_count import binomial_level
+from shuffledp.accounting.two_bins import IndependentBins, independent_level
+
+from .registry import Finding, erratum
+
+
+def masses(n: int, gamma: float):
+    from scipy.stats import binom
+
+    return binom.pmf(np.arange(n + 1), n, gamma)
+
+
+def smooth_delta(law, shift: int, threshold: float) -> float:
+    """Pr[D(Y) / D(Y + shift) >= threshold], Y ~ D on 0 .. len(law) - 1."""
+    moved = np.zeros_like(law)
+    if shift >= 0:
+        moved[: len(law) - shift] = law[shift:]
+    else:
+        moved[-shift:] = law[:shift]
+    return float(law[law >= threshold * moved].sum())
+
+
+@erratum(
+    1,
+    "N1, N4",
+    says="Bin(n, gamma) is smooth for shifts k up to alpha gamma / 2.",
+    truth="Up to n alpha gamma / 2, with alpha < 1. As printed no shift k >= 1 is allowed.",
+)
+def condition_of_the_lemma():
+    """Exact smoothness of Bin(1000, 0.1) at all shifts up to n alpha gamma / 2, against the lemma's delta."""
+    n, gamma, alpha = 1000, 0.1, 0.3
+    epsilon = math.log((1 + alpha) / (1 - alpha))
+    bound = math.exp(-(alpha**2) * gamma * n / 8) + math.exp(
+        -(alpha**2) * gamma * n / (8 + 2 * alpha)
+    )
+    largest, law = int(n * alpha * gamma / 2), masses(n, gamma)
+    shifts = [s for k in range(1, largest + 1) for s in (k, -k)]
+    exact = max(smooth_delta(law, s, math.exp(abs(s) * epsilon)) for s in shifts)
+    printed = max(a / 100 * g / 200 for a in range(100) for g in range(101))
+    return Finding(
+        right=largest >= 1 and exact <= bound,
+        wrong=printed >= 1,
+        measured=f"{largest} shifts are allowed, exact delta {exact:.1e} <= {bound:.2f}; printed: k <= {printed:.2f}",
+    )
+
+
+@erratum(
+    2,
+    "N1, N4",
+    says="epsilon/sqrt(5) >= alpha = tanh(epsilon/2) on [0, 1], with 5 the smallest integer for which alpha > 0.",
+    truth="The other way round: alpha >= epsilon/sqrt(5), and 5 is the smallest integer c for which alpha - epsilon/sqrt(c) "
+    "stays positive up to epsilon = 1. It holds up to epsilon = 1.204.",
+)
+def square_root_of_five():
+    """The sign of tanh(epsilon/2) - epsilon/sqrt(c) on a grid of (0, 1], for c = 1, 2, ..."""
+    grid = np.linspace(1e-3, 1, 1000)
+    alpha = np.tanh(grid / 2)
+    smallest = next(c for c in range(1, 10) if np.all(alpha > grid / math.sqrt(c)))
+    low, high = 1.0, 2.0
+    while high - low > 1e-6:
+        middle = (low + high) / 2
+        low, high = (
+            (middle, high) if math.tanh(middle / 2) > middle / math.sqrt(5) else (low, middle)
+        )
+    return Finding(
+        right=smallest == 5 and abs(low - 1.204) < 1e-3,
+        wrong=bool(np.all(grid / math.sqrt(5) >= alpha)),
+        measured=f"smallest c = {smallest}; {math.tanh(0.5):.4f} > {1 / math.sqrt(5):.4f} at epsilon = 1; valid up to {low:.3f}",
+    )
+
+
+@erratum(
+    3,
+    "N1, N4",
+    says="Smoothness is an event E of a window [Y, Y + k'], and Pr[E < e^(|k'| epsilon)] > 1 - delta.",
+    truth="E is the ratio of two point masses, a random variable; the complement of 'at most delta' is 'at least 1 - delta'; "
+    "k' is an integer.",
+)
+def complement_of_smoothness():
+    """Bin(4, 1/2), shift 1: the probability that the ratio is below 4, with delta its exact complement."""
+    law = [Fraction(math.comb(4, y), 16) for y in range(5)] + [Fraction(0)]
+    below = sum((law[y] for y in range(5) if law[y] < 4 * law[y + 1]), Fraction(0))
+    delta = 1 - below
+    return Finding(
+        right=below >= 1 - delta and delta == Fraction(5, 16),
+        wrong=below > 1 - delta,
+        measured=f"Pr[ratio >= 4] = {delta}, Pr[ratio < 4] = {below}: equal to 1 - delta, not above it",
+    )
+
+
+@erratum(
+    4,
+    "N1, N4",
+    says="Adding noise from an (epsilon, delta, 1)-smooth law is DP.",
+    truth="It is (epsilon, delta)-DP, with exactly these parameters, for x in Z^n: without the delta it is false.",
+)
+def parameters_of_the_lemma():
+    """Exact divergence of a count with Bin(100, 0.3) at epsilon = 0.5, against its exact smoothness delta."""
+    law, epsilon = masses(100, 0.3), 0.5
+    smooth = max(smooth_delta(law, shift, math.exp(epsilon)) for shift in (1, -1))
+    exact = BinomialCount(n=100, gamma=Fraction(3, 10)).delta(epsilon)
+    return Finding(
+        right=0 < exact <= smooth,
+        wrong=exact == 0,
+        measured=f"exact delta {exact:.2e}, at most the smoothness {smooth:.2e}, and not 0",
+    )
+
+
+@erratum(
+    5,
+    "N1, N4",
+    says="epsilon and delta are in [0, 1], and n = 100 ln(2/delta)/epsilon^2.",
+    truth="Both are above 0 (epsilon = 0 divides by zero), and n must be at least that, so that gamma <= 1/2.",
+)
+def range_of_parameters():
+    """Make zsum with the published noise at epsilon = 0, just below, at, and at ten times the bound on n."""
+    bound = math.ceil(100 * math.log(2 / 1e-6))
+    made = {n: _made(n=n, epsilon=1.0) for n in (bound - 1, bound, 10 * bound)}
+    gammas = [float(made[n].randomizer.gamma) for n in (bound, 10 * bound) if made[n]]
+    return Finding(
+        right=made[bound - 1] is None and len(gammas) == 2 and max(gammas) <= 0.5,
+        wrong=_made(n=bound, epsilon=0.0) is not None or made[10 * bound] is None,
+        measured=f"n = {bound}: gamma = {gammas[0]:.4f}; n = {10 * bound}: {gammas[1]:.4f}; n = {bound - 1} and epsilon = 0 are refused",
+    )
+
+
+def _made(*, n: int, epsilon: float):
+    try:
+        return sdp.protocols.zsum.make(
+            n=n, epsilon=epsilon, delta=1e-6, honest=1.0, calibration="paper"
+        )
+    except (sdp.UnsupportedError, sdp.ParameterError):
+        return None
+
+
+@erratum(
+    6,
+    "N1, N4",
+    says="The error is at most alpha with probability 1 - beta; alpha is not defined.",
+    truth="alpha = 100 ln(2/delta)/(epsilon^2 n), and it fails with probability at most (delta/2)^(50/(3 epsilon^2)).",
+)
+def radius_of_zsum():
+    """Exact probability that Bin(n, gamma) leaves 2 n gamma, against that bound; and for a radius of one deviation."""
+    from scipy.stats import binom
+
+    n, epsilon, delta = 10_000, 1.0, 1e-2
+    gamma = 50 * math.log(2 / delta) / (epsilon**2 * n)
+    fails, bound = binom.sf(2 * n * gamma, n, gamma), (delta / 2) ** (50 / (3 * epsilon**2))
+    deviation = math.sqrt(n * gamma)
+    other = binom.sf(n * gamma + deviation, n, gamma) + binom.cdf(n * gamma - deviation, n, gamma)
+    return Finding(
+        right=fails <= bound,
+        wrong=other <= bound,
+        measured=f"fails with probability {fails:.0e} <= {bound:.0e}; one standard deviation fails with {other:.2f}",
+    )
+
+
+@erratum(
+    7,
+    "N1, N4",
+    says="The cells of the binary histogram have values in {0, 1}.",
+    truth="The inputs are bits; a cell is a count between 0 and n.",
+)
+def cells_are_counts():
+    """The true answer of the counting task for five people with four ones."""
+    truth = sdp.tasks.Count(domain=sdp.Bits()).truth([1, 1, 0, 1, 1])
+    return Finding(right=truth == 4, wrong=truth in (0, 1), measured=f"the cell is {truth:g}")
+
+
+@erratum(
+    8,
+    "N4",
+    says="The histogram is 2(epsilon, delta)-private.",
+    truth="(2 epsilon, 2 delta), both doubled. The exact joint analysis gives (epsilon, delta) with less than half of the noise "
+    "that composition needs.",
+)
+def two_bins_change():
+    """The exact delta of two bins, each with noise for (1, 1e-6), at epsilon = 1 and 2; and the noise of both analyses."""
+    n, epsilon, delta = 10_000, 1.0, 1e-6
+    pair = IndependentBins(n=n, gamma=binomial_level(n=n, epsilon=epsilon, delta=delta))
+    joint = float(n * independent_level(n=n, epsilon=epsilon, delta=delta))
+    composed = float(n * binomial_level(n=n, epsilon=epsilon / 2, delta=delta / 2))
+    return Finding(
+        right=pair.delta(2 * epsilon) <= 2 * delta and joint < composed / 2,
+        wrong=pair.delta(epsilon) <= 2 * delta,
+        measured=f"delta {pair.delta(2.0):.1e} at 2 epsilon, {pair.delta(1.0):.1e} at epsilon; noise {joint:.1f} instead of {composed:.1f}",
+    )
+
+
+@erratum(
+    9,
+    "N4",
+    says="The union over the non-empty bins fails with probability <= beta/n = beta, for errors <= alpha; d + 1 messages.",
+    truth="For errors above alpha: each of at most n bins fails with probability beta/n, together n beta/n = beta. "
+    "d + 1 is the largest number of messages; the mean is about d (1 - gamma) + 1.",
+)
+def union_over_bins():
+    """1 - (1 - beta/n)^n as a fraction, between beta/n and beta; and the declared messages of a dense histogram."""
+    n, beta = 50, Fraction(1, 20)
+    union = 1 - (1 - beta / n) ** n
+    cost = sdp.protocols.zsum_histogram.make(n=1000, k=16, epsilon=1.0, delta=1e-6, honest=1.0).cost
+    return Finding(
+        right=beta / n < union <= beta and cost.messages_max == 17 and cost.messages_mean < 17,
+        wrong=union <= beta / n,
+        measured=f"beta/n = {float(beta / n):.4f} < {float(union):.4f} <= beta = {float(beta):.4f}; "
+        f"at most {cost.messages_max} messages, {cost.messages_mean:.2f} on average",
+    )
+
+
+@erratum(
+    35,
+    "N4",
+    says="'No error guarantee'; 'at most 2 bits', 'd + 1 bits'.",
+    truth="A guarantee of zero error. And these are messages: in the histogram each has ceil(log2 d) bits.",
+)
+def zero_error_and_messages():
+    """Every outcome of zsum for six zeros; and the declared bits of a histogram of 1,000 bins."""
+    made = sdp.protocols.zsum.make(n=6, epsilon=1.0, delta=0.2, honest=1.0, word_bits=8)
+    from shuffledp.core.analyzer import Tally
+
+    answers = {
+        made.analyzer.estimate(Tally(counts=np.array([ones]), users=6)).value for ones in range(7)
+    }
+    cost = sdp.protocols.zsum_histogram.make(
+        n=1000, k=1000, epsilon=1.0, delta=1e-6, honest=1.0
+    ).cost
+    bits = cost.messages_max * cost.bits_per_message
+    return Finding(
+        right=answers == {0.0} and cost.bits_per_message == 10,
+        wrong=bits == 1001,
+        measured=f"answers {sorted(answers)}; up to {cost.messages_max} messages of {cost.bits_per_message} bits are {bits} bits",
+    )
+
+
+@erratum(
+    38,
+    "N1, N4",
+    says="Smoothness is asked of all k' in [-k, k]; sums of a histogram are 1-sensitive.",
+    truth="k' = 0 must be left out: there the ratio is 1 >= e^0, always. And each bin is 1-sensitive, the histogram has l1 sensitivity 2 "
+    "under replacement.",
+)
+def shift_of_zero():
+    """Pr[D(Y)/D(Y + k') >= e^(|k'| epsilon)] for Bin(1000, 0.1) at k' = 0 and k' = 1, epsilon = 0.6."""
+    law = masses(1000, 0.1)
+    zero, one = smooth_delta(law, 0, 1.0), smooth_delta(law, 1, math.exp(0.6))
+    return Finding(
+        right=zero > 1 - 1e-12 and one < 1e-2,
+        wrong=zero < 1e-2,
+        measured=f"{zero:.3f} at k' = 0, {one:.1e} at k' = 1",
+    )

@@ -1,0 +1,129 @@
+"""Randomized response: an error of 1/sqrt(n), and nobody does better
+
+Everybody flips their bit with probability 1/(e^epsilon + 1), and the analyzer removes the bias.
+This is the local model of 1965. Its error of the mean shrinks like 1/(epsilon sqrt(n)), where a trusted curator
+would have 1/(epsilon n): some seventy times worse for 10,000 people.
+
+Is it the fault of the protocol? No. Whatever a locally private protocol does with a bit can be
+computed from the randomized response to it (the likelihood ratio of two outcomes is at most e^epsilon,
+and randomized response is the extreme point). So take n people, of whom n/2 - m or n/2 + m
+have a one, in random order; nobody can tell the two apart better than from the number of ones that randomized response
+reports. Its two exact laws have total variation distance TV, hence a worst-case mean squared error of
+the sum of at least m^2 (1 - TV) / 2, for the best m. That line is a theorem, computed.
+"""
+
+import math
+
+import numpy as np
+
+import shuffledp as sdp
+from shuffledp.lab.contract import Context, Drawn, Result, Verdict
+from shuffledp.lab.drawing import BLUE, GREEN, GREY, VERMILION, panels
+from shuffledp.lab.local_bound import local_lower_bound
+
+ORDER = 20
+EPSILONS = (0.25, 1.0, 3.0)
+USERS = (100, 1_000, 10_000, 100_000, 1_000_000)
+
+
+def measured(context: Context, epsilon: float, n: int, runs: int) -> float:
+    """Root mean squared error of the mean over simulated surveys of n people, a third of them ones."""
+    protocol = sdp.protocols.rr.make_local(epsilon=epsilon)
+    counts = [n - n // 3, n // 3]
+    rng = context.words(f"{epsilon}/{n}")
+    errors = [sdp.run_counts(protocol, counts, rng).value - counts[1] for _ in range(runs)]
+    return math.sqrt(np.mean(np.square(errors))) / n
+
+
+def run(context: Context) -> Result:
+    runs = context.pick(quick=300, full=4_000)
+    rows = []
+    for epsilon in EPSILONS:
+        for n in USERS:
+            protocol = sdp.protocols.rr.make_local(epsilon=epsilon)
+            exact = math.sqrt(protocol.analyzer.variance(np.array([n - n // 3, n // 3]))) / n
+            curator = sdp.mechanisms.geometric.make(epsilon=epsilon, sensitivity=1)
+            rows.append(
+                {
+                    "epsilon": epsilon,
+                    "n": n,
+                    "runs": runs,
+                    "measured": measured(context, epsilon, n, runs),
+                    "exact": exact,
+                    "lower_bound": local_lower_bound(epsilon=epsilon, n=n) / n,
+                    "central": math.sqrt(curator.variance()) / n,
+                }
+            )
+    return Result(
+        verdicts=verdicts(rows, runs),
+        figures=(draw(rows),),
+        rows=tuple(rows),
+        parameters={"epsilon": EPSILONS, "n": USERS, "surveys for each point": runs},
+    )
+
+
+def slope(rows, key: str) -> float:
+    """The exponent of n in a column, by least squares on logarithms."""
+    return float(np.polyfit(np.log([r["n"] for r in rows]), np.log([r[key] for r in rows]), 1)[0])
+
+
+def verdicts(rows, runs) -> tuple[Verdict, ...]:
+    slopes = [slope([r for r in rows if r["epsilon"] == e], "measured") for e in EPSILONS]
+    # The RMSE of `runs` nearly normal errors has relative deviation 1/sqrt(2 runs).
+    worst = max(abs(r["measured"] / r["exact"] - 1) for r in rows) * math.sqrt(2 * runs)
+    gaps = [r["exact"] / r["lower_bound"] for r in rows]
+    large = {r["epsilon"]: r["exact"] / r["lower_bound"] for r in rows if r["n"] == USERS[-1]}
+    factor = next(r for r in rows if r["epsilon"] == 1.0 and r["n"] == 10_000)
+    return (
+        Verdict(
+            claim="The error of the mean is of order 1/sqrt(n)",
+            measured="exponents of n: " + ", ".join(f"{value:.3f}" for value in slopes),
+            agrees=all(abs(value + 0.5) < 0.02 for value in slopes),
+        ),
+        Verdict(
+            claim="Its variance is e^epsilon / ((e^epsilon - 1)^2 n), whatever the data",
+            measured=f"the farthest of {len(rows)} measured errors is {worst:.1f} standard deviations off",
+            agrees=worst < 5,
+        ),
+        Verdict(
+            claim="No local protocol does better than a constant times 1/(epsilon sqrt(n))",
+            measured=f"randomized response is within {max(gaps):.2f} times a proven lower bound at every "
+            f"point; at n = {USERS[-1]:,}: "
+            + ", ".join(f"{gap:.2f} (epsilon = {e:g})" for e, gap in large.items()),
+            agrees=max(gaps) < 4 and min(gaps) >= 1,
+        ),
+        Verdict(
+            claim="A trusted curator has an error of 1/(epsilon n), so sqrt(n) times less",
+            measured=f"n = 10,000, epsilon = 1: {factor['exact'] / factor['central']:.0f} times less",
+            agrees=30 < factor["exact"] / factor["central"] < 100,
+        ),
+    )
+
+
+def draw(rows) -> Drawn:
+    figure, axes = panels(
+        [f"epsilon = {epsilon:g}" for epsilon in EPSILONS],
+        x="people n",
+        y=["error of the mean (RMSE)", "", ""],
+        scales=("log", "log"),
+        width=3.6,
+    )
+    for panel, epsilon in zip(axes, EPSILONS, strict=True):
+        mine = [row for row in rows if row["epsilon"] == epsilon]
+        n = [row["n"] for row in mine]
+        lines = (
+            ("exact", BLUE, "-", "randomized response, exact"),
+            ("lower_bound", VERMILION, "--", "no local protocol is below"),
+            ("central", GREEN, "-", "trusted curator"),
+        )
+        for key, colour, style, label in lines:
+            panel.plot(n, [row[key] for row in mine], style, color=colour, lw=1.6, label=label)
+        panel.plot(n, [row["measured"] for row in mine], "o", color=BLUE, ms=5, label="measured")
+        panel.set(ylim=(1e-7, 2))
+    axes[0].legend(frameon=False, fontsize=8, labelcolor=GREY, loc="lower left")
+    return Drawn(
+        name="rate",
+        caption="The error of randomized response, a proven lower bound for all local protocols, and "
+        "what a trusted curator would have.",
+        figure=figure,
+    )

@@ -1,0 +1,90 @@
+"""`shuffledp lab`: recompute the results of the field, and write a page about it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from shuffledp.cli._failures import explained
+
+if TYPE_CHECKING:
+    from shuffledp.lab import Record
+
+__all__ = ["lab"]
+
+
+def lab(
+    name: Annotated[str, typer.Argument(help="An experiment, or 'all'.")] = "all",
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Fewer trials and points: two minutes for all.")
+    ] = False,
+    out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("report"),
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+    list_them: Annotated[bool, typer.Option("--list", help="List the experiments.")] = False,
+) -> None:
+    """Check by computation what the literature states, and write report/index.html."""
+    from shuffledp import lab as laboratory
+
+    with explained():
+        if list_them:
+            for each in laboratory.experiments():
+                typer.echo(f"{each.name:20} {each.title}")
+            return
+        effort = laboratory.Effort.QUICK if quick else laboratory.Effort.FULL
+        names = _chosen(name)
+        with _progress(len(names), quiet) as finished:
+            records = laboratory.run_lab(
+                names, effort=effort, out=out, workers=os.cpu_count() or 1, finished=finished
+            )
+        page = laboratory.write_page(records, effort=effort, out=out)
+    _say(records, page)
+    if any(record.failure for record in records):
+        raise typer.Exit(1)
+
+
+def _chosen(name: str) -> list[str]:
+    from shuffledp import lab as laboratory
+
+    if name == "all":
+        return [each.name for each in laboratory.experiments()]
+    return [laboratory.load(name).name]
+
+
+@contextmanager
+def _progress(total: int, quiet: bool) -> Iterator[Callable[[Record], None]]:
+    """Tells of each finished experiment; silent without a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    bar = Progress(
+        TextColumn("{task.description:24}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        disable=quiet or not console.is_terminal,
+    )
+    with bar:
+        task = bar.add_task("experiments", total=total)
+
+        def finished(record: Record) -> None:
+            bar.update(task, advance=1, description=f"done: {record.name}")
+
+        yield finished
+
+
+def _say(records: tuple[Record, ...], page: Path) -> None:
+    for record in records:
+        agree = sum(verdict.agrees for verdict in record.verdicts)
+        told = "FAILED" if record.failure else f"{agree} of {len(record.verdicts)} agree"
+        typer.echo(f"{record.name:20} {told:18} {record.seconds:7.1f} s")
+        for verdict in record.verdicts:
+            if not verdict.agrees:
+                typer.echo(f"  differs: {verdict.claim}\n  measured: {verdict.measured}")
+    typer.echo(f"The report is in {page}.")

@@ -1,0 +1,189 @@
+"""The report: verdicts.json, and one HTML page that needs nothing but itself."""
+
+import base64
+import csv
+import json
+import math
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+import shuffledp
+from shuffledp.lab.contract import Effort, Verdict
+from shuffledp.lab.runner import Record
+from shuffledp.lab.typography import typeset
+
+__all__ = ["write_page"]
+
+_ROWS = 24  # of a table that the page shows; the file has them all
+
+
+def write_page(records: Sequence[Record], *, effort: Effort, out: Path) -> Path:
+    """Write `out`/verdicts.json and `out`/index.html, each at once or not at all."""
+    verdicts = [
+        {
+            "experiment": record.name,
+            "claim": verdict.claim,
+            "measured": verdict.measured,
+            "agrees": verdict.agrees,
+        }
+        for record in records
+        for verdict in record.verdicts
+    ]
+    _replace(out / "verdicts.json", json.dumps(verdicts, indent=1, ensure_ascii=False) + "\n")
+    template = Template(files("shuffledp.lab").joinpath("page.html").read_text(encoding="utf-8"))
+    text = template.substitute(
+        version=shuffledp.__version__,
+        effort=effort.value,
+        experiments=len(records),
+        seconds=_duration(sum(record.seconds for record in records)),
+        score=_score(records),
+        differences=_differences(records),
+        summary="\n".join(map(_summary, records)),
+        sections="\n".join(_section(record, out / record.name) for record in records),
+    )
+    return _replace(out / "index.html", text)
+
+
+def _replace(path: Path, text: str) -> Path:
+    """Write a file whole: to a temporary one beside it, which then takes its name."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(name).chmod(0o644)  # temporary files are for their owner alone
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    return path
+
+
+def _score(records: Sequence[Record]) -> str:
+    found = [verdict.agrees for record in records for verdict in record.verdicts]
+    failed = sum(1 for record in records if record.failure)
+    text = f"<b>{sum(found)}</b> of {len(found)} claims agree with what we measured"
+    return text if not failed else f"{text}; <b>{failed}</b> experiments failed"
+
+
+def _differences(records: Sequence[Record]) -> str:
+    items = [
+        f'<li><a href="#{record.name}">{typeset(record.title)}</a>: {_reason(verdict)}</li>'
+        for record in records
+        for verdict in record.verdicts
+        if not verdict.agrees
+    ]
+    items += [
+        f'<li><a href="#{record.name}">{typeset(record.title)}</a>: the experiment failed.</li>'
+        for record in records
+        if record.failure
+    ]
+    if not items:
+        return "<p>Nothing differs.</p>"
+    return f"<p>What differs, and why:</p><ul>{''.join(items)}</ul>"
+
+
+def _reason(verdict: Verdict) -> str:
+    why = verdict.why or _UNKNOWN
+    return f"“{typeset(verdict.claim)}”. {typeset(why)}"
+
+
+_UNKNOWN = "No explanation is known: please report it."
+
+
+def _summary(record: Record) -> str:
+    agree = sum(verdict.agrees for verdict in record.verdicts)
+    marks = "".join(map(_mark, record.verdicts)) if not record.failure else _FAILED
+    return (
+        f'<tr><td><a href="#{record.name}">{typeset(record.title)}</a></td><td class="marks">{marks}</td>'
+        f'<td class="number">{agree} / {len(record.verdicts)}</td></tr>'
+    )
+
+
+_FAILED = '<span class="differs">failed</span>'
+
+
+def _mark(verdict: Verdict) -> str:
+    kind, sign = ("agrees", "✓") if verdict.agrees else ("differs", "✗")
+    return f'<span class="{kind}" title="{escape(verdict.claim, quote=True)}">{sign}</span>'
+
+
+def _section(record: Record, folder: Path) -> str:
+    about = "".join(f"<p>{typeset(part)}</p>" for part in record.about.split("\n\n"))
+    head = f'<section id="{record.name}"><h2>{typeset(record.title)}</h2>{about}'
+    if record.failure:
+        return f"{head}<pre>{escape(record.failure)}</pre></section>"
+    figures = "".join(_figure(folder, name, text) for name, text in record.captions.items())
+    verdicts = "".join(map(_verdict, record.verdicts))
+    return (
+        f'{head}{figures}<table class="verdicts"><thead><tr><th></th><th>claim</th><th>measured</th>'
+        f"</tr></thead><tbody>{verdicts}</tbody></table>{_parameters(record)}"
+        f"{_table(folder)}</section>"
+    )
+
+
+def _figure(folder: Path, name: str, caption: str) -> str:
+    data = base64.b64encode((folder / f"{name}.svg").read_bytes()).decode()
+    return (
+        f'<figure><img alt="{escape(caption, quote=True)}" src="data:image/svg+xml;base64,{data}">'
+        f"<figcaption>{typeset(caption)}</figcaption></figure>"
+    )
+
+
+def _verdict(verdict: Verdict) -> str:
+    why = "" if verdict.agrees else f'<p class="why">{typeset(verdict.why or _UNKNOWN)}</p>'
+    return (
+        f"<tr><td>{_mark(verdict)}</td><td>{typeset(verdict.claim)}</td>"
+        f"<td>{typeset(verdict.measured)}{why}</td></tr>"
+    )
+
+
+def _parameters(record: Record) -> str:
+    shown = "; ".join(
+        f"{typeset(str(name))} = {escape(_shown(value))}"
+        for name, value in record.parameters.items()
+    )
+    return f'<p class="small">Used: {shown}. Took {_duration(record.seconds)}.</p>'
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_shown(each)}" for name, each in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_shown, value))
+    if isinstance(value, int) and abs(value) >= 10_000:
+        return f"{value:,}"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _table(folder: Path) -> str:
+    with (folder / "table.csv").open(newline="") as file:
+        header, *rows = csv.reader(file)
+    head = "".join(f"<th>{escape(name)}</th>" for name in header)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(_short(cell))}</td>" for cell in row) + "</tr>"
+        for row in rows[:_ROWS]
+    )
+    more = "" if len(rows) <= _ROWS else f" (the first {_ROWS} of {len(rows)} rows)"
+    name = f"{folder.name}/table.csv"
+    return (
+        f"<details><summary>The numbers: {escape(name)}{more}</summary><div class='wide'><table>"
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div></details>"
+    )
+
+
+def _short(cell: str) -> str:
+    """Long decimals to five digits."""
+    try:
+        value = float(cell)
+    except ValueError:
+        return cell
+    return cell if len(cell) <= 8 or not math.isfinite(value) else f"{value:.5g}"
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < 100 else f"{seconds / 60:.1f} minutes"

@@ -1,0 +1,147 @@
+"""Run experiments, one or several at a time, and write their files."""
+
+import csv
+import re
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+
+from shuffledp.core.errors import UnsupportedError
+from shuffledp.lab.contract import Context, Drawn, Effort, Experiment, Result, Verdict
+from shuffledp.lab.discovery import load
+from shuffledp.plots.style import new_figure
+
+__all__ = ["Record", "run_experiment", "run_lab"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """What the page needs to know of one experiment; its figures and table are files by then."""
+
+    name: str
+    title: str
+    about: str
+    seconds: float
+    verdicts: tuple[Verdict, ...] = ()
+    captions: Mapping[str, str]
+    """What each figure shows, by the name of its file without the suffix."""
+    parameters: Mapping[str, object]
+    failure: str = ""
+    """What went wrong, with its traceback; empty if nothing did."""
+
+
+def run_lab(
+    names: Sequence[str],
+    *,
+    effort: Effort,
+    out: Path,
+    workers: int = 1,
+    finished: Callable[[Record], None] = lambda _: None,
+) -> tuple[Record, ...]:
+    """Run these experiments and write `out`/name/: figures as PNG and SVG, and the table as CSV.
+
+    One that fails does not stop the others. The results do not depend on `workers`, the number of
+    processes. `finished` hears of each record as soon as there is one.
+    """
+    new_figure(1, 1)  # without Matplotlib: say so now, not once for each experiment
+    known = {name: load(name) for name in names}
+    out.mkdir(parents=True, exist_ok=True)
+    records = {}
+    for name, record in _records(known, effort, out, workers):
+        records[name] = record
+        finished(record)
+    return tuple(records[name] for name in names)
+
+
+def _records(
+    known: Mapping[str, Experiment], effort: Effort, out: Path, workers: int
+) -> Iterator[tuple[str, Record]]:
+    if workers <= 1 or len(known) == 1:
+        for name in known:
+            yield name, run_experiment(name, effort, out)
+        return
+    with _pool(workers) as pool:
+        tasks = {pool.submit(run_experiment, name, effort, out): name for name in known}
+        for task in as_completed(tasks):
+            name = tasks[task]
+            yield name, _outcome(known[name], task)
+
+
+@contextmanager
+def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
+    # Fresh processes: a fork would copy the threads of a progress bar in whatever state they are.
+    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _outcome(experiment: Experiment, task: "Future[Record]") -> Record:
+    try:
+        return task.result()
+    except Exception:  # the process itself died
+        return _failed(experiment, 0.0)
+
+
+def run_experiment(name: str, effort: Effort, out: Path) -> Record:
+    """Run one experiment in this process and write its files into `out`/name/."""
+    experiment = load(name)
+    start = time.perf_counter()
+    try:
+        result = experiment.run(Context(name=name, effort=effort))
+        _write(result, out / name)
+    except Exception:
+        return _failed(experiment, time.perf_counter() - start)
+    return Record(
+        name=name,
+        title=experiment.title,
+        about=experiment.about,
+        seconds=time.perf_counter() - start,
+        verdicts=result.verdicts,
+        captions={each.name: each.caption for each in result.figures},
+        parameters=dict(result.parameters),
+    )
+
+
+def _failed(experiment: Experiment, seconds: float) -> Record:
+    return Record(
+        name=experiment.name,
+        title=experiment.title,
+        about=experiment.about,
+        seconds=seconds,
+        captions={},
+        parameters={},
+        failure=traceback.format_exc(),
+    )
+
+
+def _write(result: Result, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for drawn in result.figures:
+        _save(drawn, folder)
+    with (folder / "table.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(result.rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(result.rows)
+
+
+def _save(drawn: Drawn, folder: Path) -> None:
+    try:
+        from matplotlib import rc_context
+    except ImportError as missing:  # pragma: no cover
+        raise UnsupportedError("drawing needs Matplotlib") from missing
+    path = folder / drawn.name
+    drawn.figure.savefig(path.with_suffix(".png"), dpi=160)
+    # A fixed salt and no date: the same picture is the same file. Letters as outlines: it looks the
+    # same wherever it is opened.
+    with rc_context({"svg.hashsalt": "shuffledp", "svg.fonttype": "path"}):
+        drawn.figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
+    text = path.with_suffix(".svg").read_text()
+    bare = re.sub(r"<metadata>.*?</metadata>\n?|<!DOCTYPE.*?>\n?", "", text, flags=re.DOTALL)
+    path.with_suffix(".svg").write_text(bare)

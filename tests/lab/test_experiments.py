@@ -1,0 +1,102 @@
+"""The experiments themselves: they agree or say why, whatever runs them; and their verdicts can fail."""
+
+from fractions import Fraction
+from math import comb, exp, log, sqrt
+
+import numpy as np
+import pytest
+
+from shuffledp.lab import Context, Effort, experiments, load, run_lab
+from shuffledp.lab.local_bound import _distance, _reported, local_lower_bound
+
+NAMES = [each.name for each in experiments()]
+EXPECTED_DIFFERENCES = {"amplification": 2, "robustness": 1}
+QUICK = ("histogram", "lower_bound")
+
+
+def check(record):
+    assert not record.failure, record.failure
+    differing = [verdict for verdict in record.verdicts if not verdict.agrees]
+    assert len(differing) == EXPECTED_DIFFERENCES.get(record.name, 0), differing
+    assert all(verdict.why for verdict in differing)
+
+
+def test_the_fast_ones_agree_whatever_runs_them(tmp_path):
+    alone = run_lab(QUICK, effort=Effort.QUICK, out=tmp_path / "one")
+    together = run_lab(QUICK, effort=Effort.QUICK, out=tmp_path / "two", workers=2)
+    for record, other in zip(alone, together, strict=True):
+        check(record)
+        assert record.verdicts == other.verdicts
+        assert record.captions
+        for name in ("table.csv", *(f"{each}.svg" for each in record.captions)):
+            first, second = (tmp_path / run / record.name / name for run in ("one", "two"))
+            assert first.read_bytes() == second.read_bytes()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_all_agree_or_say_why(name, tmp_path):
+    check(*run_lab([name], effort=Effort.QUICK, out=tmp_path))
+
+
+def test_a_wrong_tail_is_noticed(monkeypatch):
+    run = load("laplace_tail").run
+    monkeypatch.setitem(run.__globals__, "exact", lambda beta, _: np.asarray(beta, dtype=float))
+    result = run(Context(name="laplace_tail", effort=Effort.QUICK))
+    assert [verdict.agrees for verdict in result.verdicts] == [True, False, False, True]
+
+
+def test_too_much_noise_is_noticed(monkeypatch):
+    run = load("laplace_tail").run
+    trials = run.__globals__["trials"]
+    monkeypatch.setitem(run.__globals__, "trials", lambda *a: 1.1 * trials(*a))
+    result = run(Context(name="laplace_tail", effort=Effort.QUICK))
+    assert [verdict.agrees for verdict in result.verdicts][:2] == [False, False]
+
+
+def test_empty_bins_with_noise_are_noticed(monkeypatch):
+    run = load("histogram").run
+    curator = run.__globals__["curator"]
+    monkeypatch.setitem(run.__globals__, "curator", lambda *a: np.add(curator(*a), [0, 1]))
+    result = run(Context(name="histogram", effort=Effort.QUICK))
+    assert [verdict.agrees for verdict in result.verdicts] == [False, True, True, True]
+
+
+def brute_force(ones, n, flip):
+    """The law of the reported ones, as fractions."""
+    law = [Fraction(0)] * (n + 1)
+    for kept in range(ones + 1):
+        for lies in range(n - ones + 1):
+            law[kept + lies] += (
+                comb(ones, kept) * (1 - flip) ** kept * flip ** (ones - kept)
+                * comb(n - ones, lies) * flip**lies * (1 - flip) ** (n - ones - lies)
+            )  # fmt: skip
+    return law
+
+
+@pytest.mark.parametrize(("ones", "n"), [(0, 3), (2, 5), (7, 10)])
+def test_the_law_of_reports(ones, n):
+    flip = Fraction(1, 4)
+    found = _reported(ones, n, 0.25)
+    assert found.start == 0
+    assert np.allclose(found.mass, [float(q) for q in brute_force(ones, n, flip)], atol=1e-12)
+    other = _reported(n - ones, n, 0.25)
+    pair = brute_force(ones, n, flip), brute_force(n - ones, n, flip)
+    exact = sum(abs(a - b) for a, b in zip(*pair, strict=True)) / 2
+    assert _distance(found, other) == pytest.approx(float(exact), abs=1e-12)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+@pytest.mark.parametrize("n", [2, 10, 1000, 100_000])
+def test_the_lower_bound_is_below_the_best_protocol_and_not_far(epsilon, n):
+    response = sqrt(n * exp(epsilon)) / (exp(epsilon) - 1)
+    bound = local_lower_bound(epsilon=epsilon, n=n)
+    assert 0 < bound <= response
+    if n * epsilon**2 > 10:  # enough people to learn anything
+        assert bound > response / 3
+
+
+def test_the_lower_bound_falls_with_epsilon():
+    values = [local_lower_bound(epsilon=e, n=10_000) for e in (0.5, 1.0, 2.0)]
+    assert values == sorted(values, reverse=True)
+    assert log(values[0] / values[1]) == pytest.approx(log(2), abs=0.1)

@@ -1,0 +1,177 @@
+"""Running experiments: files, failures, interruption, and the same result every time."""
+
+import csv
+import json
+import re
+import textwrap
+
+import pytest
+from typer.testing import CliRunner
+
+import shuffledp as sdp
+from shuffledp.cli import app
+from shuffledp.lab import Effort, Record, Verdict, discovery, page, run_lab, write_page
+
+GOOD = '''
+    """Two and two
+
+    Why it matters.
+
+    A second paragraph with a < b.
+    """
+
+    from shuffledp.lab.contract import Context, Drawn, Result, Verdict
+    from shuffledp.lab.drawing import panels
+
+    from .helper import SUM
+
+    ORDER = 1
+
+
+    def run(context: Context) -> Result:
+        figure, (axes,) = panels(["sum"], x="x", y="y")
+        axes.plot([0, 1], [0, SUM])
+        draws = [int(word) for word in context.words("draws").words(3)]
+        return Result(
+            verdicts=(
+                Verdict(claim="2 + 2 is 4", measured=str(SUM), agrees=SUM == 4),
+                Verdict(claim="2 + 2 is 5", measured=str(SUM), agrees=SUM == 5, why="A slip <of> the pen."),
+            ),
+            figures=(Drawn(name="sum", caption="A line.", figure=figure),),
+            rows=tuple({"draw": draw, "size": context.pick(quick=1, full=2)} for draw in draws),
+            parameters={"n": 4, "share": 0.5, "sizes": (1, 20_000)},
+        )
+'''
+BAD = '"""Breaks."""\nORDER = 2\n\n\ndef run(context):\n    raise ValueError("no <such> thing")\n'
+STOPPED = '"""Stops."""\nORDER = 3\n\n\ndef run(context):\n    raise KeyboardInterrupt\n'
+
+
+@pytest.fixture
+def laboratory(tmp_path, monkeypatch):
+    """Three small experiments in the place of ours."""
+    for name, code in (("good", textwrap.dedent(GOOD)), ("bad", BAD), ("stopped", STOPPED)):
+        (tmp_path / "experiments" / name).mkdir(parents=True)
+        (tmp_path / "experiments" / name / "run.py").write_text(code)
+    (tmp_path / "experiments" / "good" / "helper.py").write_text("SUM = 2 + 2\n")
+    monkeypatch.setattr(discovery, "_PLACES", (tmp_path / "nowhere", tmp_path / "experiments"))
+    monkeypatch.setattr(discovery, "_MODULE", f"experiments_of_{tmp_path.name}")
+    return tmp_path
+
+
+def command(*arguments):
+    return CliRunner().invoke(app, ["lab", *map(str, arguments)])
+
+
+def test_files_and_verdicts(laboratory):
+    out = laboratory / "report"
+    result = command("good", "--quick", "--out", out, "--quiet")
+    assert result.exit_code == 0, result.output
+    assert "1 of 2 agree" in result.output
+    assert (out / "good" / "sum.png").read_bytes().startswith(b"\x89PNG")
+    assert "<svg" in (out / "good" / "sum.svg").read_text()
+    with (out / "good" / "table.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["size"] for row in rows] == ["1"] * 3
+    assert json.loads((out / "verdicts.json").read_text()) == [
+        {"experiment": "good", "claim": "2 + 2 is 4", "measured": "4", "agrees": True},
+        {"experiment": "good", "claim": "2 + 2 is 5", "measured": "4", "agrees": False},
+    ]
+
+
+def test_the_same_files_every_time(laboratory):
+    for name in ("first", "second"):
+        run_lab(["good"], effort=Effort.FULL, out=laboratory / name)
+    for file in ("sum.svg", "sum.png", "table.csv"):
+        assert (laboratory / "first/good" / file).read_bytes() == (
+            laboratory / "second/good" / file
+        ).read_bytes()
+
+
+def test_a_failure_is_told_and_the_others_run(laboratory):
+    records = run_lab(["bad", "good"], effort=Effort.QUICK, out=laboratory / "report")
+    assert "no <such> thing" in records[0].failure
+    assert not records[1].failure
+    text = write_page(records, effort=Effort.QUICK, out=laboratory / "report").read_text()
+    assert "no &lt;such&gt; thing" in text
+    assert "<b>1</b> experiments failed" in text
+    assert "A slip &lt;of&gt; the pen." in text
+    result = command("bad", "--out", laboratory / "report")
+    assert result.exit_code == 1
+    assert "FAILED" in result.output
+
+
+def test_interruption_leaves_the_old_page(laboratory):
+    out = laboratory / "report"
+    command("good", "--quick", "--out", out)
+    before = (out / "index.html").read_bytes()
+    assert command("stopped", "--out", out).exit_code not in (0, 2)
+    assert (out / "index.html").read_bytes() == before
+
+
+def test_a_page_is_written_whole_or_not_at_all(laboratory, monkeypatch):
+    out = laboratory / "report"
+    records = run_lab(["good"], effort=Effort.QUICK, out=out)
+    write_page(records, effort=Effort.QUICK, out=out)
+    before = (out / "index.html").read_bytes()
+
+    def full(*arguments):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(page.Path, "replace", full)
+    with pytest.raises(OSError, match="disk full"):
+        write_page(records, effort=Effort.FULL, out=out)
+    assert (out / "index.html").read_bytes() == before
+    assert not list(out.glob(".*"))
+
+
+def test_the_page_needs_nothing_but_itself(laboratory):
+    command("good", "--quick", "--out", laboratory / "report")
+    text = (laboratory / "report" / "index.html").read_text()
+    outside = re.sub(r"data:image/svg\+xml;base64,[\w+/=]+", "data:", text)
+    assert outside.count('src="data:"') == 1
+    assert not re.search(r"https?:|<script|<link|@import|url\(|src=\"(?!data:)", outside)
+    assert set(re.findall(r'href="([^"]*)"', outside)) == {"#good"}
+    assert "a &lt; b" in outside
+    assert "share = 0.5" in outside
+    assert "20,000" in outside
+
+
+def test_an_unexplained_difference_says_so(tmp_path):
+    record = Record(
+        name="odd",
+        title="Odd",
+        about="",
+        seconds=1.0,
+        verdicts=(Verdict(claim="a", measured="b", agrees=False),),
+        captions={},
+        parameters={},
+    )
+    (tmp_path / "odd").mkdir()
+    (tmp_path / "odd" / "table.csv").write_text("x\n1\n")
+    text = write_page([record], effort=Effort.QUICK, out=tmp_path).read_text()
+    assert text.count("No explanation is known") == 2
+
+
+def test_unknown_names_list_the_known_ones(laboratory):
+    result = command("goood")
+    assert result.exit_code == 2
+    assert "experiment='goood' must be one of bad, good, stopped" in result.stderr
+
+
+def test_a_folder_that_cannot_be_written(laboratory):
+    (laboratory / "file").write_text("in the way")
+    result = command("good", "--quick", "--out", laboratory / "file")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: ")
+    assert "Traceback" not in result.output
+
+
+def test_list(laboratory):
+    result = command("--list")
+    assert [line.split()[0] for line in result.output.splitlines()] == ["good", "bad", "stopped"]
+
+
+def test_no_experiments_at_all(laboratory, monkeypatch):
+    monkeypatch.setattr(discovery, "_PLACES", (laboratory / "nowhere",))
+    with pytest.raises(sdp.UnsupportedError, match="no experiments are installed"):
+        discovery.folders()
