@@ -1,5 +1,6 @@
 """Tables of shares of noise: their law, and how far it is from the ideal one."""
 
+import math
 from fractions import Fraction
 
 import mpmath
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 from shuffledp.core.errors import UnsupportedError
+from shuffledp.numerics import tabulated
 from shuffledp.numerics.difference import Difference
 from shuffledp.numerics.errorlaw import DiscreteLaplace
 from shuffledp.numerics.tabulated import logarithmic, negative_binomial, poisson
@@ -105,3 +107,21 @@ def test_difference_of_geometrics_is_discrete_laplace(rate, beta):
     assert ours.radius(beta) == exact.radius(Fraction(beta))
     assert ours.tail(4) == pytest.approx(float(exact.tail(4)[1]), rel=1e-7)
     assert ours.variance == pytest.approx(exact.variance)
+
+
+@pytest.mark.parametrize("p", [Fraction(0.9999), 1 - Fraction(1, 10**6), 1 - Fraction(1, 10**18)])
+def test_what_is_refused_at_once_would_be_refused_in_the_end(p, monkeypatch):
+    monkeypatch.setattr(tabulated, "_LONGEST", 1 << 12)
+    with pytest.raises(UnsupportedError, match="too long"):
+        tabulated._weights(tabulated._negative_binomial_step(Fraction(0), p), p, 1, 8, 1 << 12)
+    with pytest.raises(UnsupportedError, match="too long"):
+        tabulated._check_length(p, -math.log(1 - p) / float(p), 8)
+
+
+@pytest.mark.parametrize("p", [Fraction(1, 1000), Fraction(1, 2), Fraction(0.98), Fraction(0.99)])
+def test_what_fits_is_not_refused(p, monkeypatch):
+    monkeypatch.setattr(tabulated, "_LONGEST", 1 << 12)
+    step = tabulated._negative_binomial_step(Fraction(0), p)
+    weights, _ = tabulated._weights(step, p, 1, 8, 1 << 12)
+    assert len(weights) < 1 << 12
+    tabulated._check_length(p, -math.log(1 - p) / float(p), 8)

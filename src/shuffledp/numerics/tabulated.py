@@ -148,7 +148,7 @@ def negative_binomial(r: Fraction, p: Fraction, bits: int) -> Tabulated:
             bits=bits, threshold=None, first=0, shares=shares, size=r, distance=distance
         )
     size = Fraction(_DIGITS.divide(log_of(1 - Fraction(threshold, 1 << bits)), log))
-    if size <= 1:  # then the steps are at most p
+    if size <= 1 and 2 * p > 1:  # then the steps are at most p, and may be many
         _check_length(p, 1 / float(1 - p), bits)
     shares, distance = _table(_negative_binomial_step(size, p), p, 1, bits)
     return Tabulated(
@@ -195,7 +195,8 @@ def logarithmic(p: Fraction, bits: int) -> Tabulated:
     >>> logarithmic(Fraction(1, 2), 4).shares
     (12, 3, 1)
     """
-    _check_length(p, -math.log1p(-float(p)) / float(p), bits)
+    if 2 * p > 1:  # others are short
+        _check_length(p, -math.log(1 - p) / float(p), bits)
     shares, distance = _table(_negative_binomial_step(Fraction(0), p), p, 1, bits)
     return Tabulated(
         bits=bits, threshold=None, first=1, shares=shares, size=Fraction(0), distance=distance
