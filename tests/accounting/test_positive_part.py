@@ -170,3 +170,11 @@ def test_a_sum_of_mean_0():
     masses, gains, n = np.array([0.25, 0.25]), np.array([1.0, -1.0]), 10**6
     half_mean_size = math.sqrt(n / 2 / (2 * math.pi)) / n
     assert 1 <= mean_positive_part(masses, gains, n) / half_mean_size < 1.005
+
+
+@pytest.mark.parametrize("mass", [1e-300, 1e-12, 0.3])
+@pytest.mark.parametrize("loss", [1.0001, 2.0, 1e8])
+@pytest.mark.parametrize("n", [10**6, 10**12])
+def test_extreme_laws_neither_overflow_nor_lose_the_bound(mass, loss, n):
+    w, g = np.array([mass, 0.5]), np.array([1.0, -loss])
+    assert 0 < mean_positive_part(w, g, n) <= mass * (1 + 1e-7)

@@ -30,6 +30,7 @@ _BERRY_ESSEEN = 0.474801  # Shevtsova 2011, for identically distributed summands
 _ADDED_VARIANCE = 1e-4  # relative; epsilon grows by about half of that (less below n = 1000)
 _FADED = 60.0  # frequencies damped by more than e^-60 are left out, and accounted for
 _MOST = 1 << 14  # frequencies
+_STEEPEST = 600.0  # largest exponent of a tilt: e^700 would overflow, and every rate is valid
 _LISTED = 30_000  # ways in which n users can be spread over the values
 _ROUNDING = 1e-8  # relative error of what does not grow with n; tests find below 1e-10
 _UNIT = 2.5e-16  # times 10 and the number of values: relative error of a sum over the values
@@ -47,12 +48,15 @@ def mean_positive_part(w: Floats, g: Floats, n: int) -> float:
     w, g = w[w > 0], g[w > 0]
     if len(g) == 0 or g.max() <= 0:
         return 0.0
+    alone = float(w @ np.maximum(g, 0.0)) * (1 + _ROUNDING)  # (a + b)_+ <= a_+ + b_+
     if n == 1 or g.min() >= 0:
-        return float(w @ np.maximum(g, 0.0)) * (1 + _ROUNDING)
+        return alone
     if math.comb(n + len(g), n) <= _LISTED:
         return max(_listed(w, g, n) / n, _TINY) * (1 + _ROUNDING)
     tilt = _Tilt.solve(w, g + _moved(g), n, least=_LEAST_DEVIATION)
-    return max(tilt.scale(_tilted_mean(tilt)) / n, _TINY) * (1 + _ROUNDING)
+    bound = tilt.scale(_tilted_mean(tilt)) / n * (1 + _ROUNDING)
+    # Not a number (0 times infinity, at laws that no protocol has) is no bound.
+    return max(bound, _TINY) if bound <= alone else alone
 
 
 def _moved(g: Floats) -> Floats:
@@ -98,6 +102,7 @@ class _Tilt:
     def solve(w: Floats, g: Floats, n: int, least: float = 0.0) -> "_Tilt":
         """Tilted by `least` standard deviations or more."""
         rate = max(_tilt_rate(w, g), least / math.sqrt(n * float(w @ g**2)))
+        rate = min(rate, _STEEPEST / float(g.max()))
         # Values that the tilt makes rare leave 1 - w: its rounding, as mass at 0.
         rare = _UNIT * (10 + len(g)) * float(w @ (rate * g < -1))
         log_mgf = math.log1p(float(w @ np.expm1(rate * g)) + rare)
@@ -132,7 +137,7 @@ class _Tilt:
 
     def scale(self, tilted: float) -> float:
         """From E_tilted[(S)_+ e^(-rate S)] to E[(S)_+]."""
-        return tilted * math.exp(self.n * self.log_mgf)
+        return tilted * _exp(self.n * self.log_mgf)
 
 
 def _tilt_rate(w: Floats, g: Floats) -> float:
@@ -157,6 +162,10 @@ def _tilt_rate(w: Floats, g: Floats) -> float:
         if abs(rate - previous) <= 1e-14 * rate:
             break
     return rate
+
+
+def _exp(x: float) -> float:
+    return math.exp(x) if x < 709 else math.inf
 
 
 def _tilted_mean(tilt: _Tilt) -> float:
@@ -234,7 +243,7 @@ def _by_fourier(tilt: _Tilt) -> float:
     terms = size * (np.cos(angle) + error)
     inside = (2 * float(terms.sum()) - float(terms[0])) / period
     outside = period / (2 * math.pi**2 * count) * math.exp(-((blur * omega[-1]) ** 2) / 2)
-    return (inside + outside) * math.exp((rate * blur) ** 2 / 2)
+    return (inside + outside) * _exp((rate * blur) ** 2 / 2)
 
 
 def _blur(tilt: _Tilt) -> float:
