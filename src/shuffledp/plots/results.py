@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from shuffledp.core.display import Row, cells, decimals, largest, rows, short, shown
-from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.estimate import Estimate
-from shuffledp.plots.style import COLOURS, FAINT, INK, new_figure, save
+from shuffledp.plots.style import COLOURS, FAINT, INK, check_format, new_figure, save
+from shuffledp.plots.style import FORMATS as PICTURES
 
 __all__ = ["FORMATS", "plot_estimate"]
 
-FORMATS = (".html", ".pdf", ".png", ".svg")
+FORMATS = (".html", *PICTURES)
 _BARS = 40
 _BLUE, _VERMILION = COLOURS[:2]
 
@@ -39,8 +39,7 @@ def plot_estimate(
     >>> plot_estimate(estimate, path, title="Pets").read_text()[:15]
     '<!doctype html>'
     """
-    if path.suffix not in FORMATS:
-        raise UnsupportedError(f"{path}: a picture ends in one of {', '.join(FORMATS)}")
+    check_format(path, FORMATS)
     table = rows(estimate, level, label)
     kept = largest(table, _BARS)
     notes = [*notes, f"Bars: the estimates; lines: {100 * level:.15g}% intervals."]
