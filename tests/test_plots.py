@@ -74,6 +74,14 @@ def test_missing_matplotlib_says_what_to_install(tmp_path, monkeypatch):
         sdp.plots.compare_histograms([1], {}, tmp_path / "p.png", labels=("a",), title="T")
 
 
+def test_a_format_that_nobody_draws_is_one_sentence(tmp_path):
+    line = [(10, 3.0, "rr"), (1000, 30.0, "rr")]
+    words = {"title": "A plan", "subtitle": "", "ylabel": "RMSE", "chosen": (100, 10.0, "rr")}
+    with pytest.raises(sdp.UnsupportedError, match=r"plan.doc: a picture ends in one of .pdf"):
+        sdp.plots.error_curves({"local": line}, tmp_path / "plan.doc", **words)
+    assert not list(tmp_path.iterdir())
+
+
 class TestPrivacyCurves:
     def svg(self, tmp_path, curves, **options):
         import matplotlib as mpl

@@ -20,6 +20,7 @@ import shuffledp as sdp
 from shuffledp.accounting import closed_forms
 from shuffledp.lab.contract import Context, Drawn, Result, Verdict
 from shuffledp.lab.drawing import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, VERMILION, panels
+from shuffledp.planner.growth import exponent
 
 ORDER = 50
 DELTA = 1e-6
@@ -74,11 +75,6 @@ def run(context: Context) -> Result:
     )
 
 
-def slope(x, y) -> float:
-    """The exponent of x in y, by least squares on logarithms."""
-    return float(np.polyfit(np.log(x), np.log(y), 1)[0])
-
-
 def scaled(epsilon0: float, n: int, size: float) -> float:
     """The exact epsilon where delta keeps its proportion to the size of the effect.
 
@@ -90,13 +86,14 @@ def scaled(epsilon0: float, n: int, size: float) -> float:
 def laws(small, large) -> tuple[Verdict, ...]:
     users = [10**5, 10**6, 10**7]
     fixed = [
-        slope([r["n"] for r in rows[2:]], [r["upper"] for r in rows[2:]]) for rows in (small, large)
+        exponent([r["n"] for r in rows[2:]], [r["upper"] for r in rows[2:]])
+        for rows in (small, large)
     ]
-    fair = [slope(users, [scaled(e, n, n**-0.5) for n in users]) for e in (SMALL, LARGE)]
+    fair = [exponent(users, [scaled(e, n, n**-0.5) for n in users]) for e in (SMALL, LARGE)]
     little, lousy = (0.05, 0.1, 0.2), (5.0, 6.0, 7.0)
-    linear = slope(little, [scaled(e, CROWD, 1e-2 * e) for e in little])
+    linear = exponent(little, [scaled(e, CROWD, 1e-2 * e) for e in little])
     rising = [scaled(e, 10**9, 1e-4 * math.exp(e / 2)) for e in lousy]
-    half = slope(np.exp(lousy), rising)
+    half = exponent(np.exp(lousy), rising)
     return (
         Verdict(
             claim="Shuffling improves epsilon by a factor of order sqrt(n)",

@@ -6,6 +6,7 @@ import numpy as np
 
 import shuffledp as sdp
 from shuffledp.accounting.closed_forms import doona, doona_large, feldman_2021
+from shuffledp.planner.growth import exponent
 
 from .registry import Finding, erratum
 
@@ -44,7 +45,7 @@ def square_of_k():
         n = k * 1000
         total = float(np.sum(made.analyzer.variance(np.full(k, 1000)))) / n
         needed.append(k * total / 4)  # n alpha^2, from TV <= sqrt(k * sum of variances) / (2 n)
-    slope = float(np.polyfit(np.log(sizes), np.log(needed), 1)[0])
+    slope = exponent(sizes, needed)
     return Finding(
         right=abs(slope - 2) < 0.05,
         wrong=abs(slope - 1) < 0.05,

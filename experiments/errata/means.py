@@ -9,6 +9,7 @@ import numpy as np
 import shuffledp as sdp
 from shuffledp.accounting.exact import local_ratio
 from shuffledp.lab.local_bound import local_lower_bound
+from shuffledp.planner.growth import exponent
 
 from .registry import Finding, erratum
 
@@ -67,7 +68,7 @@ def blanket_row():
     for n in users:
         made = sdp.protocols.rounded_sum.make(n=n, **grid)
         errors.append(float(made.analyzer.variance(np.full(1001, n // 1001))))
-    slope = float(np.polyfit(np.log(users), np.log(errors), 1)[0])
+    slope = exponent(users, errors)
     shares = [
         sdp.protocols.split_and_mix.make(n=n, **grid).randomizer.shares for n in (10**3, 10**6)
     ]

@@ -16,6 +16,7 @@ import numpy as np
 import shuffledp as sdp
 from shuffledp.lab.contract import Context, Drawn, Result, Verdict
 from shuffledp.lab.drawing import BLUE, GREEN, GREY, VERMILION, panels
+from shuffledp.planner.growth import exponent
 
 ORDER = 40
 N, EPSILON, DELTA = 10_000, 1.0, 1e-6
@@ -124,8 +125,8 @@ def verdicts(rows, sizes) -> tuple[Verdict, ...]:
     first, last = shuffle[0], shuffle[-1]
     spread = math.hypot(first["stderr"], last["stderr"])
     drift = max(r["largest"] for r in shuffle) / min(r["largest"] for r in shuffle)
-    growth = np.array([r["largest"] for r in local])
-    fit = np.polyfit(np.log(np.log(sizes)), np.log(growth), 1)[0]
+    growth = [r["largest"] for r in local]
+    fit = exponent(np.log(sizes), growth)
     off = max(abs(r["largest"] / r["theory"] - 1) for r in local)
     empty = max(r["largest_empty"] for r in (*shuffle, *central))
     return (

@@ -9,11 +9,10 @@ shuffling, one is back at the curator's rate. With several messages per user eve
 We find the smallest n by evaluating the real protocols on the uniform law, which is the hardest.
 """
 
-import numpy as np
-
 from shuffledp.inference.complexity import sample_complexity
 from shuffledp.lab.contract import Context, Drawn, Result, Verdict
 from shuffledp.lab.drawing import BLUE, GREEN, GREY, ORANGE, VERMILION, panels
+from shuffledp.planner.growth import exponent as fitted_exponent
 
 ORDER = 60
 ALPHA, EPSILON, DELTA = 0.1, 1.0, 1e-6
@@ -80,7 +79,7 @@ def of(rows, label: str, *, alpha: float | None = None, k: int | None = None):
 
 
 def slope(rows, key: str) -> float:
-    return float(np.polyfit(np.log([r[key] for r in rows]), np.log([r["n"] for r in rows]), 1)[0])
+    return fitted_exponent([r[key] for r in rows], [r["n"] for r in rows])
 
 
 def growth(rows):

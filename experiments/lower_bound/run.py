@@ -16,6 +16,7 @@ import numpy as np
 import shuffledp as sdp
 from shuffledp.lab.contract import Context, Drawn, Result, Verdict
 from shuffledp.lab.drawing import BLUE, GREEN, GREY, PURPLE, VERMILION, panels
+from shuffledp.planner.growth import exponent
 
 ORDER = 90
 N = 1_000_000
@@ -82,8 +83,7 @@ def run(context: Context) -> Result:
 def slope(rows, name: str) -> float:
     """The exponent of log(1/delta) in the error."""
     known = [row for row in rows if not math.isnan(row[name])]
-    logs = np.log([-math.log(row["delta"]) for row in known])
-    return float(np.polyfit(logs, np.log([row[name] for row in known]), 1)[0])
+    return exponent([-math.log(row["delta"]) for row in known], [row[name] for row in known])
 
 
 def verdicts(rows) -> tuple[Verdict, ...]:

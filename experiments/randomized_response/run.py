@@ -20,6 +20,7 @@ import shuffledp as sdp
 from shuffledp.lab.contract import Context, Drawn, Result, Verdict
 from shuffledp.lab.drawing import BLUE, GREEN, GREY, VERMILION, panels
 from shuffledp.lab.local_bound import local_lower_bound
+from shuffledp.planner.growth import exponent
 
 ORDER = 20
 EPSILONS = (0.25, 1.0, 3.0)
@@ -63,8 +64,8 @@ def run(context: Context) -> Result:
 
 
 def slope(rows, key: str) -> float:
-    """The exponent of n in a column, by least squares on logarithms."""
-    return float(np.polyfit(np.log([r["n"] for r in rows]), np.log([r[key] for r in rows]), 1)[0])
+    """The exponent of n in a column."""
+    return exponent([r["n"] for r in rows], [r[key] for r in rows])
 
 
 def verdicts(rows, runs) -> tuple[Verdict, ...]:

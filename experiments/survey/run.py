@@ -16,6 +16,7 @@ import numpy as np
 import shuffledp as sdp
 from shuffledp.lab.contract import Context, Drawn, Result, Verdict
 from shuffledp.lab.drawing import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILION, panels
+from shuffledp.planner.growth import exponent
 
 ORDER = 85
 DELTA = 1e-6
@@ -134,7 +135,7 @@ def run(context: Context) -> Result:
 
 
 def slope(x, y) -> float:
-    return round(float(np.polyfit(np.log(x), np.log(y), 1)[0]), 4) + 0.0  # never -0
+    return round(exponent(x, y), 4) + 0.0  # never -0
 
 
 def verdicts(rows) -> tuple[Verdict, ...]:

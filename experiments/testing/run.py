@@ -16,6 +16,7 @@ from shuffledp.inference.complexity import sample_complexity
 from shuffledp.inference.uniformity import test_uniform as uniformity_test
 from shuffledp.lab.contract import Context, Drawn, Result, Verdict
 from shuffledp.lab.drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILION, panels
+from shuffledp.planner.growth import exponent as fitted_exponent
 
 ORDER = 70
 ALPHA, EPSILON, DELTA = 0.25, 1.0, 1e-6
@@ -88,7 +89,7 @@ def of(rows, label: str):
 
 
 def slope(rows, key: str) -> float:
-    return float(np.polyfit(np.log([r["k"] for r in rows]), np.log([r[key] for r in rows]), 1)[0])
+    return fitted_exponent([r["k"] for r in rows], [r[key] for r in rows])
 
 
 def growth(rows):

@@ -3,7 +3,6 @@
 import re
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -41,7 +40,7 @@ def test_no_arguments_show_the_help(run):
     assert "demo" in run().output
 
 
-def test_help_is_quick_and_loads_nothing_heavy():
+def test_help_loads_nothing_heavy():
     code = (
         "import sys; sys.argv = ['shuffledp', '--help']\n"
         "from shuffledp.cli import app\n"
@@ -49,13 +48,10 @@ def test_help_is_quick_and_loads_nothing_heavy():
         "except SystemExit: pass\n"
         "print(*sorted({'scipy', 'matplotlib'} & set(sys.modules)), file=sys.stderr)"
     )
-    start = time.perf_counter()
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
-    took = time.perf_counter() - start
     assert result.stderr.strip() == ""
-    assert took < 5, "the goal is 0.5 s; this catches a heavy import on a busy machine"
 
 
 def test_the_help_lists_every_command_with_its_own_first_line(run, monkeypatch):

@@ -119,6 +119,11 @@ class TestExplain:
         text = sdp.explain(sdp.protocols.krr.make_local(k=3, epsilon=0.5))
         assert "factor of 1.65 " in text  # e^0.5 = 1.6487...
 
+    def test_one_in_is_rounded_down(self):
+        text = sdp.explain(sdp.count(n=10_000, epsilon=1.0, delta=1.3e-6))
+        assert "one in 700,000." in text  # 769,230.8
+        assert "one in 100,000." in sdp.explain(sdp.count(n=10_000, epsilon=1.0, delta=1e-5))
+
     @pytest.mark.parametrize("spec", PROTOCOLS, ids=lambda spec: spec.name)
     def test_every_protocol_can_be_explained(self, spec):
         protocol = any_protocol(spec)

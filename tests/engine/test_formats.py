@@ -137,7 +137,7 @@ class TestPaths:
 
     def test_remote_files_are_for_spark(self):
         column = sdp.open_column("s3://bucket/people.parquet", "age")
-        assert column.remote
+        assert all(file.remote for file in column.files)
         assert column.rows is None
         with pytest.raises(sdp.DataError, match="not on this machine: use the Spark engine"):
             sdp.headcount(column, AGES)

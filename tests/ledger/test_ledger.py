@@ -264,7 +264,7 @@ class TestRivals:
         Ledger(path).charge(promise(), budget=BUDGET)
         database = sqlite3.connect(path, isolation_level=None)
         database.execute("BEGIN IMMEDIATE")
-        with pytest.raises(sdp.LedgerError, match="locked; nothing was charged"):
+        with pytest.raises(sdp.LedgerError, match="locked; nothing was written"):
             Ledger(path).charge(promise(0.1))
         database.close()
 

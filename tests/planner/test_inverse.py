@@ -35,6 +35,7 @@ def test_the_smallest_epsilon_of_each_row(task, numbers, error):
         assert math.hypot(same.rmse, off_grid) > error * scale
     assert (
         plan.epsilon
+        == plan.asked.epsilon
         == plan.chosen.epsilon
         == min(row.epsilon for row in found if row.model.value == "local")
     )
@@ -61,7 +62,7 @@ def test_the_smallest_number_of_users():
         less = sdp.plan("mean", n=fewer, epsilon=0.5, delta=1e-6, upper=5, trust=CHEAP)
         same = next(r for r in less.rows if (r.protocol, r.model) == (row.protocol, row.model))
         assert same.rmse / fewer > 0.02
-    assert plan.n == plan.chosen.n
+    assert plan.n == plan.asked.n == plan.chosen.n
     assert plan.to_dict()["n"] == plan.n
 
 

@@ -253,18 +253,14 @@ def _categories(names: list[str]) -> Domain:
     for place, name in enumerate(names, start=1):
         if not name.strip():
             raise sdp.ParameterError("categories", name, f"is empty (number {place})")
-    double = (
-        next((name for name in names if names.count(name) > 1), None) if _twice(names) else None
-    )
-    if double is not None:
-        raise sdp.ParameterError("categories", double, "is listed twice")
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise sdp.ParameterError("categories", name, "is listed twice")
+        seen.add(name)
     if len(names) < 2:
         raise sdp.ParameterError("categories", ",".join(names), "must be at least two")
     return sdp.Categories(k=len(names), names=tuple(names))
-
-
-def _twice(names: list[str]) -> bool:
-    return len(set(names)) < len(names)
 
 
 def _protocol(asked: Asked, n: int, domain: Domain) -> ShuffleProtocol:

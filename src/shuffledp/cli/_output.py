@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
-import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import shuffledp as sdp
+from shuffledp.engine.output import publish, work_folder
 
 __all__ = ["Staged", "check_picture", "staged"]
 
@@ -31,7 +30,10 @@ class Staged:
     def publish(self) -> None:
         """Move what was written to where it belongs."""
         for target, place in self.places.items():
-            _move(place, target, self.force)
+            if self.force:
+                place.replace(target)
+            else:
+                publish(place, target)
 
 
 @contextmanager
@@ -40,7 +42,8 @@ def staged(targets: Sequence[Path | None], *, force: bool) -> Iterator[Staged]:
 
     Whatever happens before `publish`, an interruption included, leaves nothing behind.
 
-    >>> folder = Path(tempfile.mkdtemp())
+    >>> from tempfile import mkdtemp
+    >>> folder = Path(mkdtemp())
     >>> with staged([folder / "a.json"], force=False) as outputs:
     ...     _ = outputs[folder / "a.json"].write_text("{}")
     ...     outputs.publish()
@@ -81,22 +84,7 @@ def _folder(target: Path, force: bool) -> Path:
         raise sdp.UnsupportedError(f"{target} is a folder: name a file")
     if target.exists() and not force:
         raise sdp.UnsupportedError(f"{target} exists: choose another name, or give --force")
-    try:
-        return Path(tempfile.mkdtemp(prefix=f".{target.name[:50]}.", dir=target.parent))
-    except OSError as error:
-        raise sdp.UnsupportedError(f"{target} cannot be written: {error.strerror}") from error
-
-
-def _move(place: Path, target: Path, force: bool) -> None:
-    if force:
-        place.replace(target)
-        return
-    try:
-        os.link(place, target)  # unlike a rename it fails if somebody was quicker
-    except FileExistsError:
-        raise sdp.UnsupportedError(f"{target} exists: somebody wrote it meanwhile") from None
-    except OSError:  # a file system without links
-        place.rename(target)
+    return work_folder(target)
 
 
 def check_picture(path: Path | None) -> None:

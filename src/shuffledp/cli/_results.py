@@ -12,7 +12,7 @@ import numpy as np
 import typer
 
 import shuffledp as sdp
-from shuffledp.core.display import Row, decimals, error_decimals, largest, rows, short, shown
+from shuffledp.core.display import Row, cells, heads, largest, rows, short
 
 if TYPE_CHECKING:
     from shuffledp.core.estimate import Estimate
@@ -188,17 +188,12 @@ class Result:
         from rich.table import Table
 
         table = Table(title=escape(self.title), caption=f"{more:,} smaller ones" if more else None)
-        table.add_column("", overflow="fold")
-        for name in ("estimate", "std. error", f"{100 * self.level:.15g}% interval"):
+        first, *others = heads(self.level)
+        table.add_column(first, overflow="fold")
+        for name in others:
             table.add_column(name, justify="right", no_wrap=True)
-        places = decimals(kept)
-        for row in kept:
-            table.add_row(
-                escape(short(row.label)),
-                shown(row.value, places),
-                shown(row.stderr, error_decimals(kept)),
-                f"{shown(row.low, places)} .. {shown(row.high, places)}",
-            )
+        for row in cells(kept):
+            table.add_row(*map(escape, row))
         return table
 
     def _chart(self, kept: list[Row], more: int, width: int) -> list[str]:

@@ -45,6 +45,11 @@ class _Answers:
         """Half the width of an interval, averaged over the bins."""
         return sum(row.high - row.low for row in self.table(model)) / 2 / len(self.truth)
 
+    @property
+    def worth(self) -> float:
+        """How many times more exact a shuffler is than trusting nobody."""
+        return self.error("local") / self.error("shuffle")
+
 
 def demo(
     n: Annotated[int, typer.Option(help="How many people.")] = 1_000_000,
@@ -72,7 +77,7 @@ def demo(
         _print_table(console, n, epsilon, answers)
         _print_chart(console, answers)
         with console.status("drawing the picture"):
-            path = _draw(people.way, answers[-1].estimates, epsilon, out / "histogram.png")
+            path = _draw(people.way, answers[-1], epsilon, out / "histogram.png")
     console.print(f"The picture is in [bold]{path}[/bold].")
 
 
@@ -177,33 +182,27 @@ def _print_chart(console: Console, answers: list[_Answers]) -> None:
         ]
         for line in bars(drawn, min(_WIDEST, console.width)):
             console.print(line, soft_wrap=True)
-    factor = answers[-1].error("local") / answers[-1].error("shuffle")
     protocols = ", ".join(answer.protocol for answer in answers)
     console.print(
-        f"\nA shuffler that forgets who sent what makes the histogram {factor:,.0f} times more exact than "
+        f"\nA shuffler that forgets who sent what makes the histogram {answers[-1].worth:,.0f} times more exact than "
         f"trusting nobody, and like there nobody sees raw answers. Protocols: {protocols}."
     )
 
 
-def _radii(estimate: Estimate) -> np.ndarray:
-    low, high = estimate.interval(_LEVEL)
-    return np.atleast_1d(np.subtract(high, low)) / 2
-
-
-def _draw(people: Sample, estimates: dict[str, Estimate], epsilon: float, path: Path) -> Path:
+def _draw(people: Sample, answers: _Answers, epsilon: float, path: Path) -> Path:
     titles = {
         "central": "central: trust a curator",
         "shuffle": "shuffle: trust a shuffler",
         "local": "local: trust nobody",
     }
-    error = {name: float(np.mean(_radii(estimate))) for name, estimate in estimates.items()}
+    estimates = answers.estimates
     return sdp.plots.compare_errors(
         people.counts,
         {titles[name]: estimate for name, estimate in estimates.items()},
         path,
         labels=people.domain.labels,
         title=f"Same epsilon ({epsilon:g}), different trust: forgetting who sent what is worth "
-        f"a factor of {error['local'] / error['shuffle']:,.0f} in error",
+        f"a factor of {answers.worth:,.0f} in error",
         subtitle=f"{people.title}. Grey: the truth; colour: by how much each estimate misses it, "
         f"with its {_LEVEL:.0%} interval.\n{_moral(people, estimates)}",
         level=_LEVEL,

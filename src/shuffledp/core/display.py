@@ -20,8 +20,10 @@ __all__ = [
     "Row",
     "as_html",
     "as_text",
+    "cells",
     "decimals",
     "error_decimals",
+    "heads",
     "largest",
     "rows",
     "short",
@@ -136,7 +138,7 @@ def as_text(estimate: Estimate, level: float = _LEVEL, limit: int = _LINES) -> s
     """
     table = rows(estimate, level)
     kept = largest(table, limit)
-    lines = _cells(kept, level)
+    lines = [heads(level), *cells(kept)]
     widths = [max(len(line[place]) for line in lines) for place in range(4)]
     text = [
         "  ".join(
@@ -150,19 +152,31 @@ def as_text(estimate: Estimate, level: float = _LEVEL, limit: int = _LINES) -> s
     return "\n".join(text)
 
 
-def _cells(kept: list[Row], level: float) -> list[list[str]]:
-    places = decimals(kept)
-    head = ["", "estimate", "std. error", f"{100 * level:.15g}% interval"]
-    body = [
+def heads(level: float) -> list[str]:
+    """What stands above the columns of `cells`.
+
+    >>> heads(0.95)
+    ['', 'estimate', 'std. error', '95% interval']
+    """
+    return ["", "estimate", "std. error", f"{100 * level:.15g}% interval"]
+
+
+def cells(kept: list[Row]) -> list[list[str]]:
+    """Each row as text: label, estimate, standard error, interval.
+
+    >>> cells([Row("cat", 1200.0, 10.0, 1180.0, 1220.0)])
+    [['cat', '1,200', '10', '1,180 .. 1,220']]
+    """
+    places, error_places = decimals(kept), error_decimals(kept)
+    return [
         [
             short(row.label),
             shown(row.value, places),
-            shown(row.stderr, error_decimals(kept)),
+            shown(row.stderr, error_places),
             f"{shown(row.low, places)} .. {shown(row.high, places)}",
         ]
         for row in kept
     ]
-    return [head, *body]
 
 
 def as_html(estimate: Estimate, level: float = _LEVEL, limit: int = 50) -> str:
@@ -175,15 +189,17 @@ def as_html(estimate: Estimate, level: float = _LEVEL, limit: int = 50) -> str:
     """
     table = rows(estimate, level)
     kept = largest(table, limit)
-    head, *body = _cells(kept, level)
     scale = max((abs(row.value) for row in kept), default=0.0) or 1.0
-    lines = ["<table><thead><tr>", *(f"<th>{html.escape(cell)}</th>" for cell in [*head, ""])]
+    lines = [
+        "<table><thead><tr>",
+        *(f"<th>{html.escape(cell)}</th>" for cell in [*heads(level), ""]),
+    ]
     lines.append("</tr></thead><tbody>")
-    for row, (label, *numbers) in zip(kept, body, strict=True):
-        cells = "".join(f'<td style="text-align:right">{html.escape(n)}</td>' for n in numbers)
+    for row, (label, *numbers) in zip(kept, cells(kept), strict=True):
+        columns = "".join(f'<td style="text-align:right">{html.escape(n)}</td>' for n in numbers)
         bar = _bar(row.value / scale)
         lines.append(
-            f'<tr><th style="text-align:left">{html.escape(label)}</th>{cells}<td>{bar}</td></tr>'
+            f'<tr><th style="text-align:left">{html.escape(label)}</th>{columns}<td>{bar}</td></tr>'
         )
     lines.append("</tbody></table>")
     if len(kept) < len(table):

@@ -1,6 +1,7 @@
 """What was promised, to whom, in plain words."""
 
 import math
+from decimal import ROUND_FLOOR, Context, Decimal
 
 from shuffledp.core.privacy import Guarantee, View, up
 from shuffledp.core.protocol import ShuffleProtocol
@@ -96,9 +97,15 @@ def _numbers(protocol: ShuffleProtocol) -> str:
     if promise.delta:
         parts.append(
             f"delta = {up(promise.delta, 3)} is the probability with which the factor may fail: about "
-            f"one in {float(f'{1 / promise.delta:.1g}'):,.0f}. Keep it far below one in n."
+            f"one in {_one_in(promise.delta)}. Keep it far below one in n."
         )
     return "The numbers. " + " ".join(parts)
+
+
+def _one_in(delta: float) -> str:
+    # Rounded down, like the factor up: the promise must not sound better than it is.
+    context = Context(prec=1, rounding=ROUND_FLOOR)
+    return f"{int(context.divide(Decimal(1), Decimal(repr(float(delta))))):,}"
 
 
 def _not_protected(protocol: ShuffleProtocol) -> str:

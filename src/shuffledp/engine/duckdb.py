@@ -11,9 +11,7 @@ from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from functools import reduce
 from itertools import chain
-from operator import add
 from os import cpu_count
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -40,7 +38,6 @@ __all__ = [
     "literal",
     "parallel",
     "pieces",
-    "sum_of",
     "watched",
 ]
 
@@ -83,26 +80,17 @@ class DuckDB:
             return some, tally_codes(randomizer, analyzer, some.codes, source, some.kept)
 
         rows, invalid = 0, added(())
-        tallies: list[Tally] = []
+        total: Tally | None = None
         with parallel(counted, job) as parts:
             for some, part in parts:
                 rows += len(some.codes)
                 invalid = added((invalid, some.invalid()))
-                tallies = [sum_of([*tallies, part])] if part is not None else tallies
-        if not tallies:
+                if part is not None:
+                    total = part if total is None else total + part
+        if total is None:
             raise DataError(f"column {job.column.name!r} has no valid value")
         tapes.finish(rows)
-        return Counted(tally=tallies[0], rows=rows, invalid=invalid)
-
-
-def sum_of(parts: list[Tally]) -> Tally:
-    """The tally of everybody together.
-
-    >>> import numpy as np
-    >>> sum_of([Tally(counts=np.array([1, 2]), users=3)] * 2).users
-    6
-    """
-    return reduce(add, parts)
+        return Counted(tally=total, rows=rows, invalid=invalid)
 
 
 def watched(job: Job) -> Generator[Piece]:

@@ -13,7 +13,7 @@ the halves of the devices and of the analyzer; `write_tally` and `read_tally` (e
 a tally as JSON.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.domain import Categories, Domain, Integers
@@ -27,6 +27,7 @@ from shuffledp.engine.formats import FileColumn, open_column
 from shuffledp.engine.job import Headcount, Job, Progress, Report
 from shuffledp.engine.memory import enough
 from shuffledp.engine.registry import ENGINES, engine_named
+from shuffledp.engine.tallies import labelled
 
 __all__ = [
     "ENGINES",
@@ -140,19 +141,6 @@ def run_file(
         invalid=counted.invalid,
         engine=engine,
     )
-
-
-def labelled(estimate: Estimate, domain: Domain) -> Estimate:
-    """The estimate with the declared names of the categories.
-
-    >>> from shuffledp import protocols, run
-    >>> estimate = run(protocols.krr.make_local(k=2, epsilon=1.0), [0, 1, 1])
-    >>> labelled(estimate, Categories(k=2, names=("cat", "dog"))).labels
-    ('cat', 'dog')
-    """
-    if estimate.labels is None or len(estimate.labels) != domain.size:
-        return estimate
-    return replace(estimate, labels=domain.labels)
 
 
 def domain_for(protocol: ShuffleProtocol, domain: Domain | None) -> Domain:

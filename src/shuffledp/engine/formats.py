@@ -122,11 +122,6 @@ class FileColumn:
         found = {file.types[file.columns.index(self.name)] for file in self.files if file.columns}
         return " or ".join(sorted(found)) or "unknown"
 
-    @property
-    def remote(self) -> bool:
-        """Whether only a cluster can open it."""
-        return any(file.remote for file in self.files)
-
 
 def open_column(paths: Paths, column: str | None = None) -> FileColumn:
     """Find the files and the column; the name may be left out if there is only one column.

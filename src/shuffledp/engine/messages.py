@@ -26,7 +26,7 @@ from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import Randomizer, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.engine.coding import Coded, Coder, OnInvalid
-from shuffledp.engine.duckdb import Piece, coded, parallel, sum_of
+from shuffledp.engine.duckdb import Piece, coded, parallel
 from shuffledp.engine.files import domain_for
 from shuffledp.engine.formats import FileColumn, Format, Paths, open_column, unreadable
 from shuffledp.engine.job import Job, Report, added
@@ -230,18 +230,20 @@ def _tallied(path: str, kind: Format) -> Collected:
         users, messages = about["users"], about["messages"]
         # Where everybody sends as many messages, a part of them stands for a part of the users.
         each = protocol.cost.messages_max if _fixed(protocol) else 0
-        parts: list[Tally] = []
+        total: Tally | None = None
         seen = 0
         for payload in _aligned(arrays, max(1, each)):
             # The first piece is empty, and stands for all users if shares of them cannot be told.
-            standing = len(payload) // each if each else (0 if parts else users)
+            standing = len(payload) // each if each else (users if total is None else 0)
             shuffled = Shuffled(payload=payload, users=standing)
-            parts = [sum_of([*parts, _analyzed(protocol, shuffled, path)])]
+            part = _analyzed(protocol, shuffled, path)
+            total = part if total is None else total + part
             seen += len(payload)
     wanted = users * protocol.cost.messages_max if _fixed(protocol) else messages
     if seen != messages or seen != wanted:
         raise DataError(f"{path} is damaged: it has {seen} messages and should have {wanted}")
-    return Collected(protocol=protocol, tally=parts[0], labels=labels)
+    assert total is not None  # there is a first piece, even if there is no message
+    return Collected(protocol=protocol, tally=total, labels=labels)
 
 
 def _fixed(protocol: ShuffleProtocol) -> bool:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from shuffledp.core.errors import DataError
 
-__all__ = ["staged", "text_file"]
+__all__ = ["publish", "staged", "text_file", "work_folder"]
 
 
 @contextmanager
@@ -30,19 +30,36 @@ def staged(out: str | Path) -> Iterator[Path]:
     target = Path(out)
     if target.exists():
         raise DataError(f"{target} exists already: choose another name, or remove it first")
-    try:
-        work = Path(tempfile.mkdtemp(prefix=f".{target.name[:100]}.", dir=target.parent))
-    except OSError as error:
-        raise DataError(f"{target} cannot be written: {error.strerror}") from error
+    work = work_folder(target)
     try:
         yield work
-        _publish(work / target.name, target)
+        publish(work / target.name, target)
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _publish(done: Path, target: Path) -> None:
-    """Move without overwriting: a link fails if there is something, a rename does not."""
+def work_folder(target: Path) -> Path:
+    """A new private folder beside the target, in which to write it.
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     work_folder(Path(folder, "a.txt")).name.startswith(".a.txt.")
+    True
+    """
+    try:
+        return Path(tempfile.mkdtemp(prefix=f".{target.name[:50]}.", dir=target.parent))
+    except OSError as error:
+        raise DataError(f"{target} cannot be written: {error.strerror}") from error
+
+
+def publish(done: Path, target: Path) -> None:
+    """Move without overwriting: a link fails if there is something, a rename does not.
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     done = text_file(f"{folder}/a.txt", "done")
+    ...     publish(done, Path(folder, "b.txt"))
+    ...     Path(folder, "b.txt").read_text()
+    'done'
+    """
     try:
         os.link(done, target)
     except FileExistsError:

@@ -48,11 +48,10 @@ class Memory:
 def _kept(parts: list[Coded]) -> Bools | None:
     if all(part.kept is None for part in parts):
         return None
-    whole = (part.kept is None for part in parts)
     return np.concatenate(
         [
-            np.ones(len(part.codes), dtype=np.bool_) if all_of_it else part.kept
-            for part, all_of_it in zip(parts, whole, strict=True)
+            np.ones(len(part.codes), dtype=np.bool_) if part.kept is None else part.kept
+            for part in parts
         ]
     )
 

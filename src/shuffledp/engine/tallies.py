@@ -7,14 +7,14 @@ and the estimate follows from it. Whoever holds the file can estimate, and nothi
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from shuffledp.core.analyzer import Tally
-from shuffledp.core.domain import Categories
+from shuffledp.core.domain import Categories, Domain
 from shuffledp.core.errors import DataError, MismatchError, ShuffledpError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import ShuffleProtocol
@@ -24,7 +24,7 @@ from shuffledp.engine.output import text_file
 from shuffledp.numerics.entropy import SecureWords
 from shuffledp.protocols import rebuild
 
-__all__ = ["Collected", "described", "read_tally", "restored", "write_tally"]
+__all__ = ["Collected", "described", "labelled", "read_tally", "restored", "write_tally"]
 
 _KIND = "shuffledp tally"
 
@@ -48,8 +48,6 @@ class Collected:
     @property
     def estimate(self) -> Estimate:
         """The answer, with the declared names."""
-        from shuffledp.engine.files import labelled
-
         estimate = self.protocol.analyzer.estimate(self.tally)
         if self.labels is None:
             return estimate
@@ -61,6 +59,19 @@ class Collected:
         if (self.protocol, self.labels) != (other.protocol, other.labels):
             raise MismatchError("tallies of different protocols or categories do not add")
         return Collected(protocol=self.protocol, tally=self.tally + other.tally, labels=self.labels)
+
+
+def labelled(estimate: Estimate, domain: Domain) -> Estimate:
+    """The estimate with the declared names of the categories.
+
+    >>> from shuffledp import protocols, run
+    >>> estimate = run(protocols.krr.make_local(k=2, epsilon=1.0), [0, 1, 1])
+    >>> labelled(estimate, Categories(k=2, names=("cat", "dog"))).labels
+    ('cat', 'dog')
+    """
+    if estimate.labels is None or len(estimate.labels) != domain.size:
+        return estimate
+    return replace(estimate, labels=domain.labels)
 
 
 def write_tally(collected: Collected, path: str | Path) -> Path:

@@ -34,7 +34,7 @@ from shuffledp.inference.messages import HadamardMessages, RRMessages
 from shuffledp.mechanisms import geometric
 from shuffledp.protocols import correlated_histogram, dummies_histogram, hadamard, rr
 
-__all__ = ["METHODS", "Tester", "make_tester", "method_names"]
+__all__ = ["METHODS", "Tester", "chosen_method", "make_tester", "method_names"]
 
 _FEWEST = 8
 """Degrees of freedom of all public partitions together: with fewer a partition too often misses everything."""
@@ -293,6 +293,22 @@ def method_names(model: str, coin: str) -> tuple[str, ...]:
     return tuple(METHODS[model, coin])
 
 
+def chosen_method(model: str, coin: str, method: str | None) -> str:
+    """The method if there is such a one; without one the default.
+
+    >>> chosen_method("local", "public", None), chosen_method("local", "public", "halving")
+    ('hashed', 'halving')
+    """
+    names = method_names(model, coin)
+    if method is None:
+        return names[0]
+    if method not in names:
+        raise ParameterError(
+            "method", method, f"must be one of {', '.join(names)} for {model}, {coin} coin"
+        )
+    return method
+
+
 def make_tester(
     *,
     n: int,
@@ -309,12 +325,7 @@ def make_tester(
     >>> make_tester(n=10**5, k=4096, model="shuffle", coin="public", epsilon=1.0, delta=1e-6).parts
     2048
     """
-    names = method_names(model, coin)
-    chosen = names[0] if method is None else method
-    if chosen not in names:
-        raise ParameterError(
-            "method", method, f"must be one of {', '.join(names)} for {model}, {coin} coin"
-        )
+    chosen = chosen_method(model, coin, method)
     if n < 2:
         raise UnsupportedError(f"n={n} users are too few: collisions need two")
     want = _Wanted(n=n, k=k, epsilon=epsilon, delta=delta, honest=honest)

@@ -18,7 +18,7 @@ from shuffledp.core.validate import number, whole
 from shuffledp.inference.alternatives import lowered
 from shuffledp.inference.complexity import SampleComplexity
 from shuffledp.inference.orders import uniformity_order
-from shuffledp.inference.testers import make_tester, method_names
+from shuffledp.inference.testers import make_tester
 from shuffledp.inference.uniformity import check_error, check_question
 from shuffledp.inference.votes import MARGIN, Vote, threshold, vote
 from shuffledp.protocols._local import HONEST
@@ -57,7 +57,7 @@ def uniformity_n(
     asked = check_question(
         model=model, coin=coin, method=method, epsilon=epsilon, delta=delta, honest=honest
     )
-    name = method or method_names(model, coin)[0]
+    name = asked["method"]
     order = uniformity_order(
         k=k,
         alpha=alpha,

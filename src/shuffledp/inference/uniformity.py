@@ -31,7 +31,7 @@ from shuffledp.core.validate import fraction_of_one, number, positive, whole
 from shuffledp.inference.alternatives import lowered
 from shuffledp.inference.coins import groups, public_words
 from shuffledp.inference.reduction import Reduction
-from shuffledp.inference.testers import Tester, make_tester, method_names
+from shuffledp.inference.testers import Tester, chosen_method, make_tester
 from shuffledp.inference.votes import Vote, monte_carlo_p, threshold, vote
 from shuffledp.numerics.entropy import SecureWords
 from shuffledp.protocols._local import HONEST
@@ -282,14 +282,10 @@ def check_question(
     """The checked parameters of `make_tester`, apart from n and k.
 
     >>> check_question(model="local", coin="public", method=None, epsilon=1, delta=None, honest=1.0)
-    {'model': 'local', 'coin': 'public', 'method': None, 'epsilon': 1.0}
+    {'model': 'local', 'coin': 'public', 'method': 'hashed', 'epsilon': 1.0}
     """
-    names = method_names(model, coin)
-    if method is not None and method not in names:
-        raise ParameterError(
-            "method", method, f"must be one of {', '.join(names)} for {model}, {coin} coin"
-        )
-    asked: dict[str, Any] = {"model": model, "coin": coin, "method": method}
+    name = chosen_method(model, coin, method)
+    asked: dict[str, Any] = {"model": model, "coin": coin, "method": name}
     if model != "none":
         asked["epsilon"] = positive("epsilon", epsilon)
     if model == "shuffle":

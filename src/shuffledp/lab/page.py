@@ -4,13 +4,12 @@ import base64
 import csv
 import json
 import math
-import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
 from string import Template
+from tempfile import TemporaryDirectory
 
 import shuffledp
 from shuffledp.lab.contract import Effort, Verdict
@@ -50,17 +49,11 @@ def write_page(records: Sequence[Record], *, effort: Effort, out: Path) -> Path:
 
 
 def _replace(path: Path, text: str) -> Path:
-    """Write a file whole: to a temporary one beside it, which then takes its name."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(name).chmod(0o644)  # temporary files are for their owner alone
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    return path
+    """Write a file whole: to a temporary folder beside it, from where it takes its place."""
+    with TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as work:
+        fresh = Path(work, path.name)
+        fresh.write_text(text, encoding="utf-8")
+        return fresh.replace(path)
 
 
 def _score(records: Sequence[Record]) -> str:

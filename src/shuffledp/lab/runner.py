@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 
-from shuffledp.core.errors import UnsupportedError
 from shuffledp.lab.contract import Context, Drawn, Effort, Experiment, Result, Verdict
 from shuffledp.lab.discovery import load
 from shuffledp.plots.style import new_figure
@@ -132,10 +131,8 @@ def _write(result: Result, folder: Path) -> None:
 
 
 def _save(drawn: Drawn, folder: Path) -> None:
-    try:
-        from matplotlib import rc_context
-    except ImportError as missing:  # pragma: no cover
-        raise UnsupportedError("drawing needs Matplotlib") from missing
+    from matplotlib import rc_context
+
     path = folder / drawn.name
     drawn.figure.savefig(path.with_suffix(".png"), dpi=160)
     # A fixed salt and no date: the same picture is the same file. Letters as outlines: it looks the

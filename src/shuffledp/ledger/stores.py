@@ -111,7 +111,7 @@ class SqliteStore:
                 database.execute("PRAGMA synchronous = EXTRA")
                 yield database
         except sqlite3.OperationalError as error:
-            raise LedgerError(f"ledger {self.path}: {error}; nothing was charged") from error
+            raise LedgerError(f"ledger {self.path}: {error}; nothing was written") from error
         except sqlite3.DatabaseError as error:
             raise _broken(self.path, str(error)) from error
 
@@ -142,7 +142,7 @@ def _checked(path: Path, events: Sequence[Event]) -> Sequence[Event]:
 
 def _broken(path: Path, why: str) -> LedgerError:
     return LedgerError(
-        f"{path} is not an intact ledger: {why}. Nothing was charged and nothing was changed; "
+        f"{path} is not an intact ledger: {why}. Nothing was written; "
         "restore it from a backup, or name another file"
     )
 
@@ -159,7 +159,7 @@ def _locked(path: Path) -> Iterator[None]:
         patience = time.monotonic() + _WAIT_SECONDS
         while not _try_lock(fcntl.flock, handle, fcntl.LOCK_EX | fcntl.LOCK_NB):
             if time.monotonic() > patience:
-                raise LedgerError(f"{path} is held by another process; nothing was charged")
+                raise LedgerError(f"{path} is held by another process; nothing was written")
             time.sleep(0.01)
         yield
     finally:

@@ -49,16 +49,12 @@ class Plan:
     @property
     def n(self) -> int | None:
         """How many users: as asked, or as the chosen row needs."""
-        if self.aim is Aim.USERS:
-            return None if self.chosen is None else self.chosen.n
-        return self.asked.n
+        return None if self.chosen is None and self.aim is Aim.USERS else self.asked.n
 
     @property
     def epsilon(self) -> float | None:
         """As asked, or as the chosen row needs."""
-        if self.aim is Aim.EPSILON:
-            return None if self.chosen is None else self.chosen.epsilon
-        return self.asked.epsilon
+        return None if self.chosen is None and self.aim is Aim.EPSILON else self.asked.epsilon
 
     @property
     def delta(self) -> float:
@@ -207,11 +203,26 @@ def plan(
     )
     found = ranked(_rows(asked, limits, aim, error), aim)
     chosen = choose(found, aim)
-    if chosen is not None and chosen.n is not None:
-        asked = replace(asked, n=chosen.n)
     return Plan(
-        task=question, asked=asked, limits=limits, aim=aim, rows=found, chosen=chosen, error=error
+        task=question,
+        asked=_answered(asked, chosen, aim),
+        limits=limits,
+        aim=aim,
+        rows=found,
+        chosen=chosen,
+        error=error,
     )
+
+
+def _answered(asked: Asked, chosen: Row | None, aim: Aim) -> Asked:
+    """The question with what was searched for."""
+    if chosen is None:
+        return asked
+    if aim is Aim.USERS and chosen.n is not None:
+        return replace(asked, n=chosen.n)
+    if aim is Aim.EPSILON and chosen.epsilon is not None:
+        return replace(asked, epsilon=chosen.epsilon)
+    return asked
 
 
 def _aim(question: Question, n: int | None, epsilon: float | None, error: float | None) -> Aim:

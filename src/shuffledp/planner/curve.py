@@ -53,12 +53,11 @@ def curves(plan: Plan, *, points: int = 67) -> tuple[Curve, ...]:
     shuffle [1.6, 1.6, 1.6]
     """
     whole("points", points, at_least=2)
-    n, epsilon = plan.n, plan.epsilon
-    if n is None or epsilon is None:
+    if plan.n is None or plan.epsilon is None:
         raise UnsupportedError(f"nothing to draw: {plan.reasons()}")
-    asked = replace(plan.asked, n=n, epsilon=epsilon)
+    asked = plan.asked
     limits = replace(plan.limits, trust=frozenset(Model))
-    users = _users(n, points)
+    users = _users(plan.n, points)
     found = (
         Curve(
             model=model,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import html
-import math
 import textwrap
 from typing import TYPE_CHECKING
 
 from shuffledp.core.domain import Categories, Integers, Reals
+from shuffledp.core.privacy import up
 from shuffledp.core.task import Question
 from shuffledp.planner.rank import Aim
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["as_html", "as_text", "title"]
 
 _WIDTH = 80
+_DIGITS = 4  # of an epsilon, rounded up
 
 
 def as_text(plan: Plan) -> str:
@@ -98,7 +99,7 @@ def _cells(plan: Plan, row: Row) -> list[str]:
     assert row.n is not None
     cells = [row.protocol, row.model.value]
     if plan.aim is Aim.EPSILON:
-        cells.append(_up(row.guarantee.epsilon))
+        cells.append(up(row.guarantee.epsilon, _DIGITS))
     if plan.aim is Aim.USERS:
         cells.append(f"{row.n:,}")
     cells.append(_short(row.rmse))
@@ -106,7 +107,7 @@ def _cells(plan: Plan, row: Row) -> list[str]:
         cells.append(_short(row.rmse / row.n))
     if plan.task is Question.HISTOGRAM:
         cells.append(_short(row.worst_bin))
-    floor = "-" if row.local_floor is None else _up(row.local_floor.epsilon)
+    floor = "-" if row.local_floor is None else up(row.local_floor.epsilon, _DIGITS)
     return [*cells, _short(row.messages_per_user), _short(row.bits_per_user), floor]
 
 
@@ -119,7 +120,7 @@ def title(plan: Plan) -> str:
         scale = " of the mean" if plan.task is Question.MEAN else ""
         parts.append(f"RMSE{scale} <= {plan.error:g}")
     if plan.epsilon is not None:
-        parts.append(f"epsilon = {_up(plan.epsilon)}")
+        parts.append(f"epsilon = {up(plan.epsilon, _DIGITS)}")
     parts += [f"delta = {plan.delta:g}", f"{100 * plan.asked.honest:g} % honest"]
     return ", ".join(parts)
 
@@ -171,11 +172,3 @@ def _short(value: float | None) -> str:
     if value >= 999.5:
         return f"{value:,.0f}" if value < 1e7 else f"{value:.3g}"
     return f"{value:.3g}"
-
-
-def _up(epsilon: float) -> str:
-    """Four digits, never less than it is."""
-    if not math.isfinite(epsilon) or epsilon <= 0:
-        return f"{epsilon:g}"
-    unit = 10.0 ** (math.floor(math.log10(epsilon)) - 3)
-    return f"{math.ceil(epsilon / unit - 1e-9) * unit:.4g}"

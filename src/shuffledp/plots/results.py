@@ -6,14 +6,14 @@ import html
 from collections.abc import Sequence
 from pathlib import Path
 
-from shuffledp.core.display import Row, decimals, error_decimals, largest, rows, short, shown
-from shuffledp.core.errors import UnsupportedError
+from shuffledp.core.display import Row, cells, decimals, largest, rows, short, shown
 from shuffledp.core.estimate import Estimate
-from shuffledp.plots.style import COLOURS, FAINT, INK, new_figure, save
+from shuffledp.plots.style import COLOURS, FAINT, INK, check_format, new_figure, save
+from shuffledp.plots.style import FORMATS as PICTURES
 
 __all__ = ["FORMATS", "plot_estimate"]
 
-FORMATS = (".html", ".pdf", ".png", ".svg")
+FORMATS = (".html", *PICTURES)
 _BARS = 40
 _BLUE, _VERMILION = COLOURS[:2]
 
@@ -39,8 +39,7 @@ def plot_estimate(
     >>> plot_estimate(estimate, path, title="Pets").read_text()[:15]
     '<!doctype html>'
     """
-    if path.suffix not in FORMATS:
-        raise UnsupportedError(f"{path}: a picture ends in one of {', '.join(FORMATS)}")
+    check_format(path, FORMATS)
     table = rows(estimate, level, label)
     kept = largest(table, _BARS)
     notes = [*notes, f"Bars: the estimates; lines: {100 * level:.15g}% intervals."]
@@ -105,11 +104,12 @@ def _wrapped(note: str) -> list[str]:
 
 
 def _page(kept: list[Row], title: str, notes: Sequence[str]) -> str:
-    places = decimals(kept)
     low = min(0.0, *(row.low for row in kept))
     high = max(0.0, *(row.high for row in kept))
     scale = 100 / ((high - low) or 1.0)
-    body = "\n".join(_line(row, places, error_decimals(kept), low, scale) for row in kept)
+    body = "\n".join(
+        _line(row, columns, low, scale) for row, columns in zip(kept, cells(kept), strict=True)
+    )
     said = "\n".join(f"<p>{html.escape(note)}</p>" for note in notes)
     name = html.escape(short(title, 200))
     return (
@@ -121,7 +121,7 @@ def _page(kept: list[Row], title: str, notes: Sequence[str]) -> str:
     )
 
 
-def _line(row: Row, places: int, error_places: int, low: float, scale: float) -> str:
+def _line(row: Row, columns: list[str], low: float, scale: float) -> str:
     def at(x: float) -> str:
         return f"{(x - low) * scale:.2f}%"
 
@@ -133,13 +133,9 @@ def _line(row: Row, places: int, error_places: int, low: float, scale: float) ->
         f'<line x1="{at(row.low)}" x2="{at(row.high)}" y1="9" y2="9" class="i"/>'
         f'<line x1="{at(0.0)}" x2="{at(0.0)}" y1="0" y2="18" class="z"/></svg>'
     )
-    numbers = (
-        shown(row.value, places),
-        shown(row.stderr, error_places),
-        f"{shown(row.low, places)} .. {shown(row.high, places)}",
-    )
-    cells = "".join(f'<td class="n">{number}</td>' for number in numbers)
-    return f'<tr><th>{html.escape(short(row.label))}</th>{cells}<td class="b">{drawing}</td></tr>'
+    label, *numbers = columns
+    fields = "".join(f'<td class="n">{number}</td>' for number in numbers)
+    return f'<tr><th>{html.escape(label)}</th>{fields}<td class="b">{drawing}</td></tr>'
 
 
 _STYLE = (

@@ -16,13 +16,25 @@ from shuffledp.core.errors import UnsupportedError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "FAINT", "GREY", "INK", "PALE", "new_figure", "save"]
+__all__ = [
+    "COLOURS",
+    "FAINT",
+    "FORMATS",
+    "GREY",
+    "INK",
+    "PALE",
+    "check_format",
+    "new_figure",
+    "save",
+]
 
 GREY = "#7A7A7A"
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")  # blue, vermilion, green, purple
 INK = "#222222"
 PALE = "#C8C8C8"
 FAINT = "#E2E2E2"
+FORMATS = (".pdf", ".png", ".svg")
+"""What a picture may end in."""
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -36,8 +48,20 @@ def new_figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), facecolor="white")
 
 
+def check_format(path: Path, formats: tuple[str, ...] = FORMATS) -> None:
+    """Refuse a picture whose suffix names no format.
+
+    >>> check_format(Path("plan.doc"))
+    Traceback (most recent call last):
+    shuffledp.core.errors.UnsupportedError: plan.doc: a picture ends in one of .pdf, .png, .svg
+    """
+    if path.suffix not in formats:
+        raise UnsupportedError(f"{path}: a picture ends in one of {', '.join(formats)}")
+
+
 def save(figure: Figure, path: Path) -> Path:
     """Write the picture; the suffix of `path` chooses the format: .png, .svg or .pdf."""
+    check_format(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     with warnings.catch_warnings():
         # Matplotlib's font lacks some scripts: it draws a box then, and a page (.html) the letters.
