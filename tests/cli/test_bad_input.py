@@ -310,3 +310,20 @@ def test_an_interrupted_run_leaves_nothing(column, tmp_path, words, stop):
         child.communicate()
     assert child.returncode != 0
     assert [path.name for path in tmp_path.iterdir()] == ["x.csv"]
+
+
+class TestNamedTwice:
+    """A file that is read twice doubles everybody's epsilon."""
+
+    @pytest.mark.parametrize("again", ["x.csv", "./x.csv", "*.csv", "link.csv"])
+    def test_run(self, refused, column, tmp_path, again):
+        column(*[1, 0] * 50)
+        if again == "link.csv":
+            (tmp_path / again).symlink_to(tmp_path / "x.csv")
+        assert "named twice" in error(refused("run", "count", "x.csv", again, *COMMON))
+
+    def test_tally(self, refused, shuffledp, column):
+        column(*[1, 0] * 50)
+        words = ("--task", "count", *COMMON, "--out", "m.parquet")
+        assert shuffledp("randomize", "x.csv", *words).exit_code == 0
+        assert "named twice" in error(refused("tally", "m.parquet", "*.parquet", "--out", "t.json"))
