@@ -327,3 +327,34 @@ class TestNamedTwice:
         words = ("--task", "count", *COMMON, "--out", "m.parquet")
         assert shuffledp("randomize", "x.csv", *words).exit_code == 0
         assert "named twice" in error(refused("tally", "m.parquet", "*.parquet", "--out", "t.json"))
+
+
+class TestOutputsThatAreRead:
+    @pytest.mark.parametrize(
+        "words",
+        [
+            ("--out", "x.csv"),
+            ("--out", "ledger.json", "--ledger", "ledger.json"),
+            ("--out", "here/../x.csv"),
+        ],
+    )
+    def test_force_does_not_replace_them(self, refused, column, tmp_path, words):
+        column(*[1, 0] * 50)
+        (tmp_path / "here").mkdir()
+        before = (tmp_path / "x.csv").read_text()
+        budget = ("--budget-epsilon", "2", "--budget-delta", "1e-4") if "--ledger" in words else ()
+        text = error(refused("run", "count", "x.csv", *COMMON, *words, *budget, "--force"))
+        assert "is also read" in text
+        assert (tmp_path / "x.csv").read_text() == before
+
+    def test_a_tally(self, refused, shuffledp, column, tmp_path):
+        column(*[1, 0] * 50)
+        words = ("--task", "count", *COMMON, "--out", "m.parquet")
+        assert shuffledp("randomize", "x.csv", *words).exit_code == 0
+        assert shuffledp("tally", "m.parquet", "--out", "t.json").exit_code == 0
+        assert "is also read" in error(refused("estimate", "t.json", "--out", "t.json", "--force"))
+
+    def test_messages_as_text(self, refused, column):
+        column(*[1, 0] * 50)
+        words = ("randomize", "x.csv", "--task", "count", *COMMON, "--out", "m.csv")
+        assert "m.csv: a file of messages ends in .parquet" in error(refused(*words))

@@ -9,6 +9,7 @@ import typer
 
 import shuffledp as sdp
 from shuffledp.cli._failures import explained
+from shuffledp.cli._output import DRAWN, check_picture
 from shuffledp.cli._population import HonestOption, JsonOption, users
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def plan(
 ) -> None:
     """Every protocol for a question, ranked by its exact error, with its cost."""
     with explained():
+        check_picture(plot, DRAWN)
         answer = sdp.plan(
             task,
             n=None if n is None else users(n),
