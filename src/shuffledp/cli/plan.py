@@ -57,7 +57,7 @@ def plan(
             epsilon=epsilon,
             delta=delta,
             error=error,
-            k=None if k is None else users(k),
+            k=None if k is None else users(k, "k"),
             lower=_number("lower", lower),
             upper=_number("upper", upper),
             steps=steps,
