@@ -358,3 +358,37 @@ class TestOutputsThatAreRead:
         column(*[1, 0] * 50)
         words = ("randomize", "x.csv", "--task", "count", *COMMON, "--out", "m.csv")
         assert "m.csv: a file of messages ends in .parquet" in error(refused(*words))
+
+
+class TestAdvice:
+    """The sentence also says what to do."""
+
+    def test_missing_values(self, refused, column):
+        column(1, "", 0)
+        text = error(refused("run", "count", "x.csv", *COMMON))
+        assert "row 2 of x.csv is missing; on_invalid says" in text
+
+    def test_clamp_is_for_numbers(self, refused, column):
+        column(1, "five", 2)
+        text = error(refused(*MEAN, "--on-invalid", "clamp", *COMMON))
+        assert "on_invalid=clamp is for numbers out of range only" in text
+
+    def test_real_numbers_need_steps(self, refused, column):
+        column(1.5, 2.5)
+        assert "for real numbers declare steps" in error(refused(*MEAN, *COMMON))
+
+    def test_a_file_of_categories_that_is_not_there(self, refused, column):
+        column("a", "b")
+        words = ("run", "histogram", "x.csv", "--categories-file", "nowhere.txt", *COMMON)
+        assert "--categories-file nowhere.txt cannot be read: No such file" in error(refused(*words))
+
+    def test_a_tally_that_is_not_there(self, refused):
+        assert "there is no file t.json" in error(refused("estimate", "t.json"))
+
+    @pytest.mark.parametrize("fault", [MemoryError(), OverflowError("too large")])
+    def test_numbers_beyond_the_machine(self, refused, monkeypatch, fault):
+        def fail(*_, **__):
+            raise fault
+
+        monkeypatch.setattr("shuffledp.plan", fail)
+        error(refused("plan", "count", "--n", "10", *COMMON))
