@@ -133,3 +133,10 @@ def test_laws_that_share_nothing_give_no_lower_bound():
 
     with pytest.raises(UnsupportedError, match="no data set"):
         randomizer_data_sets(Telling(), 10)
+
+
+@pytest.mark.parametrize("epsilon0", [60.0, 120.0, 500.0, 700.0])
+@pytest.mark.parametrize("n", [10, 1_000_000])
+def test_absurd_epsilons_are_no_overflow(epsilon0, n):
+    lower = sdp.amplify_lower(epsilon0=epsilon0, n=n, delta=1e-8)
+    assert 0 < lower <= sdp.amplify(epsilon0=epsilon0, n=n, delta=1e-8).epsilon

@@ -199,6 +199,8 @@ class TestCalibrate:
         (["--n", "many"], "n='many' must be a whole number such as 1e6"),
         (["--n", "nan"], "n='nan' must be a whole number such as 1e6"),
         (["--n", "1e999999999"], "n='1e999999999' must be a whole number such as 1e6"),
+        (["--n", "1e30"], "n='1e30' must be a whole number such as 1e6, of at most 30"),
+        (["--plot", "x.bmp"], "x.bmp: a picture ends in one of .pdf, .png, .svg"),
         (["--n", "0"], "n=0 must be >= 1"),
         (["--epsilon0", "-1"], "epsilon0=-1.0 must be > 0"),
         (["--delta", "2"], "delta=2.0 must be >= 0 and < 1"),

@@ -310,3 +310,85 @@ def test_an_interrupted_run_leaves_nothing(column, tmp_path, words, stop):
         child.communicate()
     assert child.returncode != 0
     assert [path.name for path in tmp_path.iterdir()] == ["x.csv"]
+
+
+class TestNamedTwice:
+    """A file that is read twice doubles everybody's epsilon."""
+
+    @pytest.mark.parametrize("again", ["x.csv", "./x.csv", "*.csv", "link.csv"])
+    def test_run(self, refused, column, tmp_path, again):
+        column(*[1, 0] * 50)
+        if again == "link.csv":
+            (tmp_path / again).symlink_to(tmp_path / "x.csv")
+        assert "named twice" in error(refused("run", "count", "x.csv", again, *COMMON))
+
+    def test_tally(self, refused, shuffledp, column):
+        column(*[1, 0] * 50)
+        words = ("--task", "count", *COMMON, "--out", "m.parquet")
+        assert shuffledp("randomize", "x.csv", *words).exit_code == 0
+        assert "named twice" in error(refused("tally", "m.parquet", "*.parquet", "--out", "t.json"))
+
+
+class TestOutputsThatAreRead:
+    @pytest.mark.parametrize(
+        "words",
+        [
+            ("--out", "x.csv"),
+            ("--out", "ledger.json", "--ledger", "ledger.json"),
+            ("--out", "here/../x.csv"),
+        ],
+    )
+    def test_force_does_not_replace_them(self, refused, column, tmp_path, words):
+        column(*[1, 0] * 50)
+        (tmp_path / "here").mkdir()
+        before = (tmp_path / "x.csv").read_text()
+        budget = ("--budget-epsilon", "2", "--budget-delta", "1e-4") if "--ledger" in words else ()
+        text = error(refused("run", "count", "x.csv", *COMMON, *words, *budget, "--force"))
+        assert "is also read" in text
+        assert (tmp_path / "x.csv").read_text() == before
+
+    def test_a_tally(self, refused, shuffledp, column, tmp_path):
+        column(*[1, 0] * 50)
+        words = ("--task", "count", *COMMON, "--out", "m.parquet")
+        assert shuffledp("randomize", "x.csv", *words).exit_code == 0
+        assert shuffledp("tally", "m.parquet", "--out", "t.json").exit_code == 0
+        assert "is also read" in error(refused("estimate", "t.json", "--out", "t.json", "--force"))
+
+    def test_messages_as_text(self, refused, column):
+        column(*[1, 0] * 50)
+        words = ("randomize", "x.csv", "--task", "count", *COMMON, "--out", "m.csv")
+        assert "m.csv: a file of messages ends in .parquet" in error(refused(*words))
+
+
+class TestAdvice:
+    """The sentence also says what to do."""
+
+    def test_missing_values(self, refused, column):
+        column(1, "", 0)
+        text = error(refused("run", "count", "x.csv", *COMMON))
+        assert "row 2 of x.csv is missing; on_invalid says" in text
+
+    def test_clamp_is_for_numbers(self, refused, column):
+        column(1, "five", 2)
+        text = error(refused(*MEAN, "--on-invalid", "clamp", *COMMON))
+        assert "on_invalid=clamp is for numbers out of range only" in text
+
+    def test_real_numbers_need_steps(self, refused, column):
+        column(1.5, 2.5)
+        assert "for real numbers declare steps" in error(refused(*MEAN, *COMMON))
+
+    def test_a_file_of_categories_that_is_not_there(self, refused, column):
+        column("a", "b")
+        words = ("run", "histogram", "x.csv", "--categories-file", "nowhere.txt", *COMMON)
+        assert "--categories-file nowhere.txt cannot be read: No such file" in error(refused(*words))
+
+    def test_a_tally_that_is_not_there(self, refused):
+        assert "there is no file t.json" in error(refused("estimate", "t.json"))
+
+    @pytest.mark.parametrize("fault", [MemoryError(), OverflowError("too large")])
+    def test_numbers_beyond_the_machine(self, refused, monkeypatch, fault):
+        def fail(*_, **__):
+            raise fault
+
+        monkeypatch.setattr("shuffledp.plan", fail)
+        error(refused("plan", "count", "--n", "10", *COMMON))

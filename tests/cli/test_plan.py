@@ -88,7 +88,8 @@ def test_nothing_available_is_exit_code_2_with_reasons(run):
         (("plan", "uniformity", "--n", 10, "--epsilon", 1, "--delta", 0), "see sdp.test_uniform"),
         (("plan", "count", "--epsilon", 1, "--delta", 0), "n=None must be given"),
         ((*COUNT, "--epsilon", 1, "--trust", "me"), "must be some of central, local, shuffle"),
-        ((*COUNT, "--epsilon", 1, "--k", "many"), "must be a whole number"),
+        ((*COUNT, "--epsilon", 1, "--k", "many"), "k='many' must be a whole number"),
+        ((*COUNT, "--epsilon", 1, "--plot", "x.bmp"), "x.bmp: a picture ends in one of .pdf, .png"),
         (("plan", "sum", "--n", 9, "--epsilon", 1, "--delta", 0, "--upper", "x"), "upper='x' must"),
     ],
 )

@@ -37,3 +37,41 @@ def test_secure_words_by_default():
     protocol = sdp.protocols.rr.make_local(epsilon=0.1)
     values = np.zeros(1000, dtype=bool)
     assert len({sdp.run(protocol, values).value for _ in range(20)}) > 1
+
+
+class TestNames:
+    PETS = sdp.Categories(k=3, names=("bird", "cat", "dog"))
+    NAMES = ("cat", "dog", "dog", "bird") * 50
+
+    def columns(self):
+        import pandas as pd
+        import polars as pl
+        import pyarrow as pa
+
+        yield list(self.NAMES)
+        yield np.array(self.NAMES)
+        yield pd.Series(self.NAMES)
+        yield pd.Series(self.NAMES, dtype="category")
+        yield pl.Series(self.NAMES)
+        yield pl.Series(self.NAMES, dtype=pl.Categorical)
+        yield pa.array(self.NAMES)
+        yield pa.array(self.NAMES).dictionary_encode()
+
+    def test_every_kind_of_column_gives_the_tally_of_its_codes(self):
+        protocol = sdp.protocols.krr.make_local(k=3, epsilon=2.0)
+        codes = np.array([1, 2, 2, 0] * 50)
+        expected = sdp.run(protocol, codes, sdp.SeededWords(5)).value
+        for column in self.columns():
+            found = sdp.run(protocol, column, sdp.SeededWords(5), domain=self.PETS)
+            assert found.labels == ("bird", "cat", "dog")
+            np.testing.assert_array_equal(found.value, expected)
+
+    def test_without_a_domain_the_error_says_how_to_declare_it(self):
+        protocol = sdp.protocols.krr.make_local(k=3, epsilon=2.0)
+        with pytest.raises(sdp.DataError, match=r"declare domain=Categories\(k=3"):
+            sdp.run(protocol, self.NAMES)
+
+    def test_a_domain_of_another_size_is_refused(self):
+        protocol = sdp.protocols.krr.make_local(k=4, epsilon=2.0)
+        with pytest.raises(sdp.MismatchError):
+            sdp.run(protocol, self.NAMES, domain=self.PETS)

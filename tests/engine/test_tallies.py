@@ -63,15 +63,15 @@ def test_nothing_is_overwritten(tmp_path):
 @pytest.mark.parametrize("text", ["", "{", "[]", "7", '"shuffledp tally"', "{}", '{"kind": "x"}'])
 def test_foreign_files(tmp_path, text):
     (tmp_path / "t.json").write_text(text)
-    with pytest.raises(sdp.DataError, match=r"t\.json (is not a tally|cannot be read as a tally)"):
+    with pytest.raises(sdp.DataError, match=r"t\.json is not a tally"):
         sdp.read_tally(tmp_path / "t.json")
 
 
 def test_missing_and_binary_files(tmp_path):
-    with pytest.raises(sdp.DataError, match="cannot be read as a tally: FileNotFoundError"):
+    with pytest.raises(sdp.DataError, match="there is no file"):
         sdp.read_tally(tmp_path / "t.json")
     (tmp_path / "t.json").write_bytes(bytes(range(256)))
-    with pytest.raises(sdp.DataError, match="cannot be read as a tally: UnicodeDecodeError"):
+    with pytest.raises(sdp.DataError, match="is no JSON"):
         sdp.read_tally(tmp_path / "t.json")
 
 

@@ -36,6 +36,7 @@ __all__ = [
 ]
 
 _LISTABLE = 64  # inputs; beyond, a randomizer must know its own blankets
+_LARGEST_LOWER = 200.0  # epsilon0; beyond, the third power of e^epsilon0 leaves the floats
 
 
 @runtime_checkable
@@ -228,8 +229,11 @@ def amplify_lower(
     if wanted == 0:
         raise ParameterError("delta", delta, "must be > 0 for a lower bound")
     local = _local_epsilon(epsilon0, randomizer)
+    if randomizer is not None and local > _LARGEST_LOWER:
+        raise UnsupportedError(f"no lower bound for a randomizer of epsilon0={local!r}, above 200")
+    # Whoever is 200-local is epsilon0-local for a larger epsilon0, too: the bound stays one.
     data_sets: DataSets = (
-        generic_data_sets(epsilon0=local, n=trusted)
+        generic_data_sets(epsilon0=min(local, _LARGEST_LOWER), n=trusted)
         if randomizer is None
         else randomizer_data_sets(randomizer, trusted)
     )

@@ -17,6 +17,7 @@ import numpy as np
 from shuffledp.accounting.base import SMALLEST_DELTA, gaussian_epsilon
 from shuffledp.accounting.blanket import Blanket
 from shuffledp.accounting.positive_part import normal_bounds
+from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.randomizer import Message, Randomizer
 from shuffledp.numerics.search import largest_above
@@ -59,6 +60,15 @@ class DataSets:
         )
 
 
+def _by_normal(masses: Floats, gains: Floats, n: int) -> float:
+    """The lower bound by a normal law, or 0, where its numbers leave the floats."""
+    try:
+        with np.errstate(over="raise", divide="raise", invalid="raise"):
+            return max(0.0, normal_bounds(masses, gains, n)[0])
+    except ArithmeticError:
+        return 0.0
+
+
 def _delta_lower(blanket: Blanket, epsilon: float, n: int) -> float:
     masses, gains = np.array(blanket.mass), blanket.gains(epsilon) - blanket.rounding(epsilon)
     best, worst = int(gains.argmax()), int(gains.argmin())
@@ -66,7 +76,7 @@ def _delta_lower(blanket: Blanket, epsilon: float, n: int) -> float:
         return 0.0
     share = float(masses[best] + masses[worst])
     if n * share > (_LONGEST_SUM / 24) ** 2:
-        return max(0.0, normal_bounds(masses, gains, n)[0])
+        return _by_normal(masses, gains, n)
     rest = [j for j in range(len(masses)) if j not in (best, worst)]
     # Merging the other atoms into their mean can only lower E(S)_+ (Jensen).
     others = float(masses[rest].sum())

@@ -48,14 +48,22 @@ def _bar(value: float, left: int, right: int, scale: float, low: float) -> str:
     return " " * left + body[:right].ljust(right)
 
 
+def _end(limit: float) -> str:
+    """A limit as people write it: whole ones in full, unless they are endless."""
+    whole = float(limit).is_integer() and abs(limit) < 1e15
+    return f"{limit:,.0f}" if whole else f"{limit:,.6g}"
+
+
 def gauge(row: Row, limits: tuple[float, float], width: int) -> list[str]:
     """Where one number lies between the limits that are known in public.
 
     >>> for line in gauge(Row("mean", 30.0, 1.0, 20.0, 40.0), (0, 120), 40): print(line)
     0 ──────├─●──┤────────────────────── 120
+    >>> gauge(Row("sum", 3e6, 1.0, 3e6, 3e6), (0, 12_000_000), 30)
+    ['0 ────●──────────── 12,000,000']
     """
     low, high = limits
-    ends = f"{low:,.6g}", f"{high:,.6g}"
+    ends = _end(low), _end(high)
     room = max(10, width - len(ends[0]) - len(ends[1]) - 2)
 
     def place(x: float) -> int:

@@ -247,6 +247,8 @@ def _lines(path: Path) -> list[str]:
         return path.read_text(encoding="utf-8-sig").splitlines()
     except UnicodeDecodeError as error:
         raise sdp.DataError(f"{path} is not text in UTF-8") from error
+    except OSError as error:
+        raise sdp.DataError(f"--categories-file {path} cannot be read: {error.strerror}") from error
 
 
 def _categories(names: list[str]) -> Domain:

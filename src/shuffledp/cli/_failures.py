@@ -32,6 +32,13 @@ def explained() -> Iterator[None]:
         typer.echo(f"error: {_sentence(error)}", err=True)
         code = REFUSED if isinstance(error, sdp.BudgetError) else WRONG
         raise typer.Exit(code) from error
+    except MemoryError as error:
+        typer.echo("error: this needs more memory than there is: ask for less at once", err=True)
+        raise typer.Exit(WRONG) from error
+    except ArithmeticError as error:
+        said = f"{type(error).__name__}: {_sentence(error)}"
+        typer.echo(f"error: these numbers are too extreme to compute with ({said})", err=True)
+        raise typer.Exit(WRONG) from error
 
 
 def _sentence(error: Exception) -> str:

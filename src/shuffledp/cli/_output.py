@@ -14,7 +14,10 @@ from typing import Any
 import shuffledp as sdp
 from shuffledp.engine.output import publish, work_folder
 
-__all__ = ["Staged", "check_picture", "staged"]
+__all__ = ["DRAWN", "Staged", "check_picture", "keep_inputs", "staged"]
+
+DRAWN = (".pdf", ".png", ".svg")
+"""The pictures that Matplotlib draws."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +90,20 @@ def _folder(target: Path, force: bool) -> Path:
     return work_folder(target)
 
 
-def check_picture(path: Path | None) -> None:
+def keep_inputs(targets: Sequence[Path | None], inputs: Sequence[str | Path | None]) -> None:
+    """Refuse to write over a file that is read, whatever --force says.
+
+    >>> keep_inputs([Path("people.csv")], ["people.csv"])
+    Traceback (most recent call last):
+    shuffledp.core.errors.UnsupportedError: people.csv is also read: choose another name for the output
+    """
+    kept = {Path(path).resolve() for path in inputs if path is not None}
+    for target in targets:
+        if target is not None and target.resolve() in kept:
+            raise sdp.UnsupportedError(f"{target} is also read: choose another name for the output")
+
+
+def check_picture(path: Path | None, formats: Sequence[str] | None = None) -> None:
     """Refuse a picture that could not be drawn, before anything is read or charged.
 
     >>> check_picture(Path("result.doc"))
@@ -99,7 +115,10 @@ def check_picture(path: Path | None) -> None:
     from shuffledp.plots.results import FORMATS
     from shuffledp.plots.style import new_figure
 
-    if path.suffix not in FORMATS:
-        raise sdp.UnsupportedError(f"{path}: a picture ends in one of {', '.join(FORMATS)}")
+    known = FORMATS if formats is None else formats
+    if path.suffix not in known:
+        raise sdp.UnsupportedError(f"{path}: a picture ends in one of {', '.join(known)}")
+    if path.is_dir():
+        raise sdp.UnsupportedError(f"{path} is a folder: name a file")
     if path.suffix != ".html":
         new_figure(1, 1)

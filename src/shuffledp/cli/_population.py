@@ -49,18 +49,19 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object,
 _MOST_DIGITS = 30  # of a number of people: 1e999999999 must not fill the memory
 
 
-def users(text: str) -> int:
+def users(text: str, name: str = "n") -> int:
     """A whole number as people write it.
 
     >>> users("1e6"), users("2500000"), users("1_000")
     (1000000, 2500000, 1000)
     """
+    wanted = f"must be a whole number such as 1e6, of at most {_MOST_DIGITS} digits"
     try:
         value = Decimal(text)
     except InvalidOperation:
-        raise sdp.ParameterError("n", text, "must be a whole number such as 1e6") from None
+        raise sdp.ParameterError(name, text, wanted) from None
     if not value.is_finite() or value.adjusted() >= _MOST_DIGITS or value != int(value):
-        raise sdp.ParameterError("n", text, "must be a whole number such as 1e6")
+        raise sdp.ParameterError(name, text, wanted)
     return int(value)
 
 

@@ -11,6 +11,7 @@ import typer
 
 import shuffledp as sdp
 from shuffledp.cli._failures import explained
+from shuffledp.cli._output import DRAWN, check_picture
 from shuffledp.cli._population import (
     Chosen,
     DeltaOption,
@@ -115,6 +116,7 @@ def amplify(
             raise sdp.ParameterError("rounds", rounds, "must be >= 1")
         if rounds > 1 and (show_all or plot is not None):
             raise sdp.UnsupportedError("--all and --plot are about one round: leave out --rounds")
+        check_picture(plot, DRAWN)
         options = {"k": k, "lower": lower, "upper": upper, "steps": steps}
         question = _Question(
             epsilon0=epsilon0,

@@ -16,7 +16,7 @@ from shuffledp.cli._options import (
     LevelOption,
     PlotOption,
 )
-from shuffledp.cli._output import check_picture, staged
+from shuffledp.cli._output import check_picture, keep_inputs, staged
 from shuffledp.cli._results import Result
 
 __all__ = ["estimate"]
@@ -41,6 +41,7 @@ def estimate(
         sdp.core.validate.level(level)
         check_picture(plot)
         _check_distinct(tallies)
+        keep_inputs([out, plot], tallies)
         with staged([out, plot], force=force) as outputs:
             parts = [read_tally(path) for path in tallies]
             total = parts[0]

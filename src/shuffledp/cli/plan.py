@@ -9,6 +9,7 @@ import typer
 
 import shuffledp as sdp
 from shuffledp.cli._failures import explained
+from shuffledp.cli._output import DRAWN, check_picture
 from shuffledp.cli._population import HonestOption, JsonOption, users
 
 if TYPE_CHECKING:
@@ -49,13 +50,14 @@ def plan(
 ) -> None:
     """Every protocol for a question, ranked by its exact error, with its cost."""
     with explained():
+        check_picture(plot, DRAWN)
         answer = sdp.plan(
             task,
             n=None if n is None else users(n),
             epsilon=epsilon,
             delta=delta,
             error=error,
-            k=None if k is None else users(k),
+            k=None if k is None else users(k, "k"),
             lower=_number("lower", lower),
             upper=_number("upper", upper),
             steps=steps,

@@ -33,7 +33,7 @@ from shuffledp.cli._options import (
     ThreadsOption,
     UpperOption,
 )
-from shuffledp.cli._output import staged
+from shuffledp.cli._output import keep_inputs, staged
 from shuffledp.cli._population import users
 from shuffledp.cli._progress import meter
 from shuffledp.cli._results import SEEDED, for_the_operator, publishable
@@ -47,6 +47,8 @@ from shuffledp.cli._spending import (
 )
 
 __all__ = ["randomize"]
+
+_MESSAGES = (".parquet", ".arrow", ".feather", ".ipc")
 
 
 def randomize(
@@ -95,6 +97,8 @@ def randomize(
     from shuffledp.engine.messages import randomize_file
 
     with explained():
+        if out.suffix not in _MESSAGES:
+            raise sdp.UnsupportedError(f"{out}: a file of messages ends in .parquet or .arrow")
         declared = categories or categories_file or categories_from_data
         question = _question(task, bool(declared))
         asked = Asked(
@@ -129,6 +133,8 @@ def randomize(
         )
         with staged([out], force=force) as outputs, meter(quiet=quiet) as report:
             prepared = prepare(asked, report)
+            read = [*(file.path for file in prepared.column.files), ledger, categories_file]
+            keep_inputs([out], read)
             chosen = prepared.protocol
             entry = None
             if spending is not None:

@@ -36,7 +36,7 @@ from shuffledp.cli._options import (
     ThreadsOption,
     UpperOption,
 )
-from shuffledp.cli._output import Staged, check_picture, staged
+from shuffledp.cli._output import Staged, check_picture, keep_inputs, staged
 from shuffledp.cli._progress import meter
 from shuffledp.cli._results import Result, for_the_operator, publishable
 from shuffledp.cli._spending import (
@@ -133,6 +133,8 @@ def run(
         with staged([out, plot], force=force) as outputs:
             with meter(quiet=quiet) as report:
                 prepared = prepare(asked, report)
+                read = [*(file.path for file in prepared.column.files), ledger, categories_file]
+                keep_inputs([out, plot], read)
                 if spending is not None:
                     spending.check(prepared.protocol.guarantee)
                 result = _answer(asked, prepared, seed, level, report)

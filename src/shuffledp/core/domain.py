@@ -107,6 +107,11 @@ class Categories:
         array = column(values)
         if array.dtype.kind in "UTO" and self.names is not None:
             return self._codes_of_names(array)
+        if array.dtype.kind in "UTO":
+            raise DataError(
+                f"categories are integer codes, but the values have type {array.dtype}: "
+                f"if they are names, declare domain=Categories(k={self.k}, names=(...))"
+            )
         wanted = "categories are integer codes" + (" or their names" if self.names else "")
         return _within(_integers(array, wanted), self.k, f"0 .. {self.k - 1}")
 

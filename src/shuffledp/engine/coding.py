@@ -149,7 +149,14 @@ class Coder:
             return
         position = int(np.argmax(refused))
         complaint = _complaint(int(faults[position]), self.domain)
-        raise PositionError(array[position].as_py(), position, complaint)
+        advice = _ADVICE.get(self.on_invalid, "")
+        raise PositionError(array[position].as_py(), position, complaint + advice)
+
+
+_ADVICE = {
+    OnInvalid.ERROR: "; on_invalid says what becomes of such values",
+    OnInvalid.CLAMP: "; on_invalid=clamp is for numbers out of range only",
+}
 
 
 def _complaint(fault: int, domain: Domain) -> str:
@@ -158,7 +165,8 @@ def _complaint(fault: int, domain: Domain) -> str:
     if isinstance(domain, Integers | Reals) and fault == _OUT_OF_RANGE:
         return f"is outside the domain {domain.lower!r} .. {domain.upper!r}"
     if isinstance(domain, Integers | Reals):
-        return "is no integer" if isinstance(domain, Integers) else "is no number"
+        integer = "is no integer (for real numbers declare steps)"
+        return integer if isinstance(domain, Integers) else "is no number"
     if isinstance(domain, Bits):
         return "is neither true nor false"
     return "is none of the categories"

@@ -138,7 +138,7 @@ def open_column(paths: Paths, column: str | None = None) -> FileColumn:
     (23, 'text', None)
     """
     _require_readers()
-    files = tuple(_described(path) for path in _found(paths))
+    files = tuple(_described(path) for path in _distinct(_found(paths)))
     for file in files:
         column = _chosen(file, column)
     if column is None:
@@ -173,6 +173,20 @@ def _found(paths: Paths) -> Iterator[str]:
         raise ParameterError("paths", paths, "must name at least one file")
     for path in map(str, given):
         yield from [path] if _is_remote(path) or Path(path).exists() else _matches(path)
+
+
+def _distinct(paths: Iterable[str]) -> list[str]:
+    """The paths; refuses a file that is named twice, by whichever of its names.
+
+    Its people would take part twice, and nobody's promise is made for that.
+    """
+    names: dict[Path | str, str] = {}
+    for path in paths:
+        file = path if _is_remote(path) else Path(path).resolve()
+        if file in names:
+            raise DataError(f"{path} is named twice: the same people would count twice")
+        names[file] = path
+    return list(names.values())
 
 
 def _matches(pattern: str) -> list[str]:

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.core.analyzer import Analyzer, Tally
 from shuffledp.core.arrays import Bools, Codes
-from shuffledp.core.domain import column
+from shuffledp.core.domain import Categories, Domain, column
 from shuffledp.core.errors import DataError, PositionError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import ShuffleProtocol
@@ -114,10 +114,17 @@ def keep_freed_memory() -> None:
     np.empty(_KEPT_BYTES, dtype=np.uint8)  # never touched, so it takes no memory
 
 
-def run(protocol: ShuffleProtocol, values: ArrayLike, rng: WordSource | None = None) -> Estimate:
+def run(
+    protocol: ShuffleProtocol,
+    values: ArrayLike,
+    rng: WordSource | None = None,
+    *,
+    domain: Domain | None = None,
+) -> Estimate:
     """Randomize, shuffle, tally and estimate a column; secure words unless a source is given.
 
-    The column may be a list, or one of NumPy, pandas, Polars or PyArrow.
+    The column may be a list, or one of NumPy, pandas, Polars or PyArrow. `domain` gives the names of
+    the categories, if the column holds those and not their codes.
 
     Refuses fewer values than the guarantee counts honest users: their noise would not suffice.
 
@@ -125,11 +132,18 @@ def run(protocol: ShuffleProtocol, values: ArrayLike, rng: WordSource | None = N
     >>> p = protocols.krr.make_local(k=3, epsilon=5.0)
     >>> run(p, [0, 1, 1, 2, 2, 2], SeededWords(3)).value.round(2)
     array([0.98, 2.  , 3.02])
+    >>> pets = Categories(k=3, names=("bird", "cat", "dog"))
+    >>> run(p, ["bird", "cat", "cat", "dog"], domain=pets).labels
+    ('bird', 'cat', 'dog')
     """
+    # That module imports this one.
+    from shuffledp.engine.files import domain_for, labelled
+
     source = SecureWords() if rng is None else rng
-    whole = column(values)
+    declared = domain_for(protocol, domain)
+    whole = column(values) if domain is None else declared.codes(values)
     enough(protocol, len(whole))
-    return protocol.analyzer.estimate(tally(protocol, whole, source))
+    return labelled(protocol.analyzer.estimate(tally(protocol, whole, source)), declared)
 
 
 def enough(protocol: ShuffleProtocol, n: int) -> None:

@@ -99,8 +99,12 @@ def read_tally(path: str | Path) -> Collected:
     """A tally that `write_tally` wrote."""
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path} cannot be read as a tally: {type(error).__name__}") from error
+    except FileNotFoundError:
+        raise DataError(f"there is no file {path}") from None
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise DataError(f"{path} is not a tally: it is no JSON (`tally` writes them)") from error
     if not isinstance(content, dict) or content.get("kind") != _KIND:
         raise DataError(f"{path} is not a tally of shuffledp")
     protocol, labels = restored(content, str(path))
