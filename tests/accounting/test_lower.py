@@ -140,3 +140,12 @@ def test_laws_that_share_nothing_give_no_lower_bound():
 def test_absurd_epsilons_are_no_overflow(epsilon0, n):
     lower = sdp.amplify_lower(epsilon0=epsilon0, n=n, delta=1e-8)
     assert 0 < lower <= sdp.amplify(epsilon0=epsilon0, n=n, delta=1e-8).epsilon
+
+
+@pytest.mark.parametrize("n", [10**5, 10**6, 10**7, 10**9])
+@pytest.mark.parametrize("epsilon0", [0.1, 0.25])
+def test_nearly_touches_the_upper_bound_for_small_epsilon0(epsilon0, n):
+    """Where exact sums hand over to the normal law, too."""
+    upper = sdp.amplify(epsilon0=epsilon0, n=n, delta=1e-6).epsilon
+    lower = sdp.amplify_lower(epsilon0=epsilon0, n=n, delta=1e-6)
+    assert 0.85 * upper < lower <= upper

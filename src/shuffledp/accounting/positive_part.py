@@ -72,18 +72,28 @@ def normal_bounds(w: Floats, g: Floats, n: int) -> tuple[float, float]:
     >>> round(high / low - 1, 4)
     0.0001
     """
-    tilts = [_Tilt.solve(w, g + side * _moved(g), n) for side in (-1, 1)]
-    if tilts[1].rate <= 0:
-        # E min(S_+, 4 sd) is at least 0.39892 sd for a normal sum, and 4 sd is its total variation.
-        below, above = tilts
-        low = below.sd * (0.39892 - 4 * below.distance) - n * below.offset
-        return max(0.0, low) / n * (1 - _ROUNDING), (above.sd / 2 + n * above.offset) / n
-    low, high = (
-        tilt.scale(max(0.0, main + side * error)) / n
-        for side, tilt in zip((-1, 1), tilts, strict=True)
-        for main, error in (_by_normal(tilt),)
-    )
-    return low * (1 - _ROUNDING), high * (1 + _ROUNDING)
+    below, above = (_Tilt.solve(w, g + side * _moved(g), n) for side in (-1, 1))
+    # A sum that is hardly moved by its tilt is better left as it is.
+    low = max(_normal_lower(below), _centred_lower(_Tilt.at(0.0, w, below.value, n)))
+    return low / n * (1 - _ROUNDING), _normal_upper(above) / n * (1 + _ROUNDING)
+
+
+def _centred_lower(plain: "_Tilt") -> float:
+    # E min(S_+, 4 sd) is at least 0.39892 sd for a normal sum, and 4 sd is its total variation.
+    return max(0.0, plain.sd * (0.39892 - 4 * plain.distance) - plain.n * plain.offset)
+
+
+def _normal_lower(tilt: "_Tilt") -> float:
+    if tilt.rate <= 0:
+        return 0.0
+    main, error = _by_normal(tilt)
+    return tilt.scale(max(0.0, main - error))
+
+
+def _normal_upper(tilt: "_Tilt") -> float:
+    if tilt.rate <= 0:
+        return tilt.sd / 2 + tilt.n * tilt.offset
+    return tilt.scale(sum(_by_normal(tilt)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +112,10 @@ class _Tilt:
     def solve(w: Floats, g: Floats, n: int, least: float = 0.0) -> "_Tilt":
         """Tilted by `least` standard deviations or more."""
         rate = max(_tilt_rate(w, g), least / math.sqrt(n * float(w @ g**2)))
-        rate = min(rate, _STEEPEST / float(g.max()))
+        return _Tilt.at(min(rate, _STEEPEST / float(g.max())), w, g, n)
+
+    @staticmethod
+    def at(rate: float, w: Floats, g: Floats, n: int) -> "_Tilt":
         # Values that the tilt makes rare leave 1 - w: its rounding, as mass at 0.
         rare = _UNIT * (10 + len(g)) * float(w @ (rate * g < -1))
         log_mgf = math.log1p(float(w @ np.expm1(rate * g)) + rare)
