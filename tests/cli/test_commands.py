@@ -205,3 +205,30 @@ def rows(output):
     """The cells of the table's body."""
     lines = [line for line in output.splitlines() if line.startswith("│")]
     return [[cell.strip() for cell in line.strip("│").split("│")] for line in lines]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("amplify", "--epsilon0", "1", "--n", "1000", "--delta", "1e-6"),
+        ("calibrate", "--epsilon", "1", "--n", "1000", "--delta", "1e-6"),
+        (
+            "randomize",
+            "x.csv",
+            "--task",
+            "count",
+            "--epsilon",
+            "1",
+            "--delta",
+            "1e-6",
+            "--out",
+            "m.arrow",
+        ),
+    ],
+)
+def test_sentences_fit_in_80_columns(shuffledp, tmp_path, words):
+    (tmp_path / "x.csv").write_text("x\n" + "1\n0\n" * 100)
+    result = shuffledp(*words)
+    assert result.exit_code == 0, result.output
+    assert "shuffled view" in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80

@@ -127,9 +127,11 @@ class TestAnswers:
         assert abs(found["estimate"][0]["value"] - survey.way.counts[0]) < 60
 
     def test_named_protocol_and_several_files(self, shuffledp, people, survey):
+        others = people.with_name("others.csv")
+        others.write_bytes(people.read_bytes())
         found = answer(
             shuffledp(
-                "run", "histogram", people, people, "--column", "way", "--categories", WAYS, *COMMON,
+                "run", "histogram", people, others, "--column", "way", "--categories", WAYS, *COMMON,
                 "--protocol", "krr", "--honest", 0.5, "--json",
             )
         )  # fmt: skip
@@ -233,7 +235,7 @@ class TestInvalid:
         assert found["n"] == 3003
         assert found["invalid"] is None
         assert "For you alone" in result.stderr
-        assert "3 invalid values (null 1, unknown 2) became other" in result.stderr
+        assert "(null 1, unknown 2) became other" in result.stderr.replace("\n", " ")
         shown = shuffledp(*words, "--on-invalid", "other", "--explain")
         assert "unknown 2" not in shown.stdout
         assert "protected like all others" in " ".join(shown.stdout.split())

@@ -27,6 +27,7 @@ from shuffledp.cli._population import (
     method,
     users,
 )
+from shuffledp.cli._text import say
 
 if TYPE_CHECKING:
     from shuffledp.accounting.amplify import ShuffledProfile
@@ -178,7 +179,7 @@ def _record(
 
 
 def _print(question: _Question, answer: sdp.Guarantee, lines: list[Line] | None) -> None:
-    typer.echo(str(answer))
+    say(str(answer))
     if lines is not None:
         from shuffledp.cli._bounds import print_table
 

@@ -24,6 +24,7 @@ from shuffledp.cli._population import (
     method,
     users,
 )
+from shuffledp.cli._text import say
 
 __all__ = ["calibrate"]
 
@@ -70,4 +71,4 @@ def calibrate(
         typer.echo(json.dumps(record))
         return
     typer.echo(f"epsilon0 = {down(epsilon0)}")
-    typer.echo(str(answer))
+    say(str(answer))

@@ -45,6 +45,7 @@ from shuffledp.cli._spending import (
     LedgerOption,
     Spending,
 )
+from shuffledp.cli._text import say
 
 __all__ = ["randomize"]
 
@@ -153,7 +154,7 @@ def randomize(
             )
             remark = for_the_operator(sent.invalid, on_invalid.value)
             if remark is not None:
-                typer.echo(remark, err=True)
+                say(remark, err=True)
             outputs.publish()
             spent = spending.released(entry) if spending is not None and entry is not None else None
         _tell(
@@ -199,13 +200,13 @@ def _tell(record: dict[str, object], *, as_json: bool) -> None:
     not_private = record["not_private"]
     assert isinstance(not_private, list)
     for text in not_private:
-        typer.echo(f"NOT PRIVATE: {text}.", err=True)
+        say(f"NOT PRIVATE: {text}.", err=True)
     if as_json:
         typer.echo(json.dumps(record, allow_nan=False, ensure_ascii=False))
         return
     typer.echo(f"{record['messages']:,} messages of {record['n']:,} people are in {record['out']}.")
-    typer.echo(f"{record['protocol']}: {record['guarantee']}.")
+    say(f"{record['protocol']}: {record['guarantee']}.")
     notes = record["notes"]
     assert isinstance(notes, list)
     for note in notes:
-        typer.echo(note)
+        say(note)

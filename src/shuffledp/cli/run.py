@@ -47,6 +47,7 @@ from shuffledp.cli._spending import (
     LedgerOption,
     Spending,
 )
+from shuffledp.cli._text import say
 
 if TYPE_CHECKING:
     from shuffledp.engine.job import Report
@@ -163,7 +164,7 @@ def _answer(
     )
     remark = for_the_operator(found.invalid, asked.on_invalid.value)
     if remark is not None:
-        typer.echo(remark, err=True)
+        say(remark, err=True)
     return Result(
         protocol=prepared.protocol,
         estimate=found.estimate,
