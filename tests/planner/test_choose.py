@@ -39,3 +39,11 @@ def test_a_tighter_message_budget_takes_the_next_protocol():
 
 def test_few_users_get_something_that_works():
     assert sdp.count(n=50, epsilon=1.0, delta=1e-3).guarantee.delta <= 1e-3
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1e-9, 1e-8), (1e-5, 1e-8), (1.0, 1e-300)])
+def test_extreme_guarantees_are_kept(epsilon, delta):
+    """Most protocols refuse; whichever is left promises no less than was asked."""
+    promised = sdp.count(n=3000, epsilon=epsilon, delta=delta).guarantee
+    assert promised.epsilon <= epsilon
+    assert promised.delta <= delta

@@ -120,7 +120,8 @@ class _Tilt:
         rare = _UNIT * (10 + len(g)) * float(w @ (rate * g < -1))
         log_mgf = math.log1p(float(w @ np.expm1(rate * g)) + rare)
         mass = w * np.exp(rate * g - log_mgf)
-        variance = float(mass @ g**2) - float(mass @ g) ** 2
+        mean, rest = float(mass @ g), max(0.0, 1 - float(mass.sum()))
+        variance = float(mass @ (g - mean) ** 2) + rest * mean**2
         return _Tilt(
             n=n, rate=rate, log_mgf=log_mgf, mass=mass, value=g, sd=math.sqrt(n * variance)
         )

@@ -34,6 +34,8 @@ NOTHING = Fraction(0)
 
 _SMALL_TAPE = 20
 _MOST_SUMS = 3_000_000
+_LEAST_STAR = 5e-5  # e^-star to the millionth, the longest table, is then not yet 2^-72
+_LEAST_DELTA = 1e-60
 _PROOF = (
     "the exact divergence of the sampled noise, Ghazi, Kumar, Manurangsi, Pagh 2020 "
     "(correlated noise; accounting/correlated)"
@@ -183,6 +185,16 @@ class CorrelatedAccountant:
 _Randomizer = TypeVar("_Randomizer", bound=CorrelatedRandomizer)
 
 
+def _refuse_hopeless(epsilon: float, delta: float, split: Split) -> None:
+    """What tables of 64-bit words cannot sample is refused before the flood is searched for."""
+    if split.star < _LEAST_STAR:
+        raise UnsupportedError(
+            f"epsilon={epsilon!r} is too small: the noise is too long for a table"
+        )
+    if delta < _LEAST_DELTA:
+        raise UnsupportedError(f"delta={delta!r} is out of reach of tables of 64-bit words")
+
+
 def calibrated(
     build: Callable[[NegativeBinomialFlood], _Randomizer],
     *,
@@ -198,6 +210,7 @@ def calibrated(
         published = build(_published(epsilon, delta, gap, split))
         return published, CorrelatedAccountant(randomizer=published, epsilon=epsilon, split=split)
     target = fraction_of_one("delta", delta)
+    _refuse_hopeless(epsilon, delta, split)
     # The tables are a little off and the search is for the ideal noise: aim lower until it fits.
     for _ in range(20):
         flood = flood_level(epsilon=split.losing, epsilon_star=split.star, delta=target)
