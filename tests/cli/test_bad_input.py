@@ -380,7 +380,9 @@ class TestAdvice:
     def test_a_file_of_categories_that_is_not_there(self, refused, column):
         column("a", "b")
         words = ("run", "histogram", "x.csv", "--categories-file", "nowhere.txt", *COMMON)
-        assert "--categories-file nowhere.txt cannot be read: No such file" in error(refused(*words))
+        assert "--categories-file nowhere.txt cannot be read: No such file" in error(
+            refused(*words)
+        )
 
     def test_a_tally_that_is_not_there(self, refused):
         assert "there is no file t.json" in error(refused("estimate", "t.json"))
