@@ -14,10 +14,7 @@ from typing import Any
 import shuffledp as sdp
 from shuffledp.engine.output import publish, work_folder
 
-__all__ = ["DRAWN", "Staged", "check_picture", "keep_inputs", "staged"]
-
-DRAWN = (".pdf", ".png", ".svg")
-"""The pictures that Matplotlib draws."""
+__all__ = ["Staged", "check_picture", "keep_inputs", "staged"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ import typer
 
 import shuffledp as sdp
 from shuffledp.cli._failures import explained
-from shuffledp.cli._output import DRAWN, check_picture
+from shuffledp.cli._output import check_picture
 from shuffledp.cli._population import (
     Chosen,
     DeltaOption,
@@ -27,6 +27,7 @@ from shuffledp.cli._population import (
     method,
     users,
 )
+from shuffledp.plots.style import FORMATS
 
 if TYPE_CHECKING:
     from shuffledp.accounting.amplify import ShuffledProfile
@@ -116,7 +117,7 @@ def amplify(
             raise sdp.ParameterError("rounds", rounds, "must be >= 1")
         if rounds > 1 and (show_all or plot is not None):
             raise sdp.UnsupportedError("--all and --plot are about one round: leave out --rounds")
-        check_picture(plot, DRAWN)
+        check_picture(plot, FORMATS)
         options = {"k": k, "lower": lower, "upper": upper, "steps": steps}
         question = _Question(
             epsilon0=epsilon0,

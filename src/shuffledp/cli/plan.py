@@ -9,8 +9,9 @@ import typer
 
 import shuffledp as sdp
 from shuffledp.cli._failures import explained
-from shuffledp.cli._output import DRAWN, check_picture
+from shuffledp.cli._output import check_picture
 from shuffledp.cli._population import HonestOption, JsonOption, users
+from shuffledp.plots.style import FORMATS
 
 if TYPE_CHECKING:
     from shuffledp.planner import Plan
@@ -50,7 +51,7 @@ def plan(
 ) -> None:
     """Every protocol for a question, ranked by its exact error, with its cost."""
     with explained():
-        check_picture(plot, DRAWN)
+        check_picture(plot, FORMATS)
         answer = sdp.plan(
             task,
             n=None if n is None else users(n),
