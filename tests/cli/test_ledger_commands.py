@@ -86,6 +86,11 @@ class TestRun:
         text = refused(shuffledp("run", "count", people, *COUNT, 0.5, *FIRST, "--seed", 1), 2)
         assert "--seed protects nobody" in text
 
+    def test_simulations_are_not_charged(self, shuffledp, people, tmp_path):
+        words = ("run", "count", people, *COUNT, 0.5, *FIRST, "--engine", "counts")
+        assert "--engine counts simulates" in refused(shuffledp(*words), 2)
+        assert not (tmp_path / "ledger.json").exists()
+
     @pytest.mark.parametrize(
         ("words", "message"),
         [

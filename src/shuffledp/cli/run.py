@@ -38,7 +38,7 @@ from shuffledp.cli._options import (
 )
 from shuffledp.cli._output import Staged, check_picture, keep_inputs, staged
 from shuffledp.cli._progress import meter
-from shuffledp.cli._results import Result, for_the_operator, publishable
+from shuffledp.cli._results import SIMULATED, Result, for_the_operator, publishable
 from shuffledp.cli._spending import (
     BudgetDeltaOption,
     BudgetEpsilonOption,
@@ -72,7 +72,11 @@ def run(
     max_messages: MaxMessagesOption = None,
     honest: HonestOption = None,
     engine: Annotated[
-        str, typer.Option(help="duckdb, memory, counts or spark.", rich_help_panel="Machine")
+        str,
+        typer.Option(
+            help="duckdb, memory or spark; counts simulates, and is NOT private.",
+            rich_help_panel="Machine",
+        ),
     ] = "duckdb",
     master: Annotated[
         str | None,
@@ -122,6 +126,7 @@ def run(
         )
         sdp.core.validate.level(level)
         check_picture(plot)
+        _check_charged(ledger, engine)
         spending = Spending.of(
             ledger,
             epsilon=budget_epsilon,
@@ -143,6 +148,14 @@ def run(
         for path in (out, plot):
             if path is not None:
                 typer.echo(f"Written: {path}")
+
+
+def _check_charged(ledger: Path | None, engine: str) -> None:
+    if ledger is not None and engine == "counts":
+        raise sdp.UnsupportedError(
+            "--engine counts simulates the protocol and has no proof of privacy, so a ledger cannot "
+            "charge it: leave out --ledger, or choose another engine"
+        )
 
 
 def _answer(
@@ -177,7 +190,7 @@ def _answer(
         on_invalid=asked.on_invalid.value,
         seed=seed,
         notes=prepared.notes,
-        not_private=prepared.not_private,
+        not_private=[*([SIMULATED] if found.engine == "counts" else []), *prepared.not_private],
     )
 
 
