@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,12 +29,45 @@ class Staged:
         return self.places[target]
 
     def publish(self) -> None:
-        """Move what was written to where it belongs."""
-        for target, place in self.places.items():
-            if self.force:
-                place.replace(target)
-            else:
-                publish(place, target)
+        """Move what was written to where it belongs: all of it, or what was there before stays."""
+        moved: list[Path] = []
+        try:
+            for target, place in self.places.items():
+                self._move(place, target)
+                moved.append(target)
+        except BaseException:
+            for target in moved:
+                _put_back(_kept(self.places[target]), target)
+            raise
+
+    def _move(self, place: Path, target: Path) -> None:
+        if not self.force:
+            publish(place, target)
+            return
+        _keep(target, _kept(place))
+        place.replace(target)
+
+
+def _kept(place: Path) -> Path:
+    """Where the file that an output replaces waits until all outputs are in their places."""
+    return place.with_name(place.name + ".before")
+
+
+def _keep(target: Path, kept: Path) -> None:
+    if not os.path.lexists(target):
+        return
+    try:
+        os.link(target, kept, follow_symlinks=False)
+    except OSError:  # a file system without links
+        shutil.copy2(target, kept, follow_symlinks=False)
+
+
+def _put_back(kept: Path, target: Path) -> None:
+    with suppress(OSError):  # the error that brought us here is the one to tell
+        if os.path.lexists(kept):
+            kept.replace(target)
+        else:
+            target.unlink()
 
 
 @contextmanager

@@ -203,7 +203,10 @@ def _release(
     as_json: bool,
     explain: bool,
 ) -> None:
-    """Everything is ready before the charge; everything is shown after it."""
+    """Everything is ready before the charge; everything is shown after it.
+
+    What was charged is also shown if its files cannot be put in their places.
+    """
     out, plot = targets
     if out is not None:
         outputs[out].write_text(result.text() + "\n", encoding="utf-8")
@@ -218,7 +221,9 @@ def _release(
             "n": result.n,
         }
         entry = spending.charge(result.protocol.guarantee, note)
-    outputs.publish()
-    result.print(as_json=as_json, explain=explain)
-    if spending is not None and entry is not None:
-        typer.echo(spending.released(entry), err=as_json)
+    try:
+        outputs.publish()
+    finally:
+        result.print(as_json=as_json, explain=explain)
+        if spending is not None and entry is not None:
+            typer.echo(spending.released(entry), err=as_json)
