@@ -15,7 +15,7 @@ from typing import Any
 import shuffledp as sdp
 from shuffledp.engine.output import publish, work_folder
 
-__all__ = ["Staged", "check_picture", "keep_inputs", "staged"]
+__all__ = ["Staged", "check_free", "check_picture", "drawn", "keep_inputs", "staged"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,11 +114,40 @@ def _exit_when_terminated() -> Any:
 
 
 def _folder(target: Path, force: bool) -> Path:
+    check_free(target, force=force)
+    return work_folder(target)
+
+
+def check_free(target: Path | None, *, force: bool) -> None:
+    """Refuse to write over a folder, or over a file unless forced.
+
+    >>> check_free(Path("."), force=True)
+    Traceback (most recent call last):
+    shuffledp.core.errors.UnsupportedError: . is a folder: name a file
+    """
+    if target is None:
+        return
     if target.is_dir():
         raise sdp.UnsupportedError(f"{target} is a folder: name a file")
     if target.exists() and not force:
         raise sdp.UnsupportedError(f"{target} exists: choose another name, or give --force")
-    return work_folder(target)
+
+
+@contextmanager
+def drawn(target: Path, *, force: bool) -> Iterator[Path]:
+    """Where to draw a picture that becomes `target` when it is complete; makes missing folders.
+
+    >>> from tempfile import mkdtemp
+    >>> target = Path(mkdtemp()) / "pictures" / "a.svg"
+    >>> with drawn(target, force=False) as place:
+    ...     _ = place.write_text("<svg/>")
+    >>> target.read_text()
+    '<svg/>'
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with staged([target], force=force) as outputs:
+        yield outputs[target]
+        outputs.publish()
 
 
 def keep_inputs(targets: Sequence[Path | None], inputs: Sequence[str | Path | None]) -> None:
@@ -149,7 +178,6 @@ def check_picture(path: Path | None, formats: Sequence[str] | None = None) -> No
     known = FORMATS if formats is None else formats
     if path.suffix not in known:
         raise sdp.UnsupportedError(f"{path}: a picture ends in one of {', '.join(known)}")
-    if path.is_dir():
-        raise sdp.UnsupportedError(f"{path} is a folder: name a file")
+    check_free(path, force=True)
     if path.suffix != ".html":
         new_figure(1, 1)
