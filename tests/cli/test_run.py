@@ -138,55 +138,6 @@ class TestAnswers:
         assert found["guarantee"]["view"] == "local"
         assert abs(found["estimate"][0]["value"] - survey.way.counts[0]) < 60
 
-    @pytest.mark.parametrize(
-        ("words", "question", "protocol"),
-        [
-            (("count", "--column", "home", "--epsilon", 1), {}, "rr"),
-            (
-                ("histogram", "--column", "way", "--categories", WAYS, "--epsilon", 0.2),
-                {"k": 10},
-                "hadamard",
-            ),
-            (
-                ("histogram", "--column", "minutes", "--lower", 0, "--upper", 599, "--epsilon", 3),
-                {"k": 600},
-                "local_hashing",
-            ),
-            (
-                ("mean", "--column", "minutes", "--lower", 0, "--upper", 599, "--epsilon", 1),
-                {"lower": 0.0, "upper": 599.0, "steps": 599},
-                "duchi",
-            ),
-            (
-                ("mean", "--column", "minutes", "--lower", 0, "--upper", 599, "--epsilon", 4),
-                {"lower": 0.0, "upper": 599.0, "steps": 599},
-                "hybrid",
-            ),
-        ],
-    )
-    def test_the_planner_chooses_the_local_protocol(
-        self, shuffledp, people, words, question, protocol
-    ):
-        task, *rest = words
-        found = answer(shuffledp("run", task, people, *rest, "--model", "local", "--json"))
-        assert found["protocol"] == protocol
-        planned = sdp.plan(
-            task, n=3000, epsilon=found["epsilon"], delta=0.0, trust="local", **question
-        )
-        assert planned.chosen.protocol == protocol
-
-    def test_a_new_local_protocol_is_picked_up(self, shuffledp, people, monkeypatch):
-        """One that is registered and better is chosen, without a name in the command."""
-        from shuffledp.planner import candidates
-
-        without = tuple(spec for spec in candidates.PROTOCOLS if spec.name != "krr")
-        words = ("run", "histogram", people, "--column", "way", "--categories", WAYS)
-        words += ("--epsilon", 4, "--model", "local", "--json")
-        with monkeypatch.context() as patch:
-            patch.setattr(candidates, "PROTOCOLS", without)
-            assert answer(shuffledp(*words))["protocol"] == "subset_selection"
-        assert answer(shuffledp(*words))["protocol"] == "krr"
-
     def test_named_protocol_and_several_files(self, shuffledp, people):
         others = people.with_name("others.csv")
         others.write_bytes(people.read_bytes())
