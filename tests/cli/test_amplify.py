@@ -110,6 +110,16 @@ class TestAmplify:
         assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
         assert "curve.png" in result.stdout
 
+    def test_a_picture_that_exists_is_replaced_only_by_force(self, run, tmp_path):
+        picture = tmp_path / "curve.png"
+        picture.write_bytes(b"precious")
+        result = run(*ASKED, "--plot", "curve.png")
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert "curve.png exists" in result.stderr
+        assert picture.read_bytes() == b"precious"
+        assert run(*ASKED, "--plot", "curve.png", "--force").exit_code == 0
+        assert picture.read_bytes().startswith(b"\x89PNG")
+
     def test_plot_leaves_json_alone(self, answer, tmp_path):
         assert set(answer(*ASKED, "--plot", tmp_path / "curve.svg")) == FIELDS
         assert (tmp_path / "curve.svg").exists()

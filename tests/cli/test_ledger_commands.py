@@ -1,12 +1,15 @@
 """The ledger through the command line: charge, refuse, show, change."""
 
+import errno
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import shuffledp as sdp
+from shuffledp.cli._output import staged
 
 COUNT = ("--column", "home", "--delta", "1e-8", "--epsilon")
 BUDGET = ("--budget-epsilon", "1", "--budget-delta", "1e-6")
@@ -86,6 +89,11 @@ class TestRun:
         text = refused(shuffledp("run", "count", people, *COUNT, 0.5, *FIRST, "--seed", 1), 2)
         assert "--seed protects nobody" in text
 
+    def test_simulations_are_not_charged(self, shuffledp, people, tmp_path):
+        words = ("run", "count", people, *COUNT, 0.5, *FIRST, "--engine", "counts")
+        assert "--engine counts simulates" in refused(shuffledp(*words), 2)
+        assert not (tmp_path / "ledger.json").exists()
+
     @pytest.mark.parametrize(
         ("words", "message"),
         [
@@ -148,6 +156,69 @@ def test_killed_between_charge_and_release(shuffledp, people, tmp_path, name):
     assert not entry.released
     refused(shuffledp("run", "count", people, *COUNT, 0.6, "--ledger", name), 3)
     assert "charged" in released(shuffledp("ledger", "show", name)).stdout
+
+
+class TestOutputsThatFailAfterTheCharge:
+    @pytest.fixture
+    def full(self, monkeypatch):
+        """The disk has room for the first output only."""
+        real = Path.replace
+
+        def replace(self, target):
+            if Path(target).name == "r.html":
+                raise OSError(errno.ENOSPC, "No space left on device", str(target))
+            return real(self, target)
+
+        monkeypatch.setattr(Path, "replace", replace)
+
+    def words(self, people):
+        outputs = ("--out", "r.json", "--plot", "r.html", "--force")
+        return ("run", "count", people, *COUNT, 0.6, *FIRST, *outputs)
+
+    def test_the_answer_is_shown(self, shuffledp, people, tmp_path, full):
+        result = shuffledp(*self.words(people), "--json")
+        assert result.exit_code == 2
+        assert json.loads(result.stdout)["estimate"][0]["label"] == "count"
+        assert "No space left" in result.stderr
+        (entry,) = sdp.ledger.Ledger(tmp_path / "ledger.json").entries()
+        assert entry.released
+
+    def test_in_a_table_too(self, shuffledp, people, full):
+        result = shuffledp(*self.words(people))
+        assert result.exit_code == 2
+        assert "count of home, 3,000 people" in result.stdout
+        assert "Written" not in result.stdout
+
+    @pytest.mark.parametrize("before", [None, "precious"])
+    def test_no_output_is_left_alone(self, shuffledp, people, tmp_path, full, before):
+        if before is not None:
+            (tmp_path / "r.json").write_text(before)
+        assert shuffledp(*self.words(people)).exit_code == 2
+        assert not (tmp_path / "r.html").exists()
+        assert (tmp_path / "r.json").exists() == (before is not None)
+        if before is not None:
+            assert (tmp_path / "r.json").read_text() == before
+        assert not [path for path in tmp_path.iterdir() if path.name.startswith(".r")]
+
+    def test_somebody_else_was_faster(self, tmp_path):
+        first, second = tmp_path / "a", tmp_path / "b"
+        with staged([first, second], force=False) as outputs:
+            outputs[first].write_text("new")
+            outputs[second].write_text("new")
+            second.write_text("theirs")
+            with pytest.raises(sdp.DataError, match="meanwhile"):
+                outputs.publish()
+        assert [path.name for path in tmp_path.iterdir()] == ["b"]
+        assert second.read_text() == "theirs"
+
+    def test_a_link_that_was_replaced_comes_back(self, tmp_path):
+        first, second = tmp_path / "a", tmp_path / "b"
+        first.symlink_to("elsewhere")
+        with staged([first, second], force=True) as outputs:
+            outputs[first].write_text("new")  # and b never
+            with pytest.raises(FileNotFoundError):
+                outputs.publish()
+        assert first.is_symlink()
 
 
 def test_two_commands_cannot_both_spend_the_last_of_it(people, tmp_path):

@@ -70,6 +70,21 @@ def test_plot(run, tmp_path, name):
     assert drawn.startswith(PNG) if name.endswith("png") else b"<svg" in drawn
 
 
+def test_a_picture_that_exists_is_replaced_only_by_force(run, tmp_path, monkeypatch):
+    picture = tmp_path / "plan.png"
+    picture.write_bytes(b"precious")
+    words = (*COUNT, "--epsilon", 1, "--trust", "local", "--plot", "plan.png")
+    with monkeypatch.context() as patch:
+        patch.setattr("shuffledp.plan", None)  # it is refused before anything is computed
+        result = run(*words)
+    assert result.exit_code == 2
+    assert result.stderr == "error: plan.png exists: choose another name, or give --force\n"
+    assert picture.read_bytes() == b"precious"
+    assert run(*words, "--force").exit_code == 0
+    assert picture.read_bytes().startswith(PNG)
+    assert list(tmp_path.iterdir()) == [picture]
+
+
 def test_nothing_available_is_exit_code_2_with_reasons(run):
     hopeless = ("--n", 3, "--k", 4, "--epsilon", 0.1, "--delta", "1e-9", "--trust", "shuffle")
     result = run("plan", "histogram", *hopeless, "--max-bits", 1)

@@ -91,7 +91,19 @@ class TestAnswers:
             )
         )  # fmt: skip
         assert found["engine"] == engine
+        assert any("simulation" in text for text in found["not_private"]) == (engine == "counts")
         assert abs(found["estimate"][0]["value"] - survey.way.counts[0]) < 60
+
+    def test_a_simulation_is_called_one(self, shuffledp, people):
+        words = ("run", "count", people, "--column", "home", *COMMON, "--explain")
+        simulated = shuffledp(*words, "--engine", "counts", "--out", "r.json", "--plot", "r.html")
+        text = " ".join(simulated.stdout.split())
+        assert "NOT PRIVATE: --engine counts is a simulation" in text
+        assert "not a private release" in text
+        assert "The promise is to the people in the file" not in text
+        assert "is a simulation" in Path("r.json").read_text()
+        assert "is a simulation" in Path("r.html").read_text()
+        assert "simulation" not in shuffledp(*words).stdout
 
     def test_spark_gets_its_master(self, shuffledp, people, monkeypatch):
         """What Spark computes is tested with the engine; here, that it is asked."""
@@ -126,7 +138,7 @@ class TestAnswers:
         assert found["guarantee"]["view"] == "local"
         assert abs(found["estimate"][0]["value"] - survey.way.counts[0]) < 60
 
-    def test_named_protocol_and_several_files(self, shuffledp, people, survey):
+    def test_named_protocol_and_several_files(self, shuffledp, people):
         others = people.with_name("others.csv")
         others.write_bytes(people.read_bytes())
         found = answer(

@@ -236,6 +236,12 @@ class TestResult:
         assert found.groups == 8
         assert found.guarantee.honest == 900  # nine tenths of a group
 
+    def test_guarantee_counts_within_each_voting_group(self):
+        options = {"error": 1e-6, "rng": SeededWords(1), **PRIVACY, "honest": 0.9}
+        found = sdp.test_uniform(words(20_000, 8, 1), k=8, alpha=0.4, **options)
+        assert found.groups == 5
+        assert found.guarantee.honest == 3600  # nine tenths of 4,000, and not of all 20,000
+
     def test_shown(self):
         found = sdp.test_uniform(
             words(400, 16, 1), k=16, alpha=0.3, model="none", rng=SeededWords(1)

@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import signal
 import sqlite3
+import stat
 import subprocess
 import sys
 import time
@@ -172,9 +173,34 @@ class TestDamage:
             raise OSError("no space left")
 
         monkeypatch.setattr(os, "fsync", fail)
-        with pytest.raises(OSError, match="no space"):
+        with pytest.raises(sdp.LedgerError, match="no space left; nothing was written"):
             ledger.charge(promise(0.1))
         assert path.read_bytes() == before
+        assert not list(tmp_path.glob("*.new"))
+
+    def test_a_ledger_that_the_disk_does_not_confirm(self, tmp_path, monkeypatch):
+        path = tmp_path / "ledger.json"
+        ledger = self.filled(path)
+        before, real = len(ledger.entries()), os.fsync
+
+        def fail(handle):
+            if stat.S_ISDIR(os.fstat(handle).st_mode):
+                raise OSError("the disk is gone")
+            real(handle)
+
+        monkeypatch.setattr(os, "fsync", fail)
+        with pytest.raises(sdp.LedgerError, match="written, but the disk does not confirm it"):
+            ledger.charge(promise(0.1))
+        assert len(ledger.entries()) == before + 1
+
+    def test_a_ledger_in_a_folder_that_is_not_there(self, tmp_path):
+        with pytest.raises(sdp.LedgerError, match="cannot be written: No such file"):
+            Ledger(tmp_path / "no" / "ledger.json").charge(promise(), budget=BUDGET)
+
+    def test_a_ledger_that_is_a_folder(self, tmp_path):
+        (tmp_path / "ledger.json").mkdir()
+        with pytest.raises(sdp.LedgerError, match="cannot be read: Is a directory"):
+            Ledger(tmp_path / "ledger.json").entries()
 
 
 RIVAL = """

@@ -269,7 +269,7 @@ def _protocol(asked: Asked, n: int, domain: Domain) -> ShuffleProtocol:
     if asked.protocol is not None:
         return _named(asked.protocol, asked, n, domain)
     if asked.model is Model.LOCAL:
-        return _named(_local_name(asked, domain), asked, n, domain)
+        return _named(_local_name(asked, n, domain), asked, n, domain)
     choosers: dict[TaskName, Callable[..., ShuffleProtocol]] = {
         TaskName.COUNT: sdp.count,
         TaskName.HISTOGRAM: sdp.histogram,
@@ -296,14 +296,24 @@ def _limits(asked: Asked, domain: Domain) -> dict[str, Any]:
     return {"lower": domain.lower, "upper": domain.upper, "steps": domain.steps}
 
 
-def _local_name(asked: Asked, domain: Domain) -> str:
-    """The local protocol of smallest error among those with short messages."""
-    if asked.task is TaskName.SUM:
+def _local_name(asked: Asked, n: int, domain: Domain) -> str:
+    """The local protocol that the planner chooses among those that answer the question itself."""
+    from shuffledp.planner.question import MOST_VALUES
+    from shuffledp.planner.rank import choose
+
+    limits = _limits(asked, domain)
+    if "k" in limits:  # beyond, the planner computes no errors; the choice is the same
+        limits["k"] = min(limits["k"], MOST_VALUES)
+    found = sdp.plan(
+        asked.task.value, n=n, epsilon=asked.epsilon, delta=0.0, trust="local", **limits
+    )
+    rows = [row for row in found.rows if row.answers is found.task]
+    chosen = choose(rows, found.aim)
+    if chosen is not None:
+        return chosen.protocol
+    if asked.task is TaskName.SUM and found.chosen is not None:
         raise sdp.UnsupportedError("the local model has no sum here: ask for the mean, times n")
-    if asked.task is TaskName.HISTOGRAM:
-        few = asked.epsilon > 50 or domain.size < 3 * math.exp(asked.epsilon) + 2
-        return "krr" if few else "hadamard"
-    return {TaskName.COUNT: "rr", TaskName.MEAN: "hybrid"}[asked.task]
+    raise sdp.UnsupportedError(f"no protocol fits: {found.reasons()}")
 
 
 def _named(name: str, asked: Asked, n: int, domain: Domain) -> ShuffleProtocol:

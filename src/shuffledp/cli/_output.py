@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,7 @@ from typing import Any
 import shuffledp as sdp
 from shuffledp.engine.output import publish, work_folder
 
-__all__ = ["DRAWN", "Staged", "check_picture", "keep_inputs", "staged"]
-
-DRAWN = (".pdf", ".png", ".svg")
-"""The pictures that Matplotlib draws."""
+__all__ = ["Staged", "check_free", "check_picture", "drawn", "keep_inputs", "staged"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,12 +29,45 @@ class Staged:
         return self.places[target]
 
     def publish(self) -> None:
-        """Move what was written to where it belongs."""
-        for target, place in self.places.items():
-            if self.force:
-                place.replace(target)
-            else:
-                publish(place, target)
+        """Move what was written to where it belongs: all of it, or what was there before stays."""
+        moved: list[Path] = []
+        try:
+            for target, place in self.places.items():
+                self._move(place, target)
+                moved.append(target)
+        except BaseException:
+            for target in moved:
+                _put_back(_kept(self.places[target]), target)
+            raise
+
+    def _move(self, place: Path, target: Path) -> None:
+        if not self.force:
+            publish(place, target)
+            return
+        _keep(target, _kept(place))
+        place.replace(target)
+
+
+def _kept(place: Path) -> Path:
+    """Where the file that an output replaces waits until all outputs are in their places."""
+    return place.with_name(place.name + ".before")
+
+
+def _keep(target: Path, kept: Path) -> None:
+    if not os.path.lexists(target):
+        return
+    try:
+        os.link(target, kept, follow_symlinks=False)
+    except OSError:  # a file system without links
+        shutil.copy2(target, kept, follow_symlinks=False)
+
+
+def _put_back(kept: Path, target: Path) -> None:
+    with suppress(OSError):  # the error that brought us here is the one to tell
+        if os.path.lexists(kept):
+            kept.replace(target)
+        else:
+            target.unlink()
 
 
 @contextmanager
@@ -83,11 +114,40 @@ def _exit_when_terminated() -> Any:
 
 
 def _folder(target: Path, force: bool) -> Path:
+    check_free(target, force=force)
+    return work_folder(target)
+
+
+def check_free(target: Path | None, *, force: bool) -> None:
+    """Refuse to write over a folder, or over a file unless forced.
+
+    >>> check_free(Path("."), force=True)
+    Traceback (most recent call last):
+    shuffledp.core.errors.UnsupportedError: . is a folder: name a file
+    """
+    if target is None:
+        return
     if target.is_dir():
         raise sdp.UnsupportedError(f"{target} is a folder: name a file")
     if target.exists() and not force:
         raise sdp.UnsupportedError(f"{target} exists: choose another name, or give --force")
-    return work_folder(target)
+
+
+@contextmanager
+def drawn(target: Path, *, force: bool) -> Iterator[Path]:
+    """Where to draw a picture that becomes `target` when it is complete; makes missing folders.
+
+    >>> from tempfile import mkdtemp
+    >>> target = Path(mkdtemp()) / "pictures" / "a.svg"
+    >>> with drawn(target, force=False) as place:
+    ...     _ = place.write_text("<svg/>")
+    >>> target.read_text()
+    '<svg/>'
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with staged([target], force=force) as outputs:
+        yield outputs[target]
+        outputs.publish()
 
 
 def keep_inputs(targets: Sequence[Path | None], inputs: Sequence[str | Path | None]) -> None:
@@ -118,7 +178,6 @@ def check_picture(path: Path | None, formats: Sequence[str] | None = None) -> No
     known = FORMATS if formats is None else formats
     if path.suffix not in known:
         raise sdp.UnsupportedError(f"{path}: a picture ends in one of {', '.join(known)}")
-    if path.is_dir():
-        raise sdp.UnsupportedError(f"{path} is a folder: name a file")
+    check_free(path, force=True)
     if path.suffix != ".html":
         new_figure(1, 1)

@@ -18,13 +18,28 @@ if TYPE_CHECKING:
     from shuffledp.core.estimate import Estimate
     from shuffledp.core.protocol import ShuffleProtocol
 
-__all__ = ["SEEDED", "Result", "for_the_operator", "publishable"]
+__all__ = ["SEEDED", "SIMULATED", "Result", "for_the_operator", "publishable"]
 
 _BINS = 20
 _WIDEST = 100
 SEEDED = (
     "--seed makes the noise reproducible: whoever knows the seed can undo it, so this result "
     "protects nobody"
+)
+SIMULATED = (
+    "--engine counts is a simulation: a curator who sees the exact counts draws the answer with "
+    "floating-point samplers, so the proof of the promise is not about this result"
+)
+_PLAYED = (
+    "One machine ({}) held the raw column and played all devices, the shuffler and the analyzer: "
+    "whoever can read that machine is trusted. The promise is to the people in the file, against "
+    "whoever sees this result."
+)
+_SIMULATION = (
+    "This was a simulation of the protocol, not a private release. No device made a message: a "
+    "curator saw the exact counts and drew the answer from its law, with samplers that round. What "
+    "is said above is proven for the protocol, with its messages, and not for this result: use "
+    "it to plan, and another engine to publish."
 )
 _COVERED = {
     "other": "Missing and unknown values were counted as 'other'. They are protected like all others, "
@@ -121,15 +136,7 @@ class Result:
     def _happened(self) -> list[str]:
         if self.engine is None:
             return []
-        said = [
-            f"One machine ({self.engine}) held the raw column and played all devices, the shuffler "
-            "and the analyzer: whoever can read that machine is trusted. The promise is to the people "
-            "in the file, against whoever sees this result."
-        ]
-        if self.engine == "counts":
-            said.append(
-                "It drew the answer from its law, given the exact counts, without messages."
-            )
+        said = [_SIMULATION if self.engine == "counts" else _PLAYED.format(self.engine)]
         dropped = self.dropped
         if dropped is not None:
             said.append(dropped)

@@ -11,7 +11,8 @@ import typer
 
 import shuffledp as sdp
 from shuffledp.cli._failures import explained
-from shuffledp.cli._output import DRAWN, check_picture
+from shuffledp.cli._options import ForceOption
+from shuffledp.cli._output import check_free, check_picture, drawn
 from shuffledp.cli._population import (
     Chosen,
     DeltaOption,
@@ -28,6 +29,7 @@ from shuffledp.cli._population import (
     users,
 )
 from shuffledp.cli._text import say
+from shuffledp.plots.style import FORMATS
 
 if TYPE_CHECKING:
     from shuffledp.accounting.amplify import ShuffledProfile
@@ -110,6 +112,7 @@ def amplify(
     plot: Annotated[
         Path | None, typer.Option(help="Draw delta against epsilon into this file.")
     ] = None,
+    force: ForceOption = False,
 ) -> None:
     """The (epsilon, delta) of n shuffled messages, one from each person."""
     with explained():
@@ -117,7 +120,8 @@ def amplify(
             raise sdp.ParameterError("rounds", rounds, "must be >= 1")
         if rounds > 1 and (show_all or plot is not None):
             raise sdp.UnsupportedError("--all and --plot are about one round: leave out --rounds")
-        check_picture(plot, DRAWN)
+        check_picture(plot, FORMATS)
+        check_free(plot, force=force)
         options = {"k": k, "lower": lower, "upper": upper, "steps": steps}
         question = _Question(
             epsilon0=epsilon0,
@@ -132,7 +136,8 @@ def amplify(
         answer = question.answer(curve)
         lines = _lines(question, curve) if show_all else None
         if plot is not None:
-            curve.plot(plot)
+            with drawn(plot, force=force) as place:
+                curve.plot(place)
         if as_json:
             typer.echo(json.dumps(_record(question, curve, answer, lines)))
             return

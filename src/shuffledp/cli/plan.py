@@ -9,8 +9,10 @@ import typer
 
 import shuffledp as sdp
 from shuffledp.cli._failures import explained
-from shuffledp.cli._output import DRAWN, check_picture
+from shuffledp.cli._options import ForceOption
+from shuffledp.cli._output import check_free, check_picture, drawn
 from shuffledp.cli._population import HonestOption, JsonOption, users
+from shuffledp.plots.style import FORMATS
 
 if TYPE_CHECKING:
     from shuffledp.planner import Plan
@@ -45,12 +47,14 @@ def plan(
     honest: HonestOption = 0.9,
     as_json: JsonOption = False,
     plot: Annotated[
-        Path | None, typer.Option(help="Draw error against n into this file (.png or .svg).")
+        Path | None, typer.Option(help="Draw error against n into this file (.png, .svg, .pdf).")
     ] = None,
+    force: ForceOption = False,
 ) -> None:
     """Every protocol for a question, ranked by its exact error, with its cost."""
     with explained():
-        check_picture(plot, DRAWN)
+        check_picture(plot, FORMATS)
+        check_free(plot, force=force)
         answer = sdp.plan(
             task,
             n=None if n is None else users(n),
@@ -70,7 +74,8 @@ def plan(
         if answer.chosen is None:
             raise sdp.UnsupportedError(f"no protocol fits: {answer.reasons()}")
         if plot is not None:
-            _draw(answer, plot)
+            with drawn(plot, force=force) as place:
+                _draw(answer, place)
             if not as_json:
                 typer.echo(f"\nThe picture is in {plot}.")
 

@@ -38,7 +38,7 @@ from shuffledp.cli._options import (
 )
 from shuffledp.cli._output import Staged, check_picture, keep_inputs, staged
 from shuffledp.cli._progress import meter
-from shuffledp.cli._results import Result, for_the_operator, publishable
+from shuffledp.cli._results import SIMULATED, Result, for_the_operator, publishable
 from shuffledp.cli._spending import (
     BudgetDeltaOption,
     BudgetEpsilonOption,
@@ -73,7 +73,11 @@ def run(
     max_messages: MaxMessagesOption = None,
     honest: HonestOption = None,
     engine: Annotated[
-        str, typer.Option(help="duckdb, memory, counts or spark.", rich_help_panel="Machine")
+        str,
+        typer.Option(
+            help="duckdb, memory or spark; counts simulates, and is NOT private.",
+            rich_help_panel="Machine",
+        ),
     ] = "duckdb",
     master: Annotated[
         str | None,
@@ -123,6 +127,7 @@ def run(
         )
         sdp.core.validate.level(level)
         check_picture(plot)
+        _check_charged(ledger, engine)
         spending = Spending.of(
             ledger,
             epsilon=budget_epsilon,
@@ -144,6 +149,14 @@ def run(
         for path in (out, plot):
             if path is not None:
                 typer.echo(f"Written: {path}")
+
+
+def _check_charged(ledger: Path | None, engine: str) -> None:
+    if ledger is not None and engine == "counts":
+        raise sdp.UnsupportedError(
+            "--engine counts simulates the protocol and has no proof of privacy, so a ledger cannot "
+            "charge it: leave out --ledger, or choose another engine"
+        )
 
 
 def _answer(
@@ -178,7 +191,7 @@ def _answer(
         on_invalid=asked.on_invalid.value,
         seed=seed,
         notes=prepared.notes,
-        not_private=prepared.not_private,
+        not_private=[*([SIMULATED] if found.engine == "counts" else []), *prepared.not_private],
     )
 
 
@@ -191,7 +204,10 @@ def _release(
     as_json: bool,
     explain: bool,
 ) -> None:
-    """Everything is ready before the charge; everything is shown after it."""
+    """Everything is ready before the charge; everything is shown after it.
+
+    What was charged is also shown if its files cannot be put in their places.
+    """
     out, plot = targets
     if out is not None:
         outputs[out].write_text(result.text() + "\n", encoding="utf-8")
@@ -206,7 +222,9 @@ def _release(
             "n": result.n,
         }
         entry = spending.charge(result.protocol.guarantee, note)
-    outputs.publish()
-    result.print(as_json=as_json, explain=explain)
-    if spending is not None and entry is not None:
-        typer.echo(spending.released(entry), err=as_json)
+    try:
+        outputs.publish()
+    finally:
+        result.print(as_json=as_json, explain=explain)
+        if spending is not None and entry is not None:
+            typer.echo(spending.released(entry), err=as_json)

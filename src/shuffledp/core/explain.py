@@ -96,8 +96,9 @@ def _numbers(protocol: ShuffleProtocol) -> str:
         )
     if promise.delta:
         parts.append(
-            f"delta = {up(promise.delta, 3)} is the probability with which the factor may fail: about "
-            f"one in {_one_in(promise.delta)}. Keep it far below one in n."
+            f"delta = {up(promise.delta, 3)} is a slack on top of the factor: whatever somebody waits "
+            "to see in the result, its probability may be larger than the factor allows by up to delta, "
+            f"about one in {_one_in(promise.delta)}. Keep it far below one in n."
         )
     return "The numbers. " + " ".join(parts)
 

@@ -1,7 +1,8 @@
 """The counts engine: samples the tally directly from how many people hold each value.
 
 Messages of many users add up to numbers with a known law, so simulating a billion people takes
-milliseconds. For planning and papers: whoever runs it has seen the exact counts.
+milliseconds. For planning and papers: whoever runs it has seen the exact counts, and NumPy's samplers
+round, so the protocol's guarantee is not about the result.
 """
 
 from typing import Protocol, runtime_checkable

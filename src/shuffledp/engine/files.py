@@ -113,6 +113,10 @@ def run_file(
     says. Refuses fewer users than the guarantee counts on. With `SeededWords`, row r has the same
     words in every engine, so all of them but "counts" give the same tally.
 
+    The engine "counts" is no private release: it sees the exact counts and draws the tally from its
+    law with NumPy's floating-point samplers, about which the proof of the guarantee says nothing.
+    Use it to plan and to simulate.
+
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
     >>> from shuffledp import SeededWords, protocols

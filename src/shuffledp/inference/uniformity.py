@@ -74,7 +74,12 @@ class UniformityTest:
     coin: str
     method: str
     guarantee: Guarantee | None
-    """What every user is promised, whatever the public seed is; None: nothing (model "none")."""
+    """What every user is promised, whatever the public seed is; None: nothing (model "none").
+
+    With several groups (votes, halving, hashed) each group is a shuffle of its own, and
+    `guarantee.honest` counts the honest users that *each* group needs. Groups are drawn at random: that
+    nine tenths of all users are honest makes it likely, but not certain, that nine tenths of each are.
+    """
     public_seed: int | None = None
     """From which devices and analyzer derive parts and groups; None with a private coin."""
     groups: int = 1
@@ -120,6 +125,10 @@ def test_uniform(
     The local and central methods are pure and do not use `delta`; without privacy `epsilon` is not used
     either. A public coin needs a seed that was chosen without looking at the data;
     one is drawn if none is given, and the result names it.
+
+    `honest` is a share of each group where there are several (a small `error` makes groups that vote;
+    halving and hashed split the users, too). The promise of the shuffle model needs so many honest users
+    *within each group*, not only among all; groups are drawn at random, so a share of all is no proof of it.
 
     >>> from shuffledp import SeededWords
     >>> values = np.arange(40_000) % 16

@@ -9,7 +9,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -62,6 +62,8 @@ class JsonStore:
             return []
         except UnicodeDecodeError as error:
             raise _broken(self.path, "it is not text") from error
+        except OSError as error:
+            raise LedgerError(f"ledger {self.path} cannot be read: {_why(error)}") from error
         try:
             content = json.loads(text)
         except (ValueError, RecursionError) as error:
@@ -154,7 +156,10 @@ def _locked(path: Path) -> Iterator[None]:
         import fcntl
     except ImportError as error:  # pragma: no cover
         raise UnsupportedError("a JSON ledger needs file locks: use a .sqlite ledger") from error
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise _unwritten(path, error) from error
     try:
         patience = time.monotonic() + _WAIT_SECONDS
         while not _try_lock(fcntl.flock, handle, fcntl.LOCK_EX | fcntl.LOCK_NB):
@@ -177,13 +182,37 @@ def _try_lock(lock: Callable[[int, int], None], handle: int, how: int) -> bool:
 def _replace(path: Path, text: str) -> None:
     """Put a new file in the place of the old one: at every moment one of them is there, whole."""
     fresh = path.with_name(path.name + ".new")
-    with fresh.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        with fresh.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+    except OSError as error:
+        raise _unwritten(path, error) from error
+    finally:
+        with suppress(OSError):
+            fresh.unlink(missing_ok=True)
+    try:
+        _sync_folder(path.parent)
+    except OSError as error:
+        raise LedgerError(
+            f"ledger {path}: written, but the disk does not confirm it ({_why(error)}); "
+            "look what it holds before you charge again"
+        ) from error
+
+
+def _sync_folder(path: Path) -> None:
+    folder = os.open(path, os.O_RDONLY)
     try:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def _unwritten(path: Path, error: OSError) -> LedgerError:
+    return LedgerError(f"ledger {path} cannot be written: {_why(error)}; nothing was written")
+
+
+def _why(error: OSError) -> str:
+    return error.strerror or str(error)

@@ -1,0 +1,62 @@
+"""`shuffledp run --model local`: the planner chooses the protocol."""
+
+import json
+
+import pytest
+
+import shuffledp as sdp
+
+WAYS = "car,bicycle,bus,train,on foot,tram,at home,motorcycle,scooter,ferry"
+
+
+def answer(result):
+    """The JSON object of a run that went well."""
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+@pytest.mark.parametrize(
+    ("words", "question", "protocol"),
+    [
+        (("count", "--column", "home", "--epsilon", 1), {}, "rr"),
+        (
+            ("histogram", "--column", "way", "--categories", WAYS, "--epsilon", 0.2),
+            {"k": 10},
+            "hadamard",
+        ),
+        (
+            ("histogram", "--column", "minutes", "--lower", 0, "--upper", 599, "--epsilon", 3),
+            {"k": 600},
+            "local_hashing",
+        ),
+        (
+            ("mean", "--column", "minutes", "--lower", 0, "--upper", 599, "--epsilon", 1),
+            {"lower": 0.0, "upper": 599.0, "steps": 599},
+            "duchi",
+        ),
+        (
+            ("mean", "--column", "minutes", "--lower", 0, "--upper", 599, "--epsilon", 4),
+            {"lower": 0.0, "upper": 599.0, "steps": 599},
+            "hybrid",
+        ),
+    ],
+)
+def test_the_planner_chooses_the_local_protocol(shuffledp, people, words, question, protocol):
+    task, *rest = words
+    found = answer(shuffledp("run", task, people, *rest, "--model", "local", "--json"))
+    assert found["protocol"] == protocol
+    planned = sdp.plan(task, n=3000, epsilon=found["epsilon"], delta=0.0, trust="local", **question)
+    assert planned.chosen.protocol == protocol
+
+
+def test_a_new_local_protocol_is_picked_up(shuffledp, people, monkeypatch):
+    """One that is registered and better is chosen, without a name in the command."""
+    from shuffledp.planner import candidates
+
+    without = tuple(spec for spec in candidates.PROTOCOLS if spec.name != "krr")
+    words = ("run", "histogram", people, "--column", "way", "--categories", WAYS)
+    words += ("--epsilon", 4, "--model", "local", "--json")
+    with monkeypatch.context() as patch:
+        patch.setattr(candidates, "PROTOCOLS", without)
+        assert answer(shuffledp(*words))["protocol"] == "subset_selection"
+    assert answer(shuffledp(*words))["protocol"] == "krr"
