@@ -11,6 +11,7 @@ import shuffledp as sdp
 from shuffledp.cli._failures import explained
 from shuffledp.cli._output import DRAWN, check_picture
 from shuffledp.cli._population import HonestOption, JsonOption, users
+from shuffledp.core.protocol import HONEST
 
 if TYPE_CHECKING:
     from shuffledp.planner import Plan
@@ -42,7 +43,7 @@ def plan(
     trust: Annotated[
         str, typer.Option(help="Models that are acceptable, with commas between them.")
     ] = "central,local,shuffle",
-    honest: HonestOption = 0.9,
+    honest: HonestOption = HONEST,
     as_json: JsonOption = False,
     plot: Annotated[
         Path | None, typer.Option(help="Draw error against n into this file (.png or .svg).")

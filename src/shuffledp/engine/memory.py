@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.core.analyzer import Analyzer, Tally
 from shuffledp.core.arrays import Bools, Codes
-from shuffledp.core.domain import Categories, Domain, column
+from shuffledp.core.domain import Domain, column
 from shuffledp.core.errors import DataError, PositionError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import ShuffleProtocol

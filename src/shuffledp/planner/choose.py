@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator
 
 from shuffledp.core.errors import UnsupportedError
-from shuffledp.core.protocol import ShuffleProtocol
+from shuffledp.core.protocol import HONEST, ShuffleProtocol
 from shuffledp.core.task import Question
 from shuffledp.core.validate import fraction_of_one, whole
 from shuffledp.planner.candidates import Candidate, candidates
@@ -27,7 +27,12 @@ _FEW_BITS = 4.0  # times the bits of the value itself
 
 
 def count(
-    *, n: int, epsilon: float, delta: float, honest: float = 0.9, max_messages: float = MAX_MESSAGES
+    *,
+    n: int,
+    epsilon: float,
+    delta: float,
+    honest: float = HONEST,
+    max_messages: float = MAX_MESSAGES,
 ) -> ShuffleProtocol:
     """A protocol that counts how many of n people say yes.
 
@@ -45,7 +50,7 @@ def histogram(
     k: int,
     epsilon: float,
     delta: float,
-    honest: float = 0.9,
+    honest: float = HONEST,
     max_messages: float = MAX_MESSAGES,
 ) -> ShuffleProtocol:
     """A protocol that counts how many of n people hold each of k categories.
@@ -74,7 +79,7 @@ def sum(
     epsilon: float,
     delta: float,
     steps: int | None = None,
-    honest: float = 0.9,
+    honest: float = HONEST,
     max_messages: float = MAX_MESSAGES,
 ) -> ShuffleProtocol:
     """A protocol that adds up n numbers in [lower, upper]: integers, or reals on `steps` steps.
@@ -104,7 +109,7 @@ def mean(
     epsilon: float,
     delta: float,
     steps: int | None = None,
-    honest: float = 0.9,
+    honest: float = HONEST,
     max_messages: float = MAX_MESSAGES,
 ) -> ShuffleProtocol:
     """A protocol that averages n numbers in [lower, upper]: integers, or reals on `steps` steps.
