@@ -4,29 +4,17 @@ Messages of many users add up to numbers with a known law, so simulating a billi
 milliseconds. For planning and papers: whoever runs it has seen the exact counts.
 """
 
-from typing import Protocol, runtime_checkable
-
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shuffledp.core.analyzer import Tally
-from shuffledp.core.arrays import Counts
 from shuffledp.core.errors import DataError, MismatchError, UnsupportedError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import WordSource
-from shuffledp.numerics.draws import Draws, NumpyDraws
+from shuffledp.numerics.draws import NumpyDraws, Simulated
 from shuffledp.numerics.entropy import SecureWords
 
 __all__ = ["Simulated", "run_counts"]
-
-
-@runtime_checkable
-class Simulated(Protocol):
-    """A randomizer that knows the law of its tally."""
-
-    def simulate(self, inputs: Counts, draws: Draws) -> Tally:
-        """The tally of inputs[x] users of code x, with the law that their messages would have."""
 
 
 def run_counts(
