@@ -136,8 +136,9 @@ def run(
     >>> run(p, ["bird", "cat", "cat", "dog"], domain=pets).labels
     ('bird', 'cat', 'dog')
     """
-    # That module imports this one.
-    from shuffledp.engine.files import domain_for, labelled
+    # The first of these modules imports this one.
+    from shuffledp.engine.files import domain_for
+    from shuffledp.engine.tallies import labelled
 
     source = SecureWords() if rng is None else rng
     declared = domain_for(protocol, domain)
