@@ -132,6 +132,7 @@ def run(
     >>> p = protocols.krr.make_local(k=3, epsilon=5.0)
     >>> run(p, [0, 1, 1, 2, 2, 2], SeededWords(3)).value.round(2)
     array([0.98, 2.  , 3.02])
+    >>> from shuffledp import Categories
     >>> pets = Categories(k=3, names=("bird", "cat", "dog"))
     >>> run(p, ["bird", "cat", "cat", "dog"], domain=pets).labels
     ('bird', 'cat', 'dog')
