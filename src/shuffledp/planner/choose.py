@@ -87,18 +87,7 @@ def sum(
     >>> sum(n=100_000, lower=0, upper=120, epsilon=1.0, delta=1e-8).name
     'split_and_mix'
     """
-    fraction_of_one("delta", delta)
-    asked = Asked.of(
-        Question.SUM,
-        n=n,
-        epsilon=epsilon,
-        delta=delta,
-        honest=honest,
-        lower=lower,
-        upper=upper,
-        steps=steps,
-    )
-    return _chosen(asked, _limits(max_messages))
+    return _numbers(Question.SUM, n, lower, upper, epsilon, delta, steps, honest, max_messages)
 
 
 def mean(
@@ -117,9 +106,24 @@ def mean(
     >>> mean(n=100_000, lower=0.0, upper=1.0, steps=1000, epsilon=1.0, delta=1e-8).question.value
     'mean'
     """
+    return _numbers(Question.MEAN, n, lower, upper, epsilon, delta, steps, honest, max_messages)
+
+
+def _numbers(
+    question: Question,
+    n: int,
+    lower: float,
+    upper: float,
+    epsilon: float,
+    delta: float,
+    steps: int | None,
+    honest: float,
+    max_messages: float,
+) -> ShuffleProtocol:
+    """What `sum` and `mean` share; their arguments, in their order."""
     fraction_of_one("delta", delta)
     asked = Asked.of(
-        Question.MEAN,
+        question,
         n=n,
         epsilon=epsilon,
         delta=delta,
