@@ -12,9 +12,9 @@ __all__ = ["worst_bin"]
 
 
 def worst_bin(protocol: ShuffleProtocol, inputs: Counts, level: float) -> float:
-    """With probability `level` all bins are within this distance of the truth (union bound).
+    """With probability about `level` all bins are within this distance of the truth (union bound).
 
-    The widths of the intervals hardly depend on the tally; a typical one is taken.
+    About, since the widths of the intervals are those of one simulated tally; they hardly depend on it.
 
     >>> from shuffledp import protocols
     >>> p = protocols.correlated_histogram.make(n=100_000, k=16, epsilon=1.0, delta=1e-6)
