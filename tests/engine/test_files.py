@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 import shuffledp as sdp
 from file_support import COUNTRIES, SUFFIXES, N, people, write
-from shuffledp.engine import duckdb, files, memory
+from shuffledp.engine import duckdb, files, memory, pieces
 from shuffledp.engine.files import ENGINES
 from support import ALPHA, any_protocol
 
@@ -45,7 +45,7 @@ class TestSameWordsSameTally:
 
     @pytest.mark.parametrize("spec", sdp.protocols.PROTOCOLS, ids=lambda spec: spec.name)
     def test_every_protocol(self, spec, tmp_path, monkeypatch):
-        monkeypatch.setattr(duckdb, "_ROWS", 2048)
+        monkeypatch.setattr(pieces, "_ROWS", 2048)
         protocol = any_protocol(spec)
         domain = protocol.randomizer.domain
         monkeypatch.setattr(files, "enough", lambda *_: None)  # the law is the same for a few users
@@ -67,7 +67,7 @@ class TestSameWordsSameTally:
 
     @pytest.mark.parametrize("rows", [1000, 3000, 1 << 17])
     def test_pieces(self, tmp_path, monkeypatch, rows):
-        monkeypatch.setattr(duckdb, "_ROWS", rows)
+        monkeypatch.setattr(pieces, "_ROWS", rows)
         values = np.random.default_rng(2).integers(4, size=300_000)
         pq.write_table(pa.table({"x": values}), tmp_path / "a.parquet")
         assert counts(KRR, tmp_path / "a.parquet", "x", threads=2) == in_memory(KRR, values)
@@ -105,7 +105,7 @@ class TestSameWordsSameTally:
             assert source.words(1) == sdp.SeededWords(3).words(N + 3)[-1]
 
     def test_a_mutant_that_starts_every_piece_anew_is_noticed(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(duckdb, "_ROWS", 4096)
+        monkeypatch.setattr(pieces, "_ROWS", 4096)
         monkeypatch.setattr(duckdb.Tapes, "at", lambda *_: sdp.SeededWords(5))
         values = np.random.default_rng(2).integers(4, size=40_000)
         path = write({"x": values}, tmp_path / "a.parquet")
@@ -176,7 +176,7 @@ class TestEveryEngine:
             )
 
     def test_the_first_bad_value_by_file_and_row(self, tmp_path, monkeypatch, engine):
-        monkeypatch.setattr(duckdb, "_ROWS", 100)
+        monkeypatch.setattr(pieces, "_ROWS", 100)
         write({"x": [1] * 500}, tmp_path / "a.csv")
         write({"x": [1] * 321 + [4] + [1] * 100 + [5]}, tmp_path / "b.csv")
         column = sdp.open_column(str(tmp_path / "*.csv"))
@@ -213,7 +213,7 @@ class TestEveryEngine:
 
 def test_secure_workers_share_no_words(tmp_path, monkeypatch):
     """Everybody has the same value, so equal words would show as equal messages."""
-    monkeypatch.setattr(duckdb, "_ROWS", 512)
+    monkeypatch.setattr(pieces, "_ROWS", 512)
     protocol = sdp.protocols.krr.make_local(k=2**16, epsilon=1e-3)  # nearly uniform
     path = write({"x": [0] * 20_000}, tmp_path / "a.parquet")
     column = sdp.open_column(path)

@@ -10,7 +10,7 @@ import pytest
 
 import shuffledp as sdp
 from file_support import COUNTRIES, N, people, write
-from shuffledp.engine import duckdb, memory, messages
+from shuffledp.engine import memory, messages, pieces
 from support import any_protocol
 
 KRR = sdp.protocols.krr.make_local(k=4, epsilon=1.0)
@@ -285,7 +285,7 @@ class TestForeignFiles:
 
 def test_many_files_of_spool(column, tmp_path, monkeypatch):
     monkeypatch.setattr(messages, "buckets_for", lambda *_: 6)
-    monkeypatch.setattr(duckdb, "_ROWS", 512)
+    monkeypatch.setattr(pieces, "_ROWS", 512)
     send(column, tmp_path / "m.parquet")
     codes = COUNTRIES.codes(people()["country"])
     expected = memory.tally(KRR, codes, sdp.SeededWords(5)).counts

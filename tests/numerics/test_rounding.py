@@ -1,5 +1,7 @@
-"""Rational enclosures of e^x against 120 digits of mpmath."""
+"""Rational enclosures of e^x against 120 digits of mpmath; floats on a side of exact numbers."""
 
+import math
+from decimal import Decimal
 from fractions import Fraction
 
 import mpmath
@@ -7,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shuffledp.numerics.rounding import exp_bounds, exp_lower, exp_upper
+from shuffledp.numerics.rounding import exp_bounds, exp_lower, exp_upper, float_above, float_below
 
 POINTS = [
     Fraction(1),
@@ -80,3 +82,26 @@ def test_far_above():
 def test_reciprocals_fit():
     for x in (0.3, 1.0, 12.5):
         assert exp_lower(x) * exp_lower(-x) < 1 < exp_upper(x) * exp_upper(-x)
+
+
+class TestFloatsOnASide:
+    @given(st.fractions(min_value=-(10**9), max_value=10**9))
+    def test_nearest_of_each_side(self, value):
+        above, below = float_above(value), float_below(value)
+        assert Fraction(below) <= value <= Fraction(above)
+        assert Fraction(math.nextafter(above, -math.inf)) < value
+        assert Fraction(math.nextafter(below, math.inf)) > value
+
+    @pytest.mark.parametrize("value", [0.0, 0.1, -0.1, 5e-324, 1e300])
+    def test_floats_stay(self, value):
+        assert float_above(Fraction(value)) == float_below(Decimal(value)) == value
+
+    def test_below_the_smallest_float(self):
+        tiny = Fraction(1, 10**400)
+        assert (float_below(tiny), float_above(tiny)) == (0.0, 5e-324)
+        assert float_above(Decimal("1e-400")) == 5e-324
+
+    @pytest.mark.parametrize("text", ["0.1", "0.3", "-0.1", "2.675"])
+    def test_decimals(self, text):
+        value = Decimal(text)
+        assert Decimal(float_below(value)) < value < Decimal(float_above(value))

@@ -20,9 +20,8 @@ from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.shuffler import forget
 from shuffledp.core.task import Question
 from shuffledp.mechanisms import MECHANISMS
-from shuffledp.numerics.draws import NumpyDraws
+from shuffledp.numerics.draws import NumpyDraws, Simulated
 from shuffledp.numerics.entropy import SeededWords
-from shuffledp.planner.bins import _Simulated
 from shuffledp.planner.candidates import candidates
 from shuffledp.planner.evaluate import _measured, _worst_bin
 from shuffledp.planner.question import Asked, Model
@@ -81,7 +80,7 @@ def answers(made, inputs, truth, rng):
         yield from released(made, inputs, truth, rng)
     if made.name == "count_min":
         yield from sketched(made, inputs, rng)
-    if isinstance(made.randomizer, _Simulated):
+    if isinstance(made.randomizer, Simulated):
         draws = NumpyDraws(rng)
         while True:
             yield made.analyzer.estimate(made.randomizer.simulate(inputs, draws)).value

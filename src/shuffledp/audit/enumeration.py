@@ -14,7 +14,6 @@ over all inputs x, x' and *all* inputs z of the others. Small questions are answ
 ones in floating point with both ends (`bounds`), and those beyond are refused with their cost.
 """
 
-import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import TypeAlias
@@ -31,7 +30,7 @@ from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import Law, Randomizer
 from shuffledp.core.validate import number, whole
-from shuffledp.numerics.rounding import exp_bounds
+from shuffledp.numerics.rounding import exp_bounds, float_above, float_below
 
 __all__ = ["bounds", "exact", "fraction", "laws_of", "profile", "pure_epsilon", "pure_ratio"]
 
@@ -53,6 +52,7 @@ def exact(
     (`UnsupportedError`) if it would take too long, or cannot be had that precisely.
     Two users of binary randomized response with e^epsilon0 = 3, and the mirrored pair (x, 1 - x):
 
+    >>> import math
     >>> from shuffledp import audit
     >>> noisy = audit.channel([["3/4", "1/4"], ["1/4", "3/4"]])
     >>> round(audit.exact(noisy, n=2, epsilon=math.log(2)), 12)
@@ -206,7 +206,4 @@ def _epsilon(value: object) -> float:
 
 def _rounded(upper: Fraction, lower: Fraction) -> Bounds:
     """Floats on the outer side of two fractions."""
-    low, high = float(lower), float(upper)
-    low = low if Fraction(low) <= lower else math.nextafter(low, 0.0)
-    high = high if Fraction(high) >= upper else math.nextafter(high, 1.0)
-    return Bounds(lower=low, upper=high)
+    return Bounds(lower=float_below(lower), upper=float_above(upper))

@@ -4,6 +4,8 @@ import math
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
+from shuffledp.numerics.rounding import float_above
+
 __all__ = ["log_upper"]
 
 _DIGITS = 40
@@ -24,14 +26,9 @@ def log_upper(ratio: Fraction | float) -> float:
     small = max(0, -_exponent(exact - 1))
     context = Context(prec=_DIGITS + 2 * small, rounding=ROUND_CEILING)
     up = context.divide(Decimal(exact.numerator), Decimal(exact.denominator))
-    return _float_above(context.next_plus(up.ln(context)))
+    return float_above(context.next_plus(up.ln(context)))
 
 
 def _exponent(value: Fraction) -> int:
     """About the decimal exponent."""
     return (value.numerator.bit_length() - value.denominator.bit_length()) * 3 // 10
-
-
-def _float_above(value: Decimal) -> float:
-    nearest = float(value)
-    return nearest if Decimal(nearest) >= value else math.nextafter(nearest, math.inf)

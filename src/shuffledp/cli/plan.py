@@ -12,6 +12,7 @@ from shuffledp.cli._failures import explained
 from shuffledp.cli._options import ForceOption
 from shuffledp.cli._output import check_free, check_picture, drawn
 from shuffledp.cli._population import HonestOption, JsonOption, users
+from shuffledp.core.protocol import HONEST
 from shuffledp.plots.style import FORMATS
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def plan(
     trust: Annotated[
         str, typer.Option(help="Models that are acceptable, with commas between them.")
     ] = "central,local,shuffle",
-    honest: HonestOption = 0.9,
+    honest: HonestOption = HONEST,
     as_json: JsonOption = False,
     plot: Annotated[
         Path | None, typer.Option(help="Draw error against n into this file (.png, .svg, .pdf).")

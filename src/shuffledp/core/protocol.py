@@ -15,6 +15,7 @@ from shuffledp.core.task import Question
 from shuffledp.core.validate import number, whole
 
 __all__ = [
+    "HONEST",
     "Accountant",
     "Calibration",
     "Cost",
@@ -24,6 +25,9 @@ __all__ = [
     "Unconditional",
     "honest_users",
 ]
+
+HONEST = 0.9
+"""The fraction of users whose noise a shuffled guarantee counts on, unless stated otherwise."""
 
 Parameters = Mapping[str, Any]
 """Plain numbers and strings, as they are written in JSON."""

@@ -22,10 +22,10 @@ from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import WordSource
 from shuffledp.engine.coding import Coder, OnInvalid
-from shuffledp.engine.duckdb import grouped
 from shuffledp.engine.formats import FileColumn, open_column
 from shuffledp.engine.job import Headcount, Job, Progress, Report
 from shuffledp.engine.memory import enough
+from shuffledp.engine.pieces import grouped
 from shuffledp.engine.registry import ENGINES, engine_named
 from shuffledp.engine.tallies import labelled
 

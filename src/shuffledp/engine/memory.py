@@ -1,5 +1,6 @@
 """The in-memory engine: a column in memory, a tape that is drawn and forgotten chunk by chunk."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,13 @@ from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import Messages, Randomizer, WordSource, randomize
 from shuffledp.core.shuffler import forget
+from shuffledp.engine.coding import Coded
+from shuffledp.engine.job import Counted, Headcount, Job, added
+from shuffledp.engine.pieces import coded, count_users, watched
+from shuffledp.engine.tapes import Tapes
 from shuffledp.numerics.entropy import SecureWords
 
-__all__ = ["encoded", "enough", "keep_freed_memory", "run", "tally", "tally_codes"]
+__all__ = ["Memory", "encoded", "enough", "keep_freed_memory", "run", "tally", "tally_codes"]
 
 _CHUNK_BYTES = 1 << 20  # a chunk of tape, its messages and temporaries stay in the CPU's cache
 _FEW_USERS = 2048
@@ -162,3 +167,35 @@ def enough(protocol: ShuffleProtocol, n: int) -> None:
             f"{n} values, but the guarantee of {protocol.name} needs the noise of at least "
             f"{needed} users: make the protocol for the number of users there are"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Reads the whole column first, then randomizes it on one thread."""
+
+    def headcount(self, job: Job) -> Headcount:
+        return count_users(job)
+
+    def tally(self, job: Job, protocol: ShuffleProtocol, rng: WordSource | None) -> Counted:
+        parts = [coded(job.coder, piece) for piece in watched(job)]
+        tapes = Tapes(protocol.randomizer, rng)
+        keep_freed_memory()
+        codes = np.concatenate([part.codes for part in parts] or [np.empty(0, dtype=np.int64)])
+        source, kept = tapes.at(0), _kept(parts)
+        total = tally_codes(protocol.randomizer, protocol.analyzer, codes, source, kept)
+        if total is None:
+            raise DataError(f"column {job.column.name!r} has no valid value")
+        tapes.finish(len(codes))
+        invalid = added(part.invalid() for part in parts)
+        return Counted(tally=total, rows=len(codes), invalid=invalid)
+
+
+def _kept(parts: list[Coded]) -> Bools | None:
+    if all(part.kept is None for part in parts):
+        return None
+    return np.concatenate(
+        [
+            np.ones(len(part.codes), dtype=np.bool_) if part.kept is None else part.kept
+            for part in parts
+        ]
+    )

@@ -26,12 +26,12 @@ from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import Randomizer, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.engine.coding import Coded, Coder, OnInvalid
-from shuffledp.engine.duckdb import Piece, coded, parallel
 from shuffledp.engine.files import domain_for
 from shuffledp.engine.formats import FileColumn, Format, Paths, open_column, unreadable
 from shuffledp.engine.job import Job, Report, added
 from shuffledp.engine.memory import encoded, enough, keep_freed_memory
 from shuffledp.engine.output import staged
+from shuffledp.engine.pieces import Piece, coded, parallel
 from shuffledp.engine.spool import Spool, buckets_for
 from shuffledp.engine.tallies import Collected, described, restored
 from shuffledp.engine.tapes import Tapes

@@ -11,7 +11,7 @@ from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate, NormalError
 from shuffledp.core.privacy import Guarantee
-from shuffledp.core.protocol import ShuffleProtocol, Spec
+from shuffledp.core.protocol import HONEST, ShuffleProtocol, Spec
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.task import Question
 from shuffledp.core.validate import fraction_of_one, positive
@@ -50,7 +50,7 @@ class Request:
     delta: float | None
     model: str
     protocol: str | None = None
-    honest: float = 0.9
+    honest: float = HONEST
     max_messages: float | None = None
 
     def private(self) -> float:

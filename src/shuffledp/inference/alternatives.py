@@ -14,7 +14,7 @@ import numpy as np
 from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.errors import ParameterError
 
-__all__ = ["lowered", "nearest_rows", "squared_distance"]
+__all__ = ["lowered", "nearest_rows"]
 
 
 def lowered(k: int, alpha: float) -> int:
@@ -27,16 +27,6 @@ def lowered(k: int, alpha: float) -> int:
     if not alpha > 0 or m > k - 1:
         raise ParameterError("alpha", alpha, f"must be > 0 and <= 1 - 1/k, k={k}")
     return m
-
-
-def squared_distance(k: int, alpha: float) -> float:
-    """The least sum of (p_j - 1/k)^2 at total variation distance alpha.
-
-    >>> round(squared_distance(100, 0.1), 12)
-    0.0004
-    """
-    m = lowered(k, alpha)
-    return alpha**2 * (1 / m + 1 / (k - m))
 
 
 def nearest_rows(sizes: Counts, alpha: float, runs: int, generator: np.random.Generator) -> Floats:

@@ -23,7 +23,7 @@ from shuffledp.core.arrays import Floats
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate, NormalError
-from shuffledp.core.protocol import ShuffleProtocol, honest_users
+from shuffledp.core.protocol import HONEST, ShuffleProtocol, honest_users
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.engine.counts import Simulated
 from shuffledp.inference._sources import MODELS, Request, Source, source
@@ -51,7 +51,7 @@ def learning_n(
     delta: float | None = None,
     model: str = "shuffle",
     protocol: str | None = None,
-    honest: float = 0.9,
+    honest: float = HONEST,
     max_messages: float | None = None,
     runs: int | None = None,
 ) -> SampleComplexity:

@@ -24,6 +24,7 @@ from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.estimate import ErrorLaw, Estimate, Interval, PostProcessed, Value
 from shuffledp.core.privacy import Guarantee
+from shuffledp.core.protocol import HONEST
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, positive
 from shuffledp.inference._accuracy import Accuracy
@@ -115,7 +116,7 @@ def learn(
     model: str = "shuffle",
     protocol: str | None = None,
     rng: WordSource | None = None,
-    honest: float = 0.9,
+    honest: float = HONEST,
     max_messages: float = 8,
 ) -> Learned:
     """The distribution over k categories that `values` (codes 0 .. k-1, one per person) come from.

@@ -26,10 +26,6 @@ class OneMessage(Protocol):
     def supports(self, tallies: Counts | Floats) -> Floats:
         """How many messages of tallies[..., message] lie in the likely set of each category."""
 
-    @property
-    def signal(self) -> float:
-        """At least the gain of a category's set per user who holds it, over users who do not."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RRMessages:
@@ -47,10 +43,6 @@ class RRMessages:
 
     def supports(self, tallies: Counts | Floats) -> Floats:
         return np.asarray(tallies, dtype=np.float64)
-
-    @property
-    def signal(self) -> float:
-        return float(self.randomizer.p - self.randomizer.q)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,10 +87,6 @@ class HadamardMessages:
         transformed = _walsh_hadamard(counts)
         total: Floats = transformed[..., block, 0]  # row 0 is all ones
         return (total + transformed[..., block, row]) / 2
-
-    @property
-    def signal(self) -> float:
-        return float(self.randomizer.lead) / 2
 
 
 def _walsh_hadamard(blocks: Floats) -> Floats:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from shuffledp.core.errors import UnsupportedError
+from shuffledp.core.protocol import HONEST
 from shuffledp.core.validate import number, whole
 from shuffledp.inference.alternatives import lowered
 from shuffledp.inference.complexity import SampleComplexity
@@ -21,7 +22,6 @@ from shuffledp.inference.orders import uniformity_order
 from shuffledp.inference.testers import make_tester
 from shuffledp.inference.uniformity import check_error, check_question
 from shuffledp.inference.votes import MARGIN, Vote, threshold, vote
-from shuffledp.protocols._local import HONEST
 
 __all__ = ["uniformity_n"]
 

@@ -26,6 +26,7 @@ from shuffledp.core.arrays import Codes
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.privacy import Guarantee
+from shuffledp.core.protocol import HONEST
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, number, positive, whole
 from shuffledp.inference.alternatives import lowered
@@ -34,7 +35,6 @@ from shuffledp.inference.reduction import Reduction
 from shuffledp.inference.testers import Tester, chosen_method, make_tester
 from shuffledp.inference.votes import Vote, monte_carlo_p, threshold, vote
 from shuffledp.numerics.entropy import SecureWords
-from shuffledp.protocols._local import HONEST
 
 __all__ = [
     "UniformityTest",

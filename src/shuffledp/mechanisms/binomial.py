@@ -35,7 +35,7 @@ from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.mechanisms._answers import integer_answer
 from shuffledp.numerics import tape
 from shuffledp.numerics.errorlaw import BinomialError, BinomialNoise
-from shuffledp.numerics.rounding import exp_lower
+from shuffledp.numerics.rounding import exp_lower, float_above
 
 __all__ = ["SPEC", "Binomial", "Calibration", "make"]
 
@@ -158,9 +158,7 @@ class Binomial:
         12.0
         """
         low, high = self.noise.range(Fraction(fraction_of_one("beta", beta)))
-        exact = max(high - self.noise.centre, self.noise.centre - low)
-        alpha = float(exact)
-        return alpha if alpha >= exact else math.nextafter(alpha, math.inf)
+        return float_above(max(high - self.noise.centre, self.noise.centre - low))
 
 
 def _delta_exact(n: int, gamma: Fraction, epsilon: float) -> float:

@@ -5,14 +5,15 @@ come from NumPy's generator, seeded from a word source; a test hands in a `Draws
 branch with its exact probability, and so proves that `simulate` has the law of n devices.
 """
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.randomizer import WordSource
 
-__all__ = ["Draws", "NumpyDraws"]
+__all__ = ["Draws", "NumpyDraws", "Simulated"]
 
 
 class Draws(Protocol):
@@ -26,6 +27,19 @@ class Draws(Protocol):
 
     def multinomial(self, n: int, p: Floats) -> Counts:
         """How n independent draws of 0 .. len(p)-1 fall; p sums to 1."""
+
+
+@runtime_checkable
+class Simulated(Protocol):
+    """A randomizer that knows the law of its tally.
+
+    >>> from shuffledp import protocols
+    >>> isinstance(protocols.krr.KRR(k=3, epsilon0=5.0), Simulated)
+    True
+    """
+
+    def simulate(self, inputs: Counts, draws: Draws) -> Tally:
+        """The tally of inputs[x] users of code x, with the law that their messages would have."""
 
 
 class NumpyDraws:

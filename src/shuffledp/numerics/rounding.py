@@ -1,14 +1,17 @@
-"""Rational enclosures of e^x: the only transcendental numbers that samplers and proofs need.
+"""Rational enclosures of e^x, and floats on a chosen side of exact numbers.
+
+e^x is the only transcendental number that samplers and proofs need.
 
 Python's `decimal` rounds exp correctly at any precision, on every platform, so one unit in the last
 place on either side is a proof, not a hope.
 """
 
+import math
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 
-__all__ = ["exp_bounds", "exp_lower", "exp_upper"]
+__all__ = ["exp_bounds", "exp_lower", "exp_upper", "float_above", "float_below"]
 
 _VANISHING = 20_000  # beyond this |x|, e^x has thousands of digits and nobody needs them
 
@@ -48,6 +51,30 @@ def exp_lower(x: Fraction | float) -> Fraction:
 def exp_upper(x: Fraction | float) -> Fraction:
     """A fraction at least e^x, by less than one part in 10^48."""
     return exp_bounds(x)[1]
+
+
+def float_above(value: Fraction | Decimal) -> float:
+    """The smallest float that is at least `value`.
+
+    >>> float_above(Fraction(1, 3)) > Fraction(1, 3), float_above(Fraction(1, 4))
+    (True, 0.25)
+    >>> Decimal(float_above(Decimal("0.1"))) >= Decimal("0.1")
+    True
+    """
+    near = float(value)  # rounded correctly, so one step is enough; comparisons are exact
+    return near if near >= value else math.nextafter(near, math.inf)
+
+
+def float_below(value: Fraction | Decimal) -> float:
+    """The largest float that is at most `value`.
+
+    >>> float_below(Fraction(2, 3)) < Fraction(2, 3) < float_above(Fraction(2, 3))
+    True
+    >>> float_below(Fraction(1, 4))
+    0.25
+    """
+    near = float(value)
+    return near if near <= value else math.nextafter(near, -math.inf)
 
 
 def _ratio(x: Fraction, digits: int) -> tuple[Decimal, Decimal]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.mechanism import Mechanism
-from shuffledp.core.protocol import ShuffleProtocol
+from shuffledp.core.protocol import HONEST, ShuffleProtocol
 from shuffledp.core.task import Question
 from shuffledp.core.validate import positive
 from shuffledp.planner.candidates import candidates
@@ -157,7 +157,7 @@ def plan(
     max_messages: float | None = None,
     max_bits: float | None = None,
     trust: Iterable[str] | str = TRUST,
-    honest: float = 0.9,
+    honest: float = HONEST,
 ) -> Plan:
     """Which protocol, and what will it cost: all registered ones for a question, by their exact error.
 

@@ -1,30 +1,20 @@
 """How wrong the worst of many bins is: the protocol's own intervals, at a level for all bins at once."""
 
-from typing import Protocol, runtime_checkable
-
 import numpy as np
 
 from shuffledp.core.analyzer import Analyzer, Tally
 from shuffledp.core.arrays import Counts
 from shuffledp.core.protocol import ShuffleProtocol
-from shuffledp.numerics.draws import Draws, NumpyDraws
+from shuffledp.numerics.draws import NumpyDraws, Simulated
 from shuffledp.numerics.entropy import SeededWords
 
 __all__ = ["worst_bin"]
 
 
-@runtime_checkable
-class _Simulated(Protocol):
-    """A randomizer that knows the law of its tally."""
-
-    def simulate(self, inputs: Counts, draws: Draws) -> Tally:
-        """A tally of inputs[x] users of code x."""
-
-
 def worst_bin(protocol: ShuffleProtocol, inputs: Counts, level: float) -> float:
-    """With probability `level` all bins are within this distance of the truth (union bound).
+    """With probability about `level` all bins are within this distance of the truth (union bound).
 
-    The widths of the intervals hardly depend on the tally; a typical one is taken.
+    About, since the widths of the intervals are those of one simulated tally; they hardly depend on it.
 
     >>> from shuffledp import protocols
     >>> p = protocols.correlated_histogram.make(n=100_000, k=16, epsilon=1.0, delta=1e-6)
@@ -39,7 +29,7 @@ def worst_bin(protocol: ShuffleProtocol, inputs: Counts, level: float) -> float:
 
 def _typical(protocol: ShuffleProtocol, inputs: Counts) -> Tally:
     randomizer = protocol.randomizer
-    if isinstance(randomizer, _Simulated):
+    if isinstance(randomizer, Simulated):
         # A fixed seed: the same question has the same answer, and nobody's data are in it.
         return randomizer.simulate(inputs, NumpyDraws(SeededWords(0)))
     return _expected(protocol.analyzer, inputs)

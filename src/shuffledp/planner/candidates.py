@@ -5,10 +5,8 @@ question and sensitivity that its signature has. So a protocol that is registere
 """
 
 import inspect
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
@@ -17,6 +15,7 @@ from shuffledp.core.domain import Integers, Reals
 from shuffledp.core.mechanism import MechanismSpec
 from shuffledp.core.task import Question
 from shuffledp.mechanisms import MECHANISMS
+from shuffledp.numerics.rounding import float_above
 from shuffledp.planner.question import Asked, Model
 from shuffledp.protocols import PROTOCOLS
 
@@ -97,13 +96,8 @@ def _sensitivity(asked: Asked, answers: Question) -> float:
     if asked.question is Question.HISTOGRAM:
         return 2
     if answers is Question.MEAN:
-        return _up(asked.range / asked.n)
-    return _up(asked.range) if asked.steps is not None else int(asked.range)
-
-
-def _up(value: Fraction) -> float:
-    near = float(value)
-    return near if near >= value else math.nextafter(near, math.inf)
+        return float_above(asked.range / asked.n)
+    return float_above(asked.range) if asked.steps is not None else int(asked.range)
 
 
 def candidates(asked: Asked) -> Iterator[Candidate]:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator
 
 from shuffledp.core.errors import UnsupportedError
-from shuffledp.core.protocol import ShuffleProtocol
+from shuffledp.core.protocol import HONEST, ShuffleProtocol
 from shuffledp.core.task import Question
 from shuffledp.core.validate import fraction_of_one, whole
 from shuffledp.planner.candidates import Candidate, candidates
@@ -27,7 +27,12 @@ _FEW_BITS = 4.0  # times the bits of the value itself
 
 
 def count(
-    *, n: int, epsilon: float, delta: float, honest: float = 0.9, max_messages: float = MAX_MESSAGES
+    *,
+    n: int,
+    epsilon: float,
+    delta: float,
+    honest: float = HONEST,
+    max_messages: float = MAX_MESSAGES,
 ) -> ShuffleProtocol:
     """A protocol that counts how many of n people say yes.
 
@@ -45,7 +50,7 @@ def histogram(
     k: int,
     epsilon: float,
     delta: float,
-    honest: float = 0.9,
+    honest: float = HONEST,
     max_messages: float = MAX_MESSAGES,
 ) -> ShuffleProtocol:
     """A protocol that counts how many of n people hold each of k categories.
@@ -74,7 +79,7 @@ def sum(
     epsilon: float,
     delta: float,
     steps: int | None = None,
-    honest: float = 0.9,
+    honest: float = HONEST,
     max_messages: float = MAX_MESSAGES,
 ) -> ShuffleProtocol:
     """A protocol that adds up n numbers in [lower, upper]: integers, or reals on `steps` steps.
@@ -82,18 +87,7 @@ def sum(
     >>> sum(n=100_000, lower=0, upper=120, epsilon=1.0, delta=1e-8).name
     'split_and_mix'
     """
-    fraction_of_one("delta", delta)
-    asked = Asked.of(
-        Question.SUM,
-        n=n,
-        epsilon=epsilon,
-        delta=delta,
-        honest=honest,
-        lower=lower,
-        upper=upper,
-        steps=steps,
-    )
-    return _chosen(asked, _limits(max_messages))
+    return _numbers(Question.SUM, n, lower, upper, epsilon, delta, steps, honest, max_messages)
 
 
 def mean(
@@ -104,7 +98,7 @@ def mean(
     epsilon: float,
     delta: float,
     steps: int | None = None,
-    honest: float = 0.9,
+    honest: float = HONEST,
     max_messages: float = MAX_MESSAGES,
 ) -> ShuffleProtocol:
     """A protocol that averages n numbers in [lower, upper]: integers, or reals on `steps` steps.
@@ -112,9 +106,24 @@ def mean(
     >>> mean(n=100_000, lower=0.0, upper=1.0, steps=1000, epsilon=1.0, delta=1e-8).question.value
     'mean'
     """
+    return _numbers(Question.MEAN, n, lower, upper, epsilon, delta, steps, honest, max_messages)
+
+
+def _numbers(
+    question: Question,
+    n: int,
+    lower: float,
+    upper: float,
+    epsilon: float,
+    delta: float,
+    steps: int | None,
+    honest: float,
+    max_messages: float,
+) -> ShuffleProtocol:
+    """What `sum` and `mean` share; their arguments, in their order."""
     fraction_of_one("delta", delta)
     asked = Asked.of(
-        Question.MEAN,
+        question,
         n=n,
         epsilon=epsilon,
         delta=delta,

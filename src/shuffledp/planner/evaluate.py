@@ -22,7 +22,7 @@ from shuffledp.planner.worst import Worst, worst_case, worst_shape
 __all__ = ["evaluate", "with_worst_bin"]
 
 LEVEL = 0.95
-"""With this probability no bin is off by more than `worst_bin`."""
+"""With about this probability no bin is off by more than `worst_bin`."""
 LONGEST_MESSAGE = 4096
 """Bits of one message, beyond which a protocol is no row to choose."""
 

@@ -21,8 +21,8 @@ class Row:
     `rmse` is the root of the exact mean squared error on the data set that is worst for this protocol,
     on the scale of the count or the sum (also for means: divide by n); for a histogram the root of its
     mean over the bins. Values are those of the domain: what rounding reals to the grid adds is
-    `Plan.rounding`. `worst_bin` is for histograms: with probability 95 % no bin is off by more, on that
-    same data set.
+    `Plan.rounding`. `worst_bin` is for histograms: with probability about 95 % no bin is off by more, on
+    that same data set.
 
     >>> from shuffledp import plan
     >>> row = plan("count", n=10_000, epsilon=1.0, delta=1e-6).chosen

@@ -145,7 +145,7 @@ def _caption(plan: Plan) -> str:
     }[plan.task]
     notes = [f"RMSE: exact, {scale}, on the data set that is worst for the protocol."]
     if plan.task is Question.HISTOGRAM:
-        notes.append("Worst bin: with probability 95 % no bin is off by more.")
+        notes.append("Worst bin: with probability about 95 % no bin is off by more.")
     notes.append("Messages, bits: per user. Local: epsilon if the shuffler tells who sent what.")
     if plan.rounding:
         notes.append(

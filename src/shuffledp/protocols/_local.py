@@ -26,10 +26,7 @@ from shuffledp.core.randomizer import Randomizer
 from shuffledp.core.validate import fraction_of_one, whole
 from shuffledp.numerics.search import largest_above
 
-__all__ = ["HONEST", "amplified_protocol", "local_protocol", "shuffled_protocol"]
-
-HONEST = 0.9
-"""The fraction of users whose noise a shuffled guarantee counts on, unless stated otherwise."""
+__all__ = ["amplified_protocol", "local_protocol", "shuffled_protocol"]
 
 
 def local_protocol(

@@ -29,7 +29,7 @@ from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Bits
 from shuffledp.core.errors import DataError
 from shuffledp.core.estimate import Estimate
-from shuffledp.core.protocol import Calibration, Cost, ShuffleProtocol, Spec, honest_users
+from shuffledp.core.protocol import HONEST, Calibration, Cost, ShuffleProtocol, Spec, honest_users
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.task import Question
@@ -44,7 +44,6 @@ from shuffledp.protocols._correlated import (
     calibrated,
     message_law,
 )
-from shuffledp.protocols._local import HONEST
 
 __all__ = ["SPEC", "CorrelatedCount", "SignedAnalyzer", "make"]
 

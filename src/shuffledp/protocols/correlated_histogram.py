@@ -32,7 +32,7 @@ from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import DataError
 from shuffledp.core.estimate import Estimate
-from shuffledp.core.protocol import Calibration, Cost, ShuffleProtocol, Spec, honest_users
+from shuffledp.core.protocol import HONEST, Calibration, Cost, ShuffleProtocol, Spec, honest_users
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.task import Question
@@ -47,7 +47,6 @@ from shuffledp.protocols._correlated import (
     summed,
 )
 from shuffledp.protocols._events import Events
-from shuffledp.protocols._local import HONEST
 from shuffledp.protocols.correlated_count import GAP
 
 __all__ = ["SPEC", "CorrelatedHistogram", "SignedHistogramAnalyzer", "make"]

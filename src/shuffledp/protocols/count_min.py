@@ -36,13 +36,12 @@ from shuffledp.core.arrays import Codes, Counts, Floats
 from shuffledp.core.errors import DataError, UnsupportedError
 from shuffledp.core.estimate import Estimate, NormalError
 from shuffledp.core.privacy import Guarantee, View
-from shuffledp.core.protocol import Cost, ShuffleProtocol, Spec, honest_users
+from shuffledp.core.protocol import HONEST, Cost, ShuffleProtocol, Spec, honest_users
 from shuffledp.core.randomizer import Message
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.task import Question
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.numerics.entropy import SeededWords
-from shuffledp.protocols._local import HONEST
 from shuffledp.protocols._noise_messages import assembled
 from shuffledp.protocols._sketch import MOST_ROWS, WIDEST, CountMin
 

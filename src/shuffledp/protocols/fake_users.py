@@ -22,7 +22,7 @@ from shuffledp.core.domain import Categories
 from shuffledp.core.errors import DataError, UnsupportedError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.privacy import Guarantee, View
-from shuffledp.core.protocol import Calibration, Cost, ShuffleProtocol, Spec, honest_users
+from shuffledp.core.protocol import HONEST, Calibration, Cost, ShuffleProtocol, Spec, honest_users
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.task import Question
@@ -31,7 +31,6 @@ from shuffledp.numerics.binomial import TwoBinomialsError
 from shuffledp.numerics.draws import Draws
 from shuffledp.numerics.lattice import LatticeError
 from shuffledp.numerics.search import smallest_parameter
-from shuffledp.protocols._local import HONEST
 from shuffledp.protocols._unary import WORD_BITS
 
 __all__ = ["SPEC", "FakeUsers", "FakeUsersAccountant", "FakeUsersAnalyzer", "blanket", "make"]

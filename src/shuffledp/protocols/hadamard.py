@@ -29,7 +29,7 @@ from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.estimate import ErrorLaw, Estimate, NormalError
-from shuffledp.core.protocol import ShuffleProtocol, Spec
+from shuffledp.core.protocol import HONEST, ShuffleProtocol, Spec
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.task import Question
@@ -37,7 +37,7 @@ from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.binomial import TwoBinomialsError
 from shuffledp.numerics.draws import Draws
 from shuffledp.numerics.rounding import exp_lower
-from shuffledp.protocols._local import HONEST, local_protocol, shuffled_protocol
+from shuffledp.protocols._local import local_protocol, shuffled_protocol
 
 __all__ = ["SPEC", "HadamardAnalyzer", "HadamardResponse", "make", "make_local"]
 

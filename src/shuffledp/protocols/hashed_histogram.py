@@ -27,7 +27,7 @@ from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Words, outside
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
-from shuffledp.core.protocol import ShuffleProtocol, Spec, honest_users
+from shuffledp.core.protocol import HONEST, ShuffleProtocol, Spec, honest_users
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.task import Question
@@ -42,7 +42,6 @@ from shuffledp.protocols._dummied import (
     pair,
     support_probability,
 )
-from shuffledp.protocols._local import HONEST
 
 __all__ = ["SPEC", "HashedHistogram", "make"]
 

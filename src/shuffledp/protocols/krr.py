@@ -17,7 +17,7 @@ from shuffledp.core.analyzer import Tally, message_tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.protocol import ShuffleProtocol, Spec
+from shuffledp.core.protocol import HONEST, ShuffleProtocol, Spec
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.task import Question
@@ -25,7 +25,7 @@ from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.draws import Draws
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols._frequency import FrequencyAnalyzer
-from shuffledp.protocols._local import HONEST, local_protocol, shuffled_protocol
+from shuffledp.protocols._local import local_protocol, shuffled_protocol
 
 __all__ = ["KRR", "SPEC", "make", "make_local"]
 

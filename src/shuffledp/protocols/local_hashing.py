@@ -19,7 +19,7 @@ from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Words, outside
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
-from shuffledp.core.protocol import ShuffleProtocol, Spec
+from shuffledp.core.protocol import HONEST, ShuffleProtocol, Spec
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.task import Question
@@ -28,7 +28,7 @@ from shuffledp.numerics.galois import POLYNOMIALS, line, multiples, multiply
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols._frequency import FrequencyAnalyzer
 from shuffledp.protocols._light import light_variance
-from shuffledp.protocols._local import HONEST, local_protocol, shuffled_protocol
+from shuffledp.protocols._local import local_protocol, shuffled_protocol
 from shuffledp.protocols.krr import KRR
 
 __all__ = ["SPEC", "LocalHashing", "make", "make_local"]

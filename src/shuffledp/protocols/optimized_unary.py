@@ -6,12 +6,12 @@ Reference: Wang, Blocki, Li, Jha 2017, "Locally differentially private protocols
 estimation" (there OUE).
 """
 
-from shuffledp.core.protocol import ShuffleProtocol, Spec
+from shuffledp.core.protocol import HONEST, ShuffleProtocol, Spec
 from shuffledp.core.task import Question
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols._frequency import FrequencyAnalyzer
-from shuffledp.protocols._local import HONEST, local_protocol, shuffled_protocol
+from shuffledp.protocols._local import local_protocol, shuffled_protocol
 from shuffledp.protocols._unary import WORD_BITS, Unary, too_small
 
 __all__ = ["SPEC", "make", "make_local", "randomizer"]

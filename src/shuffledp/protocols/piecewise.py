@@ -19,12 +19,12 @@ from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Reals
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.protocol import ShuffleProtocol, Spec
+from shuffledp.core.protocol import HONEST, ShuffleProtocol, Spec
 from shuffledp.core.randomizer import Law, Messages
 from shuffledp.core.task import Question
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.draws import Draws
-from shuffledp.protocols._local import HONEST, shuffled_protocol
+from shuffledp.protocols._local import shuffled_protocol
 from shuffledp.protocols._mean import Affine, Quadratic, growth, mean_protocol, moment
 
 __all__ = ["SPEC", "Piecewise", "make", "make_local"]

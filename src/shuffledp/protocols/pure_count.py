@@ -25,7 +25,7 @@ from shuffledp.core.domain import Bits
 from shuffledp.core.errors import DataError, MismatchError, ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate, Interval, Value
 from shuffledp.core.privacy import Guarantee, View
-from shuffledp.core.protocol import Cost, ShuffleProtocol, Spec, honest_users
+from shuffledp.core.protocol import HONEST, Cost, ShuffleProtocol, Spec, honest_users
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.task import Question
@@ -33,7 +33,6 @@ from shuffledp.core.validate import level as valid_level
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.draws import Draws
 from shuffledp.numerics.tape import table
-from shuffledp.protocols._local import HONEST
 from shuffledp.protocols._pure_noise import pure_noise, total_of, variance_of
 
 __all__ = ["SPEC", "PureAccountant", "PureCount", "PureCountAnalyzer", "make"]

@@ -34,14 +34,13 @@ from shuffledp.core.domain import Integers, Reals
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.estimate import Estimate, NormalError
 from shuffledp.core.privacy import Guarantee, View
-from shuffledp.core.protocol import Calibration, Cost, ShuffleProtocol, Spec, honest_users
+from shuffledp.core.protocol import HONEST, Calibration, Cost, ShuffleProtocol, Spec, honest_users
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.task import Question
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.numerics.draws import Draws
 from shuffledp.protocols._levels import Levels, fits, largest_kept
-from shuffledp.protocols._local import HONEST
 from shuffledp.protocols._mean import Affine, Quadratic, moment
 from shuffledp.protocols._sums import number_domain, reach, scaled, sum_question, unit
 

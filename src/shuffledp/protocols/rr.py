@@ -17,7 +17,7 @@ from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Bits
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate
-from shuffledp.core.protocol import Calibration, ShuffleProtocol, Spec, honest_users
+from shuffledp.core.protocol import HONEST, Calibration, ShuffleProtocol, Spec, honest_users
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.task import Question
@@ -25,7 +25,7 @@ from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.numerics.binomial import TwoBinomialsError
 from shuffledp.numerics.draws import Draws
 from shuffledp.numerics.rounding import exp_lower
-from shuffledp.protocols._local import HONEST, amplified_protocol, local_protocol, shuffled_protocol
+from shuffledp.protocols._local import amplified_protocol, local_protocol, shuffled_protocol
 
 __all__ = ["RR", "SPEC", "RRAnalyzer", "make", "make_local"]
 

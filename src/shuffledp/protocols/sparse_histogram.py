@@ -31,13 +31,12 @@ from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.privacy import Guarantee, View
-from shuffledp.core.protocol import Cost, ShuffleProtocol, Spec, honest_users
+from shuffledp.core.protocol import HONEST, Cost, ShuffleProtocol, Spec, honest_users
 from shuffledp.core.randomizer import Law, Messages
 from shuffledp.core.task import Question
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.draws import Draws
-from shuffledp.protocols._local import HONEST
 from shuffledp.protocols._noise_bins import NoiseBinsAnalyzer
 from shuffledp.protocols._noise_messages import assembled
 

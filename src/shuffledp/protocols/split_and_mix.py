@@ -38,7 +38,7 @@ from shuffledp.core.domain import Integers, Reals
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.privacy import Guarantee, View
-from shuffledp.core.protocol import Calibration, Cost, ShuffleProtocol, Spec, honest_users
+from shuffledp.core.protocol import HONEST, Calibration, Cost, ShuffleProtocol, Spec, honest_users
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.task import Question
@@ -47,7 +47,6 @@ from shuffledp.numerics.draws import Draws
 from shuffledp.numerics.errorlaw import DiscreteLaplace
 from shuffledp.numerics.noise_shares import SLOWEST, WORDS, NoiseShare
 from shuffledp.numerics.shared_error import SharedNoiseError, radius
-from shuffledp.protocols._local import HONEST
 from shuffledp.protocols._sums import number_domain, reach, scaled, sum_question, unit
 
 __all__ = ["SPEC", "SplitAndMix", "SplitAndMixAccountant", "SumModulo", "make"]

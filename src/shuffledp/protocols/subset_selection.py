@@ -20,7 +20,7 @@ from shuffledp.core.analyzer import Tally, bit_tally
 from shuffledp.core.arrays import Bools, Codes, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError, UnsupportedError
-from shuffledp.core.protocol import ShuffleProtocol, Spec
+from shuffledp.core.protocol import HONEST, ShuffleProtocol, Spec
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.task import Question
@@ -29,7 +29,7 @@ from shuffledp.numerics.rounding import exp_lower
 from shuffledp.numerics.tape import acceptance, acceptance_float, add_distinct, bernoulli
 from shuffledp.protocols._frequency import FrequencyAnalyzer
 from shuffledp.protocols._light import light_variance
-from shuffledp.protocols._local import HONEST, local_protocol, shuffled_protocol
+from shuffledp.protocols._local import local_protocol, shuffled_protocol
 
 __all__ = ["SPEC", "SubsetSelection", "make", "make_local"]
 

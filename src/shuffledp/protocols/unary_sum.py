@@ -34,7 +34,7 @@ from shuffledp.core.domain import Integers, Reals
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.estimate import ErrorLaw, Estimate, Interval, NormalError, Value
 from shuffledp.core.privacy import Guarantee, View
-from shuffledp.core.protocol import Calibration, Cost, ShuffleProtocol, Spec, honest_users
+from shuffledp.core.protocol import HONEST, Calibration, Cost, ShuffleProtocol, Spec, honest_users
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.task import Question
@@ -42,7 +42,6 @@ from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.numerics import errorlaw, tape
 from shuffledp.numerics.draws import Draws
 from shuffledp.protocols._coins import MOST_COINS, fewest_coins
-from shuffledp.protocols._local import HONEST
 from shuffledp.protocols._sums import number_domain, reach, scaled, sum_question, unit
 
 __all__ = ["SPEC", "UnaryDevice", "UnarySum", "UnarySumAccountant", "make"]

@@ -35,7 +35,7 @@ from shuffledp.core.domain import Integers, Reals
 from shuffledp.core.errors import DataError, UnsupportedError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.privacy import Guarantee, View
-from shuffledp.core.protocol import Cost, ShuffleProtocol, Spec, honest_users
+from shuffledp.core.protocol import HONEST, Cost, ShuffleProtocol, Spec, honest_users
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.task import Question
@@ -45,7 +45,6 @@ from shuffledp.numerics.rounding import exp_lower
 from shuffledp.numerics.shared_error import SharedNoiseError
 from shuffledp.protocols._correlated import NOTHING
 from shuffledp.protocols._events import Events
-from shuffledp.protocols._local import HONEST
 from shuffledp.protocols._multisets import MultisetFlood
 from shuffledp.protocols._sums import number_domain, reach, scaled, sum_question, unit
 from shuffledp.protocols.correlated_count import GAP

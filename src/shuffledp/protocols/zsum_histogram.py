@@ -27,7 +27,7 @@ from shuffledp.core.domain import Categories
 from shuffledp.core.errors import DataError, UnsupportedError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.privacy import Guarantee, View
-from shuffledp.core.protocol import Calibration, Cost, ShuffleProtocol, Spec, honest_users
+from shuffledp.core.protocol import HONEST, Calibration, Cost, ShuffleProtocol, Spec, honest_users
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.task import Question
@@ -36,7 +36,6 @@ from shuffledp.numerics import tape
 from shuffledp.numerics.draws import Draws
 from shuffledp.numerics.windows import BinomialSum, NoiseError
 from shuffledp.protocols._cut import answers, moments
-from shuffledp.protocols._local import HONEST
 from shuffledp.protocols._noise_messages import Accuracy, assembled, paper_gamma
 
 __all__ = ["SPEC", "IndependentNoise", "ZsumHistogram", "ZsumHistogramAnalyzer", "make"]

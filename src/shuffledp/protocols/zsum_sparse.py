@@ -18,7 +18,7 @@ from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Bits
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.estimate import Estimate
-from shuffledp.core.protocol import Calibration, Cost, ShuffleProtocol, Spec
+from shuffledp.core.protocol import HONEST, Calibration, Cost, ShuffleProtocol, Spec
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.task import Question
@@ -26,7 +26,6 @@ from shuffledp.core.validate import whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.draws import Draws
 from shuffledp.numerics.windows import BinomialSum, NoiseError
-from shuffledp.protocols._local import HONEST
 from shuffledp.protocols._noise_messages import (
     OneCount,
     assembled,
