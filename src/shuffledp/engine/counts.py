@@ -49,7 +49,10 @@ def run_counts(
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Counts the values with a group-by, then draws the tally from its law: no messages are made."""
+    """Counts the values with a group-by, then draws the tally from its law: no messages are made.
+
+    A simulation by whoever sees the exact counts; the protocol's guarantee is not about its result.
+    """
 
     def headcount(self, job: Job) -> Headcount:
         return count_users(job)
