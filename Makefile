@@ -58,10 +58,9 @@ clean: ## remove everything that was built, the virtual environment included
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A stamp is younger than what it was installed from, or the installation is repeated.
-# --no-compile: Python compiles the modules that the demo imports when it does, and not all the others.
 $(VENV)/.plot: pyproject.toml constraints.txt | $(BIN)/pip
 	@echo "== installing shuffledp[plot] into $(VENV)"
-	@$(INSTALL) --no-compile --editable '.[plot]'
+	@$(INSTALL) --editable '.[plot]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/pip
