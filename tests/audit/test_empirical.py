@@ -264,3 +264,20 @@ def test_not_a_black_box():
         sdp.audit.empirical(krr, [0, 1], [1, 1], delta=0.0, samples=100, view="local")
     with pytest.raises(sdp.DataError, match="hashable"):
         sdp.audit.empirical(lambda *_: {}, [0], [1], delta=0.0, samples=100)
+
+
+@pytest.mark.parametrize("neighbour", [[1, 2], [1, 1], [0], [0, 1, 1]])
+def test_data_sets_that_are_no_neighbours_refute_nothing(neighbour):
+    with pytest.raises(sdp.DataError, match="at most one differs"):
+        sdp.audit.empirical(krr_of_three(), [0, 0], neighbour, delta=0.0, samples=100)
+
+
+def test_a_neighbour_may_stand_in_another_order():
+    found = sdp.audit.empirical(
+        krr_of_three(), [0, 1], [1, 2], delta=0.0, samples=100, rng=sdp.SeededWords(1)
+    )
+    assert found.epsilon >= 0
+
+
+def krr_of_three():
+    return sdp.protocols.krr.KRR(k=3, epsilon0=1.0)

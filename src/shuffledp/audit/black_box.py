@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from shuffledp.audit.events import Event, Score, candidates, thresholds
-from shuffledp.audit.sampling import BlackBox, sampler_of, widened
+from shuffledp.audit.sampling import BlackBox, check_neighbours, sampler_of, widened
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.protocol import ShuffleProtocol
@@ -138,7 +138,7 @@ def empirical(
     def bound(hits: Floats, draws: tuple[int, int]) -> Floats:
         return _log_odds(hits, miss) if pure else _log_ratio(hits, draws, level, miss)
 
-    counted = _counted(sampler_of(sampler, view), data, neighbour, samples, rng, score, bound)
+    counted = _counted(sampler, view, data, neighbour, samples, rng, score, bound)
     found = float(bound(np.array([counted.hits], dtype=np.float64), counted.draws)[0])
     return EmpiricalAudit(
         epsilon=max(0.0, found),
@@ -181,7 +181,7 @@ def empirical_gaussian(
     def bound(hits: Floats, draws: tuple[int, int]) -> Floats:
         return _distance(hits, draws, miss)
 
-    counted = _counted(sampler_of(sampler, view), data, neighbour, samples, rng, score, bound)
+    counted = _counted(sampler, view, data, neighbour, samples, rng, score, bound)
     mu = max(0.0, float(bound(np.array([counted.hits], dtype=np.float64), counted.draws)[0]))
     return GaussianAudit(
         mu=mu,
@@ -197,7 +197,8 @@ _Bound = Callable[[Floats, tuple[int, int]], Floats]
 
 
 def _counted(
-    draw: Callable[[Any, int, WordSource], Floats],
+    sampler: BlackBox | Randomizer | ShuffleProtocol,
+    view: str,
     data: Any,
     neighbour: Any,
     samples: int,
@@ -207,6 +208,8 @@ def _counted(
 ) -> Counted:
     """Choose an event with one half of the samples, and count it in the other."""
     total = whole("samples", samples, at_least=4)
+    draw = sampler_of(sampler, view)
+    check_neighbours(sampler, data, neighbour)
     source = SecureWords() if rng is None else rng
     learned = _drawn(draw, data, neighbour, total // 2, source)
     tested = _drawn(draw, data, neighbour, total - total // 2, source)

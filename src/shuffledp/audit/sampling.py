@@ -4,6 +4,7 @@ Every function of a view is a legitimate thing to look at, so whatever is lost o
 that share a bucket, rows that share a label) can only make a lower bound smaller, never wrong.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -16,7 +17,7 @@ from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import Messages, Randomizer, WordSource, randomize
 
-__all__ = ["BlackBox", "Sampler", "rows_of", "sampler_of", "widened"]
+__all__ = ["BlackBox", "Sampler", "check_neighbours", "rows_of", "sampler_of", "widened"]
 
 BlackBox: TypeAlias = Callable[[Any, WordSource], Any]
 """function(data, rng): one outcome, a number, a `Tally`, a tuple or array of numbers, or anything hashable."""
@@ -48,6 +49,30 @@ def sampler_of(source: BlackBox | Randomizer | ShuffleProtocol, view: str) -> Sa
     if view == "local":
         return lambda data, count, rng: _local(one, data, count, rng)
     return lambda data, count, rng: _shuffled(one, data, count, rng)
+
+
+def check_neighbours(
+    source: BlackBox | Randomizer | ShuffleProtocol, data: ArrayLike, neighbour: ArrayLike
+) -> None:
+    """Refuse data sets that are no neighbours: what tells them apart would refute no claim.
+
+    Of a black box only its author knows what neighbours are.
+
+    >>> from shuffledp import protocols
+    >>> check_neighbours(protocols.krr.KRR(k=3, epsilon0=1.0), [0, 1], [2, 2])
+    Traceback (most recent call last):
+    shuffledp.core.errors.DataError: data and neighbour differ in 2 people: neighbours have equally many, of whom at most one differs
+    """
+    one = source.randomizer if isinstance(source, ShuffleProtocol) else source
+    if not isinstance(one, Randomizer):
+        return
+    here, there = (Counter(one.domain.codes(values).tolist()) for values in (data, neighbour))
+    changed = max((here - there).total(), (there - here).total())
+    if changed > 1 or here.total() != there.total():
+        raise DataError(
+            f"data and neighbour differ in {changed} people: neighbours have equally many, "
+            "of whom at most one differs"
+        )
 
 
 def rows_of(outcomes: list[Any]) -> Floats:
