@@ -75,3 +75,8 @@ class TestNames:
         protocol = sdp.protocols.krr.make_local(k=4, epsilon=2.0)
         with pytest.raises(sdp.MismatchError):
             sdp.run(protocol, self.NAMES, domain=self.PETS)
+
+
+def test_the_name_of_a_protocol_is_no_protocol():
+    with pytest.raises(sdp.ParameterError, match="protocol='krr' must be a protocol"):
+        sdp.run("krr", [0, 1])

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from shuffledp.core.analyzer import Analyzer, Tally
 from shuffledp.core.arrays import Bools, Codes
 from shuffledp.core.domain import Domain, column
-from shuffledp.core.errors import DataError, PositionError
+from shuffledp.core.errors import DataError, ParameterError, PositionError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import Messages, Randomizer, WordSource, randomize
@@ -146,6 +146,10 @@ def run(
     from shuffledp.engine.files import domain_for
     from shuffledp.engine.tallies import labelled
 
+    if not isinstance(protocol, ShuffleProtocol):
+        raise ParameterError(
+            "protocol", protocol, "must be a protocol, such as sdp.count(...) makes"
+        )
     source = SecureWords() if rng is None else rng
     declared = domain_for(protocol, domain)
     whole = column(values) if domain is None else declared.codes(values)
