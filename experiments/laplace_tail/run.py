@@ -13,7 +13,7 @@ import numpy as np
 import shuffledp as sdp
 from shuffledp.lab.contract import Context, Drawn, Result, Verdict
 from shuffledp.lab.drawing import BLUE, GREEN, GREY, VERMILION, panels
-from shuffledp.numerics.lazy import discrete_laplace
+from shuffledp.numerics.exact_draws import discrete_laplace
 
 ORDER = 10
 EPSILON, SENSITIVITY = 1.0, 1.0

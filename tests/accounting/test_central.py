@@ -12,14 +12,14 @@ from scipy.stats import binom
 from shuffledp import ParameterError, UnsupportedError
 from shuffledp.accounting.central import BinomialCount, PoissonCount
 from shuffledp.core.privacy import Profile
-from shuffledp.numerics.binomial import (
+from shuffledp.numerics.rounding import exp_bounds
+from shuffledp.numerics.tails import (
     _log_factorial,
     binomial_at_least,
     binomial_at_most,
     binomial_mass,
     poisson_mass,
 )
-from shuffledp.numerics.rounding import exp_bounds
 
 mpmath.mp.dps = 60
 

@@ -12,7 +12,7 @@ from shuffledp.core.estimate import Estimate, NormalError
 from shuffledp.inference._accuracy import Accuracy, EqualNoise
 from shuffledp.inference._sources import Reported
 from shuffledp.inference._spread import spread_of
-from shuffledp.numerics.difference import Difference
+from shuffledp.numerics.intervals import Difference
 from shuffledp.protocols import spec
 
 SHUFFLED = (

@@ -12,7 +12,7 @@ from scipy.stats import binom
 
 from shuffledp import DataError, ParameterError, SeededWords
 from shuffledp.mechanisms import geometric, laplace
-from shuffledp.numerics.errorlaw import DiscreteLaplace
+from shuffledp.numerics.intervals import DiscreteLaplace
 from support import ALPHA
 
 

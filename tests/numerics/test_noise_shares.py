@@ -1,4 +1,4 @@
-"""Shares of discrete Laplace noise: the mixture, the sampler, and the tails of what they add up to."""
+"""Shares of discrete Laplace noise: the mixture, the sampler, and what they add up to."""
 
 from collections import Counter
 from fractions import Fraction
@@ -10,7 +10,6 @@ from scipy.stats import chisquare, dlaplace, nbinom
 from shuffledp import ParameterError, SeededWords
 from shuffledp.numerics.draws import NumpyDraws
 from shuffledp.numerics.noise_shares import WORDS, NoiseShare, mixture
-from shuffledp.numerics.shared_error import SharedNoiseError, radius
 from support import ALPHA, all_tapes
 
 
@@ -96,34 +95,3 @@ def test_simulated_total_is_discrete_laplace_noise(factor, right):
 def test_slow_decay_is_refused():
     with pytest.raises(ParameterError, match="rate"):
         NoiseShare(rate=Fraction(1, 1 << 23), parts=10)
-
-
-@pytest.mark.parametrize("shape", [Fraction(10, 9), Fraction(1, 2), Fraction(3), Fraction(1)])
-@pytest.mark.parametrize("beta", [Fraction(1, 20), Fraction(1, 1000)])
-def test_radius_is_the_smallest(shape, beta):
-    rate = Fraction(1, 20)
-    masses = difference(float(rate), float(shape), 600)
-    tails = 1 - masses[0] - 2 * np.append(0, np.cumsum(masses[1:]))
-    t = radius(rate, shape, beta)
-    assert tails[t] <= beta < tails[t - 1]
-
-
-@pytest.mark.parametrize("shape", [Fraction(10, 9), Fraction(7, 10)])
-def test_coarse_radius_covers_and_is_hardly_longer(shape):
-    """At a rate where the radius comes from a coarser grid, against the fine law."""
-    rate, beta = Fraction(1, 2000), Fraction(1, 20)
-    t = radius(rate, shape, beta)
-    masses = nbinom.pmf(np.arange(2**16), float(shape), -np.expm1(-float(rate)))
-    size = 2**17
-    both = np.abs(np.fft.rfft(masses, size)) ** 2
-    law = np.fft.irfft(both, size)
-    covered = law[0] + 2 * law[1 : t + 1].sum()
-    assert 0.95 <= covered <= 0.9503
-
-
-def test_far_tails_are_covered():
-    near, far = (radius(Fraction(1), Fraction(10, 9), Fraction(1, 10**k)) for k in (8, 12))
-    assert near < far < 2 * near
-    error = SharedNoiseError(rate=Fraction(1), shape=Fraction(10, 9), step=0.5)
-    low, high = error.interval(0.0, 1 - 1e-12)
-    assert high == -low == pytest.approx(far / 2)

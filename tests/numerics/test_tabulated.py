@@ -9,8 +9,7 @@ import pytest
 
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.numerics import tabulated
-from shuffledp.numerics.difference import Difference
-from shuffledp.numerics.errorlaw import DiscreteLaplace
+from shuffledp.numerics.intervals import Difference, DiscreteLaplace
 from shuffledp.numerics.tabulated import logarithmic, negative_binomial, poisson
 from support import all_tapes
 

@@ -12,7 +12,7 @@ import shuffledp as sdp
 from shuffledp.accounting.exact import shuffled_delta
 from shuffledp.core.shuffler import Shuffled, forget
 from shuffledp.engine.counts import run_counts
-from shuffledp.numerics.errorlaw import DiscreteLaplace
+from shuffledp.numerics.intervals import DiscreteLaplace
 from shuffledp.numerics.noise_shares import NoiseShare
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols.split_and_mix import make

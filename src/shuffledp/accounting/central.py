@@ -17,8 +17,8 @@ from fractions import Fraction
 
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.validate import fraction_of_one, number, positive, whole
-from shuffledp.numerics.binomial import TINY, binomial_mass, falling_series, poisson_mass
 from shuffledp.numerics.rounding import exp_lower
+from shuffledp.numerics.tails import TINY, binomial_mass, falling_series, poisson_mass
 
 __all__ = ["BinomialCount", "PoissonCount"]
 

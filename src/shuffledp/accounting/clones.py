@@ -29,7 +29,7 @@ from shuffledp.accounting.base import gaussian_epsilon
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.validate import positive, whole
-from shuffledp.numerics import coins
+from shuffledp.numerics.masses import COIN_ERROR, coin_cdf, coin_pmf
 from shuffledp.numerics.search import smallest_safe
 
 __all__ = ["LARGEST_N", "Clones", "clones_2021", "clones_2023"]
@@ -97,10 +97,10 @@ class Clones:
         first = gain / (1 + math.exp(-self.epsilon0))  # (p - E) / (p + 1)
         share = gain / (-math.expm1(-self.epsilon0) * (math.exp(epsilon) + 1))
         k = np.clip(np.ceil((C + 1) * share) - 1, 0, C)
-        slack = side * coins.RELATIVE_ERROR
-        value = first * coins.pmf(k, C) * (1 + slack)
+        slack = side * COIN_ERROR
+        value = first * coin_pmf(k, C) * (1 + slack)
         if epsilon > 0:
-            value -= math.expm1(epsilon) * coins.cdf(k - 1, C) * (1 - slack)
+            value -= math.expm1(epsilon) * coin_cdf(k - 1, C) * (1 - slack)
         return np.maximum(value, 0.0)
 
     def _cells(self, epsilon: float) -> tuple[Floats, Floats]:

@@ -20,9 +20,9 @@ from shuffledp.accounting.central import BinomialCount, PoissonCount
 from shuffledp.core.arrays import Bools, Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.validate import fraction_of_one, number, positive, whole
-from shuffledp.numerics.binomial import binomial_at_most, falling_series, poisson_mass
 from shuffledp.numerics.masses import log_binomial, log_poisson
 from shuffledp.numerics.search import smallest_parameter
+from shuffledp.numerics.tails import binomial_at_most, falling_series, poisson_mass
 
 __all__ = [
     "BinomialNoise",

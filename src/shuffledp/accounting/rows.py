@@ -22,7 +22,7 @@ from shuffledp.accounting.two_bins import TwoBins, dummies, poisson_level
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.validate import positive, whole
-from shuffledp.numerics import coins
+from shuffledp.numerics.masses import COIN_ERROR, coin_pmf
 from shuffledp.numerics.search import smallest_parameter
 
 __all__ = ["rows_delta", "rows_level"]
@@ -123,7 +123,7 @@ def _losses(total: Total, step: float, reach: int, negligible: float) -> _Losses
     found = np.zeros(2 * reach + 1)
     infinite = 2 * math.exp(-2 * _WINDOW**2) + float(weights[~likely].sum()) * (1 + _ROUNDING)
     for t, a, weight in _windows(sizes[likely], weights[likely]):
-        mass = _coins(a, t) * (weight * (1 + 2 * coins.RELATIVE_ERROR))
+        mass = _coins(a, t) * (weight * (1 + 2 * COIN_ERROR))
         left = t - a  # v, and u = a + 1
         loss = np.where(left > 0, np.log((a + 1) / np.maximum(left, 1)), np.inf)
         grid = np.ceil(np.maximum(loss / step, -reach) + 1e-6)
@@ -134,9 +134,9 @@ def _losses(total: Total, step: float, reach: int, negligible: float) -> _Losses
 
 
 def _coins(a: Floats, t: Floats) -> Floats:
-    """Pr[Bin(t, 1/2) = a], within `coins.RELATIVE_ERROR`."""
+    """Pr[Bin(t, 1/2) = a], within `COIN_ERROR`."""
     if t[-1] > _TABLED:
-        return coins.pmf(a, t)
+        return coin_pmf(a, t)
     # ln k! is below 10^6 there, so that the differences keep nine digits: and tables are fast.
     logs = _log_factorials()
     tosses, heads = t.astype(np.int64), a.astype(np.int64)

@@ -25,7 +25,7 @@ import numpy as np
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.validate import number
-from shuffledp.numerics.binomials import Binomials
+from shuffledp.numerics.masses import Binomials
 from shuffledp.numerics.rounding import exp_bounds
 
 __all__ = ["Point"]

@@ -36,7 +36,7 @@ from shuffledp.accounting.cells import (
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.validate import fraction_of_one, number, positive, whole
-from shuffledp.numerics import coins, masses
+from shuffledp.numerics import masses
 from shuffledp.numerics.search import smallest_parameter
 
 __all__ = [
@@ -207,8 +207,8 @@ def dummies_level(
 def _fair_inner(t: Floats, growth: float) -> Floats:
     """D_t = pmf(k) - (E - 1) cdf(k - 1), rounded up by more than the rounding errors."""
     k = np.clip(np.ceil((t + 1) / (growth + 2)) - 1, 0, t)
-    slack = 2 * coins.RELATIVE_ERROR
-    value = coins.pmf(k, t) * (1 + slack) - growth * coins.cdf(k - 1, t) * (1 - slack)
+    slack = 2 * masses.COIN_ERROR
+    value = masses.coin_pmf(k, t) * (1 + slack) - growth * masses.coin_cdf(k - 1, t) * (1 - slack)
     return np.clip(value, 0.0, 1.0)
 
 

@@ -10,7 +10,7 @@ from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.estimate import Value
 from shuffledp.core.validate import positive
-from shuffledp.numerics.lazy import SMALLEST_RATE
+from shuffledp.numerics.exact_draws import SMALLEST_RATE
 
 __all__ = ["exactly", "integer_answer", "noise_rate", "real_answer", "shaped"]
 

@@ -34,7 +34,7 @@ from shuffledp.core.task import Question
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.mechanisms._answers import integer_answer
 from shuffledp.numerics import tape
-from shuffledp.numerics.errorlaw import BinomialError, BinomialNoise
+from shuffledp.numerics.intervals import BinomialError, BinomialLaw
 from shuffledp.numerics.rounding import exp_lower, float_above
 
 __all__ = ["SPEC", "Binomial", "Calibration", "make"]
@@ -89,8 +89,8 @@ class Binomial:
         return Fraction(self.threshold, 1 << self.word_bits)
 
     @property
-    def noise(self) -> BinomialNoise:
-        return BinomialNoise(n=self.n, gamma=self.gamma)
+    def noise(self) -> BinomialLaw:
+        return BinomialLaw(n=self.n, gamma=self.gamma)
 
     @property
     def name(self) -> str:

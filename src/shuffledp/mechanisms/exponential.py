@@ -26,7 +26,7 @@ from shuffledp.core.protocol import Parameters
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, number, whole
 from shuffledp.mechanisms._answers import exactly
-from shuffledp.numerics.lazy import Choice
+from shuffledp.numerics.exact_draws import Choice
 
 __all__ = ["SPEC", "Exponential", "make"]
 

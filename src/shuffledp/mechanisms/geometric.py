@@ -27,8 +27,8 @@ from shuffledp.core.randomizer import WordSource
 from shuffledp.core.task import Question
 from shuffledp.core.validate import fraction_of_one, whole
 from shuffledp.mechanisms._answers import integer_answer, noise_rate, shaped
-from shuffledp.numerics.errorlaw import DiscreteLaplace, DiscreteLaplaceError
-from shuffledp.numerics.lazy import discrete_laplace
+from shuffledp.numerics.exact_draws import discrete_laplace
+from shuffledp.numerics.intervals import DiscreteLaplace, DiscreteLaplaceError
 
 __all__ = ["SPEC", "Geometric", "make"]
 

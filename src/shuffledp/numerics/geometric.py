@@ -10,9 +10,36 @@ import numpy as np
 from shuffledp.core.arrays import Counts, Words
 from shuffledp.numerics.rounding import exp_lower
 
-__all__ = ["Geometric"]
+__all__ = ["FIXED", "Geometric", "largest_exponent", "square_powers"]
 
-_FIXED = 128
+FIXED = 128
+"""Bits after the point of a probability."""
+
+
+def square_powers(base: int, surplus: int) -> tuple[int, ...]:
+    """p, p^2, p^4, ... in units of 2^-128, rounded down, as long as they are at least 2^(surplus - 128).
+
+    >>> [power >> 120 for power in square_powers(1 << 127, 120)]  # 1/2, 1/4, 1/16 and 1/256
+    [128, 64, 16, 1]
+    """
+    powers = [base]
+    while powers[-1] >> surplus:
+        powers.append(powers[-1] ** 2 >> FIXED)
+    return tuple(powers[:-1])
+
+
+def largest_exponent(powers: tuple[int, ...], wide: int, surplus: int) -> int:
+    """The largest g with wide < 2^(128 - surplus) p^g, found bit by bit from the top.
+
+    >>> largest_exponent(square_powers(1 << 127, 120), 31, 120)  # 31 < 2^8 2^-3
+    3
+    """
+    found, power = 0, 1 << FIXED
+    for bit in range(len(powers) - 1, -1, -1):
+        longer = power * powers[bit] >> FIXED
+        if longer >> surplus > wide:
+            found, power = found + (1 << bit), longer
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +67,7 @@ class Geometric:
         the ideal one beyond `largest`, once more for a search that rounding errors mislead.
         """
         length = _length(self.rate, self._surplus)
-        product = ((2 << length) + length) * 2.0**-_FIXED
+        product = ((2 << length) + length) * 2.0**-FIXED
         return (2 << length) * (product + 2 * 0.25**self.bits)
 
     @property
@@ -49,7 +76,7 @@ class Geometric:
 
     @property
     def _surplus(self) -> int:
-        return _FIXED - 2 * self.bits
+        return FIXED - 2 * self.bits
 
     def draw(self, words: Words) -> Counts:
         """From words[n, 2]."""
@@ -57,13 +84,7 @@ class Geometric:
         return np.array(values, dtype=np.int64)
 
     def _value(self, wide: int) -> int:
-        """Found bit by bit from the top."""
-        found, power = 0, 1 << _FIXED
-        for bit in range(len(self._powers) - 1, -1, -1):
-            longer = power * self._powers[bit] >> _FIXED
-            if longer >> self._surplus > wide:
-                found, power = found + (1 << bit), longer
-        return 1 + found
+        return 1 + largest_exponent(self._powers, wide, self._surplus)
 
     def law(self) -> dict[int, Fraction]:
         """The exact law, for words of a few bits."""
@@ -78,15 +99,12 @@ class Geometric:
 @lru_cache(maxsize=1 << 13)
 def _powers(rate: float, surplus: int) -> tuple[int, ...]:
     """p, p^2, p^4, ... in units of 2^-128, as long as they are at least 2^(surplus - 128)."""
-    powers = [int(exp_lower(-Fraction(rate)) * (1 << _FIXED))]
-    while powers[-1] >> surplus:
-        powers.append(powers[-1] ** 2 >> _FIXED)
-    return tuple(powers[:-1])
+    return square_powers(int(exp_lower(-Fraction(rate)) * (1 << FIXED)), surplus)
 
 
 def _length(rate: float, surplus: int) -> int:
     """How many powers there are, mostly without computing them."""
-    top = (_FIXED - surplus) * math.log(2)
+    top = (FIXED - surplus) * math.log(2)
     length = max(math.floor(math.log2(top / rate)) + 1, 0)
     # The last power is e^(-last), and the next would be its square. A factor of 4 is more than all
     # the roundings down: where it does not decide, they are counted.

@@ -12,14 +12,19 @@ probabilities".
 """
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from shuffledp.core.arrays import Floats
 
 __all__ = [
+    "COIN_ERROR",
     "RELATIVE_ERROR",
+    "Binomials",
     "binomial",
+    "coin_cdf",
+    "coin_pmf",
     "log_binomial",
     "log_negative_binomial",
     "log_poisson",
@@ -27,9 +32,17 @@ __all__ = [
 ]
 
 RELATIVE_ERROR = 1e-9
-"""Bound on the relative error up to sizes of 10^12; tests against 40 digits find below 2e-10."""
+"""Bound on the relative error of masses up to sizes of 10^12; tests against 40 digits find below 2e-10."""
+
+COIN_ERROR = 1e-8
+"""Bound on the relative error of `coin_pmf` and `coin_cdf` up to C = 10^12.
+
+Tests against 50 digits find at most 3e-10 up to C = 10^10, and 3e-9 at C = 10^12 in the far tail of
+`coin_cdf`: SciPy's betainc loses digits like sqrt(C). `coin_pmf` stays below 1e-12.
+"""
 
 _LOG_TAU = math.log(2 * math.pi)
+_SERIES_FROM = 16  # Stirling's series has all digits from here on
 
 
 def binomial(k: Floats, n: int, p: float) -> Floats:
@@ -50,7 +63,7 @@ def log_binomial(k: Floats, n: int, p: float) -> Floats:
     """
     k = np.asarray(k, dtype=np.float64)
     inner = np.clip(k, 1, max(n - 1, 1))
-    log = _log_split(inner, np.maximum(n - inner, 1.0), n, p)
+    log = _log_split(inner, np.maximum(n - inner, 1.0), np.asarray(n, dtype=np.float64), p)
     ends = np.where(k <= 0, n * math.log1p(-p), n * math.log(p))
     return np.where((k <= 0) | (k >= n), ends, log)
 
@@ -63,7 +76,8 @@ def log_poisson(k: Floats, mean: float) -> Floats:
     """
     k = np.asarray(k, dtype=np.float64)
     inner = np.maximum(k, 1.0)
-    log = -stirling_error(inner) - _deviance(inner, mean) - (_LOG_TAU + np.log(inner)) / 2
+    deviance = _deviance(inner - mean, np.asarray(mean))
+    log = -stirling_error(inner) - deviance - (_LOG_TAU + np.log(inner)) / 2
     return np.where(k <= 0, -mean, log)
 
 
@@ -79,21 +93,136 @@ def log_negative_binomial(k: Floats, r: float, p: float) -> Floats:
     return np.where(k <= 0, r * math.log1p(-p), log)
 
 
-def _log_split(k: Floats, rest: Floats, n: Floats | int, p: float) -> Floats:
-    """ln of n! / (k! rest!) p^k (1 - p)^rest, n = k + rest, all positive reals."""
-    total = np.asarray(n, dtype=np.float64)
-    errors = stirling_error(total) - stirling_error(k) - stirling_error(rest)
+def coin_pmf(k: Floats, C: Floats) -> Floats:
+    """Pr[Bin(C, 1/2) = k], k and C arrays of whole numbers; 0 outside 0 .. C.
+
+    >>> coin_pmf(np.array([0.0, 2.0, 5.0]), np.array([3.0, 4.0, 10.0])).round(12)
+    array([0.125     , 0.375     , 0.24609375])
+    """
+    k, C = np.broadcast_arrays(np.asarray(k, dtype=np.float64), np.asarray(C, dtype=np.float64))
+    inner = np.clip(k, 1, np.maximum(C - 1, 1))
+    rest, total = np.maximum(C - inner, 1.0), np.maximum(C, 1.0)
+    d = (inner - rest) / total
+    # D(k, C/2) + D(C-k, C/2), which for a fair coin is even in d.
+    deviance = (total / 2) * (2 * d * np.arctanh(d) + np.log1p(-(d * d)))
+    mass = np.exp(_log_peak(inner, rest, total) - deviance)
+    inside = (k >= 0) & (k <= C)
+    return np.where((k <= 0) | (k >= C), np.where(inside, np.exp2(-C), 0.0), mass)
+
+
+def coin_cdf(k: Floats, C: Floats) -> Floats:
+    """Pr[Bin(C, 1/2) <= k].
+
+    >>> coin_cdf(np.array([-1.0, 1.0, 3.0]), np.array([3.0, 3.0, 3.0]))
+    array([0. , 0.5, 1. ])
+    """
+    from scipy.special import betainc
+
+    k, C = np.broadcast_arrays(np.asarray(k, dtype=np.float64), np.asarray(C, dtype=np.float64))
+    inside = np.clip(k, 0, np.maximum(C - 1, 0))
+    values = betainc(np.maximum(C - inside, 1.0), inside + 1, 0.5)
+    return np.where(k < 0, 0.0, np.where(k >= C, 1.0, values))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Binomials:
+    """Bin(trials, p) for each of an array of trials and odds p / (1 - p).
+
+    Odds, not p, because p and 1 - p then both keep their relative accuracy.
+
+    >>> Binomials(trials=np.array([2.0, 3.0]), odds=np.array([1.0, 0.5])).mean
+    array([1., 1.])
+    """
+
+    trials: Floats
+    odds: Floats
+
+    @property
+    def mean(self) -> Floats:
+        return self.trials * (self.odds / (1 + self.odds))
+
+    @property
+    def misses(self) -> Floats:
+        """trials - mean, without the cancellation."""
+        return self.trials / (1 + self.odds)
+
+    @property
+    def sd(self) -> Floats:
+        return np.sqrt(self.mean / (1 + self.odds))
+
+    @property
+    def mode(self) -> Floats:
+        """A most likely value, counted from the nearer end."""
+        low = np.floor((self.trials + 1) * (self.odds / (1 + self.odds)))
+        high = self.trials - np.floor((self.trials + 1) / (1 + self.odds))
+        return np.clip(np.where(self.odds < 1, low, high), 0, self.trials)
+
+    def masses(self, at: Floats, down: int, up: int) -> Floats:
+        """Pr[at - down], ..., Pr[at], ..., Pr[at + up], as columns.
+
+        Each mass is its neighbour times a ratio: the relative error grows by at most eight rounding
+        errors a step.
+
+        >>> law = Binomials(trials=np.array([2.0]), odds=np.array([1.0]))
+        >>> law.masses(np.array([1.0]), 2, 1).round(12).T
+        array([[0.  , 0.25, 0.5 , 0.25]])
+        """
+        i = np.arange(up, dtype=np.float64)[:, None]
+        rise = np.maximum(self.trials - at - i, 0.0) / (at + i + 1) * self.odds
+        j = at - np.arange(down, dtype=np.float64)[:, None]
+        drop = np.maximum(j, 0.0) / np.maximum(self.trials - j + 1, 1.0) / self.odds
+        middle = self.mass(at)
+        above, below = np.cumprod(rise, axis=0), np.cumprod(drop, axis=0)
+        return np.concatenate([below[::-1] * middle, middle[None, :], above * middle])
+
+    def mass(self, k: Floats) -> Floats:
+        """Pr[k], within 1e-12 for k within a few steps of the mean.
+
+        >>> Binomials(trials=np.array([4.0]), odds=np.array([1.0])).mass(np.array([2.0])).round(12)
+        array([0.375])
+        """
+        N = np.maximum(self.trials, 1.0)
+        inner = np.clip(k, 1, np.maximum(N - 1, 1))
+        rest = np.maximum(N - inner, 1.0)
+        mean, misses = N * (self.odds / (1 + self.odds)), N / (1 + self.odds)
+        deviance = _deviance(inner - mean, mean) + _deviance(rest - misses, misses)
+        mass = np.exp(_log_peak(inner, rest, N) - deviance)
+        edge = np.exp(-self.trials * np.log1p(np.where(k <= 0, self.odds, 1 / self.odds)))
+        return np.where((k <= 0) | (k >= self.trials), edge, mass)
+
+    def beyond(self, at: Floats, last: Floats, step: int) -> Floats:
+        """At least what lies past `at`, on the side of `step` = 1 or -1, where the mass is `last`.
+
+        `at` must be well past the mode. The law is log-concave, so the rest is at most a geometric
+        series.
+
+        >>> law = Binomials(trials=np.array([2.0]), odds=np.array([0.5]))
+        >>> law.beyond(np.array([1.0]), np.array([4 / 9]), 1).round(6)  # and Pr[2] is 1/9
+        array([0.148148])
+        """
+        place = at if step > 0 else self.trials - at
+        odds = self.odds if step > 0 else 1 / self.odds
+        ratio = np.maximum(self.trials - place, 0.0) / np.maximum(place + 1, 1.0) * odds
+        ratio = np.minimum(ratio, 1 - 1e-9)  # it is well below 1 that far from the mode
+        rest: Floats = np.where(last > 0, last * ratio / (1 - ratio), 0.0) * (1 + 1e-9)
+        return rest
+
+
+def _log_split(k: Floats, rest: Floats, total: Floats, p: float) -> Floats:
+    """ln of total! / (k! rest!) p^k (1 - p)^rest, total = k + rest, all positive reals."""
     moved = k * (1 - p) - rest * p  # k - total p, and rest - total (1 - p) up to sign
-    deviance = _deviance_of(moved, total * p) + _deviance_of(-moved, total * (1 - p))
-    log: Floats = errors - deviance + (np.log(total) - np.log(k) - np.log(rest) - _LOG_TAU) / 2
+    deviance = _deviance(moved, total * p) + _deviance(-moved, total * (1 - p))
+    return _log_peak(k, rest, total) - deviance
+
+
+def _log_peak(k: Floats, rest: Floats, total: Floats) -> Floats:
+    """The same without the deviances: as if k and rest were what p leads to expect."""
+    errors = stirling_error(total) - stirling_error(k) - stirling_error(rest)
+    log: Floats = errors + (np.log(total) - np.log(k) - np.log(rest) - _LOG_TAU) / 2
     return log
 
 
-def _deviance(x: Floats, mean: float) -> Floats:
-    return _deviance_of(x - mean, np.asarray(mean))
-
-
-def _deviance_of(moved: Floats, mean: Floats) -> Floats:
+def _deviance(moved: Floats, mean: Floats) -> Floats:
     """D(mean + moved, mean)."""
     u = np.maximum(moved / mean, -1 + 2.0**-53)
     direct = (1 + u) * np.log1p(u) - u
@@ -108,18 +237,21 @@ def _deviance_of(moved: Floats, mean: Floats) -> Floats:
 def stirling_error(x: Floats) -> Floats:
     """ln x! - ln(sqrt(2 pi x) (x/e)^x) for real x > 0, by its series from 16 on.
 
+    Below, s(x) - s(x + 1) = (x + 1/2) ln(1 + 1/x) - 1 leads up to where the series holds.
+
     >>> stirling_error(np.array([1.0, 100.0])).round(8)
     array([0.08106147, 0.00083333])
     """
-    from scipy.special import gammaln
-
     x = np.asarray(x, dtype=np.float64)
-    big = np.maximum(x, 16.0)
+    small = x < _SERIES_FROM
+    big = np.where(small, x + _SERIES_FROM, x)
     inverse = 1 / (big * big)
-    series = (1 / 12 - inverse * (1 / 360 - inverse * (1 / 1260 - inverse / 1680))) / big
-    small = x < 16
-    if not small.any():
-        return series
-    low = np.where(small, x, 1.0)
-    direct = gammaln(low + 1) - (low + 0.5) * np.log(low) + low - _LOG_TAU / 2
-    return np.where(small, direct, series)
+    series = np.asarray(
+        (1 / 12 - inverse * (1 / 360 - inverse * (1 / 1260 - inverse / 1680))) / big
+    )
+    if small.any():
+        low = x[small]
+        for _ in range(_SERIES_FROM):
+            series[small] += (low + 0.5) * np.log1p(1 / low) - 1
+            low = low + 1
+    return series

@@ -31,6 +31,7 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.core.validate import whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.draws import Draws
+from shuffledp.numerics.geometric import FIXED, largest_exponent, square_powers
 from shuffledp.numerics.rounding import exp_lower
 
 __all__ = ["SLOWEST", "WORDS", "Mixture", "NoiseShare", "mixture"]
@@ -43,7 +44,6 @@ SLOWEST = Fraction(1, 1 << 22)
 _STEP = 0.25
 _LEAST = -40.0  # x^(1+s) is below 10^-17 further left, and k >= 1
 _RELATIVE_ERROR = 2e-13  # of the weights in floating point, generously
-_FIXED = 128  # bits after the point of t_i
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -179,21 +179,15 @@ class NoiseShare:
         return self.places[bisect_right(_ends(self.shares), word)]
 
     def _geometric(self, place: float, wide: int) -> int:
-        """The largest g with wide < 2^(2 word_bits) t^g, found bit by bit from the top."""
-        surplus = _FIXED - 2 * self.word_bits
-        powers = _powers(self.rate, place, surplus)
-        found, power = 0, 1 << _FIXED
-        for bit in range(len(powers) - 1, -1, -1):
-            longer = power * powers[bit] >> _FIXED
-            if longer >> surplus > wide:
-                found, power = found + (1 << bit), longer
-        return found
+        """The largest g with wide < 2^(2 word_bits) t^g."""
+        surplus = FIXED - 2 * self.word_bits
+        return largest_exponent(_powers(self.rate, place, surplus), wide, surplus)
 
     def law(self) -> dict[int, Fraction]:
         """The exact law, for words of a few bits."""
         words, law = 1 << self.word_bits, {0: 1 - self.nonzero}
         for place, share in zip(self.places, self.shares, strict=True):
-            t = Fraction(_base(self.rate, place), 1 << _FIXED)
+            t = Fraction(_base(self.rate, place), 1 << FIXED)
             alive, g = words**2, 0
             while alive:
                 longer = math.floor(words**2 * t ** (g + 1))
@@ -224,7 +218,7 @@ class NoiseShare:
         for i in np.flatnonzero(chosen).tolist():
             # The binary digits of a geometric number are independent.
             for bit, power in enumerate(_powers(self.rate, self.places[i], 0)):
-                p = power / ((1 << _FIXED) + power)
+                p = power / ((1 << FIXED) + power)
                 total += draws.binomial(int(chosen[i]), p) << bit
         return total
 
@@ -239,7 +233,7 @@ def _ends(shares: tuple[int, ...]) -> tuple[int, ...]:
 def _base(rate: Fraction, place: float) -> int:
     """t = a x in units of 2^-128, rounded down."""
     x = Fraction(1) if math.isinf(place) else 1 / (1 + _exp(-Fraction(place)))
-    return math.floor(_exp(-rate) * x * (1 << _FIXED))
+    return math.floor(_exp(-rate) * x * (1 << FIXED))
 
 
 _exp = lru_cache(maxsize=1024)(exp_lower)
@@ -248,7 +242,4 @@ _exp = lru_cache(maxsize=1024)(exp_lower)
 @lru_cache(maxsize=4096)
 def _powers(rate: Fraction, place: float, surplus: int) -> tuple[int, ...]:
     """t, t^2, t^4, ... as long as they are at least 2^(surplus - 128)."""
-    powers = [_base(rate, place)]
-    while powers[-1] >> surplus:
-        powers.append(powers[-1] ** 2 >> _FIXED)
-    return tuple(powers[:-1])
+    return square_powers(_base(rate, place), surplus)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shuffledp.core.arrays import Counts, Floats
-from shuffledp.numerics.windows import BinomialSum
+from shuffledp.numerics.intervals import BinomialSum
 
 __all__ = ["Moments", "answers", "moments"]
 

@@ -40,7 +40,7 @@ from shuffledp.core.protocol import Cost, Parameters, ShuffleProtocol, Spec, hon
 from shuffledp.core.randomizer import Law, Message, Messages, Randomizer
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import fraction_of_one, number, positive
-from shuffledp.numerics.lattice import LatticeError
+from shuffledp.numerics.intervals import LatticeError
 
 __all__ = [
     "PROOF",

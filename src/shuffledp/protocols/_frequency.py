@@ -26,7 +26,7 @@ from shuffledp.core.errors import DataError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.randomizer import Message
 from shuffledp.core.shuffler import Shuffled
-from shuffledp.numerics.binomial import TwoBinomialsError
+from shuffledp.numerics.intervals import TwoBinomialsError
 
 __all__ = ["FrequencyAnalyzer", "FrequencyOracle"]
 

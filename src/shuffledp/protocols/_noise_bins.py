@@ -13,7 +13,7 @@ from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.randomizer import Message
 from shuffledp.core.shuffler import Shuffled
-from shuffledp.numerics.windows import BinomialSum, NoiseError
+from shuffledp.numerics.intervals import BinomialSum, NoiseError
 
 __all__ = ["NoiseBins", "NoiseBinsAnalyzer"]
 

@@ -37,8 +37,8 @@ from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.task import Question
 from shuffledp.core.validate import fraction_of_one, positive, whole
-from shuffledp.numerics.difference import Difference, DifferenceError
 from shuffledp.numerics.draws import Draws
+from shuffledp.numerics.intervals import Difference, DifferenceError
 from shuffledp.protocols._correlated import (
     Split,
     VectorLaw,

@@ -27,9 +27,8 @@ from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.task import Question
 from shuffledp.core.validate import fraction_of_one, positive, whole
-from shuffledp.numerics.binomial import TwoBinomialsError
 from shuffledp.numerics.draws import Draws
-from shuffledp.numerics.lattice import LatticeError
+from shuffledp.numerics.intervals import LatticeError, TwoBinomialsError
 from shuffledp.numerics.search import smallest_parameter
 from shuffledp.protocols._unary import WORD_BITS
 

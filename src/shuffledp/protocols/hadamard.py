@@ -34,8 +34,8 @@ from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.task import Question
 from shuffledp.core.validate import positive, whole
-from shuffledp.numerics.binomial import TwoBinomialsError
 from shuffledp.numerics.draws import Draws
+from shuffledp.numerics.intervals import TwoBinomialsError
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols._local import local_protocol, shuffled_protocol
 

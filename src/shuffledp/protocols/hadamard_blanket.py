@@ -29,7 +29,7 @@ from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.task import Question
 from shuffledp.core.validate import whole
 from shuffledp.numerics import tape
-from shuffledp.numerics.systems import parity, solutions
+from shuffledp.numerics.gf2_systems import parity, solutions
 from shuffledp.protocols._dummied import (
     dummied_law,
     dummied_messages,

@@ -34,7 +34,7 @@ from shuffledp.core.task import Question
 from shuffledp.core.validate import whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.galois import POLYNOMIALS, multiples, multiply
-from shuffledp.numerics.systems import solutions
+from shuffledp.numerics.gf2_systems import solutions
 from shuffledp.protocols._dummied import (
     dummied_law,
     dummied_messages,

@@ -22,8 +22,8 @@ from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.task import Question
 from shuffledp.core.validate import fraction_of_one, positive, whole
-from shuffledp.numerics.binomial import TwoBinomialsError
 from shuffledp.numerics.draws import Draws
+from shuffledp.numerics.intervals import TwoBinomialsError
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols._local import amplified_protocol, local_protocol, shuffled_protocol
 

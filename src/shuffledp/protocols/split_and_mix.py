@@ -44,9 +44,8 @@ from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.task import Question
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.numerics.draws import Draws
-from shuffledp.numerics.errorlaw import DiscreteLaplace
+from shuffledp.numerics.intervals import DiscreteLaplace, SharedNoise, SharedNoiseError
 from shuffledp.numerics.noise_shares import SLOWEST, WORDS, NoiseShare
-from shuffledp.numerics.shared_error import SharedNoiseError, radius
 from shuffledp.protocols._sums import number_domain, reach, scaled, sum_question, unit
 
 __all__ = ["SPEC", "SplitAndMix", "SplitAndMixAccountant", "SumModulo", "make"]
@@ -277,7 +276,7 @@ def make(
             f"epsilon={epsilon!r} with {reach(domain)} steps needs noise beyond this sampler: "
             "steps / epsilon must be at most 2^22"
         )
-    tail = radius(rate, Fraction(n, parts), Fraction(wrap))
+    tail = SharedNoise(rate=rate, shape=Fraction(n, parts)).radius(Fraction(wrap))
     bits = (n * reach(domain) + 2 * tail).bit_length()
     noise = NoiseShare(rate=rate, parts=parts, word_bits=word_bits)
     bare = SplitAndMix(domain=domain, noise=noise, bits=bits, shares=2)

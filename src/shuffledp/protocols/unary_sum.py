@@ -39,7 +39,7 @@ from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.task import Question
 from shuffledp.core.validate import fraction_of_one, positive, whole
-from shuffledp.numerics import errorlaw, tape
+from shuffledp.numerics import intervals, tape
 from shuffledp.numerics.draws import Draws
 from shuffledp.protocols._coins import MOST_COINS, fewest_coins
 from shuffledp.protocols._sums import number_domain, reach, scaled, sum_question, unit
@@ -158,7 +158,7 @@ class UnaryDevice:
 class CoinsError:
     """The error of base + step * observed, where observed = truth + the number of coins that came up."""
 
-    coins: errorlaw.BinomialNoise
+    coins: intervals.BinomialLaw
     observed: int
     base: float
     step: float
@@ -173,7 +173,7 @@ class CoinsError:
         return self.exact_interval(value, level)
 
     def exact_interval(self, value: Value, level: float) -> Interval:
-        error = errorlaw.BinomialError(noise=self.coins, observed=self.observed)
+        error = intervals.BinomialError(noise=self.coins, observed=self.observed)
         low, high = error.exact_interval(value, level)
         return Interval(self.base + self.step * low, self.base + self.step * high)
 
@@ -203,11 +203,11 @@ class UnarySum:
         if n < 1:
             raise DataError("the tally is of no users: at least one is needed")
         observed = int(tally.counts[0])
-        coins = errorlaw.BinomialNoise(n=n * device.coins, gamma=device.gamma)
+        coins = intervals.BinomialLaw(n=n * device.coins, gamma=device.gamma)
         codes = (observed - coins.centre) / device.per_code
         return scaled(device.domain, self.question, codes, n, self._error(coins, observed, n))
 
-    def _error(self, coins: errorlaw.BinomialNoise, observed: int, n: int) -> ErrorLaw:
+    def _error(self, coins: intervals.BinomialLaw, observed: int, n: int) -> ErrorLaw:
         step = self._unit(n)
         if self.device.rounds:
             return NormalError(stderr=step * math.sqrt(coins.variance + n / 4))

@@ -41,8 +41,8 @@ from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.task import Question
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.numerics.draws import Draws
+from shuffledp.numerics.intervals import SharedNoiseError
 from shuffledp.numerics.rounding import exp_lower
-from shuffledp.numerics.shared_error import SharedNoiseError
 from shuffledp.protocols._correlated import NOTHING
 from shuffledp.protocols._events import Events
 from shuffledp.protocols._multisets import MultisetFlood

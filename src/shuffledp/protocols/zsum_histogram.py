@@ -34,7 +34,7 @@ from shuffledp.core.task import Question
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.draws import Draws
-from shuffledp.numerics.windows import BinomialSum, NoiseError
+from shuffledp.numerics.intervals import BinomialSum, NoiseError
 from shuffledp.protocols._cut import answers, moments
 from shuffledp.protocols._noise_messages import Accuracy, assembled, paper_gamma
 

@@ -25,7 +25,7 @@ from shuffledp.core.task import Question
 from shuffledp.core.validate import whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.draws import Draws
-from shuffledp.numerics.windows import BinomialSum, NoiseError
+from shuffledp.numerics.intervals import BinomialSum, NoiseError
 from shuffledp.protocols._noise_messages import (
     OneCount,
     assembled,

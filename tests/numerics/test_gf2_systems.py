@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from shuffledp.numerics import systems
-from shuffledp.numerics.systems import parity, solutions
+from shuffledp.numerics import gf2_systems
+from shuffledp.numerics.gf2_systems import parity, solutions
 
 
 def counted(columns, target, below):
@@ -40,8 +40,8 @@ def test_portions_do_not_matter(monkeypatch):
     columns = [rng.integers(0, 16, 300).astype(np.uint8) for _ in range(6)]
     target = rng.integers(0, 16, 300).astype(np.uint8)
     whole = counted(columns, target, 3)
-    monkeypatch.setattr(systems, "_SYSTEMS", 7)
-    monkeypatch.setattr(systems, "_LISTED", 16)
+    monkeypatch.setattr(gf2_systems, "_SYSTEMS", 7)
+    monkeypatch.setattr(gf2_systems, "_LISTED", 16)
     np.testing.assert_array_equal(counted(columns, target, 3), whole)
 
 

@@ -11,8 +11,8 @@ import pytest
 from scipy.stats import binom
 
 from shuffledp import ParameterError, SeededWords
-from shuffledp.numerics import lazy
-from shuffledp.numerics.errorlaw import DiscreteLaplace
+from shuffledp.numerics import exact_draws
+from shuffledp.numerics.intervals import DiscreteLaplace
 from support import ALPHA
 
 mpmath.mp.dps = 60
@@ -44,11 +44,11 @@ def enumerated(draw, bits, depth):
 
 
 PROBABILITIES = {
-    "e^-1": lazy.ExpMinus(Fraction(1)),
-    "e^-0.01": lazy.ExpMinus(Fraction(1, 100)),
-    "e^-7": lazy.ExpMinus(Fraction(7)),
-    "logistic": lazy.Logistic(Fraction(3, 10)),
-    "half": lazy.Logistic(Fraction(0)),
+    "e^-1": exact_draws.ExpMinus(Fraction(1)),
+    "e^-0.01": exact_draws.ExpMinus(Fraction(1, 100)),
+    "e^-7": exact_draws.ExpMinus(Fraction(7)),
+    "logistic": exact_draws.Logistic(Fraction(3, 10)),
+    "half": exact_draws.Logistic(Fraction(0)),
     "third": lambda _: (Fraction(1, 3), Fraction(1, 3)),
     "loose third": lambda digits: (
         Fraction(1, 3) - Fraction(1, 10**digits),
@@ -63,7 +63,7 @@ PROBABILITIES = {
 @pytest.mark.parametrize(("bits", "depth"), [(1, 8), (2, 4), (3, 3), (5, 2), (8, 1)])
 def test_bernoulli_has_exactly_this_probability(name, bits, depth):
     p = PROBABILITIES[name]
-    law = enumerated(lambda tape: bool(lazy.bernoulli(p, 1, tape, bits)[0]), bits, depth)
+    law = enumerated(lambda tape: bool(exact_draws.bernoulli(p, 1, tape, bits)[0]), bits, depth)
     low, high = p(60)
     open_mass = law.get(None, 0)
     assert law.get(True, 0) <= low
@@ -72,10 +72,12 @@ def test_bernoulli_has_exactly_this_probability(name, bits, depth):
 
 
 def test_a_shifted_threshold_is_noticed(monkeypatch):
-    exact = lazy._thresholds
-    monkeypatch.setattr(lazy, "_thresholds", lambda p, width: tuple(t + 1 for t in exact(p, width)))
+    exact = exact_draws._thresholds
+    monkeypatch.setattr(
+        exact_draws, "_thresholds", lambda p, width: tuple(t + 1 for t in exact(p, width))
+    )
     p = PROBABILITIES["e^-1"]
-    law = enumerated(lambda tape: bool(lazy.bernoulli(p, 1, tape, 8)[0]), 8, 1)
+    law = enumerated(lambda tape: bool(exact_draws.bernoulli(p, 1, tape, 8)[0]), 8, 1)
     assert law[True] > p(60)[1]
 
 
@@ -83,7 +85,7 @@ def test_a_shifted_threshold_is_noticed(monkeypatch):
 def test_geometric_by_enumeration(rate):
     # rate 1/3 needs 5 digits and 1 trial: six words of 2 bits, of which few tapes are decided.
     bits, depth = (4, 3) if rate > 1 else (2, 6)
-    law = enumerated(lambda tape: int(lazy.geometric(rate, 1, tape, bits)[0]), bits, depth)
+    law = enumerated(lambda tape: int(exact_draws.geometric(rate, 1, tape, bits)[0]), bits, depth)
     open_mass = law.pop(None, Fraction(0))
     assert open_mass < (Fraction(1, 4) if rate > 1 else 1)
     ratio = mpmath.exp(-mpmath.mpf(rate.numerator) / rate.denominator)
@@ -116,7 +118,7 @@ def test_binary_digits_of_a_geometric_are_independent(rate):
 def test_the_digits_that_are_drawn_have_these_probabilities():
     rate = Fraction(1, 7)
     for i in range(6):
-        low, high = lazy.Logistic(rate * 2**i)(45)
+        low, high = exact_draws.Logistic(rate * 2**i)(45)
         exact = 1 / (1 + mpmath.exp(mpmath.mpf(rate.numerator) / rate.denominator * 2**i))
         assert mpmath.mpf(low.numerator) / low.denominator <= exact + mpmath.mpf(10) ** -55
         assert mpmath.mpf(high.numerator) / high.denominator >= exact - mpmath.mpf(10) ** -55
@@ -138,17 +140,17 @@ def rejected(sample, rate):
 
 @pytest.mark.parametrize("rate", [0.25, 1.0])
 def test_discrete_laplace_sample(rate):
-    sample = lazy.discrete_laplace(Fraction(rate), 400_000, SeededWords(11))
+    sample = exact_draws.discrete_laplace(Fraction(rate), 400_000, SeededWords(11))
     assert not rejected(sample, rate)
     assert rejected(sample, rate * 1.04)  # mutant: slightly more privacy claimed
     assert rejected(sample + 1, rate)  # mutant: off by one
-    one_sided = lazy.geometric(Fraction(rate), 400_000, SeededWords(11))
+    one_sided = exact_draws.geometric(Fraction(rate), 400_000, SeededWords(11))
     assert rejected(one_sided, rate)
 
 
-@pytest.mark.parametrize("rate", [Fraction(1e-12), lazy.SMALLEST_RATE, Fraction(1, 1000)])
+@pytest.mark.parametrize("rate", [Fraction(1e-12), exact_draws.SMALLEST_RATE, Fraction(1, 1000)])
 def test_small_rates_have_the_right_scale(rate):
-    sample = lazy.discrete_laplace(rate, 40_000, SeededWords(12))
+    sample = exact_draws.discrete_laplace(rate, 40_000, SeededWords(12))
     t = DiscreteLaplace(rate=rate).radius(Fraction(1, 2))
     outside = int((np.abs(sample) > t).sum())
     tail = float(DiscreteLaplace(rate=rate).tail(t)[0])
@@ -159,29 +161,31 @@ def test_small_rates_have_the_right_scale(rate):
 
 
 def test_huge_rates_give_no_noise():
-    assert not lazy.discrete_laplace(Fraction(10) ** 9, 1000, SeededWords(1)).any()
-    assert not lazy.bernoulli_exp(Fraction(10) ** 30, 1000, SeededWords(1)).any()
+    assert not exact_draws.discrete_laplace(Fraction(10) ** 9, 1000, SeededWords(1)).any()
+    assert not exact_draws.bernoulli_exp(Fraction(10) ** 30, 1000, SeededWords(1)).any()
 
 
 def test_large_exponents_are_products(monkeypatch):
-    monkeypatch.setattr(lazy, "_STEP", Fraction(1))
-    law = enumerated(lambda tape: bool(lazy.bernoulli_exp(Fraction(2), 1, tape, 4)[0]), 4, 3)
-    low, high = lazy.ExpMinus(Fraction(2))(40)
+    monkeypatch.setattr(exact_draws, "_STEP", Fraction(1))
+    law = enumerated(lambda tape: bool(exact_draws.bernoulli_exp(Fraction(2), 1, tape, 4)[0]), 4, 3)
+    low, high = exact_draws.ExpMinus(Fraction(2))(40)
     assert law[True] <= low
     assert high <= law[True] + law[None]
     assert law[None] < Fraction(1, 8)
 
 
-@pytest.mark.parametrize("rate", [Fraction(0), Fraction(-1), lazy.SMALLEST_RATE / 2, 0.5])
+@pytest.mark.parametrize("rate", [Fraction(0), Fraction(-1), exact_draws.SMALLEST_RATE / 2, 0.5])
 def test_bad_rate(rate):
     with pytest.raises(ParameterError, match="rate"):
-        lazy.geometric(rate, 1, SeededWords(1))
+        exact_draws.geometric(rate, 1, SeededWords(1))
 
 
 def test_chunks_do_not_repeat_words():
-    sample = lazy.geometric(Fraction(1, 10**6), 3 * lazy._CHUNK + 5, SeededWords(3))
-    assert not np.array_equal(sample[: lazy._CHUNK], sample[lazy._CHUNK : 2 * lazy._CHUNK])
-    assert len(sample) == 3 * lazy._CHUNK + 5
+    sample = exact_draws.geometric(Fraction(1, 10**6), 3 * exact_draws._CHUNK + 5, SeededWords(3))
+    assert not np.array_equal(
+        sample[: exact_draws._CHUNK], sample[exact_draws._CHUNK : 2 * exact_draws._CHUNK]
+    )
+    assert len(sample) == 3 * exact_draws._CHUNK + 5
 
 
 CHOICES = [
@@ -196,7 +200,7 @@ CHOICES = [
 @pytest.mark.parametrize("exponents", CHOICES)
 @pytest.mark.parametrize(("bits", "depth"), [(1, 7), (3, 3), (8, 1)])
 def test_choice_by_enumeration(exponents, bits, depth):
-    choice = lazy.Choice(exponents=exponents)
+    choice = exact_draws.Choice(exponents=exponents)
     law = enumerated(lambda tape: int(choice.draw(1, tape, bits)[0]), bits, depth)
     open_mass = law.get(None, Fraction(0))
     assert open_mass <= Fraction(len(exponents), 2 ** (bits * depth))
@@ -210,7 +214,7 @@ def test_choice_by_enumeration(exponents, bits, depth):
 
 
 def test_choice_bounds_enclose():
-    choice = lazy.Choice(exponents=CHOICES[2])
+    choice = exact_draws.Choice(exponents=CHOICES[2])
     weights = [mpmath.exp(-mpmath.mpf(x.numerator) / x.denominator) for x in CHOICES[2]]
     for (low, high), weight in zip(choice.bounds(100), weights, strict=True):
         p = weight / sum(weights)
@@ -221,6 +225,6 @@ def test_choice_bounds_enclose():
 
 def test_choice_needs_weights():
     with pytest.raises(ParameterError, match="exponents"):
-        lazy.Choice(exponents=())
+        exact_draws.Choice(exponents=())
     with pytest.raises(ParameterError, match="exponents"):
-        lazy.Choice(exponents=(Fraction(-1),))
+        exact_draws.Choice(exponents=(Fraction(-1),))

@@ -1,0 +1,325 @@
+"""Binomial noise: one binomial, a sum of several, and a count that is itself seen through two of them.
+
+An answer `observed - centre` with observed = truth + N has the interval observed - high .. observed - low
+whenever low <= N <= high has the wanted probability. The law is known, so nothing is approximated; but
+it is discrete, and the window whose two tails are each below (1 - level) / 2 may hold a percent
+more than it must. `tight` trades one tail against the other to come closer.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from shuffledp.core.arrays import Counts, Floats
+from shuffledp.core.estimate import Interval, NormalError, Value
+from shuffledp.core.validate import level as valid_level
+from shuffledp.numerics import masses
+from shuffledp.numerics.tails import binomial_at_least
+
+__all__ = [
+    "BinomialError",
+    "BinomialLaw",
+    "BinomialSum",
+    "NoiseError",
+    "NoiseWindow",
+    "TwoBinomialsError",
+    "two_binomials_tails",
+]
+
+_BEYOND = 1e-30  # mass past 12 standard deviations and 100, by Bernstein's inequality, with room
+_SLACK = 1e-8  # of a sum of masses, each within masses.RELATIVE_ERROR
+_TAIL_SLACK = 1 + 1e-9  # SciPy's tails were within 3e-11 of 50-digit values up to n = 10^9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NoiseWindow:
+    """Pr[N = first + i] for all i that matter."""
+
+    first: int
+    masses: Floats
+
+    def equal(self, level: float) -> tuple[int, int]:
+        """(low, high) with Pr[N < low] and Pr[N > high] each at most (1 - level) / 2.
+
+        >>> NoiseWindow(first=0, masses=np.array([1.0, 4.0, 6.0, 4.0, 1.0]) / 16).equal(0.8)
+        (1, 3)
+        """
+        tail = (1 - valid_level(level)) / 2
+        below, above = self._tails()
+        low = np.flatnonzero(below <= tail)[-1]
+        high = np.flatnonzero(above <= tail)[0]
+        return self.first + int(low), self.first + int(high)
+
+    def tight(self, level: float) -> tuple[int, int]:
+        """(low, high) with Pr[low <= N <= high] at least `level`, and hardly more.
+
+        Each tail takes between a quarter and three quarters of 1 - level, if the law allows.
+
+        >>> NoiseWindow(first=0, masses=np.array([1.0, 4.0, 6.0, 4.0, 1.0]) / 16).tight(0.9)
+        (1, 4)
+        """
+        beta = 1 - valid_level(level)
+        below, above = self._tails()
+        lows = np.flatnonzero((below >= beta / 4) & (below <= 3 * beta / 4))
+        if len(lows) == 0:
+            lows = np.flatnonzero(below <= beta / 2)[-1:]
+        left = beta - below[lows]
+        # `above` falls: the first place where it is small enough, for each low end.
+        highs = np.searchsorted(-above, -left, side="left")
+        best = int(np.argmin(left - above[highs]))
+        return self.first + int(lows[best]), self.first + int(highs[best])
+
+    def _tails(self) -> tuple[Floats, Floats]:
+        """Pr[N < first + i] and Pr[N > first + i], rounded up."""
+        left = np.concatenate([[0.0], np.cumsum(self.masses[:-1])])
+        right = np.concatenate([[0.0], np.cumsum(self.masses[:0:-1])])[::-1]
+        return left * (1 + _SLACK) + _BEYOND, right * (1 + _SLACK) + _BEYOND
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BinomialSum:
+    """The law of a sum of independent binomials, each given as (n, p).
+
+    >>> noise = BinomialSum(parts=((4, Fraction(1, 2)), (2, Fraction(1, 2))))
+    >>> noise.centre, noise.variance, noise.window().equal(0.95)
+    (Fraction(3, 1), 1.5, (1, 5))
+    """
+
+    parts: tuple[tuple[int, Fraction], ...]
+
+    @property
+    def centre(self) -> Fraction:
+        """The mean."""
+        return sum((n * p for n, p in self.parts), Fraction(0))
+
+    @property
+    def variance(self) -> float:
+        return float(sum((n * p * (1 - p) for n, p in self.parts), Fraction(0)))
+
+    def window(self) -> NoiseWindow:
+        """Where all but a mass of 1e-30 lies."""
+        first, law = 0, np.ones(1)
+        for n, p in self.parts:
+            one = _binomial(n, p)
+            first, law = first + one.first, np.convolve(law, one.masses)
+        return NoiseWindow(first=first, masses=law)
+
+
+def _binomial(n: int, p: Fraction) -> NoiseWindow:
+    if n == 0 or p in (0, 1):
+        return NoiseWindow(first=int(n * p), masses=np.ones(1))
+    if 2 * p > 1:  # seen from the other end 1 - p keeps its digits
+        other = _binomial(n, 1 - p)
+        last = other.first + len(other.masses) - 1
+        return NoiseWindow(first=n - last, masses=other.masses[::-1])
+    mean, sd = float(n * p), math.sqrt(float(n * p * (1 - p)))
+    reach = 12 * sd + 100
+    first, last = max(0, math.floor(mean - reach)), min(n, math.ceil(mean + reach))
+    places = np.arange(first, last + 1, dtype=np.float64)
+    return NoiseWindow(first=first, masses=masses.binomial(places, n, float(p)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NoiseError:
+    """The error of an estimate of `truth`, where observed = truth + noise; one count, or one per bin.
+
+    `interval` holds the truth with probability at least `level` and as little more as the law allows,
+    `exact_interval` with at most (1 - level) / 2 on either side. Ends are moved into `limits`, the
+    public range of the truth (so an interval at the edge of that range covers more often than it must).
+
+    >>> noise = BinomialSum(parts=((10, Fraction(1, 2)),))
+    >>> NoiseError(noise=noise, observed=12).exact_interval(7.0, 0.95)
+    Interval(low=4.0, high=10.0)
+    """
+
+    noise: BinomialSum
+    observed: int | Counts
+    limits: tuple[float, float] = (-math.inf, math.inf)
+
+    @property
+    def stderr(self) -> Value:
+        """Exact standard deviation of the noise."""
+        sd = math.sqrt(self.noise.variance)
+        return np.full(np.shape(self.observed), sd) if np.ndim(self.observed) else sd
+
+    def interval(self, value: Value, level: float) -> Interval:
+        return self._moved(*self.noise.window().tight(level))
+
+    def exact_interval(self, value: Value, level: float) -> Interval:
+        return self._moved(*self.noise.window().equal(level))
+
+    def _moved(self, low: int, high: int) -> Interval:
+        ends = (self.observed - high, self.observed - low)
+        first, second = (np.clip(np.asarray(end, dtype=np.float64), *self.limits) for end in ends)
+        if np.ndim(self.observed):
+            return Interval(first, second)
+        return Interval(float(first), float(second))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BinomialLaw:
+    """The law of Bin(n, gamma).
+
+    >>> coins = BinomialLaw(n=10, gamma=Fraction(1, 2))
+    >>> coins.centre, coins.variance, coins.mass(10)
+    (Fraction(5, 1), 2.5, (Fraction(1, 1024), Fraction(1, 1024)))
+    >>> coins.range(Fraction(5, 100))
+    (2, 8)
+    """
+
+    n: int
+    gamma: Fraction
+
+    @property
+    def centre(self) -> Fraction:
+        """The mean, n gamma."""
+        return self.n * self.gamma
+
+    @property
+    def variance(self) -> float:
+        """n gamma (1 - gamma)."""
+        return float(self.centre * (1 - self.gamma))
+
+    def mass(self, z: int) -> tuple[Fraction, Fraction]:
+        """The exact probability of z, twice (meant for small n)."""
+        if not 0 <= z <= self.n:
+            return Fraction(0), Fraction(0)
+        exact = math.comb(self.n, z) * self.gamma**z * (1 - self.gamma) ** (self.n - z)
+        return exact, exact
+
+    def range(self, beta: Fraction) -> tuple[int, int]:
+        """Integers (low, high) with Pr[N < low] and Pr[N > high] each at most beta / 2."""
+        tail = float(beta / 2) * (1 - 1e-15)
+        return self.n - _quantile(self.n, 1 - self.gamma, tail), _quantile(self.n, self.gamma, tail)
+
+
+def _quantile(n: int, p: Fraction, tail: float) -> int:
+    """The smallest h from the mean on with Pr[Bin(n, p) > h] <= tail."""
+    low, high = math.ceil(n * p), n
+    while low < high:
+        middle = (low + high) // 2
+        if binomial_at_least(middle + 1, n, p) <= tail:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BinomialError:
+    """The error of `observed` - n gamma, where observed = truth + Bin(n, gamma).
+
+    >>> coins = BinomialLaw(n=10, gamma=Fraction(1, 2))
+    >>> BinomialError(noise=coins, observed=12).interval(7.0, 0.95)
+    Interval(low=4.0, high=10.0)
+    """
+
+    noise: BinomialLaw
+    observed: int
+
+    @property
+    def stderr(self) -> float:
+        """Exact standard deviation of the noise."""
+        return math.sqrt(self.noise.variance)
+
+    def interval(self, value: Value, level: float) -> Interval:
+        """The exact one: the law is known, so there is nothing to approximate."""
+        return self.exact_interval(value, level)
+
+    def exact_interval(self, value: Value, level: float) -> Interval:
+        low, high = self.noise.range(1 - Fraction(valid_level(level)))
+        return Interval(float(self.observed - high), float(self.observed - low))
+
+
+def two_binomials_tails(x: int, c: int, n: int, p: float, q: float) -> tuple[float, float]:
+    """(Pr[N <= x], Pr[N >= x]) for N = Bin(c, p) + Bin(n - c, q), each rounded up a little.
+
+    >>> low, high = two_binomials_tails(1, 1, 2, 0.5, 0.5)
+    >>> round(low, 8), round(high, 8)
+    (0.75, 0.75)
+    """
+    from scipy.special import bdtr, gammaln, xlog1py, xlogy
+
+    sd = (c * p * (1 - p)) ** 0.5
+    first = max(0, int(c * p - 12 * sd) - 40)
+    last = min(c, int(c * p + 12 * sd) + 40)
+    a = np.arange(first, last + 1, dtype=np.float64)
+    log_pmf = (
+        gammaln(c + 1) - gammaln(a + 1) - gammaln(c - a + 1) + xlogy(a, p) + xlog1py(c - a, -p)
+    )
+    pmf = np.exp(log_pmf)
+    pmf /= pmf.sum()
+    below = _cdf(bdtr, x - a, n - c, q)
+    at_most = float(pmf @ below)
+    at_least = float(pmf @ _cdf(bdtr, (n - c) - (x - a), n - c, 1 - q))
+    return min(1.0, at_most * _TAIL_SLACK), min(1.0, at_least * _TAIL_SLACK)
+
+
+def _cdf(bdtr: np.ufunc, k: Floats, n: int, p: float) -> Floats:
+    inside = np.clip(k, 0, n)
+    values: Floats = bdtr(inside, n, p) if n else np.ones_like(k)
+    return np.where(k < 0, 0.0, np.where(k >= n, 1.0, values))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TwoBinomialsError:
+    """The error of a count c estimated from N = Bin(c, p) + Bin(n - c, q): exact at any n.
+
+    `interval` is the normal one, `exact_interval` inverts the law: it holds every c for which the
+    observed N is not in a tail of probability (1 - level) / 2. For one count, `observed` and `value`
+    are numbers; for a histogram, arrays.
+
+    >>> error = TwoBinomialsError(observed=60, n=100, p=0.75, q=0.25, value=70.0)
+    >>> error.exact_interval(70.0, 0.95)
+    Interval(low=53.0, high=88.0)
+    """
+
+    observed: Counts | int
+    n: int
+    p: float
+    q: float
+    value: Value
+    stderr: Value = field(init=False)
+
+    def __post_init__(self) -> None:
+        count = np.clip(self.value, 0, self.n)
+        own, other = self.p * (1 - self.p), self.q * (1 - self.q)
+        variance = (count * own + (self.n - count) * other) / (self.p - self.q) ** 2
+        object.__setattr__(self, "stderr", np.sqrt(variance))
+
+    def interval(self, value: Value, level: float) -> Interval:
+        return NormalError(stderr=self.stderr).interval(value, level)
+
+    def exact_interval(self, value: Value, level: float) -> Interval:
+        tail = (1 - valid_level(level)) / 2
+        if np.ndim(self.observed) == 0:
+            return Interval(*map(float, self._ends(int(self.observed), tail)))
+        ends = [self._ends(x, tail) for x in np.asarray(self.observed).tolist()]
+        return Interval(
+            np.array([float(low) for low, _ in ends]), np.array([float(high) for _, high in ends])
+        )
+
+    def _ends(self, x: int, tail: float) -> tuple[int, int]:
+        # N grows with c: the low end is the smallest c that makes N >= x likely enough, the high
+        # end the largest that makes N <= x likely enough.
+        low = _first_true(self.n, lambda c: self._tails(x, c)[1] > tail)
+        high = self.n - _first_true(self.n, lambda c: self._tails(x, self.n - c)[0] > tail)
+        return min(low, self.n), max(high, 0)
+
+    def _tails(self, x: int, c: int) -> tuple[float, float]:
+        return two_binomials_tails(x, c, self.n, self.p, self.q)
+
+
+def _first_true(n: int, holds: Callable[[int], bool]) -> int:
+    """The smallest c in 0 .. n with holds(c), which is monotone; n + 1 if there is none."""
+    low, high = 0, n + 1
+    while low < high:
+        middle = (low + high) // 2
+        if holds(middle):
+            high = middle
+        else:
+            low = middle + 1
+    return low

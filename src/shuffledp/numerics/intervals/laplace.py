@@ -1,0 +1,353 @@
+"""Discrete Laplace noise, and the laws of sums of shares of it.
+
+Discrete Laplace: Pr[Z = z] = (1 - a) / (1 + a) a^|z| on the integers, a = e^-rate. Tails are compared with
+a level by rational enclosures, so "covers with probability at least `level`" is a statement about the real
+law.
+
+The difference of two independent NB(r, a) numbers is discrete Laplace for r = 1. Shares add, so this is
+the noise of r times all the people who make it together. It is computed in two ways. `Difference` sums
+positive numbers, Pr[D > t] = sum_y Pr[Y = y] Pr[X > y + t], so a tail is accurate however small it is.
+`SharedNoise` may decay so slowly that this sum would be too long: a Fourier transform of the
+characteristic function
+
+    ( (1 - a)^2 / ((1 - a)^2 + 4 a sin^2(theta / 2)) )^r
+
+gives all masses at once, on a coarser grid of the same shape if need be; the radius is then rounded up by
+one step of that grid. Radii for levels beyond 1 - 10^-9 are Chernoff's.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+
+from shuffledp.core.arrays import Floats
+from shuffledp.core.errors import UnsupportedError
+from shuffledp.core.estimate import Interval, Value
+from shuffledp.core.validate import level as valid_level
+from shuffledp.numerics.masses import log_negative_binomial
+from shuffledp.numerics.rounding import exp_bounds
+
+__all__ = [
+    "Difference",
+    "DifferenceError",
+    "DiscreteLaplace",
+    "DiscreteLaplaceError",
+    "SharedNoise",
+    "SharedNoiseError",
+]
+
+_LONGEST = 1 << 24
+_SLACK = 1 + 1e-8  # more than the relative errors of the masses and of the sums
+_COARSEST = 2.0**-10
+_FINEST_TAIL = 1e-9
+_FFT_ERROR = 1e-12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiscreteLaplace:
+    """The law of `exact_draws.discrete_laplace`.
+
+    >>> noise = DiscreteLaplace(rate=Fraction(1))
+    >>> round(noise.variance, 6)
+    1.841347
+    >>> noise.radius(Fraction(5, 100))
+    3
+    """
+
+    rate: Fraction
+
+    @property
+    def centre(self) -> Fraction:
+        """The mean."""
+        return Fraction(0)
+
+    @property
+    def variance(self) -> float:
+        """2 a / (1 - a)^2."""
+        rate = float(self.rate)
+        return 2 * math.exp(-rate) / math.expm1(-rate) ** 2
+
+    def mass(self, z: int, digits: int = 50) -> tuple[Fraction, Fraction]:
+        """Fractions around Pr[Z = z].
+
+        >>> low, high = DiscreteLaplace(rate=Fraction(1)).mass(0)
+        >>> float(low) == float(high) == 0.46211715726000973
+        True
+        """
+        low, high = exp_bounds(-self.rate, digits)
+        power_low, power_high = exp_bounds(-self.rate * abs(z), digits)
+        return (1 - high) / (1 + high) * power_low, (1 - low) / (1 + low) * power_high
+
+    def tail(self, t: int, digits: int = 50) -> tuple[Fraction, Fraction]:
+        """Fractions around Pr[|Z| > t] = 2 a^(t + 1) / (1 + a), t >= 0.
+
+        >>> low, high = DiscreteLaplace(rate=Fraction(1)).tail(3)
+        >>> round(float(high), 6)
+        0.02678
+        """
+        low, high = exp_bounds(-self.rate, digits)
+        power_low, power_high = exp_bounds(-self.rate * (t + 1), digits)
+        return 2 * power_low / (1 + high), 2 * power_high / (1 + low)
+
+    def radius(self, beta: Fraction, draws: int = 1) -> int:
+        """The smallest t >= 0 with draws * Pr[|Z| > t] <= beta (union bound over the draws)."""
+        share = beta / draws
+        t = max(0, self._guess(share))
+        while not self._within(t, share):
+            t += 1
+        while t > 0 and self._within(t - 1, share):
+            t -= 1
+        return t
+
+    def _guess(self, share: Fraction) -> int:
+        rate = float(self.rate)
+        log_share = math.log(share.numerator) - math.log(share.denominator)
+        return math.floor((math.log(2) - log_share - math.log1p(math.exp(-rate))) / rate)
+
+    def _within(self, t: int, share: Fraction) -> bool:
+        # The tail is a transcendental number and `share` a fraction: they differ, and some number
+        # of digits shows which way.
+        digits = 30
+        while True:
+            low, high = self.tail(t, digits)
+            if high <= share:
+                return True
+            if low > share:
+                return False
+            digits *= 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DiscreteLaplaceError:
+    """The error of an answer on a grid of width `step` with discrete Laplace noise.
+
+    The answer was moved by at most `rounding` onto the grid before the noise came. `draws` > 1 makes
+    the interval hold for that many noisy answers at once (union bound).
+
+    >>> error = DiscreteLaplaceError(noise=DiscreteLaplace(rate=Fraction(1)), shape=())
+    >>> error.interval(10.0, 0.95)
+    Interval(low=7.0, high=13.0)
+    """
+
+    noise: DiscreteLaplace
+    shape: tuple[int, ...]
+    step: float = 1.0
+    rounding: float = 0.0
+    draws: int = 1
+
+    @property
+    def stderr(self) -> Value:
+        """Exact standard deviation of the noise."""
+        stderr = self.step * math.sqrt(self.noise.variance)
+        return np.full(self.shape, stderr) if self.shape else stderr
+
+    def interval(self, value: Value, level: float) -> Interval:
+        """The exact one: the law is known, so there is nothing to approximate."""
+        return self.exact_interval(value, level)
+
+    def exact_interval(self, value: Value, level: float) -> Interval:
+        radius = self.radius(1 - Fraction(valid_level(level)))
+        low, high = value - radius, value + radius
+        if np.all(np.abs(value) + radius <= 2.0**52 * self.step):
+            return Interval(low, high)  # nothing was rounded
+        return Interval(_outward(low, -np.inf), _outward(high, np.inf))
+
+    def radius(self, beta: Fraction) -> float:
+        """How far off the answers are at most, except with probability beta."""
+        return self.step * self.noise.radius(beta, self.draws) + self.rounding
+
+
+def _outward(end: Value, direction: float) -> Value:
+    # One unit for the rounding of the value to a float, one for that of the end.
+    moved = np.nextafter(np.nextafter(end, direction), direction)
+    return float(moved) if np.ndim(moved) == 0 else moved
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """X - Y with X, Y ~ NB(r, p).
+
+    >>> noise = Difference(r=1.0, p=math.exp(-1.0))
+    >>> round(noise.variance, 6), f"{noise.tail(3):.5f}", noise.radius(0.05)
+    (1.841347, '0.02678', 3)
+    """
+
+    r: float
+    p: float
+
+    @property
+    def variance(self) -> float:
+        """2 r p / (1 - p)^2."""
+        return 2 * self.r * self.p / (1 - self.p) ** 2
+
+    def tail(self, t: int) -> float:
+        """At least Pr[|X - Y| > t], t >= 0; by less than a part in 10^7."""
+        length = t + 64
+        while True:
+            masses, survivals, rest = self._arrays(length)
+            found = _tail(masses, survivals, t)
+            if rest <= 1e-9 * found or length > _LONGEST:
+                return min(1.0, (found + 2 * rest) * _SLACK)
+            length *= 2
+
+    def radius(self, beta: float) -> int:
+        """The smallest t >= 0 with Pr[|X - Y| > t] <= beta.
+
+        If a tail is within a part in 10^7 of beta, it may be the next one.
+        """
+        length = 64
+        masses, survivals, rest = self._arrays(length)
+        while 2 * rest > 1e-9 * beta:
+            length *= 2
+            if length > _LONGEST:
+                raise UnsupportedError("the noise is too wide for an exact interval")
+            masses, survivals, rest = self._arrays(length)
+        low, high = -1, length
+        while high - low > 1:
+            middle = (low + high) // 2
+            if (_tail(masses, survivals, middle) + 2 * rest) * _SLACK <= beta:
+                high = middle
+            else:
+                low = middle
+        return high
+
+    def _arrays(self, length: int) -> tuple[Floats, Floats, float]:
+        """Pr[X = k] and Pr[X > k] for k < length, and a bound of Pr[X >= length]."""
+        k = np.arange(length, dtype=np.float64)
+        masses = np.exp(log_negative_binomial(k, self.r, self.p))
+        step = self.p * max(1.0, (self.r + length - 1) / length)
+        rest = float(masses[-1]) * step / (1 - step) if step < 1 else 1.0
+        survivals = np.append(np.cumsum(masses[:0:-1])[::-1], 0.0) + rest
+        return masses, survivals, rest
+
+
+def _tail(masses: Floats, survivals: Floats, t: int) -> float:
+    if t >= len(masses):
+        return 0.0
+    return 2 * float(masses[: len(masses) - t] @ survivals[t:])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DifferenceError:
+    """The error of an integer answer with that noise, or of `shape` of them, each on its own.
+
+    The law is discrete, so an interval covers a little more than its level. The sampled noise is
+    within `distance` of the law, which is taken off what the interval may miss.
+
+    >>> DifferenceError(noise=Difference(r=1.0, p=math.exp(-1.0)), shape=()).interval(10.0, 0.95)
+    Interval(low=7.0, high=13.0)
+    """
+
+    noise: Difference
+    shape: tuple[int, ...]
+    distance: float = 0.0
+
+    @property
+    def stderr(self) -> Value:
+        """Standard deviation of the noise."""
+        stderr = math.sqrt(self.noise.variance)
+        return np.full(self.shape, stderr) if self.shape else stderr
+
+    def interval(self, value: Value, level: float) -> Interval:
+        """The exact one: the law is known, so there is nothing to approximate."""
+        return self.exact_interval(value, level)
+
+    def exact_interval(self, value: Value, level: float) -> Interval:
+        beta = float(1 - Fraction(valid_level(level)))
+        if 2 * self.distance >= beta:
+            raise UnsupportedError(
+                f"level={level!r} is too close to 1 for noise that is known to {self.distance:.1e}"
+            )
+        radius = float(self.noise.radius(beta - self.distance))
+        return Interval(value - radius, value + radius)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedNoise:
+    """X - Y with X, Y ~ NB(shape, e^-rate): the noise of `shape` times all shares.
+
+    >>> SharedNoise(rate=Fraction(1), shape=Fraction(1)).radius(Fraction(5, 100))
+    3
+    >>> SharedNoise(rate=Fraction(1, 1000), shape=Fraction(10, 9)).radius(Fraction(5, 100))
+    3143
+    """
+
+    rate: Fraction
+    shape: Fraction
+
+    @property
+    def variance(self) -> float:
+        return float(self.shape) * DiscreteLaplace(rate=self.rate).variance
+
+    def radius(self, beta: Fraction) -> int:
+        """About the smallest t >= 0 with Pr[|X - Y| > t] <= beta, and not less."""
+        if self.shape == 1:
+            return DiscreteLaplace(rate=self.rate).radius(beta)
+        rate, shape = float(self.rate), float(self.shape)
+        if beta < _FINEST_TAIL:
+            return _chernoff(rate, shape, math.log(beta))
+        coarse = max(rate, _COARSEST)
+        found = int(np.argmax(_tails(coarse, shape) + _FFT_ERROR <= float(beta)))
+        if coarse == rate:
+            return found
+        return math.ceil((found + 1) * coarse / rate)
+
+
+@lru_cache(maxsize=32)
+def _tails(rate: float, shape: float) -> Floats:
+    """Pr[|X - Y| > t] for t = 0, 1, ..., up to where it vanishes."""
+    reach = _chernoff(rate, shape, math.log(1e-16))
+    size = 1 << (2 * reach + 2).bit_length()
+    sine = np.sin(np.pi / size * np.arange(size // 2 + 1))
+    gap = math.expm1(-rate) ** 2
+    masses = np.fft.irfft((gap / (gap + 4 * math.exp(-rate) * sine**2)) ** shape, size)
+    # From the far end, so that the small ones are added first.
+    above = np.cumsum(masses[reach:0:-1])[::-1]
+    return np.append(2 * above, 0.0)
+
+
+def _chernoff(rate: float, shape: float, log_beta: float) -> int:
+    """t with 2 E[e^(s (X - Y))] e^(-s t) <= beta, for the best s of a few."""
+    s = rate * np.append(np.arange(1, 100) / 100, 1 - 2.0 ** -np.arange(7, 20))
+    moment = -shape * (
+        np.log(-np.expm1(s - rate)) + np.log(-np.expm1(-s - rate)) - 2 * np.log(-np.expm1(-rate))
+    )
+    return max(0, math.ceil(float(((math.log(2) - log_beta + moment) / s).min()) * (1 + 1e-9)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SharedNoiseError:
+    """The error of an answer on a grid of width `step` with that noise.
+
+    >>> error = SharedNoiseError(rate=Fraction(1), shape=Fraction(1), step=0.5)
+    >>> [round(end, 6) for end in error.interval(10.0, 0.95)]
+    [8.5, 11.5]
+    """
+
+    rate: Fraction
+    shape: Fraction
+    step: float
+
+    @property
+    def noise(self) -> SharedNoise:
+        """The law of the noise, in steps."""
+        return SharedNoise(rate=self.rate, shape=self.shape)
+
+    @property
+    def stderr(self) -> float:
+        """Standard deviation of the noise."""
+        return self.step * math.sqrt(self.noise.variance)
+
+    def interval(self, value: Value, level: float) -> Interval:
+        beta = 1 - Fraction(valid_level(level))
+        # 10^-9 for the rounding of the ends.
+        far = self.step * (self.noise.radius(beta) + 1e-9)
+        return Interval(value - far, value + far)
+
+    def exact_interval(self, value: Value, level: float) -> Interval:
+        if self.shape != 1 and self.rate < _COARSEST:
+            raise UnsupportedError("no exact interval is known for this estimate: use interval()")
+        return self.interval(value, level)

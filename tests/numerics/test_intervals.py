@@ -1,0 +1,188 @@
+"""Intervals cover what they say: binomial windows, whole-number noise, shares of discrete Laplace noise."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.stats import binom, nbinom, poisson
+
+from shuffledp import ParameterError, UnsupportedError
+from shuffledp.core.estimate import NormalError
+from shuffledp.numerics.intervals import (
+    BinomialSum,
+    LatticeError,
+    NoiseError,
+    SharedNoise,
+    SharedNoiseError,
+)
+
+LAWS = [(10, Fraction(1, 3)), (1000, Fraction(1, 30)), (10**6, Fraction(1, 2)), (10**9, Fraction(1, 10**8)),
+        (500, Fraction(29, 30))]  # fmt: skip
+LEVELS = [0.5, 0.95, 0.999, 1 - 1e-12]
+
+
+@pytest.mark.parametrize(("n", "p"), LAWS)
+@pytest.mark.parametrize("level", LEVELS)
+class TestBinomial:
+    def test_equal_tails_and_no_wider(self, n, p, level):
+        low, high = BinomialSum(parts=((n, p),)).window().equal(level)
+        law, tail = binom(n, float(p)), (1 - level) / 2
+        assert law.cdf(low - 1) <= tail
+        assert law.sf(high) <= tail
+        assert law.cdf(low) > tail * (1 - 1e-6)
+        assert law.sf(high - 1) > tail * (1 - 1e-6)
+
+    def test_tight_covers_and_is_tighter(self, n, p, level):
+        window = BinomialSum(parts=((n, p),)).window()
+        law, beta = binom(n, float(p)), 1 - level
+
+        def missed(ends):
+            return law.cdf(ends[0] - 1) + law.sf(ends[1])
+
+        tight = missed(window.tight(level))
+        assert tight <= beta
+        assert tight >= missed(window.equal(level)) * (1 - 1e-6)
+
+
+def test_sum_of_two():
+    noise = BinomialSum(parts=((40, Fraction(1, 4)), (30, Fraction(1, 10))))
+    window = noise.window()
+    exact = np.convolve(binom.pmf(np.arange(41), 40, 0.25), binom.pmf(np.arange(31), 30, 0.1))
+    np.testing.assert_allclose(window.masses, exact, rtol=1e-8, atol=1e-300)
+    assert (window.first, noise.centre) == (0, 13)
+    assert noise.variance == pytest.approx(40 * 3 / 16 + 30 * 0.09)
+
+
+@pytest.mark.parametrize(("n", "p"), [(0, Fraction(1, 2)), (7, Fraction(0)), (7, Fraction(1))])
+def test_no_noise(n, p):
+    noise = BinomialSum(parts=((n, p),))
+    assert noise.window().tight(0.95) == (n * p, n * p)
+    assert noise.variance == 0
+
+
+def test_shapes_and_limits():
+    noise = BinomialSum(parts=((100, Fraction(1, 2)),))
+    one = NoiseError(noise=noise, observed=60, limits=(0.0, 15.0))
+    assert one.interval(10.0, 0.95).high == 15.0
+    assert one.stderr == 5.0
+    many = NoiseError(noise=noise, observed=np.array([60, 70]))
+    low, high = many.interval(np.array([10.0, 20.0]), 0.95)
+    assert low.shape == high.shape == many.stderr.shape == (2,)
+    assert math.isclose(low[1] - low[0], 10.0)
+
+
+def coverage(noise, mean, sd, skewness, level, *, rough, slope=1.0, truth=0.0):
+    """The exact probability that the interval holds the truth."""
+    size = len(noise)
+    observed = np.arange(size) + round(truth)
+    value = (observed - mean - slope * truth) / slope + truth
+    wide = np.full(size, sd)
+    error = NormalError(stderr=wide / slope)
+    if not rough:
+        error = LatticeError(
+            rough=error,
+            observed=observed,
+            base=mean + (1 - slope) * truth,
+            slope=slope,
+            sd=wide,
+            skewness=np.full(size, skewness),
+        )
+    low, high = error.interval(value, level)
+    return float(noise[(low <= truth) & (truth <= high)].sum())
+
+
+MEANS = np.linspace(16, 120, 53)
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95, 0.99])
+def test_poisson_noise(level):
+    worst = {True: 0.0, False: 0.0}
+    for mean in MEANS:
+        noise = poisson.pmf(np.arange(600), mean)
+        edge = poisson.pmf(poisson.ppf((1 + level) / 2, mean), mean)
+        for rough in worst:
+            found = coverage(noise, mean, mean**0.5, mean**-0.5, level, rough=rough)
+            worst[rough] = max(worst[rough], abs(found - level) / edge)
+    # Half of a value's probability is what cannot be avoided; the normal interval misses it.
+    assert worst[False] < 0.65
+    assert worst[True] > 0.8
+
+
+def test_noise_that_leans_the_other_way():
+    for n in range(60, 200, 7):
+        mean, sd = 0.8 * n, (0.16 * n) ** 0.5
+        noise = binom.pmf(np.arange(n + 1), n, 0.8)
+        found = coverage(noise, mean, sd, -0.6 / sd, 0.95, rough=False)
+        edge = noise[int(binom.ppf(0.025, n, 0.8))]
+        assert abs(found - 0.95) < 0.65 * edge
+
+
+def test_slope_moves_the_noise():
+    """Noise 60 - c / 50: at c = 1000 its mean is 40."""
+    noise = poisson.pmf(np.arange(400), 40)
+    found = coverage(noise, 40, 40**0.5, 40**-0.5, 0.95, rough=False, slope=0.98, truth=1000.0)
+    assert abs(found - 0.95) < 0.006
+
+
+def test_far_slope_is_left_to_the_rough_law():
+    noise = poisson.pmf(np.arange(400), 40)
+    arguments = (noise, 40, 40**0.5, 40**-0.5, 0.95)
+    assert coverage(*arguments, rough=False, slope=0.5) == coverage(
+        *arguments, rough=True, slope=0.5
+    )
+
+
+@pytest.mark.parametrize("skewness", [-1.0, 0.0, 0.3, 1.0])
+def test_extreme_levels_stay_sensible(skewness):
+    one = np.full(1, 5.0)
+    error = LatticeError(
+        rough=NormalError(stderr=one),
+        observed=np.array([50]),
+        base=50.0,
+        slope=1.0,
+        sd=one,
+        skewness=np.full(1, skewness),
+    )
+    ends = [error.interval(np.zeros(1), 1 - tail) for tail in (0.5, 1e-3, 1e-9, 1e-15)]
+    assert all(low < 0 < high for low, high in ends)
+    lows = [float(low[0]) for low, _ in ends]
+    assert lows == sorted(lows, reverse=True)
+    assert lows[-1] < -15
+    with pytest.raises(ParameterError, match="level"):
+        error.interval(np.zeros(1), 1.0)
+    with pytest.raises(UnsupportedError):
+        error.exact_interval(np.zeros(1), 0.95)
+
+
+@pytest.mark.parametrize("shape", [Fraction(10, 9), Fraction(1, 2), Fraction(3), Fraction(1)])
+@pytest.mark.parametrize("beta", [Fraction(1, 20), Fraction(1, 1000)])
+def test_radius_is_the_smallest(shape, beta):
+    rate = Fraction(1, 20)
+    one = nbinom.pmf(np.arange(3000), float(shape), -np.expm1(-float(rate)))
+    masses = np.correlate(one, one, "full")[len(one) - 1 :]
+    tails = 1 - masses[0] - 2 * np.append(0, np.cumsum(masses[1:]))
+    t = SharedNoise(rate=rate, shape=shape).radius(beta)
+    assert tails[t] <= beta < tails[t - 1]
+
+
+@pytest.mark.parametrize("shape", [Fraction(10, 9), Fraction(7, 10)])
+def test_coarse_radius_covers_and_is_hardly_longer(shape):
+    """At a rate where the radius comes from a coarser grid, against the fine law."""
+    rate, beta = Fraction(1, 2000), Fraction(1, 20)
+    t = SharedNoise(rate=rate, shape=shape).radius(beta)
+    masses = nbinom.pmf(np.arange(2**16), float(shape), -np.expm1(-float(rate)))
+    size = 2**17
+    both = np.abs(np.fft.rfft(masses, size)) ** 2
+    law = np.fft.irfft(both, size)
+    covered = law[0] + 2 * law[1 : t + 1].sum()
+    assert 0.95 <= covered <= 0.9503
+
+
+def test_far_tails_are_covered():
+    noise = SharedNoise(rate=Fraction(1), shape=Fraction(10, 9))
+    near, far = (noise.radius(Fraction(1, 10**k)) for k in (8, 12))
+    assert near < far < 2 * near
+    error = SharedNoiseError(rate=Fraction(1), shape=Fraction(10, 9), step=0.5)
+    low, high = error.interval(0.0, 1 - 1e-12)
+    assert high == -low == pytest.approx(far / 2)
