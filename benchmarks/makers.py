@@ -20,7 +20,6 @@ from timing import Row, best, quantity, seconds, show
 import shuffledp as sdp
 from shuffledp.core.errors import ShuffledpError
 from shuffledp.core.protocol import Spec
-from shuffledp.core.task import Question
 
 USERS = (10**3, 10**4, 10**6, 10**9)
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 4.0)
@@ -56,7 +55,7 @@ def _points(spec: Spec) -> Iterator[dict[str, Any]]:
     assert spec.make is not None
     names = signature(spec.make).parameters
     own: list[dict[str, Any]] = [{}]
-    if spec.question is Question.HISTOGRAM:
+    if spec.task == "histogram":
         own = [{"k": k} for k in BINS]
     elif "lower" in names:
         own = [NUMBERS]
@@ -85,18 +84,18 @@ def _row(times: Times, transform: float, name: str) -> Row:
 
 def _questions(times: Times) -> Iterator[Row]:
     """All protocols of one question together."""
-    for question in (Question.COUNT, Question.SUM, Question.HISTOGRAM):
+    for question in ("count", "sum", "histogram"):
         totals: dict[tuple[object, ...], float] = {}
         for spec in sdp.protocols.PROTOCOLS:
-            same = spec.question is question or {spec.question, question} == {
-                Question.SUM,
-                Question.MEAN,
+            same = spec.task == question or {spec.task, question} == {
+                "sum",
+                "mean",
             }
             if spec.name in times and spec.name not in SLOW and same:
                 for point, took in times[spec.name].items():
                     totals[point] = totals.get(point, 0.0) + took
         yield quantity(
-            f"all protocols for a {question.value}, median (worst {seconds(max(totals.values()))})",
+            f"all protocols for a {question}, median (worst {seconds(max(totals.values()))})",
             baseline="without " + ", ".join(sorted(SLOW)),
             ours=1e3 * median(totals.values()),
             unit="ms",

@@ -4,7 +4,6 @@ import numpy as np
 from scipy.stats import chi2
 
 from shuffledp.core.shuffler import forget
-from shuffledp.core.task import Question
 from shuffledp.numerics.entropy import SeededWords
 from support import ALPHA
 
@@ -17,7 +16,7 @@ def squared_errors(randomizer, protocol, codes, *, runs, seed):
     """
     n, width = len(codes), randomizer.words_per_input
     inputs = np.bincount(codes, minlength=randomizer.domain.size)
-    truth = inputs if protocol.question is Question.HISTOGRAM else float(codes.sum())
+    truth = inputs if protocol.task == "histogram" else float(codes.sum())
     variance, analyzer, rng = (
         protocol.analyzer.variance(inputs),
         protocol.analyzer,

@@ -19,7 +19,7 @@ def rmse(protocol: sdp.protocols.ShuffleProtocol) -> float:
 
 
 def rows() -> list[tuple[str, str, float, float]]:
-    """Question, protocol, RMSE, messages per user."""
+    """str, protocol, RMSE, messages per user."""
     p = sdp.protocols
     geometric = sdp.mechanisms.geometric.make
     found = [
@@ -31,8 +31,8 @@ def rows() -> list[tuple[str, str, float, float]]:
         )
     ]
 
-    def add(question: str, name: str, protocol: sdp.protocols.ShuffleProtocol) -> None:
-        found.append((question, name, rmse(protocol), protocol.cost.messages_mean))
+    def add(task: str, name: str, protocol: sdp.protocols.ShuffleProtocol) -> None:
+        found.append((task, name, rmse(protocol), protocol.cost.messages_mean))
 
     add("count", "split_and_mix", p.split_and_mix.make(**SHUFFLED, lower=0, upper=1))
     add("count", "correlated_count", p.correlated_count.make(**SHUFFLED))

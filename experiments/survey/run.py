@@ -71,7 +71,7 @@ def _error(protocol, n: int) -> tuple[float, float]:
     size = protocol.randomizer.domain.size
     inputs = np.full(size, n // size)
     inputs[0] += n - inputs.sum()
-    scale = n if protocol.question is sdp.Question.MEAN else 1
+    scale = n if protocol.task == "mean" else 1
     return scale * math.sqrt(float(protocol.analyzer.variance(inputs))), protocol.cost.messages_mean
 
 

@@ -27,7 +27,6 @@ from shuffledp.core.explain import explain
 from shuffledp.core.privacy import Guarantee, Neighbours, View
 from shuffledp.core.randomizer import randomize
 from shuffledp.core.shuffler import shuffle
-from shuffledp.core.task import Question
 from shuffledp.core.version import __version__
 from shuffledp.numerics.entropy import SecureWords, SeededWords
 
@@ -78,7 +77,6 @@ __all__ = [
     "OnInvalid",
     "ParameterError",
     "Plan",
-    "Question",
     "Reals",
     "SecureWords",
     "SeededWords",

@@ -16,7 +16,7 @@ def answer(result):
 
 
 @pytest.mark.parametrize(
-    ("words", "question", "protocol"),
+    ("words", "task", "protocol"),
     [
         (("count", "--column", "home", "--epsilon", 1), {}, "rr"),
         (

@@ -17,7 +17,7 @@ ALL = [
     for spec in MECHANISMS
     for i, parameters in enumerate(spec.examples + spec.enumerable)
 ]
-NOISY = [case for case in ALL if case.values[0].questions]
+NOISY = [case for case in ALL if case.values[0].tasks]
 DELTAS = [case for case in ALL if "delta" in case.values[1]]
 PURE = [
     pytest.param(spec, parameters, id=f"{spec.name}-{i}")
@@ -136,7 +136,7 @@ class TestEveryMechanism:
     def test_kind(self, spec, parameters):
         mechanism = spec.make(**parameters)
         assert isinstance(mechanism, Mechanism) != isinstance(mechanism, Selector)
-        assert bool(spec.questions) == isinstance(mechanism, Mechanism)
+        assert bool(spec.tasks) == isinstance(mechanism, Mechanism)
         if spec.enumerable:
             assert isinstance(mechanism, AdditiveMechanism)
 

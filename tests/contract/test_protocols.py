@@ -100,7 +100,7 @@ def moment(protocol, x, power):
 
 def unit_truth(protocol, x):
     """The answer to the total for one user of code x, exactly."""
-    if protocol.question is sdp.Question.HISTOGRAM:
+    if protocol.task == "histogram":
         return [Fraction(int(j == x)) for j in range(protocol.randomizer.domain.size)]
     return [exact_value(protocol.randomizer.domain, x)]
 
@@ -113,7 +113,7 @@ def exact_value(domain, x):
 
 
 def total_to_answer(protocol, n):
-    if protocol.question is sdp.Question.MEAN:
+    if protocol.task == "mean":
         return lambda total: np.array(total) / n
     return np.array
 

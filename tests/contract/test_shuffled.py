@@ -141,13 +141,13 @@ def offset_of(protocol):
     offset = getattr(protocol.analyzer, "offset", None)
     if offset is not None:
         return offset
-    size = protocol.randomizer.domain.size if protocol.question is sdp.Question.HISTOGRAM else 1
+    size = protocol.randomizer.domain.size if protocol.task == "histogram" else 1
     return [Fraction(0)] * size
 
 
 def unit_truth(protocol, x):
     domain = protocol.randomizer.domain
-    if protocol.question is sdp.Question.HISTOGRAM:
+    if protocol.task == "histogram":
         return [Fraction(int(j == x)) for j in range(domain.size)]
     if isinstance(domain, sdp.Reals):
         lower, upper = Fraction(domain.lower), Fraction(domain.upper)
@@ -264,7 +264,7 @@ class TestAtOrdinarySize:
         inputs = np.random.default_rng(1).multinomial(parameters["n"], np.full(size, 1 / size))
         estimate = run_counts(protocol, inputs, sdp.SeededWords(5))
         low, high = estimate.interval(1 - 1e-12)
-        if protocol.question is sdp.Question.HISTOGRAM:
+        if protocol.task == "histogram":
             assert np.all(np.asarray(low) <= inputs)
             assert np.all(np.asarray(high) >= inputs)
 

@@ -18,7 +18,6 @@ from scipy.stats import binom, norm
 
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.shuffler import forget
-from shuffledp.core.task import Question
 from shuffledp.mechanisms import MECHANISMS
 from shuffledp.numerics.draws import NumpyDraws, Simulated
 from shuffledp.numerics.entropy import SeededWords
@@ -49,7 +48,7 @@ ASKED = (
     Asked.of("histogram", **NUMBERS, k=16),
 )
 CASES = [
-    pytest.param(asked, each, id=f"{asked.question.value}-{each.model.value}-{each.name}")
+    pytest.param(asked, each, id=f"{asked.task}-{each.model.value}-{each.name}")
     for asked in ASKED
     for each in candidates(asked)
     if not (each.name == "geometric" and asked.steps is not None)  # it is for integers
@@ -68,10 +67,10 @@ def inputs_of(measured, asked):
 
 
 def truth_of(question, domain, inputs):
-    if question is Question.HISTOGRAM:
+    if question == "histogram":
         return inputs.astype(float)
     total = float(inputs @ domain.values(np.arange(len(inputs))))
-    return total / inputs.sum() if question is Question.MEAN else total
+    return total / inputs.sum() if question == "mean" else total
 
 
 def answers(made, inputs, truth, rng):
@@ -120,10 +119,10 @@ def terms(asked, candidate, runs, seed):
     """Squared errors of runs over the stated one, and how many independent numbers are in each."""
     measured = _measured(candidate, asked)
     made, inputs = measured.made, inputs_of(measured, asked)
-    question = made.question if isinstance(made, ShuffleProtocol) else asked.question
+    question = made.task if isinstance(made, ShuffleProtocol) else asked.task
     domain = made.randomizer.domain if isinstance(made, ShuffleProtocol) else asked.domain
     truth = truth_of(question, domain, inputs)
-    scale = asked.n if question is Question.MEAN else 1
+    scale = asked.n if question == "mean" else 1
     endless = answers(made, inputs, truth, SeededWords(seed))
     stated = (measured.rmse / scale) ** 2
     return np.array([float(np.mean((next(endless) - truth) ** 2)) / stated for _ in range(runs)])
@@ -131,7 +130,7 @@ def terms(asked, candidate, runs, seed):
 
 def variance_of(asked, candidate):
     """An upper bound of the variance of t."""
-    if asked.question is Question.HISTOGRAM:
+    if asked.task == "histogram":
         return 0.8
     return 7.0 if candidate.name in LAPLACE else 2.5
 
@@ -167,7 +166,7 @@ def test_stated_error_is_within_three_percent(asked, candidate):
 def test_every_protocol_and_mechanism_is_measured():
     measured = {case.values[1].name for case in CASES}
     assert measured >= {spec.name for spec in PROTOCOLS}
-    assert measured >= {spec.name for spec in MECHANISMS if spec.questions}
+    assert measured >= {spec.name for spec in MECHANISMS if spec.tasks}
 
 
 def test_no_bin_is_off_by_more_than_the_worst_bin():

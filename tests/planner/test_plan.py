@@ -9,7 +9,6 @@ import pytest
 import shuffledp as sdp
 from shuffledp import mechanisms, protocols
 from shuffledp.core.domain import Categories
-from shuffledp.core.task import Question
 from shuffledp.planner import candidates as registry
 from shuffledp.planner.rank import SAME
 
@@ -43,15 +42,13 @@ def test_every_registered_protocol_of_the_question_is_a_row(histogram):
     wanted = {(spec.name, "shuffle") for spec in of_histograms() if spec.make}
     wanted |= {(spec.name, "local") for spec in of_histograms() if spec.make_local}
     wanted |= {
-        (spec.name, "central")
-        for spec in mechanisms.MECHANISMS
-        if Question.HISTOGRAM in spec.questions
+        (spec.name, "central") for spec in mechanisms.MECHANISMS if "histogram" in spec.tasks
     }
     assert {(row.protocol, row.model.value) for row in histogram.rows} == wanted
 
 
 def of_histograms():
-    return [spec for spec in protocols.PROTOCOLS if spec.question is Question.HISTOGRAM]
+    return [spec for spec in protocols.PROTOCOLS if spec.task == "histogram"]
 
 
 def test_available_rows_come_first_by_error(histogram, count):
@@ -209,7 +206,7 @@ def test_reals_say_what_the_grid_may_add():
 def test_integers_are_a_grid_for_local_means():
     plan = sdp.plan("sum", n=1000, epsilon=1.0, delta=0.0, lower=-2, upper=5, trust="local")
     duchi = next(row for row in plan.rows if row.protocol == "duchi" and row.available)
-    assert duchi.answers is Question.MEAN
+    assert duchi.answers == "mean"
     assert duchi.make().randomizer.domain.steps == 7
     direct = protocols.duchi.make_local(lower=-2, upper=5, steps=7, epsilon=1.0)
     middle = direct.analyzer.variance(np.array([0, 0, 0, 1000, 0, 0, 0, 0]))

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from shuffledp.core.protocol import ShuffleProtocol
-from shuffledp.core.task import Question
 from shuffledp.mechanisms import stability_histogram
 from shuffledp.planner.candidates import candidates
 from shuffledp.planner.evaluate import _measured
@@ -22,7 +21,7 @@ ASKED = (
 )
 SLOW = ("pure_count", "zero_sum_flooding")
 CASES = [
-    pytest.param(asked, each, id=f"{asked.question.value}-{each.model.value}-{each.name}")
+    pytest.param(asked, each, id=f"{asked.task}-{each.model.value}-{each.name}")
     for asked in ASKED
     for each in candidates(asked)
     if each.name not in SLOW
@@ -40,7 +39,7 @@ def test_no_data_set_is_worse(asked, candidate):
     if not isinstance(protocol, ShuffleProtocol):
         return
     size, n = asked.size, asked.n
-    worst = worst_case(protocol.analyzer, protocol.question, n=n, size=size)
+    worst = worst_case(protocol.analyzer, protocol.task, n=n, size=size)
     assert worst.inputs.sum() == n
     assert worst.mse == pytest.approx(mean_squared_error(protocol.analyzer, worst.inputs))
     rng = np.random.default_rng(3)
@@ -54,7 +53,7 @@ def test_no_data_set_is_worse(asked, candidate):
 def test_every_data_set_of_few_people_in_three_bins(name):
     """Biased ones are worst where few are counted as nobody; here the search is over all data sets."""
     n, k = 40, 2 if name == "zsum" else 3
-    question = Question.COUNT if k == 2 else Question.HISTOGRAM
+    question = "count" if k == 2 else "histogram"
     asked = Asked.of(
         question, n=n, epsilon=1.5, delta=0.02, honest=1.0, **({} if k == 2 else {"k": k})
     )

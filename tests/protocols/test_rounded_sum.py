@@ -183,7 +183,7 @@ class TestRefusals:
             ({"levels": 0}, "levels"),
             ({"levels": 11}, "levels"),
             ({"lower": 0.5}, "lower"),
-            ({"question": "count"}, "question"),
+            ({"task": "count"}, "task"),
         ],
     )
     def test_parameters(self, change, message):

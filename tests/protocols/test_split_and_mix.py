@@ -112,7 +112,7 @@ def test_mean_is_the_sum_over_n():
     common = {"n": 1000, "epsilon": 1.0, "delta": 1e-6, "lower": -1.0, "upper": 3.0, "steps": 400}
     values = np.random.default_rng(1).uniform(-1, 3, 1000)
     total, mean = (
-        sdp.run(make(**common, question=question), values, sdp.SeededWords(4))
+        sdp.run(make(**common, task=question), values, sdp.SeededWords(4))
         for question in ("sum", "mean")
     )
     assert mean.value == pytest.approx(total.value / 1000)
@@ -188,7 +188,7 @@ class TestRefusals:
         [
             ({"calibration": "paper", "n": 15, "honest": 1.0}, "n=15"),
             ({"calibration": "rough"}, "calibration"),
-            ({"question": "count"}, "question"),
+            ({"task": "count"}, "task"),
             ({"n": 2}, "honest"),
             ({"delta": 1e-15}, "delta"),
             ({"upper": 10**7}, "steps"),

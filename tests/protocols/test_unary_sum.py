@@ -131,7 +131,7 @@ def test_mean_is_the_sum_over_n():
     common = {"n": 1000, "epsilon": 1.0, "delta": 1e-6, "lower": 5, "upper": 15}
     values = np.random.default_rng(1).integers(5, 16, 1000)
     total, mean = (
-        sdp.run(make(**common, question=question), values, sdp.SeededWords(4))
+        sdp.run(make(**common, task=question), values, sdp.SeededWords(4))
         for question in ("sum", "mean")
     )
     assert mean.value == pytest.approx(total.value / 1000)

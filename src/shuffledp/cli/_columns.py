@@ -175,7 +175,7 @@ def _domain(asked: Asked, column: FileColumn, notes: list[str], not_private: lis
         return _bins(asked, column, not_private)
     if asked.lower is None or asked.upper is None:
         raise sdp.UnsupportedError(
-            f"a {asked.task.value} needs --lower and --upper, from public knowledge: the smallest and "
+            f"a {asked.task} needs --lower and --upper, from public knowledge: the smallest and "
             "the largest value in the data would tell somebody's value"
         )
     return _numbers(asked, asked.lower, asked.upper, column, notes)
@@ -304,10 +304,8 @@ def _local_name(asked: Asked, n: int, domain: Domain) -> str:
     limits = _limits(asked, domain)
     if "k" in limits:  # beyond, the planner computes no errors; the choice is the same
         limits["k"] = min(limits["k"], MOST_VALUES)
-    found = sdp.plan(
-        asked.task.value, n=n, epsilon=asked.epsilon, delta=0.0, trust="local", **limits
-    )
-    rows = [row for row in found.rows if row.answers is found.task]
+    found = sdp.plan(asked.task, n=n, epsilon=asked.epsilon, delta=0.0, trust="local", **limits)
+    rows = [row for row in found.rows if row.answers == found.task]
     chosen = choose(rows, found.aim)
     if chosen is not None:
         return chosen.protocol
@@ -324,18 +322,14 @@ def _named(name: str, asked: Asked, n: int, domain: Domain) -> ShuffleProtocol:
         raise sdp.UnsupportedError(f"{name} is not a protocol of the {asked.model.value} model")
     if asked.max_messages is not None:
         raise sdp.UnsupportedError("--max-messages chooses a protocol: leave out --protocol")
-    given: dict[str, Any] = {"n": n, "delta": asked.delta, "question": asked.task.value}
+    given: dict[str, Any] = {"n": n, "delta": asked.delta, "task": asked.task}
     given |= {"honest": asked.honest, **_limits(asked, domain), "epsilon": asked.epsilon}
     wanted = inspect.signature(maker).parameters
     known = {key: value for key, value in given.items() if key in wanted and value is not None}
     missing = [key for key, p in wanted.items() if p.default is p.empty and key not in known]
     if missing:
-        raise sdp.UnsupportedError(
-            f"{name} does not answer a {asked.task.value}: it needs {missing}"
-        )
+        raise sdp.UnsupportedError(f"{name} does not answer a {asked.task}: it needs {missing}")
     protocol = maker(**known)
-    if protocol.question.value != asked.task.value:
-        raise sdp.UnsupportedError(
-            f"{name} answers a {protocol.question.value}, not a {asked.task.value}"
-        )
+    if protocol.task != asked.task:
+        raise sdp.UnsupportedError(f"{name} answers a {protocol.task}, not a {asked.task}")
     return protocol

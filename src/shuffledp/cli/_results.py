@@ -71,7 +71,7 @@ class Result:
     @property
     def task(self) -> str:
         """The question."""
-        return self.protocol.question.value
+        return self.protocol.task
 
     @property
     def table(self) -> list[Row]:

@@ -32,7 +32,7 @@ _MOST_DECIMALS = 4  # the table fits into 80 columns
 class _Answers:
     """The true answer to a question, and what each model says."""
 
-    question: str
+    task: str
     truth: list[float]
     labels: tuple[str, ...]
     estimates: dict[str, Estimate]
@@ -86,7 +86,7 @@ def _count(people: Survey, epsilon: float, delta: float, rng: WordSource) -> _An
     curator = sdp.mechanisms.geometric.make(sensitivity=1, epsilon=epsilon)
     shuffled = sdp.count(n=len(people.home), epsilon=epsilon, delta=delta)
     return _Answers(
-        question="How many want to work at home",
+        task="How many want to work at home",
         truth=[total],
         labels=("home: yes",),
         estimates={
@@ -107,7 +107,7 @@ def _mean(people: Survey, epsilon: float, delta: float, rng: WordSource) -> _Ans
     local = sdp.protocols.hybrid.make_local(steps=reach, epsilon=epsilon, **ends)
     truth = float(people.minutes.mean())
     return _Answers(
-        question="How many minutes the way takes on average",
+        task="How many minutes the way takes on average",
         truth=[truth],
         labels=("minutes",),
         estimates={
@@ -125,7 +125,7 @@ def _histogram(way: Sample, epsilon: float, delta: float, rng: WordSource) -> _A
     shuffled = sdp.histogram(n=n, k=k, epsilon=epsilon, delta=delta)
     local = sdp.protocols.krr.make_local(k=k, epsilon=epsilon)
     return _Answers(
-        question="How many take each way",
+        task="How many take each way",
         truth=way.counts.tolist(),
         labels=way.domain.labels,
         estimates={
@@ -175,7 +175,7 @@ def _print_chart(console: Console, answers: list[_Answers]) -> None:
 
     trust = {"central": "a curator", "shuffle": "a shuffler", "local": "nobody"}
     for answer in answers:
-        console.print(f"\n[bold]{answer.question}[/bold]: how far off, if people trust ...")
+        console.print(f"\n[bold]{answer.task}[/bold]: how far off, if people trust ...")
         drawn = [
             Row(trust[name], error, error, error, error)
             for name, error in ((name, answer.error(name)) for name in trust)

@@ -104,16 +104,16 @@ def _draw(answer: Plan, path: Path) -> None:
     assert chosen is not None
     assert chosen.rmse is not None
     assert chosen.n is not None
-    mean = answer.task is sdp.Question.MEAN
+    mean = answer.task == "mean"
     scale = chosen.n if mean else 1
-    per = {"histogram": " per bin", "mean": " of the mean"}.get(answer.task.value, "")
+    per = {"histogram": " per bin", "mean": " of the mean"}.get(answer.task, "")
     sdp.plots.error_curves(
         {
             curve.model.value: [(each.n, each.error, each.protocol) for each in curve.points]
             for curve in curves(answer)
         },
         path,
-        title=f"What trust is worth: the error of a {answer.task.value} in three models",
+        title=f"What trust is worth: the error of a {answer.task} in three models",
         subtitle=answer.title(),
         ylabel=f"RMSE{per}, worst data set",
         chosen=(chosen.n, chosen.rmse / scale, chosen.protocol),

@@ -15,7 +15,6 @@ from shuffledp.core.estimate import Estimate
 from shuffledp.core.privacy import Guarantee
 from shuffledp.core.protocol import Parameters
 from shuffledp.core.randomizer import WordSource
-from shuffledp.core.task import Question
 
 __all__ = [
     "AdditiveMechanism",
@@ -117,7 +116,7 @@ class MechanismSpec:
 
     name: str
     title: str
-    questions: tuple[Question, ...]
+    tasks: tuple[str, ...]
     """What it answers; empty for a selection."""
     reference: str
     make: Callable[..., Mechanism | Selector]

@@ -11,7 +11,6 @@ from shuffledp.core.analyzer import Analyzer
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.privacy import Guarantee
 from shuffledp.core.randomizer import Randomizer
-from shuffledp.core.task import Question
 from shuffledp.core.validate import number, whole
 
 __all__ = [
@@ -93,7 +92,7 @@ class ShuffleProtocol:
 
     name: str
     parameters: Parameters
-    question: Question
+    task: str
     randomizer: Randomizer
     analyzer: Analyzer
     guarantee: Guarantee
@@ -142,7 +141,7 @@ class Spec:
 
     name: str
     title: str
-    question: Question
+    task: str
     reference: str
     make_local: Callable[..., ShuffleProtocol] | None = None
     examples: tuple[Parameters, ...] = ()

@@ -1,6 +1,5 @@
 """Concept 6, the task: the question, its true answer on a data set, and the loss of an estimate."""
 
-from enum import Enum
 from typing import Protocol, runtime_checkable
 
 from numpy.typing import ArrayLike
@@ -8,18 +7,7 @@ from numpy.typing import ArrayLike
 from shuffledp.core.domain import Domain
 from shuffledp.core.estimate import Value
 
-__all__ = ["Question", "Task"]
-
-
-class Question(Enum):
-    """The questions a protocol can answer, or what is made of its answer."""
-
-    COUNT = "count"
-    SUM = "sum"
-    MEAN = "mean"
-    HISTOGRAM = "histogram"
-    DISTRIBUTION = "distribution"
-    UNIFORMITY = "uniformity"
+__all__ = ["Task"]
 
 
 @runtime_checkable
@@ -27,8 +15,8 @@ class Task(Protocol):
     """A question about a column of values from a public domain."""
 
     @property
-    def question(self) -> Question:
-        """Which question."""
+    def task(self) -> str:
+        """Its name: count, sum, mean, histogram, ..."""
 
     @property
     def domain(self) -> Domain:

@@ -13,7 +13,6 @@ from shuffledp.core.estimate import Estimate, NormalError
 from shuffledp.core.privacy import Guarantee
 from shuffledp.core.protocol import HONEST, ShuffleProtocol, Spec
 from shuffledp.core.randomizer import WordSource
-from shuffledp.core.task import Question
 from shuffledp.core.validate import fraction_of_one, positive
 from shuffledp.engine.counts import Simulated
 from shuffledp.engine.memory import run
@@ -260,7 +259,7 @@ def _check(name: str, model: str) -> None:
 
 def _serves(candidate: Spec, model: str) -> bool:
     maker = candidate.make_local if model == "local" else candidate.make
-    return candidate.question is Question.HISTOGRAM and maker is not None
+    return candidate.task == "histogram" and maker is not None
 
 
 def _made(request: Request, name: str, options: Mapping[str, Any]) -> ShuffleProtocol:

@@ -30,7 +30,6 @@ from shuffledp.core.mechanism import MechanismSpec
 from shuffledp.core.privacy import Guarantee, View
 from shuffledp.core.protocol import Calibration, Parameters
 from shuffledp.core.randomizer import WordSource
-from shuffledp.core.task import Question
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.mechanisms._answers import integer_answer
 from shuffledp.numerics import tape
@@ -216,7 +215,7 @@ def make(
 SPEC = MechanismSpec(
     name="binomial",
     title="Binomial mechanism",
-    questions=(Question.COUNT,),
+    tasks=("count",),
     reference="Ghazi, Golowich, Kumar, Pagh, Velingker 2021",
     make=make,
     examples=(

@@ -169,7 +169,7 @@ def make(
 SPEC = MechanismSpec(
     name="exponential",
     title="Exponential mechanism",
-    questions=(),
+    tasks=(),
     reference="McSherry, Talwar 2007",
     make=make,
     examples=(

@@ -24,7 +24,6 @@ from shuffledp.core.mechanism import MechanismSpec
 from shuffledp.core.privacy import Guarantee, View
 from shuffledp.core.protocol import Parameters
 from shuffledp.core.randomizer import WordSource
-from shuffledp.core.task import Question
 from shuffledp.core.validate import fraction_of_one, whole
 from shuffledp.mechanisms._answers import integer_answer, noise_rate, shaped
 from shuffledp.numerics.exact_draws import discrete_laplace
@@ -124,7 +123,7 @@ def make(*, epsilon: float, sensitivity: int, k: int = 1) -> Geometric:
 SPEC = MechanismSpec(
     name="geometric",
     title="Two-sided geometric mechanism",
-    questions=(Question.COUNT, Question.SUM, Question.HISTOGRAM),
+    tasks=("count", "sum", "histogram"),
     reference="Ghosh, Roughgarden, Sundararajan 2009",
     make=make,
     examples=(

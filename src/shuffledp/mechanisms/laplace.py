@@ -35,7 +35,6 @@ from shuffledp.core.mechanism import MechanismSpec
 from shuffledp.core.privacy import Guarantee, View
 from shuffledp.core.protocol import Parameters
 from shuffledp.core.randomizer import WordSource
-from shuffledp.core.task import Question
 from shuffledp.core.validate import fraction_of_one, whole
 from shuffledp.mechanisms._answers import exactly, noise_rate, real_answer, shaped
 from shuffledp.numerics.exact_draws import discrete_laplace
@@ -185,7 +184,7 @@ def _fine(epsilon: Fraction, sensitivity: Fraction, k: int) -> int:
 SPEC = MechanismSpec(
     name="laplace",
     title="Laplace mechanism on a grid",
-    questions=(Question.SUM, Question.MEAN),
+    tasks=("sum", "mean"),
     reference="Dwork, McSherry, Nissim, Smith 2006",
     make=make,
     examples=(

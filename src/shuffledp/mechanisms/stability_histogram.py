@@ -34,7 +34,6 @@ from shuffledp.core.mechanism import MechanismSpec
 from shuffledp.core.privacy import Guarantee, View
 from shuffledp.core.protocol import Parameters
 from shuffledp.core.randomizer import WordSource
-from shuffledp.core.task import Question
 from shuffledp.core.validate import fraction_of_one, whole
 from shuffledp.mechanisms._answers import noise_rate
 from shuffledp.numerics.exact_draws import discrete_laplace
@@ -221,7 +220,7 @@ def make(*, n: int, epsilon: float, delta: float) -> StabilityHistogram:
 SPEC = MechanismSpec(
     name="stability_histogram",
     title="Stability-based histogram",
-    questions=(Question.HISTOGRAM,),
+    tasks=("histogram",),
     reference="Bun, Nissim, Stemmer 2016",
     make=make,
     examples=(

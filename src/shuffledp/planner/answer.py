@@ -8,7 +8,6 @@ from typing import Any
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.mechanism import Mechanism
 from shuffledp.core.protocol import HONEST, ShuffleProtocol
-from shuffledp.core.task import Question
 from shuffledp.core.validate import positive
 from shuffledp.planner.candidates import candidates
 from shuffledp.planner.evaluate import evaluate, with_worst_bin
@@ -36,7 +35,7 @@ class Plan:
     ('correlated_count', True)
     """
 
-    task: Question
+    task: str
     asked: Asked
     """The question; n and epsilon are those of the chosen row where one of them was searched for."""
     limits: Limits
@@ -106,7 +105,7 @@ class Plan:
         ['chosen', 'delta', 'epsilon', 'error']
         """
         return {
-            "task": self.task.value,
+            "task": self.task,
             "n": self.n,
             "epsilon": self.epsilon,
             "delta": self.delta,
@@ -144,7 +143,7 @@ class Plan:
 
 
 def plan(
-    task: Question | str,
+    task: str,
     *,
     n: int | None = None,
     epsilon: float | None = None,
@@ -191,7 +190,7 @@ def plan(
     question = question_of(task)
     aim = _aim(question, n, epsilon, error)
     asked = Asked.of(
-        question,
+        task,
         n=_SOME_USERS if n is None else n,
         epsilon=1.0 if epsilon is None else epsilon,
         delta=delta,
@@ -225,7 +224,7 @@ def _answered(asked: Asked, chosen: Row | None, aim: Aim) -> Asked:
     return asked
 
 
-def _aim(question: Question, n: int | None, epsilon: float | None, error: float | None) -> Aim:
+def _aim(task: str, n: int | None, epsilon: float | None, error: float | None) -> Aim:
     """What is searched for: exactly one thing."""
     if error is None:
         for name, value in (("n", n), ("epsilon", epsilon)):
@@ -237,10 +236,8 @@ def _aim(question: Question, n: int | None, epsilon: float | None, error: float 
         raise ParameterError("error", error, "needs one of n and epsilon, not both and not none")
     if epsilon is None:
         return Aim.EPSILON
-    if question is not Question.MEAN:
-        raise ParameterError(
-            "n", n, f"must be given: the error of a {question.value} does not fall with n"
-        )
+    if task != "mean":
+        raise ParameterError("n", n, f"must be given: the error of a {task} does not fall with n")
     return Aim.USERS
 
 

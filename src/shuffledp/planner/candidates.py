@@ -13,7 +13,6 @@ from typing import Any
 
 from shuffledp.core.domain import Integers, Reals
 from shuffledp.core.mechanism import MechanismSpec
-from shuffledp.core.task import Question
 from shuffledp.mechanisms import MECHANISMS
 from shuffledp.numerics.rounding import float_above
 from shuffledp.planner.question import Asked, Model
@@ -21,12 +20,12 @@ from shuffledp.protocols import PROTOCOLS
 
 __all__ = ["Candidate", "candidates"]
 
-_ANSWERED_BY: Mapping[Question, tuple[Question, ...]] = MappingProxyType(
+_ANSWERED_BY: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        Question.COUNT: (Question.COUNT, Question.SUM),  # a count is the sum of bits
-        Question.SUM: (Question.SUM, Question.MEAN),  # n is public
-        Question.MEAN: (Question.MEAN, Question.SUM),
-        Question.HISTOGRAM: (Question.HISTOGRAM,),
+        "count": ("count", "sum"),  # a count is the sum of bits
+        "sum": ("sum", "mean"),  # n is public
+        "mean": ("mean", "sum"),
+        "histogram": ("histogram",),
     }
 )
 
@@ -37,7 +36,7 @@ class Candidate:
 
     name: str
     model: Model
-    answers: Question
+    answers: str
     maker: Callable[..., Any]
     amplified: bool = False
     """Whether it is a local protocol behind a shuffler."""
@@ -47,7 +46,7 @@ class Candidate:
 
         >>> asked = Asked.of("sum", n=100, epsilon=1.0, delta=1e-6, honest=1.0, upper=9)
         >>> found = next(c for c in candidates(asked) if c.name == "split_and_mix")
-        >>> found.parameters(asked)["upper"], found.parameters(asked)["question"]
+        >>> found.parameters(asked)["upper"], found.parameters(asked)["task"]
         (9, 'sum')
         """
         wanted = _signature(self.maker)
@@ -77,9 +76,9 @@ def _given(asked: Asked) -> dict[str, Any]:
         "delta": asked.delta,
         "honest": asked.honest,
     }
-    if asked.question is Question.HISTOGRAM:
+    if asked.task == "histogram":
         return found | {"k": asked.size}
-    mean = asked.question is Question.MEAN
+    mean = asked.task == "mean"
     lower, upper = (0, 1)
     if isinstance(asked.domain, Integers | Reals):
         lower, upper = asked.domain.lower, asked.domain.upper  # type: ignore[assignment]
@@ -87,15 +86,15 @@ def _given(asked: Asked) -> dict[str, Any]:
         "lower": lower,
         "upper": upper,
         "steps": asked.steps,
-        "question": Question.MEAN.value if mean else Question.SUM.value,
+        "task": "mean" if mean else "sum",
     }
 
 
-def _sensitivity(asked: Asked, answers: Question) -> float:
+def _sensitivity(asked: Asked, answers: str) -> float:
     """l1 sensitivity for replaced neighbours, rounded up; an int where the answer is whole."""
-    if asked.question is Question.HISTOGRAM:
+    if asked.task == "histogram":
         return 2
-    if answers is Question.MEAN:
+    if answers == "mean":
         return float_above(asked.range / asked.n)
     return float_above(asked.range) if asked.steps is not None else int(asked.range)
 
@@ -109,28 +108,28 @@ def candidates(asked: Asked) -> Iterator[Candidate]:
     """
     yield from _central(asked)
     for spec in PROTOCOLS:
-        if spec.question not in _ANSWERED_BY[asked.question]:
+        if spec.task not in _ANSWERED_BY[asked.task]:
             continue
         local = spec.make_local is not None
         if spec.make is not None:
             yield Candidate(
                 name=spec.name,
                 model=Model.SHUFFLE,
-                answers=spec.question,
+                answers=spec.task,
                 maker=spec.make,
                 amplified=local,
             )
         if spec.make_local is not None:
             yield Candidate(
-                name=spec.name, model=Model.LOCAL, answers=spec.question, maker=spec.make_local
+                name=spec.name, model=Model.LOCAL, answers=spec.task, maker=spec.make_local
             )
 
 
 def _central(asked: Asked) -> Iterator[Candidate]:
     for spec in MECHANISMS:
-        if asked.question in spec.questions:
-            yield _mechanism(spec, asked.question)
+        if asked.task in spec.tasks:
+            yield _mechanism(spec, asked.task)
 
 
-def _mechanism(spec: MechanismSpec, question: Question) -> Candidate:
-    return Candidate(name=spec.name, model=Model.CENTRAL, answers=question, maker=spec.make)
+def _mechanism(spec: MechanismSpec, task: str) -> Candidate:
+    return Candidate(name=spec.name, model=Model.CENTRAL, answers=task, maker=spec.make)

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.protocol import HONEST, ShuffleProtocol
-from shuffledp.core.task import Question
 from shuffledp.core.validate import fraction_of_one, whole
 from shuffledp.planner.candidates import Candidate, candidates
 from shuffledp.planner.evaluate import evaluate
@@ -87,7 +86,7 @@ def sum(
     >>> sum(n=100_000, lower=0, upper=120, epsilon=1.0, delta=1e-8).name
     'split_and_mix'
     """
-    return _numbers(Question.SUM, n, lower, upper, epsilon, delta, steps, honest, max_messages)
+    return _numbers("sum", n, lower, upper, epsilon, delta, steps, honest, max_messages)
 
 
 def mean(
@@ -103,14 +102,14 @@ def mean(
 ) -> ShuffleProtocol:
     """A protocol that averages n numbers in [lower, upper]: integers, or reals on `steps` steps.
 
-    >>> mean(n=100_000, lower=0.0, upper=1.0, steps=1000, epsilon=1.0, delta=1e-8).question.value
+    >>> mean(n=100_000, lower=0.0, upper=1.0, steps=1000, epsilon=1.0, delta=1e-8).task
     'mean'
     """
-    return _numbers(Question.MEAN, n, lower, upper, epsilon, delta, steps, honest, max_messages)
+    return _numbers("mean", n, lower, upper, epsilon, delta, steps, honest, max_messages)
 
 
 def _numbers(
-    question: Question,
+    task: str,
     n: int,
     lower: float,
     upper: float,
@@ -123,7 +122,7 @@ def _numbers(
     """What `sum` and `mean` share; their arguments, in their order."""
     fraction_of_one("delta", delta)
     asked = Asked.of(
-        question,
+        task,
         n=n,
         epsilon=epsilon,
         delta=delta,
@@ -162,8 +161,7 @@ def _shuffled(asked: Asked) -> Iterator[Candidate]:
     found = [
         each
         for each in candidates(asked)
-        if each.model is Model.SHUFFLE
-        and not (asked.question is Question.SUM and each.answers is Question.MEAN)
+        if each.model is Model.SHUFFLE and not (asked.task == "sum" and each.answers == "mean")
     ]
     yield from sorted(found, key=lambda each: each.amplified)
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from shuffledp.core.errors import UnsupportedError
-from shuffledp.core.task import Question
 from shuffledp.core.validate import whole
 from shuffledp.planner.answer import Plan
 from shuffledp.planner.candidates import Candidate, candidates
@@ -87,7 +86,7 @@ def _best(plan: Plan, asked: Asked, limits: Limits, model: Model) -> list[Candid
 def _points(
     best: Sequence[Candidate], asked: Asked, limits: Limits, users: Sequence[int]
 ) -> Iterator[Point]:
-    scale = asked.question is Question.MEAN
+    scale = asked.task == "mean"
     for n in users:
         for candidate in best:
             row = evaluate(candidate, replace(asked, n=n), limits)

@@ -12,7 +12,6 @@ from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.errors import ShuffledpError, UnsupportedError
 from shuffledp.core.mechanism import AdditiveMechanism, Mechanism
 from shuffledp.core.protocol import ShuffleProtocol
-from shuffledp.core.task import Question
 from shuffledp.planner.bins import worst_bin
 from shuffledp.planner.candidates import Candidate
 from shuffledp.planner.question import Asked, Limits
@@ -68,7 +67,7 @@ def evaluate(candidate: Candidate, asked: Asked, limits: Limits) -> Row:
 
 def with_worst_bin(row: Row, candidate: Candidate, asked: Asked) -> Row:
     """The row of a histogram with its `worst_bin`."""
-    if row.made is None or asked.question is not Question.HISTOGRAM:
+    if row.made is None or asked.task != "histogram":
         return row
     return replace(row, worst_bin=_worst_bin(candidate, asked))
 
@@ -100,8 +99,8 @@ def _of_protocol(made: ShuffleProtocol, asked: Asked) -> Measured:
             f"a message has {bits:,} bits; errors are evaluated up to {LONGEST_MESSAGE:,}"
         )
     size = made.randomizer.domain.size
-    worst = worst_case(made.analyzer, made.question, n=asked.n, size=size)
-    scale = asked.n if made.question is Question.MEAN else 1
+    worst = worst_case(made.analyzer, made.task, n=asked.n, size=size)
+    scale = asked.n if made.task == "mean" else 1
     return Measured(made=made, rmse=scale * math.sqrt(worst.mse), inputs=worst.inputs)
 
 
@@ -112,7 +111,7 @@ def _of_mechanism(made: Mechanism, candidate: Candidate, asked: Asked) -> Measur
     mse = made.variance()
     if isinstance(made, AdditiveMechanism) and Fraction(made.unit).denominator > 1:
         mse += (made.unit / 2) ** 2  # the answer is rounded to its grid
-    scale = asked.n if candidate.answers is Question.MEAN else 1
+    scale = asked.n if candidate.answers == "mean" else 1
     return Measured(made=made, rmse=scale * math.sqrt(mse), inputs=None)
 
 
@@ -132,7 +131,7 @@ def _filled(bare: Row, measured: Measured, asked: Asked) -> Row:
         cost = {
             "messages_per_user": sent,
             "bits_per_user": bits,
-            "answers": made.question,
+            "answers": made.task,
             "local_floor": made.local_floor,
         }
     total = math.ceil(Fraction(cost["bits_per_user"]) * asked.n / 8)
@@ -142,7 +141,7 @@ def _filled(bare: Row, measured: Measured, asked: Asked) -> Row:
         guarantee=made.guarantee,
         made=made,
         total_bytes=total,
-        **{"answers": asked.question, **cost},
+        **{"answers": asked.task, **cost},
     )
 
 

@@ -9,7 +9,6 @@ from fractions import Fraction
 from shuffledp.core.domain import Bits, Categories, Integers, Reals
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.protocol import honest_users
-from shuffledp.core.task import Question
 from shuffledp.core.validate import number, positive, whole
 
 __all__ = ["MOST_VALUES", "Asked", "Limits", "Model", "question_of"]
@@ -77,24 +76,23 @@ def _models(trust: Iterable[str] | str) -> frozenset[Model]:
     return frozenset(known[name] for name in names)
 
 
-def question_of(task: Question | str) -> Question:
+def question_of(task: str) -> str:
     """The question of that name.
 
     >>> question_of("mean")
-    <Question.MEAN: 'mean'>
+    'mean'
     >>> question_of("uniformity")
     Traceback (most recent call last):
     shuffledp.core.errors.UnsupportedError: the planner ranks count, sum, mean and histogram; for uniformity see sdp.test_uniform
     """
-    name = task.value if isinstance(task, Question) else task
-    if name in _ELSEWHERE:
+    if task in _ELSEWHERE:
         raise UnsupportedError(
-            f"the planner ranks count, sum, mean and histogram; for {name} see {_ELSEWHERE[name]}"
+            f"the planner ranks count, sum, mean and histogram; for {task} see {_ELSEWHERE[task]}"
         )
-    ranked = [each.value for each in Question if each.value not in _ELSEWHERE]
-    if name not in ranked:
+    ranked = ("count", "sum", "mean", "histogram")
+    if task not in ranked:
         raise ParameterError("task", task, f"must be one of {', '.join(ranked)}")
-    return Question(name)
+    return task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +103,7 @@ class Asked:
     Bits()
     """
 
-    question: Question
+    task: str
     n: int
     epsilon: float
     delta: float
@@ -115,7 +113,7 @@ class Asked:
     @classmethod
     def of(
         cls,
-        task: Question | str,
+        task: str,
         *,
         n: int,
         epsilon: float,
@@ -131,7 +129,7 @@ class Asked:
         users, share = whole("n", n, at_least=1), number("honest", honest)
         honest_users(users, share)
         return cls(
-            question=question,
+            task=question,
             n=users,
             epsilon=_epsilon(epsilon),
             delta=_delta(delta),
@@ -190,15 +188,15 @@ def _delta(value: float) -> float:
 
 
 def _domain(
-    question: Question, k: int | None, lower: float, upper: float, steps: int | None
+    task: str, k: int | None, lower: float, upper: float, steps: int | None
 ) -> Bits | Categories | Integers | Reals:
-    if question is Question.HISTOGRAM:
+    if task == "histogram":
         if k is None:
             raise ParameterError("k", k, "must be given for a histogram")
         return Categories(k=whole("k", k, at_least=2, at_most=MOST_VALUES))
     if k is not None:
-        raise ParameterError("k", k, f"is for histograms, not for a {question.value}")
-    if question is Question.COUNT:
+        raise ParameterError("k", k, f"is for histograms, not for a {task}")
+    if task == "count":
         return Bits()
     if steps is not None:
         whole("steps", steps, at_least=1, at_most=MOST_VALUES)

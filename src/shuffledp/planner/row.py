@@ -8,7 +8,6 @@ from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.mechanism import Mechanism
 from shuffledp.core.privacy import Guarantee
 from shuffledp.core.protocol import ShuffleProtocol
-from shuffledp.core.task import Question
 from shuffledp.planner.question import Model
 
 __all__ = ["Row"]
@@ -43,7 +42,7 @@ class Row:
     guarantee: Guarantee | None = None
     local_floor: Guarantee | None = None
     """What is left if the shuffler tells who sent what; None: nothing."""
-    answers: Question | None = None
+    answers: str | None = None
     """The question that the protocol itself answers: a mean times n is a sum."""
     n: int | None = None
     """For how many users it was made."""
@@ -91,7 +90,7 @@ class Row:
             "delta": None if promise is None else promise.delta,
             "proof": None if promise is None else promise.proof,
             "local_floor": None if floor is None else _finite(floor.epsilon),
-            "answers": None if self.answers is None else self.answers.value,
+            "answers": None if self.answers is None else self.answers,
             "n": self.n,
         }
 

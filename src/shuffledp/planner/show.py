@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from shuffledp.core.domain import Categories, Integers, Reals
 from shuffledp.core.privacy import up
-from shuffledp.core.task import Question
 from shuffledp.planner.rank import Aim
 
 if TYPE_CHECKING:
@@ -87,9 +86,9 @@ def _columns(plan: Plan) -> list[str]:
     if plan.aim is Aim.USERS:
         names.append("n")
     names.append("RMSE")
-    if plan.task is Question.MEAN:
+    if plan.task == "mean":
         names.append("of mean")
-    if plan.task is Question.HISTOGRAM:
+    if plan.task == "histogram":
         names.append("worst bin")
     return [*names, "messages", "bits", "local"]
 
@@ -103,9 +102,9 @@ def _cells(plan: Plan, row: Row) -> list[str]:
     if plan.aim is Aim.USERS:
         cells.append(f"{row.n:,}")
     cells.append(_short(row.rmse))
-    if plan.task is Question.MEAN and row.rmse is not None:
+    if plan.task == "mean" and row.rmse is not None:
         cells.append(_short(row.rmse / row.n))
-    if plan.task is Question.HISTOGRAM:
+    if plan.task == "histogram":
         cells.append(_short(row.worst_bin))
     floor = "-" if row.local_floor is None else up(row.local_floor.epsilon, _DIGITS)
     return [*cells, _short(row.messages_per_user), _short(row.bits_per_user), floor]
@@ -113,11 +112,11 @@ def _cells(plan: Plan, row: Row) -> list[str]:
 
 def title(plan: Plan) -> str:
     """The question in one line."""
-    parts = [f"{plan.task.value} of {_domain(plan)}"]
+    parts = [f"{plan.task} of {_domain(plan)}"]
     if plan.n is not None:
         parts.append(f"n = {plan.n:,}")
     if plan.error is not None:
-        scale = " of the mean" if plan.task is Question.MEAN else ""
+        scale = " of the mean" if plan.task == "mean" else ""
         parts.append(f"RMSE{scale} <= {plan.error:g}")
     if plan.epsilon is not None:
         parts.append(f"epsilon = {up(plan.epsilon, _DIGITS)}")
@@ -138,13 +137,13 @@ def _domain(plan: Plan) -> str:
 
 def _caption(plan: Plan) -> str:
     scale = {
-        Question.COUNT: "of the count",
-        Question.SUM: "of the sum",
-        Question.MEAN: "of the sum",
-        Question.HISTOGRAM: "per bin (root of the mean over bins)",
+        "count": "of the count",
+        "sum": "of the sum",
+        "mean": "of the sum",
+        "histogram": "per bin (root of the mean over bins)",
     }[plan.task]
     notes = [f"RMSE: exact, {scale}, on the data set that is worst for the protocol."]
-    if plan.task is Question.HISTOGRAM:
+    if plan.task == "histogram":
         notes.append("Worst bin: with probability about 95 % no bin is off by more.")
     notes.append("Messages, bits: per user. Local: epsilon if the shuffler tells who sent what.")
     if plan.rounding:

@@ -223,7 +223,7 @@ def dummied_protocol(
     return ShuffleProtocol(
         name=spec.name,
         parameters=parameters,
-        question=spec.question,
+        task=spec.task,
         randomizer=randomizer,
         analyzer=DummiedAnalyzer(oracle=randomizer),
         guarantee=accountant.guarantee(honest_users(n, parameters["honest"])),

@@ -47,7 +47,7 @@ def local_protocol(
     return ShuffleProtocol(
         name=spec.name,
         parameters=parameters,
-        question=spec.question,
+        task=spec.task,
         randomizer=randomizer,
         analyzer=analyzer,
         guarantee=guarantee,

@@ -90,7 +90,7 @@ def assembled(
     return ShuffleProtocol(
         name=spec.name,
         parameters=parameters,
-        question=spec.question,
+        task=spec.task,
         randomizer=randomizer,
         analyzer=analyzer,
         guarantee=accountant.guarantee(honest_users(n, parameters["honest"])),

@@ -5,10 +5,9 @@ from fractions import Fraction
 from shuffledp.core.domain import Integers, Reals
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.estimate import ErrorLaw, Estimate
-from shuffledp.core.task import Question
 from shuffledp.core.validate import whole
 
-__all__ = ["number_domain", "reach", "scaled", "sum_question", "unit"]
+__all__ = ["number_domain", "reach", "scaled", "sum_task", "unit"]
 
 
 def number_domain(lower: float, upper: float, steps: int | None) -> Integers | Reals:
@@ -48,24 +47,23 @@ def unit(domain: Integers | Reals) -> Fraction:
     return (Fraction(domain.upper) - Fraction(domain.lower)) / reach(domain)
 
 
-def sum_question(name: str) -> Question:
-    """Which of the two questions.
+def sum_task(name: str) -> str:
+    """The name, if it is one of the two.
 
-    >>> sum_question("count")
+    >>> sum_task("count")
     Traceback (most recent call last):
-    shuffledp.core.errors.ParameterError: question='count' must be 'sum' or 'mean'
+    shuffledp.core.errors.ParameterError: task='count' must be 'sum' or 'mean'
     """
-    for question in (Question.SUM, Question.MEAN):
-        if name == question.value:
-            return question
-    raise ParameterError("question", name, "must be 'sum' or 'mean'")
+    if name not in ("sum", "mean"):
+        raise ParameterError("task", name, "must be 'sum' or 'mean'")
+    return name
 
 
 def scaled(
-    domain: Integers | Reals, question: Question, codes: Fraction, n: int, error: ErrorLaw
+    domain: Integers | Reals, task: str, codes: Fraction, n: int, error: ErrorLaw
 ) -> Estimate:
     """The answer for n users whose codes are estimated to add up to `codes`."""
-    share = Fraction(1, n) if question is Question.MEAN else Fraction(1)
+    share = Fraction(1, n) if task == "mean" else Fraction(1)
     lower, upper = n * Fraction(domain.lower), n * Fraction(domain.upper)
     return Estimate(
         value=float(share * (lower + unit(domain) * codes)),

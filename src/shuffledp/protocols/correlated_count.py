@@ -32,7 +32,6 @@ from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import HONEST, Calibration, Cost, ShuffleProtocol, Spec, honest_users
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
-from shuffledp.core.task import Question
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.numerics.draws import Draws
 from shuffledp.numerics.intervals import Difference, DifferenceError
@@ -254,7 +253,7 @@ def make(
             "calibration": chosen.value,
             "word_bits": word_bits,
         },
-        question=SPEC.question,
+        task=SPEC.task,
         randomizer=randomizer,
         analyzer=SignedAnalyzer(randomizer=randomizer),
         guarantee=accountant.guarantee(sharers),
@@ -267,7 +266,7 @@ def make(
 SPEC = Spec(
     name="correlated_count",
     title="correlated noise counting",
-    question=Question.COUNT,
+    task="count",
     reference="Ghazi, Kumar, Manurangsi, Pagh 2020",
     make=make,
     shuffled_examples=(

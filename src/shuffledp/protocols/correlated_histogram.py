@@ -35,7 +35,6 @@ from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import HONEST, Calibration, Cost, ShuffleProtocol, Spec, honest_users
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
-from shuffledp.core.task import Question
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.numerics.draws import Draws
 from shuffledp.numerics.intervals import Difference, DifferenceError
@@ -262,7 +261,7 @@ def make(
             "most_events": most_events,
             "word_bits": word_bits,
         },
-        question=SPEC.question,
+        task=SPEC.task,
         randomizer=randomizer,
         analyzer=SignedHistogramAnalyzer(randomizer=randomizer),
         guarantee=accountant.guarantee(sharers),
@@ -292,7 +291,7 @@ def _builder(
 SPEC = Spec(
     name="correlated_histogram",
     title="correlated noise histogram",
-    question=Question.HISTOGRAM,
+    task="histogram",
     reference="Ghazi, Kumar, Manurangsi, Pagh 2020",
     make=make,
     shuffled_examples=(

@@ -39,7 +39,6 @@ from shuffledp.core.privacy import Guarantee, View
 from shuffledp.core.protocol import HONEST, Cost, ShuffleProtocol, Spec, honest_users
 from shuffledp.core.randomizer import Message
 from shuffledp.core.shuffler import Shuffled
-from shuffledp.core.task import Question
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.numerics.entropy import SeededWords
 from shuffledp.protocols._noise_messages import assembled
@@ -287,7 +286,7 @@ _TINY = {"seed": 5, "honest": 1.0, "word_bits": 3}
 SPEC = Spec(
     name="count_min",
     title="count-min sketch",
-    question=Question.HISTOGRAM,
+    task="histogram",
     reference="Ghazi, Golowich, Kumar, Pagh, Velingker 2021",
     make=make,
     shuffled_examples=(

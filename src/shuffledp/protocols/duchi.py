@@ -17,7 +17,6 @@ from shuffledp.core.domain import Reals
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.protocol import HONEST, ShuffleProtocol, Spec
 from shuffledp.core.randomizer import Law, Messages
-from shuffledp.core.task import Question
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.draws import Draws
 from shuffledp.protocols._local import shuffled_protocol
@@ -192,7 +191,7 @@ def make(
 SPEC = Spec(
     name="duchi",
     title="one-bit mean",
-    question=Question.MEAN,
+    task="mean",
     reference="Duchi, Jordan, Wainwright 2018",
     make_local=make_local,
     examples=(

@@ -26,7 +26,6 @@ from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.privacy import Guarantee, View
 from shuffledp.core.protocol import HONEST, Cost, ShuffleProtocol, Spec, honest_users
 from shuffledp.core.randomizer import Law, Messages
-from shuffledp.core.task import Question
 from shuffledp.core.validate import whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.draws import Draws
@@ -209,7 +208,7 @@ def make(
 SPEC = Spec(
     name="dummies_histogram",
     title="Histogram with uniform dummies",
-    question=Question.HISTOGRAM,
+    task="histogram",
     reference="Balcer, Cheu 2020",
     make=make,
     shuffled_examples=(

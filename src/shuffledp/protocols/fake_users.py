@@ -25,7 +25,6 @@ from shuffledp.core.privacy import Guarantee, View
 from shuffledp.core.protocol import HONEST, Calibration, Cost, ShuffleProtocol, Spec, honest_users
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
-from shuffledp.core.task import Question
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.numerics.draws import Draws
 from shuffledp.numerics.intervals import LatticeError, TwoBinomialsError
@@ -263,7 +262,7 @@ def make(
     return ShuffleProtocol(
         name=SPEC.name,
         parameters=stated | {"calibration": rule.value, "fake": fake, "word_bits": word_bits},
-        question=SPEC.question,
+        task=SPEC.task,
         randomizer=randomizer,
         analyzer=FakeUsersAnalyzer(users=randomizer),
         guarantee=accountant.guarantee(users),
@@ -304,7 +303,7 @@ def _up(f: float, bits: int) -> int:
 SPEC = Spec(
     name="fake_users",
     title="fake users",
-    question=Question.HISTOGRAM,
+    task="histogram",
     reference="Cheu, Zhilyaev 2022",
     make=make,
     shuffled_examples=(

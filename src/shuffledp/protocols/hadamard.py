@@ -32,7 +32,6 @@ from shuffledp.core.estimate import ErrorLaw, Estimate, NormalError
 from shuffledp.core.protocol import HONEST, ShuffleProtocol, Spec
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
-from shuffledp.core.task import Question
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.draws import Draws
 from shuffledp.numerics.intervals import TwoBinomialsError
@@ -349,7 +348,7 @@ def make(
 SPEC = Spec(
     name="hadamard",
     title="Hadamard response",
-    question=Question.HISTOGRAM,
+    task="histogram",
     reference="Acharya, Sun, Zhang 2019",
     make_local=make_local,
     examples=(

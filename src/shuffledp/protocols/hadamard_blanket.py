@@ -26,7 +26,6 @@ from shuffledp.core.errors import DataError
 from shuffledp.core.protocol import HONEST, ShuffleProtocol, Spec, honest_users
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
-from shuffledp.core.task import Question
 from shuffledp.core.validate import whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.gf2_systems import parity, solutions
@@ -193,7 +192,7 @@ def make(
 SPEC = Spec(
     name="hadamard_blanket",
     title="Hadamard blanket",
-    question=Question.HISTOGRAM,
+    task="histogram",
     reference="Ghazi, Golowich, Kumar, Pagh, Velingker 2021",
     make=make,
     shuffled_examples=(

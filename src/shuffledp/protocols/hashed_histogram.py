@@ -30,7 +30,6 @@ from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.protocol import HONEST, ShuffleProtocol, Spec, honest_users
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
-from shuffledp.core.task import Question
 from shuffledp.core.validate import whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.galois import POLYNOMIALS, multiples, multiply
@@ -262,7 +261,7 @@ def _degree(k: int, s: int) -> int:
 SPEC = Spec(
     name="hashed_histogram",
     title="hashed blanket",
-    question=Question.HISTOGRAM,
+    task="histogram",
     reference="Ghazi, Golowich, Kumar, Pagh, Velingker 2021",
     make=make,
     shuffled_examples=(

@@ -18,7 +18,6 @@ from shuffledp.core.domain import Reals
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.protocol import HONEST, ShuffleProtocol, Spec
 from shuffledp.core.randomizer import Law, Messages
-from shuffledp.core.task import Question
 from shuffledp.core.validate import positive
 from shuffledp.numerics.draws import Draws
 from shuffledp.numerics.tape import bernoulli
@@ -185,7 +184,7 @@ def make(
 SPEC = Spec(
     name="hybrid",
     title="hybrid of the one-bit and the piecewise mean",
-    question=Question.MEAN,
+    task="mean",
     reference="Wang, Xiao, Yang et al. 2019",
     make_local=make_local,
     examples=(

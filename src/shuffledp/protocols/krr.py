@@ -20,7 +20,6 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.core.protocol import HONEST, ShuffleProtocol, Spec
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
-from shuffledp.core.task import Question
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.draws import Draws
 from shuffledp.numerics.rounding import exp_lower
@@ -144,7 +143,7 @@ def make(
 SPEC = Spec(
     name="krr",
     title="k-ary randomized response",
-    question=Question.HISTOGRAM,
+    task="histogram",
     reference="Kairouz, Bonawitz, Ramage 2016",
     make_local=make_local,
     examples=({"k": 2, "epsilon": 0.5}, {"k": 16, "epsilon": 1.0}, {"k": 1024, "epsilon": 3.0}),

@@ -22,7 +22,6 @@ from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.protocol import HONEST, ShuffleProtocol, Spec
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
-from shuffledp.core.task import Question
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.galois import POLYNOMIALS, line, multiples, multiply
 from shuffledp.numerics.rounding import exp_lower
@@ -252,7 +251,7 @@ def make(
 SPEC = Spec(
     name="local_hashing",
     title="optimized local hashing",
-    question=Question.HISTOGRAM,
+    task="histogram",
     reference="Wang, Blocki, Li, Jha 2017",
     make_local=make_local,
     examples=({"k": 2, "epsilon": 0.5}, {"k": 16, "epsilon": 1.0}, {"k": 1500, "epsilon": 3.0}),

@@ -7,7 +7,6 @@ estimation" (there OUE).
 """
 
 from shuffledp.core.protocol import HONEST, ShuffleProtocol, Spec
-from shuffledp.core.task import Question
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols._frequency import FrequencyAnalyzer
@@ -79,7 +78,7 @@ def make(
 SPEC = Spec(
     name="optimized_unary",
     title="optimized unary encoding",
-    question=Question.HISTOGRAM,
+    task="histogram",
     reference="Wang, Blocki, Li, Jha 2017",
     make_local=make_local,
     examples=({"k": 2, "epsilon": 0.5}, {"k": 16, "epsilon": 1.0}, {"k": 1000, "epsilon": 3.0}),

@@ -21,7 +21,6 @@ from shuffledp.core.domain import Reals
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.protocol import HONEST, ShuffleProtocol, Spec
 from shuffledp.core.randomizer import Law, Messages
-from shuffledp.core.task import Question
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.draws import Draws
 from shuffledp.protocols._local import shuffled_protocol
@@ -275,7 +274,7 @@ def make(
 SPEC = Spec(
     name="piecewise",
     title="piecewise mean",
-    question=Question.MEAN,
+    task="mean",
     reference="Wang, Xiao, Yang et al. 2019",
     make_local=make_local,
     examples=(

@@ -28,7 +28,6 @@ from shuffledp.core.privacy import Guarantee, View
 from shuffledp.core.protocol import HONEST, Cost, ShuffleProtocol, Spec, honest_users
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
-from shuffledp.core.task import Question
 from shuffledp.core.validate import level as valid_level
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.draws import Draws
@@ -268,7 +267,7 @@ def make(*, n: int, epsilon: float, honest: float = HONEST, word_bits: int = 64)
     return ShuffleProtocol(
         name=SPEC.name,
         parameters={"n": n, "epsilon": epsilon, "honest": honest, "word_bits": word_bits},
-        question=SPEC.question,
+        task=SPEC.task,
         randomizer=randomizer,
         analyzer=PureCountAnalyzer(randomizer=randomizer),
         guarantee=stated,
@@ -287,7 +286,7 @@ def make(*, n: int, epsilon: float, honest: float = HONEST, word_bits: int = 64)
 SPEC = Spec(
     name="pure_count",
     title="pure-privacy count",
-    question=Question.COUNT,
+    task="count",
     reference="Ghazi, Golowich, Kumar, Manurangsi, Pagh, Velingker 2020",
     make=make,
     shuffled_examples=({"n": 60, "epsilon": 1.0}, {"n": 100, "epsilon": 2.0, "honest": 1.0}),

@@ -37,12 +37,11 @@ from shuffledp.core.privacy import Guarantee, View
 from shuffledp.core.protocol import HONEST, Calibration, Cost, ShuffleProtocol, Spec, honest_users
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
-from shuffledp.core.task import Question
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.numerics.draws import Draws
 from shuffledp.protocols._levels import Levels, fits, largest_kept
 from shuffledp.protocols._mean import Affine, Quadratic, moment
-from shuffledp.protocols._sums import number_domain, reach, scaled, sum_question, unit
+from shuffledp.protocols._sums import number_domain, reach, scaled, sum_task, unit
 
 __all__ = ["SPEC", "RoundedResponse", "RoundedSum", "RoundedSumAccountant", "make"]
 
@@ -188,7 +187,7 @@ class RoundedSum:
     """
 
     device: RoundedResponse
-    question: Question
+    task: str
 
     def tally(self, shuffled: Shuffled) -> Tally:
         return message_tally(shuffled, self.device.levels + 1)
@@ -199,7 +198,7 @@ class RoundedSum:
             raise DataError("the tally is of no users: at least one is needed")
         stderr = self._unit(n) * math.sqrt(self._message_variance(tally))
         total = self.device.decoder.total(tally.counts)
-        return scaled(self.device.domain, self.question, total, n, NormalError(stderr=stderr))
+        return scaled(self.device.domain, self.task, total, n, NormalError(stderr=stderr))
 
     def _message_variance(self, tally: Tally) -> float:
         """The variance of the sum of the messages: S2 - sum (E y)^2, the latter from S1 and S2."""
@@ -217,7 +216,7 @@ class RoundedSum:
         device = self.device
         width = Fraction(device.domain.upper) - Fraction(device.domain.lower)
         step = width / (device.b * device.levels)
-        return float(step / n if self.question is Question.MEAN else step)
+        return float(step / n if self.task == "mean" else step)
 
     def weights(self, message: Message) -> tuple[Fraction, ...]:
         assert isinstance(message, int)
@@ -269,7 +268,7 @@ def make(
     upper: float,
     steps: int | None = None,
     levels: int | None = None,
-    question: str = "sum",
+    task: str = "sum",
     honest: float = HONEST,
     calibration: Calibration | str = Calibration.EXACT,
     word_bits: int = 64,
@@ -287,7 +286,7 @@ def make(
     (2983, 10.6)
     """
     n = whole("n", n, at_least=1)
-    wanted, rule = sum_question(question), Calibration.read(calibration)
+    wanted, rule = sum_task(task), Calibration.read(calibration)
     trusted = honest_users(n, honest)
     positive("epsilon", epsilon)
     fraction_of_one("delta", delta)
@@ -315,14 +314,14 @@ def make(
             "upper": upper,
             "steps": steps,
             "levels": levels,
-            "question": question,
+            "task": task,
             "honest": honest,
             "calibration": rule.value,
             "word_bits": word_bits,
         },
-        question=wanted,
+        task=wanted,
         randomizer=device,
-        analyzer=RoundedSum(device=device, question=wanted),
+        analyzer=RoundedSum(device=device, task=wanted),
         guarantee=accountant.guarantee(trusted),
         cost=Cost(
             messages_mean=1.0,
@@ -344,7 +343,7 @@ def make(
 SPEC = Spec(
     name="rounded_sum",
     title="Rounded randomized response",
-    question=Question.SUM,
+    task="sum",
     reference="Balle, Bell, Gascon, Nissim 2019",
     make=make,
     shuffled_examples=(
@@ -356,7 +355,7 @@ SPEC = Spec(
             "lower": -1.0,
             "upper": 1.0,
             "steps": 1000,
-            "question": "mean",
+            "task": "mean",
         },
         {
             "n": 10_000,
@@ -387,7 +386,7 @@ SPEC = Spec(
             "lower": -1,
             "upper": 4,
             "levels": 2,
-            "question": "mean",
+            "task": "mean",
             "honest": 1.0,
             "word_bits": 8,
         },

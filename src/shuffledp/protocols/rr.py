@@ -20,7 +20,6 @@ from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import HONEST, Calibration, ShuffleProtocol, Spec, honest_users
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
-from shuffledp.core.task import Question
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.numerics.draws import Draws
 from shuffledp.numerics.intervals import TwoBinomialsError
@@ -219,7 +218,7 @@ def _published_flip(n: int, epsilon: float, delta: float) -> float:
 SPEC = Spec(
     name="rr",
     title="binary randomized response",
-    question=Question.COUNT,
+    task="count",
     reference="Warner 1965",
     make_local=make_local,
     examples=({"epsilon": 0.5}, {"epsilon": 1.0}, {"epsilon": 4.0}),

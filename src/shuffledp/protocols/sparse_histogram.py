@@ -33,7 +33,6 @@ from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.privacy import Guarantee, View
 from shuffledp.core.protocol import HONEST, Cost, ShuffleProtocol, Spec, honest_users
 from shuffledp.core.randomizer import Law, Messages
-from shuffledp.core.task import Question
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.draws import Draws
@@ -303,7 +302,7 @@ def _poisson(m: int, mean: float) -> float:
 SPEC = Spec(
     name="sparse_histogram",
     title="Histogram with rare noise messages",
-    question=Question.HISTOGRAM,
+    task="histogram",
     reference="Balcer, Cheu 2020",
     make=make,
     shuffled_examples=(

@@ -41,12 +41,11 @@ from shuffledp.core.privacy import Guarantee, View
 from shuffledp.core.protocol import HONEST, Calibration, Cost, ShuffleProtocol, Spec, honest_users
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
-from shuffledp.core.task import Question
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.numerics.draws import Draws
 from shuffledp.numerics.intervals import DiscreteLaplace, SharedNoise, SharedNoiseError
 from shuffledp.numerics.noise_shares import SLOWEST, WORDS, NoiseShare
-from shuffledp.protocols._sums import number_domain, reach, scaled, sum_question, unit
+from shuffledp.protocols._sums import number_domain, reach, scaled, sum_task, unit
 
 __all__ = ["SPEC", "SplitAndMix", "SplitAndMixAccountant", "SumModulo", "make"]
 
@@ -147,7 +146,7 @@ class SumModulo:
     """
 
     device: SplitAndMix
-    question: Question
+    task: str
     tail: int
 
     def tally(self, shuffled: Shuffled) -> Tally:
@@ -178,9 +177,9 @@ class SumModulo:
         if total >= q - self.tail:
             total -= q
         noise = self.device.noise
-        step = float(unit(domain)) / (n if self.question is Question.MEAN else 1)
+        step = float(unit(domain)) / (n if self.task == "mean" else 1)
         error = SharedNoiseError(rate=noise.rate, shape=Fraction(n, noise.parts), step=step)
-        return scaled(domain, self.question, Fraction(total), n, error)
+        return scaled(domain, self.task, Fraction(total), n, error)
 
     def weights(self, message: Message) -> tuple[Fraction, ...]:
         raise UnsupportedError(
@@ -189,7 +188,7 @@ class SumModulo:
 
     def variance(self, inputs: Counts) -> float:
         n, noise = int(inputs.sum()), self.device.noise
-        step = float(unit(self.device.domain)) / (n if self.question is Question.MEAN else 1)
+        step = float(unit(self.device.domain)) / (n if self.task == "mean" else 1)
         return n / noise.parts * DiscreteLaplace(rate=noise.rate).variance * step**2
 
 
@@ -245,7 +244,7 @@ def make(
     lower: float,
     upper: float,
     steps: int | None = None,
-    question: str = "sum",
+    task: str = "sum",
     honest: float = HONEST,
     calibration: Calibration | str = Calibration.EXACT,
     wrap: float = 1e-12,
@@ -264,7 +263,7 @@ def make(
     (179, True)
     """
     n = whole("n", n, at_least=1)
-    wanted, rule = sum_question(question), Calibration.read(calibration)
+    wanted, rule = sum_task(task), Calibration.read(calibration)
     parts, target = honest_users(n, honest), fraction_of_one("delta", delta)
     fraction_of_one("wrap", wrap)
     domain = number_domain(lower, upper, steps)
@@ -297,15 +296,15 @@ def make(
             "lower": lower,
             "upper": upper,
             "steps": steps,
-            "question": question,
+            "task": task,
             "honest": honest,
             "calibration": rule.value,
             "wrap": wrap,
             "word_bits": word_bits,
         },
-        question=wanted,
+        task=wanted,
         randomizer=device,
-        analyzer=SumModulo(device=device, question=wanted, tail=tail),
+        analyzer=SumModulo(device=device, task=wanted, tail=tail),
         guarantee=accountant.guarantee(parts),
         cost=Cost(
             messages_mean=float(device.shares),
@@ -337,7 +336,7 @@ def _shares(rule: Calibration, parts: int, q: int, distance: float) -> int:
 SPEC = Spec(
     name="split_and_mix",
     title="Split and mix",
-    question=Question.SUM,
+    task="sum",
     reference="Balle, Bell, Gascon, Nissim 2020",
     make=make,
     shuffled_examples=(
@@ -349,7 +348,7 @@ SPEC = Spec(
             "delta": 1e-6,
             "lower": 0,
             "upper": 1,
-            "question": "mean",
+            "task": "mean",
             "calibration": "paper",
             "honest": 1.0,
         },

@@ -23,7 +23,6 @@ from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.protocol import HONEST, ShuffleProtocol, Spec
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
-from shuffledp.core.task import Question
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.numerics.tape import acceptance, acceptance_float, add_distinct, bernoulli
@@ -251,7 +250,7 @@ def make(
 SPEC = Spec(
     name="subset_selection",
     title="subset selection",
-    question=Question.HISTOGRAM,
+    task="histogram",
     reference="Ye, Barg 2018",
     make_local=make_local,
     examples=({"k": 2, "epsilon": 0.5}, {"k": 16, "epsilon": 1.0}, {"k": 300, "epsilon": 3.0}),

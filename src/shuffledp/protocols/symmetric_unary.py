@@ -10,7 +10,6 @@ frequency estimation" (there SUE).
 from fractions import Fraction
 
 from shuffledp.core.protocol import HONEST, ShuffleProtocol, Spec
-from shuffledp.core.task import Question
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols._frequency import FrequencyAnalyzer
@@ -82,7 +81,7 @@ def make(
 SPEC = Spec(
     name="symmetric_unary",
     title="symmetric unary encoding (basic RAPPOR)",
-    question=Question.HISTOGRAM,
+    task="histogram",
     reference="Erlingsson, Pihur, Korolova 2014",
     make_local=make_local,
     examples=({"k": 2, "epsilon": 0.5}, {"k": 16, "epsilon": 1.0}, {"k": 1000, "epsilon": 3.0}),

@@ -37,12 +37,11 @@ from shuffledp.core.privacy import Guarantee, View
 from shuffledp.core.protocol import HONEST, Calibration, Cost, ShuffleProtocol, Spec, honest_users
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
-from shuffledp.core.task import Question
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.numerics import intervals, tape
 from shuffledp.numerics.draws import Draws
 from shuffledp.protocols._coins import MOST_COINS, fewest_coins
-from shuffledp.protocols._sums import number_domain, reach, scaled, sum_question, unit
+from shuffledp.protocols._sums import number_domain, reach, scaled, sum_task, unit
 
 __all__ = ["SPEC", "UnaryDevice", "UnarySum", "UnarySumAccountant", "make"]
 
@@ -187,7 +186,7 @@ class UnarySum:
     """
 
     device: UnaryDevice
-    question: Question
+    task: str
 
     def tally(self, shuffled: Shuffled) -> Tally:
         payload = shuffled.payload
@@ -205,20 +204,20 @@ class UnarySum:
         observed = int(tally.counts[0])
         coins = intervals.BinomialLaw(n=n * device.coins, gamma=device.gamma)
         codes = (observed - coins.centre) / device.per_code
-        return scaled(device.domain, self.question, codes, n, self._error(coins, observed, n))
+        return scaled(device.domain, self.task, codes, n, self._error(coins, observed, n))
 
     def _error(self, coins: intervals.BinomialLaw, observed: int, n: int) -> ErrorLaw:
         step = self._unit(n)
         if self.device.rounds:
             return NormalError(stderr=step * math.sqrt(coins.variance + n / 4))
-        share = n if self.question is Question.SUM else 1
+        share = n if self.task == "sum" else 1
         base = float(share * self.device.domain.lower)
         return CoinsError(coins=coins, observed=observed, base=base, step=step)
 
     def _unit(self, n: int) -> float:
         """What one message is in the answer."""
         step = unit(self.device.domain) / self.device.per_code
-        return float(step / n if self.question is Question.MEAN else step)
+        return float(step / n if self.task == "mean" else step)
 
     @property
     def offset(self) -> tuple[Fraction, ...]:
@@ -271,7 +270,7 @@ def make(
     upper: float,
     steps: int | None = None,
     ones: int | None = None,
-    question: str = "sum",
+    task: str = "sum",
     honest: float = HONEST,
     calibration: Calibration | str = Calibration.EXACT,
     word_bits: int = 64,
@@ -289,7 +288,7 @@ def make(
     (3000, 4.5)
     """
     n = whole("n", n, at_least=1)
-    wanted = sum_question(question)
+    wanted = sum_task(task)
     if Calibration.read(calibration) is Calibration.PAPER:
         raise UnsupportedError("no constants are published for this variant: calibration='exact'")
     trusted = honest_users(n, honest)
@@ -313,14 +312,14 @@ def make(
             "upper": upper,
             "steps": steps,
             "ones": ones,
-            "question": question,
+            "task": task,
             "honest": honest,
             "calibration": Calibration.EXACT.value,
             "word_bits": word_bits,
         },
-        question=wanted,
+        task=wanted,
         randomizer=device,
-        analyzer=UnarySum(device=device, question=wanted),
+        analyzer=UnarySum(device=device, task=wanted),
         guarantee=accountant.guarantee(trusted),
         cost=Cost(
             messages_mean=r + coins * float(gamma),
@@ -342,7 +341,7 @@ def _ones(ones: int | None, n: int, epsilon: float, domain: Integers | Reals) ->
 SPEC = Spec(
     name="unary_sum",
     title="Unary sums",
-    question=Question.SUM,
+    task="sum",
     reference="Cheu, Smith, Ullman, Zeber, Zhilyaev 2019",
     make=make,
     shuffled_examples=(
@@ -354,7 +353,7 @@ SPEC = Spec(
             "lower": -1.0,
             "upper": 1.0,
             "steps": 1000,
-            "question": "mean",
+            "task": "mean",
         },
     ),
     shuffled_enumerable=(

@@ -38,7 +38,6 @@ from shuffledp.core.privacy import Guarantee, View
 from shuffledp.core.protocol import HONEST, Cost, ShuffleProtocol, Spec, honest_users
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
-from shuffledp.core.task import Question
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.numerics.draws import Draws
 from shuffledp.numerics.intervals import SharedNoiseError
@@ -46,7 +45,7 @@ from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols._correlated import NOTHING
 from shuffledp.protocols._events import Events
 from shuffledp.protocols._multisets import MultisetFlood
-from shuffledp.protocols._sums import number_domain, reach, scaled, sum_question, unit
+from shuffledp.protocols._sums import number_domain, reach, scaled, sum_task, unit
 from shuffledp.protocols.correlated_count import GAP
 
 __all__ = ["SPEC", "FloodingAccountant", "MessageSum", "ZeroSumFlooding", "make"]
@@ -161,7 +160,7 @@ class MessageSum:
     """
 
     device: ZeroSumFlooding
-    question: Question
+    task: str
 
     def tally(self, shuffled: Shuffled) -> Tally:
         payload, levels = shuffled.payload, reach(self.device.domain)
@@ -184,10 +183,10 @@ class MessageSum:
             shape=n * noise.share,
             step=self._step(n),
         )
-        return scaled(domain, self.question, Fraction(int(tally.counts[0])), n, error)
+        return scaled(domain, self.task, Fraction(int(tally.counts[0])), n, error)
 
     def _step(self, n: int) -> float:
-        return float(unit(self.device.domain)) / (n if self.question is Question.MEAN else 1)
+        return float(unit(self.device.domain)) / (n if self.task == "mean" else 1)
 
     @property
     def offset(self) -> tuple[Fraction, ...]:
@@ -272,7 +271,7 @@ def make(
     lower: float,
     upper: float,
     steps: int | None = None,
-    question: str = "sum",
+    task: str = "sum",
     honest: float = HONEST,
     gap: float = GAP,
     most_events: int | None = None,
@@ -287,7 +286,7 @@ def make(
     ('1.13', True)
     """
     n = whole("n", n, at_least=1)
-    wanted, sharers = sum_question(question), honest_users(n, honest)
+    wanted, sharers = sum_task(task), honest_users(n, honest)
     fraction_of_one("gap", gap)
     fraction_of_one("delta", delta)
     used = min(positive("epsilon", epsilon), _LARGEST_EPSILON)
@@ -324,15 +323,15 @@ def make(
             "lower": lower,
             "upper": upper,
             "steps": steps,
-            "question": question,
+            "task": task,
             "honest": honest,
             "gap": gap,
             "most_events": most_events,
             "word_bits": word_bits,
         },
-        question=wanted,
+        task=wanted,
         randomizer=device,
-        analyzer=MessageSum(device=device, question=wanted),
+        analyzer=MessageSum(device=device, task=wanted),
         guarantee=guarantee,
         cost=device.cost,
         accountant=accountant,
@@ -343,7 +342,7 @@ def make(
 SPEC = Spec(
     name="zero_sum_flooding",
     title="Zero-sum flooding",
-    question=Question.SUM,
+    task="sum",
     reference="Ghazi, Kumar, Manurangsi, Pagh, Sinha 2021",
     make=make,
     shuffled_examples=(
@@ -355,7 +354,7 @@ SPEC = Spec(
             "lower": -1.0,
             "upper": 1.0,
             "steps": 20,
-            "question": "mean",
+            "task": "mean",
             "honest": 1.0,
         },
     ),

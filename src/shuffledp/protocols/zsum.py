@@ -26,7 +26,6 @@ from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import HONEST, Calibration, Cost, ShuffleProtocol, Spec
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
-from shuffledp.core.task import Question
 from shuffledp.core.validate import whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.draws import Draws
@@ -203,7 +202,7 @@ def make(
 SPEC = Spec(
     name="zsum",
     title="Noise-message counting (zsum)",
-    question=Question.COUNT,
+    task="count",
     reference="Balcer, Cheu 2020",
     make=make,
     shuffled_examples=(

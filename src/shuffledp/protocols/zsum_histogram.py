@@ -30,7 +30,6 @@ from shuffledp.core.privacy import Guarantee, View
 from shuffledp.core.protocol import HONEST, Calibration, Cost, ShuffleProtocol, Spec, honest_users
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
-from shuffledp.core.task import Question
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.draws import Draws
@@ -243,7 +242,7 @@ def _paper(honest: int, epsilon: float, delta: float, bits: int) -> Fraction:
 SPEC = Spec(
     name="zsum_histogram",
     title="zsum in every bin",
-    question=Question.HISTOGRAM,
+    task="histogram",
     reference="Balcer, Cheu 2020",
     make=make,
     shuffled_examples=(

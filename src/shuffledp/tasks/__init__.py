@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from shuffledp.core.protocol import ShuffleProtocol
-from shuffledp.core.task import Question, Task
+from shuffledp.core.task import Task
 from shuffledp.tasks.count import Count
 from shuffledp.tasks.distribution import Distribution
 from shuffledp.tasks.histogram import Histogram
@@ -17,14 +17,14 @@ from shuffledp.tasks.uniformity import Uniformity
 
 __all__ = ["TASKS", "Count", "Distribution", "Histogram", "Mean", "Sum", "Uniformity", "task_for"]
 
-TASKS: Mapping[Question, Callable[..., Task]] = MappingProxyType(
+TASKS: Mapping[str, Callable[..., Task]] = MappingProxyType(
     {
-        Question.COUNT: Count,
-        Question.SUM: Sum,
-        Question.MEAN: Mean,
-        Question.HISTOGRAM: Histogram,
-        Question.DISTRIBUTION: Distribution,
-        Question.UNIFORMITY: Uniformity,
+        "count": Count,
+        "sum": Sum,
+        "mean": Mean,
+        "histogram": Histogram,
+        "distribution": Distribution,
+        "uniformity": Uniformity,
     }
 )
 """The class of each question; each takes the domain."""
@@ -39,4 +39,4 @@ def task_for(protocol: ShuffleProtocol) -> Task:
     >>> task.loss(run(protocol, ages, SeededWords(2)).value, task.truth(ages)) < 0.5
     True
     """
-    return TASKS[protocol.question](domain=protocol.randomizer.domain)
+    return TASKS[protocol.task](domain=protocol.randomizer.domain)

@@ -7,7 +7,6 @@ from numpy.typing import ArrayLike
 from shuffledp.core.domain import Bits
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.estimate import Value
-from shuffledp.core.task import Question
 from shuffledp.tasks._scalar import squared_error
 
 __all__ = ["Count"]
@@ -29,8 +28,8 @@ class Count:
             raise ParameterError("domain", self.domain, "must be Bits")
 
     @property
-    def question(self) -> Question:
-        return Question.COUNT
+    def task(self) -> str:
+        return "count"
 
     def truth(self, values: ArrayLike) -> float:
         return float(self.domain.codes(values).sum(dtype="int64"))

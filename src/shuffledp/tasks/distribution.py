@@ -9,7 +9,6 @@ from shuffledp.core.arrays import Floats
 from shuffledp.core.domain import Domain
 from shuffledp.core.errors import MismatchError
 from shuffledp.core.estimate import Value
-from shuffledp.core.task import Question
 
 __all__ = ["Distribution"]
 
@@ -31,8 +30,8 @@ class Distribution:
     domain: Domain
 
     @property
-    def question(self) -> Question:
-        return Question.DISTRIBUTION
+    def task(self) -> str:
+        return "distribution"
 
     def truth(self, values: ArrayLike) -> Floats:
         codes = self.domain.codes(values)

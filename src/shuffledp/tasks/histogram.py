@@ -9,7 +9,6 @@ from shuffledp.core.arrays import Floats
 from shuffledp.core.domain import Domain
 from shuffledp.core.errors import MismatchError
 from shuffledp.core.estimate import Value
-from shuffledp.core.task import Question
 
 __all__ = ["Histogram"]
 
@@ -28,8 +27,8 @@ class Histogram:
     domain: Domain
 
     @property
-    def question(self) -> Question:
-        return Question.HISTOGRAM
+    def task(self) -> str:
+        return "histogram"
 
     def truth(self, values: ArrayLike) -> Floats:
         codes = self.domain.codes(values)

@@ -6,7 +6,6 @@ from numpy.typing import ArrayLike
 
 from shuffledp.core.domain import Domain
 from shuffledp.core.estimate import Value
-from shuffledp.core.task import Question
 from shuffledp.tasks._scalar import check_numbers, exact_sum, squared_error
 
 __all__ = ["Mean"]
@@ -28,8 +27,8 @@ class Mean:
         check_numbers(self.domain)
 
     @property
-    def question(self) -> Question:
-        return Question.MEAN
+    def task(self) -> str:
+        return "mean"
 
     def truth(self, values: ArrayLike) -> float:
         total, n = exact_sum(self.domain, values)

@@ -8,7 +8,6 @@ from numpy.typing import ArrayLike
 from shuffledp.core.domain import Domain
 from shuffledp.core.errors import MismatchError, ParameterError
 from shuffledp.core.estimate import Value
-from shuffledp.core.task import Question
 from shuffledp.core.validate import number
 
 __all__ = ["Uniformity"]
@@ -38,8 +37,8 @@ class Uniformity:
             raise ParameterError("alpha", self.alpha, "must be >= 0 and < 1")
 
     @property
-    def question(self) -> Question:
-        return Question.UNIFORMITY
+    def task(self) -> str:
+        return "uniformity"
 
     def truth(self, values: ArrayLike) -> float:
         codes, k = self.domain.codes(values), self.domain.size
