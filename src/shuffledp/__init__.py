@@ -24,7 +24,7 @@ from shuffledp.core.errors import (
     UnsupportedError,
 )
 from shuffledp.core.explain import explain
-from shuffledp.core.privacy import Guarantee, Neighbours, View
+from shuffledp.core.privacy import Guarantee, Model, Neighbours
 from shuffledp.core.randomizer import randomize
 from shuffledp.core.shuffler import shuffle
 from shuffledp.core.version import __version__
@@ -73,6 +73,7 @@ __all__ = [
     "Integers",
     "LedgerError",
     "MismatchError",
+    "Model",
     "Neighbours",
     "OnInvalid",
     "ParameterError",
@@ -82,7 +83,6 @@ __all__ = [
     "SeededWords",
     "ShuffledpError",
     "UnsupportedError",
-    "View",
     "__version__",
     "amplify",
     "amplify_lower",

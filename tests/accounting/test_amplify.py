@@ -83,7 +83,7 @@ class TestGuarantee:
     def test_fields(self):
         found = sdp.amplify(epsilon0=1.0, n=1_000, delta=1e-6)
         assert found.delta == 1e-6
-        assert found.view is sdp.View.SHUFFLED
+        assert found.model is sdp.Model.SHUFFLE
         assert found.neighbours is sdp.Neighbours.REPLACE_ONE
         assert found.honest == 1_000
         assert "2023" in found.proof

@@ -13,7 +13,7 @@ from shuffledp.cli import app
 ASKED = ("amplify", "--epsilon0", 1, "--n", "1e4", "--delta", "1e-6")
 FIELDS = {
     "epsilon", "delta", "lower", "method", "proof", "epsilon0", "n", "honest", "rounds",
-    "randomizer", "parameters", "view", "neighbours",
+    "randomizer", "parameters", "model", "neighbours",
 }  # fmt: skip
 
 

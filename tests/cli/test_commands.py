@@ -230,5 +230,5 @@ def test_sentences_fit_in_80_columns(shuffledp, tmp_path, words):
     (tmp_path / "x.csv").write_text("x\n" + "1\n0\n" * 100)
     result = shuffledp(*words)
     assert result.exit_code == 0, result.output
-    assert "shuffled view" in result.stdout
+    assert "shuffle model" in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80

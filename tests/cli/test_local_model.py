@@ -16,7 +16,7 @@ def answer(result):
 
 
 @pytest.mark.parametrize(
-    ("words", "task", "protocol"),
+    ("words", "question", "protocol"),
     [
         (("count", "--column", "home", "--epsilon", 1), {}, "rr"),
         (

@@ -135,7 +135,7 @@ class TestAnswers:
             )
         )  # fmt: skip
         assert (found["protocol"], found["delta"]) == ("krr", 0.0)
-        assert found["guarantee"]["view"] == "local"
+        assert found["guarantee"]["model"] == "local"
         assert abs(found["estimate"][0]["value"] - survey.way.counts[0]) < 60
 
     def test_named_protocol_and_several_files(self, shuffledp, people):
@@ -312,7 +312,7 @@ class TestText:
         result = shuffledp(
             "run", "histogram", people, "--column", "way", "--categories", WAYS, *COMMON
         )
-        for words in ("estimate", "std. error", "95% interval", "█", "ferry", "shuffled view"):
+        for words in ("estimate", "std. error", "95% interval", "█", "ferry", "shuffle model"):
             assert words in result.stdout
 
     def test_markup_in_names_is_text(self, shuffledp, tmp_path):

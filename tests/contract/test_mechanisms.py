@@ -127,7 +127,7 @@ class TestEveryMechanism:
 
     def test_guarantee(self, spec, parameters):
         guarantee = spec.make(**parameters).guarantee
-        assert guarantee.view is sdp.View.CENTRAL
+        assert guarantee.model is sdp.Model.CENTRAL
         assert guarantee.neighbours is sdp.Neighbours.REPLACE_ONE
         assert guarantee.epsilon == parameters["epsilon"]
         assert guarantee.delta <= parameters.get("delta", 0.0)

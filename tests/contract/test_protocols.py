@@ -174,7 +174,7 @@ class TestAtOrdinarySize:
         protocol = spec.make_local(**parameters)
         assert protocol.guarantee.epsilon == parameters["epsilon"] == protocol.randomizer.epsilon0
         assert protocol.guarantee.delta == 0
-        assert protocol.guarantee.view is sdp.View.LOCAL
+        assert protocol.guarantee.model is sdp.Model.LOCAL
         assert protocol.cost.bits_per_message >= 1
 
     def test_one_user_is_enough(self, spec, parameters):

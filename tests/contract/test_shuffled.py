@@ -174,7 +174,7 @@ class TestAtOrdinarySize:
         stated = protocol.guarantee
         assert stated.epsilon <= parameters["epsilon"] * (1 + 1e-12)
         assert stated.delta <= parameters.get("delta", 0.0) * (1 + 1e-12)
-        assert stated.view is sdp.View.SHUFFLED
+        assert stated.model is sdp.Model.SHUFFLE
         assert stated.honest == honest_users(parameters["n"], parameters.get("honest", 0.9))
         assert protocol.users == parameters["n"]
 
@@ -187,7 +187,7 @@ class TestAtOrdinarySize:
 
     def test_local_floor_is_stated(self, spec, parameters):
         floor = spec.make(**parameters).local_floor
-        assert floor is None or floor.view is sdp.View.LOCAL
+        assert floor is None or floor.model is sdp.Model.LOCAL
 
     def test_cost_is_what_is_sent(self, spec, parameters):
         protocol = spec.make(**parameters)

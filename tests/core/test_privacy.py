@@ -11,15 +11,15 @@ from shuffledp import (
     DataError,
     Guarantee,
     MismatchError,
+    Model,
     Neighbours,
     ParameterError,
     ShuffledpError,
     UnsupportedError,
-    View,
 )
 from shuffledp.core import validate
 
-GOOD = {"epsilon": 1.0, "delta": 1e-6, "view": View.SHUFFLED, "proof": "a theorem", "honest": 1000}
+GOOD = {"epsilon": 1.0, "delta": 1e-6, "model": Model.SHUFFLE, "proof": "a theorem", "honest": 1000}
 
 
 class TestGuarantee:
@@ -28,17 +28,17 @@ class TestGuarantee:
         [
             (
                 {},
-                "epsilon = 1, delta = 1e-06: shuffled view, replace-one neighbours, "
+                "epsilon = 1, delta = 1e-06: shuffle model, replace-one neighbours, "
                 "1,000 honest users; by a theorem",
             ),
             (
-                {"view": View.LOCAL, "delta": 0.0, "honest": 1},
-                "epsilon = 1, delta = 0: local view, replace-one neighbours, "
+                {"model": Model.LOCAL, "delta": 0.0, "honest": 1},
+                "epsilon = 1, delta = 0: local model, replace-one neighbours, "
                 "no other honest user needed; by a theorem",
             ),
             (
-                {"view": View.CENTRAL, "neighbours": Neighbours.ADD_REMOVE, "epsilon": 0.25},
-                "epsilon = 0.25, delta = 1e-06: central view, add-remove neighbours, "
+                {"model": Model.CENTRAL, "neighbours": Neighbours.ADD_REMOVE, "epsilon": 0.25},
+                "epsilon = 0.25, delta = 1e-06: central model, add-remove neighbours, "
                 "a trusted curator; by a theorem",
             ),
         ],
@@ -46,12 +46,12 @@ class TestGuarantee:
     def test_prints_one_readable_line(self, change, line):
         assert str(Guarantee(**{**GOOD, **change})) == line
 
-    @pytest.mark.parametrize("view", list(View))
+    @pytest.mark.parametrize("model", list(Model))
     @pytest.mark.parametrize("neighbours", list(Neighbours))
-    def test_the_line_tells_the_views_and_the_neighbours_apart(self, view, neighbours):
-        line = str(Guarantee(**{**GOOD, "view": view, "neighbours": neighbours}))
+    def test_the_line_tells_the_views_and_the_neighbours_apart(self, model, neighbours):
+        line = str(Guarantee(**{**GOOD, "model": model, "neighbours": neighbours}))
         assert "\n" not in line
-        assert f"{view.value} view" in line
+        assert f"{model.value} model" in line
         assert f"{neighbours.value} neighbours" in line
 
     @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ class TestGuarantee:
         assert getattr(Guarantee(**{**GOOD, name: value}), name) == value
 
     def test_replace_one_and_nobody_else_by_default(self):
-        plain = Guarantee(epsilon=1.0, delta=0.0, view=View.LOCAL, proof="a theorem")
+        plain = Guarantee(epsilon=1.0, delta=0.0, model=Model.LOCAL, proof="a theorem")
         assert (plain.neighbours, plain.honest) == (Neighbours.REPLACE_ONE, 1)
 
 

@@ -46,7 +46,7 @@ SOME_SLOW = [
 ]
 
 
-@pytest.mark.parametrize("task", SOME_SLOW)
+@pytest.mark.parametrize("question", SOME_SLOW)
 def test_both_errors_at_the_n_returned(question):
     """Counted again with fresh seeds: at most one in three, of both kinds; a third of the users is too few."""
     found = needed(*question)
@@ -84,7 +84,7 @@ def slope(ks, **question):
 
 
 @pytest.mark.parametrize(
-    ("ks", "task", "exponent"),
+    ("ks", "question", "exponent"),
     [
         ((64, 1024), {"alpha": 0.25, "model": "none"}, 1 / 2),
         ((64, 1024), {"alpha": 0.5, "epsilon": 0.25, "delta": 1e-6}, 3 / 4),
@@ -102,7 +102,7 @@ def test_growth_in_k(ks, question, exponent):
     assert slope(ks, **question) == pytest.approx(exponent, abs=0.1)
 
 
-@pytest.mark.parametrize("task", EVERY, ids="-".join)
+@pytest.mark.parametrize("question", EVERY, ids="-".join)
 def test_orders_are_theirs(question):
     """The formula as text, evaluated, is the value."""
     model, coin, method = question

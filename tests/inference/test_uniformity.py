@@ -31,7 +31,7 @@ def words(n, k, seed):
 class TestSimulation:
     """`Collection.simulate` has the law of the protocol's own `simulate`."""
 
-    @pytest.mark.parametrize("task", [one for one in EVERY if one[0] in ("local", "shuffle")])
+    @pytest.mark.parametrize("question", [one for one in EVERY if one[0] in ("local", "shuffle")])
     def test_same_law_as_the_protocol(self, question):
         n, runs = 60, 1500
         made = make_tester(
@@ -148,7 +148,7 @@ class TestMonteCarlo:
 
 
 class TestBothErrors:
-    @pytest.mark.parametrize("task", EVERY, ids="-".join)
+    @pytest.mark.parametrize("question", EVERY, ids="-".join)
     def test_false_alarms_are_at_most_what_is_promised(self, question):
         """The whole real path, fresh crowds and fresh seeds; skewed values are noticed."""
         n, runs = ENOUGH[question[0]] // 2, 50
@@ -163,7 +163,7 @@ class TestBothErrors:
         assert stats.binomtest(alarms, runs, 1 / 3, alternative="greater").pvalue > ALPHA
         assert stats.binomtest(noticed, runs, 1 / 3, alternative="greater").pvalue < ALPHA
 
-    @pytest.mark.parametrize("task", EVERY, ids="-".join)
+    @pytest.mark.parametrize("question", EVERY, ids="-".join)
     def test_far_laws_are_rejected(self, question):
         """All users in half of the categories: total variation distance 1/2."""
         model, coin, method = question

@@ -136,7 +136,7 @@ def strategy_delta(budget, menu):
 class TestNeighbours:
     def test_add_remove_counts_as_two_steps(self):
         one = sdp.Guarantee(
-            epsilon=0.5, delta=1e-8, view=sdp.View.CENTRAL, proof="p",
+            epsilon=0.5, delta=1e-8, model=sdp.Model.CENTRAL, proof="p",
             neighbours=sdp.Neighbours.ADD_REMOVE,
         )  # fmt: skip
         price = charge_of(one)
@@ -146,7 +146,7 @@ class TestNeighbours:
 
     def test_delta_never_passes_one(self):
         one = sdp.Guarantee(
-            epsilon=900.0, delta=0.1, view=sdp.View.CENTRAL, proof="p",
+            epsilon=900.0, delta=0.1, model=sdp.Model.CENTRAL, proof="p",
             neighbours=sdp.Neighbours.ADD_REMOVE,
         )  # fmt: skip
         assert charge_of(one).delta == 1.0

@@ -25,7 +25,7 @@ def path(request, tmp_path):
 
 def promise(epsilon=0.4, delta=1e-7):
     return sdp.Guarantee(
-        epsilon=epsilon, delta=delta, view=sdp.View.SHUFFLED, proof="a proof", honest=9
+        epsilon=epsilon, delta=delta, model=sdp.Model.SHUFFLE, proof="a proof", honest=9
     )
 
 
@@ -207,7 +207,7 @@ RIVAL = """
 import sys
 import shuffledp as sdp
 from shuffledp.ledger import Budget, Ledger
-promise = sdp.Guarantee(epsilon=0.1, delta=1e-8, view=sdp.View.LOCAL, proof="p")
+promise = sdp.Guarantee(epsilon=0.1, delta=1e-8, model=sdp.Model.LOCAL, proof="p")
 ledger, made = Ledger(sys.argv[1]), 0
 sys.stdin.readline()
 for _ in range(12):

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
+from shuffledp.core.privacy import Model
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.shuffler import forget
 from shuffledp.mechanisms import MECHANISMS
@@ -23,7 +24,7 @@ from shuffledp.numerics.draws import NumpyDraws, Simulated
 from shuffledp.numerics.entropy import SeededWords
 from shuffledp.planner.candidates import candidates
 from shuffledp.planner.evaluate import _measured, _worst_bin
-from shuffledp.planner.question import Asked, Model
+from shuffledp.planner.question import Asked
 from shuffledp.protocols import PROTOCOLS
 from support import ALPHA
 

@@ -18,7 +18,7 @@ from shuffledp.accounting.blanket import Blanketed, BlanketProfile, generic_blan
 from shuffledp.accounting.clones import LARGEST_N, clones_2021, clones_2023
 from shuffledp.accounting.lower import DataSets, generic_data_sets, randomizer_data_sets
 from shuffledp.core.errors import ParameterError, UnsupportedError
-from shuffledp.core.privacy import Guarantee, Profile, View
+from shuffledp.core.privacy import Guarantee, Model, Profile
 from shuffledp.core.protocol import honest_users
 from shuffledp.core.randomizer import Randomizer
 from shuffledp.core.validate import number, positive
@@ -102,7 +102,7 @@ class ShuffledProfile:
 
     def _guarantee(self, epsilon: float, delta: float, proof: str) -> Guarantee:
         return Guarantee(
-            epsilon=epsilon, delta=delta, view=View.SHUFFLED, proof=proof, honest=self.honest
+            epsilon=epsilon, delta=delta, model=Model.SHUFFLE, proof=proof, honest=self.honest
         )
 
     def plot(self, path: str | Path) -> Path:
@@ -195,7 +195,7 @@ def amplify(
     """The best (epsilon, delta) guarantee of n shuffled messages, with its theorem.
 
     >>> print(amplify(epsilon0=1.0, n=10_000, delta=1e-6))
-    epsilon = 0.0432139, delta = 1e-06: shuffled view, replace-one neighbours, 10,000 honest users; by stronger clones, the pair of Feldman, McMillan, Talwar 2023 (convex-order proof), evaluated numerically
+    epsilon = 0.0432139, delta = 1e-06: shuffle model, replace-one neighbours, 10,000 honest users; by stronger clones, the pair of Feldman, McMillan, Talwar 2023 (convex-order proof), evaluated numerically
     """
     curve = profile(
         n=n,

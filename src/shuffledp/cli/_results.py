@@ -112,7 +112,7 @@ class Result:
             ],
             "guarantee": {
                 "text": str(promise),
-                "view": promise.view.value,
+                "model": promise.model.value,
                 "neighbours": promise.neighbours.value,
                 "honest": promise.honest,
                 "proof": promise.proof,

@@ -175,7 +175,7 @@ def _record(
         "rounds": question.rounds,
         "randomizer": None if question.chosen is None else question.chosen.name,
         "parameters": {} if question.chosen is None else question.chosen.parameters,
-        "view": answer.view.value,
+        "model": answer.model.value,
         "neighbours": answer.neighbours.value,
     }
     if lines is not None:

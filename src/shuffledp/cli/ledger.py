@@ -104,4 +104,4 @@ def _what(entry: Entry) -> str:
     from shuffledp.core.display import short
 
     known = [str(entry.note[key]) for key in ("task", "column", "what") if entry.note.get(key)]
-    return short(" of ".join(known) or entry.guarantee.view.value)
+    return short(" of ".join(known) or entry.guarantee.model.value)

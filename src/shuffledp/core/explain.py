@@ -3,7 +3,7 @@
 import math
 from decimal import ROUND_FLOOR, Context, Decimal
 
-from shuffledp.core.privacy import Guarantee, View, up
+from shuffledp.core.privacy import Guarantee, Model, up
 from shuffledp.core.protocol import ShuffleProtocol
 
 __all__ = ["explain"]
@@ -52,7 +52,7 @@ def _factor(epsilon: float) -> str:
 
 def _trust(protocol: ShuffleProtocol) -> str:
     promise = protocol.guarantee
-    if promise.view is View.LOCAL:
+    if promise.model is Model.LOCAL:
         return (
             "Who is trusted. Nobody: each person's own device adds the noise, and the promise holds "
             "against whoever receives its message."
@@ -68,7 +68,7 @@ def _trust(protocol: ShuffleProtocol) -> str:
 
 
 def _without_shuffler(protocol: ShuffleProtocol) -> str:
-    if protocol.guarantee.view is View.LOCAL:
+    if protocol.guarantee.model is Model.LOCAL:
         return "Without a shuffler. The promise is the same: it does not rest on one."
     floor = protocol.local_floor
     if floor is None:

@@ -12,17 +12,17 @@ from typing import Protocol, runtime_checkable
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.validate import number, whole
 
-__all__ = ["Guarantee", "Neighbours", "Profile", "View", "up"]
+__all__ = ["Guarantee", "Model", "Neighbours", "Profile", "up"]
 
 
-class View(Enum):
-    """What the attacker sees."""
+class Model(Enum):
+    """Who is trusted, and so what an attacker sees."""
 
     CENTRAL = "central"
     """The released answer; a trusted curator saw the raw data."""
     LOCAL = "local"
     """Every message with its sender: nobody is trusted."""
-    SHUFFLED = "shuffled"
+    SHUFFLE = "shuffle"
     """The multiset of all messages: the shuffler is trusted to forget, and nobody else."""
 
 
@@ -37,15 +37,15 @@ class Neighbours(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guarantee:
-    """(epsilon, delta)-DP of one view.
+    """(epsilon, delta)-DP in one model of trust.
 
-    >>> print(Guarantee(epsilon=1.0, delta=0.0, view=View.LOCAL, proof="Warner 1965"))
-    epsilon = 1, delta = 0: local view, replace-one neighbours, no other honest user needed; by Warner 1965
+    >>> print(Guarantee(epsilon=1.0, delta=0.0, model=Model.LOCAL, proof="Warner 1965"))
+    epsilon = 1, delta = 0: local model, replace-one neighbours, no other honest user needed; by Warner 1965
     """
 
     epsilon: float
     delta: float
-    view: View
+    model: Model
     proof: str
     neighbours: Neighbours = Neighbours.REPLACE_ONE
     honest: int = 1
@@ -65,12 +65,12 @@ class Guarantee:
 
     def __str__(self) -> str:
         return (
-            f"epsilon = {up(self.epsilon, 6)}, delta = {up(self.delta, 3)}: {self.view.value} view, "
+            f"epsilon = {up(self.epsilon, 6)}, delta = {up(self.delta, 3)}: {self.model.value} model, "
             f"{self.neighbours.value} neighbours, {self._needs()}; by {self.proof}"
         )
 
     def _needs(self) -> str:
-        if self.view is View.CENTRAL:
+        if self.model is Model.CENTRAL:
             return "a trusted curator"
         if self.honest == 1:
             return "no other honest user needed"

@@ -111,8 +111,8 @@ def charge_of(guarantee: Guarantee) -> Charge:
     Replacing a person is removing one and adding another, so an add-remove guarantee counts as
     (2 epsilon, (1 + e^epsilon) delta): group privacy for two steps.
 
-    >>> from shuffledp import View
-    >>> charge_of(Guarantee(epsilon=0.5, delta=0.0, view=View.CENTRAL, proof="a proof",
+    >>> from shuffledp import Model
+    >>> charge_of(Guarantee(epsilon=0.5, delta=0.0, model=Model.CENTRAL, proof="a proof",
     ...                     neighbours=Neighbours.ADD_REMOVE))
     Charge(epsilon=1.0, delta=0.0)
     """

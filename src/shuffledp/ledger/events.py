@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from shuffledp.core.errors import LedgerError, ShuffledpError
-from shuffledp.core.privacy import Guarantee, Neighbours, View
+from shuffledp.core.privacy import Guarantee, Model, Neighbours
 from shuffledp.ledger.budget import Budget, Charge, charge_of
 
 __all__ = ["Account", "Entry", "Event", "accounts", "checked", "sealed"]
@@ -28,7 +28,7 @@ class Entry:
 
     A release that was charged and not made counts all the same: nobody can prove that it was not.
 
-    >>> promise = Guarantee(epsilon=0.5, delta=0.0, view=View.LOCAL, proof="Warner 1965")
+    >>> promise = Guarantee(epsilon=0.5, delta=0.0, model=Model.LOCAL, proof="Warner 1965")
     >>> entry = Entry(id="7f", time="2030-01-01T00:00:00+00:00", dataset="data", guarantee=promise, note={})
     >>> entry.charge.epsilon, entry.released
     (0.5, False)
@@ -57,7 +57,7 @@ class Entry:
             "dataset": self.dataset,
             "epsilon": promise.epsilon,
             "delta": promise.delta,
-            "view": promise.view.value,
+            "model": promise.model.value,
             "neighbours": promise.neighbours.value,
             "honest": promise.honest,
             "proof": promise.proof,
@@ -157,7 +157,7 @@ def _entry(event: Event) -> Entry:
         guarantee=Guarantee(
             epsilon=event["epsilon"],
             delta=event["delta"],
-            view=View(event["view"]),
+            model=Model(event["model"]),
             neighbours=Neighbours(event["neighbours"]),
             honest=event["honest"],
             proof=event["proof"],

@@ -27,7 +27,7 @@ from shuffledp.accounting.central import BinomialCount
 from shuffledp.core.errors import DataError, UnsupportedError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.mechanism import MechanismSpec
-from shuffledp.core.privacy import Guarantee, View
+from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import Calibration, Parameters
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, positive, whole
@@ -111,7 +111,7 @@ class Binomial:
         return Guarantee(
             epsilon=self.epsilon,
             delta=self.certified,
-            view=View.CENTRAL,
+            model=Model.CENTRAL,
             proof="both tails of the binomial law" if exact else "the binomial smoothness lemma",
         )
 

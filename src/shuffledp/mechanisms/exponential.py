@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.mechanism import MechanismSpec, Selection
-from shuffledp.core.privacy import Guarantee, View
+from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import Parameters
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, number, whole
@@ -85,7 +85,7 @@ class Exponential:
         return Guarantee(
             epsilon=self.epsilon,
             delta=0.0,
-            view=View.CENTRAL,
+            model=Model.CENTRAL,
             proof="the likelihood ratio of the exponential mechanism",
         )
 
@@ -155,7 +155,7 @@ def make(
     """The mechanism for k candidates.
 
     >>> print(make(epsilon=1.0, sensitivity=1.0, k=2).guarantee)
-    epsilon = 1, delta = 0: central view, replace-one neighbours, a trusted curator; by the likelihood ratio of the exponential mechanism
+    epsilon = 1, delta = 0: central model, replace-one neighbours, a trusted curator; by the likelihood ratio of the exponential mechanism
     """
     return Exponential(
         epsilon=epsilon,

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.mechanism import MechanismSpec
-from shuffledp.core.privacy import Guarantee, View
+from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import Parameters
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, whole
@@ -67,7 +67,7 @@ class Geometric:
         return Guarantee(
             epsilon=self.epsilon,
             delta=0.0,
-            view=View.CENTRAL,
+            model=Model.CENTRAL,
             proof="the likelihood ratio of discrete Laplace noise",
         )
 
@@ -115,7 +115,7 @@ def make(*, epsilon: float, sensitivity: int, k: int = 1) -> Geometric:
     """The mechanism for k integers of the given l1 sensitivity.
 
     >>> print(make(epsilon=0.5, sensitivity=1).guarantee)
-    epsilon = 0.5, delta = 0: central view, replace-one neighbours, a trusted curator; by the likelihood ratio of discrete Laplace noise
+    epsilon = 0.5, delta = 0: central model, replace-one neighbours, a trusted curator; by the likelihood ratio of discrete Laplace noise
     """
     return Geometric(epsilon=epsilon, sensitivity=sensitivity, k=k)
 

@@ -32,7 +32,7 @@ from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.mechanism import MechanismSpec
-from shuffledp.core.privacy import Guarantee, View
+from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import Parameters
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, whole
@@ -93,7 +93,7 @@ class Laplace:
         return Guarantee(
             epsilon=self.epsilon,
             delta=0.0,
-            view=View.CENTRAL,
+            model=Model.CENTRAL,
             proof="the likelihood ratio of discrete Laplace noise on a grid, rounding included",
         )
 

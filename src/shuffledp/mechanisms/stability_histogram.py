@@ -31,7 +31,7 @@ from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.errors import DataError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.mechanism import MechanismSpec
-from shuffledp.core.privacy import Guarantee, View
+from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import Parameters
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, whole
@@ -87,7 +87,7 @@ class StabilityHistogram:
         return Guarantee(
             epsilon=self.epsilon,
             delta=self.delta,
-            view=View.CENTRAL,
+            model=Model.CENTRAL,
             proof="discrete Laplace noise on non-empty bins, and an exact threshold",
         )
 
@@ -212,7 +212,7 @@ def make(*, n: int, epsilon: float, delta: float) -> StabilityHistogram:
     """The mechanism for histograms of n people.
 
     >>> print(make(n=100, epsilon=1.0, delta=1e-6).guarantee)
-    epsilon = 1, delta = 1e-06: central view, replace-one neighbours, a trusted curator; by discrete Laplace noise on non-empty bins, and an exact threshold
+    epsilon = 1, delta = 1e-06: central model, replace-one neighbours, a trusted curator; by discrete Laplace noise on non-empty bins, and an exact threshold
     """
     return StabilityHistogram(n=n, epsilon=epsilon, delta=delta)
 

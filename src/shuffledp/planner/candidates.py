@@ -13,9 +13,10 @@ from typing import Any
 
 from shuffledp.core.domain import Integers, Reals
 from shuffledp.core.mechanism import MechanismSpec
+from shuffledp.core.privacy import Model
 from shuffledp.mechanisms import MECHANISMS
 from shuffledp.numerics.rounding import float_above
-from shuffledp.planner.question import Asked, Model
+from shuffledp.planner.question import Asked
 from shuffledp.protocols import PROTOCOLS
 
 __all__ = ["Candidate", "candidates"]

@@ -9,11 +9,12 @@ import math
 from collections.abc import Iterator
 
 from shuffledp.core.errors import UnsupportedError
+from shuffledp.core.privacy import Model
 from shuffledp.core.protocol import HONEST, ShuffleProtocol
 from shuffledp.core.validate import fraction_of_one, whole
 from shuffledp.planner.candidates import Candidate, candidates
 from shuffledp.planner.evaluate import evaluate
-from shuffledp.planner.question import MOST_VALUES, Asked, Limits, Model
+from shuffledp.planner.question import MOST_VALUES, Asked, Limits
 from shuffledp.planner.rank import SAME, Aim, choose
 from shuffledp.planner.row import Row
 from shuffledp.protocols import hashed_histogram

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from shuffledp.core.errors import UnsupportedError
+from shuffledp.core.privacy import Model
 from shuffledp.core.validate import whole
 from shuffledp.planner.answer import Plan
 from shuffledp.planner.candidates import Candidate, candidates
 from shuffledp.planner.evaluate import evaluate
-from shuffledp.planner.question import Asked, Limits, Model
+from shuffledp.planner.question import Asked, Limits
 from shuffledp.planner.rank import Aim, ranked
 from shuffledp.planner.row import Row
 

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from shuffledp.core.errors import UnsupportedError
+from shuffledp.core.privacy import Model
 from shuffledp.planner.candidates import Candidate, candidates
 from shuffledp.planner.evaluate import evaluate
-from shuffledp.planner.question import Asked, Limits, Model
+from shuffledp.planner.question import Asked, Limits
 from shuffledp.planner.row import Row
 
 __all__ = ["SurveyRow", "exponent", "survey"]

@@ -9,9 +9,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from shuffledp.core.privacy import Model
 from shuffledp.planner.candidates import Candidate
 from shuffledp.planner.evaluate import evaluate
-from shuffledp.planner.question import Asked, Limits, Model
+from shuffledp.planner.question import Asked, Limits
 from shuffledp.planner.row import Row
 
 __all__ = ["least_epsilon", "least_n"]

@@ -3,36 +3,21 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import Enum
 from fractions import Fraction
 
 from shuffledp.core.domain import Bits, Categories, Integers, Reals
 from shuffledp.core.errors import ParameterError, UnsupportedError
+from shuffledp.core.privacy import Model
 from shuffledp.core.protocol import honest_users
 from shuffledp.core.validate import number, positive, whole
 
-__all__ = ["MOST_VALUES", "Asked", "Limits", "Model", "question_of"]
+__all__ = ["MOST_VALUES", "Asked", "Limits", "question_of"]
 
 MOST_VALUES = 1 << 22
 """Values of a domain up to which errors are computed exactly, value by value."""
 
 _LARGEST_EPSILON = 100.0
 _ELSEWHERE = {"distribution": "sdp.learn", "learn": "sdp.learn", "uniformity": "sdp.test_uniform"}
-
-
-class Model(Enum):
-    """Who is trusted.
-
-    >>> Model("shuffle")
-    <Model.SHUFFLE: 'shuffle'>
-    """
-
-    CENTRAL = "central"
-    """A curator, with everybody's value."""
-    LOCAL = "local"
-    """Nobody."""
-    SHUFFLE = "shuffle"
-    """A shuffler, to forget who sent what."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

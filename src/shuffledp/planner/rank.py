@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable
 from enum import Enum
 
-from shuffledp.planner.question import Model
+from shuffledp.core.privacy import Model
 from shuffledp.planner.row import Row
 
 __all__ = ["SAME", "Aim", "choose", "merit", "ranked"]

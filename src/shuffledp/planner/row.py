@@ -6,9 +6,8 @@ from typing import Any
 
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.mechanism import Mechanism
-from shuffledp.core.privacy import Guarantee
+from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import ShuffleProtocol
-from shuffledp.planner.question import Model
 
 __all__ = ["Row"]
 

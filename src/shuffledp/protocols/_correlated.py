@@ -10,7 +10,7 @@ from shuffledp.accounting.correlated import CorrelatedNoise, flood_level, publis
 from shuffledp.accounting.floods import NegativeBinomialFlood
 from shuffledp.accounting.thinned import ThinnedNoise
 from shuffledp.core.errors import UnsupportedError
-from shuffledp.core.privacy import Guarantee, View
+from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import Calibration
 from shuffledp.core.randomizer import Law
 from shuffledp.core.validate import fraction_of_one, positive
@@ -124,7 +124,7 @@ class CorrelatedAccountant:
         return Guarantee(
             epsilon=self.epsilon,
             delta=self.delta(honest),
-            view=View.SHUFFLED,
+            model=Model.SHUFFLE,
             proof=_PROOF,
             honest=honest,
         )

@@ -35,7 +35,7 @@ from shuffledp.core.arrays import Bools, Counts, Floats, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.estimate import Estimate, NormalError
-from shuffledp.core.privacy import Guarantee, View
+from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import Cost, Parameters, ShuffleProtocol, Spec, honest_users
 from shuffledp.core.randomizer import Law, Message, Messages, Randomizer
 from shuffledp.core.shuffler import Shuffled
@@ -204,7 +204,7 @@ class DummiedAccountant:
         return Guarantee(
             epsilon=self.epsilon,
             delta=profile.delta(self.epsilon),
-            view=View.SHUFFLED,
+            model=Model.SHUFFLE,
             proof=PROOF,
             honest=honest,
         )

@@ -13,7 +13,7 @@ from shuffledp.accounting.base import SMALLEST_DELTA
 from shuffledp.accounting.binary import BinaryResponse, gaussian_epsilon0
 from shuffledp.core.analyzer import Analyzer
 from shuffledp.core.errors import UnsupportedError
-from shuffledp.core.privacy import Guarantee, View
+from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import (
     Cost,
     Parameters,
@@ -41,7 +41,7 @@ def local_protocol(
     guarantee = Guarantee(
         epsilon=randomizer.epsilon0,
         delta=0.0,
-        view=View.LOCAL,
+        model=Model.LOCAL,
         proof=f"the likelihood ratio of the exact law of {spec.name}",
     )
     return ShuffleProtocol(
@@ -149,7 +149,7 @@ def _amplified(
             f"delta would be {reached[0]:.3g}"
         )
     certified = Guarantee(
-        epsilon=epsilon, delta=delta, view=View.SHUFFLED, proof=reached[1], honest=users
+        epsilon=epsilon, delta=delta, model=Model.SHUFFLE, proof=reached[1], honest=users
     )
     accountant = Amplified(randomizer=local.randomizer, stated=certified)
     return replace(

@@ -21,7 +21,7 @@ from shuffledp.accounting.central import BinomialCount
 from shuffledp.core.analyzer import Analyzer, Tally, message_tally
 from shuffledp.core.arrays import Bools, Codes
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
-from shuffledp.core.privacy import Guarantee, View
+from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import (
     Accountant,
     Calibration,
@@ -71,7 +71,7 @@ class OneCount:
         return Guarantee(
             epsilon=self.epsilon,
             delta=noise.delta(self.epsilon),
-            view=View.SHUFFLED,
+            model=Model.SHUFFLE,
             proof="both tails of the binomial law of the noise (protocol: Balcer, Cheu 2020)",
             honest=honest,
         )

@@ -35,7 +35,7 @@ from shuffledp.core.analyzer import Tally, message_tally
 from shuffledp.core.arrays import Codes, Counts, Floats
 from shuffledp.core.errors import DataError, UnsupportedError
 from shuffledp.core.estimate import Estimate, NormalError
-from shuffledp.core.privacy import Guarantee, View
+from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import HONEST, Cost, ShuffleProtocol, Spec, honest_users
 from shuffledp.core.randomizer import Message
 from shuffledp.core.shuffler import Shuffled
@@ -198,7 +198,7 @@ class RowsOfDummies:
         return Guarantee(
             epsilon=self.epsilon,
             delta=rows_delta(total=total, rows=self.rows, epsilon=self.epsilon),
-            view=View.SHUFFLED,
+            model=Model.SHUFFLE,
             proof="how the dummies split between the two cells that change in a row, and the sum of losses over rows",
             honest=honest,
         )

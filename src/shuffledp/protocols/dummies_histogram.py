@@ -23,7 +23,7 @@ from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError, UnsupportedError
-from shuffledp.core.privacy import Guarantee, View
+from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import HONEST, Cost, ShuffleProtocol, Spec, honest_users
 from shuffledp.core.randomizer import Law, Messages
 from shuffledp.core.validate import whole
@@ -153,7 +153,7 @@ class DummyNoise:
         return Guarantee(
             epsilon=self.epsilon,
             delta=dummies(n=honest, rho=self.rho, pair=2 * self.hit).delta(self.epsilon),
-            view=View.SHUFFLED,
+            model=Model.SHUFFLE,
             proof="how the dummies split between the two bins that change",
             honest=honest,
         )

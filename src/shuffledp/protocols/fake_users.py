@@ -21,7 +21,7 @@ from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import DataError, UnsupportedError
 from shuffledp.core.estimate import Estimate
-from shuffledp.core.privacy import Guarantee, View
+from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import HONEST, Calibration, Cost, ShuffleProtocol, Spec, honest_users
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
@@ -205,7 +205,7 @@ class FakeUsersAccountant:
         return Guarantee(
             epsilon=self.epsilon,
             delta=min(delta, 1.0),
-            view=View.SHUFFLED,
+            model=Model.SHUFFLE,
             proof=_PROOF,
             honest=honest,
         )
@@ -255,7 +255,7 @@ def make(
     floor = Guarantee(
         epsilon=randomizer.epsilon0,
         delta=0.0,
-        view=View.LOCAL,
+        model=Model.LOCAL,
         proof="the likelihood ratio of the exact law of one real vector",
     )
     stated = {"n": n, "k": k, "epsilon": epsilon, "delta": delta, "honest": honest}

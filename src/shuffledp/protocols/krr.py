@@ -116,7 +116,7 @@ def make_local(*, k: int, epsilon: float, word_bits: int = 64) -> ShuffleProtoco
     """k-ary randomized response for histograms over k categories.
 
     >>> print(make_local(k=16, epsilon=1.0).guarantee)
-    epsilon = 1, delta = 0: local view, replace-one neighbours, no other honest user needed; by the likelihood ratio of the exact law of krr
+    epsilon = 1, delta = 0: local model, replace-one neighbours, no other honest user needed; by the likelihood ratio of the exact law of krr
     """
     k = whole("k", k, at_least=2)
     krr = KRR(k=k, epsilon0=epsilon, word_bits=word_bits)

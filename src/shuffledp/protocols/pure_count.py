@@ -24,7 +24,7 @@ from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.domain import Bits
 from shuffledp.core.errors import DataError, MismatchError, ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate, Interval, Value
-from shuffledp.core.privacy import Guarantee, View
+from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import HONEST, Cost, ShuffleProtocol, Spec, honest_users
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
@@ -240,7 +240,7 @@ class PureAccountant:
 
 
 def _guarantee(epsilon: float, honest: int) -> Guarantee:
-    return Guarantee(epsilon=epsilon, delta=0.0, view=View.SHUFFLED, proof=_PROOF, honest=honest)
+    return Guarantee(epsilon=epsilon, delta=0.0, model=Model.SHUFFLE, proof=_PROOF, honest=honest)
 
 
 def make(*, n: int, epsilon: float, honest: float = HONEST, word_bits: int = 64) -> ShuffleProtocol:
@@ -261,7 +261,7 @@ def make(*, n: int, epsilon: float, honest: float = HONEST, word_bits: int = 64)
     floor = Guarantee(
         epsilon=randomizer.epsilon0,
         delta=0.0,
-        view=View.LOCAL,
+        model=Model.LOCAL,
         proof="the likelihood ratio of the exact law of pure_count",
     )
     return ShuffleProtocol(

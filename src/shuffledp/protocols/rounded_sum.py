@@ -33,7 +33,7 @@ from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Integers, Reals
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.estimate import Estimate, NormalError
-from shuffledp.core.privacy import Guarantee, View
+from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import HONEST, Calibration, Cost, ShuffleProtocol, Spec, honest_users
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
@@ -245,7 +245,7 @@ class RoundedSumAccountant:
         return Guarantee(
             epsilon=self.epsilon,
             delta=_delta(self.device, honest, self.epsilon),
-            view=View.SHUFFLED,
+            model=Model.SHUFFLE,
             proof=(
                 "privacy blanket of randomized response over the levels, Balle, Bell, Gascon, "
                 "Nissim 2019, evaluated numerically"
@@ -334,7 +334,7 @@ def make(
         local_floor=Guarantee(
             epsilon=device.epsilon0,
             delta=0.0,
-            view=View.LOCAL,
+            model=Model.LOCAL,
             proof=f"the likelihood ratio of the exact law of {SPEC.name}",
         ),
     )

@@ -158,7 +158,7 @@ def make_local(*, epsilon: float, word_bits: int = 64) -> ShuffleProtocol:
     """Binary randomized response for the number of people whose bit is one.
 
     >>> print(make_local(epsilon=1.0).guarantee)
-    epsilon = 1, delta = 0: local view, replace-one neighbours, no other honest user needed; by the likelihood ratio of the exact law of rr
+    epsilon = 1, delta = 0: local model, replace-one neighbours, no other honest user needed; by the likelihood ratio of the exact law of rr
     """
     rr = RR(epsilon0=epsilon, word_bits=word_bits)
     parameters = {"epsilon": epsilon, "word_bits": word_bits}

@@ -30,7 +30,7 @@ from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError, UnsupportedError
-from shuffledp.core.privacy import Guarantee, View
+from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import HONEST, Cost, ShuffleProtocol, Spec, honest_users
 from shuffledp.core.randomizer import Law, Messages
 from shuffledp.core.validate import fraction_of_one, positive, whole
@@ -199,7 +199,7 @@ class SingleNoise:
         return Guarantee(
             epsilon=self.epsilon,
             delta=profile.delta(self.epsilon),
-            view=View.SHUFFLED,
+            model=Model.SHUFFLE,
             proof="how the noise splits between the two bins that change, given all else",
             honest=honest,
         )

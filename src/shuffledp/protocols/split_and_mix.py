@@ -37,7 +37,7 @@ from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Integers, Reals
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate
-from shuffledp.core.privacy import Guarantee, View
+from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import HONEST, Calibration, Cost, ShuffleProtocol, Spec, honest_users
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
@@ -226,7 +226,7 @@ class SplitAndMixAccountant:
         return Guarantee(
             epsilon=self.epsilon,
             delta=delta,
-            view=View.SHUFFLED,
+            model=Model.SHUFFLE,
             proof=(
                 "discrete Laplace noise of the honest users' shares, and a bound on the components "
                 "of a random graph for what split and mix reveals beyond the sum "

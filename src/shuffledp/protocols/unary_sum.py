@@ -33,7 +33,7 @@ from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Integers, Reals
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.estimate import ErrorLaw, Estimate, Interval, NormalError, Value
-from shuffledp.core.privacy import Guarantee, View
+from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import HONEST, Calibration, Cost, ShuffleProtocol, Spec, honest_users
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
@@ -252,7 +252,7 @@ class UnarySumAccountant:
         return Guarantee(
             epsilon=self.epsilon,
             delta=curve.delta(self.epsilon),
-            view=View.SHUFFLED,
+            model=Model.SHUFFLE,
             proof=(
                 "both tails of the binomial law of the honest users' noise messages, for a sum that "
                 "moves by r (unary encoding: Cheu, Smith, Ullman, Zeber, Zhilyaev 2019)"

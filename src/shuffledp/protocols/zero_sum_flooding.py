@@ -34,7 +34,7 @@ from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Integers, Reals
 from shuffledp.core.errors import DataError, UnsupportedError
 from shuffledp.core.estimate import Estimate
-from shuffledp.core.privacy import Guarantee, View
+from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import HONEST, Cost, ShuffleProtocol, Spec, honest_users
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
@@ -219,7 +219,7 @@ class FloodingAccountant:
         return Guarantee(
             epsilon=self.epsilon,
             delta=self.delta(honest),
-            view=View.SHUFFLED,
+            model=Model.SHUFFLE,
             proof=(
                 "the value as a shift of the numbers of noise multisets, Ghazi, Kumar, Manurangsi, "
                 "Pagh, Sinha 2021; divergences bounded numerically and composed (accounting/flooding)"

@@ -26,7 +26,7 @@ from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import DataError, UnsupportedError
 from shuffledp.core.estimate import Estimate
-from shuffledp.core.privacy import Guarantee, View
+from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import HONEST, Calibration, Cost, ShuffleProtocol, Spec, honest_users
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
@@ -173,7 +173,7 @@ class IndependentNoise:
         return Guarantee(
             epsilon=self.epsilon,
             delta=IndependentBins(n=honest, gamma=self.gamma).delta(self.epsilon),
-            view=View.SHUFFLED,
+            model=Model.SHUFFLE,
             proof="the binomial laws of the two bins that change (protocol: Balcer, Cheu 2020)",
             honest=honest,
         )
