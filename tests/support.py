@@ -6,6 +6,7 @@ from itertools import pairwise, product
 
 import numpy as np
 
+from contract.examples import EXAMPLES
 from shuffledp.core.randomizer import Law, Randomizer
 
 ALPHA = 1e-9
@@ -50,5 +51,5 @@ def data_sets(size: int, n: int):
 def any_protocol(spec):
     """The first example of a registered protocol, local if it has one."""
     if spec.make_local:
-        return spec.make_local(**spec.examples[0])
-    return spec.make(**spec.shuffled_examples[0])
+        return spec.make_local(**EXAMPLES[spec.name].local[0])
+    return spec.make(**EXAMPLES[spec.name].shuffled[0])

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shuffledp as sdp
+from contract.examples import EXAMPLES
 from shuffledp.core.domain import Categories
 from shuffledp.protocols import PROTOCOLS
 from shuffledp.protocols.krr import KRR
@@ -26,7 +27,7 @@ LOCAL = [spec for spec in PROTOCOLS if spec.make_local]
 
 def made(spec, epsilon):
     """The randomizer of a registered protocol at ordinary parameters."""
-    names = spec.examples[0].keys() - {"epsilon", "word_bits"}
+    names = EXAMPLES[spec.name].local[0].keys() - {"epsilon", "word_bits"}
     return spec.make_local(**{name: ORDINARY[name] for name in names}, epsilon=epsilon).randomizer
 
 

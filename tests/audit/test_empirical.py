@@ -8,6 +8,7 @@ from scipy.stats import beta, binom
 
 import shuffledp as sdp
 from audit.mutants import Broken, clipped, no_noise, off_by_one, reused_word
+from contract.examples import EXAMPLES
 from shuffledp.accounting.binary import BinaryResponse
 from shuffledp.audit import black_box
 from shuffledp.protocols import PROTOCOLS
@@ -76,7 +77,7 @@ def test_the_figure_that_was_promised():
 
 @pytest.mark.parametrize("spec", [s for s in PROTOCOLS if s.make], ids=lambda spec: spec.name)
 def test_protocols_stay_under_their_claim(spec):
-    parameters = spec.shuffled_enumerable[0]
+    parameters = EXAMPLES[spec.name].shuffled_tiny[0]
     p = spec.make(**parameters)
     n, domain = parameters["n"], p.randomizer.domain
     ends = domain.values(np.array([0, domain.size - 1])).tolist()

@@ -3,6 +3,7 @@
 import pytest
 
 import shuffledp as sdp
+from contract.examples import EXAMPLES
 from shuffledp.accounting.blanket import Blanketed, law_blankets
 from shuffledp.protocols import PROTOCOLS
 
@@ -10,7 +11,7 @@ LOCAL = [spec for spec in PROTOCOLS if spec.make_local]
 SMALL = [
     pytest.param(spec, parameters, id=f"{spec.name}-{i}")
     for spec in PROTOCOLS
-    for i, parameters in enumerate(spec.enumerable)
+    for i, parameters in enumerate(EXAMPLES[spec.name].local_tiny)
 ]
 
 
@@ -37,7 +38,7 @@ def test_stated_ratio_is_the_local_one(spec, parameters):
 
 @pytest.mark.parametrize("spec", LOCAL, ids=lambda spec: spec.name)
 def test_ordinary_sizes_amplify(spec):
-    randomizer = spec.make_local(**spec.examples[-1]).randomizer
+    randomizer = spec.make_local(**EXAMPLES[spec.name].local[-1]).randomizer
     guarantee = sdp.amplify(randomizer=randomizer, n=100_000, delta=1e-6)
     assert (
         guarantee.epsilon

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import shuffledp as sdp
+from contract.examples import EXAMPLES
 from shuffledp.core.randomizer import Messages
 from shuffledp.core.shuffler import Shuffled, forget
 from shuffledp.numerics.rounding import exp_lower
@@ -18,12 +19,12 @@ LOCAL = [spec for spec in PROTOCOLS if spec.make_local]
 SMALL = [
     pytest.param(spec, parameters, id=f"{spec.name}-{i}")
     for spec in PROTOCOLS
-    for i, parameters in enumerate(spec.enumerable)
+    for i, parameters in enumerate(EXAMPLES[spec.name].local_tiny)
 ]
 ORDINARY = [
     pytest.param(spec, parameters, id=f"{spec.name}-{i}")
     for spec in PROTOCOLS
-    for i, parameters in enumerate(spec.examples)
+    for i, parameters in enumerate(EXAMPLES[spec.name].local)
 ]
 
 
@@ -244,10 +245,10 @@ class TestAtOrdinarySize:
 @pytest.mark.parametrize("spec", LOCAL, ids=lambda spec: spec.name)
 @pytest.mark.parametrize("k", [1, 0, -3, 2.5, "2"])
 def test_bad_k(spec, k):
-    if "k" not in spec.examples[0]:
+    if "k" not in EXAMPLES[spec.name].local[0]:
         pytest.skip("has no k")
     with pytest.raises(sdp.ParameterError, match="k="):
-        spec.make_local(**{**spec.examples[0], "k": k})
+        spec.make_local(**{**EXAMPLES[spec.name].local[0], "k": k})
 
 
 def test_names_are_unique_and_sorted_out():

@@ -11,6 +11,7 @@ import pytest
 
 import shuffledp as sdp
 from branches import law_of
+from contract.examples import EXAMPLES
 from shuffledp.accounting.exact import shuffled_delta
 from shuffledp.core.protocol import honest_users
 from shuffledp.core.randomizer import Messages
@@ -23,12 +24,12 @@ from support import enumerated_law
 SMALL = [
     pytest.param(spec, parameters, id=f"{spec.name}-{i}")
     for spec in PROTOCOLS
-    for i, parameters in enumerate(spec.shuffled_enumerable)
+    for i, parameters in enumerate(EXAMPLES[spec.name].shuffled_tiny)
 ]
 ORDINARY = [
     pytest.param(spec, parameters, id=f"{spec.name}-{i}")
     for spec in PROTOCOLS
-    for i, parameters in enumerate(spec.shuffled_examples)
+    for i, parameters in enumerate(EXAMPLES[spec.name].shuffled)
 ]
 MAKERS = [spec for spec in PROTOCOLS if spec.make]
 
@@ -284,5 +285,5 @@ class TestAtOrdinarySize:
 
 @pytest.mark.parametrize("spec", MAKERS, ids=lambda spec: spec.name)
 def test_every_maker_is_tested(spec):
-    assert spec.shuffled_examples
-    assert spec.shuffled_enumerable
+    assert EXAMPLES[spec.name].shuffled
+    assert EXAMPLES[spec.name].shuffled_tiny

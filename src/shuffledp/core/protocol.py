@@ -2,27 +2,34 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
 from typing import Any, Protocol, runtime_checkable
 
 from shuffledp.core.analyzer import Analyzer
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.privacy import Guarantee
+from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.randomizer import Randomizer
-from shuffledp.core.validate import number, whole
+from shuffledp.core.validate import number, positive, whole
 
 __all__ = [
     "HONEST",
     "Accountant",
     "Calibration",
     "Cost",
+    "Crowd",
+    "Device",
+    "NoiseAccountant",
+    "NoisyDevice",
     "Parameters",
+    "Parts",
+    "Promise",
     "ShuffleProtocol",
     "Spec",
     "Unconditional",
     "honest_users",
+    "pure_delta",
 ]
 
 HONEST = 0.9
@@ -58,6 +65,46 @@ class Calibration(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Crowd:
+    """How many people take part, and what share of them is assumed to follow the protocol.
+
+    >>> Crowd(n=1001, honest=0.9).trusted
+    900
+    """
+
+    n: int
+    honest: float = HONEST
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n", whole("n", self.n, at_least=1))
+        object.__setattr__(self, "honest", number("honest", self.honest))
+        honest_users(self.n, self.honest)
+
+    @property
+    def trusted(self) -> int:
+        """How many honest people the guarantee counts on, the protected one included."""
+        return honest_users(self.n, self.honest)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """The epsilon and delta that a protocol is asked to keep; delta = 0 is a pure promise.
+
+    >>> Promise(epsilon=1, delta=1e-6)
+    Promise(epsilon=1.0, delta=1e-06)
+    """
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
+        object.__setattr__(self, "delta", number("delta", self.delta))
+        if not 0 <= self.delta < 1:
+            raise ParameterError("delta", self.delta, "must be >= 0 and < 1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
     """What one user sends."""
 
@@ -67,23 +114,112 @@ class Cost:
     count_depends_on_value: bool
     """If so, the transport must hide how many messages each user sends."""
 
+    @classmethod
+    def fixed(cls, bits: int, messages: int = 1) -> "Cost":
+        """The same number of messages from everybody, whatever the value.
+
+        >>> Cost.fixed(4).messages_mean
+        1.0
+        """
+        return cls(
+            messages_mean=float(messages),
+            messages_max=messages,
+            bits_per_message=bits,
+            count_depends_on_value=False,
+        )
+
+
+class Device(Randomizer, Protocol):
+    """A randomizer that knows what it sends."""
+
+    @property
+    def cost(self) -> Cost:
+        """What one user sends."""
+
+
+class NoisyDevice(Device, Protocol):
+    """A device that hides its user behind noise of everybody, and knows how well."""
+
+    @property
+    def proof(self) -> str:
+        """The theorem or computation behind `delta`."""
+
+    def delta(self, honest: int, epsilon: float) -> float:
+        """At least the delta at epsilon of what the shuffler shows, if `honest` users make noise."""
+
 
 @runtime_checkable
 class Accountant(Protocol):
-    """What the view of a protocol promises, as far as it depends on who is honest."""
+    """What a protocol promises, as far as it depends on who is honest."""
 
     def guarantee(self, honest: int) -> Guarantee:
-        """The guarantee if so many users (the protected one included) follow the protocol."""
+        """The guarantee if that many users (the protected one included) follow the protocol."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unconditional:
-    """An accountant whose guarantee needs nobody else: that of the local model."""
+    """An accountant whose guarantee needs nobody else: that of the local model.
+
+    >>> always = Guarantee(epsilon=1.0, delta=0.0, model=Model.LOCAL, proof="Warner 1965")
+    >>> Unconditional(always=always).delta(honest=1, epsilon=1.0)
+    0.0
+    """
 
     always: Guarantee
 
     def guarantee(self, honest: int) -> Guarantee:
         return self.always
+
+    def delta(self, honest: int, epsilon: float) -> float:
+        return pure_delta(self.always.epsilon, epsilon)
+
+
+def pure_delta(epsilon0: float, epsilon: float) -> float:
+    """At least the delta at epsilon of anything that is epsilon0-private with delta = 0.
+
+    Randomized response is the worst: (e^epsilon0 - e^epsilon) / (e^epsilon0 + 1).
+
+    >>> pure_delta(1.0, 1.0), round(pure_delta(1.0, 0.0), 4)
+    (0.0, 0.4621)
+    """
+    if epsilon >= epsilon0:
+        return 0.0
+    worst = -math.expm1(epsilon - epsilon0) / (1 + math.exp(-epsilon0))
+    return min(1.0, worst * (1 + 1e-14))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoiseAccountant:
+    """The accountant of every device that knows the delta of its noise: delta at a fixed epsilon."""
+
+    device: NoisyDevice
+    epsilon: float
+
+    def guarantee(self, honest: int) -> Guarantee:
+        return Guarantee(
+            epsilon=self.epsilon,
+            delta=self.delta(honest, self.epsilon),
+            model=Model.SHUFFLE,
+            proof=self.device.proof,
+            honest=honest,
+        )
+
+    def delta(self, honest: int, epsilon: float) -> float:
+        return min(1.0, self.device.delta(honest, epsilon))
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the author of a protocol builds; everything else is derived from it."""
+
+    device: Device
+    analyzer: Analyzer
+    accountant: Accountant | None = field(default=None, kw_only=True)
+    """None for a `NoisyDevice`, which accounts for itself, and in the local model."""
+    task: str | None = field(default=None, kw_only=True)
+    """What it answers, if not what its maker was declared with."""
+    resolved: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+    """Parameters that were chosen here, to be recorded in place of their defaults."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,12 +280,4 @@ class Spec:
     task: str
     reference: str
     make_local: Callable[..., ShuffleProtocol] | None = None
-    examples: tuple[Parameters, ...] = ()
-    """Ordinary parameters of `make_local`."""
-    enumerable: tuple[Parameters, ...] = ()
-    """Parameters of `make_local` so small that a test can run every tape."""
     make: Callable[..., ShuffleProtocol] | None = None
-    shuffled_examples: tuple[Parameters, ...] = ()
-    """Ordinary parameters of `make`."""
-    shuffled_enumerable: tuple[Parameters, ...] = ()
-    """Parameters of `make` so small that a test can run every tape and every data set."""

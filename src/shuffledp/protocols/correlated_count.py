@@ -269,13 +269,4 @@ SPEC = Spec(
     task="count",
     reference="Ghazi, Kumar, Manurangsi, Pagh 2020",
     make=make,
-    shuffled_examples=(
-        {"n": 100_000, "epsilon": 1.0, "delta": 1e-8},
-        {"n": 1000, "epsilon": 0.5, "delta": 1e-6, "gap": 0.2, "calibration": "paper"},
-        {"n": 1_000_000, "epsilon": 3.0, "delta": 1e-10, "honest": 1.0},
-    ),
-    shuffled_enumerable=(
-        {"n": 4, "epsilon": 1.5, "delta": 0.3, "honest": 1.0, "word_bits": 3},
-        {"n": 3, "epsilon": 2.0, "delta": 0.2, "honest": 1.0, "gap": 0.3, "word_bits": 3},
-    ),
 )

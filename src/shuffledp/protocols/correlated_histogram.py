@@ -294,20 +294,4 @@ SPEC = Spec(
     task="histogram",
     reference="Ghazi, Kumar, Manurangsi, Pagh 2020",
     make=make,
-    shuffled_examples=(
-        {"n": 100_000, "k": 16, "epsilon": 1.0, "delta": 1e-8},
-        {"n": 20_000, "k": 100, "epsilon": 1.0, "delta": 1e-6, "gap": 0.2, "calibration": "paper"},
-        {"n": 1_000_000, "k": 1000, "epsilon": 3.0, "delta": 1e-10, "honest": 1.0},
-    ),
-    shuffled_enumerable=(
-        {
-            "n": 2,
-            "k": 2,
-            "epsilon": 1.0,
-            "delta": 0.5,
-            "honest": 1.0,
-            "most_events": 1,
-            "word_bits": 2,
-        },
-    ),
 )

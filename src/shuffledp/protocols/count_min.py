@@ -289,12 +289,4 @@ SPEC = Spec(
     task="histogram",
     reference="Ghazi, Golowich, Kumar, Pagh, Velingker 2021",
     make=make,
-    shuffled_examples=(
-        {"n": 100_000, "k": 1024, "epsilon": 1.0, "delta": 1e-6, "seed": 1},
-        {"n": 5_000, "k": 3_000, "epsilon": 1.0, "delta": 1e-6, "seed": 2, "rows": 3, "width": 64},
-    ),
-    shuffled_enumerable=(
-        {"n": 3, "k": 3, "epsilon": 2.0, "delta": 0.8, "rows": 2, "width": 2} | _TINY,
-        {"n": 3, "k": 2, "epsilon": 1.0, "delta": 0.35, "rows": 1, "width": 2} | _TINY,
-    ),
 )

@@ -306,11 +306,4 @@ SPEC = Spec(
     task="histogram",
     reference="Cheu, Zhilyaev 2022",
     make=make,
-    shuffled_examples=(
-        {"n": 100_000, "k": 16, "epsilon": 1.0, "delta": 1e-6},
-        {"n": 100_000, "k": 5, "epsilon": 0.5, "delta": 1e-8, "calibration": "paper", "fake": 2},
-    ),
-    shuffled_enumerable=(
-        {"n": 4, "k": 2, "epsilon": 1.0, "delta": 0.1, "honest": 1.0, "word_bits": 3},
-    ),
 )

@@ -351,24 +351,5 @@ SPEC = Spec(
     task="histogram",
     reference="Acharya, Sun, Zhang 2019",
     make_local=make_local,
-    examples=(
-        {"k": 2, "epsilon": 0.5},
-        {"k": 16, "epsilon": 1.0},
-        {"k": 1000, "epsilon": 1.0},
-        {"k": 1000, "epsilon": 4.0},
-        {"k": 16, "epsilon": 6.0},
-    ),
-    enumerable=(
-        {"k": 2, "epsilon": 1.0, "word_bits": 8},
-        {"k": 5, "epsilon": 0.5, "word_bits": 9},
-        {"k": 5, "epsilon": 2.0, "word_bits": 10},
-        {"k": 12, "epsilon": 2.2, "word_bits": 10},
-        {"k": 4, "epsilon": 4.0, "word_bits": 12},
-        {"k": 3, "epsilon": 5.0, "word_bits": 12},
-    ),
     make=make,
-    shuffled_examples=({"n": 10_000, "k": 16, "epsilon": 1.0, "delta": 1e-6},),
-    shuffled_enumerable=(
-        {"n": 3, "k": 3, "epsilon": 1.0, "delta": 0.1, "honest": 1.0, "word_bits": 8},
-    ),
 )

@@ -195,12 +195,4 @@ SPEC = Spec(
     task="histogram",
     reference="Ghazi, Golowich, Kumar, Pagh, Velingker 2021",
     make=make,
-    shuffled_examples=(
-        {"n": 100_000, "k": 1024, "epsilon": 1.0, "delta": 1e-6},
-        {"n": 1_000, "k": 5_000, "epsilon": 0.5, "delta": 1e-8, "messages": 3.5},
-    ),
-    shuffled_enumerable=(
-        {"n": 3, "k": 3, "epsilon": 1.0, "delta": 0.5, "honest": 1.0, "word_bits": 3},
-        {"n": 2, "k": 2, "epsilon": 1.0, "delta": 0.48, "honest": 1.0, "word_bits": 3},
-    ),
 )

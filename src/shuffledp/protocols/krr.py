@@ -17,14 +17,14 @@ from shuffledp.core.analyzer import Tally, message_tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.protocol import HONEST, ShuffleProtocol, Spec
+from shuffledp.core.protocol import Cost, Parts
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.draws import Draws
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols._frequency import FrequencyAnalyzer
-from shuffledp.protocols._local import local_protocol, shuffled_protocol
+from shuffledp.protocols.assembly import local, register, shuffled
 
 __all__ = ["KRR", "SPEC", "make", "make_local"]
 
@@ -70,6 +70,10 @@ class KRR:
         return 1
 
     @property
+    def cost(self) -> Cost:
+        return Cost.fixed((self.k - 1).bit_length())
+
+    @property
     def p(self) -> Fraction:
         return 1 - (self.k - 1) * self.q
 
@@ -112,49 +116,21 @@ class KRR:
         return message_tally(shuffled, self.k)
 
 
-def make_local(*, k: int, epsilon: float, word_bits: int = 64) -> ShuffleProtocol:
+@local(
+    name="krr",
+    task="histogram",
+    title="k-ary randomized response",
+    reference="Kairouz, Bonawitz, Ramage 2016",
+)
+def make_local(*, k: int, epsilon: float, word_bits: int = 64) -> Parts:
     """k-ary randomized response for histograms over k categories.
 
     >>> print(make_local(k=16, epsilon=1.0).guarantee)
     epsilon = 1, delta = 0: local model, replace-one neighbours, no other honest user needed; by the likelihood ratio of the exact law of krr
     """
-    k = whole("k", k, at_least=2)
-    krr = KRR(k=k, epsilon0=epsilon, word_bits=word_bits)
-    parameters = {"k": k, "epsilon": epsilon, "word_bits": word_bits}
-    bits = (k - 1).bit_length()
-    return local_protocol(
-        SPEC, parameters, krr, FrequencyAnalyzer(oracle=krr), bits_per_message=bits
-    )
+    device = KRR(k=k, epsilon0=epsilon, word_bits=word_bits)
+    return Parts(device, FrequencyAnalyzer(oracle=device))
 
 
-def make(
-    *, n: int, k: int, epsilon: float, delta: float, honest: float = HONEST, word_bits: int = 64
-) -> ShuffleProtocol:
-    """k-ary randomized response, shuffled: the largest epsilon0 that n users allow.
-
-    >>> make(n=100_000, k=16, epsilon=1.0, delta=1e-8).guarantee.epsilon <= 1.0
-    True
-    """
-    return shuffled_protocol(
-        make_local, n=n, epsilon=epsilon, delta=delta, honest=honest, k=k, word_bits=word_bits
-    )
-
-
-SPEC = Spec(
-    name="krr",
-    title="k-ary randomized response",
-    task="histogram",
-    reference="Kairouz, Bonawitz, Ramage 2016",
-    make_local=make_local,
-    examples=({"k": 2, "epsilon": 0.5}, {"k": 16, "epsilon": 1.0}, {"k": 1024, "epsilon": 3.0}),
-    enumerable=(
-        {"k": 2, "epsilon": 1.0, "word_bits": 5},
-        {"k": 3, "epsilon": 0.7, "word_bits": 8},
-        {"k": 5, "epsilon": 2.0, "word_bits": 10},
-    ),
-    make=make,
-    shuffled_examples=({"n": 100_000, "k": 16, "epsilon": 1.0, "delta": 1e-8},),
-    shuffled_enumerable=(
-        {"n": 4, "k": 3, "epsilon": 1.0, "delta": 0.05, "honest": 1.0, "word_bits": 6},
-    ),
-)
+make = shuffled(make_local)
+SPEC = register(make_local, make)

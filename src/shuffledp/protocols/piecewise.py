@@ -277,30 +277,5 @@ SPEC = Spec(
     task="mean",
     reference="Wang, Xiao, Yang et al. 2019",
     make_local=make_local,
-    examples=(
-        {"lower": -1.0, "upper": 1.0, "steps": 1000, "epsilon": 1.0},
-        {"lower": 0, "upper": 120, "steps": 120, "epsilon": 4.0},
-        {"lower": 0.1, "upper": 0.3, "steps": 2**15, "epsilon": 0.2},
-    ),
-    enumerable=(
-        {"lower": -1.0, "upper": 1.0, "steps": 2, "epsilon": 1.0, "word_bits": 8},
-        {"lower": 0.1, "upper": 0.7, "steps": 3, "epsilon": 0.5, "word_bits": 9},
-        {"lower": 0, "upper": 5, "steps": 5, "epsilon": 3.0, "word_bits": 10},
-    ),
     make=make,
-    shuffled_examples=(
-        {"n": 10_000, "lower": 0, "upper": 120, "steps": 120, "epsilon": 1.0, "delta": 1e-6},
-    ),
-    shuffled_enumerable=(
-        {
-            "n": 3,
-            "lower": -1.0,
-            "upper": 1.0,
-            "steps": 2,
-            "epsilon": 1.0,
-            "delta": 0.1,
-            "honest": 1.0,
-            "word_bits": 5,
-        },
-    ),
 )

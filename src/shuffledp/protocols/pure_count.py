@@ -289,9 +289,4 @@ SPEC = Spec(
     task="count",
     reference="Ghazi, Golowich, Kumar, Manurangsi, Pagh, Velingker 2020",
     make=make,
-    shuffled_examples=({"n": 60, "epsilon": 1.0}, {"n": 100, "epsilon": 2.0, "honest": 1.0}),
-    shuffled_enumerable=(
-        {"n": 3, "epsilon": 1.0, "honest": 1.0, "word_bits": 6},
-        {"n": 4, "epsilon": 1.5, "honest": 1.0, "word_bits": 8},
-    ),
 )

@@ -6,7 +6,7 @@ Reference: Warner 1965, "Randomized response: a survey technique for eliminating
 """
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
@@ -17,14 +17,14 @@ from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Bits
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate
-from shuffledp.core.protocol import HONEST, Calibration, ShuffleProtocol, Spec, honest_users
+from shuffledp.core.protocol import Calibration, Cost, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.numerics.draws import Draws
 from shuffledp.numerics.intervals import TwoBinomialsError
 from shuffledp.numerics.rounding import exp_lower
-from shuffledp.protocols._local import amplified_protocol, local_protocol, shuffled_protocol
+from shuffledp.protocols.assembly import amplified, certified, local, register
 
 __all__ = ["RR", "SPEC", "RRAnalyzer", "make", "make_local"]
 
@@ -65,6 +65,10 @@ class RR:
     @property
     def words_per_input(self) -> int:
         return 1
+
+    @property
+    def cost(self) -> Cost:
+        return Cost.fixed(1)
 
     @property
     def p(self) -> Fraction:
@@ -154,26 +158,25 @@ class RRAnalyzer:
         return math.sqrt(n * math.log(2 / beta) / 2) / float(gap)
 
 
-def make_local(*, epsilon: float, word_bits: int = 64) -> ShuffleProtocol:
+@local(name="rr", task="count", title="binary randomized response", reference="Warner 1965")
+def make_local(*, epsilon: float, word_bits: int = 64) -> Parts:
     """Binary randomized response for the number of people whose bit is one.
 
     >>> print(make_local(epsilon=1.0).guarantee)
     epsilon = 1, delta = 0: local model, replace-one neighbours, no other honest user needed; by the likelihood ratio of the exact law of rr
     """
     rr = RR(epsilon0=epsilon, word_bits=word_bits)
-    parameters = {"epsilon": epsilon, "word_bits": word_bits}
-    return local_protocol(SPEC, parameters, rr, RRAnalyzer(randomizer=rr), bits_per_message=1)
+    return Parts(rr, RRAnalyzer(randomizer=rr))
 
 
+@make_local.shuffle
 def make(
+    crowd: Crowd,
+    promise: Promise,
     *,
-    n: int,
-    epsilon: float,
-    delta: float,
-    honest: float = HONEST,
-    calibration: Calibration | str = Calibration.EXACT,
+    calibration: Calibration = Calibration.EXACT,
     word_bits: int = 64,
-) -> ShuffleProtocol:
+) -> Parts:
     r"""Binary randomized response, shuffled: about as many flips in all, however many users.
 
     `exact`: the fewest flips that the exact accountant of shuffled bits allows. `paper`: on average
@@ -185,21 +188,12 @@ def make(
     >>> math.sqrt(count.analyzer.variance(np.array([1_000_000, 0]))) <= 5.95
     True
     """
-    fraction_of_one("delta", delta)
-    chosen = Calibration.read(calibration)
-    stated = {"n": n, "epsilon": epsilon, "delta": delta, "honest": honest}
-    if chosen is Calibration.EXACT:
-        exact = shuffled_protocol(
-            make_local, n=n, epsilon=epsilon, delta=delta, honest=honest, word_bits=word_bits
-        )
-        parameters = {**exact.parameters, "calibration": chosen.value}
-        return replace(exact, parameters=parameters)
-    flip = _published_flip(honest_users(n, honest), positive("epsilon", epsilon), delta)
+    if calibration is Calibration.EXACT:
+        return amplified(make_local, crowd, promise, word_bits=word_bits)
+    flip = _published_flip(crowd.trusted, promise.epsilon, promise.delta)
     # A little less than the epsilon0 of that flip probability: a rounding error more noise.
-    local = make_local(epsilon=math.log((1 - flip) / flip) * (1 - 2**-50), word_bits=word_bits)
-    return amplified_protocol(
-        local, {**stated, "calibration": chosen.value, "word_bits": word_bits}
-    )
+    epsilon0 = math.log((1 - flip) / flip) * (1 - 2**-50)
+    return certified(make_local(epsilon=epsilon0, word_bits=word_bits), crowd, promise)
 
 
 def _published_flip(n: int, epsilon: float, delta: float) -> float:
@@ -215,25 +209,4 @@ def _published_flip(n: int, epsilon: float, delta: float) -> float:
     return (1 - epsilon * math.sqrt(n / (432 * logarithm))) / 2
 
 
-SPEC = Spec(
-    name="rr",
-    title="binary randomized response",
-    task="count",
-    reference="Warner 1965",
-    make_local=make_local,
-    examples=({"epsilon": 0.5}, {"epsilon": 1.0}, {"epsilon": 4.0}),
-    enumerable=(
-        {"epsilon": 1.0, "word_bits": 3},
-        {"epsilon": 0.1, "word_bits": 10},
-        {"epsilon": 3.0, "word_bits": 8},
-    ),
-    make=make,
-    shuffled_examples=(
-        {"n": 100_000, "epsilon": 1.0, "delta": 1e-6},
-        {"n": 10_000, "epsilon": 0.5, "delta": 1e-6, "calibration": "paper"},
-    ),
-    shuffled_enumerable=(
-        {"n": 4, "epsilon": 0.7, "delta": 0.05, "honest": 1.0, "word_bits": 8},
-        {"n": 3, "epsilon": 1.0, "delta": 0.1, "honest": 1.0, "word_bits": 6},
-    ),
-)
+SPEC = register(make_local, make)

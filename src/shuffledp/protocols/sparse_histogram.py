@@ -305,12 +305,4 @@ SPEC = Spec(
     task="histogram",
     reference="Balcer, Cheu 2020",
     make=make,
-    shuffled_examples=(
-        {"n": 100_000, "k": 1024, "epsilon": 1.0, "delta": 1e-8},
-        {"n": 2_000, "k": 100, "epsilon": 1.0, "delta": 1e-6, "honest": 1.0},
-    ),
-    shuffled_enumerable=(
-        {"n": 6, "k": 2, "epsilon": 1.0, "delta": 0.3, "honest": 1.0, "word_bits": 4},
-        {"n": 4, "k": 3, "epsilon": 1.0, "delta": 0.45, "honest": 1.0, "word_bits": 4},
-    ),
 )

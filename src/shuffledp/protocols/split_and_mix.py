@@ -339,30 +339,4 @@ SPEC = Spec(
     task="sum",
     reference="Balle, Bell, Gascon, Nissim 2020",
     make=make,
-    shuffled_examples=(
-        {"n": 100_000, "epsilon": 1.0, "delta": 1e-8, "lower": 0, "upper": 120},
-        {"n": 10_000, "epsilon": 0.5, "delta": 1e-6, "lower": -1.0, "upper": 1.0, "steps": 1000},
-        {
-            "n": 1000,
-            "epsilon": 1.0,
-            "delta": 1e-6,
-            "lower": 0,
-            "upper": 1,
-            "task": "mean",
-            "calibration": "paper",
-            "honest": 1.0,
-        },
-    ),
-    shuffled_enumerable=(
-        {
-            "n": 2,
-            "epsilon": 0.5,
-            "delta": 0.65,
-            "lower": 3,
-            "upper": 4,
-            "honest": 1.0,
-            "wrap": 0.9,
-            "word_bits": 2,
-        },
-    ),
 )

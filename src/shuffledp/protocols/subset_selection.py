@@ -253,15 +253,5 @@ SPEC = Spec(
     task="histogram",
     reference="Ye, Barg 2018",
     make_local=make_local,
-    examples=({"k": 2, "epsilon": 0.5}, {"k": 16, "epsilon": 1.0}, {"k": 300, "epsilon": 3.0}),
-    enumerable=(
-        {"k": 2, "epsilon": 1.0, "word_bits": 6},
-        {"k": 5, "epsilon": 0.5, "word_bits": 5},
-        {"k": 6, "epsilon": 0.3, "word_bits": 4},
-    ),
     make=make,
-    shuffled_examples=({"n": 10_000, "k": 16, "epsilon": 1.0, "delta": 1e-6},),
-    shuffled_enumerable=(
-        {"n": 3, "k": 4, "epsilon": 0.5, "delta": 0.1, "honest": 1.0, "word_bits": 5},
-    ),
 )

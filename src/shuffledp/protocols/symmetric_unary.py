@@ -84,15 +84,5 @@ SPEC = Spec(
     task="histogram",
     reference="Erlingsson, Pihur, Korolova 2014",
     make_local=make_local,
-    examples=({"k": 2, "epsilon": 0.5}, {"k": 16, "epsilon": 1.0}, {"k": 1000, "epsilon": 3.0}),
-    enumerable=(
-        {"k": 2, "epsilon": 1.0, "word_bits": 5},
-        {"k": 3, "epsilon": 2.0, "word_bits": 4},
-        {"k": 4, "epsilon": 3.0, "word_bits": 3},
-    ),
     make=make,
-    shuffled_examples=({"n": 10_000, "k": 16, "epsilon": 1.0, "delta": 1e-6},),
-    shuffled_enumerable=(
-        {"n": 3, "k": 2, "epsilon": 1.0, "delta": 0.1, "honest": 1.0, "word_bits": 6},
-    ),
 )

@@ -205,13 +205,4 @@ SPEC = Spec(
     task="count",
     reference="Balcer, Cheu 2020",
     make=make,
-    shuffled_examples=(
-        {"n": 100_000, "epsilon": 1.0, "delta": 1e-8},
-        {"n": 100_000, "epsilon": 1.0, "delta": 1e-8, "calibration": "paper"},
-        {"n": 20_000, "epsilon": 3.0, "delta": 1e-6, "honest": 0.5},
-    ),
-    shuffled_enumerable=(
-        {"n": 4, "epsilon": 1.0, "delta": 0.2, "honest": 1.0, "word_bits": 8},
-        {"n": 6, "epsilon": 0.5, "delta": 0.3, "honest": 0.7, "word_bits": 5},
-    ),
 )

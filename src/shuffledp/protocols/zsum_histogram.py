@@ -245,12 +245,4 @@ SPEC = Spec(
     task="histogram",
     reference="Balcer, Cheu 2020",
     make=make,
-    shuffled_examples=(
-        {"n": 20_000, "k": 8, "epsilon": 1.0, "delta": 1e-8},
-        {"n": 20_000, "k": 3, "epsilon": 1.0, "delta": 1e-8, "calibration": "paper"},
-    ),
-    shuffled_enumerable=(
-        {"n": 4, "k": 2, "epsilon": 1.0, "delta": 0.3, "honest": 1.0, "word_bits": 6},
-        {"n": 4, "k": 3, "epsilon": 1.5, "delta": 0.35, "honest": 0.75, "word_bits": 4},
-    ),
 )

@@ -1,0 +1,412 @@
+"""From a device and an analyzer to a protocol: all that an author need not write.
+
+`@local` and `@shuffle` decorate a function that returns `Parts`. What they make of it is a maker: it
+checks n, epsilon, delta and honest, records the arguments (so that name and parameters rebuild the
+protocol), and derives guarantee, accountant and local floor. `shuffled(make_local)` is the maker of the
+same protocol behind a shuffler, at the largest epsilon0 that its own accountant allows.
+
+    @local(name="krr", task="histogram", title="k-ary randomized response", reference="...")
+    def make_local(*, k: int, epsilon: float, word_bits: int = 64) -> Parts:
+        device = KRR(k=k, epsilon0=epsilon, word_bits=word_bits)
+        return Parts(device, FrequencyAnalyzer(oracle=device))
+
+    make = shuffled(make_local)
+    SPEC = register(make_local, make)
+"""
+
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import cache, update_wrapper
+from typing import Any, Concatenate, Generic, ParamSpec
+
+import numpy as np
+
+from shuffledp.accounting.amplify import ShuffledProfile, calibrate, profile
+from shuffledp.accounting.base import SMALLEST_DELTA
+from shuffledp.accounting.binary import BinaryResponse, gaussian_epsilon0
+from shuffledp.core.errors import UnsupportedError
+from shuffledp.core.privacy import Guarantee, Model
+from shuffledp.core.protocol import (
+    HONEST,
+    Calibration,
+    Crowd,
+    Device,
+    NoiseAccountant,
+    Parts,
+    Promise,
+    ShuffleProtocol,
+    Spec,
+    Unconditional,
+)
+from shuffledp.core.randomizer import Randomizer
+from shuffledp.core.validate import fraction_of_one
+from shuffledp.numerics.search import largest_above
+
+__all__ = [
+    "LocalMaker",
+    "ShuffleMaker",
+    "amplified",
+    "certified",
+    "local",
+    "register",
+    "shuffle",
+    "shuffled",
+]
+
+P = ParamSpec("P")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """What the registry says of a protocol."""
+
+    name: str
+    title: str
+    task: str
+    reference: str
+
+
+class LocalMaker(Generic[P]):
+    """Makes the protocol of the local model: its guarantee is what the device's own law certifies."""
+
+    def __init__(self, about: About, build: Callable[P, Parts]) -> None:
+        self.about = about
+        self._build = build
+        update_wrapper(self, build)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> ShuffleProtocol:
+        bound = inspect.signature(self._build).bind(*args, **kwargs)
+        bound.apply_defaults()
+        given = {name: _plain(value) for name, value in bound.arguments.items()}
+        parts = self._build(**given)  # type: ignore[call-arg]
+        guarantee = _floor(self.about, parts.device)
+        return ShuffleProtocol(
+            name=self.about.name,
+            parameters=_recorded(given, parts),
+            task=parts.task or self.about.task,
+            randomizer=parts.device,
+            analyzer=parts.analyzer,
+            guarantee=guarantee,
+            accountant=Unconditional(always=guarantee),
+            local_floor=guarantee,
+            cost=parts.device.cost,
+        )
+
+    def shuffle(self, build: Callable[Concatenate[Crowd, Promise, ...], Parts]) -> "ShuffleMaker":
+        """Decorates the maker of the same protocol behind a shuffler, where `shuffled` is not enough."""
+        return ShuffleMaker(self.about, build, pure=False)
+
+
+class ShuffleMaker:
+    """Makes the protocol of the shuffle model: n, epsilon, delta and honest are checked here, once."""
+
+    def __init__(self, about: About, build: Callable[..., Parts], *, pure: bool) -> None:
+        self.about = about
+        self._build = build
+        self._pure = pure
+        self._own = list(inspect.signature(build).parameters.values())[2:]
+        update_wrapper(self, build)
+        self.__signature__ = self._public_signature()
+
+    def __call__(self, **arguments: Any) -> ShuffleProtocol:
+        bound = self.__signature__.bind(**arguments)
+        bound.apply_defaults()
+        given = {name: _plain(value) for name, value in bound.arguments.items()}
+        crowd = Crowd(n=given["n"], honest=given["honest"])
+        delta = 0.0 if self._pure else fraction_of_one("delta", given["delta"])
+        promise = Promise(epsilon=given["epsilon"], delta=delta)
+        own = {each.name: given[each.name] for each in self._own}
+        if "calibration" in own:
+            own["calibration"] = Calibration.read(own["calibration"])
+        parts = self._build(crowd, promise, **own)
+        return _assemble(self.about, crowd, promise, parts, _recorded(given, parts))
+
+    def _public_signature(self) -> inspect.Signature:
+        def keyword(name: str, annotation: str, default: Any) -> inspect.Parameter:
+            kind = inspect.Parameter.KEYWORD_ONLY
+            return inspect.Parameter(name, kind, default=default, annotation=annotation)
+
+        needed = inspect.Parameter.empty
+        first = [keyword("n", "int", needed), keyword("epsilon", "float", needed)]
+        if not self._pure:
+            first.append(keyword("delta", "float", needed))
+        return inspect.Signature(
+            [*first, *self._own, keyword("honest", "float", HONEST)],
+            return_annotation="ShuffleProtocol",
+        )
+
+
+def local(
+    *, name: str, task: str, title: str, reference: str
+) -> Callable[[Callable[P, Parts]], LocalMaker[P]]:
+    """Decorates a function of epsilon and the protocol's own parameters."""
+    about = About(name=name, title=title, task=task, reference=reference)
+    return lambda build: LocalMaker(about, build)
+
+
+def shuffle(
+    *, name: str, task: str, title: str, reference: str, pure: bool = False
+) -> Callable[[Callable[Concatenate[Crowd, Promise, ...], Parts]], ShuffleMaker]:
+    """Decorates a function of crowd, promise and the protocol's own parameters.
+
+    `pure` makers have no delta: what they promise holds with delta = 0.
+    """
+    about = About(name=name, title=title, task=task, reference=reference)
+    return lambda build: ShuffleMaker(about, build, pure=pure)
+
+
+def shuffled(
+    make_local: LocalMaker[P], shape: Callable[..., Callable[[float], int]] | None = None
+) -> ShuffleMaker:
+    """The maker of a local protocol behind a shuffler.
+
+    `shape` is for devices whose alphabet changes with epsilon0: called with the protocol's own
+    parameters it says how (the number of blocks, the size of the sets) at a given epsilon0.
+    """
+    parameters = inspect.signature(make_local).parameters.values()
+    own = [each for each in parameters if each.name != "epsilon"]
+
+    def build(crowd: Crowd, promise: Promise, **given: Any) -> Parts:
+        shapes = None if shape is None else shape(**given)
+        return amplified(make_local, crowd, promise, shape=shapes, **given)
+
+    build.__module__ = make_local.__module__
+    build.__name__ = build.__qualname__ = "make"
+    about = make_local.about
+    build.__doc__ = f"{about.title}, shuffled: the largest epsilon0 that n users allow."
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    first = [inspect.Parameter(name, kind) for name in ("crowd", "promise")]
+    build.__signature__ = inspect.Signature([*first, *own])  # type: ignore[attr-defined]
+    return ShuffleMaker(about, build, pure=False)
+
+
+def register(*makers: LocalMaker[Any] | ShuffleMaker) -> Spec:
+    """The line of the registry for a protocol's makers: one of the local, one of the shuffle model, or both.
+
+    >>> from shuffledp.protocols import krr
+    >>> register(krr.make_local, krr.make).title
+    'k-ary randomized response'
+    """
+    about = makers[0].about
+    here = {"make_local" if isinstance(each, LocalMaker) else "make": each for each in makers}
+    return Spec(
+        name=about.name, title=about.title, task=about.task, reference=about.reference, **here
+    )
+
+
+def _plain(value: Any) -> Any:
+    """Python's own number for one of NumPy's, which would overflow, and which JSON does not know."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _recorded(given: Mapping[str, Any], parts: Parts) -> dict[str, Any]:
+    stated = {**given, **parts.resolved}
+    return {name: each.value if isinstance(each, Enum) else each for name, each in stated.items()}
+
+
+def _floor(about: About, device: Device) -> Guarantee:
+    return Guarantee(
+        epsilon=device.epsilon0,
+        delta=0.0,
+        model=Model.LOCAL,
+        proof=f"the likelihood ratio of the exact law of {about.name}",
+    )
+
+
+def _assemble(
+    about: About, crowd: Crowd, promise: Promise, parts: Parts, parameters: Mapping[str, Any]
+) -> ShuffleProtocol:
+    accountant = parts.accountant
+    if accountant is None:
+        accountant = NoiseAccountant(device=parts.device, epsilon=promise.epsilon)  # type: ignore[arg-type]
+    guarantee = accountant.guarantee(crowd.trusted)
+    if guarantee.epsilon > promise.epsilon or guarantee.delta > promise.delta:
+        raise UnsupportedError(
+            f"epsilon={promise.epsilon} and delta={promise.delta} do not hold with "
+            f"{crowd.trusted} honest users: delta would be {guarantee.delta:.3g}"
+        )
+    return ShuffleProtocol(
+        name=about.name,
+        parameters=parameters,
+        task=parts.task or about.task,
+        randomizer=parts.device,
+        analyzer=parts.analyzer,
+        guarantee=guarantee,
+        accountant=accountant,
+        users=crowd.n,
+        local_floor=_floor(about, parts.device) if math.isfinite(parts.device.epsilon0) else None,
+        cost=parts.device.cost,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Amplified:
+    """The accountant of one shuffled message per user: amplification at a fixed delta.
+
+    `stated` is what the calibration promised, for the number of honest users that it counted on.
+    """
+
+    randomizer: Randomizer
+    stated: Guarantee
+
+    def guarantee(self, honest: int) -> Guarantee:
+        if honest == self.stated.honest:
+            return self.stated
+        return _curve(self.randomizer, honest).best(self.stated.delta)
+
+    def delta(self, honest: int, epsilon: float) -> float:
+        return min(1.0, _curve(self.randomizer, honest).delta(epsilon))
+
+
+def amplified(
+    make_local: LocalMaker[Any],
+    crowd: Crowd,
+    promise: Promise,
+    *,
+    shape: Callable[[float], int] | None = None,
+    **own: Any,
+) -> Parts:
+    """The local protocol at the largest epsilon0 whose shuffled messages keep the promise.
+
+    With a `shape` that changes, the safe epsilon0 can be several intervals, one for each shape.
+    """
+    users, epsilon, delta = crowd.trusted, promise.epsilon, promise.delta
+
+    @cache
+    def at(epsilon0: float) -> ShuffleProtocol:
+        return make_local(epsilon=epsilon0, **own)
+
+    # What holds for every local randomizer holds for this one.
+    least = calibrate(n=users, epsilon=epsilon, delta=delta)
+
+    @cache
+    def reached(epsilon0: float) -> tuple[float, str]:
+        curve = _curve(at(epsilon0).randomizer, users)
+        return _reached(curve if epsilon0 <= least else _own(curve), epsilon)
+
+    def spare(epsilon0: float) -> float:
+        return math.log(delta / max(reached(epsilon0)[0], SMALLEST_DELTA))
+
+    def response(epsilon0: float) -> BinaryResponse | None:
+        curve = _curve(at(epsilon0).randomizer, users).bounds[0].curve
+        return curve if isinstance(curve, BinaryResponse) else None
+
+    epsilon0 = _largest_of_bits(spare, least, response, epsilon, delta) or _largest(spare, least)
+    if shape is not None:
+        epsilon0 = _beyond(spare, epsilon0, shape)
+    return _certify(at(epsilon0), crowd, promise, reached(epsilon0))
+
+
+def certified(protocol: ShuffleProtocol, crowd: Crowd, promise: Promise) -> Parts:
+    """A local protocol with the guarantee of its shuffled messages, checked for its exact law."""
+    curve = _curve(protocol.randomizer, crowd.trusted)
+    return _certify(protocol, crowd, promise, _reached(curve, promise.epsilon))
+
+
+def _certify(
+    protocol: ShuffleProtocol, crowd: Crowd, promise: Promise, reached: tuple[float, str]
+) -> Parts:
+    """With what `_reached` says of the local protocol; if that is too much, its assembly is refused."""
+    delta, proof = reached
+    stated = Guarantee(
+        epsilon=promise.epsilon,
+        delta=max(delta, promise.delta),
+        model=Model.SHUFFLE,
+        proof=proof,
+        honest=crowd.trusted,
+    )
+    accountant = Amplified(randomizer=protocol.randomizer, stated=stated)
+    return Parts(protocol.randomizer, protocol.analyzer, accountant=accountant)  # type: ignore[arg-type]
+
+
+def _reached(curve: ShuffledProfile, epsilon: float) -> tuple[float, str]:
+    """The best delta at epsilon, and its proof."""
+    return min((bound.curve.delta(epsilon), bound.proof) for bound in curve.bounds)
+
+
+def _own(curve: ShuffledProfile) -> ShuffledProfile:
+    """Without the bounds of every randomizer, which have nothing to add above the `least` epsilon0."""
+    own = tuple(bound for bound in curve.bounds if not bound.name.startswith("clones"))
+    return replace(curve, bounds=own) if own else curve
+
+
+def _curve(randomizer: Randomizer, honest: int) -> ShuffledProfile:
+    curve = profile(randomizer=randomizer, n=honest)
+    binary = tuple(bound for bound in curve.bounds if bound.name == "binary")
+    # Where the exact accountant of a bit applies, the others cost time and give nothing more.
+    return replace(curve, bounds=binary) if binary else curve
+
+
+def _largest(spare: Callable[[float], float], least: float) -> float:
+    """Nearly the largest safe epsilon0 from `least` on, which is safe."""
+    return largest_above(
+        lambda epsilon0: 1.0 if epsilon0 <= least else spare(epsilon0),
+        end=_LARGEST_EPSILON0,
+        guess=least + 0.1,
+        tolerance=_TOLERANCE,
+        floor=least,
+    )
+
+
+def _largest_of_bits(
+    spare: Callable[[float], float],
+    least: float,
+    response: Callable[[float], BinaryResponse | None],
+    epsilon: float,
+    delta: float,
+) -> float | None:
+    """The same for binary randomized response, where asking is dear: its worst data sets say where.
+
+    None if this is not one, or if nothing safe was found soon.
+    """
+    first = response(least)
+    if first is None:
+        return None
+    epsilon0 = max(gaussian_epsilon0(n=first.n, epsilon=epsilon, delta=delta), least)
+    for _ in range(_TRIES):
+        here = response(epsilon0)
+        if here is None:
+            return None
+        further = here.better_epsilon0(epsilon, delta)
+        if spare(epsilon0) > 0 and further <= epsilon0 * (1 + _TOLERANCE):
+            return epsilon0
+        epsilon0 = max(further * (1 - _TOLERANCE / 4), least)
+    return None
+
+
+def _beyond(
+    spare: Callable[[float], float], epsilon0: float, shape: Callable[[float], int]
+) -> float:
+    """Where the shape changes above epsilon0 the messages may become private again: look there."""
+    start, failures = epsilon0, 0
+    for step in range(_STEPS):
+        low, high = start + step * _STEP, start + (step + 1) * _STEP
+        if shape(low) == shape(high):
+            continue
+        candidate = _first_of(shape, low, high)
+        if spare(candidate) > 0:
+            epsilon0, failures = max(epsilon0, _largest(spare, candidate)), 0
+            continue
+        failures += 1
+        if failures == _FAILURES:
+            break
+    return epsilon0
+
+
+def _first_of(shape: Callable[[float], int], low: float, high: float) -> float:
+    """About the smallest epsilon0 between with the shape of `high`: its most private one."""
+    wanted = shape(high)
+    for _ in range(8):
+        middle = (low + high) / 2
+        low, high = (low, middle) if shape(middle) == wanted else (middle, high)
+    return high
+
+
+_LARGEST_EPSILON0 = 60.0
+_TOLERANCE = 1e-4
+_TRIES = 6
+_STEP, _STEPS = 0.02, 50  # shapes change when e^epsilon0 doubles, or more often
+_FAILURES = 5  # in a row: with ever less noise it will not get better
