@@ -227,10 +227,12 @@ def _deviance(moved: Floats, mean: Floats) -> Floats:
     u = np.maximum(moved / mean, -1 + 2.0**-53)
     direct = (1 + u) * np.log1p(u) - u
     # Near 0 the two parts cancel; the series is sum_(i>=2) (-u)^i / (i (i - 1)).
+    near = np.abs(u) < 0.01
+    v = np.where(near, u, 0.0)  # far away, powers of u would overflow
     series = np.zeros_like(u)
     for i in range(9, 1, -1):
-        series = 1 / (i * (i - 1)) - u * series
-    value: Floats = mean * np.where(np.abs(u) < 0.01, u * u * series, direct)
+        series = 1 / (i * (i - 1)) - v * series
+    value: Floats = mean * np.where(near, v * v * series, direct)
     return value
 
 
