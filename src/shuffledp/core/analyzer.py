@@ -49,6 +49,17 @@ class Tally:
             )
         return Tally(counts=self.counts + other.counts, users=self.users + other.users)
 
+    def people(self) -> int:
+        """How many people it is of: at least one, or there is nothing to estimate.
+
+        >>> Tally(counts=np.array([0, 0]), users=0).people()
+        Traceback (most recent call last):
+        shuffledp.core.errors.DataError: the tally is of no users: at least one is needed
+        """
+        if self.users < 1:
+            raise DataError("the tally is of no users: at least one is needed")
+        return self.users
+
 
 @runtime_checkable
 class Analyzer(Protocol):

@@ -11,7 +11,7 @@ from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Dec
 from fractions import Fraction
 from functools import lru_cache
 
-__all__ = ["exp_bounds", "exp_lower", "exp_upper", "float_above", "float_below"]
+__all__ = ["dyadic_above", "exp_bounds", "exp_lower", "exp_upper", "float_above", "float_below"]
 
 _VANISHING = 20_000  # beyond this |x|, e^x has thousands of digits and nobody needs them
 
@@ -75,6 +75,15 @@ def float_below(value: Fraction | Decimal) -> float:
     """
     near = float(value)
     return near if near <= value else math.nextafter(near, -math.inf)
+
+
+def dyadic_above(x: Fraction | float, bits: int) -> Fraction:
+    """The smallest multiple of 2^-bits that is at least x: what words of so many bits can decide.
+
+    >>> dyadic_above(0.3, 2)
+    Fraction(1, 2)
+    """
+    return Fraction(math.ceil(Fraction(x) * (1 << bits)), 1 << bits)
 
 
 def _ratio(x: Fraction, digits: int) -> tuple[Decimal, Decimal]:
