@@ -12,6 +12,7 @@ from timing import Row, markdown, show
 
 NAMES = (
     "words",
+    "dealing",
     "krr",
     "oracles",
     "accountant",

@@ -1,0 +1,391 @@
+"""Dealing: on every tape, bit for bit against a plain count, and by statistics at 64 bits."""
+
+import subprocess
+import sys
+import tracemalloc
+from fractions import Fraction
+from itertools import accumulate, product
+
+import numpy as np
+import pytest
+from scipy.stats import binom, chi2, chisquare, pearsonr
+
+from branches import ScriptedWords, law_of
+from shuffledp import ParameterError, SecureWords, SeededWords
+from shuffledp.numerics import dealing
+from shuffledp.numerics.dealing import (
+    binomial,
+    binomial_half,
+    binomial_halves,
+    binomials,
+    deal,
+    deal_uniform,
+)
+from support import ALPHA
+
+
+def add_up(people, outcomes):
+    """The law of the sum over independent people: people[i] is {vector of counts: Fraction}."""
+    law = {(0,) * outcomes: Fraction(1)}
+    for person in people:
+        after = {}
+        for (total, p), (one, q) in product(law.items(), person.items()):
+            both = tuple(map(sum, zip(total, one, strict=True)))
+            after[both] = after.get(both, Fraction(0)) + p * q
+        law = after
+    return law
+
+
+def one_person(shares, outcomes, at, bits):
+    """One word: shares[i] of 2^bits words add one to place at[i]."""
+    law = {}
+    for share, place in zip(shares, at, strict=True):
+        vector = tuple(int(i == place) for i in range(outcomes))
+        if share:
+            law[vector] = law.get(vector, Fraction(0)) + Fraction(share, 1 << bits)
+    return law
+
+
+class TestEveryTape:
+    @pytest.mark.parametrize("counts", [(1,), (5,), (3, 0, 2, 4), (0, 0), (1, 1, 1, 1)])
+    def test_halves(self, counts):
+        law = law_of(lambda source: tuple(binomial_halves(counts, source)), ScriptedWords)
+        people = [
+            one_person((1, 1), len(counts) + 1, (i, len(counts)), 1)
+            for i, count in enumerate(counts)
+            for _ in range(count)
+        ]
+        expected = add_up(people, len(counts) + 1)
+        summed = {}
+        for vector, p in expected.items():
+            summed[vector[:-1]] = summed.get(vector[:-1], 0) + p
+        assert law == summed
+
+    @pytest.mark.parametrize("threshold", range(9))
+    def test_binomial(self, threshold):
+        law = law_of(lambda source: binomial(3, threshold, 3, source), ScriptedWords)
+        p = Fraction(threshold, 8)
+        masses = {k: (1, 3, 3, 1)[k] * p**k * (1 - p) ** (3 - k) for k in range(4)}
+        assert law == {k: mass for k, mass in masses.items() if mass}
+
+    @pytest.mark.parametrize("thresholds", [(0, 4), (1, 3), (2, 2), (4, 3), (3, 1)])
+    def test_binomials(self, thresholds):
+        counts = (3, 2)
+        law = law_of(lambda source: tuple(binomials(counts, thresholds, 2, source)), ScriptedWords)
+        people = [
+            one_person((t, 4 - t), 3, (i, 2), 2)
+            for i, (count, t) in enumerate(zip(counts, thresholds, strict=True))
+            for _ in range(count)
+        ]
+        expected = {}
+        for vector, p in add_up(people, 3).items():
+            expected[vector[:2]] = expected.get(vector[:2], 0) + p
+        assert law == expected
+
+    @pytest.mark.parametrize(
+        ("bits", "counts", "own", "common"),
+        [
+            (1, (2, 2), [[1]], [1]),
+            (2, (2, 1), [[1]], [1, 1, 1]),
+            (2, (1, 2), [[1], [1]], [1, 0, 2]),
+            (2, (2, 2), [[1, 2], [3, 0]], [1]),
+            (2, (2, 0, 1), [[0, 4], [4, 0], [1, 3]], []),
+            (2, (3,), [[1, 1, 2]], []),
+            (2, (4,), [[0]], [1, 2, 1]),
+            (2, (4,), [[4, 0]], []),
+            (3, (3,), [[2]], [3, 3]),
+            (3, (1, 2), [[5]], [1, 1, 1]),
+            (3, (2, 1), [[1, 4], [3, 2]], [2, 1]),
+            (3, (1, 1, 1), [[7], [7], [7]], [1]),
+            (3, (1, 2), [[3, 5], [6, 2]], []),
+            (4, (1, 1), [[6, 0, 1], [0, 5, 2]], [4, 5]),
+            (4, (2,), [[1]], [3, 3, 3, 3, 3]),
+            (4, (1, 1, 1), [[2, 5], [7, 0], [3, 4]], [1, 6, 2]),
+            (3, (2, 2), [[2]], [1, 2, 3]),
+            (3, (1, 1, 2), [[2, 2], [1, 3], [4, 0]], [4, 0, 0]),
+            (2, (3, 3), [[3, 0], [1, 2]], [1]),
+            (6, (1, 1), [[11], [11]], [27, 26]),
+        ],
+    )
+    def test_deal(self, bits, counts, own, common):
+        """Equal, as fractions, to the convolution of the laws of single people."""
+
+        def run(source):
+            dealt = deal(counts, own, bits, source, common=common)
+            return (*dealt.own.ravel().tolist(), *dealt.common.tolist())
+
+        rows = own * len(counts) if len(own) == 1 else own
+        cells, size = len(own[0]), len(counts) * len(own[0])
+        everything = size + len(common)
+        people = [
+            one_person(
+                (*row, *common),
+                everything,
+                (*range(x * cells, (x + 1) * cells), *range(size, everything)),
+                bits,
+            )
+            for x, (count, row) in enumerate(zip(counts, rows, strict=True))
+            for _ in range(count)
+        ]
+        assert law_of(run, ScriptedWords) == add_up(people, everything)
+
+    @pytest.mark.parametrize(("m", "cells", "bits"), [(3, 3, 2), (2, 5, 4), (3, 1, 3), (4, 4, 2)])
+    def test_deal_uniform(self, m, cells, bits):
+        def run(source):
+            counts, rest = deal_uniform(m, cells, bits, source)
+            return (*counts.tolist(), rest)
+
+        share, rest = divmod(1 << bits, cells)
+        person = one_person((*[share] * cells, rest), cells + 1, range(cells + 1), bits)
+        assert law_of(run, ScriptedWords) == add_up([person] * m, cells + 1)
+
+    def test_mutant_that_conditions_on_acceptance_is_caught(self):
+        """A binomial number of accepted words, dealt evenly: not the law of two bits."""
+
+        def run(source):
+            accepted = binomial(2, 3, 2, source)
+            counts, _ = deal_uniform(accepted, 3, 2, source)
+            return (*counts.tolist(), 2 - int(counts.sum()))
+
+        person = one_person((1, 1, 1, 1), 4, range(4), 2)
+        assert law_of(run, ScriptedWords) != add_up([person] * 2, 4)
+
+    def test_mutant_that_cuts_at_the_wrong_word_is_caught(self, monkeypatch):
+        honest = dealing._Table.find
+
+        def find(table, word, low, high):
+            return honest(table, word - (low < high), low, high)
+
+        monkeypatch.setattr(dealing._Table, "find", find)
+        person = one_person((3, 4, 1), 3, range(3), 3)
+
+        def run(source):
+            return tuple(deal([2], [[3, 4, 1]], 3, source).own[0].tolist())
+
+        assert law_of(run, ScriptedWords) != add_up([person] * 2, 3)
+
+
+def read(seed, total):
+    """The bits as they are meant to be read: words of 64, low end first, then what is left in one word."""
+    source = SeededWords(seed)
+    numbers = [(word, 64) for word in source.words(total // 64).tolist()]
+    if total % 64:
+        numbers.append((int(source.words(1, total % 64)[0]), total % 64))
+    return [number >> i & 1 for number, size in numbers for i in range(size)]
+
+
+@pytest.mark.parametrize("chunk", [1, 3, 1 << 15])
+@pytest.mark.parametrize(
+    "counts",
+    [
+        (64,),
+        (63, 1, 64, 65, 0, 0, 128, 1),
+        (1000, 1, 1, 3, 700),
+        (*range(40),),
+        (0, 64, 0, 64, 0),
+        (12_345, 0, 67, 192, 5000),
+    ],
+)
+def test_each_count_has_bits_of_its_own(counts, chunk, monkeypatch):
+    """Against Python's bits; how they are cut into chunks does not matter."""
+    monkeypatch.setattr(dealing, "_CHUNK", chunk)
+    bits = read(5, sum(counts))
+    ends = list(accumulate(counts))
+    expected = [sum(bits[end - count : end]) for count, end in zip(counts, ends, strict=True)]
+    assert binomial_halves(counts, SeededWords(5)).tolist() == expected
+
+
+def test_many_chunks_at_full_size():
+    counts = [3_000_001, 10, 64 * dealing._CHUNK, 7, 5_000_000]
+    raw = np.unpackbits(
+        SeededWords(6).words(sum(counts) // 64).astype("<u8").view(np.uint8), bitorder="little"
+    )
+    ends = np.cumsum(counts)
+    found = binomial_halves(counts, SeededWords(6))
+    for count, end, ones in zip(counts[:-1], ends, found, strict=False):
+        assert raw[end - count : end].sum() == ones
+
+
+class Ones:
+    """Every bit is one: everybody goes left."""
+
+    def words(self, count, bits=64):
+        return np.broadcast_to(np.uint64((1 << bits) - 1), count)
+
+
+def test_counts_beyond_32_bits():
+    assert binomial_half(10**10 + 7, Ones()) == 10**10 + 7
+    dealt = deal([10**10], [[2**63]], 64, Ones(), common=[2**62, 2**62])
+    assert (dealt.own.tolist(), dealt.common.tolist()) == ([[0]], [10**10, 0])
+
+
+def test_the_same_seed_deals_the_same_everywhere():
+    """Fixed for ever, on every platform."""
+    known = deal([700, 200, 100], [[10]], 4, SeededWords(1), common=[2, 2, 2])
+    assert (known.own.tolist(), known.common.tolist()) == ([[427], [130], [70]], [117, 129, 127])
+    assert binomial(10**7, (1 << 64) // 3, 64, SeededWords(2)) == 3335652
+    counts, rest = deal_uniform(10**5, 5, 64, SeededWords(3))
+    assert (counts.tolist(), rest) == ([20182, 19861, 19930, 20060, 19967], 0)
+
+
+def both_tails(counts, shares):
+    """Pearson's statistic: how likely it is to be as large, and as small."""
+    expected = np.array([float(Fraction(share, 1 << 64)) for share in shares]) * counts.sum()
+    assert expected.min() > 100
+    statistic = float(((counts - expected) ** 2 / expected).sum())
+    return chi2.sf(statistic, len(counts) - 1), chi2.cdf(statistic, len(counts) - 1)
+
+
+def some_shares(cells, seed):
+    cuts = sorted(SeededWords(seed).words(cells - 1).tolist())
+    return [b - a for a, b in zip((0, *cuts), (*cuts, 1 << 64), strict=True)]
+
+
+SHARES = some_shares(30, 4)
+
+
+class TestProductionWidth:
+    def deal(self, source=None, people=10**7):
+        codes = [people // 4, people - people // 4]
+        # The last five cells are each code's own, and the others common.
+        dealt = deal(codes, [SHARES[25:]], 64, source or SeededWords(8), common=SHARES[:25])
+        return np.concatenate([dealt.common, dealt.own.sum(axis=0)])
+
+    def test_cells_of_all_sizes(self):
+        assert min(both_tails(self.deal(), SHARES)) > ALPHA
+
+    def test_mutant_with_two_cells_confused(self):
+        wrong = [SHARES[1], SHARES[0], *SHARES[2:]]
+        assert min(both_tails(self.deal(), wrong)) < ALPHA
+
+    def test_mutant_that_halves_without_noise(self, monkeypatch):
+        monkeypatch.setattr(dealing, "_toss", lambda counts, _: counts // 2)
+        assert min(both_tails(self.deal(), SHARES)) < ALPHA
+
+    @pytest.mark.parametrize(("factor", "right"), [(1.0, True), (1.02, False)])
+    def test_binomials(self, factor, right):
+        """40,000 binomial numbers of 60 trials against their masses."""
+        p = 0.3712
+        threshold = int(p * factor * 2**64)
+        seen = binomials([60] * 40_000, [threshold] * 40_000, 64, SeededWords(9))
+        masses = binom.pmf(np.arange(61), 60, p)
+        inner = slice(10, 36)
+        counts = np.bincount(seen, minlength=61)
+        found = np.append(counts[inner], counts.sum() - counts[inner].sum())
+        expected = np.append(masses[inner], 1 - masses[inner].sum()) * len(seen)
+        assert (chisquare(found, expected).pvalue > ALPHA) == right
+
+    @pytest.mark.parametrize("cells", [1000, 1024])
+    def test_equal_cells(self, cells):
+        counts, rest = deal_uniform(10**6, cells, 64, SeededWords(10))
+        assert counts.sum() + rest == 10**6
+        assert min(both_tails(counts, [(1 << 64) // cells] * cells)) > ALPHA
+
+    def correlate(self):
+        """How likely so much correlation is between two codes of 100 people each, dealt 1,000 times."""
+        source = SeededWords(11)
+        share = (1 << 64) // 5
+        own = [
+            deal([100, 100], [[(1 << 64) - share]], 64, source, common=[share]).own[:, 0]
+            for _ in range(1000)
+        ]
+        return pearsonr(*np.transpose(own)).pvalue
+
+    def test_codes_are_independent(self):
+        assert self.correlate() > ALPHA
+
+    def test_mutant_that_reads_bits_twice(self, monkeypatch):
+        def toss(counts, source):
+            bits = source.words(int(counts.max()), 1)
+            return np.append(0, np.cumsum(bits, dtype=np.int64))[counts]
+
+        monkeypatch.setattr(dealing, "_toss", toss)
+        assert self.correlate() < ALPHA
+
+
+class TestTables:
+    def test_nobody(self):
+        dealt = deal([0, 0], [[1]], 1, SecureWords(), common=[1])
+        assert (dealt.own.tolist(), dealt.common.tolist()) == ([[0], [0]], [0])
+        assert deal([], [[1]], 1, SecureWords(), common=[1]).own.shape == (0, 1)
+        assert binomial_halves([], SecureWords()).shape == (0,)
+        assert binomials([], [], 3, SecureWords()).shape == (0,)
+
+    def test_everything_in_one_cell_takes_no_words(self):
+        for own, common in (([[1 << 64, 0]], []), ([[0]], [0, 1 << 64, 0])):
+            dealt = deal([10**12], own, 64, ScriptedWords([]), common=common)
+            assert dealt.own.sum() + dealt.common.sum() == 10**12
+        assert binomial(10**12, 1 << 64, 64, ScriptedWords([])) == 10**12
+        assert binomial(10**12, 0, 64, ScriptedWords([])) == 0
+
+    @pytest.mark.parametrize("bits", [1, 7, 8, 33, 63, 64])
+    def test_the_last_word_has_a_cell(self, bits):
+        words = 1 << bits
+        dealt = deal([1000], [[1]], bits, Ones(), common=[words - 1])
+        assert dealt.own[0, 0] == 0  # ones go left
+        dealt = deal([1000], [[words - 1]], bits, Ones(), common=[1])
+        assert dealt.common[0] == 1000
+
+    def test_one_row_serves_all_codes(self):
+        one = deal([5000, 700], [[3, 6]], 4, SeededWords(3), common=[2, 5])
+        two = deal([5000, 700], [[3, 6]] * 2, 4, SeededWords(3), common=[2, 5])
+        assert one.own.tolist() == two.own.tolist()
+        assert one.common.tolist() == two.common.tolist()
+
+    def test_nobody_is_lost(self):
+        rng = np.random.default_rng(1)
+        for bits in (5, 17, 64):
+            shares = [int(x) for x in rng.multinomial(1 << min(bits, 60), [1 / 9] * 9)]
+            shares[4] += (1 << bits) - sum(shares)
+            people = rng.integers(0, 5000, size=6)
+            dealt = deal(people, [shares[6:]], bits, SeededWords(4), common=shares[:6])
+            assert dealt.own.sum() + dealt.common.sum() == people.sum()
+            assert (dealt.own.sum(axis=1) <= people).all()
+
+    @pytest.mark.parametrize(
+        ("counts", "own", "common", "name"),
+        [
+            ([-1], [[4]], [], "counts"),
+            ([1.5], [[4]], [], "counts"),
+            ([[1]], [[4]], [], "counts"),
+            ([1 << 62, 1], [[4]], [], "counts"),
+            ([1], [[3]], [], "own"),
+            ([1], [[3]], [2], "own"),
+            ([1, 1, 1], [[4], [4]], [], "own"),
+            ([1, 1], [[4], [4, 0]], [], "own"),
+            ([1], [], [4], "own"),
+            ([1], [[5, -1]], [], "shares"),
+            ([1], [[4]], [1, -1], "shares"),
+        ],
+    )
+    def test_bad_tables(self, counts, own, common, name):
+        with pytest.raises(ParameterError, match=name):
+            deal(counts, own, 2, SeededWords(1), common=common)
+
+    @pytest.mark.parametrize(("threshold", "bits"), [(-1, 3), (9, 3), (1, 0), (1, 65)])
+    def test_bad_thresholds(self, threshold, bits):
+        with pytest.raises(ParameterError, match=r"thresholds|bits"):
+            binomial(1, threshold, bits, SeededWords(1))
+
+    @pytest.mark.parametrize("cells", [0, 9])
+    def test_bad_cells(self, cells):
+        with pytest.raises(ParameterError, match="cells"):
+            deal_uniform(1, cells, 3, SeededWords(1))
+
+
+def test_memory_does_not_grow_with_the_counts():
+    binomial(10, 1, 2, SeededWords(1))
+    tracemalloc.start()
+    binomial(10**8, (1 << 64) // 3, 64, SeededWords(1))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2**20
+
+
+def test_needs_no_scipy():
+    program = (
+        "import sys; from shuffledp.numerics.dealing import deal_uniform;"
+        "from shuffledp.numerics.entropy import SecureWords;"
+        "deal_uniform(1000, 10, 64, SecureWords()); assert 'scipy' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
