@@ -89,6 +89,31 @@ class TestRun:
         text = refused(shuffledp("run", "count", people, *COUNT, 0.5, *FIRST, "--seed", 1), 2)
         assert "--seed protects nobody" in text
 
+    def test_categories_from_the_data_are_not_charged(self, shuffledp, people, tmp_path):
+        """Which categories occur is not covered by any epsilon."""
+        question = ("--column", "way", "--categories-from-data", "--epsilon", 0.5, "--delta", 1e-8)
+        for command in (("run", "histogram", people), ("randomize", people, "--out", "m.parquet")):
+            text = refused(shuffledp(*command, *question, *FIRST), 2)
+            assert "--categories-from-data releases which categories occur" in text
+        assert not (tmp_path / "ledger.json").exists()
+
+    def test_every_charge_prints_the_head(self, shuffledp, people, tmp_path):
+        ledger = sdp.ledger.Ledger(tmp_path / "ledger.json")
+        out = released(shuffledp("run", "count", people, *COUNT, 0.1, *FIRST)).stdout
+        assert ledger.head in out
+        err = released(shuffledp("run", "count", people, *COUNT, 0.1, *LATER, "--json")).stderr
+        assert ledger.head in err
+        words = ("randomize", people, "--task", "count", *COUNT, 0.1, *LATER, "--out", "m.parquet")
+        out = released(shuffledp(*words)).stdout
+        assert ledger.head in out
+
+    def test_a_read_only_ledger_stops_everything(self, shuffledp, people, tmp_path):
+        released(shuffledp("run", "count", people, *COUNT, 0.1, *FIRST))
+        (tmp_path / "ledger.json").chmod(0o444)
+        people.unlink()  # before any data are read
+        text = refused(shuffledp("run", "count", people, *COUNT, 0.1, *LATER), 2)
+        assert "is read-only; nothing was written" in text
+
     def test_simulations_are_not_charged(self, shuffledp, people, tmp_path):
         words = ("run", "count", people, *COUNT, 0.5, *FIRST, "--engine", "counts")
         assert "--engine counts simulates" in refused(shuffledp(*words), 2)
@@ -258,6 +283,38 @@ class TestLedgerCommand:
         refused(shuffledp("run", "count", people, *COUNT, 0.9, *LATER), 3)
         released(shuffledp("ledger", "budget", "ledger.json", "--epsilon", 2, "--delta", 1e-6))
         released(shuffledp("run", "count", people, *COUNT, 0.9, *LATER))
+
+    def test_verify(self, shuffledp, people, tmp_path):
+        path = tmp_path / "ledger.json"
+        heads = []
+        for _ in range(2):
+            released(shuffledp("run", "count", people, *COUNT, 0.1, *FIRST))
+            heads.append(sdp.ledger.Ledger(path).head)
+        whole = path.read_text()
+        text = released(shuffledp("ledger", "verify", path)).stdout
+        assert "the chain of 5 events is intact" in text
+        assert heads[1] in text
+        assert "Without --head" in text
+        text = released(shuffledp("ledger", "verify", path, "--head", heads[0])).stdout
+        assert "Nothing up to event 3 was changed or removed" in text
+        assert "No head was given for the 2 events after it" in text
+        both = ("--head", heads[0], "--head", heads[1])
+        assert "It is the last one" in released(shuffledp("ledger", "verify", path, *both)).stdout
+        found = json.loads(released(shuffledp("ledger", "verify", path, *both, "--json")).stdout)
+        assert found == {"events": 5, "head": heads[1], "vouched": 5}
+        shown = released(shuffledp("ledger", "show", path)).stdout
+        assert f"Head: {heads[1]}" in shown
+        # Somebody takes the last release back.
+        content = json.loads(whole)
+        content["events"] = content["events"][:3]
+        path.write_text(json.dumps(content))
+        released(shuffledp("ledger", "verify", path))
+        text = refused(shuffledp("ledger", "verify", path, "--head", heads[1]), 2)
+        assert "does not contain the head" in text
+        path.write_text(whole.replace('"epsilon": 0.1', '"epsilon": 0.0', 1))
+        assert "not an intact ledger" in refused(shuffledp("ledger", "verify", path), 2)
+        path.write_text(whole)
+        refused(shuffledp("ledger", "verify", path, "--head", "abc"), 2)
 
     def test_missing(self, shuffledp):
         assert "does not exist" in refused(shuffledp("ledger", "show", "nowhere.json"), 2)

@@ -14,6 +14,7 @@ import pytest
 
 import shuffledp as sdp
 from shuffledp.ledger import Budget, Ledger
+from shuffledp.ledger.events import seal
 
 BUDGET = Budget(epsilon=1.0, delta=1e-6)
 
@@ -117,6 +118,146 @@ class TestEntries:
             Ledger(path).charge(promise(), dataset=" ", budget=BUDGET)
 
 
+class TestKeys:
+    """The same key is charged once, however often a crash repeats it."""
+
+    def test_repeated_charges_are_one(self, path):
+        ledger = Ledger(path)
+        asked = {"dataset": "people", "note": {"batch": 7}, "key": "batch 7"}
+        first = ledger.charge(promise(), budget=BUDGET, **asked)
+        before = path.read_bytes()
+        for _ in range(3):
+            assert Ledger(path).charge(promise(), **asked) == first
+        assert path.read_bytes() == before
+        assert ledger.spent("people").releases == 1
+        assert ledger.entries("people")[0].key == "batch 7"
+
+    def test_a_repeated_charge_needs_no_room_in_the_budget(self, path):
+        ledger = Ledger(path)
+        first = ledger.charge(promise(1.0), budget=BUDGET, key="all of it")
+        assert ledger.charge(promise(1.0), key="all of it").id == first.id
+        with pytest.raises(sdp.BudgetError):
+            ledger.charge(promise(1.0), key="more")
+
+    def test_what_was_released_says_so_when_it_is_charged_again(self, path):
+        ledger = Ledger(path)
+        first = ledger.charge(promise(), budget=BUDGET, key="k")
+        assert not ledger.charge(promise(), key="k").released
+        ledger.mark_released(first)
+        assert ledger.charge(promise(), key="k").released
+
+    @pytest.mark.parametrize(
+        ("other", "what"),
+        [
+            ({"guarantee": sdp.Guarantee(epsilon=0.3, delta=1e-7, model=sdp.Model.SHUFFLE, proof="a proof", honest=9)}, "guarantee"),
+            ({"guarantee": sdp.Guarantee(epsilon=0.4, delta=1e-7, model=sdp.Model.LOCAL, proof="a proof", honest=9)}, "guarantee"),
+            ({"dataset": "others", "budget": BUDGET}, "dataset"),
+            ({"note": {"batch": 8}}, "note"),
+            ({"note": None}, "note"),
+        ],
+    )  # fmt: skip
+    def test_another_charge_under_a_used_key_is_an_error(self, path, other, what):
+        ledger = Ledger(path)
+        asked = {"guarantee": promise(), "note": {"batch": 7}, "key": "k"}
+        ledger.charge(**asked, budget=BUDGET)
+        before = path.read_bytes()
+        with pytest.raises(
+            sdp.LedgerError, match=f"key 'k' was used for another charge: its {what}"
+        ):
+            ledger.charge(**(asked | other))
+        assert path.read_bytes() == before
+
+    def test_without_a_key_every_charge_counts(self, path):
+        ledger = Ledger(path)
+        for _ in range(2):
+            ledger.charge(promise(), budget=BUDGET)
+        assert ledger.spent().releases == 2
+
+    def test_notes_are_compared_as_they_are_read_again(self, path):
+        ledger = Ledger(path)
+        first = ledger.charge(promise(), budget=BUDGET, note={"bins": (1, 2), 3: "x"}, key="k")
+        assert ledger.charge(promise(), note={"bins": [1, 2], "3": "x"}, key="k").id == first.id
+
+    @pytest.mark.parametrize("key", ["", "  ", 7, "x" * 2000, b"k"])
+    def test_bad_keys(self, path, key):
+        with pytest.raises(sdp.ParameterError, match="key="):
+            Ledger(path).charge(promise(), budget=BUDGET, key=key)
+
+    @pytest.mark.parametrize("note", [{"x": {1, 2}}, {"x": float("nan")}, [1], {"x": object()}])
+    def test_bad_notes(self, path, note):
+        with pytest.raises(sdp.ParameterError, match="note="):
+            Ledger(path).charge(promise(), budget=BUDGET, note=note)
+        assert not path.exists()
+
+
+class TestHeads:
+    """What a head that somebody noted can tell, and what it cannot."""
+
+    def filled(self, path, charges=4):
+        ledger = Ledger(path)
+        return ledger, [ledger.charge(promise(0.1), budget=BUDGET).head for _ in range(charges)]
+
+    def cut(self, path, events):
+        """Take the last events away, as somebody would who wants the budget back."""
+        if path.suffix == ".json":
+            content = json.loads(path.read_text())
+            content["events"] = content["events"][:-events]
+            path.write_text(json.dumps(content))
+            return
+        with sqlite3.connect(path) as database:
+            database.execute(
+                "DELETE FROM events WHERE place IN "
+                "(SELECT place FROM events ORDER BY place DESC LIMIT ?)",
+                (events,),
+            )
+        database.close()
+
+    def test_every_head_stays_valid(self, path):
+        ledger, heads = self.filled(path)
+        assert ledger.head == heads[-1]
+        assert [ledger.verify(head).vouched for head in heads] == [2, 3, 4, 5]
+        assert ledger.verify(*heads).vouched == ledger.verify().events == 5
+        assert ledger.verify(heads[2], heads[0]).vouched == 4, "in whatever order they are given"
+        assert ledger.verify().vouched == 0
+        assert [entry.head for entry in ledger.entries()] == heads
+
+    def test_marks_and_budgets_move_the_head(self, path):
+        ledger, heads = self.filled(path)
+        marked = ledger.mark_released(ledger.entries()[0])
+        assert marked == ledger.head != heads[-1]
+        assert ledger.mark_released(ledger.entries()[0]) == marked, "it was marked already"
+        changed = ledger.change_budget(epsilon=3.0, delta=1e-6)
+        assert ledger.verify(heads[0], marked, changed).vouched == 7
+
+    def test_removing_the_last_entries_is_noticed_by_their_heads_alone(self, path):
+        ledger, heads = self.filled(path)
+        self.cut(path, 2)
+        assert ledger.spent().releases == 2, "the chain itself is whole"
+        assert ledger.verify(heads[1]).vouched == ledger.verify().events == 3
+        for head in heads[2:]:
+            with pytest.raises(sdp.LedgerError, match="does not contain the head"):
+                ledger.verify(head)
+            with pytest.raises(sdp.LedgerError, match="does not contain the head"):
+                ledger.verify(heads[0], head)
+
+    def test_a_ledger_written_anew_is_noticed(self, path):
+        _, heads = self.filled(path)
+        path.unlink()
+        again, _ = self.filled(path)
+        with pytest.raises(sdp.LedgerError, match="does not contain the head"):
+            again.verify(heads[0])
+
+    @pytest.mark.parametrize("head", ["", "abc", "g" * 64, "0" * 63, 7])
+    def test_what_is_no_head(self, path, head):
+        ledger, _ = self.filled(path)
+        with pytest.raises(sdp.ParameterError, match="64 hexadecimal digits"):
+            ledger.verify(head)
+
+    def test_an_empty_ledger(self, path):
+        assert Ledger(path).head is None
+        assert (Ledger(path).verify().events, Ledger(path).verify().head) == (0, None)
+
+
 class TestDamage:
     def filled(self, path):
         ledger = Ledger(path)
@@ -157,6 +298,61 @@ class TestDamage:
         assert b'"epsilon": 0.4' in content
         self.damaged(path, content.replace(b'"epsilon": 0.4', b'"epsilon": 0.1', 1))
 
+    @pytest.mark.parametrize("value", ["NaN", "1e999", "-Infinity"])
+    def test_numbers_that_are_not_json(self, tmp_path, value):
+        path = tmp_path / "ledger.json"
+        self.filled(path)
+        self.damaged(
+            path, path.read_bytes().replace(b'"epsilon": 0.4', b'"epsilon": ' + value.encode(), 1)
+        )
+
+    def test_the_last_line_is_cut(self, tmp_path):
+        path = tmp_path / "ledger.json"
+        self.filled(path)
+        whole = path.read_bytes()
+        for missing in (2, 5, 40, 400):
+            self.damaged(path, whole[:-missing])
+
+    def test_events_in_another_order(self, tmp_path):
+        path = tmp_path / "ledger.json"
+        self.filled(path)
+        content = json.loads(path.read_text())
+        content["events"][1:3] = content["events"][2:0:-1]
+        self.damaged(path, json.dumps(content).encode())
+
+    @pytest.mark.parametrize(
+        "event",
+        [
+            {"event": "charge", "dataset": "nobody"},
+            {"event": "release", "dataset": "data", "id": "unknown"},
+            {"event": "gift", "dataset": "data"},
+            {"event": "budget", "dataset": ["data"]},
+            {"dataset": "data"},
+        ],
+    )
+    def test_well_chained_nonsense(self, tmp_path, event):
+        """Somebody recomputed the digests: the events must still make sense."""
+        path = tmp_path / "ledger.json"
+        self.filled(path)
+        content = json.loads(path.read_text())
+        content["events"] += seal(content["events"], [event])
+        path.write_text(json.dumps(content))
+        with pytest.raises(sdp.LedgerError, match="event 4 makes no sense"):
+            Ledger(path).charge(promise(0.1))
+        with pytest.raises(sdp.LedgerError, match="event 4 makes no sense"):
+            Ledger(path).verify()
+
+    def test_a_charge_written_twice(self, tmp_path):
+        """One id for two charges would count once."""
+        path = tmp_path / "ledger.json"
+        self.filled(path)
+        content = json.loads(path.read_text())
+        again = {key: value for key, value in content["events"][-1].items() if key != "digest"}
+        content["events"] += seal(content["events"], [again])
+        path.write_text(json.dumps(content))
+        with pytest.raises(sdp.LedgerError, match="occurs twice"):
+            Ledger(path).spent()
+
     def test_an_entry_taken_out(self, tmp_path):
         path = tmp_path / "ledger.json"
         self.filled(path)
@@ -189,7 +385,7 @@ class TestDamage:
             real(handle)
 
         monkeypatch.setattr(os, "fsync", fail)
-        with pytest.raises(sdp.LedgerError, match="written, but the disk does not confirm it"):
+        with pytest.raises(sdp.LedgerError, match="the disk does not confirm what was written"):
             ledger.charge(promise(0.1))
         assert len(ledger.entries()) == before + 1
 
@@ -240,6 +436,23 @@ class TestRivals:
         assert Ledger(path).spent().releases == 20
         assert all(entry.released for entry in Ledger(path).entries())
 
+    def test_processes_that_repeat_one_charge_make_it_once(self, path):
+        """Four processes charge the same twelve keys at the same time."""
+        keyed = RIVAL.replace("for _ in range(12)", "for place in range(12)").replace(
+            "charge(promise,", "charge(promise, key=str(place),"
+        )
+        rivals = [
+            subprocess.Popen([sys.executable, "-c", keyed, str(path)], stdin=subprocess.PIPE)
+            for _ in range(4)
+        ]
+        for rival in rivals:
+            rival.stdin.write(b"go\n")
+            rival.stdin.flush()
+        for rival in rivals:
+            rival.communicate()
+        assert [rival.returncode for rival in rivals] == [0, 0, 0, 0]
+        assert sorted(entry.key for entry in Ledger(path).entries()) == sorted(map(str, range(12)))
+
     def test_a_process_killed_after_the_charge_has_spent_it(self, path):
         ready, child = _start(path, _charge_and_hang)
         ready.recv()
@@ -276,8 +489,8 @@ class TestRivals:
         monkeypatch.setattr(stores, "_WAIT_SECONDS", 0.05)
         path = tmp_path / "ledger.json"
         held, refused = (
-            stores._locked(tmp_path / "ledger.json.lock"),
-            pytest.raises(sdp.LedgerError, match="held by another process"),
+            stores._lock_folder(path),
+            pytest.raises(sdp.LedgerError, match="locked by another process"),
         )
         with held, refused:
             Ledger(path).charge(promise(), budget=BUDGET)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -33,23 +32,27 @@ LedgerOption = Annotated[
 ]
 BudgetEpsilonOption = Annotated[
     float | None,
-    typer.Option(help="Epsilon of all releases together; stated once.", rich_help_panel=_PANEL),
+    typer.Option(
+        help="Epsilon that all releases may spend together; state it once.", rich_help_panel=_PANEL
+    ),
 ]
 BudgetDeltaOption = Annotated[
     float | None,
-    typer.Option(help="Delta of all releases together; stated once.", rich_help_panel=_PANEL),
+    typer.Option(
+        help="Delta that all releases may spend together; state it once.", rich_help_panel=_PANEL
+    ),
 ]
 BudgetReserveOption = Annotated[
     float,
     typer.Option(
-        help="Part of the budget's delta kept for composing many small releases.",
+        help="Part of the budget's delta set aside for composing many small releases.",
         rich_help_panel=_PANEL,
     ),
 ]
 DatasetOption = Annotated[
     str | None,
     typer.Option(
-        help="Whose budget: the name of the data set in the ledger.", rich_help_panel=_PANEL
+        help="Name of the data set in the ledger: whose budget to charge.", rich_help_panel=_PANEL
     ),
 ]
 
@@ -72,6 +75,7 @@ class Spending:
         reserve: float,
         dataset: str | None,
         seed: int | None,
+        categories_from_data: bool,
     ) -> Spending | None:
         """What the options describe; None without a ledger. Reads the ledger, so damage shows now."""
         if path is None:
@@ -83,6 +87,11 @@ class Spending:
         if seed is not None:
             raise sdp.UnsupportedError(
                 "--seed protects nobody, so a ledger cannot charge it: leave out one of them"
+            )
+        if categories_from_data:
+            raise sdp.UnsupportedError(
+                "--categories-from-data releases which categories occur, and no epsilon covers that, so a "
+                "ledger cannot charge it: declare the categories with --categories or --categories-file"
             )
         from shuffledp.ledger import Budget, Ledger
         from shuffledp.ledger.ledger import DATASET
@@ -100,9 +109,7 @@ class Spending:
         return spending
 
     def _check_open(self) -> None:
-        path = self.ledger.path
-        if not os.access(path if path.exists() else path.parent, os.W_OK):
-            raise sdp.LedgerError(f"{path} cannot be written; nothing was read or charged")
+        self.ledger.check_writable()
         if self.dataset not in self.ledger.datasets and self.budget is None:
             raise sdp.LedgerError(
                 f"{self.ledger.path} has no budget for data set {self.dataset!r} yet: "
@@ -118,11 +125,12 @@ class Spending:
         return self.ledger.charge(guarantee, dataset=self.dataset, budget=self.budget, note=note)
 
     def released(self, entry: Entry) -> str:
-        """Write down that it is out; returns what is spent, in a sentence."""
-        self.ledger.mark_released(entry)
+        """Write down that it is out; returns what is spent, and the head of the ledger."""
+        head = self.ledger.mark_released(entry)
         total, budget = self.ledger.spent(self.dataset), self.ledger.budget(self.dataset)
         return (
             f"Spent of data set {self.dataset!r}: epsilon {up(total.epsilon, 6)} of "
             f"{budget.epsilon:.6g}, delta {up(total.delta, 3)} of {budget.delta:.3g}, "
-            f"in {total.releases} release{'s' * (total.releases != 1)}."
+            f"in {total.releases} release{'s' * (total.releases != 1)}.\n"
+            f"Head of the ledger, to note elsewhere: {head}"
         )

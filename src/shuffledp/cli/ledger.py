@@ -1,4 +1,4 @@
-"""`shuffledp ledger`: look at a budget, or change it."""
+"""`shuffledp ledger`: show or verify a ledger, or change a budget."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["app"]
 
 app = typer.Typer(
     name="ledger",
-    help="Look at a budget ledger, or change a budget.",
+    help="Show or verify a budget ledger, or change a budget.",
     no_args_is_help=True,
     add_completion=False,
 )
@@ -30,32 +30,71 @@ PathArgument = Annotated[Path, typer.Argument(help="The ledger.")]
 
 @app.command()
 def show(path: PathArgument, as_json: JsonOption = False) -> None:
-    """Every data set in the ledger: its budget, its releases, what they spent together."""
+    """Show every data set in the ledger: its budget, its releases, what they spent together."""
     with explained():
-        ledger = _existing(path)
+        ledger = _open(path)
         if as_json:
             record = {name: _record(ledger, name) for name in ledger.datasets}
             typer.echo(json.dumps(record, allow_nan=False, ensure_ascii=False))
             return
         for name in ledger.datasets:
             _print(ledger, name)
+        typer.echo(f"Head: {ledger.head}")
+
+
+@app.command()
+def verify(
+    path: PathArgument,
+    head: Annotated[
+        list[str] | None,
+        typer.Option(help="A head that an earlier charge printed; may be repeated."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check that nothing up to a head was changed or removed since that head was printed."""
+    with explained():
+        heads = head or []
+        found = _open(path).verify(*heads)
+        if as_json:
+            typer.echo(json.dumps(asdict(found)))
+            return
+        typer.echo(f"{path}: the chain of {_count(found.events)} is intact. Head: {found.head}")
+        if not heads:
+            typer.echo("Without --head this cannot show that the last events were removed.")
+            return
+        newer = found.events - found.vouched
+        typer.echo(
+            f"Nothing up to event {found.vouched:,} was changed or removed. "
+            + (
+                f"No head was given for the {_count(newer)} after it."
+                if newer
+                else "It is the last one."
+            )
+        )
 
 
 @app.command()
 def budget(
     path: PathArgument,
-    epsilon: Annotated[float, typer.Option(help="The new epsilon of all releases together.")],
-    delta: Annotated[float, typer.Option(help="The new delta of all releases together.")],
+    epsilon: Annotated[
+        float, typer.Option(help="New epsilon that all releases may spend together.")
+    ],
+    delta: Annotated[float, typer.Option(help="New delta that all releases may spend together.")],
     dataset: Annotated[str, typer.Option(help="Which data set.")] = "data",
 ) -> None:
-    """Change the budget of a data set: another promise to the same people."""
+    """Change the budget of a data set: a new promise to the same people."""
     with explained():
-        ledger = _existing(path)
-        ledger.change_budget(epsilon=epsilon, delta=delta, dataset=dataset)
+        ledger = _open(path)
+        head = ledger.change_budget(epsilon=epsilon, delta=delta, dataset=dataset)
         typer.echo(f"The budget of {dataset!r} is now epsilon = {epsilon:g}, delta = {delta:g}.")
+        typer.echo(f"Head of the ledger, to note elsewhere: {head}")
 
 
-def _existing(path: Path) -> Ledger:
+def _count(events: int) -> str:
+    return f"{events:,} event{'s' * (events != 1)}"
+
+
+def _open(path: Path) -> Ledger:
     if not path.exists():
         raise sdp.LedgerError(f"{path} does not exist")
     return sdp.ledger.Ledger(path)
@@ -66,7 +105,8 @@ def _record(ledger: Ledger, name: str) -> dict[str, object]:
         "budget": asdict(ledger.budget(name)),
         "spent": asdict(ledger.spent(name)),
         "releases": [
-            {**entry.event(), "released": entry.released} for entry in ledger.entries(name)
+            {**entry.to_event(), "head": entry.head, "released": entry.released}
+            for entry in ledger.entries(name)
         ],
     }
 

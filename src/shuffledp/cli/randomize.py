@@ -131,6 +131,7 @@ def randomize(
             reserve=budget_reserve,
             dataset=dataset,
             seed=seed,
+            categories_from_data=categories_from_data,
         )
         with staged([out], force=force) as outputs, meter(quiet=quiet) as report:
             prepared = prepare(asked, report)

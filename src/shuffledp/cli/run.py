@@ -135,6 +135,7 @@ def run(
             reserve=budget_reserve,
             dataset=dataset,
             seed=seed,
+            categories_from_data=categories_from_data,
         )
         with staged([out, plot], force=force) as outputs:
             with meter(quiet=quiet) as report:

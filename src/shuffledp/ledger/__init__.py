@@ -2,6 +2,6 @@
 
 from shuffledp.ledger.budget import Budget, Spent
 from shuffledp.ledger.events import Entry
-from shuffledp.ledger.ledger import Ledger
+from shuffledp.ledger.ledger import Ledger, Verified
 
-__all__ = ["Budget", "Entry", "Ledger", "Spent"]
+__all__ = ["Budget", "Entry", "Ledger", "Spent", "Verified"]

@@ -24,30 +24,44 @@ Without the reserve set aside beforehand that argument fails: one could gamble f
 Composing whole privacy-loss distributions (`sdp.compose`) is tighter, but it is proven for parameters
 that are fixed in advance, so the ledger does not use it.
 
-Numbers are read as people write them: 0.1 is one tenth, so ten releases of 0.1 spend 1.
+Numbers are read as people write them: 0.1 is one tenth, so ten releases of 0.1 spend 1. Everything else
+is rounded up: sums are fractions, and logarithms come from `decimal`, which rounds ln and exp correctly,
+so that the slack added below is larger than all roundings together.
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from fractions import Fraction
+from functools import lru_cache
 
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.privacy import Guarantee, Neighbours
 from shuffledp.core.validate import number, positive
+from shuffledp.numerics.rounding import exp_upper
 
-__all__ = ["Budget", "Charge", "Spent", "charge_of", "exceeds", "spent"]
+__all__ = ["Budget", "Charge", "Spent", "add_up", "find_excess", "price"]
 
-_SLACK = 1 + 1e-9
-_TINY = 1e-13
 _ORDERS = tuple(1 + 10 ** (place / 20) for place in range(-20, 81))  # 1.1 .. 10^4
+
+_LARGEST_ORDER = 1_000_000
+
+# 60 digits; everything is rounded up but ln and exp, which are rounded to the nearest. Logarithms below
+# are less than 1000 in size, so each is off by less than 10^-56. A slack of 10^-49, divided by an order
+# of at most 10^6, is more than all of them together.
+_CEILING = Context(prec=60, rounding=ROUND_CEILING)
+_SLACK = Decimal("1e-49")
+
+_SATURATED = 750.0  # beyond this epsilon, e^epsilon times any positive float is above 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
     """What all releases about one data set may spend together.
 
-    `reserve` is the part of delta kept for composing many small releases; at 0 epsilons are added.
+    `reserve` is the part of delta set aside for composing many small releases; at 0, epsilons are added.
     `alpha` is the order of the Renyi divergence, fixed when the budget is made.
 
     >>> Budget(epsilon=1.0, delta=1e-6).alpha is None
@@ -72,14 +86,14 @@ class Budget:
         if self.reserve == 0:
             object.__setattr__(self, "alpha", None)
         elif self.alpha is None:
-            object.__setattr__(self, "alpha", _best_order(self.epsilon, self.reserve))
-        elif not 1 < number("alpha", self.alpha) < math.inf:
-            raise ParameterError("alpha", self.alpha, "must be > 1")
+            object.__setattr__(self, "alpha", _choose_order(self.epsilon, self.reserve))
+        elif not 1 < number("alpha", self.alpha) <= _LARGEST_ORDER:
+            raise ParameterError("alpha", self.alpha, f"must be > 1 and <= {_LARGEST_ORDER:,}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charge:
-    """What one release costs, between neighbours of which one person's value is replaced.
+    """What one release costs, between neighbours that differ in one person's value.
 
     >>> Charge(epsilon=0.5, delta=1e-8).epsilon
     0.5
@@ -91,10 +105,10 @@ class Charge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """What releases cost together: an upper bound, also if each was chosen after the last.
+    """What releases cost together: an upper bound, even if each was chosen after seeing the last.
 
     >>> two = [Charge(epsilon=0.1, delta=1e-8), Charge(epsilon=0.2, delta=0.0)]
-    >>> spent(two, Budget(epsilon=1.0, delta=1e-6))
+    >>> add_up(two, Budget(epsilon=1.0, delta=1e-6))
     Spent(releases=2, epsilon=0.3, delta=1e-08, rule='sums')
     """
 
@@ -105,107 +119,129 @@ class Spent:
     """Which rule gives the epsilon: sums, or renyi (then the reserve is part of delta)."""
 
 
-def charge_of(guarantee: Guarantee) -> Charge:
-    """The price of a guarantee in replace-one terms.
+def price(guarantee: Guarantee) -> Charge:
+    """What a guarantee costs in replace-one terms.
 
     Replacing a person is removing one and adding another, so an add-remove guarantee counts as
     (2 epsilon, (1 + e^epsilon) delta): group privacy for two steps.
 
     >>> from shuffledp import Model
-    >>> charge_of(Guarantee(epsilon=0.5, delta=0.0, model=Model.CENTRAL, proof="a proof",
-    ...                     neighbours=Neighbours.ADD_REMOVE))
+    >>> price(Guarantee(epsilon=0.5, delta=0.0, model=Model.CENTRAL, proof="a proof",
+    ...                 neighbours=Neighbours.ADD_REMOVE))
     Charge(epsilon=1.0, delta=0.0)
     """
+    epsilon, delta = guarantee.epsilon, guarantee.delta
     if guarantee.neighbours is Neighbours.REPLACE_ONE:
-        return Charge(epsilon=guarantee.epsilon, delta=guarantee.delta)
-    grown = guarantee.delta * (1 + math.exp(min(guarantee.epsilon, 700.0))) * _SLACK
-    return Charge(epsilon=2 * guarantee.epsilon, delta=min(1.0, grown))
+        return Charge(epsilon=epsilon, delta=delta)
+    doubled = _round_up(2 * _read(epsilon))
+    if doubled == math.inf:
+        raise ParameterError("epsilon", epsilon, "is too large to be charged")
+    if delta == 0:
+        return Charge(epsilon=doubled, delta=0.0)
+    if epsilon > _SATURATED:
+        return Charge(epsilon=doubled, delta=1.0)
+    grown = _read(delta) * (1 + exp_upper(epsilon))
+    return Charge(epsilon=doubled, delta=min(1.0, _round_up(grown)))
 
 
-def spent(charges: Sequence[Charge], budget: Budget) -> Spent:
+def add_up(charges: Sequence[Charge], budget: Budget) -> Spent:
     """What these releases cost together under the rules of the budget.
 
     >>> many = [Charge(epsilon=0.01, delta=0.0)] * 1000
-    >>> total = spent(many, Budget(epsilon=2.0, delta=1e-6, reserve=1e-6 / 2))
+    >>> total = add_up(many, Budget(epsilon=2.0, delta=1e-6, reserve=1e-6 / 2))
     >>> total.rule, total.epsilon < 1.8, total.delta
     ('renyi', True, 5e-07)
     """
-    deltas = _total(charge.delta for charge in charges)
+    deltas = _sum(charge.delta for charge in charges)
     sums = Spent(
         releases=len(charges),
-        epsilon=_up(_total(charge.epsilon for charge in charges)),
-        delta=_up(deltas),
+        epsilon=_round_up(_sum(charge.epsilon for charge in charges)),
+        delta=_round_up(deltas),
         rule="sums",
     )
-    divergence = _divergence(charges, budget)
-    if divergence >= sums.epsilon:
+    composed = _compose_renyi(charges, budget)
+    if composed >= sums.epsilon:
         return sums
     return Spent(
         releases=len(charges),
-        epsilon=divergence,
-        delta=_up(deltas + _decimal(budget.reserve)),
+        epsilon=composed,
+        delta=_round_up(deltas + _read(budget.reserve)),
         rule="renyi",
     )
 
 
-def exceeds(charges: Sequence[Charge], budget: Budget) -> str | None:
-    """Why these releases together are too many; None if they fit.
+def find_excess(charges: Sequence[Charge], budget: Budget) -> str | None:
+    """Why these releases exceed the budget; None if they fit.
 
     >>> half = Charge(epsilon=0.5, delta=0.0)
-    >>> exceeds([half] * 2, Budget(epsilon=1.0, delta=0.0)) is None
+    >>> find_excess([half] * 2, Budget(epsilon=1.0, delta=0.0)) is None
     True
-    >>> exceeds([half] * 3, Budget(epsilon=1.0, delta=0.0))
+    >>> find_excess([half] * 3, Budget(epsilon=1.0, delta=0.0))
     'epsilon would be 1.5, and the budget is 1.0'
     """
-    deltas = _total(charge.delta for charge in charges) + _decimal(budget.reserve)
-    if deltas > _decimal(budget.delta):
+    deltas = _sum(charge.delta for charge in charges) + _read(budget.reserve)
+    if deltas > _read(budget.delta):
         kept = f" (of which {budget.reserve!r} is reserved)" if budget.reserve else ""
-        return f"delta would be {_up(deltas)!r}{kept}, and the budget is {budget.delta!r}"
-    added = _total(charge.epsilon for charge in charges)
-    if added <= _decimal(budget.epsilon):
+        return f"delta would be {_round_up(deltas)!r}{kept}, and the budget is {budget.delta!r}"
+    epsilons = _sum(charge.epsilon for charge in charges)
+    if epsilons <= _read(budget.epsilon):
         return None
-    reached = min(_up(added), _divergence(charges, budget))
+    reached = min(_round_up(epsilons), _compose_renyi(charges, budget))
     if reached <= budget.epsilon:
         return None
     return f"epsilon would be {reached!r}, and the budget is {budget.epsilon!r}"
 
 
-def _divergence(charges: Sequence[Charge], budget: Budget) -> float:
-    """The epsilon, at delta = reserve, of the sum of divergences."""
+def _compose_renyi(charges: Sequence[Charge], budget: Budget) -> float:
+    """The epsilon, at delta = reserve, that the sum of divergences gives; at least the exact one."""
     if budget.alpha is None:
         return math.inf
-    alpha = budget.alpha
-    total = math.fsum(_renyi(charge.epsilon, alpha) for charge in charges)
-    return max(0.0, total * _SLACK + _conversion(alpha, budget.reserve))
+    counts = Counter(charge.epsilon for charge in charges)
+    with localcontext(_CEILING):
+        total = _convert(budget.alpha, budget.reserve)
+        for epsilon, count in counts.items():
+            total += count * _bound_divergence(epsilon, budget.alpha)
+    return max(0.0, _round_up(Fraction(total)))
 
 
-def _renyi(epsilon: float, alpha: float) -> float:
-    """The divergence of order alpha of randomized response: nothing epsilon-DP has more."""
-    spread = math.log1p(math.exp(-(2 * alpha - 1) * epsilon)) - math.log1p(math.exp(-epsilon))
-    # The two logarithms nearly cancel for small epsilon; what rounding may have taken is given back.
-    exact = epsilon + (spread + _TINY) / (alpha - 1)
-    return min(epsilon, exact, alpha * epsilon * epsilon / 2 * _SLACK)
+@lru_cache(maxsize=1 << 16)
+def _bound_divergence(epsilon: float, alpha: float) -> Decimal:
+    """At least the Renyi divergence of randomized response: no epsilon-DP release has more."""
+    e, order = Decimal(repr(epsilon)), Decimal(alpha)
+    with localcontext(_CEILING):
+        near, far = (-e).exp(), (-(2 * order - 1) * e).exp()
+        spread = (1 + far).ln() - (1 + near).ln()
+        exact = e + (spread + _SLACK) / (order - 1)
+        return min(e, exact, order * e * e / 2)
 
 
-def _conversion(alpha: float, delta: float) -> float:
-    added = (math.log(1 / delta) - math.log(alpha)) / (alpha - 1) + math.log1p(-1 / alpha)
-    return added + _TINY
+@lru_cache(maxsize=1 << 16)
+def _convert(alpha: float, delta: float) -> Decimal:
+    """At least what turns a divergence of order alpha into an epsilon at this delta."""
+    order = Decimal(alpha)
+    with localcontext(_CEILING):
+        spread = -Decimal(repr(delta)).ln() - order.ln() + _SLACK
+        return spread / (order - 1) + ((order - 1).ln() - order.ln())
 
 
-def _best_order(epsilon: float, delta: float) -> float:
+def _choose_order(epsilon: float, delta: float) -> float:
     """The order that leaves room for the most small releases: sum epsilon_i^2 <= 2 room / alpha."""
-    return max(_ORDERS, key=lambda alpha: (epsilon - _conversion(alpha, delta)) / alpha)
+    return max(_ORDERS, key=lambda alpha: (epsilon - float(_convert(alpha, delta))) / alpha)
 
 
-def _decimal(value: float) -> Fraction:
+def _read(value: float) -> Fraction:
+    """The number that people see: 0.1 is one tenth."""
     return Fraction(repr(float(value)))
 
 
-def _total(values: Iterable[float]) -> Fraction:
-    return sum(map(_decimal, values), Fraction(0))
+def _sum(values: Iterable[float]) -> Fraction:
+    return sum((count * _read(value) for value, count in Counter(values).items()), Fraction(0))
 
 
-def _up(value: Fraction) -> float:
-    """The float whose shortest decimals are at least `value`."""
-    near = float(value)
-    return near if _decimal(near) >= value else math.nextafter(near, math.inf)
+def _round_up(value: Fraction) -> float:
+    """The nearest float that, as people read it, is at least `value`."""
+    try:
+        near = float(value)
+    except OverflowError:
+        return math.inf
+    return near if _read(near) >= value else math.nextafter(near, math.inf)

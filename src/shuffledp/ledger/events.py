@@ -1,7 +1,9 @@
-"""What a ledger holds: events, only ever appended, each sealed with what came before.
+"""What a ledger holds: events, only ever appended, each chained to the one before.
 
-Three kinds: a budget was set, a release was charged, a charged release was made. Every event carries
-the digest of itself and of the digest before it, so a changed digit or a missing line is noticed.
+There are three kinds: a budget was set, a release was charged, a charged release was made. Every event
+carries the SHA-256 digest of itself and of the digest before it. The last digest, the *head*, stands for
+the whole ledger: as long as somebody keeps a head elsewhere, nothing up to it can be changed, removed or
+reordered without notice.
 """
 
 import hashlib
@@ -12,9 +14,9 @@ from typing import Any
 
 from shuffledp.core.errors import LedgerError, ShuffledpError
 from shuffledp.core.privacy import Guarantee, Model, Neighbours
-from shuffledp.ledger.budget import Budget, Charge, charge_of
+from shuffledp.ledger.budget import Budget, Charge, price
 
-__all__ = ["Account", "Entry", "Event", "accounts", "checked", "sealed"]
+__all__ = ["Account", "Entry", "Event", "check_chain", "find_head", "replay", "seal"]
 
 Event = Mapping[str, Any]
 """One line of the ledger, as it is written in JSON."""
@@ -26,7 +28,7 @@ _START = "shuffledp ledger"
 class Entry:
     """One release: what was promised about it, and whether it was made.
 
-    A release that was charged and not made counts all the same: nobody can prove that it was not.
+    A release that was charged but never made counts all the same: nobody can prove that it was not made.
 
     >>> promise = Guarantee(epsilon=0.5, delta=0.0, model=Model.LOCAL, proof="Warner 1965")
     >>> entry = Entry(id="7f", time="2030-01-01T00:00:00+00:00", dataset="data", guarantee=promise, note={})
@@ -40,16 +42,21 @@ class Entry:
     guarantee: Guarantee
     note: Mapping[str, Any]
     """What was asked, for the reader of the ledger."""
+    key: str | None = None
+    """The idempotency key it was charged under, if any."""
+    head: str = ""
+    """The head of the ledger right after this charge. Keep it outside the ledger."""
     released: bool = False
 
     @property
     def charge(self) -> Charge:
         """What it costs."""
-        return charge_of(self.guarantee)
+        return price(self.guarantee)
 
-    def event(self) -> Event:
+    def to_event(self) -> dict[str, Any]:
         """The line that says it was charged."""
         promise = self.guarantee
+        keyed = {} if self.key is None else {"key": self.key}
         return {
             "event": "charge",
             "id": self.id,
@@ -62,7 +69,34 @@ class Entry:
             "honest": promise.honest,
             "proof": promise.proof,
             "note": dict(self.note),
+            **keyed,
         }
+
+    @classmethod
+    def from_event(cls, event: Event) -> "Entry":
+        """The release that a line charges.
+
+        >>> promise = Guarantee(epsilon=0.5, delta=0.0, model=Model.LOCAL, proof="Warner 1965")
+        >>> entry = Entry(id="7f", time="now", dataset="data", guarantee=promise, note={}, key="monday")
+        >>> Entry.from_event(entry.to_event()) == entry
+        True
+        """
+        return cls(
+            id=event["id"],
+            time=event["time"],
+            dataset=event["dataset"],
+            guarantee=Guarantee(
+                epsilon=event["epsilon"],
+                delta=event["delta"],
+                model=Model(event["model"]),
+                neighbours=Neighbours(event["neighbours"]),
+                honest=event["honest"],
+                proof=event["proof"],
+            ),
+            note=event["note"],
+            key=event.get("key"),
+            head=event.get("digest", ""),
+        )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -78,14 +112,14 @@ class Account:
         return [entry.charge for entry in self.entries.values()]
 
 
-def sealed(events: Sequence[Event], new: Iterable[Event]) -> list[Event]:
+def seal(events: Sequence[Event], new: Iterable[Event]) -> list[Event]:
     """The new events with their digests, to be appended to `events`.
 
-    >>> (one,) = sealed([], [{"event": "release", "id": "a"}])
+    >>> (one,) = seal([], [{"event": "release", "id": "a"}])
     >>> len(one["digest"])
     64
     """
-    last = str(events[-1]["digest"]) if events else _START
+    last = find_head(events) or _START
     result: list[Event] = []
     for event in new:
         last = _digest(last, event)
@@ -93,33 +127,47 @@ def sealed(events: Sequence[Event], new: Iterable[Event]) -> list[Event]:
     return result
 
 
-def checked(events: Sequence[Event]) -> Sequence[Event]:
+def find_head(events: Sequence[Event]) -> str | None:
+    """The digest of the last event; None if there is none.
+
+    >>> find_head([]) is None
+    True
+    """
+    return str(events[-1]["digest"]) if events else None
+
+
+def check_chain(events: Sequence[Event]) -> Sequence[Event]:
     """The events, if every digest is right.
 
-    >>> good = sealed([], [{"event": "release", "id": "a"}])
-    >>> checked([{**good[0], "id": "b"}])
+    >>> good = seal([], [{"event": "release", "id": "a"}])
+    >>> check_chain([{**good[0], "id": "b"}])
     Traceback (most recent call last):
-    shuffledp.core.errors.LedgerError: entry 1 was changed after it was written
+    shuffledp.core.errors.LedgerError: event 1 does not match its digest: it, or one before it, was changed or removed
     """
     last = _START
     for place, event in enumerate(events, start=1):
         if not isinstance(event, Mapping):
-            raise LedgerError(f"entry {place} is not an object")
+            raise LedgerError(f"event {place} is not an object")
         bare = {key: value for key, value in event.items() if key != "digest"}
-        last = _digest(last, bare)
+        try:
+            last = _digest(last, bare)
+        except (ValueError, RecursionError) as error:  # NaN and Infinity are not JSON
+            raise LedgerError(f"event {place} cannot be read: {error}") from error
         if event.get("digest") != last:
-            raise LedgerError(f"entry {place} was changed after it was written")
+            raise LedgerError(
+                f"event {place} does not match its digest: it, or one before it, was changed or removed"
+            )
     return events
 
 
-def accounts(events: Iterable[Event]) -> dict[str, Account]:
+def replay(events: Iterable[Event]) -> dict[str, Account]:
     """The state that the events lead to, by data set."""
     found: dict[str, Account] = {}
     for place, event in enumerate(events, start=1):
         try:
             _apply(found, event)
-        except (KeyError, TypeError, ValueError, ShuffledpError) as error:
-            raise LedgerError(f"entry {place} cannot be understood: {error!r}") from error
+        except (AttributeError, KeyError, TypeError, ValueError, ShuffledpError) as error:
+            raise LedgerError(f"event {place} makes no sense: {error!r}") from error
     return found
 
 
@@ -139,31 +187,16 @@ def _apply(found: dict[str, Account], event: Event) -> None:
             account.budget = budget
         return
     if account is None:
-        raise LedgerError("a release without a budget")
+        raise LedgerError("it belongs to a data set that has no budget")
     if kind == "charge":
-        entry = _entry(event)
+        entry = Entry.from_event(event)
+        if entry.id in account.entries:
+            raise LedgerError(f"charge {entry.id} occurs twice")
         account.entries[entry.id] = entry
     elif kind == "release":
         account.entries[event["id"]] = replace(account.entries[event["id"]], released=True)
     else:
-        raise LedgerError(f"an event of kind {kind!r}")
-
-
-def _entry(event: Event) -> Entry:
-    return Entry(
-        id=event["id"],
-        time=event["time"],
-        dataset=event["dataset"],
-        guarantee=Guarantee(
-            epsilon=event["epsilon"],
-            delta=event["delta"],
-            model=Model(event["model"]),
-            neighbours=Neighbours(event["neighbours"]),
-            honest=event["honest"],
-            proof=event["proof"],
-        ),
-        note=event["note"],
-    )
+        raise LedgerError(f"unknown kind {kind!r}")
 
 
 def _digest(last: str, event: Event) -> str:
