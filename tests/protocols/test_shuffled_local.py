@@ -8,10 +8,9 @@ from scipy import stats
 
 import shuffledp as sdp
 from shuffledp.accounting.amplify import profile
-from shuffledp.core.protocol import honest_users
+from shuffledp.core.protocol import Crowd, Promise, honest_users
 from shuffledp.numerics.draws import NumpyDraws
 from shuffledp.protocols import (
-    _local,
     duchi,
     hadamard,
     hybrid,
@@ -23,6 +22,7 @@ from shuffledp.protocols import (
     subset_selection,
     symmetric_unary,
 )
+from shuffledp.protocols.assembly import certify, fit
 from support import ALPHA
 
 GRID = {"lower": 0, "upper": 10, "steps": 10}
@@ -105,7 +105,7 @@ def zero_data_delta(n, flip, epsilon):
 @pytest.mark.parametrize(
     ("module", "parameters"),
     SHUFFLED,
-    ids=lambda each: getattr(each, "SPEC", None) and each.SPEC.name,
+    ids=[module.make.about.name for module, _ in SHUFFLED],
 )
 class TestEach:
     def test_epsilon0_is_the_largest(self, module, parameters):
@@ -137,14 +137,14 @@ def delta_of(module, epsilon0, parameters):
 def test_safe_epsilon0_can_be_several_intervals():
     """A search for one end stops too early; `make` goes on where the number of blocks changes."""
     k, delta = 1000, 1e-7
-    given = {"n": 1000, "epsilon": 1.0, "delta": delta, "honest": 1.0, "k": k}
-    found = hadamard.make(**given)
-    first = _local.shuffled_protocol(hadamard.make_local, **given)
-    between = np.linspace(first.randomizer.epsilon0, found.randomizer.epsilon0, 20)[1:-1]
+    found = hadamard.make(n=1000, epsilon=1.0, delta=delta, honest=1.0, k=k)
+    crowd, promise = Crowd(n=1000, honest=1.0), Promise(epsilon=1.0, delta=delta)
+    first = fit(hadamard.make_local, crowd, promise, k=k)
+    between = np.linspace(first.device.epsilon0, found.randomizer.epsilon0, 20)[1:-1]
     assert max(delta_at(k, e) for e in between.tolist()) > delta
     assert delta_at(k, found.randomizer.epsilon0) <= delta
-    assert found.randomizer.blocks > first.randomizer.blocks
-    assert mean_variance(found) < 0.98 * mean_variance(first)
+    assert found.randomizer.blocks > first.device.blocks
+    assert mean_variance(found.analyzer, k) < 0.98 * mean_variance(first.analyzer, k)
 
 
 def delta_at(k, epsilon0):
@@ -152,15 +152,23 @@ def delta_at(k, epsilon0):
     return profile(randomizer=randomizer, n=1000).delta(1.0)
 
 
-def mean_variance(protocol):
-    return protocol.analyzer.variance(np.ones(protocol.randomizer.k, dtype=np.int64)).mean()
+def mean_variance(analyzer, k):
+    return analyzer.variance(np.ones(k, dtype=np.int64)).mean()
 
 
 def test_a_promise_that_does_not_hold_is_refused():
-    local = rr.make_local(epsilon=8.0)
-    given = {"n": 1000, "epsilon": 0.1, "delta": 1e-9, "honest": 1.0}
+    """At the delta that the law reaches it holds, and at the float below it does not."""
+    local = rr.make_local(epsilon=4.0)
+    reached = profile(randomizer=local.randomizer, n=1000).delta(0.5)
+
+    @rr.make_local.shuffle
+    def make(crowd, promise):
+        return certify(local, crowd, promise)
+
+    given = {"n": 1000, "epsilon": 0.5, "honest": 1.0}
+    assert make(delta=reached, **given).guarantee.delta == reached
     with pytest.raises(sdp.UnsupportedError, match="do not hold"):
-        _local.amplified_protocol(local, given)
+        make(delta=math.nextafter(reached, 0), **given)
 
 
 COUNTED = [

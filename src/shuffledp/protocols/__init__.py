@@ -18,7 +18,6 @@ from shuffledp.protocols import (
     hybrid,
     krr,
     local_hashing,
-    optimized_unary,
     piecewise,
     pure_count,
     rounded_sum,
@@ -26,7 +25,7 @@ from shuffledp.protocols import (
     sparse_histogram,
     split_and_mix,
     subset_selection,
-    symmetric_unary,
+    unary,
     unary_sum,
     zero_sum_flooding,
     zsum,
@@ -66,11 +65,13 @@ __all__ = [
     "zsum_sparse",
 ]
 
+symmetric_unary, optimized_unary = unary.SYMMETRIC, unary.OPTIMIZED
+
 PROTOCOLS: tuple[Spec, ...] = (
     krr.SPEC,
     rr.SPEC,
-    symmetric_unary.SPEC,
-    optimized_unary.SPEC,
+    symmetric_unary,
+    optimized_unary,
     hadamard.SPEC,
     subset_selection.SPEC,
     local_hashing.SPEC,

@@ -19,7 +19,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import cache, update_wrapper
+from functools import cache, partial, update_wrapper
 from typing import Any, Concatenate, Generic, ParamSpec
 
 import numpy as np
@@ -48,8 +48,8 @@ from shuffledp.numerics.search import largest_above
 __all__ = [
     "LocalMaker",
     "ShuffleMaker",
-    "amplified",
-    "certified",
+    "certify",
+    "fit",
     "local",
     "register",
     "shuffle",
@@ -85,7 +85,7 @@ class LocalMaker(Generic[P]):
         guarantee = _floor(self.about, parts.device)
         return ShuffleProtocol(
             name=self.about.name,
-            parameters=_recorded(given, parts),
+            parameters=_record(given, parts),
             task=parts.task or self.about.task,
             randomizer=parts.device,
             analyzer=parts.analyzer,
@@ -122,7 +122,7 @@ class ShuffleMaker:
         if "calibration" in own:
             own["calibration"] = Calibration.read(own["calibration"])
         parts = self._build(crowd, promise, **own)
-        return _assemble(self.about, crowd, promise, parts, _recorded(given, parts))
+        return _assemble(self.about, crowd, promise, parts, _record(given, parts))
 
     def _public_signature(self) -> inspect.Signature:
         def keyword(name: str, annotation: str, default: Any) -> inspect.Parameter:
@@ -158,20 +158,18 @@ def shuffle(
     return lambda build: ShuffleMaker(about, build, pure=pure)
 
 
-def shuffled(
-    make_local: LocalMaker[P], shape: Callable[..., Callable[[float], int]] | None = None
-) -> ShuffleMaker:
+def shuffled(make_local: LocalMaker[P], shape: Callable[..., int] | None = None) -> ShuffleMaker:
     """The maker of a local protocol behind a shuffler.
 
-    `shape` is for devices whose alphabet changes with epsilon0: called with the protocol's own
-    parameters it says how (the number of blocks, the size of the sets) at a given epsilon0.
+    `shape` is for devices whose alphabet changes with epsilon0: `shape(epsilon0, **own)` says how (the
+    number of blocks, the size of the sets) for the protocol's own parameters.
     """
     parameters = inspect.signature(make_local).parameters.values()
     own = [each for each in parameters if each.name != "epsilon"]
 
     def build(crowd: Crowd, promise: Promise, **given: Any) -> Parts:
-        shapes = None if shape is None else shape(**given)
-        return amplified(make_local, crowd, promise, shape=shapes, **given)
+        at = None if shape is None else partial(shape, **given)
+        return fit(make_local, crowd, promise, shape=at, **given)
 
     build.__module__ = make_local.__module__
     build.__name__ = build.__qualname__ = "make"
@@ -202,7 +200,7 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _recorded(given: Mapping[str, Any], parts: Parts) -> dict[str, Any]:
+def _record(given: Mapping[str, Any], parts: Parts) -> dict[str, Any]:
     stated = {**given, **parts.resolved}
     return {name: each.value if isinstance(each, Enum) else each for name, each in stated.items()}
 
@@ -261,7 +259,7 @@ class Amplified:
         return min(1.0, _curve(self.randomizer, honest).delta(epsilon))
 
 
-def amplified(
+def fit(
     make_local: LocalMaker[Any],
     crowd: Crowd,
     promise: Promise,
@@ -300,7 +298,7 @@ def amplified(
     return _certify(at(epsilon0), crowd, promise, reached(epsilon0))
 
 
-def certified(protocol: ShuffleProtocol, crowd: Crowd, promise: Promise) -> Parts:
+def certify(protocol: ShuffleProtocol, crowd: Crowd, promise: Promise) -> Parts:
     """A local protocol with the guarantee of its shuffled messages, checked for its exact law."""
     curve = _curve(protocol.randomizer, crowd.trusted)
     return _certify(protocol, crowd, promise, _reached(curve, promise.epsilon))

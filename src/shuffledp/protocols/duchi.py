@@ -15,12 +15,12 @@ from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Reals
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.protocol import HONEST, ShuffleProtocol, Spec
+from shuffledp.core.protocol import Cost, Parts
 from shuffledp.core.randomizer import Law, Messages
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.draws import Draws
-from shuffledp.protocols._local import shuffled_protocol
-from shuffledp.protocols._mean import Affine, Quadratic, growth, mean_protocol, moment
+from shuffledp.protocols.assembly import local, register, shuffled
+from shuffledp.protocols.mean import Affine, MeanAnalyzer, Quadratic, growth, moment
 
 __all__ = ["SPEC", "Duchi", "make", "make_local"]
 
@@ -84,6 +84,10 @@ class Duchi:
         return (two_level_blanket(ratio=ratio, one=self.flip, both=none, neither=none),)
 
     @property
+    def cost(self) -> Cost:
+        return Cost.fixed((self.alphabet - 1).bit_length())
+
+    @property
     def words_per_input(self) -> int:
         return 1
 
@@ -141,9 +145,15 @@ class Duchi:
         return n * self.code_variance(min(max(mean, Fraction(0)), Fraction(self.domain.steps)))
 
 
+@local(
+    name="duchi",
+    task="mean",
+    title="one-bit mean",
+    reference="Duchi, Jordan, Wainwright 2018",
+)
 def make_local(
     *, lower: float, upper: float, steps: int, epsilon: float, word_bits: int = 64
-) -> ShuffleProtocol:
+) -> Parts:
     """The mean of numbers in [lower, upper], rounded to a grid of `steps` steps, from one bit each.
 
     Integers are numbers too: a grid with steps of 1 holds them exactly.
@@ -155,44 +165,9 @@ def make_local(
     (39.8, 0.3)
     """
     domain = Reals(lower=lower, upper=upper, steps=steps)
-    return mean_protocol(SPEC, Duchi(domain=domain, epsilon0=epsilon, word_bits=word_bits))
+    device = Duchi(domain=domain, epsilon0=epsilon, word_bits=word_bits)
+    return Parts(device, MeanAnalyzer(oracle=device))
 
 
-def make(
-    *,
-    n: int,
-    lower: float,
-    upper: float,
-    steps: int,
-    epsilon: float,
-    delta: float,
-    honest: float = HONEST,
-    word_bits: int = 64,
-) -> ShuffleProtocol:
-    """The one-bit mean, shuffled: the largest epsilon0 that n users allow.
-
-    >>> p = make(n=10_000, lower=0, upper=120, steps=120, epsilon=1.0, delta=1e-6)
-    >>> p.guarantee.epsilon
-    1.0
-    """
-    return shuffled_protocol(
-        make_local,
-        n=n,
-        epsilon=epsilon,
-        delta=delta,
-        honest=honest,
-        lower=lower,
-        upper=upper,
-        steps=steps,
-        word_bits=word_bits,
-    )
-
-
-SPEC = Spec(
-    name="duchi",
-    title="one-bit mean",
-    task="mean",
-    reference="Duchi, Jordan, Wainwright 2018",
-    make_local=make_local,
-    make=make,
-)
+make = shuffled(make_local)
+SPEC = register(make_local, make)

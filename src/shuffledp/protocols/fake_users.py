@@ -29,7 +29,7 @@ from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.numerics.draws import Draws
 from shuffledp.numerics.intervals import LatticeError, TwoBinomialsError
 from shuffledp.numerics.search import smallest_parameter
-from shuffledp.protocols._unary import WORD_BITS
+from shuffledp.protocols.unary import WORD_BITS
 
 __all__ = ["SPEC", "FakeUsers", "FakeUsersAccountant", "FakeUsersAnalyzer", "blanket", "make"]
 

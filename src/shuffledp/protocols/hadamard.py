@@ -29,14 +29,14 @@ from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.estimate import ErrorLaw, Estimate, NormalError
-from shuffledp.core.protocol import HONEST, ShuffleProtocol, Spec
+from shuffledp.core.protocol import Cost, Parts
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.draws import Draws
 from shuffledp.numerics.intervals import TwoBinomialsError
 from shuffledp.numerics.rounding import exp_lower
-from shuffledp.protocols._local import local_protocol, shuffled_protocol
+from shuffledp.protocols.assembly import local, register, shuffled
 
 __all__ = ["SPEC", "HadamardAnalyzer", "HadamardResponse", "make", "make_local"]
 
@@ -88,6 +88,10 @@ class HadamardResponse:
     @property
     def domain(self) -> Categories:
         return Categories(k=self.k)
+
+    @property
+    def cost(self) -> Cost:
+        return Cost.fixed(self.outputs.bit_length() - 1)
 
     @property
     def words_per_input(self) -> int:
@@ -255,18 +259,20 @@ class HadamardAnalyzer:
         return self._variance(int(inputs.sum()), holders, own)
 
 
-def make_local(*, k: int, epsilon: float, word_bits: int = 64) -> ShuffleProtocol:
+@local(
+    name="hadamard",
+    task="histogram",
+    title="Hadamard response",
+    reference="Acharya, Sun, Zhang 2019",
+)
+def make_local(*, k: int, epsilon: float, word_bits: int = 64) -> Parts:
     """Hadamard response for histograms over k categories.
 
     >>> make_local(k=1000, epsilon=1.0).cost.bits_per_message
     10
     """
-    k = whole("k", k, at_least=2)
     response = HadamardResponse(k=k, epsilon0=epsilon, word_bits=word_bits)
-    parameters = {"k": k, "epsilon": epsilon, "word_bits": word_bits}
-    analyzer = HadamardAnalyzer(randomizer=response)
-    bits = response.outputs.bit_length() - 1
-    return local_protocol(SPEC, parameters, response, analyzer, bits_per_message=bits)
+    return Parts(response, HadamardAnalyzer(randomizer=response))
 
 
 def _best_blocks(k: int, gain: Fraction | float) -> int:
@@ -318,38 +324,5 @@ def _power_of_two(at_least: int) -> int:
     return 1 << (at_least - 1).bit_length()
 
 
-def make(
-    *,
-    n: int,
-    k: int,
-    epsilon: float,
-    delta: float,
-    honest: float = HONEST,
-    word_bits: int = 64,
-) -> ShuffleProtocol:
-    """Hadamard response, shuffled: the largest epsilon0 that n users allow.
-
-    >>> make(n=10_000, k=16, epsilon=1.0, delta=1e-6).guarantee.epsilon
-    1.0
-    """
-    k = whole("k", k, at_least=2)
-    return shuffled_protocol(
-        make_local,
-        n=n,
-        epsilon=epsilon,
-        delta=delta,
-        honest=honest,
-        shape=lambda epsilon0: _best_blocks(k, math.expm1(epsilon0)),
-        k=k,
-        word_bits=word_bits,
-    )
-
-
-SPEC = Spec(
-    name="hadamard",
-    title="Hadamard response",
-    task="histogram",
-    reference="Acharya, Sun, Zhang 2019",
-    make_local=make_local,
-    make=make,
-)
+make = shuffled(make_local, shape=lambda epsilon0, k, **_: _best_blocks(k, math.expm1(epsilon0)))
+SPEC = register(make_local, make)

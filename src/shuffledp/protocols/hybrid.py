@@ -16,14 +16,14 @@ from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Reals
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.protocol import HONEST, ShuffleProtocol, Spec
+from shuffledp.core.protocol import Cost, Parts
 from shuffledp.core.randomizer import Law, Messages
 from shuffledp.core.validate import positive
 from shuffledp.numerics.draws import Draws
 from shuffledp.numerics.tape import bernoulli
-from shuffledp.protocols._local import shuffled_protocol
-from shuffledp.protocols._mean import Quadratic, growth, mean_protocol, moment
+from shuffledp.protocols.assembly import local, register, shuffled
 from shuffledp.protocols.duchi import Duchi
+from shuffledp.protocols.mean import MeanAnalyzer, Quadratic, growth, moment
 from shuffledp.protocols.piecewise import Piecewise
 
 __all__ = ["SPEC", "Hybrid", "make", "make_local"]
@@ -73,6 +73,10 @@ class Hybrid:
     def coin(self) -> Fraction:
         """Exact probability of the piecewise mean."""
         return Fraction(self.threshold, 1 << self.word_bits)
+
+    @property
+    def cost(self) -> Cost:
+        return Cost.fixed((self.alphabet - 1).bit_length())
 
     @property
     def words_per_input(self) -> int:
@@ -131,9 +135,15 @@ class Hybrid:
         return moment(counts, 0) * largest
 
 
+@local(
+    name="hybrid",
+    task="mean",
+    title="hybrid of the one-bit and the piecewise mean",
+    reference="Wang, Xiao, Yang et al. 2019",
+)
 def make_local(
     *, lower: float, upper: float, steps: int, epsilon: float, word_bits: int = 64
-) -> ShuffleProtocol:
+) -> Parts:
     """The mean of numbers in [lower, upper], rounded to a grid of at most 2^15 steps.
 
     Up to epsilon = 0.61 one bit is better for every value, and this is `duchi` under another name.
@@ -148,44 +158,9 @@ def make_local(
     """
     part = Hybrid if positive("epsilon", epsilon) > _CROSSOVER else Duchi
     domain = Reals(lower=lower, upper=upper, steps=steps)
-    return mean_protocol(SPEC, part(domain=domain, epsilon0=epsilon, word_bits=word_bits))
+    device = part(domain=domain, epsilon0=epsilon, word_bits=word_bits)
+    return Parts(device, MeanAnalyzer(oracle=device))
 
 
-def make(
-    *,
-    n: int,
-    lower: float,
-    upper: float,
-    steps: int,
-    epsilon: float,
-    delta: float,
-    honest: float = HONEST,
-    word_bits: int = 64,
-) -> ShuffleProtocol:
-    """The hybrid mean, shuffled: the largest epsilon0 that n users allow.
-
-    >>> p = make(n=10_000, lower=0, upper=120, steps=120, epsilon=1.0, delta=1e-6)
-    >>> p.guarantee.epsilon
-    1.0
-    """
-    return shuffled_protocol(
-        make_local,
-        n=n,
-        epsilon=epsilon,
-        delta=delta,
-        honest=honest,
-        lower=lower,
-        upper=upper,
-        steps=steps,
-        word_bits=word_bits,
-    )
-
-
-SPEC = Spec(
-    name="hybrid",
-    title="hybrid of the one-bit and the piecewise mean",
-    task="mean",
-    reference="Wang, Xiao, Yang et al. 2019",
-    make_local=make_local,
-    make=make,
-)
+make = shuffled(make_local)
+SPEC = register(make_local, make)

@@ -23,8 +23,8 @@ from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.draws import Draws
 from shuffledp.numerics.rounding import exp_lower
-from shuffledp.protocols._frequency import FrequencyAnalyzer
 from shuffledp.protocols.assembly import local, register, shuffled
+from shuffledp.protocols.frequency import FrequencyAnalyzer
 
 __all__ = ["KRR", "SPEC", "make", "make_local"]
 

@@ -19,15 +19,14 @@ from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Words, outside
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
-from shuffledp.core.protocol import HONEST, ShuffleProtocol, Spec
+from shuffledp.core.protocol import Cost, Parts
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.galois import POLYNOMIALS, line, multiples, multiply
 from shuffledp.numerics.rounding import exp_lower
-from shuffledp.protocols._frequency import FrequencyAnalyzer
-from shuffledp.protocols._light import light_variance
-from shuffledp.protocols._local import local_protocol, shuffled_protocol
+from shuffledp.protocols.assembly import local, register, shuffled
+from shuffledp.protocols.frequency import FrequencyAnalyzer, light_variance
 from shuffledp.protocols.krr import KRR
 
 __all__ = ["SPEC", "LocalHashing", "make", "make_local"]
@@ -82,6 +81,10 @@ class LocalHashing:
     @property
     def domain(self) -> Categories:
         return Categories(k=self.k)
+
+    @property
+    def cost(self) -> Cost:
+        return Cost.fixed(self.word_bits + (self.g - 1).bit_length())
 
     @property
     def words_per_input(self) -> int:
@@ -192,7 +195,13 @@ class LocalHashing:
             counts[start : start + len(hits)] += np.add.reduce(hits, axis=1, dtype=np.uint8)
 
 
-def make_local(*, k: int, epsilon: float, word_bits: int = 32) -> ShuffleProtocol:
+@local(
+    name="local_hashing",
+    task="histogram",
+    title="optimized local hashing",
+    reference="Wang, Blocki, Li, Jha 2017",
+)
+def make_local(*, k: int, epsilon: float, word_bits: int = 32) -> Parts:
     """Optimized local hashing for histograms over k <= 2^(word_bits / 2) categories.
 
     g is the number of buckets near e^epsilon + 1 with the smallest exact variance at light
@@ -202,14 +211,7 @@ def make_local(*, k: int, epsilon: float, word_bits: int = 32) -> ShuffleProtoco
     21
     """
     hashing = _best(k, positive("epsilon", epsilon), word_bits)
-    parameters = {"k": k, "epsilon": epsilon, "word_bits": word_bits}
-    return local_protocol(
-        SPEC,
-        parameters,
-        hashing,
-        FrequencyAnalyzer(oracle=hashing),
-        bits_per_message=word_bits + (hashing.g - 1).bit_length(),
-    )
+    return Parts(hashing, FrequencyAnalyzer(oracle=hashing))
 
 
 def _best(k: int, epsilon0: float, word_bits: int) -> LocalHashing:
@@ -223,36 +225,5 @@ def _best(k: int, epsilon0: float, word_bits: int) -> LocalHashing:
     return min(candidates, key=lambda hashing: light_variance(hashing.p, hashing.q))
 
 
-def make(
-    *,
-    n: int,
-    k: int,
-    epsilon: float,
-    delta: float,
-    honest: float = HONEST,
-    word_bits: int = 32,
-) -> ShuffleProtocol:
-    """Optimized local hashing, shuffled: the largest epsilon0 that n users allow.
-
-    >>> make(n=10_000, k=16, epsilon=1.0, delta=1e-6).guarantee.epsilon
-    1.0
-    """
-    return shuffled_protocol(
-        make_local,
-        n=n,
-        epsilon=epsilon,
-        delta=delta,
-        honest=honest,
-        k=k,
-        word_bits=word_bits,
-    )
-
-
-SPEC = Spec(
-    name="local_hashing",
-    title="optimized local hashing",
-    task="histogram",
-    reference="Wang, Blocki, Li, Jha 2017",
-    make_local=make_local,
-    make=make,
-)
+make = shuffled(make_local)
+SPEC = register(make_local, make)

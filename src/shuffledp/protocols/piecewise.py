@@ -19,12 +19,12 @@ from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Reals
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.protocol import HONEST, ShuffleProtocol, Spec
+from shuffledp.core.protocol import Cost, Parts
 from shuffledp.core.randomizer import Law, Messages
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.draws import Draws
-from shuffledp.protocols._local import shuffled_protocol
-from shuffledp.protocols._mean import Affine, Quadratic, growth, mean_protocol, moment
+from shuffledp.protocols.assembly import local, register, shuffled
+from shuffledp.protocols.mean import Affine, MeanAnalyzer, Quadratic, growth, moment
 
 __all__ = ["SPEC", "Piecewise", "make", "make_local"]
 
@@ -92,6 +92,10 @@ class Piecewise:
     @property
     def _words(self) -> int:
         return 1 << self.word_bits
+
+    @property
+    def cost(self) -> Cost:
+        return Cost.fixed((self.alphabet - 1).bit_length())
 
     @property
     def words_per_input(self) -> int:
@@ -224,9 +228,15 @@ def _powers(count: int, power: int) -> int:
     return pairs // 2 if power == 1 else pairs * (2 * count - 1) // 6
 
 
+@local(
+    name="piecewise",
+    task="mean",
+    title="piecewise mean",
+    reference="Wang, Xiao, Yang et al. 2019",
+)
 def make_local(
     *, lower: float, upper: float, steps: int, epsilon: float, word_bits: int = 64
-) -> ShuffleProtocol:
+) -> Parts:
     """The mean of numbers in [lower, upper], rounded to a grid of at most 2^15 steps.
 
     Integers are numbers too: a grid with steps of 1 holds them exactly.
@@ -238,44 +248,9 @@ def make_local(
     (40.2, 0.1)
     """
     domain = Reals(lower=lower, upper=upper, steps=steps)
-    return mean_protocol(SPEC, Piecewise(domain=domain, epsilon0=epsilon, word_bits=word_bits))
+    device = Piecewise(domain=domain, epsilon0=epsilon, word_bits=word_bits)
+    return Parts(device, MeanAnalyzer(oracle=device))
 
 
-def make(
-    *,
-    n: int,
-    lower: float,
-    upper: float,
-    steps: int,
-    epsilon: float,
-    delta: float,
-    honest: float = HONEST,
-    word_bits: int = 64,
-) -> ShuffleProtocol:
-    """The piecewise mean, shuffled: the largest epsilon0 that n users allow.
-
-    >>> p = make(n=10_000, lower=0, upper=120, steps=120, epsilon=1.0, delta=1e-6)
-    >>> p.guarantee.epsilon
-    1.0
-    """
-    return shuffled_protocol(
-        make_local,
-        n=n,
-        epsilon=epsilon,
-        delta=delta,
-        honest=honest,
-        lower=lower,
-        upper=upper,
-        steps=steps,
-        word_bits=word_bits,
-    )
-
-
-SPEC = Spec(
-    name="piecewise",
-    title="piecewise mean",
-    task="mean",
-    reference="Wang, Xiao, Yang et al. 2019",
-    make_local=make_local,
-    make=make,
-)
+make = shuffled(make_local)
+SPEC = register(make_local, make)

@@ -40,8 +40,8 @@ from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.numerics.draws import Draws
 from shuffledp.protocols._levels import Levels, fits, largest_kept
-from shuffledp.protocols._mean import Affine, Quadratic, moment
 from shuffledp.protocols._sums import number_domain, reach, scaled, sum_task, unit
+from shuffledp.protocols.mean import Affine, Quadratic, moment
 
 __all__ = ["SPEC", "RoundedResponse", "RoundedSum", "RoundedSumAccountant", "make"]
 

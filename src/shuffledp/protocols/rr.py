@@ -24,7 +24,7 @@ from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.numerics.draws import Draws
 from shuffledp.numerics.intervals import TwoBinomialsError
 from shuffledp.numerics.rounding import exp_lower
-from shuffledp.protocols.assembly import amplified, certified, local, register
+from shuffledp.protocols.assembly import certify, fit, local, register
 
 __all__ = ["RR", "SPEC", "RRAnalyzer", "make", "make_local"]
 
@@ -189,11 +189,11 @@ def make(
     True
     """
     if calibration is Calibration.EXACT:
-        return amplified(make_local, crowd, promise, word_bits=word_bits)
+        return fit(make_local, crowd, promise, word_bits=word_bits)
     flip = _published_flip(crowd.trusted, promise.epsilon, promise.delta)
     # A little less than the epsilon0 of that flip probability: a rounding error more noise.
     epsilon0 = math.log((1 - flip) / flip) * (1 - 2**-50)
-    return certified(make_local(epsilon=epsilon0, word_bits=word_bits), crowd, promise)
+    return certify(make_local(epsilon=epsilon0, word_bits=word_bits), crowd, promise)
 
 
 def _published_flip(n: int, epsilon: float, delta: float) -> float:

@@ -20,15 +20,14 @@ from shuffledp.core.analyzer import Tally, bit_tally
 from shuffledp.core.arrays import Bools, Codes, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError, UnsupportedError
-from shuffledp.core.protocol import HONEST, ShuffleProtocol, Spec
+from shuffledp.core.protocol import Cost, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.numerics.tape import acceptance, acceptance_float, add_distinct, bernoulli
-from shuffledp.protocols._frequency import FrequencyAnalyzer
-from shuffledp.protocols._light import light_variance
-from shuffledp.protocols._local import local_protocol, shuffled_protocol
+from shuffledp.protocols.assembly import fit, local, register
+from shuffledp.protocols.frequency import FrequencyAnalyzer, light_variance
 
 __all__ = ["SPEC", "SubsetSelection", "make", "make_local"]
 
@@ -104,6 +103,10 @@ class SubsetSelection:
         return Categories(k=self.k)
 
     @property
+    def cost(self) -> Cost:
+        return Cost.fixed(_bits(self.k, self.w))
+
+    @property
     def words_per_input(self) -> int:
         return self.w + 1
 
@@ -162,7 +165,13 @@ class SubsetSelection:
         return bit_tally(shuffled, self.k)
 
 
-def make_local(*, k: int, epsilon: float, word_bits: int = 64) -> ShuffleProtocol:
+@local(
+    name="subset_selection",
+    task="histogram",
+    title="subset selection",
+    reference="Ye, Barg 2018",
+)
+def make_local(*, k: int, epsilon: float, word_bits: int = 64) -> Parts:
     """Subset selection for histograms over k categories.
 
     w is the neighbour of k / (e^epsilon + 1) with the smaller variance at light categories.
@@ -171,14 +180,7 @@ def make_local(*, k: int, epsilon: float, word_bits: int = 64) -> ShuffleProtoco
     48
     """
     subset = _best(whole("k", k, at_least=2), positive("epsilon", epsilon), word_bits)
-    parameters = {"k": k, "epsilon": epsilon, "word_bits": word_bits}
-    return local_protocol(
-        SPEC,
-        parameters,
-        subset,
-        FrequencyAnalyzer(oracle=subset),
-        bits_per_message=_bits(k, subset.w),
-    )
+    return Parts(subset, FrequencyAnalyzer(oracle=subset))
 
 
 @lru_cache(maxsize=256)
@@ -213,45 +215,29 @@ def _light(k: int, w: int, epsilon0: float) -> float:
     return other * (1 - other) / (own - other) ** 2
 
 
-def make(
-    *,
-    n: int,
-    k: int,
-    epsilon: float,
-    delta: float,
-    honest: float = HONEST,
-    word_bits: int = 64,
-) -> ShuffleProtocol:
+@make_local.shuffle
+def make(crowd: Crowd, promise: Promise, *, k: int, word_bits: int = 64) -> Parts:
     """Subset selection, shuffled: the largest epsilon0 that n users allow.
 
     >>> make(n=10_000, k=16, epsilon=1.0, delta=1e-6).guarantee.epsilon
     1.0
     """
-    k = whole("k", k, at_least=2)
-    protocol = shuffled_protocol(
+    whole("k", k, at_least=2)
+    parts = fit(
         make_local,
-        n=n,
-        epsilon=epsilon,
-        delta=delta,
-        honest=honest,
+        crowd,
+        promise,
         shape=lambda epsilon0: _best_size(k, epsilon0),
         k=k,
         word_bits=word_bits,
     )
-    w = _best_size(k, protocol.randomizer.epsilon0)
+    w = _best_size(k, parts.device.epsilon0)
     if w > _LARGEST_SET:
         raise UnsupportedError(
-            f"n={n} users allow only sets of {w} of the k={k} categories, which is too many "
+            f"n={crowd.n} users allow only sets of {w} of the k={k} categories, which is too many "
             f"for the exact law: at most {_LARGEST_SET}"
         )
-    return protocol
+    return parts
 
 
-SPEC = Spec(
-    name="subset_selection",
-    title="subset selection",
-    task="histogram",
-    reference="Ye, Barg 2018",
-    make_local=make_local,
-    make=make,
-)
+SPEC = register(make_local, make)

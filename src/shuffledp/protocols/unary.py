@@ -1,8 +1,16 @@
-"""What the unary encodings share: one bit per category, each randomized by itself.
+"""Unary encodings: one bit per category, each randomized by itself.
 
 The value x becomes the vector of k bits with a single one, at position x. Each bit is then sent as
 one with probability p if it is the one, and q if it is a zero. Two values differ in two bits, so
 the likelihood ratio of a message is at most p (1 - q) / (q (1 - p)).
+
+The symmetric encoding flips every bit with the same probability: RAPPOR's permanent response for a
+value in plain unary (no Bloom filter, no instantaneous response). The optimized one keeps the one by
+a fair coin and turns few zeros into ones: of all p and q it has the smallest variance for categories
+that few users hold. For small epsilon both are equally good.
+References: Erlingsson, Pihur, Korolova 2014, "RAPPOR: randomized aggregatable privacy-preserving
+ordinal response"; Wang, Blocki, Li, Jha 2017, "Locally differentially private protocols for
+frequency estimation" (there SUE and OUE).
 """
 
 from collections.abc import Set
@@ -17,13 +25,16 @@ from shuffledp.core.analyzer import Tally, bit_tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError, UnsupportedError
+from shuffledp.core.protocol import Cost, Parts
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.draws import Draws
 from shuffledp.numerics.rounding import exp_lower
+from shuffledp.protocols.assembly import local, register, shuffled
+from shuffledp.protocols.frequency import FrequencyAnalyzer
 
-__all__ = ["WORD_BITS", "Unary", "too_small"]
+__all__ = ["OPTIMIZED", "SYMMETRIC", "WORD_BITS", "Unary"]
 
 WORD_BITS = 32
 """A user needs k words, so words are the cost: half the usual width is twice as fast. The law is
@@ -68,9 +79,49 @@ class Unary:
                 f"must be larger: the thresholds have a likelihood ratio of {float(ratio):.17g}",
             )
 
+    @classmethod
+    def symmetric(cls, *, k: int, epsilon0: float, word_bits: int = WORD_BITS) -> "Unary":
+        r"""Every bit is flipped with probability q, ideally 1 / (e^(epsilon0 / 2) + 1).
+
+        Two values differ in two bits, and each takes half of epsilon0. q is rounded up to a multiple
+        of 2^-word_bits, which is the private direction. For every category, whatever its count,
+
+            variance = n q (1 - q) / (1 - 2 q)^2, ideally n e^(epsilon0 / 2) / (e^(epsilon0 / 2) - 1)^2
+
+        >>> symmetric = Unary.symmetric(k=4, epsilon0=2.0, word_bits=8)
+        >>> symmetric.p, symmetric.q
+        (Fraction(187, 256), Fraction(69, 256))
+        """
+        positive("epsilon0", epsilon0)
+        flips = _flips(exp_lower(Fraction(epsilon0) / 2), epsilon0, word_bits)
+        one = (1 << word_bits) - flips
+        return cls(k=k, epsilon0=epsilon0, one=one, zero=flips, word_bits=word_bits)
+
+    @classmethod
+    def optimized(cls, *, k: int, epsilon0: float, word_bits: int = WORD_BITS) -> "Unary":
+        r"""p = 1/2 exactly, and q, ideally 1 / (e^epsilon0 + 1), is rounded up to a multiple of 2^-word_bits.
+
+        That is the private direction. For a category that c of n users hold,
+
+            variance = 4 (n - c) q (1 - q) / (1 - 2 q)^2 + c / (1 - 2 q)^2,
+            ideally 4 n e^epsilon0 / (e^epsilon0 - 1)^2 + c
+
+        >>> optimized = Unary.optimized(k=4, epsilon0=2.0, word_bits=8)
+        >>> optimized.p, optimized.q
+        (Fraction(1, 2), Fraction(31, 256))
+        """
+        positive("epsilon0", epsilon0)
+        zero = _flips(exp_lower(epsilon0), epsilon0, word_bits)
+        one = (1 << word_bits) // 2
+        return cls(k=k, epsilon0=epsilon0, one=one, zero=zero, word_bits=word_bits)
+
     @property
     def domain(self) -> Categories:
         return Categories(k=self.k)
+
+    @property
+    def cost(self) -> Cost:
+        return Cost.fixed(self.k)
 
     @property
     def words_per_input(self) -> int:
@@ -130,10 +181,50 @@ class Unary:
         return bit_tally(shuffled, self.k)
 
 
-def too_small(epsilon0: float, word_bits: int) -> ParameterError:
-    """The error for an epsilon0 at which words of this width cannot tell a one from a zero."""
-    return ParameterError(
-        "epsilon0",
-        epsilon0,
-        f"must be larger: with words of {word_bits} bits nothing of the value would be left",
-    )
+def _flips(odds: Fraction, epsilon0: float, word_bits: int) -> int:
+    """How many words flip a bit that is kept with at most these odds."""
+    words = 1 << whole("word_bits", word_bits, at_least=1, at_most=64)
+    flips = int(-(-words // (odds + 1)))
+    if 2 * flips >= words:
+        raise ParameterError(
+            "epsilon0",
+            epsilon0,
+            f"must be larger: with words of {word_bits} bits nothing of the value would be left",
+        )
+    return flips
+
+
+@local(
+    name="symmetric_unary",
+    task="histogram",
+    title="symmetric unary encoding (basic RAPPOR)",
+    reference="Erlingsson, Pihur, Korolova 2014",
+)
+def make_symmetric(*, k: int, epsilon: float, word_bits: int = WORD_BITS) -> Parts:
+    """Symmetric unary encoding for histograms over k categories.
+
+    >>> SYMMETRIC.make_local(k=16, epsilon=1.0).cost.bits_per_message
+    16
+    """
+    unary = Unary.symmetric(k=k, epsilon0=epsilon, word_bits=word_bits)
+    return Parts(unary, FrequencyAnalyzer(oracle=unary))
+
+
+@local(
+    name="optimized_unary",
+    task="histogram",
+    title="optimized unary encoding",
+    reference="Wang, Blocki, Li, Jha 2017",
+)
+def make_optimized(*, k: int, epsilon: float, word_bits: int = WORD_BITS) -> Parts:
+    """Optimized unary encoding for histograms over k categories.
+
+    >>> OPTIMIZED.make_local(k=16, epsilon=1.0).cost.bits_per_message
+    16
+    """
+    unary = Unary.optimized(k=k, epsilon0=epsilon, word_bits=word_bits)
+    return Parts(unary, FrequencyAnalyzer(oracle=unary))
+
+
+SYMMETRIC = register(make_symmetric, shuffled(make_symmetric))
+OPTIMIZED = register(make_optimized, shuffled(make_optimized))

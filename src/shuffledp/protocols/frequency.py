@@ -1,4 +1,4 @@
-"""What all frequency oracles share that count, for each category, the messages that support it.
+"""Frequency oracles that count, for each category, the messages that support it.
 
 A message of a user with category j supports j with probability p, and every other category with
 probability q. So with N_j supporting messages among n users
@@ -28,7 +28,7 @@ from shuffledp.core.randomizer import Message
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.numerics.intervals import TwoBinomialsError
 
-__all__ = ["FrequencyAnalyzer", "FrequencyOracle"]
+__all__ = ["FrequencyAnalyzer", "FrequencyOracle", "light_variance"]
 
 
 class FrequencyOracle(Protocol):
@@ -85,6 +85,17 @@ class FrequencyAnalyzer:
         own = inputs.astype(np.float64)
         variance: Floats = own * holder + (own.sum() - own) * other
         return variance
+
+
+def light_variance(p: Fraction, q: Fraction) -> Fraction:
+    """Variance, per user, of the estimate of a category that nobody holds: q (1 - q) / (p - q)^2.
+
+    This is what frequency oracles are tuned for.
+
+    >>> light_variance(Fraction(3, 4), Fraction(1, 4))
+    Fraction(3, 4)
+    """
+    return q * (1 - q) / (p - q) ** 2
 
 
 @lru_cache(maxsize=256)

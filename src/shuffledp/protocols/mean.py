@@ -1,4 +1,4 @@
-"""What the local protocols for a mean share: unbiased decoding of one message, exactly.
+"""The local protocols for a mean: unbiased decoding of one message, exactly.
 
 A value on the grid of `Reals` is its code i = 0 .. G (G steps). From one message y each protocol
 makes an estimate v(y) of the code, affine in y and exactly unbiased because the expectation of y is
@@ -23,13 +23,11 @@ from shuffledp.core.arrays import Counts
 from shuffledp.core.domain import Reals
 from shuffledp.core.errors import DataError
 from shuffledp.core.estimate import Estimate, NormalError
-from shuffledp.core.protocol import ShuffleProtocol, Spec
-from shuffledp.core.randomizer import Message, Randomizer
+from shuffledp.core.randomizer import Message
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.numerics.rounding import exp_lower
-from shuffledp.protocols._local import local_protocol
 
-__all__ = ["Affine", "MeanAnalyzer", "MeanOracle", "Quadratic", "growth", "mean_protocol", "moment"]
+__all__ = ["Affine", "MeanAnalyzer", "MeanOracle", "Quadratic", "growth", "moment"]
 
 _LARGEST = 100.0
 
@@ -183,30 +181,3 @@ class MeanAnalyzer:
 def _unit(domain: Reals) -> Fraction:
     """The exact distance of two neighbouring points of the grid."""
     return (Fraction(domain.upper) - Fraction(domain.lower)) / domain.steps
-
-
-class _MeanRandomizer(Randomizer, MeanOracle, Protocol):
-    """Both halves of a protocol for the mean."""
-
-    @property
-    def domain(self) -> Reals:
-        """The grid of values."""
-
-
-def mean_protocol(spec: Spec, randomizer: _MeanRandomizer) -> ShuffleProtocol:
-    """P = (R, A) for the mean."""
-    domain = randomizer.domain
-    parameters = {
-        "lower": domain.lower,
-        "upper": domain.upper,
-        "steps": domain.steps,
-        "epsilon": randomizer.epsilon0,
-        "word_bits": randomizer.word_bits,
-    }
-    return local_protocol(
-        spec,
-        parameters,
-        randomizer,
-        MeanAnalyzer(oracle=randomizer),
-        bits_per_message=(randomizer.alphabet - 1).bit_length(),
-    )
