@@ -22,7 +22,6 @@ import numpy as np
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.domain import Categories
-from shuffledp.core.errors import DataError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.randomizer import Message
 from shuffledp.core.shuffler import Shuffled
@@ -66,9 +65,7 @@ class FrequencyAnalyzer:
         return self.oracle.tally(shuffled)
 
     def estimate(self, tally: Tally) -> Estimate:
-        n, domain = tally.users, self.oracle.domain
-        if n < 1:
-            raise DataError("the tally is of no users: at least one is needed")
+        n, domain = tally.people(), self.oracle.domain
         p, q = self.oracle.p, self.oracle.q
         value: Floats = (tally.counts - np.float64(n * q)) / np.float64(p - q)
         error = TwoBinomialsError(observed=tally.counts, n=n, p=float(p), q=float(q), value=value)

@@ -27,7 +27,7 @@ from shuffledp.accounting.blanket import Blanket, two_level_blanket
 from shuffledp.core.analyzer import Tally, message_tally
 from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.domain import Categories
-from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.core.errors import ParameterError
 from shuffledp.core.estimate import ErrorLaw, Estimate, NormalError
 from shuffledp.core.protocol import Cost, Parts
 from shuffledp.core.randomizer import Law, Message, Messages
@@ -207,9 +207,7 @@ class HadamardAnalyzer:
         return message_tally(shuffled, self.randomizer.outputs)
 
     def estimate(self, tally: Tally) -> Estimate:
-        n, response = tally.users, self.randomizer
-        if n < 1:
-            raise DataError("the tally is of no users: at least one is needed")
+        n, response = tally.people(), self.randomizer
         counts = tally.counts.reshape(response.blocks, response.block_length)
         x = np.arange(response.k)
         row, block = x // response.blocks + 1, x % response.blocks

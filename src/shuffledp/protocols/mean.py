@@ -153,9 +153,7 @@ class MeanAnalyzer:
         return message_tally(shuffled, self.oracle.alphabet)
 
     def estimate(self, tally: Tally) -> Estimate:
-        n, domain = tally.users, self.oracle.domain
-        if n < 1:
-            raise DataError("the tally is of no users: at least one is needed")
+        n, domain = tally.people(), self.oracle.domain
         messages = moment(tally.counts, 0)
         total = messages * Fraction(domain.lower) + _unit(domain) * self.oracle.total(tally.counts)
         stderr = float(_unit(domain)) * math.sqrt(self.oracle.noise(tally.counts)) / n

@@ -15,7 +15,7 @@ from shuffledp.accounting.blanket import Blanket, two_level_blanket
 from shuffledp.core.analyzer import Tally, message_tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Bits
-from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
+from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import Calibration, Cost, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages
@@ -124,9 +124,7 @@ class RRAnalyzer:
         return message_tally(shuffled, 2)
 
     def estimate(self, tally: Tally) -> Estimate:
-        n, ones = tally.users, int(tally.counts[1])
-        if n < 1:
-            raise DataError("the tally is of no users: at least one is needed")
+        n, ones = tally.people(), int(tally.counts[1])
         p, q = self.randomizer.p, self.randomizer.q
         value = float((ones - n * q) / (p - q))
         error = TwoBinomialsError(observed=ones, n=n, p=float(p), q=float(q), value=value)
