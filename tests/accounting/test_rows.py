@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from shuffledp.accounting.cells import BinomialTotal, PoissonTotal
+from shuffledp.accounting.decreasing_mean import BinomialTotal, PoissonTotal
 from shuffledp.accounting.rows import rows_delta, rows_level
 from shuffledp.accounting.two_bins import TwoBins, dummies
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shuffledp import ParameterError, UnsupportedError
-from shuffledp.accounting import cells
-from shuffledp.accounting.cells import BinomialTotal, PoissonTotal, SumOfBinomials
+from shuffledp.accounting import decreasing_mean
+from shuffledp.accounting.decreasing_mean import BinomialTotal, PoissonTotal, SumOfBinomials
 from shuffledp.accounting.two_bins import (
     IndependentBins,
     TwoBins,
@@ -158,7 +158,7 @@ def test_poisson_at_hard_points(mu, epsilon):
 )
 def test_wide_cells_cost_little(profile, epsilon, monkeypatch):
     wide = profile.delta(epsilon)
-    monkeypatch.setattr(cells, "_FINE", 200_000)  # one integer each
+    monkeypatch.setattr(decreasing_mean, "_FINE", 200_000)  # one integer each
     exact = profile.delta(epsilon)
     assert exact <= wide * (1 + 1e-8)
     assert wide <= exact * 1.02  # of delta; a part in 5000 of the noise

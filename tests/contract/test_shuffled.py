@@ -13,12 +13,13 @@ import shuffledp as sdp
 from branches import law_of
 from contract.examples import EXAMPLES
 from shuffledp.accounting.exact import shuffled_delta
-from shuffledp.core.protocol import honest_users
+from shuffledp.core.protocol import NoiseAccountant, honest_users
 from shuffledp.core.randomizer import Messages
 from shuffledp.core.shuffler import Shuffled, forget
 from shuffledp.engine.counts import Simulated, run_counts
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols import PROTOCOLS, rebuild
+from shuffledp.protocols.assembly import Amplified
 from support import enumerated_law
 
 SMALL = [
@@ -71,6 +72,17 @@ class TestByEnumeration:
         # e^epsilon rounded down makes the divergence larger, never smaller.
         exact = shuffled_delta(laws_of(protocol), stated.honest, exp_lower(stated.epsilon))
         assert float(exact) <= stated.delta * (1 + 1e-12)
+
+    def test_exact_divergence_is_within_the_whole_curve(self, spec, parameters):
+        """delta(honest, epsilon) holds at any epsilon, not only where it was calibrated."""
+        protocol = spec.make(**parameters)
+        if not isinstance(protocol.accountant, NoiseAccountant | Amplified):
+            pytest.skip("its accountant knows one epsilon")
+        for epsilon in (0.0, 0.3 * protocol.guarantee.epsilon, 1.3 * protocol.guarantee.epsilon):
+            exact = shuffled_delta(laws_of(protocol), protocol.users, exp_lower(epsilon))
+            claim = protocol.accountant.delta(protocol.users, epsilon)
+            assert float(exact) <= claim * (1 + 1e-12)
+            assert claim <= 1
 
     def test_fewer_honest_users_are_accounted_for(self, spec, parameters):
         protocol = spec.make(**parameters)

@@ -9,7 +9,7 @@ import pytest
 from scipy.special import betainc, gammaincc
 from scipy.stats import binom
 
-from shuffledp.accounting.cells import TAIL_ERROR
+from shuffledp.accounting.decreasing_mean import TAIL_ERROR
 from shuffledp.numerics.masses import (
     COIN_ERROR,
     RELATIVE_ERROR,

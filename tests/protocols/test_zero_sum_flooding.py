@@ -9,16 +9,16 @@ import pytest
 from scipy import stats
 
 import shuffledp as sdp
-from shuffledp.accounting.flooding import (
+from shuffledp.engine.counts import run_counts
+from shuffledp.numerics.geometric import Geometric
+from shuffledp.protocols import zero_sum_flooding
+from shuffledp.protocols.zero_sum_flooding import (
     STEEPNESS,
     Flooding,
     cells,
     coefficients,
     thinned_delta,
 )
-from shuffledp.engine.counts import run_counts
-from shuffledp.numerics.geometric import Geometric
-from shuffledp.protocols import zero_sum_flooding
 from support import ALPHA
 
 LENGTH = 10_000

@@ -17,7 +17,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from shuffledp.accounting.cells import Total
+from shuffledp.accounting.decreasing_mean import Total
 from shuffledp.accounting.two_bins import TwoBins, dummies, poisson_level
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import UnsupportedError
@@ -42,7 +42,7 @@ def rows_delta(*, total: Total, rows: int, epsilon: float) -> float:
 
     Never above the sum of the rows' own deltas at epsilon / rows, which holds as well.
 
-    >>> from shuffledp.accounting.cells import PoissonTotal
+    >>> from shuffledp.accounting.decreasing_mean import PoissonTotal
     >>> f"{rows_delta(total=PoissonTotal(mean=300.0), rows=4, epsilon=1.0):.1e}"
     '7.7e-07'
     """

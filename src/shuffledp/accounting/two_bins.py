@@ -25,7 +25,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from shuffledp.accounting.cells import (
+from shuffledp.accounting.decreasing_mean import (
     TAIL_ERROR,
     BinomialTotal,
     PoissonTotal,

@@ -15,6 +15,14 @@ levels, the view is that of shuffled randomized response on neighbouring data se
 is a mixture of the laws for two levels, and the hockey-stick divergence is jointly convex, so it is at
 most the largest one between two levels: the blanket of randomized response holds for all values.
 
+**Levels.** With k levels beyond 0, lies with probability gamma, and values in [0, 1], the exact variance of one
+user's estimate is, z in [0, k] the value on the scale of the levels, f its fractional part and b = 1 - gamma,
+
+    ( c - a^2 - 2 a b z + (b - b^2) z^2 + b f (1 - f) ) / (b k)^2,   a = gamma k / 2, c = gamma k (2k + 1) / 6:
+
+and b f (1 - f) apart this is convex in z and symmetric. So it is largest below the first level (or above
+the last but one), where it is c - a^2 + b (1 - 2 a) f - b^2 f^2: a parabola in f.
+
 Reference: Balle, Bell, Gascon, Nissim 2019, "The privacy blanket of the shuffle model".
 Deviations: gamma is calibrated by evaluating the blanket (`calibration="paper"` takes the published
 max(14 (k+1) ln(2/delta) / ((n-1) epsilon^2), 27 (k+1) / ((n-1) epsilon)), for epsilon <= 1 and gamma < 1),
@@ -22,30 +30,37 @@ and k minimises the error for the gamma that is used.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
 
+from shuffledp.accounting.base import SMALLEST_DELTA
 from shuffledp.accounting.blanket import Blanket, BlanketProfile, two_level_blanket
 from shuffledp.core.analyzer import Tally, message_tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Integers, Reals
-from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate, NormalError
-from shuffledp.core.privacy import Guarantee, Model
-from shuffledp.core.protocol import HONEST, Calibration, Cost, ShuffleProtocol, Spec, honest_users
+from shuffledp.core.protocol import Calibration, Cost, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
-from shuffledp.core.validate import fraction_of_one, positive, whole
+from shuffledp.core.validate import whole
 from shuffledp.numerics.draws import Draws
-from shuffledp.protocols._levels import Levels, fits, largest_kept
-from shuffledp.protocols._sums import number_domain, reach, scaled, sum_task, unit
+from shuffledp.numerics.rounding import exp_lower
+from shuffledp.numerics.search import largest_above
+from shuffledp.protocols.assembly import register, shuffle
 from shuffledp.protocols.mean import Affine, Quadratic, moment
+from shuffledp.protocols.sums import answer, guess_variance, reach, read_scale, step, unit
 
-__all__ = ["SPEC", "RoundedResponse", "RoundedSum", "RoundedSumAccountant", "make"]
+__all__ = ["SPEC", "Levels", "RoundedResponse", "RoundedSum", "largest_error", "make"]
 
 _MOST_LEVELS = 1 << 16
+_ROUGH, _FINE = 0.3, 2e-3  # how far below its limit delta may stay, relatively
+_LARGEST_EPSILON0 = 60.0
+_STEEPNESS = 12.0  # of ln delta in epsilon0, usually; where the secant method starts
+_SECANTS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +92,7 @@ class RoundedResponse:
             raise ParameterError("gamma", self.gamma, "must be > 0 and < 1")
         words, symbols = 1 << self.word_bits, self.levels + 1
         most = words - symbols * math.ceil(self.gamma * words / symbols)
-        kept = largest_kept(most, self._denominator, symbols, words)
+        kept = _find_kept(most, self._denominator, symbols, words)
         if kept is None:
             raise ParameterError(
                 "levels",
@@ -96,6 +111,22 @@ class RoundedResponse:
     @property
     def words_per_input(self) -> int:
         return 1
+
+    @property
+    def cost(self) -> Cost:
+        return Cost.fixed(self.levels.bit_length())
+
+    @property
+    def proof(self) -> str:
+        return (
+            "privacy blanket of randomized response over the levels, Balle, Bell, Gascon, "
+            "Nissim 2019, evaluated numerically"
+        )
+
+    def delta(self, honest: int, epsilon: float) -> float:
+        """That of the blanket."""
+        curve = BlanketProfile(blankets=self.blankets(), n=honest, epsilon0=self.epsilon0)
+        return curve.delta(epsilon)
 
     @property
     def epsilon0(self) -> float:
@@ -193,12 +224,10 @@ class RoundedSum:
         return message_tally(shuffled, self.device.levels + 1)
 
     def estimate(self, tally: Tally) -> Estimate:
-        n = tally.users
-        if n < 1:
-            raise DataError("the tally is of no users: at least one is needed")
-        stderr = self._unit(n) * math.sqrt(self._message_variance(tally))
+        n = tally.people()
+        stderr = self._worth(n) * math.sqrt(self._message_variance(tally))
         total = self.device.decoder.total(tally.counts)
-        return scaled(self.device.domain, self.task, total, n, NormalError(stderr=stderr))
+        return answer(self.device.domain, self.task, total, n, NormalError(stderr=stderr))
 
     def _message_variance(self, tally: Tally) -> float:
         """The variance of the sum of the messages: S2 - sum (E y)^2, the latter from S1 and S2."""
@@ -211,12 +240,11 @@ class RoundedSum:
         least = n * device.level_variance.range(k)[0]
         return float(max(variance + b * b * n * device.worst_rounding, least))
 
-    def _unit(self, n: int) -> float:
-        """What one step of the sum of the messages is in the answer."""
+    def _worth(self, n: int) -> float:
+        """What one more in the sum of the messages adds to the answer."""
         device = self.device
-        width = Fraction(device.domain.upper) - Fraction(device.domain.lower)
-        step = width / (device.b * device.levels)
-        return float(step / n if self.task == "mean" else step)
+        codes = reach(device.domain) / (device.b * device.levels)
+        return float(codes * step(device.domain, self.task, n))
 
     def weights(self, message: Message) -> tuple[Fraction, ...]:
         assert isinstance(message, int)
@@ -231,48 +259,27 @@ class RoundedSum:
         law = device.level_variance
         smooth = float(law.constant) + z * (float(law.linear) + z * float(law.square))
         of_sum = float(inputs[seen] @ (smooth + float(device.b) * rest * (1 - rest)))
-        return self._unit(int(inputs.sum())) ** 2 * of_sum
+        return self._worth(int(inputs.sum())) ** 2 * of_sum
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoundedSumAccountant:
-    """delta of the blanket at a fixed epsilon."""
-
-    epsilon: float
-    device: RoundedResponse
-
-    def guarantee(self, honest: int) -> Guarantee:
-        return Guarantee(
-            epsilon=self.epsilon,
-            delta=_delta(self.device, honest, self.epsilon),
-            model=Model.SHUFFLE,
-            proof=(
-                "privacy blanket of randomized response over the levels, Balle, Bell, Gascon, "
-                "Nissim 2019, evaluated numerically"
-            ),
-            honest=honest,
-        )
-
-
-def _delta(device: RoundedResponse, honest: int, epsilon: float) -> float:
-    curve = BlanketProfile(blankets=device.blankets(), n=honest, epsilon0=device.epsilon0)
-    return min(1.0, curve.delta(epsilon))
-
-
+@shuffle(
+    name="rounded_sum",
+    task="sum",
+    title="Rounded randomized response",
+    reference="Balle, Bell, Gascon, Nissim 2019",
+)
 def make(
+    crowd: Crowd,
+    promise: Promise,
     *,
-    n: int,
-    epsilon: float,
-    delta: float,
     lower: float,
     upper: float,
     steps: int | None = None,
     levels: int | None = None,
     task: str = "sum",
-    honest: float = HONEST,
-    calibration: Calibration | str = Calibration.EXACT,
+    calibration: Calibration = Calibration.EXACT,
     word_bits: int = 64,
-) -> ShuffleProtocol:
+) -> Parts:
     """The sum (or the mean) of integers lower .. upper, or of reals on a grid of `steps` steps.
 
     `levels` is k, the best one unless given.
@@ -285,65 +292,160 @@ def make(
     >>> round(answer.value), round(answer.stderr, 1)
     (2983, 10.6)
     """
-    n = whole("n", n, at_least=1)
-    wanted, rule = sum_task(task), Calibration.read(calibration)
-    trusted = honest_users(n, honest)
-    positive("epsilon", epsilon)
-    fraction_of_one("delta", delta)
-    domain = number_domain(lower, upper, steps)
+    domain, task = read_scale(lower, upper, steps, task)
     search = Levels(
-        n=trusted,
-        epsilon=epsilon,
-        delta=delta,
+        n=crowd.trusted,
+        epsilon=promise.epsilon,
+        delta=promise.delta,
         possible=lambda k: fits(reach(domain), k, word_bits),
         most=min(reach(domain), _MOST_LEVELS),
     )
     if levels is not None:
         whole("levels", levels, at_least=1, at_most=search.most)
-    find = search.exact if rule is Calibration.EXACT else search.published
+    find = search.calibrate if calibration is Calibration.EXACT else search.take_published
     k, gamma = find(levels)
     device = RoundedResponse(domain=domain, levels=k, gamma=gamma, word_bits=word_bits)
-    accountant = RoundedSumAccountant(epsilon=epsilon, device=device)
-    return ShuffleProtocol(
-        name=SPEC.name,
-        parameters={
-            "n": n,
-            "epsilon": epsilon,
-            "delta": delta,
-            "lower": lower,
-            "upper": upper,
-            "steps": steps,
-            "levels": levels,
-            "task": task,
-            "honest": honest,
-            "calibration": rule.value,
-            "word_bits": word_bits,
-        },
-        task=wanted,
-        randomizer=device,
-        analyzer=RoundedSum(device=device, task=wanted),
-        guarantee=accountant.guarantee(trusted),
-        cost=Cost(
-            messages_mean=1.0,
-            messages_max=1,
-            bits_per_message=device.levels.bit_length(),
-            count_depends_on_value=False,
-        ),
-        accountant=accountant,
-        users=n,
-        local_floor=Guarantee(
-            epsilon=device.epsilon0,
-            delta=0.0,
-            model=Model.LOCAL,
-            proof=f"the likelihood ratio of the exact law of {SPEC.name}",
-        ),
-    )
+    return Parts(device, RoundedSum(device=device, task=task), task=task)
 
 
-SPEC = Spec(
-    name="rounded_sum",
-    title="Rounded randomized response",
-    task="sum",
-    reference="Balle, Bell, Gascon, Nissim 2019",
-    make=make,
-)
+def _find_kept(most: int, denominator: int, symbols: int, words: int) -> int | None:
+    """The largest kept <= most that `denominator` divides, while `symbols` divides words - kept.
+
+    >>> _find_kept(20, 2, 3, 32)
+    20
+    >>> _find_kept(20, 3, 3, 32) is None
+    True
+    """
+    common = math.gcd(denominator, symbols)
+    if words % common:
+        return None
+    period = symbols // common
+    first = words // common * pow(denominator // common, -1, period) % period
+    times = first + (most // denominator - first) // period * period
+    return denominator * times if times > 0 else None
+
+
+def fits(steps: int, levels: int, word_bits: int) -> bool:
+    """Whether words can round so many steps to these levels without bias.
+
+    >>> [k for k in range(1, 12) if fits(30, k, 64)]
+    [1, 3, 6, 7, 10]
+    """
+    words = 1 << word_bits
+    denominator = steps // math.gcd(steps, levels)
+    return _find_kept(words // 2, denominator, levels + 1, words) is not None
+
+
+def largest_error(k: int, gamma: float) -> float:
+    """The largest variance of one user's estimate, over all real values.
+
+    >>> round((10**6 * largest_error(33, 34 * 42.53e-6)) ** 0.5, 2)  # the sum of a million values
+    26.44
+    """
+    a, b = gamma * k / 2, 1 - gamma
+    f = min(max((1 - 2 * a) / (2 * b), 0.0), 1.0)
+    at_zero = gamma * k * (2 * k + 1) / 6 - a * a
+    return (at_zero + b * (1 - 2 * a) * f - (b * f) ** 2) / (b * k) ** 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Levels:
+    """The search for k and gamma, for n honest users."""
+
+    n: int
+    epsilon: float
+    delta: float
+    possible: Callable[[int], bool]
+    """Whether this number of levels fits the grid."""
+    most: int
+
+    def calibrate(self, levels: int | None) -> tuple[int, Fraction]:
+        """The k of the smallest error (unless given), and its gamma by the blanket."""
+        share = self._rough_share()
+        if levels is None:
+            # Lies per level and user hardly depend on k: once is enough to know how many.
+            first = self._best(lambda k: self._gamma(k, share))
+            share = 1 / (math.exp(self._epsilon0(first, share, _ROUGH)) + first)
+            levels = self._best(lambda k: self._gamma(k, share))
+        epsilon0 = self._epsilon0(levels, share, _FINE)
+        return levels, (levels + 1) / (exp_lower(epsilon0) + levels)
+
+    def take_published(self, levels: int | None) -> tuple[int, Fraction]:
+        """The same with the published gamma."""
+        if self.epsilon > 1 or self.n < 2:
+            raise UnsupportedError(
+                f"epsilon={self.epsilon!r}, n={self.n} is outside the theorem: epsilon <= 1, n >= 2"
+            )
+        each = max(14 * math.log(2 / self.delta) / self.epsilon**2, 27 / self.epsilon) / (
+            self.n - 1
+        )
+        k = self._best(lambda k: (k + 1) * each) if levels is None else levels
+        gamma = (k + 1) * each * (1 + 1e-12)
+        if gamma >= 1:
+            raise UnsupportedError(
+                f"n={self.n} honest users are too few for the theorem at epsilon={self.epsilon!r}, "
+                f"delta={self.delta!r}: gamma would be {gamma:.3g}"
+            )
+        return k, Fraction(gamma)
+
+    def _gamma(self, k: int, share: float) -> float:
+        """At most that of randomized response with epsilon0 = epsilon, which needs nobody else."""
+        return min((k + 1) * share, (k + 1) / (math.exp(min(self.epsilon, 700.0)) + k))
+
+    def _best(self, gamma_of: Callable[[int], float]) -> int:
+        """Rounding falls and noise rises with k, so the first rise of the error ends the search."""
+        best, smallest = 0, math.inf
+        for k in range(1, self.most + 1):
+            gamma = gamma_of(k)
+            error = largest_error(k, gamma) if gamma < 1 else math.inf
+            if error > smallest * 1.5:
+                break
+            if error < smallest and self.possible(k):
+                best, smallest = k, error
+        if best == 0:
+            raise UnsupportedError(f"n={self.n} users are too few, or their words too short")
+        return best
+
+    def _rough_share(self) -> float:
+        """Lies per level and user, if counts were normal: one count falls and another rises."""
+        return 1.15 * 2 * guess_variance(1, self.epsilon, self.delta) / self.n
+
+    def _epsilon0(self, k: int, share: float, window: float) -> float:
+        """Nearly the largest epsilon0 whose blanket suffices, and not more."""
+        limit = self.delta * (1 - 1e-6)  # room for a gamma that is rounded up afterwards
+
+        def spare(epsilon0: float) -> float:
+            if epsilon0 <= self.epsilon:
+                return 1.0
+            E = exp_lower(epsilon0)
+            q = 1 / (E + k)
+            rest = (k - 1) * q
+            blanket = two_level_blanket(ratio=E, one=q, both=Fraction(0), neither=rest)
+            curve = BlanketProfile(blankets=(blanket,), n=self.n, epsilon0=epsilon0)
+            return math.log(limit / max(curve.delta(self.epsilon), SMALLEST_DELTA))
+
+        guess = math.log(max(1 / share - k, math.exp(min(1.01 * self.epsilon, 50.0))))
+        found = _secant(spare, guess, window)
+        if found is not None and found > self.epsilon:
+            return found
+        return largest_above(
+            spare, end=_LARGEST_EPSILON0, guess=guess, tolerance=1e-5, floor=self.epsilon
+        )
+
+
+def _secant(spare: Callable[[float], float], guess: float, window: float) -> float | None:
+    """An x with 0 < spare(x) < window, for a smooth decreasing function; None if it takes too long."""
+    x, slope = guess, -_STEEPNESS
+    value = spare(x)
+    for _ in range(_SECANTS):
+        if 0 < value < window:
+            return x
+        step = (window / 2 - value) / slope
+        after = spare(x + step)
+        if not math.isclose(after, value) and (after - value) / step < 0:
+            slope = (after - value) / step
+        x, value = x + step, after
+    return None
+
+
+SPEC = register(make)

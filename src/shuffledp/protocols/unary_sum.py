@@ -21,31 +21,33 @@ published constants for that, hence no `calibration="paper"`.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import comb
 
 import numpy as np
 
-from shuffledp.accounting.one_count import BinomialNoise, ShiftedCount
+from shuffledp.accounting.one_count import BinomialNoise, ShiftedCount, shifted_binomial_level
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Integers, Reals
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.estimate import ErrorLaw, Estimate, Interval, NormalError, Value
-from shuffledp.core.privacy import Guarantee, Model
-from shuffledp.core.protocol import HONEST, Calibration, Cost, ShuffleProtocol, Spec, honest_users
+from shuffledp.core.protocol import Calibration, Cost, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
-from shuffledp.core.validate import fraction_of_one, positive, whole
+from shuffledp.core.validate import whole
 from shuffledp.numerics import intervals, tape
 from shuffledp.numerics.draws import Draws
-from shuffledp.protocols._coins import MOST_COINS, fewest_coins
-from shuffledp.protocols._sums import number_domain, reach, scaled, sum_task, unit
+from shuffledp.protocols.assembly import register, shuffle
+from shuffledp.protocols.sums import answer, guess_variance, reach, read_scale, step, unit
 
-__all__ = ["SPEC", "UnaryDevice", "UnarySum", "UnarySumAccountant", "make"]
+__all__ = ["SPEC", "UnaryDevice", "UnarySum", "make"]
 
 _MOST_ONES = 1 << 20
+_MOST_COINS = 4096  # of one user
+_MANY_COINS = 16
 _LEVEL_BITS = 48
 
 
@@ -74,7 +76,7 @@ class UnaryDevice:
 
     def __post_init__(self) -> None:
         whole("ones", self.ones, at_least=1, at_most=_MOST_ONES)
-        whole("coins", self.coins, at_least=1, at_most=MOST_COINS)
+        whole("coins", self.coins, at_least=1, at_most=_MOST_COINS)
         whole("word_bits", self.word_bits, at_least=1, at_most=64)
         whole("threshold", self.threshold, at_least=1, at_most=(1 << self.word_bits) - 1)
         slope = (self.ones << self.fraction_bits) // reach(self.domain)
@@ -114,6 +116,28 @@ class UnaryDevice:
     def rounds(self) -> bool:
         """Whether any code is rounded at random."""
         return self.slope % (1 << self.fraction_bits) != 0
+
+    @property
+    def cost(self) -> Cost:
+        """For the value that sends most."""
+        return Cost(
+            messages_mean=self.ones + self.coins * float(self.gamma),
+            messages_max=self.ones + self.coins,
+            bits_per_message=1,
+            count_depends_on_value=True,
+        )
+
+    @property
+    def proof(self) -> str:
+        return (
+            "both tails of the binomial law of the honest users' noise messages, for a sum that "
+            "moves by r (unary encoding: Cheu, Smith, Ullman, Zeber, Zhilyaev 2019)"
+        )
+
+    def delta(self, honest: int, epsilon: float) -> float:
+        """That of a binomial number that one person moves by r."""
+        noise = BinomialNoise(n=honest * self.coins, gamma=self.gamma)
+        return ShiftedCount(noise=noise, shift=self.ones).delta(epsilon)
 
     def encode(self, inputs: Codes, words: Words) -> Messages:
         n, bits = len(inputs), np.uint64(self.fraction_bits)
@@ -198,26 +222,23 @@ class UnarySum:
         return Tally(counts=np.array([len(payload)], dtype=np.int64), users=shuffled.users)
 
     def estimate(self, tally: Tally) -> Estimate:
-        n, device = tally.users, self.device
-        if n < 1:
-            raise DataError("the tally is of no users: at least one is needed")
+        n, device = tally.people(), self.device
         observed = int(tally.counts[0])
         coins = intervals.BinomialLaw(n=n * device.coins, gamma=device.gamma)
         codes = (observed - coins.centre) / device.per_code
-        return scaled(device.domain, self.task, codes, n, self._error(coins, observed, n))
+        return answer(device.domain, self.task, codes, n, self._error(coins, observed, n))
 
     def _error(self, coins: intervals.BinomialLaw, observed: int, n: int) -> ErrorLaw:
-        step = self._unit(n)
+        worth = self._worth(n)
         if self.device.rounds:
-            return NormalError(stderr=step * math.sqrt(coins.variance + n / 4))
+            return NormalError(stderr=worth * math.sqrt(coins.variance + n / 4))
         share = n if self.task == "sum" else 1
         base = float(share * self.device.domain.lower)
-        return CoinsError(coins=coins, observed=observed, base=base, step=step)
+        return CoinsError(coins=coins, observed=observed, base=base, step=worth)
 
-    def _unit(self, n: int) -> float:
-        """What one message is in the answer."""
-        step = unit(self.device.domain) / self.device.per_code
-        return float(step / n if self.task == "mean" else step)
+    def _worth(self, n: int) -> float:
+        """What one message adds to the answer."""
+        return float(step(self.device.domain, self.task, n) / self.device.per_code)
 
     @property
     def offset(self) -> tuple[Fraction, ...]:
@@ -236,45 +257,27 @@ class UnarySum:
         part = (seen * device.slope & mask) / (mask + 1)
         rounding = float(inputs[seen] @ (part * (1 - part)))
         noise = float(n * device.coins * device.gamma * (1 - device.gamma))
-        return self._unit(n) ** 2 * (rounding + noise)
+        return self._worth(n) ** 2 * (rounding + noise)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnarySumAccountant:
-    """delta of a count that one person moves by r, at a fixed epsilon."""
-
-    epsilon: float
-    device: UnaryDevice
-
-    def guarantee(self, honest: int) -> Guarantee:
-        noise = BinomialNoise(n=honest * self.device.coins, gamma=self.device.gamma)
-        curve = ShiftedCount(noise=noise, shift=self.device.ones)
-        return Guarantee(
-            epsilon=self.epsilon,
-            delta=curve.delta(self.epsilon),
-            model=Model.SHUFFLE,
-            proof=(
-                "both tails of the binomial law of the honest users' noise messages, for a sum that "
-                "moves by r (unary encoding: Cheu, Smith, Ullman, Zeber, Zhilyaev 2019)"
-            ),
-            honest=honest,
-        )
-
-
+@shuffle(
+    name="unary_sum",
+    task="sum",
+    title="Unary sums",
+    reference="Cheu, Smith, Ullman, Zeber, Zhilyaev 2019",
+)
 def make(
+    crowd: Crowd,
+    promise: Promise,
     *,
-    n: int,
-    epsilon: float,
-    delta: float,
     lower: float,
     upper: float,
     steps: int | None = None,
     ones: int | None = None,
     task: str = "sum",
-    honest: float = HONEST,
-    calibration: Calibration | str = Calibration.EXACT,
+    calibration: Calibration = Calibration.EXACT,
     word_bits: int = 64,
-) -> ShuffleProtocol:
+) -> Parts:
     """The sum (or the mean) of integers lower .. upper, or of reals on a grid of `steps` steps.
 
     `ones` is r; unless given it is epsilon sqrt(n), or the number of steps if that is less.
@@ -287,61 +290,57 @@ def make(
     >>> round(answer.value), round(answer.stderr, 1)
     (3000, 4.5)
     """
-    n = whole("n", n, at_least=1)
-    wanted = sum_task(task)
-    if Calibration.read(calibration) is Calibration.PAPER:
+    if calibration is Calibration.PAPER:
         raise UnsupportedError("no constants are published for this variant: calibration='exact'")
-    trusted = honest_users(n, honest)
-    positive("epsilon", epsilon)
-    fraction_of_one("delta", delta)
-    domain = number_domain(lower, upper, steps)
-    r = _ones(ones, n, epsilon, domain)
-    coins, gamma = fewest_coins(trusted, r, epsilon, delta, min(_LEVEL_BITS, word_bits))
+    domain, task = read_scale(lower, upper, steps, task)
+    if ones is None:
+        ones = min(math.ceil(promise.epsilon * math.sqrt(crowd.n)), reach(domain), _MOST_ONES)
+    r = whole("ones", ones, at_least=1, at_most=_MOST_ONES)
+    coins, gamma = find_coins(crowd.trusted, r, promise, min(_LEVEL_BITS, word_bits))
     threshold = int(gamma * (1 << word_bits))
     device = UnaryDevice(
         domain=domain, ones=r, coins=coins, threshold=threshold, word_bits=word_bits
     )
-    accountant = UnarySumAccountant(epsilon=epsilon, device=device)
-    return ShuffleProtocol(
-        name=SPEC.name,
-        parameters={
-            "n": n,
-            "epsilon": epsilon,
-            "delta": delta,
-            "lower": lower,
-            "upper": upper,
-            "steps": steps,
-            "ones": ones,
-            "task": task,
-            "honest": honest,
-            "calibration": Calibration.EXACT.value,
-            "word_bits": word_bits,
-        },
-        task=wanted,
-        randomizer=device,
-        analyzer=UnarySum(device=device, task=wanted),
-        guarantee=accountant.guarantee(trusted),
-        cost=Cost(
-            messages_mean=r + coins * float(gamma),
-            messages_max=r + coins,
-            bits_per_message=1,
-            count_depends_on_value=True,
-        ),
-        accountant=accountant,
-        users=n,
-    )
+    return Parts(device, UnarySum(device=device, task=task), task=task)
 
 
-def _ones(ones: int | None, n: int, epsilon: float, domain: Integers | Reals) -> int:
-    if ones is not None:
-        return whole("ones", ones, at_least=1, at_most=_MOST_ONES)
-    return min(math.ceil(epsilon * math.sqrt(n)), reach(domain), _MOST_ONES)
+def find_coins(n: int, r: int, promise: Promise, bits: int) -> tuple[int, Fraction]:
+    """The fewest coins per user that suffice with gamma <= 1/2, and their gamma.
+
+    Many coins are left fair: one less would not do, and the variance of a coin hardly depends on
+    gamma there.
+
+    >>> find_coins(10_000, 100, Promise(epsilon=1.0, delta=1e-6), 48)
+    (72, Fraction(1, 2))
+    """
+    half, epsilon, delta = Fraction(1, 2), promise.epsilon, promise.delta
+
+    def enough(coins: int) -> bool:
+        noise = BinomialNoise(n=n * coins, gamma=half)
+        return ShiftedCount(noise=noise, shift=r).delta(epsilon) <= delta
+
+    coins = _find_fewest(enough, math.ceil(4 * guess_variance(r, epsilon, delta) / n))
+    if coins is None:
+        raise UnsupportedError(
+            f"n={n} honest users would need more than {_MOST_COINS} coins each for ones={r}: fewer "
+            "ones, or more users"
+        )
+    if coins >= _MANY_COINS:
+        return coins, half
+    total = n * coins
+    return coins, shifted_binomial_level(n=total, shift=r, epsilon=epsilon, delta=delta, bits=bits)
 
 
-SPEC = Spec(
-    name="unary_sum",
-    title="Unary sums",
-    task="sum",
-    reference="Cheu, Smith, Ullman, Zeber, Zhilyaev 2019",
-    make=make,
-)
+def _find_fewest(enough: Callable[[int], bool], guess: int) -> int | None:
+    """The smallest number that is enough, from a guess that is seldom far off."""
+    coins = min(max(guess, 1), _MOST_COINS)
+    while not enough(coins):
+        coins += 1
+        if coins > _MOST_COINS or coins > 2 * guess + 64:
+            return None
+    while coins > 1 and enough(coins - 1):
+        coins -= 1
+    return coins
+
+
+SPEC = register(make)

@@ -9,7 +9,7 @@ from scipy.stats import chisquare, dlaplace, nbinom
 
 from shuffledp import ParameterError, SeededWords
 from shuffledp.numerics.draws import NumpyDraws
-from shuffledp.numerics.noise_shares import WORDS, NoiseShare, mixture
+from shuffledp.protocols.split_and_mix.noise import WORDS, NoiseShare, mixture
 from support import ALPHA, all_tapes
 
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from shuffledp import ParameterError, UnsupportedError
-from shuffledp.accounting import splitmix
-from shuffledp.accounting.splitmix import (
+from shuffledp.protocols.split_and_mix import shares as module
+from shuffledp.protocols.split_and_mix.shares import (
+    find_shares,
     log2_distance,
     published_shares,
     secure_sum_delta,
-    shares,
 )
 
 
@@ -95,12 +95,12 @@ def test_components_by_enumeration(n, M, q):
 @pytest.mark.parametrize("M", [1, 2, 3, 6])
 @pytest.mark.parametrize("q", [2, 7, 64])
 def test_the_recursion_is_an_upper_bound(M, q):
-    log_E = splitmix._table(M, q, 12)
+    log_E = module._table(M, q, 12)
     for n in range(1, 13):
         exact = exact_E(n, M, q)
         assert math.log(exact) <= log_E[n]
         if n > 1:
-            excess = splitmix._log_excess_full(n, M, q)
+            excess = module._log_excess_full(n, M, q)
             assert math.log(exact / q - 1) <= excess
             if M == 6:  # two components cost q^2 - q, and the bound says q^2
                 assert excess <= math.log(exact / q - 1) + math.log(q / (q - 1)) + 1e-2
@@ -117,7 +117,7 @@ def test_steps_of_the_proof(M):
         return Fraction(math.comb(N - 1, j), math.comb(N * M, j * M))
 
     for N in range(2, 25):
-        log_g = splitmix._log_g(N, M, N)
+        log_g = module._log_g(N, M, N)
         for j in range(N + 1):
             assert log_g[j] == pytest.approx(math.log(g(N, j)), abs=1e-12)
             if 0 < j < N:
@@ -131,8 +131,8 @@ def test_steps_of_the_proof(M):
 def test_the_cap_covers_the_recursion(M, log2_q):
     """B from the generating function is above every E_j that the recursion gives."""
     q = 2**log2_q
-    cap = splitmix._Cap.find(M, q)
-    log_E = splitmix._table(M, q, 1900)
+    cap = module._Cap.find(M, q)
+    log_E = module._table(M, q, 1900)
     assert cap.w < 1900
     assert log_E[cap.w + 1 :].max() <= cap.log_cap + math.log(q)
     log_v = [math.lgamma(j * M + 1) - math.lgamma(j + 1) for j in range(cap.w + 1)]
@@ -144,8 +144,8 @@ def test_the_cap_covers_the_recursion(M, log2_q):
     ("n", "M", "log2_q"), [(1500, 4, 20), (1999, 5, 30), (1999, 7, 50), (1200, 9, 64)]
 )
 def test_both_ways_agree(n, M, log2_q):
-    full = splitmix._log_excess_full(n, M, 2**log2_q)
-    fast, _ = splitmix._Cap.find(M, 2**log2_q).log_excess(n)
+    full = module._log_excess_full(n, M, 2**log2_q)
+    fast, _ = module._Cap.find(M, 2**log2_q).log_excess(n)
     assert full <= fast + 1e-6
     # The cap pays at most e^8 / n for E_N <= e^8 q instead of E_N ~ q.
     assert fast <= full + math.log1p(math.exp(8.1) / n)
@@ -153,8 +153,8 @@ def test_both_ways_agree(n, M, log2_q):
 
 @pytest.mark.parametrize(("n", "M", "log2_q"), [(130, 9, 11), (500, 9, 20), (1999, 9, 20)])
 def test_small_tables_make_it_sharp(n, M, log2_q):
-    full = splitmix._log_excess_full(n, M, 2**log2_q)
-    fast, sharp = splitmix._Cap.find(M, 2**log2_q).log_excess(n)
+    full = module._log_excess_full(n, M, 2**log2_q)
+    fast, sharp = module._Cap.find(M, 2**log2_q).log_excess(n)
     assert sharp
     assert full <= fast + 1e-6 <= full + 0.01
 
@@ -173,7 +173,7 @@ def test_small_tables_make_it_sharp(n, M, log2_q):
 def test_shares(n, log2_q, expected):
     for distance, m in zip((1e-8, 1e-10, 1e-12), expected, strict=True):
         q = 2**log2_q
-        assert shares(n=n, q=q, distance=distance) == m
+        assert find_shares(n=n, q=q, distance=distance) == m
         assert log2_distance(n=n, m=m, q=q) <= math.log2(distance)
         assert log2_distance(n=n, m=m - 1, q=q) > math.log2(distance)
         assert m <= published_shares(n=n, q=q, distance=distance) <= m + 3
@@ -182,10 +182,10 @@ def test_shares(n, log2_q, expected):
 def test_the_leading_term_alone_is_no_bound():
     """All users may be apart: at n = 1173 that outweighs everything although q n / C(nM, M) is small."""
     n, M, q = 1173, 13, 2**130
-    leading = math.log(q) + float(splitmix._log_g(n, M, 1)[1])
+    leading = math.log(q) + float(module._log_g(n, M, 1)[1])
     assert leading / math.log(4) < -3.9
     all_apart = n * math.log(q) + n * math.lgamma(M + 1) - math.lgamma(n * M + 1) - math.log(q)
-    full = splitmix._log_excess_full(n, M, q)
+    full = module._log_excess_full(n, M, q)
     assert all_apart <= full
     assert full / math.log(4) == pytest.approx(304.686, abs=1e-3)
     assert log2_distance(n=n, m=M + 1, q=q) == 0.0
@@ -197,7 +197,7 @@ def test_monotone_and_extremes():
     assert log2_distance(n=10**12, m=6, q=2**64) < -40
     assert log2_distance(n=2, m=2, q=2) == 0.0
     assert log2_distance(n=10**9, m=3, q=2**64) == 0.0
-    assert shares(n=2, q=2, distance=1e-3) > 8
+    assert find_shares(n=2, q=2, distance=1e-3) > 8
 
 
 def test_bad_parameters():
@@ -205,7 +205,7 @@ def test_bad_parameters():
         with pytest.raises(ParameterError):
             log2_distance(**bad)
     with pytest.raises(ParameterError, match="distance"):
-        shares(n=10, q=2, distance=0.0)
+        find_shares(n=10, q=2, distance=0.0)
     with pytest.raises(UnsupportedError, match="19"):
         published_shares(n=18, q=2, distance=0.1)
     with pytest.raises(ParameterError, match="delta0"):

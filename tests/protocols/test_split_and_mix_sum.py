@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 from scipy.stats import nbinom
 
-from shuffledp.accounting.shared_noise import ideal_delta, sampled_delta, small_delta
-from shuffledp.numerics.noise_shares import NoiseShare
+from shuffledp.protocols.split_and_mix.noise import (
+    NoiseShare,
+    ideal_delta,
+    sampled_delta,
+    small_delta,
+)
 
 
 def divergence(masses, shift, epsilon):
@@ -17,21 +21,39 @@ def divergence(masses, shift, epsilon):
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "reach", "shape"), [(1.0, 1, 0.5), (1.0, 20, 0.9), (0.5, 7, 0.3), (2.0, 33, 0.99)]
+    ("made_for", "reach", "shape"),
+    [(1.0, 1, 0.5), (1.0, 20, 0.9), (0.5, 7, 0.3), (2.0, 33, 0.99), (1.0, 20, 1.0)],
 )
-def test_ideal_delta_is_the_divergence_and_the_largest_shift_is_the_worst(epsilon, reach, shape):
-    rate = epsilon / reach
+@pytest.mark.parametrize("part", [1.0, 0.9, 0.3, 0.0])
+def test_ideal_delta_is_the_divergence_and_the_largest_shift_is_the_worst(
+    made_for, reach, shape, part
+):
+    """Noise that was made for an epsilon, at that epsilon and below."""
+    rate, epsilon = made_for / reach, part * made_for
     one = nbinom.pmf(np.arange(int(100 / rate)), shape, -np.expm1(-rate))
     masses = np.convolve(one, one[::-1])
     exact = divergence(masses, reach, epsilon)
-    found = ideal_delta(epsilon=epsilon, reach=reach, shape=Fraction(shape))
+    found = ideal_delta(
+        epsilon=epsilon, reach=reach, rate=Fraction(made_for) / reach, shape=Fraction(shape)
+    )
+    if part == shape == 1:
+        assert found == 0
+        return
     assert exact * (1 - 1e-9) <= found <= exact * (1 + 1e-9)
     assert all(divergence(masses, shift, epsilon) <= exact for shift in range(1, reach))
 
 
+def test_a_larger_epsilon_or_more_shares_never_hurt():
+    given = {"reach": 50, "rate": Fraction(1, 50)}
+    at = [ideal_delta(epsilon=e, shape=Fraction(9, 10), **given) for e in (0.0, 0.4, 1.0, 1.5, 9.0)]
+    assert at[0] > at[1] > at[2] == at[3] == at[4] > 0
+    more = [ideal_delta(epsilon=0.4, shape=Fraction(h, 10), **given) for h in (9, 10, 11, 30)]
+    assert more[0] > more[1] == more[2] == more[3] > 0
+
+
 def test_every_missing_share_costs():
     deltas = [
-        ideal_delta(epsilon=1.0, reach=10_000, shape=Fraction(h, 1000))
+        ideal_delta(epsilon=1.0, reach=10_000, rate=Fraction(1, 10_000), shape=Fraction(h, 1000))
         for h in (1000, 999, 990, 900, 500, 1)
     ]
     assert deltas[0] == 0

@@ -15,10 +15,23 @@ for h = 1/4. So for d >= 1, with the difference of two geometric laws summed in 
     Pr[D = d] = Pr[D = -d] = sum_i w_i t_i^d,   w_i = c_i ( (1 - a)^s + sum_j c_j t_i t_j / (1 - t_i t_j) ).
 
 That needs a few hundred numbers, however slowly the noise decays; and nearly every share is 0.
+
+**What it hides.** A sum of codes that one person moves by up to `reach`, plus the shares of h <= m people,
+shape = h/m. The law P of that noise is symmetric and falls with |d|, so the largest shift is the worst, and
+for that shift
+
+    delta = sum_d max(0, P(d) - e^epsilon P(d - reach)).
+
+With all m shares it is discrete Laplace noise: delta = 0 from epsilon = rate * reach on. For a smaller
+epsilon, or fewer shares: P is a mixture of e^-((rate + c) |d|), c >= 0, which makes every term with d <= 0
+positive as long as epsilon <= rate * reach, and P(d) / P(reach - d) fall with d. So the positive terms are
+those up to one last d, and each part is a geometric sum. More than m shares are noise that is added: delta
+does not grow. For a larger epsilon we claim what holds at rate * reach.
 """
 
 import math
 from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
@@ -28,13 +41,22 @@ import numpy as np
 
 from shuffledp.core.arrays import Counts, Floats, Words
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.validate import whole
+from shuffledp.core.validate import number, whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.draws import Draws
 from shuffledp.numerics.geometric import FIXED, largest_exponent, square_powers
 from shuffledp.numerics.rounding import exp_lower
 
-__all__ = ["SLOWEST", "WORDS", "Mixture", "NoiseShare", "mixture"]
+__all__ = [
+    "SLOWEST",
+    "WORDS",
+    "Mixture",
+    "NoiseShare",
+    "ideal_delta",
+    "mixture",
+    "sampled_delta",
+    "small_delta",
+]
 
 WORDS = 4
 """Words that one share takes: zero or a sign, the geometric law, and two for its value."""
@@ -43,6 +65,7 @@ SLOWEST = Fraction(1, 1 << 22)
 
 _STEP = 0.25
 _LEAST = -40.0  # x^(1+s) is below 10^-17 further left, and k >= 1
+_SLACK = 1e-11  # relative; sums of a few hundred positive terms
 _RELATIVE_ERROR = 2e-13  # of the weights in floating point, generously
 
 
@@ -243,3 +266,100 @@ _exp = lru_cache(maxsize=1024)(exp_lower)
 def _powers(rate: Fraction, place: float, surplus: int) -> tuple[int, ...]:
     """t, t^2, t^4, ... as long as they are at least 2^(surplus - 128)."""
     return square_powers(_base(rate, place), surplus)
+
+
+def ideal_delta(*, epsilon: float, reach: int, rate: Fraction, shape: Fraction) -> float:
+    """At least delta of the sum with the shares of a fraction `shape` of the people.
+
+    >>> rate = Fraction(1, 1000)
+    >>> ideal_delta(epsilon=1.0, reach=1000, rate=rate, shape=Fraction(1))
+    0.0
+    >>> shapes = [Fraction(h, 100) for h in (99, 90, 50)]
+    >>> [round(ideal_delta(epsilon=1.0, reach=1000, rate=rate, shape=h), 4) for h in shapes]
+    [0.0036, 0.0403, 0.3066]
+    >>> round(ideal_delta(epsilon=0.5, reach=1000, rate=rate, shape=Fraction(1)), 4)
+    0.2212
+    """
+    whole("reach", reach, at_least=1)
+    if shape <= 0:
+        raise ParameterError("shape", shape, "must be > 0")
+    if number("epsilon", epsilon) < 0:
+        raise ParameterError("epsilon", epsilon, "must be >= 0")
+    spare = max(rate * reach - Fraction(epsilon), Fraction(0))
+    if shape >= 1 and not spare:
+        return 0.0
+    noise = mixture(float(rate), min(float(shape), 1.0))
+    E = math.exp(min(float(rate * reach - spare), 700.0))
+    # 1 - e^epsilon e^-(decay * reach), without cancellation: rate * reach is epsilon + spare.
+    below = float((noise.positive * -np.expm1(-noise.excess * reach - float(spare))).sum())
+    at_zero = max(0.0, noise.mass(0) - E * noise.mass(reach))
+    delta = below + at_zero + _between(noise, reach, E)
+    return min(1.0, delta * (1 + _SLACK) + 1e-13)
+
+
+def _between(noise: Mixture, reach: int, E: float) -> float:
+    """The positive terms with 0 < d < reach."""
+    # Beyond the middle P(d) is the smaller one.
+    last = _find_last((reach - 1) // 2, lambda d: noise.mass(d) > E * noise.mass(reach - d))
+    if last == 0:
+        return 0.0
+    decay = noise.decay
+    terms = noise.weight * np.expm1(-decay * last) / np.expm1(-decay)
+    own = float((terms * np.exp(-decay)).sum())
+    other = float((terms * np.exp(-decay * (reach - last))).sum())
+    return max(0.0, own - E * other)
+
+
+def _find_last(largest: int, holds: Callable[[int], bool]) -> int:
+    """The largest d in 1 .. largest with holds(d), which turns false once; 0 if there is none."""
+    low, high = 0, largest + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
+
+
+def sampled_delta(*, epsilon: float, reach: int, share: NoiseShare, honest: int) -> float:
+    """The same for the shares that `share` samples, of so many honest people.
+
+    Their joint law is within honest * distance of the ideal one, on either side of the inequality.
+
+    >>> share = NoiseShare(rate=Fraction(1, 1000), parts=1_000_000)
+    >>> f"{sampled_delta(epsilon=1.0, reach=1000, share=share, honest=1_000_000):.1e}"
+    '1.1e-11'
+    """
+    whole("honest", honest, at_least=1)
+    shape = Fraction(honest, share.parts)
+    ideal = ideal_delta(epsilon=epsilon, reach=reach, rate=share.rate, shape=shape)
+    if epsilon > 700:
+        return 1.0
+    return min(1.0, ideal + (1 + math.exp(epsilon)) * honest * share.distance * (1 + 1e-12))
+
+
+def small_delta(
+    *, epsilon: float, reach: int, share: NoiseShare, honest: int, modulus: int
+) -> float:
+    """The same modulo a small modulus, from the sampled law itself: for words of a few bits.
+
+    >>> for bits in (3, 8):
+    ...     share = NoiseShare(rate=Fraction(1), parts=2, word_bits=bits)
+    ...     delta = small_delta(epsilon=1.0, reach=1, share=share, honest=2, modulus=8)
+    ...     f"{delta:.4f}"
+    '0.2094'
+    '0.0005'
+    """
+    one: Floats = np.zeros(modulus)
+    for d, mass in share.law().items():
+        one[d % modulus] += float(mass)
+    total: Floats = np.zeros(modulus)
+    total[0] = 1.0
+    circle = np.array([np.roll(one, shift) for shift in range(modulus)])
+    for _ in range(honest):
+        total = total @ circle
+    E = math.exp(epsilon)
+    worst = max(
+        float(np.maximum(total - E * np.roll(total, shift), 0.0).sum())
+        for moved in range(1, reach + 1)
+        for shift in (moved, -moved)
+    )
+    return min(1.0, worst * (1 + 1e-9) + 1e-12)

@@ -46,7 +46,7 @@ from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.validate import fraction_of_one, number, whole
 
-__all__ = ["log2_distance", "published_shares", "secure_sum_delta", "shares"]
+__all__ = ["find_shares", "log2_distance", "published_shares", "secure_sum_delta"]
 
 _ALWAYS_FULL = 128  # up to here the full recursion is fast enough
 _LARGEST_FULL = 2000
@@ -72,10 +72,10 @@ def log2_distance(*, n: int, m: int, q: int) -> float:
     return min(0.0, _log_excess(n, m - 1, q) / (2 * _LOG_2))
 
 
-def shares(*, n: int, q: int, distance: float) -> int:
+def find_shares(*, n: int, q: int, distance: float) -> int:
     """The smallest m whose bound is at most `distance`.
 
-    >>> shares(n=1_000_000, q=2**35, distance=1e-8)
+    >>> find_shares(n=1_000_000, q=2**35, distance=1e-8)
     7
     """
     whole("n", n, at_least=2, at_most=_LARGEST_N)

@@ -3,10 +3,10 @@
 Everybody adds a share of discrete Laplace noise to their number, writes the result modulo q as a sum of
 `shares` numbers, all but one of them uniform, and sends these. Shuffled together, the messages of
 all users say next to nothing but their sum: the view is within a tiny total variation distance of a
-function of the noisy sum (accounting/splitmix), and the noisy sum is epsilon-DP as in the central model.
+function of the noisy sum (shares.py), and the noisy sum is epsilon-DP as in the central model.
 
 A user's share of the noise is the difference of two NB(1/h, a) numbers, a = e^(-epsilon / reach), h the
-number of users who are honest: h shares make exactly discrete Laplace noise.
+number of users who are honest: h shares make exactly discrete Laplace noise (noise.py).
 
 Everybody sends the same number of messages, each of them uniform on its own. A user's messages must
 arrive all or none: a missing one makes the sum worthless.
@@ -23,31 +23,40 @@ about sqrt(n/12) steps for values that are spread out.
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations_with_replacement
 
 import numpy as np
 
-from shuffledp.accounting.shared_noise import sampled_delta, small_delta
-from shuffledp.accounting.splitmix import log2_distance, published_shares, secure_sum_delta
-from shuffledp.accounting.splitmix import shares as smallest_shares
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Integers, Reals
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate
-from shuffledp.core.privacy import Guarantee, Model
-from shuffledp.core.protocol import HONEST, Calibration, Cost, ShuffleProtocol, Spec, honest_users
+from shuffledp.core.protocol import Calibration, Cost, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
-from shuffledp.core.validate import fraction_of_one, positive, whole
+from shuffledp.core.validate import fraction_of_one, whole
 from shuffledp.numerics.draws import Draws
 from shuffledp.numerics.intervals import DiscreteLaplace, SharedNoise, SharedNoiseError
-from shuffledp.numerics.noise_shares import SLOWEST, WORDS, NoiseShare
-from shuffledp.protocols._sums import number_domain, reach, scaled, sum_task, unit
+from shuffledp.protocols.assembly import register, shuffle
+from shuffledp.protocols.split_and_mix.noise import (
+    SLOWEST,
+    WORDS,
+    NoiseShare,
+    sampled_delta,
+    small_delta,
+)
+from shuffledp.protocols.split_and_mix.shares import (
+    find_shares,
+    log2_distance,
+    published_shares,
+    secure_sum_delta,
+)
+from shuffledp.protocols.sums import answer, reach, read_scale, step
 
-__all__ = ["SPEC", "SplitAndMix", "SplitAndMixAccountant", "SumModulo", "make"]
+__all__ = ["SPEC", "SplitAndMix", "SumModulo", "make"]
 
 _SMALL_WORDS = 8
 _SMALL_MODULUS = 256
@@ -91,6 +100,38 @@ class SplitAndMix:
     @property
     def modulus(self) -> int:
         return 1 << self.bits
+
+    @property
+    def cost(self) -> Cost:
+        return Cost.fixed(self.bits, messages=self.shares)
+
+    @property
+    def proof(self) -> str:
+        return (
+            "discrete Laplace noise of the honest users' shares, and a bound on the components "
+            "of a random graph for what split and mix reveals beyond the sum "
+            "(after Balle, Bell, Gascon, Nissim 2020), evaluated numerically"
+        )
+
+    def delta(self, honest: int, epsilon: float) -> float:
+        """delta of the noisy sum, plus (1 + e^epsilon) times the distance that the shares leave."""
+        if honest < 2:
+            return 1.0  # the shares of one user alone add up to what they want to hide
+        # A larger epsilon than the noise was made for adds nothing, and would count the distance more.
+        used = min(epsilon, float(self.noise.rate * reach(self.domain)))
+        distance = log2_distance(n=honest, m=self.shares, q=self.modulus)
+        return secure_sum_delta(delta0=self.sum_delta(honest, used), epsilon=used, log2_tv=distance)
+
+    def sum_delta(self, honest: int, epsilon: float) -> float:
+        """delta of the noisy sum alone, for the noise that is sampled."""
+        range_, noise = reach(self.domain), self.noise
+        found = sampled_delta(epsilon=epsilon, reach=range_, share=noise, honest=honest)
+        if self.word_bits > _SMALL_WORDS or self.modulus > _SMALL_MODULUS:
+            return found
+        exact = small_delta(
+            epsilon=epsilon, reach=range_, share=noise, honest=honest, modulus=self.modulus
+        )
+        return min(found, exact)
 
     def encode(self, inputs: Codes, words: Words) -> Messages:
         n, uniform = len(inputs), self.shares - 1
@@ -168,18 +209,19 @@ class SumModulo:
         return _tally(total, self.device.bits, shuffled.users)
 
     def estimate(self, tally: Tally) -> Estimate:
-        n, domain, q = tally.users, self.device.domain, self.device.modulus
-        if n < 1:
-            raise DataError("the tally is of no users: at least one is needed")
+        n, domain, q = tally.people(), self.device.domain, self.device.modulus
         if n * reach(domain) + 2 * self.tail >= q:
             raise DataError(f"the sum of {n} users may exceed the modulus: it was made for fewer")
         total = int(tally.counts.view(np.uint64)[0]) >> (64 - self.device.bits)
         if total >= q - self.tail:
             total -= q
         noise = self.device.noise
-        step = float(unit(domain)) / (n if self.task == "mean" else 1)
-        error = SharedNoiseError(rate=noise.rate, shape=Fraction(n, noise.parts), step=step)
-        return scaled(domain, self.task, Fraction(total), n, error)
+        error = SharedNoiseError(
+            rate=noise.rate,
+            shape=Fraction(n, noise.parts),
+            step=float(step(domain, self.task, n)),
+        )
+        return answer(domain, self.task, Fraction(total), n, error)
 
     def weights(self, message: Message) -> tuple[Fraction, ...]:
         raise UnsupportedError(
@@ -188,68 +230,28 @@ class SumModulo:
 
     def variance(self, inputs: Counts) -> float:
         n, noise = int(inputs.sum()), self.device.noise
-        step = float(unit(self.device.domain)) / (n if self.task == "mean" else 1)
-        return n / noise.parts * DiscreteLaplace(rate=noise.rate).variance * step**2
+        of_codes = n / noise.parts * DiscreteLaplace(rate=noise.rate).variance
+        return of_codes * float(step(self.device.domain, self.task, n)) ** 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SplitAndMixAccountant:
-    """delta of the noisy sum, plus (1 + e^epsilon) times the distance that the shares leave."""
-
-    epsilon: float
-    device: SplitAndMix
-
-    def sum_delta(self, honest: int) -> float:
-        """delta of the noisy sum alone, for the noise that is sampled."""
-        device = self.device
-        found = sampled_delta(
-            epsilon=self.epsilon, reach=reach(device.domain), share=device.noise, honest=honest
-        )
-        if device.word_bits > _SMALL_WORDS or device.modulus > _SMALL_MODULUS:
-            return found
-        exact = small_delta(
-            epsilon=self.epsilon,
-            reach=reach(device.domain),
-            share=device.noise,
-            honest=honest,
-            modulus=device.modulus,
-        )
-        return min(found, exact)
-
-    def guarantee(self, honest: int) -> Guarantee:
-        delta = 1.0  # the shares of one user alone add up to what they want to hide
-        if honest >= 2:
-            distance = log2_distance(n=honest, m=self.device.shares, q=self.device.modulus)
-            delta = secure_sum_delta(
-                delta0=self.sum_delta(honest), epsilon=self.epsilon, log2_tv=distance
-            )
-        return Guarantee(
-            epsilon=self.epsilon,
-            delta=delta,
-            model=Model.SHUFFLE,
-            proof=(
-                "discrete Laplace noise of the honest users' shares, and a bound on the components "
-                "of a random graph for what split and mix reveals beyond the sum "
-                "(after Balle, Bell, Gascon, Nissim 2020), evaluated numerically"
-            ),
-            honest=honest,
-        )
-
-
+@shuffle(
+    name="split_and_mix",
+    task="sum",
+    title="Split and mix",
+    reference="Balle, Bell, Gascon, Nissim 2020",
+)
 def make(
+    crowd: Crowd,
+    promise: Promise,
     *,
-    n: int,
-    epsilon: float,
-    delta: float,
     lower: float,
     upper: float,
     steps: int | None = None,
     task: str = "sum",
-    honest: float = HONEST,
-    calibration: Calibration | str = Calibration.EXACT,
+    calibration: Calibration = Calibration.EXACT,
     wrap: float = 1e-12,
     word_bits: int = 64,
-) -> ShuffleProtocol:
+) -> Parts:
     """The sum (or the mean) of integers lower .. upper, or of reals on a grid of `steps` steps.
 
     `wrap` bounds the probability that the noise exceeds the room left for it modulo q.
@@ -262,81 +264,43 @@ def make(
     >>> round(answer.stderr), abs(answer.value - 1_200_000) < 1_000
     (179, True)
     """
-    n = whole("n", n, at_least=1)
-    wanted, rule = sum_task(task), Calibration.read(calibration)
-    parts, target = honest_users(n, honest), fraction_of_one("delta", delta)
+    domain, task = read_scale(lower, upper, steps, task)
     fraction_of_one("wrap", wrap)
-    domain = number_domain(lower, upper, steps)
-    rate = Fraction(positive("epsilon", epsilon)) / reach(domain)
-    if parts < 2:
-        raise UnsupportedError(f"n={n} users with honest={honest!r}: at least two must be honest")
+    noise = _share_noise(crowd, promise, reach(domain), word_bits)
+    shape = Fraction(crowd.n, crowd.trusted)
+    tail = SharedNoise(rate=noise.rate, shape=shape).radius(Fraction(wrap))
+    bits = (crowd.n * reach(domain) + 2 * tail).bit_length()
+    bare = SplitAndMix(domain=domain, noise=noise, bits=bits, shares=2)
+    spent = bare.sum_delta(crowd.trusted, promise.epsilon)
+    find = find_shares if calibration is Calibration.EXACT else published_shares
+    shares = find(n=crowd.trusted, q=bare.modulus, distance=_afford(promise, spent))
+    device = replace(bare, shares=shares)
+    return Parts(device, SumModulo(device=device, task=task, tail=tail), task=task)
+
+
+def _share_noise(crowd: Crowd, promise: Promise, range_: int, word_bits: int) -> NoiseShare:
+    if crowd.trusted < 2:
+        raise UnsupportedError(
+            f"n={crowd.n} users with honest={crowd.honest!r}: at least two must be honest"
+        )
+    rate = Fraction(promise.epsilon) / range_
     if rate < SLOWEST:
         raise UnsupportedError(
-            f"epsilon={epsilon!r} with {reach(domain)} steps needs noise beyond this sampler: "
+            f"epsilon={promise.epsilon!r} with {range_} steps needs noise beyond this sampler: "
             "steps / epsilon must be at most 2^22"
         )
-    tail = SharedNoise(rate=rate, shape=Fraction(n, parts)).radius(Fraction(wrap))
-    bits = (n * reach(domain) + 2 * tail).bit_length()
-    noise = NoiseShare(rate=rate, parts=parts, word_bits=word_bits)
-    bare = SplitAndMix(domain=domain, noise=noise, bits=bits, shares=2)
-    spent = SplitAndMixAccountant(epsilon=epsilon, device=bare).sum_delta(parts)
-    device = SplitAndMix(
-        domain=domain,
-        noise=noise,
-        bits=bits,
-        shares=_shares(rule, parts, 1 << bits, _distance(target - spent, epsilon, delta)),
-    )
-    accountant = SplitAndMixAccountant(epsilon=epsilon, device=device)
-    return ShuffleProtocol(
-        name=SPEC.name,
-        parameters={
-            "n": n,
-            "epsilon": epsilon,
-            "delta": delta,
-            "lower": lower,
-            "upper": upper,
-            "steps": steps,
-            "task": task,
-            "honest": honest,
-            "calibration": rule.value,
-            "wrap": wrap,
-            "word_bits": word_bits,
-        },
-        task=wanted,
-        randomizer=device,
-        analyzer=SumModulo(device=device, task=wanted, tail=tail),
-        guarantee=accountant.guarantee(parts),
-        cost=Cost(
-            messages_mean=float(device.shares),
-            messages_max=device.shares,
-            bits_per_message=bits,
-            count_depends_on_value=False,
-        ),
-        accountant=accountant,
-        users=n,
-    )
+    return NoiseShare(rate=rate, parts=crowd.trusted, word_bits=word_bits)
 
 
-def _distance(left: float, epsilon: float, delta: float) -> float:
+def _afford(promise: Promise, spent: float) -> float:
     """The total variation distance that what is left of delta pays for."""
-    distance = left / (1 + math.exp(min(epsilon, 700.0))) * (1 - 1e-9)
+    growth = math.exp(min(promise.epsilon, 700.0))
+    distance = (promise.delta - spent) / (1 + growth) * (1 - 1e-9)
     if distance <= 0:
         raise UnsupportedError(
-            f"delta={delta!r} is below the precision of this sampler of the noise"
+            f"delta={promise.delta!r} is below the precision of this sampler of the noise"
         )
     return distance
 
 
-def _shares(rule: Calibration, parts: int, q: int, distance: float) -> int:
-    if rule is Calibration.EXACT:
-        return smallest_shares(n=parts, q=q, distance=distance)
-    return published_shares(n=parts, q=q, distance=distance)
-
-
-SPEC = Spec(
-    name="split_and_mix",
-    title="Split and mix",
-    task="sum",
-    reference="Balle, Bell, Gascon, Nissim 2020",
-    make=make,
-)
+SPEC = register(make)

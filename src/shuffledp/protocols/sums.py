@@ -1,0 +1,92 @@
+"""What the protocols for sums share: a public scale of values, and the answer from a sum of codes."""
+
+import math
+from fractions import Fraction
+
+from shuffledp.accounting.base import gaussian_epsilon
+from shuffledp.core.domain import Integers, Reals
+from shuffledp.core.errors import ParameterError
+from shuffledp.core.estimate import ErrorLaw, Estimate
+from shuffledp.core.validate import whole
+
+__all__ = ["answer", "guess_variance", "reach", "read_scale", "step", "unit"]
+
+
+def read_scale(
+    lower: float, upper: float, steps: int | None, task: str
+) -> tuple[Integers | Reals, str]:
+    """Integers lower .. upper, or reals between them on a grid of `steps` steps; and the task.
+
+    >>> read_scale(0, 120, None, "mean")
+    (Integers(lower=0, upper=120), 'mean')
+    >>> read_scale(0, 1, None, "count")
+    Traceback (most recent call last):
+    shuffledp.core.errors.ParameterError: task='count' must be 'sum' or 'mean'
+    """
+    if task not in ("sum", "mean"):
+        raise ParameterError("task", task, "must be 'sum' or 'mean'")
+    if steps is not None:
+        return Reals(lower=lower, upper=upper, steps=steps), task
+    for name, end in (("lower", lower), ("upper", upper)):
+        if isinstance(end, float):
+            raise ParameterError(
+                name, end, "must be an integer, unless `steps` makes a grid of reals"
+            )
+    low, high = (
+        whole(name, end, at_least=-(2**53)) for name, end in (("lower", lower), ("upper", upper))
+    )
+    return Integers(lower=low, upper=high), task
+
+
+def reach(domain: Integers | Reals) -> int:
+    """The largest code: how far one person moves the sum of the codes.
+
+    >>> reach(Integers(lower=3, upper=10))
+    7
+    """
+    return domain.size - 1
+
+
+def unit(domain: Integers | Reals) -> Fraction:
+    """The exact distance between neighbouring values.
+
+    >>> unit(Reals(lower=0.0, upper=1.0, steps=4))
+    Fraction(1, 4)
+    """
+    return (Fraction(domain.upper) - Fraction(domain.lower)) / reach(domain)
+
+
+def step(domain: Integers | Reals, task: str, n: int) -> Fraction:
+    """What one more in the sum of n codes adds to the answer.
+
+    >>> step(Integers(lower=0, upper=9), "mean", 4)
+    Fraction(1, 4)
+    """
+    return unit(domain) / n if task == "mean" else unit(domain)
+
+
+def answer(
+    domain: Integers | Reals, task: str, codes: Fraction, n: int, error: ErrorLaw
+) -> Estimate:
+    """The sum or mean of n people whose codes are estimated to add up to `codes`."""
+    share = Fraction(1, n) if task == "mean" else Fraction(1)
+    lower, upper = n * Fraction(domain.lower), n * Fraction(domain.upper)
+    return Estimate(
+        value=float(share * (lower + unit(domain) * codes)),
+        error=error,
+        limits=(float(share * lower), float(share * upper)),
+    )
+
+
+def guess_variance(shift: int, epsilon: float, delta: float) -> float:
+    """About the variance of normal noise that hides a shift: where a search for the exact noise starts.
+
+    >>> round(guess_variance(1, 1.0, 1e-6) ** 0.5, 2)
+    4.23
+    """
+    low, high = 1e-3 * shift, 1e9 * shift
+    for _ in range(50):
+        middle = math.sqrt(low * high)
+        too_small = gaussian_epsilon(shift / middle, delta) > epsilon
+        low, high = (middle, high) if too_small else (low, middle)
+    return high * high
