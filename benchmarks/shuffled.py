@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from timing import Row, best, faster, quantity, show
 
 import shuffledp as sdp
+from shuffledp import run_counts
 from shuffledp.core.protocol import ShuffleProtocol
-from shuffledp.engine.counts import run_counts
 
 K = 1024
 N = 10**5

@@ -50,11 +50,10 @@ if TYPE_CHECKING:
         smallest_n,
     )
     from shuffledp.accounting.compose import compose, compose_renyi
-    from shuffledp.engine.coding import OnInvalid
-    from shuffledp.engine.counts import run_counts
+    from shuffledp.engine.codes import OnInvalid
+    from shuffledp.engine.columns import open_column
     from shuffledp.engine.files import categories_of, headcount, run_file
-    from shuffledp.engine.formats import open_column
-    from shuffledp.engine.memory import run
+    from shuffledp.engine.memory import run, run_counts
     from shuffledp.engine.messages import randomize_file, tally_file
     from shuffledp.engine.tallies import read_tally, write_tally
     from shuffledp.inference.complexity import sample_complexity
@@ -130,8 +129,9 @@ __all__ = [
 _LATER = {
     **dict.fromkeys(("amplify", "amplify_lower", "calibrate", "profile"), "accounting.amplify"),
     **dict.fromkeys(("count", "histogram", "mean", "sum"), "planner.choose"),
-    **dict.fromkeys(("categories_of", "headcount", "open_column", "run_file"), "engine.files"),
-    "OnInvalid": "engine.coding",
+    **dict.fromkeys(("categories_of", "headcount", "run_file"), "engine.files"),
+    "OnInvalid": "engine.codes",
+    "open_column": "engine.columns",
     **dict.fromkeys(("randomize_file", "tally_file"), "engine.messages"),
     **dict.fromkeys(("read_tally", "write_tally"), "engine.tallies"),
     "compose": "accounting.compose",
@@ -140,7 +140,7 @@ _LATER = {
     "plan": "planner.answer",
     "learn": "inference.learning",
     "run": "engine.memory",
-    "run_counts": "engine.counts",
+    "run_counts": "engine.memory",
     "sample_complexity": "inference.complexity",
     "smallest_n": "accounting.amplify",
     "survey": "planner.growth",

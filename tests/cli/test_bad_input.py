@@ -274,11 +274,11 @@ class TestOutputs:
 
 SLOW = """
 import time
-from shuffledp.engine import files, messages
+from shuffledp.engine import DuckDB, messages
 def hang(*args, **options):
     print("running", flush=True)
     time.sleep(60)
-files.run_file = hang
+DuckDB.tally = hang
 messages._write = hang
 from shuffledp.cli import app
 app()
@@ -366,7 +366,7 @@ class TestAdvice:
     def test_missing_values(self, refused, column):
         column(1, "", 0)
         text = error(refused("run", "count", "x.csv", *COMMON))
-        assert "row 2 of x.csv is missing; on_invalid says" in text
+        assert "row 2 of x.csv is missing; on_invalid chooses" in text
 
     def test_clamp_is_for_numbers(self, refused, column):
         column(1, "five", 2)
@@ -375,7 +375,7 @@ class TestAdvice:
 
     def test_real_numbers_need_steps(self, refused, column):
         column(1.5, 2.5)
-        assert "for real numbers declare steps" in error(refused(*MEAN, *COMMON))
+        assert "for real numbers, give steps" in error(refused(*MEAN, *COMMON))
 
     def test_a_file_of_categories_that_is_not_there(self, refused, column):
         column("a", "b")

@@ -107,25 +107,22 @@ class TestAnswers:
 
     def test_spark_gets_its_master(self, shuffledp, people, monkeypatch):
         """What Spark computes is tested with the engine; here, that it is asked."""
-        from shuffledp.engine import files
-
         asked = []
-        real = files.run_file
 
-        def run_file(*arguments, engine, master, **options):
-            asked.append((engine, master))
-            return real(*arguments, engine="memory", **options)
+        def tally(self, *job):
+            asked.append(self.master)
+            return sdp.engine.Memory().tally(*job)
 
-        headcount = files.headcount
-        monkeypatch.setattr(files, "run_file", run_file)
+        monkeypatch.setattr(sdp.engine.Spark, "tally", tally)
         monkeypatch.setattr(
-            files,
-            "headcount",
-            lambda *a, **o: headcount(*a, **(o | {"engine": "memory", "master": None})),
+            sdp.engine.Spark, "headcount", lambda _, job: sdp.engine.Memory().headcount(job)
         )
         words = ("run", "count", people, "--column", "home", *COMMON)
         assert shuffledp(*words, "--engine", "spark", "--master", "local[1]").exit_code == 0
-        assert asked == [("spark", "local[1]")]
+        assert asked == ["local[1]"]
+        refused = shuffledp(*words, "--engine", "memory", "--master", "local[1]")
+        assert refused.exit_code == 2
+        assert "is not an option of the memory engine" in refused.stderr
 
     def test_local_model(self, shuffledp, people, survey):
         found = answer(

@@ -12,11 +12,12 @@ import pytest
 import shuffledp as sdp
 from branches import law_of
 from contract.examples import EXAMPLES
+from shuffledp import run_counts
 from shuffledp.accounting.exact import shuffled_delta
 from shuffledp.core.protocol import NoiseAccountant, honest_users
 from shuffledp.core.randomizer import Messages
 from shuffledp.core.shuffler import Shuffled, forget
-from shuffledp.engine.counts import Simulated, run_counts
+from shuffledp.numerics.draws import Simulated
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols import PROTOCOLS, rebuild
 from shuffledp.protocols.assembly import Amplified

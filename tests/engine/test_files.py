@@ -11,8 +11,7 @@ from scipy.stats import binom
 
 import shuffledp as sdp
 from file_support import COUNTRIES, SUFFIXES, N, people, write
-from shuffledp.engine import duckdb, files, memory, pieces
-from shuffledp.engine.files import ENGINES
+from shuffledp.engine import ENGINES, DuckDB, columns, job, memory
 from support import ALPHA, any_protocol
 
 STREAMING = ("memory", "duckdb")
@@ -45,10 +44,12 @@ class TestSameWordsSameTally:
 
     @pytest.mark.parametrize("spec", sdp.protocols.PROTOCOLS, ids=lambda spec: spec.name)
     def test_every_protocol(self, spec, tmp_path, monkeypatch):
-        monkeypatch.setattr(pieces, "_ROWS", 2048)
+        monkeypatch.setattr(columns, "_ROWS", 2048)
         protocol = any_protocol(spec)
         domain = protocol.randomizer.domain
-        monkeypatch.setattr(files, "enough", lambda *_: None)  # the law is the same for a few users
+        monkeypatch.setattr(
+            sdp.core.protocol.ShuffleProtocol, "check_users", lambda *_: None
+        )  # the law is the same for a few users
         values = domain.values(np.random.default_rng(1).integers(domain.size, size=5000))
         if not isinstance(domain, sdp.Reals):
             values = values.astype(np.int64)
@@ -63,14 +64,16 @@ class TestSameWordsSameTally:
         values = np.random.default_rng(2).integers(4, size=40_000)
         pq.write_table(pa.table({"x": values}), tmp_path / "a.parquet", row_group_size=group)
         expected = in_memory(KRR, values)
-        assert counts(KRR, tmp_path / "a.parquet", "x", threads=threads) == expected
+        assert counts(KRR, tmp_path / "a.parquet", "x", engine=DuckDB(threads=threads)) == expected
 
     @pytest.mark.parametrize("rows", [1000, 3000, 1 << 17])
-    def test_pieces(self, tmp_path, monkeypatch, rows):
-        monkeypatch.setattr(pieces, "_ROWS", rows)
+    def test_chunks(self, tmp_path, monkeypatch, rows):
+        monkeypatch.setattr(columns, "_ROWS", rows)
         values = np.random.default_rng(2).integers(4, size=300_000)
         pq.write_table(pa.table({"x": values}), tmp_path / "a.parquet")
-        assert counts(KRR, tmp_path / "a.parquet", "x", threads=2) == in_memory(KRR, values)
+        assert counts(KRR, tmp_path / "a.parquet", "x", engine=DuckDB(threads=2)) == in_memory(
+            KRR, values
+        )
 
     @pytest.mark.parametrize("engine", STREAMING)
     def test_several_files(self, tmp_path, engine):
@@ -105,8 +108,8 @@ class TestSameWordsSameTally:
             assert source.words(1) == sdp.SeededWords(3).words(N + 3)[-1]
 
     def test_a_mutant_that_starts_every_piece_anew_is_noticed(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(pieces, "_ROWS", 4096)
-        monkeypatch.setattr(duckdb.Tapes, "at", lambda *_: sdp.SeededWords(5))
+        monkeypatch.setattr(columns, "_ROWS", 4096)
+        monkeypatch.setattr(memory.Tapes, "at", lambda *_: sdp.SeededWords(5))
         values = np.random.default_rng(2).integers(4, size=40_000)
         path = write({"x": values}, tmp_path / "a.parquet")
         assert counts(KRR, path, "x") != in_memory(KRR, values)
@@ -176,7 +179,7 @@ class TestEveryEngine:
             )
 
     def test_the_first_bad_value_by_file_and_row(self, tmp_path, monkeypatch, engine):
-        monkeypatch.setattr(pieces, "_ROWS", 100)
+        monkeypatch.setattr(columns, "_ROWS", 100)
         write({"x": [1] * 500}, tmp_path / "a.csv")
         write({"x": [1] * 321 + [4] + [1] * 100 + [5]}, tmp_path / "b.csv")
         column = sdp.open_column(str(tmp_path / "*.csv"))
@@ -213,16 +216,16 @@ class TestEveryEngine:
 
 def test_secure_workers_share_no_words(tmp_path, monkeypatch):
     """Everybody has the same value, so equal words would show as equal messages."""
-    monkeypatch.setattr(pieces, "_ROWS", 512)
+    monkeypatch.setattr(columns, "_ROWS", 512)
     protocol = sdp.protocols.krr.make_local(k=2**16, epsilon=1e-3)  # nearly uniform
     path = write({"x": [0] * 20_000}, tmp_path / "a.parquet")
     column = sdp.open_column(path)
     # 20,000 uniform values of 16 bits: that one of them occurs more than 15 times has probability
     # below 1e-15.
-    assert sdp.run_file(protocol, column, threads=4).tally.counts.max() <= 15
+    assert sdp.run_file(protocol, column, engine=DuckDB(threads=4)).tally.counts.max() <= 15
     shared = sdp.SeededWords(5)
-    monkeypatch.setattr(duckdb.Tapes, "at", lambda *_: shared.ahead(0))
-    assert sdp.run_file(protocol, column, threads=4).tally.counts.max() > 15
+    monkeypatch.setattr(memory.Tapes, "at", lambda *_: shared.ahead(0))
+    assert sdp.run_file(protocol, column, engine=DuckDB(threads=4)).tally.counts.max() > 15
 
 
 class TestHeadcount:
@@ -230,7 +233,7 @@ class TestHeadcount:
         path = write({"x": [1, None, 500]}, tmp_path / "a.parquet")
         column = sdp.open_column(path)
         ages = sdp.Integers(lower=0, upper=120)
-        assert sdp.headcount(column, ages) == files.Headcount(n=3, rows=3, invalid=None)
+        assert sdp.headcount(column, ages) == sdp.engine.Headcount(n=3, rows=3, invalid=None)
         dropped = sdp.headcount(column, ages, "drop")
         assert (dropped.n, dropped.rows) == (1, 3)
         assert dropped.invalid == {"null": 1, "unknown": 0, "out_of_range": 1, "nan": 0}
@@ -253,7 +256,7 @@ class TestHeadcount:
         with pytest.raises(sdp.ParameterError, match="engine='dask' must be one of counts, duckdb"):
             sdp.headcount(column, ages, engine="dask")
         with pytest.raises(sdp.ParameterError, match="threads=0 must be >= 1"):
-            sdp.headcount(column, ages, threads=0)
+            DuckDB(threads=0)
 
 
 def test_only_our_own_sources_of_words(folder):
@@ -275,7 +278,144 @@ def test_a_failing_report_stops_the_run(folder):
         sdp.run_file(AGES, column, report=stop)
 
 
+class TestReadOnce:
+    """What the headcount read is not read again, if it still means the same."""
+
+    def run(self, path, monkeypatch, *, domain=COUNTRIES, on_invalid="error", engine="duckdb"):
+        column = sdp.open_column(path, "country")
+        found = sdp.headcount(column, COUNTRIES, on_invalid, engine=engine)
+        passes = []
+        monkeypatch.setattr(job, "read_chunks", _counting(passes, columns.read_chunks))
+        rng = sdp.SeededWords(5)
+        again = {"domain": domain, "on_invalid": on_invalid, "engine": engine}
+        result = sdp.run_file(KRR, column, **again, rng=rng, found=found)
+        assert result.n == found.n
+        return result.tally.counts.tolist(), len(passes)
+
+    @pytest.mark.parametrize("engine", STREAMING)
+    @pytest.mark.parametrize("on_invalid", ["error", "drop", "other"])
+    def test_the_same_tally(self, folder, monkeypatch, engine, on_invalid):
+        monkeypatch.setattr(columns, "_ROWS", 1000)
+        found, passes = self.run(
+            folder / "people.csv", monkeypatch, engine=engine, on_invalid=on_invalid
+        )
+        assert passes == 0
+        assert found == in_memory(KRR, COUNTRIES.codes(people()["country"]))
+
+    def test_many_codes_are_not_kept(self, folder, monkeypatch):
+        monkeypatch.setattr(job, "_KEPT_BYTES", N - 1)
+        found, passes = self.run(folder / "people.csv", monkeypatch)
+        assert passes == 1
+        assert found == in_memory(KRR, COUNTRIES.codes(people()["country"]))
+
+    def test_codes_of_another_domain_are_read_again(self, folder, monkeypatch):
+        other = sdp.Categories(k=4, names=("other", *COUNTRIES.names[:3]))
+        found, passes = self.run(folder / "people.csv", monkeypatch, domain=other)
+        assert passes == 1
+        assert found == in_memory(KRR, other.codes(people()["country"]))
+
+
+def _counting(passes, real):
+    def read(*arguments):
+        passes.append(arguments)
+        return real(*arguments)
+
+    return read
+
+
+class TestCodeCounts:
+    """Every engine groups the column by code."""
+
+    @pytest.mark.parametrize("engine", ["counts", "duckdb", "memory"])
+    @pytest.mark.parametrize("suffix", ["parquet", "csv", "arrow", "jsonl"])
+    def test_engines_agree(self, tmp_path, engine, suffix):
+        path = write({"x": ["ch", None, "de", "fr", "fr", "ch"]}, tmp_path / f"a.{suffix}")
+        for policy, expected in (("drop", [2, 1, 0, 0]), ("other", [2, 1, 0, 3])):
+            coder = sdp.engine.codes.Coder(domain=COUNTRIES, on_invalid=policy)
+            asked = job.Job(column=sdp.open_column(path, "x"), coder=coder)
+            found = sdp.engine.find_engine(engine).counts(asked)
+            assert found.counts.tolist() == expected
+            assert found.rows == 6
+            assert found.invalid == {"null": 1, "unknown": 2, "out_of_range": 0, "nan": 0}
+
+
+class TestInMemory:
+    NAMES = ("cat", "dog", "dog", None) * 500
+    PETS = sdp.Categories(k=4, names=("bird", "cat", "dog", "other"))
+
+    def tables(self):
+        import pandas as pd
+        import polars as pl
+
+        names = list(self.NAMES)
+        yield names, None
+        yield np.array(names, dtype=object), None
+        yield np.ma.array(["cat", "dog", "dog", "cow"] * 500, mask=[0, 0, 0, 1] * 500), None
+        yield pd.Series(names), None
+        yield pd.Series(names, dtype="category"), None
+        yield pd.DataFrame({"pet": names, "x": 1}), "pet"
+        yield pl.Series(names), None
+        yield pl.Series(names, dtype=pl.Categorical), None
+        yield pl.DataFrame({"pet": names, "x": 1}), "pet"
+        yield pa.array(names), None
+        yield pa.chunked_array([names[:3], names[3:]]), None
+        yield pa.table({"pet": names, "x": [1] * 2000}), "pet"
+        yield pa.record_batch({"pet": names}), None
+
+    def test_every_kind_gives_the_same_tally(self, monkeypatch):
+        monkeypatch.setattr(columns, "_ROWS", 300)
+        codes = np.array([1, 2, 2, 3] * 500)
+        expected = in_memory(KRR, codes)
+        for data, name in self.tables():
+            column = sdp.engine.take_column(data, name)
+            assert column.rows == 2000
+            for engine in STREAMING:
+                found = sdp.run_file(
+                    KRR, column, domain=self.PETS, on_invalid="other", engine=engine,
+                    rng=sdp.SeededWords(5),
+                )  # fmt: skip
+                assert found.tally.counts.tolist() == expected
+                assert found.invalid["null"] == 500
+            asked = job.Job(
+                column=column, coder=sdp.engine.codes.Coder(domain=self.PETS, on_invalid="drop")
+            )
+            assert sdp.engine.DuckDB().counts(asked).counts.tolist() == [0, 500, 1000, 0]
+            assert sdp.categories_of(column) == ("cat", "dog")
+
+    def test_numbers_keep_their_meaning(self):
+        ages = sdp.engine.take_column(np.array([3, 120, 0], dtype=np.uint8))
+        assert sdp.headcount(ages, sdp.Integers(lower=0, upper=120), "drop").n == 3
+        shares = sdp.engine.take_column(np.array([0.5, np.nan, 2.0]))
+        found = sdp.headcount(shares, sdp.Reals(lower=0.0, upper=1.0, steps=10), "drop")
+        assert found.invalid == {"null": 0, "unknown": 0, "out_of_range": 1, "nan": 1}
+
+    def test_a_bad_value_is_named_by_its_position(self, monkeypatch):
+        monkeypatch.setattr(columns, "_ROWS", 100)
+        column = sdp.engine.take_column([0] * 321 + [4])
+        with pytest.raises(sdp.DataError, match="value 4 at position 321 is none of the"):
+            sdp.run_file(KRR, column)
+
+    @pytest.mark.parametrize("values", [3, [[1, 2], [3]], [1, "secret"], [2**70], np.zeros((2, 2))])
+    def test_what_is_not_a_column(self, values):
+        with pytest.raises(sdp.DataError) as caught:
+            sdp.run_file(KRR, sdp.engine.take_column(values))
+        assert "secret" not in str(caught.value)
+
+    def test_names_of_columns(self):
+        table = pa.table({"a": [1], "b": [2]})
+        with pytest.raises(sdp.DataError, match="the table has several columns, choose one of"):
+            sdp.engine.take_column(table)
+        with pytest.raises(sdp.DataError, match="the table has no column 'c'; it has 'a', 'b'"):
+            sdp.engine.take_column(table, "c")
+
+    def test_spark_reads_files(self):
+        with pytest.raises(sdp.UnsupportedError, match="Spark reads files"):
+            sdp.run_file(KRR, sdp.engine.take_column([0, 1]), engine="spark")
+
+
 def test_engines_are_registered():
+    assert all(engine.name == name for name, engine in ENGINES.items())
+    assert [name for name, engine in ENGINES.items() if not engine.private] == ["counts"]
     assert list(ENGINES) == ["counts", "duckdb", "memory", "spark"]
 
 

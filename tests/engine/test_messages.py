@@ -10,7 +10,7 @@ import pytest
 
 import shuffledp as sdp
 from file_support import COUNTRIES, N, people, write
-from shuffledp.engine import memory, messages, pieces
+from shuffledp.engine import columns, memory, messages
 from support import any_protocol
 
 KRR = sdp.protocols.krr.make_local(k=4, epsilon=1.0)
@@ -30,7 +30,7 @@ def send(column, out, seed=5, **options):
 def test_there_and_back(spec, tmp_path, monkeypatch):
     """Sent, shuffled, written, read, tallied in pieces: the tally of the same words in memory."""
     protocol = any_protocol(spec)
-    monkeypatch.setattr(messages, "enough", lambda *_: None)
+    monkeypatch.setattr(sdp.core.protocol.ShuffleProtocol, "check_users", lambda *_: None)
     monkeypatch.setattr(messages, "_PIECE_BYTES", 1 << 14)
     domain = protocol.randomizer.domain
     values = domain.values(np.random.default_rng(1).integers(domain.size, size=1501))
@@ -69,7 +69,7 @@ def test_the_file_holds_messages_and_no_owners(column, tmp_path):
 def test_the_order_is_new_each_time_and_not_that_of_the_rows(column, tmp_path):
     codes = COUNTRIES.codes(people()["country"])
     words = sdp.SeededWords(5)
-    in_order = memory.encoded(KRR.randomizer, codes, words).payload.tolist()
+    in_order = memory.encode_codes(KRR.randomizer, codes, words).payload.tolist()
     seen = set()
     for number in range(3):
         out = tmp_path / f"{number}.parquet"
@@ -284,8 +284,8 @@ class TestForeignFiles:
 
 
 def test_many_files_of_spool(column, tmp_path, monkeypatch):
-    monkeypatch.setattr(messages, "buckets_for", lambda *_: 6)
-    monkeypatch.setattr(pieces, "_ROWS", 512)
+    monkeypatch.setattr(messages, "bucket_bits", lambda *_: 6)
+    monkeypatch.setattr(columns, "_ROWS", 512)
     send(column, tmp_path / "m.parquet")
     codes = COUNTRIES.codes(people()["country"])
     expected = memory.tally(KRR, codes, sdp.SeededWords(5)).counts

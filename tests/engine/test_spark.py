@@ -84,6 +84,15 @@ def test_several_files_and_policies(tmp_path):
     assert surveys[0] == surveys[1]
 
 
+def test_it_groups_by_code(folder):
+    coder = sdp.engine.codes.Coder(domain=COUNTRIES, on_invalid="error")
+    column = sdp.open_column(folder / "people.parquet", "country")
+    asked = sdp.engine.job.Job(column=column, coder=coder)
+    ours, theirs = sdp.engine.DuckDB().counts(asked), sdp.engine.Spark().counts(asked)
+    np.testing.assert_array_equal(ours.counts, theirs.counts)
+    assert (ours.rows, ours.invalid) == (theirs.rows, theirs.invalid)
+
+
 def test_sums_modulo_a_power_of_two(tmp_path):
     """Cells of split and mix wrap around; Spark's own sums must not."""
     protocol = sdp.protocols.split_and_mix.make(n=N, lower=0, upper=120, epsilon=1.0, delta=1e-6)
@@ -164,5 +173,5 @@ def test_workers_run_this_interpreter(session):
         for _ in batches:
             yield pyarrow.record_batch([pyarrow.array([sys.executable])], names=["name"])
 
-    found = spark._mapped(session.range(1, numPartitions=1), interpreter, "name string").collect()
+    found = spark._map(session.range(1, numPartitions=1), interpreter, "name string").collect()
     assert [row[0] for row in found] == [sys.executable]

@@ -10,8 +10,8 @@ import pytest
 
 import shuffledp as sdp
 from shuffledp.core.shuffler import forget
-from shuffledp.engine import spool as module
-from shuffledp.engine.spool import Spool, buckets_for
+from shuffledp.engine import messages as module
+from shuffledp.engine.messages import Spool, bucket_bits
 
 
 class Fixed:
@@ -94,8 +94,8 @@ def test_messages_of_another_kind_are_refused(tmp_path):
 
 
 def test_files_are_small_enough_and_not_too_many():
-    assert buckets_for(0, 8) == 0
-    assert buckets_for(2**22, 8) == 0
-    assert buckets_for(2**22 + 1, 8) == 1
-    assert buckets_for(1e4, 2**20) == 8  # 156 times 2^26 bytes
-    assert buckets_for(1e15, 1) == 9
+    assert bucket_bits(0, 8) == 0
+    assert bucket_bits(2**22, 8) == 0
+    assert bucket_bits(2**22 + 1, 8) == 1
+    assert bucket_bits(1e4, 2**20) == 8  # 156 times 2^26 bytes
+    assert bucket_bits(1e15, 1) == 9

@@ -71,7 +71,7 @@ def test_missing_and_binary_files(tmp_path):
     with pytest.raises(sdp.DataError, match="there is no file"):
         sdp.read_tally(tmp_path / "t.json")
     (tmp_path / "t.json").write_bytes(bytes(range(256)))
-    with pytest.raises(sdp.DataError, match="is no JSON"):
+    with pytest.raises(sdp.DataError, match="is not JSON"):
         sdp.read_tally(tmp_path / "t.json")
 
 
@@ -79,15 +79,15 @@ def test_missing_and_binary_files(tmp_path):
     ("change", "complaint"),
     [
         ({"counts": [1, 2]}, "has 2 counts, which do not fit"),
-        ({"counts": [1, 2, 3.5]}, "no whole numbers"),
-        ({"counts": [1, 2, True]}, "no whole numbers"),
+        ({"counts": [1, 2, 3.5]}, "must be whole numbers"),
+        ({"counts": [1, 2, True]}, "must be whole numbers"),
         ({"counts": [1, 2, 2**70]}, "is damaged"),
-        ({"counts": [[1, 2, 3]]}, "no whole numbers"),
-        ({"counts": "123"}, "no whole numbers"),
-        ({"counts": None}, "no whole numbers"),
+        ({"counts": [[1, 2, 3]]}, "must be whole numbers"),
+        ({"counts": "123"}, "must be whole numbers"),
+        ({"counts": None}, "must be whole numbers"),
         ({"users": -1}, "is damaged"),
-        ({"users": 1.5}, "no whole numbers"),
-        ({"users": None}, "no whole numbers"),
+        ({"users": 1.5}, "must be whole numbers"),
+        ({"users": None}, "must be whole numbers"),
         ({"protocol": "x"}, "describes no protocol"),
         ({"protocol": ["krr"]}, "does not say which protocol"),
         ({"parameters": {}}, "describes no protocol"),

@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 import shuffledp as sdp
+from shuffledp import run_counts
 from shuffledp.accounting.correlated import CorrelatedNoise, NegativeBinomialFlood
-from shuffledp.engine.counts import run_counts
 from shuffledp.numerics.draws import NumpyDraws
 from shuffledp.protocols import correlated_count
 from support import ALPHA

@@ -7,12 +7,12 @@ import pytest
 from scipy import stats
 
 import shuffledp as sdp
+from shuffledp import run_counts
 from shuffledp.accounting.correlated import (
     CorrelatedNoise,
     CorrelatedPair,
     NegativeBinomialFlood,
 )
-from shuffledp.engine.counts import run_counts
 from shuffledp.protocols import correlated_count, correlated_histogram
 from shuffledp.protocols._events import Events
 from support import ALPHA, all_tapes

@@ -9,7 +9,7 @@ from scipy.stats import binom
 
 import shuffledp as sdp
 from mse import is_the_variance, resolution, squared_errors
-from shuffledp.engine.counts import run_counts
+from shuffledp import run_counts
 from shuffledp.protocols import dummies_histogram
 from shuffledp.protocols.dummies_histogram import DummiesHistogram
 

@@ -10,8 +10,8 @@ from scipy.stats import binom, multinomial
 
 import shuffledp as sdp
 from mse import is_the_variance, resolution, squared_errors
+from shuffledp import run_counts
 from shuffledp.accounting.exact import data_set_delta, shuffled_delta
-from shuffledp.engine.counts import run_counts
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols.fake_users import FakeUsers, FakeUsersAccountant, blanket, make
 from support import enumerated_law

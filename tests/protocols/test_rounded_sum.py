@@ -9,8 +9,8 @@ import pytest
 from scipy.stats import binomtest, chi2
 
 import shuffledp as sdp
+from shuffledp import run_counts
 from shuffledp.accounting.two_bins import dummies
-from shuffledp.engine.counts import run_counts
 from shuffledp.protocols.rounded_sum import Levels, RoundedResponse, largest_error, make
 from support import ALPHA
 

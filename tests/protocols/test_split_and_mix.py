@@ -9,9 +9,9 @@ import pytest
 from scipy.stats import binomtest, chi2
 
 import shuffledp as sdp
+from shuffledp import run_counts
 from shuffledp.accounting.exact import shuffled_delta
 from shuffledp.core.shuffler import Shuffled, forget
-from shuffledp.engine.counts import run_counts
 from shuffledp.numerics.intervals import DiscreteLaplace
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols.split_and_mix import make

@@ -9,8 +9,8 @@ import pytest
 from scipy.stats import binom, binomtest, chi2
 
 import shuffledp as sdp
+from shuffledp import run_counts
 from shuffledp.core.shuffler import Shuffled
-from shuffledp.engine.counts import run_counts
 from shuffledp.protocols.unary_sum import UnaryDevice, make
 from support import ALPHA
 

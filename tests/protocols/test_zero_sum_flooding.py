@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import shuffledp as sdp
-from shuffledp.engine.counts import run_counts
+from shuffledp import run_counts
 from shuffledp.numerics.geometric import Geometric
 from shuffledp.protocols import zero_sum_flooding
 from shuffledp.protocols.zero_sum_flooding import (

@@ -10,9 +10,9 @@ from scipy.stats import binom
 
 import shuffledp as sdp
 from branches import law_of
+from shuffledp import run_counts
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.shuffler import Shuffled
-from shuffledp.engine.counts import run_counts
 from shuffledp.numerics.draws import NumpyDraws
 from shuffledp.protocols import zsum
 from shuffledp.protocols._noise_messages import paper_gamma

@@ -8,7 +8,7 @@ from scipy.stats import binom
 
 import shuffledp as sdp
 from branches import law_of
-from shuffledp.engine.counts import run_counts
+from shuffledp import run_counts
 from shuffledp.protocols import zsum, zsum_histogram
 from shuffledp.protocols.zsum_histogram import ZsumHistogram, ZsumHistogramAnalyzer
 from support import ALPHA

@@ -14,7 +14,7 @@ COMMANDS = {
     "randomize": "Write the messages of everybody in a column: shuffled, and without their senders.",
     "tally": "Count messages. Tallies of several files add, if they belong to the same protocol.",
     "estimate": "The answer that tallies give together, with standard errors and intervals.",
-    "ledger": "Look at a budget ledger, or change a budget.",
+    "ledger": "Show or verify a budget ledger, or change a budget.",
     "plan": "Every protocol for a question, ranked by its exact error, with its cost.",
     "lab": "Check by computation what the literature states, and write report/index.html.",
     "demo": "Ask people about their way to work: with a trusted curator, with a shuffler, with neither.",

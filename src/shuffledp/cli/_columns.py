@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from shuffledp.core.domain import Domain
     from shuffledp.core.protocol import ShuffleProtocol
-    from shuffledp.engine.formats import FileColumn
-    from shuffledp.engine.job import Report
+    from shuffledp.engine.columns import FileColumn
+    from shuffledp.engine.job import Engine, Headcount, Report
 
 __all__ = ["GRID", "Asked", "Model", "OnInvalidName", "Prepared", "TaskName", "prepare"]
 
@@ -82,6 +82,8 @@ class Prepared:
     """All that must be known before anybody's value is randomized."""
 
     column: FileColumn
+    engine: Engine
+    found: Headcount
     domain: Domain | None
     """None if the protocol's own domain says what the values are."""
     protocol: ShuffleProtocol
@@ -93,11 +95,10 @@ class Prepared:
 
 def prepare(asked: Asked, report: Report | None) -> Prepared:
     """Open the column, fix the domain, count the users and make the protocol."""
-    from shuffledp.engine.files import headcount, open_column
-    from shuffledp.engine.registry import engine_named
+    from shuffledp.engine import find_engine, headcount, open_column
 
     _check(asked)
-    engine_named(asked.engine)
+    engine = find_engine(asked.engine, threads=asked.threads, master=asked.master)
     column = open_column(asked.paths, asked.column)
     notes: list[str] = []
     not_private: list[str] = []
@@ -106,9 +107,7 @@ def prepare(asked: Asked, report: Report | None) -> Prepared:
         column,
         domain,
         asked.on_invalid.value,
-        engine=asked.engine,
-        threads=asked.threads,
-        master=asked.master,
+        engine=engine,
         report=report,
     )
     protocol = _protocol(asked, found.n if asked.n is None else asked.n, domain)
@@ -116,6 +115,8 @@ def prepare(asked: Asked, report: Report | None) -> Prepared:
     numbers = asked.task in (TaskName.SUM, TaskName.MEAN)
     return Prepared(
         column=column,
+        engine=engine,
+        found=found,
         domain=None if numbers or own == domain else domain,
         protocol=protocol,
         notes=notes,

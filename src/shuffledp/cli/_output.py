@@ -2,72 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import signal
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import shuffledp as sdp
-from shuffledp.engine.output import publish, work_folder
+from shuffledp.engine.output import Staged, stage
 
 __all__ = ["Staged", "check_free", "check_picture", "drawn", "keep_inputs", "staged"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Staged:
-    """Where each output is written first, and how all of them get to their places."""
-
-    places: dict[Path, Path]
-    force: bool
-
-    def __getitem__(self, target: Path) -> Path:
-        return self.places[target]
-
-    def publish(self) -> None:
-        """Move what was written to where it belongs: all of it, or what was there before stays."""
-        moved: list[Path] = []
-        try:
-            for target, place in self.places.items():
-                self._move(place, target)
-                moved.append(target)
-        except BaseException:
-            for target in moved:
-                _put_back(_kept(self.places[target]), target)
-            raise
-
-    def _move(self, place: Path, target: Path) -> None:
-        if not self.force:
-            publish(place, target)
-            return
-        _keep(target, _kept(place))
-        place.replace(target)
-
-
-def _kept(place: Path) -> Path:
-    """Where the file that an output replaces waits until all outputs are in their places."""
-    return place.with_name(place.name + ".before")
-
-
-def _keep(target: Path, kept: Path) -> None:
-    if not os.path.lexists(target):
-        return
-    try:
-        os.link(target, kept, follow_symlinks=False)
-    except OSError:  # a file system without links
-        shutil.copy2(target, kept, follow_symlinks=False)
-
-
-def _put_back(kept: Path, target: Path) -> None:
-    with suppress(OSError):  # the error that brought us here is the one to tell
-        if os.path.lexists(kept):
-            kept.replace(target)
-        else:
-            target.unlink()
 
 
 @contextmanager
@@ -87,17 +32,13 @@ def staged(targets: Sequence[Path | None], *, force: bool) -> Iterator[Staged]:
     wanted = [target for target in targets if target is not None]
     if len({target.absolute() for target in wanted}) < len(wanted):
         raise sdp.UnsupportedError(f"two outputs have the same name: {wanted[0]}")
-    folders: list[Path] = []
+    for target in wanted:
+        check_free(target, force=force)
     before = _exit_when_terminated()
     try:
-        folders.extend(_folder(target, force) for target in wanted)
-        places = {
-            target: folder / target.name for target, folder in zip(wanted, folders, strict=True)
-        }
-        yield Staged(places=places, force=force)
+        with stage(wanted, force=force) as outputs:
+            yield outputs
     finally:
-        for folder in folders:
-            shutil.rmtree(folder, ignore_errors=True)
         if before is not None:
             signal.signal(signal.SIGTERM, before)
 
@@ -111,11 +52,6 @@ def _exit_when_terminated() -> Any:
         raise SystemExit(128 + signal.SIGTERM)
 
     return signal.signal(signal.SIGTERM, stop)
-
-
-def _folder(target: Path, force: bool) -> Path:
-    check_free(target, force=force)
-    return work_folder(target)
 
 
 def check_free(target: Path | None, *, force: bool) -> None:

@@ -136,7 +136,8 @@ class Result:
     def _happened(self) -> list[str]:
         if self.engine is None:
             return []
-        said = [_SIMULATION if self.engine == "counts" else _PLAYED.format(self.engine)]
+        private = sdp.engine.ENGINES[self.engine].private
+        said = [_PLAYED.format(self.engine) if private else _SIMULATION]
         dropped = self.dropped
         if dropped is not None:
             said.append(dropped)

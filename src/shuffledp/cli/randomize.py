@@ -152,6 +152,7 @@ def randomize(
                 rng=None if seed is None else sdp.SeededWords(seed),
                 threads=threads,
                 report=report,
+                found=prepared.found,
             )
             remark = for_the_operator(sent.invalid, on_invalid.value)
             if remark is not None:

@@ -153,10 +153,10 @@ def run(
 
 
 def _check_charged(ledger: Path | None, engine: str) -> None:
-    if ledger is not None and engine == "counts":
+    if ledger is not None and not sdp.engine.find_engine(engine).private:
         raise sdp.UnsupportedError(
-            "--engine counts simulates the protocol and has no proof of privacy, so a ledger cannot "
-            "charge it: leave out --ledger, or choose another engine"
+            f"--engine {engine} simulates the protocol and has no proof of privacy, so a ledger "
+            "cannot charge it: leave out --ledger, or choose another engine"
         )
 
 
@@ -170,11 +170,10 @@ def _answer(
         prepared.column,
         domain=prepared.domain,
         on_invalid=asked.on_invalid.value,
-        engine=asked.engine,
+        engine=prepared.engine,
         rng=None if seed is None else sdp.SeededWords(seed),
-        threads=asked.threads,
-        master=asked.master,
         report=report,
+        found=prepared.found,
     )
     remark = for_the_operator(found.invalid, asked.on_invalid.value)
     if remark is not None:
@@ -192,7 +191,7 @@ def _answer(
         on_invalid=asked.on_invalid.value,
         seed=seed,
         notes=prepared.notes,
-        not_private=[*([SIMULATED] if found.engine == "counts" else []), *prepared.not_private],
+        not_private=[*([] if prepared.engine.private else [SIMULATED]), *prepared.not_private],
     )
 
 

@@ -5,7 +5,7 @@ they cost no privacy, usually help a reader, and take away unbiasedness, so they
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from shuffledp.core.arrays import Floats
 from shuffledp.core.display import as_html, as_text
+from shuffledp.core.domain import Domain
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.validate import level as valid_level
 from shuffledp.core.validate import number
@@ -99,6 +100,18 @@ class Estimate:
     def exact_interval(self, level: float) -> Interval:
         """Covers with probability at least `level` at any n, by inverting the exact law."""
         return self.error.exact_interval(self.value, level)
+
+    def label(self, domain: Domain) -> "Estimate":
+        """The same estimate with the domain's names of the bins.
+
+        >>> from shuffledp import Categories, protocols, run
+        >>> estimate = run(protocols.krr.make_local(k=2, epsilon=1.0), [0, 1, 1])
+        >>> estimate.label(Categories(k=2, names=("cat", "dog"))).labels
+        ('cat', 'dog')
+        """
+        if self.labels is None or len(self.labels) != domain.size:
+            return self
+        return replace(self, labels=domain.labels)
 
     def __str__(self) -> str:
         return as_text(self)

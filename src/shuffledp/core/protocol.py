@@ -8,7 +8,8 @@ from fractions import Fraction
 from typing import Any, Protocol, runtime_checkable
 
 from shuffledp.core.analyzer import Analyzer
-from shuffledp.core.errors import ParameterError
+from shuffledp.core.domain import Categories, Domain, Integers
+from shuffledp.core.errors import DataError, MismatchError, ParameterError
 from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.randomizer import Randomizer
 from shuffledp.core.validate import number, positive, whole
@@ -249,6 +250,38 @@ class ShuffleProtocol:
         if self.users is None:
             return self.accountant.guarantee(1)
         return self.accountant.guarantee(honest_users(self.users, honest))
+
+    def check_users(self, n: int) -> None:
+        """Refuse fewer users than the guarantee counts on.
+
+        >>> from shuffledp import protocols
+        >>> protocols.zsum_sparse.make(n=1000, epsilon=1.0, delta=1e-6).check_users(899)
+        Traceback (most recent call last):
+        shuffledp.core.errors.DataError: 899 values, but the guarantee of zsum_sparse needs the noise of at least 900 users: make the protocol for the number of users there are
+        """
+        needed = self.guarantee.honest
+        if n < needed:
+            raise DataError(
+                f"{n} values, but the guarantee of {self.name} needs the noise of at least "
+                f"{needed} users: make the protocol for the number of users there are"
+            )
+
+    def match_domain(self, domain: Domain | None) -> Domain:
+        """The declared domain, if its codes are those of the protocol; None: the protocol's own.
+
+        >>> from shuffledp import Categories, protocols
+        >>> protocols.krr.make_local(k=3, epsilon=1.0).match_domain(Categories(k=2))
+        Traceback (most recent call last):
+        shuffledp.core.errors.MismatchError: the protocol krr is for Categories(k=3, names=None), not for Categories(k=2, names=None)
+        """
+        own = self.randomizer.domain
+        if domain is None or domain == own:
+            return own
+        # A histogram of integers counts each of them as a category.
+        counted = isinstance(own, Categories) and isinstance(domain, Categories | Integers)
+        if counted and own.size == domain.size:
+            return domain
+        raise MismatchError(f"the protocol {self.name} is for {own!r}, not for {domain!r}")
 
 
 def honest_users(n: int, honest: float) -> int:

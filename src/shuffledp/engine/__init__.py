@@ -1,5 +1,64 @@
-"""Concept 7, engines: where data and randomness meet."""
+"""Concept 8, engines: where data and randomness meet."""
 
-from shuffledp.engine import counts, files, memory
+from shuffledp.engine.codes import OnInvalid
+from shuffledp.engine.columns import (
+    ArrayColumn,
+    Column,
+    FileColumn,
+    Paths,
+    open_column,
+    take_column,
+)
+from shuffledp.engine.files import (
+    ENGINES,
+    Counts,
+    DuckDB,
+    FileRun,
+    Memory,
+    categories_of,
+    find_engine,
+    headcount,
+    run_file,
+)
+from shuffledp.engine.job import CodeCounts, Engine, Headcount, Progress, Report, Tallied
+from shuffledp.engine.memory import run, run_counts
+from shuffledp.engine.messages import Randomized, randomize_file, tally_file
+from shuffledp.engine.output import Staged, stage
+from shuffledp.engine.spark import Spark
+from shuffledp.engine.tallies import Collected, read_tally, write_tally
 
-__all__ = ["counts", "files", "memory"]
+__all__ = [
+    "ENGINES",
+    "ArrayColumn",
+    "CodeCounts",
+    "Collected",
+    "Column",
+    "Counts",
+    "DuckDB",
+    "Engine",
+    "FileColumn",
+    "FileRun",
+    "Headcount",
+    "Memory",
+    "OnInvalid",
+    "Paths",
+    "Progress",
+    "Randomized",
+    "Report",
+    "Spark",
+    "Staged",
+    "Tallied",
+    "categories_of",
+    "find_engine",
+    "headcount",
+    "open_column",
+    "randomize_file",
+    "read_tally",
+    "run",
+    "run_counts",
+    "run_file",
+    "stage",
+    "take_column",
+    "tally_file",
+    "write_tally",
+]

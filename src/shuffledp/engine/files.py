@@ -1,52 +1,222 @@
-"""A protocol on a column of files.
+"""A protocol on a column, and the engines of this machine.
 
     column = open_column("people.parquet", "country")      # or 'data/*.csv', or several paths
     domain = Categories(k=3, names=("ch", "de", "other"))   # public: declared, not read
     found = headcount(column, domain, "other")              # how many users there are: n
     protocol = histogram(n=found.n, k=3, epsilon=1.0, delta=1e-8)
-    result = run_file(protocol, column, domain=domain, on_invalid="other")
+    result = run_file(protocol, column, domain=domain, on_invalid="other", found=found)
     result.estimate, result.n, result.invalid
 
-`engine` is a name in `ENGINES`: "duckdb" (the default), "memory", "counts" or "spark". `report` is
-called with a `Progress` while rows are read. `randomize_file` and `tally_file` (engine.messages) are
-the halves of the devices and of the analyzer; `write_tally` and `read_tally` (engine.tallies) keep
-a tally as JSON.
+`engine` is the name of one of `ENGINES`, or an engine with options of its own: `DuckDB(threads=4)`,
+`Spark(master="local[4]")`. `report` is called with a `Progress` while rows are read.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+import numpy as np
 
 from shuffledp.core.analyzer import Tally
-from shuffledp.core.domain import Categories, Domain, Integers
-from shuffledp.core.errors import DataError, MismatchError
+from shuffledp.core.domain import Domain
+from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import WordSource
-from shuffledp.engine.coding import Coder, OnInvalid
-from shuffledp.engine.formats import FileColumn, open_column
-from shuffledp.engine.job import Headcount, Job, Progress, Report
-from shuffledp.engine.memory import enough
-from shuffledp.engine.pieces import grouped
-from shuffledp.engine.registry import ENGINES, engine_named
-from shuffledp.engine.tallies import labelled
+from shuffledp.engine.codes import Coded, Coder, OnInvalid
+from shuffledp.engine.columns import Column, group_values, thread_count
+from shuffledp.engine.job import (
+    CodeCounts,
+    Engine,
+    Headcount,
+    Job,
+    Report,
+    Tallied,
+    add_invalid,
+    count_users,
+    work_on_chunks,
+)
+from shuffledp.engine.memory import Tapes, keep_freed_memory, simulate, tally_codes
+from shuffledp.engine.spark import Spark
 
 __all__ = [
     "ENGINES",
-    "FileColumn",
+    "Counts",
+    "DuckDB",
     "FileRun",
-    "Headcount",
-    "OnInvalid",
-    "Progress",
+    "Memory",
     "categories_of",
-    "domain_for",
+    "find_engine",
     "headcount",
-    "open_column",
     "run_file",
 ]
+
+_MOST_VALUES = 1 << 27  # a gigabyte of counts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DuckDB:
+    """Streams a column of any size through memory of constant size.
+
+    Each thread of a pool turns chunks of a hundred thousand rows into codes, randomizes and tallies
+    them. Nothing of a chunk is left when its tally has been added.
+    """
+
+    threads: int | None = None
+    """How many threads; None: all of the machine's."""
+
+    name: ClassVar[str] = "duckdb"
+    about: ClassVar[str] = "files of any size on this machine"
+    private: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        thread_count(self.threads)
+
+    def headcount(self, job: Job) -> Headcount:
+        return count_users(job, self.threads)
+
+    def counts(self, job: Job) -> CodeCounts:
+        return _count_codes(job, self.threads)
+
+    def tally(self, job: Job, protocol: ShuffleProtocol, rng: WordSource | None) -> Tallied:
+        keep_freed_memory()
+        randomizer, analyzer = protocol.randomizer, protocol.analyzer
+        tapes = Tapes(randomizer, rng)
+
+        def tally(row: int, some: Coded) -> Tally | None:
+            return tally_codes(randomizer, analyzer, some.codes, tapes.at(row), some.kept)
+
+        rows, invalid = 0, add_invalid(())
+        total: Tally | None = None
+        with work_on_chunks(tally, job, self.threads) as parts:
+            for some, part in parts:
+                rows += len(some.codes)
+                invalid = add_invalid((invalid, some.invalid()))
+                if part is not None:
+                    total = part if total is None else total + part
+        if total is None:
+            raise job.nobody()
+        tapes.finish(rows)
+        return Tallied(tally=total, rows=rows, invalid=invalid)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """Reads the whole column first, then randomizes it on one thread."""
+
+    name: ClassVar[str] = "memory"
+    about: ClassVar[str] = "columns that fit in memory, on one thread"
+    private: ClassVar[bool] = True
+
+    def headcount(self, job: Job) -> Headcount:
+        return count_users(job, threads=1)
+
+    def counts(self, job: Job) -> CodeCounts:
+        return _count_codes(job, threads=1)
+
+    def tally(self, job: Job, protocol: ShuffleProtocol, rng: WordSource | None) -> Tallied:
+        with work_on_chunks(lambda *_: None, job, threads=1) as found:
+            parts = [some for some, _ in found]
+        tapes = Tapes(protocol.randomizer, rng)
+        keep_freed_memory()
+        codes = np.concatenate([part.codes for part in parts] or [np.empty(0, dtype=np.int64)])
+        valid = np.concatenate([part.valid for part in parts] or [np.empty(0, dtype=np.bool_)])
+        kept = None if valid.all() else valid
+        total = tally_codes(protocol.randomizer, protocol.analyzer, codes, tapes.at(0), kept)
+        if total is None:
+            raise job.nobody()
+        tapes.finish(len(codes))
+        invalid = add_invalid(part.invalid() for part in parts)
+        return Tallied(tally=total, rows=len(codes), invalid=invalid)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """Counts the values with a group-by, then draws the tally from its law: no messages are made.
+
+    A simulation by somebody who sees the exact counts; the guarantee does not cover its result.
+    """
+
+    threads: int | None = None
+
+    name: ClassVar[str] = "counts"
+    about: ClassVar[str] = "simulations, NOT private"
+    private: ClassVar[bool] = False
+
+    def headcount(self, job: Job) -> Headcount:
+        return count_users(job, self.threads)
+
+    def counts(self, job: Job) -> CodeCounts:
+        return _count_codes(job, self.threads)
+
+    def tally(self, job: Job, protocol: ShuffleProtocol, rng: WordSource | None) -> Tallied:
+        found = self.counts(job)
+        if not found.counts.any():
+            raise job.nobody()
+        tally = simulate(protocol, found.counts, rng)
+        return Tallied(tally=tally, rows=found.rows, invalid=found.invalid)
+
+
+def _count_codes(job: Job, threads: int | None) -> CodeCounts:
+    size = job.coder.domain.size
+    if size > _MOST_VALUES:
+        raise UnsupportedError(f"a domain of {size:,} values has too many values to count")
+    counts = np.zeros(size, dtype=np.int64)
+    rows, invalid = 0, add_invalid(())
+    for values, column in group_values(job.column, threads):
+        times = column.to_numpy()
+        some = _code_groups(job, values)
+        np.add.at(counts, some.codes, np.where(some.valid, times, 0))
+        rows += int(times.sum())
+        invalid = add_invalid((invalid, some.invalid(times)))
+        job.show(rows)
+    return CodeCounts(counts=counts, rows=rows, invalid=invalid)
+
+
+def _code_groups(job: Job, values: object) -> Coded:
+    try:
+        return job.coder.codes(values)
+    except DataError:
+        count_users(
+            job, threads=None
+        )  # finds the row, which a group-by has forgotten, and names it
+        raise
+
+
+ENGINES: Mapping[str, type[Engine]] = MappingProxyType(
+    {engine.name: engine for engine in (Counts, DuckDB, Memory, Spark)}
+)
+"""The engines by name; to add one, implement `Engine` and put it here."""
+
+
+def find_engine(engine: Engine | str, **options: Any) -> Engine:
+    """The engine of that name with these options; None stands for an option that is not given.
+
+    >>> find_engine("duckdb", threads=2, master=None)
+    DuckDB(threads=2)
+    >>> find_engine("duckdb", master="local[2]")
+    Traceback (most recent call last):
+    shuffledp.core.errors.ParameterError: master='local[2]' is not an option of the duckdb engine
+    >>> find_engine("abacus")
+    Traceback (most recent call last):
+    shuffledp.core.errors.ParameterError: engine='abacus' must be one of counts, duckdb, memory, spark
+    """
+    if not isinstance(engine, str):
+        return engine
+    if engine not in ENGINES:
+        raise ParameterError("engine", engine, f"must be one of {', '.join(ENGINES)}")
+    made = ENGINES[engine]
+    given = {name: value for name, value in options.items() if value is not None}
+    own = {field.name for field in fields(made)}  # type: ignore[arg-type]
+    for name in given.keys() - own:
+        raise ParameterError(name, given[name], f"is not an option of the {engine} engine")
+    return made(**given)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileRun:
-    """What a run on a file gives: the tally and the estimate, and what was read."""
+    """What a run on a column gives: the tally and the estimate, and what was read."""
 
     tally: Tally
     estimate: Estimate
@@ -59,13 +229,11 @@ class FileRun:
 
 
 def headcount(
-    column: FileColumn,
+    column: Column,
     domain: Domain,
     on_invalid: OnInvalid | str = OnInvalid.ERROR,
     *,
-    engine: str = "duckdb",
-    threads: int | None = None,
-    master: str | None = None,
+    engine: Engine | str = "duckdb",
     report: Report | None = None,
 ) -> Headcount:
     """How many users the column has under a policy, and how many values are invalid.
@@ -75,6 +243,7 @@ def headcount(
 
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
+    >>> from shuffledp import Categories, open_column
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder, "pets.csv")
     ...     _ = path.write_text("pet,owner\\ncat,1\\n,2\\ncow,3\\n")
@@ -84,42 +253,42 @@ def headcount(
     (1, {'null': 1, 'unknown': 1, 'out_of_range': 0, 'nan': 0})
     """
     coder = Coder(domain=domain, on_invalid=OnInvalid.read(on_invalid))
-    chosen = engine_named(engine)
+    chosen = find_engine(engine)
     if coder.on_invalid is not OnInvalid.DROP and column.rows:
         # Every row is a user, or the run stops at the one that is not.
         return Headcount(n=column.rows, rows=column.rows, invalid=None)
-    job = Job(column=column, coder=coder, threads=threads, master=master, report=report)
+    job = Job(column=column, coder=coder, report=report)
     found = chosen.headcount(job)
     if found.n == 0:
-        raise DataError(f"column {column.name!r} has no valid value")
+        raise job.nobody()
     return found
 
 
 def run_file(
     protocol: ShuffleProtocol,
-    column: FileColumn,
+    column: Column,
     *,
     domain: Domain | None = None,
     on_invalid: OnInvalid | str = OnInvalid.ERROR,
-    engine: str = "duckdb",
+    engine: Engine | str = "duckdb",
     rng: WordSource | None = None,
-    threads: int | None = None,
-    master: str | None = None,
     report: Report | None = None,
+    found: Headcount | None = None,
 ) -> FileRun:
-    """Randomize, shuffle, tally and estimate a column of files; secure words unless a seed is given.
+    """Randomize, shuffle, tally and estimate a column; secure words unless a seed is given.
 
     `domain` gives the names of the categories; without it values are what the protocol's own domain
     says. Refuses fewer users than the guarantee counts on. With `SeededWords`, row r has the same
-    words in every engine, so all of them but "counts" give the same tally.
+    words in every engine, so all of them but "counts" give the same tally. `found` is what
+    `headcount` said about this column: codes that it kept are not read again.
 
-    The engine "counts" is no private release: it sees the exact counts and draws the tally from its
-    law with NumPy's floating-point samplers, about which the proof of the guarantee says nothing.
+    The engine "counts" is not a private release: it sees the exact counts and draws the tally from
+    its law with NumPy's floating-point samplers, which the proof of the guarantee does not cover.
     Use it to plan and to simulate.
 
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
-    >>> from shuffledp import SeededWords, protocols
+    >>> from shuffledp import Categories, SeededWords, open_column, protocols
     >>> pets = Categories(k=3, names=("bird", "cat", "dog"))
     >>> p = protocols.krr.make_local(k=3, epsilon=5.0)
     >>> with TemporaryDirectory() as folder:
@@ -129,49 +298,33 @@ def run_file(
     >>> result.n, result.tally.counts, result.estimate.labels
     (6, array([1, 2, 3]), ('bird', 'cat', 'dog'))
     """
-    declared = domain_for(protocol, domain)
+    declared = protocol.match_domain(domain)
     coder = Coder(domain=declared, on_invalid=OnInvalid.read(on_invalid))
-    chosen = engine_named(engine)
+    chosen = find_engine(engine)
     if column.rows is not None:
-        enough(protocol, column.rows)
-    job = Job(column=column, coder=coder, threads=threads, master=master, report=report)
+        protocol.check_users(column.rows)
+    read = None if found is None else found.codes_of(column, coder)
+    job = Job(column=column, coder=coder, report=report, read=read)
     counted = chosen.tally(job, protocol, rng)
-    enough(protocol, counted.tally.users)
+    protocol.check_users(counted.tally.users)
     return FileRun(
         tally=counted.tally,
-        estimate=labelled(protocol.analyzer.estimate(counted.tally), declared),
+        estimate=protocol.analyzer.estimate(counted.tally).label(declared),
         n=counted.tally.users,
         rows=counted.rows,
         invalid=counted.invalid,
-        engine=engine,
+        engine=chosen.name,
     )
 
 
-def domain_for(protocol: ShuffleProtocol, domain: Domain | None) -> Domain:
-    """The declared domain, if its codes are those of the protocol.
-
-    >>> from shuffledp import protocols
-    >>> domain_for(protocols.krr.make_local(k=3, epsilon=1.0), Categories(k=2))
-    Traceback (most recent call last):
-    shuffledp.core.errors.MismatchError: the protocol krr is for Categories(k=3, names=None), not for Categories(k=2, names=None)
-    """
-    own = protocol.randomizer.domain
-    if domain is None or domain == own:
-        return own
-    # A histogram of integers counts each of them as a category.
-    counted = isinstance(own, Categories) and isinstance(domain, Categories | Integers)
-    if counted and own.size == domain.size:
-        return domain
-    raise MismatchError(f"the protocol {protocol.name} is for {own!r}, not for {domain!r}")
-
-
-def categories_of(column: FileColumn, *, threads: int | None = None) -> tuple[str, ...]:
+def categories_of(column: Column, *, threads: int | None = None) -> tuple[str, ...]:
     """The distinct values of the column as text, sorted; nulls left out. NOT private.
 
     That a rare value occurs at all tells that somebody has it, whatever noise is added to its count.
 
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
+    >>> from shuffledp import open_column
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder, "pets.csv")
     ...     _ = path.write_text("pet\\ndog\\ncat\\n\\ndog\\n")
@@ -181,6 +334,6 @@ def categories_of(column: FileColumn, *, threads: int | None = None) -> tuple[st
     import pyarrow as pa
 
     found: set[str] = set()
-    for values, _times in grouped(column, threads):
+    for values, _times in group_values(column, threads):
         found.update(text for text in values.cast(pa.string()).to_pylist() if text)
     return tuple(sorted(found))

@@ -2,7 +2,12 @@
 
 The file is Parquet or Arrow with one column `message`, and says in its metadata which protocol with
 which parameters the messages belong to and how many users sent them; so the analyzer's half needs
-nothing else. `engine.spool` says why the order is uniform.
+nothing else.
+
+**Why the order is uniform.** Every message goes to one of B files, chosen by a secure word of its own;
+then each file, which is small enough, is permuted in memory, and they are handed out one after the
+other. A list in the order of independent pairs (file, key) is in a uniformly random order, and that
+is what comes out.
 
 While it works, spooled messages lie in a private folder beside the output, in the order of the rows:
 they are no more than locally private. The folder is removed at the end, whatever happens (short of a
@@ -14,7 +19,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import TracebackType
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,27 +29,26 @@ from shuffledp.core.analyzer import Tally
 from shuffledp.core.domain import Categories, Domain
 from shuffledp.core.errors import DataError, MismatchError, ParameterError
 from shuffledp.core.protocol import ShuffleProtocol
-from shuffledp.core.randomizer import Randomizer, WordSource
-from shuffledp.core.shuffler import Shuffled
-from shuffledp.engine.coding import Coded, Coder, OnInvalid
-from shuffledp.engine.files import domain_for
-from shuffledp.engine.formats import FileColumn, Format, Paths, open_column, unreadable
-from shuffledp.engine.job import Job, Report, added
-from shuffledp.engine.memory import encoded, enough, keep_freed_memory
-from shuffledp.engine.output import staged
-from shuffledp.engine.pieces import Piece, coded, parallel
-from shuffledp.engine.spool import Spool, buckets_for
-from shuffledp.engine.tallies import Collected, described, restored
-from shuffledp.engine.tapes import Tapes
+from shuffledp.core.randomizer import Messages, Randomizer, WordSource
+from shuffledp.core.shuffler import Shuffled, shuffle
+from shuffledp.engine.codes import Coded, Coder, OnInvalid
+from shuffledp.engine.columns import Column, Format, Paths, explain_unreadable, open_column
+from shuffledp.engine.job import Headcount, Job, Report, add_invalid, work_on_chunks
+from shuffledp.engine.memory import Tapes, encode_codes, keep_freed_memory
+from shuffledp.engine.output import stage
+from shuffledp.engine.tallies import Collected, describe, restore
 from shuffledp.numerics.entropy import SecureWords
 
-__all__ = ["Randomized", "randomize_file", "tally_file"]
+__all__ = ["Randomized", "Spool", "bucket_bits", "randomize_file", "tally_file"]
 
 _COLUMN = "message"
 _KEY = b"shuffledp"
 _KIND = "shuffledp messages"
 _PIECE_BYTES = 1 << 24
 _UNKNOWN_ROWS = 10**8
+_BUCKET_MESSAGES = 1 << 22  # each needs a key and a place, 16 bytes
+_BUCKET_BYTES = 1 << 26
+_MOST_BITS = 9  # that many open files are allowed everywhere
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +64,7 @@ class Randomized:
 
 def randomize_file(
     protocol: ShuffleProtocol,
-    column: FileColumn,
+    column: Column,
     out: str | Path,
     *,
     domain: Domain | None = None,
@@ -67,10 +72,12 @@ def randomize_file(
     rng: WordSource | None = None,
     threads: int | None = None,
     report: Report | None = None,
+    found: Headcount | None = None,
 ) -> Randomized:
     """Write the messages of everybody in the column, shuffled and without owners, to a new file.
 
-    A seed reproduces the messages; their order is drawn from secure words always.
+    A seed reproduces the messages, but never their order: it always comes from secure words. `found`
+    is what `headcount` said about this column: codes that it kept are not read again.
 
     >>> from tempfile import TemporaryDirectory
     >>> from shuffledp import SeededWords, protocols
@@ -83,25 +90,29 @@ def randomize_file(
     >>> collected.tally.counts, collected.protocol == p
     (array([1, 2, 3]), True)
     """
-    declared = domain_for(protocol, domain)
+    declared = protocol.match_domain(domain)
     kind = _message_format(str(out))
     if column.rows is not None:
-        enough(protocol, column.rows)
+        protocol.check_users(column.rows)
     coder = Coder(domain=declared, on_invalid=OnInvalid.read(on_invalid))
-    job = Job(column=column, coder=coder, threads=threads, report=report)
-    with staged(out) as work, ExitStack() as stack:
-        sent = _spooled(job, protocol, rng, work, stack)
-        enough(protocol, sent.users)
+    read = None if found is None else found.codes_of(column, coder)
+    job = Job(column=column, coder=coder, report=report, read=read)
+    target = Path(out)
+    with stage([target]) as outputs, ExitStack() as stack:
+        place = outputs[target]
+        sent = _spool(job, protocol, rng, threads, place.parent, stack)
+        protocol.check_users(sent.users)
         labels = declared.names if isinstance(declared, Categories) else None
         about = {
             "kind": _KIND,
-            **described(protocol, labels),
+            **describe(protocol, labels),
             "users": sent.users,
             "messages": sent.spool.messages,
         }
-        _write(sent.spool.shuffled(sent.users), work / Path(out).name, kind, about)
+        _write(sent.spool.shuffled(sent.users), place, kind, about)
+        outputs.publish()
     return Randomized(
-        path=Path(out),
+        path=target,
         n=sent.users,
         messages=sent.spool.messages,
         rows=sent.rows,
@@ -119,43 +130,47 @@ def _message_format(path: str) -> Format:
 
 
 class _Sent(NamedTuple):
-    spool: Spool
+    spool: "Spool"
     users: int
     rows: int
     invalid: dict[str, int]
 
 
-def _spooled(
-    job: Job, protocol: ShuffleProtocol, rng: WordSource | None, work: Path, stack: ExitStack
+def _spool(
+    job: Job,
+    protocol: ShuffleProtocol,
+    rng: WordSource | None,
+    threads: int | None,
+    work: Path,
+    stack: ExitStack,
 ) -> _Sent:
     keep_freed_memory()
     tapes = Tapes(protocol.randomizer, rng)
 
-    def sent(piece: Piece) -> tuple[Coded, list[NDArray[Any]]]:
-        some = coded(job.coder, piece)
-        return some, _payloads(protocol.randomizer, some, tapes.at(piece.row))
+    def send(row: int, some: Coded) -> list[NDArray[Any]]:
+        return _payloads(protocol.randomizer, some, tapes.at(row))
 
     spool: Spool | None = None
-    users, rows, invalid = 0, 0, added(())
-    with parallel(sent, job) as parts:
+    users, rows, invalid = 0, 0, add_invalid(())
+    with work_on_chunks(send, job, threads) as parts:
         for some, payloads in parts:
             users, rows = users + some.users, rows + len(some.codes)
-            invalid = added((invalid, some.invalid()))
+            invalid = add_invalid((invalid, some.invalid()))
             for payload in payloads:
                 if spool is None:
-                    bits = _bucket_bits(job.column, protocol, payload)
+                    bits = _count_buckets(job.column, protocol, payload)
                     spool = stack.enter_context(Spool(work, bits, SecureWords()))
                 spool.put(payload)
     if spool is None:
-        raise DataError(f"column {job.column.name!r} has no valid value")
+        raise job.nobody()
     tapes.finish(rows)
     return _Sent(spool, users, rows, invalid)
 
 
-def _bucket_bits(column: FileColumn, protocol: ShuffleProtocol, payload: NDArray[Any]) -> int:
+def _count_buckets(column: Column, protocol: ShuffleProtocol, payload: NDArray[Any]) -> int:
     rows = _UNKNOWN_ROWS if column.rows_guess is None else column.rows_guess
     width = payload.dtype.itemsize * int(np.prod(payload.shape[1:], dtype=np.int64))
-    return buckets_for(rows * protocol.cost.messages_mean, width)
+    return bucket_bits(rows * protocol.cost.messages_mean, width)
 
 
 def _payloads(randomizer: Randomizer, some: Coded, rng: WordSource) -> list[NDArray[Any]]:
@@ -165,7 +180,7 @@ def _payloads(randomizer: Randomizer, some: Coded, rng: WordSource) -> list[NDAr
     payloads = []
     for start in range(0, len(some.codes), step):
         kept = None if some.kept is None else some.kept[start : start + step]
-        messages = encoded(randomizer, some.codes[start : start + step], rng, kept)
+        messages = encode_codes(randomizer, some.codes[start : start + step], rng, kept)
         if messages is not None:
             payloads.append(messages.payload)
     return payloads
@@ -215,28 +230,28 @@ def _as_numpy(array: Any) -> NDArray[Any]:
 def tally_file(paths: Paths) -> Collected:
     """The tally of files of messages, which must belong to the same protocol; see `randomize_file`."""
     column = open_column(paths, _COLUMN)
-    parts = [_tallied(file.path, file.format) for file in column.files]
+    parts = [_tally(file.path, file.format) for file in column.files]
     total = parts[0]
     for part in parts[1:]:
         total = total + part
     return total
 
 
-def _tallied(path: str, kind: Format) -> Collected:
+def _tally(path: str, kind: Format) -> Collected:
     _message_format(path)
-    with unreadable(path), _opened(path, kind) as (metadata, arrays):
+    with explain_unreadable(path), _open(path, kind) as (metadata, arrays):
         about = _about(metadata, path)
-        protocol, labels = restored(about, path)
+        protocol, labels = restore(about, path)
         users, messages = about["users"], about["messages"]
         # Where everybody sends as many messages, a part of them stands for a part of the users.
         each = protocol.cost.messages_max if _fixed(protocol) else 0
         total: Tally | None = None
         seen = 0
-        for payload in _aligned(arrays, max(1, each)):
+        for payload in _align(arrays, max(1, each)):
             # The first piece is empty, and stands for all users if shares of them cannot be told.
             standing = len(payload) // each if each else (users if total is None else 0)
             shuffled = Shuffled(payload=payload, users=standing)
-            part = _analyzed(protocol, shuffled, path)
+            part = _tally_part(protocol, shuffled, path)
             total = part if total is None else total + part
             seen += len(payload)
     wanted = users * protocol.cost.messages_max if _fixed(protocol) else messages
@@ -251,14 +266,14 @@ def _fixed(protocol: ShuffleProtocol) -> bool:
     return protocol.cost.messages_mean == protocol.cost.messages_max
 
 
-def _analyzed(protocol: ShuffleProtocol, shuffled: Shuffled, path: str) -> Tally:
+def _tally_part(protocol: ShuffleProtocol, shuffled: Shuffled, path: str) -> Tally:
     try:
         return protocol.analyzer.tally(shuffled)
     except (DataError, MismatchError) as error:
         raise DataError(f"{path}: {error}") from error
 
 
-def _aligned(arrays: Iterator[Any], each: int) -> Iterator[NDArray[Any]]:
+def _align(arrays: Iterator[Any], each: int) -> Iterator[NDArray[Any]]:
     """The messages in pieces of a multiple of `each`, the first of them empty."""
     rest = first = _as_numpy(next(arrays))
     yield first[:0]  # its type is known even if there is no message at all
@@ -286,7 +301,7 @@ def _about(metadata: dict[bytes, bytes] | None, path: str) -> dict[str, Any]:
 
 
 @contextmanager
-def _opened(path: str, kind: Format) -> Iterator[tuple[dict[bytes, bytes] | None, Iterator[Any]]]:
+def _open(path: str, kind: Format) -> Iterator[tuple[dict[bytes, bytes] | None, Iterator[Any]]]:
     """The metadata of a file of messages, and its messages as Arrow arrays."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -316,3 +331,83 @@ def _rows_at_once(schema: Any) -> int:
     kind = schema.field(_COLUMN).type
     width = kind.list_size if pa.types.is_fixed_size_list(kind) else 1
     return max(1, _PIECE_BYTES // (8 * max(1, width)))
+
+
+def bucket_bits(messages: float, message_bytes: int) -> int:
+    """Into how many files about this many messages go, as the exponent of a power of two.
+
+    >>> bucket_bits(1e6, 8), bucket_bits(1e9, 8)
+    (0, 8)
+    """
+    wanted = max(messages / _BUCKET_MESSAGES, messages * message_bytes / _BUCKET_BYTES)
+    bits = 0
+    while bits < _MOST_BITS and (1 << bits) < wanted:
+        bits += 1
+    return bits
+
+
+class Spool:
+    """2^bits files in a folder; the word of each message says in which one it goes.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from shuffledp import SecureWords
+    >>> with TemporaryDirectory() as folder, Spool(Path(folder), 2, SecureWords()) as spool:
+    ...     spool.put(np.arange(5))
+    ...     shuffled = list(spool.shuffled(users=5))
+    >>> sorted(np.concatenate([part.payload for part in shuffled]).tolist())
+    [0, 1, 2, 3, 4]
+    """
+
+    __slots__ = ("_bits", "_files", "_like", "_rng", "_stack", "messages")
+
+    def __init__(self, folder: Path, bits: int, rng: WordSource) -> None:
+        self._bits = bits
+        self._rng = rng
+        self._stack = ExitStack()
+        self._files: list[BinaryIO] = [
+            self._stack.enter_context((folder / f"{number}.spool").open("w+b"))
+            for number in range(1 << bits)
+        ]
+        self._like: NDArray[Any] | None = None
+        self.messages = 0
+
+    def __enter__(self) -> "Spool":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stack.close()
+
+    def put(self, payload: NDArray[Any]) -> None:
+        """Add messages."""
+        if self._like is None:
+            self._like = payload[:0].copy()
+        if (payload.dtype, payload.shape[1:]) != (self._like.dtype, self._like.shape[1:]):
+            raise MismatchError("messages of one protocol have one type and width")
+        self.messages += len(payload)
+        for number, part in enumerate(self._split(payload)):
+            self._files[number].write(np.ascontiguousarray(part).tobytes())
+
+    def _split(self, payload: NDArray[Any]) -> list[NDArray[Any]]:
+        if self._bits == 0:
+            return [payload]
+        chosen = self._rng.words(len(payload), self._bits).astype(np.uint16)
+        order = np.argsort(chosen, kind="stable")
+        ends = np.cumsum(np.bincount(chosen, minlength=len(self._files)))[:-1]
+        return np.split(payload[order], ends)
+
+    def shuffled(self, users: int) -> Iterator[Shuffled]:
+        """All messages in a uniformly random order, one file after the other."""
+        like = self._like
+        if like is None:
+            return
+        for file in self._files:
+            file.seek(0)
+            flat = np.frombuffer(file.read(), dtype=like.dtype)
+            payload = flat.reshape(-1, *like.shape[1:])
+            whose = np.zeros(len(payload), dtype=np.uint8)  # nobody knows any more
+            yield shuffle(Messages(payload=payload, owner=whose, users=users), self._rng)

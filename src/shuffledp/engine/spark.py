@@ -18,12 +18,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from uuid import uuid4
 
 import numpy as np
 
 from shuffledp.core.analyzer import Analyzer, Tally
+from shuffledp.core.arrays import Counts
 from shuffledp.core.errors import (
     DataError,
     ParameterError,
@@ -34,11 +35,10 @@ from shuffledp.core.errors import (
 )
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import Randomizer, WordSource
-from shuffledp.engine.coding import FAULTS, Coded, Coder
-from shuffledp.engine.formats import DataFile, FileColumn, Format
-from shuffledp.engine.job import Counted, Headcount, Job
-from shuffledp.engine.memory import keep_freed_memory, tally_codes
-from shuffledp.engine.tapes import Tapes
+from shuffledp.engine.codes import FAULTS, Coded, Coder
+from shuffledp.engine.columns import ArrayColumn, DataFile, FileColumn, Format
+from shuffledp.engine.job import CodeCounts, Headcount, Job, Tallied
+from shuffledp.engine.memory import Tapes, keep_freed_memory, tally_codes
 from shuffledp.numerics.entropy import SeededWords
 
 if TYPE_CHECKING:
@@ -59,15 +59,28 @@ _FAULTS = {_FIRST_FAULT - place: why for place, why in enumerate(FAULTS)}
 _Cells: TypeAlias = dict[int, int]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Spark:
     """Files that a cluster reads."""
 
+    master: str | None = None
+    """Where Spark runs, such as "local[2]"; None: in this process, on two threads."""
+
+    name: ClassVar[str] = "spark"
+    about: ClassVar[str] = "files that a cluster reads"
+    private: ClassVar[bool] = True
+
     def headcount(self, job: Job) -> Headcount:
-        cells = _totals(job, _Work(coder=job.coder))
+        cells = self._run(job, _Work(coder=job.coder))
         return Headcount(n=cells[_USERS], rows=cells[_READ], invalid=_invalid(cells))
 
-    def tally(self, job: Job, protocol: ShuffleProtocol, rng: WordSource | None) -> Counted:
+    def counts(self, job: Job) -> CodeCounts:
+        cells = self._run(job, _Work(coder=job.coder, group=True))
+        counts = np.zeros(job.coder.domain.size, dtype=np.int64)
+        _fill(counts, cells)
+        return CodeCounts(counts=counts, rows=cells[_READ], invalid=_invalid(cells))
+
+    def tally(self, job: Job, protocol: ShuffleProtocol, rng: WordSource | None) -> Tallied:
         tapes = Tapes(protocol.randomizer, rng)
         work = _Work(
             coder=job.coder,
@@ -75,15 +88,33 @@ class Spark:
             analyzer=protocol.analyzer,
             seed=rng if isinstance(rng, SeededWords) else None,
         )
-        cells = _totals(job, work)
+        cells = self._run(job, work)
         if cells[_USERS] == 0:
-            raise DataError(f"column {job.column.name!r} has no valid value")
+            raise job.nobody()
         tapes.finish(cells[_READ])
-        own = {cell: count for cell, count in cells.items() if cell >= 0}
-        counts = np.zeros(max(own) + 1, dtype=np.int64)
-        counts[list(own)] = list(own.values())
+        counts = np.zeros(max(cells) + 1, dtype=np.int64)
+        _fill(counts, cells)
         tally = Tally(counts=counts, users=cells[_USERS])
-        return Counted(tally=tally, rows=cells[_READ], invalid=_invalid(cells))
+        return Tallied(tally=tally, rows=cells[_READ], invalid=_invalid(cells))
+
+    def _run(self, job: Job, work: "_Work") -> _Cells:
+        """The cells of all partitions, added."""
+        column = job.column
+        if isinstance(column, ArrayColumn):
+            raise UnsupportedError("Spark reads files: for a column in memory use another engine")
+        spark = session(self.master)
+        with _explain_errors(column):
+            rows = _collect(spark, job, column, work)
+        errors = [error for _, _, _, error in rows if error is not None]
+        if errors:
+            raise DataError(f"column {column.name!r}: {min(errors)}")
+        found = {cell: _wrap(low + (high << 32)) for cell, low, high, _ in rows}
+        return dict.fromkeys((_USERS, _READ, *_FAULTS), 0) | found
+
+
+def _fill(counts: Counts, cells: _Cells) -> None:
+    own = [cell for cell in cells if cell >= 0]
+    counts[own] = [cells[cell] for cell in own]
 
 
 def _invalid(cells: _Cells) -> dict[str, int]:
@@ -92,9 +123,10 @@ def _invalid(cells: _Cells) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Work:
-    """What a worker does with its partition; without a randomizer it only looks."""
+    """What a worker does with its partition; without a randomizer it only looks, or counts codes."""
 
     coder: Coder
+    group: bool = False
     randomizer: Randomizer | None = None
     analyzer: Analyzer | None = None
     seed: SeededWords | None = None
@@ -103,11 +135,11 @@ class _Work:
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         try:
-            yield _sent(self._cells(batches))
+            yield _send(self._cells(batches))
         except PositionError as error:
-            yield _failed(f"value {shown(error.value)} {error.complaint}")
+            yield _fail(f"value {shown(error.value)} {error.complaint}")
         except ShuffledpError as error:
-            yield _failed(str(error))
+            yield _fail(str(error))
 
     def _cells(self, batches: Iterator[Any]) -> _Cells:
         keep_freed_memory()
@@ -125,6 +157,8 @@ class _Work:
         return cells | _cells_of(np.atleast_1d(counts)) if cells[_USERS] else cells
 
     def _counts(self, some: Coded, row: int) -> Any:
+        if self.group:
+            return np.bincount(some.codes[some.valid], minlength=self.coder.domain.size)
         if self.randomizer is None or self.analyzer is None:
             return 0
         source = Tapes(self.randomizer, self.seed).at(row)
@@ -138,7 +172,7 @@ def _cells_of(counts: Any) -> _Cells:
     return {cell: int(counts[cell]) for cell in sorted(chosen)}
 
 
-def _sent(cells: _Cells) -> Any:
+def _send(cells: _Cells) -> Any:
     """Cells as rows. Spark's sums must not overflow, ours may (modulo 2^64): so in halves of 32 bits."""
     import pyarrow as pa
 
@@ -149,7 +183,7 @@ def _sent(cells: _Cells) -> Any:
     return pa.record_batch([pa.array(list(cells), pa.int64()), low, high, nothing], names=names)
 
 
-def _failed(message: str) -> Any:
+def _fail(message: str) -> Any:
     import pyarrow as pa
 
     zero = pa.array([0], pa.int64())
@@ -165,31 +199,19 @@ def _partition() -> int:
     return int(context.partitionId())
 
 
-def _totals(job: Job, work: _Work) -> _Cells:
-    """The cells of all partitions, added."""
-    spark = session(job.master)
-    with _explained(job.column):
-        rows = _collected(spark, job, work)
-    errors = [error for _, _, _, error in rows if error is not None]
-    if errors:
-        raise DataError(f"column {job.column.name!r}: {min(errors)}")
-    found = {cell: _wrapped(low + (high << 32)) for cell, low, high, _ in rows}
-    return dict.fromkeys((_USERS, _READ, *_FAULTS), 0) | found
-
-
-def _collected(spark: "SparkSession", job: Job, work: _Work) -> list[Any]:
+def _collect(spark: "SparkSession", job: Job, column: FileColumn, work: _Work) -> list[Any]:
     import pyspark.sql.functions as sql
 
-    frame = _frame(spark, job.column)
+    frame = _frame(spark, column)
     if work.seed is not None:
         work = replace(work, starts=_starts(frame))
-    cells = _mapped(frame, work.__call__, _CELLS).groupBy("cell")
+    cells = _map(frame, work.__call__, _CELLS).groupBy("cell")
     total = cells.agg(sql.sum("low"), sql.sum("high"), sql.min("error"))
-    return _watched(job, spark, total.collect)
+    return _watch(job, spark, total.collect)
 
 
 @contextmanager
-def _explained(column: FileColumn) -> Iterator[None]:
+def _explain_errors(column: FileColumn) -> Iterator[None]:
     """Turn what Spark complains about into one sentence; its own are pages, and quote the data."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -203,7 +225,7 @@ def _explained(column: FileColumn) -> Iterator[None]:
         raise DataError(f"Spark cannot read {column.name!r} of {named}: {kind}") from error
 
 
-def _mapped(
+def _map(
     frame: "DataFrame", work: Callable[[Iterator[Any]], Iterator[Any]], schema: str
 ) -> "DataFrame":
     with warnings.catch_warnings():
@@ -212,14 +234,14 @@ def _mapped(
         return frame.mapInArrow(work, schema)
 
 
-def _wrapped(value: int) -> int:
+def _wrap(value: int) -> int:
     """The 64-bit integer that is congruent."""
     return (value + 2**63) % 2**64 - 2**63
 
 
 def _starts(frame: "DataFrame") -> dict[int, int]:
     """Where each partition starts, by counting the rows of all of them first."""
-    sizes = dict(map(tuple, _mapped(frame, _sizes, _PLACES).collect()))
+    sizes = dict(map(tuple, _map(frame, _sizes, _PLACES).collect()))
     starts, row = {}, 0
     for place in sorted(sizes):
         starts[place] = row
@@ -235,7 +257,7 @@ def _sizes(batches: Iterator[Any]) -> Iterator[Any]:
     yield pa.record_batch([places, pa.array([rows], pa.int64())], names=["place", "rows"])
 
 
-def _watched(job: Job, spark: "SparkSession", action: Callable[[], list[Any]]) -> list[Any]:
+def _watch(job: Job, spark: "SparkSession", action: Callable[[], list[Any]]) -> list[Any]:
     """Run an action, report how many of its tasks are done, and cancel it if we are interrupted."""
     context, group = spark.sparkContext, f"shuffledp {uuid4()}"
     total, done = job.column.rows_guess or 0, 0.0

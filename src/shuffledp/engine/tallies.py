@@ -7,24 +7,24 @@ and the estimate follows from it. Whoever holds the file can estimate, and nothi
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from shuffledp.core.analyzer import Tally
-from shuffledp.core.domain import Categories, Domain
+from shuffledp.core.domain import Categories
 from shuffledp.core.errors import DataError, MismatchError, ShuffledpError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.shuffler import forget
 from shuffledp.core.version import __version__
-from shuffledp.engine.output import text_file
+from shuffledp.engine.output import write_text
 from shuffledp.numerics.entropy import SecureWords
 from shuffledp.protocols import rebuild
 
-__all__ = ["Collected", "described", "labelled", "read_tally", "restored", "write_tally"]
+__all__ = ["Collected", "describe", "read_tally", "restore", "write_tally"]
 
 _KIND = "shuffledp tally"
 
@@ -51,7 +51,7 @@ class Collected:
         estimate = self.protocol.analyzer.estimate(self.tally)
         if self.labels is None:
             return estimate
-        return labelled(estimate, Categories(k=len(self.labels), names=self.labels))
+        return estimate.label(Categories(k=len(self.labels), names=self.labels))
 
     def __add__(self, other: "Collected") -> "Collected":
         if not isinstance(other, Collected):
@@ -59,19 +59,6 @@ class Collected:
         if (self.protocol, self.labels) != (other.protocol, other.labels):
             raise MismatchError("tallies of different protocols or categories do not add")
         return Collected(protocol=self.protocol, tally=self.tally + other.tally, labels=self.labels)
-
-
-def labelled(estimate: Estimate, domain: Domain) -> Estimate:
-    """The estimate with the declared names of the categories.
-
-    >>> from shuffledp import protocols, run
-    >>> estimate = run(protocols.krr.make_local(k=2, epsilon=1.0), [0, 1, 1])
-    >>> labelled(estimate, Categories(k=2, names=("cat", "dog"))).labels
-    ('cat', 'dog')
-    """
-    if estimate.labels is None or len(estimate.labels) != domain.size:
-        return estimate
-    return replace(estimate, labels=domain.labels)
 
 
 def write_tally(collected: Collected, path: str | Path) -> Path:
@@ -88,11 +75,11 @@ def write_tally(collected: Collected, path: str | Path) -> Path:
     """
     content = {
         "kind": _KIND,
-        **described(collected.protocol, collected.labels),
+        **describe(collected.protocol, collected.labels),
         "users": collected.tally.users,
         "counts": collected.tally.counts.tolist(),
     }
-    return text_file(path, json.dumps(content) + "\n")
+    return write_text(path, json.dumps(content) + "\n")
 
 
 def read_tally(path: str | Path) -> Collected:
@@ -104,13 +91,13 @@ def read_tally(path: str | Path) -> Collected:
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:
-        raise DataError(f"{path} is not a tally: it is no JSON (`tally` writes them)") from error
+        raise DataError(f"{path} is not a tally: it is not JSON (`tally` writes them)") from error
     if not isinstance(content, dict) or content.get("kind") != _KIND:
         raise DataError(f"{path} is not a tally of shuffledp")
-    protocol, labels = restored(content, str(path))
+    protocol, labels = restore(content, str(path))
     counts, users = content.get("counts"), content.get("users")
     if not isinstance(users, int) or not isinstance(counts, list) or not all(map(_whole, counts)):
-        raise DataError(f"{path} has no whole numbers where a tally has them")
+        raise DataError(f"{path} is damaged: users and counts must be whole numbers")
     try:
         tally = Tally(counts=np.array(counts, dtype=np.int64), users=users)
     except (OverflowError, ShuffledpError) as error:
@@ -132,11 +119,11 @@ def _shape(protocol: ShuffleProtocol) -> tuple[int, ...]:
     return protocol.analyzer.tally(forget(messages)).counts.shape
 
 
-def described(protocol: ShuffleProtocol, labels: tuple[str, ...] | None) -> dict[str, Any]:
+def describe(protocol: ShuffleProtocol, labels: tuple[str, ...] | None) -> dict[str, Any]:
     """What a file says about its protocol, as JSON has it.
 
     >>> from shuffledp import protocols
-    >>> described(protocols.krr.make_local(k=2, epsilon=1.0), None)["protocol"]
+    >>> describe(protocols.krr.make_local(k=2, epsilon=1.0), None)["protocol"]
     'krr'
     """
     return {
@@ -153,10 +140,10 @@ def _law(protocol: ShuffleProtocol) -> str:
     return hashlib.sha256(repr(protocol.randomizer).encode()).hexdigest()[:16]
 
 
-def restored(
+def restore(
     content: Mapping[str, Any], path: str
 ) -> tuple[ShuffleProtocol, tuple[str, ...] | None]:
-    """The protocol and the labels that `described` wrote down."""
+    """The protocol and the labels that `describe` wrote down."""
     name, parameters, labels = (content.get(key) for key in ("protocol", "parameters", "labels"))
     if not isinstance(name, str) or not isinstance(parameters, dict):
         raise DataError(f"{path} does not say which protocol it belongs to")

@@ -14,12 +14,11 @@ from shuffledp.core.privacy import Guarantee
 from shuffledp.core.protocol import HONEST, ShuffleProtocol, Spec
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, positive
-from shuffledp.engine.counts import Simulated
 from shuffledp.engine.memory import run
 from shuffledp.inference._accuracy import Accuracy, EqualNoise
 from shuffledp.inference._spread import spread_of
 from shuffledp.mechanisms.geometric import Geometric
-from shuffledp.numerics.draws import NumpyDraws
+from shuffledp.numerics.draws import NumpyDraws, Simulated
 from shuffledp.protocols import PROTOCOLS, spec
 from shuffledp.protocols.correlated_histogram import CorrelatedHistogram
 

@@ -25,10 +25,9 @@ from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate, NormalError
 from shuffledp.core.protocol import HONEST, ShuffleProtocol, honest_users
 from shuffledp.core.validate import fraction_of_one, positive, whole
-from shuffledp.engine.counts import Simulated
 from shuffledp.inference._sources import MODELS, Request, Source, source
 from shuffledp.inference.complexity import Order, SampleComplexity
-from shuffledp.numerics.draws import NumpyDraws
+from shuffledp.numerics.draws import NumpyDraws, Simulated
 from shuffledp.numerics.entropy import SeededWords
 from shuffledp.numerics.masses import binomial
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shuffledp import Bits, Categories, DataError, Integers, ParameterError, Reals, UnsupportedError
-from shuffledp.engine.coding import Coder, OnInvalid
+from shuffledp.engine.codes import Coder, OnInvalid
 
 PETS = Categories(k=3, names=("cat", "dog", "other"))
 AGES = Integers(lower=-2, upper=9)
@@ -84,16 +84,16 @@ def test_dictionaries_and_chunks():
         (PETS, ["cat", "Cat"], "value 'Cat' at position 1 is none of the categories"),
         (PETS, ["cat", ""], "value '' at position 1 is missing"),
         (AGES, [9, 10], r"value 10 at position 1 is outside the domain -2 .. 9"),
-        (AGES, ["9", "9.5"], "value '9.5' at position 1 is no integer"),
-        (AGES, ["9", "0x9"], "value '0x9' at position 1 is no integer"),
-        (AGES, ["9", " 9"], "value ' 9' at position 1 is no integer"),
+        (AGES, ["9", "9.5"], "value '9.5' at position 1 is not an integer"),
+        (AGES, ["9", "0x9"], "value '0x9' at position 1 is not an integer"),
+        (AGES, ["9", " 9"], "value ' 9' at position 1 is not an integer"),
         (AGES, ["9", "9" * 40], "position 1 is outside the domain -2"),
         (SHARES, [0.5, 1.5], r"value 1.5 at position 1 is outside the domain 0.0 .. 1.0"),
         (SHARES, [0.5, math.inf], "value inf at position 1 is outside"),
-        (SHARES, [0.5, math.nan], "value nan at position 1 is no number"),
-        (SHARES, ["0.5", "nan"], "value 'nan' at position 1 is no number"),
-        (SHARES, ["0.5", "0,5"], "value '0,5' at position 1 is no number"),
-        (SHARES, ["0.5", "1_0"], "value '1_0' at position 1 is no number"),
+        (SHARES, [0.5, math.nan], "value nan at position 1 is not a number"),
+        (SHARES, ["0.5", "nan"], "value 'nan' at position 1 is not a number"),
+        (SHARES, ["0.5", "0,5"], "value '0,5' at position 1 is not a number"),
+        (SHARES, ["0.5", "1_0"], "value '1_0' at position 1 is not a number"),
     ],
 )
 def test_the_first_invalid_value_is_named(domain, values, complaint):

@@ -1,7 +1,7 @@
-"""From a column of a file to codes: what is a valid value, and what becomes of the others.
+"""From values to codes: what is a valid value, and what happens to the others.
 
-A file may hold anything; a protocol knows the codes 0 .. size-1 of a declared public domain. A
-`Coder` stands between them. It sees a piece of an Arrow column at a time and depends on nothing
+A column may hold anything; a protocol knows the codes 0 .. size-1 of a declared public domain. A
+`Coder` stands between them. It sees one chunk of an Arrow column at a time and depends on nothing
 else, so every engine treats the same value in the same way.
 
 | domain | values | text (CSV, JSON lines, string columns) |
@@ -28,7 +28,7 @@ from shuffledp.core.errors import DataError, ParameterError, PositionError, Unsu
 __all__ = ["FAULTS", "OTHER", "Coded", "Coder", "OnInvalid"]
 
 FAULTS = ("null", "unknown", "out_of_range", "nan")
-"""Why a value is not in the domain: there is none; it is no category or no number; too far out; NaN."""
+"""Why a value is not in the domain: missing; not a category or not a number; out of range; NaN."""
 
 OTHER = "other"
 """The category that takes what has no category of its own."""
@@ -42,16 +42,16 @@ _Faults: TypeAlias = NDArray[np.uint8]
 
 
 class OnInvalid(Enum):
-    """What becomes of a value that is not in the declared domain.
+    """How to handle values that are not in the declared domain.
 
     >>> OnInvalid.read("drop")
     <OnInvalid.DROP: 'drop'>
     """
 
     ERROR = "error"
-    """Stop at the first, and name it."""
+    """Stop at the first one, and name it."""
     DROP = "drop"
-    """Its owner is not a user: n gets smaller, and the guarantee must be made for that n."""
+    """Leave its owner out: n gets smaller, and the guarantee must be made for that n."""
     OTHER = "other"
     """A missing or unknown category becomes the declared category "other"."""
     CLAMP = "clamp"
@@ -72,7 +72,7 @@ class OnInvalid(Enum):
 
 
 class Coded(NamedTuple):
-    """Codes of a piece of a column; those that `kept` (None: all) leaves out mean nothing."""
+    """The codes of a chunk; those that `kept` (None: all) leaves out mean nothing."""
 
     codes: Codes
     kept: Bools | None
@@ -81,11 +81,16 @@ class Coded(NamedTuple):
 
     @property
     def users(self) -> int:
-        """How many people the piece holds."""
+        """How many people the chunk holds."""
         return len(self.codes) if self.kept is None else int(self.kept.sum())
 
+    @property
+    def valid(self) -> Bools:
+        """Whose codes count."""
+        return np.ones(len(self.codes), dtype=np.bool_) if self.kept is None else self.kept
+
     def invalid(self, times: NDArray[np.int64] | None = None) -> dict[str, int]:
-        """How many values are invalid, by reason, if each occurs so many times (None: once)."""
+        """How many values are invalid, by reason; `times` says how often each one occurs (None: once)."""
         if self.faults is None:
             return dict.fromkeys(FAULTS, 0)
         masks = (self.faults == 1 + place for place in range(len(FAULTS)))
@@ -122,7 +127,7 @@ class Coder:
             raise ParameterError("on_invalid", OTHER, f"needs a declared category {OTHER!r}")
 
     def codes(self, array: Any) -> Coded:
-        """The codes of an Arrow array; `PositionError` for the first value that the policy refuses."""
+        """Turn an Arrow array into codes; `PositionError` for the first value that the policy refuses."""
         plain = _plain(array)
         read = _reader(self.domain)(plain, self.domain)
         if read.faults is None:
@@ -133,9 +138,8 @@ class Coder:
         if self.on_invalid is OnInvalid.OTHER:
             other = _names(self.domain).index(OTHER)
             return Coded(np.where(read.faults == _FINE, read.codes, other), None, read.faults)
-        return Coded(
-            read.codes, None, read.faults
-        )  # clamped: a code out of range is the nearest end
+        # Clamped: the code of a number out of range is that of the nearest end.
+        return Coded(read.codes, None, read.faults)
 
     def _refuse(self, array: Any, faults: _Faults) -> None:
         allowed = {
@@ -154,7 +158,7 @@ class Coder:
 
 
 _ADVICE = {
-    OnInvalid.ERROR: "; on_invalid says what becomes of such values",
+    OnInvalid.ERROR: "; on_invalid chooses how to handle such values",
     OnInvalid.CLAMP: "; on_invalid=clamp is for numbers out of range only",
 }
 
@@ -165,8 +169,8 @@ def _complaint(fault: int, domain: Domain) -> str:
     if isinstance(domain, Integers | Reals) and fault == _OUT_OF_RANGE:
         return f"is outside the domain {domain.lower!r} .. {domain.upper!r}"
     if isinstance(domain, Integers | Reals):
-        integer = "is no integer (for real numbers declare steps)"
-        return integer if isinstance(domain, Integers) else "is no number"
+        integer = "is not an integer (for real numbers, give steps)"
+        return integer if isinstance(domain, Integers) else "is not a number"
     if isinstance(domain, Bits):
         return "is neither true nor false"
     return "is none of the categories"
@@ -205,7 +209,7 @@ def _bits(array: Any, domain: Bits) -> _Read:
 
     if _is_text(array.type):
         words = pa.array(["false", "true", "0", "1"], type=array.type)
-        found = _looked_up(pc.utf8_lower(array), words)
+        found = _look_up(pc.utf8_lower(array), words)
         return found._replace(codes=found.codes & 1)
     if pa.types.is_boolean(array.type):
         array = array.cast(pa.uint8())
@@ -218,23 +222,23 @@ def _categories(array: Any, domain: Categories) -> _Read:
     if domain.names is None:
         return _codes_below(_integers(array, "category codes"), domain.k)
     if _is_text(array.type):
-        return _looked_up(array, pa.array(domain.names, type=array.type))
+        return _look_up(array, pa.array(domain.names, type=array.type))
     if not (pa.types.is_integer(array.type) or pa.types.is_boolean(array.type)):
         raise _wrong_type(array, "categories")
     # Distinct values are few, and their text is what the names are compared with.
     distinct = array.dictionary_encode()
     text = pa.DictionaryArray.from_arrays(distinct.indices, distinct.dictionary.cast(pa.string()))
-    return _looked_up(text.dictionary_decode(), pa.array(domain.names))
+    return _look_up(text.dictionary_decode(), pa.array(domain.names))
 
 
-def _looked_up(array: Any, names: Any) -> _Read:
+def _look_up(array: Any, names: Any) -> _Read:
     import pyarrow.compute as pc
 
     found = pc.index_in(array, value_set=names)
     if found.null_count == 0:
         return _Read(found.to_numpy(), None)
     faults = np.where(found.is_null().to_numpy(zero_copy_only=False), _UNKNOWN, _FINE)
-    faults[_missing(array)] = _NULL
+    faults[_find_missing(array)] = _NULL
     return _Read(found.fill_null(0).to_numpy(), faults.astype(np.uint8))
 
 
@@ -249,14 +253,14 @@ def _codes_below(numbers: _Numbers, size: int) -> _Read:
     wrong = outside(numbers.values, size)
     if wrong is None:
         return _Read(numbers.values, numbers.faults)
-    return _Read(np.where(wrong, 0, numbers.values), _marked(numbers.faults, wrong, _UNKNOWN))
+    return _Read(np.where(wrong, 0, numbers.values), _mark(numbers.faults, wrong, _UNKNOWN))
 
 
 def _whole_numbers(array: Any, domain: Integers) -> _Read:
     numbers = _integers(array, "integers")
     values = _signed(numbers.values)
     wrong = (values < domain.lower) | (values > domain.upper)
-    faults = _marked(numbers.faults, wrong, _OUT_OF_RANGE) if wrong.any() else numbers.faults
+    faults = _mark(numbers.faults, wrong, _OUT_OF_RANGE) if wrong.any() else numbers.faults
     return _Read(np.clip(values, domain.lower, domain.upper) - domain.lower, faults)
 
 
@@ -273,14 +277,14 @@ def _reals(array: Any, domain: Reals) -> _Read:
     faults = numbers.faults
     if not inside.all():
         not_numbers = np.isnan(values)
-        faults = _marked(faults, not_numbers, _NAN)
-        faults = _marked(faults, ~inside & ~not_numbers, _OUT_OF_RANGE)
+        faults = _mark(faults, not_numbers, _NAN)
+        faults = _mark(faults, ~inside & ~not_numbers, _OUT_OF_RANGE)
         values = np.clip(np.nan_to_num(values, nan=domain.lower), domain.lower, domain.upper)
     return _Read(domain.codes(values) if len(values) else values.astype(np.int64), faults)
 
 
-def _marked(faults: _Faults | None, wrong: Bools, fault: int) -> _Faults:
-    """The faults so far and a further one; the first one found counts."""
+def _mark(faults: _Faults | None, wrong: Bools, fault: int) -> _Faults:
+    """Note a further fault; the first one found in a value counts."""
     marked = np.zeros(len(wrong), dtype=np.uint8) if faults is None else faults.copy()
     marked[wrong & (marked == _FINE)] = fault
     return marked
@@ -290,10 +294,10 @@ def _integers(array: Any, wanted: str) -> _Numbers:
     import pyarrow as pa
 
     if _is_text(array.type):
-        return _parsed_integers(array)
+        return _parse_integers(array)
     if not pa.types.is_integer(array.type):
         raise _wrong_type(array, wanted)
-    return _filled(array)
+    return _fill(array)
 
 
 def _floats(array: Any) -> _Numbers:
@@ -303,38 +307,38 @@ def _floats(array: Any) -> _Numbers:
     if _is_text(array.type):
         matched = pc.match_substring_regex(array, _NUMBER)
         unknown = matched.fill_null(False).to_numpy(zero_copy_only=False) == 0
-        nulls = _missing(array)
+        nulls = _find_missing(array)
         texts = pc.if_else(matched, array, pa.scalar("0", type=array.type))
         values = texts.fill_null("0").cast(pa.float64()).to_numpy(zero_copy_only=False)
-        return _Numbers(values, _text_faults(nulls, unknown & ~nulls))
+        return _Numbers(values, _join_faults(nulls, unknown & ~nulls))
     kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
     if not any(kind(array.type) for kind in kinds):
         raise _wrong_type(array, "numbers")
-    return _filled(array.cast(pa.float64(), safe=False))
+    return _fill(array.cast(pa.float64(), safe=False))
 
 
-def _parsed_integers(array: Any) -> _Numbers:
+def _parse_integers(array: Any) -> _Numbers:
     import pyarrow as pa
     import pyarrow.compute as pc
 
     matched = pc.match_substring_regex(array, _INTEGER)
     fits = matched.fill_null(False).to_numpy(zero_copy_only=False)
-    nulls = _missing(array)
+    nulls = _find_missing(array)
     texts = pc.if_else(matched, array, pa.scalar("0", type=array.type))
     values = texts.fill_null("0").cast(pa.int64()).to_numpy(zero_copy_only=False)
     unknown = ~fits & ~nulls
     if not unknown.any():
-        return _Numbers(values, _text_faults(nulls, unknown))
+        return _Numbers(values, _join_faults(nulls, unknown))
     values = values.copy()
     for position in np.flatnonzero(unknown):
-        long = _long_integer(array[int(position)].as_py())
+        long = _read_long_integer(array[int(position)].as_py())
         if long is not None:
             values[position], unknown[position] = long, False
-    return _Numbers(values, _text_faults(nulls, unknown))
+    return _Numbers(values, _join_faults(nulls, unknown))
 
 
-def _long_integer(text: str) -> int | None:
-    """An integer of many digits as the nearest 64-bit one, which is out of every declared range."""
+def _read_long_integer(text: str) -> int | None:
+    """Read an integer of many digits as the nearest 64-bit one, which is out of every declared range."""
     import re
 
     if not re.match(_LONG_INTEGER, text):
@@ -347,7 +351,7 @@ def _long_integer(text: str) -> int | None:
     return min(max(value, int(limits.min)), int(limits.max))
 
 
-def _missing(texts: Any) -> Bools:
+def _find_missing(texts: Any) -> Bools:
     """Nulls and empty texts: readers of CSV do not agree on which an empty field is."""
     import pyarrow.compute as pc
 
@@ -355,7 +359,7 @@ def _missing(texts: Any) -> Bools:
     return empty
 
 
-def _text_faults(nulls: Bools, unknown: Bools) -> _Faults | None:
+def _join_faults(nulls: Bools, unknown: Bools) -> _Faults | None:
     if not (nulls.any() or unknown.any()):
         return None
     faults = np.where(nulls, _NULL, _FINE).astype(np.uint8)
@@ -363,7 +367,7 @@ def _text_faults(nulls: Bools, unknown: Bools) -> _Faults | None:
     return faults
 
 
-def _filled(array: Any) -> _Numbers:
+def _fill(array: Any) -> _Numbers:
     if array.null_count == 0:
         return _Numbers(array.to_numpy(zero_copy_only=False), None)
     nulls = array.is_null().to_numpy(zero_copy_only=False)

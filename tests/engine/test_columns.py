@@ -8,7 +8,7 @@ import pytest
 
 import shuffledp as sdp
 from file_support import SUFFIXES, N, people, write
-from shuffledp.engine.formats import Format
+from shuffledp.engine.columns import Format
 
 AGES = sdp.Integers(lower=0, upper=120)
 
@@ -80,7 +80,7 @@ class TestEveryFormat:
         table = {"age": [1, 2, 3.5]} if suffix in SUFFIXES[:3] else {"age": [1, 2, "old"]}
         path = write(table, tmp_path / f"a.{suffix}")
         with pytest.raises(
-            sdp.DataError, match=r"'old' in row 3 of .* is no integer|wants integers"
+            sdp.DataError, match=r"'old' in row 3 of .* is not an integer|wants integers"
         ):
             read(path, "age") if suffix not in SUFFIXES[:3] else sdp.headcount(
                 sdp.open_column(path, "age"), AGES, "drop"
@@ -236,7 +236,7 @@ def test_unsupported_types(tmp_path):
 
 def test_python_variables_are_not_tables(tmp_path):
     """DuckDB would look for a table of that name among the variables of its caller."""
-    from shuffledp.engine.pieces import connect
+    from shuffledp.engine.columns import connect
 
     secret = pa.table({"x": [1]})
     with connect() as connection, pytest.raises(Exception, match="secret does not exist"):

@@ -1,0 +1,617 @@
+"""Columns: where they are, what is known before reading them, and reading them chunk by chunk.
+
+A column lies in files or in memory. Files are known by their suffix:
+
+| suffix | format | columns |
+|---|---|---|
+| `.parquet` | Parquet | typed |
+| `.arrow`, `.feather`, `.ipc` | Arrow IPC files | typed |
+| `.csv`, `.tsv`, also `.gz` | a header line, then rows | text; an empty field is a null |
+| `.jsonl`, `.ndjson`, also `.gz` | one JSON object per line | text; an absent key is a null |
+
+Text has no types: what a field means follows from the declared domain, never from a guess.
+
+DuckDB reads text and counts values; Parquet and Arrow files are read by PyArrow, which is twice as
+fast where there is only a column to decode.
+"""
+
+import csv
+import glob
+import gzip
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from enum import Enum
+from itertools import chain
+from os import cpu_count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from shuffledp.core.errors import DataError, ParameterError, ShuffledpError, UnsupportedError
+from shuffledp.core.validate import whole
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = [
+    "ArrayColumn",
+    "Chunk",
+    "Column",
+    "DataFile",
+    "FileColumn",
+    "Format",
+    "Paths",
+    "connect",
+    "explain_unreadable",
+    "group_values",
+    "literal",
+    "open_column",
+    "read_chunks",
+    "take_column",
+    "thread_count",
+]
+
+Paths: TypeAlias = str | Path | Sequence[str | Path]
+"""One path, or several; each may be a pattern like `data/*.parquet`."""
+
+_DELIMITERS = ",;\t|"
+_TEXT = "text"
+_SAMPLE = 1 << 20
+_LONGEST_LINE = 1 << 24
+_ROWS = 1 << 17  # in a chunk
+_VALUE = "value"
+
+
+class Format(Enum):
+    """How a file is written, known by its suffix.
+
+    >>> Format.of("people.csv.gz")
+    <Format.CSV: 'csv'>
+    """
+
+    CSV = "csv"
+    PARQUET = "parquet"
+    ARROW = "arrow"
+    JSONL = "jsonl"
+
+    @classmethod
+    def of(cls, path: str) -> "Format":
+        """The format that the suffix of a path tells."""
+        name = path.lower().removesuffix(".gz")
+        for suffix, kind in _SUFFIXES.items():
+            if name.endswith(suffix) and (kind in _TEXTUAL or not path.lower().endswith(".gz")):
+                return kind
+        known = ", ".join(_SUFFIXES)
+        raise ParameterError("path", path, f"must end in one of {known} (text also in .gz)")
+
+
+_SUFFIXES = {
+    ".csv": Format.CSV,
+    ".tsv": Format.CSV,
+    ".parquet": Format.PARQUET,
+    ".arrow": Format.ARROW,
+    ".feather": Format.ARROW,
+    ".ipc": Format.ARROW,
+    ".jsonl": Format.JSONL,
+    ".ndjson": Format.JSONL,
+}
+_TEXTUAL = (Format.CSV, Format.JSONL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFile:
+    """One file: where it is, how it is written, which columns it has."""
+
+    path: str
+    format: Format
+    bytes: int
+    columns: tuple[str, ...]
+    types: tuple[str, ...]
+    rows: int | None = None
+    """How many rows, if the file says so; text has to be read to know."""
+    rows_guess: int | None = None
+    """How many rows there may be, from the length of the first lines."""
+    delimiter: str = ","
+    """What separates the fields of a CSV file."""
+
+    @property
+    def remote(self) -> bool:
+        """Whether only a cluster can open it."""
+        return _is_remote(self.path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileColumn:
+    """A column of one or several files, which are read in this order."""
+
+    name: str
+    files: tuple[DataFile, ...]
+
+    @property
+    def rows(self) -> int | None:
+        """How many rows, if that is known without reading them."""
+        counts = [file.rows for file in self.files]
+        return None if None in counts else sum(count for count in counts if count is not None)
+
+    @property
+    def rows_guess(self) -> int | None:
+        """About how many rows, for a progress bar."""
+        guesses = [file.rows if file.rows is not None else file.rows_guess for file in self.files]
+        return None if None in guesses else sum(guess for guess in guesses if guess is not None)
+
+    @property
+    def bytes(self) -> int:
+        """The size of the files on disk."""
+        return sum(file.bytes for file in self.files)
+
+    @property
+    def type(self) -> str:
+        """The type of the values as the files declare it, or "text"."""
+        found = {file.types[file.columns.index(self.name)] for file in self.files if file.columns}
+        return " or ".join(sorted(found)) or "unknown"
+
+
+def open_column(paths: Paths, column: str | None = None) -> FileColumn:
+    """Find the files and the column; the name may be left out if there is only one column.
+
+    A path with a scheme (`s3://...`) is taken as it is: only the Spark engine reads it.
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "pets.csv")
+    ...     _ = path.write_text("name,legs\\ncat,4\\nbird,2\\n")
+    ...     found = open_column(path, "legs")
+    >>> found.bytes, found.type, found.rows
+    (23, 'text', None)
+    """
+    _require_readers()
+    files = tuple(_describe(path) for path in _refuse_twice(_find(paths)))
+    for file in files:
+        if not file.remote:
+            column = _choose(file.columns, file.path, column)
+    if column is None:
+        raise ParameterError("column", column, "must be named: the files are not on this machine")
+    return FileColumn(name=column, files=files)
+
+
+def _require_readers() -> None:
+    try:
+        import duckdb  # noqa: F401
+        import pyarrow  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise UnsupportedError(
+            f"columns need DuckDB and PyArrow, and {error.name} is missing: install shuffledp[data]"
+        ) from error
+
+
+def _choose(columns: tuple[str, ...], where: str, column: str | None) -> str:
+    if column in columns:
+        return column
+    listed = ", ".join(map(repr, columns[:20])) + (", ..." if len(columns) > 20 else "")
+    if column is not None:
+        raise DataError(f"{where} has no column {column!r}; it has {listed}")
+    if len(columns) != 1:
+        raise DataError(f"{where} has several columns, choose one of {listed}")
+    return columns[0]
+
+
+def _find(paths: Paths) -> Iterator[str]:
+    given = [paths] if isinstance(paths, str | Path) else list(paths)
+    if not given:
+        raise ParameterError("paths", paths, "must name at least one file")
+    for path in map(str, given):
+        yield from [path] if _is_remote(path) or Path(path).exists() else _match(path)
+
+
+def _refuse_twice(paths: Iterable[str]) -> list[str]:
+    """The paths; refuses a file that is named twice, by whichever of its names.
+
+    Its people would take part twice, and no guarantee covers that.
+    """
+    names: dict[Path | str, str] = {}
+    for path in paths:
+        file = path if _is_remote(path) else Path(path).resolve()
+        if file in names:
+            raise DataError(f"{path} is named twice: the same people would count twice")
+        names[file] = path
+    return list(names.values())
+
+
+def _match(pattern: str) -> list[str]:
+    matches = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207  (it may be absolute)
+    if matches:
+        return matches
+    if glob.has_magic(pattern):
+        raise DataError(f"no file matches {pattern}")
+    raise DataError(f"there is no file {pattern}")
+
+
+def _is_remote(path: str) -> bool:
+    return "://" in path
+
+
+def _describe(path: str) -> DataFile:
+    kind = Format.of(path)
+    if _is_remote(path):
+        return DataFile(path=path, format=kind, bytes=0, columns=(), types=())
+    if not Path(path).is_file():
+        raise DataError(f"{path} is not a file")
+    with explain_unreadable(path):
+        size = Path(path).stat().st_size
+        if size == 0:
+            raise DataError(f"{path} is empty")
+        known = DataFile(path=path, format=kind, bytes=size, columns=(), types=())
+        return _DESCRIBE[kind](known)
+
+
+def _describe_parquet(file: DataFile) -> DataFile:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(file.path) as opened:
+        schema, rows = opened.schema_arrow, opened.metadata.num_rows
+    return _add_types(file, schema, rows)
+
+
+def _describe_arrow(file: DataFile) -> DataFile:
+    import pyarrow as pa
+
+    with pa.memory_map(file.path) as source, pa.ipc.open_file(source) as opened:
+        rows = sum(opened.get_batch(i).num_rows for i in range(opened.num_record_batches))
+        return _add_types(file, opened.schema, rows)
+
+
+def _add_types(file: DataFile, schema: Any, rows: int) -> DataFile:
+    types = tuple(str(field.type) for field in schema)
+    return replace(file, columns=tuple(schema.names), types=types, rows=rows)
+
+
+def _describe_csv(file: DataFile) -> DataFile:
+    sample = _sample(file.path)
+    header = sample.partition("\n")[0].rstrip("\r")
+    outside_quotes = "".join(header.split('"')[::2])
+    used = [mark for mark in _DELIMITERS if mark in outside_quotes]
+    delimiter = used[0] if used else ","
+    (columns,) = csv.reader([header], delimiter=delimiter) if header else ([],)
+    if not any(columns):
+        raise DataError(f"{file.path} has no header line with the names of its columns")
+    if len(set(columns)) < len(columns):
+        raise DataError(f"{file.path} has two columns of the same name")
+    return _guess_rows(replace(file, delimiter=delimiter), columns, sample, skip=1)
+
+
+def _describe_jsonl(file: DataFile) -> DataFile:
+    sample = _sample(file.path)
+    rows = [json.loads(line) for line in sample.split("\n") if line.strip()]
+    if not all(isinstance(row, dict) for row in rows):
+        raise DataError(f"{file.path} cannot be read: a line is not a JSON object")
+    columns = dict.fromkeys(key for row in rows for key in row)
+    return _guess_rows(file, columns, sample, skip=0)
+
+
+def _guess_rows(file: DataFile, columns: Iterable[str], sample: str, skip: int) -> DataFile:
+    names = tuple(columns)
+    guess = None
+    if not file.path.lower().endswith(".gz"):
+        lines = max(1, sample.count("\n"))
+        guess = max(1, round(file.bytes * lines / max(1, len(sample.encode())))) - skip
+    return replace(file, columns=names, types=(_TEXT,) * len(names), rows_guess=guess)
+
+
+def _sample(path: str) -> str:
+    """The first lines of a text file."""
+    lines, size = [], 0
+    with gzip.open(path, "rb") if path.lower().endswith(".gz") else Path(path).open("rb") as source:
+        while size < _SAMPLE and (line := source.readline(_LONGEST_LINE)):
+            lines.append(line)
+            size += len(line)
+    return b"".join(lines).decode("utf-8-sig")
+
+
+_DESCRIBE = {
+    Format.PARQUET: _describe_parquet,
+    Format.ARROW: _describe_arrow,
+    Format.CSV: _describe_csv,
+    Format.JSONL: _describe_jsonl,
+}
+
+
+@contextmanager
+def explain_unreadable(path: str) -> Iterator[None]:
+    """Turn what readers complain about into one sentence that quotes none of the data.
+
+    >>> with explain_unreadable("people.csv"):
+    ...     raise OSError("disk on fire")
+    Traceback (most recent call last):
+    shuffledp.core.errors.DataError: people.csv cannot be read: disk on fire
+    """
+    import duckdb
+    import pyarrow as pa
+
+    try:
+        yield
+    except ShuffledpError:
+        raise
+    except (duckdb.Error, pa.ArrowException, OSError, EOFError, ValueError) as error:
+        raise DataError(f"{path} cannot be read: {_first_sentence(error)}") from error
+
+
+def _first_sentence(error: Exception) -> str:
+    # Readers add the offending line and advice about their options: the one is private, the other
+    # not for our users.
+    lines = [line.strip() for line in str(error).splitlines()]
+    stop = next((i for i, line in enumerate(lines) if line.startswith("Possible")), len(lines))
+    said = [line for line in lines[:stop] if line and not line.startswith("Original Line")]
+    return "; ".join(said)[:300] or type(error).__name__
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ArrayColumn:
+    """A column in memory, as an Arrow array."""
+
+    name: str
+    array: Any
+
+    @property
+    def files(self) -> tuple[DataFile, ...]:
+        """None: there is nothing to open."""
+        return ()
+
+    @property
+    def rows(self) -> int:
+        """How many values there are."""
+        return len(self.array)
+
+    @property
+    def rows_guess(self) -> int:
+        """The same, for a progress bar."""
+        return len(self.array)
+
+    @property
+    def bytes(self) -> int:
+        """The size of the array in memory."""
+        return int(self.array.nbytes)
+
+    @property
+    def type(self) -> str:
+        """The type of the values as Arrow calls it."""
+        return str(self.array.type)
+
+
+Column: TypeAlias = FileColumn | ArrayColumn
+"""What engines read."""
+
+
+def take_column(data: Any, column: str | None = None) -> ArrayColumn:
+    """A column in memory: values, or a table and the name of one of its columns.
+
+    Values are a list, a NumPy array, a pandas or Polars Series, or an Arrow array. A table is a pandas
+    or Polars DataFrame, or an Arrow table.
+
+    >>> take_column([1, None, 3]).rows
+    3
+    >>> import pandas as pd
+    >>> take_column(pd.DataFrame({"pet": ["cat", "dog"], "legs": [4, 4]}), "legs").type
+    'int64'
+    """
+    _require_readers()
+    # PyArrow calls them column_names, pandas and Polars columns; asking by name imports none of them.
+    names = getattr(data, "column_names", None)
+    if names is None:
+        names = getattr(data, "columns", None)
+    if names is not None:
+        column = _choose(tuple(map(str, names)), "the table", column)
+        data = data[column]
+    own = getattr(data, "name", None)
+    name = column if column is not None else own if isinstance(own, str) else "values"
+    return ArrayColumn(name=name, array=_as_arrow(data))
+
+
+def _as_arrow(values: Any) -> Any:
+    import numpy as np
+    import pyarrow as pa
+
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values
+    convert = getattr(values, "to_arrow", None)  # Polars
+    if convert is not None:
+        return convert()
+    try:
+        if isinstance(values, np.ma.MaskedArray):
+            return pa.array(values.data, mask=np.ma.getmaskarray(values))
+        return pa.array(values)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        # What Arrow says quotes a value.
+        raise DataError("the values are not one column of one type") from error
+
+
+class Chunk(NamedTuple):
+    """Some rows of a column, as an Arrow array, and where they stand."""
+
+    array: Any
+    file: str | None
+    """None for a column in memory."""
+    row_in_file: int
+    row: int
+    """The number of its first row in the whole column."""
+
+
+def read_chunks(column: Column, threads: int | None = None) -> Iterator[Chunk]:
+    """The column's values in order, in chunks that fit in memory.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "pets.csv")
+    ...     _ = path.write_text("pet,owner\\ncat,1\\ndog,2\\ncat,3\\n")
+    ...     [chunk.array.to_pylist() for chunk in read_chunks(open_column(path, "pet"))]
+    [['cat', 'dog', 'cat']]
+    """
+    if isinstance(column, ArrayColumn):
+        for row in range(0, column.rows, _ROWS):
+            yield Chunk(column.array.slice(row, _ROWS), None, row, row)
+        return
+    row = 0
+    for file in column.files:
+        start = row
+        with explain_unreadable(file.path):
+            for array in _arrays(file, column.name, threads):
+                yield Chunk(array, file.path, row - start, row)
+                row += len(array)
+
+
+def _arrays(file: DataFile, name: str, threads: int | None) -> Iterator[Any]:
+    if file.remote:
+        raise DataError(f"{file.path} is not on this machine: use the Spark engine")
+    if file.format in _DIRECT:
+        yield from _DIRECT[file.format](file, name)
+        return
+    with connect(threads) as connection, _batches(_relation(connection, file, name)) as batches:
+        for batch in batches:
+            yield batch.column(0)
+
+
+def _batches(relation: "duckdb.DuckDBPyRelation") -> Any:
+    # The streaming reader was called fetch_record_batch before DuckDB 1.4.
+    stream = getattr(relation, "to_arrow_reader", None) or relation.fetch_record_batch
+    return stream(_ROWS)
+
+
+def _map_arrow(file: DataFile, name: str) -> Iterator[Any]:
+    import pyarrow as pa
+
+    with pa.memory_map(file.path) as source, pa.ipc.open_file(source) as opened:
+        for number in range(opened.num_record_batches):
+            values = opened.get_batch(number).column(name)
+            for start in range(0, len(values), _ROWS):
+                yield values.slice(start, _ROWS)
+
+
+def _decode_parquet(file: DataFile, name: str) -> Iterator[Any]:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(file.path) as opened:
+        for batch in opened.iter_batches(_ROWS, columns=[name], use_threads=False):
+            yield batch.column(name)
+
+
+_DIRECT = {Format.ARROW: _map_arrow, Format.PARQUET: _decode_parquet}
+
+
+def group_values(column: Column, threads: int | None = None) -> Iterator[tuple[Any, Any]]:
+    """Distinct values and how often each occurs, as Arrow arrays; once per file in which they occur.
+
+    >>> [(values.to_pylist(), times.to_pylist()) for values, times in group_values(take_column([7, 8, 7]))]
+    [([7, 8], [2, 1])]
+    """
+    import duckdb
+
+    if isinstance(column, ArrayColumn):
+        counted = column.array.value_counts()
+        yield counted.field(0), counted.field(1)
+        return
+    value, times = duckdb.ColumnExpression(_VALUE), duckdb.FunctionExpression("count_star")
+    for file in column.files:
+        with explain_unreadable(file.path), connect(threads) as connection:
+            groups = _relation(connection, file, column.name).aggregate([value, times])
+            with _batches(groups) as stream:
+                for batch in stream:
+                    yield batch.column(0), batch.column(1)
+
+
+def _relation(
+    connection: "duckdb.DuckDBPyConnection", file: DataFile, name: str
+) -> "duckdb.DuckDBPyRelation":
+    """The column alone, under a name of ours.
+
+    By its place, since names of columns may hold dots and quotes, or differ in case only.
+    """
+    import duckdb
+
+    place = file.columns.index(name)
+    if file.format is Format.ARROW:
+        found, place = connection.from_arrow(_stream_arrow(file, name)), 0
+    elif file.format is Format.JSONL:
+        found, place = connection.sql(f"from {_read_json(file, name)}"), 0
+    else:
+        table = (
+            _read_csv(file)
+            if file.format is Format.CSV
+            else f"read_parquet({_quote(literal(file.path))})"
+        )
+        found = connection.sql(f"from {table}")
+    return found.select(duckdb.SQLExpression(f"#{place + 1}").alias(_VALUE))
+
+
+# In SQL, and not by DuckDB's functions of the same names: those import pandas, which takes longer
+# than reading a small file.
+def _read_json(file: DataFile, name: str) -> str:
+    # Only this key is parsed, and its values stay the text that they are.
+    only = f"{{{_quote(name)}: 'VARCHAR'}}"
+    return f"read_json({_quote(literal(file.path))}, format='newline_delimited', columns={only})"
+
+
+def _read_csv(file: DataFile) -> str:
+    columns = ", ".join(f"'column{place}': 'VARCHAR'" for place in range(len(file.columns)))
+    return (
+        f"read_csv({_quote(literal(file.path))}, header=true, auto_detect=false, "
+        f"columns={{{columns}}}, delim={_quote(file.delimiter)}, quote='\"', escape='\"', "
+        # By default buffers are several times as long as the longest line, and there are many.
+        f"max_line_size={_LONGEST_LINE}, buffer_size={_LONGEST_LINE})"
+    )
+
+
+def _quote(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _stream_arrow(file: DataFile, name: str) -> Any:
+    """The column of an Arrow file as a stream that DuckDB reads."""
+    import pyarrow as pa
+
+    rows = (pa.record_batch([array], names=[name]) for array in _map_arrow(file, name))
+    first = next(rows)
+    return pa.RecordBatchReader.from_batches(first.schema, chain([first], rows))
+
+
+def literal(path: str) -> str:
+    """A path in which DuckDB finds no pattern: those were resolved before.
+
+    >>> literal("data[1].csv")
+    'data[[]1].csv'
+    """
+    return "".join(f"[{mark}]" if mark in "*?[" else mark for mark in path)
+
+
+@contextmanager
+def connect(threads: int | None = None) -> "Iterator[duckdb.DuckDBPyConnection]":
+    """A database in memory that neither looks at Python's variables nor downloads extensions.
+
+    >>> with connect() as connection:
+    ...     connection.sql("select 1 + 1").fetchone()
+    (2,)
+    """
+    import duckdb
+
+    settings: dict[str, str | bool | int | float | list[str]] = {
+        "threads": thread_count(threads),
+        "python_enable_replacements": "false",
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
+    }
+    connection = duckdb.connect(":memory:", config=settings)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def thread_count(threads: int | None) -> int:
+    """The number of threads: all of the machine's for None.
+
+    >>> thread_count(3)
+    3
+    """
+    if threads is None:
+        return cpu_count() or 1
+    return whole("threads", threads, at_least=1)
