@@ -4,7 +4,7 @@ import subprocess
 import sys
 import tracemalloc
 from fractions import Fraction
-from itertools import accumulate, product
+from itertools import product
 
 import numpy as np
 import pytest
@@ -15,7 +15,6 @@ from shuffledp import ParameterError, SecureWords, SeededWords
 from shuffledp.numerics import dealing
 from shuffledp.numerics.dealing import (
     binomial,
-    binomial_half,
     binomial_halves,
     binomials,
     deal,
@@ -46,21 +45,13 @@ def one_person(shares, outcomes, at, bits):
     return law
 
 
-class TestEveryTape:
-    @pytest.mark.parametrize("counts", [(1,), (5,), (3, 0, 2, 4), (0, 0), (1, 1, 1, 1)])
-    def test_halves(self, counts):
-        law = law_of(lambda source: tuple(binomial_halves(counts, source)), ScriptedWords)
-        people = [
-            one_person((1, 1), len(counts) + 1, (i, len(counts)), 1)
-            for i, count in enumerate(counts)
-            for _ in range(count)
-        ]
-        expected = add_up(people, len(counts) + 1)
-        summed = {}
-        for vector, p in expected.items():
-            summed[vector[:-1]] = summed.get(vector[:-1], 0) + p
-        assert law == summed
+@pytest.fixture(params=[0, dealing._FEW], ids=["by halving alone", "few one by one"])
+def _both_ways(request, monkeypatch):
+    monkeypatch.setattr(dealing, "_FEW", request.param)
 
+
+@pytest.mark.usefixtures("_both_ways")
+class TestEveryTape:
     @pytest.mark.parametrize("threshold", range(9))
     def test_binomial(self, threshold):
         law = law_of(lambda source: binomial(3, threshold, 3, source), ScriptedWords)
@@ -150,82 +141,46 @@ class TestEveryTape:
         person = one_person((1, 1, 1, 1), 4, range(4), 2)
         assert law_of(run, ScriptedWords) != add_up([person] * 2, 4)
 
-    def test_mutant_that_cuts_at_the_wrong_word_is_caught(self, monkeypatch):
-        honest = dealing._Table.find
 
-        def find(table, word, low, high):
-            return honest(table, word - (low < high), low, high)
+def test_mutant_that_cuts_at_the_wrong_word_is_caught(monkeypatch):
+    honest = dealing._Table.find
 
-        monkeypatch.setattr(dealing._Table, "find", find)
-        person = one_person((3, 4, 1), 3, range(3), 3)
+    def find(table, word, low, high):
+        return honest(table, word - (low < high), low, high)
 
-        def run(source):
-            return tuple(deal([2], [[3, 4, 1]], 3, source).own[0].tolist())
+    monkeypatch.setattr(dealing._Table, "find", find)
+    monkeypatch.setattr(dealing, "_FEW", 0)
+    person = one_person((3, 4, 1), 3, range(3), 3)
 
-        assert law_of(run, ScriptedWords) != add_up([person] * 2, 3)
+    def run(source):
+        return tuple(deal([2], [[3, 4, 1]], 3, source).own[0].tolist())
 
-
-def read(seed, total):
-    """The bits as they are meant to be read: words of 64, low end first, then what is left in one word."""
-    source = SeededWords(seed)
-    numbers = [(word, 64) for word in source.words(total // 64).tolist()]
-    if total % 64:
-        numbers.append((int(source.words(1, total % 64)[0]), total % 64))
-    return [number >> i & 1 for number, size in numbers for i in range(size)]
+    assert law_of(run, ScriptedWords) != add_up([person] * 2, 3)
 
 
-@pytest.mark.parametrize("chunk", [1, 3, 1 << 15])
-@pytest.mark.parametrize(
-    "counts",
-    [
-        (64,),
-        (63, 1, 64, 65, 0, 0, 128, 1),
-        (1000, 1, 1, 3, 700),
-        (*range(40),),
-        (0, 64, 0, 64, 0),
-        (12_345, 0, 67, 192, 5000),
-    ],
-)
-def test_each_count_has_bits_of_its_own(counts, chunk, monkeypatch):
-    """Against Python's bits; how they are cut into chunks does not matter."""
-    monkeypatch.setattr(dealing, "_CHUNK", chunk)
-    bits = read(5, sum(counts))
-    ends = list(accumulate(counts))
-    expected = [sum(bits[end - count : end]) for count, end in zip(counts, ends, strict=True)]
-    assert binomial_halves(counts, SeededWords(5)).tolist() == expected
-
-
-def test_many_chunks_at_full_size():
-    counts = [3_000_001, 10, 64 * dealing._CHUNK, 7, 5_000_000]
-    raw = np.unpackbits(
-        SeededWords(6).words(sum(counts) // 64).astype("<u8").view(np.uint8), bitorder="little"
-    )
-    ends = np.cumsum(counts)
-    found = binomial_halves(counts, SeededWords(6))
-    for count, end, ones in zip(counts[:-1], ends, found, strict=False):
-        assert raw[end - count : end].sum() == ones
-
-
-class Ones:
-    """Every bit is one: everybody goes left."""
-
-    def words(self, count, bits=64):
-        return np.broadcast_to(np.uint64((1 << bits) - 1), count)
-
-
-def test_counts_beyond_32_bits():
-    assert binomial_half(10**10 + 7, Ones()) == 10**10 + 7
-    dealt = deal([10**10], [[2**63]], 64, Ones(), common=[2**62, 2**62])
-    assert (dealt.own.tolist(), dealt.common.tolist()) == ([[0]], [10**10, 0])
+@pytest.mark.parametrize("m", [10**9, 10**12])
+def test_as_many_as_there_are(m):
+    """Within 7 standard deviations (ALPHA and a little), and nobody is lost."""
+    p = 0x4CCCCCCCCCCCCCCD  # 0.3
+    sd = (0.21 * m) ** 0.5
+    assert abs(binomial(m, p, 64, SeededWords(1)) - 0.3 * m) < 7 * sd
+    truth, lies = deal([m, 1], [[p]], 64, SeededWords(2), common=[p, (1 << 64) - 2 * p])
+    assert abs(truth[0, 0] - 0.3 * m) < 7 * sd
+    assert abs(lies[0] - 0.3 * m) < 7 * sd
+    assert truth.sum() + lies.sum() == m + 1
 
 
 def test_the_same_seed_deals_the_same_everywhere():
     """Fixed for ever, on every platform."""
     known = deal([700, 200, 100], [[10]], 4, SeededWords(1), common=[2, 2, 2])
-    assert (known.own.tolist(), known.common.tolist()) == ([[427], [130], [70]], [117, 129, 127])
-    assert binomial(10**7, (1 << 64) // 3, 64, SeededWords(2)) == 3335652
+    assert (known.own.tolist(), known.common.tolist()) == ([[446], [125], [60]], [147, 98, 124])
+    assert binomial(10**7, (1 << 64) // 3, 64, SeededWords(2)) == 3333506
     counts, rest = deal_uniform(10**5, 5, 64, SeededWords(3))
-    assert (counts.tolist(), rest) == ([20182, 19861, 19930, 20060, 19967], 0)
+    assert (counts.tolist(), rest) == ([19996, 20073, 20058, 20112, 19761], 0)
+    people = [10**9, 5 * 10**6, 4000]
+    large = deal(people, [[3 << 62]], 64, SeededWords(4), common=[1 << 61, 1 << 61])
+    assert large.own.tolist() == [[750023653], [3748857], [3048]]
+    assert large.common.tolist() == [125620075, 125608367]
 
 
 def both_tails(counts, shares):
@@ -259,7 +214,7 @@ class TestProductionWidth:
         assert min(both_tails(self.deal(), wrong)) < ALPHA
 
     def test_mutant_that_halves_without_noise(self, monkeypatch):
-        monkeypatch.setattr(dealing, "_toss", lambda counts, _: counts // 2)
+        monkeypatch.setattr(dealing, "toss", lambda counts, _: counts // 2)
         assert min(both_tails(self.deal(), SHARES)) < ALPHA
 
     @pytest.mark.parametrize(("factor", "right"), [(1.0, True), (1.02, False)])
@@ -282,11 +237,11 @@ class TestProductionWidth:
         assert min(both_tails(counts, [(1 << 64) // cells] * cells)) > ALPHA
 
     def correlate(self):
-        """How likely so much correlation is between two codes of 100 people each, dealt 1,000 times."""
+        """How likely so much correlation is between two codes of 10^4 people each, dealt 1,000 times."""
         source = SeededWords(11)
         share = (1 << 64) // 5
         own = [
-            deal([100, 100], [[(1 << 64) - share]], 64, source, common=[share]).own[:, 0]
+            deal([10**4, 10**4], [[(1 << 64) - share]], 64, source, common=[share]).own[:, 0]
             for _ in range(1000)
         ]
         return pearsonr(*np.transpose(own)).pvalue
@@ -299,7 +254,7 @@ class TestProductionWidth:
             bits = source.words(int(counts.max()), 1)
             return np.append(0, np.cumsum(bits, dtype=np.int64))[counts]
 
-        monkeypatch.setattr(dealing, "_toss", toss)
+        monkeypatch.setattr(dealing, "toss", toss)
         assert self.correlate() < ALPHA
 
 
@@ -319,12 +274,18 @@ class TestTables:
         assert binomial(10**12, 0, 64, ScriptedWords([])) == 0
 
     @pytest.mark.parametrize("bits", [1, 7, 8, 33, 63, 64])
-    def test_the_last_word_has_a_cell(self, bits):
-        words = 1 << bits
-        dealt = deal([1000], [[1]], bits, Ones(), common=[words - 1])
-        assert dealt.own[0, 0] == 0  # ones go left
-        dealt = deal([1000], [[words - 1]], bits, Ones(), common=[1])
-        assert dealt.common[0] == 1000
+    def test_the_first_and_the_last_word_have_a_cell(self, bits):
+        class Same:
+            def __init__(self, bit):
+                self.bit = bit
+
+            def words(self, count, bits=64):
+                return np.full(count, self.bit * ((1 << bits) - 1), dtype=np.uint64)
+
+        own = [[(1 << bits) - 2, 1]]
+        for bit, expected in ((0, [0, 0, 99]), (1, [0, 99, 0])):
+            dealt = deal([99], own, bits, Same(bit), common=[1])
+            assert [*dealt.own[0].tolist(), *dealt.common.tolist()] == expected
 
     def test_one_row_serves_all_codes(self):
         one = deal([5000, 700], [[3, 6]], 4, SeededWords(3), common=[2, 5])

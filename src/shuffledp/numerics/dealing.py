@@ -3,8 +3,7 @@ r"""Dealing: how n uniform words fall into cells, without drawing the n words.
 What n people add to a tally is how often each outcome occurs among n independent uniform words of `bits`
 bits. The words need not be drawn one by one. Start with all n of them at the root of the binary tree of
 prefixes. An interval of words that lies in one cell adds its number of words to that cell; any other is
-halved, and Binomial(m, 1/2) of its m words go left. That number is the number of ones among m random
-bits: a popcount of the keystream.
+halved, and Bin(m, 1/2) of its m words go left: as many as there are ones among m random bits.
 
 **Why the law is exact.** Claim: at every level, given the numbers of words at all nodes of that level, the
 words at a node are independent and uniform on the node's interval. It holds at the root. If it holds at a
@@ -21,15 +20,18 @@ number. A word that is rejected or absorbed is a cell like any other. Nothing is
 accepted: "a binomial number of acceptances, then uniform among them" would have a law that is no multiple
 of 2^-bits.
 
-Everything is integers: no floating point, no rejection, no loop of unknown length, no case for the width of
-words. Bits are read once, in a fixed order that does not depend on how they are cut into chunks, so the same
-seed deals the same everywhere. The work is that of reading the bits: Bin(m, 1/2) takes m of them,
-Bin(m, p) about 2 m, and m words over k equal cells about m (log2 k + 2). Memory does not grow with m.
+Where few words are left at many nodes, the rest of their bits is drawn word by word: the claim above says
+that these words are uniform on their intervals.
+
+Everything is integers: no floating point, no rejection, no case for the width of words. Words are read in a
+fixed order, so the same seed deals the same everywhere. Bin(m, 1/2) takes a word for each 2^20 of the m, and
+some dozens (`fair_coins`), so the work hardly grows with the number of people: it is that of the codes and
+cells times log m. Nor does the memory.
 
 The time depends on the counts that are dealt. Where an attacker can time it, that is a side channel.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -39,6 +41,7 @@ from shuffledp.core.arrays import Bools, Counts, Words
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import whole
+from shuffledp.numerics.fair_coins import binomial_half, binomial_halves, check_counts, toss
 
 __all__ = [
     "Dealt",
@@ -50,10 +53,8 @@ __all__ = [
     "deal_uniform",
 ]
 
-_CHUNK = 1 << 15  # words of keystream at a time: they stay in the cache
-_LARGEST = 1 << 62  # people in all
-_NOWHERE = np.zeros(1, dtype=np.int64)
-_ONE = np.uint64(1)
+_FEW = 8  # people per node
+_AT_ONCE = 1 << 17  # people who draw a word each
 _SHARED = -1  # the code of people who are pooled, and the cell that their words are in
 
 
@@ -66,73 +67,12 @@ class Dealt(NamedTuple):
     """[cells]: into the cells that all codes share."""
 
 
-def binomial_half(m: int, source: WordSource) -> int:
-    """Bin(m, 1/2): the number of ones among m bits.
-
-    >>> from shuffledp import SeededWords
-    >>> binomial_half(10**6, SeededWords(1))
-    500905
-    """
-    return int(binomial_halves([m], source)[0])
-
-
-def binomial_halves(counts: Counts | Sequence[int], source: WordSource) -> Counts:
-    """Independent Bin(counts[i], 1/2): each takes the next counts[i] bits of one stream.
-
-    >>> from shuffledp import SeededWords
-    >>> binomial_halves([1000, 0, 10, 1], SeededWords(1))
-    array([481,   0,   5,   0])
-    """
-    return _toss(_check_counts(counts), source)
-
-
-def _toss(counts: Counts, source: WordSource) -> Counts:
-    ends = counts.cumsum()
-    total = int(ends[-1]) if len(ends) else 0
-    ones_before = np.zeros(len(ends) + 1, dtype=np.int64)
-    done = ones = first = 0
-    while done < total:
-        size = min(total - done, 64 * _CHUNK)
-        words = _read_bits(size, source)
-        past = int(ends.searchsorted(done + size, side="right"))
-        if past == first:  # the bits of one count go on and on
-            ones += int(np.add.reduce(np.bitwise_count(words), dtype=np.uint32))
-        else:
-            found, more = _count_ones(words, ends[first:past] - done)
-            ones_before[first + 1 : past + 1] = ones + found
-            ones += more
-        done, first = done + size, past
-    return ones_before[1:] - ones_before[:-1]
-
-
-def _read_bits(size: int, source: WordSource) -> Words:
-    """`size` bits in words of 64, from the low end on; zeros fill up the last."""
-    words = source.words(size >> 6)
-    if size & 63:
-        words = np.append(words, source.words(1, size & 63).astype(np.uint64))
-    return words
-
-
-def _count_ones(words: Words, places: Counts) -> tuple[Counts, int]:
-    """How many ones there are before each of these places (in ascending order), and in all words."""
-    word, bit = places >> 6, (places & 63).astype(np.uint64)
-    ones = np.zeros(len(words) + 1, dtype=np.uint8)
-    np.bitwise_count(words, out=ones[:-1])
-    # Sums between places that are in different words, and what comes before in the same word.
-    edges = np.concatenate((_NOWHERE, word))
-    new = edges[1:] > edges[:-1]
-    sums = np.add.reduceat(ones, np.concatenate((_NOWHERE, word[new])), dtype=np.uint32)
-    upto = np.concatenate((_NOWHERE, sums.cumsum(dtype=np.int64)))
-    low = words[np.minimum(word, len(words) - 1)] & ((_ONE << bit) - _ONE)
-    return upto[new.cumsum()] + np.bitwise_count(low), int(upto[-1])
-
-
 def binomial(m: int, threshold: int, bits: int, source: WordSource) -> int:
     """Bin(m, threshold / 2^bits): how many of m words are below the threshold.
 
     >>> from shuffledp import SeededWords
     >>> binomial(10**6, 2**62, 64, SeededWords(1))
-    250363
+    250174
     """
     return int(binomials([m], [threshold], bits, source)[0])
 
@@ -148,9 +88,9 @@ def binomials(
 
     >>> from shuffledp import SeededWords
     >>> binomials([1000, 1000], [1, 3], 2, SeededWords(1))
-    array([253, 756])
+    array([245, 750])
     """
-    undecided, words = _check_counts(counts), 1 << _check_bits(bits)
+    undecided, words = check_counts(counts), 1 << _check_bits(bits)
     if len(thresholds) != len(undecided) or not all(0 <= t <= words for t in thresholds):
         raise ParameterError("thresholds", thresholds, f"must be one of 0 .. 2^{bits} per count")
     everything = np.array([threshold == words for threshold in thresholds], dtype=np.bool_)
@@ -159,14 +99,36 @@ def binomials(
     who = np.arange(len(undecided))
     for level in range(bits - 1, -1, -1):
         open_ = (undecided > 0) & (left > 0)
-        if not open_.any():
-            break
         who, undecided, left = who[open_], undecided[open_], left[open_]
-        halves = _toss(undecided, source)
+        if _are_few(undecided):
+            below[who] += _count_below(undecided, left, level + 1, source)
+            break
+        halves = toss(undecided, source)
         one = (left >> np.uint64(level)).astype(np.bool_)
         below[who] += np.where(one, halves, 0)
         undecided = np.where(one, undecided - halves, halves)
         left &= np.uint64((1 << level) - 1)
+    return below
+
+
+def _are_few(people: Counts) -> bool:
+    """Whether drawing a word for each of these people is less work than to go on halving."""
+    return int(people.sum()) <= _FEW * (256 + len(people))
+
+
+def _one_by_one(people: Counts) -> Iterator[Counts]:
+    """The node of each person, for some people at a time."""
+    ends = people.cumsum()
+    total = int(ends[-1]) if len(ends) else 0
+    for start in range(0, total, _AT_ONCE):
+        yield ends.searchsorted(np.arange(start, min(start + _AT_ONCE, total)), side="right")
+
+
+def _count_below(people: Counts, thresholds: Words, bits: int, source: WordSource) -> Counts:
+    below = np.zeros_like(people)
+    for node in _one_by_one(people):
+        words = source.words(len(node), bits)
+        below += np.bincount(node[words < thresholds[node]], minlength=len(people))
     return below
 
 
@@ -175,7 +137,7 @@ def deal_uniform(m: int, cells: int, bits: int, source: WordSource) -> tuple[Cou
 
     >>> from shuffledp import SeededWords
     >>> deal_uniform(1000, 3, 4, SeededWords(1))  # five words each, and one is left over
-    (array([304, 313, 320]), 63)
+    (array([313, 298, 332]), 57)
     """
     if not 1 <= cells <= 1 << _check_bits(bits):
         raise ParameterError("cells", cells, f"must be 1 .. 2^{bits}")
@@ -202,9 +164,9 @@ def deal(
     >>> from shuffledp import SeededWords
     >>> truth, lies = deal([700, 200, 100], [[10]], 4, SeededWords(1), common=[2, 2, 2])
     >>> truth[:, 0], lies
-    (array([427, 130,  70]), array([117, 129, 127]))
+    (array([446, 125,  60]), array([147,  98, 124]))
     """
-    people = _check_counts(counts)
+    people = check_counts(counts)
     table = _Table.of(own, common, _check_bits(bits), len(people))
     dealt = Dealt(
         np.zeros((len(people), len(own[0])), dtype=np.int64), np.zeros(len(common), dtype=np.int64)
@@ -218,7 +180,8 @@ def deal(
     )
     nodes = _settle(nodes, 1 << bits, table, dealt)
     for level in range(bits - 1, -1, -1):
-        if not len(nodes.people):
+        if _are_few(nodes.people):
+            _finish(nodes, level + 1, table, dealt, source)
             break
         nodes = _settle(_halve(nodes, 1 << level, table, source), 1 << level, table, dealt)
     return dealt
@@ -313,7 +276,7 @@ def _lay_out(shares: Sequence[int], first: int) -> list[tuple[int, int]]:
 
 def _halve(nodes: _Nodes, half: int, table: _Table, source: WordSource) -> _Nodes:
     """Both halves of all nodes, each `half` words long."""
-    left = _toss(nodes.people, source)
+    left = toss(nodes.people, source)
     last = nodes.start + np.uint64(half - 1)  # of the left half
     cut = table.find(last, nodes.low, nodes.high)
     lefts = nodes._replace(people=left, high=cut)
@@ -336,10 +299,20 @@ def _settle(nodes: _Nodes, width: int, table: _Table, dealt: Dealt) -> _Nodes:
         one = _pool(here.pick(pooled), width, table)
         nodes = nodes.join(_settle(one, width, table, dealt))
         here, cell = here.pick(~pooled), cell[~pooled]
-    shared = here.code == _SHARED
-    np.add.at(dealt.common, cell[shared], here.people[shared])
-    np.add.at(dealt.own, (here.code[~shared], cell[~shared]), here.people[~shared])
+    _add(dealt, here.code, cell, here.people)
     return nodes
+
+
+def _finish(nodes: _Nodes, bits: int, table: _Table, dealt: Dealt, source: WordSource) -> None:
+    """Draw the last `bits` bits of everybody's word."""
+    for node in _one_by_one(nodes.people):
+        word = nodes.start[node] + source.words(len(node), bits)
+        place = table.find(word, nodes.low[node], nodes.high[node])
+        code, cell = nodes.code[node], table.cell[place]
+        pooled = cell == _SHARED
+        code[pooled] = _SHARED
+        cell[pooled] = table.cell[table.last[: table.shared].searchsorted(word[pooled])]
+        _add(dealt, code, cell, np.ones_like(cell))
 
 
 def _pool(nodes: _Nodes, width: int, table: _Table) -> _Nodes:
@@ -354,14 +327,11 @@ def _pool(nodes: _Nodes, width: int, table: _Table) -> _Nodes:
     )
 
 
+def _add(dealt: Dealt, code: Counts, cell: Counts, people: Counts) -> None:
+    shared = code == _SHARED
+    np.add.at(dealt.common, cell[shared], people[shared])
+    np.add.at(dealt.own, (code[~shared], cell[~shared]), people[~shared])
+
+
 def _check_bits(bits: int) -> int:
     return whole("bits", bits, at_least=1, at_most=64)
-
-
-def _check_counts(counts: Counts | Sequence[int]) -> Counts:
-    checked = np.asarray(counts)
-    if checked.ndim != 1 or (len(checked) and checked.dtype.kind not in "iu"):
-        raise ParameterError("counts", counts, "must be whole numbers in one row")
-    if len(checked) and (int(checked.min()) < 0 or sum(checked.tolist()) > _LARGEST):
-        raise ParameterError("counts", counts, "must be >= 0 and sum to at most 2^62")
-    return checked.astype(np.int64)
