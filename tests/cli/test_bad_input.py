@@ -167,7 +167,7 @@ class TestOptions:
             (("--lower", "0.5", "--upper", "3"), "whole numbers"),
             (("--lower", "0"), "belong together"),
             (("--lower", "0", "--upper", "1e12"), "at most 10,000,000 bins"),
-            (("--categories", "a,b", "--steps", "3"), "--steps is the grid"),
+            (("--categories", "a,b", "--steps", "3"), "a histogram takes no steps"),
             (("--categories", "a,b", "--protocol", "abacus"), "name='abacus' must be one of"),
             (("--categories", "a,b", "--protocol", "rr"), "rr answers a count"),
             (("--categories", "a,b", "--engine", "abacus"), "engine='abacus' must be one of"),
@@ -196,9 +196,9 @@ class TestOptions:
             (("mean", "--lower", "0", "--upper", "1", "--categories", "a,b"), "no categories"),
             (
                 ("sum", "--lower", "0", "--upper", "1", "--protocol", "krr"),
-                "krr does not answer a sum",
+                "krr answers a histogram, not a sum",
             ),
-            (("count", "--lower", "0", "--upper", "1"), "takes no --lower"),
+            (("count", "--lower", "0", "--upper", "1"), "a count takes no lower and no upper"),
         ],
     )
     def test_numbers(self, refused, column, words, message):
@@ -380,9 +380,7 @@ class TestAdvice:
     def test_a_file_of_categories_that_is_not_there(self, refused, column):
         column("a", "b")
         words = ("run", "histogram", "x.csv", "--categories-file", "nowhere.txt", *COMMON)
-        assert "--categories-file nowhere.txt cannot be read: No such file" in error(
-            refused(*words)
-        )
+        assert "categories_file nowhere.txt cannot be read: No such file" in error(refused(*words))
 
     def test_a_tally_that_is_not_there(self, refused):
         assert "there is no file t.json" in error(refused("estimate", "t.json"))

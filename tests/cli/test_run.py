@@ -271,7 +271,7 @@ class TestNotPrivate:
     def test_categories_from_data_are_refused_with_a_reason(self, shuffledp, people):
         result = shuffledp("run", "histogram", people, "--column", "way", *COMMON)
         assert result.exit_code == 2
-        for words in ("leaks", "--categories", "--categories-from-data"):
+        for words in ("leaks", "categories", "categories_file", "categories_from_data"):
             assert words in result.stderr
 
     def test_and_said_aloud_if_wanted(self, shuffledp, people):

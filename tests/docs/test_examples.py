@@ -53,6 +53,8 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr(sdp.tasks, "_TASKS", known := dict(sdp.tasks.TASKS))
+    monkeypatch.setattr(sdp.tasks, "TASKS", known)  # a task of a page is for that page alone
     people = sdp.samples.survey(3000)
     with (tmp_path / "people.csv").open("w", newline="") as file:
         writer = csv.writer(file)

@@ -49,7 +49,7 @@ ASKED = (
     Asked.of("histogram", **NUMBERS, k=16),
 )
 CASES = [
-    pytest.param(asked, each, id=f"{asked.task}-{each.model.value}-{each.name}")
+    pytest.param(asked, each, id=f"{asked.task.name}-{each.model.value}-{each.name}")
     for asked in ASKED
     for each in candidates(asked)
     if not (each.name == "geometric" and asked.steps is not None)  # it is for integers
@@ -120,7 +120,7 @@ def terms(asked, candidate, runs, seed):
     """Squared errors of runs over the stated one, and how many independent numbers are in each."""
     measured = _measured(candidate, asked)
     made, inputs = measured.made, inputs_of(measured, asked)
-    question = made.task if isinstance(made, ShuffleProtocol) else asked.task
+    question = made.task if isinstance(made, ShuffleProtocol) else asked.task.name
     domain = made.randomizer.domain if isinstance(made, ShuffleProtocol) else asked.domain
     truth = truth_of(question, domain, inputs)
     scale = asked.n if question == "mean" else 1
@@ -131,7 +131,7 @@ def terms(asked, candidate, runs, seed):
 
 def variance_of(asked, candidate):
     """An upper bound of the variance of t."""
-    if asked.task == "histogram":
+    if asked.task.bins:
         return 0.8
     return 7.0 if candidate.name in LAPLACE else 2.5
 

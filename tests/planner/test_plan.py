@@ -155,11 +155,13 @@ def test_nothing_available_says_why():
         ("count", {"epsilon": None}, "epsilon=None must be given, unless `error` is"),
         ("count", {"error": 3.0}, "error=3.0 needs one of n and epsilon"),
         ("count", {"error": 3.0, "n": None, "epsilon": None}, "needs one of n and epsilon"),
-        ("count", {"error": 3.0, "n": None}, "the error of a count does not fall with n"),
+        ("count", {"error": 3.0, "n": None}, "the error of the count does not fall with n"),
         ("count", {"error": -1.0, "n": None}, "error=-1.0 must be > 0"),
-        ("histogram", {}, "k=None must be given for a histogram"),
-        ("histogram", {"k": 2**23}, "k=8388608 must be <= 4194304"),
-        ("count", {"k": 4}, "k=4 is for histograms, not for a count"),
+        (
+            "histogram",
+            {"k": 2**23},
+            "has 8,388,608 values: errors are computed for up to 4,194,304",
+        ),
         ("sum", {"lower": 0.5}, "lower=0.5 must be an integer, unless `steps`"),
         ("median", {}, "task='median' must be one of count, sum, mean, histogram"),
         ("count", {"trust": ("friends",)}, "trust=.* must be some of central, local, shuffle"),
@@ -176,11 +178,18 @@ def test_refusals_name_the_parameter(task, wrong, message):
         sdp.plan(task, **{**COUNT, **wrong})
 
 
+def test_refusals_name_the_option():
+    with pytest.raises(sdp.UnsupportedError, match=r"a histogram needs its categories .* k for"):
+        sdp.plan("histogram", **COUNT)
+    with pytest.raises(sdp.UnsupportedError, match="a count takes no k"):
+        sdp.plan("count", **COUNT, k=4)
+
+
 @pytest.mark.parametrize(
     ("task", "where"), [("distribution", "learn"), ("uniformity", "test_unif")]
 )
 def test_other_tasks_are_elsewhere(task, where):
-    with pytest.raises(sdp.UnsupportedError, match=f"for {task} see sdp.{where}"):
+    with pytest.raises(sdp.UnsupportedError, match=f"for {task}: see sdp.{where}"):
         sdp.plan(task, **COUNT)
 
 

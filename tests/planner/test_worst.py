@@ -12,6 +12,7 @@ from shuffledp.planner.candidates import candidates
 from shuffledp.planner.evaluate import _measured
 from shuffledp.planner.question import Asked
 from shuffledp.planner.worst import Biased, mean_squared_error, worst_case
+from shuffledp.tasks import TASKS
 
 NUMBERS = {"n": 400, "epsilon": 1.0, "delta": 1e-3, "honest": 0.9}
 ASKED = (
@@ -21,7 +22,7 @@ ASKED = (
 )
 SLOW = ("pure_count", "zero_sum_flooding")
 CASES = [
-    pytest.param(asked, each, id=f"{asked.task}-{each.model.value}-{each.name}")
+    pytest.param(asked, each, id=f"{asked.task.name}-{each.model.value}-{each.name}")
     for asked in ASKED
     for each in candidates(asked)
     if each.name not in SLOW
@@ -39,7 +40,7 @@ def test_no_data_set_is_worse(asked, candidate):
     if not isinstance(protocol, ShuffleProtocol):
         return
     size, n = asked.size, asked.n
-    worst = worst_case(protocol.analyzer, protocol.task, n=n, size=size)
+    worst = worst_case(protocol.analyzer, n=n, size=size, bins=TASKS[protocol.task].bins)
     assert worst.inputs.sum() == n
     assert worst.mse == pytest.approx(mean_squared_error(protocol.analyzer, worst.inputs))
     rng = np.random.default_rng(3)
@@ -60,7 +61,7 @@ def test_every_data_set_of_few_people_in_three_bins(name):
     candidate = next(each for each in candidates(asked) if each.name == name)
     analyzer = made(asked, candidate).analyzer
     assert isinstance(analyzer, Biased)
-    found = worst_case(analyzer, question, n=n, size=k).mse
+    found = worst_case(analyzer, n=n, size=k, bins=k > 2).mse
     parts = combinations_with_replacement(range(n + 1), k - 1)
     cuts = (np.diff([0, *cut, n]) for cut in parts)
     truly = max(mean_squared_error(analyzer, inputs.astype(np.int64)) for inputs in cuts)

@@ -27,7 +27,7 @@ SCALAR = [
 def test_every_name_has_its_task(name):
     task = TASKS[name](domain=Bits())
     assert isinstance(task, Task)
-    assert task.task == name
+    assert task.name == name
     assert task.domain == Bits()
 
 
@@ -35,7 +35,7 @@ def test_every_name_has_its_task(name):
 def test_every_protocol_has_its_task(spec):
     protocol = any_protocol(spec)
     task = task_for(protocol)
-    assert task.task == protocol.task
+    assert task.name == protocol.task
     assert task.domain == protocol.randomizer.domain
     codes = np.arange(6) % 2
     values = codes if not isinstance(task.domain, Reals) else task.domain.values(codes)

@@ -5,9 +5,11 @@ from typing import Annotated
 
 import typer
 
-from shuffledp.cli._columns import Model, OnInvalidName, TaskName
+from shuffledp.cli._columns import Model, OnInvalidName
+from shuffledp.tasks import TASKS
 
 __all__ = [
+    "TASK_NAMES",
     "CategoriesFileOption",
     "CategoriesFromDataOption",
     "CategoriesOption",
@@ -36,7 +38,10 @@ __all__ = [
 
 _DATA, _PRIVACY, _MACHINE, _OUTPUT = "Data", "Privacy", "Machine", "Output"
 
-TaskArgument = Annotated[TaskName, typer.Argument(help="The question.")]
+TASK_NAMES = [name for name, task in TASKS.items() if task.elsewhere is None]
+TaskArgument = Annotated[
+    str, typer.Argument(help=f"The question: {', '.join(TASK_NAMES)}.", show_default=False)
+]
 PathsArgument = Annotated[
     list[str], typer.Argument(help="CSV, Parquet, Arrow or JSON lines; patterns like 'data/*.csv'.")
 ]

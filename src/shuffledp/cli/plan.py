@@ -31,8 +31,12 @@ def plan(
         typer.Option(help="The wanted RMSE (of the mean, for means); leave out --epsilon or --n."),
     ] = None,
     k: Annotated[str | None, typer.Option(help="Categories of a histogram; 1e3 is fine.")] = None,
-    lower: Annotated[str, typer.Option(help="Smallest value of sums and means.")] = "0",
-    upper: Annotated[str, typer.Option(help="Largest value of sums and means.")] = "1",
+    lower: Annotated[
+        str | None, typer.Option(help="Smallest value of sums and means; 0 if not given.")
+    ] = None,
+    upper: Annotated[
+        str | None, typer.Option(help="Largest value of sums and means; 1 if not given.")
+    ] = None,
     steps: Annotated[
         int | None, typer.Option(help="Steps of the grid of reals; without, values are integers.")
     ] = None,
@@ -63,8 +67,8 @@ def plan(
             delta=delta,
             error=error,
             k=None if k is None else users(k, "k"),
-            lower=_number("lower", lower),
-            upper=_number("upper", upper),
+            lower=lower,
+            upper=upper,
             steps=steps,
             max_messages=max_messages,
             max_bits=max_bits,
@@ -81,22 +85,6 @@ def plan(
                 typer.echo(f"\nThe picture is in {plot}.")
 
 
-def _number(name: str, text: str) -> float:
-    """An int if it is written as one, otherwise a float.
-
-    >>> _number("lower", "3"), _number("upper", "1e3"), _number("upper", "0.5")
-    (3, 1000.0, 0.5)
-    """
-    try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
-        return float(text)
-    except ValueError:
-        raise sdp.ParameterError(name, text, "must be a number") from None
-
-
 def _draw(answer: Plan, path: Path) -> None:
     from shuffledp.planner.curve import curves
 
@@ -104,9 +92,7 @@ def _draw(answer: Plan, path: Path) -> None:
     assert chosen is not None
     assert chosen.rmse is not None
     assert chosen.n is not None
-    mean = answer.task == "mean"
-    scale = chosen.n if mean else 1
-    per = {"histogram": " per bin", "mean": " of the mean"}.get(answer.task, "")
+    task = answer.asked.task
     sdp.plots.error_curves(
         {
             curve.model.value: [(each.n, each.error, each.protocol) for each in curve.points]
@@ -115,6 +101,6 @@ def _draw(answer: Plan, path: Path) -> None:
         path,
         title=f"What trust is worth: the error of a {answer.task} in three models",
         subtitle=answer.title(),
-        ylabel=f"RMSE{per}, worst data set",
-        chosen=(chosen.n, chosen.rmse / scale, chosen.protocol),
+        ylabel=f"RMSE of {task.answer}, worst data set",
+        chosen=(chosen.n, chosen.rmse / task.scale(chosen.n), chosen.protocol),
     )

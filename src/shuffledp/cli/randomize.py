@@ -9,9 +9,10 @@ from typing import Annotated
 import typer
 
 import shuffledp as sdp
-from shuffledp.cli._columns import Asked, Model, OnInvalidName, TaskName, prepare
+from shuffledp.cli._columns import Asked, Model, OnInvalidName, prepare
 from shuffledp.cli._failures import explained
 from shuffledp.cli._options import (
+    TASK_NAMES,
     CategoriesFileOption,
     CategoriesFromDataOption,
     CategoriesOption,
@@ -59,7 +60,7 @@ def randomize(
         Path, typer.Option(help="The messages: .parquet or .arrow.", rich_help_panel="Output")
     ],
     task: Annotated[
-        TaskName | None,
+        str | None,
         typer.Option(help="The question; with categories: a histogram.", rich_help_panel="Data"),
     ] = None,
     delta: DeltaOption = None,
@@ -141,7 +142,7 @@ def randomize(
             entry = None
             if spending is not None:
                 # Messages reach the disk while they are made, so the charge comes first.
-                note = {"task": question.value, "column": prepared.column.name, "out": out.name}
+                note = {"task": question, "column": prepared.column.name, "out": out.name}
                 entry = spending.charge(chosen.guarantee, {**note, "protocol": chosen.name})
             sent = randomize_file(
                 chosen,
@@ -161,7 +162,7 @@ def randomize(
             spent = spending.released(entry) if spending is not None and entry is not None else None
         _tell(
             {
-                "task": question.value,
+                "task": question,
                 "protocol": chosen.name,
                 "parameters": dict(chosen.parameters),
                 "out": str(out),
@@ -180,14 +181,12 @@ def randomize(
         )
 
 
-def _question(task: TaskName | None, categories: bool) -> TaskName:
+def _question(task: str | None, categories: bool) -> str:
     if task is not None:
         return task
     if categories:
-        return TaskName.HISTOGRAM
-    raise sdp.UnsupportedError(
-        "say what the messages are for: --task count, sum, mean or histogram"
-    )
+        return "histogram"
+    raise sdp.UnsupportedError(f"say what the messages are for: --task {', '.join(TASK_NAMES)}")
 
 
 def _named_bins(domain: object) -> sdp.Categories | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import math
 import unicodedata
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from shuffledp.core.estimate import Estimate
 
 __all__ = [
+    "Picture",
     "Row",
     "as_html",
     "as_text",
@@ -25,6 +27,7 @@ __all__ = [
     "error_decimals",
     "heads",
     "largest",
+    "picture",
     "rows",
     "short",
     "shown",
@@ -64,6 +67,32 @@ def rows(estimate: Estimate, level: float = _LEVEL, label: str = "estimate") -> 
         names = (label,) if np.ndim(estimate.value) == 0 else tuple(map(str, range(len(value))))
     columns = (array.tolist() for array in (value, stderr, low, high))
     return [Row(*row) for row in zip(names, *columns, strict=True)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """An estimate, ready to be drawn in a terminal, in a notebook, as an image or on a page.
+
+    With `limits` it is one number on the line between them, otherwise it is a bar for each row.
+    """
+
+    rows: tuple[Row, ...]
+    level: float
+    """Confidence level of the intervals."""
+    limits: tuple[float, float] | None = None
+
+
+def picture(estimate: Estimate, level: float = _LEVEL, label: str = "estimate") -> Picture:
+    """Bars; or, for a single number with known limits, its place between them.
+
+    >>> from shuffledp.core.estimate import Estimate, NormalError
+    >>> picture(Estimate(value=3.0, error=NormalError(stderr=1.0), limits=(0, 9))).limits
+    (0, 9)
+    """
+    low, high = estimate.limits
+    one = np.ndim(estimate.value) == 0 and math.isfinite(low) and math.isfinite(high) and low < high
+    table = tuple(rows(estimate, level, label))
+    return Picture(rows=table, level=level, limits=estimate.limits if one else None)
 
 
 def largest(table: list[Row], limit: int) -> list[Row]:

@@ -23,7 +23,7 @@ _FINEST = 128  # points this many units in the last place apart survive all roun
 
 @runtime_checkable
 class Domain(Protocol):
-    """A finite public set of values, numbered from 0."""
+    """A finite public set of values, numbered from 0; as text it reads "3 categories"."""
 
     @property
     def size(self) -> int:
@@ -47,6 +47,9 @@ class Bits:
     >>> Bits().codes([True, False])
     array([1, 0])
     """
+
+    def __str__(self) -> str:
+        return "yes and no"
 
     @property
     def size(self) -> int:
@@ -94,6 +97,9 @@ class Categories:
             raise ParameterError("names", self.names, "must be non-empty strings")
         if len(set(self.names)) != self.k:
             raise ParameterError("names", self.names, "must be distinct")
+
+    def __str__(self) -> str:
+        return f"{self.k:,} categories"
 
     @property
     def size(self) -> int:
@@ -146,6 +152,9 @@ class Integers:
             object.__setattr__(self, name, whole(name, end, at_least=-(2**53), at_most=2**53))
         if self.lower >= self.upper:
             raise ParameterError("upper", self.upper, f"must be > lower={self.lower}")
+
+    def __str__(self) -> str:
+        return f"integers {self.lower} .. {self.upper}"
 
     @property
     def size(self) -> int:
@@ -204,6 +213,9 @@ class Reals:
     @property
     def _step(self) -> float:
         return (self.upper - self.lower) / self.steps
+
+    def __str__(self) -> str:
+        return f"reals in [{self.lower:g}, {self.upper:g}] on {self.steps:,} steps"
 
     @property
     def size(self) -> int:

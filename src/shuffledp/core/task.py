@@ -1,33 +1,217 @@
-"""Concept 6, the task: the question, its true answer on a data set, and the loss of an estimate."""
+"""Concept 6, the task: the question, and everything that only the question knows.
 
-from typing import Protocol, runtime_checkable
+A task is a class for the kind of question (its name, the options it asks for, which protocols answer it)
+and an object for one question: the class with its public domain. The command line, survey files, pages and
+the planner ask the task; none of them knows a task by name. To add one, see docs/howto/add-a-task.md.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
 
 from numpy.typing import ArrayLike
 
+from shuffledp.core.display import Picture, picture
 from shuffledp.core.domain import Domain
-from shuffledp.core.estimate import Value
+from shuffledp.core.errors import ParameterError, UnsupportedError
+from shuffledp.core.estimate import Estimate, Value
 
-__all__ = ["Task"]
+__all__ = ["Column", "Declared", "Option", "Task"]
 
 
-@runtime_checkable
-class Task(Protocol):
-    """A question about a column of values from a public domain."""
-
-    @property
-    def task(self) -> str:
-        """Its name: count, sum, mean, histogram, ..."""
+class Column(Protocol):
+    """What a task may know of the data while it fixes its domain."""
 
     @property
+    def name(self) -> str:
+        """The name of the column."""
+
+    @property
+    def fractional(self) -> bool:
+        """Whether the type of the column, not its values, allows for fractions."""
+
+    def categories(self) -> tuple[str, ...]:
+        """The distinct values as text, sorted, nulls left out. NOT private."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """Something a question asks for: typed, with a help text, the same wherever it is asked.
+
+    `kind` is bool, int, float, str, tuple (of strings) or Path. A `float` stays an int if it is one.
+
+    >>> Option(name="categories", kind=tuple, help="The public categories.").read("cat,dog")
+    ('cat', 'dog')
+    >>> Option(name="steps", kind=int, help="Steps of the grid.").read("many")
+    Traceback (most recent call last):
+    shuffledp.core.errors.ParameterError: steps='many' must be an integer
+    """
+
+    name: str
+    kind: type
+    help: str
+
+    def read(self, value: Any) -> Any:
+        """The value, from text if it is text: command lines, survey files and pages share this."""
+        convert, wanted = _KINDS[self.kind]
+        try:
+            return convert(value)
+        except (TypeError, ValueError):
+            raise ParameterError(self.name, value, f"must be {wanted}") from None
+
+
+def _flag(value: object) -> bool:
+    known = {"true": True, "false": False}
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.lower() in known:
+        return known[value.lower()]
+    raise ValueError
+
+
+def _whole(value: object) -> object:
+    if isinstance(value, str):
+        return int(value)
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError
+    return value
+
+
+def _number(value: object) -> object:
+    """Text as an int if it is written as one."""
+    if isinstance(value, bool) or not isinstance(value, Real | str):
+        raise TypeError
+    if not isinstance(value, str):
+        return value
+    try:
+        return int(value)
+    except ValueError:
+        return float(value)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    parts = value.split(",") if isinstance(value, str) else value
+    return tuple(map(_text, parts))
+
+
+_KINDS: Mapping[type, tuple[Callable[[Any], Any], str]] = {
+    bool: (_flag, "true or false"),
+    int: (_whole, "an integer"),
+    float: (_number, "a number"),
+    str: (_text, "text"),
+    tuple: (_names, "a list of names"),
+    Path: (Path, "the path of a file"),
+}
+
+
+class Task(ABC):
+    """A question about a column of values from a public domain.
+
+    A task is a frozen dataclass whose field `domain` says where the values come from; further fields, if any,
+    have defaults.
+    """
+
+    __slots__ = ()
+
+    name: ClassVar[str]
+    """count, sum, mean, histogram, ...: its name everywhere."""
+    title: ClassVar[str]
+    """The question in a few words, for help texts."""
+    options: ClassVar[tuple[Option, ...]] = ()
+    """What must or may be said to fix the domain."""
+    answered_by: ClassVar[tuple[str, ...]] = ()
+    """The tasks of the protocols that answer it: its own, and those whose answer becomes its answer."""
+    elsewhere: ClassVar[str | None] = None
+    """The function that answers it if the planner does not."""
+    answer: ClassVar[str]
+    """What an error is of: "the mean"."""
+    total: ClassVar[str]
+    """What the RMSE of a plan is of: "the sum"."""
+    average: ClassVar[bool] = False
+    """Whether the answer is the total divided by n."""
+    bins: ClassVar[bool] = False
+    """Whether the answer is one number for each value of the domain; a plan names the worst of them."""
+
+    @abstractmethod
+    def __init__(self, *, domain: Domain) -> None:
+        """Fix the domain; refuses one that the question is not about."""
+
+    @property
+    @abstractmethod
     def domain(self) -> Domain:
         """Where the values come from."""
 
+    @classmethod
+    @abstractmethod
+    def declare(cls, options: Mapping[str, Any], column: Column | None = None) -> "Declared":
+        """The question that the options describe; without a column, one to plan for.
+
+        The domain is public knowledge: it follows from the options and from the type of the column. Where it is
+        read from the values, `Declared.not_private` says so.
+        """
+
+    @abstractmethod
+    def arguments(self) -> Mapping[str, Any]:
+        """What the makers of protocols may want to know: k, lower, upper, steps, task, ..."""
+
+    @abstractmethod
+    def sensitivity(self, n: int) -> float:
+        """By how much (in l1) replacing one of n people may move the exact answer, rounded up."""
+
+    @abstractmethod
     def truth(self, values: ArrayLike) -> Value:
         """The exact answer."""
 
+    @abstractmethod
     def loss(self, estimate: Value, truth: Value) -> float:
-        """How wrong an estimate is.
+        """How wrong an estimate is: the squared error, averaged over bins, or what the class says."""
 
-        The squared error; its average over the bins for a histogram, total variation for a distribution,
-        and whether a verdict is wrong.
-        """
+    @classmethod
+    def scale(cls, n: int) -> int:
+        """How many answers make a total: n for averages, otherwise 1."""
+        return n if cls.average else 1
+
+    @classmethod
+    def given(cls, options: Mapping[str, Any]) -> dict[str, Any]:
+        """The options that were given (neither None nor False), as their types; refuses all others."""
+        known = {option.name: option for option in cls.options}
+        said = {name: value for name, value in options.items() if value is not None}
+        strange = [name for name, value in said.items() if name not in known and value is not False]
+        if strange:
+            raise UnsupportedError(f"a {cls.name} takes no {' and no '.join(strange)}")
+        read = {name: known[name].read(value) for name, value in said.items() if name in known}
+        return {name: value for name, value in read.items() if value is not False}
+
+    @classmethod
+    def columns(cls, *, rmse: float, worst: float | None, n: int) -> dict[str, float | None]:
+        """What stands beside the RMSE in a plan, by heading."""
+        found: dict[str, float | None] = {}
+        if cls.average:
+            found[f"of {cls.answer}"] = rmse / n
+        if cls.bins:
+            found["worst bin"] = worst
+        return found
+
+    @classmethod
+    def show(cls, estimate: Estimate, level: float = 0.95) -> Picture:
+        """What to draw: bars, or the place of one number between the ends that are publicly known."""
+        return picture(estimate, level, label=cls.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declared:
+    """A question whose domain is fixed, and what whoever reads the answer should know about that."""
+
+    task: Task
+    notes: tuple[str, ...] = ()
+    not_private: tuple[str, ...] = ()
+    """What the answer tells that no noise protects."""

@@ -8,11 +8,12 @@ from typing import Any
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.mechanism import Mechanism
 from shuffledp.core.protocol import HONEST, ShuffleProtocol
+from shuffledp.core.task import Task
 from shuffledp.core.validate import positive
 from shuffledp.planner.candidates import candidates
 from shuffledp.planner.evaluate import evaluate, with_worst_bin
 from shuffledp.planner.inverse import least_epsilon, least_n
-from shuffledp.planner.question import Asked, Limits, question_of
+from shuffledp.planner.question import Asked, Limits
 from shuffledp.planner.rank import Aim, choose, ranked
 from shuffledp.planner.row import Row
 from shuffledp.planner.show import as_html, as_text, title
@@ -35,7 +36,6 @@ class Plan:
     ('correlated_count', True)
     """
 
-    task: str
     asked: Asked
     """The question; n and epsilon are those of the chosen row where one of them was searched for."""
     limits: Limits
@@ -44,6 +44,11 @@ class Plan:
     chosen: Row | None
     error: float | None = None
     """The error that was wanted, if the question was the inverse one."""
+
+    @property
+    def task(self) -> str:
+        """The name of the question."""
+        return self.asked.task.name
 
     @property
     def n(self) -> int | None:
@@ -143,26 +148,24 @@ class Plan:
 
 
 def plan(
-    task: str,
+    task: str | Task,
     *,
     n: int | None = None,
     epsilon: float | None = None,
     delta: float,
     error: float | None = None,
-    k: int | None = None,
-    lower: float = 0,
-    upper: float = 1,
-    steps: int | None = None,
     max_messages: float | None = None,
     max_bits: float | None = None,
     trust: Iterable[str] | str = TRUST,
     honest: float = HONEST,
+    **options: Any,
 ) -> Plan:
     """Which protocol, and what will it cost: all registered ones for a question, by their exact error.
 
-    `task` is "count", "sum", "mean" or "histogram" (with k categories). Sums and means are of integers
-    lower .. upper, or of reals on a grid of `steps` steps. `honest` is the share of users whose noise the
-    guarantee counts on. Rows beyond `max_messages` or `max_bits` per user, of a model outside `trust`, or
+    `task` is "count", "sum", "mean" or "histogram" (or another name of `sdp.tasks.TASKS`), with the options of
+    that task: a histogram has `k` categories; sums and means are of integers `lower` .. `upper` (0 .. 1 if not
+    given), or of reals on a grid of `steps` steps. `honest` is the share of users whose noise the guarantee
+    counts on. Rows beyond `max_messages` or `max_bits` per user, of a model outside `trust`, or
     outside their theorem's range are not available, and say why.
 
     **The error** of each row (`rmse`) is exact, on the scale of the count or sum (also for means) and per bin
@@ -187,23 +190,18 @@ def plan(
     ('split_and_mix', True, True)
     """
     limits = Limits.of(max_messages=max_messages, max_bits=max_bits, trust=trust)
-    question = question_of(task)
-    aim = _aim(question, n, epsilon, error)
     asked = Asked.of(
         task,
         n=_SOME_USERS if n is None else n,
         epsilon=1.0 if epsilon is None else epsilon,
         delta=delta,
         honest=honest,
-        k=k,
-        lower=lower,
-        upper=upper,
-        steps=steps,
+        **options,
     )
+    aim = _aim(asked.task, n, epsilon, error)
     found = ranked(_rows(asked, limits, aim, error), aim)
     chosen = choose(found, aim)
     return Plan(
-        task=question,
         asked=_answered(asked, chosen, aim),
         limits=limits,
         aim=aim,
@@ -224,7 +222,7 @@ def _answered(asked: Asked, chosen: Row | None, aim: Aim) -> Asked:
     return asked
 
 
-def _aim(task: str, n: int | None, epsilon: float | None, error: float | None) -> Aim:
+def _aim(task: Task, n: int | None, epsilon: float | None, error: float | None) -> Aim:
     """What is searched for: exactly one thing."""
     if error is None:
         for name, value in (("n", n), ("epsilon", epsilon)):
@@ -236,8 +234,10 @@ def _aim(task: str, n: int | None, epsilon: float | None, error: float | None) -
         raise ParameterError("error", error, "needs one of n and epsilon, not both and not none")
     if epsilon is None:
         return Aim.EPSILON
-    if task != "mean":
-        raise ParameterError("n", n, f"must be given: the error of a {task} does not fall with n")
+    if not task.average:
+        raise ParameterError(
+            "n", n, f"must be given: the error of {task.answer} does not fall with n"
+        )
     return Aim.USERS
 
 

@@ -1,34 +1,26 @@
 """Everything in the registries that answers a question, and how it is made.
 
-Nothing is listed by name: a maker is called with those of n, epsilon, delta, honest, k, lower, upper, steps,
-question and sensitivity that its signature has. So a protocol that is registered is planned with.
+Nothing is listed by name: a maker is called with those of n, epsilon, delta, honest, sensitivity and the task's
+own arguments (k, lower, upper, ...) that its signature has. So a protocol that is registered is planned with.
 """
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Any
 
-from shuffledp.core.domain import Integers, Reals
-from shuffledp.core.mechanism import MechanismSpec
+from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.privacy import Model
+from shuffledp.core.task import Task
 from shuffledp.mechanisms import MECHANISMS
-from shuffledp.numerics.rounding import float_above
 from shuffledp.planner.question import Asked
 from shuffledp.protocols import PROTOCOLS
+from shuffledp.tasks import task_named
 
-__all__ = ["Candidate", "candidates"]
+__all__ = ["Candidate", "candidates", "maker_arguments"]
 
-_ANSWERED_BY: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "count": ("count", "sum"),  # a count is the sum of bits
-        "sum": ("sum", "mean"),  # n is public
-        "mean": ("mean", "sum"),
-        "histogram": ("histogram",),
-    }
-)
+_REQUIRED = inspect.Parameter.empty
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,19 +42,21 @@ class Candidate:
         >>> found.parameters(asked)["upper"], found.parameters(asked)["task"]
         (9, 'sum')
         """
-        wanted = _signature(self.maker)
-        given = _given(asked) | self._scale(asked)
-        arguments = {name: given[name] for name in wanted if name in given}
-        if (
-            wanted.get("steps") is inspect.Parameter.empty
-        ):  # a grid it must be: that of the integers
-            arguments |= {"steps": asked.size - 1}
-        return arguments
+        given: dict[str, Any] = {
+            "n": asked.n,
+            "epsilon": asked.epsilon,
+            "delta": asked.delta,
+            "honest": asked.honest,
+        }
+        if self.model is Model.CENTRAL:
+            given["sensitivity"] = asked.task.sensitivity(asked.n)
+        return maker_arguments(self.maker, asked.task, given)
 
-    def _scale(self, asked: Asked) -> dict[str, Any]:
-        if self.model is not Model.CENTRAL:
-            return {}
-        return {"sensitivity": _sensitivity(asked, self.answers)}
+    def fits(self, task: Task) -> bool:
+        """Whether its answer is the answer to the task as it is: a mean, times n, is a sum only to a planner."""
+        if "task" in _signature(self.maker):
+            return True
+        return task_named(self.answers).average == task.average
 
 
 @lru_cache(maxsize=256)
@@ -70,34 +64,28 @@ def _signature(maker: Callable[..., Any]) -> dict[str, Any]:
     return {name: each.default for name, each in inspect.signature(maker).parameters.items()}
 
 
-def _given(asked: Asked) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "n": asked.n,
-        "epsilon": asked.epsilon,
-        "delta": asked.delta,
-        "honest": asked.honest,
-    }
-    if asked.task == "histogram":
-        return found | {"k": asked.size}
-    mean = asked.task == "mean"
-    lower, upper = (0, 1)
-    if isinstance(asked.domain, Integers | Reals):
-        lower, upper = asked.domain.lower, asked.domain.upper  # type: ignore[assignment]
-    return found | {
-        "lower": lower,
-        "upper": upper,
-        "steps": asked.steps,
-        "task": "mean" if mean else "sum",
-    }
+def maker_arguments(
+    maker: Callable[..., Any], task: Task, given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Those of the given values and of the task's own that the maker takes; None is not given.
 
-
-def _sensitivity(asked: Asked, answers: str) -> float:
-    """l1 sensitivity for replaced neighbours, rounded up; an int where the answer is whole."""
-    if asked.task == "histogram":
-        return 2
-    if answers == "mean":
-        return float_above(asked.range / asked.n)
-    return float_above(asked.range) if asked.steps is not None else int(asked.range)
+    >>> from shuffledp import protocols, tasks
+    >>> task = tasks.Mean.declare({"lower": 0, "upper": 120}).task
+    >>> maker_arguments(protocols.hybrid.make_local, task, {"epsilon": 1.0, "honest": None})
+    {'lower': 0, 'upper': 120, 'steps': 120, 'epsilon': 1.0}
+    """
+    wanted = _signature(maker)
+    known = {**given, **task.arguments()}
+    found = {name: known[name] for name in wanted if known.get(name) is not None}
+    if wanted.get("steps") is _REQUIRED:  # a grid it must be: that of the integers
+        found.setdefault("steps", task.domain.size - 1)
+        found = {name: found[name] for name in wanted if name in found}
+    missing = [
+        name for name, default in wanted.items() if default is _REQUIRED and name not in found
+    ]
+    if missing:
+        raise UnsupportedError(f"it needs {', '.join(missing)}, which a {task.name} has not")
+    return found
 
 
 def candidates(asked: Asked) -> Iterator[Candidate]:
@@ -109,7 +97,7 @@ def candidates(asked: Asked) -> Iterator[Candidate]:
     """
     yield from _central(asked)
     for spec in PROTOCOLS:
-        if spec.task not in _ANSWERED_BY[asked.task]:
+        if spec.task not in asked.task.answered_by:
             continue
         local = spec.make_local is not None
         if spec.make is not None:
@@ -128,9 +116,7 @@ def candidates(asked: Asked) -> Iterator[Candidate]:
 
 def _central(asked: Asked) -> Iterator[Candidate]:
     for spec in MECHANISMS:
-        if asked.task in spec.tasks:
-            yield _mechanism(spec, asked.task)
-
-
-def _mechanism(spec: MechanismSpec, task: str) -> Candidate:
-    return Candidate(name=spec.name, model=Model.CENTRAL, answers=task, maker=spec.make)
+        if asked.task.name in spec.tasks:
+            yield Candidate(
+                name=spec.name, model=Model.CENTRAL, answers=asked.task.name, maker=spec.make
+            )

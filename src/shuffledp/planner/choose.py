@@ -8,16 +8,19 @@ Otherwise all are evaluated, and the choice is that of `sdp.plan` (fewest bits a
 import math
 from collections.abc import Iterator
 
+from shuffledp.core.domain import Bits, Categories
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.privacy import Model
 from shuffledp.core.protocol import HONEST, ShuffleProtocol
-from shuffledp.core.validate import fraction_of_one, whole
+from shuffledp.core.task import Task
+from shuffledp.core.validate import fraction_of_one
 from shuffledp.planner.candidates import Candidate, candidates
 from shuffledp.planner.evaluate import evaluate
 from shuffledp.planner.question import MOST_VALUES, Asked, Limits
 from shuffledp.planner.rank import SAME, Aim, choose
 from shuffledp.planner.row import Row
 from shuffledp.protocols import hashed_histogram
+from shuffledp.tasks import Count, Histogram, Mean, Sum
 
 __all__ = ["count", "histogram", "mean", "sum"]
 
@@ -39,9 +42,14 @@ def count(
     >>> count(n=1_000_000, epsilon=1.0, delta=1e-8).name
     'correlated_count'
     """
-    fraction_of_one("delta", delta)
-    asked = Asked.of("count", n=n, epsilon=epsilon, delta=delta, honest=honest)
-    return _chosen(asked, _limits(max_messages))
+    return chosen(
+        Count(domain=Bits()),
+        n=n,
+        epsilon=epsilon,
+        delta=delta,
+        honest=honest,
+        max_messages=max_messages,
+    )
 
 
 def histogram(
@@ -62,13 +70,14 @@ def histogram(
     >>> histogram(n=1_000_000, k=10**9, epsilon=1.0, delta=1e-8).name
     'hashed_histogram'
     """
-    fraction_of_one("delta", delta)
-    size, limits = whole("k", k, at_least=2), _limits(max_messages)
-    few = min(size, MOST_VALUES)
-    asked = Asked.of("histogram", n=n, epsilon=epsilon, delta=delta, honest=honest, k=few)
-    if size > MOST_VALUES:
-        return _hashed(asked, size, limits)
-    return _chosen(asked, limits)
+    return chosen(
+        Histogram(domain=Categories(k=k)),
+        n=n,
+        epsilon=epsilon,
+        delta=delta,
+        honest=honest,
+        max_messages=max_messages,
+    )
 
 
 def sum(
@@ -87,7 +96,14 @@ def sum(
     >>> sum(n=100_000, lower=0, upper=120, epsilon=1.0, delta=1e-8).name
     'split_and_mix'
     """
-    return _numbers("sum", n, lower, upper, epsilon, delta, steps, honest, max_messages)
+    return chosen(
+        Sum.declare({"lower": lower, "upper": upper, "steps": steps}).task,
+        n=n,
+        epsilon=epsilon,
+        delta=delta,
+        honest=honest,
+        max_messages=max_messages,
+    )
 
 
 def mean(
@@ -106,37 +122,47 @@ def mean(
     >>> mean(n=100_000, lower=0.0, upper=1.0, steps=1000, epsilon=1.0, delta=1e-8).task
     'mean'
     """
-    return _numbers("mean", n, lower, upper, epsilon, delta, steps, honest, max_messages)
-
-
-def _numbers(
-    task: str,
-    n: int,
-    lower: float,
-    upper: float,
-    epsilon: float,
-    delta: float,
-    steps: int | None,
-    honest: float,
-    max_messages: float,
-) -> ShuffleProtocol:
-    """What `sum` and `mean` share; their arguments, in their order."""
-    fraction_of_one("delta", delta)
-    asked = Asked.of(
-        task,
+    return chosen(
+        Mean.declare({"lower": lower, "upper": upper, "steps": steps}).task,
         n=n,
         epsilon=epsilon,
         delta=delta,
         honest=honest,
-        lower=lower,
-        upper=upper,
-        steps=steps,
+        max_messages=max_messages,
     )
-    return _chosen(asked, _limits(max_messages))
 
 
-def _limits(max_messages: float) -> Limits:
-    return Limits.of(max_messages=max_messages, max_bits=None, trust=("shuffle",))
+def chosen(
+    task: Task,
+    *,
+    n: int,
+    epsilon: float,
+    delta: float,
+    honest: float = HONEST,
+    max_messages: float = MAX_MESSAGES,
+) -> ShuffleProtocol:
+    """The protocol of the shuffle model that the planner takes for a task.
+
+    >>> chosen(Count(domain=Bits()), n=1_000_000, epsilon=1.0, delta=1e-8).name
+    'correlated_count'
+    """
+    fraction_of_one("delta", delta)
+    limits = Limits.of(max_messages=max_messages, max_bits=None, trust=("shuffle",))
+    asked = Asked.of(shrunk(task), n=n, epsilon=epsilon, delta=delta, honest=honest)
+    if task.domain.size > MOST_VALUES:
+        return _hashed(asked, task.domain.size, limits)
+    return _chosen(asked, limits)
+
+
+def shrunk(task: Task) -> Task:
+    """The same question with no more bins than the planner computes errors for: the choice is the same.
+
+    >>> shrunk(Histogram(domain=Categories(k=10**9))).domain.size == MOST_VALUES
+    True
+    """
+    if not task.bins or task.domain.size <= MOST_VALUES:
+        return task
+    return type(task)(domain=Categories(k=MOST_VALUES))
 
 
 def _chosen(asked: Asked, limits: Limits) -> ShuffleProtocol:
@@ -160,9 +186,7 @@ def _shuffled(asked: Asked) -> Iterator[Candidate]:
     Amplified local ones are rarely the best and take longest to calibrate: they come last.
     """
     found = [
-        each
-        for each in candidates(asked)
-        if each.model is Model.SHUFFLE and not (asked.task == "sum" and each.answers == "mean")
+        each for each in candidates(asked) if each.model is Model.SHUFFLE and each.fits(asked.task)
     ]
     yield from sorted(found, key=lambda each: each.amplified)
 

@@ -87,11 +87,10 @@ def _best(plan: Plan, asked: Asked, limits: Limits, model: Model) -> list[Candid
 def _points(
     best: Sequence[Candidate], asked: Asked, limits: Limits, users: Sequence[int]
 ) -> Iterator[Point]:
-    scale = asked.task == "mean"
     for n in users:
         for candidate in best:
             row = evaluate(candidate, replace(asked, n=n), limits)
             if row.available and row.rmse is not None:
-                error = row.rmse / n if scale else row.rmse
+                error = row.rmse / asked.task.scale(n)
                 yield Point(n=n, error=error, protocol=candidate.name)
                 break

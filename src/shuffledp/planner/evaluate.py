@@ -17,6 +17,7 @@ from shuffledp.planner.candidates import Candidate
 from shuffledp.planner.question import Asked, Limits
 from shuffledp.planner.row import Row
 from shuffledp.planner.worst import Worst, worst_case, worst_shape
+from shuffledp.tasks import task_named
 
 __all__ = ["evaluate", "with_worst_bin"]
 
@@ -67,7 +68,7 @@ def evaluate(candidate: Candidate, asked: Asked, limits: Limits) -> Row:
 
 def with_worst_bin(row: Row, candidate: Candidate, asked: Asked) -> Row:
     """The row of a histogram with its `worst_bin`."""
-    if row.made is None or asked.task != "histogram":
+    if row.made is None or not asked.task.bins:
         return row
     return replace(row, worst_bin=_worst_bin(candidate, asked))
 
@@ -99,8 +100,9 @@ def _of_protocol(made: ShuffleProtocol, asked: Asked) -> Measured:
             f"a message has {bits:,} bits; errors are evaluated up to {LONGEST_MESSAGE:,}"
         )
     size = made.randomizer.domain.size
-    worst = worst_case(made.analyzer, made.task, n=asked.n, size=size)
-    scale = asked.n if made.task == "mean" else 1
+    answered = task_named(made.task)
+    worst = worst_case(made.analyzer, n=asked.n, size=size, bins=answered.bins)
+    scale = answered.scale(asked.n)
     return Measured(made=made, rmse=scale * math.sqrt(worst.mse), inputs=worst.inputs)
 
 
@@ -111,7 +113,7 @@ def _of_mechanism(made: Mechanism, candidate: Candidate, asked: Asked) -> Measur
     mse = made.variance()
     if isinstance(made, AdditiveMechanism) and Fraction(made.unit).denominator > 1:
         mse += (made.unit / 2) ** 2  # the answer is rounded to its grid
-    scale = asked.n if candidate.answers == "mean" else 1
+    scale = task_named(candidate.answers).scale(asked.n)
     return Measured(made=made, rmse=scale * math.sqrt(mse), inputs=None)
 
 
@@ -141,7 +143,7 @@ def _filled(bare: Row, measured: Measured, asked: Asked) -> Row:
         guarantee=made.guarantee,
         made=made,
         total_bytes=total,
-        **{"answers": asked.task, **cost},
+        **{"answers": asked.task.name, **cost},
     )
 
 

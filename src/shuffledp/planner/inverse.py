@@ -43,7 +43,7 @@ def least_epsilon(candidate: Candidate, asked: Asked, limits: Limits, error: flo
     def row_at(epsilon: float) -> Row:
         return evaluate(candidate, replace(asked, epsilon=epsilon), limits)
 
-    scale = asked.n if asked.task == "mean" else 1
+    scale = asked.task.scale(asked.n)
     first = math.sqrt(2) * float(asked.range) / (scale * error)
     bracket = _Bracket(name="epsilon", start=_EPSILONS[0], end=_EPSILONS[1])
     return bracket.search(row_at, lambda row: _excess(row, asked, error), first)
@@ -73,7 +73,7 @@ def least_n(candidate: Candidate, asked: Asked, limits: Limits, error: float) ->
 
 def _coarse(candidate: Candidate, asked: Asked, error: float) -> Row | None:
     """A row with the reason, if rounding to the grid alone may be off by the wanted error."""
-    scale = asked.n if asked.task == "mean" else 1
+    scale = asked.task.scale(asked.n)
     grid = asked.rounding / scale
     if candidate.model is Model.CENTRAL or grid < error:
         return None
@@ -90,7 +90,7 @@ def _excess(row: Row, asked: Asked, error: float) -> float:
         return math.inf
     # A curator gets the values themselves.
     rounding = 0.0 if row.model is Model.CENTRAL else replace(asked, n=row.n).rounding
-    scale = row.n if asked.task == "mean" else 1
+    scale = asked.task.scale(row.n)
     room = (scale * error) ** 2 - rounding**2
     if room <= 0:
         return math.inf

@@ -1,23 +1,24 @@
 """What is asked of the planner: a question, a number of users, a guarantee, and what may be spent."""
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
-from shuffledp.core.domain import Bits, Categories, Integers, Reals
+from shuffledp.core.domain import Domain, Integers, Reals
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.privacy import Model
 from shuffledp.core.protocol import honest_users
+from shuffledp.core.task import Task
 from shuffledp.core.validate import number, positive, whole
+from shuffledp.tasks import task_named
 
-__all__ = ["MOST_VALUES", "Asked", "Limits", "question_of"]
+__all__ = ["MOST_VALUES", "Asked", "Limits", "planned"]
 
 MOST_VALUES = 1 << 22
 """Values of a domain up to which errors are computed exactly, value by value."""
 
 _LARGEST_EPSILON = 100.0
-_ELSEWHERE = {"distribution": "sdp.learn", "learn": "sdp.learn", "uniformity": "sdp.test_uniform"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,22 +62,20 @@ def _models(trust: Iterable[str] | str) -> frozenset[Model]:
     return frozenset(known[name] for name in names)
 
 
-def question_of(task: str) -> str:
-    """The question of that name.
+def planned(name: str) -> type[Task]:
+    """The task of that name, if the planner ranks its protocols.
 
-    >>> question_of("mean")
-    'mean'
-    >>> question_of("uniformity")
+    >>> planned("mean").__name__
+    'Mean'
+    >>> planned("uniformity")
     Traceback (most recent call last):
-    shuffledp.core.errors.UnsupportedError: the planner ranks count, sum, mean and histogram; for uniformity see sdp.test_uniform
+    shuffledp.core.errors.UnsupportedError: the planner does not rank protocols for uniformity: see sdp.test_uniform
     """
-    if task in _ELSEWHERE:
+    task = task_named(name)
+    if task.elsewhere is not None:
         raise UnsupportedError(
-            f"the planner ranks count, sum, mean and histogram; for {task} see {_ELSEWHERE[task]}"
+            f"the planner does not rank protocols for {name}: see {task.elsewhere}"
         )
-    ranked = ("count", "sum", "mean", "histogram")
-    if task not in ranked:
-        raise ParameterError("task", task, f"must be one of {', '.join(ranked)}")
     return task
 
 
@@ -88,39 +87,39 @@ class Asked:
     Bits()
     """
 
-    task: str
+    task: Task
     n: int
     epsilon: float
     delta: float
     honest: float
-    domain: Bits | Categories | Integers | Reals
 
     @classmethod
     def of(
         cls,
-        task: str,
+        task: str | Task,
         *,
         n: int,
         epsilon: float,
         delta: float,
         honest: float,
-        k: int | None = None,
-        lower: float = 0,
-        upper: float = 1,
-        steps: int | None = None,
+        **options: Any,
     ) -> "Asked":
-        """Checked, with Python's own numbers."""
-        question = question_of(task)
+        """Checked, with Python's own numbers; a task by name is declared by the options."""
         users, share = whole("n", n, at_least=1), number("honest", honest)
         honest_users(users, share)
+        question = planned(task).declare(options).task if isinstance(task, str) else task
         return cls(
-            task=question,
+            task=_small(question),
             n=users,
             epsilon=_epsilon(epsilon),
             delta=_delta(delta),
             honest=share,
-            domain=_domain(question, k, lower, upper, steps),
         )
+
+    @property
+    def domain(self) -> Domain:
+        """Where the values come from."""
+        return self.task.domain
 
     @property
     def size(self) -> int:
@@ -172,30 +171,12 @@ def _delta(value: float) -> float:
     return checked
 
 
-def _domain(
-    task: str, k: int | None, lower: float, upper: float, steps: int | None
-) -> Bits | Categories | Integers | Reals:
-    if task == "histogram":
-        if k is None:
-            raise ParameterError("k", k, "must be given for a histogram")
-        return Categories(k=whole("k", k, at_least=2, at_most=MOST_VALUES))
-    if k is not None:
-        raise ParameterError("k", k, f"is for histograms, not for a {task}")
-    if task == "count":
-        return Bits()
-    if steps is not None:
-        whole("steps", steps, at_least=1, at_most=MOST_VALUES)
-        return Reals(lower=lower, upper=upper, steps=steps)
-    return _integers(lower, upper)
-
-
-def _integers(lower: float, upper: float) -> Integers:
-    for name, end in (("lower", lower), ("upper", upper)):
-        if math.floor(number(name, end)) != end or isinstance(end, float):
-            raise ParameterError(
-                name, end, "must be an integer, unless `steps` makes a grid of reals"
-            )
-    domain = Integers(lower=int(lower), upper=int(upper))
-    if domain.size > MOST_VALUES:
-        raise ParameterError("upper", upper, f"must be < lower + {MOST_VALUES}, or needs `steps`")
-    return domain
+def _small(task: Task) -> Task:
+    size = task.domain.size
+    if size > MOST_VALUES:
+        raise ParameterError(
+            "domain",
+            task.domain,
+            f"has {size:,} values: errors are computed for up to {MOST_VALUES:,}",
+        )
+    return task

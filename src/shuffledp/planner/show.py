@@ -6,7 +6,6 @@ import html
 import textwrap
 from typing import TYPE_CHECKING
 
-from shuffledp.core.domain import Categories, Integers, Reals
 from shuffledp.core.privacy import up
 from shuffledp.planner.rank import Aim
 
@@ -85,65 +84,42 @@ def _columns(plan: Plan) -> list[str]:
         names.append("epsilon")
     if plan.aim is Aim.USERS:
         names.append("n")
-    names.append("RMSE")
-    if plan.task == "mean":
-        names.append("of mean")
-    if plan.task == "histogram":
-        names.append("worst bin")
-    return [*names, "messages", "bits", "local"]
+    beside = plan.asked.task.columns(rmse=0.0, worst=None, n=1)
+    return [*names, "RMSE", *beside, "messages", "bits", "local"]
 
 
 def _cells(plan: Plan, row: Row) -> list[str]:
     assert row.guarantee is not None
     assert row.n is not None
+    assert row.rmse is not None
     cells = [row.protocol, row.model.value]
     if plan.aim is Aim.EPSILON:
         cells.append(up(row.guarantee.epsilon, _DIGITS))
     if plan.aim is Aim.USERS:
         cells.append(f"{row.n:,}")
-    cells.append(_short(row.rmse))
-    if plan.task == "mean" and row.rmse is not None:
-        cells.append(_short(row.rmse / row.n))
-    if plan.task == "histogram":
-        cells.append(_short(row.worst_bin))
+    beside = plan.asked.task.columns(rmse=row.rmse, worst=row.worst_bin, n=row.n)
+    cells += map(_short, (row.rmse, *beside.values()))
     floor = "-" if row.local_floor is None else up(row.local_floor.epsilon, _DIGITS)
     return [*cells, _short(row.messages_per_user), _short(row.bits_per_user), floor]
 
 
 def title(plan: Plan) -> str:
     """The question in one line."""
-    parts = [f"{plan.task} of {_domain(plan)}"]
+    parts = [f"{plan.task} of {plan.asked.domain}"]
     if plan.n is not None:
         parts.append(f"n = {plan.n:,}")
     if plan.error is not None:
-        scale = " of the mean" if plan.task == "mean" else ""
-        parts.append(f"RMSE{scale} <= {plan.error:g}")
+        parts.append(f"RMSE of {plan.asked.task.answer} <= {plan.error:g}")
     if plan.epsilon is not None:
         parts.append(f"epsilon = {up(plan.epsilon, _DIGITS)}")
     parts += [f"delta = {plan.delta:g}", f"{100 * plan.asked.honest:g} % honest"]
     return ", ".join(parts)
 
 
-def _domain(plan: Plan) -> str:
-    domain = plan.asked.domain
-    if isinstance(domain, Categories):
-        return f"{domain.k:,} categories"
-    if isinstance(domain, Integers):
-        return f"integers {domain.lower} .. {domain.upper}"
-    if isinstance(domain, Reals):
-        return f"reals in [{domain.lower:g}, {domain.upper:g}] on {domain.steps:,} steps"
-    return "yes and no"
-
-
 def _caption(plan: Plan) -> str:
-    scale = {
-        "count": "of the count",
-        "sum": "of the sum",
-        "mean": "of the sum",
-        "histogram": "per bin (root of the mean over bins)",
-    }[plan.task]
-    notes = [f"RMSE: exact, {scale}, on the data set that is worst for the protocol."]
-    if plan.task == "histogram":
+    task = plan.asked.task
+    notes = [f"RMSE: exact, of {task.total}, on the data set that is worst for the protocol."]
+    if task.bins:
         notes.append("Worst bin: with probability about 95 % no bin is off by more.")
     notes.append("Messages, bits: per user. Local: epsilon if the shuffler tells who sent what.")
     if plan.rounding:

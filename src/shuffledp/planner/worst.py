@@ -54,12 +54,12 @@ def mean_squared_error(analyzer: Analyzer, inputs: Counts) -> float:
     return float(np.mean(each))
 
 
-def worst_case(analyzer: Analyzer, task: str, *, n: int, size: int) -> Worst:
-    """The largest mean squared error over the data sets that are searched.
+def worst_case(analyzer: Analyzer, *, n: int, size: int, bins: bool) -> Worst:
+    """The largest mean squared error over the data sets that are searched; `bins`: of a histogram.
 
     >>> from shuffledp import protocols
     >>> bit = protocols.zsum.make(n=10_000, epsilon=1.0, delta=1e-6, honest=1.0)
-    >>> found = worst_case(bit.analyzer, "count", n=10_000, size=2)
+    >>> found = worst_case(bit.analyzer, n=10_000, size=2, bins=False)
     >>> found.inputs, round(found.mse ** 0.5, 1)
     (array([9970,   30]), 26.8)
     """
@@ -77,7 +77,7 @@ def worst_case(analyzer: Analyzer, task: str, *, n: int, size: int) -> Worst:
         inputs[x] = 0
         return found
 
-    best = _worst_bin(at, size - 1) if task == "histogram" else _worst_number(at, size)
+    best = _worst_bin(at, size - 1) if bins else _worst_number(at, size)
     worst = at(best)
     inputs[best] = n
     return Worst(inputs=inputs, mse=worst)

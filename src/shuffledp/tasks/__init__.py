@@ -1,37 +1,74 @@
-"""The questions: what the true answer is on a data set, and how wrong an estimate is.
+"""The questions: what they ask for, who answers them, the true answer, the loss, and how answers look.
 
-Every protocol answers one of them, so comparing protocols is comparing losses on one task.
+Every protocol answers one of them, so comparing protocols is comparing losses on one task. A task is one
+class, here or in another package; `register` makes it known to planner, command line and survey files.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 
+from shuffledp.core.errors import MismatchError, ParameterError
 from shuffledp.core.protocol import ShuffleProtocol
-from shuffledp.core.task import Task
+from shuffledp.core.task import Declared, Option, Task
 from shuffledp.tasks.count import Count
 from shuffledp.tasks.distribution import Distribution
 from shuffledp.tasks.histogram import Histogram
-from shuffledp.tasks.mean import Mean
-from shuffledp.tasks.sum import Sum
+from shuffledp.tasks.totals import Mean, Sum
 from shuffledp.tasks.uniformity import Uniformity
 
-__all__ = ["TASKS", "Count", "Distribution", "Histogram", "Mean", "Sum", "Uniformity", "task_for"]
+__all__ = [
+    "TASKS",
+    "Count",
+    "Declared",
+    "Distribution",
+    "Histogram",
+    "Mean",
+    "Option",
+    "Sum",
+    "Task",
+    "Uniformity",
+    "register",
+    "task_for",
+    "task_named",
+]
 
-TASKS: Mapping[str, Callable[..., Task]] = MappingProxyType(
-    {
-        "count": Count,
-        "sum": Sum,
-        "mean": Mean,
-        "histogram": Histogram,
-        "distribution": Distribution,
-        "uniformity": Uniformity,
-    }
-)
-"""The class of each question; each takes the domain."""
+_TASKS: dict[str, type[Task]] = {}
+TASKS: Mapping[str, type[Task]] = MappingProxyType(_TASKS)
+"""Every registered task by its name."""
+
+
+def register(task: type[Task]) -> type[Task]:
+    """Make a task known under its name; also a decorator. Registering it again changes nothing.
+
+    >>> register(Count) is Count is TASKS["count"]
+    True
+    """
+    known = _TASKS.setdefault(task.name, task)
+    if known is not task:
+        raise MismatchError(f"the name {task.name!r} is taken by {known.__qualname__}")
+    return task
+
+
+for _task in (Count, Sum, Mean, Histogram, Distribution, Uniformity):
+    register(_task)
+
+
+def task_named(name: str) -> type[Task]:
+    """The task of that name.
+
+    >>> task_named("mean").title
+    "the average of everybody's numbers"
+    >>> task_named("median")
+    Traceback (most recent call last):
+    shuffledp.core.errors.ParameterError: task='median' must be one of count, sum, mean, histogram, distribution, uniformity
+    """
+    if name not in TASKS:
+        raise ParameterError("task", name, f"must be one of {', '.join(TASKS)}")
+    return TASKS[name]
 
 
 def task_for(protocol: ShuffleProtocol) -> Task:
-    """The task that a protocol answers.
+    """The question that a protocol answers.
 
     >>> from shuffledp import SeededWords, protocols, run
     >>> protocol = protocols.duchi.make_local(lower=0, upper=10, steps=10, epsilon=1.0)
@@ -39,4 +76,4 @@ def task_for(protocol: ShuffleProtocol) -> Task:
     >>> task.loss(run(protocol, ages, SeededWords(2)).value, task.truth(ages)) < 0.5
     True
     """
-    return TASKS[protocol.task](domain=protocol.randomizer.domain)
+    return task_named(protocol.task)(domain=protocol.randomizer.domain)

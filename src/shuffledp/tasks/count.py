@@ -1,19 +1,22 @@
 """How many people say yes."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from numpy.typing import ArrayLike
 
 from shuffledp.core.domain import Bits
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.estimate import Value
-from shuffledp.tasks._scalar import squared_error
+from shuffledp.core.task import Column, Declared, Task
+from shuffledp.tasks.totals import squared_error
 
 __all__ = ["Count"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Count:
+class Count(Task):
     """The number of ones among bits.
 
     >>> task = Count(domain=Bits())
@@ -21,15 +24,27 @@ class Count:
     (2.0, 9.0)
     """
 
+    name = "count"
+    title = "how many people say yes"
+    answered_by = ("count", "sum")  # a count is the sum of bits
+    answer = total = "the count"
+
     domain: Bits
 
     def __post_init__(self) -> None:
         if not isinstance(self.domain, Bits):
             raise ParameterError("domain", self.domain, "must be Bits")
 
-    @property
-    def task(self) -> str:
-        return "count"
+    @classmethod
+    def declare(cls, options: Mapping[str, Any], column: Column | None = None) -> Declared:
+        cls.given(options)
+        return Declared(task=cls(domain=Bits()))
+
+    def arguments(self) -> Mapping[str, Any]:
+        return {"lower": 0, "upper": 1, "steps": None, "task": "sum"}
+
+    def sensitivity(self, n: int) -> float:
+        return 1
 
     def truth(self, values: ArrayLike) -> float:
         return float(self.domain.codes(values).sum(dtype="int64"))

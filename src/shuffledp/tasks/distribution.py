@@ -1,20 +1,21 @@
 """How the values are distributed."""
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from shuffledp.core.arrays import Floats
-from shuffledp.core.domain import Domain
-from shuffledp.core.errors import MismatchError
 from shuffledp.core.estimate import Value
+from shuffledp.numerics.rounding import float_above
+from shuffledp.tasks.histogram import Binned, check_bins
 
 __all__ = ["Distribution"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Distribution:
+class Distribution(Binned):
     """The share of the people with each value of the domain; the loss is the total variation distance.
 
     The truth is about these people. What they say about the population that they were drawn from is
@@ -27,21 +28,19 @@ class Distribution:
     (array([0.25, 0.  , 0.75]), 0.5)
     """
 
-    domain: Domain
+    name = "distribution"
+    title = "how the values are distributed"
+    elsewhere = "sdp.learn"
+    answer, total = "a share", "a bin"
+    average = True
 
-    @property
-    def task(self) -> str:
-        return "distribution"
+    def sensitivity(self, n: int) -> float:
+        return float_above(Fraction(2, n))
 
     def truth(self, values: ArrayLike) -> Floats:
         codes = self.domain.codes(values)
         return np.bincount(codes, minlength=self.domain.size) / np.float64(len(codes))
 
     def loss(self, estimate: Value, truth: Value) -> float:
-        for name, value in (("estimate", estimate), ("truth", truth)):
-            if np.shape(value) != (self.domain.size,):
-                raise MismatchError(
-                    f"the {name} must have one number for each of the {self.domain.size} values, "
-                    f"but has shape {np.shape(value)}"
-                )
+        check_bins(self.domain, estimate=estimate, truth=truth)
         return float(np.abs(np.asarray(estimate) - np.asarray(truth)).sum() / 2)

@@ -1,44 +1,178 @@
 """How many people have each value."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from shuffledp.core.arrays import Floats
-from shuffledp.core.domain import Domain
-from shuffledp.core.errors import MismatchError
+from shuffledp.core.domain import Categories, Domain, Integers
+from shuffledp.core.errors import DataError, MismatchError, ParameterError, UnsupportedError
 from shuffledp.core.estimate import Value
+from shuffledp.core.task import Column, Declared, Option, Task
+from shuffledp.core.validate import number
+from shuffledp.tasks.totals import LOWER, UPPER, is_whole
 
-__all__ = ["Histogram"]
+__all__ = ["BINS", "Binned", "Histogram", "check_bins", "declare_bins"]
+
+BINS = (
+    Option(name="categories", kind=tuple, help="The public categories: a,b,c."),
+    Option(name="categories_file", kind=Path, help="The public categories, one per line."),
+    Option(
+        name="categories_from_data",
+        kind=bool,
+        help="Read the categories from the data: NOT private, and the result says so.",
+    ),
+    Option(name="k", kind=int, help="The number of categories, if they are the codes 0 .. k-1."),
+    LOWER,
+    UPPER,
+)
+"""What fixes the bins; `lower` and `upper` are for bins of one integer each."""
+
+_MOST_BINS = 10_000_000  # that are listed one by one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Histogram:
+class Binned(Task):
+    """A question whose answer is one number for each value of the domain."""
+
+    options = BINS
+    bins = True
+
+    domain: Domain
+
+    @classmethod
+    def declare(cls, options: Mapping[str, Any], column: Column | None = None) -> Declared:
+        domain, not_private = declare_bins(cls.name, cls.given(options), column)
+        return Declared(task=cls(domain=domain), not_private=not_private)
+
+    def arguments(self) -> Mapping[str, Any]:
+        return {"k": self.domain.size}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Histogram(Binned):
     """The number of people with each value of the domain; the loss is averaged over the bins.
 
-    >>> from shuffledp import Categories
     >>> task = Histogram(domain=Categories(k=3))
     >>> truth = task.truth([0, 2, 2, 2])
     >>> truth, task.loss(np.array([2.0, 0.0, 1.0]), truth)
     (array([1., 0., 3.]), 1.6666666666666667)
+    >>> Histogram.declare({"categories": ["cat", "dog"]}).task.domain
+    Categories(k=2, names=('cat', 'dog'))
     """
 
-    domain: Domain
+    name = "histogram"
+    title = "how many people have each value"
+    answered_by = ("histogram",)
+    answer, total = "a bin", "a bin (root of the mean over bins)"
 
-    @property
-    def task(self) -> str:
-        return "histogram"
+    def sensitivity(self, n: int) -> float:
+        return 2  # one person leaves a bin and enters another
 
     def truth(self, values: ArrayLike) -> Floats:
         codes = self.domain.codes(values)
         return np.bincount(codes, minlength=self.domain.size).astype(np.float64)
 
     def loss(self, estimate: Value, truth: Value) -> float:
-        for name, value in (("estimate", estimate), ("truth", truth)):
-            if np.shape(value) != (self.domain.size,):
-                raise MismatchError(
-                    f"the {name} must have one number for each of the {self.domain.size} bins, "
-                    f"but has shape {np.shape(value)}"
-                )
+        check_bins(self.domain, estimate=estimate, truth=truth)
         return float(np.mean(np.square(np.asarray(estimate) - np.asarray(truth))))
+
+
+def check_bins(domain: Domain, **arrays: Value) -> None:
+    """Refuse an estimate or a truth that has not one number for each bin.
+
+    >>> check_bins(Categories(k=3), truth=np.zeros(2))
+    Traceback (most recent call last):
+    shuffledp.core.errors.MismatchError: the truth must have one number for each of the 3 bins, but has shape (2,)
+    """
+    for name, value in arrays.items():
+        if np.shape(value) != (domain.size,):
+            raise MismatchError(
+                f"the {name} must have one number for each of the {domain.size} bins, "
+                f"but has shape {np.shape(value)}"
+            )
+
+
+def declare_bins(
+    task: str, given: Mapping[str, Any], column: Column | None
+) -> tuple[Domain, tuple[str, ...]]:
+    """The domain that the options of a task with bins describe, and what of it is not private.
+
+    >>> declare_bins("histogram", {"lower": 1, "upper": 6}, None)
+    (Integers(lower=1, upper=6), ())
+    """
+    _check_one_source(given)
+    if "categories" in given:
+        return _categories(given["categories"]), ()
+    if "categories_file" in given:
+        return _categories(_lines(given["categories_file"])), ()
+    if "k" in given:
+        return Categories(k=given["k"]), ()
+    if "lower" in given:
+        return _integers(given["lower"], given["upper"]), ()
+    if "categories_from_data" in given and column is not None:
+        return _from_data(column)
+    raise UnsupportedError(
+        f"a {task} needs its categories from public knowledge: categories, categories_file, k for the "
+        "codes 0 .. k-1, or lower and upper for integers. Reading them from the data leaks: that a rare "
+        "value occurs at all tells that somebody has it, whatever noise its count gets. If that is "
+        "acceptable, say categories_from_data"
+    )
+
+
+def _check_one_source(given: Mapping[str, Any]) -> None:
+    if ("lower" in given) != ("upper" in given):
+        raise UnsupportedError("lower and upper belong together")
+    names = [option.name for option in BINS if option not in (LOWER, UPPER)]
+    sources = [name for name in names if name in given]
+    if len(sources) > 1:
+        raise UnsupportedError(f"give one of {' and '.join(sources)}, not both")
+    if sources and "lower" in given:
+        raise UnsupportedError(f"give {sources[0]}, or lower and upper, not both")
+
+
+def _integers(lower: float, upper: float) -> Integers:
+    if not (is_whole(number("lower", lower)) and is_whole(number("upper", upper))):
+        raise UnsupportedError("a histogram by lower and upper is of integers: give whole numbers")
+    if upper - lower >= _MOST_BINS:
+        raise ParameterError("upper", upper, f"must leave at most {_MOST_BINS:,} bins")
+    return Integers(lower=int(lower), upper=int(upper))
+
+
+def _from_data(column: Column) -> tuple[Categories, tuple[str, ...]]:
+    names = column.categories()
+    if len(names) == 1:
+        raise DataError(f"column {column.name!r} has only one value: there is nothing to count")
+    exposed = (
+        f"the list of the {len(names):,} categories was read from the data: that each of them occurs "
+        "is not protected"
+    )
+    return _categories(names), (exposed,)
+
+
+def _lines(path: Path) -> list[str]:
+    """One category per line."""
+    try:
+        return path.read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} is not text in UTF-8") from error
+    except OSError as error:
+        raise DataError(f"categories_file {path} cannot be read: {error.strerror}") from error
+
+
+def _categories(names: Sequence[str]) -> Categories:
+    for place, name in enumerate(names, start=1):
+        if not name.strip():
+            raise ParameterError("categories", name, f"is empty (number {place})")
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise ParameterError("categories", name, "is listed twice")
+        seen.add(name)
+    if len(names) < 2:
+        raise ParameterError("categories", ",".join(names), "must be at least two")
+    return Categories(k=len(names), names=tuple(names))

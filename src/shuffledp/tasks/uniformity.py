@@ -1,6 +1,9 @@
 """Whether the values are uniform."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -8,13 +11,16 @@ from numpy.typing import ArrayLike
 from shuffledp.core.domain import Domain
 from shuffledp.core.errors import MismatchError, ParameterError
 from shuffledp.core.estimate import Value
+from shuffledp.core.task import Column, Declared, Option, Task
 from shuffledp.core.validate import number
+from shuffledp.numerics.rounding import float_above
+from shuffledp.tasks.histogram import BINS, declare_bins
 
 __all__ = ["Uniformity"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Uniformity:
+class Uniformity(Task):
     """How far a law is from uniform; the loss of a verdict is 1 if it is wrong, and 0 otherwise.
 
     `truth` is the total variation distance of these values from uniform. A verdict is 1 (accept) or 0
@@ -28,6 +34,12 @@ class Uniformity:
     (0.25, 1.0, 0.0)
     """
 
+    name = "uniformity"
+    title = "whether the values are uniform"
+    options = (*BINS, Option(name="alpha", kind=float, help="The distance to tell from uniform."))
+    elsewhere = "sdp.test_uniform"
+    answer = total = "the distance"
+
     domain: Domain
     alpha: float = 0.0
     """From which distance on accepting is wrong; 0: from any that is not 0."""
@@ -36,9 +48,18 @@ class Uniformity:
         if not 0 <= number("alpha", self.alpha) < 1:
             raise ParameterError("alpha", self.alpha, "must be >= 0 and < 1")
 
-    @property
-    def task(self) -> str:
-        return "uniformity"
+    @classmethod
+    def declare(cls, options: Mapping[str, Any], column: Column | None = None) -> Declared:
+        given = cls.given(options)
+        domain, not_private = declare_bins(cls.name, given, column)
+        task = cls(domain=domain, alpha=given.get("alpha", 0.0))
+        return Declared(task=task, not_private=not_private)
+
+    def arguments(self) -> Mapping[str, Any]:
+        return {"k": self.domain.size}
+
+    def sensitivity(self, n: int) -> float:
+        return float_above(Fraction(1, n))  # half of what two shares move
 
     def truth(self, values: ArrayLike) -> float:
         codes, k = self.domain.codes(values), self.domain.size
