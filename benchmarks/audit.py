@@ -13,7 +13,7 @@ import numpy as np
 from timing import Row, best, quantity, show
 
 import shuffledp as sdp
-from shuffledp.audit.sweep import Sweep
+from shuffledp.audit.search import Sweep
 
 AT_MOST = 10.0
 AT_MOST_EMPIRICAL = 5.0
@@ -46,10 +46,10 @@ def exact(name: str, randomizer: object, n: int, epsilon: float) -> Row:
 
 def everything(randomizer: object, n: int) -> float:
     """One data set, all pairs, times the number of data sets; without what it takes to get there."""
-    from shuffledp.audit.enumeration import laws_of
-    from shuffledp.audit.lattice import Lattice
+    from shuffledp.audit.enumeration import read_laws
+    from shuffledp.audit.multisets import Lattice
 
-    sweep = Sweep(Lattice(laws_of(randomizer), n))  # type: ignore[arg-type]
+    sweep = Sweep(Lattice(read_laws(randomizer), n))  # type: ignore[arg-type]
     inputs = sweep.lattice.inputs
     law = sweep.add(np.ones(1), (0,) * inputs, (n - 1, *(0,) * (inputs - 1)))
     pairs = list(permutations(range(inputs), 2))

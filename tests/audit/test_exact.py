@@ -15,10 +15,9 @@ from accounting.channels import RATIOS, krr, random_channel
 from contract.examples import EXAMPLES
 from shuffledp.accounting.binary import BinaryResponse
 from shuffledp.accounting.exact import local_delta, shuffled_delta
-from shuffledp.audit import integers, sweep
-from shuffledp.audit.boxes import Blanket, Box
-from shuffledp.audit.lattice import Lattice
-from shuffledp.audit.sweep import Sweep
+from shuffledp.audit import search
+from shuffledp.audit.multisets import Integers, Lattice
+from shuffledp.audit.search import Blanket, Box, Sweep
 from shuffledp.numerics.rounding import exp_bounds
 from shuffledp.protocols import PROTOCOLS
 
@@ -58,7 +57,7 @@ def channel_of(rows):
 def test_exact_against_brute_force(rows, n, epsilon):
     """Users who send none, one or two messages."""
     made = channel_of(rows)
-    found = float(sdp.audit.exact(made, n=n, epsilon=epsilon))
+    found = sdp.audit.exact(made, n=n, epsilon=epsilon).delta
     assert found == pytest.approx(brute(made.laws, n, math.exp(epsilon)), rel=1e-9, abs=1e-12)
 
 
@@ -71,7 +70,7 @@ def test_floating_point_encloses_the_integers(rows, n, epsilon):
     laws = channel_of(rows).laws
     low, high = exp_bounds(epsilon)
     found = Sweep(Lattice(laws, n)).bounds(low, high)
-    exact = integers.Integers(laws, n)
+    exact = Integers(laws, n)
     assert Fraction(found.lower) <= exact.delta(high)
     assert exact.delta(low) <= Fraction(found.upper)
     assert found.upper - found.lower <= 1e-9 * found.upper + 1e-12
@@ -94,7 +93,7 @@ def test_protocols_keep_their_promise(spec):
     parameters = EXAMPLES[spec.name].shuffled_tiny[0]
     p = spec.make(**parameters)
     found = sdp.audit.exact(p, n=p.guarantee.honest, epsilon=p.guarantee.epsilon)
-    assert found <= p.guarantee.delta + 1e-12
+    assert found.confirms(p.guarantee.delta + 1e-12)
 
 
 def test_binary_response_of_the_reference():
@@ -145,11 +144,11 @@ def test_bounds_of_a_box_hold_inside():
     laws = [{(y,): Fraction(w, 10) for y, w in enumerate(row)} for row in ([5, 4, 1], [3, 4, 3])]
     sweeper = Sweep(Lattice(laws, 9))
     pairs = [(0, 1), (1, 0)]
-    search = sweep._Search(sweeper, pairs, 1.2)
-    search.best = 2.0  # so that no bound is cut short
-    for box in Box.whole(2, 8).halves():
+    looker = search._Search(sweeper, pairs, 1.2)
+    looker.best = 2.0  # so that no bound is cut short
+    for box in Box.whole(2, 8).halve():
         law = sweeper.add(np.ones(1), (0, 0), box.low)
-        bounds = search._look(box, law, dict.fromkeys(pairs, 1.0)).bounds
+        bounds = looker._look(box, law, dict.fromkeys(pairs, 1.0)).bounds
         for first in range(box.low[0], box.high[0] + 1):
             inside = sweeper.add(law, box.low, (first, 8 - first))
             for pair, bound in bounds.items():
@@ -158,13 +157,20 @@ def test_bounds_of_a_box_hold_inside():
                 assert value <= bound < plain
 
 
-@pytest.mark.parametrize("users", [1, 3, 4, 5, 30])
-@pytest.mark.parametrize("gamma", [0.0, 0.2, 0.9, 1.0])
+@pytest.mark.parametrize("users", [1, 3, 4, 5, 30, 200])
+@pytest.mark.parametrize("gamma", [0.0, 1e-9, 0.2, 1 / 3, 0.9, 1 - 1e-9, 1.0])
 def test_blanket_shares_are_a_rounded_binomial(users, gamma):
+    """Tails are at most the exact ones, in fractions, and hardly less."""
     shares = Blanket(gamma=gamma, law=(1.0,)).shares(users)
     assert [b for b, _ in shares] == sorted({b for b, _ in shares})
     assert shares[0][0] == 0
-    assert 1 <= sum(share for _, share in shares) < 1 + 1e-8
+    assert 1 <= sum(Fraction(share) for _, share in shares) < 1 + 1e-12
+    p = Fraction(gamma)
+    for place, (b, _) in enumerate(shares[1:], start=1):
+        tail = 1 - sum(Fraction(share) for _, share in shares[:place])
+        masses = (math.comb(users, k) * p**k * (1 - p) ** (users - k) for k in range(b, users + 1))
+        exact = sum(masses)
+        assert exact * (1 - Fraction(1, 10**11)) - Fraction(1, 10**15) <= tail <= exact
 
 
 @pytest.mark.parametrize("n", [1, 2, 4])
@@ -179,23 +185,45 @@ def test_laws_on_a_line_are_their_ends(n):
         for t in (Fraction(1, 3), Fraction(1), Fraction(1, 7), Fraction(0), Fraction(9, 10))
     ]
     assert Lattice(laws, n).inputs == 2
-    assert integers.Integers(laws, n).delta(Fraction(5, 4)) == shuffled_delta(
-        laws, n, Fraction(5, 4)
-    )
+    assert Integers(laws, n).delta(Fraction(5, 4)) == shuffled_delta(laws, n, Fraction(5, 4))
 
 
 def test_fewer_users_see_more():
     """A view of more users is a noisier view of fewer."""
     made = channel_of([[3, 2, 1], [1, 1, 4], [2, 2, 2]])
-    deltas = [sdp.audit.exact(made, n=n, epsilon=0.2) for n in range(1, 7)]
+    deltas = [sdp.audit.exact(made, n=n, epsilon=0.2).delta for n in range(1, 7)]
     assert deltas == sorted(deltas, reverse=True)
+
+
+def test_the_result_says_what_it_is():
+    made = sdp.audit.channel([["3/4", "1/4"], ["1/4", "3/4"]])
+    found = sdp.audit.exact(made, n=2, epsilon=math.log(2))
+    assert isinstance(found, sdp.audit.ExactAudit)
+    assert found.lower <= 3 / 16 <= found.delta
+    assert (found.n, found.view, found.epsilon) == (2, "shuffled", math.log(2))
+    assert found.confirms(0.1876)
+    assert found.refutes(0.1874)
+    assert not found.confirms(0.1874)
+    assert not found.refutes(0.1876)
+    assert str(found).startswith("delta = 0.1876 at epsilon = 0.693147: exact")
+    assert "2 users, shuffled" in str(found)
+    assert repr(found).startswith("ExactAudit(delta=0.1875")
+    alone = sdp.audit.exact(made, epsilon=0.0, view="local")
+    assert (alone.n, alone.delta) == (1, 0.5)
+    assert "one user, local" in str(alone)
+
+
+def test_ratios_beyond_every_float():
+    tiny = Fraction(1, 10**400)
+    pairs = {0: {(0, 0): 1 - tiny, (1, 1): tiny}, 1: {(0, 0): tiny, (1, 1): 1 - tiny}}
+    assert sdp.audit.pure_ratio(sdp.audit.channel(pairs), n=1) == 10**400 - 1
 
 
 def test_profile_is_the_curve():
     made = channel_of([[3, 2, 1], [1, 1, 4]])
     epsilons = [0.0, 0.3, 0.9, 3.0]
     curve = sdp.audit.profile(made, epsilons, n=5)
-    assert curve.tolist() == [sdp.audit.exact(made, n=5, epsilon=e) for e in epsilons]
+    assert curve.tolist() == [sdp.audit.exact(made, n=5, epsilon=e).delta for e in epsilons]
     assert (np.diff(curve) <= 0).all()
 
 
@@ -203,14 +231,14 @@ class TestViews:
     mirrored = sdp.audit.channel({0: {(0, 1): 1}, 1: {(1, 0): 1}})
 
     def test_local_is_in_order_and_the_others_are_not(self):
-        assert sdp.audit.exact(self.mirrored, epsilon=3.0, view="local") == 1.0
-        assert sdp.audit.exact(self.mirrored, epsilon=0.0, view="preshuffled") == 0.0
-        assert sdp.audit.exact(self.mirrored, epsilon=0.0, n=4) == 0.0
+        assert sdp.audit.exact(self.mirrored, epsilon=3.0, view="local").delta == 1.0
+        assert sdp.audit.exact(self.mirrored, epsilon=0.0, view="preshuffled").delta == 0.0
+        assert sdp.audit.exact(self.mirrored, epsilon=0.0, n=4).delta == 0.0
 
     def test_preshuffled_is_shuffled_alone(self):
         made = channel_of([[3, 2, 1], [1, 1, 4]])
-        alone = sdp.audit.exact(made, epsilon=0.2, n=1)
-        assert alone == sdp.audit.exact(made, epsilon=0.2, view="preshuffled")
+        alone = sdp.audit.exact(made, epsilon=0.2, n=1).delta
+        assert alone == sdp.audit.exact(made, epsilon=0.2, view="preshuffled").delta
 
     def test_pure_epsilon(self):
         rr = sdp.audit.channel([["3/4", "1/4"], ["1/4", "3/4"]])
@@ -237,8 +265,8 @@ class TestViews:
     def test_delta_is_zero_from_the_pure_epsilon_on(self):
         gap = sdp.audit.separations.gap_randomizer()
         epsilon = sdp.audit.pure_epsilon(gap, n=3)
-        assert sdp.audit.exact(gap, n=3, epsilon=epsilon) == 0.0
-        assert sdp.audit.exact(gap, n=3, epsilon=epsilon - 1e-6) > 0.0
+        assert sdp.audit.exact(gap, n=3, epsilon=epsilon).delta == 0.0
+        assert sdp.audit.exact(gap, n=3, epsilon=epsilon - 1e-6).delta > 0.0
 
 
 class TestRefusals:
@@ -260,7 +288,7 @@ class TestRefusals:
     def test_too_many_data_sets(self):
         weights = [(i, i * i, 2000 - i) for i in range(1, 41)]
         some = sdp.audit.channel([[Fraction(w, sum(row)) for w in row] for row in weights])
-        assert sdp.audit.exact(some, n=2, epsilon=0.0) > 0
+        assert sdp.audit.exact(some, n=2, epsilon=0.0).delta > 0
         with pytest.raises(sdp.UnsupportedError, match="data sets with"):
             sdp.audit.exact(some, n=100, epsilon=0.0)
 
@@ -269,7 +297,7 @@ class TestRefusals:
             sdp.audit.fraction(self.rr, n=3000, ratio=2)
 
     def test_giving_up_in_the_middle(self, monkeypatch):
-        monkeypatch.setattr(sweep, "LARGEST_SWEEP", 1000)
+        monkeypatch.setattr(search, "LARGEST_SWEEP", 1000)
         with pytest.raises(sdp.UnsupportedError, match="gave up after"):
             sdp.audit.exact(self.rr, n=400, epsilon=0.1)
 
@@ -283,7 +311,7 @@ class TestRefusals:
 
     def test_huge_epsilon(self):
         leaking = sdp.audit.channel([["1/2", "1/2"], [1, 0]])
-        assert sdp.audit.exact(leaking, n=2, epsilon=5000.0) == 0.5
+        assert sdp.audit.exact(leaking, n=2, epsilon=5000.0).delta == 0.5
         with pytest.raises(sdp.UnsupportedError, match="too large for floating point"):
             sdp.audit.exact(leaking, n=1500, epsilon=5000.0)
         with pytest.raises(sdp.ParameterError):

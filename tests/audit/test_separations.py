@@ -9,8 +9,7 @@ from scipy.stats import binom
 
 import shuffledp as sdp
 from shuffledp.audit import separations
-from shuffledp.audit.separations import STATEMENTS, Statement
-from shuffledp.audit.smoothness import lemma_delta, smooth_delta
+from shuffledp.audit.separations import STATEMENTS, Statement, lemma_delta, smooth_delta
 
 
 @pytest.mark.parametrize("check", STATEMENTS, ids=lambda check: check.__name__)

@@ -2,13 +2,14 @@
 
 `exact` computes the privacy of any finite randomizer, ours or yours (`channel`, `enumerate_tape`), in the
 local, pre-shuffled and shuffled view. `empirical` samples a black box and returns a lower bound on its
-epsilon. `separations` are statements about the models that run.
+epsilon. `separations` holds statements about the models, as programs that check them.
 """
 
 from shuffledp.audit import separations
 from shuffledp.audit.black_box import EmpiricalAudit, GaussianAudit, empirical, empirical_gaussian
 from shuffledp.audit.channels import Channel, channel, enumerate_tape
 from shuffledp.audit.enumeration import (
+    ExactAudit,
     bounds,
     exact,
     fraction,
@@ -16,12 +17,13 @@ from shuffledp.audit.enumeration import (
     pure_epsilon,
     pure_ratio,
 )
-from shuffledp.audit.sweep import Bounds
+from shuffledp.audit.search import Bounds
 
 __all__ = [
     "Bounds",
     "Channel",
     "EmpiricalAudit",
+    "ExactAudit",
     "GaussianAudit",
     "bounds",
     "channel",

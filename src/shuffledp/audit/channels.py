@@ -8,6 +8,7 @@ runs it on every tape of a few bits. Both give a `Channel`: a `Randomizer` with 
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
@@ -17,19 +18,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.accounting.exact import local_ratio
-from shuffledp.audit.lattice import ordered
-from shuffledp.audit.logarithms import log_upper
+from shuffledp.audit.multisets import sort_items
 from shuffledp.core.arrays import Codes, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.randomizer import Law, Messages
 from shuffledp.core.validate import whole
+from shuffledp.numerics.rounding import float_above
 from shuffledp.numerics.tape import table
 
-__all__ = ["LARGEST_TAPE", "Channel", "channel", "enumerate_tape"]
+__all__ = ["LARGEST_TAPE", "Channel", "channel", "enumerate_tape", "log_lower", "log_upper"]
 
 LARGEST_TAPE = 1 << 22
 """Tapes that `enumerate_tape` agrees to run, over all inputs."""
+
+_DIGITS = 40  # of logarithms
 
 _Rows: TypeAlias = Mapping[Any, Mapping[Any, Any]] | Sequence[Sequence[Any]] | NDArray[Any]
 
@@ -71,7 +74,7 @@ class Channel:
     def messages(self) -> tuple[Any, ...]:
         """Every message that somebody may send, in order."""
         found = {message for law in self.laws for sent in law for message in sent}
-        return tuple(ordered(found))
+        return tuple(sort_items(found))
 
     def pmf(self, x: int) -> Law:
         return dict(self.laws[x])
@@ -93,16 +96,16 @@ class Channel:
         payload = flat[(ends - lengths)[sent][owner] + place]
         return Messages(payload=payload, owner=owner, users=len(inputs))
 
-    def rounded(self, word_bits: int = 64) -> "Channel":
+    def round(self, word_bits: int = 64) -> "Channel":
         """A channel whose probabilities are multiples of 2^-word_bits, each moved by less than one.
 
         It is another channel, with its own exact law, that `encode` can sample.
 
-        >>> channel([["1/3", "2/3"], ["2/3", "1/3"]]).rounded(4).pmf(0)
+        >>> channel([["1/3", "2/3"], ["2/3", "1/3"]]).round(4).pmf(0)
         {(0,): Fraction(5, 16), (1,): Fraction(11, 16)}
         """
         bits = whole("word_bits", word_bits, at_least=1, at_most=64)
-        laws = tuple(_on_grid(law, 1 << bits) for law in self.laws)
+        laws = tuple(_round_law(law, 1 << bits) for law in self.laws)
         return Channel(inputs=self.inputs, laws=laws, word_bits=bits)
 
     @cached_property
@@ -115,7 +118,7 @@ class Channel:
         if any((q * grid).denominator != 1 for law in self.laws for q in law.values()):
             raise UnsupportedError(
                 f"words of {self.word_bits} bits cannot have these probabilities exactly: "
-                "sample channel.rounded(), which has its own exact law"
+                "sample channel.round(), which has its own exact law"
             )
         return tuple(
             tuple(int(law.get(output, Fraction(0)) * grid) for output in self._outputs)
@@ -134,7 +137,7 @@ def channel(rows: _Rows) -> Channel:
     """A randomizer of anybody's probabilities.
 
     `rows` is {input: {tuple of messages: probability}}, or a matrix with a row for each input and a
-    column for each (single) message 0, 1, ... A message that is no tuple stands for the tuple of it
+    column for each (single) message 0, 1, ... A message that is not a tuple stands for the tuple of it
     alone. Probabilities are fractions, integers, or strings such as "1/3" and "0.1"; floats only if
     each row, as the binary fractions that they are, sums to exactly 1.
 
@@ -145,10 +148,10 @@ def channel(rows: _Rows) -> Channel:
     Traceback (most recent call last):
     shuffledp.core.errors.ParameterError: row=0 sums to 1 - 1/36028797018963968, not to exactly 1: write its probabilities as Fraction or as strings such as '1/3'
     """
-    given = rows if isinstance(rows, Mapping) else _matrix(rows)
+    given = rows if isinstance(rows, Mapping) else _name_columns(rows)
     if len(given) < 2:
         raise ParameterError("rows", list(given), "must have at least two inputs")
-    laws = tuple(_law(name, law) for name, law in given.items())
+    laws = tuple(_read_law(name, law) for name, law in given.items())
     return Channel(inputs=tuple(given), laws=laws)
 
 
@@ -177,13 +180,41 @@ def enumerate_tape(
             f"{width} words of {bits} bits for {len(names)} inputs are {float(tapes):.3g} tapes, "
             f"more than {LARGEST_TAPE}"
         )
-    rows = {x: _counted(function, x, bits, width) for x in names}
+    rows = {x: _count_tapes(function, x, bits, width) for x in names}
     made = channel(rows)
     # A law on a grid finer than a word (several words per input) is not for `encode`.
     return Channel(inputs=made.inputs, laws=made.laws, word_bits=min(64, max(1, bits * width)))
 
 
-def _counted(
+def log_upper(ratio: Fraction | float) -> float:
+    """The smallest float that is surely at least ln ratio, for a ratio above 0 (or infinite).
+
+    >>> log_upper(Fraction(1)), log_upper(Fraction(5, 2)), log_upper(math.inf)
+    (0.0, 0.9162907318741551, inf)
+    """
+    if ratio == math.inf:
+        return math.inf
+    exact = Fraction(ratio)
+    if exact == 1:
+        return 0.0
+    # ln(1 + d) loses the digits that d has after the point, so small d are written with more.
+    away = exact - 1
+    small = (away.denominator.bit_length() - away.numerator.bit_length()) * 3 // 10
+    context = Context(prec=_DIGITS + 2 * max(0, small), rounding=ROUND_CEILING)
+    up = context.divide(Decimal(exact.numerator), Decimal(exact.denominator))
+    return float_above(context.next_plus(up.ln(context)))
+
+
+def log_lower(ratio: Fraction) -> float:
+    """The largest float that is surely at most ln ratio; minus infinity at 0.
+
+    >>> log_lower(Fraction(2, 5)), log_lower(Fraction(0))
+    (-0.9162907318741551, -inf)
+    """
+    return -log_upper(1 / ratio) if ratio else -math.inf
+
+
+def _count_tapes(
     function: Callable[[Any, tuple[int, ...]], Any], x: Hashable, bits: int, width: int
 ) -> dict[tuple[Any, ...], Fraction]:
     seen: dict[tuple[Any, ...], int] = {}
@@ -194,15 +225,15 @@ def _counted(
     return {key: Fraction(count, 1 << bits * width) for key, count in seen.items()}
 
 
-def _matrix(rows: Any) -> dict[Hashable, dict[Any, Any]]:
+def _name_columns(rows: Any) -> dict[Hashable, dict[Any, Any]]:
     return {x: {(y,): q for y, q in enumerate(row)} for x, row in enumerate(rows)}
 
 
-def _law(name: Hashable, row: Mapping[Any, Any]) -> Law:
+def _read_law(name: Hashable, row: Mapping[Any, Any]) -> Law:
     law: dict[Any, Fraction] = {}
     for sent, value in row.items():
         key = sent if isinstance(sent, tuple) else (sent,)
-        probability = _probability(value)
+        probability = _read_probability(value)
         if probability:
             law[key] = law.get(key, Fraction(0)) + probability
     total = sum(law.values(), Fraction(0))
@@ -217,7 +248,7 @@ def _law(name: Hashable, row: Mapping[Any, Any]) -> Law:
     return law
 
 
-def _probability(value: Any) -> Fraction:
+def _read_probability(value: Any) -> Fraction:
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, bool) or not isinstance(value, Fraction | int | str | float):
@@ -231,7 +262,7 @@ def _probability(value: Any) -> Fraction:
     return result
 
 
-def _on_grid(law: Law, grid: int) -> Law:
+def _round_law(law: Law, grid: int) -> Law:
     """Cumulative sums rounded down: every share moves by less than one, and the total stays."""
     result: Law = {}
     upto, before = Fraction(0), 0

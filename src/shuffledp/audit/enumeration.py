@@ -15,6 +15,7 @@ ones in floating point with both ends (`bounds`), and those beyond are refused w
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -22,17 +23,27 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shuffledp.accounting.exact import local_delta, local_ratio
-from shuffledp.audit.integers import Integers
-from shuffledp.audit.logarithms import log_upper
-from shuffledp.audit.sweep import Bounds, Sweep
+from shuffledp.audit.channels import log_upper
+from shuffledp.audit.multisets import Integers
+from shuffledp.audit.search import Bounds, Sweep
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
+from shuffledp.core.privacy import up
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import Law, Randomizer
 from shuffledp.core.validate import number, whole
 from shuffledp.numerics.rounding import exp_bounds, float_above, float_below
 
-__all__ = ["bounds", "exact", "fraction", "laws_of", "profile", "pure_epsilon", "pure_ratio"]
+__all__ = [
+    "ExactAudit",
+    "bounds",
+    "exact",
+    "fraction",
+    "profile",
+    "pure_epsilon",
+    "pure_ratio",
+    "read_laws",
+]
 
 Audited: TypeAlias = Randomizer | ShuffleProtocol
 
@@ -43,27 +54,70 @@ _RELATIVE, _ABSOLUTE = 1e-9, 1e-12
 _LARGEST_EPSILON = 10_000
 
 
-def exact(
-    randomizer: Audited, *, epsilon: float, n: int | None = None, view: str = "shuffled"
-) -> float:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExactAudit:
     """The exact delta of a view at epsilon, rounded up by at most a part in 10^9 (or by 10^-12).
 
-    n, the number of users, is for the shuffled view alone. The answer is refused
-    (`UnsupportedError`) if it would take too long, or cannot be had that precisely.
+    >>> print(ExactAudit(delta=0.0123456, lower=0.0123455, epsilon=0.5, view="shuffled", n=100))
+    delta = 0.01235 at epsilon = 0.5: exact, the worst pair of neighbouring data sets of 100 users, shuffled
+    """
+
+    delta: float
+    """At least the true delta."""
+    lower: float
+    """At most the true delta."""
+    epsilon: float
+    view: str
+    n: int
+    """How many users; 1 in the local and preshuffled view."""
+
+    def confirms(self, delta: float) -> bool:
+        """Whether the view is (epsilon, delta)-DP for certain.
+
+        >>> from shuffledp import audit, protocols
+        >>> found = audit.exact(protocols.krr.KRR(k=3, epsilon0=1.0), n=10, epsilon=0.5)
+        >>> found.confirms(0.1), found.refutes(0.1), found.refutes(0.001)
+        (True, False, True)
+        """
+        return self.delta <= delta
+
+    def refutes(self, delta: float) -> bool:
+        """Whether the view is not (epsilon, delta)-DP, for certain."""
+        return self.lower > delta
+
+    def __str__(self) -> str:
+        users = f"{self.n:,} users" if self.n > 1 else "one user"
+        return (
+            f"delta = {up(self.delta, 4)} at epsilon = {self.epsilon:g}: exact, the worst pair of "
+            f"neighbouring data sets of {users}, {self.view}"
+        )
+
+
+def exact(
+    randomizer: Audited, *, epsilon: float, n: int | None = None, view: str = "shuffled"
+) -> ExactAudit:
+    """The exact delta of a view at epsilon: no theorem, no assumption, no sampling.
+
+    n, the number of users, is for the shuffled view alone. The question is refused
+    (`UnsupportedError`) if the answer would take too long, or cannot be had to a part in 10^9.
     Two users of binary randomized response with e^epsilon0 = 3, and the mirrored pair (x, 1 - x):
 
     >>> import math
     >>> from shuffledp import audit
     >>> noisy = audit.channel([["3/4", "1/4"], ["1/4", "3/4"]])
-    >>> round(audit.exact(noisy, n=2, epsilon=math.log(2)), 12)
+    >>> round(audit.exact(noisy, n=2, epsilon=math.log(2)).delta, 12)
     0.1875
     >>> mirrored = audit.channel({0: {(0, 1): 1}, 1: {(1, 0): 1}})
-    >>> audit.exact(mirrored, n=10, epsilon=0.0), audit.exact(mirrored, epsilon=5.0, view="local")
+    >>> audit.exact(mirrored, n=10, epsilon=0.0).delta, audit.exact(mirrored, epsilon=5.0, view="local").delta
     (0.0, 1.0)
     """
-    found = bounds(randomizer, epsilon=epsilon, n=n, view=view)
+    question = _Question(randomizer, n, view)
+    asked = _check_epsilon(epsilon)
+    (found,) = question.bounds([asked])
     if found.upper - found.lower <= max(_RELATIVE * found.upper, _ABSOLUTE):
-        return found.upper
+        return ExactAudit(
+            delta=found.upper, lower=found.lower, epsilon=asked, view=view, n=question.n
+        )
     raise UnsupportedError(
         f"floating point knows this delta only between {found.lower!r} and {found.upper!r}: "
         "use audit.bounds, or audit.fraction for fewer users"
@@ -80,7 +134,7 @@ def bounds(
     >>> ends.lower <= ends.upper < ends.lower + 1e-12
     True
     """
-    return _Question(randomizer, n, view).bounds([_epsilon(epsilon)])[0]
+    return _Question(randomizer, n, view).bounds([_check_epsilon(epsilon)])[0]
 
 
 def profile(
@@ -93,7 +147,7 @@ def profile(
     >>> audit.profile(noisy, [0.0, 0.5, 2.0], n=3).round(4)
     array([0.3125, 0.19  , 0.    ])
     """
-    asked = [_epsilon(value) for value in np.atleast_1d(np.asarray(epsilons)).tolist()]
+    asked = [_check_epsilon(value) for value in np.atleast_1d(np.asarray(epsilons)).tolist()]
     found = _Question(randomizer, n, view).bounds(asked)
     return np.array([each.upper for each in found])
 
@@ -139,11 +193,11 @@ def pure_epsilon(randomizer: Audited, *, n: int | None = None, view: str = "shuf
     return log_upper(pure_ratio(randomizer, n=n, view=view))
 
 
-def laws_of(randomizer: Audited) -> list[Law]:
+def read_laws(randomizer: Audited) -> list[Law]:
     """The declared law of each input.
 
     >>> from shuffledp import protocols
-    >>> len(laws_of(protocols.krr.make_local(k=3, epsilon=1.0)))
+    >>> len(read_laws(protocols.krr.make_local(k=3, epsilon=1.0)))
     3
     """
     one = randomizer.randomizer if isinstance(randomizer, ShuffleProtocol) else randomizer
@@ -166,24 +220,24 @@ class _Question:
         if view == "shuffled" and n is None:
             raise ParameterError("n", n, "must be given: the shuffled view is that of n users")
         users = 1 if n is None else whole("n", n, at_least=1)
-        self.laws = laws_of(randomizer)
+        self.laws = read_laws(randomizer)
         self.local = view == "local"
         self.n = users if view == "shuffled" else 1
 
     def bounds(self, epsilons: Sequence[float]) -> list[Bounds]:
-        """e^epsilon is no fraction: a fraction on each side of it, and the answers for both."""
+        """e^epsilon is not a fraction: take one on each side of it, and the answers for both."""
         ends = [exp_bounds(epsilon) for epsilon in epsilons]
         if self.local:
             found = [
                 (local_delta(self.laws, low), local_delta(self.laws, high)) for low, high in ends
             ]
-            return [_rounded(*each) for each in found]
+            return [_round_outwards(*each) for each in found]
         views = Integers(self.laws, self.n)
         if views.cost * len(epsilons) > _QUICK:
             sweep = Sweep(views.lattice)
             return [sweep.bounds(low, high) for low, high in ends]
         deltas = views.deltas([end for both in ends for end in both])
-        return [_rounded(*each) for each in zip(deltas[::2], deltas[1::2], strict=True)]
+        return [_round_outwards(*each) for each in zip(deltas[::2], deltas[1::2], strict=True)]
 
     def fractions(self, ratios: Sequence[Fraction]) -> list[Fraction]:
         if self.local:
@@ -197,13 +251,13 @@ class _Question:
         return Integers(self.laws, self.n).ratio()
 
 
-def _epsilon(value: object) -> float:
+def _check_epsilon(value: object) -> float:
     epsilon = number("epsilon", value)
     if not 0 <= epsilon <= _LARGEST_EPSILON:
         raise ParameterError("epsilon", value, f"must be >= 0 and <= {_LARGEST_EPSILON:,}")
     return epsilon
 
 
-def _rounded(upper: Fraction, lower: Fraction) -> Bounds:
+def _round_outwards(upper: Fraction, lower: Fraction) -> Bounds:
     """Floats on the outer side of two fractions."""
     return Bounds(lower=float_below(lower), upper=float_above(upper))

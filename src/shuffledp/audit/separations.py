@@ -11,15 +11,15 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import permutations, product
+from itertools import accumulate, permutations, product
 from typing import Any
 
 from shuffledp.accounting.exact import local_ratio
 from shuffledp.accounting.one_count import binomial_level
 from shuffledp.audit.channels import Channel, channel
 from shuffledp.audit.enumeration import fraction, pure_epsilon, pure_ratio
-from shuffledp.audit.integers import Integers
-from shuffledp.audit.smoothness import lemma_delta, smooth_delta
+from shuffledp.audit.multisets import Integers
+from shuffledp.core.errors import ParameterError
 from shuffledp.core.randomizer import Law
 from shuffledp.core.validate import whole
 from shuffledp.numerics.entropy import SeededWords
@@ -30,6 +30,7 @@ __all__ = [
     "binomial_is_smooth",
     "gap_is_finite",
     "gap_randomizer",
+    "lemma_delta",
     "local_output_law",
     "mirrored_pair",
     "mirrored_randomizer",
@@ -37,6 +38,7 @@ __all__ = [
     "pure_single_message_is_local",
     "random_randomizer",
     "shuffled_output_law",
+    "smooth_delta",
     "square_root_step",
 ]
 
@@ -72,11 +74,11 @@ def pure_single_message_is_local(*, trials: int = 40, seed: int = 1) -> Statemen
     rows: list[tuple[Any, ...]] = []
     for _ in range(whole("trials", trials, at_least=1)):
         randomizer = random_randomizer(rng)
-        n = 2 + _below(rng, 3)
+        n = 2 + _draw_below(rng, 3)
         # By enumeration of all views, not by the shortcut that this theorem allows.
         shuffled = Integers(randomizer.laws, n).ratio()
         local = local_ratio(randomizer.laws)
-        inputs = tuple(_below(rng, len(randomizer.laws)) for _ in range(n))
+        inputs = tuple(_draw_below(rng, len(randomizer.laws)) for _ in range(n))
         same = shuffled_output_law(randomizer, inputs) == local_output_law(randomizer, inputs)
         rows.append((n, len(randomizer.laws), len(randomizer.messages), local, shuffled, same))
     equal = sum(row[3] == row[4] for row in rows)
@@ -88,7 +90,7 @@ def pure_single_message_is_local(*, trials: int = 40, seed: int = 1) -> Statemen
         measured=f"e^epsilon of R and of the shuffled view are equal for {equal} of {trials} random "
         f"randomizers; the converted local protocol has the same output law for {laws}",
         agrees=equal == laws == trials,
-        columns=_columns(names, rows),
+        columns=_make_columns(names, rows),
     )
 
 
@@ -183,7 +185,7 @@ def binomial_is_smooth() -> Statement:
         measured=f"exact delta below the lemma's in all {len(rows)} cases, by up to {loosest:.1e}; "
         f"the noise that follows from it is {min(factors):.0f} to {max(factors):.0f} times too much",
         agrees=all(row[6] <= row[5] for row in rows),
-        columns=_columns(names, rows),
+        columns=_make_columns(names, rows),
     )
 
 
@@ -217,7 +219,7 @@ def square_root_step(*, points: int = 101) -> Statement:
         claim="tanh(epsilon / 2) >= epsilon / sqrt(5) for 0 <= epsilon <= 1, but not epsilon / sqrt(4)",
         measured=f"smallest c is {smallest:.3f}, so 5 is the smallest integer; at epsilon = 1 "
         f"alpha - 1/sqrt(5) = {five[-1]:+.4f} and alpha - 1/sqrt(4) = {four[-1]:+.4f}; "
-        f"sqrt(5) works up to epsilon = {_crossing(5):.3f}",
+        f"sqrt(5) works up to epsilon = {_find_crossing(5):.3f}",
         agrees=4 < smallest <= 5 and min(five[1:]) > 0 and max(four[1:]) < 0,
         columns={
             "epsilon": grid,
@@ -248,14 +250,14 @@ def mirrored_randomizer() -> Channel:
 
 
 def gap_randomizer() -> Channel:
-    """0 sends four uniform bits; 1 sends a uniform one of the ten strings that have not two ones.
+    """0 sends four uniform bits; 1 sends a uniform one of the ten strings without exactly two ones.
 
     >>> len(gap_randomizer().pmf(0)), len(gap_randomizer().pmf(1))
     (16, 10)
     """
     strings = list(product((0, 1), repeat=4))
     unequal = [bits for bits in strings if sum(bits) != 2]
-    return channel({x: _uniform(some) for x, some in enumerate((strings, unequal))})
+    return channel({x: _spread_evenly(some) for x, some in enumerate((strings, unequal))})
 
 
 def random_randomizer(rng: SeededWords) -> Channel:
@@ -264,11 +266,11 @@ def random_randomizer(rng: SeededWords) -> Channel:
     >>> random_randomizer(SeededWords(3)).epsilon0 > 0
     True
     """
-    inputs, outputs = 2 + _below(rng, 2), 2 + _below(rng, 2)
+    inputs, outputs = 2 + _draw_below(rng, 2), 2 + _draw_below(rng, 2)
     rows = []
     for _ in range(inputs):
-        weights = [_below(rng, 8) for _ in range(outputs)]
-        weights[_below(rng, outputs)] += 1  # not all of them 0
+        weights = [_draw_below(rng, 8) for _ in range(outputs)]
+        weights[_draw_below(rng, outputs)] += 1  # not all of them 0
         rows.append([Fraction(weight, sum(weights)) for weight in weights])
     return channel(rows)
 
@@ -310,19 +312,59 @@ def local_output_law(randomizer: Channel, inputs: tuple[int, ...]) -> Law:
     return law
 
 
-def _uniform(strings: list[tuple[int, ...]]) -> dict[tuple[int, ...], Fraction]:
+# Smooth noise: how likely is it that a step changes the probability of what was drawn by much? A law D on the
+# integers is (epsilon, delta, k)-smooth if for every integer k' with 1 <= |k'| <= k
+#
+#     Pr over Y ~ D of [ D(Y) / D(Y + k') >= e^(|k'| epsilon) ] <= delta.
+#
+# If alpha is rational, so is e^epsilon = (1 + alpha) / (1 - alpha) and everything else, and the smallest delta of a
+# binomial is computed exactly.
+
+
+def lemma_delta(n: int, gamma: Fraction, alpha: Fraction) -> float:
+    """exp(-alpha^2 gamma n / 8) + exp(-alpha^2 gamma n / (8 + 2 alpha)): what the lemma grants for k <= n alpha gamma / 2.
+
+    >>> round(lemma_delta(1000, Fraction(1, 10), Fraction(3, 10)), 4)
+    0.6758
+    """
+    _check_smooth(n, gamma, alpha)
+    power = float(alpha**2 * gamma * n)
+    return math.exp(-power / 8) + math.exp(-power / (8 + 2 * float(alpha)))
+
+
+def smooth_delta(n: int, gamma: Fraction, alpha: Fraction, k: int) -> Fraction:
+    """The smallest delta for which Bin(n, gamma) is (ln((1 + alpha) / (1 - alpha)), delta, k)-smooth, exactly.
+
+    >>> smooth_delta(2, Fraction(1, 2), Fraction(1, 3), 1)
+    Fraction(3, 4)
+    """
+    _check_smooth(n, gamma, alpha)
+    masses = _weigh(n, gamma)
+    # A step to the left is a step to the right in a mirror.
+    sides = [(towards, _sum_tails(towards)) for towards in (masses, masses[::-1])]
+    ratio = (1 + alpha) / (1 - alpha)
+    worst = 0
+    for size in range(1, k + 1):
+        for towards, tails in sides:
+            worst = max(worst, tails[_find_first(towards, size, ratio**size)])
+    return Fraction(worst, sum(masses))
+
+
+def _spread_evenly(strings: list[tuple[int, ...]]) -> dict[tuple[int, ...], Fraction]:
     return dict.fromkeys(strings, Fraction(1, len(strings)))
 
 
-def _below(rng: SeededWords, k: int) -> int:
+def _draw_below(rng: SeededWords, k: int) -> int:
     return int(rng.words(1)[0] % k)
 
 
-def _columns(names: tuple[str, ...], rows: list[tuple[Any, ...]]) -> dict[str, tuple[Any, ...]]:
+def _make_columns(
+    names: tuple[str, ...], rows: list[tuple[Any, ...]]
+) -> dict[str, tuple[Any, ...]]:
     return dict(zip(names, zip(*rows, strict=True), strict=True))
 
 
-def _crossing(c: int) -> float:
+def _find_crossing(c: int) -> float:
     """Where tanh(epsilon / 2) = epsilon / sqrt(c), above 0."""
     low, high = 0.5, 4.0
     for _ in range(60):
@@ -330,3 +372,41 @@ def _crossing(c: int) -> float:
         above = math.tanh(middle / 2) > middle / math.sqrt(c)
         low, high = (middle, high) if above else (low, middle)
     return low
+
+
+def _weigh(n: int, gamma: Fraction) -> list[int]:
+    """C(n, y) gamma^y (1 - gamma)^(n - y), over a common denominator."""
+    yes, no = gamma.numerator, gamma.denominator - gamma.numerator
+    masses = [no**n]
+    for y in range(n):
+        masses.append(masses[-1] * ((n - y) * yes) // ((y + 1) * no))  # divides without rest
+    return masses
+
+
+def _sum_tails(masses: list[int]) -> list[int]:
+    """The weight of y and all beyond it, for each y."""
+    return list(accumulate(reversed(masses)))[::-1]
+
+
+def _find_first(masses: list[int], size: int, ratio: Fraction) -> int:
+    """The first y with D(y) >= ratio D(y + size); it is so for all beyond.
+
+    D is log-concave, so D(y) / D(y + size) grows with y, and halving finds it. In the last `size`
+    places D(y + size) is 0.
+    """
+    low, high = 0, max(0, len(masses) - size)
+    while low < high:
+        y = (low + high) // 2
+        if masses[y] * ratio.denominator >= ratio.numerator * masses[y + size]:
+            high = y
+        else:
+            low = y + 1
+    return low
+
+
+def _check_smooth(n: int, gamma: Fraction, alpha: Fraction) -> None:
+    whole("n", n, at_least=1)
+    if not 0 < gamma <= Fraction(1, 2):
+        raise ParameterError("gamma", gamma, "must be a Fraction > 0 and <= 1/2")
+    if not 0 < alpha < 1:
+        raise ParameterError("alpha", alpha, "must be a Fraction > 0 and < 1")

@@ -18,21 +18,25 @@ both views, each moved to its safe side.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
-from itertools import permutations
-from typing import NamedTuple
+from functools import cached_property, lru_cache
+from itertools import pairwise, permutations
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from shuffledp.audit.boxes import Blanket, Box
-from shuffledp.audit.lattice import Lattice
-from shuffledp.audit.steps import UNIT, Steps
+from shuffledp.audit.multisets import Lattice
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import UnsupportedError
+from shuffledp.numerics.rounding import float_below
 
-__all__ = ["LARGEST_SWEEP", "Bounds", "Sweep"]
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+__all__ = ["LARGEST_SWEEP", "Blanket", "Bounds", "Box", "Steps", "Sweep"]
 
 LARGEST_SWEEP = 3 * 10**10
 """Floating-point steps that one sweep agrees to take: a minute or two."""
@@ -40,10 +44,14 @@ LARGEST_SWEEP = 3 * 10**10
 _HOPELESS = 1e16  # a full enumeration beyond this is not even begun
 _TINY = 1e-290  # more than all underflows together can lose
 _TIE = 1e-11  # boxes that can win by less than this part are dropped, and it is added to the result
+_UNIT = 2.0**-53  # rounding error of one operation
 _MOST_SYMMETRIC = 6
 _LARGEST_RATIO = 10**250
+_KEPT_MATRICES = 512
+_DEVIATIONS = (-3, -2, -1, -0.5, 0, 0.5, 1)  # from the mean, where blankets are looked at
 
 Pair = tuple[int, int]
+_Users = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +64,169 @@ class Bounds:
 
     lower: float
     upper: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Box:
+    """All z with low <= z <= high (for each input) and `users` users in total; the ends are tight.
+
+    >>> box = Box.whole(2, 4)
+    >>> [half.low for half in box.halve()]
+    [(0, 2), (3, 0)]
+    """
+
+    low: _Users
+    high: _Users
+    users: int
+
+    @classmethod
+    def whole(cls, inputs: int, users: int) -> "Box":
+        """Every data set.
+
+        >>> Box.whole(3, 5).high
+        (5, 5, 5)
+        """
+        return cls(low=(0,) * inputs, high=(users,) * inputs, users=users)
+
+    def halve(self) -> list["Box"]:
+        """Two boxes that share nothing, cut across the widest side."""
+        widths = [high - low for low, high in zip(self.low, self.high, strict=True)]
+        side = widths.index(max(widths))
+        middle = (self.low[side] + self.high[side]) // 2
+        below = self._tighten(self.low, _replace_at(self.high, side, middle))
+        above = self._tighten(_replace_at(self.low, side, middle + 1), self.high)
+        return [half for half in (below, above) if half is not None]
+
+    def _tighten(self, low: _Users, high: _Users) -> "Box | None":
+        """The box with its ends tightened: the total is known. None if it is empty."""
+        spare, missing = self.users - sum(low), self.users - sum(high)
+        if spare < 0 or missing > 0:
+            return None
+        tight_high = tuple(min(h, lo + spare) for lo, h in zip(low, high, strict=True))
+        tight_low = tuple(max(lo, h + missing) for lo, h in zip(low, high, strict=True))
+        return Box(low=tight_low, high=tight_high, users=self.users)
+
+    @property
+    def single(self) -> bool:
+        """Whether there is one data set left: `low` itself."""
+        return sum(self.low) == self.users
+
+
+def _replace_at(values: _Users, place: int, value: int) -> _Users:
+    return (*values[:place], value, *values[place + 1 :])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blanket:
+    """The common part of several laws: with probability gamma a user sends by `law`, whatever the input.
+
+    >>> half = Fraction(1, 2)
+    >>> Blanket.of([(half, half, Fraction(0)), (Fraction(0), half, half)]).law
+    (0.0, 1.0, 0.0)
+    """
+
+    gamma: float
+    law: tuple[float, ...]
+
+    @classmethod
+    def of(cls, laws: Sequence[Sequence[Fraction]]) -> "Blanket":
+        """The largest common part.
+
+        >>> half = Fraction(1, 2)
+        >>> Blanket.of([(half, half), (1 - half / 2, half / 2)]).gamma
+        0.75
+        """
+        common = [min(column) for column in zip(*laws, strict=True)]
+        gamma = sum(common, Fraction(0))
+        if gamma == 0:
+            return cls(gamma=0.0, law=(0.0,) * len(common))
+        return cls(gamma=float_below(gamma), law=tuple(float(q / gamma) for q in common))
+
+    def shares(self, users: int) -> tuple[tuple[int, float], ...]:
+        """How many of the users send by `law`, rounded down to a few values, with their probabilities.
+
+        >>> [(b, round(share, 4)) for b, share in Blanket(gamma=0.5, law=(1.0,)).shares(2)]
+        [(0, 0.25), (1, 0.5), (2, 0.25)]
+        """
+        return _share_out(users, self.gamma)
+
+
+@lru_cache(maxsize=4096)
+def _share_out(users: int, gamma: float) -> tuple[tuple[int, float], ...]:
+    """Probabilities of at least b and less than the next b of Bin(users, gamma).
+
+    Fewer messages of the blanket hide less, so the tails Pr[at least b] are rounded down.
+    """
+    middle, spread = users * gamma, math.sqrt(users * gamma * (1 - gamma))
+    some = range(users + 1) if users <= 4 else (math.ceil(middle + d * spread) for d in _DEVIATIONS)
+    starts = sorted({0, *(b for b in some if 0 < b <= users)})
+    weights = _weigh_binomial(users, gamma)
+    # Each weight is a product of at most `users` ratios, each at most 5 roundings off; a sum adds at most
+    # `users` more. A tail, the quotient of two of them, is off by less than this part of it.
+    error = 1.01 * 12 * (users + 2) * _UNIT
+    whole = float(weights.sum())
+    tails = [float(weights[b:].sum()) / whole * (1 - error) for b in starts]
+    tails[0] = 1.0
+    return tuple(
+        (b, max(0.0, this - following) * (1 + 2 * _UNIT))
+        for b, (this, following) in zip(starts, pairwise([*tails, 0.0]), strict=True)
+    )
+
+
+def _weigh_binomial(users: int, gamma: float) -> Floats:
+    """The probabilities of Bin(users, gamma), up to one factor: products of their ratios."""
+    weights = np.zeros(users + 1)
+    mode = min(users, math.floor((users + 1) * gamma))
+    weights[mode] = 1.0
+    if mode < users:
+        k = np.arange(mode, users)
+        weights[mode + 1 :] = np.cumprod((users - k) / (k + 1) * (gamma / (1 - gamma)))
+    if mode > 0:
+        k = np.arange(mode, 0, -1)
+        weights[:mode] = np.cumprod(k / (users - k + 1) * ((1 - gamma) / gamma))[::-1]
+    return weights
+
+
+class Steps:
+    """Adds a user with given weights on the sends; counts the elementary steps.
+
+    >>> steps = Steps(Lattice([{(0,): Fraction(1)}, {(1,): Fraction(1)}], 2))
+    >>> steps.add(1, (0.25, 0.75), np.array([0.5, 0.5]))
+    array([0.125, 0.5  , 0.375])
+    >>> steps.taken
+    4
+    """
+
+    def __init__(self, lattice: Lattice) -> None:
+        self.levels = [len(level) for level in lattice.levels]
+        self.taken = 0
+        self._moves = lattice.moves
+        self._structure = lru_cache(maxsize=None)(self._sort_moves)
+        self._matrix = lru_cache(maxsize=_KEPT_MATRICES)(self._make_matrix)
+
+    def add(self, t: int, weights: tuple[float, ...], law: Floats) -> Floats:
+        """sum over sends s of weights[s] times the law moved by s: from level t to level t + 1."""
+        self.taken += len(law) * len(weights)
+        result: Floats = self._matrix(t, weights) @ law
+        return result
+
+    def _make_matrix(self, t: int, weights: tuple[float, ...]) -> "csr_array[Any]":
+        from scipy.sparse import csr_array
+
+        sends, columns, ends = self._structure(t)
+        data = np.array(weights)[sends]
+        return csr_array((data, columns, ends), shape=(self.levels[t + 1], self.levels[t]))
+
+    def _sort_moves(self, t: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Row by row of level t + 1: which sends lead there, and from where."""
+        moves = self._moves(t)
+        rows = np.concatenate(moves)
+        order = np.argsort(rows, kind="stable")
+        sends = np.repeat(np.arange(len(moves), dtype=np.int32), self.levels[t])[order]
+        columns = np.tile(np.arange(self.levels[t], dtype=np.int32), len(moves))[order]
+        counts = np.bincount(rows, minlength=self.levels[t + 1])
+        ends = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+        return sends, columns, ends
 
 
 class Sweep:
@@ -73,24 +244,26 @@ class Sweep:
         self.laws = [tuple(float(q) for q in law) for law in lattice.laws]
         self.terms = max(sum(q > 0 for q in law) for law in lattice.laws)
         self.blanket = Blanket.of(lattice.laws)
-        self.error = 1.01 * lattice.n * (self.terms + 1) * UNIT
+        self.error = 1.01 * lattice.n * (self.terms + 1) * _UNIT
 
     def bounds(self, low: Fraction, high: Fraction) -> Bounds:
         """The maximum over all data sets, at an e^epsilon between low and high."""
-        pairs = [pair for pair in self._different if self._leaks(pair, low)]
+        pairs = [pair for pair in self._distinct_pairs if self._leaks(pair, low)]
         if not pairs:
             return Bounds(lower=0.0, upper=0.0)
         if high > _LARGEST_RATIO:
             raise UnsupportedError("e^epsilon > 10^250 is too large for floating point")
-        self._hopeful(len(pairs))
+        self._check_hope(len(pairs))
         self.steps.taken = 0
         search = _Search(self, pairs, math.nextafter(float(low), 0.0))
         search.run()
-        upper = min(1.0, search.best * (1 + _TIE + 4 * UNIT) + _TINY * (1 + search.E))
-        return Bounds(lower=self._lower(search, math.nextafter(float(high), math.inf)), upper=upper)
+        upper = min(1.0, search.best * (1 + _TIE + 4 * _UNIT) + _TINY * (1 + search.E))
+        return Bounds(
+            lower=self._evaluate_worst(search, math.nextafter(float(high), math.inf)), upper=upper
+        )
 
     def add(self, law: Floats, before: tuple[int, ...], after: tuple[int, ...]) -> Floats:
-        """A law of the users `before`, with those that `after` has more."""
+        """The law of the users `after`, given that of the users `before`, which are some of them."""
         t = sum(before)
         for x, (some, more) in enumerate(zip(before, after, strict=True)):
             for _ in range(more - some):
@@ -103,7 +276,7 @@ class Sweep:
         a, b = (self.steps.add(t, self.laws[x], law) for x in pair)
         return float(np.maximum(scales[0] * a - scales[1] * b, 0.0).sum())
 
-    def _lower(self, search: "_Search", E: float) -> float:
+    def _evaluate_worst(self, search: "_Search", E: float) -> float:
         """The value of the worst data set, rounded down."""
         law = self.add(np.ones(1), (0,) * self.lattice.inputs, search.others)
         scales = (1 - self.error, E * (1 + self.error))
@@ -113,9 +286,9 @@ class Sweep:
     @property
     def summed(self) -> float:
         """Relative error of a sum over all views of positive terms, and of their making."""
-        return 1.01 * (len(self.lattice.levels[-1]) + 8) * UNIT
+        return 1.01 * (len(self.lattice.levels[-1]) + 8) * _UNIT
 
-    def _hopeful(self, pairs: int) -> None:
+    def _check_hope(self, pairs: int) -> None:
         views = len(self.lattice.levels[-1])
         full = float(self.lattice.data_sets) * views * len(self.lattice.sends) * (1 + pairs)
         if full <= _HOPELESS:
@@ -127,16 +300,16 @@ class Sweep:
         )
 
     @cached_property
-    def _different(self) -> list[Pair]:
+    def _distinct_pairs(self) -> list[Pair]:
         """Ordered pairs of inputs, one of each kind: renaming inputs and messages changes nothing."""
         kinds: dict[Pair, Pair] = {}
-        symmetries = self._symmetries()
+        symmetries = self._find_symmetries()
         for pair in permutations(range(self.lattice.inputs), 2):
             images = ((p[pair[0]], p[pair[1]]) for p in symmetries)
             kinds.setdefault(min(images), pair)
         return list(kinds.values())
 
-    def _symmetries(self) -> list[tuple[int, ...]]:
+    def _find_symmetries(self) -> list[tuple[int, ...]]:
         """Permutations of the inputs that only permute the messages, if everybody sends one."""
         inputs = self.lattice.inputs
         if inputs > _MOST_SYMMETRIC or not self.lattice.single:
@@ -155,7 +328,7 @@ class Sweep:
 
 
 class _Search:
-    """Depth first; of two halves the more promising one first."""
+    """Depth first; of two halve the more promising one first."""
 
     def __init__(self, sweep: Sweep, pairs: list[Pair], E: float) -> None:
         self.sweep = sweep
@@ -169,7 +342,7 @@ class _Search:
         }
         # Errors of the law of the others, of weights, products and sums are relative to positive
         # terms that add up to at most 1 + E.
-        self._absolute = 2 * (1 + E) * (sweep.error + (2 * sweep.terms + 6) * UNIT)
+        self._absolute = 2 * (1 + E) * (sweep.error + (2 * sweep.terms + 6) * _UNIT)
 
     def run(self) -> None:
         whole = Box.whole(self.sweep.lattice.inputs, self.sweep.lattice.n - 1)
@@ -181,10 +354,10 @@ class _Search:
                 continue
             found = [
                 self._look(half, self.sweep.add(law, box.low, half.low), alive)
-                for half in box.halves()
+                for half in box.halve()
             ]
             stack.extend(sorted(found, key=lambda each: each.promise))
-            self._afford()
+            self._check_cost()
 
     @property
     def _mark(self) -> float:
@@ -197,20 +370,20 @@ class _Search:
             for pair in known:
                 self._settle(box, law, pair)
             return _Found(box, law, {}, 0.0)
-        covers = self._covers(box, law)
-        hidden = {pair: self._quick(*covers[-1][1:], pair) for pair in known}
+        covers = self._cover(box, law)
+        hidden = {pair: self._bound_quickly(*covers[-1][1:], pair) for pair in known}
         bounds = {pair: self._bound(covers, pair, known[pair], hidden[pair]) for pair in known}
         return _Found(box, law, bounds, max(hidden.values()))
 
     def _settle(self, box: Box, law: Floats, pair: Pair) -> None:
         t = sum(box.low)
-        if self._quick(law, t, pair) <= self._mark:
+        if self._bound_quickly(law, t, pair) <= self._mark:
             return
-        value = self._precise(law, t, pair)
+        value = self._bound_precisely(law, t, pair)
         if value > self.best:
             self.best, self.others, self.pair = value, box.low, pair
 
-    def _covers(self, box: Box, law: Floats) -> list[tuple[float, Floats, int]]:
+    def _cover(self, box: Box, law: Floats) -> list[tuple[float, Floats, int]]:
         """The law of `low` under more and more messages of the blanket: (probability, law, users).
 
         With probability gamma each user who is still open sends by the common law, whatever they
@@ -235,24 +408,24 @@ class _Search:
         """
         total, left = 0.0, sum(share for share, _, _ in covers)
         for share, law, t in reversed(covers):
-            value = hidden if law is covers[-1][1] else self._quick(law, t, pair)
+            value = hidden if law is covers[-1][1] else self._bound_quickly(law, t, pair)
             if total + left * value > self._mark * (1 + 1e-6):
                 return known
             total, left = total + share * value, left - share
         return min(known, total)
 
-    def _quick(self, law: Floats, t: int, pair: Pair) -> float:
+    def _bound_quickly(self, law: Floats, t: int, pair: Pair) -> float:
         """At least the divergence, with an absolute error; if that is most of it, precisely."""
         moved = self.sweep.steps.add(t, self._weights[pair], law)
         total = float(np.maximum(moved, 0.0).sum()) * (1 + self.sweep.summed) + self._absolute
-        return total if total > 1000 * self._absolute else self._precise(law, t, pair)
+        return total if total > 1000 * self._absolute else self._bound_precisely(law, t, pair)
 
-    def _precise(self, law: Floats, t: int, pair: Pair) -> float:
+    def _bound_precisely(self, law: Floats, t: int, pair: Pair) -> float:
         """At least the divergence, with a relative error of both views."""
         scales = (1 + self.sweep.error, self.E * (1 - self.sweep.error))
         return self.sweep.divergence(law, t, pair, scales) * (1 + self.sweep.summed)
 
-    def _afford(self) -> None:
+    def _check_cost(self) -> None:
         lattice = self.sweep.lattice
         if self.sweep.steps.taken <= LARGEST_SWEEP:
             return
