@@ -2,17 +2,20 @@
 
 import copy
 import hashlib
+import hmac
 import os
 import pickle
 import threading
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from scipy.stats import chi2
 
-from shuffledp import ParameterError, SecureWords, SeededWords
+from shuffledp import ParameterError, SecureWords, SeededWords, UnsupportedError
 from shuffledp.numerics import entropy
+from shuffledp.numerics.entropy import RunKey
 from support import ALPHA
 
 SIZES = (1, 2, 0, 3, 7, 16, 1, 31, 5)
@@ -127,6 +130,17 @@ class TestSeeking:
         again = copied(source)
         np.testing.assert_array_equal(again.words(9), source.words(9))
 
+    def test_after_a_long_draw(self):
+        """One that takes several calls of the cipher, and ends in the middle of a block."""
+        size = 3 * (1 << 18) + 41
+        expected = np.frombuffer(reference_bytes(6, size + 64), dtype=np.uint8)[size:]
+        source = SeededWords(6)
+        source.words(size, 8)
+        for follower in (copy.copy(source), source.ahead(0, 8), source):
+            np.testing.assert_array_equal(follower.words(60, 8), expected[:60])
+        source.skip(1, 8)
+        np.testing.assert_array_equal(source.words(3, 8), expected[61:])
+
     @pytest.mark.parametrize(("count", "bits"), [(-1, 64), (1.5, 64), (1, 0)])
     def test_bad_arguments(self, count, bits):
         for move in (SeededWords(1).skip, SeededWords(1).ahead):
@@ -134,8 +148,12 @@ class TestSeeking:
                 move(count, bits)
 
 
-@pytest.mark.parametrize("source", [SecureWords(), SeededWords(1)], ids=["secure", "seeded"])
-class TestBoth:
+@pytest.mark.parametrize(
+    "source",
+    [SecureWords(), SeededWords(1), RunKey().words("part")],
+    ids=["secure", "seeded", "derived"],
+)
+class TestAll:
     @pytest.mark.parametrize(("count", "bits"), [(-1, 8), (1.5, 8), (1, 0), (1, 65), (1, 2.0)])
     def test_bad_arguments(self, source, count, bits):
         with pytest.raises(ParameterError):
@@ -150,6 +168,134 @@ class TestBoth:
             words = source.words(5, bits)
             words[:] = 0
             assert not words.any()
+
+
+def span_bytes(secret, size, span):
+    """What a secret stream must be: each span is the keystream of a key of its own."""
+    spans = []
+    for number in range(-(-size // span)):
+        key = hmac.digest(secret, f"shuffledp span {number}".encode(), "sha256")
+        encryptor = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
+        spans.append(encryptor.update(bytes(span)))
+    return b"".join(spans)[:size]
+
+
+class TestSpans:
+    SECRET = bytes(range(32))
+
+    @pytest.fixture
+    def _fixed_key(self, monkeypatch):
+        monkeypatch.setattr(os, "urandom", lambda size: self.SECRET[:size])
+
+    @pytest.mark.usefixtures("_fixed_key")
+    @pytest.mark.parametrize("sizes", [(5, 59, 64, 1, 127, 200), (456,), (64, 64, 64)])
+    def test_each_span_has_a_key_of_its_own(self, sizes, monkeypatch):
+        monkeypatch.setattr(entropy, "_SPAN_BLOCKS", 4)
+        source = SecureWords()
+        drawn = b"".join(source.words(size, 8).tobytes() for size in sizes)
+        assert drawn == span_bytes(self.SECRET, sum(sizes), 64)
+
+    @pytest.mark.parametrize("start", [0, 5, 63, 64, 100])
+    def test_from_the_middle_of_a_span(self, start, monkeypatch):
+        monkeypatch.setattr(entropy, "_SPAN_BLOCKS", 4)
+        stream = entropy._secret_stream(self.SECRET)
+        expected = span_bytes(self.SECRET, start + 200, 64)[start:]
+        assert stream.ahead(start).take(200).tobytes() == expected
+        stream.skip(start)
+        assert stream.take(200).tobytes() == expected
+
+    @pytest.mark.usefixtures("_fixed_key")
+    def test_production_spans(self):
+        span = entropy._SPAN_BLOCKS * 16
+        size = span + (1 << 18) + 5
+        assert span == 1 << 22
+        source = SecureWords()
+        first = source.words(span - 3, 8).tobytes()
+        assert first + source.words(size - span + 3, 8).tobytes() == span_bytes(
+            self.SECRET, size, span
+        )
+
+    def test_seeded_words_have_one_key(self):
+        """Papers quote seeds: their words stay what they are."""
+        far = SeededWords(9).ahead((1 << 22) + 16, 8).words(32, 8)
+        key = hashlib.sha256(b"shuffledp words 9").digest()
+        counter = modes.CTR(((1 << 18) + 1).to_bytes(16, "big"))
+        assert far.tobytes() == Cipher(algorithms.AES(key), counter).encryptor().update(bytes(32))
+
+
+class TestAdvantage:
+    """Against the bound written out: spans of 2^18 blocks, two words to a block."""
+
+    @pytest.mark.parametrize("words", [0, 1, 2, 3, 2**19, 2**19 + 1, 10**6, 10**10, 10**15])
+    def test_formula(self, words):
+        blocks = [min(2**19, words - start) for start in range(0, min(words, 10**7), 2**19)]
+        if words > 10**7:
+            full, rest = divmod(words, 2**19)
+            exact = Fraction(full * 2**36 + (-(-rest // 2)) ** 2, 2**129)
+            spans = full + (rest > 0)
+        else:
+            exact = sum((Fraction((-(-b // 2)) ** 2, 2**129) for b in blocks), Fraction(0))
+            spans = len(blocks)
+        guesses = Fraction(spans + 1, 2**128) + Fraction(spans**2, 2**257)
+        found = Fraction(entropy.prf_advantage(words))
+        assert exact + guesses <= found <= (exact + guesses) * (1 + Fraction(1, 10**12))
+
+    def test_rekeying_is_worth_it(self):
+        """A billion people with ten words each: 2^-64 under one key."""
+        one_key = (10**10 / 2) ** 2 / 2.0**129
+        assert one_key > 2.0**-65
+        assert entropy.prf_advantage(10**10) < 2.0**-78
+
+    @pytest.mark.parametrize("words", [-1, 1.5])
+    def test_bad_numbers(self, words):
+        with pytest.raises(ParameterError, match="words"):
+            entropy.prf_advantage(words)
+
+
+class TestRunKey:
+    def test_known_answer(self, monkeypatch):
+        secret = bytes(range(100, 132))
+        monkeypatch.setattr(os, "urandom", lambda _: secret)
+        derived = hmac.digest(secret, b"shuffledp label part 7", "sha256")
+        drawn = RunKey().words("part 7").words(100, 8).tobytes()
+        assert drawn == span_bytes(derived, 100, 1 << 22)
+
+    def test_a_repetition_repeats(self):
+        key = RunKey()
+        first = key.words("part").words(1000)
+        np.testing.assert_array_equal(key.words("part").words(1000), first)
+        again = pickle.loads(pickle.dumps(key))  # noqa: S301
+        np.testing.assert_array_equal(again.words("part").words(1000), first)
+
+    def test_everything_else_differs(self):
+        key = RunKey()
+        sources = [key.words(label) for label in ("", "1", "10", "span 1", "1 ")]
+        sources += [RunKey().words("1"), SecureWords()]
+        words = [word for source in sources for word in source.words(64).tolist()]
+        assert len(set(words)) == len(words)
+
+    def test_keeps_its_secret(self):
+        assert repr(RunKey()) == "RunKey(secret)"
+
+    @pytest.mark.parametrize("label", [1, None, b"part"])
+    def test_bad_labels(self, label):
+        with pytest.raises(ParameterError, match="label"):
+            RunKey().words(label)
+
+    def test_derived_words_cannot_be_duplicated(self):
+        source = RunKey().words("part")
+        for duplicate in (copy.copy, copy.deepcopy, pickle.dumps):
+            with pytest.raises(TypeError, match="derive them again"):
+                duplicate(source)
+
+    def test_after_a_fork_they_are_derived_again(self, monkeypatch):
+        key = RunKey()
+        source = key.words("part")
+        number = os.getpid()
+        monkeypatch.setattr(os, "getpid", lambda: number + 1)
+        with pytest.raises(UnsupportedError, match="fork"):
+            source.words(1)
+        assert len(key.words("part").words(3)) == 3
 
 
 class TestSecureWords:
@@ -272,7 +418,9 @@ class TestFork:
 
 class TestThreads:
     @pytest.mark.parametrize(
-        "make", [SecureWords, lambda: SeededWords(8)], ids=["secure", "seeded"]
+        "make",
+        [SecureWords, lambda: SeededWords(8), lambda: RunKey().words("part")],
+        ids=["secure", "seeded", "derived"],
     )
     def test_threads_get_disjoint_words(self, make):
         source = make()
