@@ -1,6 +1,7 @@
 """Draws, and words, that follow every branch with its exact probability."""
 
 from fractions import Fraction
+from itertools import product
 from math import comb, factorial
 
 import numpy as np
@@ -93,4 +94,16 @@ def law_of(run, scripted=ScriptedDraws):
             scripts.extend((*script, branch) for branch in range(more.outcomes))
             continue
         law[result] = law.get(result, Fraction(0)) + draws.probability
+    return law
+
+
+def add_up(people):
+    """The law of the sum over independent people: people[i] is {vector of numbers: Fraction}."""
+    law = {None: Fraction(1)}
+    for person in people:
+        after = {}
+        for (total, p), (one, q) in product(law.items(), person.items()):
+            both = one if total is None else tuple(map(sum, zip(total, one, strict=True)))
+            after[both] = after.get(both, Fraction(0)) + p * q
+        law = after
     return law

@@ -4,13 +4,12 @@ import subprocess
 import sys
 import tracemalloc
 from fractions import Fraction
-from itertools import product
 
 import numpy as np
 import pytest
 from scipy.stats import binom, chi2, chisquare, pearsonr
 
-from branches import ScriptedWords, law_of
+from branches import ScriptedWords, add_up, law_of
 from shuffledp import ParameterError, SecureWords, SeededWords
 from shuffledp.numerics import dealing
 from shuffledp.numerics.dealing import (
@@ -21,18 +20,6 @@ from shuffledp.numerics.dealing import (
     deal_uniform,
 )
 from support import ALPHA
-
-
-def add_up(people, outcomes):
-    """The law of the sum over independent people: people[i] is {vector of counts: Fraction}."""
-    law = {(0,) * outcomes: Fraction(1)}
-    for person in people:
-        after = {}
-        for (total, p), (one, q) in product(law.items(), person.items()):
-            both = tuple(map(sum, zip(total, one, strict=True)))
-            after[both] = after.get(both, Fraction(0)) + p * q
-        law = after
-    return law
 
 
 def one_person(shares, outcomes, at, bits):
@@ -69,7 +56,7 @@ class TestEveryTape:
             for _ in range(count)
         ]
         expected = {}
-        for vector, p in add_up(people, 3).items():
+        for vector, p in add_up(people).items():
             expected[vector[:2]] = expected.get(vector[:2], 0) + p
         assert law == expected
 
@@ -118,7 +105,7 @@ class TestEveryTape:
             for x, (count, row) in enumerate(zip(counts, rows, strict=True))
             for _ in range(count)
         ]
-        assert law_of(run, ScriptedWords) == add_up(people, everything)
+        assert law_of(run, ScriptedWords) == add_up(people)
 
     @pytest.mark.parametrize(("m", "cells", "bits"), [(3, 3, 2), (2, 5, 4), (3, 1, 3), (4, 4, 2)])
     def test_deal_uniform(self, m, cells, bits):
@@ -128,7 +115,7 @@ class TestEveryTape:
 
         share, rest = divmod(1 << bits, cells)
         person = one_person((*[share] * cells, rest), cells + 1, range(cells + 1), bits)
-        assert law_of(run, ScriptedWords) == add_up([person] * m, cells + 1)
+        assert law_of(run, ScriptedWords) == add_up([person] * m)
 
     def test_mutant_that_conditions_on_acceptance_is_caught(self):
         """A binomial number of accepted words, dealt evenly: not the law of two bits."""
@@ -139,7 +126,7 @@ class TestEveryTape:
             return (*counts.tolist(), 2 - int(counts.sum()))
 
         person = one_person((1, 1, 1, 1), 4, range(4), 2)
-        assert law_of(run, ScriptedWords) != add_up([person] * 2, 4)
+        assert law_of(run, ScriptedWords) != add_up([person] * 2)
 
 
 def test_mutant_that_cuts_at_the_wrong_word_is_caught(monkeypatch):
@@ -155,7 +142,7 @@ def test_mutant_that_cuts_at_the_wrong_word_is_caught(monkeypatch):
     def run(source):
         return tuple(deal([2], [[3, 4, 1]], 3, source).own[0].tolist())
 
-    assert law_of(run, ScriptedWords) != add_up([person] * 2, 3)
+    assert law_of(run, ScriptedWords) != add_up([person] * 2)
 
 
 @pytest.mark.parametrize("m", [10**9, 10**12])

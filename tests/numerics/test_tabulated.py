@@ -7,6 +7,7 @@ import mpmath
 import numpy as np
 import pytest
 
+from branches import ScriptedWords, add_up, law_of
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.numerics import tabulated
 from shuffledp.numerics.intervals import Difference, DiscreteLaplace
@@ -96,6 +97,26 @@ def test_every_tape_gives_the_declared_law(table):
     }
     assert seen == {value: mass for value, mass in table.law().items() if mass}
     assert table.moment(2) == sum(value**2 * mass for value, mass in seen.items())
+
+
+@pytest.mark.parametrize(
+    ("table", "n"),
+    [
+        (negative_binomial(Fraction(1, 3), Fraction(1, 2), 3), 2),
+        (negative_binomial(Fraction(2), Fraction(1, 2), 4), 3),
+        (poisson(Fraction(1, 3), 3), 2),
+        (poisson(Fraction(1, 9), 4, most=1), 3),
+        (logarithmic(Fraction(2, 3), 4), 3),
+    ],
+)
+def test_dealing_has_the_law_of_n_draws(table, n):
+    one = {
+        tuple(int(k == value) for k in range(table.largest + 1)): mass
+        for value, mass in table.law().items()
+        if mass
+    }
+    dealt = law_of(lambda source: tuple(table.deal(n, source).tolist()), ScriptedWords)
+    assert dealt == add_up([one] * n)
 
 
 @pytest.mark.parametrize("rate", [0.05, 0.9, 3.0])

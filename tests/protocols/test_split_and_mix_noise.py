@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare, dlaplace, nbinom
 
+from branches import ScriptedWords, add_up, law_of
 from shuffledp import ParameterError, SeededWords
 from shuffledp.numerics.draws import NumpyDraws
 from shuffledp.protocols.split_and_mix.noise import WORDS, NoiseShare, mixture
@@ -49,6 +50,27 @@ def test_draw_follows_its_law_on_every_tape(rate, parts, bits):
     assert {d: Fraction(count, len(tapes)) for d, count in seen.items() if count} == exact
 
 
+@pytest.mark.parametrize(("bits", "users"), [(1, 1), (1, 2), (2, 1), (3, 1)])
+def test_dealing_has_the_law_of_the_sum(bits, users):
+    share = NoiseShare(rate=Fraction(1, 2), parts=2, word_bits=bits)
+    one = {(d,): mass for d, mass in share.law().items() if mass}
+    dealt = law_of(lambda source: (share.deal(users, source),), ScriptedWords)
+    assert dealt == add_up([one] * users)
+
+
+@pytest.mark.parametrize(
+    "rate", [Fraction(1, 1 << 22), Fraction(1, 1000), Fraction(1), Fraction(9)]
+)
+@pytest.mark.parametrize("parts", [1, 2, 1000, 10**9])
+def test_no_share_is_negative(rate, parts):
+    """Few words for hundreds of places."""
+    for bits in (1, 2, 3, 5, 8, 13, 64):
+        share = NoiseShare(rate=rate, parts=parts, word_bits=bits)
+        assert min(share.shares) > 0
+        assert sum(share.shares) == 1 << bits
+        assert 0 < 2 * share.threshold <= 1 << bits
+
+
 @pytest.mark.parametrize(
     ("rate", "parts", "bits"), [(1, 2, 10), (Fraction(1, 2), 7, 12), (2, 100, 12)]
 )
@@ -80,6 +102,15 @@ def test_all_shares_drawn_make_discrete_laplace_noise(factor, right):
     sums[rare] = values
     seen = binned(sums.reshape(10, 3000).sum(axis=0), 8)
     p = chisquare(seen, 3000 * laplace_masses(0.5 * factor, 8)).pvalue
+    assert (p > ALPHA) == right
+
+
+@pytest.mark.parametrize(("factor", "right"), [(1.0, True), (1.15, False)])
+def test_dealt_total_is_discrete_laplace_noise(factor, right):
+    share = NoiseShare(rate=Fraction(1, 2), parts=1000)
+    source = SeededWords(3)
+    seen = binned(np.array([share.deal(1000, source) for _ in range(4000)]), 8)
+    p = chisquare(seen, 4000 * laplace_masses(0.5 * factor, 8)).pvalue
     assert (p > ALPHA) == right
 
 

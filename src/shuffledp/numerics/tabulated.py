@@ -26,7 +26,9 @@ from numpy.typing import NDArray
 
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.errors import UnsupportedError
+from shuffledp.core.randomizer import WordSource
 from shuffledp.numerics import tape
+from shuffledp.numerics.dealing import binomial, deal
 from shuffledp.numerics.draws import Draws
 
 __all__ = ["Tabulated", "log_of", "logarithmic", "negative_binomial", "poisson"]
@@ -112,6 +114,22 @@ class Tabulated:
         Fraction(5, 8)
         """
         return self.positive * Fraction(_moment(self.shares, self.first, power), 1 << self.bits)
+
+    def deal(self, n: int, source: WordSource) -> Counts:
+        """How many of n draws give 0, 1, ..., `largest`: exactly their law, without drawing each.
+
+        >>> from shuffledp import SeededWords
+        >>> poisson(Fraction(1, 1000), 64).deal(10**9, SeededWords(1))[:4]
+        array([999000678,    998816,       506,         0])
+        """
+        active = n
+        if self.threshold is not None:
+            active = binomial(n, self.threshold, self.bits, source)
+        counts = np.zeros(self.largest + 1, dtype=np.int64)
+        # The second word is independent of the first, so its law is the same given that it is read.
+        counts[self.first :] = deal([active], [self.shares], self.bits, source).own[0]
+        counts[0] += n - active
+        return counts
 
     def simulate(self, n: int, draws: Draws) -> Counts:
         """How many of n draws give 0, 1, ..., `largest`."""

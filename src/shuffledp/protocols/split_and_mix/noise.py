@@ -41,8 +41,10 @@ import numpy as np
 
 from shuffledp.core.arrays import Counts, Floats, Words
 from shuffledp.core.errors import ParameterError
+from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import number, whole
 from shuffledp.numerics import tape
+from shuffledp.numerics.dealing import deal
 from shuffledp.numerics.draws import Draws
 from shuffledp.numerics.geometric import FIXED, largest_exponent, square_powers
 from shuffledp.numerics.rounding import exp_lower
@@ -155,9 +157,7 @@ class NoiseShare:
         words = 1 << self.word_bits
         total = float(ideal.positive.sum())
         threshold = max(1, min(round(Fraction(total) * words), words // 2))
-        shares = [round(Fraction(p) * words) for p in (ideal.positive / total).tolist()]
-        # Rounding errors go to the likeliest place, which can bear them.
-        shares[int(ideal.positive.argmax())] += words - sum(shares)
+        shares = _apportion((ideal.positive / total).tolist(), words)
         kept = [(u, share) for u, share in zip(ideal.place.tolist(), shares, strict=True) if share]
         object.__setattr__(self, "threshold", threshold)
         object.__setattr__(self, "places", tuple(u for u, _ in kept))
@@ -189,13 +189,31 @@ class NoiseShare:
         if not len(rare):
             return rare, rare
         chosen = words[rare]
-        values = [
-            1 + self._geometric(self._place(choice), (high << self.word_bits) + low)
-            for _, choice, high, low in chosen.tolist()
-        ]
-        value = np.array(values, dtype=np.int64)
+        value = np.array(self._values(chosen[:, 1:]), dtype=np.int64)
         negative = chosen[:, 0] >= words.dtype.type(self.threshold)
         return rare, np.where(negative, -value, value)
+
+    def deal(self, users: int, source: WordSource) -> int:
+        """The sum of the shares of that many users: exactly the law of their sum, without drawing each.
+
+        First how many are positive and negative; the few words of those are drawn as a device draws them.
+
+        >>> from shuffledp import SeededWords
+        >>> NoiseShare(rate=Fraction(1, 10), parts=10**9).deal(10**9, SeededWords(1))
+        -7
+        """
+        signs = [self.threshold, self.threshold, (1 << self.word_bits) - 2 * self.threshold]
+        up, down, _ = deal([users], [signs], self.word_bits, source).own[0].tolist()
+        words = source.words(3 * (up + down), self.word_bits).reshape(-1, 3)
+        values = self._values(words)
+        return sum(values[:up]) - sum(values[up:])
+
+    def _values(self, words: Words) -> list[int]:
+        """What the last three words of a share other than 0 say it is, up to its sign."""
+        return [
+            1 + self._geometric(self._place(choice), (high << self.word_bits) + low)
+            for choice, high, low in words.tolist()
+        ]
 
     def _place(self, word: int) -> float:
         """The place whose words include this one; few people ask, so no array is made of it."""
@@ -244,6 +262,17 @@ class NoiseShare:
                 p = power / ((1 << FIXED) + power)
                 total += draws.binomial(int(chosen[i]), p) << bit
         return total
+
+
+def _apportion(chances: list[float], words: int) -> list[int]:
+    """Shares of all words. Rounding errors go to the likeliest places, as far as these can bear them."""
+    shares = [round(Fraction(chance) * words) for chance in chances]
+    excess = sum(shares) - words
+    for i in sorted(range(len(shares)), key=lambda i: -chances[i]):
+        taken = min(excess, shares[i])
+        shares[i] -= taken
+        excess -= taken
+    return shares
 
 
 @lru_cache(maxsize=16)
