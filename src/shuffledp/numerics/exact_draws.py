@@ -290,7 +290,7 @@ class Choice:
         """Integers around 2^scale e^-x_r; shifted, so that the largest weight is 1."""
         scale = width + len(self.exponents).bit_length() + 8
         least = min(self.exponents)
-        around = {x: _scaled(ExpMinus(x - least), scale) for x in set(self.exponents)}
+        around = {x: _scale(ExpMinus(x - least), scale) for x in set(self.exponents)}
         return [around[x][0] for x in self.exponents], [around[x][1] for x in self.exponents]
 
     def _cuts(self, width: int) -> tuple[list[int], list[int]]:
@@ -307,7 +307,7 @@ class Choice:
         return starts, ends
 
 
-def _scaled(p: Enclosure, scale: int) -> tuple[int, int]:
+def _scale(p: Enclosure, scale: int) -> tuple[int, int]:
     low, high = p(_digits(scale))
     return int(low * (1 << scale) // 1), int(-(-high * (1 << scale) // 1))
 

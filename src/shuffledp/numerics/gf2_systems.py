@@ -50,7 +50,7 @@ def solutions(columns: Sequence[Words], target: Words, below: int) -> Iterator[C
     for start in range(0, len(target), _SYSTEMS):
         part = slice(start, start + _SYSTEMS)
         pairs = [_pair(column[part], 1 << i) for i, column in enumerate(columns)]
-        yield from _solved(pairs, _pair(target[part], 0), below)
+        yield from _solve(pairs, _pair(target[part], 0), below)
 
 
 def _pair(image: Words, x: int) -> Words:
@@ -58,7 +58,7 @@ def _pair(image: Words, x: int) -> Words:
     return pairs
 
 
-def _solved(pairs: list[Words], target: Words, below: int) -> Iterator[Counts]:
+def _solve(pairs: list[Words], target: Words, below: int) -> Iterator[Counts]:
     spare = np.empty_like(target)
     # Each is cleared of the leading bits of those before it, which are then all different.
     for i, pair in enumerate(pairs):
@@ -72,10 +72,10 @@ def _solved(pairs: list[Words], target: Words, below: int) -> Iterator[Counts]:
     free_below = np.uint64(1 << (below - 1).bit_length() + 32)
     possible = target < free_below
     basis = np.stack(pairs, axis=1)[possible]  # [systems, m]
-    yield from _combined(basis, basis < free_below, target[possible], below)
+    yield from _combine(basis, basis < free_below, target[possible], below)
 
 
-def _combined(basis: Words, free: Bools, start: Words, below: int) -> Iterator[Counts]:
+def _combine(basis: Words, free: Bools, start: Words, below: int) -> Iterator[Counts]:
     dimensions = free.sum(axis=1)
     for dimension in np.unique(dimensions).tolist():
         chosen = dimensions == dimension

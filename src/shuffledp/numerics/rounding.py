@@ -78,7 +78,7 @@ def float_below(value: Fraction | Decimal) -> float:
 
 
 def dyadic_above(x: Fraction | float, bits: int) -> Fraction:
-    """The smallest multiple of 2^-bits that is at least x: what words of so many bits can decide.
+    """The smallest multiple of 2^-bits that is at least x: what words of that many bits can decide.
 
     >>> dyadic_above(0.3, 2)
     Fraction(1, 2)

@@ -159,7 +159,7 @@ def negative_binomial(r: Fraction, p: Fraction, bits: int) -> Tabulated:
     (8, 4, 2, 1, 1)
     """
     log = log_of(1 - p)
-    threshold = _rounded_up(-log * _decimal(r), bits)
+    threshold = _round_up(-log * _decimal(r), bits)
     if 2 * threshold > 1 << bits:
         shares, distance = _table(_negative_binomial_step(r, p), p, 0, bits)
         return Tabulated(
@@ -175,7 +175,7 @@ def negative_binomial(r: Fraction, p: Fraction, bits: int) -> Tabulated:
         first=1,
         shares=shares,
         size=size,
-        distance=_weighted(distance, threshold, bits),
+        distance=_weigh(distance, threshold, bits),
     )
 
 
@@ -186,7 +186,7 @@ def poisson(mean: Fraction, bits: int, most: int = _LONGEST) -> Tabulated:
     >>> poisson(Fraction(1), 4).shares
     (6, 6, 3, 1)
     """
-    threshold = _rounded_up(_decimal(mean), bits)
+    threshold = _round_up(_decimal(mean), bits)
     if 2 * threshold > 1 << bits:
         shares, distance = _table(_poisson_step(mean), Fraction(0), 0, bits, most)
         return Tabulated(
@@ -200,7 +200,7 @@ def poisson(mean: Fraction, bits: int, most: int = _LONGEST) -> Tabulated:
         first=1,
         shares=shares,
         size=size,
-        distance=_weighted(distance, threshold, bits),
+        distance=_weigh(distance, threshold, bits),
     )
 
 
@@ -234,7 +234,7 @@ def _decimal(x: Fraction) -> Decimal:
     return _DIGITS.divide(Decimal(x.numerator), Decimal(x.denominator))
 
 
-def _rounded_up(rate: Decimal, bits: int) -> int:
+def _round_up(rate: Decimal, bits: int) -> int:
     """2^bits (1 - e^-rate), rounded up."""
     # Beyond 1000 nothing changes but the length of the fraction.
     nothing = Fraction((-min(rate, Decimal(1000))).exp(_DIGITS))
@@ -316,5 +316,5 @@ def _check_length(p: Fraction, total: float, bits: int) -> None:
 _TOO_LONG = "the noise is too long for a table: epsilon is too small"
 
 
-def _weighted(distance: float, threshold: int, bits: int) -> float:
+def _weigh(distance: float, threshold: int, bits: int) -> float:
     return distance * float(Fraction(threshold, 1 << bits)) * (1 + 1e-15)

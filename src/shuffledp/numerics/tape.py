@@ -132,7 +132,7 @@ def add_distinct(chosen: Bools, words: Words, first: int, bits: int) -> Bools:
     if not chosen.flags.c_contiguous:
         raise ParameterError("chosen", chosen.strides, "must be rows without gaps in memory")
     flat = chosen.reshape(-1)
-    drawn, accepted = _drawn(words, first, bits)
+    drawn, accepted = _draw_below(words, first, bits)
     drawn += np.arange(n) * width
     for step, spots in enumerate(drawn):
         # No row holds top yet, so its column may be overwritten with "t is already in".
@@ -141,7 +141,7 @@ def add_distinct(chosen: Bools, words: Words, first: int, bits: int) -> Bools:
     return accepted
 
 
-def _drawn(words: Words, first: int, bits: int) -> tuple[NDArray[np.intp], Bools]:
+def _draw_below(words: Words, first: int, bits: int) -> tuple[NDArray[np.intp], Bools]:
     """t[size, n], column i of words giving t[i] uniform on 0 .. first + i, and the accepted rows."""
     n, size = words.shape
     drawn: NDArray[np.intp] = np.empty((size, n), dtype=np.intp)

@@ -7,7 +7,7 @@ more than it must. `tight` trades one tail against the other to come closer.
 """
 
 import math
-from collections.abc import Callable
+from bisect import bisect_left
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -146,12 +146,12 @@ class NoiseError:
         return np.full(np.shape(self.observed), sd) if np.ndim(self.observed) else sd
 
     def interval(self, value: Value, level: float) -> Interval:
-        return self._moved(*self.noise.window().tight(level))
+        return self._subtract(*self.noise.window().tight(level))
 
     def exact_interval(self, value: Value, level: float) -> Interval:
-        return self._moved(*self.noise.window().equal(level))
+        return self._subtract(*self.noise.window().equal(level))
 
-    def _moved(self, low: int, high: int) -> Interval:
+    def _subtract(self, low: int, high: int) -> Interval:
         ends = (self.observed - high, self.observed - low)
         first, second = (np.clip(np.asarray(end, dtype=np.float64), *self.limits) for end in ends)
         if np.ndim(self.observed):
@@ -198,14 +198,9 @@ class BinomialLaw:
 
 def _quantile(n: int, p: Fraction, tail: float) -> int:
     """The smallest h from the mean on with Pr[Bin(n, p) > h] <= tail."""
-    low, high = math.ceil(n * p), n
-    while low < high:
-        middle = (low + high) // 2
-        if binomial_at_least(middle + 1, n, p) <= tail:
-            high = middle
-        else:
-            low = middle + 1
-    return low
+    mean = math.ceil(n * p)
+    above = range(mean, n)
+    return mean + bisect_left(above, True, key=lambda h: binomial_at_least(h + 1, n, p) <= tail)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -305,21 +300,10 @@ class TwoBinomialsError:
     def _ends(self, x: int, tail: float) -> tuple[int, int]:
         # N grows with c: the low end is the smallest c that makes N >= x likely enough, the high
         # end the largest that makes N <= x likely enough.
-        low = _first_true(self.n, lambda c: self._tails(x, c)[1] > tail)
-        high = self.n - _first_true(self.n, lambda c: self._tails(x, self.n - c)[0] > tail)
+        every = range(self.n + 1)
+        low = bisect_left(every, True, key=lambda c: self._tails(x, c)[1] > tail)
+        high = self.n - bisect_left(every, True, key=lambda c: self._tails(x, self.n - c)[0] > tail)
         return min(low, self.n), max(high, 0)
 
     def _tails(self, x: int, c: int) -> tuple[float, float]:
         return two_binomials_tails(x, c, self.n, self.p, self.q)
-
-
-def _first_true(n: int, holds: Callable[[int], bool]) -> int:
-    """The smallest c in 0 .. n with holds(c), which is monotone; n + 1 if there is none."""
-    low, high = 0, n + 1
-    while low < high:
-        middle = (low + high) // 2
-        if holds(middle):
-            high = middle
-        else:
-            low = middle + 1
-    return low

@@ -17,6 +17,7 @@ one step of that grid. Radii for levels beyond 1 - 10^-9 are Chernoff's.
 """
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -205,14 +206,11 @@ class Difference:
             if length > _LONGEST:
                 raise UnsupportedError("the noise is too wide for an exact interval")
             masses, survivals, rest = self._arrays(length)
-        low, high = -1, length
-        while high - low > 1:
-            middle = (low + high) // 2
-            if (_tail(masses, survivals, middle) + 2 * rest) * _SLACK <= beta:
-                high = middle
-            else:
-                low = middle
-        return high
+        return bisect_left(
+            range(length),
+            True,
+            key=lambda t: (_tail(masses, survivals, t) + 2 * rest) * _SLACK <= beta,
+        )
 
     def _arrays(self, length: int) -> tuple[Floats, Floats, float]:
         """Pr[X = k] and Pr[X > k] for k < length, and a bound of Pr[X >= length]."""
