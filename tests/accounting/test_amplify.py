@@ -1,6 +1,7 @@
 """The accountant's public face: what it accepts, what it promises, and that the ends are safe."""
 
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 import shuffledp as sdp
 from contract.examples import EXAMPLES
+from shuffledp.accounting.base import find_epsilon
 from shuffledp.core.domain import Categories
 from shuffledp.protocols import PROTOCOLS
 from shuffledp.protocols.krr import KRR
@@ -281,3 +283,48 @@ def test_what_is_no_randomizer_or_beyond_floats_is_refused():
     with pytest.raises(sdp.ParameterError, match="must be <= 700"):
         sdp.amplify(epsilon0=800.0, n=1_000, delta=1e-8)
     assert sdp.calibrate(epsilon=800.0, n=1_000, delta=1e-8) == 800.0
+
+
+class TestWhereEpsilonEndsAtZero:
+    """A delta near the total variation of the view: the search ends, is monotone, and finds 0."""
+
+    FACTORS = (0.1, 0.5, 0.9, 0.99, 0.9999, 1 - 1e-9, 1, 1 + 1e-9, 1.0001, 1.1, 2)
+
+    @pytest.mark.parametrize(
+        ("epsilon0", "n", "delta"), [(0.25, 5000, 0.0015), (6.0, 2000, 0.25), (6.0, 20_000, 0.08)]
+    )
+    def test_it_is_0(self, epsilon0, n, delta):
+        assert sdp.amplify(epsilon0=epsilon0, n=n, delta=delta).epsilon == 0
+
+    @pytest.mark.parametrize("epsilon0", [0.01, 0.25, 1.0, 6.0, 12.0])
+    @pytest.mark.parametrize("n", [1, 2, 50, 2000, 20_000, 10**6, 10**9])
+    def test_any_randomizer(self, epsilon0, n):
+        self.sweep(sdp.profile(epsilon0=epsilon0, n=n))
+
+    @pytest.mark.parametrize("randomizer", [RR(epsilon0=1.0), KRR(k=8, epsilon0=2.0)])
+    @pytest.mark.parametrize("n", [2, 50, 5000])
+    def test_its_own_law(self, randomizer, n):
+        for bound in ("blanket", None):
+            self.sweep(sdp.profile(randomizer=randomizer, n=n, bound=bound))
+
+    def sweep(self, curve):
+        whole = curve.delta(0.0)
+        found = []
+        for factor in self.FACTORS:
+            delta = min(factor * whole, 1 - 1e-9)
+            epsilon = curve.epsilon(delta)
+            assert curve.delta(epsilon) <= delta
+            assert (epsilon == 0) == (delta >= whole)
+            found.append(epsilon)
+        assert all(b <= a * (1 + 2e-6) for a, b in pairwise(found))
+
+    def test_a_curve_that_jumps_at_0_ends_the_search(self):
+        """What kept `amplify` from returning: an upper bound at 0 that is coarser than just above."""
+        asked = []
+
+        def delta_at(epsilon):
+            asked.append(epsilon)
+            return 0.25 if epsilon == 0 else 0.2 * (1 - epsilon)
+
+        assert 0 < find_epsilon(delta_at, 0.22, epsilon0=1.0, guess=0.5) <= 1e-11
+        assert len(asked) < 60

@@ -15,30 +15,29 @@ Renyi and approximate differential privacy"). The general proof published there 
 pair does dominate every epsilon0-local randomizer, by the proof in docs/theory/clones.md.
 
 D_C falls with C (one more clone is post-processing), so C is cut into cells: each cell's left end
-gives an upper bound for all of it, its right end a lower bound. The cells are placed once, refined
-where the two differ most, and reused for every epsilon.
+gives an upper bound for all of it, its right end a lower bound. The cells are placed once, finest
+where that matters most, and reused for every epsilon. Masses and tails come from numerics/enclosures.
 """
 
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
-from shuffledp.accounting.base import gaussian_epsilon
+from shuffledp.accounting.base import SMALLEST_DELTA, find_epsilon, gaussian_epsilon
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.validate import positive, whole
-from shuffledp.numerics.masses import COIN_ERROR, coin_cdf, coin_pmf
-from shuffledp.numerics.search import smallest_safe
+from shuffledp.numerics.enclosures import bound_at_most, bound_mass, bound_mills
 
 __all__ = ["LARGEST_N", "Clones", "clones_2021", "clones_2023"]
 
-_TINY = 1e-305
 LARGEST_N = 10**12
-"""The errors of rounding are known up to here; at 10^14 they can exceed what is added for them."""
+"""Beyond, nobody has asked; the enclosures hold up to 2^50."""
+_UNIT = 2.0**-53  # rounding error of one operation
 _EXACT = 400  # up to this many other users every C is a cell of its own
-_TAIL_ERROR = 1e-8  # relative error of SciPy's betainc: at most 3e-9 up to n = 10^12, see the tests
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,50 +64,51 @@ class Clones:
         """An upper bound of the divergence at epsilon."""
         if epsilon >= self.epsilon0:
             return 0.0
-        starts, below = self._cells(epsilon)
-        inner = np.minimum.accumulate(self._inner(starts, epsilon, 1.0))
-        # Abel summation: every term is positive, so nothing cancels.
-        total = float(inner[-1] + (inner[:-1] - inner[1:]) @ below[1:])
-        return min(1.0, max(total, _TINY))
+        cells = self._cells(epsilon)
+        inner = np.minimum.accumulate(self._inner(cells.starts, epsilon, 1))
+        return min(1.0, max(_sum_by_parts(inner, cells.below_high, 1), SMALLEST_DELTA))
 
     def delta_lower(self, epsilon: float) -> float:
         """A lower bound of the same divergence: `delta` minus it is the price of cells and rounding."""
         if epsilon >= self.epsilon0:
             return 0.0
-        starts, below = self._cells(epsilon)
-        ends = np.append(starts[1:] - 1, self.n - 1.0)
-        inner = self._inner(ends, epsilon, -1.0)
-        masses = np.diff(np.append(below, 1.0))
-        return max(0.0, float(masses @ inner)) * (1 - 1e-6)
+        cells = self._cells(epsilon)
+        ends = np.append(cells.starts[1:] - 1, self.n - 1.0)
+        inner = np.maximum.accumulate(self._inner(ends, epsilon, -1)[::-1])[::-1]
+        return _sum_by_parts(inner, cells.below_low, -1)
 
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon, rounded up by at most a part in 10^6, with delta(epsilon) <= delta."""
         # The decision rests on C + 1 coins, biased by (p - 1)/(p + 1) times one coin.
         mu = 2 * math.tanh(self.epsilon0 / 2) / math.sqrt(max(self.n * self.rho, 1.0))
-        return smallest_safe(
-            lambda epsilon: math.log(self.delta(epsilon) / delta),
-            safe=self.epsilon0,
-            guess=gaussian_epsilon(mu, delta),
-        )
+        guess = gaussian_epsilon(mu, delta)
+        return find_epsilon(self.delta, delta, epsilon0=self.epsilon0, guess=guess)
 
-    def _inner(self, C: Floats, epsilon: float, side: float) -> Floats:
-        """D_C, moved up (side = 1) or down (side = -1) by more than its rounding errors."""
+    def _inner(self, C: Floats, epsilon: float, side: int) -> Floats:
+        """At least (side = 1) or at most (side = -1) D_C.
+
+        It is pmf(k) times a bracket, cdf(k - 1) being pmf(k) times k / (C - k + 1) times a Mills ratio.
+        Any k gives at most D_C. If rounding moves k by one, a term (p - 1) (E + 1) / (p + 1) y / (C + 1 - k)
+        is lost, y <= 16 units of (C + 1) share: at most 32 units of (p - E) / (p + 1), which are added.
+        """
         gain = -math.expm1(epsilon - self.epsilon0)  # (p - E) / p
         first = gain / (1 + math.exp(-self.epsilon0))  # (p - E) / (p + 1)
         share = gain / (-math.expm1(-self.epsilon0) * (math.exp(epsilon) + 1))
-        k = np.clip(np.ceil((C + 1) * share) - 1, 0, C)
-        slack = side * COIN_ERROR
-        value = first * coin_pmf(k, C) * (1 + slack)
-        if epsilon > 0:
-            value -= math.expm1(epsilon) * coin_cdf(k - 1, C) * (1 - slack)
-        return np.maximum(value, 0.0)
+        k = np.clip(np.ceil((C + 1) * share) - 1, 0, np.floor(C / 2))
+        bracket = np.full(C.shape, first * (1 + side * 64 * _UNIT))
+        some = (k > 0) & (epsilon > 0)
+        ratio = bound_mills(k[some] - 1, C[some], 0.5)[0 if side > 0 else 1]
+        below = math.expm1(epsilon) * (k[some] / (C[some] - k[some] + 1)) * ratio
+        bracket[some] -= below * (1 - side * 16 * _UNIT)
+        value = bound_mass(k, C, 0.5)[1 if side > 0 else 0] * (1 + side * 4 * _UNIT)
+        return np.maximum(value * bracket, 0.0)
 
-    def _cells(self, epsilon: float) -> tuple[Floats, Floats]:
+    def _cells(self, epsilon: float) -> "_Cells":
         # How many standard deviations of the coins the decision is away from the middle, in coarse
-        # steps: a search then needs one or two sets of cells for all its epsilons.
+        # steps: a search then needs one or two sets of cells for all its epsilons, epsilon = 0 included.
         spread = math.tanh(epsilon / 2) / math.tanh(self.epsilon0 / 2)
         deviation = math.sqrt(max(self.n - 1, 1) * self.rho) * spread
-        return _cells(self.n, self.rho, 4 * math.ceil(deviation / 4))
+        return _place_cells(self.n, self.rho, 4 * max(1, math.ceil(deviation / 4)))
 
 
 def clones_2021(*, epsilon0: float, n: int) -> Clones:
@@ -133,36 +133,43 @@ def clones_2023(*, epsilon0: float, n: int) -> Clones:
 
 def _round_down(rho: float) -> float:
     # Fewer clones are less privacy: rounding rho down keeps an upper bound.
-    return rho * (1 - 1e-15)
+    return rho * (1 - 16 * _UNIT)
+
+
+def _sum_by_parts(inner: Floats, below: Floats, side: int) -> float:
+    """sum over cells of inner times the cell's mass, inner falling; rounded to its side."""
+    # Every term is positive, so nothing cancels.
+    terms = np.append((inner[:-1] - inner[1:]) * below[1:], inner[-1])
+    return math.fsum(terms) * (1 + side * 8 * _UNIT)
+
+
+class _Cells(NamedTuple):
+    """Cells of C: their left ends, and Pr[C < left end] from both sides."""
+
+    starts: Floats
+    below_low: Floats
+    below_high: Floats
 
 
 @lru_cache(maxsize=64)
-def _cells(n: int, rho: float, deviation: int) -> tuple[Floats, Floats]:
-    """Left ends of the cells of C, and an upper bound of Pr[C < left end] for each."""
+def _place_cells(n: int, rho: float, deviation: int) -> _Cells:
     others = n - 1
     if others <= _EXACT:
         starts = np.arange(others + 1, dtype=np.float64)
-        return starts, _below(starts, others, rho)
+    else:
+        starts = _choose_starts(others, rho, deviation)
+    return _Cells(starts, *bound_at_most(starts - 1, np.full(starts.shape, others), rho))
+
+
+def _choose_starts(others: int, rho: float, deviation: int) -> Floats:
     mean = others * rho
     sd = math.sqrt(mean * (1 - rho))
-    # D_C falls like exp(-deviation^2 C / (2 mean)): the product with the binomial peaks this many
-    # standard deviations below the mean, and that is where the cells must be fine.
-    shift = deviation**2 / 2 * sd / max(mean, 1.0)
+    # D_C falls like exp(-deviation^2 C / (2 mean)) / sqrt(C): the product with the binomial peaks this
+    # many standard deviations below the mean, and that is where the cells must be fine.
+    shift = (deviation**2 + 1) / 2 * sd / max(mean, 1.0)
     low, high = mean - (9 + 2 * shift) * sd, mean + 9 * sd
     # A cell of w standard deviations raises delta by a factor of about 1 + w shift / 2.
     count = math.ceil(min(max(150 * shift * (18 + 2 * shift), 24), _EXACT))
     fine = np.linspace(max(low, 0.0), min(high, float(others)), count)
     coarse = np.linspace(0.0, max(low, 0.0), 16)
-    starts = np.unique(np.floor(np.concatenate([coarse, fine])))
-    return starts, _below(starts, others, rho)
-
-
-def _below(starts: Floats, others: int, rho: float) -> Floats:
-    """Pr[Bin(others, rho) <= start - 1], rounded up."""
-    from scipy.special import betainc
-
-    k = starts - 1
-    keep = math.nextafter(1 - rho, 1.0)
-    inside = np.clip(k, 0, max(others - 1, 0))
-    values = betainc(np.maximum(others - inside, 1.0), inside + 1, keep) * (1 + _TAIL_ERROR)
-    return np.where(k < 0, 0.0, np.where(k >= others, 1.0, np.minimum(values, 1.0)))
+    return np.unique(np.floor(np.concatenate([coarse, fine])))

@@ -1,0 +1,191 @@
+"""Binomial masses and tails of whole arrays, each between two certified floats.
+
+*Masses* are Loader's saddle-point form (see masses.py); the bound of its error is added up term by term.
+
+*Tails* are a continued fraction. With p the probability of a success, q = 1 - p and k + 1 <= (N + 1) p,
+
+    Pr[Bin(N, p) <= k] = Pr[Bin(N, p) = k] p (N - k) / K_0,    K_n = beta_n + alpha_(n+1) / K_(n+1),
+    alpha_n = n (k + 1 - n) (N - k + n - 1) (N + n) q^2 / (N - k + 2 n - 1)^2,
+    beta_n  = n + n (k + 1 - n) q / (N - k + 2 n - 1)
+                + (N - k + n) ((N + 1) p - k + n (1 + p)) / (N - k + 2 n + 1)
+
+(DiDonato, Morris 1992, "Algorithm 708: significant digit computation of the incomplete beta function
+ratios"; a test checks it as an identity of fractions). It ends, because alpha_(k+1) is 0. Until then all
+alpha and beta are positive, so K_n lies between beta_n and infinity, and each step back turns an enclosure
+of K_(n+1) into a narrower one of K_n. Nothing is subtracted, so rounding errors only add up.
+
+One assumption is made about the machine: exp, log and log1p, of Python and of NumPy, are wrong by at most
+four units in the last place, as NumPy documents.
+"""
+
+import math
+
+import numpy as np
+
+from shuffledp.core.arrays import Floats
+from shuffledp.core.errors import UnsupportedError
+from shuffledp.numerics.masses import stirling_error
+from shuffledp.numerics.tails import TINY
+
+__all__ = ["LARGEST_TRIALS", "bound_at_most", "bound_mass", "bound_mills"]
+
+LARGEST_TRIALS = 2**50
+"""Whole numbers up to here, and sums of a few of them, are floats."""
+
+_UNIT = 2.0**-53  # rounding error of one operation
+_LOG_TAU = math.log(2 * math.pi)
+_STIRLING = 4e-14  # error of `stirling_error`: 1.3e-14 of its series, 16 steps of at most 8 units
+_TERMS = 18  # of the series of the deviance: the next one is below 0.1^18 / 300
+_FEWEST, _MOST = 10, 256  # steps of the continued fraction
+_STEPS = 60.0  # times 1 / z^2, z deviations below the mean: then its ends agree to 6 digits or more
+
+
+def bound_mass(k: Floats, N: Floats, p: float) -> tuple[Floats, Floats]:
+    """(low, high) around Pr[Bin(N, p) = k], for whole numbers 0 <= k <= N and 0 < p < 1.
+
+    `high` is never below 1e-300, and below that `low` is 0.
+
+    >>> low, high = bound_mass(np.array([2.0]), np.array([4.0]), 0.5)
+    >>> bool(low[0] <= 0.375 <= high[0]), bool(high[0] / low[0] < 1 + 1e-11)
+    (True, True)
+    """
+    return _bound_mass(*_whole(k, N), p, 1 - p)
+
+
+def bound_mills(k: Floats, N: Floats, p: float) -> tuple[Floats, Floats]:
+    """(low, high) around Pr[Bin(N, p) <= k] / Pr[Bin(N, p) = k], if 0 <= k <= (N + 1) p - 1.
+
+    >>> low, high = bound_mills(np.array([1.0]), np.array([4.0]), 0.5)
+    >>> low.round(12), high.round(12)  # (1 + 4) / 4
+    (array([1.25]), array([1.25]))
+    """
+    return _bound_mills(*_whole(k, N), p, 1 - p)
+
+
+def bound_at_most(k: Floats, N: Floats, p: float) -> tuple[Floats, Floats]:
+    """(low, high) around Pr[Bin(N, p) <= k], for whole numbers k and N, and 0 < p < 1.
+
+    Relatively close below the mean; above it, relatively to Pr[Bin(N, p) > k].
+
+    >>> low, high = bound_at_most(np.array([-1.0, 1.0, 3.0]), np.array([3.0, 3.0, 3.0]), 0.5)
+    >>> low.round(12), high.round(12)
+    (array([0. , 0.5, 1. ]), array([0. , 0.5, 1. ]))
+    """
+    k, N = _whole(k, N)
+    inside = (k >= 0) & (k < N)
+    left = inside & (k + 1 <= (N + 1) * p)
+    right = inside & ~left
+    low, high = np.where(k >= N, 1.0, 0.0), np.where(k < 0, 0.0, 1.0)
+    low[left], high[left] = _bound_tail(k[left], N[left], p, 1 - p)
+    # Pr[X > k] is that of at most N - k - 1 failures.
+    least, most = _bound_tail(N[right] - k[right] - 1, N[right], 1 - p, p)
+    low[right], high[right] = np.maximum(1 - most - _UNIT, 0.0), np.minimum(1 - least + _UNIT, 1.0)
+    return low, high
+
+
+def _whole(k: Floats, N: Floats) -> tuple[Floats, Floats]:
+    k, N = np.broadcast_arrays(np.asarray(k, dtype=np.float64), np.asarray(N, dtype=np.float64))
+    if N.size and N.max() > LARGEST_TRIALS:
+        raise UnsupportedError(f"a binomial law of {N.max():g} trials has no certified tails")
+    return k, N
+
+
+# From here on p and q come together. One of them was computed as 1 minus the other; the smaller one is
+# exact either way (1 - p is exact for p >= 1/2), the larger one is off by at most one unit.
+
+
+def _bound_tail(k: Floats, N: Floats, p: float, q: float) -> tuple[Floats, Floats]:
+    masses, mills = _bound_mass(k, N, p, q), _bound_mills(k, N, p, q)
+    low = masses[0] * mills[0] * (1 - 2 * _UNIT)
+    return low, np.clip(masses[1] * mills[1] * (1 + 2 * _UNIT), TINY, 1.0)
+
+
+def _bound_mills(k: Floats, N: Floats, p: float, q: float) -> tuple[Floats, Floats]:
+    # (N + 1) p - k, by whichever of p and q loses less.
+    room = (N + 1) * p - k if p <= q else (N + 1 - k) - (N + 1) * q
+    wanted = _FEWEST + _STEPS * N * p * q / np.maximum(room, 1.0) ** 2
+    steps = np.ceil(np.minimum(np.minimum(wanted, _MOST), k + 1))
+    low, high = np.empty(k.shape), np.empty(k.shape)
+    for least, most in ((0, 64), (64, _MOST)):
+        group = (steps > least) & (steps <= most)
+        if group.any():
+            last = int(steps[group].max())
+            low[group], high[group] = _step_back(k[group], N[group], room[group], p, q, last)
+    return low, high
+
+
+def _step_back(
+    k: Floats, N: Floats, room: Floats, p: float, q: float, steps: int
+) -> tuple[Floats, Floats]:
+    """p (N - k) / K_0, from an enclosure of K_steps back to one of K_0."""
+    n = np.arange(steps + 1, dtype=np.float64)[:, None]
+    left = np.maximum(k + 1 - n, 0.0) * n * q  # 0 from the end of the fraction on
+    near = np.maximum(N - k + 2 * n - 1, 1.0)
+    alpha = left * (N - k + n - 1) * (N + n) * q / near**2
+    share = (N - k + n) / (N - k + 2 * n + 1)
+    beta = n + left / near + share * (room + n * (1 + p))
+    unsure = share * (4 * _UNIT * ((N + 1) * min(p, q) + np.abs(room)))  # the error of `room`
+    around = np.stack([beta - unsure, beta + unsure], axis=1)  # [steps + 1, 2, laws]
+    ends = np.stack([around[-1, 0], np.full(k.shape, math.inf)])
+    for i in range(steps - 1, -1, -1):
+        ends = around[i] + alpha[i + 1] / ends[::-1]
+    # Each alpha and beta has at most 12 roundings, and each step two more.
+    wrong = 16 * (steps + 2) * _UNIT
+    top = p * (N - k)
+    return top / ends[1] * (1 - wrong), top / ends[0] * (1 + wrong)
+
+
+def _bound_mass(k: Floats, N: Floats, p: float, q: float) -> tuple[Floats, Floats]:
+    log, error = _log_mass(k, N, p, q)
+    low, high = np.exp(log - error), np.exp(np.minimum(log + error, 0.0))
+    low = np.where(low > TINY, low, 0.0)  # the smallest floats have no relative accuracy
+    return low * (1 - 16 * _UNIT), np.clip(high * (1 + 16 * _UNIT), TINY, 1.0)
+
+
+def _log_mass(k: Floats, N: Floats, p: float, q: float) -> tuple[Floats, Floats]:
+    """ln Pr[Bin(N, p) = k], and a bound of its error."""
+    total = np.maximum(N, 2.0)
+    inner = np.clip(k, 1, total - 1)
+    rest = total - inner
+    peak = stirling_error(total) - stirling_error(inner) - stirling_error(rest)
+    logs = np.log(total), -np.log(inner), -np.log(rest)
+    log, error = (
+        peak + (sum(logs) - _LOG_TAU) / 2,
+        3 * _STIRLING + 8 * _UNIT * (2 + np.abs(logs).sum(axis=0)),
+    )
+    # k - N p, by whichever of p and q loses less; both means may be off by two units.
+    moved = inner - total * p if p <= q else total * q - rest
+    off = 0.0 if p == 0.5 else 1.0  # half of a float is a float
+    for mean, by in ((total * p, moved), (total * q, -moved)):
+        value, wrong = _deviance(by, mean)
+        log, error = log - value, error + wrong + off * 4 * _UNIT * np.abs(by)
+    # d ln Pr / d k times the error of `moved`, and the second order.
+    slope = np.abs(np.log1p(moved / (total * p))) + np.abs(np.log1p(-moved / (total * q)))
+    lost = off * 2 * _UNIT * (total * min(p, q) + np.abs(moved))
+    error = error + lost * (slope + lost * (1 / inner + 1 / rest))
+    none, all_of_them = N * _log_complement(p, q), N * _log_complement(q, p)
+    ends = np.where(k <= 0, none, all_of_them)
+    at_end = (k <= 0) | (k >= N)
+    return np.where(at_end, ends, log), np.where(at_end, 16 * _UNIT * np.abs(ends), error)
+
+
+def _log_complement(p: float, q: float) -> float:
+    """ln (1 - p), where q is 1 - p."""
+    return math.log1p(-p) if p <= q else math.log(q)
+
+
+def _deviance(moved: Floats, mean: Floats) -> tuple[Floats, Floats]:
+    """D(mean + moved, mean) of masses.py, and a bound of its error if `moved` and `mean` are exact."""
+    u = moved / mean
+    log = np.log1p(np.maximum(u, -1 + _UNIT))
+    grown = (1 + u) * log
+    direct = grown - u
+    wrong = 16 * _UNIT * (np.abs(grown) + np.abs(u) + np.abs(u * log))
+    # Near 0 the two parts cancel; the series is sum_(i>=2) (-u)^i / (i (i - 1)).
+    near = np.abs(u) < 0.1
+    v = np.where(near, u, 0.0)
+    series = np.zeros_like(v)
+    for i in range(_TERMS + 1, 1, -1):
+        series = 1 / (i * (i - 1)) - v * series
+    value = np.where(near, v * v * series, direct)
+    return mean * value, mean * np.where(near, 16 * _UNIT * value, wrong)
