@@ -195,7 +195,7 @@ def amplify(
     """The best (epsilon, delta) guarantee of n shuffled messages, with its theorem.
 
     >>> print(amplify(epsilon0=1.0, n=10_000, delta=1e-6))
-    epsilon = 0.0432139, delta = 1e-06: shuffle model, replace-one neighbours, 10,000 honest users; by stronger clones, the pair of Feldman, McMillan, Talwar 2023 (convex-order proof), evaluated numerically
+    epsilon = 0.0432132, delta = 1e-06: shuffle model, replace-one neighbours, 10,000 honest users; by stronger clones, the pair of Feldman, McMillan, Talwar 2023 (convex-order proof), evaluated numerically
     """
     curve = profile(
         n=n,

@@ -100,8 +100,9 @@ class Clones:
         ratio = bound_mills(k[some] - 1, C[some], 0.5)[0 if side > 0 else 1]
         below = math.expm1(epsilon) * (k[some] / (C[some] - k[some] + 1)) * ratio
         bracket[some] -= below * (1 - side * 16 * _UNIT)
-        value = bound_mass(k, C, 0.5)[1 if side > 0 else 0] * (1 + side * 4 * _UNIT)
-        return np.maximum(value * bracket, 0.0)
+        mass = bound_mass(k, C, 0.5)[1 if side > 0 else 0]
+        value: Floats = mass * np.maximum(bracket, 0.0) * (1 + side * 4 * _UNIT)
+        return value
 
     def _cells(self, epsilon: float) -> "_Cells":
         # How many standard deviations of the coins the decision is away from the middle, in coarse
