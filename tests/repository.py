@@ -7,22 +7,23 @@ ROOT = Path(__file__).resolve().parents[1]
 BUILT = {".git", ".venv", "site", "demo", "build", "dist", "__pycache__"}
 
 
-def tracked_files() -> list[Path]:
+def tracked_files(root: Path = ROOT) -> list[Path]:
     """What version control holds; in a plain copy of the sources, everything that is not built."""
     listed = subprocess.run(
-        ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],  # noqa: S607
+        ["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],  # noqa: S607
         capture_output=True,
         text=True,
         check=False,
     )
     if listed.returncode == 0:
-        return [ROOT / name for name in listed.stdout.split("\0") if (ROOT / name).is_file()]
-    return [path for path in ROOT.rglob("*") if path.is_file() and not _is_built(path)]
+        return [root / name for name in listed.stdout.split("\0") if (root / name).is_file()]
+    return [
+        path for path in root.rglob("*") if path.is_file() and not _is_built(path.relative_to(root))
+    ]
 
 
 def _is_built(path: Path) -> bool:
-    parts = path.relative_to(ROOT).parts
-    return any(part in BUILT or part.endswith((".egg-info", "_cache")) for part in parts)
+    return any(part in BUILT or part.endswith((".egg-info", "_cache")) for part in path.parts)
 
 
 def documents() -> list[Path]:

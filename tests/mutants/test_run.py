@@ -1,0 +1,105 @@
+"""The list of mutants fits the code, and the runner tells the living from the dead."""
+
+import pytest
+
+from mutants import run
+from mutants.run import BadListError, Mutant, Outcome
+
+
+def test_the_list_fits_the_code():
+    run.check(run.load_mutants())
+
+
+def mutant(**changes):
+    plain = {"name": "m", "room": "toy", "old": "return 1", "new": "return 2"}
+    return Mutant(**(plain | {"tests": ("tests/test_one.py",)} | changes))
+
+
+@pytest.fixture
+def tree(tmp_path):
+    root = tmp_path / "toy"
+    (root / "src/shuffledp").mkdir(parents=True)
+    (root / "tests").mkdir()
+    (root / "src/shuffledp/__init__.py").write_text("")
+    (root / "src/shuffledp/toy.py").write_text(
+        "def one():\n    return 1\n\ndef two():\n    return 2\n"
+    )
+    (root / "tests/test_one.py").write_text(
+        "from shuffledp.toy import one\n\ndef test_one():\n    assert one() == 1\n"
+    )
+    (root / "tests/test_red.py").write_text("def test_red():\n    assert False\n")
+    return root
+
+
+def test_killed_and_survived(tree):
+    said = []
+    mutants = [mutant(), mutant(name="nobody looks", old="return 2", new="return 3")]
+    killed, survived = run.run_mutants(mutants, root=tree, jobs=2, say=said.append)
+    assert (killed.outcome, survived.outcome) == (Outcome.KILLED, Outcome.SURVIVED)
+    assert "test_one" in killed.detail
+    assert len(said) == 2
+    text, good = run.summarize([killed, survived])
+    assert "1 of 2 mutants killed: 50.0%" in text
+    assert "nobody looks" in text
+    assert not good
+    assert run.summarize([killed])[1]
+
+
+@pytest.mark.parametrize(
+    ("code", "survives", "outcome"),
+    [
+        (0, "", Outcome.SURVIVED),
+        (0, "it is equivalent", Outcome.EXPLAINED),
+        (1, "", Outcome.KILLED),
+        (1, "it is equivalent", Outcome.BROKEN),
+        (None, "", Outcome.KILLED),  # it ran for too long
+        (2, "", Outcome.BROKEN),  # it could not even be imported
+        (5, "", Outcome.BROKEN),  # there was no test
+    ],
+)
+def test_what_an_exit_code_means(code, survives, outcome):
+    ended = run.Run(code=code, output="FAILED tests/test_one.py::test_one - no", seconds=1.0)
+    assert run.tell(mutant(survives=survives), ended)[0] is outcome
+
+
+def test_the_original_comes_back(tree):
+    before = (tree / "src/shuffledp/toy.py").read_text()
+    with run.plant(mutant(), tree):
+        assert "return 1" not in (tree / "src/shuffledp/toy.py").read_text()
+    assert (tree / "src/shuffledp/toy.py").read_text() == before
+
+
+def test_tests_that_fail_anyway_prove_nothing(tree):
+    with pytest.raises(BadListError, match="must pass without a mutant"):
+        run.run_mutants([mutant(tests=("tests/test_red.py",))], root=tree, jobs=1, say=print)
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"old": "return 7"}, "occurs 0 times"),
+        ({"old": "return"}, "occurs 2 times"),
+        ({"new": "return ("}, "is not Python"),
+        ({"tests": ("tests/test_none.py::test_x",)}, "there is no"),
+        ({"file": "other.py"}, "occurs 0 times"),
+    ],
+)
+def test_a_mutant_that_does_not_fit_is_an_error(tree, changes, why):
+    with pytest.raises(BadListError, match=why):
+        run.check([mutant(**changes)], tree)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[[mutant]]\nname = "a"\nold = "x"\nnew = "y"\n',
+        '[[mutant]]\nname = "a"\nold = "x"\nnew = "x"\ntests = ["t"]\n',
+        '[[mutant]]\nname = "a"\nold = "x"\nnew = "y"\ntests = []\n',
+        '[[mutant]]\nname = "a"\nold = "x"\nnew = "y"\ntests = ["t"]\nline = 3\n',
+        '[[mutant]]\nname = "a"\nold = "x"\nnew = "y"\ntests = ["t"]\n' * 2,
+    ],
+)
+def test_a_malformed_list_is_an_error(tmp_path, text):
+    (tmp_path / "toy.toml").write_text(text)
+    with pytest.raises(BadListError):
+        run.load_mutants(tmp_path)
