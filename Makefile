@@ -6,19 +6,22 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 DEMO_ARGS ?=
 BENCH_ARGS ?=
+MUTANTS_ARGS ?=
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-all lint types imports docs pytest bench format clean
+.PHONY: help demo test test-all lint types imports docs pytest tables wheel coverage lowest mutants bench format clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.plot ## a million people, three questions, three kinds of trust: a table, bars, demo/histogram.png
+demo: $(VENV)/.demo ## ask a million people three questions under three kinds of trust
 	@$(BIN)/shuffledp demo $(DEMO_ARGS)
+	@echo
+	@echo "The command is $(BIN)/shuffledp. To call it shuffledp: source $(BIN)/activate"
 
-test: lint types imports docs pytest ## everything that must pass: style, types, imports, docs, all tests but the slow ones
+test: lint types imports docs pytest ## everything that must pass; the slow sweeps are in test-all
 
 test-all: lint types imports docs ## the same, with the slow statistical sweeps
 	@echo "== pytest, slow tests included"
@@ -46,6 +49,21 @@ pytest: $(VENV)/.dev ## unit, contract and statistical tests, doctests, document
 	@echo "== pytest"
 	@$(BIN)/python -m pytest -q -rs -n auto --dist loadgroup -m "not slow" $(PYTEST_ARGS)
 
+tables: $(VENV)/.dev ## write the generated tables of the README and the documentation anew
+	@$(BIN)/python docs/figures/tables.py
+
+wheel: $(BIN)/pip ## build the wheel, install it into a clean environment elsewhere, and try it there
+	@.ci/wheel $(BIN)/python
+
+coverage: $(VENV)/.dev ## the tests with branch coverage; fails below the floor in pyproject.toml
+	@$(BIN)/python -m pytest -q -n auto --dist loadgroup -m "not slow" --cov --cov-report=term $(PYTEST_ARGS)
+
+lowest: $(BIN)/pip ## the tests with the lowest versions of the dependencies that pyproject.toml allows
+	@.ci/lowest $(BIN)/python
+
+mutants: $(VENV)/.dev ## plant known faults one at a time: do the tests notice? (MUTANTS_ARGS="--only ledger")
+	@PYTHONPATH=tests $(BIN)/python -m mutants.run $(MUTANTS_ARGS)
+
 bench: $(VENV)/.dev ## measure speed against baselines (see benchmarks/); never part of the tests
 	@$(BIN)/python benchmarks/run.py $(BENCH_ARGS)
 
@@ -58,15 +76,15 @@ clean: ## remove everything that was built, the virtual environment included
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A stamp is younger than what it was installed from, or the installation is repeated.
-$(VENV)/.plot: pyproject.toml constraints.txt | $(BIN)/pip
-	@echo "== installing shuffledp[plot] into $(VENV)"
-	@$(INSTALL) --editable '.[plot]'
+$(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/pip
+	@echo "== installing shuffledp[data,plot] into $(VENV)"
+	@$(INSTALL) --editable '.[data,plot]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/pip
 	@echo "== installing shuffledp[dev] into $(VENV)"
 	@$(INSTALL) --editable '.[dev]'
-	@touch $@ $(VENV)/.plot
+	@touch $@ $(VENV)/.demo
 
 # `command -v` is not enough: version managers leave stubs for interpreters that are not there.
 $(BIN)/pip:

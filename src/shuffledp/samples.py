@@ -4,9 +4,11 @@ The people are drawn from a stated distribution with a fixed seed, so that every
 tutorial sees the same truth. (The *noise* of a demo is a different matter: it is secure.)
 """
 
+import csv
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 
@@ -104,6 +106,23 @@ class Survey:
     def minutes_domain(self) -> Integers:
         """What `minutes` may be: public."""
         return Integers(lower=0, upper=_LONGEST)
+
+    def write_csv(self, path: str | Path) -> Path:
+        """Write one row per person, with the columns way, minutes and home (1 for yes).
+
+        >>> path = survey(2).write_csv(Path(getfixture("tmp_path")) / "people.csv")
+        >>> print(path.read_text(), end="")
+        way,minutes,home
+        car,36,0
+        train,32,0
+        """
+        ways = [self.way.domain.labels[code] for code in self.way.codes]
+        people = zip(ways, self.minutes.tolist(), self.home.astype(int).tolist(), strict=True)
+        with Path(path).open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(("way", "minutes", "home"))
+            writer.writerows(people)
+        return Path(path)
 
 
 def survey(n: int = 1_000_000) -> Survey:

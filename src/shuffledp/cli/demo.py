@@ -25,6 +25,7 @@ __all__ = ["demo"]
 _LEVEL = 0.95
 _REPLACE_ONE = 2  # replacing one person's value lowers one bin by 1 and raises another by 1
 _WIDEST = 100
+_IN_FILE = 50_000  # people in the file that the demo leaves behind
 _MOST_DECIMALS = 4  # the table fits into 80 columns
 
 
@@ -59,7 +60,7 @@ def demo(
         int | None,
         typer.Option(help="Make the noise reproducible, and so no protection. Default: secure."),
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for the picture.")] = Path("demo"),
+    out: Annotated[Path, typer.Option(help="Folder for the picture and the file.")] = Path("demo"),
 ) -> None:
     """Ask people about their way to work: with a trusted curator, with a shuffler, with neither."""
     from rich.console import Console
@@ -78,7 +79,10 @@ def demo(
         _print_chart(console, answers)
         with console.status("drawing the picture"):
             path = _draw(people.way, answers[-1], epsilon, out / "histogram.png")
-    console.print(f"The picture is in [bold]{path}[/bold].")
+        table = sdp.samples.survey(min(n, _IN_FILE)).write_csv(out / "people.csv")
+    console.print(
+        f"The picture is in [bold]{path}[/bold], and a file to try things on in [bold]{table}[/bold]."
+    )
 
 
 def _count(people: Survey, epsilon: float, delta: float, rng: WordSource) -> _Answers:

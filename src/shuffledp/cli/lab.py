@@ -57,18 +57,20 @@ def _chosen(name: str) -> list[str]:
 
 @contextmanager
 def _progress(total: int, quiet: bool) -> Iterator[Callable[[Record], None]]:
-    """Tells of each finished experiment; silent without a terminal."""
+    """Shows each experiment as it finishes; nothing without a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield lambda _: None
+        return
     bar = Progress(
         TextColumn("{task.description:24}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         console=console,
-        disable=quiet or not console.is_terminal,
     )
     with bar:
         task = bar.add_task("experiments", total=total)

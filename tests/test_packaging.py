@@ -1,0 +1,43 @@
+"""What pyproject.toml states about dependencies is true."""
+
+import importlib.util
+import re
+import tomllib
+
+import pytest
+
+from repository import ROOT
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+IMPORTED = {"dp-accounting": "dp_accounting"}
+"""What a distribution is imported as, where that is not its name."""
+NEEDED = {"pandas"}
+"""What nobody imports here, but PySpark does."""
+PINS = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().split())
+
+
+def floors():
+    spec = importlib.util.spec_from_file_location("floors", ROOT / ".ci/floors.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.floors((ROOT / "pyproject.toml").read_text())
+
+
+def test_the_extra_all_has_every_other_but_dev():
+    (everything,) = EXTRAS["all"]
+    inside = set(re.search(r"\[(.*)\]", everything)[1].split(","))
+    assert inside == EXTRAS.keys() - {"all", "dev"}
+
+
+@pytest.mark.parametrize("name", floors())
+def test_every_dependency_is_imported_somewhere(name):
+    module = IMPORTED.get(name, name)
+    sources = "".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
+    assert name in NEEDED or re.search(rf"^\s*(import|from) {module}\b", sources, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", floors())
+def test_the_tests_run_with_a_version_above_the_floor(name):
+    floor, pinned = floors()[name], PINS[name]
+    assert [int(part) for part in pinned.split(".")] >= [int(part) for part in floor.split(".")]
