@@ -1,6 +1,7 @@
 """The accuracy table of docs/theory/shuffle-protocols.md, from the declared exact variances."""
 
 import math
+from functools import cache
 
 import numpy as np
 
@@ -18,8 +19,9 @@ def rmse(protocol: sdp.protocols.ShuffleProtocol) -> float:
     return math.sqrt(float(np.max(protocol.analyzer.variance(inputs))))
 
 
+@cache
 def rows() -> list[tuple[str, str, float, float]]:
-    """str, protocol, RMSE, messages per user."""
+    """Question, protocol, root mean squared error, messages per user."""
     p = sdp.protocols
     geometric = sdp.mechanisms.geometric.make
     found = [
@@ -79,9 +81,3 @@ def table() -> str:
         sent = "-" if messages == 0 else f"{messages:.4g}"
         lines.append(f"| {question} | {name} | {error:.4g} | {sent} |")
     return "\n".join(lines)
-
-
-if __name__ == "__main__":
-    import sys
-
-    sys.stdout.write(table() + "\n")

@@ -8,6 +8,7 @@ list in words.
 """
 
 import math
+import textwrap
 
 import numpy as np
 
@@ -58,13 +59,20 @@ def page() -> str:
     """The list of docs/theory/errata.md."""
     parts = [
         f"### {each.number}. {each.title} ({each.notes})\n\n"
-        f"- **The note:** {each.says}\n"
-        f"- **Right:** {each.truth}\n"
-        f"- **Check:** {each.how}\n"
-        f"- **Found:** {finding.measured}.\n"
+        + _item("The note", each.says)
+        + _item("Right", each.truth)
+        + _item("Check", each.how)
+        + _item("Found", f"{finding.measured}.")
         for each, finding in found()
     ]
     return "\n".join(parts)
+
+
+def _item(name: str, text: str) -> str:
+    return (
+        textwrap.fill(f"- **{name}:** {text}", 118, subsequent_indent="  ", break_long_words=False)
+        + "\n"
+    )
 
 
 def draw(context: Context) -> Drawn:

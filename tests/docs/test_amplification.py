@@ -1,10 +1,10 @@
-"""The pictures and the table of theory/amplification.md still show what the library computes."""
+"""The pictures of theory/amplification.md still show what the library computes."""
 
-import importlib.util
 import json
 
 import pytest
 
+import amplification as script
 from repository import ROOT
 
 PAGE = (ROOT / "docs/theory/amplification.md").read_text()
@@ -12,17 +12,7 @@ IMAGES = sorted((ROOT / "docs/theory/img").glob("*.svg"))
 FEW = (1_000, 10**6)
 
 
-@pytest.fixture(scope="module")
-def script():
-    spec = importlib.util.spec_from_file_location(
-        "amplification_figures", ROOT / "docs/figures/amplification.py"
-    )
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_the_numbers_behind_the_pictures(script):
+def test_the_numbers_behind_the_pictures():
     drawn = json.loads((script.IMAGES / "numbers.json").read_text())
     places = [script.USERS.index(n) for n in FEW]
     again = script.numbers(FEW)
@@ -35,11 +25,6 @@ def test_the_numbers_behind_the_pictures(script):
                 assert value is None or value == pytest.approx(before, rel=1e-3), (name, epsilon0)
 
 
-def test_the_table(script):
-    shown = PAGE.split("<!-- history -->\n")[1].split("<!-- end of history -->")[0]
-    assert shown == script.history()
-
-
 @pytest.mark.parametrize("path", IMAGES, ids=lambda path: path.name)
 def test_pictures_are_small_shown_and_described(path):
     assert path.stat().st_size < 150_000
@@ -47,7 +32,7 @@ def test_pictures_are_small_shown_and_described(path):
     assert f"![](img/{path.name})" not in PAGE
 
 
-def test_there_is_a_panel_for_each_bound(script):
+def test_there_is_a_panel_for_each_bound():
     drawn = (script.IMAGES / "each-bound.svg").read_text()
     for name in script.BOUNDS:
         assert f">{name}<" in drawn, name

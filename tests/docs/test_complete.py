@@ -1,4 +1,4 @@
-"""Whatever exists is documented: public names, commands and options, protocols and mechanisms."""
+"""Whatever exists is documented: public names, commands and options (test_tables has the protocols)."""
 
 import re
 
@@ -8,21 +8,9 @@ from typer.main import get_command
 import shuffledp as sdp
 from repository import ROOT, documents
 from shuffledp.cli import app
-from shuffledp.mechanisms import MECHANISMS
-from shuffledp.protocols import PROTOCOLS
 
-README = (ROOT / "README.md").read_text()
 REFERENCE = "\n".join(path.read_text() for path in (ROOT / "docs/reference").rglob("*.md"))
 CLI = (ROOT / "docs/reference/cli.md").read_text()
-REGISTERED = [
-    *(pytest.param(spec, "protocols", id=spec.name) for spec in PROTOCOLS),
-    *(pytest.param(spec, "mechanisms", id=spec.name) for spec in MECHANISMS),
-]
-
-
-def home(spec):
-    """The module that makes it."""
-    return (getattr(spec, "make_local", None) or spec.make).__module__.rpartition(".")[2]
 
 
 @pytest.mark.parametrize("name", sdp.__all__)
@@ -30,18 +18,6 @@ def test_public_name_is_in_the_reference(name):
     assert re.search(rf"\b{re.escape(name)}\b", REFERENCE), (
         f"{name} is in no page of docs/reference"
     )
-
-
-@pytest.mark.parametrize(("spec", "folder"), REGISTERED)
-def test_readme_names_it_and_its_file(spec, folder):
-    path = f"src/shuffledp/{folder}/{home(spec)}"
-    row = re.search(rf"^\|.*\]\({path}(/__init__)?\.py\).*\|$", README, re.MULTILINE)
-    assert row, f"no row of the README table links to {path}"
-
-
-@pytest.mark.parametrize(("spec", "folder"), REGISTERED)
-def test_reference_has_it(spec, folder):
-    assert f"::: shuffledp.{folder}.{home(spec)}" in REFERENCE
 
 
 def test_links_of_root_pages_lead_somewhere():

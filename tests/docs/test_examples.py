@@ -1,6 +1,5 @@
 """Every Python block and every `shuffledp` command of the README and of the documentation runs."""
 
-import csv
 import doctest
 import re
 import shlex
@@ -55,15 +54,9 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setattr(sdp.tasks, "_TASKS", known := dict(sdp.tasks.TASKS))
     monkeypatch.setattr(sdp.tasks, "TASKS", known)  # a task of a page is for that page alone
-    people = sdp.samples.survey(3000)
-    with (tmp_path / "people.csv").open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["way", "age", "yes"])
-        ways, ages, yes = people.way.codes, people.minutes.tolist(), people.home.tolist()
-        writer.writerows(
-            [people.way.domain.labels[way], age, int(said)]
-            for way, age, said in zip(ways, ages, yes, strict=True)
-        )
+    (tmp_path / "demo").mkdir()
+    sdp.samples.survey(3000).write_csv(tmp_path / "people.csv")
+    sdp.samples.survey(3000).write_csv(tmp_path / "demo" / "people.csv")
     return tmp_path
 
 

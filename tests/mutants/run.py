@@ -6,11 +6,11 @@ Each `*.toml` file beside this one lists mutants of one room:
     name = "the fsync before the rename is left out"
     old = "os.fsync(file.fileno())"
     new = "pass"
-    tests = ["tests/ledger"]
+    tests = ["ledger/test_files.py"]
 
 `old` is found by its content and must occur exactly once in src/shuffledp, so moving code around does
-not break the list; `file` narrows the search (a path, or the end of one). `tests` are what must
-catch the mutant: files, folders or test ids. A mutant that cannot be caught says why in `survives`.
+not break the list; `file`, the end of a path, narrows the search. `tests` must catch the mutant: files
+or folders, named by the end of their path. A mutant that cannot be caught says why in `survives`.
 
 The runner copies the tree, checks that the tests pass there, plants each mutant in turn and runs its
 tests. It needs no network and never touches the tree it was started from.
@@ -59,7 +59,7 @@ def read_sources(root: Path) -> Sources:
 
 
 class BadListError(Exception):
-    """The list of mutants does not fit the code, or the tests fail without any mutant."""
+    """The list of mutants does not fit the code."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,9 +140,19 @@ def check(mutants: Iterable[Mutant], root: Path = ROOT) -> None:
             compile(sources[path].replace(mutant.old, mutant.new), path, "exec")
         except SyntaxError as error:
             raise BadListError(f"{mutant.name!r} is not Python: {error}") from error
-        for test in mutant.tests:
-            if not (root / test.partition("::")[0]).exists():
-                raise BadListError(f"{mutant.name!r}: there is no {test}")
+        find_tests(mutant, root)
+
+
+def find_tests(mutant: Mutant, root: Path) -> list[str]:
+    """The paths of the mutant's tests, from the root."""
+    known = [path.relative_to(root).as_posix() for path in (root / "tests").rglob("*")]
+    paths = []
+    for end in mutant.tests:
+        found = [path for path in known if f"/{path}".endswith(f"/{end}")]
+        if len(found) != 1:
+            raise BadListError(f"{mutant.name!r}: there must be one {end}, and there are {found}")
+        paths += found
+    return paths
 
 
 @contextmanager
@@ -204,10 +214,17 @@ def run_tests(tests: Sequence[str], tree: Path, patience: float | None = None) -
     )
 
 
-def judge(mutant: Mutant, tree: Path, patience: float) -> Verdict:
+def judge(mutant: Mutant, tree: Path, unchanged: Run) -> Verdict:
     """Plant the mutant, run its tests, and say what became of it."""
+    if unchanged.code != 0:
+        return Verdict(
+            mutant=mutant,
+            outcome=Outcome.BROKEN,
+            detail=f"its tests fail without it: {unchanged.culprit or unchanged.output[-500:]}",
+            seconds=unchanged.seconds,
+        )
     with plant(mutant, tree):
-        run = run_tests(mutant.tests, tree, patience)
+        run = run_tests(find_tests(mutant, tree), tree, _PATIENCE * unchanged.seconds + 60)
     outcome, detail = tell(mutant, run)
     return Verdict(mutant=mutant, outcome=outcome, detail=detail, seconds=run.seconds)
 
@@ -258,30 +275,22 @@ def run_mutants(
         trees = Trees(root=root, folder=Path(folder), jobs=jobs)
         trees.make()
         with ThreadPoolExecutor(jobs) as pool:
-            selections = list(dict.fromkeys(mutant.tests for mutant in mutants))
-            patience = dict(
-                zip(
-                    selections,
-                    pool.map(lambda tests: _patience(tests, trees), selections),
-                    strict=True,
-                )
-            )
+            firsts = {mutant.tests: mutant for mutant in mutants}
+            ended = pool.map(lambda mutant: _run_unchanged(mutant, trees), firsts.values())
+            unchanged = dict(zip(firsts, ended, strict=True))
 
             def one(mutant: Mutant) -> Verdict:
                 with trees.borrow() as tree:
-                    verdict = judge(mutant, tree, patience[mutant.tests])
+                    verdict = judge(mutant, tree, unchanged[mutant.tests])
                 say(_line(verdict))
                 return verdict
 
             return list(pool.map(one, mutants))
 
 
-def _patience(tests: tuple[str, ...], trees: Trees) -> float:
+def _run_unchanged(mutant: Mutant, trees: Trees) -> Run:
     with trees.borrow() as tree:
-        run = run_tests(tests, tree)
-    if run.code != 0:
-        raise BadListError(f"{' '.join(tests)} must pass without a mutant:\n{run.output[-2000:]}")
-    return _PATIENCE * run.seconds + 60
+        return run_tests(find_tests(mutant, tree), tree)
 
 
 def _line(verdict: Verdict) -> str:

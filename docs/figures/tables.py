@@ -1,0 +1,191 @@
+"""The generated parts of the README and of the documentation.
+
+`make tables` writes them into their pages, between two marks:
+
+    <!-- generated: NAME -->
+    <!-- end -->
+
+and a test compares. What is between the marks is not edited by hand.
+"""
+
+import re
+import sys
+import tomllib
+from collections.abc import Callable, Iterable
+from functools import cache
+from pathlib import Path
+
+import accuracy
+import amplification
+import shuffledp as sdp
+import survey
+from shuffledp.core.privacy import Model
+from shuffledp.lab import load
+from shuffledp.mechanisms import MECHANISMS
+from shuffledp.protocols import PROTOCOLS
+
+ROOT = Path(__file__).resolve().parents[2]
+_MARKED = re.compile(r"(<!-- generated: ([\w ]+) -->\n\n)(.*?)(\n<!-- end -->)", re.DOTALL)
+N, EPSILON, DELTA = 1_000_000, 1.0, 1e-8
+
+
+def markdown(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """A table in Markdown.
+
+    >>> print(markdown(("a", "b"), [("1", "2")]), end="")
+    | a | b |
+    |---|---|
+    | 1 | 2 |
+    """
+    lines = [head, *rows]
+    drawn = ["| " + " | ".join(line) + " |" for line in lines]
+    drawn.insert(1, "|" + "---|" * len(head))
+    return "\n".join(drawn) + "\n"
+
+
+def round_to_two_digits(value: float) -> str:
+    """
+    >>> [round_to_two_digits(value) for value in (0.00017, 1.42, 959.5, 1916.9)]
+    ['0.00017', '1.4', '960', '1,900']
+    """
+    rounded = float(f"{value:.2g}")
+    return f"{rounded:,.0f}" if rounded >= 100 else f"{rounded:.10g}"
+
+
+@cache
+def models() -> str:
+    """Root mean squared errors in the three models, for the protocols that shuffledp chooses."""
+    questions = (
+        ("How many?", 1, sdp.plan("count", n=N, epsilon=EPSILON, delta=DELTA)),
+        (
+            "What average, of values from 0 to 120?",
+            N,
+            sdp.plan("mean", n=N, epsilon=EPSILON, delta=DELTA, lower=0, upper=120),
+        ),
+        (
+            "How many in each of 1,024 groups?",
+            1,
+            sdp.plan("histogram", n=N, epsilon=EPSILON, delta=DELTA, k=1024),
+        ),
+    )
+    rows = []
+    for question, scale, plan in questions:
+        best = {
+            model: min(row.rmse for row in plan.rows if row.model is model and row.rmse is not None)
+            for model in (Model.CENTRAL, Model.LOCAL)
+        }
+        errors = (best[Model.CENTRAL], plan.chosen.rmse, best[Model.LOCAL])
+        rows.append((question, *(round_to_two_digits(error / scale) for error in errors)))
+    return markdown(("question", "trust a curator", "trust a shuffler", "trust nobody"), rows)
+
+
+def protocols() -> str:
+    """Every registered protocol."""
+    rows = [
+        (
+            f"`{spec.name}`",
+            _capitalize(spec.title),
+            "sum, mean" if spec.task in ("sum", "mean") else spec.task,
+            "shuffle" if spec.make_local is None else "local, shuffle",
+            spec.reference,
+        )
+        for spec in PROTOCOLS
+    ]
+    return markdown(("name", "protocol", "task", "model", "reference"), rows)
+
+
+def mechanisms() -> str:
+    """Every registered mechanism."""
+    rows = [
+        (
+            f"`{spec.name}`",
+            _capitalize(spec.title),
+            ", ".join(spec.tasks) or "choice",
+            spec.reference,
+        )
+        for spec in MECHANISMS
+    ]
+    return markdown(("name", "mechanism", "task", "reference"), rows)
+
+
+def protocol_modules() -> str:
+    """A heading and the documentation of each module, for mkdocstrings."""
+    return _modules((spec.title, spec.make_local or spec.make) for spec in PROTOCOLS)
+
+
+def mechanism_modules() -> str:
+    return _modules((spec.title, spec.make) for spec in MECHANISMS)
+
+
+def _modules(makers: Iterable[tuple[str, Callable[..., object] | None]]) -> str:
+    titles: dict[str, list[str]] = {}
+    for title, maker in makers:
+        assert maker is not None
+        titles.setdefault(maker.__module__, []).append(title)
+    return "\n".join(
+        f"## {_capitalize(' and '.join(listed))}\n\n::: {module}\n"
+        for module, listed in titles.items()
+    )
+
+
+def _capitalize(title: str) -> str:
+    return title[:1].upper() + title[1:]
+
+
+def errata() -> str:
+    """The slips in the notes, from what the checks of experiments/errata state and find."""
+    listed: str = load("errata").run.__globals__["page"]()
+    return listed
+
+
+def layers() -> str:
+    """The rooms of the house, from the top, as import-linter has them."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
+    contracts = settings["importlinter"]["contracts"]
+    (stack,) = (contract["layers"] for contract in contracts if contract["type"] == "layers")
+    rooms = (re.findall(r"shuffledp\.(\w+)", layer) for layer in stack)
+    return "".join(f"1. {', '.join(f'`{room}`' for room in line)}\n" for line in rooms)
+
+
+TABLES: dict[str, dict[str, Callable[[], str]]] = {
+    "CONTRIBUTING.md": {"layers": layers},
+    "README.md": {"models": models},
+    "docs/index.md": {"models": models},
+    "docs/reference/protocols.md": {"protocols": protocols, "modules": protocol_modules},
+    "docs/reference/mechanisms.md": {"mechanisms": mechanisms, "modules": mechanism_modules},
+    "docs/theory/amplification.md": {"history": amplification.history},
+    "docs/theory/errata.md": {"errata": errata},
+    "docs/theory/shuffle-protocols.md": {"accuracy": accuracy.table},
+    "docs/theory/survey.md": {"survey": survey.table},
+}
+
+
+def marked(text: str) -> dict[str, str]:
+    """What stands between the marks of a page now, by name."""
+    return {found[2]: found[3] for found in _MARKED.finditer(text)}
+
+
+def fill(text: str, tables: dict[str, Callable[[], str]]) -> str:
+    """The page with its generated parts written anew."""
+
+    def write(found: re.Match[str]) -> str:
+        return found[1] + tables[found[2]]().rstrip("\n") + "\n" + found[4]
+
+    missing = tables.keys() - marked(text).keys()
+    if missing:
+        raise ValueError(f"the page has no mark for {', '.join(sorted(missing))}")
+    return _MARKED.sub(write, text)
+
+
+def main() -> None:
+    for page, tables in TABLES.items():
+        path = ROOT / page
+        before = path.read_text(encoding="utf-8")
+        after = fill(before, tables)
+        if after != before:
+            path.write_text(after, encoding="utf-8")
+            sys.stdout.write(f"{page}: written\n")
+
+
+if __name__ == "__main__":
+    main()
