@@ -23,15 +23,17 @@ from shuffledp.core.errors import (
     ShuffledpError,
     UnsupportedError,
 )
+from shuffledp.core.estimate import Estimate
 from shuffledp.core.explain import explain
 from shuffledp.core.privacy import Guarantee, Model, Neighbours
-from shuffledp.core.randomizer import randomize
+from shuffledp.core.randomizer import WordSource, randomize
 from shuffledp.core.shuffler import shuffle
 from shuffledp.core.version import __version__
 from shuffledp.numerics.entropy import SecureWords, SeededWords
 
 if TYPE_CHECKING:
     from shuffledp import (
+        accounting,
         audit,
         engine,
         ledger,
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
         planner,
         plots,
         protocols,
+        request,
         samples,
         tasks,
     )
@@ -50,9 +53,10 @@ if TYPE_CHECKING:
         smallest_n,
     )
     from shuffledp.accounting.compose import compose, compose_renyi
+    from shuffledp.answer import Answer
     from shuffledp.engine.codes import OnInvalid
-    from shuffledp.engine.columns import open_column
-    from shuffledp.engine.files import categories_of, headcount, run_file
+    from shuffledp.engine.columns import categories_of, open_column
+    from shuffledp.engine.files import headcount, run_file
     from shuffledp.engine.memory import run, run_counts
     from shuffledp.engine.messages import randomize_file, tally_file
     from shuffledp.engine.tallies import read_tally, write_tally
@@ -62,12 +66,15 @@ if TYPE_CHECKING:
     from shuffledp.planner.answer import Plan, plan
     from shuffledp.planner.choose import count, histogram, mean, sum
     from shuffledp.planner.growth import survey
+    from shuffledp.request import Request, ask
 
 __all__ = [
+    "Answer",
     "Bits",
     "BudgetError",
     "Categories",
     "DataError",
+    "Estimate",
     "Guarantee",
     "Integers",
     "LedgerError",
@@ -78,13 +85,17 @@ __all__ = [
     "ParameterError",
     "Plan",
     "Reals",
+    "Request",
     "SecureWords",
     "SeededWords",
     "ShuffledpError",
     "UnsupportedError",
+    "WordSource",
     "__version__",
+    "accounting",
     "amplify",
     "amplify_lower",
+    "ask",
     "audit",
     "calibrate",
     "categories_of",
@@ -108,6 +119,7 @@ __all__ = [
     "randomize",
     "randomize_file",
     "read_tally",
+    "request",
     "run",
     "run_counts",
     "run_file",
@@ -129,11 +141,13 @@ __all__ = [
 _LATER = {
     **dict.fromkeys(("amplify", "amplify_lower", "calibrate", "profile"), "accounting.amplify"),
     **dict.fromkeys(("count", "histogram", "mean", "sum"), "planner.choose"),
-    **dict.fromkeys(("categories_of", "headcount", "run_file"), "engine.files"),
+    **dict.fromkeys(("categories_of", "open_column"), "engine.columns"),
+    **dict.fromkeys(("headcount", "run_file"), "engine.files"),
     "OnInvalid": "engine.codes",
-    "open_column": "engine.columns",
     **dict.fromkeys(("randomize_file", "tally_file"), "engine.messages"),
     **dict.fromkeys(("read_tally", "write_tally"), "engine.tallies"),
+    "Answer": "answer",
+    **dict.fromkeys(("Request", "ask"), "request"),
     "compose": "accounting.compose",
     "compose_renyi": "accounting.compose",
     "Plan": "planner.answer",
@@ -148,7 +162,7 @@ _LATER = {
     "test_uniform": "inference.uniformity",
 }
 _ROOMS = (
-    "(",
+    "accounting",
     "audit",
     "engine",
     "ledger",
@@ -156,6 +170,7 @@ _ROOMS = (
     "planner",
     "plots",
     "protocols",
+    "request",
     "samples",
     "tasks",
 )

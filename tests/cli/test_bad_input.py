@@ -176,7 +176,7 @@ class TestOptions:
             (("--categories", "a,b", "--level", "1"), "level=1.0"),
             (("--categories", "a,b", "--honest", "0"), "honest=0.0"),
             (("--categories", "a,b", "--seed", "-1"), "seed=-1 must be >= 0"),
-            (("--categories", "a,b", "--model", "local"), "takes no --delta"),
+            (("--categories", "a,b", "--model", "local"), "takes no delta"),
             (("--categories", "a,b", "--budget-epsilon", "1"), "need --ledger"),
             (("--categories", "a,b", "--plot", "x.doc"), "a picture ends in"),
         ],
@@ -213,7 +213,7 @@ class TestOptions:
             (("--epsilon", "nan", "--delta", "1e-6"), "epsilon=nan must be finite"),
             (("--epsilon", "1", "--delta", "0"), "delta=0.0"),
             (("--epsilon", "1", "--delta", "1"), "delta=1.0"),
-            (("--epsilon", "1"), "needs --delta"),
+            (("--epsilon", "1"), "needs delta"),
         ],
     )
     def test_privacy(self, refused, column, words, message):

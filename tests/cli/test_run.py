@@ -98,7 +98,7 @@ class TestAnswers:
         words = ("run", "count", people, "--column", "home", *COMMON, "--explain")
         simulated = shuffledp(*words, "--engine", "counts", "--out", "r.json", "--plot", "r.html")
         text = " ".join(simulated.stdout.split())
-        assert "NOT PRIVATE: --engine counts is a simulation" in text
+        assert "NOT PRIVATE: the engine counts is a simulation" in text
         assert "not a private release" in text
         assert "The promise is to the people in the file" not in text
         assert "is a simulation" in Path("r.json").read_text()
@@ -335,12 +335,12 @@ class TestText:
 
 class TestProgress:
     def test_bar_after_two_seconds_only(self, monkeypatch, capsys):
-        from shuffledp.cli import _progress
-        from shuffledp.engine.job import Progress
+        from shuffledp.cli import _terminal
+        from shuffledp.engine import Progress
 
         now = [0.0]
-        monkeypatch.setattr(_progress.time, "monotonic", lambda: now[0])
-        meter = _progress.Meter()
+        monkeypatch.setattr(_terminal.time, "monotonic", lambda: now[0])
+        meter = _terminal.Meter()
         step = Progress(rows=10, total_rows=100, total_bytes=5_000_000)
         now[0] = 1.9
         meter(step)
@@ -354,7 +354,7 @@ class TestProgress:
 
     @pytest.mark.parametrize(("quiet", "terminal"), [(True, True), (False, False)])
     def test_off(self, monkeypatch, quiet, terminal):
-        from shuffledp.cli._progress import meter
+        from shuffledp.cli._terminal import meter
 
         monkeypatch.setattr("sys.stderr.isatty", lambda: terminal)
         with meter(quiet=quiet) as report:

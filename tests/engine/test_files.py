@@ -253,7 +253,7 @@ class TestHeadcount:
             sdp.ParameterError, match="on_invalid='skip' must be one of error, drop"
         ):
             sdp.headcount(column, ages, "skip")
-        with pytest.raises(sdp.ParameterError, match="engine='dask' must be one of counts, duckdb"):
+        with pytest.raises(sdp.ParameterError, match="engine='dask' must be one of duckdb, memory"):
             sdp.headcount(column, ages, engine="dask")
         with pytest.raises(sdp.ParameterError, match="threads=0 must be >= 1"):
             DuckDB(threads=0)

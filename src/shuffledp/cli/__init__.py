@@ -1,31 +1,74 @@
-"""The command line: one command per file; each calls the public API only."""
+"""The command line: one command per file; each calls the public API only.
 
-from typing import Annotated
+Commands are loaded when they are called, so that the help does not wait for all of them.
+"""
+
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
 
-import shuffledp
-from shuffledp.cli._lazy import lazy_group
+import shuffledp as sdp
 
-__all__ = ["app"]
+__all__ = ["COMMANDS", "app"]
 
 COMMANDS = {
     "run": "Answer a question about a column of files: a count, a sum, a mean or a histogram.",
     "randomize": "Write the messages of everybody in a column: shuffled, and without their senders.",
     "tally": "Count messages. Tallies of several files add, if they belong to the same protocol.",
-    "estimate": "The answer that tallies give together, with standard errors and intervals.",
+    "estimate": "Estimate the answer that tallies give together, with standard errors and intervals.",
     "ledger": "Show or verify a budget ledger, or change a budget.",
-    "plan": "Every protocol for a question, ranked by its exact error, with its cost.",
+    "plan": "Rank every protocol for a question by its exact error, with its cost.",
     "lab": "Check by computation what the literature states, and write report/index.html.",
     "demo": "Ask people about their way to work: with a trusted curator, with a shuffler, with neither.",
-    "amplify": "The (epsilon, delta) of n shuffled messages, one from each person.",
-    "calibrate": "The largest epsilon0 with which n shuffled messages are (epsilon, delta)-private.",
+    "amplify": "Compute the (epsilon, delta) of n shuffled messages, one from each person.",
+    "calibrate": "Find the largest epsilon0 with which n shuffled messages are (epsilon, delta)-private.",
 }
 """Each command is the module of its name; the line is what the help says about it."""
 
+
+class _LazyGroup(TyperGroup):
+    """Knows the names of the commands and a line about each; the rest comes later."""
+
+    _listing = False
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command: a stand-in with its help line while the commands are listed."""
+        if cmd_name not in COMMANDS:
+            return None
+        if self._listing:
+            return TyperCommand(cmd_name, help=COMMANDS[cmd_name])
+        return _load(cmd_name)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """The help, without loading what it lists."""
+        self._listing = True
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            self._listing = False
+
+
+def _load(name: str) -> Any:
+    """The command `name` is what the module `shuffledp.cli.name` calls `name` or `app`."""
+    module = import_module(f"shuffledp.cli.{name}")
+    inner = getattr(module, "app", None)
+    if inner is None:
+        inner = typer.Typer(add_completion=False)
+        inner.command(name)(getattr(module, name))
+    command = get_command(inner)
+    command.name = name
+    return command
+
+
 app = typer.Typer(
     name="shuffledp",
-    cls=lazy_group(COMMANDS),
+    cls=_LazyGroup,
     help="Differential privacy in the shuffle model.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -35,7 +78,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"shuffledp {shuffledp.__version__}")
+        typer.echo(f"shuffledp {sdp.__version__}")
         raise typer.Exit
 
 

@@ -1,140 +1,412 @@
-"""The options that several commands on data have in common."""
+"""The options that several commands share, and what they describe.
 
+A group of options is a dataclass. `@spread` lets a command take a group as one parameter: its fields
+become options of the command. What a question asks for is declared by the tasks, not here.
+"""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, is_dataclass, make_dataclass
+from decimal import ROUND_FLOOR, Context, Decimal, InvalidOperation
+from enum import StrEnum
+from functools import wraps
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from shuffledp.cli._columns import Model, OnInvalidName
-from shuffledp.tasks import TASKS
+import shuffledp as sdp
 
 __all__ = [
     "TASK_NAMES",
-    "CategoriesFileOption",
-    "CategoriesFromDataOption",
-    "CategoriesOption",
-    "ColumnOption",
+    "BudgetOptions",
     "DeltaOption",
-    "EpsilonOption",
-    "ExplainOption",
     "ForceOption",
     "HonestOption",
     "JsonOption",
-    "LevelOption",
-    "LowerOption",
-    "MaxMessagesOption",
-    "ModelOption",
-    "OnInvalidOption",
+    "OutputOptions",
     "PathsArgument",
-    "PlotOption",
-    "ProtocolOption",
-    "QuietOption",
+    "PrivacyOptions",
+    "RandomizerOptions",
     "SeedOption",
-    "StepsOption",
     "TaskArgument",
-    "ThreadsOption",
-    "UpperOption",
+    "TaskOptions",
+    "UsersOption",
+    "round_down",
+    "spread",
+    "whole_number",
 ]
 
-_DATA, _PRIVACY, _MACHINE, _OUTPUT = "Data", "Privacy", "Machine", "Output"
+_DATA, _PRIVACY, _MACHINE, _OUTPUT, _BUDGET = "Data", "Privacy", "Machine", "Output", "Budget"
+_MOST_DIGITS = 30  # of a whole number: 1e999999999 must not fill the memory
 
-TASK_NAMES = [name for name, task in TASKS.items() if task.elsewhere is None]
+
+def spread(function: Callable[..., None]) -> Callable[..., None]:
+    """Let a command take groups of options: a parameter that is a dataclass stands for its fields.
+
+    >>> @dataclass
+    ... class Size:
+    ...     width: int = 3
+    >>> @spread
+    ... def draw(name: str, size: Size) -> None:
+    ...     print(name, size.width)
+    >>> draw(name="line", width=5)
+    line 5
+    """
+    hints = get_type_hints(function, include_extras=True)
+    signature = inspect.signature(function)
+    groups = {name: hints[name] for name in signature.parameters if is_dataclass(hints[name])}
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in signature.parameters.items():
+        if name in groups:
+            parameters.extend(_fields(groups[name]))
+        else:
+            parameters.append(_option(name, hints[name], parameter.default))
+
+    @wraps(function)
+    def command(**given: Any) -> None:
+        for name, group in groups.items():
+            given[name] = group(**{each.name: given.pop(each.name) for each in fields(group)})
+        function(**given)
+
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {each.name: each.annotation for each in parameters}
+    return command
+
+
+def _fields(group: Any) -> list[inspect.Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    defaults = inspect.signature(group).parameters
+    return [
+        _option(each.name, hints[each.name], defaults[each.name].default) for each in fields(group)
+    ]
+
+
+def _option(name: str, hint: Any, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=hint, default=default)
+
+
+def whole_number(text: str, name: str = "n") -> int:
+    """A whole number as people write it.
+
+    >>> whole_number("1e6"), whole_number("2500000"), whole_number("1_000")
+    (1000000, 2500000, 1000)
+    """
+    wanted = f"must be a whole number such as 1e6, of at most {_MOST_DIGITS} digits"
+    try:
+        value = Decimal(text)
+    except InvalidOperation:
+        raise sdp.ParameterError(name, text, wanted) from None
+    if not value.is_finite() or value.adjusted() >= _MOST_DIGITS or value != int(value):
+        raise sdp.ParameterError(name, text, wanted)
+    return int(value)
+
+
+def round_down(value: float) -> str:
+    """Six digits, never more than the value.
+
+    >>> round_down(9.6870419999)
+    '9.68704'
+    """
+    return str(Context(prec=6, rounding=ROUND_FLOOR).create_decimal_from_float(value))
+
+
+class _Model(StrEnum):
+    SHUFFLE = "shuffle"
+    LOCAL = "local"
+
+
+class _OnInvalid(StrEnum):
+    ERROR = "error"
+    DROP = "drop"
+    OTHER = "other"
+    CLAMP = "clamp"
+
+
+TASK_NAMES = [name for name, task in sdp.tasks.TASKS.items() if task.elsewhere is None]
 TaskArgument = Annotated[
     str, typer.Argument(help=f"The question: {', '.join(TASK_NAMES)}.", show_default=False)
 ]
 PathsArgument = Annotated[
     list[str], typer.Argument(help="CSV, Parquet, Arrow or JSON lines; patterns like 'data/*.csv'.")
 ]
-ColumnOption = Annotated[
-    str | None,
-    typer.Option(help="Which column; may be left out if there is one.", rich_help_panel=_DATA),
-]
-CategoriesOption = Annotated[
-    str | None, typer.Option(help="The public categories: a,b,c.", rich_help_panel=_DATA)
-]
-CategoriesFileOption = Annotated[
-    Path | None,
-    typer.Option(help="The public categories, one a line.", rich_help_panel=_DATA),
-]
-CategoriesFromDataOption = Annotated[
-    bool,
-    typer.Option(
-        "--categories-from-data",
-        help="Read the categories from the data: NOT private, and the result says so.",
-        rich_help_panel=_DATA,
-    ),
-]
-LowerOption = Annotated[
-    float | None, typer.Option(help="The smallest value, publicly known.", rich_help_panel=_DATA)
-]
-UpperOption = Annotated[
-    float | None, typer.Option(help="The largest value, publicly known.", rich_help_panel=_DATA)
-]
-StepsOption = Annotated[
-    int | None, typer.Option(help="Steps of the grid for real numbers.", rich_help_panel=_DATA)
-]
-OnInvalidOption = Annotated[
-    OnInvalidName,
-    typer.Option(help="What becomes of nulls and values outside.", rich_help_panel=_DATA),
-]
-EpsilonOption = Annotated[
-    float, typer.Option(help="The epsilon of the promise, above 0.", rich_help_panel=_PRIVACY)
-]
-DeltaOption = Annotated[
-    float | None,
-    typer.Option(
-        help="The delta of the promise, far below 1/n; not in the local model.",
-        rich_help_panel=_PRIVACY,
-    ),
-]
-ModelOption = Annotated[
-    Model, typer.Option(help="Trust a shuffler, or nobody.", rich_help_panel=_PRIVACY)
-]
-ProtocolOption = Annotated[
-    str | None,
-    typer.Option(help="This protocol by name, not the best.", rich_help_panel=_PRIVACY),
-]
-MaxMessagesOption = Annotated[
-    float | None,
-    typer.Option(help="Most messages a person may send, on average.", rich_help_panel=_PRIVACY),
-]
-HonestOption = Annotated[
-    float | None,
-    typer.Option(
-        help="The share of people whose noise is counted on; 0.9 if not given.",
-        rich_help_panel=_PRIVACY,
-    ),
-]
+UsersOption = Annotated[str, typer.Option("--n", help="How many people; 1e6 is a million.")]
+DeltaOption = Annotated[float, typer.Option(help="The delta of the guarantee.")]
+HonestOption = Annotated[float, typer.Option(help="The share of people who follow the protocol.")]
 SeedOption = Annotated[
     int | None,
     typer.Option(
-        help="Make the noise reproducible, and so no protection. Default: secure.",
+        help="Seed the noise: reproducible, NOT private. Default: secure noise.",
         rich_help_panel=_PRIVACY,
     ),
-]
-ThreadsOption = Annotated[
-    int | None, typer.Option(help="How many threads; default: all.", rich_help_panel=_MACHINE)
-]
-LevelOption = Annotated[
-    float, typer.Option(help="How sure the intervals are.", rich_help_panel=_OUTPUT)
 ]
 JsonOption = Annotated[
     bool,
     typer.Option("--json", help="Print one JSON object, nothing else.", rich_help_panel=_OUTPUT),
 ]
-PlotOption = Annotated[
-    Path | None,
-    typer.Option(help="Draw the result: .png, .svg, .pdf or .html.", rich_help_panel=_OUTPUT),
-]
-ExplainOption = Annotated[
-    bool,
-    typer.Option(
-        "--explain", help="Say in plain words what was promised to whom.", rich_help_panel=_OUTPUT
-    ),
-]
 ForceOption = Annotated[
-    bool, typer.Option("--force", help="Replace outputs that exist.", rich_help_panel=_OUTPUT)
+    bool,
+    typer.Option("--force", help="Replace outputs that exist.", rich_help_panel=_OUTPUT),
 ]
-QuietOption = Annotated[
-    bool, typer.Option("--quiet", help="No progress bar, no remarks.", rich_help_panel=_OUTPUT)
-]
+
+
+def _task_option(option: Any) -> tuple[str, Any, Any]:
+    """An option that a task declares, as a field; lists are typed with commas between them."""
+    kind: Any = str if option.kind is tuple else option.kind
+    if kind is bool:
+        flag = f"--{option.name.replace('_', '-')}"
+        return (
+            option.name,
+            Annotated[bool, typer.Option(flag, help=option.help, rich_help_panel=_DATA)],
+            False,
+        )
+    return (
+        option.name,
+        Annotated[kind | None, typer.Option(help=option.help, rich_help_panel=_DATA)],
+        None,
+    )
+
+
+TaskOptions: Any = make_dataclass(
+    "TaskOptions",
+    [
+        (name, hint, field(default=default))
+        for name, hint, default in map(
+            _task_option,
+            dict.fromkeys(
+                option for name in TASK_NAMES for option in sdp.tasks.TASKS[name].options
+            ),
+        )
+    ],
+    frozen=True,
+    kw_only=True,
+)
+"""What the questions ask for: categories, lower, upper, ..."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivacyOptions:
+    """How to read the column, how private the answer is, and with how much machinery."""
+
+    epsilon: Annotated[
+        float, typer.Option(help="The epsilon of the guarantee, above 0.", rich_help_panel=_PRIVACY)
+    ]
+    delta: Annotated[
+        float | None,
+        typer.Option(
+            help="The delta of the guarantee, far below 1/n; not in the local model.",
+            rich_help_panel=_PRIVACY,
+        ),
+    ] = None
+    column: Annotated[
+        str | None,
+        typer.Option(help="Which column; may be left out if there is one.", rich_help_panel=_DATA),
+    ] = None
+    on_invalid: Annotated[
+        _OnInvalid,
+        typer.Option(help="How to handle nulls and out-of-domain values.", rich_help_panel=_DATA),
+    ] = _OnInvalid.ERROR
+    model: Annotated[
+        _Model, typer.Option(help="Trust a shuffler, or nobody.", rich_help_panel=_PRIVACY)
+    ] = _Model.SHUFFLE
+    protocol: Annotated[
+        str | None,
+        typer.Option(help="Use this protocol, not the best one.", rich_help_panel=_PRIVACY),
+    ] = None
+    max_messages: Annotated[
+        float | None,
+        typer.Option(help="Most messages a person may send, on average.", rich_help_panel=_PRIVACY),
+    ] = None
+    honest: Annotated[
+        float | None,
+        typer.Option(
+            help="Share of people whose noise the guarantee counts on; 0.9 if not given.",
+            rich_help_panel=_PRIVACY,
+        ),
+    ] = None
+    seed: SeedOption = None
+    threads: Annotated[
+        int | None, typer.Option(help="How many threads; default: all.", rich_help_panel=_MACHINE)
+    ] = None
+    quiet: Annotated[
+        bool,
+        typer.Option("--quiet", help="No progress bar, no remarks.", rich_help_panel=_OUTPUT),
+    ] = False
+
+    def request(
+        self, task: str, options: Any, engine: str, *, master: str | None = None, **more: Any
+    ) -> sdp.Request:
+        """What the options ask for."""
+        return sdp.Request(
+            task=task,
+            options={each.name: getattr(options, each.name) for each in fields(options)},
+            epsilon=self.epsilon,
+            delta=self.delta,
+            model=self.model.value,
+            protocol=self.protocol,
+            max_messages=self.max_messages,
+            honest=self.honest,
+            on_invalid=self.on_invalid.value,
+            engine=sdp.engine.find_engine(engine, threads=self.threads, master=master),
+            rng=None if self.seed is None else sdp.SeededWords(self.seed),
+            **more,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputOptions:
+    """How to show an answer, and where to write it."""
+
+    level: Annotated[
+        float, typer.Option(help="Confidence level of the intervals.", rich_help_panel=_OUTPUT)
+    ] = 0.95
+    as_json: JsonOption = False
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Write the JSON result to this file.", rich_help_panel=_OUTPUT),
+    ] = None
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="Draw the result: .png, .svg, .pdf or .html.", rich_help_panel=_OUTPUT),
+    ] = None
+    explain: Annotated[
+        bool,
+        typer.Option(
+            "--explain",
+            help="Say in plain words what was promised to whom.",
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = False
+    force: ForceOption = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class BudgetOptions:
+    """The ledger that a release is charged to."""
+
+    ledger: Annotated[
+        Path | None,
+        typer.Option(
+            help="Charge the release to this ledger (.json, .sqlite).", rich_help_panel=_BUDGET
+        ),
+    ] = None
+    budget_epsilon: Annotated[
+        float | None,
+        typer.Option(
+            help="Epsilon that all releases may spend together; state it once.",
+            rich_help_panel=_BUDGET,
+        ),
+    ] = None
+    budget_delta: Annotated[
+        float | None,
+        typer.Option(
+            help="Delta that all releases may spend together; state it once.",
+            rich_help_panel=_BUDGET,
+        ),
+    ] = None
+    budget_reserve: Annotated[
+        float,
+        typer.Option(
+            help="Part of the budget's delta set aside for composing many small releases.",
+            rich_help_panel=_BUDGET,
+        ),
+    ] = 0.0
+    dataset: Annotated[
+        str | None,
+        typer.Option(
+            help="Name of the data set in the ledger: whose budget to charge.",
+            rich_help_panel=_BUDGET,
+        ),
+    ] = None
+
+    def open(self, request: sdp.Request) -> sdp.request.Spending | None:
+        """The ledger, and the budget if one is stated; None without a ledger."""
+        stated = (self.budget_epsilon, self.budget_delta)
+        if self.ledger is None:
+            if stated != (None, None) or self.budget_reserve or self.dataset is not None:
+                raise sdp.UnsupportedError(
+                    "--budget-epsilon, --budget-delta, --budget-reserve and --dataset need --ledger"
+                )
+            return None
+        request.check_chargeable()
+        more = {} if self.dataset is None else {"dataset": self.dataset}
+        return sdp.request.Spending(
+            ledger=sdp.ledger.Ledger(self.ledger), budget=self._budget(), **more
+        )
+
+    def _budget(self) -> Any:
+        epsilon, delta = self.budget_epsilon, self.budget_delta
+        if (epsilon is None) != (delta is None):
+            raise sdp.UnsupportedError("--budget-epsilon and --budget-delta belong together")
+        if epsilon is None or delta is None:
+            if self.budget_reserve:
+                raise sdp.UnsupportedError(
+                    "--budget-reserve needs --budget-epsilon and --budget-delta"
+                )
+            return None
+        return sdp.ledger.Budget(epsilon=epsilon, delta=delta, reserve=self.budget_reserve)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomizerOptions:
+    """A local protocol by name with its parameters, all but epsilon; or any randomizer.
+
+    >>> RandomizerOptions(randomizer="krr", k=16).make(1.0).domain.size
+    16
+    >>> RandomizerOptions(randomizer="krr").check()
+    Traceback (most recent call last):
+    shuffledp.core.errors.UnsupportedError: krr needs --k
+    """
+
+    randomizer: Annotated[
+        str | None,
+        typer.Option(help="A local protocol by name (krr, rr, hadamard, ...). Default: any."),
+    ] = None
+    k: Annotated[int | None, typer.Option(help="Categories of the randomizer.")] = None
+    lower: Annotated[float | None, typer.Option(help="Smallest value, for means.")] = None
+    upper: Annotated[float | None, typer.Option(help="Largest value, for means.")] = None
+    steps: Annotated[int | None, typer.Option(help="Steps of the grid, for means.")] = None
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """Those that were given."""
+        given = {name: getattr(self, name) for name in ("k", "lower", "upper", "steps")}
+        return {name: value for name, value in given.items() if value is not None}
+
+    def check(self) -> None:
+        """Refuse parameters that the randomizer does not take, or lacks."""
+        given = self.parameters
+        if self.randomizer is None:
+            if given:
+                raise sdp.UnsupportedError(f"{_flags(given)} needs --randomizer")
+            return
+        maker = self._maker(self.randomizer)
+        known = inspect.signature(maker).parameters
+        wanted = [name for name in known if name not in ("epsilon", "word_bits")]
+        missing = [name for name in wanted if name not in given]
+        if missing:
+            raise sdp.UnsupportedError(f"{self.randomizer} needs {_flags(missing)}")
+        unused = [name for name in given if name not in wanted]
+        if unused:
+            raise sdp.UnsupportedError(f"{self.randomizer} does not take {_flags(unused)}")
+
+    def make(self, epsilon0: float) -> Any:
+        """The randomizer at this epsilon0; None if none is named."""
+        if self.randomizer is None:
+            return None
+        return self._maker(self.randomizer)(**self.parameters, epsilon=epsilon0).randomizer
+
+    def _maker(self, name: str) -> Callable[..., Any]:
+        maker = sdp.protocols.spec(name).make_local
+        if maker is None:
+            raise sdp.UnsupportedError(f"{name} is not local: there is no epsilon0 to amplify")
+        return maker
+
+    def law(self, epsilon0: float) -> dict[str, Any]:
+        """How `sdp.amplify` and `sdp.profile` are told what everybody runs."""
+        made = self.make(epsilon0)
+        return {"epsilon0": epsilon0} if made is None else {"randomizer": made}
+
+
+def _flags(names: list[str] | dict[str, float]) -> str:
+    return ", ".join(f"--{name}" for name in names)

@@ -1,105 +1,43 @@
 """`shuffledp amplify`: what shuffling makes of a local guarantee."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
 import shuffledp as sdp
-from shuffledp.cli._failures import explained
-from shuffledp.cli._options import ForceOption
-from shuffledp.cli._output import check_free, check_picture, drawn
-from shuffledp.cli._population import (
-    Chosen,
+from shuffledp.cli._options import (
     DeltaOption,
+    ForceOption,
     HonestOption,
     JsonOption,
-    KOption,
-    LowerOption,
-    RandomizerOption,
-    StepsOption,
-    UpperOption,
+    RandomizerOptions,
     UsersOption,
-    down,
-    method,
-    users,
+    round_down,
+    spread,
+    whole_number,
 )
-from shuffledp.cli._text import say
-from shuffledp.plots.style import FORMATS
-
-if TYPE_CHECKING:
-    from shuffledp.accounting.amplify import ShuffledProfile
-    from shuffledp.cli._bounds import Line
-    from shuffledp.core.randomizer import Randomizer
+from shuffledp.cli._terminal import check_picture, draw_into, explain_errors, say
 
 __all__ = ["amplify"]
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Question:
-    """What was asked, checked."""
-
-    epsilon0: float
-    n: int
-    delta: float
-    chosen: Chosen | None
-    honest: float
-    rounds: int
-    bound: str | None
-
-    @property
-    def randomizer(self) -> Randomizer | None:
-        return None if self.chosen is None else self.chosen.made(self.epsilon0)
-
-    def curve(self) -> ShuffledProfile:
-        randomizer = self.randomizer
-        return sdp.profile(
-            n=self.n,
-            epsilon0=self.epsilon0 if randomizer is None else None,
-            randomizer=randomizer,
-            honest=self.honest,
-            bound=self.bound,
-        )
-
-    def answer(self, curve: ShuffledProfile) -> sdp.Guarantee:
-        """The guarantee of all rounds together."""
-        if self.rounds == 1:
-            return curve.best(self.delta)
-        epsilon = sdp.compose([curve] * self.rounds, delta=self.delta)
-        proofs = "; ".join(bound.proof for bound in curve.bounds)
-        proof = f"{self.rounds} rounds composed as privacy-loss distributions, each by {proofs}"
-        return replace(curve.best(self.delta), epsilon=epsilon, proof=proof)
-
-    def lower(self) -> float | None:
-        """What no analysis can beat, where we know it."""
-        if self.rounds > 1 or self.delta == 0:
-            return None
-        randomizer = self.randomizer
-        try:
-            return sdp.amplify_lower(
-                n=self.n,
-                delta=self.delta,
-                epsilon0=self.epsilon0 if randomizer is None else None,
-                randomizer=randomizer,
-                honest=self.honest,
-            )
-        except sdp.UnsupportedError:
-            return None
+_NUMERIC = {
+    "clones 2021": "",
+    "clones 2023": "",
+    "blanket": "needs a randomizer that knows its law",
+    "binary": "needs a randomizer that sends one bit (and n that is not too large)",
+}
+"""The numeric bounds, and why they may not apply."""
 
 
+@spread
 def amplify(
     epsilon0: Annotated[float, typer.Option(help="Local privacy of each message, above 0.")],
     n: UsersOption,
     delta: DeltaOption,
-    randomizer: RandomizerOption = None,
-    k: KOption = None,
-    lower: LowerOption = None,
-    upper: UpperOption = None,
-    steps: StepsOption = None,
+    chosen: RandomizerOptions,
     honest: HonestOption = 1.0,
     rounds: Annotated[int, typer.Option(help="How often everybody is asked.")] = 1,
     bound: Annotated[
@@ -114,83 +52,196 @@ def amplify(
     ] = None,
     force: ForceOption = False,
 ) -> None:
-    """The (epsilon, delta) of n shuffled messages, one from each person."""
-    with explained():
+    """Compute the (epsilon, delta) of n shuffled messages, one from each person."""
+    with explain_errors():
         if rounds < 1:
             raise sdp.ParameterError("rounds", rounds, "must be >= 1")
         if rounds > 1 and (show_all or plot is not None):
             raise sdp.UnsupportedError("--all and --plot are about one round: leave out --rounds")
-        check_picture(plot, FORMATS)
-        check_free(plot, force=force)
-        options = {"k": k, "lower": lower, "upper": upper, "steps": steps}
+        check_picture(plot, force=force)
+        chosen.check()
         question = _Question(
             epsilon0=epsilon0,
-            n=users(n),
+            n=whole_number(n),
             delta=delta,
-            chosen=Chosen.of(randomizer, options),
+            law=chosen.law(epsilon0),
             honest=honest,
             rounds=rounds,
-            bound=bound,
         )
-        curve = question.curve()
+        curve = sdp.profile(**question.crowd, **question.law, bound=bound)
         answer = question.answer(curve)
-        lines = _lines(question, curve) if show_all else None
+        lower = question.lower()
+        lines = _every_bound(question, curve.honest, lower) if show_all else None
         if plot is not None:
-            with drawn(plot, force=force) as place:
+            with draw_into(plot, force=force) as place:
                 curve.plot(place)
         if as_json:
-            typer.echo(json.dumps(_record(question, curve, answer, lines)))
+            record = _record(question, chosen, curve, answer, lower)
+            more = {} if lines is None else {"bounds": [asdict(line) for line in lines]}
+            typer.echo(json.dumps({**record, **more}))
             return
-        _print(question, answer, lines)
+        say(str(answer))
+        if lines is not None:
+            _print_table(lines)
+        elif lower is not None:
+            whose = chosen.randomizer or "an unknown randomizer"
+            typer.echo(f"No analysis of {whose} can give less than epsilon = {round_down(lower)}.")
     if plot is not None:
         typer.echo(f"The picture is in {plot}.")
 
 
-def _lines(question: _Question, curve: ShuffledProfile) -> list[Line]:
-    from shuffledp.cli._bounds import every_bound
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Question:
+    """What was asked, checked."""
 
-    return every_bound(
-        n=question.n,
-        honest=question.honest,
-        honest_users=curve.honest,
-        epsilon0=question.epsilon0,
-        delta=question.delta,
-        randomizer=question.randomizer,
-        lower=question.lower(),
-    )
+    epsilon0: float
+    n: int
+    delta: float
+    law: dict[str, Any]
+    """The randomizer, or epsilon0 alone."""
+    honest: float
+    rounds: int
+
+    @property
+    def crowd(self) -> dict[str, Any]:
+        return {"n": self.n, "honest": self.honest}
+
+    def answer(self, curve: sdp.accounting.ShuffledProfile) -> sdp.Guarantee:
+        """The guarantee of all rounds together."""
+        best = curve.best(self.delta)
+        if self.rounds == 1:
+            return best
+        epsilon = sdp.compose([curve] * self.rounds, delta=self.delta)
+        proofs = "; ".join(bound.proof for bound in curve.bounds)
+        proof = f"{self.rounds} rounds composed as privacy-loss distributions, each by {proofs}"
+        return replace(best, epsilon=epsilon, proof=proof)
+
+    def lower(self) -> float | None:
+        """What no analysis can beat, where we know it."""
+        if self.rounds > 1 or self.delta == 0:
+            return None
+        try:
+            return sdp.amplify_lower(**self.crowd, **self.law, delta=self.delta)
+        except sdp.UnsupportedError:
+            return None
 
 
 def _record(
-    question: _Question, curve: ShuffledProfile, answer: sdp.Guarantee, lines: list[Line] | None
+    question: _Question,
+    chosen: RandomizerOptions,
+    curve: sdp.accounting.ShuffledProfile,
+    answer: sdp.Guarantee,
+    lower: float | None,
 ) -> dict[str, object]:
-    record: dict[str, object] = {
+    return {
         "epsilon": answer.epsilon,
         "delta": answer.delta,
-        "lower": question.lower(),
-        "method": "composition" if question.rounds > 1 else method(curve, answer),
+        "lower": lower,
+        "method": "composition" if question.rounds > 1 else name_bound(curve, answer),
         "proof": answer.proof,
         "epsilon0": question.epsilon0,
         "n": question.n,
         "honest": curve.honest,
         "rounds": question.rounds,
-        "randomizer": None if question.chosen is None else question.chosen.name,
-        "parameters": {} if question.chosen is None else question.chosen.parameters,
+        "randomizer": chosen.randomizer,
+        "parameters": chosen.parameters,
         "model": answer.model.value,
         "neighbours": answer.neighbours.value,
     }
-    if lines is not None:
-        record["bounds"] = [asdict(line) for line in lines]
-    return record
 
 
-def _print(question: _Question, answer: sdp.Guarantee, lines: list[Line] | None) -> None:
-    say(str(answer))
-    if lines is not None:
-        from shuffledp.cli._bounds import print_table
+def name_bound(curve: sdp.accounting.ShuffledProfile, answer: sdp.Guarantee) -> str:
+    """The name of the bound that gave the answer; "local" if shuffling added nothing.
 
-        print_table(lines)
-        return
-    lower = question.lower()
-    if lower is not None:
-        whose = "an unknown randomizer" if question.chosen is None else question.chosen.name
-        typer.echo(f"No analysis of {whose} can give less than epsilon = {down(lower)}.")
+    >>> curve = sdp.profile(epsilon0=1.0, n=1000)
+    >>> name_bound(curve, curve.best(1e-6)), name_bound(curve, curve.best(0.0))
+    ('clones 2023', 'local')
+    """
+    names = (bound.name for bound in curve.bounds if bound.proof == answer.proof)
+    return next(names, "local")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Line:
+    """One bound: its epsilon, or why there is none."""
+
+    name: str
+    kind: str
+    """upper: a guarantee; lower: no guarantee can be smaller; approximation: neither."""
+    numeric: bool
+    epsilon: float | None
+    reference: str
+    why_not: str | None = None
+
+
+def _every_bound(question: _Question, honest_users: int, lower: float | None) -> list[_Line]:
+    """Closed forms in the order of their years, numeric bounds, and the lower bound."""
+    found = [_closed(form, question, honest_users) for form in sdp.accounting.CLOSED_FORMS]
+    found += [_numeric(name, question) for name in _NUMERIC]
+    found.append(
+        _Line(
+            name="data sets",
+            kind="lower",
+            numeric=True,
+            epsilon=lower,
+            reference="the loss on explicit data sets",
+            why_not=None if lower is not None else "no data set of this form gives one",
+        )
+    )
+    return found
+
+
+def _numeric(name: str, question: _Question) -> _Line:
+    try:
+        best = sdp.amplify(**question.crowd, **question.law, delta=question.delta, bound=name)
+    except sdp.ParameterError as error:
+        if error.name != "bound":
+            raise
+        why_not = _NUMERIC[name]
+        return _Line(
+            name=name, kind="upper", numeric=True, epsilon=None, reference="-", why_not=why_not
+        )
+    return _Line(name=name, kind="upper", numeric=True, epsilon=best.epsilon, reference=best.proof)
+
+
+def _closed(form: sdp.accounting.ClosedForm, question: _Question, honest_users: int) -> _Line:
+    covers = sdp.accounting.Covers
+    binary = isinstance(question.law.get("randomizer"), sdp.accounting.BinaryOutput)
+    epsilon, why_not = None, None
+    if form.covers is covers.BINARY_RR and not binary:
+        why_not = f"{form.name} is about {form.covers.value}"
+    else:
+        try:
+            epsilon = form.epsilon(epsilon0=question.epsilon0, n=honest_users, delta=question.delta)
+        except sdp.UnsupportedError as error:
+            why_not = str(error)
+    return _Line(
+        name=form.name,
+        kind="approximation" if form.covers is covers.APPROXIMATION else "upper",
+        numeric=False,
+        epsilon=epsilon,
+        reference=form.reference,
+        why_not=why_not,
+    )
+
+
+def _print_table(lines: list[_Line]) -> None:
+    """The smallest guarantee is in bold."""
+    from rich.console import Console
+    from rich.table import Table
+
+    uppers = [line.epsilon for line in lines if line.kind == "upper" and line.epsilon is not None]
+    table = Table(caption="approximation: not a guarantee, for comparison only")
+    table.add_column("bound", no_wrap=True)
+    table.add_column("kind", no_wrap=True)
+    table.add_column("epsilon", justify="right", no_wrap=True)
+    table.add_column("reference, or why it does not apply")
+    for line in lines:
+        table.add_row(
+            line.name,
+            f"{'numeric' if line.numeric else 'formula'}, {line.kind}",
+            "-" if line.epsilon is None else f"{line.epsilon:.6g}",
+            line.why_not or line.reference,
+            style="bold" if line.epsilon == min(uppers) and line.kind == "upper" else None,
+        )
+    Console().print(table, highlight=False)

@@ -1,74 +1,59 @@
 """`shuffledp calibrate`: how little noise each person needs."""
 
-from __future__ import annotations
-
 import json
 from typing import Annotated
 
 import typer
 
 import shuffledp as sdp
-from shuffledp.cli._failures import explained
-from shuffledp.cli._population import (
-    Chosen,
+from shuffledp.cli._options import (
     DeltaOption,
     HonestOption,
     JsonOption,
-    KOption,
-    LowerOption,
-    RandomizerOption,
-    StepsOption,
-    UpperOption,
+    RandomizerOptions,
     UsersOption,
-    down,
-    method,
-    users,
+    round_down,
+    spread,
+    whole_number,
 )
-from shuffledp.cli._text import say
+from shuffledp.cli._terminal import explain_errors, say
+from shuffledp.cli.amplify import name_bound
 
 __all__ = ["calibrate"]
 
 
+@spread
 def calibrate(
     epsilon: Annotated[float, typer.Option(help="The epsilon wanted of the shuffled messages.")],
     n: UsersOption,
     delta: DeltaOption,
-    randomizer: RandomizerOption = None,
-    k: KOption = None,
-    lower: LowerOption = None,
-    upper: UpperOption = None,
-    steps: StepsOption = None,
+    chosen: RandomizerOptions,
     honest: HonestOption = 1.0,
     as_json: JsonOption = False,
 ) -> None:
-    """The largest epsilon0 with which n shuffled messages are (epsilon, delta)-private."""
-    with explained():
-        count = users(n)
-        chosen = Chosen.of(randomizer, {"k": k, "lower": lower, "upper": upper, "steps": steps})
-        make = None if chosen is None else chosen.made
+    """Find the largest epsilon0 with which n shuffled messages are (epsilon, delta)-private."""
+    with explain_errors():
+        chosen.check()
+        users = whole_number(n)
+        make = None if chosen.randomizer is None else chosen.make
         epsilon0 = sdp.calibrate(
-            n=count, epsilon=epsilon, delta=delta, randomizer=make, honest=honest
+            n=users, epsilon=epsilon, delta=delta, randomizer=make, honest=honest
         )
-        curve = sdp.profile(
-            n=count,
-            epsilon0=epsilon0 if chosen is None else None,
-            randomizer=None if chosen is None else chosen.made(epsilon0),
-            honest=honest,
-        )
+        curve = sdp.profile(n=users, honest=honest, **chosen.law(epsilon0))
         answer = curve.best(delta)
     if as_json:
         record = {
             "epsilon0": epsilon0,
             "epsilon": epsilon,
             "delta": delta,
-            "method": method(curve, answer),
+            "method": name_bound(curve, answer),
             "proof": answer.proof,
-            "n": count,
+            "n": users,
             "honest": answer.honest,
-            "randomizer": None if chosen is None else chosen.name,
-            "parameters": {} if chosen is None else chosen.parameters,
+            "randomizer": chosen.randomizer,
+            "parameters": chosen.parameters,
         }
         typer.echo(json.dumps(record))
         return
-    typer.echo(f"epsilon0 = {down(epsilon0)}")
+    typer.echo(f"epsilon0 = {round_down(epsilon0)}")
     say(str(answer))

@@ -10,14 +10,13 @@ import numpy as np
 import typer
 
 import shuffledp as sdp
-from shuffledp.cli._failures import explained
+from shuffledp.cli._options import SeedOption
+from shuffledp.cli._terminal import draw_bars, explain_errors
 from shuffledp.core.display import Row, decimals, rows, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from shuffledp.core.estimate import Estimate
-    from shuffledp.core.randomizer import WordSource
     from shuffledp.samples import Sample, Survey
 
 __all__ = ["demo"]
@@ -36,7 +35,7 @@ class _Answers:
     task: str
     truth: list[float]
     labels: tuple[str, ...]
-    estimates: dict[str, Estimate]
+    estimates: dict[str, sdp.Estimate]
     protocol: str
 
     def table(self, model: str) -> list[Row]:
@@ -56,17 +55,14 @@ def demo(
     n: Annotated[int, typer.Option(help="How many people.")] = 1_000_000,
     epsilon: Annotated[float, typer.Option(help="Privacy of each estimate, above 0.")] = 1.0,
     delta: Annotated[float, typer.Option(help="Delta of the shuffle model.")] = 1e-8,
-    seed: Annotated[
-        int | None,
-        typer.Option(help="Make the noise reproducible, and so no protection. Default: secure."),
-    ] = None,
+    seed: SeedOption = None,
     out: Annotated[Path, typer.Option(help="Folder for the picture and the file.")] = Path("demo"),
 ) -> None:
     """Ask people about their way to work: with a trusted curator, with a shuffler, with neither."""
     from rich.console import Console
 
     console = Console(highlight=False)
-    with explained():
+    with explain_errors():
         rng = sdp.SecureWords() if seed is None else sdp.SeededWords(seed)
         with console.status("drawing people and adding noise"):
             people = sdp.samples.survey(n)
@@ -85,7 +81,7 @@ def demo(
     )
 
 
-def _count(people: Survey, epsilon: float, delta: float, rng: WordSource) -> _Answers:
+def _count(people: Survey, epsilon: float, delta: float, rng: sdp.WordSource) -> _Answers:
     total = int(people.home.sum())
     curator = sdp.mechanisms.geometric.make(sensitivity=1, epsilon=epsilon)
     shuffled = sdp.count(n=len(people.home), epsilon=epsilon, delta=delta)
@@ -102,7 +98,7 @@ def _count(people: Survey, epsilon: float, delta: float, rng: WordSource) -> _An
     )
 
 
-def _mean(people: Survey, epsilon: float, delta: float, rng: WordSource) -> _Answers:
+def _mean(people: Survey, epsilon: float, delta: float, rng: sdp.WordSource) -> _Answers:
     n, domain = len(people.minutes), people.minutes_domain
     ends = {"lower": domain.lower, "upper": domain.upper}
     reach = domain.upper - domain.lower
@@ -123,7 +119,7 @@ def _mean(people: Survey, epsilon: float, delta: float, rng: WordSource) -> _Ans
     )
 
 
-def _histogram(way: Sample, epsilon: float, delta: float, rng: WordSource) -> _Answers:
+def _histogram(way: Sample, epsilon: float, delta: float, rng: sdp.WordSource) -> _Answers:
     n, k = len(way.codes), way.domain.k
     curator = sdp.mechanisms.geometric.make(k=k, sensitivity=_REPLACE_ONE, epsilon=epsilon)
     shuffled = sdp.histogram(n=n, k=k, epsilon=epsilon, delta=delta)
@@ -175,8 +171,6 @@ def _places(table: list[Row]) -> int:
 
 def _print_chart(console: Console, answers: list[_Answers]) -> None:
     """How far off each model is: one look shows what the shuffler is worth."""
-    from shuffledp.cli._bars import bars
-
     trust = {"central": "a curator", "shuffle": "a shuffler", "local": "nobody"}
     for answer in answers:
         console.print(f"\n[bold]{answer.task}[/bold]: how far off, if people trust ...")
@@ -184,7 +178,7 @@ def _print_chart(console: Console, answers: list[_Answers]) -> None:
             Row(trust[name], error, error, error, error)
             for name, error in ((name, answer.error(name)) for name in trust)
         ]
-        for line in bars(drawn, min(_WIDEST, console.width)):
+        for line in draw_bars(drawn, min(_WIDEST, console.width)):
             console.print(line, soft_wrap=True)
     protocols = ", ".join(answer.protocol for answer in answers)
     console.print(
@@ -213,7 +207,7 @@ def _draw(people: Sample, answers: _Answers, epsilon: float, path: Path) -> Path
     )
 
 
-def _moral(people: Sample, estimates: dict[str, Estimate]) -> str:
+def _moral(people: Sample, estimates: dict[str, sdp.Estimate]) -> str:
     """What the picture shows about the smallest group."""
     rare = int(np.argmin(people.counts))
     group = f"the smallest group, {people.domain.labels[rare]} ({people.counts[rare]:,})"

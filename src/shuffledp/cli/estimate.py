@@ -1,65 +1,44 @@
 """`shuffledp estimate`: the analyzer's second half, from integers to the answer."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import shuffledp as sdp
-from shuffledp.cli._failures import explained
-from shuffledp.cli._options import (
-    ExplainOption,
-    ForceOption,
-    JsonOption,
-    LevelOption,
-    PlotOption,
+from shuffledp.cli._options import OutputOptions, spread
+from shuffledp.cli._terminal import (
+    check_picture,
+    explain_errors,
+    keep_inputs,
+    print_answer,
+    stage_outputs,
+    write_answer,
 )
-from shuffledp.cli._output import check_picture, keep_inputs, staged
-from shuffledp.cli._results import Result
 
 __all__ = ["estimate"]
 
 
+@spread
 def estimate(
     tallies: Annotated[list[Path], typer.Argument(help="Tallies of disjoint groups: they add.")],
-    level: LevelOption = 0.95,
-    as_json: JsonOption = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Write the JSON result to this file.", rich_help_panel="Output"),
-    ] = None,
-    plot: PlotOption = None,
-    explain: ExplainOption = False,
-    force: ForceOption = False,
+    output: OutputOptions,
 ) -> None:
-    """The answer that tallies give together, with standard errors and intervals."""
-    from shuffledp.engine.tallies import read_tally
-
-    with explained():
-        sdp.core.validate.level(level)
-        check_picture(plot)
+    """Estimate the answer that tallies give together, with standard errors and intervals."""
+    with explain_errors():
+        check_picture(output.plot, force=output.force, page=True)
         _check_distinct(tallies)
-        keep_inputs([out, plot], tallies)
-        with staged([out, plot], force=force) as outputs:
-            parts = [read_tally(path) for path in tallies]
+        targets = [output.out, output.plot]
+        keep_inputs(targets, tallies)
+        with stage_outputs(targets, force=output.force) as outputs:
+            parts = [sdp.read_tally(path) for path in tallies]
             total = parts[0]
             for part in parts[1:]:
                 total = total + part
-            result = Result(
-                protocol=total.protocol,
-                estimate=total.estimate,
-                n=total.tally.users,
-                level=level,
-                files=[str(path) for path in tallies],
-            )
-            if out is not None:
-                outputs[out].write_text(result.text() + "\n", encoding="utf-8")
-            if plot is not None:
-                result.draw(outputs[plot])
+            answer = sdp.Answer.of(total, level=output.level, files=tuple(map(str, tallies)))
+            write_answer(answer, outputs, out=output.out, plot=output.plot)
             outputs.publish()
-            result.print(as_json=as_json, explain=explain)
+            print_answer(answer, as_json=output.as_json, explain=output.explain)
 
 
 def _check_distinct(paths: list[Path]) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from shuffledp.cli._failures import explained
+from shuffledp.cli._terminal import explain_errors
 
 if TYPE_CHECKING:
     from shuffledp.lab import Record
@@ -30,7 +30,7 @@ def lab(
     """Check by computation what the literature states, and write report/index.html."""
     from shuffledp import lab as laboratory
 
-    with explained():
+    with explain_errors():
         if list_them:
             for each in laboratory.experiments():
                 typer.echo(f"{each.name:20} {each.title}")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import shuffledp as sdp
-from shuffledp.cli._failures import explained
-from shuffledp.cli._population import JsonOption
+from shuffledp.cli._options import JsonOption
+from shuffledp.cli._terminal import explain_errors
 
 if TYPE_CHECKING:
     from shuffledp.ledger import Entry, Ledger
@@ -31,7 +31,7 @@ PathArgument = Annotated[Path, typer.Argument(help="The ledger.")]
 @app.command()
 def show(path: PathArgument, as_json: JsonOption = False) -> None:
     """Show every data set in the ledger: its budget, its releases, what they spent together."""
-    with explained():
+    with explain_errors():
         ledger = _open(path)
         if as_json:
             record = {name: _record(ledger, name) for name in ledger.datasets}
@@ -52,7 +52,7 @@ def verify(
     as_json: JsonOption = False,
 ) -> None:
     """Check that nothing up to a head was changed or removed since that head was printed."""
-    with explained():
+    with explain_errors():
         heads = head or []
         found = _open(path).verify(*heads)
         if as_json:
@@ -83,7 +83,7 @@ def budget(
     dataset: Annotated[str, typer.Option(help="Which data set.")] = "data",
 ) -> None:
     """Change the budget of a data set: a new promise to the same people."""
-    with explained():
+    with explain_errors():
         ledger = _open(path)
         head = ledger.change_budget(epsilon=epsilon, delta=delta, dataset=dataset)
         typer.echo(f"The budget of {dataset!r} is now epsilon = {epsilon:g}, delta = {delta:g}.")

@@ -1,28 +1,25 @@
 """`shuffledp plan`: which protocol, and what will it cost."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 import shuffledp as sdp
-from shuffledp.cli._failures import explained
-from shuffledp.cli._options import ForceOption
-from shuffledp.cli._output import check_free, check_picture, drawn
-from shuffledp.cli._population import HonestOption, JsonOption, users
-from shuffledp.core.protocol import HONEST
-from shuffledp.plots.style import FORMATS
-
-if TYPE_CHECKING:
-    from shuffledp.planner import Plan
+from shuffledp.cli._options import (
+    TASK_NAMES,
+    ForceOption,
+    HonestOption,
+    JsonOption,
+    whole_number,
+)
+from shuffledp.cli._terminal import check_picture, draw_into, explain_errors
 
 __all__ = ["plan"]
 
 
 def plan(
-    task: Annotated[str, typer.Argument(help="count, sum, mean or histogram.")],
+    task: Annotated[str, typer.Argument(help=f"The question: {', '.join(TASK_NAMES)}.")],
     delta: Annotated[float, typer.Option(help="The delta of the guarantee; 0 is pure privacy.")],
     n: Annotated[str | None, typer.Option("--n", help="How many people; 1e6 is a million.")] = None,
     epsilon: Annotated[float | None, typer.Option(help="The epsilon of the guarantee.")] = None,
@@ -49,24 +46,23 @@ def plan(
     trust: Annotated[
         str, typer.Option(help="Models that are acceptable, with commas between them.")
     ] = "central,local,shuffle",
-    honest: HonestOption = HONEST,
+    honest: HonestOption = 0.9,
     as_json: JsonOption = False,
     plot: Annotated[
         Path | None, typer.Option(help="Draw error against n into this file (.png, .svg, .pdf).")
     ] = None,
     force: ForceOption = False,
 ) -> None:
-    """Every protocol for a question, ranked by its exact error, with its cost."""
-    with explained():
-        check_picture(plot, FORMATS)
-        check_free(plot, force=force)
+    """Rank every protocol for a question by its exact error, with its cost."""
+    with explain_errors():
+        check_picture(plot, force=force)
         answer = sdp.plan(
             task,
-            n=None if n is None else users(n),
+            n=None if n is None else whole_number(n),
             epsilon=epsilon,
             delta=delta,
             error=error,
-            k=None if k is None else users(k, "k"),
+            k=None if k is None else whole_number(k, "k"),
             lower=lower,
             upper=upper,
             steps=steps,
@@ -79,15 +75,13 @@ def plan(
         if answer.chosen is None:
             raise sdp.UnsupportedError(f"no protocol fits: {answer.reasons()}")
         if plot is not None:
-            with drawn(plot, force=force) as place:
+            with draw_into(plot, force=force) as place:
                 _draw(answer, place)
             if not as_json:
                 typer.echo(f"\nThe picture is in {plot}.")
 
 
-def _draw(answer: Plan, path: Path) -> None:
-    from shuffledp.planner.curve import curves
-
+def _draw(answer: sdp.Plan, path: Path) -> None:
     chosen = answer.chosen
     assert chosen is not None
     assert chosen.rmse is not None
@@ -96,7 +90,7 @@ def _draw(answer: Plan, path: Path) -> None:
     sdp.plots.error_curves(
         {
             curve.model.value: [(each.n, each.error, each.protocol) for each in curve.points]
-            for curve in curves(answer)
+            for curve in sdp.planner.curves(answer)
         },
         path,
         title=f"What trust is worth: the error of a {answer.task} in three models",

@@ -1,15 +1,13 @@
 """`shuffledp tally`: the analyzer's first half, from messages to integers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from shuffledp.cli._failures import explained
+import shuffledp as sdp
 from shuffledp.cli._options import ForceOption
-from shuffledp.cli._output import staged
+from shuffledp.cli._terminal import explain_errors, stage_outputs
 
 __all__ = ["tally"]
 
@@ -20,12 +18,9 @@ def tally(
     force: ForceOption = False,
 ) -> None:
     """Count messages. Tallies of several files add, if they belong to the same protocol."""
-    from shuffledp.engine.messages import tally_file
-    from shuffledp.engine.tallies import write_tally
-
-    with explained(), staged([out], force=force) as outputs:
-        collected = tally_file(files)
-        write_tally(collected, outputs[out])
+    with explain_errors(), stage_outputs([out], force=force) as outputs:
+        collected = sdp.tally_file(files)
+        sdp.write_tally(collected, outputs[out])
         outputs.publish()
         people = f"{collected.tally.users:,} people"
         typer.echo(f"{collected.protocol.name}: the tally of {people} is in {out}.")

@@ -155,7 +155,9 @@ def short(label: str, width: int = _LABEL) -> str:
     return safe if len(safe) <= width else safe[: width - 1] + "…"
 
 
-def as_text(estimate: Estimate, level: float = _LEVEL, limit: int = _LINES) -> str:
+def as_text(
+    estimate: Estimate, level: float = _LEVEL, limit: int = _LINES, label: str = "estimate"
+) -> str:
     """Lines of text: value, standard error, interval.
 
     >>> from shuffledp.core.estimate import Estimate, NormalError
@@ -165,7 +167,7 @@ def as_text(estimate: Estimate, level: float = _LEVEL, limit: int = _LINES) -> s
     cat        120           10     100 .. 140
     owl         -3           10      -23 .. 17
     """
-    table = rows(estimate, level)
+    table = rows(estimate, level, label)
     kept = largest(table, limit)
     lines = [heads(level), *cells(kept)]
     widths = [max(len(line[place]) for line in lines) for place in range(4)]
@@ -208,7 +210,9 @@ def cells(kept: list[Row]) -> list[list[str]]:
     ]
 
 
-def as_html(estimate: Estimate, level: float = _LEVEL, limit: int = 50) -> str:
+def as_html(
+    estimate: Estimate, level: float = _LEVEL, limit: int = 50, label: str = "estimate"
+) -> str:
     """A table with bars, for a notebook: no script, no outside file, labels escaped.
 
     >>> from shuffledp.core.estimate import Estimate, NormalError
@@ -216,7 +220,7 @@ def as_html(estimate: Estimate, level: float = _LEVEL, limit: int = 50) -> str:
     ...                               limits=(0, 2), labels=("<script>", "b")))
     False
     """
-    table = rows(estimate, level)
+    table = rows(estimate, level, label)
     kept = largest(table, limit)
     scale = max((abs(row.value) for row in kept), default=0.0) or 1.0
     lines = [

@@ -6,6 +6,7 @@ from shuffledp.engine.columns import (
     Column,
     FileColumn,
     Paths,
+    categories_of,
     open_column,
     take_column,
 )
@@ -15,7 +16,6 @@ from shuffledp.engine.files import (
     DuckDB,
     FileRun,
     Memory,
-    categories_of,
     find_engine,
     headcount,
     run_file,

@@ -46,7 +46,6 @@ __all__ = [
     "DuckDB",
     "FileRun",
     "Memory",
-    "categories_of",
     "find_engine",
     "headcount",
     "run_file",
@@ -185,7 +184,7 @@ def _code_groups(job: Job, values: object) -> Coded:
 
 
 ENGINES: Mapping[str, type[Engine]] = MappingProxyType(
-    {engine.name: engine for engine in (Counts, DuckDB, Memory, Spark)}
+    {engine.name: engine for engine in (DuckDB, Memory, Spark, Counts)}
 )
 """The engines by name; to add one, implement `Engine` and put it here."""
 
@@ -200,7 +199,7 @@ def find_engine(engine: Engine | str, **options: Any) -> Engine:
     shuffledp.core.errors.ParameterError: master='local[2]' is not an option of the duckdb engine
     >>> find_engine("abacus")
     Traceback (most recent call last):
-    shuffledp.core.errors.ParameterError: engine='abacus' must be one of counts, duckdb, memory, spark
+    shuffledp.core.errors.ParameterError: engine='abacus' must be one of duckdb, memory, spark, counts
     """
     if not isinstance(engine, str):
         return engine
@@ -315,25 +314,3 @@ def run_file(
         invalid=counted.invalid,
         engine=chosen.name,
     )
-
-
-def categories_of(column: Column, *, threads: int | None = None) -> tuple[str, ...]:
-    """The distinct values of the column as text, sorted; nulls left out. NOT private.
-
-    That a rare value occurs at all tells that somebody has it, whatever noise is added to its count.
-
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> from shuffledp import open_column
-    >>> with TemporaryDirectory() as folder:
-    ...     path = Path(folder, "pets.csv")
-    ...     _ = path.write_text("pet\\ndog\\ncat\\n\\ndog\\n")
-    ...     categories_of(open_column(path))
-    ('cat', 'dog')
-    """
-    import pyarrow as pa
-
-    found: set[str] = set()
-    for values, _times in group_values(column, threads):
-        found.update(text for text in values.cast(pa.string()).to_pylist() if text)
-    return tuple(sorted(found))

@@ -11,7 +11,7 @@ from shuffledp.core.estimate import Estimate
 from shuffledp.plots.style import COLOURS, FAINT, INK, check_format, new_figure, save
 from shuffledp.plots.style import FORMATS as PICTURES
 
-__all__ = ["FORMATS", "plot_estimate"]
+__all__ = ["FORMATS", "check_picture", "plot_estimate"]
 
 FORMATS = (".html", *PICTURES)
 _BARS = 40
@@ -50,6 +50,18 @@ def plot_estimate(
         path.write_text(_page(kept, title, notes), encoding="utf-8")
         return path
     return _picture(kept, path, title, notes)
+
+
+def check_picture(path: Path, *, page: bool = False) -> None:
+    """Refuse a picture that could not be drawn; with `page`, a page (.html) is one.
+
+    >>> check_picture(Path("plan.html"))
+    Traceback (most recent call last):
+    shuffledp.core.errors.UnsupportedError: plan.html: a picture ends in one of .pdf, .png, .svg
+    """
+    check_format(path, FORMATS if page else PICTURES)
+    if path.suffix != ".html":
+        new_figure(1, 1)
 
 
 def _picture(kept: list[Row], path: Path, title: str, notes: Sequence[str]) -> Path:

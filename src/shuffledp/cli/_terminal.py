@@ -1,0 +1,373 @@
+"""What commands share with the terminal: errors in one sentence, progress, charts, and files out."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import sys
+import textwrap
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+import shuffledp as sdp
+from shuffledp.core.display import Row, cells, decimals, heads, largest, short, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rich.progress import Progress as Bar
+    from rich.progress import TaskID
+
+    from shuffledp.engine import Progress, Report, Staged
+
+__all__ = [
+    "REFUSED",
+    "WRONG",
+    "Meter",
+    "check_picture",
+    "draw_bars",
+    "draw_gauge",
+    "draw_into",
+    "explain_errors",
+    "keep_inputs",
+    "meter",
+    "print_answer",
+    "say",
+    "stage_outputs",
+    "write_answer",
+]
+
+WRONG = 2
+"""The exit code when something is wrong with what was asked or given."""
+REFUSED = 3
+"""The exit code when the ledger refuses a release."""
+
+_PATIENCE = 2.0  # seconds before there is a progress bar
+_BINS = 20
+_WIDEST = 100
+_LONGEST_LABEL = 24
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+
+
+@contextmanager
+def explain_errors() -> Iterator[None]:
+    """Turn an error that the library raises on purpose into a sentence and exit code 2, or 3.
+
+    >>> try:
+    ...     with explain_errors():
+    ...         raise sdp.ParameterError("epsilon", -1.0, "must be > 0")
+    ... except typer.Exit as stop:
+    ...     stop.exit_code
+    2
+    """
+    try:
+        yield
+    except (sdp.ShuffledpError, OSError) as error:
+        code = REFUSED if isinstance(error, sdp.BudgetError) else WRONG
+        _fail(str(error), code, error)
+    except MemoryError as error:
+        _fail("this needs more memory than there is: ask for less at once", WRONG, error)
+    except ArithmeticError as error:
+        said = f"{type(error).__name__}: {error}"
+        _fail(f"these numbers are too extreme to compute with ({said})", WRONG, error)
+
+
+def _fail(message: str, code: int, error: BaseException) -> None:
+    # Without line breaks or control characters of values, and truncated.
+    typer.echo(f"error: {short(message, 2000)}", err=True)
+    raise typer.Exit(code) from error
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print a text, broken between words; 80 columns where there is no terminal.
+
+    >>> say("nobody is left out")
+    nobody is left out
+    """
+    width = shutil.get_terminal_size().columns
+    typer.echo(textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False), err=err)
+
+
+class Meter:
+    """Shows nothing for two seconds, then a bar on standard error."""
+
+    __slots__ = ("_bar", "_start", "_task")
+
+    def __init__(self) -> None:
+        self._start = time.monotonic()
+        self._bar: Bar | None = None
+        self._task: TaskID | None = None
+
+    def __call__(self, progress: Progress) -> None:
+        if self._bar is None:
+            if time.monotonic() - self._start < _PATIENCE:
+                return
+            self._open(progress)
+        assert self._bar is not None
+        assert self._task is not None
+        # A second pass starts again at the beginning.
+        self._bar.update(self._task, completed=progress.rows, total=progress.total_rows)
+
+    def _open(self, progress: Progress) -> None:
+        from rich.console import Console
+        from rich.filesize import decimal
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bar
+
+        self._bar = Bar(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("rows"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self._bar.start()
+        about = f"reading {decimal(progress.total_bytes)}"
+        self._task = self._bar.add_task(about, total=progress.total_rows)
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self._bar is not None:
+            self._bar.stop()
+
+
+@contextmanager
+def meter(*, quiet: bool) -> Iterator[Report | None]:
+    """A progress bar for what takes longer than two seconds, or None where nobody would see it."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    shown_bar = Meter()
+    try:
+        yield shown_bar
+    finally:
+        shown_bar.close()
+
+
+@contextmanager
+def stage_outputs(targets: Sequence[Path | None], *, force: bool) -> Iterator[Staged]:
+    """Check that the outputs can be written, and let them be written beside their places.
+
+    Whatever happens before `publish`, an interruption included, leaves nothing behind.
+
+    >>> from tempfile import mkdtemp
+    >>> folder = Path(mkdtemp())
+    >>> with stage_outputs([folder / "a.json"], force=False) as outputs:
+    ...     _ = outputs[folder / "a.json"].write_text("{}")
+    ...     outputs.publish()
+    >>> [path.name for path in folder.iterdir()]
+    ['a.json']
+    """
+    wanted = [target for target in targets if target is not None]
+    if len({target.absolute() for target in wanted}) < len(wanted):
+        raise sdp.UnsupportedError(f"two outputs have the same name: {wanted[0]}")
+    for target in wanted:
+        _check_free(target, force=force)
+    with _unwind_when_terminated(), sdp.engine.stage(wanted, force=force) as outputs:
+        yield outputs
+
+
+@contextmanager
+def _unwind_when_terminated() -> Iterator[None]:
+    """Let a polite kill unwind like an interruption."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(*_: object) -> None:
+        raise SystemExit(128 + signal.SIGTERM)
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _check_free(target: Path, *, force: bool) -> None:
+    if target.is_dir():
+        raise sdp.UnsupportedError(f"{target} is a folder: name a file")
+    if target.exists() and not force:
+        raise sdp.UnsupportedError(f"{target} exists: choose another name, or give --force")
+
+
+@contextmanager
+def draw_into(target: Path, *, force: bool) -> Iterator[Path]:
+    """Where to draw a picture that becomes `target` when it is complete; makes missing folders.
+
+    >>> from tempfile import mkdtemp
+    >>> target = Path(mkdtemp()) / "pictures" / "a.svg"
+    >>> with draw_into(target, force=False) as place:
+    ...     _ = place.write_text("<svg/>")
+    >>> target.read_text()
+    '<svg/>'
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with stage_outputs([target], force=force) as outputs:
+        yield outputs[target]
+        outputs.publish()
+
+
+def keep_inputs(targets: Sequence[Path | None], inputs: Sequence[str | Path | None]) -> None:
+    """Refuse to write over a file that is read, whatever --force says.
+
+    >>> keep_inputs([Path("people.csv")], ["people.csv"])
+    Traceback (most recent call last):
+    shuffledp.core.errors.UnsupportedError: people.csv is also read: choose another name for the output
+    """
+    kept = {Path(path).resolve() for path in inputs if path is not None}
+    for target in targets:
+        if target is not None and target.resolve() in kept:
+            raise sdp.UnsupportedError(f"{target} is also read: choose another name for the output")
+
+
+def check_picture(path: Path | None, *, force: bool, page: bool = False) -> None:
+    """Refuse a picture that could not be drawn, before anything is read or charged.
+
+    >>> check_picture(Path("result.doc"), force=False, page=True)
+    Traceback (most recent call last):
+    shuffledp.core.errors.UnsupportedError: result.doc: a picture ends in one of .html, .pdf, .png, .svg
+    """
+    if path is not None:
+        sdp.plots.check_picture(path, page=page)
+        _check_free(path, force=force)
+
+
+def write_answer(
+    answer: sdp.Answer, outputs: Staged, *, out: Path | None, plot: Path | None
+) -> None:
+    """Write the files that were asked for, beside their places."""
+    if out is not None:
+        outputs[out].write_text(_as_json(answer) + "\n", encoding="utf-8")
+    if plot is not None:
+        answer.plot(outputs[plot])
+
+
+def _as_json(answer: sdp.Answer) -> str:
+    return json.dumps(answer.to_dict(), allow_nan=False, ensure_ascii=False)
+
+
+def print_answer(answer: sdp.Answer, *, as_json: bool, explain: bool) -> None:
+    """To standard output: for people, or for programs (then people read standard error)."""
+    if not as_json:
+        _show_answer(answer, explain=explain)
+        return
+    typer.echo(_as_json(answer))
+    for warning in answer.warnings:
+        typer.echo(warning, err=True)
+    if explain:
+        typer.echo(answer.explain(), err=True)
+
+
+def _show_answer(answer: sdp.Answer, *, explain: bool) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+
+    console = Console(highlight=False)
+    picture = answer.picture
+    table = list(picture.rows)
+    kept = largest(table, _BINS)
+    console.print(_rich_table(answer.title, kept, picture.level, len(table) - len(kept)))
+    width = min(_WIDEST, console.width)
+    if picture.limits is not None:
+        lines = draw_gauge(kept[0], picture.limits, width)
+    else:
+        lines = draw_bars(kept, width, len(table) - len(kept)) if len(table) > 1 else []
+    for line in lines:
+        console.print(escape(line), soft_wrap=True)
+    for warning in answer.warnings:
+        console.print(f"[bold red]{escape(warning)}.[/bold red]")
+    for note in (answer.dropped, *answer.notes):
+        if note is not None:
+            console.print(escape(note))
+    console.print(escape(f"{answer.protocol.name}: {answer.guarantee}."))
+    if explain:
+        console.print()
+        console.print(escape(answer.explain()))
+
+
+def _rich_table(title: str, kept: list[Row], level: float, more: int) -> Any:
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(title=escape(title), caption=f"and {more:,} smaller ones" if more else None)
+    label, *numbers = heads(level)
+    table.add_column(label, no_wrap=True)
+    for heading in numbers:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in cells(kept):
+        table.add_row(*map(escape, row))
+    return table
+
+
+def draw_bars(table: list[Row], width: int, more: int = 0) -> list[str]:
+    """A line for each row: label, bar, number. A negative number has a hatched bar to the left.
+
+    >>> for line in draw_bars([Row("cat", 4, 1, 2, 6), Row("東京", -2, 1, -4, 0)], 30): print(line)
+    cat         ██████████████   4
+    東京 ░░░░░░░                -2
+    """
+    from rich.cells import cell_len, set_cell_size
+
+    places = decimals(table)
+    numbers = [shown(row.value, places) for row in table]
+    labels = [short(row.label, _LONGEST_LABEL) for row in table]
+    label_width = min(_LONGEST_LABEL, max(map(cell_len, labels)))
+    number_width = max(map(len, numbers))
+    room = max(4, width - label_width - number_width - 3)
+    low = min(0.0, *(row.value for row in table))
+    high = max(0.0, *(row.value for row in table))
+    left = 0 if low == 0 else max(1, round(room * -low / ((high - low) or 1.0)))
+    scale = (room - left) / high if high else 0.0
+    lines = []
+    for row, label, number in zip(table, labels, numbers, strict=True):
+        name = set_cell_size(label, label_width)
+        bar = _bar(row.value, left, room - left, scale, low)
+        lines.append(f"{name} {bar}  {number:>{number_width}}")
+    if more:
+        lines.append(f"… {more:,} more")
+    return lines
+
+
+def _bar(value: float, left: int, right: int, scale: float, low: float) -> str:
+    if value < 0:
+        length = min(left, max(1, round(left * value / low)))
+        return " " * (left - length) + "░" * length + " " * right
+    whole, eighths = divmod(round(8 * value * scale), 8)
+    body = "█" * whole + (_EIGHTHS[eighths] if eighths else "")
+    return " " * left + body[:right].ljust(right)
+
+
+def draw_gauge(row: Row, limits: tuple[float, float], width: int) -> list[str]:
+    """Where one number lies between the limits that are publicly known.
+
+    >>> for line in draw_gauge(Row("mean", 30.0, 1.0, 20.0, 40.0), (0, 120), 40): print(line)
+    0 ──────├─●──┤────────────────────── 120
+    >>> draw_gauge(Row("sum", 3e6, 1.0, 3e6, 3e6), (0, 12_000_000), 30)
+    ['0 ────●──────────── 12,000,000']
+    """
+    low, high = limits
+    ends = _end(low), _end(high)
+    room = max(10, width - len(ends[0]) - len(ends[1]) - 2)
+
+    def place(x: float) -> int:
+        return min(room - 1, max(0, round((x - low) / (high - low) * (room - 1))))
+
+    line = ["─"] * room
+    line[place(row.low)], line[place(row.high)] = "├", "┤"
+    line[place(row.value)] = "●"
+    return [f"{ends[0]} {''.join(line)} {ends[1]}"]
+
+
+def _end(limit: float) -> str:
+    """A limit as people write it: whole numbers in full, unless they are very long."""
+    whole = float(limit).is_integer() and abs(limit) < 1e15
+    return f"{limit:,.0f}" if whole else f"{limit:,.6g}"
