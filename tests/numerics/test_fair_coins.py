@@ -1,6 +1,7 @@
 """Fair coins: on every tape, the table of a block against exact fractions, and bit for bit."""
 
 from fractions import Fraction
+from functools import cache
 from itertools import accumulate
 from math import comb
 
@@ -72,6 +73,7 @@ class TestEveryTape:
         assert law != binomial_law(6)
 
 
+@cache
 def exact_cdf(block):
     return list(accumulate(comb(block, k) for k in range(block + 1)))
 
@@ -86,6 +88,15 @@ class TestTables:
             # F(k - 1) <= low / 2^bits and (high + 1) / 2^bits <= F(k)
             assert cdf[k] << bits <= low << block
             assert (high + 1) << block <= cdf[k + 1] << bits
+
+    @pytest.mark.parametrize("bits", [2, 3, 5, 8, 12])
+    @pytest.mark.parametrize("block", [16, 64, 200, 1000, 4096])
+    def test_enclosures_hold_at_any_precision(self, block, bits, monkeypatch):
+        """Without guard bits every rounding and the cut tail show, so each must be on the safe side."""
+        monkeypatch.setattr(fair_coins, "_GUARD_BITS", 0)
+        cdf, found = exact_cdf(block), fair_coins._enclose(block, bits)
+        for d, (below, above) in zip(range(len(found), 0, -1), found, strict=True):
+            assert below << block <= cdf[block // 2 - d] << bits <= above << block
 
     @pytest.mark.parametrize("block", [64, 130, 1000, 4096])
     def test_no_word_is_left_open_without_need(self, block):
