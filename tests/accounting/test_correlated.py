@@ -9,12 +9,14 @@ from shuffledp import ParameterError, UnsupportedError
 from shuffledp.accounting.correlated import (
     CorrelatedNoise,
     CorrelatedPair,
-    _accumulated,
+    NegativeBinomialFlood,
+    PoissonFlood,
+    TabulatedFlood,
+    _accumulate,
     flood_level,
     poisson_flood_level,
     published_flood,
 )
-from shuffledp.accounting.floods import NegativeBinomialFlood, PoissonFlood, TabulatedFlood
 from shuffledp.core.privacy import Profile
 
 
@@ -116,7 +118,7 @@ def test_accumulated():
     for value in f:
         H = value + 0.9 * H
         expected.append(H)
-    assert _accumulated(f, 0.9) == pytest.approx(expected, rel=1e-13)
+    assert _accumulate(f, 0.9) == pytest.approx(expected, rel=1e-13)
 
 
 def test_a_cut_table_pays_for_the_cut():
@@ -204,7 +206,7 @@ def test_the_pair_in_four_dimensions():
     pair = CorrelatedPair(
         noise=CorrelatedNoise(epsilon_star=star, flood=TabulatedFlood(masses=table))
     )
-    for epsilon in (1.3, 2.4, 3.0):
+    for epsilon in (0.0, 0.5, 1.3, 2.4, 3.0):
         first = np.multiply.outer(law[:-1].ravel(), moved[:-1].ravel())
         second = np.multiply.outer(moved[:-1].ravel(), law[:-1].ravel())
         exact = np.maximum(first - math.exp(epsilon) * second, 0).sum()
@@ -247,4 +249,5 @@ def test_bad_parameters():
         CorrelatedNoise(epsilon_star=0.5, flood=PoissonFlood(mean=3.0)).delta(-0.1)
     pair = CorrelatedPair(noise=CorrelatedNoise(epsilon_star=0.5, flood=PoissonFlood(mean=3.0)))
     with pytest.raises(ParameterError, match="epsilon"):
-        pair.delta(0.4)
+        pair.delta(-0.1)
+    assert 0 < pair.delta(0.4) <= 1

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from shuffledp.accounting.correlated import CorrelatedNoise, NegativeBinomialFlood
-from shuffledp.accounting.thinned import ThinnedNoise
+from shuffledp.accounting.correlated import CorrelatedNoise, NegativeBinomialFlood, ThinnedNoise
 
 
 def brute_force(star, share, r, p_flood, epsilon, size=90):

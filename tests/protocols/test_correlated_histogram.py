@@ -14,7 +14,7 @@ from shuffledp.accounting.correlated import (
     NegativeBinomialFlood,
 )
 from shuffledp.protocols import correlated_count, correlated_histogram
-from shuffledp.protocols._events import Events
+from shuffledp.protocols.correlated_noise import Events
 from support import ALPHA, all_tapes
 
 make = correlated_histogram.make

@@ -17,7 +17,9 @@ from support import ALPHA
 
 
 def made(n, k, epsilon, delta, **more):
-    return count_min.make(n=n, k=k, epsilon=epsilon, delta=delta, **{"honest": 1.0, **more})
+    return count_min.make(
+        n=n, k=k, epsilon=epsilon, delta=delta, **{"honest": 1.0, "seed": 0, **more}
+    )
 
 
 def tiny(width, function):
@@ -80,6 +82,13 @@ def test_any_four_cells_are_independent():
     assert len(tables) == 4**4
 
 
+def test_public_seeds_are_secure_words_unless_given():
+    one, other = (count_min.make(n=1000, k=100, epsilon=1.0, delta=1e-4) for _ in range(2))
+    assert one.parameters["seed"] != other.parameters["seed"]
+    assert one.randomizer.functions != other.randomizer.functions
+    assert sdp.protocols.rebuild(one.name, one.parameters) == one
+
+
 def test_functions_come_from_the_seed():
     one, again, other = (made(10**4, 100, 1.0, 1e-6, seed=s).randomizer for s in (1, 1, 2))
     assert one == again
@@ -117,7 +126,7 @@ class TestGuarantee:
     def test_covers_the_exact_view_of_all_rows(self, n, epsilon, rows):
         """The joint law of all pairs of cells, outcome by outcome, for given numbers of dummies."""
         protocol = made(n, 64, epsilon, 1e-2, rows=rows, width=8)
-        rho = float(protocol.accountant.rho)
+        rho = float(protocol.randomizer.row.rho)
         assert protocol.guarantee.delta <= 1e-2
         # Every user sends `surely` dummies, and the last one is a coin.
         surely, share = protocol.randomizer.surely, rho % 1
@@ -137,10 +146,19 @@ class TestGuarantee:
         assert protocol.guarantee.delta <= exact * 1.1
 
     def test_less_noise_is_not_enough(self):
-        protocol = made(10**5, 1024, 1.0, 1e-6)
-        accountant = protocol.accountant
-        assert replace(accountant, rho=accountant.rho * 98 / 100).guarantee(10**5).delta > 1e-6
-        assert replace(accountant, rows=accountant.rows + 1).guarantee(10**5).delta > 1e-6
+        device = made(10**5, 1024, 1.0, 1e-6).randomizer
+        assert device.surely == 0
+        assert device.delta(10**5, 1.0) <= 1e-6
+        fewer = replace(device, threshold=device.threshold * 98 // 100)
+        assert fewer.delta(10**5, 1.0) > 1e-6
+        more_rows = replace(device, functions=(*device.functions, (0, 0, 1, 0)))
+        assert more_rows.delta(10**5, 1.0) > 1e-6
+
+    def test_every_epsilon_has_its_delta(self):
+        device = made(10**4, 1024, 1.0, 1e-6).randomizer
+        deltas = [device.delta(10**4, epsilon) for epsilon in (0.0, 0.1, 0.5, 1.0, 2.0, 20.0)]
+        assert deltas == sorted(deltas, reverse=True)
+        assert deltas[0] <= 1
 
     def test_too_few(self):
         with pytest.raises(sdp.UnsupportedError, match="too few"):
@@ -224,7 +242,7 @@ class TestLookups:
         cells = np.zeros(sketch.rows * sketch.width, dtype=np.int64)
         for row in sketch.cells(np.arange(3000)):
             np.add.at(cells, row, self.INPUTS)
-        noise = 20_000 * float(self.PROTOCOL.accountant.rho) / sketch.width
+        noise = 20_000 * float(sketch.row.rho) / sketch.width
         lowest = analyzer.minimum(Tally(counts=cells, users=20_000)) + noise
         assert np.all(lowest >= self.INPUTS - 1e-6)
         assert lowest.mean() > self.INPUTS.mean() + 1
@@ -240,7 +258,7 @@ class TestLookups:
 
 def test_default_width_asks_for_about_one_dummy_in_a_row():
     for n in (10**4, 10**6, 10**9):
-        rho = float(made(n, 2**32, 1.0, 1e-6).accountant.rho)
+        rho = float(made(n, 2**32, 1.0, 1e-6).randomizer.row.rho)
         assert 0.55 <= rho <= 1.3
     assert made(10**6, 100, 1.0, 1e-6).randomizer.width == 128
 

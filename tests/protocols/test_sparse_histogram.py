@@ -12,7 +12,7 @@ from mse import is_the_variance, resolution, squared_errors
 from shuffledp import run_counts
 from shuffledp.accounting.two_bins import IndependentBins
 from shuffledp.protocols import sparse_histogram
-from shuffledp.protocols.sparse_histogram import SingleNoise, SparseHistogram
+from shuffledp.protocols.sparse_histogram import SparseHistogram
 
 
 def made(n, k, epsilon, delta, **more):
@@ -125,8 +125,9 @@ class TestGuarantee:
 
     def test_one_honest_user(self):
         """T is 0 or 1; with epsilon = 1 the one coin hides half of it."""
-        found = SingleNoise(epsilon=1.0, single=Fraction(1, 4)).guarantee(1)
-        assert found.delta == pytest.approx(0.75 + 0.25 / 2, rel=1e-6)
+        device = SparseHistogram(k=2, shares=(12, 4), word_bits=4)
+        assert device.single == Fraction(1, 4)
+        assert device.delta(1, 1.0) == pytest.approx(0.75 + 0.25 / 2, rel=1e-6)
 
 
 def test_mean_squared_error_and_a_mutant():

@@ -15,8 +15,7 @@ from shuffledp.core.analyzer import Tally
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.numerics.draws import NumpyDraws
 from shuffledp.protocols import zsum
-from shuffledp.protocols._noise_messages import paper_gamma
-from shuffledp.protocols.zsum import Zsum, ZsumAnalyzer
+from shuffledp.protocols.zsum import Zsum, ZsumAnalyzer, paper_gamma
 from support import ALPHA
 
 
@@ -66,12 +65,9 @@ class TestPaper:
         with pytest.raises(sdp.ParameterError, match="calibration"):
             made(10**6, 1.0, 1e-6, "rough")
 
-    def test_delta_one_is_inside_the_theorem(self):
-        assert made(10**4, 1.0, 1.0, "paper").guarantee.delta <= 1
-
     def test_rounding_up_never_passes_one_half(self):
         for bits in (1, 2, 5, 64):
-            assert paper_gamma(honest=1451, epsilon=1.0, delta=1e-6, bits=bits) <= Fraction(1, 2)
+            assert paper_gamma(n=1451, epsilon=1.0, delta=1e-6, bits=bits) <= Fraction(1, 2)
 
     @pytest.mark.parametrize(("n", "epsilon"), [(1451, 1.0), (10**5, 0.5), (10**6, 0.1)])
     def test_theorem_is_true(self, n, epsilon):
@@ -138,7 +134,7 @@ class TestAnswers:
         assert abs(int(tally.counts[0]) - 20_000 * (1 - gamma)) > 0.01
 
     def test_rule_at_its_edge(self):
-        analyzer = ZsumAnalyzer(randomizer=Zsum(silent=1, word_bits=3))
+        analyzer = ZsumAnalyzer(randomizer=Zsum(threshold=7, word_bits=3))
         values = [analyzer.estimate(Tally(counts=np.array([y]), users=80)).value for y in (80, 81)]
         assert values == [0.0, 11.0]
 
@@ -152,7 +148,7 @@ class TestAnswers:
 
     @pytest.mark.parametrize("ones", range(7))
     def test_bias_and_variance_by_enumeration(self, ones):
-        randomizer = Zsum(silent=3, word_bits=3)
+        randomizer = Zsum(threshold=5, word_bits=3)
         analyzer, inputs = ZsumAnalyzer(randomizer=randomizer), np.array([6 - ones, ones])
         law = law_of(
             lambda draws: analyzer.estimate(randomizer.simulate(inputs, draws)).value - ones
@@ -189,8 +185,8 @@ class TestAccuracy:
     @pytest.mark.parametrize("ones", [0, 5, 20, 40, 200])
     def test_statement_holds(self, ones):
         n = 400
-        analyzer = ZsumAnalyzer(randomizer=Zsum(silent=13, word_bits=8))
-        gamma = float(analyzer.randomizer.gamma)
+        analyzer = ZsumAnalyzer(randomizer=Zsum(threshold=243, word_bits=8))
+        gamma = float(1 - analyzer.randomizer.rate)
         radius, failure = analyzer.accuracy(n)
         N = np.arange(n + 1)
         error = np.where(ones > N, np.abs(N - n * gamma), ones)
@@ -237,5 +233,6 @@ def test_noise_has_its_variance_and_a_mutant_is_noticed():
     law = binom(n * runs, float(gamma))
     inside = law.ppf(ALPHA / 2), law.isf(ALPHA / 2)
     assert inside[0] <= total(protocol.randomizer) <= inside[1]
-    mutant = Zsum(silent=protocol.randomizer.silent * 11 // 10)
+    silent = 2**64 - protocol.randomizer.threshold
+    mutant = Zsum(threshold=2**64 - silent * 11 // 10)
     assert not inside[0] <= total(mutant) <= inside[1]

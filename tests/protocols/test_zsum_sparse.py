@@ -10,7 +10,7 @@ import shuffledp as sdp
 from mse import is_the_variance, resolution, squared_errors
 from shuffledp.core.analyzer import Tally
 from shuffledp.protocols import zsum, zsum_sparse
-from shuffledp.protocols.zsum_sparse import SparseZsum
+from shuffledp.protocols.zsum import Zsum
 
 
 def made(n, epsilon, delta, **more):
@@ -65,7 +65,7 @@ def test_mean_squared_error_and_a_mutant():
     codes = np.arange(3000) % 2
     terms = squared_errors(protocol.randomizer, protocol, codes, runs=1500, seed=5)
     assert is_the_variance(terms)
-    mutant = SparseZsum(threshold=int(protocol.randomizer.threshold * (1.1 + resolution(terms))))
+    mutant = Zsum(threshold=int(protocol.randomizer.threshold * (1.1 + resolution(terms))))
     assert not is_the_variance(squared_errors(mutant, protocol, codes, runs=1500, seed=5))
 
 

@@ -13,6 +13,11 @@ not fall. In the second direction a term can be positive only for a <= b, where 
 
 More flood is post-processing, so delta falls in r and in p_F. The sum is cut where it is certain that
 nothing follows, or what follows is added: beyond M all terms together are at most Pr[F > M].
+If fewer users are honest a part of Z1 and Z2 is missing: `ThinnedNoise`.
+
+Laws of the flood are windows of masses with known errors. A window starts at the first mass above e^-640
+and is the running product of exact ratios, so that its rounding errors are counted; what lies outside is
+bounded.
 Reference: Ghazi, Kumar, Manurangsi, Pagh 2020, "Private counting from anonymous messages:
 near-optimal accuracy with vanishing communication overhead"; the exact formula is ours.
 """
@@ -23,15 +28,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shuffledp.accounting.floods import Flood, NegativeBinomialFlood, PoissonFlood, Window
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.validate import fraction_of_one, number, positive
+from shuffledp.numerics.masses import RELATIVE_ERROR, log_negative_binomial, log_poisson
 from shuffledp.numerics.search import smallest_parameter, smallest_safe
 
 __all__ = [
     "CorrelatedNoise",
     "CorrelatedPair",
+    "Flood",
+    "NegativeBinomialFlood",
+    "PoissonFlood",
+    "TabulatedFlood",
+    "ThinnedNoise",
+    "Window",
+    "add_shares",
     "flood_level",
     "poisson_flood_level",
     "published_flood",
@@ -40,6 +52,143 @@ __all__ = [
 _UNIT = 2.0**-53
 _LARGEST_EPSILON = 700.0
 _LONGEST = 1 << 26
+_VISIBLE = -640.0  # masses below e^-640 are cut, and added
+_CUT = 1e-17
+_MOST_WORK = 4e9
+_ERROR = 1e-12  # more than the relative errors of q, of products and of sums of positive numbers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """Masses of F at first, first + 1, ..., and bounds of what lies below and above."""
+
+    masses: Floats
+    error: float
+    """Each mass is within this relative error."""
+    scale_error: float
+    """All masses may be off by one common factor, within this."""
+    below: float
+    above: float
+    """Upper bounds of Pr[F < first] and Pr[F > last]; 0 above also if no term there is positive."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NegativeBinomialFlood:
+    """F ~ NB(r, p): the sum of n shares NB(r/n, p).
+
+    >>> round(NegativeBinomialFlood(r=16.0, p=0.95).mean, 6)
+    304.0
+    """
+
+    r: float
+    p: float
+
+    def __post_init__(self) -> None:
+        positive("r", self.r)
+        fraction_of_one("p", self.p)
+
+    @property
+    def mean(self) -> float:
+        """r p / (1 - p)."""
+        return self.r * self.p / (1 - self.p)
+
+    @property
+    def log_concave(self) -> bool:
+        """True for r >= 1: then the positive terms are the first ones."""
+        return self.r >= 1
+
+    @property
+    def endless(self) -> bool:
+        """True: a longer window says more."""
+        return True
+
+    def window(self, beyond: int) -> Window:
+        """The masses from the first visible one to `beyond` after the largest."""
+        mode = max(0, math.floor((self.r - 1) * self.p / (1 - self.p)))
+        first = _first_visible(mode, lambda k: log_negative_binomial(k, self.r, self.p))
+        k = np.arange(first, mode + beyond, dtype=np.float64)
+        steps = self.p * (self.r - 1 + k[1:]) / k[1:]
+        start = float(np.exp(log_negative_binomial(k[:1], self.r, self.p))[0])
+        # The ratios fall to p for r >= 1 and rise to p for r < 1.
+        following = self.p * max(1.0, (self.r - 1 + k[-1] + 1) / (k[-1] + 1))
+        return _follow(first, start, steps, following)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoissonFlood:
+    """F ~ Poisson(mean).
+
+    >>> PoissonFlood(mean=200.0).mean
+    200.0
+    """
+
+    mean: float
+
+    def __post_init__(self) -> None:
+        if positive("mean", self.mean) > 1e12:
+            raise ParameterError("mean", self.mean, "must be <= 10^12")
+
+    @property
+    def log_concave(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def endless(self) -> bool:
+        """True: a longer window says more."""
+        return True
+
+    def window(self, beyond: int) -> Window:
+        """The masses from the first visible one to `beyond` after the largest."""
+        mode = math.floor(self.mean)
+        first = _first_visible(mode, lambda k: log_poisson(k, self.mean))
+        k = np.arange(first, mode + beyond, dtype=np.float64)
+        start = float(np.exp(log_poisson(k[:1], self.mean))[0])
+        return _follow(first, start, self.mean / k[1:], self.mean / (k[-1] + 1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TabulatedFlood:
+    """F = 0, 1, 2, ... with the given masses, each within a relative `error`; the rest is `cut`.
+
+    >>> TabulatedFlood(masses=np.array([0.5, 0.25, 0.25])).mean
+    0.75
+    """
+
+    masses: Floats
+    cut: float = 0.0
+    error: float = 1e-15
+
+    def __post_init__(self) -> None:
+        masses = np.asarray(self.masses, dtype=np.float64)
+        if masses.ndim != 1 or not len(masses) or np.any(~(masses >= 0)):
+            raise ParameterError("masses", self.masses, "must be a list of numbers >= 0")
+        if abs(float(masses.sum()) + self.cut - 1) > 1e-6:
+            raise ParameterError("masses", float(masses.sum()), "must sum to 1 - cut")
+
+    @property
+    def mean(self) -> float:
+        """That of the table."""
+        return float(self.masses @ np.arange(len(self.masses)))
+
+    @property
+    def log_concave(self) -> bool:
+        """Unknown: no use is made of it."""
+        return False
+
+    @property
+    def endless(self) -> bool:
+        """False: the window is the table."""
+        return False
+
+    def window(self, beyond: int) -> Window:
+        """The whole table."""
+        return Window(
+            masses=self.masses, error=self.error, scale_error=0.0, below=0.0, above=self.cut
+        )
+
+
+Flood = NegativeBinomialFlood | PoissonFlood | TabulatedFlood
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,14 +206,19 @@ class CorrelatedNoise:
     def __post_init__(self) -> None:
         positive("epsilon_star", self.epsilon_star)
 
+    @property
+    def pure(self) -> float:
+        """The epsilon at which nothing is lost in the gaining direction."""
+        return self.epsilon_star
+
     def delta(self, epsilon: float) -> float:
         """At least the true delta at this epsilon, the larger of both directions."""
-        if number("epsilon", epsilon) < 0:
-            raise ParameterError("epsilon", epsilon, "must be >= 0")
+        return _larger(self, epsilon)
+
+    def gaining(self, epsilon: float) -> float:
+        """At least the divergence of S + 1 against S: a ratio of at most e^epsilon_star leaves no more."""
         gap = min(epsilon, _LARGEST_EPSILON) - self.epsilon_star
-        # A ratio of at most e^epsilon_star leaves at most this at a smaller epsilon.
-        pure = -math.expm1(min(gap, 0.0)) * (1 + 4 * _UNIT)
-        return min(1.0, max(self.losing(epsilon), pure))
+        return -math.expm1(min(gap, 0.0)) * (1 + 4 * _UNIT)
 
     def losing(self, epsilon: float) -> float:
         """At least the divergence of S against S + 1, epsilon >= 0."""
@@ -78,20 +232,13 @@ class CorrelatedNoise:
 
     def epsilon(self, delta: float) -> float:
         """At least the true epsilon at this delta; `UnsupportedError` if there is none."""
-        fraction_of_one("delta", delta)
-        if self.delta(_LARGEST_EPSILON) > delta:
-            raise UnsupportedError(f"no epsilon reaches delta={delta!r} with this flood")
-        return smallest_safe(
-            lambda epsilon: math.log(self.delta(epsilon) / delta),
-            safe=_LARGEST_EPSILON,
-            guess=1.2 * self.epsilon_star,
-        )
+        return _invert(self.delta, delta, guess=1.2 * self.epsilon_star)
 
     def _sum(self, window: Window, epsilon: float) -> tuple[float, bool]:
         """The bound, and whether it needs no longer window."""
         star, epsilon = self.epsilon_star, min(epsilon, _LARGEST_EPSILON)
         decay = math.exp(-2 * star)
-        H = _accumulated(window.masses, decay)
+        H = _accumulate(window.masses, decay)
         # p^(2i) is a product of up to len(H) rounded factors, each off by its exponent's rounding.
         error = window.error + (4 + 2 * star) * (len(H) + 64) * _UNIT
         factor = math.exp(epsilon - star) * (1 - (4 + 2 * epsilon + 2 * star) * _UNIT)
@@ -106,31 +253,173 @@ class CorrelatedNoise:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ThinnedNoise:
+    r"""The count with a part `share` of the noise, and a flood: a curve.
+
+    The view is (a, b) = (S + Z1 + F, Z2 + F) as above, but Z1, Z2 ~ NB(rho, p) with
+    rho <= 1: the honest users' shares of Geom(p) do not add up to the whole. With q the masses of NB(rho, p),
+
+        C_k(a) = sum_f Pr[F = f] q(a - f) q(a - f + k),   Pr[(a, b) | S = 0] = C_|a-b|(min(a, b)).
+
+    Losing (S against S+1), for epsilon >= 0:
+
+        delta = sum_(k >= 0) sum_a max(0, C_k(a) - e^epsilon C_(k+1)(a - 1)),
+
+    because for b < a the ratio is at most that of q(z+1) to q(z), p (rho + z) / (z + 1) <= p. Gaining: the
+    ratio is at most q(z) / q(z+1) <= 1 / (p rho) everywhere, so this direction is pure epsilon_star - ln rho; at a
+    smaller epsilon
+
+        delta = sum_k sum_a max(0, C_(k+1)(a - 1) - e^epsilon C_k(a)) + max(0, C_k(a) - e^epsilon C_(k+1)(a)).
+
+    Sums are over finite windows, and what is outside them is added.
+
+    >>> noise = ThinnedNoise(
+    ...     epsilon_star=0.9, share=0.5, flood=NegativeBinomialFlood(r=8.8, p=0.9445)
+    ... )
+    >>> f"{noise.losing(1.0):.4f} {noise.gaining(1.0):.4f}"
+    '0.2946 0.2946'
+    """
+
+    epsilon_star: float
+    share: float
+    """rho: of each of Z1 and Z2, in (0, 1]."""
+    flood: NegativeBinomialFlood
+
+    def __post_init__(self) -> None:
+        positive("epsilon_star", self.epsilon_star)
+        if positive("share", self.share) > 1:
+            raise ParameterError("share", self.share, "must be <= 1")
+
+    @property
+    def pure(self) -> float:
+        """The epsilon at which nothing is lost in the gaining direction."""
+        return (self.epsilon_star - math.log(self.share)) * (1 + 1e-14) + 1e-300
+
+    def delta(self, epsilon: float) -> float:
+        """At least the true delta at this epsilon, the larger of both directions."""
+        return _larger(self, epsilon)
+
+    def losing(self, epsilon: float) -> float:
+        """At least the divergence of S against S + 1 at this epsilon >= 0."""
+        if epsilon < 0:
+            return 1.0
+        factor = math.exp(min(epsilon, 700.0)) * (1 - 1e-14)
+        laws, error, outside = self._diagonals()
+        total = 0.0
+        for law, following in zip(laws, (*laws[1:], np.zeros_like(laws[0])), strict=True):
+            less = factor * (1 - error) * np.append(0.0, following[:-1])
+            total += float(np.maximum(law * (1 + error) - less, 0.0).sum())
+        return min(1.0, (total + outside) * (1 + _ERROR))
+
+    def gaining(self, epsilon: float) -> float:
+        """At least the divergence of S + 1 against S at this epsilon >= 0."""
+        if epsilon >= self.pure:
+            return 0.0
+        if epsilon < 0:
+            return 1.0
+        factor = math.exp(epsilon) * (1 - 1e-14)
+        laws, error, outside = self._diagonals()
+        total = 0.0
+        for law, following in zip(laws, (*laws[1:], np.zeros_like(laws[0])), strict=True):
+            up, down = 1 + error, factor * (1 - error)
+            before = np.append(0.0, following[:-1])
+            total += float(np.maximum(before * up - law * down, 0.0).sum())
+            total += float(np.maximum(law * up - following * down, 0.0).sum())
+        return min(1.0, (total + outside) * (1 + _ERROR))
+
+    def _diagonals(self) -> tuple[list[Floats], float, float]:
+        """C_0, C_1, ...; their relative error; what is outside, as a bound of its probability."""
+        q, rest = self._masses()
+        beyond = 64
+        window = self.flood.window(beyond)
+        while window.above > _CUT and len(window.masses) < 1 << 24:
+            beyond *= 2
+            window = self.flood.window(beyond)
+        f = window.masses
+        if float(len(f)) * len(q) ** 2 / 4 > _MOST_WORK:
+            raise UnsupportedError("epsilon is too small for the exact sum over both signs")
+        laws, length = [], len(f) + len(q)
+        for k in range(len(q)):
+            z = 1 + (len(q) - 1 - k) // 2  # beyond it q(z) q(z + k) is at most p^(length of q)
+            law = np.zeros(length)
+            law[: len(f) + z - 1] = np.convolve(f, q[:z] * q[k : k + z])
+            laws.append(law)
+        error = window.error + window.scale_error + _ERROR
+        # Each C_k appears at most twice with a plus; `rest` bounds what is beyond q for either sign.
+        return laws, error, window.below + window.above + 2 * rest
+
+    def _masses(self) -> tuple[Floats, float]:
+        """q(0), q(1), ..., and a bound of what `_diagonals` leaves out of both signs."""
+        p = math.exp(-self.epsilon_star)
+        length = 2 + math.ceil(-math.log(_CUT * (1 - p) ** 2) / self.epsilon_star)
+        if length > 1 << 20:
+            raise UnsupportedError("epsilon is too small for the exact sum over both signs")
+        k = np.arange(1, length, dtype=np.float64)
+        start = math.exp(self.share * math.log1p(-p))
+        q = start * np.cumprod(np.append(1.0, p * (self.share + k - 1) / k))
+        # The tail of either sign, and len(q) + 1 geometric sums of q(z) q(z + k) <= p^(2 z + k).
+        products = (length + 1) * math.exp(-length * self.epsilon_star) / (1 - p * p)
+        return q, (2 * float(q[-1]) * p / (1 - p) + products) * (1 + 1e-9)
+
+
+def _larger(noise: CorrelatedNoise | ThinnedNoise, epsilon: float) -> float:
+    if number("epsilon", epsilon) < 0:
+        raise ParameterError("epsilon", epsilon, "must be >= 0")
+    return min(1.0, max(noise.losing(epsilon), noise.gaining(epsilon)))
+
+
+def add_shares(
+    *, epsilon_star: float, share: float, flood: NegativeBinomialFlood
+) -> CorrelatedNoise | ThinnedNoise:
+    """What shares of Geom(p) that add up to NB(share, p) leave; more than the whole is post-processing.
+
+    >>> flood = NegativeBinomialFlood(r=16.0, p=0.95)
+    >>> add_shares(epsilon_star=0.9, share=1.2, flood=flood).pure
+    0.9
+    """
+    if share >= 1:
+        return CorrelatedNoise(epsilon_star=epsilon_star, flood=flood)
+    return ThinnedNoise(epsilon_star=epsilon_star, share=share, flood=flood)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CorrelatedPair:
     """Two bins of a histogram, one loses and one gains: a `Profile`.
 
-    The gaining bin is pure epsilon_star; the losing one has the curve of `CorrelatedNoise`. They are
-    independent, so delta(epsilon) is that curve at epsilon - epsilon_star.
+    They are independent, so any split of epsilon between them holds. The gaining bin is pure: what it
+    leaves of epsilon is the losing one's. Or each has half.
 
     >>> noise = CorrelatedNoise(epsilon_star=0.45, flood=NegativeBinomialFlood(r=16.0, p=0.95))
     >>> f"{CorrelatedPair(noise=noise).delta(1.0):.4e}", f"{noise.losing(1.0 - 0.45):.4e}"
     ('7.6133e-07', '7.6133e-07')
     """
 
-    noise: CorrelatedNoise
+    noise: CorrelatedNoise | ThinnedNoise
 
     def delta(self, epsilon: float) -> float:
         """At least the true delta at this epsilon."""
-        star = self.noise.epsilon_star
-        if number("epsilon", epsilon) < star:
-            raise ParameterError("epsilon", epsilon, f"must be >= epsilon_star = {star!r}")
+        if number("epsilon", epsilon) < 0:
+            raise ParameterError("epsilon", epsilon, "must be >= 0")
         # Rounding down what is left for the losing bin raises delta.
-        return self.noise.losing(max(0.0, math.nextafter(epsilon - star, 0.0)))
+        left = math.nextafter(epsilon - self.noise.pure, 0.0)
+        half = epsilon / 2 * (1 - _UNIT)
+        if left >= half:
+            return self.noise.losing(left)
+        shared = min(1.0, self.noise.losing(half) + self.noise.gaining(half))
+        return min(shared, self.noise.losing(left)) if left > 0 else shared
 
     def epsilon(self, delta: float) -> float:
         """At least the true epsilon at this delta; `UnsupportedError` if there is none."""
-        star = self.noise.epsilon_star
-        return math.nextafter(math.nextafter(star + self.noise.epsilon(delta), 1e9), 1e9)
+        return _invert(self.delta, delta, guess=2.2 * self.noise.pure)
+
+
+def _invert(delta_of: Callable[[float], float], delta: float, *, guess: float) -> float:
+    fraction_of_one("delta", delta)
+    if delta_of(_LARGEST_EPSILON) > delta:
+        raise UnsupportedError(f"no epsilon reaches delta={delta!r} with this flood")
+    return smallest_safe(
+        lambda epsilon: math.log(delta_of(epsilon) / delta), safe=_LARGEST_EPSILON, guess=guess
+    )
 
 
 def published_flood(*, epsilon: float, gap: float, delta: float) -> NegativeBinomialFlood:
@@ -245,7 +534,7 @@ def _check(epsilon: float, epsilon_star: float, delta: float) -> None:
         )
 
 
-def _accumulated(f: Floats, decay: float) -> Floats:
+def _accumulate(f: Floats, decay: float) -> Floats:
     """H(a) = f(a) + decay H(a - 1), by doubling: every operation adds positive numbers."""
     H = f.copy()
     span, power = 1, decay
@@ -253,3 +542,34 @@ def _accumulated(f: Floats, decay: float) -> Floats:
         H[span:] += power * H[:-span]
         span, power = 2 * span, power * power
     return H
+
+
+def _first_visible(mode: int, log_mass: Callable[[Floats], Floats]) -> int:
+    """The first k up to the mode whose mass is at least e^-640; masses rise until there."""
+
+    def visible(k: int) -> bool:
+        return float(log_mass(np.array([float(k)]))[0]) >= _VISIBLE
+
+    if visible(0):
+        return 0
+    low, high = 0, mode
+    while high - low > 1:
+        middle = (low + high) // 2
+        if visible(middle):
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _follow(first: int, start: float, steps: Floats, following: float) -> Window:
+    """From the first mass and the ratios of the next; `following` is the largest ratio after them."""
+    masses = start * np.cumprod(np.append(1.0, steps))
+    above = float(masses[-1]) * following / (1 - following) if following < 1 else math.inf
+    return Window(
+        masses=masses,
+        error=6 * len(masses) * _UNIT,
+        scale_error=2 * RELATIVE_ERROR,
+        below=first * start * (1 + 1e-6),
+        above=above * (1 + 1e-6),
+    )

@@ -8,10 +8,10 @@ some a).
 """
 
 from shuffledp.core.protocol import ShuffleProtocol
-from shuffledp.protocols._noise_bins import NoiseBinsAnalyzer
 from shuffledp.protocols.frequency import FrequencyAnalyzer
 from shuffledp.protocols.hadamard import HadamardAnalyzer, HadamardResponse
 from shuffledp.protocols.krr import KRR
+from shuffledp.protocols.noise_bins import NoiseBinsAnalyzer
 from shuffledp.protocols.subset_selection import SubsetSelection
 
 __all__ = ["spread_of"]

@@ -30,8 +30,9 @@ from shuffledp.protocols import (
     zero_sum_flooding,
     zsum,
     zsum_histogram,
-    zsum_sparse,
 )
+
+zsum_sparse = zsum.SPARSE
 
 __all__ = [
     "PROTOCOLS",
@@ -79,7 +80,7 @@ PROTOCOLS: tuple[Spec, ...] = (
     piecewise.SPEC,
     hybrid.SPEC,
     zsum.SPEC,
-    zsum_sparse.SPEC,
+    zsum_sparse,
     correlated_count.SPEC,
     pure_count.SPEC,
     zsum_histogram.SPEC,

@@ -23,31 +23,30 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.accounting.floods import NegativeBinomialFlood
+from shuffledp.accounting.correlated import NegativeBinomialFlood
 from shuffledp.core.analyzer import Tally, message_tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Bits
-from shuffledp.core.errors import DataError
 from shuffledp.core.estimate import Estimate
-from shuffledp.core.protocol import HONEST, Calibration, Cost, ShuffleProtocol, Spec, honest_users
+from shuffledp.core.protocol import Calibration, Cost, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.numerics.draws import Draws
 from shuffledp.numerics.intervals import Difference, DifferenceError
 from shuffledp.numerics.tabulated import Tabulated, negative_binomial
-from shuffledp.protocols._correlated import (
+from shuffledp.protocols.assembly import register, shuffle
+from shuffledp.protocols.correlated_noise import (
+    GAP,
     NOTHING,
-    Split,
+    PROOF,
     VectorLaw,
-    calibrated,
+    bound_delta,
+    calibrate,
     message_law,
 )
 
 __all__ = ["SPEC", "CorrelatedCount", "SignedAnalyzer", "make"]
-
-GAP = 0.1
-"""The part of epsilon that is spent on the flood, unless stated otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +109,24 @@ class CorrelatedCount:
     def distance(self, users: int) -> float:
         return users * (2 * self.noise.distance + self.flood.distance) * (1 + 1e-12)
 
+    @property
+    def cost(self) -> Cost:
+        """That of a user whose bit is one."""
+        return Cost(
+            messages_mean=float(1 + 2 * (self.noise.moment(1) + self.flood.moment(1))),
+            messages_max=1 + 2 * (self.noise.largest + self.flood.largest),
+            bits_per_message=1,
+            count_depends_on_value=True,
+        )
+
+    @property
+    def proof(self) -> str:
+        return PROOF
+
+    def delta(self, honest: int, epsilon: float) -> float:
+        """One bin, which loses a person or gains one."""
+        return bound_delta(self, honest, epsilon, lambda noise: noise.delta)
+
     def encode(self, inputs: Codes, words: Words) -> Messages:
         w = self.noise.words
         plus, more = self.noise.draw(words[:, :w])
@@ -144,16 +161,6 @@ class CorrelatedCount:
         counts = np.array([minus + flood, int(inputs[1]) + plus + flood], dtype=np.int64)
         return Tally(counts=counts, users=n)
 
-    @property
-    def cost(self) -> Cost:
-        """That of a user whose bit is one."""
-        return Cost(
-            messages_mean=float(1 + 2 * (self.noise.moment(1) + self.flood.moment(1))),
-            messages_max=1 + 2 * (self.noise.largest + self.flood.largest),
-            bits_per_message=1,
-            count_depends_on_value=True,
-        )
-
 
 def _total(counts: NDArray[np.int64]) -> int:
     return int(counts @ np.arange(len(counts)))
@@ -180,9 +187,7 @@ class SignedAnalyzer:
         return message_tally(shuffled, 2)
 
     def estimate(self, tally: Tally) -> Estimate:
-        n = tally.users
-        if n < 1:
-            raise DataError("the tally is of no users: at least one is needed")
+        n = tally.people()
         noise = self.randomizer.noise
         error = DifferenceError(
             noise=Difference(r=float(n * noise.size), p=math.exp(-self.randomizer.star)),
@@ -201,72 +206,41 @@ class SignedAnalyzer:
         return float(2 * int(inputs.sum()) * (noise.moment(2) - noise.moment(1) ** 2))
 
 
+@shuffle(
+    name="correlated_count",
+    task="count",
+    title="correlated noise counting",
+    reference="Ghazi, Kumar, Manurangsi, Pagh 2020",
+)
 def make(
+    crowd: Crowd,
+    promise: Promise,
     *,
-    n: int,
-    epsilon: float,
-    delta: float,
-    honest: float = HONEST,
     gap: float = GAP,
-    calibration: Calibration | str = Calibration.EXACT,
+    calibration: Calibration = Calibration.EXACT,
     word_bits: int = 64,
-) -> ShuffleProtocol:
-    """Counting with correlated noise for n users, of whom the fraction `honest` makes all the noise.
+) -> Parts:
+    """Counting with correlated noise; the fraction `honest` of the users makes all of it.
 
     >>> p = make(n=1_000_000, epsilon=1.0, delta=1e-6, honest=1.0)
     >>> f"{p.cost.messages_mean:.4f}", p.guarantee.delta <= 1e-6
     ('1.0006', True)
     """
-    n = whole("n", n, at_least=1)
-    sharers = honest_users(n, honest)
-    fraction_of_one("gap", gap)
-    fraction_of_one("delta", delta)
-    split = Split.of_count(epsilon, gap)
-    chosen = Calibration.read(calibration)
+    star = (1 - fraction_of_one("gap", gap)) * promise.epsilon
 
     def build(flood: NegativeBinomialFlood) -> CorrelatedCount:
         return CorrelatedCount(
-            star=split.star,
+            star=star,
             r_flood=flood.r,
             p_flood=flood.p,
-            sharers=sharers,
+            sharers=crowd.trusted,
             word_bits=word_bits,
         )
 
-    randomizer, accountant = calibrated(
-        build,
-        epsilon=epsilon,
-        delta=delta,
-        gap=gap,
-        split=split,
-        honest=sharers,
-        calibration=chosen,
+    device = calibrate(
+        build, crowd, promise, star=star, losing=promise.epsilon, calibration=calibration
     )
-    return ShuffleProtocol(
-        name=SPEC.name,
-        parameters={
-            "n": n,
-            "epsilon": epsilon,
-            "delta": delta,
-            "honest": honest,
-            "gap": gap,
-            "calibration": chosen.value,
-            "word_bits": word_bits,
-        },
-        task=SPEC.task,
-        randomizer=randomizer,
-        analyzer=SignedAnalyzer(randomizer=randomizer),
-        guarantee=accountant.guarantee(sharers),
-        cost=randomizer.cost,
-        accountant=accountant,
-        users=n,
-    )
+    return Parts(device, SignedAnalyzer(randomizer=device))
 
 
-SPEC = Spec(
-    name="correlated_count",
-    title="correlated noise counting",
-    task="count",
-    reference="Ghazi, Kumar, Manurangsi, Pagh 2020",
-    make=make,
-)
+SPEC = register(make)

@@ -20,33 +20,33 @@ near-optimal accuracy with vanishing communication overhead" (the noise of one b
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
 
-from shuffledp.accounting.floods import NegativeBinomialFlood
+from shuffledp.accounting.correlated import CorrelatedPair, NegativeBinomialFlood
 from shuffledp.core.analyzer import Tally, message_tally
 from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.domain import Categories
-from shuffledp.core.errors import DataError
 from shuffledp.core.estimate import Estimate
-from shuffledp.core.protocol import HONEST, Calibration, Cost, ShuffleProtocol, Spec, honest_users
+from shuffledp.core.protocol import Calibration, Cost, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.numerics.draws import Draws
 from shuffledp.numerics.intervals import Difference, DifferenceError
-from shuffledp.protocols._correlated import (
-    Split,
+from shuffledp.protocols.assembly import register, shuffle
+from shuffledp.protocols.correlated_noise import (
+    GAP,
+    PROOF,
+    Events,
     VectorLaw,
-    calibrated,
+    add_laws,
+    bound_delta,
+    calibrate,
     message_law,
-    summed,
 )
-from shuffledp.protocols._events import Events
-from shuffledp.protocols.correlated_count import GAP
 
 __all__ = ["SPEC", "CorrelatedHistogram", "SignedHistogramAnalyzer", "make"]
 
@@ -124,32 +124,6 @@ class CorrelatedHistogram:
         """That of the two bins which one person's change concerns; all bins are independent."""
         return self.noise.distance(users, 4) + self.flood.distance(users, 2)
 
-    def encode(self, inputs: Codes, words: Words) -> Messages:
-        noise_user, noise_cell = self.noise.draw(words[:, : self.noise.words])
-        flood_user, flood_bin = self.flood.draw(words[:, self.noise.words :])
-        own = 2 * inputs.astype(np.int64) + 1
-        return Messages(
-            payload=np.concatenate([own, noise_cell, 2 * flood_bin, 2 * flood_bin + 1]),
-            owner=np.concatenate([np.arange(len(inputs)), noise_user, flood_user, flood_user]),
-            users=len(inputs),
-        )
-
-    def noise_law(self) -> VectorLaw:
-        flood: VectorLaw = {}
-        for bins, mass in self.flood.law().items():
-            flood[tuple(count for count in bins for _ in (0, 1))] = mass
-        return summed(self.noise.law(), flood)
-
-    def pmf(self, x: int) -> Law:
-        return message_law(self.noise_law(), _unit(self.k, x))
-
-    def simulate(self, inputs: Counts, draws: Draws) -> Tally:
-        """Events of all users add up: so many of each size, spread evenly over the bins."""
-        n = int(inputs.sum())
-        counts = self.noise.simulate(n, draws) + np.repeat(self.flood.simulate(n, draws), 2)
-        counts[1::2] += inputs
-        return Tally(counts=counts, users=n)
-
     @property
     def cost(self) -> Cost:
         """The same for every value."""
@@ -164,6 +138,40 @@ class CorrelatedHistogram:
             bits_per_message=(2 * self.k - 1).bit_length(),
             count_depends_on_value=False,
         )
+
+    @property
+    def proof(self) -> str:
+        return PROOF
+
+    def delta(self, honest: int, epsilon: float) -> float:
+        """Two bins: one loses a person and one gains it."""
+        return bound_delta(self, honest, epsilon, lambda noise: CorrelatedPair(noise=noise).delta)
+
+    def encode(self, inputs: Codes, words: Words) -> Messages:
+        noise_user, noise_cell = self.noise.draw(words[:, : self.noise.words])
+        flood_user, flood_bin = self.flood.draw(words[:, self.noise.words :])
+        own = 2 * inputs.astype(np.int64) + 1
+        return Messages(
+            payload=np.concatenate([own, noise_cell, 2 * flood_bin, 2 * flood_bin + 1]),
+            owner=np.concatenate([np.arange(len(inputs)), noise_user, flood_user, flood_user]),
+            users=len(inputs),
+        )
+
+    def noise_law(self) -> VectorLaw:
+        flood: VectorLaw = {}
+        for bins, mass in self.flood.law().items():
+            flood[tuple(count for count in bins for _ in (0, 1))] = mass
+        return add_laws(self.noise.law(), flood)
+
+    def pmf(self, x: int) -> Law:
+        return message_law(self.noise_law(), _unit(self.k, x))
+
+    def simulate(self, inputs: Counts, draws: Draws) -> Tally:
+        """Events of all users add up: so many of each size, spread evenly over the bins."""
+        n = int(inputs.sum())
+        counts = self.noise.simulate(n, draws) + np.repeat(self.flood.simulate(n, draws), 2)
+        counts[1::2] += inputs
+        return Tally(counts=counts, users=n)
 
 
 def _unit(k: int, x: int) -> tuple[int, ...]:
@@ -192,9 +200,7 @@ class SignedHistogramAnalyzer:
         return message_tally(shuffled, 2 * self.randomizer.k)
 
     def estimate(self, tally: Tally) -> Estimate:
-        n, noise, domain = tally.users, self.randomizer.noise, self.randomizer.domain
-        if n < 1:
-            raise DataError("the tally is of no users: at least one is needed")
+        n, noise, domain = tally.people(), self.randomizer.noise, self.randomizer.domain
         error = DifferenceError(
             noise=Difference(r=float(n * noise.share), p=noise.p),
             shape=(domain.k,),
@@ -214,84 +220,45 @@ class SignedHistogramAnalyzer:
         return np.full(self.randomizer.k, float(each))
 
 
+@shuffle(
+    name="correlated_histogram",
+    task="histogram",
+    title="correlated noise histogram",
+    reference="Ghazi, Kumar, Manurangsi, Pagh 2020",
+)
 def make(
+    crowd: Crowd,
+    promise: Promise,
     *,
-    n: int,
     k: int,
-    epsilon: float,
-    delta: float,
-    honest: float = HONEST,
     gap: float = GAP,
-    calibration: Calibration | str = Calibration.EXACT,
+    calibration: Calibration = Calibration.EXACT,
     most_events: int | None = None,
     word_bits: int = 64,
-) -> ShuffleProtocol:
-    """A histogram with correlated noise: n users, of whom the fraction `honest` makes all the noise.
+) -> Parts:
+    """A histogram with correlated noise; the fraction `honest` of the users makes all of it.
 
     >>> p = make(n=1_000_000, k=1024, epsilon=1.0, delta=1e-6, honest=1.0)
     >>> f"{p.cost.messages_mean:.3f}", p.guarantee.delta <= 1e-6
     ('1.604', True)
     """
-    n = whole("n", n, at_least=1)
-    k = whole("k", k, at_least=2)
-    sharers = honest_users(n, honest)
-    fraction_of_one("gap", gap)
-    fraction_of_one("delta", delta)
-    split = Split.of_histogram(epsilon, gap)
-    chosen = Calibration.read(calibration)
-    randomizer, accountant = calibrated(
-        _builder(k, split, sharers, most_events, word_bits),
-        epsilon=epsilon,
-        delta=delta,
-        gap=gap,
-        split=split,
-        honest=sharers,
-        calibration=chosen,
-    )
-    return ShuffleProtocol(
-        name=SPEC.name,
-        parameters={
-            "n": n,
-            "k": k,
-            "epsilon": epsilon,
-            "delta": delta,
-            "honest": honest,
-            "gap": gap,
-            "calibration": chosen.value,
-            "most_events": most_events,
-            "word_bits": word_bits,
-        },
-        task=SPEC.task,
-        randomizer=randomizer,
-        analyzer=SignedHistogramAnalyzer(randomizer=randomizer),
-        guarantee=accountant.guarantee(sharers),
-        cost=randomizer.cost,
-        accountant=accountant,
-        users=n,
-    )
+    whole("k", k, at_least=2)
+    star = (1 - fraction_of_one("gap", gap)) * promise.epsilon / 2
 
-
-def _builder(
-    k: int, split: Split, sharers: int, most_events: int | None, word_bits: int
-) -> Callable[[NegativeBinomialFlood], CorrelatedHistogram]:
     def build(flood: NegativeBinomialFlood) -> CorrelatedHistogram:
         return CorrelatedHistogram(
             k=k,
-            star=split.star,
+            star=star,
             r_flood=flood.r,
             p_flood=flood.p,
-            sharers=sharers,
+            sharers=crowd.trusted,
             most_events=most_events,
             word_bits=word_bits,
         )
 
-    return build
+    losing = promise.epsilon - star
+    device = calibrate(build, crowd, promise, star=star, losing=losing, calibration=calibration)
+    return Parts(device, SignedHistogramAnalyzer(randomizer=device))
 
 
-SPEC = Spec(
-    name="correlated_histogram",
-    title="correlated noise histogram",
-    task="histogram",
-    reference="Ghazi, Kumar, Manurangsi, Pagh 2020",
-    make=make,
-)
+SPEC = register(make)

@@ -7,14 +7,15 @@ function of their own, is more accurate with fewer messages.
 
 Privacy holds for any fixed functions. Replacing x by y takes, in each row, a message from one cell and adds one
 to another (or changes nothing, if x and y collide): the two-bins computation. Rows have noise of their own, so
-their privacy losses add up: `accounting.rows` bounds the law of the sum.
+their privacy losses add up: `rows_delta` bounds the law of the sum.
 
 Accuracy is over the public functions, too. h_t(x) is the first bits of a cubic polynomial of x over GF(2^32) with
 coefficients derived from a public seed. For uniform coefficients the values at any four categories are
 independent, so others collide with x with probability exactly 1/width, and any two others do so independently.
 (Lower degrees are linear in the bits of x: whole subspaces collide at once, rarely but badly.) For one fixed seed
 the same categories collide again and again: repeating the protocol with it does not average that error away.
-Whoever chooses the seed must not know the data, nor may the data be chosen by someone who knows the seed.
+Whoever chooses the seed must not know the data, nor may the data be chosen by someone who knows the seed: unless
+one is given it comes from secure words, and is recorded among the parameters.
 
 References: Cormode, Muthukrishnan 2005, "An improved data stream summary: the count-min sketch and its
 applications"; Ghazi, Golowich, Kumar, Pagh, Velingker 2021, "On the power of multiple anonymous messages" (with
@@ -23,32 +24,177 @@ without bias next to the minimum.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
+from itertools import product
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shuffledp.accounting.rows import rows_delta, rows_level
-from shuffledp.accounting.two_bins import dummies, poisson_level
+from shuffledp.accounting.decreasing_mean import Total
+from shuffledp.accounting.two_bins import TwoBins, dummies, poisson_level
 from shuffledp.core.analyzer import Tally, message_tally
-from shuffledp.core.arrays import Codes, Counts, Floats
-from shuffledp.core.errors import DataError, UnsupportedError
+from shuffledp.core.arrays import Codes, Counts, Floats, Words
+from shuffledp.core.domain import Categories
+from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate, NormalError
-from shuffledp.core.privacy import Guarantee, Model
-from shuffledp.core.protocol import HONEST, Cost, ShuffleProtocol, Spec, honest_users
-from shuffledp.core.randomizer import Message
+from shuffledp.core.protocol import Cost, Crowd, Parts, Promise
+from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
-from shuffledp.core.validate import fraction_of_one, positive, whole
-from shuffledp.numerics.entropy import SeededWords
-from shuffledp.protocols._noise_messages import assembled
-from shuffledp.protocols._sketch import MOST_ROWS, WIDEST, CountMin
+from shuffledp.core.validate import whole
+from shuffledp.numerics.draws import Draws
+from shuffledp.numerics.entropy import SecureWords, SeededWords
+from shuffledp.numerics.galois import POLYNOMIALS, multiply
+from shuffledp.numerics.masses import COIN_ERROR, coin_pmf
+from shuffledp.numerics.rounding import dyadic_above
+from shuffledp.numerics.search import smallest_parameter
+from shuffledp.protocols.assembly import register, shuffle
+from shuffledp.protocols.dummies_histogram import DummiesHistogram
 
-__all__ = ["SPEC", "CountMin", "CountMinAnalyzer", "RowsOfDummies", "make"]
+__all__ = ["SPEC", "CountMin", "CountMinAnalyzer", "make", "rows_delta", "rows_level"]
 
+_WIDEST = 1 << 26  # cells of a row
+_MOST_ROWS = 64
 _ALL = 1 << 24  # categories up to which all are estimated at once
 _DEGREE = 32  # of the field, larger than most domains: then collisions look random
 _MOST_DUMMIES = 1 << 12  # of a user in a row
+_SEED_BITS = 53  # JSON numbers that every client reads as they are
+_STEPS = 100  # of the grid in epsilon / rows
+_REACH = 3.0  # losses of one row above this many epsilon count as infinite
+_PLACES = 1000  # T is rounded down by at most its mean over this
+_WINDOW = 5.0  # |A - T/2| <= 5 sqrt(T), but for 2 e^-50 by Hoeffding's inequality
+_NEGLIGIBLE = 1e-16  # of the simple bound: what is less likely is counted as an infinite loss
+_BLOCK = 1 << 16  # places looked at in one go: about what the CPU's cache holds
+_TABLED = 90_000  # coins whose masses come from a table
+_ROUNDING = 1e-9  # of sums and products of positive terms, many times over
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountMin:
+    """In each row t the message t width + h_t(x), and dummies: `DummiesHistogram` over the row's cells.
+
+    `functions` are the coefficients in GF(2^r) of the rows, that of x^3 first. rho is surely + threshold / 2^word_bits.
+
+    >>> sketch = CountMin(k=4, width=2, r=2, functions=((0, 0, 1, 0), (0, 0, 2, 3)), surely=0, threshold=1, word_bits=1)
+    >>> sketch.cells(np.arange(4))
+    array([[0, 0, 1, 1],
+           [3, 2, 2, 3]])
+    >>> sketch.pmf(0)[0, 3]
+    Fraction(1, 4)
+    """
+
+    k: int
+    width: int
+    r: int
+    functions: tuple[tuple[int, int, int, int], ...]
+    surely: int
+    threshold: int
+    word_bits: int = 64
+
+    def __post_init__(self) -> None:
+        if self.r not in POLYNOMIALS:
+            raise ParameterError("r", self.r, f"must be one of {', '.join(map(str, POLYNOMIALS))}")
+        whole("k", self.k, at_least=2, at_most=1 << self.r)
+        whole("width", self.width, at_least=2, at_most=min(_WIDEST, 1 << self.r))
+        if self.width.bit_count() != 1:
+            raise ParameterError("width", self.width, "must be a power of two")
+        functions = tuple((a, b, c, d) for a, b, c, d in self.functions)
+        whole("rows", len(functions), at_least=1, at_most=_MOST_ROWS)
+        for coefficient in sum(functions, ()):
+            whole("functions", coefficient, at_least=0, at_most=(1 << self.r) - 1)
+        object.__setattr__(self, "functions", functions)
+        assert self.row.k == self.width  # checks the noise
+
+    @property
+    def domain(self) -> Categories:
+        return Categories(k=self.k)
+
+    @property
+    def epsilon0(self) -> float:
+        return math.inf
+
+    @property
+    def rows(self) -> int:
+        return len(self.functions)
+
+    @property
+    def row(self) -> DummiesHistogram:
+        """What happens in one row, given the cell."""
+        return DummiesHistogram(
+            k=self.width, surely=self.surely, threshold=self.threshold, word_bits=self.word_bits
+        )
+
+    @property
+    def words_per_input(self) -> int:
+        return self.rows * self.row.words_per_input
+
+    @property
+    def cost(self) -> Cost:
+        rho = self.row.rho
+        return Cost(
+            messages_mean=float(self.rows * (1 + rho)),
+            messages_max=self.rows * (1 + math.ceil(rho)),
+            bits_per_message=(self.rows * self.width - 1).bit_length(),
+            count_depends_on_value=False,
+        )
+
+    @property
+    def proof(self) -> str:
+        return "how the dummies split between the two cells that change in a row, and the sum of losses over rows"
+
+    def delta(self, honest: int, epsilon: float) -> float:
+        """In every row at most two cells change, hidden by the row's own dummies."""
+        total = dummies(n=honest, rho=self.row.rho, pair=2 * self.row.hit).total
+        return rows_delta(total=total, rows=self.rows, epsilon=epsilon)
+
+    def cells(self, codes: Codes) -> Counts:
+        """[rows, len(codes)]: the message of each category in each row."""
+        dtype = np.min_scalar_type((1 << self.r) - 1)
+        shift = dtype.type(self.r - (self.width.bit_length() - 1))
+        found = np.empty((self.rows, len(codes)), dtype=np.int64)
+        for t, (leading, *rest) in enumerate(self.functions):
+            value = np.full(len(codes), leading, dtype=dtype)
+            for coefficient in rest:
+                value = multiply(value, codes, self.k, self.r) ^ dtype.type(coefficient)
+            found[t] = (value >> shift).astype(np.int64) + t * self.width
+        return found
+
+    def encode(self, inputs: Codes, words: Words) -> Messages:
+        row, each = self.row, self.row.words_per_input
+        cells = self.cells(inputs)
+        payload, owner = [], []
+        for t in range(self.rows):
+            start = t * self.width
+            sent = row.encode(cells[t] - start, words[:, t * each : (t + 1) * each])
+            payload.append(sent.payload + start)
+            owner.append(np.asarray(sent.owner))
+        return Messages(
+            payload=np.concatenate(payload), owner=np.concatenate(owner), users=len(inputs)
+        )
+
+    def pmf(self, x: int) -> Law:
+        cells = self.cells(np.array([x]))[:, 0].tolist()
+        laws = [self.row.pmf(cell - t * self.width) for t, cell in enumerate(cells)]
+        law: Law = {}
+        for rows in product(*(one.items() for one in laws)):
+            sent: list[Message] = []
+            for t, (messages, _) in enumerate(rows):
+                sent += [int(s) + t * self.width for s in messages if isinstance(s, int)]
+            law[tuple(sent)] = math.prod((mass for _, mass in rows), start=Fraction(1))
+        return law
+
+    def simulate(self, inputs: Counts, draws: Draws) -> Tally:
+        """Row by row: the users' cells, and all dummies as one multinomial number."""
+        n, row = int(inputs.sum()), self.row
+        held = np.flatnonzero(inputs)
+        cells, counts = self.cells(held), []
+        for t in range(self.rows):
+            own = np.zeros(self.width, dtype=np.int64)
+            np.add.at(own, cells[t] - t * self.width, inputs[held])
+            counts.append(row.simulate(own, draws).counts)
+        return Tally(counts=np.concatenate(counts), users=n)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,9 +290,7 @@ class CountMinAnalyzer:
         return total / (self.randomizer.rows * (1 - 1 / w) ** 2)
 
     def _estimate(self, tally: Tally, codes: Codes, labels: tuple[str, ...] | None) -> Estimate:
-        n, w = tally.users, self.randomizer.width
-        if n < 1:
-            raise DataError("the tally is of no users: at least one is needed")
+        n, w = tally.people(), self.randomizer.width
         found = tally.counts[self.randomizer.cells(codes)].mean(axis=0)
         value: Floats = (found - self._noise(n)[0] - n / w) / (1 - 1 / w)
         stderr = np.sqrt(self._variance(self._others(tally, value), n))
@@ -178,115 +322,211 @@ class CountMinAnalyzer:
         return (squares - w * variance - n * n / w) / (1 - 1 / w)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowsOfDummies:
-    """The accountant: in every row at most two cells change, hidden by the row's own dummies.
-
-    >>> rows = RowsOfDummies(epsilon=1.0, rows=2, rho=Fraction(1, 2), hit=Fraction(1, 4))
-    >>> rows.guarantee(honest=4_000).delta < 1e-6
-    True
-    """
-
-    epsilon: float
-    rows: int
-    rho: Fraction
-    hit: Fraction
-    """Probability that a dummy of a row is a given cell."""
-
-    def guarantee(self, honest: int) -> Guarantee:
-        total = dummies(n=honest, rho=self.rho, pair=2 * self.hit).total
-        return Guarantee(
-            epsilon=self.epsilon,
-            delta=rows_delta(total=total, rows=self.rows, epsilon=self.epsilon),
-            model=Model.SHUFFLE,
-            proof="how the dummies split between the two cells that change in a row, and the sum of losses over rows",
-            honest=honest,
-        )
-
-
+@shuffle(
+    name="count_min",
+    task="histogram",
+    title="count-min sketch",
+    reference="Ghazi, Golowich, Kumar, Pagh, Velingker 2021",
+)
 def make(
+    crowd: Crowd,
+    promise: Promise,
     *,
-    n: int,
     k: int,
-    epsilon: float,
-    delta: float,
-    seed: int = 0,
+    seed: int | None = None,
     rows: int = 4,
     width: int | None = None,
-    honest: float = HONEST,
     word_bits: int = 64,
-) -> ShuffleProtocol:
+) -> Parts:
     """A histogram over k <= 2^32 categories in `rows` rows of `width` cells, a power of two.
 
-    `seed` is public: it fixes the functions, and everybody must use the same. Without a width, one dummy per
-    row and user is aimed at.
+    `seed` is public: it fixes the functions, and everybody must use the same; by default a new one is
+    drawn. Without a width, one dummy per row and user is aimed at.
 
-    >>> p = make(n=1_000_000, k=10**6, epsilon=1.0, delta=1e-6, honest=1.0, seed=1)
+    >>> p = make(n=1_000_000, k=10**6, epsilon=1.0, delta=1e-6, honest=1.0)
     >>> p.randomizer.width, round(p.cost.messages_mean, 2), p.cost.bits_per_message
     (8192, 8.79, 15)
+    >>> 0 <= p.parameters["seed"] < 2**53
+    True
     """
-    n = whole("n", n, at_least=1)
-    users = honest_users(n, honest)
-    positive("epsilon", epsilon)
-    fraction_of_one("delta", delta)
-    k = whole("k", k, at_least=2, at_most=1 << _DEGREE)
-    rows = whole("rows", rows, at_least=1, at_most=MOST_ROWS)
-    word_bits = whole("word_bits", word_bits, at_least=1, at_most=64)
+    whole("k", k, at_least=2, at_most=1 << _DEGREE)
+    whole("rows", rows, at_least=1, at_most=_MOST_ROWS)
+    whole("word_bits", word_bits, at_least=1, at_most=64)
+    users, epsilon, delta = crowd.trusted, promise.epsilon, promise.delta
+    if seed is None:
+        seed = int(SecureWords().words(1, _SEED_BITS)[0])
     if width is None:
-        width = _balanced(
-            users / (rows * poisson_level(epsilon=epsilon, delta=delta)), k, word_bits
-        )
-    width = whole("width", width, at_least=2, at_most=min(WIDEST, 1 << word_bits))
-    hit = Fraction(1, width)
-    rho = rows_level(n=users, pair=2 * hit, rows=rows, epsilon=epsilon, delta=delta, bits=word_bits)
+        level = poisson_level(epsilon=epsilon, delta=delta)
+        width = _balance(users / (rows * level), k, word_bits)
+    whole("width", width, at_least=2, at_most=min(_WIDEST, 1 << word_bits))
+    rho = rows_level(
+        n=users,
+        pair=Fraction(2, width),
+        rows=rows,
+        epsilon=epsilon,
+        delta=delta,
+        bits=word_bits,
+    )
     if rho > _MOST_DUMMIES:
         raise UnsupportedError(
-            f"n={n} users are too few: each would send {float(rho):.3g} dummies in every row"
+            f"n={crowd.n} users are too few: each would send {float(rho):.3g} dummies in every row"
         )
     surely = math.floor(rho)
-    randomizer = CountMin(
+    device = CountMin(
         k=k,
         width=width,
         r=_DEGREE,
-        functions=_functions(seed, rows),
+        functions=_derive_functions(seed, rows),
         surely=surely,
         threshold=int((rho - surely) * (1 << word_bits)),
         word_bits=word_bits,
     )
-    stated = {"n": n, "k": k, "epsilon": epsilon, "delta": delta, "seed": seed, "rows": rows}
-    stated |= {"width": width, "honest": honest, "word_bits": word_bits}
-    return assembled(
-        SPEC,
-        stated,
-        randomizer,
-        CountMinAnalyzer(randomizer=randomizer),
-        RowsOfDummies(epsilon=epsilon, rows=rows, rho=rho, hit=hit),
-        Cost(
-            messages_mean=float(rows * (1 + rho)),
-            messages_max=rows * (1 + math.ceil(rho)),
-            bits_per_message=(rows * width - 1).bit_length(),
-            count_depends_on_value=False,
-        ),
-    )
+    resolved = {"seed": seed, "width": width}
+    return Parts(device, CountMinAnalyzer(randomizer=device), resolved=resolved)
 
 
-def _balanced(cells: float, k: int, word_bits: int) -> int:
+def _balance(cells: float, k: int, word_bits: int) -> int:
     """The power of two near `cells`; more than k of them would be wasted."""
     bits = round(math.log2(max(cells, 2.0)))
-    return 1 << max(1, min(bits, (k - 1).bit_length(), word_bits, WIDEST.bit_length() - 1))
+    return 1 << max(1, min(bits, (k - 1).bit_length(), word_bits, _WIDEST.bit_length() - 1))
 
 
-def _functions(seed: int, rows: int) -> tuple[tuple[int, int, int, int], ...]:
+def _derive_functions(seed: int, rows: int) -> tuple[tuple[int, int, int, int], ...]:
     words = iter(SeededWords(seed).words(4 * rows, _DEGREE).tolist())
     return tuple(zip(words, words, words, words, strict=True))
 
 
-# With this seed some of three categories differ in one row, and some in both.
-_TINY = {"seed": 5, "honest": 1.0, "word_bits": 3}
-SPEC = Spec(
-    name="count_min",
-    title="count-min sketch",
-    task="histogram",
-    reference="Ghazi, Golowich, Kumar, Pagh, Velingker 2021",
-    make=make,
-)
+def rows_delta(*, total: Total, rows: int, epsilon: float) -> float:
+    r"""At least the true delta for `rows` independent pairs, each with its own T ~ total.
+
+    In a pair with T dummies the attacker sees u messages in one bin and v = T + 1 - u in the other: A + 1 and T - A, or the
+    other way round, A ~ Bin(T, 1/2). The loss is ln(u / v), infinite for v = 0, and over independent pairs losses L add up:
+
+        delta = E[max(0, 1 - e^(epsilon - L))]     under the law of (A + 1, T - A),
+
+    which grows with L. So it is safe to round losses up to a grid and masses up. T is moved down as in `cells`: fewer
+    dummies are less privacy, in every pair alone and so in all together. The convolution is a sum of positive terms.
+
+    Never above the sum of the rows' own deltas at epsilon / rows, which holds as well.
+
+    >>> from shuffledp.accounting.decreasing_mean import PoissonTotal
+    >>> f"{rows_delta(total=PoissonTotal(mean=300.0), rows=4, epsilon=1.0):.1e}"
+    '7.7e-07'
+    """
+    simple = rows * TwoBins(total=total).delta(epsilon / rows * (1 - 1e-15))
+    if rows == 1 or epsilon == 0:
+        return min(1.0, simple)
+    step = epsilon / (rows * _STEPS)
+    one = _find_losses(total, step, math.ceil(_REACH * rows * _STEPS), _NEGLIGIBLE * simple)
+    losses = one.masses
+    for _ in range(rows - 1):
+        losses = np.convolve(losses, one.masses)
+    places = rows * one.first + np.arange(len(losses))
+    gain = -np.expm1(np.minimum(epsilon - places * step, 0.0))
+    composed = float((losses * gain).sum()) * (1 + _ROUNDING) + rows * one.infinite
+    return min(1.0, simple, composed)
+
+
+@lru_cache(maxsize=64)
+def rows_level(
+    *, n: int, pair: Fraction, rows: int, epsilon: float, delta: float, bits: int
+) -> Fraction:
+    """Nearly the smallest rho, a multiple of 2^-bits, such that n users' dummies in each row suffice.
+
+    >>> rho = rows_level(n=10**6, pair=Fraction(2, 8192), rows=4, epsilon=1.0, delta=1e-6, bits=64)
+    >>> round(float(rho) * 10**6 / 8192)
+    146
+    """
+    guess = rows * poisson_level(epsilon=epsilon, delta=delta) * 2 / (n * float(pair))
+
+    def excess(rho: float) -> float:
+        total = dummies(n=n, rho=dyadic_above(rho, bits), pair=pair).total
+        return math.log(rows_delta(total=total, rows=rows, epsilon=epsilon) / delta)
+
+    rho = smallest_parameter(
+        excess, guess=guess, largest=max(guess, min(1e12 / n, 1e9)), tolerance=1e-4
+    )
+    if rho is None:
+        raise UnsupportedError(f"epsilon={epsilon!r} needs more dummies than this routine handles")
+    return dyadic_above(rho, bits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Losses:
+    """Masses of the losses first, first + 1, ..., in steps, and of what is above: all rounded up."""
+
+    first: int
+    masses: Floats
+    infinite: float
+
+    def trim(self, negligible: float) -> "_Losses":
+        """Hardly likely small losses moved up to the first likely one, large ones to infinity."""
+        below, above = np.cumsum(self.masses), np.cumsum(self.masses[::-1])
+        low = int(np.searchsorted(below, negligible))
+        high = len(above) - int(np.searchsorted(above, negligible))
+        if low >= high:
+            return self
+        masses = self.masses[low:high].copy()
+        masses[0] += float(self.masses[:low].sum()) * (1 + _ROUNDING)
+        beyond = float(self.masses[high:].sum()) * (1 + _ROUNDING)
+        return _Losses(first=self.first + low, masses=masses, infinite=self.infinite + beyond)
+
+
+def _find_losses(total: Total, step: float, reach: int, negligible: float) -> _Losses:
+    """The loss of one row, in -reach .. reach or infinite."""
+    spread = np.linspace(-40.0, 12.0, 1200) * total.sd + total.mean
+    starts = np.unique(np.floor(np.maximum(np.append(spread, 0.0), 0.0)))
+    places, masses = total.floored(starts)
+    coarse = max(1, math.floor(total.mean / _PLACES))
+    sizes, cell = np.unique(np.floor(places / coarse) * coarse, return_inverse=True)
+    weights: Floats = np.bincount(cell, masses).astype(np.float64)
+    likely = weights >= negligible
+    found = np.zeros(2 * reach + 1)
+    infinite = 2 * math.exp(-2 * _WINDOW**2) + float(weights[~likely].sum()) * (1 + _ROUNDING)
+    for t, a, weight in _cut_windows(sizes[likely], weights[likely]):
+        mass = _find_masses(a, t) * (weight * (1 + 2 * COIN_ERROR))
+        left = t - a  # v, and u = a + 1
+        loss = np.where(left > 0, np.log((a + 1) / np.maximum(left, 1)), np.inf)
+        grid = np.ceil(np.maximum(loss / step, -reach) + 1e-6)
+        finite = grid <= reach
+        infinite += float(mass[~finite].sum()) * (1 + _ROUNDING)
+        found += np.bincount(grid[finite].astype(np.int64) + reach, mass[finite], 2 * reach + 1)
+    return _Losses(first=-reach, masses=found, infinite=infinite).trim(negligible)
+
+
+def _find_masses(a: Floats, t: Floats) -> Floats:
+    """Pr[Bin(t, 1/2) = a], within `COIN_ERROR`."""
+    if t[-1] > _TABLED:
+        return coin_pmf(a, t)
+    # ln k! is below 10^6 there, so that the differences keep nine digits: and tables are fast.
+    logs = _tabulate_log_factorials()
+    tosses, heads = t.astype(np.int64), a.astype(np.int64)
+    mass: Floats = np.exp(logs[tosses] - logs[heads] - logs[tosses - heads] - t * math.log(2))
+    return mass
+
+
+@lru_cache(maxsize=1)
+def _tabulate_log_factorials() -> Floats:
+    from scipy.special import gammaln
+
+    logs: Floats = gammaln(np.arange(1.0, _TABLED + 2))
+    return logs
+
+
+def _cut_windows(sizes: Floats, weights: Floats) -> Iterator[tuple[Floats, Floats, Floats]]:
+    """(t, a, weight) for all a near t/2, in blocks."""
+    width = _WINDOW * np.sqrt(sizes) + 1
+    first = np.maximum(np.floor(sizes / 2 - width), 0.0)
+    count = (np.minimum(np.ceil(sizes / 2 + width), sizes) - first + 1).astype(np.int64)
+    block = np.cumsum(count) // _BLOCK
+    for which in np.split(np.arange(len(sizes)), np.flatnonzero(np.diff(block)) + 1):
+        number = count[which]
+        offset = np.arange(number.sum()) - np.repeat(np.cumsum(number) - number, number)
+        yield (
+            np.repeat(sizes[which], number),
+            np.repeat(first[which], number) + offset,
+            np.repeat(weights[which], number),
+        )
+
+
+SPEC = register(make)

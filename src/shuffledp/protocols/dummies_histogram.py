@@ -23,16 +23,15 @@ from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError, UnsupportedError
-from shuffledp.core.privacy import Guarantee, Model
-from shuffledp.core.protocol import HONEST, Cost, ShuffleProtocol, Spec, honest_users
+from shuffledp.core.protocol import Cost, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Messages
 from shuffledp.core.validate import whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.draws import Draws
-from shuffledp.protocols._noise_bins import NoiseBinsAnalyzer
-from shuffledp.protocols._noise_messages import assembled
+from shuffledp.protocols.assembly import register, shuffle
+from shuffledp.protocols.noise_bins import NoiseBinsAnalyzer
 
-__all__ = ["SPEC", "DummiesHistogram", "DummyNoise", "make"]
+__all__ = ["SPEC", "DummiesHistogram", "make"]
 
 _MOST = 1 << 16  # words of tape per user
 
@@ -58,6 +57,13 @@ class DummiesHistogram:
         whole("threshold", self.threshold, at_least=0, at_most=(1 << self.word_bits) - 1)
         if self.surely == self.threshold == 0:
             raise ParameterError("threshold", self.threshold, "must be > 0 if surely=0")
+
+    @classmethod
+    def sending(cls, rho: Fraction, *, k: int, word_bits: int) -> "DummiesHistogram":
+        """The device that tries to send rho dummies in the mean, a multiple of 2^-word_bits."""
+        surely = math.floor(rho)
+        threshold = int((rho - surely) * (1 << word_bits))
+        return cls(k=k, surely=surely, threshold=threshold, word_bits=word_bits)
 
     @property
     def domain(self) -> Categories:
@@ -90,6 +96,22 @@ class DummiesHistogram:
     def noise(self) -> tuple[tuple[int, Fraction], ...]:
         """What each user adds to a given bin: a sum of these (number, probability) binomials."""
         return (self.surely, self.hit), (1, self.more * self.hit)
+
+    @property
+    def cost(self) -> Cost:
+        return Cost(
+            messages_mean=float(1 + self.rho * self.k * self.hit),
+            messages_max=1 + math.ceil(self.rho),
+            bits_per_message=(self.k - 1).bit_length(),
+            count_depends_on_value=False,
+        )
+
+    @property
+    def proof(self) -> str:
+        return "how the dummies split between the two bins that change"
+
+    def delta(self, honest: int, epsilon: float) -> float:
+        return dummies(n=honest, rho=self.rho, pair=2 * self.hit).delta(epsilon)
 
     def encode(self, inputs: Codes, words: Words) -> Messages:
         users = np.arange(len(inputs))
@@ -137,78 +159,34 @@ class DummiesHistogram:
         return Tally(counts=inputs + draws.multinomial(tried, chances)[:-1], users=n)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DummyNoise:
-    """The accountant: the dummies in the two bins that change are fair coins.
-
-    >>> DummyNoise(epsilon=1.0, rho=Fraction(1, 2), hit=Fraction(1, 10)).guarantee(1000).delta < 1e-6
-    True
-    """
-
-    epsilon: float
-    rho: Fraction
-    hit: Fraction
-
-    def guarantee(self, honest: int) -> Guarantee:
-        return Guarantee(
-            epsilon=self.epsilon,
-            delta=dummies(n=honest, rho=self.rho, pair=2 * self.hit).delta(self.epsilon),
-            model=Model.SHUFFLE,
-            proof="how the dummies split between the two bins that change",
-            honest=honest,
-        )
-
-
-def make(
-    *, n: int, k: int, epsilon: float, delta: float, honest: float = HONEST, word_bits: int = 64
-) -> ShuffleProtocol:
-    """Histogram of n users over k bins with 1 + rho messages each.
+@shuffle(
+    name="dummies_histogram",
+    task="histogram",
+    title="Histogram with uniform dummies",
+    reference="Balcer, Cheu 2020",
+)
+def make(crowd: Crowd, promise: Promise, *, k: int, word_bits: int = 64) -> Parts:
+    """Histogram over k bins with 1 + rho messages from everybody.
 
     >>> p = make(n=1_024_000, k=1024, epsilon=1.0, delta=1e-6, honest=1.0)
     >>> p.analyzer.variance(np.full(1024, 1000))[:2].round(2), round(p.cost.messages_mean, 3)
     (array([42.65, 42.65]), 1.043)
     """
-    n = whole("n", n, at_least=1)
-    word_bits = whole("word_bits", word_bits, at_least=1, at_most=64)
-    k = whole("k", k, at_least=2, at_most=1 << word_bits)
-    words = 1 << word_bits
-    hit = Fraction(words // k, words)
+    words = 1 << whole("word_bits", word_bits, at_least=1, at_most=64)
+    hit = Fraction(words // whole("k", k, at_least=2, at_most=words), words)
     rho = dummies_level(
-        n=honest_users(n, honest), pair=2 * hit, epsilon=epsilon, delta=delta, bits=word_bits
+        n=crowd.trusted,
+        pair=2 * hit,
+        epsilon=promise.epsilon,
+        delta=promise.delta,
+        bits=word_bits,
     )
     if rho > _MOST:
-        raise UnsupportedError(f"n={n} users are too few: each would send {float(rho):.3g} dummies")
-    surely = math.floor(rho)
-    randomizer = DummiesHistogram(
-        k=k, surely=surely, threshold=int((rho - surely) * words), word_bits=word_bits
-    )
-    parameters = {
-        "n": n,
-        "k": k,
-        "epsilon": epsilon,
-        "delta": delta,
-        "honest": honest,
-        "word_bits": word_bits,
-    }
-    return assembled(
-        SPEC,
-        parameters,
-        randomizer,
-        NoiseBinsAnalyzer(randomizer=randomizer),
-        DummyNoise(epsilon=epsilon, rho=rho, hit=hit),
-        Cost(
-            messages_mean=float(1 + rho * k * hit),
-            messages_max=1 + math.ceil(rho),
-            bits_per_message=(k - 1).bit_length(),
-            count_depends_on_value=False,
-        ),
-    )
+        raise UnsupportedError(
+            f"n={crowd.n} users are too few: each would send {float(rho):.3g} dummies"
+        )
+    device = DummiesHistogram.sending(rho, k=k, word_bits=word_bits)
+    return Parts(device, NoiseBinsAnalyzer(randomizer=device))
 
 
-SPEC = Spec(
-    name="dummies_histogram",
-    title="Histogram with uniform dummies",
-    task="histogram",
-    reference="Balcer, Cheu 2020",
-    make=make,
-)
+SPEC = register(make)

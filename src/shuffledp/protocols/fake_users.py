@@ -19,23 +19,23 @@ from shuffledp.accounting.blanket import Blanket
 from shuffledp.core.analyzer import Tally, bit_tally
 from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.domain import Categories
-from shuffledp.core.errors import DataError, UnsupportedError
+from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.estimate import Estimate
-from shuffledp.core.privacy import Guarantee, Model
-from shuffledp.core.protocol import HONEST, Calibration, Cost, ShuffleProtocol, Spec, honest_users
+from shuffledp.core.protocol import Calibration, Cost, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
-from shuffledp.core.validate import fraction_of_one, positive, whole
+from shuffledp.core.validate import whole
 from shuffledp.numerics.draws import Draws
 from shuffledp.numerics.intervals import LatticeError, TwoBinomialsError
+from shuffledp.numerics.rounding import dyadic_above
 from shuffledp.numerics.search import smallest_parameter
+from shuffledp.protocols.assembly import register, shuffle
 from shuffledp.protocols.unary import WORD_BITS
 
-__all__ = ["SPEC", "FakeUsers", "FakeUsersAccountant", "FakeUsersAnalyzer", "blanket", "make"]
+__all__ = ["SPEC", "FakeUsers", "FakeUsersAnalyzer", "blanket", "make"]
 
 _LAW_MAX_BITS = 16  # of all vectors of a user: the law has 2^bits entries
 _TINY = 1e-305
-_PROOF = "the exact divergence of one real message among the honest users' fake ones"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +80,18 @@ class FakeUsers:
     @property
     def words_per_input(self) -> int:
         return self.vectors * self.k
+
+    @property
+    def cost(self) -> Cost:
+        return Cost.fixed(self.k, messages=self.vectors)
+
+    @property
+    def proof(self) -> str:
+        return "the exact divergence of one real message among the honest users' fake ones"
+
+    def delta(self, honest: int, epsilon: float) -> float:
+        # The two directions are the same, by symmetry of x and x'.
+        return min(1.0, blanket(self.f).delta(epsilon, self.fake * honest + 1))
 
     def encode(self, inputs: Codes, words: Words) -> Messages:
         n = len(inputs)
@@ -136,9 +148,7 @@ class FakeUsersAnalyzer:
         return bit_tally(shuffled, self.users.k)
 
     def estimate(self, tally: Tally) -> Estimate:
-        n, f = tally.users, self.users.f
-        if n < 1:
-            raise DataError("the tally is of no users: at least one is needed")
+        n, f = tally.people(), self.users.f
         vectors = n * self.users.vectors
         value: Floats = (tally.counts - np.float64(vectors * f)) / np.float64(1 - 2 * f)
         # A column is the count c_j among all vectors, each seen through a flip.
@@ -186,42 +196,16 @@ def blanket(f: Fraction) -> Blanket:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FakeUsersAccountant:
-    """delta at a fixed epsilon: one real vector among fake * honest fake ones.
-
-    >>> accountant = FakeUsersAccountant(epsilon=1.0, f=Fraction(1, 20), fake=1)
-    >>> f"{accountant.guarantee(1_000).delta:.2e}"
-    '2.09e-08'
-    """
-
-    epsilon: float
-    f: Fraction
-    fake: int
-
-    def guarantee(self, honest: int) -> Guarantee:
-        # The two directions are the same, by symmetry of x and x'.
-        delta = blanket(self.f).delta(self.epsilon, self.fake * honest + 1)
-        return Guarantee(
-            epsilon=self.epsilon,
-            delta=min(delta, 1.0),
-            model=Model.SHUFFLE,
-            proof=_PROOF,
-            honest=honest,
-        )
-
-
+@shuffle(name="fake_users", task="histogram", title="fake users", reference="Cheu, Zhilyaev 2022")
 def make(
+    crowd: Crowd,
+    promise: Promise,
     *,
-    n: int,
     k: int,
-    epsilon: float,
-    delta: float,
-    honest: float = HONEST,
-    calibration: Calibration | str = Calibration.EXACT,
+    calibration: Calibration = Calibration.EXACT,
     fake: int = 1,
     word_bits: int = WORD_BITS,
-) -> ShuffleProtocol:
+) -> Parts:
     r"""A histogram over k categories with `fake` fake vectors per user.
 
     `exact` takes about the smallest f whose delta is small enough. `paper` takes the published one,
@@ -235,75 +219,39 @@ def make(
     >>> round(float(p.analyzer.variance(np.full(16, 62_500))[0]) ** 0.5, 2)
     9.24
     """
-    n = whole("n", n, at_least=1)
-    k = whole("k", k, at_least=2)
-    positive("epsilon", epsilon)
-    fraction_of_one("delta", delta)
-    rule = Calibration.read(calibration)
-    users = honest_users(n, honest)
     whole("fake", fake, at_least=1)
     whole("word_bits", word_bits, at_least=2, at_most=64)
-    choose = _published if rule is Calibration.PAPER else _smallest
-    flips = choose(fake * users, epsilon, delta, word_bits)
-    if flips is None or 2 * flips >= 1 << word_bits:
+    choose = _publish if calibration is Calibration.PAPER else _minimize
+    f = choose(fake * crowd.trusted, promise, word_bits)
+    if f is None or 2 * f >= 1:
         raise UnsupportedError(
-            f"n={n} with honest={honest} are too few users for epsilon={epsilon!r}, "
-            f"delta={delta!r}, fake={fake} and words of {word_bits} bits"
+            f"n={crowd.n} with honest={crowd.honest} are too few users for "
+            f"epsilon={promise.epsilon!r}, delta={promise.delta!r}, fake={fake} and words of "
+            f"{word_bits} bits"
         )
-    randomizer = FakeUsers(k=k, fake=fake, flips=flips, word_bits=word_bits)
-    accountant = FakeUsersAccountant(epsilon=epsilon, f=randomizer.f, fake=fake)
-    floor = Guarantee(
-        epsilon=randomizer.epsilon0,
-        delta=0.0,
-        model=Model.LOCAL,
-        proof="the likelihood ratio of the exact law of one real vector",
-    )
-    stated = {"n": n, "k": k, "epsilon": epsilon, "delta": delta, "honest": honest}
-    return ShuffleProtocol(
-        name=SPEC.name,
-        parameters=stated | {"calibration": rule.value, "fake": fake, "word_bits": word_bits},
-        task=SPEC.task,
-        randomizer=randomizer,
-        analyzer=FakeUsersAnalyzer(users=randomizer),
-        guarantee=accountant.guarantee(users),
-        accountant=accountant,
-        users=n,
-        local_floor=floor,
-        cost=Cost(
-            messages_mean=float(1 + fake),
-            messages_max=1 + fake,
-            bits_per_message=k,
-            count_depends_on_value=False,
-        ),
-    )
+    device = FakeUsers(k=k, fake=fake, flips=int(f * (1 << word_bits)), word_bits=word_bits)
+    return Parts(device, FakeUsersAnalyzer(users=device))
 
 
-def _smallest(fakes: int, epsilon: float, delta: float, bits: int) -> int | None:
+def _minimize(fakes: int, promise: Promise, bits: int) -> Fraction | None:
+    epsilon, delta = promise.epsilon, promise.delta
+
     def excess(f: float) -> float:
-        exact = blanket(Fraction(_up(f, bits), 1 << bits)).delta(epsilon, fakes + 1)
+        exact = blanket(dyadic_above(f, bits)).delta(epsilon, fakes + 1)
         return math.log(max(exact, _TINY) / delta)
 
     largest = 0.5 - 2.0**-bits
     guess = math.log(1 / delta) * (1 / epsilon**2 + 0.5) / fakes
     f = smallest_parameter(excess, guess=min(max(guess, 2.0**-bits), largest), largest=largest)
-    return None if f is None else _up(f, bits)
+    return None if f is None else dyadic_above(f, bits)
 
 
-def _published(fakes: int, epsilon: float, delta: float, bits: int) -> int | None:
-    spread = 33 / (5 * fakes) / math.tanh(epsilon / 2) ** 2 * math.log(4 / delta)
+def _publish(fakes: int, promise: Promise, bits: int) -> Fraction | None:
+    coth = 1 / math.tanh(promise.epsilon / 2)
+    spread = 33 / (5 * fakes) * coth**2 * math.log(4 / promise.delta)
     if spread > 0.25:
         return None
-    return _up(2 * spread / (1 + math.sqrt(1 - 4 * spread)), bits)
+    return dyadic_above(2 * spread / (1 + math.sqrt(1 - 4 * spread)), bits)
 
 
-def _up(f: float, bits: int) -> int:
-    return math.ceil(Fraction(f) * (1 << bits))
-
-
-SPEC = Spec(
-    name="fake_users",
-    title="fake users",
-    task="histogram",
-    reference="Cheu, Zhilyaev 2022",
-    make=make,
-)
+SPEC = register(make)

@@ -18,23 +18,26 @@ from itertools import product
 
 import numpy as np
 
-from shuffledp.accounting.two_bins import dummies_level
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Words, outside
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import DataError
-from shuffledp.core.protocol import HONEST, ShuffleProtocol, Spec, honest_users
+from shuffledp.core.protocol import Cost, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.gf2_systems import parity, solutions
-from shuffledp.protocols._dummied import (
+from shuffledp.protocols.assembly import register, shuffle
+from shuffledp.protocols.dummied import (
+    PROOF,
+    DummiedAnalyzer,
+    add_dummies,
+    choose_rho,
+    choose_support,
+    dummied_cost,
+    dummied_delta,
     dummied_law,
-    dummied_messages,
-    dummied_protocol,
-    pair,
-    support_probability,
 )
 
 __all__ = ["SPEC", "HadamardBlanket", "make"]
@@ -98,6 +101,17 @@ class HadamardBlanket:
     def q(self) -> Fraction:
         return Fraction(1, 1 << self.tau)
 
+    @property
+    def cost(self) -> Cost:
+        return dummied_cost(self.rho, self.tau * self.column_bits)
+
+    @property
+    def proof(self) -> str:
+        return PROOF
+
+    def delta(self, honest: int, epsilon: float) -> float:
+        return dummied_delta(q=self.q, rho=self.rho, honest=honest, epsilon=epsilon)
+
     def encode(self, inputs: Codes, words: Words) -> Messages:
         word = words.dtype.type
         drawn = words[:, 1:] & word((1 << self.column_bits) - 1)
@@ -109,7 +123,7 @@ class HadamardBlanket:
         surely, share = divmod(self.dummies, 1 << self.word_bits)
         coins = tape.bernoulli(words[:, 0], share, self.word_bits)
         dummies = drawn[:, self.tau :].reshape(len(inputs), -1, self.tau)
-        return dummied_messages(real, dummies, coins, surely)
+        return add_dummies(real, dummies, coins, surely)
 
     def pmf(self, x: int) -> Law:
         everything = 1 << (self.column_bits * self.tau)
@@ -150,16 +164,15 @@ class HadamardBlanket:
         return messages
 
 
+@shuffle(
+    name="hadamard_blanket",
+    task="histogram",
+    title="Hadamard blanket",
+    reference="Ghazi, Golowich, Kumar, Pagh, Velingker 2021",
+)
 def make(
-    *,
-    n: int,
-    k: int,
-    epsilon: float,
-    delta: float,
-    honest: float = HONEST,
-    messages: float = 2.0,
-    word_bits: int = 32,
-) -> ShuffleProtocol:
+    crowd: Crowd, promise: Promise, *, k: int, messages: float = 2.0, word_bits: int = 32
+) -> Parts:
     """A histogram over k < 2^28 categories, with at most about `messages` messages per user.
 
     tau is the largest number of columns with so few messages. A small n needs more than that, and gets it.
@@ -168,31 +181,13 @@ def make(
     >>> round(p.cost.messages_mean, 2), p.cost.bits_per_message
     (1.7, 280)
     """
-    n = whole("n", n, at_least=1)
-    users = honest_users(n, honest)
-    k = whole("k", k, at_least=2, at_most=_LARGEST_K)
-    word_bits = whole("word_bits", word_bits, at_least=2, at_most=64)
-    q = support_probability(users=users, epsilon=epsilon, delta=delta, messages=messages)
+    whole("k", k, at_least=2, at_most=_LARGEST_K)
+    whole("word_bits", word_bits, at_least=2, at_most=64)
+    q = choose_support(crowd, promise, messages)
     tau = min(max(1, math.floor(-math.log2(q))), 32)
-    rho = dummies_level(
-        n=users,
-        pair=pair(Fraction(1, 1 << tau)),
-        epsilon=epsilon,
-        delta=delta,
-        bits=min(48, word_bits),
-    )
-    blanket = HadamardBlanket(
-        k=k, tau=tau, dummies=int(rho * (1 << word_bits)), word_bits=word_bits
-    )
-    stated = {"n": n, "k": k, "epsilon": epsilon, "delta": delta, "honest": honest}
-    stated |= {"messages": messages, "word_bits": word_bits}
-    return dummied_protocol(SPEC, stated, blanket, bits_per_message=tau * blanket.column_bits)
+    rho = choose_rho(crowd, promise, Fraction(1, 1 << tau), word_bits)
+    device = HadamardBlanket(k=k, tau=tau, dummies=rho, word_bits=word_bits)
+    return Parts(device, DummiedAnalyzer(oracle=device))
 
 
-SPEC = Spec(
-    name="hadamard_blanket",
-    title="Hadamard blanket",
-    task="histogram",
-    reference="Ghazi, Golowich, Kumar, Pagh, Velingker 2021",
-    make=make,
-)
+SPEC = register(make)

@@ -22,24 +22,27 @@ from itertools import product
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shuffledp.accounting.two_bins import dummies_level
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Words, outside
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
-from shuffledp.core.protocol import HONEST, ShuffleProtocol, Spec, honest_users
+from shuffledp.core.protocol import Cost, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.galois import POLYNOMIALS, multiples, multiply
 from shuffledp.numerics.gf2_systems import solutions
-from shuffledp.protocols._dummied import (
+from shuffledp.protocols.assembly import register, shuffle
+from shuffledp.protocols.dummied import (
+    PROOF,
+    DummiedAnalyzer,
+    add_dummies,
+    choose_rho,
+    choose_support,
+    dummied_cost,
+    dummied_delta,
     dummied_law,
-    dummied_messages,
-    dummied_protocol,
-    pair,
-    support_probability,
 )
 
 __all__ = ["SPEC", "HashedHistogram", "make"]
@@ -47,7 +50,6 @@ __all__ = ["SPEC", "HashedHistogram", "make"]
 _ALL = 1 << 28
 """Categories up to which a tally of all of them is made: 2 GB."""
 _SPARE_BITS = 5  # width is then 32 .. 64, so that rounding it up moves q by 3 % at most
-_RHO_BITS = 48
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +113,17 @@ class HashedHistogram:
         return 1 - self._rejected * (1 - self.q)
 
     @property
+    def cost(self) -> Cost:
+        return dummied_cost(self.rho, self.r + self.s)
+
+    @property
+    def proof(self) -> str:
+        return PROOF
+
+    def delta(self, honest: int, epsilon: float) -> float:
+        return dummied_delta(q=self.q, rho=self.rho, honest=honest, epsilon=epsilon)
+
+    @property
     def _rejected(self) -> Fraction:
         words = 1 << self.word_bits
         return Fraction(words % self.width, words)
@@ -127,7 +140,7 @@ class HashedHistogram:
         surely, share = divmod(self.dummies, 1 << self.word_bits)
         coins = tape.bernoulli(words[:, 2], share, self.word_bits)
         dummies = np.stack(self._split(words[:, 3:]), axis=-1)
-        return dummied_messages(real, dummies, coins, surely)
+        return add_dummies(real, dummies, coins, surely)
 
     def _split(self, words: Words) -> tuple[Words, Words]:
         """A field element and a value of s bits, from the low bits of a word."""
@@ -203,16 +216,15 @@ class HashedHistogram:
         return messages[:, 0].astype(self._dtype), messages[:, 1].astype(self._dtype)
 
 
+@shuffle(
+    name="hashed_histogram",
+    task="histogram",
+    title="hashed blanket",
+    reference="Ghazi, Golowich, Kumar, Pagh, Velingker 2021",
+)
 def make(
-    *,
-    n: int,
-    k: int,
-    epsilon: float,
-    delta: float,
-    honest: float = HONEST,
-    messages: float = 2.0,
-    word_bits: int = 64,
-) -> ShuffleProtocol:
+    crowd: Crowd, promise: Promise, *, k: int, messages: float = 2.0, word_bits: int = 64
+) -> Parts:
     """A histogram over k <= 2^32 categories, with about `messages` messages per user.
 
     `messages` = 1 + c buys the variance mu + mu / c per category, mu the noise of plain dummies. A
@@ -226,31 +238,20 @@ def make(
     >>> round(float(p.analyzer.variance(inputs)[8]) ** 0.5, 2)
     9.25
     """
-    n = whole("n", n, at_least=1)
-    users = honest_users(n, honest)
-    k = whole("k", k, at_least=2, at_most=1 << 32)
-    word_bits = whole("word_bits", word_bits, at_least=3, at_most=64)
-    q = support_probability(users=users, epsilon=epsilon, delta=delta, messages=messages)
+    whole("k", k, at_least=2, at_most=1 << 32)
+    whole("word_bits", word_bits, at_least=3, at_most=64)
+    q = choose_support(crowd, promise, messages)
     s = min(math.ceil(-math.log2(q)) + _SPARE_BITS, 32, word_bits // 2)
     width = min(math.ceil(q * (1 << s)), 1 << (s - 1))
-    rho = dummies_level(
-        n=users,
-        pair=pair(Fraction(width, 1 << s)),
-        epsilon=epsilon,
-        delta=delta,
-        bits=min(_RHO_BITS, word_bits),
-    )
-    hashed = HashedHistogram(
+    device = HashedHistogram(
         k=k,
         r=_degree(k, s),
         s=s,
         width=width,
-        dummies=int(rho * (1 << word_bits)),
+        dummies=choose_rho(crowd, promise, Fraction(width, 1 << s), word_bits),
         word_bits=word_bits,
     )
-    stated = {"n": n, "k": k, "epsilon": epsilon, "delta": delta, "honest": honest}
-    stated |= {"messages": messages, "word_bits": word_bits}
-    return dummied_protocol(SPEC, stated, hashed, bits_per_message=hashed.r + s)
+    return Parts(device, DummiedAnalyzer(oracle=device))
 
 
 def _degree(k: int, s: int) -> int:
@@ -258,10 +259,4 @@ def _degree(k: int, s: int) -> int:
     return min(r for r in POLYNOMIALS if r >= needed)
 
 
-SPEC = Spec(
-    name="hashed_histogram",
-    title="hashed blanket",
-    task="histogram",
-    reference="Ghazi, Golowich, Kumar, Pagh, Velingker 2021",
-    make=make,
-)
+SPEC = register(make)

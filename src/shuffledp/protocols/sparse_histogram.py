@@ -25,21 +25,20 @@ from itertools import combinations
 
 import numpy as np
 
-from shuffledp.accounting.two_bins import TwoBins, dummies, dummies_level
+from shuffledp.accounting.two_bins import dummies, dummies_level
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError, UnsupportedError
-from shuffledp.core.privacy import Guarantee, Model
-from shuffledp.core.protocol import HONEST, Cost, ShuffleProtocol, Spec, honest_users
+from shuffledp.core.protocol import Cost, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Messages
-from shuffledp.core.validate import fraction_of_one, positive, whole
+from shuffledp.core.validate import whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.draws import Draws
-from shuffledp.protocols._noise_bins import NoiseBinsAnalyzer
-from shuffledp.protocols._noise_messages import assembled
+from shuffledp.protocols.assembly import register, shuffle
+from shuffledp.protocols.noise_bins import NoiseBinsAnalyzer
 
-__all__ = ["SPEC", "SingleNoise", "SparseHistogram", "make"]
+__all__ = ["SPEC", "SparseHistogram", "make"]
 
 _MOST = (
     1000  # noise messages per user; the exact law of more takes seconds, and nobody would send them
@@ -106,6 +105,23 @@ class SparseHistogram:
     def noise(self) -> tuple[tuple[int, Fraction], ...]:
         """What each user adds to a given bin: a sum of these (number, probability) binomials."""
         return ((1, self.gamma),)
+
+    @property
+    def cost(self) -> Cost:
+        return Cost(
+            messages_mean=float(1 + self.k * self.gamma),
+            messages_max=self.words_per_input,
+            bits_per_message=(self.k - 1).bit_length(),
+            count_depends_on_value=False,
+        )
+
+    @property
+    def proof(self) -> str:
+        return "how the noise splits between the two bins that change, given all else"
+
+    def delta(self, honest: int, epsilon: float) -> float:
+        """T ~ Bin(honest, single) fair coins hide between which of two bins a message moved."""
+        return dummies(n=honest, rho=self.single, pair=Fraction(1)).delta(epsilon)
 
     def encode(self, inputs: Codes, words: Words) -> Messages:
         users = len(inputs)
@@ -183,70 +199,31 @@ class SparseHistogram:
         return Tally(counts=counts, users=n)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SingleNoise:
-    """The accountant: T ~ Bin(honest, single) fair coins hide between which of two bins a message moved.
-
-    >>> SingleNoise(epsilon=1.0, single=Fraction(1, 10)).guarantee(honest=1000).delta < 1e-6
-    True
-    """
-
-    epsilon: float
-    single: Fraction
-
-    def guarantee(self, honest: int) -> Guarantee:
-        profile: TwoBins = dummies(n=honest, rho=self.single, pair=Fraction(1))
-        return Guarantee(
-            epsilon=self.epsilon,
-            delta=profile.delta(self.epsilon),
-            model=Model.SHUFFLE,
-            proof="how the noise splits between the two bins that change, given all else",
-            honest=honest,
-        )
-
-
-def make(
-    *, n: int, k: int, epsilon: float, delta: float, honest: float = HONEST, word_bits: int = 64
-) -> ShuffleProtocol:
-    """Histogram of n users over k bins with 1 + k gamma messages each.
+@shuffle(
+    name="sparse_histogram",
+    task="histogram",
+    title="Histogram with rare noise messages",
+    reference="Balcer, Cheu 2020",
+)
+def make(crowd: Crowd, promise: Promise, *, k: int, word_bits: int = 64) -> Parts:
+    """Histogram over k bins with 1 + k gamma messages from everybody.
 
     >>> p = make(n=1_024_000, k=1024, epsilon=1.0, delta=1e-6, honest=1.0)
     >>> p.analyzer.variance(np.full(1024, 1000))[:2].round(2), round(p.cost.messages_mean, 3)
     (array([42.65, 42.65]), 1.043)
     """
-    n = whole("n", n, at_least=1)
-    positive("epsilon", epsilon)
-    fraction_of_one("delta", delta)
-    word_bits = whole("word_bits", word_bits, at_least=1, at_most=64)
-    k = whole("k", k, at_least=2, at_most=min(1 << word_bits, 2**40))
-    users = honest_users(n, honest)
-    wanted = dummies_level(n=users, pair=Fraction(1), epsilon=epsilon, delta=delta, bits=64)
-    randomizer = _smallest(k, wanted, word_bits)
-    if randomizer is None:
-        raise UnsupportedError(
-            f"n={n} users, {users} of them honest, are too few for epsilon={epsilon!r}, delta={delta!r}"
-        )
-    parameters = {
-        "n": n,
-        "k": k,
-        "epsilon": epsilon,
-        "delta": delta,
-        "honest": honest,
-        "word_bits": word_bits,
-    }
-    return assembled(
-        SPEC,
-        parameters,
-        randomizer,
-        NoiseBinsAnalyzer(randomizer=randomizer),
-        SingleNoise(epsilon=epsilon, single=randomizer.single),
-        Cost(
-            messages_mean=float(1 + k * randomizer.gamma),
-            messages_max=randomizer.words_per_input,
-            bits_per_message=(k - 1).bit_length(),
-            count_depends_on_value=False,
-        ),
+    whole("word_bits", word_bits, at_least=1, at_most=64)
+    whole("k", k, at_least=2, at_most=min(1 << word_bits, 2**40))
+    wanted = dummies_level(
+        n=crowd.trusted, pair=Fraction(1), epsilon=promise.epsilon, delta=promise.delta, bits=64
     )
+    device = _smallest(k, wanted, word_bits)
+    if device is None:
+        raise UnsupportedError(
+            f"n={crowd.n} users, {crowd.trusted} of them honest, are too few for "
+            f"epsilon={promise.epsilon!r}, delta={promise.delta!r}"
+        )
+    return Parts(device, NoiseBinsAnalyzer(randomizer=device))
 
 
 def _smallest(k: int, wanted: Fraction, bits: int) -> SparseHistogram | None:
@@ -299,10 +276,4 @@ def _poisson(m: int, mean: float) -> float:
     return math.exp(m * math.log(mean) - mean - math.lgamma(m + 1))
 
 
-SPEC = Spec(
-    name="sparse_histogram",
-    title="Histogram with rare noise messages",
-    task="histogram",
-    reference="Balcer, Cheu 2020",
-    make=make,
-)
+SPEC = register(make)

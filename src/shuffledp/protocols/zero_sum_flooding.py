@@ -68,8 +68,8 @@ from shuffledp.numerics.intervals import SharedNoiseError
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.numerics.search import smallest_parameter
 from shuffledp.numerics.tabulated import Tabulated, poisson
-from shuffledp.protocols._events import Events
 from shuffledp.protocols.assembly import register, shuffle
+from shuffledp.protocols.correlated_noise import Events
 from shuffledp.protocols.sums import answer, reach, read_scale, step, unit
 
 __all__ = [

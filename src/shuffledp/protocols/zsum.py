@@ -1,63 +1,77 @@
-"""zsum: counting with noise messages that nearly everybody sends.
+"""zsum: counting with noise messages, dense or sparse.
 
-A user sends x copies of "1", and one more unless a coin of small probability gamma says no. With n users the
-shuffler shows |y| = S + n - N messages, S the true count and N ~ Bin(n, gamma). The analyzer answers
-|y| - n (1 - gamma) if |y| > n, and 0 otherwise. So a count of 0 is always answered by exactly 0: then
-|y| <= n. That is what makes histograms with many empty bins cheap in error (`zsum_histogram`). The
-price is a bias for counts below about 2 n gamma; where that matters use `zsum_sparse`, the same noise in
-a mirror.
+A user sends x copies of "1", and one more if a coin says so. All messages are equal, so the shuffler shows
+their number alone: |y| = S + Z, S the true count and Z binomial. Two protocols are made of that device:
+
+* `zsum`: nearly everybody sends a noise message, all but a Bin(n, gamma) number N of the n users. The
+  answer is |y| - n (1 - gamma) if |y| > n, and 0 otherwise. So a count of 0 is always answered by exactly
+  0: then |y| <= n. That is what makes histograms with many empty bins cheap in error (`zsum_histogram`).
+  The price is a bias for counts below about 2 n gamma.
+* `zsum_sparse`: hardly anybody does, Z ~ Bin(n, gamma): the same noise in a mirror, so the same privacy,
+  but unbiased and with x + gamma messages instead of x + 1 - gamma.
+
+gamma comes from the law itself (`exact`): nearly the smallest whose delta is small enough. Or from the
+theorem of the paper (`paper`): gamma = 50 ln(2 / delta) / (epsilon^2 m) for m honest users, epsilon <= 1 and
+m >= 100 ln(2 / delta) / epsilon^2, so that gamma <= 1/2. Either way the guarantee is that of the gamma
+that is sampled.
+
 Reference: Balcer, Cheu 2020, "Separating local and shuffled differential privacy via histograms".
-
-Deviations: answers are counts, where the paper has frequencies (|y| / n > 1). Besides the paper's
-gamma there is the smallest one that the exact law allows.
+Deviation: answers are counts, where the paper has frequencies (|y| / n > 1).
 """
 
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
-from shuffledp.core.analyzer import Tally
-from shuffledp.core.arrays import Codes, Counts, Words
+from shuffledp.accounting.central import BinomialCount
+from shuffledp.accounting.one_count import binomial_level
+from shuffledp.core.analyzer import Tally, message_tally
+from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.domain import Bits
-from shuffledp.core.errors import DataError, UnsupportedError
+from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate
-from shuffledp.core.protocol import HONEST, Calibration, Cost, ShuffleProtocol, Spec
+from shuffledp.core.protocol import Calibration, Cost, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.draws import Draws
 from shuffledp.numerics.intervals import BinomialSum, NoiseError
-from shuffledp.protocols._cut import answers, moments
-from shuffledp.protocols._noise_messages import (
-    Accuracy,
-    OneCount,
-    assembled,
-    count_gamma,
-    counted_ones,
-    sent_ones,
-)
+from shuffledp.numerics.rounding import dyadic_above
+from shuffledp.protocols.assembly import register, shuffle
 
-__all__ = ["SPEC", "Zsum", "ZsumAnalyzer", "make"]
+__all__ = [
+    "SPARSE",
+    "SPEC",
+    "Accuracy",
+    "CutAnswers",
+    "SparseZsumAnalyzer",
+    "Zsum",
+    "ZsumAnalyzer",
+    "make",
+    "make_sparse",
+    "paper_gamma",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Zsum:
-    """x + z copies of the message 1, z ~ Ber(1 - gamma), gamma = silent / 2^word_bits.
+    """x + z copies of the message 1, z ~ Ber(rate), rate = threshold / 2^word_bits.
 
-    >>> Zsum(silent=3, word_bits=4).pmf(1)
-    {(1,): Fraction(3, 16), (1, 1): Fraction(13, 16)}
+    >>> Zsum(threshold=3, word_bits=4).pmf(1)
+    {(1,): Fraction(13, 16), (1, 1): Fraction(3, 16)}
     """
 
-    silent: int
-    """How many of the words send no noise message."""
+    threshold: int
+    """How many of the words send a noise message."""
     word_bits: int = 64
 
     def __post_init__(self) -> None:
         whole("word_bits", self.word_bits, at_least=1, at_most=64)
-        whole("silent", self.silent, at_least=1, at_most=(1 << self.word_bits) - 1)
+        whole("threshold", self.threshold, at_least=1, at_most=(1 << self.word_bits) - 1)
 
     @property
     def domain(self) -> Bits:
@@ -72,22 +86,119 @@ class Zsum:
         return 1
 
     @property
+    def rate(self) -> Fraction:
+        """Exact probability of a noise message."""
+        return Fraction(self.threshold, 1 << self.word_bits)
+
+    @property
     def gamma(self) -> Fraction:
-        """Exact probability that a user sends no noise message."""
-        return Fraction(self.silent, 1 << self.word_bits)
+        """Exact probability of the rarer case, noise message or none."""
+        return min(self.rate, 1 - self.rate)
+
+    @property
+    def cost(self) -> Cost:
+        """That of a user whose bit is one."""
+        return Cost(
+            messages_mean=float(1 + self.rate),
+            messages_max=2,
+            bits_per_message=1,
+            count_depends_on_value=True,
+        )
+
+    @property
+    def proof(self) -> str:
+        return "both tails of the binomial law of the noise (protocol: Balcer, Cheu 2020)"
+
+    def delta(self, honest: int, epsilon: float) -> float:
+        return BinomialCount(n=honest, gamma=self.gamma).delta(epsilon)
 
     def encode(self, inputs: Codes, words: Words) -> Messages:
-        threshold = (1 << self.word_bits) - self.silent
-        return sent_ones(inputs, tape.bernoulli(words[:, 0], threshold, self.word_bits))
+        noise = tape.bernoulli(words[:, 0], self.threshold, self.word_bits)
+        owner = np.repeat(np.arange(len(inputs)), inputs.astype(np.int64) + noise)
+        return Messages(payload=np.ones(len(owner), dtype=np.uint8), owner=owner, users=len(inputs))
 
     def pmf(self, x: int) -> Law:
-        return {(1,) * x: self.gamma, (1,) * (x + 1): 1 - self.gamma}
+        return {(1,) * x: 1 - self.rate, (1,) * (x + 1): self.rate}
 
     def simulate(self, inputs: Counts, draws: Draws) -> Tally:
-        """The count plus n - Bin(n, gamma)."""
+        """The count plus Bin(n, rate)."""
         n = int(inputs.sum())
-        ones = int(inputs[1]) + n - draws.binomial(n, float(self.gamma))
+        ones = int(inputs[1]) + draws.binomial(n, float(self.rate))
         return Tally(counts=np.array([ones], dtype=np.int64), users=n)
+
+    def tally(self, shuffled: Shuffled) -> Tally:
+        """How many messages there are; all of them must be 1."""
+        tally = message_tally(shuffled, 2)
+        if tally.counts[0]:
+            raise DataError("a message is 0, and only 1 is ever sent")
+        return Tally(counts=tally.counts[1:], users=tally.users)
+
+
+class Accuracy(NamedTuple):
+    """The error is at most `radius`, except with probability at most `failure`."""
+
+    radius: float
+    failure: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CutAnswers:
+    """The rule that a count is only believed if there are more messages than users.
+
+    S users mean it, n users add n - N noise messages, N ~ Bin(n, gamma), so |y| = S + n - N. The answer is
+    |y| - n (1 - gamma) = S - (N - n gamma) if |y| > n (that is, N < S), and 0 otherwise.
+
+    >>> CutAnswers(n=100, gamma=Fraction(1, 4)).answer(np.array([100, 101]))
+    array([ 0., 26.])
+    """
+
+    n: int
+    gamma: Fraction
+
+    def answer(self, counts: Counts) -> Floats:
+        """The answers to so many messages."""
+        believed: Floats = (counts - self.n) + np.float64(self.n * self.gamma)
+        return np.where(counts > self.n, believed, 0.0)
+
+    def error(self, counts: Counts | int) -> NoiseError:
+        """Inverts the law of |y|, so it holds for every count."""
+        noise = BinomialSum(parts=((self.n, 1 - self.gamma),))
+        return NoiseError(noise=noise, observed=counts, limits=(0.0, float(self.n)))
+
+    def moments(self, counts: Counts) -> tuple[Floats, Floats]:
+        """Bias and variance of the answers to these true counts, from the law of N.
+
+        The error is n gamma - N if N < S, and -S otherwise.
+
+        >>> CutAnswers(n=1000, gamma=Fraction(1, 4)).moments(np.array([0, 1000]))
+        (array([0., 0.]), array([  0. , 187.5]))
+        """
+        noise = BinomialSum(parts=((self.n, self.gamma),))
+        window = noise.window()
+        centred = window.first + np.arange(len(window.masses)) - float(noise.centre)
+        first, second = (
+            np.concatenate([[0.0], np.cumsum(window.masses * centred**power)]) for power in (1, 2)
+        )
+        # Pr[N >= S], summed from the far end: where it is small it keeps its digits.
+        cut = np.append(np.cumsum(window.masses[::-1])[::-1], 0.0)
+        S = counts.astype(np.float64)
+        place = np.clip(counts - window.first, 0, len(window.masses))
+        bias = -first[place] - S * cut[place]
+        variance = second[place] + S**2 * cut[place] - bias**2
+        surely = place == len(window.masses)
+        return (
+            np.where(surely, 0.0, bias + 0.0),
+            np.where(surely, noise.variance, variance.clip(0)),
+        )
+
+    def bound(self, bins: int) -> Accuracy:
+        """All errors are at most 2 n gamma, except with probability bins exp(-n gamma / 3); for any data.
+
+        If N < S the error is |N - n gamma|, otherwise S <= N. Either way N <= 2 n gamma is enough, which
+        fails with probability exp(-n gamma / 3) by Chernoff's bound.
+        """
+        mean = float(whole("n", self.n, at_least=1) * self.gamma)
+        return Accuracy(radius=2 * mean, failure=bins * math.exp(-mean / 3))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +208,7 @@ class ZsumAnalyzer:
     The interval comes from the law of |y|, so it holds for every count. For a count that was cut to
     0 it may lie above 0.
 
-    >>> analyzer = ZsumAnalyzer(randomizer=Zsum(silent=1, word_bits=2))
+    >>> analyzer = ZsumAnalyzer(randomizer=Zsum(threshold=3, word_bits=2))
     >>> analyzer.estimate(Tally(counts=np.array([100]), users=100)).value
     0.0
     >>> analyzer.estimate(Tally(counts=np.array([160]), users=100)).value
@@ -106,62 +217,104 @@ class ZsumAnalyzer:
 
     randomizer: Zsum
 
+    def _rule(self, n: int) -> CutAnswers:
+        return CutAnswers(n=n, gamma=1 - self.randomizer.rate)
+
     def tally(self, shuffled: Shuffled) -> Tally:
-        return counted_ones(shuffled)
+        return self.randomizer.tally(shuffled)
 
     def estimate(self, tally: Tally) -> Estimate:
-        n, ones = tally.users, int(tally.counts[0])
-        if n < 1:
-            raise DataError("the tally is of no users: at least one is needed")
-        gamma, limits = self.randomizer.gamma, (0.0, float(n))
-        noise = BinomialSum(parts=((n, 1 - gamma),))
+        n = tally.people()
+        rule = self._rule(n)
         return Estimate(
-            value=float(answers(tally.counts, n, gamma)[0]),
-            error=NoiseError(noise=noise, observed=ones, limits=limits),
-            limits=limits,
+            value=float(rule.answer(tally.counts)[0]),
+            error=rule.error(int(tally.counts[0])),
+            limits=(0.0, float(n)),
         )
 
     def weights(self, message: Message) -> tuple[Fraction, ...]:
         raise UnsupportedError("the answer of zsum is not linear in the messages: use zsum_sparse")
 
     def variance(self, inputs: Counts) -> float:
-        return float(moments(inputs[1:], int(inputs.sum()), self.randomizer.gamma).variance[0])
+        return float(self._rule(int(inputs.sum())).moments(inputs[1:])[1][0])
 
     def bias(self, inputs: Counts) -> float:
         """Exact mean error for a data set with inputs[1] ones: 0 for no ones and for many.
 
-        >>> analyzer = ZsumAnalyzer(randomizer=Zsum(silent=1, word_bits=2))
+        >>> analyzer = ZsumAnalyzer(randomizer=Zsum(threshold=3, word_bits=2))
         >>> round(analyzer.bias(np.array([80, 20])), 3), analyzer.bias(np.array([100, 0]))
         (-17.27, 0.0)
         """
-        return float(moments(inputs[1:], int(inputs.sum()), self.randomizer.gamma).bias[0])
+        return float(self._rule(int(inputs.sum())).moments(inputs[1:])[0][0])
 
     def accuracy(self, n: int) -> Accuracy:
         """The error is at most 2 n gamma, except with probability exp(-n gamma / 3); for any data.
 
-        If N < S it is |N - n gamma|, otherwise S <= N. Either way N <= 2 n gamma is enough, which fails with
-        that probability by Chernoff's bound. With the paper's gamma the radius is
-        100 ln(2 / delta) / epsilon^2, the probability (delta / 2)^(50 / (3 epsilon^2)).
+        With the paper's gamma the radius is 100 ln(2 / delta) / epsilon^2, the probability
+        (delta / 2)^(50 / (3 epsilon^2)).
 
         >>> p = make(n=10_000, epsilon=1.0, delta=1e-6, honest=1.0, calibration="paper")
         >>> radius, failure = p.analyzer.accuracy(n=10_000)
         >>> round(radius, 1), f"{failure:.1e}"
         (1450.9, '9.6e-106')
         """
-        mean = float(whole("n", n, at_least=1) * self.randomizer.gamma)
-        return Accuracy(radius=2 * mean, failure=math.exp(-mean / 3))
+        return self._rule(n).bound(1)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparseZsumAnalyzer:
+    """Counts the messages, and subtracts the expected noise.
+
+        estimate = |y| - n gamma          (unbiased)
+        variance = n gamma (1 - gamma)    (exact, whatever the data are)
+
+    >>> SparseZsumAnalyzer(randomizer=Zsum(threshold=1, word_bits=2)).variance(np.array([9, 7]))
+    3.0
+    """
+
+    randomizer: Zsum
+
+    @property
+    def offset(self) -> tuple[Fraction, ...]:
+        """What each user adds before any message."""
+        return (-self.randomizer.rate,)
+
+    def tally(self, shuffled: Shuffled) -> Tally:
+        return self.randomizer.tally(shuffled)
+
+    def estimate(self, tally: Tally) -> Estimate:
+        n, ones = tally.people(), int(tally.counts[0])
+        noise = BinomialSum(parts=((n, self.randomizer.rate),))
+        return Estimate(
+            value=float(ones - noise.centre),
+            error=NoiseError(noise=noise, observed=ones),
+            limits=(0.0, float(n)),
+        )
+
+    def weights(self, message: Message) -> tuple[Fraction, ...]:
+        if message != 1:
+            raise ParameterError("message", message, "must be 1")
+        return (Fraction(1),)
+
+    def variance(self, inputs: Counts) -> float:
+        rate = self.randomizer.rate
+        return float(int(inputs.sum()) * rate * (1 - rate))
+
+
+@shuffle(
+    name="zsum",
+    task="count",
+    title="Noise-message counting (zsum)",
+    reference="Balcer, Cheu 2020",
+)
 def make(
+    crowd: Crowd,
+    promise: Promise,
     *,
-    n: int,
-    epsilon: float,
-    delta: float,
-    honest: float = HONEST,
-    calibration: Calibration | str = Calibration.EXACT,
+    calibration: Calibration = Calibration.EXACT,
     word_bits: int = 64,
-) -> ShuffleProtocol:
-    """zsum for n users; calibration "paper" is for epsilon, delta <= 1 and n >= 100 ln(2/delta)/epsilon^2.
+) -> Parts:
+    """zsum; calibration "paper" is for epsilon <= 1 and n >= 100 ln(2/delta)/epsilon^2.
 
     >>> p = make(n=100_000, epsilon=1.0, delta=1e-6, honest=1.0)
     >>> paper = make(n=100_000, epsilon=1.0, delta=1e-6, honest=1.0, calibration="paper")
@@ -170,39 +323,67 @@ def make(
     >>> paper.guarantee.delta < p.guarantee.delta <= 1e-6
     True
     """
-    n = whole("n", n, at_least=1)
-    rule = Calibration.read(calibration)
-    gamma = count_gamma(
-        n=n, epsilon=epsilon, delta=delta, honest=honest, calibration=rule, bits=word_bits
-    )
-    randomizer = Zsum(silent=int(gamma * (1 << word_bits)), word_bits=word_bits)
-    parameters = {
-        "n": n,
-        "epsilon": epsilon,
-        "delta": delta,
-        "honest": honest,
-        "calibration": rule.value,
-        "word_bits": word_bits,
-    }
-    return assembled(
-        SPEC,
-        parameters,
-        randomizer,
-        ZsumAnalyzer(randomizer=randomizer),
-        OneCount(epsilon=epsilon, gamma=gamma),
-        Cost(
-            messages_mean=float(2 - gamma),
-            messages_max=2,
-            bits_per_message=1,
-            count_depends_on_value=True,
-        ),
-    )
+    silent = _choose_silent(crowd, promise, calibration, word_bits)
+    device = Zsum(threshold=(1 << word_bits) - silent, word_bits=word_bits)
+    return Parts(device, ZsumAnalyzer(randomizer=device))
 
 
-SPEC = Spec(
-    name="zsum",
-    title="Noise-message counting (zsum)",
+@shuffle(
+    name="zsum_sparse",
     task="count",
+    title="Noise-message counting, sparse",
     reference="Balcer, Cheu 2020",
-    make=make,
 )
+def make_sparse(
+    crowd: Crowd,
+    promise: Promise,
+    *,
+    calibration: Calibration = Calibration.EXACT,
+    word_bits: int = 64,
+) -> Parts:
+    """Counting with about one noise message in n / 34 users at epsilon = 1, delta = 1e-6.
+
+    >>> p = make_sparse(n=1_000_000, epsilon=1.0, delta=1e-6, honest=1.0)
+    >>> round(p.analyzer.variance(np.array([0, 1_000_000])), 2)
+    34.07
+    >>> paper = make_sparse(n=1_000_000, epsilon=1.0, delta=1e-6, honest=1.0, calibration="paper")
+    >>> round(paper.analyzer.variance(np.array([0, 1_000_000])), 1)
+    724.9
+    """
+    threshold = _choose_silent(crowd, promise, calibration, word_bits)
+    device = Zsum(threshold=threshold, word_bits=word_bits)
+    return Parts(device, SparseZsumAnalyzer(randomizer=device))
+
+
+def _choose_silent(crowd: Crowd, promise: Promise, calibration: Calibration, bits: int) -> int:
+    """gamma in units of 2^-bits: the share of users who do not do as the others."""
+    whole("word_bits", bits, at_least=1, at_most=64)
+    choose = binomial_level if calibration is Calibration.EXACT else paper_gamma
+    gamma = choose(n=crowd.trusted, epsilon=promise.epsilon, delta=promise.delta, bits=bits)
+    return int(gamma * (1 << bits))
+
+
+def paper_gamma(*, n: int, epsilon: float, delta: float, bits: int) -> Fraction:
+    """50 ln(2 / delta) / (epsilon^2 n) for n honest users, rounded up to a multiple of 2^-bits.
+
+    >>> round(float(paper_gamma(n=10_000, epsilon=1.0, delta=1e-6, bits=64)), 5)
+    0.07254
+    >>> paper_gamma(n=1450, epsilon=1.0, delta=1e-6, bits=64)
+    Traceback (most recent call last):
+    shuffledp.core.errors.UnsupportedError: the theorem needs 100 ln(2/delta)/epsilon^2 = 1450.9 honest users, and has 1450
+    """
+    if epsilon > 1:
+        raise UnsupportedError(f"the theorem is for epsilon <= 1, not epsilon={epsilon!r}")
+    log = Fraction(math.log(2 / delta) * (1 + 1e-15))  # rounded up
+    level = 50 * log / Fraction(epsilon) ** 2
+    if 2 * level > n:
+        raise UnsupportedError(
+            f"the theorem needs 100 ln(2/delta)/epsilon^2 = {float(2 * level):.1f} honest users, "
+            f"and has {n}"
+        )
+    # At most 1/2, which is a multiple of 2^-bits, so rounding up does not pass it.
+    return dyadic_above(level / n, bits)
+
+
+SPEC = register(make)
+SPARSE = register(make_sparse)

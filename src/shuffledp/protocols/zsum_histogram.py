@@ -24,20 +24,18 @@ from shuffledp.accounting.two_bins import IndependentBins, independent_level
 from shuffledp.core.analyzer import Tally, message_tally
 from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.domain import Categories
-from shuffledp.core.errors import DataError, UnsupportedError
+from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.estimate import Estimate
-from shuffledp.core.privacy import Guarantee, Model
-from shuffledp.core.protocol import HONEST, Calibration, Cost, ShuffleProtocol, Spec, honest_users
+from shuffledp.core.protocol import Calibration, Cost, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
-from shuffledp.core.validate import fraction_of_one, positive, whole
+from shuffledp.core.validate import whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.draws import Draws
-from shuffledp.numerics.intervals import BinomialSum, NoiseError
-from shuffledp.protocols._cut import answers, moments
-from shuffledp.protocols._noise_messages import Accuracy, assembled, paper_gamma
+from shuffledp.protocols.assembly import register, shuffle
+from shuffledp.protocols.zsum import Accuracy, CutAnswers, paper_gamma
 
-__all__ = ["SPEC", "IndependentNoise", "ZsumHistogram", "ZsumHistogramAnalyzer", "make"]
+__all__ = ["SPEC", "ZsumHistogram", "ZsumHistogramAnalyzer", "make"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +73,22 @@ class ZsumHistogram:
         """Exact probability that a user sends no noise message for a given bin."""
         return Fraction(self.silent, 1 << self.word_bits)
 
+    @property
+    def cost(self) -> Cost:
+        return Cost(
+            messages_mean=float(1 + self.k * (1 - self.gamma)),
+            messages_max=self.k + 1,
+            bits_per_message=(self.k - 1).bit_length(),
+            count_depends_on_value=False,
+        )
+
+    @property
+    def proof(self) -> str:
+        return "the binomial laws of the two bins that change (protocol: Balcer, Cheu 2020)"
+
+    def delta(self, honest: int, epsilon: float) -> float:
+        return IndependentBins(n=honest, gamma=self.gamma).delta(epsilon)
+
     def encode(self, inputs: Codes, words: Words) -> Messages:
         threshold = (1 << self.word_bits) - self.silent
         owner, noise = np.nonzero(tape.bernoulli(words, threshold, self.word_bits))  # words[n, k]
@@ -111,19 +125,19 @@ class ZsumHistogramAnalyzer:
 
     randomizer: ZsumHistogram
 
+    def _rule(self, n: int) -> CutAnswers:
+        return CutAnswers(n=n, gamma=self.randomizer.gamma)
+
     def tally(self, shuffled: Shuffled) -> Tally:
         return message_tally(shuffled, self.randomizer.k)
 
     def estimate(self, tally: Tally) -> Estimate:
-        n, gamma = tally.users, self.randomizer.gamma
-        if n < 1:
-            raise DataError("the tally is of no users: at least one is needed")
-        limits = (0.0, float(n))
-        noise = BinomialSum(parts=((n, 1 - gamma),))
+        n = tally.people()
+        rule = self._rule(n)
         return Estimate(
-            value=answers(tally.counts, n, gamma),
-            error=NoiseError(noise=noise, observed=tally.counts, limits=limits),
-            limits=limits,
+            value=rule.answer(tally.counts),
+            error=rule.error(tally.counts),
+            limits=(0.0, float(n)),
             labels=self.randomizer.domain.labels,
         )
 
@@ -133,7 +147,7 @@ class ZsumHistogramAnalyzer:
         )
 
     def variance(self, inputs: Counts) -> Floats:
-        return moments(inputs, int(inputs.sum()), self.randomizer.gamma).variance
+        return self._rule(int(inputs.sum())).moments(inputs)[1]
 
     def bias(self, inputs: Counts) -> Floats:
         """Exact mean error of each bin: 0 for empty ones and for large ones.
@@ -142,53 +156,35 @@ class ZsumHistogramAnalyzer:
         >>> analyzer.bias(np.array([380, 20, 0])).round(3)
         array([  0., -20.,   0.])
         """
-        return moments(inputs, int(inputs.sum()), self.randomizer.gamma).bias
+        return self._rule(int(inputs.sum())).moments(inputs)[0]
 
     def accuracy(self, n: int) -> Accuracy:
         """All errors are at most 2 n gamma, except with probability min(n, k) exp(-n gamma / 3).
 
-        As for one count; empty bins have no error, and at most n bins are not empty.
+        Empty bins have no error, and at most n bins are not empty.
 
         >>> p = make(n=10_000, k=10**6, epsilon=1.0, delta=1e-6, honest=1.0, calibration="paper")
         >>> radius, failure = p.analyzer.accuracy(n=10_000)
         >>> round(radius), failure < 1e-300
         (6081, True)
         """
-        mean = float(whole("n", n, at_least=1) * self.randomizer.gamma)
-        return Accuracy(radius=2 * mean, failure=min(n, self.randomizer.k) * math.exp(-mean / 3))
+        return self._rule(n).bound(min(n, self.randomizer.k))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndependentNoise:
-    """The accountant of a histogram with Bin(honest, gamma) noise messages in each bin, independently.
-
-    >>> IndependentNoise(epsilon=1.0, gamma=Fraction(1, 20)).guarantee(honest=1000).delta < 1e-6
-    True
-    """
-
-    epsilon: float
-    gamma: Fraction
-
-    def guarantee(self, honest: int) -> Guarantee:
-        return Guarantee(
-            epsilon=self.epsilon,
-            delta=IndependentBins(n=honest, gamma=self.gamma).delta(self.epsilon),
-            model=Model.SHUFFLE,
-            proof="the binomial laws of the two bins that change (protocol: Balcer, Cheu 2020)",
-            honest=honest,
-        )
-
-
+@shuffle(
+    name="zsum_histogram",
+    task="histogram",
+    title="zsum in every bin",
+    reference="Balcer, Cheu 2020",
+)
 def make(
+    crowd: Crowd,
+    promise: Promise,
     *,
-    n: int,
     k: int,
-    epsilon: float,
-    delta: float,
-    honest: float = HONEST,
-    calibration: Calibration | str = Calibration.EXACT,
+    calibration: Calibration = Calibration.EXACT,
     word_bits: int = 64,
-) -> ShuffleProtocol:
+) -> Parts:
     """zsum in each of k bins; everybody sends about k messages.
 
     >>> p = make(n=100_000, k=16, epsilon=1.0, delta=1e-6, honest=1.0)
@@ -196,53 +192,18 @@ def make(
     >>> [round(float(each.randomizer.gamma * 100_000), 1) for each in (p, paper)]
     [42.7, 3040.4]
     """
-    n = whole("n", n, at_least=1)
-    rule = Calibration.read(calibration)
-    k = whole("k", k, at_least=2)
-    word_bits = whole("word_bits", word_bits, at_least=1, at_most=64)
-    choose = _exact if rule is Calibration.EXACT else _paper
-    gamma = choose(honest_users(n, honest), epsilon, delta, word_bits)
-    randomizer = ZsumHistogram(k=k, silent=int(gamma * (1 << word_bits)), word_bits=word_bits)
-    parameters = {
-        "n": n,
-        "k": k,
-        "epsilon": epsilon,
-        "delta": delta,
-        "honest": honest,
-        "calibration": rule.value,
-        "word_bits": word_bits,
-    }
-    return assembled(
-        SPEC,
-        parameters,
-        randomizer,
-        ZsumHistogramAnalyzer(randomizer=randomizer),
-        IndependentNoise(epsilon=epsilon, gamma=gamma),
-        Cost(
-            messages_mean=float(1 + k * (1 - gamma)),
-            messages_max=k + 1,
-            bits_per_message=(k - 1).bit_length(),
-            count_depends_on_value=False,
-        ),
-    )
+    whole("word_bits", word_bits, at_least=1, at_most=64)
+    choose = independent_level if calibration is Calibration.EXACT else _halve
+    gamma = choose(n=crowd.trusted, epsilon=promise.epsilon, delta=promise.delta, bits=word_bits)
+    device = ZsumHistogram(k=k, silent=int(gamma * (1 << word_bits)), word_bits=word_bits)
+    return Parts(device, ZsumHistogramAnalyzer(randomizer=device))
 
 
-def _exact(honest: int, epsilon: float, delta: float, bits: int) -> Fraction:
-    return independent_level(n=honest, epsilon=epsilon, delta=delta, bits=bits)
-
-
-def _paper(honest: int, epsilon: float, delta: float, bits: int) -> Fraction:
+def _halve(*, n: int, epsilon: float, delta: float, bits: int) -> Fraction:
     """Two bins change, so each may spend half: the theorem reaches up to epsilon = 2."""
-    if positive("epsilon", epsilon) > 2:
+    if epsilon > 2:
         raise UnsupportedError(f"the theorem is for epsilon <= 2, not epsilon={epsilon!r}")
-    fraction_of_one("delta", delta)
-    return paper_gamma(honest=honest, epsilon=epsilon / 2, delta=delta / 2, bits=bits)
+    return paper_gamma(n=n, epsilon=epsilon / 2, delta=delta / 2, bits=bits)
 
 
-SPEC = Spec(
-    name="zsum_histogram",
-    title="zsum in every bin",
-    task="histogram",
-    reference="Balcer, Cheu 2020",
-    make=make,
-)
+SPEC = register(make)

@@ -9,7 +9,7 @@ import numpy as np
 from shuffledp.core.analyzer import Tally, message_tally
 from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.domain import Categories
-from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.core.errors import ParameterError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.randomizer import Message
 from shuffledp.core.shuffler import Shuffled
@@ -57,9 +57,7 @@ class NoiseBinsAnalyzer:
         return message_tally(shuffled, self.randomizer.domain.k)
 
     def estimate(self, tally: Tally) -> Estimate:
-        n = tally.users
-        if n < 1:
-            raise DataError("the tally is of no users: at least one is needed")
+        n = tally.people()
         noise = self._noise(n)
         value: Floats = tally.counts - np.float64(noise.centre)
         return Estimate(

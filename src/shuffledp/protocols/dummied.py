@@ -29,35 +29,35 @@ from typing import Protocol
 
 import numpy as np
 
-from shuffledp.accounting.two_bins import dummies, poisson_level
+from shuffledp.accounting.two_bins import dummies, dummies_level, poisson_level
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Bools, Counts, Floats, Words
 from shuffledp.core.domain import Categories
-from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.core.errors import ParameterError
 from shuffledp.core.estimate import Estimate, NormalError
-from shuffledp.core.privacy import Guarantee, Model
-from shuffledp.core.protocol import Cost, Parameters, ShuffleProtocol, Spec, honest_users
-from shuffledp.core.randomizer import Law, Message, Messages, Randomizer
+from shuffledp.core.protocol import Cost, Crowd, NoisyDevice, Promise
+from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
-from shuffledp.core.validate import fraction_of_one, number, positive
+from shuffledp.core.validate import number
 from shuffledp.numerics.intervals import LatticeError
 
 __all__ = [
     "PROOF",
-    "DummiedAccountant",
     "DummiedAnalyzer",
     "DummiedOracle",
+    "add_dummies",
+    "choose_rho",
+    "choose_support",
+    "dummied_cost",
+    "dummied_delta",
     "dummied_law",
-    "dummied_messages",
-    "dummied_protocol",
-    "pair",
-    "support_probability",
 ]
 
 PROOF = "the exact two-bin divergence of uniform dummies over a pairwise independent hash family"
+_RHO_BITS = 48
 
 
-class DummiedOracle(Randomizer, Protocol):
+class DummiedOracle(NoisyDevice, Protocol):
     """A randomizer of this kind."""
 
     @property
@@ -82,28 +82,55 @@ class DummiedOracle(Randomizer, Protocol):
         """For each category, the number of messages that support it."""
 
 
-def pair(q: Fraction) -> Fraction:
-    """The probability that a dummy supports exactly one of two given categories."""
-    return 2 * q * (1 - q)
-
-
-def support_probability(*, users: int, epsilon: float, delta: float, messages: float) -> float:
+def choose_support(crowd: Crowd, promise: Promise, messages: float) -> float:
     """About the smallest q at which `messages` messages each are enough; at most 1/2.
 
     rho q (1 - q) per user must make up the noise of plain dummies.
 
-    >>> round(1 / support_probability(users=10**6, epsilon=1.0, delta=1e-6, messages=2.0))
+    >>> crowd, promise = Crowd(n=10**6, honest=1.0), Promise(epsilon=1.0, delta=1e-6)
+    >>> round(1 / choose_support(crowd, promise, messages=2.0))
     23443
     """
-    fraction_of_one("delta", delta)
     if number("messages", messages) <= 1:
         raise ParameterError("messages", messages, "must be > 1: some dummies are needed")
-    wanted = poisson_level(epsilon=positive("epsilon", epsilon), delta=delta) / users
+    wanted = poisson_level(epsilon=promise.epsilon, delta=promise.delta) / crowd.trusted
     wanted /= messages - 1
     return 0.5 if wanted >= 0.25 else 2 * wanted / (1 + math.sqrt(1 - 4 * wanted))
 
 
-def dummied_messages(real: Words, dummies: Words, coins: Bools, surely: int) -> Messages:
+def choose_rho(crowd: Crowd, promise: Promise, q: Fraction, word_bits: int) -> int:
+    """The fewest dummies that keep the promise, in units of 2^-word_bits."""
+    rho = dummies_level(
+        n=crowd.trusted,
+        pair=_pair(q),
+        epsilon=promise.epsilon,
+        delta=promise.delta,
+        bits=min(_RHO_BITS, word_bits),
+    )
+    return int(rho * (1 << word_bits))
+
+
+def dummied_delta(*, q: Fraction, rho: Fraction, honest: int, epsilon: float) -> float:
+    """At least the delta, from the dummies of the honest users (the target's included)."""
+    return dummies(n=honest, rho=rho, pair=_pair(q)).delta(epsilon)
+
+
+def _pair(q: Fraction) -> Fraction:
+    """The probability that a dummy supports exactly one of two given categories."""
+    return 2 * q * (1 - q)
+
+
+def dummied_cost(rho: Fraction, bits: int) -> Cost:
+    """One real message and rho dummies, of so many bits each."""
+    return Cost(
+        messages_mean=float(1 + rho),
+        messages_max=1 + math.ceil(rho),
+        bits_per_message=bits,
+        count_depends_on_value=False,
+    )
+
+
+def add_dummies(real: Words, dummies: Words, coins: Bools, surely: int) -> Messages:
     """real[n, width], and of dummies[n, count, width] the first `surely`; the last where the coin says so."""
     n, _, width = dummies.shape
     users, one_more = np.arange(n), np.flatnonzero(coins)
@@ -141,9 +168,7 @@ class DummiedAnalyzer:
         return self.oracle.tally(shuffled)
 
     def estimate(self, tally: Tally) -> Estimate:
-        n, oracle = tally.users, self.oracle
-        if n < 1:
-            raise DataError("the tally is of no users: at least one is needed")
+        n, oracle = tally.people(), self.oracle
         expected = n * oracle.q * (1 + oracle.rho)
         value: Floats = (tally.counts - np.float64(expected)) / np.float64(oracle.p - oracle.q)
         own = np.clip(value, 0, n)
@@ -189,50 +214,3 @@ def _second(p: Fraction) -> Fraction:
 def _third(p: Fraction) -> Fraction:
     """Of one coin."""
     return p * (1 - p) * (1 - 2 * p)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DummiedAccountant:
-    """delta at a fixed epsilon, from the dummies of the honest users (the target's included)."""
-
-    epsilon: float
-    q: Fraction
-    rho: Fraction
-
-    def guarantee(self, honest: int) -> Guarantee:
-        profile = dummies(n=honest, rho=self.rho, pair=pair(self.q))
-        return Guarantee(
-            epsilon=self.epsilon,
-            delta=profile.delta(self.epsilon),
-            model=Model.SHUFFLE,
-            proof=PROOF,
-            honest=honest,
-        )
-
-
-def dummied_protocol(
-    spec: Spec,
-    parameters: Parameters,
-    randomizer: DummiedOracle,
-    *,
-    bits_per_message: int,
-) -> ShuffleProtocol:
-    """P = (R, A) with the guarantee that the dummies of the honest users give."""
-    n, rho = parameters["n"], randomizer.rho
-    accountant = DummiedAccountant(epsilon=parameters["epsilon"], q=randomizer.q, rho=rho)
-    return ShuffleProtocol(
-        name=spec.name,
-        parameters=parameters,
-        task=spec.task,
-        randomizer=randomizer,
-        analyzer=DummiedAnalyzer(oracle=randomizer),
-        guarantee=accountant.guarantee(honest_users(n, parameters["honest"])),
-        accountant=accountant,
-        users=n,
-        cost=Cost(
-            messages_mean=float(1 + rho),
-            messages_max=1 + math.ceil(rho),
-            bits_per_message=bits_per_message,
-            count_depends_on_value=False,
-        ),
-    )

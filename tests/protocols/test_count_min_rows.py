@@ -8,8 +8,8 @@ import pytest
 from scipy.stats import binom
 
 from shuffledp.accounting.decreasing_mean import BinomialTotal, PoissonTotal
-from shuffledp.accounting.rows import rows_delta, rows_level
 from shuffledp.accounting.two_bins import TwoBins, dummies
+from shuffledp.protocols.count_min import rows_delta, rows_level
 
 
 def pair(total):

@@ -1,0 +1,322 @@
+"""What counting and histograms with correlated noise share: calibration, guarantee, small laws, rare events."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+from shuffledp.accounting.correlated import (
+    CorrelatedNoise,
+    NegativeBinomialFlood,
+    ThinnedNoise,
+    add_shares,
+    flood_level,
+    published_flood,
+)
+from shuffledp.core.arrays import Codes, Counts, Words
+from shuffledp.core.errors import UnsupportedError
+from shuffledp.core.protocol import Calibration, Crowd, NoisyDevice, Promise
+from shuffledp.core.randomizer import Law
+from shuffledp.numerics import tape
+from shuffledp.numerics.draws import Draws
+from shuffledp.numerics.rounding import exp_lower
+from shuffledp.numerics.tabulated import Tabulated, log_of, logarithmic, poisson
+
+__all__ = [
+    "GAP",
+    "NOTHING",
+    "PROOF",
+    "CorrelatedDevice",
+    "Events",
+    "VectorLaw",
+    "add_laws",
+    "bound_delta",
+    "calibrate",
+    "message_law",
+]
+
+GAP = 0.1
+"""The part of epsilon that is spent on the flood, unless stated otherwise."""
+
+VectorLaw = dict[tuple[int, ...], Fraction]
+"""Probability of each vector of message counts."""
+
+NOTHING = Fraction(0)
+
+PROOF = (
+    "the exact divergence of the sampled noise, Ghazi, Kumar, Manurangsi, Pagh 2020 "
+    "(correlated noise; accounting/correlated)"
+)
+_SMALL_TAPE = 20
+_MOST_SUMS = 3_000_000
+_LEAST_STAR = 5e-5  # e^-star to the millionth, the longest table, is then not yet 2^-72
+_LEAST_DELTA = 1e-60
+
+
+class CorrelatedDevice(NoisyDevice, Protocol):
+    """The noise of one user."""
+
+    @property
+    def star(self) -> float:
+        """The rate of the noise that stays in the answer."""
+
+    @property
+    def p_flood(self) -> float:
+        """The p of the flood."""
+
+    @property
+    def noise_share(self) -> Fraction:
+        """One user's r of each of the two noises of a bin: their sum is Geom(e^-star) at r = 1."""
+
+    @property
+    def flood_share(self) -> Fraction:
+        """One user's r of the flood of a bin."""
+
+    @property
+    def neighbours(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """What one user adds to the message counts with one value and with another."""
+
+    def distance(self, users: int) -> float:
+        """At least the distance between the sampled and the ideal noise of the bins concerned."""
+
+    def noise_law(self) -> VectorLaw:
+        """The exact law of one user's noise."""
+
+
+def bound_delta(
+    device: CorrelatedDevice,
+    honest: int,
+    epsilon: float,
+    curve: Callable[[CorrelatedNoise | ThinnedNoise], Callable[[float], float]],
+) -> float:
+    """At least the delta at epsilon of what so many honest users send.
+
+    `curve` is that of the bins which one person's change concerns, for ideal noise. The distance between the
+    ideal and the sampled noise is added, (1 + e^epsilon) times. For a tape of a few bits the divergence is
+    computed from the sampled law itself.
+    """
+    flood = NegativeBinomialFlood(r=_below(honest * device.flood_share), p=device.p_flood)
+    share = honest * device.noise_share
+    noise = add_shares(
+        epsilon_star=device.star, share=1.0 if share >= 1 else _below(share), flood=flood
+    )
+    try:
+        bound = min(1.0, curve(noise)(epsilon) + _overhead(device, honest, epsilon))
+    except UnsupportedError:  # too little noise for an exact sum in reasonable time
+        bound = 1.0
+    return min(bound, _enumerate(device, honest, epsilon)) if _is_small(device) else bound
+
+
+def _below(x: Fraction) -> float:
+    return math.nextafter(float(x), 0.0)
+
+
+def _overhead(device: CorrelatedDevice, honest: int, epsilon: float) -> float:
+    """What the distance between the ideal and the sampled noise adds to delta."""
+    apart = device.distance(honest) * (1 + 1e-12)
+    return (1 + math.exp(min(epsilon, 700.0))) * apart
+
+
+def _is_small(device: CorrelatedDevice) -> bool:
+    """Whether the tape is so short that the sampled law is computed itself."""
+    return device.word_bits * device.words_per_input <= _SMALL_TAPE
+
+
+def _enumerate(device: CorrelatedDevice, honest: int, epsilon: float) -> float:
+    law = device.noise_law()
+    if len(law) ** honest > _MOST_SUMS:
+        return 1.0
+    total = law
+    for _ in range(honest - 1):
+        total = add_laws(total, law)
+    one, other = (_shift(total, unit) for unit in device.neighbours)
+    ratio = exp_lower(epsilon)
+    return float(max(_divergence(one, other, ratio), _divergence(other, one, ratio)))
+
+
+_Device = TypeVar("_Device", bound=CorrelatedDevice)
+
+
+def calibrate(
+    build: Callable[[NegativeBinomialFlood], _Device],
+    crowd: Crowd,
+    promise: Promise,
+    *,
+    star: float,
+    losing: float,
+    calibration: Calibration,
+) -> _Device:
+    """The device with (nearly) the smallest flood that is certified, or the published one.
+
+    The noise uses `star` of epsilon, the bin that loses a person `losing`.
+    """
+    if calibration is Calibration.PAPER:
+        return build(_publish(promise, star, losing))
+    epsilon, delta, target = promise.epsilon, promise.delta, promise.delta
+    if star < _LEAST_STAR:
+        raise UnsupportedError(
+            f"epsilon={epsilon!r} is too small: the noise is too long for a table"
+        )
+    if delta < _LEAST_DELTA:
+        raise UnsupportedError(f"delta={delta!r} is out of reach of tables of 64-bit words")
+    # The tables are a little off and the search is for the ideal noise: aim lower until it fits.
+    for _ in range(20):
+        device = build(flood_level(epsilon=losing, epsilon_star=star, delta=target))
+        certified = device.delta(crowd.trusted, epsilon)
+        if certified <= delta:
+            return device
+        target *= (1 - 1e-9) * (delta / certified) ** 3
+        hopeless = _overhead(device, crowd.trusted, epsilon) >= delta and not _is_small(device)
+        if hopeless or target < 1e-9 * delta:
+            break
+    raise UnsupportedError(f"delta={delta!r} is out of reach with words of {device.word_bits} bits")
+
+
+def _publish(promise: Promise, star: float, losing: float) -> NegativeBinomialFlood:
+    # The gap as a fraction of the epsilon of the bin that loses, which is what the theorem is about.
+    gap = 1 - star / losing
+    if losing > 1 or promise.delta >= 0.5 or gap > 0.5:
+        raise UnsupportedError(
+            f"epsilon={promise.epsilon!r}, delta={promise.delta!r}: the published constants are for "
+            "one bin with epsilon <= 1, delta < 1/2, gap <= 1/2; use calibration='exact'"
+        )
+    return published_flood(epsilon=losing, gap=gap, delta=promise.delta)
+
+
+def add_laws(a: VectorLaw, b: VectorLaw) -> VectorLaw:
+    """The law of the sum of two independent vectors.
+
+    >>> coin = {(0,): Fraction(1, 2), (1,): Fraction(1, 2)}
+    >>> add_laws(coin, coin)[(1,)]
+    Fraction(1, 2)
+    """
+    law: VectorLaw = {}
+    for x, left in a.items():
+        for y, right in b.items():
+            key = tuple(map(int.__add__, x, y))
+            law[key] = law.get(key, NOTHING) + left * right
+    return law
+
+
+def message_law(noise: VectorLaw, unit: tuple[int, ...]) -> Law:
+    """The law of the messages of a user who adds `unit` to the counts of the noise.
+
+    >>> message_law({(0, 2): Fraction(1)}, (1, 0))
+    {(0, 1, 1): Fraction(1, 1)}
+    """
+    law: Law = {}
+    for counts, mass in _shift(noise, unit).items():
+        sent = tuple(message for message, count in enumerate(counts) for _ in range(count))
+        law[sent] = mass
+    return law
+
+
+def _shift(law: VectorLaw, unit: tuple[int, ...]) -> VectorLaw:
+    return {tuple(map(int.__add__, counts, unit)): mass for counts, mass in law.items()}
+
+
+def _divergence(a: VectorLaw, b: VectorLaw, ratio: Fraction) -> Fraction:
+    return sum(
+        (max(NOTHING, mass - ratio * b.get(counts, NOTHING)) for counts, mass in a.items()), NOTHING
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Events:
+    """A Poisson number of events; each falls on one of `cells` cells and has a logarithmic size.
+
+    So every cell gets NB(share, p), independently.
+
+    >>> events = Events.of(cells=6, share=Fraction(1, 1000), p=0.5, bits=64, most=None)
+    >>> round(float(events.share * 1000), 12), events.words
+    (1.0, 16)
+    """
+
+    cells: int
+    p: float
+    number: Tabulated
+    size: Tabulated
+
+    @classmethod
+    def of(cls, *, cells: int, share: Fraction, p: float, bits: int, most: int | None) -> "Events":
+        """The number of events is cut after `most`, or where its mass is nothing to a word."""
+        exact = Fraction(p)
+        rate = -share * Fraction(log_of(1 - exact)) / _landing(cells, bits)
+        number = poisson(rate, bits) if most is None else poisson(rate, bits, most)
+        return cls(cells=cells, p=p, number=number, size=logarithmic(exact, bits))
+
+    @property
+    def words(self) -> int:
+        """How many words a user takes: the number of events, then position and size of each."""
+        return self.number.words + 2 * self.number.largest
+
+    @property
+    def landing(self) -> Fraction:
+        """The probability that an event falls on a given cell."""
+        return _landing(self.cells, self.number.bits)
+
+    @property
+    def share(self) -> Fraction:
+        """The s of NB(s, p) in one cell."""
+        return -self.number.size * self.landing / Fraction(log_of(1 - Fraction(self.p)))
+
+    def per_cell(self, power: int) -> Fraction:
+        """The expected number of events in a cell, each counted as its size^power."""
+        return self.number.moment(1) * self.landing * self.size.moment(power)
+
+    def distance(self, users: int, cells: int) -> float:
+        """At least the distance of what falls on so many cells from independent NB(users share, p).
+
+        The number of events is off once for each user, the size once for each event that is seen.
+        """
+        seen = users * cells * float(self.number.size * self.landing)
+        return (users * self.number.distance + seen * self.size.distance) * (1 + 1e-12)
+
+    def draw(self, words: Words) -> tuple[Codes, Codes]:
+        """(user, cell), each as often as the sizes of the events say."""
+        bits, start = self.number.bits, self.number.words
+        who, number = self.number.draw(words[:, :start])
+        user = np.repeat(who, number)
+        rank = np.arange(len(user)) - np.repeat(np.cumsum(number) - number, number)
+        column = start + 2 * rank
+        cell = tape.uniform(words[user, column], self.cells, bits)
+        lands = np.flatnonzero(cell < cell.dtype.type(self.cells))
+        size = self.size.values(words[user[lands], column[lands] + 1])
+        return np.repeat(user[lands], size), np.repeat(cell[lands].astype(np.int64), size)
+
+    def law(self) -> VectorLaw:
+        """The exact law of the number of times each cell is drawn."""
+        cells = tape.uniform_law(self.cells, self.number.bits)
+        zero = (0,) * self.cells
+        one: VectorLaw = {zero: cells.get(None, NOTHING)}
+        for size, mass in self.size.law().items():
+            for cell in range(self.cells):
+                drawn = tuple(size * (j == cell) for j in range(self.cells))
+                one[drawn] = mass * self.landing
+        law: VectorLaw = {}
+        events: VectorLaw = {zero: Fraction(1)}
+        masses = self.number.law()
+        for number in range(self.number.largest + 1):
+            for drawn, mass in events.items():
+                law[drawn] = law.get(drawn, NOTHING) + mass * masses.get(number, NOTHING)
+            events = add_laws(events, one)
+        return law
+
+    def simulate(self, n: int, draws: Draws) -> Counts:
+        """How often each cell is drawn by n users together."""
+        number = self.number.simulate(n, draws)
+        events = draws.binomial(
+            int(number @ np.arange(len(number))), float(self.cells * self.landing)
+        )
+        counts = np.zeros(self.cells, dtype=np.int64)
+        for size, times in enumerate(self.size.simulate(events, draws).tolist()):
+            if times:
+                counts += size * draws.multinomial(times, np.full(self.cells, 1 / self.cells))
+        return counts
+
+
+def _landing(cells: int, bits: int) -> Fraction:
+    return Fraction((1 << bits) // cells, 1 << bits)
