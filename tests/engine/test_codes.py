@@ -1,6 +1,8 @@
 """From a column of a file to codes, under every policy; plain Python is the oracle."""
 
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -9,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shuffledp import Bits, Categories, DataError, Integers, ParameterError, Reals, UnsupportedError
-from shuffledp.engine.codes import Coder, OnInvalid
+from shuffledp.engine.codes import Coder, OnInvalid, as_numpy
 
 PETS = Categories(k=3, names=("cat", "dog", "other"))
 AGES = Integers(lower=-2, upper=9)
@@ -242,3 +244,34 @@ def test_a_huge_label_makes_no_huge_message():
     with pytest.raises(DataError) as caught:
         code(PETS, ["x" * 10_000_000])
     assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize("start", [0, 1, 7, 9, 20])
+@pytest.mark.parametrize(
+    "kind",
+    [pa.bool_(), pa.int8(), pa.uint8(), pa.int16(), pa.uint32(), pa.int64(), pa.uint64(),
+     pa.float16(), pa.float32(), pa.float64()],
+    ids=str,
+)  # fmt: skip
+def test_arrays_are_what_arrow_says(kind, start):
+    whole = (
+        pa.array(np.arange(20) % 2, type=pa.int64())
+        .cast(pa.float32() if kind == pa.float16() else kind)
+        .cast(kind)
+    )
+    part = whole.slice(start)
+    found, expected = as_numpy(part), part.to_numpy(zero_copy_only=False)
+    np.testing.assert_array_equal(found, expected)
+    assert found.dtype == expected.dtype
+
+
+def test_pandas_is_not_imported_on_the_way():
+    code = (
+        "import sys, pyarrow as pa, shuffledp as sdp; from shuffledp.engine.codes import Coder; "
+        "text = pa.concat_arrays([pa.nulls(2, pa.string()), sdp.engine.codes._text_array(('1', 'x', '')).cast(pa.string())]); "
+        "domains = sdp.Categories(k=2, names=('1', 'b')), sdp.Integers(lower=0, upper=9), sdp.Reals(lower=0, upper=9, steps=9), sdp.Bits(); "
+        "print(*(Coder(domain=domain, on_invalid='drop').codes(text).users for domain in domains)); "
+        "print('pandas' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["1", "1", "1", "1", "False"]

@@ -416,7 +416,7 @@ class TestInMemory:
 def test_engines_are_registered():
     assert all(engine.name == name for name, engine in ENGINES.items())
     assert [name for name, engine in ENGINES.items() if not engine.private] == ["counts"]
-    assert list(ENGINES) == ["counts", "duckdb", "memory", "spark"]
+    assert list(ENGINES) == ["duckdb", "memory", "spark", "counts"]
 
 
 def test_what_is_not_installed_is_named(folder, monkeypatch):

@@ -16,6 +16,7 @@ else, so every engine treats the same value in the same way.
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -25,7 +26,7 @@ from shuffledp.core.arrays import Bools, Codes, outside
 from shuffledp.core.domain import Bits, Categories, Domain, Integers, Reals
 from shuffledp.core.errors import DataError, ParameterError, PositionError, UnsupportedError
 
-__all__ = ["FAULTS", "OTHER", "Coded", "Coder", "OnInvalid"]
+__all__ = ["FAULTS", "OTHER", "Coded", "Coder", "OnInvalid", "as_numpy"]
 
 FAULTS = ("null", "unknown", "out_of_range", "nan")
 """Why a value is not in the domain: missing; not a category or not a number; out of range; NaN."""
@@ -208,8 +209,7 @@ def _bits(array: Any, domain: Bits) -> _Read:
     import pyarrow.compute as pc
 
     if _is_text(array.type):
-        words = pa.array(["false", "true", "0", "1"], type=array.type)
-        found = _look_up(pc.utf8_lower(array), words)
+        found = _look_up(pc.utf8_lower(array), ("false", "true", "0", "1"))
         return found._replace(codes=found.codes & 1)
     if pa.types.is_boolean(array.type):
         array = array.cast(pa.uint8())
@@ -222,24 +222,34 @@ def _categories(array: Any, domain: Categories) -> _Read:
     if domain.names is None:
         return _codes_below(_integers(array, "category codes"), domain.k)
     if _is_text(array.type):
-        return _look_up(array, pa.array(domain.names, type=array.type))
+        return _look_up(array, domain.names)
     if not (pa.types.is_integer(array.type) or pa.types.is_boolean(array.type)):
         raise _wrong_type(array, "categories")
     # Distinct values are few, and their text is what the names are compared with.
     distinct = array.dictionary_encode()
     text = pa.DictionaryArray.from_arrays(distinct.indices, distinct.dictionary.cast(pa.string()))
-    return _look_up(text.dictionary_decode(), pa.array(domain.names))
+    return _look_up(text.dictionary_decode(), domain.names)
 
 
-def _look_up(array: Any, names: Any) -> _Read:
+def _look_up(array: Any, names: tuple[str, ...]) -> _Read:
     import pyarrow.compute as pc
 
-    found = pc.index_in(array, value_set=names)
+    found = pc.index_in(array, value_set=_text_array(names).cast(array.type))
     if found.null_count == 0:
-        return _Read(found.to_numpy(), None)
-    faults = np.where(found.is_null().to_numpy(zero_copy_only=False), _UNKNOWN, _FINE)
-    faults[_find_missing(array)] = _NULL
-    return _Read(found.fill_null(0).to_numpy(), faults.astype(np.uint8))
+        return _Read(as_numpy(found), None)
+    absent, nulls = as_numpy(found.is_null()), _find_missing(array)
+    return _Read(np.where(absent, 0, as_numpy(found)), _join_faults(nulls, absent & ~nulls))
+
+
+@lru_cache(maxsize=4)
+def _text_array(names: tuple[str, ...]) -> Any:
+    """Names as an Arrow array. From its buffers: `pa.array` of a list imports pandas, which takes long."""
+    import pyarrow as pa
+
+    texts = [name.encode() for name in names]
+    ends = np.cumsum([0, *map(len, texts)], dtype=np.int64)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(texts))]
+    return pa.Array.from_buffers(pa.large_string(), len(names), buffers)
 
 
 class _Numbers(NamedTuple):
@@ -302,39 +312,38 @@ def _integers(array: Any, wanted: str) -> _Numbers:
 
 def _floats(array: Any) -> _Numbers:
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     if _is_text(array.type):
-        matched = pc.match_substring_regex(array, _NUMBER)
-        unknown = matched.fill_null(False).to_numpy(zero_copy_only=False) == 0
-        nulls = _find_missing(array)
-        texts = pc.if_else(matched, array, pa.scalar("0", type=array.type))
-        values = texts.fill_null("0").cast(pa.float64()).to_numpy(zero_copy_only=False)
-        return _Numbers(values, _join_faults(nulls, unknown & ~nulls))
+        return _parse(array, _NUMBER, pa.float64())
     kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
     if not any(kind(array.type) for kind in kinds):
         raise _wrong_type(array, "numbers")
     return _fill(array.cast(pa.float64(), safe=False))
 
 
-def _parse_integers(array: Any) -> _Numbers:
-    import pyarrow as pa
+def _parse(texts: Any, pattern: str, kind: Any) -> _Numbers:
     import pyarrow.compute as pc
 
-    matched = pc.match_substring_regex(array, _INTEGER)
-    fits = matched.fill_null(False).to_numpy(zero_copy_only=False)
-    nulls = _find_missing(array)
-    texts = pc.if_else(matched, array, pa.scalar("0", type=array.type))
-    values = texts.fill_null("0").cast(pa.int64()).to_numpy(zero_copy_only=False)
-    unknown = ~fits & ~nulls
-    if not unknown.any():
-        return _Numbers(values, _join_faults(nulls, unknown))
-    values = values.copy()
-    for position in np.flatnonzero(unknown):
-        long = _read_long_integer(array[int(position)].as_py())
-        if long is not None:
-            values[position], unknown[position] = long, False
-    return _Numbers(values, _join_faults(nulls, unknown))
+    matched, nulls = pc.match_substring_regex(texts, pattern), _find_missing(texts)
+    fits = as_numpy(matched) & ~nulls
+    if fits.all():
+        return _Numbers(as_numpy(texts.cast(kind)), None)
+    parsed = as_numpy(texts.filter(matched).cast(kind))
+    values = np.zeros(len(texts), dtype=parsed.dtype)
+    values[fits] = parsed
+    return _Numbers(values, _join_faults(nulls, ~fits & ~nulls))
+
+
+def _parse_integers(texts: Any) -> _Numbers:
+    import pyarrow as pa
+
+    found = _parse(texts, _INTEGER, pa.int64())
+    if found.faults is not None:
+        for position in np.flatnonzero(found.faults == _UNKNOWN):
+            long = _read_long_integer(texts[int(position)].as_py())
+            if long is not None:
+                found.values[position], found.faults[position] = long, _FINE
+    return found
 
 
 def _read_long_integer(text: str) -> int | None:
@@ -355,8 +364,8 @@ def _find_missing(texts: Any) -> Bools:
     """Nulls and empty texts: readers of CSV do not agree on which an empty field is."""
     import pyarrow.compute as pc
 
-    empty: Bools = pc.equal(texts, "").fill_null(True).to_numpy(zero_copy_only=False)
-    return empty
+    missing: Bools = as_numpy(texts.is_null()) | (as_numpy(pc.binary_length(texts)) == 0)
+    return missing
 
 
 def _join_faults(nulls: Bools, unknown: Bools) -> _Faults | None:
@@ -369,10 +378,35 @@ def _join_faults(nulls: Bools, unknown: Bools) -> _Faults | None:
 
 def _fill(array: Any) -> _Numbers:
     if array.null_count == 0:
-        return _Numbers(array.to_numpy(zero_copy_only=False), None)
-    nulls = array.is_null().to_numpy(zero_copy_only=False)
-    values = array.fill_null(0).to_numpy(zero_copy_only=False)
+        return _Numbers(as_numpy(array), None)
+    nulls = as_numpy(array.is_null())
+    values = np.where(nulls, 0, as_numpy(array))
     return _Numbers(values, np.where(nulls, _NULL, _FINE).astype(np.uint8))
+
+
+def as_numpy(array: Any) -> NDArray[Any]:
+    """The values of an Arrow array of numbers or booleans, whatever stands where there is a null.
+
+    From the buffer: Arrow's own conversions (also of scalars) import pandas, which takes longer than
+    a small file. Numbers are not copied.
+
+    >>> import pyarrow as pa
+    >>> as_numpy(pa.array([True, False, True]).slice(1)), as_numpy(pa.array([7, 8, 9]).slice(1))
+    (array([False,  True]), array([8, 9]))
+    """
+    import pyarrow as pa
+
+    name, data = str(array.type), array.buffers()[1]
+    kind = np.dtype(_FLOATS.get(name, name))
+    if len(array) == 0:
+        return np.empty(0, dtype=kind)
+    if not pa.types.is_boolean(array.type):
+        return np.frombuffer(data, kind, count=len(array), offset=array.offset * kind.itemsize)
+    bits = np.unpackbits(np.frombuffer(data, np.uint8), bitorder="little")
+    return bits[array.offset : array.offset + len(array)].astype(np.bool_)
+
+
+_FLOATS = {"halffloat": "float16", "float": "float32"}  # Arrow's names, where NumPy has others
 
 
 def _is_text(kind: Any) -> bool:

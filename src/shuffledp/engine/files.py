@@ -24,7 +24,7 @@ from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import WordSource
-from shuffledp.engine.codes import Coded, Coder, OnInvalid
+from shuffledp.engine.codes import Coded, Coder, OnInvalid, as_numpy
 from shuffledp.engine.columns import Column, group_values, thread_count
 from shuffledp.engine.job import (
     CodeCounts,
@@ -164,7 +164,7 @@ def _count_codes(job: Job, threads: int | None) -> CodeCounts:
     counts = np.zeros(size, dtype=np.int64)
     rows, invalid = 0, add_invalid(())
     for values, column in group_values(job.column, threads):
-        times = column.to_numpy()
+        times = as_numpy(column)
         some = _code_groups(job, values)
         np.add.at(counts, some.codes, np.where(some.valid, times, 0))
         rows += int(times.sum())
