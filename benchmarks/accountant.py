@@ -39,7 +39,7 @@ def generic() -> list[Row]:
     where = "n = {:g}, epsilon0 = {:g}, delta = {:g}".format(*slowest)
     return [
         quantity(
-            f"amplify, {len(took)} cases, n = 10^3 ... 10^12: slowest",
+            f"amplify, slowest of {len(took)} cases, n to 10^12",
             baseline=where, ours=took[slowest], unit="ms", at_most=20,
         ),
         quantity(
@@ -47,7 +47,7 @@ def generic() -> list[Row]:
             baseline="-", ours=statistics.median(took.values()), unit="ms", at_most=20,
         ),
         quantity(
-            "amplify: median at the slowest n of 10^6 ... 10^12 over that at the fastest",
+            "amplify, n from 10^6 to 10^12: slowest median over fastest",
             baseline=f"{min(large):.3g} ms", ours=max(large) / min(large), unit="times", at_most=2,
         ),
     ]  # fmt: skip
@@ -83,8 +83,8 @@ def accuracy() -> list[Row]:
     ]
     return [
         quantity(
-            f"epsilon above the full sum, {len(ratios)} cases up to n = 10^6: largest",
-            baseline=f"smallest: {100 * (min(ratios) - 1):.2g} %, must not be negative",
+            f"epsilon above the full sum, largest of {len(ratios)}",
+            baseline=f"smallest: {100 * (min(ratios) - 1):.2g} %, never negative",
             ours=100 * (max(ratios) - 1), unit="%", at_most=0.1,
         )
     ]  # fmt: skip

@@ -23,7 +23,7 @@ def measured(dtype: str) -> Row:
     )
     before, after, size = map(float, done.stdout.split())
     return quantity(
-        f"peak memory above the input, k-RR k={K} n=10^8, {dtype} column",
+        f"peak above the input, k-RR k={K} n=10^8, {dtype}",
         baseline=f"input {size:.0f} MB, {before:.0f} MB before the run",
         ours=after - before,
         unit="MB",

@@ -11,8 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import numpy as np
-from timing import Row, best, quantity, seconds, show
+from timing import Row, quantity, seconds, show
 
 import shuffledp as sdp
 from shuffledp.planner import curves
@@ -42,17 +41,15 @@ MOST_PLAN, MOST_CURVE, MOST_INVERSE, POINTS = 300.0, 5.0, 3.0, 200
 
 
 def rows() -> list[Row]:
-    noise = np.random.default_rng(1).random(1 << 16)
-    transform = best({"transform": partial(np.fft.rfft, noise)}, 20)["transform"]
     found = []
     for name, (task, numbers) in QUESTIONS.items():
-        found += _plans(name, task, numbers, transform)
+        found += _plans(name, task, numbers)
         found.append(_curve(name, task, numbers))
     found += [_inverse(name, task, numbers) for name, (task, numbers) in INVERSE.items()]
     return found
 
 
-def _plans(name: str, task: str, numbers: dict[str, Any], transform: float) -> list[Row]:
+def _plans(name: str, task: str, numbers: dict[str, Any]) -> list[Row]:
     def ask(epsilon: float) -> object:
         return sdp.plan(task, **numbers, epsilon=epsilon, delta=1e-8)
 
@@ -61,8 +58,8 @@ def _plans(name: str, task: str, numbers: dict[str, Any], transform: float) -> l
     again = _took(lambda: ask(1.0))
     return [
         quantity(
-            f"all protocols for a {name}, warm",
-            baseline=f"first time {seconds(first)}, again {seconds(again)}, FFT {seconds(transform)}",
+            f"all for a {name}, warm",
+            baseline=f"first {seconds(first)}, again {seconds(again)}",
             ours=1e3 * warm,
             unit="ms",
             at_most=MOST_PLAN,

@@ -81,7 +81,7 @@ def numbers(users: tuple[int, ...] = USERS) -> dict[str, dict[str, list[float | 
 
 def history() -> str:
     """The closed forms and the numeric bounds at a few parameters, as a Markdown table."""
-    rows = [["bound", *(f"epsilon0 = {e:g}, n = {n:,}" for e, n in HISTORY)], ["---"] * 5]
+    rows = [["bound", *(f"{e:g}, {n:,}" for e, n in HISTORY)], ["---"] * 5]
     for name, bound in BOUNDS.items():
         values = [bound(epsilon0, n) for epsilon0, n in HISTORY]
         rows.append([name, *("-" if value is None else f"{value:.4g}" for value in values)])

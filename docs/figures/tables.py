@@ -86,7 +86,7 @@ def protocols() -> str:
             f"`{spec.name}`",
             _capitalize(spec.title),
             "sum, mean" if spec.task in ("sum", "mean") else spec.task,
-            "shuffle" if spec.make_local is None else "local, shuffle",
+            "shuffle" if spec.make_local is None else "both",
             spec.reference,
         )
         for spec in PROTOCOLS

@@ -38,7 +38,8 @@ def run_commands(example):
         assert same or not expected, f"{shlex.join(words)} printed {result.stdout}"
 
 
-EXAMPLES = Sybil(parsers=[PythonCodeBlockParser(), CodeBlockParser("console", run_commands)])
+PYTHON = PythonCodeBlockParser(doctest_optionflags=SAME)
+EXAMPLES = Sybil(parsers=[PYTHON, CodeBlockParser("console", run_commands)])
 WITH_EXAMPLES = [path for path in documents() if FENCE.search(path.read_text())]
 
 
