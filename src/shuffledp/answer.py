@@ -230,7 +230,7 @@ def describe_invalid(
     >>> describe_invalid({"null": 2, "nan": 0}, OnInvalid.DROP)
     ({'null': 2, 'nan': 0}, None)
     >>> describe_invalid({"null": 2, "nan": 0}, OnInvalid.OTHER)
-    (None, 'For you alone, exact and so not private: 2 invalid values (null 2) became other.')
+    (None, 'For you alone (exact, so not private): 2 invalid values (null 2) became other.')
     """
     became = {
         OnInvalid.OTHER: "became other",
@@ -242,4 +242,4 @@ def describe_invalid(
     if not count:
         return None, None
     said = f"{count:,} invalid values ({_list_reasons(invalid)}) {became[policy]}"
-    return None, f"For you alone, exact and so not private: {said}."
+    return None, f"For you alone (exact, so not private): {said}."

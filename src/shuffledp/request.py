@@ -30,11 +30,9 @@ from shuffledp.core.task import Task
 from shuffledp.core.validate import level as valid_level
 from shuffledp.core.validate import positive
 from shuffledp.engine import (
-    ArrayColumn,
     Column,
     DuckDB,
     Engine,
-    FileColumn,
     Headcount,
     OnInvalid,
     Randomized,
@@ -145,7 +143,7 @@ def open_data(data: Any, column: str | None = None) -> Column:
     >>> open_data(["cat", "dog", "cat"]).rows
     3
     """
-    if isinstance(data, FileColumn | ArrayColumn):
+    if isinstance(data, Column):
         return data
     several = isinstance(data, list | tuple) and bool(data)
     if isinstance(data, str | Path) or (several and all(isinstance(each, Path) for each in data)):
@@ -249,7 +247,7 @@ class Request:
         return seeded if engine.private else [*seeded, _SIMULATED.format(engine.name)]
 
     def _choose_engine(self, column: Column) -> Engine:
-        default = "memory" if isinstance(column, ArrayColumn) else "duckdb"
+        default = "memory" if column.array is not None else "duckdb"
         return find_engine(default if self.engine is None else self.engine)
 
     def _make_protocol(self, task: Task, n: int) -> ShuffleProtocol:

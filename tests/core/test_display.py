@@ -110,7 +110,7 @@ class TestExplain:
         assert "At least 8,000 of the 10,000 people" in text
         assert "this protocol promises nothing" in text
         assert "one in 1,000,000" in text
-        assert "may be larger than the factor allows by up to delta" in text
+        assert "can exceed what the factor allows by up to delta" in text
         assert "may fail" not in text  # delta is a slack of probabilities, not that of a failure
 
     def test_local_floor_is_told(self):

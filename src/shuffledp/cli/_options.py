@@ -6,10 +6,10 @@ become options of the command. What a question asks for is declared by the tasks
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, is_dataclass, make_dataclass
+from dataclasses import dataclass, fields, is_dataclass, make_dataclass
 from decimal import ROUND_FLOOR, Context, Decimal, InvalidOperation
 from enum import StrEnum
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
@@ -37,7 +37,10 @@ __all__ = [
     "whole_number",
 ]
 
-_DATA, _PRIVACY, _MACHINE, _OUTPUT, _BUDGET = "Data", "Privacy", "Machine", "Output", "Budget"
+_data, _privacy, _machine, _output, _budget = (
+    partial(typer.Option, rich_help_panel=panel)
+    for panel in ("Data", "Privacy", "Machine", "Output", "Budget")
+)
 _MOST_DIGITS = 30  # of a whole number: 1e999999999 must not fill the memory
 
 
@@ -116,13 +119,6 @@ class _Model(StrEnum):
     LOCAL = "local"
 
 
-class _OnInvalid(StrEnum):
-    ERROR = "error"
-    DROP = "drop"
-    OTHER = "other"
-    CLAMP = "clamp"
-
-
 TASK_NAMES = [name for name, task in sdp.tasks.TASKS.items() if task.elsewhere is None]
 TaskArgument = Annotated[
     str, typer.Argument(help=f"The question: {', '.join(TASK_NAMES)}.", show_default=False)
@@ -134,53 +130,23 @@ UsersOption = Annotated[str, typer.Option("--n", help="How many people; 1e6 is a
 DeltaOption = Annotated[float, typer.Option(help="The delta of the guarantee.")]
 HonestOption = Annotated[float, typer.Option(help="The share of people who follow the protocol.")]
 SeedOption = Annotated[
-    int | None,
-    typer.Option(
-        help="Seed the noise: reproducible, NOT private. Default: secure noise.",
-        rich_help_panel=_PRIVACY,
-    ),
+    int | None, _privacy(help="Seed the noise: reproducible, NOT private. Default: secure noise.")
 ]
-JsonOption = Annotated[
-    bool,
-    typer.Option("--json", help="Print one JSON object, nothing else.", rich_help_panel=_OUTPUT),
-]
-ForceOption = Annotated[
-    bool,
-    typer.Option("--force", help="Replace outputs that exist.", rich_help_panel=_OUTPUT),
-]
+JsonOption = Annotated[bool, _output("--json", help="Print one JSON object, nothing else.")]
+ForceOption = Annotated[bool, _output("--force", help="Replace outputs that exist.")]
 
 
-def _task_option(option: Any) -> tuple[str, Any, Any]:
+def _task_option(option: sdp.tasks.Option) -> tuple[str, Any, Any]:
     """An option that a task declares, as a field; lists are typed with commas between them."""
-    kind: Any = str if option.kind is tuple else option.kind
-    if kind is bool:
+    if option.kind is bool:
         flag = f"--{option.name.replace('_', '-')}"
-        return (
-            option.name,
-            Annotated[bool, typer.Option(flag, help=option.help, rich_help_panel=_DATA)],
-            False,
-        )
-    return (
-        option.name,
-        Annotated[kind | None, typer.Option(help=option.help, rich_help_panel=_DATA)],
-        None,
-    )
+        return option.name, Annotated[bool, _data(flag, help=option.help)], False
+    kind: Any = str if option.kind is tuple else option.kind
+    return option.name, Annotated[kind | None, _data(help=option.help)], None
 
 
-TaskOptions: Any = make_dataclass(
-    "TaskOptions",
-    [
-        (name, hint, field(default=default))
-        for name, hint, default in map(
-            _task_option,
-            dict.fromkeys(
-                option for name in TASK_NAMES for option in sdp.tasks.TASKS[name].options
-            ),
-        )
-    ],
-    frozen=True,
-    kw_only=True,
-)
+_DECLARED = dict.fromkeys(each for name in TASK_NAMES for each in sdp.tasks.TASKS[name].options)
+TaskOptions: Any = make_dataclass("TaskOptions", map(_task_option, _DECLARED), frozen=True)
 """What the questions ask for: categories, lower, upper, ..."""
 
 
@@ -188,50 +154,29 @@ TaskOptions: Any = make_dataclass(
 class PrivacyOptions:
     """How to read the column, how private the answer is, and with how much machinery."""
 
-    epsilon: Annotated[
-        float, typer.Option(help="The epsilon of the guarantee, above 0.", rich_help_panel=_PRIVACY)
-    ]
+    epsilon: Annotated[float, _privacy(help="The epsilon of the guarantee, above 0.")]
     delta: Annotated[
         float | None,
-        typer.Option(
-            help="The delta of the guarantee, far below 1/n; not in the local model.",
-            rich_help_panel=_PRIVACY,
-        ),
+        _privacy(help="The delta of the guarantee, far below 1/n; not in the local model."),
     ] = None
-    column: Annotated[
-        str | None,
-        typer.Option(help="Which column; may be left out if there is one.", rich_help_panel=_DATA),
-    ] = None
+    column: Annotated[str | None, _data(help="Which column; may be left out if there is one.")] = (
+        None
+    )
     on_invalid: Annotated[
-        _OnInvalid,
-        typer.Option(help="How to handle nulls and out-of-domain values.", rich_help_panel=_DATA),
-    ] = _OnInvalid.ERROR
-    model: Annotated[
-        _Model, typer.Option(help="Trust a shuffler, or nobody.", rich_help_panel=_PRIVACY)
-    ] = _Model.SHUFFLE
-    protocol: Annotated[
-        str | None,
-        typer.Option(help="Use this protocol, not the best one.", rich_help_panel=_PRIVACY),
-    ] = None
+        sdp.OnInvalid, _data(help="How to handle nulls and out-of-domain values.")
+    ] = sdp.OnInvalid.ERROR
+    model: Annotated[_Model, _privacy(help="Trust a shuffler, or nobody.")] = _Model.SHUFFLE
+    protocol: Annotated[str | None, _privacy(help="Use this protocol, not the best one.")] = None
     max_messages: Annotated[
-        float | None,
-        typer.Option(help="Most messages a person may send, on average.", rich_help_panel=_PRIVACY),
+        float | None, _privacy(help="Most messages a person may send, on average.")
     ] = None
     honest: Annotated[
         float | None,
-        typer.Option(
-            help="Share of people whose noise the guarantee counts on; 0.9 if not given.",
-            rich_help_panel=_PRIVACY,
-        ),
+        _privacy(help="Share of people whose noise the guarantee counts on; 0.9 if not given."),
     ] = None
     seed: SeedOption = None
-    threads: Annotated[
-        int | None, typer.Option(help="How many threads; default: all.", rich_help_panel=_MACHINE)
-    ] = None
-    quiet: Annotated[
-        bool,
-        typer.Option("--quiet", help="No progress bar, no remarks.", rich_help_panel=_OUTPUT),
-    ] = False
+    threads: Annotated[int | None, _machine(help="How many threads; default: all.")] = None
+    quiet: Annotated[bool, _output("--quiet", help="No progress bar, no remarks.")] = False
 
     def request(
         self, task: str, options: Any, engine: str, *, master: str | None = None, **more: Any
@@ -246,7 +191,7 @@ class PrivacyOptions:
             protocol=self.protocol,
             max_messages=self.max_messages,
             honest=self.honest,
-            on_invalid=self.on_invalid.value,
+            on_invalid=self.on_invalid,
             engine=sdp.engine.find_engine(engine, threads=self.threads, master=master),
             rng=None if self.seed is None else sdp.SeededWords(self.seed),
             **more,
@@ -257,25 +202,12 @@ class PrivacyOptions:
 class OutputOptions:
     """How to show an answer, and where to write it."""
 
-    level: Annotated[
-        float, typer.Option(help="Confidence level of the intervals.", rich_help_panel=_OUTPUT)
-    ] = 0.95
+    level: Annotated[float, _output(help="Confidence level of the intervals.")] = 0.95
     as_json: JsonOption = False
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Write the JSON result to this file.", rich_help_panel=_OUTPUT),
-    ] = None
-    plot: Annotated[
-        Path | None,
-        typer.Option(help="Draw the result: .png, .svg, .pdf or .html.", rich_help_panel=_OUTPUT),
-    ] = None
+    out: Annotated[Path | None, _output(help="Write the JSON result to this file.")] = None
+    plot: Annotated[Path | None, _output(help="Draw the result: .png, .svg, .pdf or .html.")] = None
     explain: Annotated[
-        bool,
-        typer.Option(
-            "--explain",
-            help="Say in plain words what was promised to whom.",
-            rich_help_panel=_OUTPUT,
-        ),
+        bool, _output("--explain", help="Say in plain words what was promised to whom.")
     ] = False
     force: ForceOption = False
 
@@ -285,45 +217,26 @@ class BudgetOptions:
     """The ledger that a release is charged to."""
 
     ledger: Annotated[
-        Path | None,
-        typer.Option(
-            help="Charge the release to this ledger (.json, .sqlite).", rich_help_panel=_BUDGET
-        ),
+        Path | None, _budget(help="Charge the release to this ledger (.json, .sqlite).")
     ] = None
     budget_epsilon: Annotated[
-        float | None,
-        typer.Option(
-            help="Epsilon that all releases may spend together; state it once.",
-            rich_help_panel=_BUDGET,
-        ),
+        float | None, _budget(help="Epsilon that all releases may spend together; state it once.")
     ] = None
     budget_delta: Annotated[
-        float | None,
-        typer.Option(
-            help="Delta that all releases may spend together; state it once.",
-            rich_help_panel=_BUDGET,
-        ),
+        float | None, _budget(help="Delta that all releases may spend together; state it once.")
     ] = None
     budget_reserve: Annotated[
         float,
-        typer.Option(
-            help="Part of the budget's delta set aside for composing many small releases.",
-            rich_help_panel=_BUDGET,
-        ),
+        _budget(help="Part of the budget's delta set aside for composing many small releases."),
     ] = 0.0
     dataset: Annotated[
-        str | None,
-        typer.Option(
-            help="Name of the data set in the ledger: whose budget to charge.",
-            rich_help_panel=_BUDGET,
-        ),
+        str | None, _budget(help="Name of the data set in the ledger: whose budget to charge.")
     ] = None
 
     def open(self, request: sdp.Request) -> sdp.request.Spending | None:
         """The ledger, and the budget if one is stated; None without a ledger."""
-        stated = (self.budget_epsilon, self.budget_delta)
         if self.ledger is None:
-            if stated != (None, None) or self.budget_reserve or self.dataset is not None:
+            if self != BudgetOptions():
                 raise sdp.UnsupportedError(
                     "--budget-epsilon, --budget-delta, --budget-reserve and --dataset need --ledger"
                 )
@@ -331,10 +244,10 @@ class BudgetOptions:
         request.check_chargeable()
         more = {} if self.dataset is None else {"dataset": self.dataset}
         return sdp.request.Spending(
-            ledger=sdp.ledger.Ledger(self.ledger), budget=self._budget(), **more
+            ledger=sdp.ledger.Ledger(self.ledger), budget=self._stated(), **more
         )
 
-    def _budget(self) -> Any:
+    def _stated(self) -> sdp.ledger.Budget | None:
         epsilon, delta = self.budget_epsilon, self.budget_delta
         if (epsilon is None) != (delta is None):
             raise sdp.UnsupportedError("--budget-epsilon and --budget-delta belong together")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
@@ -66,11 +67,7 @@ def demo(
         rng = sdp.SecureWords() if seed is None else sdp.SeededWords(seed)
         with console.status("drawing people and adding noise"):
             people = sdp.samples.survey(n)
-            answers = [
-                _count(people, epsilon, delta, rng),
-                _mean(people, epsilon, delta, rng),
-                _histogram(people.way, epsilon, delta, rng),
-            ]
+            answers = list(_ask(people, epsilon, delta, rng))
         _print_table(console, n, epsilon, answers)
         _print_chart(console, answers)
         with console.status("drawing the picture"):
@@ -81,59 +78,54 @@ def demo(
     )
 
 
-def _count(people: Survey, epsilon: float, delta: float, rng: sdp.WordSource) -> _Answers:
-    total = int(people.home.sum())
-    curator = sdp.mechanisms.geometric.make(sensitivity=1, epsilon=epsilon)
-    shuffled = sdp.count(n=len(people.home), epsilon=epsilon, delta=delta)
-    return _Answers(
-        task="How many want to work at home",
-        truth=[total],
-        labels=("home: yes",),
-        estimates={
-            "central": curator.release(total, rng),
-            "shuffle": sdp.run(shuffled, people.home, rng),
-            "local": sdp.run(sdp.protocols.rr.make_local(epsilon=epsilon), people.home, rng),
-        },
-        protocol=shuffled.name,
-    )
-
-
-def _mean(people: Survey, epsilon: float, delta: float, rng: sdp.WordSource) -> _Answers:
-    n, domain = len(people.minutes), people.minutes_domain
+def _ask(people: Survey, epsilon: float, delta: float, rng: sdp.WordSource) -> Iterator[_Answers]:
+    n, domain, way = len(people.home), people.minutes_domain, people.way
+    reach, k = domain.upper - domain.lower, way.domain.k
     ends = {"lower": domain.lower, "upper": domain.upper}
-    reach = domain.upper - domain.lower
-    curator = sdp.mechanisms.laplace.make(sensitivity=reach / n, epsilon=epsilon)
-    shuffled = sdp.mean(n=n, epsilon=epsilon, delta=delta, **ends)
-    local = sdp.protocols.hybrid.make_local(steps=reach, epsilon=epsilon, **ends)
-    truth = float(people.minutes.mean())
-    return _Answers(
-        task="How many minutes the way takes on average",
-        truth=[truth],
-        labels=("minutes",),
-        estimates={
-            "central": curator.release(truth, rng),
-            "shuffle": sdp.run(shuffled, people.minutes, rng),
-            "local": sdp.run(local, people.minutes, rng),
-        },
-        protocol=shuffled.name,
+    private: dict[str, Any] = {"epsilon": epsilon}
+    shuffle: dict[str, Any] = {"n": n, "epsilon": epsilon, "delta": delta}
+    central, local = sdp.mechanisms, sdp.protocols
+
+    def answer(
+        task: str, labels: tuple[str, ...], exact: Any, values: Any, *makers: Any
+    ) -> _Answers:
+        curator, shuffled, alone = makers
+        estimates = {
+            "central": curator.release(exact, rng),
+            "shuffle": sdp.run(shuffled, values, rng),
+            "local": sdp.run(alone, values, rng),
+        }
+        truth = np.atleast_1d(exact).tolist()
+        return _Answers(
+            task=task, truth=truth, labels=labels, estimates=estimates, protocol=shuffled.name
+        )
+
+    yield answer(
+        "How many want to work at home",
+        ("home: yes",),
+        int(people.home.sum()),
+        people.home,
+        central.geometric.make(sensitivity=1, **private),
+        sdp.count(**shuffle),
+        local.rr.make_local(**private),
     )
-
-
-def _histogram(way: Sample, epsilon: float, delta: float, rng: sdp.WordSource) -> _Answers:
-    n, k = len(way.codes), way.domain.k
-    curator = sdp.mechanisms.geometric.make(k=k, sensitivity=_REPLACE_ONE, epsilon=epsilon)
-    shuffled = sdp.histogram(n=n, k=k, epsilon=epsilon, delta=delta)
-    local = sdp.protocols.krr.make_local(k=k, epsilon=epsilon)
-    return _Answers(
-        task="How many take each way",
-        truth=way.counts.tolist(),
-        labels=way.domain.labels,
-        estimates={
-            "central": curator.release(way.counts, rng),
-            "shuffle": sdp.run(shuffled, way.codes, rng),
-            "local": sdp.run(local, way.codes, rng),
-        },
-        protocol=shuffled.name,
+    yield answer(
+        "How many minutes the way takes on average",
+        ("minutes",),
+        float(people.minutes.mean()),
+        people.minutes,
+        central.laplace.make(sensitivity=reach / n, **private),
+        sdp.mean(**shuffle, **ends),
+        local.hybrid.make_local(steps=reach, **private, **ends),
+    )
+    yield answer(
+        "How many take each way",
+        way.domain.labels,
+        way.counts,
+        way.codes,
+        central.geometric.make(k=k, sensitivity=_REPLACE_ONE, **private),
+        sdp.histogram(k=k, **shuffle),
+        local.krr.make_local(k=k, **private),
     )
 
 

@@ -61,9 +61,9 @@ def _trust(protocol: ShuffleProtocol) -> str:
     of_all = "" if protocol.users is None else f" of the {protocol.users:,}"
     return (
         "Who is trusted. The shuffler is trusted to forget who sent what, and to show nobody the "
-        f"messages with their senders. At least {honest}{of_all} people must run the protocol as it is: "
-        "their noise hides everybody. Nobody else is trusted: not the analyzer, not the rest of the "
-        "people, not the reader of the result."
+        f"messages with their senders. At least {honest}{of_all} people must follow the protocol: their "
+        "noise hides everybody. Nobody else is trusted: not the analyzer, not the other people, not "
+        "the readers of the result."
     )
 
 
@@ -87,8 +87,8 @@ def _numbers(protocol: ShuffleProtocol) -> str:
     parts = []
     if protocol.users is not None:
         parts.append(
-            f"n = {protocol.users:,} is how many people the noise was made for. It is public, and "
-            "so is who takes part: only the values are protected."
+            f"n = {protocol.users:,} is the number of people that the noise was made for. It is public, "
+            "and so is who takes part: only the values are protected."
         )
     else:
         parts.append(
@@ -96,9 +96,9 @@ def _numbers(protocol: ShuffleProtocol) -> str:
         )
     if promise.delta:
         parts.append(
-            f"delta = {up(promise.delta, 3)} is a slack on top of the factor: whatever somebody waits "
-            "to see in the result, its probability may be larger than the factor allows by up to delta, "
-            f"about one in {_one_in(promise.delta)}. Keep it far below one in n."
+            f"delta = {up(promise.delta, 3)} is a slack on top of the factor: the probability of "
+            "anything that a result may show can exceed what the factor allows by up to delta, about "
+            f"one in {_one_in(promise.delta)}. Keep it far below one in n."
         )
     return "The numbers. " + " ".join(parts)
 
@@ -119,6 +119,6 @@ def _not_protected(protocol: ShuffleProtocol) -> str:
     return (
         "What is not protected. What the result says about everybody, and so also about each person, "
         "such as that smoking is harmful: that is what it is for. Other releases about the same people "
-        "add up with this one: keep a ledger. The raw data, where they are stored, are as safe "
-        f"as that place is.{counts} The proof: {protocol.guarantee.proof}."
+        "add up with this one: keep a ledger. The raw data are only as safe as the place where they are "
+        f"stored.{counts} The proof: {protocol.guarantee.proof}."
     )

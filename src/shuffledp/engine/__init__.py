@@ -2,9 +2,7 @@
 
 from shuffledp.engine.codes import OnInvalid
 from shuffledp.engine.columns import (
-    ArrayColumn,
     Column,
-    FileColumn,
     Paths,
     categories_of,
     open_column,
@@ -29,14 +27,12 @@ from shuffledp.engine.tallies import Collected, read_tally, write_tally
 
 __all__ = [
     "ENGINES",
-    "ArrayColumn",
     "CodeCounts",
     "Collected",
     "Column",
     "Counts",
     "DuckDB",
     "Engine",
-    "FileColumn",
     "FileRun",
     "Headcount",
     "Memory",

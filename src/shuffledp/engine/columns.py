@@ -19,9 +19,9 @@ import csv
 import glob
 import gzip
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import chain
 from os import cpu_count
@@ -35,11 +35,9 @@ if TYPE_CHECKING:
     import duckdb
 
 __all__ = [
-    "ArrayColumn",
     "Chunk",
     "Column",
     "DataFile",
-    "FileColumn",
     "Format",
     "Paths",
     "categories_of",
@@ -123,46 +121,55 @@ class DataFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileColumn:
-    """A column of one or several files, which are read in this order."""
+class Column:
+    """A column of one or several files, which are read in this order, or an Arrow array in memory."""
 
     name: str
-    files: tuple[DataFile, ...]
+    files: tuple[DataFile, ...] = ()
+    array: Any = field(default=None, repr=False, compare=False)
+    """The values; None for a column of files."""
 
     @property
     def rows(self) -> int | None:
         """How many rows, if that is known without reading them."""
-        counts = [file.rows for file in self.files]
-        return None if None in counts else sum(count for count in counts if count is not None)
+        counts = self._sizes(lambda file: file.rows)
+        return None if None in counts else sum(count or 0 for count in counts)
 
     @property
     def rows_guess(self) -> int | None:
         """About how many rows, for a progress bar."""
-        guesses = [file.rows if file.rows is not None else file.rows_guess for file in self.files]
-        return None if None in guesses else sum(guess for guess in guesses if guess is not None)
+        counts = self._sizes(lambda file: file.rows_guess if file.rows is None else file.rows)
+        return None if None in counts else sum(count or 0 for count in counts)
+
+    def _sizes(self, rows: Callable[[DataFile], int | None]) -> list[int | None]:
+        return [len(self.array)] if self.array is not None else [*map(rows, self.files)]
 
     @property
     def bytes(self) -> int:
-        """The size of the files on disk."""
-        return sum(file.bytes for file in self.files)
+        """The size of the files on disk, or of the array in memory."""
+        return (
+            int(self.array.nbytes) if self.files == () else sum(file.bytes for file in self.files)
+        )
 
     @property
     def type(self) -> str:
-        """The type of the values as the files declare it, or "text"."""
+        """The type of the values as Arrow calls it, or "text"."""
+        if self.array is not None:
+            return str(self.array.type)
         found = {file.types[file.columns.index(self.name)] for file in self.files if file.columns}
         return " or ".join(sorted(found)) or "unknown"
 
     @property
     def fractional(self) -> bool:
         """Whether the type of the values allows for fractions."""
-        return _is_fractional(self.type)
+        return any(word in self.type for word in ("float", "double", "decimal"))
 
     def categories(self) -> tuple[str, ...]:
         """See `categories_of`. NOT private."""
         return categories_of(self)
 
 
-def open_column(paths: Paths, column: str | None = None) -> FileColumn:
+def open_column(paths: Paths, column: str | None = None) -> Column:
     """Find the files and the column; the name may be left out if there is only one column.
 
     A path with a scheme (`s3://...`) is taken as it is: only the Spark engine reads it.
@@ -183,7 +190,7 @@ def open_column(paths: Paths, column: str | None = None) -> FileColumn:
             column = _choose(file.columns, file.path, column)
     if column is None:
         raise ParameterError("column", column, "must be named: the files are not on this machine")
-    return FileColumn(name=column, files=files)
+    return Column(name=column, files=files)
 
 
 def _require_readers() -> None:
@@ -356,57 +363,7 @@ def _first_sentence(error: Exception) -> str:
     return "; ".join(said)[:300] or type(error).__name__
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ArrayColumn:
-    """A column in memory, as an Arrow array."""
-
-    name: str
-    array: Any
-
-    @property
-    def files(self) -> tuple[DataFile, ...]:
-        """None: there is nothing to open."""
-        return ()
-
-    @property
-    def rows(self) -> int:
-        """How many values there are."""
-        return len(self.array)
-
-    @property
-    def rows_guess(self) -> int:
-        """The same, for a progress bar."""
-        return len(self.array)
-
-    @property
-    def bytes(self) -> int:
-        """The size of the array in memory."""
-        return int(self.array.nbytes)
-
-    @property
-    def type(self) -> str:
-        """The type of the values as Arrow calls it."""
-        return str(self.array.type)
-
-    @property
-    def fractional(self) -> bool:
-        """Whether the type of the values allows for fractions."""
-        return _is_fractional(self.type)
-
-    def categories(self) -> tuple[str, ...]:
-        """See `categories_of`. NOT private."""
-        return categories_of(self)
-
-
-def _is_fractional(kind: str) -> bool:
-    return any(word in kind for word in ("float", "double", "decimal"))
-
-
-Column: TypeAlias = FileColumn | ArrayColumn
-"""What engines read."""
-
-
-def take_column(data: Any, column: str | None = None) -> ArrayColumn:
+def take_column(data: Any, column: str | None = None) -> Column:
     """A column in memory: values, or a table and the name of one of its columns.
 
     Values are a list, a NumPy array, a pandas or Polars Series, or an Arrow array. A table is a pandas
@@ -428,7 +385,7 @@ def take_column(data: Any, column: str | None = None) -> ArrayColumn:
         data = data[column]
     own = getattr(data, "name", None)
     name = column if column is not None else own if isinstance(own, str) else "values"
-    return ArrayColumn(name=name, array=_as_arrow(data))
+    return Column(name=name, array=_as_arrow(data))
 
 
 def _as_arrow(values: Any) -> Any:
@@ -470,8 +427,8 @@ def read_chunks(column: Column, threads: int | None = None) -> Iterator[Chunk]:
     ...     [chunk.array.to_pylist() for chunk in read_chunks(open_column(path, "pet"))]
     [['cat', 'dog', 'cat']]
     """
-    if isinstance(column, ArrayColumn):
-        for row in range(0, column.rows, _ROWS):
+    if column.array is not None:
+        for row in range(0, len(column.array), _ROWS):
             yield Chunk(column.array.slice(row, _ROWS), None, row, row)
         return
     row = 0
@@ -529,7 +486,7 @@ def group_values(column: Column, threads: int | None = None) -> Iterator[tuple[A
     """
     import duckdb
 
-    if isinstance(column, ArrayColumn):
+    if column.array is not None:
         counted = column.array.value_counts()
         yield counted.field(0), counted.field(1)
         return
@@ -565,7 +522,7 @@ def categories_of(column: Column) -> tuple[str, ...]:
 def _relation(
     connection: "duckdb.DuckDBPyConnection", file: DataFile, name: str
 ) -> "duckdb.DuckDBPyRelation":
-    """The column alone, under a name of ours.
+    """The column alone, under a name of our own.
 
     By its place, since names of columns may hold dots and quotes, or differ in case only.
     """

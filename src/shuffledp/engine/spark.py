@@ -36,7 +36,7 @@ from shuffledp.core.errors import (
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import Randomizer, WordSource
 from shuffledp.engine.codes import FAULTS, Coded, Coder
-from shuffledp.engine.columns import ArrayColumn, DataFile, FileColumn, Format
+from shuffledp.engine.columns import Column, DataFile, Format
 from shuffledp.engine.job import CodeCounts, Headcount, Job, Tallied
 from shuffledp.engine.memory import Tapes, keep_freed_memory, tally_codes
 from shuffledp.numerics.entropy import SeededWords
@@ -100,7 +100,7 @@ class Spark:
     def _run(self, job: Job, work: "_Work") -> _Cells:
         """The cells of all partitions, added."""
         column = job.column
-        if isinstance(column, ArrayColumn):
+        if column.array is not None:
             raise UnsupportedError("Spark reads files: for a column in memory use another engine")
         spark = session(self.master)
         with _explain_errors(column):
@@ -199,7 +199,7 @@ def _partition() -> int:
     return int(context.partitionId())
 
 
-def _collect(spark: "SparkSession", job: Job, column: FileColumn, work: _Work) -> list[Any]:
+def _collect(spark: "SparkSession", job: Job, column: Column, work: _Work) -> list[Any]:
     import pyspark.sql.functions as sql
 
     frame = _frame(spark, column)
@@ -211,7 +211,7 @@ def _collect(spark: "SparkSession", job: Job, column: FileColumn, work: _Work) -
 
 
 @contextmanager
-def _explain_errors(column: FileColumn) -> Iterator[None]:
+def _explain_errors(column: Column) -> Iterator[None]:
     """Turn what Spark complains about into one sentence; its own are pages, and quote the data."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -325,8 +325,8 @@ _SETTINGS = {
 }
 
 
-def _frame(spark: "SparkSession", column: FileColumn) -> "DataFrame":
-    """The column alone, file after file, under a name of ours: PySpark stumbles over dots in names."""
+def _frame(spark: "SparkSession", column: Column) -> "DataFrame":
+    """The column alone, file after file, under a name of our own: PySpark cannot handle dots in names."""
     import pyspark.sql.functions as sql
 
     quoted = f"`{column.name.replace('`', '``')}`"
