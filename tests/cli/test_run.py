@@ -1,6 +1,7 @@
 """`shuffledp run`: the answers are right, and the result says what it is."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -104,6 +105,31 @@ class TestAnswers:
         assert "is a simulation" in Path("r.json").read_text()
         assert "is a simulation" in Path("r.html").read_text()
         assert "simulation" not in shuffledp(*words).stdout
+
+    def test_an_engine_is_known_by_what_it_declares(self, shuffledp, people, monkeypatch):
+        """One class and its line in ENGINES: nothing else knows an engine by name."""
+
+        @dataclass(frozen=True)
+        class Abacus:
+            name = "abacus"
+            about = "slow and loud"
+            private = False
+
+            def headcount(self, job):
+                return sdp.engine.Memory().headcount(job)
+
+            def tally(self, *job):
+                return sdp.engine.Memory().tally(*job)
+
+        engines = {**sdp.engine.ENGINES, "abacus": Abacus}
+        monkeypatch.setattr("shuffledp.engine.files.ENGINES", engines)
+        words = ("run", "count", people, "--column", "home", *COMMON, "--engine", "abacus")
+        found = answer(shuffledp(*words, "--json"))
+        assert found["engine"] == "abacus"
+        assert "the engine abacus is a simulation" in found["not_private"][0]
+        budget = ("--ledger", "l.json", "--budget-epsilon", 2, "--budget-delta", 1e-3)
+        assert "the engine abacus simulates" in shuffledp(*words, *budget).stderr
+        assert "is not an option of the abacus" in shuffledp(*words, "--threads", 2).stderr
 
     def test_spark_gets_its_master(self, shuffledp, people, monkeypatch):
         """What Spark computes is tested with the engine; here, that it is asked."""
