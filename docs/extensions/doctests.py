@@ -8,7 +8,7 @@ from typing import Any
 
 import griffe
 
-__all__ = ["FencedDoctests", "fenced"]
+__all__ = ["FencedDoctests", "fence"]
 
 
 class FencedDoctests(griffe.Extension):
@@ -16,13 +16,13 @@ class FencedDoctests(griffe.Extension):
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         if obj.docstring is not None:
-            obj.docstring.value = fenced(obj.docstring.value)
+            obj.docstring.value = fence(obj.docstring.value)
 
 
-def fenced(text: str) -> str:
+def fence(text: str) -> str:
     """The text with a fence around each doctest, which ends at the next empty line.
 
-    >>> fenced("Adds.\\n\\n>>> 1 + 1\\n2").splitlines()
+    >>> fence("Adds.\\n\\n>>> 1 + 1\\n2").splitlines()
     ['Adds.', '', '```pycon', '>>> 1 + 1', '2', '```']
     """
     lines: list[str] = []

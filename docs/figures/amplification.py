@@ -25,7 +25,7 @@ RANDOMIZERS = ("krr", "hadamard", "subset_selection", "local_hashing")
 Curve = Callable[[float, int], float | None]
 
 
-def closed(name: str) -> Curve:
+def evaluate_form(name: str) -> Curve:
     """A closed form; None outside its condition."""
 
     def epsilon(epsilon0: float, n: int) -> float | None:
@@ -47,11 +47,11 @@ def lower(epsilon0: float, n: int) -> float | None:
 
 
 BOUNDS: dict[str, Curve] = {
-    "Erlingsson et al. 2019": closed("erlingsson_2019"),
-    "Cheu et al. 2019 (binary only)": closed("cheu_2019"),
-    "Balle et al. 2019, Hoeffding": closed("balle_2019_hoeffding"),
-    "Balle et al. 2019, Bennett": closed("balle_2019_bennett"),
-    "Feldman et al. 2021, formula": closed("feldman_2021"),
+    "Erlingsson et al. 2019": evaluate_form("erlingsson_2019"),
+    "Cheu et al. 2019 (binary only)": evaluate_form("cheu_2019"),
+    "Balle et al. 2019, Hoeffding": evaluate_form("balle_2019_hoeffding"),
+    "Balle et al. 2019, Bennett": evaluate_form("balle_2019_bennett"),
+    "Feldman et al. 2021, formula": evaluate_form("feldman_2021"),
     "clones 2021, numeric": numeric("clones 2021"),
     "clones 2023, numeric": numeric("clones 2023"),
     "lower bound": lower,

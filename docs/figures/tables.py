@@ -160,7 +160,7 @@ TABLES: dict[str, dict[str, Callable[[], str]]] = {
 }
 
 
-def marked(text: str) -> dict[str, str]:
+def find_marked(text: str) -> dict[str, str]:
     """What stands between the marks of a page now, by name."""
     return {found[2]: found[3] for found in _MARKED.finditer(text)}
 
@@ -171,7 +171,7 @@ def fill(text: str, tables: dict[str, Callable[[], str]]) -> str:
     def write(found: re.Match[str]) -> str:
         return found[1] + tables[found[2]]().rstrip("\n") + "\n" + found[4]
 
-    missing = tables.keys() - marked(text).keys()
+    missing = tables.keys() - find_marked(text).keys()
     if missing:
         raise ValueError(f"the page has no mark for {', '.join(sorted(missing))}")
     return _MARKED.sub(write, text)

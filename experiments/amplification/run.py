@@ -1,6 +1,6 @@
 """Hiding among the clones: what shuffling adds to a local guarantee
 
-n people each send one epsilon0-local message, and a shuffler forgets who sent what. Then the whole
+n people each send one epsilon0-local message, and a shuffler forgets who sent what. The result
 is (epsilon, delta)-private with an epsilon far below epsilon0. For a small epsilon0 it is about
 epsilon0 / sqrt(n), for a large one about e^(epsilon0/2) / sqrt(n). A well-known blog post on the theorem
 of Feldman, McMillan and Talwar writes, with L = ln(4/delta):
@@ -75,10 +75,10 @@ def run(context: Context) -> Result:
     )
 
 
-def scaled(epsilon0: float, n: int, size: float) -> float:
+def amplify_in_proportion(epsilon0: float, n: int, size: float) -> float:
     """The exact epsilon where delta keeps its proportion to the size of the effect.
 
-    At a fixed delta a smaller effect is also easier to hide: its logarithm shrinks a little, too.
+    At a fixed delta a smaller effect is also easier to hide: its logarithm shrinks a little as well.
     """
     return sdp.amplify(epsilon0=epsilon0, n=n, delta=1e-3 * size).epsilon
 
@@ -89,10 +89,13 @@ def laws(small, large) -> tuple[Verdict, ...]:
         exponent([r["n"] for r in rows[2:]], [r["upper"] for r in rows[2:]])
         for rows in (small, large)
     ]
-    fair = [exponent(users, [scaled(e, n, n**-0.5) for n in users]) for e in (SMALL, LARGE)]
+    fair = [
+        exponent(users, [amplify_in_proportion(e, n, n**-0.5) for n in users])
+        for e in (SMALL, LARGE)
+    ]
     little, lousy = (0.05, 0.1, 0.2), (5.0, 6.0, 7.0)
-    linear = exponent(little, [scaled(e, CROWD, 1e-2 * e) for e in little])
-    rising = [scaled(e, 10**9, 1e-4 * math.exp(e / 2)) for e in lousy]
+    linear = exponent(little, [amplify_in_proportion(e, CROWD, 1e-2 * e) for e in little])
+    rising = [amplify_in_proportion(e, 10**9, 1e-4 * math.exp(e / 2)) for e in lousy]
     half = exponent(np.exp(lousy), rising)
     return (
         Verdict(

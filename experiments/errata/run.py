@@ -1,8 +1,9 @@
 """Errata: 41 slips in five introductory notes, each with a check
 
-This project grew from five notes by others. They are good notes, and like all notes they have slips: a reversed inequality, a missing
-factor n, a sum where a mean is meant. Learning from them we had to decide which formula to trust, so for each slip
-there is now a computation that tells the printed statement from the right one. Both are evaluated;
+This project grew out of five notes by others. They are good notes, and like all notes they have slips: a
+reversed inequality, a missing factor n, a sum where a mean is meant. To learn from them we had to decide which
+formula to trust, so for each slip there is now a computation that tells the printed statement from the right
+one. Both are evaluated;
 the check passes if the right one holds and the printed one does not. docs/theory/errata.md has the
 list in words.
 """
@@ -21,13 +22,13 @@ from .registry import ERRATA, Erratum, Finding
 ORDER = 110
 
 
-def found() -> list[tuple[Erratum, Finding]]:
+def run_checks() -> list[tuple[Erratum, Finding]]:
     """Every erratum and what its check computed."""
     return [(ERRATA[number], ERRATA[number].check()) for number in sorted(ERRATA)]
 
 
 def run(context: Context) -> Result:
-    checks = found()
+    checks = run_checks()
     return Result(
         verdicts=tuple(
             Verdict(
@@ -63,7 +64,7 @@ def page() -> str:
         + _item("Right", each.truth)
         + _item("Check", each.how)
         + _item("Found", f"{finding.measured}.")
-        for each, finding in found()
+        for each, finding in run_checks()
     ]
     return "\n".join(parts)
 

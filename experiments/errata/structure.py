@@ -28,13 +28,13 @@ def gap_ratio(n: int) -> Fraction:
     for ones in range(n):
         others = [Fraction(1)]
         for x in [1] * ones + [0] * (n - 1 - ones):
-            others = _convolved(others, weights[x])
-        pair = [_convolved(others, weights[x]) for x in (0, 1)]
+            others = _convolve(others, weights[x])
+        pair = [_convolve(others, weights[x]) for x in (0, 1)]
         worst = max(worst, *(max(a / b, b / a) for a, b in zip(*pair, strict=True)))
     return worst
 
 
-def _convolved(a, b):
+def _convolve(a, b):
     total = [Fraction(0)] * (len(a) + len(b) - 1)
     for i, p in enumerate(a):
         for j, q in enumerate(b):

@@ -1,10 +1,10 @@
-"""Histograms: the worst bin does not care how many bins there are
+"""Histograms: the worst bin does not depend on how many bins there are
 
 In the local model everybody's report is noisy in every bin, so with d bins the largest of d
 errors grows like sqrt(log d), even if all bins but a handful are empty; and no local protocol
 avoids it. A trusted curator can stay silent about empty bins. So can the shuffle model: run the
-counting protocol zsum in each bin, and an empty bin is answered by exactly 0. Only the bins that somebody
-uses have an error, and its largest does not depend on d. This was the first large separation of the two models.
+counting protocol zsum in each bin, and an empty bin is answered by exactly 0. Only bins
+that somebody uses have an error, and the largest does not depend on d. This was the first large separation of the two models.
 
 Here 10,000 people use ten bins of a domain that grows. We measure the largest error over all bins.
 """
@@ -84,7 +84,7 @@ def run(context: Context) -> Result:
                     "largest": float(errors[:, 0].mean()),
                     "stderr": float(errors[:, 0].std(ddof=1) / math.sqrt(runs)),
                     "largest_empty": float(errors[:, 1].max()),
-                    "theory": predicted(d) if name == "local" else math.nan,
+                    "theory": predict_largest(d) if name == "local" else math.nan,
                 }
             )
     return Result(
@@ -102,7 +102,7 @@ def run(context: Context) -> Result:
     )
 
 
-def predicted(d: int) -> float:
+def predict_largest(d: int) -> float:
     """The mean of the largest of d normal errors with the exact deviation of an empty bin."""
     from scipy.integrate import quad
     from scipy.special import log_ndtr
@@ -116,12 +116,12 @@ def predicted(d: int) -> float:
     return deviation * tail[0]
 
 
-def of(rows, model: str):
+def select(rows, model: str):
     return [row for row in rows if row["model"] == model]
 
 
 def verdicts(rows, sizes) -> tuple[Verdict, ...]:
-    shuffle, local, central = (of(rows, model) for model in ("shuffle", "local", "central"))
+    shuffle, local, central = (select(rows, model) for model in ("shuffle", "local", "central"))
     first, last = shuffle[0], shuffle[-1]
     spread = math.hypot(first["stderr"], last["stderr"])
     drift = max(r["largest"] for r in shuffle) / min(r["largest"] for r in shuffle)
@@ -170,12 +170,12 @@ def draw(rows) -> Drawn:
         "central": (GREEN, "central: stability-based histogram"),
     }
     for model, (colour, label) in styles.items():
-        mine = of(rows, model)
+        mine = select(rows, model)
         x, y = [row["d"] for row in mine], [row["largest"] for row in mine]
         axes.errorbar(x, y, [3 * row["stderr"] for row in mine], fmt="o", color=colour, ms=5, lw=1)
         line = [row["theory"] for row in mine] if model == "local" else y
         axes.plot(x, line, color=colour, lw=1.6, label=label)
-    mine = of(rows, "local")
+    mine = select(rows, "local")
     base = mine[0]["theory"] / math.sqrt(math.log(mine[0]["d"]))
     axes.plot(
         [r["d"] for r in mine],

@@ -1,11 +1,11 @@
-"""The Laplace mechanism keeps its word, and hardly more
+"""The Laplace mechanism keeps its promise, with little to spare
 
 Add Laplace noise of scale sensitivity/epsilon to each of k numbers. The textbook says: with probability
 at least 1 - beta no number is off by more than ln(k/beta) * sensitivity/epsilon. It follows from a union
 bound, so one may ask how much it gives away. Here the mechanism is run many times, and we count how
-often the largest error leaves that bound. The probability is exactly 1 - (1 - beta/k)^k, a little
-below beta: 0.0489 for k = 10 and beta = 0.05. The bound is nearly tight, and no cleverer
-argument would gain more than a few percent.
+often the largest error exceeds that bound. The probability is exactly 1 - (1 - beta/k)^k, a little
+below beta: 0.0489 for k = 10 and beta = 0.05. The bound is nearly tight, and no cleverer argument
+would gain more than a few percent.
 """
 
 import numpy as np
@@ -23,12 +23,12 @@ LEVEL = 1e-6  # of false alarm for each of the intervals
 
 
 def exact(beta, k):
-    """The probability that the largest of k errors leaves the bound."""
+    """The probability that the largest of k errors exceeds the bound."""
     return -np.expm1(k * np.log1p(-np.asarray(beta) / k))
 
 
-def left(largest, k):
-    """How often the largest error left the bound, for each beta."""
+def count_exceeded(largest, k):
+    """How often the largest error exceeded the bound, for each beta."""
     bounds = np.log(k / BETAS) * SENSITIVITY / EPSILON
     return (largest[:, None] > bounds).sum(axis=0)
 
@@ -46,7 +46,7 @@ def run(context: Context) -> Result:
     count = context.pick(quick=20_000, full=200_000)
     rows = []
     for k in DIMENSIONS:
-        seen = left(trials(context, k, count), k)
+        seen = count_exceeded(trials(context, k, count), k)
         for beta, hits in zip(BETAS, seen, strict=True):
             low, high = binomtest(int(hits), count).proportion_ci(1 - LEVEL)
             rows.append(
@@ -81,13 +81,13 @@ def verdicts(rows, count) -> tuple[Verdict, ...]:
     share = min(row["exact"] / row["beta"] for row in rows if row["beta"] <= 0.1)
     return (
         Verdict(
-            claim="The largest of k errors leaves ln(k/beta) sensitivity/epsilon with probability at most beta",
+            claim="The largest of k errors exceeds ln(k/beta) sensitivity/epsilon with probability at most beta",
             measured=f"{len(above)} of {len(rows)} frequencies are significantly above beta",
             agrees=not above,
         ),
         Verdict(
             claim="That probability is exactly 1 - (1 - beta/k)^k",
-            measured=f"{inside} of {len(rows)} frequencies have it in their interval ({count:,} releases each)",
+            measured=f"it is within the interval of {inside} of {len(rows)} frequencies ({count:,} releases each)",
             agrees=inside == len(rows),
         ),
         Verdict(
@@ -96,8 +96,8 @@ def verdicts(rows, count) -> tuple[Verdict, ...]:
             agrees=ten["low"] <= 0.0489 <= ten["high"] and round(ten["exact"], 4) == 0.0489,
         ),
         Verdict(
-            claim="The bound is quite tight for small beta",
-            measured=f"for beta up to 0.1 at least {share:.1%} of beta is really used",
+            claim="The bound is tight for small beta",
+            measured=f"for beta up to 0.1, at least {share:.1%} of beta is used",
             agrees=share > 0.95,
         ),
     )
@@ -105,7 +105,7 @@ def verdicts(rows, count) -> tuple[Verdict, ...]:
 
 def draw(rows) -> Drawn:
     figure, (axes, ratio) = panels(
-        ["How often the bound is left", "The same as a share of beta"],
+        ["How often the bound is exceeded", "The same as a share of beta"],
         x="beta, what the theorem allows",
         y=["share of releases", "share of releases / beta"],
     )

@@ -1,10 +1,10 @@
 """Learning a distribution: shuffled users are nearly as good as a curator
 
-n people each hold one sample of an unknown law over k categories; how many must there be to know it within
-total variation distance alpha? Without privacy it takes k/alpha^2, with a trusted curator k/(alpha epsilon) more. In the
-local model it is k^2/(alpha^2 epsilon^2): quadratic in k. A blog post on hiding among the clones makes a neat observation: take the best local
+Each of n people holds one sample of an unknown law over k categories. How many does it take to know the law
+to within total variation distance alpha? Without privacy k/alpha^2, with a trusted curator k/(alpha epsilon)
+more. In the local model it is k^2/(alpha^2 epsilon^2): quadratic in k. A blog post on hiding among the clones makes a neat observation: take the best local
 protocol, choose its epsilon0 for the shuffle model, and the quadratic term turns into k sqrt(log(1/delta))/(alpha epsilon). Just by
-shuffling, one is back at the curator's rate. With several messages per user even the logarithm goes.
+shuffling, one is back at the curator's rate. With several messages per user even the logarithm disappears.
 
 We find the smallest n by evaluating the real protocols on the uniform law, which is the hardest.
 """
@@ -25,7 +25,7 @@ CURVES = (
 )
 
 
-def needed(model: str, protocol, *, k: int, alpha: float, runs: int | None):
+def find_needed(model: str, protocol, *, k: int, alpha: float, runs: int | None):
     privacy = {}
     if model != "none":
         privacy["epsilon"] = EPSILON
@@ -43,7 +43,7 @@ def run(context: Context) -> Result:
         sizes = context.pick(quick=(25, 100), full=(25, 100, 400))
         points = [(k, ALPHA) for k in sizes] + [(100, a) for a in distances if a != ALPHA]
         for k, alpha in points:
-            found = needed(model, protocol, k=k, alpha=alpha, runs=runs)
+            found = find_needed(model, protocol, k=k, alpha=alpha, runs=runs)
             rows.append(
                 {
                     "model": label,
@@ -68,7 +68,7 @@ def run(context: Context) -> Result:
     )
 
 
-def of(rows, label: str, *, alpha: float | None = None, k: int | None = None):
+def select(rows, label: str, *, alpha: float | None = None, k: int | None = None):
     """The rows of a curve at this alpha, or at this k, in the order of the other."""
     mine = [
         row
@@ -84,7 +84,7 @@ def slope(rows, key: str) -> float:
 
 def growth(rows):
     for label, _, _, exponent, _ in CURVES:
-        measured = slope(of(rows, label, alpha=ALPHA), "k")
+        measured = slope(select(rows, label, alpha=ALPHA), "k")
         yield Verdict(
             claim=f"{label}: n grows like k^{exponent:g}",
             measured=f"exponent of k {measured:.2f}",
@@ -93,16 +93,17 @@ def growth(rows):
 
 
 def comparisons(rows) -> tuple[Verdict, ...]:
-    at = {label: of(rows, label, alpha=ALPHA, k=100)[0]["n"] for label, *_ in CURVES}
-    one = of(rows, "shuffle, one message")
+    at = {label: select(rows, label, alpha=ALPHA, k=100)[0]["n"] for label, *_ in CURVES}
+    one = select(rows, "shuffle, one message")
     constants = [row["n"] / row["theory"] for row in one]
     in_alpha = {
-        label: slope(of(rows, label, k=100), "alpha") for label in ("local", "shuffle, one message")
+        label: slope(select(rows, label, k=100), "alpha")
+        for label in ("local", "shuffle, one message")
     }
     ratio = at["shuffle, several messages"] / at["central"]
     return (
         Verdict(
-            claim="Shuffling a local protocol gives k/alpha^2 + k sqrt(log(1/delta))/(alpha epsilon), nothing else to be done",
+            claim="Shuffling a local protocol is all it takes for k/alpha^2 + k sqrt(log(1/delta))/(alpha epsilon)",
             measured=f"n is {min(constants):.2f} to {max(constants):.2f} times that order over all k and alpha; "
             f"k = 100: {at['shuffle, one message']:,} people instead of {at['local']:,} in the local model",
             agrees=max(constants) / min(constants) < 2
@@ -134,8 +135,8 @@ def draw(rows) -> Drawn:
     right.set_xlabel("distance alpha")
     for label, _, _, exponent, colour in CURVES:
         for panel, mine, key in (
-            (left, of(rows, label, alpha=ALPHA), "k"),
-            (right, of(rows, label, k=100), "alpha"),
+            (left, select(rows, label, alpha=ALPHA), "k"),
+            (right, select(rows, label, k=100), "alpha"),
         ):
             panel.plot(
                 [r[key] for r in mine],

@@ -1,12 +1,12 @@
 """One message or several: where a logarithm cannot be avoided
 
 With one message per user, counting in the shuffle model costs an error of order sqrt(log(1/delta)): the only noise is
-that some users lie, and somebody's bit must hide among the lies even in the rare event that there are
-few of them. A second kind of message changes that. If noise messages come in pairs +1 and -1 that cancel, there can be
+that some users lie, and everybody's bit must hide among the lies even in the rare event that there are few of
+them. A second kind of message changes that. If noise messages come in pairs +1 and -1 that cancel, there can be
 plenty of them without an error, and what remains is the noise of a trusted curator, at any delta.
 
 We let delta shrink and calibrate each protocol exactly. For the single bit we also show
-that less noise would not do: with a tenth less, the loss on an explicit data set already breaks the promise.
+that less noise is not enough: with a tenth less, the loss on an explicit data set already breaks the promise.
 """
 
 import math
@@ -100,7 +100,7 @@ def verdicts(rows) -> tuple[Verdict, ...]:
             agrees=0.4 < slopes["one_bit"] < 0.75,
         ),
         Verdict(
-            claim="And less noise would not do",
+            claim="And less noise is not enough",
             measured=f"with a tenth fewer lies delta is at least {least:.2f} times what was promised, at every delta",
             agrees=least > 1,
         ),

@@ -1,14 +1,14 @@
-"""Randomized response: an error of 1/sqrt(n), and nobody does better
+"""Randomized response: an error of 1/sqrt(n), and no local protocol does better
 
 Everybody flips their bit with probability 1/(e^epsilon + 1), and the analyzer removes the bias.
-This is the local model of 1965. Its error of the mean shrinks like 1/(epsilon sqrt(n)), where a trusted curator
-would have 1/(epsilon n): some seventy times worse for 10,000 people.
+This is the local model of 1965. The error of its mean shrinks like 1/(epsilon sqrt(n)), where a trusted
+curator would have 1/(epsilon n): some seventy times less for 10,000 people.
 
-Is it the fault of the protocol? No. Whatever a locally private protocol does with a bit can be
+Is that the protocol's fault? No. Whatever a locally private protocol does with a bit can be
 computed from the randomized response to it (the likelihood ratio of two outcomes is at most e^epsilon,
 and randomized response is the extreme point). So take n people, of whom n/2 - m or n/2 + m
-have a one, in random order; nobody can tell the two apart better than from the number of ones that randomized response
-reports. Its two exact laws have total variation distance TV, hence a worst-case mean squared error of
+have a one, in random order; nobody can tell the two apart better than
+from the number of ones that randomized response reports. Its two exact laws have total variation distance TV, hence a worst-case mean squared error of
 the sum of at least m^2 (1 - TV) / 2, for the best m. That line is a theorem, computed.
 """
 
@@ -27,7 +27,7 @@ EPSILONS = (0.25, 1.0, 3.0)
 USERS = (100, 1_000, 10_000, 100_000, 1_000_000)
 
 
-def measured(context: Context, epsilon: float, n: int, runs: int) -> float:
+def measure(context: Context, epsilon: float, n: int, runs: int) -> float:
     """Root mean squared error of the mean over simulated surveys of n people, a third of them ones."""
     protocol = sdp.protocols.rr.make_local(epsilon=epsilon)
     counts = [n - n // 3, n // 3]
@@ -49,7 +49,7 @@ def run(context: Context) -> Result:
                     "epsilon": epsilon,
                     "n": n,
                     "runs": runs,
-                    "measured": measured(context, epsilon, n, runs),
+                    "measured": measure(context, epsilon, n, runs),
                     "exact": exact,
                     "lower_bound": local_lower_bound(epsilon=epsilon, n=n) / n,
                     "central": math.sqrt(curator.variance()) / n,
@@ -83,7 +83,7 @@ def verdicts(rows, runs) -> tuple[Verdict, ...]:
         ),
         Verdict(
             claim="Its variance is e^epsilon / ((e^epsilon - 1)^2 n), whatever the data",
-            measured=f"the farthest of {len(rows)} measured errors is {worst:.1f} standard deviations off",
+            measured=f"the worst of {len(rows)} measured errors is {worst:.1f} standard deviations off",
             agrees=worst < 5,
         ),
         Verdict(
@@ -114,7 +114,7 @@ def draw(rows) -> Drawn:
         n = [row["n"] for row in mine]
         lines = (
             ("exact", BLUE, "-", "randomized response, exact"),
-            ("lower_bound", VERMILION, "--", "no local protocol is below"),
+            ("lower_bound", VERMILION, "--", "lower bound for local protocols"),
             ("central", GREEN, "-", "trusted curator"),
         )
         for key, colour, style, label in lines:

@@ -1,16 +1,17 @@
-"""Ten percent of the people lie: what happens to privacy, and what to the answer
+"""If ten percent of the people lie: what happens to privacy, and to the answer
 
-The noise of a shuffle protocol is everybody's. If a tenth of the users send something else, or
-nothing, their noise is missing, and the others are protected by what is left. The literature says:
-one keeps the guarantee for 0.9 n users, a loss of about 5 percent in epsilon for amplified
-randomized response, while the answer can be spoilt completely. The first half is easy to check for any protocol, since a
+In a shuffle protocol everybody contributes to the noise. If a tenth of the users send something else, or
+nothing, their noise is missing, and the others are protected by what is left. The literature says that the
+guarantee for 0.9 n users remains, a loss of about 5 percent in epsilon for amplified randomized response,
+while the answer can be ruined completely. The first half is easy to check for any protocol, since a
 guarantee is a function of the number of honest users. But 5 percent is special to protocols where
 everybody adds noise anyway: where the noise is calibrated to a delta, a tenth less of it costs a
-factor in delta. That is why every protocol here is made for a stated share of honest users, 0.9 unless you say otherwise.
+factor in delta. That is why every protocol here is made for a stated share of honest users, 0.9 by
+default.
 
 For the second half, 1,000 of 10,000 people send whatever moves the answer most, within the message
-format. How far that is depends on the protocol: randomized response limits everybody to one (amplified) vote, and in secret
-sharing a single liar turns the sum into a random number.
+format. How far that is depends on the protocol: randomized response limits everybody to one (amplified) vote,
+whereas in secret sharing a single liar turns the sum into a random number.
 """
 
 import math
@@ -39,7 +40,7 @@ def makers():
     }
 
 
-def loosest(protocol, honest: float) -> float:
+def find_delta(protocol, honest: float) -> float:
     """The delta that is left at the epsilon the protocol was made for."""
     left = protocol.guarantee_if(honest=honest)
     if left.epsilon <= EPSILON:
@@ -49,7 +50,7 @@ def loosest(protocol, honest: float) -> float:
     return sdp.profile(randomizer=protocol.randomizer, n=users).delta(EPSILON)
 
 
-def poisoned(protocol, payload, rng) -> float:
+def poison(protocol, payload, rng) -> float:
     """The answer when the honest nine tenths hold 3,000 ones and the liars send `payload`."""
     values = np.zeros(N - LIARS, dtype=np.int64)
     values[:3000] = 1
@@ -72,12 +73,12 @@ def attacks(context: Context, made):
     for name, protocol in bits.items():
         # A lie of one counts (1 - q)/(1 - 2q).
         vote = float(protocol.analyzer.weights(1)[0])
-        shift = poisoned(protocol, np.ones(LIARS), rng) - 3000
+        shift = poison(protocol, np.ones(LIARS), rng) - 3000
         spread = math.sqrt(protocol.analyzer.variance(np.array([N, 0])))
         found.append((name, LIARS * vote, shift, spread))
     for name, per_liar in (("noise messages", 2), ("correlated noise", 1)):
         protocol = made[name]
-        shift = poisoned(protocol, np.ones(LIARS * per_liar), rng) - 3000
+        shift = poison(protocol, np.ones(LIARS * per_liar), rng) - 3000
         spread = math.sqrt(protocol.analyzer.variance(np.array([N, 0])))
         gamma = float(protocol.randomizer.gamma) if name == "noise messages" else 0.0
         found.append((name, LIARS * (per_liar - gamma), shift, spread))
@@ -107,7 +108,7 @@ def one_liar(context: Context, protocol, runs: int):
 def run(context: Context) -> Result:
     made = makers()
     shares = [1.0, 0.99, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5]
-    curves = {name: [loosest(p, share) for share in shares] for name, p in made.items()}
+    curves = {name: [find_delta(p, share) for share in shares] for name, p in made.items()}
     epsilons = [made["shuffled bit"].guarantee_if(honest=share).epsilon for share in shares]
     generic = [
         sdp.amplify(epsilon0=1.0, n=N, delta=DELTA, honest=share).epsilon for share in shares
@@ -140,26 +141,26 @@ def privacy(curves, shares, epsilons, generic) -> tuple[Verdict, ...]:
     bit = epsilons[at] / epsilons[0]
     return (
         Verdict(
-            claim="With 10% of liars the others keep the amplification guarantee for 0.9 n users",
+            claim="With 10% liars the others keep the amplification guarantee for 0.9 n users",
             measured=f"epsilon0 = 1: {generic[at]:.5f} for 0.9 of 10,000 users and {fewer:.5f} for 9,000 users, "
             f"{generic[at] / generic[0] - 1:.1%} more than for all (1/sqrt(0.9) would be 5.4%)",
             agrees=generic[at] == fewer and 1.04 < generic[at] / generic[0] < 1.08,
         ),
         Verdict(
-            claim="So for randomized response at epsilon = 1 little is lost",
+            claim="So little is lost for randomized response at epsilon = 1",
             measured=f"epsilon {epsilons[0]:.3f} becomes {epsilons[at]:.3f}, {bit - 1:.1%} more, at the same delta",
             agrees=1 < bit < 1.1,
         ),
         Verdict(
-            claim="But nothing is lost for free: at the same epsilon, delta grows",
+            claim="But it is not free: at the same epsilon, delta grows",
             measured=", ".join(
                 f"{name}: {deltas[at] / deltas[0]:.3g} times" for name, deltas in curves.items()
             ),
             agrees=all(deltas[at] > deltas[0] for deltas in curves.values()),
         ),
         Verdict(
-            claim="A protocol made for 0.9 honest users keeps its word with 10% of liars",
-            measured=f"noise messages made so: delta {ready.guarantee_if(honest=0.9).delta:.3g} <= {DELTA:g}",
+            claim="A protocol made for 0.9 honest users keeps its promise with 10% liars",
+            measured=f"noise messages made this way: delta {ready.guarantee_if(honest=0.9).delta:.3g} <= {DELTA:g}",
             agrees=ready.guarantee_if(honest=0.9).delta <= DELTA,
         ),
     )
@@ -171,14 +172,14 @@ def utility(lies, answers) -> tuple[Verdict, ...]:
     far = np.abs(answers - 3000)
     return (
         Verdict(
-            claim="1,000 liars move the answer by what their messages weigh, no more and no less",
+            claim="1,000 liars move the answer by exactly the weight of their messages",
             measured=", ".join(f"{name}: {shift:+,.0f}" for name, shift in shifts.items())
             + f" (predicted within {off:.1f} standard deviations)",
             agrees=off < 5,
         ),
         Verdict(
             claim="Liars can completely jeopardize the answer",
-            measured=f"randomized bits: 10% of liars move the mean by {shifts['shuffled bit'] / N:.3f} (shuffled) and "
+            measured=f"randomized bits: 10% liars move the mean by {shifts['shuffled bit'] / N:.3f} (shuffled) and "
             f"{shifts['local bit'] / N:.3f} (local); split and mix: one liar alone moves the sum by {np.median(far):,.0f} (median of {len(far)})",
             agrees=min(shifts.values()) >= N / 2 and np.median(far) >= N / 2,
             why="It depends on the protocol. Where everybody sends one of two messages, a liar has one vote, weighted "

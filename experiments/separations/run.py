@@ -1,13 +1,14 @@
 """Where the models part: five statements, executed
 
 Is the shuffle model anything new? With pure privacy and one message per user it is not: such a protocol is a
-local protocol in disguise. With two messages it is: a user may send x and 1 - x, which says everything before shuffling and
-nothing after it. And it is not enough to shuffle everybody's own messages first: the randomizer
-R^gap gives values away even then, while many of them shuffled together have a finite epsilon, which we compute exactly.
+local protocol in disguise. With two messages it is: a user may send x and 1 - x, which reveals
+everything before shuffling and nothing after it. Nor is it enough to look at each user's messages shuffled by
+themselves: the randomizer R^gap gives values away even then, while those of many users shuffled together have
+a finite epsilon, which we compute exactly.
 
-The last two statements are steps of the proof that counting with noise messages is private: the
-binomial law is smooth (and far smoother than the lemma says), and tanh(epsilon/2) >= epsilon/sqrt(5), where a reader
-may wonder why not sqrt(4).
+The last two statements are steps of the proof that counting with noise messages is private: the binomial law
+is smooth (far smoother than the lemma says), and tanh(epsilon/2) >= epsilon/sqrt(5), where one may wonder
+why not sqrt(4).
 """
 
 from itertools import zip_longest
@@ -36,7 +37,7 @@ def run(context: Context) -> Result:
                 Verdict(claim=each.claim, measured=each.measured, agrees=each.agrees)
                 for each in statements
             ),
-            exactly(gap),
+            compare_fractions(gap),
         ),
         figures=(draw(gap, smooth, root),),
         rows=tuple(rows(gap)),
@@ -44,7 +45,7 @@ def run(context: Context) -> Result:
     )
 
 
-def exactly(gap) -> Verdict:
+def compare_fractions(gap) -> Verdict:
     """The values that were known before, as fractions."""
     known = {2: "5/2", 3: "125/64", 4: "8/5", 12: "8/5", 20: "8/5"}
     found = {n: str(ratio) for n, ratio in zip(gap.columns["n"], gap.columns["ratio"], strict=True)}

@@ -1,4 +1,4 @@
-"""The survey: private sums in three models, with measured exponents
+"""A survey: private sums in three models, with measured exponents
 
 Surveys of private summation print a table: model, error, messages per user. Errors there are orders of growth, and it is
 easy to mix scales: a curator's error of the *sum* is O(1/epsilon), while a local protocol's O(1/(epsilon sqrt(n))) is its error of
@@ -47,7 +47,7 @@ class Entry:
     known: str
 
 
-def shuffled(name: str, **extra):
+def make_shuffled(name: str, **extra):
     """The error of a protocol of the shuffle model."""
 
     def error(n: int, epsilon: float) -> tuple[float, float]:
@@ -92,20 +92,20 @@ GRID = {"lower": 0.0, "upper": 1.0, "steps": 1000}
 ENTRIES = (
     Entry(values="bits", model="central", name="geometric noise", error=curator, in_n=0, in_epsilon=-1, known="1/epsilon"),
     Entry(values="bits", model="local", name="randomized response", error=local("rr"), in_n=0.5, in_epsilon=-1, known="sqrt(n)/epsilon"),
-    Entry(values="bits", model="shuffle, 1 message", name="shuffled bit", error=shuffled("rr"), in_n=0, in_epsilon=-1, known="sqrt(log(1/delta))/epsilon"),
-    Entry(values="bits", model="shuffle, 1 + o(1) messages", name="noise messages", error=shuffled("zsum_sparse"), in_n=0, in_epsilon=-1, known="sqrt(log(1/delta))/epsilon"),
-    Entry(values="bits", model="shuffle, 1 + o(1) messages", name="correlated noise", error=shuffled("correlated_count"), in_n=0, in_epsilon=-1, known="1/epsilon"),
+    Entry(values="bits", model="shuffle, 1 message", name="shuffled bit", error=make_shuffled("rr"), in_n=0, in_epsilon=-1, known="sqrt(log(1/delta))/epsilon"),
+    Entry(values="bits", model="shuffle, 1 + o(1) messages", name="noise messages", error=make_shuffled("zsum_sparse"), in_n=0, in_epsilon=-1, known="sqrt(log(1/delta))/epsilon"),
+    Entry(values="bits", model="shuffle, 1 + o(1) messages", name="correlated noise", error=make_shuffled("correlated_count"), in_n=0, in_epsilon=-1, known="1/epsilon"),
     Entry(values="integers", model="central", name="geometric noise", error=trusted_integers, in_n=0, in_epsilon=-1, known="1/epsilon"),
     Entry(values="integers", model="local", name="hybrid", error=local("hybrid", lower=0.0, upper=10.0, steps=10), in_n=0.5, in_epsilon=-1, known="sqrt(n)/epsilon"),
-    Entry(values="integers", model="shuffle, 1 message", name="blanket", error=shuffled("rounded_sum", **TEN), in_n=0, in_epsilon=-1, known="sqrt(log(1/delta))/epsilon"),
-    Entry(values="integers", model="shuffle, several messages", name="unary bits", error=shuffled("unary_sum", **TEN), in_n=0, in_epsilon=-1, known="sqrt(log(1/delta))/epsilon"),
-    Entry(values="integers", model="shuffle, several messages", name="split and mix", error=shuffled("split_and_mix", **TEN), in_n=0, in_epsilon=-1, known="1/epsilon"),
-    Entry(values="integers", model="shuffle, 1 + o(1) messages", name="zero-sum flooding", error=shuffled("zero_sum_flooding", **TEN), in_n=0, in_epsilon=-1, known="1/epsilon"),
+    Entry(values="integers", model="shuffle, 1 message", name="blanket", error=make_shuffled("rounded_sum", **TEN), in_n=0, in_epsilon=-1, known="sqrt(log(1/delta))/epsilon"),
+    Entry(values="integers", model="shuffle, several messages", name="unary bits", error=make_shuffled("unary_sum", **TEN), in_n=0, in_epsilon=-1, known="sqrt(log(1/delta))/epsilon"),
+    Entry(values="integers", model="shuffle, several messages", name="split and mix", error=make_shuffled("split_and_mix", **TEN), in_n=0, in_epsilon=-1, known="1/epsilon"),
+    Entry(values="integers", model="shuffle, 1 + o(1) messages", name="zero-sum flooding", error=make_shuffled("zero_sum_flooding", **TEN), in_n=0, in_epsilon=-1, known="1/epsilon"),
     Entry(values="reals", model="central", name="Laplace noise", error=trusted_reals, in_n=0, in_epsilon=-1, known="1/epsilon"),
     Entry(values="reals", model="local", name="Duchi's bit", error=local("duchi", **GRID), in_n=0.5, in_epsilon=-1, known="sqrt(n)/epsilon"),
-    Entry(values="reals", model="shuffle, 1 message", name="rounded blanket", error=shuffled("rounded_sum", **GRID), in_n=1 / 6, in_epsilon=-2 / 3, known="n^(1/6) log(1/delta)^(1/3)/epsilon^(2/3)"),
-    Entry(values="reals", model="shuffle, several messages", name="unary bits", error=shuffled("unary_sum", **{**GRID, "steps": 100}), in_n=0, in_epsilon=-1, known="sqrt(log(1/delta))/epsilon"),
-    Entry(values="reals", model="shuffle, several messages", name="split and mix", error=shuffled("split_and_mix", **{**GRID, "steps": 10_000}), in_n=0, in_epsilon=-1, known="1/epsilon"),
+    Entry(values="reals", model="shuffle, 1 message", name="rounded blanket", error=make_shuffled("rounded_sum", **GRID), in_n=1 / 6, in_epsilon=-2 / 3, known="n^(1/6) log(1/delta)^(1/3)/epsilon^(2/3)"),
+    Entry(values="reals", model="shuffle, several messages", name="unary bits", error=make_shuffled("unary_sum", **{**GRID, "steps": 100}), in_n=0, in_epsilon=-1, known="sqrt(log(1/delta))/epsilon"),
+    Entry(values="reals", model="shuffle, several messages", name="split and mix", error=make_shuffled("split_and_mix", **{**GRID, "steps": 10_000}), in_n=0, in_epsilon=-1, known="1/epsilon"),
 )  # fmt: skip
 
 

@@ -2,10 +2,10 @@
 
 Are all k categories equally likely, or is the law at total variation distance alpha from that? Without privacy
 about sqrt(k)/alpha^2 people are enough, far fewer than categories. In the local model it takes k^(3/2), or k if all users share a public random string.
-The shuffle model lies between: k^(3/4) with private coins and k^(2/3) with public ones, where the private terms lead.
+The shuffle model lies between: k^(3/4) with private coins and k^(2/3) with public ones, where the private terms dominate.
 
-We find the smallest n at which the test errs at most once in three, both ways, by running the
-test itself against the laws that are hardest to see, and fit how n grows with k.
+We find the smallest n at which the test errs at most one time in three, both ways, by running it against
+the laws that are hardest to detect, and fit how n grows with k.
 """
 
 import math
@@ -40,7 +40,7 @@ def sizes(context: Context, label: str) -> tuple[int, ...]:
     return context.pick(quick=(64, COMMON, 1024), full=(64, COMMON, 1024, 4096))
 
 
-def needed(k: int, model: str, coin: str):
+def find_needed(k: int, model: str, coin: str):
     privacy = (
         {}
         if model == "none"
@@ -53,7 +53,7 @@ def run(context: Context) -> Result:
     rows = []
     for label, model, coin, _, _ in CURVES:
         for k in sizes(context, label):
-            found = needed(k, model, coin)
+            found = find_needed(k, model, coin)
             rows.append(
                 {
                     "test": label,
@@ -65,7 +65,9 @@ def run(context: Context) -> Result:
                     "miss": found.measured,
                 }
             )
-    errors = again(context, common(rows, "shuffle, private coin"), context.pick(quick=40, full=200))
+    errors = retest(
+        context, select_common(rows, "shuffle, private coin"), context.pick(quick=40, full=200)
+    )
     return Result(
         verdicts=(*growth(rows), *comparisons(rows), errors),
         figures=(draw(rows),),
@@ -80,11 +82,11 @@ def run(context: Context) -> Result:
     )
 
 
-def common(rows, label: str):
-    return next(row for row in of(rows, label) if row["k"] == COMMON)
+def select_common(rows, label: str):
+    return next(row for row in select(rows, label) if row["k"] == COMMON)
 
 
-def of(rows, label: str):
+def select(rows, label: str):
     return [row for row in rows if row["test"] == label]
 
 
@@ -94,7 +96,7 @@ def slope(rows, key: str) -> float:
 
 def growth(rows):
     for label, _, _, exponent, _ in CURVES:
-        mine = of(rows, label)
+        mine = select(rows, label)
         measured, whole = slope(mine, "n"), slope(mine, "theory")
         yield Verdict(
             claim=f"{label}: n grows like k^{exponent:.2g}",
@@ -104,7 +106,7 @@ def growth(rows):
 
 
 def comparisons(rows) -> tuple[Verdict, ...]:
-    last = {label: common(rows, label)["n"] for label, *_ in CURVES}
+    last = {label: select_common(rows, label)["n"] for label, *_ in CURVES}
     order = [last[label] for label, *_ in CURVES]
     constants = [row["n"] / row["theory"] for row in rows if row["test"].startswith("shuffle")]
     return (
@@ -114,14 +116,14 @@ def comparisons(rows) -> tuple[Verdict, ...]:
             agrees=order == sorted(order, reverse=True),
         ),
         Verdict(
-            claim="Theory's orders are good guesses: with all constants 1 they are near the truth in the shuffle model",
+            claim="With all constants set to 1, the theorem's orders are good guesses in the shuffle model",
             measured=f"found n is {min(constants):.2f} to {max(constants):.2f} times the formula",
             agrees=min(constants) > 0.2 and max(constants) < 5,
         ),
     )
 
 
-def again(context: Context, row, runs: int) -> Verdict:
+def retest(context: Context, row, runs: int) -> Verdict:
     """Run the test at the n that was found, with fresh data: how often is it wrong?"""
     generator, rng = context.generator("people"), context.words("noise")
     k, n = row["k"], row["n"]
@@ -142,7 +144,7 @@ def again(context: Context, row, runs: int) -> Verdict:
         wrong[name] = sum(verdict is not right for verdict in verdicts) / runs
     slack = 4 * math.sqrt(2 / 9 / runs)
     return Verdict(
-        claim="At that n both kinds of error are at most 1/3 for people who were not used to find it",
+        claim="At that n both kinds of error are at most 1/3 on fresh data",
         measured=f"k = {k}, n = {n:,}: {wrong['uniform']:.2f} and {wrong['far']:.2f} in {runs} tests each (chance allows {1 / 3 + slack:.2f})",
         agrees=max(wrong.values()) <= 1 / 3 + slack,
     )
@@ -158,7 +160,7 @@ def draw(rows) -> Drawn:
         height=4.6,
     )
     for label, _, _, exponent, colour in CURVES:
-        mine = of(rows, label)
+        mine = select(rows, label)
         k, n = [r["k"] for r in mine], [r["n"] for r in mine]
         axes.plot(k, n, "o", color=colour, ms=5.5)
         middle = len(k) // 2
@@ -169,7 +171,7 @@ def draw(rows) -> Drawn:
             lw=1.6,
             label=f"{label}: slope {exponent:.2g}",
         )
-    k = [r["k"] for r in of(rows, "no privacy")]
+    k = [r["k"] for r in select(rows, "no privacy")]
     axes.plot(k, k, ":", color=GREY, lw=1, label="as many people as categories")
     axes.legend(frameon=False, fontsize=8.5)
     return Drawn(

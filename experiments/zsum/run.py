@@ -1,13 +1,13 @@
 """Counting with noise messages: zero stays zero, at a price that theory overstates
 
-In zsum nearly everybody sends one message that means nothing, and those with a one send another. The
-shuffler shows their number alone: the count plus n minus a binomial number. If the total is not
-above n the analyzer answers 0, so a count of 0 is answered by exactly 0, always. That is the trick behind
+In zsum nearly everybody sends one message that means nothing, and those with a one send another. All that
+the shuffler shows is their number: the count plus n minus a binomial number. If the total is at most n the
+analyzer answers 0, so a count of 0 is always answered by exactly 0. That is the trick behind
 histograms with many empty bins.
 
 The published proof goes through a smoothness lemma and asks for 50 ln(2/delta)/epsilon^2 missing messages on
-average. The law of the view is so simple that the true requirement can be computed. Two questions: are
-the theorem's statements true, and how much noise would its constants waste?
+average. The law of the view is so simple that the true requirement can be computed. So we ask: are the
+theorem's statements true, and how much noise do its constants waste?
 """
 
 import math
@@ -100,7 +100,7 @@ def true_statements(zero_errors, left, one, rows, runs) -> tuple[Verdict, ...]:
         ),
         Verdict(
             claim="The error stays below 100 ln(2/delta)/epsilon^2, with overwhelming probability",
-            measured=f"left {left} times in all runs; the radius is {radius:.0f} at epsilon = 1, "
+            measured=f"exceeded {left} times in all runs; the radius is {radius:.0f} at epsilon = 1, "
             f"allowed with probability {failure:.0e}",
             agrees=left == 0,
         ),

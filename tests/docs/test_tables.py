@@ -12,14 +12,16 @@ PARTS = [(page, name) for page, parts in tables.TABLES.items() for name in parts
 
 @pytest.mark.parametrize(("page", "name"), PARTS)
 def test_the_page_shows_what_is_generated(page, name):
-    shown = tables.marked((ROOT / page).read_text())[name]
+    shown = tables.find_marked((ROOT / page).read_text())[name]
     assert shown.strip() == tables.TABLES[page][name]().strip(), "run: make tables"
 
 
 def test_every_mark_has_a_generator():
     for path in documents():
         page = str(path.relative_to(ROOT))
-        assert tables.marked(path.read_text()).keys() == tables.TABLES.get(page, {}).keys(), page
+        assert tables.find_marked(path.read_text()).keys() == tables.TABLES.get(page, {}).keys(), (
+            page
+        )
 
 
 @pytest.mark.parametrize("spec", [*PROTOCOLS, *MECHANISMS], ids=lambda spec: spec.name)

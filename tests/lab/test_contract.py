@@ -26,7 +26,7 @@ def test_randomness_depends_on_experiment_and_label_alone():
 def test_verdicts_are_plain():
     verdict = Verdict(claim="a", measured="b", agrees=np.bool_(True))
     assert verdict.agrees is True
-    with pytest.raises(sdp.ParameterError, match="measured=' ' must say something"):
+    with pytest.raises(sdp.ParameterError, match="measured=' ' must not be empty"):
         Verdict(claim="a", measured=" ", agrees=True)
 
 

@@ -14,7 +14,7 @@ from shuffledp.lab import Context, Effort, load
 
 PAGE = (ROOT / "docs/theory/errata.md").read_text()
 ERRATA = load("errata").run.__globals__["ERRATA"]
-FOUND = {each.number: finding for each, finding in load("errata").run.__globals__["found"]()}
+FOUND = {each.number: finding for each, finding in load("errata").run.__globals__["run_checks"]()}
 
 
 def test_there_are_41():
@@ -52,7 +52,7 @@ def test_a_wrong_statement_would_be_told(monkeypatch, slip):
     run = load("errata").run
     wrong = replace(FOUND[24], **slip)
     checks = [(ERRATA[23], FOUND[23]), (ERRATA[24], wrong)]
-    monkeypatch.setitem(run.__globals__, "found", lambda: checks)
+    monkeypatch.setitem(run.__globals__, "run_checks", lambda: checks)
     result = run(Context(name="errata", effort=Effort.QUICK))
     assert [verdict.agrees for verdict in result.verdicts] == [True, False]
 

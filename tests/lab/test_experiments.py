@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from shuffledp.lab import Context, Effort, experiments, load, run_lab
-from shuffledp.lab.local_bound import _distance, _reported, local_lower_bound
+from shuffledp.lab.local_bound import _convolve_reports, _distance, local_lower_bound
 
 NAMES = [each.name for each in experiments()]
 EXPECTED_DIFFERENCES = {"amplification": 2, "robustness": 1}
@@ -77,10 +77,10 @@ def brute_force(ones, n, flip):
 @pytest.mark.parametrize(("ones", "n"), [(0, 3), (2, 5), (7, 10)])
 def test_the_law_of_reports(ones, n):
     flip = Fraction(1, 4)
-    found = _reported(ones, n, 0.25)
+    found = _convolve_reports(ones, n, 0.25)
     assert found.start == 0
     assert np.allclose(found.mass, [float(q) for q in brute_force(ones, n, flip)], atol=1e-12)
-    other = _reported(n - ones, n, 0.25)
+    other = _convolve_reports(n - ones, n, 0.25)
     pair = brute_force(ones, n, flip), brute_force(n - ones, n, flip)
     exact = sum(abs(a - b) for a, b in zip(*pair, strict=True)) / 2
     assert _distance(found, other) == pytest.approx(float(exact), abs=1e-12)

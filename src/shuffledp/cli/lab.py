@@ -21,7 +21,8 @@ __all__ = ["lab"]
 def lab(
     name: Annotated[str, typer.Argument(help="An experiment, or 'all'.")] = "all",
     quick: Annotated[
-        bool, typer.Option("--quick", help="Fewer trials and points: two minutes for all.")
+        bool,
+        typer.Option("--quick", help="Run fewer trials and points: two minutes for everything."),
     ] = False,
     out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("report"),
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,

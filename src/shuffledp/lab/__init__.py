@@ -1,7 +1,7 @@
-"""The laboratory: experiments that recompute what the literature states, and a page that tells how it went.
+"""The laboratory: experiments that recompute what the literature states, and a page of verdicts.
 
-An experiment is a folder with a file `run.py`. Its docstring is the title and a paragraph of what and
-why; its function `run(context)` returns a `Result`: verdicts, figures, a table, the parameters used.
+An experiment is a folder with a file `run.py`. Its docstring is a title and a paragraph on what it
+does and why; its function `run(context)` returns a `Result`: verdicts, figures, a table, the parameters used.
 """
 
 from shuffledp.lab.contract import Context, Drawn, Effort, Experiment, Result, Verdict

@@ -22,14 +22,14 @@ T = TypeVar("T")
 
 
 class Effort(Enum):
-    """How much work a run may be.
+    """How much work a run may do.
 
     >>> Effort("quick")
     <Effort.QUICK: 'quick'>
     """
 
     QUICK = "quick"
-    """Everything in two minutes: fewer trials, fewer points."""
+    """Everything within two minutes: fewer trials, fewer points."""
     FULL = "full"
     """Half an hour at most."""
 
@@ -46,19 +46,19 @@ class Verdict:
     measured: str
     agrees: bool
     why: str = ""
-    """If they differ: the reason, for the reader of the page."""
+    """The reason if they differ, for the reader of the page."""
 
     def __post_init__(self) -> None:
         # A comparison of NumPy numbers gives NumPy's bool, which JSON does not know.
         object.__setattr__(self, "agrees", bool(self.agrees))
         for name in ("claim", "measured"):
             if not getattr(self, name).strip():
-                raise ParameterError(name, getattr(self, name), "must say something")
+                raise ParameterError(name, getattr(self, name), "must not be empty")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Drawn:
-    """A figure with the name of its file and a sentence that says what one sees."""
+    """A figure with the name of its file and a caption."""
 
     name: str
     caption: str
@@ -84,9 +84,9 @@ class Result:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """How much work to do, and randomness that is the same every time.
+    """How much work to do, and a source of reproducible randomness.
 
-    Nothing private is in an experiment: its data are made up, so its randomness may have a seed.
+    Experiments use made-up data, so their randomness may have a seed.
 
     >>> context = Context(name="coins", effort=Effort.QUICK)
     >>> context.pick(quick=100, full=10_000)
@@ -126,7 +126,7 @@ class Experiment:
     name: str
     title: str
     about: str
-    """A paragraph of what and why."""
+    """What it does, and why."""
     order: int
     """Its place in the report."""
     run: Callable[[Context], Result]

@@ -38,12 +38,12 @@ def local_lower_bound(*, epsilon: float, n: int) -> float:
     best = 0.0
     for share in _SHARES:
         m = min(max(1, round(share * deviation)), half)
-        tv = _distance(_reported(half - m, n, flip), _reported(half + m, n, flip))
+        tv = _distance(_convolve_reports(half - m, n, flip), _convolve_reports(half + m, n, flip))
         best = max(best, m * math.sqrt(max(0.0, 1 - tv - _ERROR) / 2))
     return best
 
 
-def _reported(ones: int, n: int, flip: float) -> _Masses:
+def _convolve_reports(ones: int, n: int, flip: float) -> _Masses:
     """The law of the number of ones that n people report, of whom `ones` have one."""
     from scipy.signal import fftconvolve
 

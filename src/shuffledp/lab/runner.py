@@ -20,7 +20,7 @@ __all__ = ["Record", "run_experiment", "run_lab"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """What the page needs to know of one experiment; its figures and table are files by then."""
+    """What the page needs to know about an experiment whose figures and table are written."""
 
     name: str
     title: str
@@ -31,7 +31,7 @@ class Record:
     """What each figure shows, by the name of its file without the suffix."""
     parameters: Mapping[str, object]
     failure: str = ""
-    """What went wrong, with its traceback; empty if nothing did."""
+    """The traceback of what went wrong; empty if nothing did."""
 
 
 def run_lab(
@@ -44,8 +44,8 @@ def run_lab(
 ) -> tuple[Record, ...]:
     """Run these experiments and write `out`/name/: figures as PNG and SVG, and the table as CSV.
 
-    One that fails does not stop the others. The results do not depend on `workers`, the number of
-    processes. `finished` hears of each record as soon as there is one.
+    An experiment that fails does not stop the others. The results do not depend on `workers`, the number of
+    processes. `finished` is called with each record as soon as it is there.
     """
     new_figure(1, 1)  # without Matplotlib: say so now, not once for each experiment
     known = {name: load(name) for name in names}
@@ -85,7 +85,7 @@ def _outcome(experiment: Experiment, task: "Future[Record]") -> Record:
     try:
         return task.result()
     except Exception:  # the process itself died
-        return _failed(experiment, 0.0)
+        return _fail(experiment, 0.0)
 
 
 def run_experiment(name: str, effort: Effort, out: Path) -> Record:
@@ -96,7 +96,7 @@ def run_experiment(name: str, effort: Effort, out: Path) -> Record:
         result = experiment.run(Context(name=name, effort=effort))
         _write(result, out / name)
     except Exception:
-        return _failed(experiment, time.perf_counter() - start)
+        return _fail(experiment, time.perf_counter() - start)
     return Record(
         name=name,
         title=experiment.title,
@@ -108,7 +108,7 @@ def run_experiment(name: str, effort: Effort, out: Path) -> Record:
     )
 
 
-def _failed(experiment: Experiment, seconds: float) -> Record:
+def _fail(experiment: Experiment, seconds: float) -> Record:
     return Record(
         name=experiment.name,
         title=experiment.title,
