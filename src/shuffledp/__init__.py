@@ -20,6 +20,7 @@ from shuffledp.core.errors import (
     LedgerError,
     MismatchError,
     ParameterError,
+    PluginError,
     ShuffledpError,
     UnsupportedError,
 )
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from shuffledp.planner.answer import Plan, plan
     from shuffledp.planner.choose import count, histogram, mean, sum
     from shuffledp.planner.growth import survey
+    from shuffledp.protocols import make
     from shuffledp.request import Request, ask
 
 __all__ = [
@@ -84,6 +86,7 @@ __all__ = [
     "OnInvalid",
     "ParameterError",
     "Plan",
+    "PluginError",
     "Reals",
     "Request",
     "SecureWords",
@@ -108,6 +111,7 @@ __all__ = [
     "histogram",
     "learn",
     "ledger",
+    "make",
     "mean",
     "mechanisms",
     "open_column",
@@ -150,6 +154,7 @@ _LATER = {
     **dict.fromkeys(("Request", "ask"), "request"),
     "compose": "accounting.compose",
     "compose_renyi": "accounting.compose",
+    "make": "protocols",
     "Plan": "planner.answer",
     "plan": "planner.answer",
     "learn": "inference.learning",

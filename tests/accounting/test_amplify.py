@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shuffledp as sdp
-from contract.examples import EXAMPLES
+from contract.examples import examples_of
 from shuffledp.accounting.base import find_epsilon
 from shuffledp.core.domain import Categories
 from shuffledp.protocols import PROTOCOLS
@@ -29,7 +29,7 @@ LOCAL = [spec for spec in PROTOCOLS if spec.make_local]
 
 def made(spec, epsilon):
     """The randomizer of a registered protocol at ordinary parameters."""
-    names = EXAMPLES[spec.name].local[0].keys() - {"epsilon", "word_bits"}
+    names = examples_of(spec).local[0].keys() - {"epsilon", "word_bits"}
     return spec.make_local(**{name: ORDINARY[name] for name in names}, epsilon=epsilon).randomizer
 
 

@@ -10,7 +10,7 @@ from scipy.stats import beta, binom
 
 import shuffledp as sdp
 from audit.mutants import Broken, clipped, no_noise, off_by_one, reused_word
-from contract.examples import EXAMPLES
+from contract.examples import examples_of
 from shuffledp.accounting.binary import BinaryResponse
 from shuffledp.audit import black_box
 from shuffledp.audit.outcomes import Draws, draw
@@ -80,7 +80,7 @@ def test_the_figure_that_was_promised():
 
 @pytest.mark.parametrize("spec", [s for s in PROTOCOLS if s.make], ids=lambda spec: spec.name)
 def test_protocols_stay_under_their_claim(spec):
-    parameters = EXAMPLES[spec.name].shuffled_tiny[0]
+    parameters = examples_of(spec).shuffled_tiny[0]
     p = spec.make(**parameters)
     n, domain = parameters["n"], p.randomizer.domain
     ends = domain.values(np.array([0, domain.size - 1])).tolist()

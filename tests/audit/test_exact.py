@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import shuffledp as sdp
 from accounting.channels import RATIOS, krr, random_channel
-from contract.examples import EXAMPLES
+from contract.examples import examples_of
 from shuffledp.accounting.binary import BinaryResponse
 from shuffledp.accounting.exact import local_delta, shuffled_delta
 from shuffledp.audit import search
@@ -90,7 +90,7 @@ def test_single_messages_against_the_accountants_oracle(seed):
 
 @pytest.mark.parametrize("spec", [s for s in PROTOCOLS if s.make], ids=lambda spec: spec.name)
 def test_protocols_keep_their_promise(spec):
-    parameters = EXAMPLES[spec.name].shuffled_tiny[0]
+    parameters = examples_of(spec).shuffled_tiny[0]
     p = spec.make(**parameters)
     found = sdp.audit.exact(p, n=p.guarantee.honest, epsilon=p.guarantee.epsilon)
     assert found.confirms(p.guarantee.delta + 1e-12)

@@ -201,7 +201,7 @@ class TestRecord:
 
     def test_it_rebuilds_the_protocol(self, shuffledp, people):
         found = answer(shuffledp("run", "count", people, "--column", "home", *COMMON, "--json"))
-        protocol = sdp.protocols.rebuild(found["protocol"], found["parameters"])
+        protocol = sdp.make(found["protocol"], **found["parameters"])
         assert (protocol.guarantee.epsilon, protocol.guarantee.delta) == (
             found["epsilon"], found["delta"],
         )  # fmt: skip

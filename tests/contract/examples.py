@@ -1,21 +1,28 @@
 """Parameters of every built-in protocol for the contract tests: ordinary ones, and tiny ones to enumerate."""
 
-from dataclasses import dataclass
-from typing import Any
+from importlib import import_module
+
+from shuffledp.core.protocol import Spec
+from shuffledp.protocols import PROTOCOLS, spec
+from shuffledp.testing import Examples
 
 
-@dataclass(frozen=True, kw_only=True)
-class Examples:
-    """Parameters of `make_local` and of `make`; the tiny ones are enumerated."""
+def examples_of(registered: Spec) -> Examples:
+    """Those below, or those that the protocol's own test module, tests/protocols/test_NAME.py, hands in."""
+    name = registered.name
+    found = EXAMPLES.get(name) or import_module(f"protocols.test_{name}").EXAMPLES
+    assert isinstance(found, Examples)
+    return found
 
-    local: tuple[dict[str, Any], ...] = ()
-    local_tiny: tuple[dict[str, Any], ...] = ()
-    shuffled: tuple[dict[str, Any], ...] = ()
-    shuffled_tiny: tuple[dict[str, Any], ...] = ()
+
+def all_examples() -> tuple[Examples, ...]:
+    """Of every protocol in this package."""
+    return tuple(map(examples_of, PROTOCOLS))
 
 
 EXAMPLES = {
     "krr": Examples(
+        spec("krr"),
         local=(
             {"k": 2, "epsilon": 0.5},
             {"k": 16, "epsilon": 1.0},
@@ -32,6 +39,7 @@ EXAMPLES = {
         ),
     ),
     "rr": Examples(
+        spec("rr"),
         local=(
             {"epsilon": 0.5},
             {"epsilon": 1.0},
@@ -52,6 +60,7 @@ EXAMPLES = {
         ),
     ),
     "symmetric_unary": Examples(
+        spec("symmetric_unary"),
         local=(
             {"k": 2, "epsilon": 0.5},
             {"k": 16, "epsilon": 1.0},
@@ -68,6 +77,7 @@ EXAMPLES = {
         ),
     ),
     "optimized_unary": Examples(
+        spec("optimized_unary"),
         local=(
             {"k": 2, "epsilon": 0.5},
             {"k": 16, "epsilon": 1.0},
@@ -84,6 +94,7 @@ EXAMPLES = {
         ),
     ),
     "hadamard": Examples(
+        spec("hadamard"),
         local=(
             {"k": 2, "epsilon": 0.5},
             {"k": 16, "epsilon": 1.0},
@@ -105,6 +116,7 @@ EXAMPLES = {
         ),
     ),
     "subset_selection": Examples(
+        spec("subset_selection"),
         local=(
             {"k": 2, "epsilon": 0.5},
             {"k": 16, "epsilon": 1.0},
@@ -121,6 +133,7 @@ EXAMPLES = {
         ),
     ),
     "local_hashing": Examples(
+        spec("local_hashing"),
         local=(
             {"k": 2, "epsilon": 0.5},
             {"k": 16, "epsilon": 1.0},
@@ -137,6 +150,7 @@ EXAMPLES = {
         ),
     ),
     "duchi": Examples(
+        spec("duchi"),
         local=(
             {"lower": -1.0, "upper": 1.0, "steps": 1000, "epsilon": 1.0},
             {"lower": 0, "upper": 120, "steps": 120, "epsilon": 0.2},
@@ -164,6 +178,7 @@ EXAMPLES = {
         ),
     ),
     "piecewise": Examples(
+        spec("piecewise"),
         local=(
             {"lower": -1.0, "upper": 1.0, "steps": 1000, "epsilon": 1.0},
             {"lower": 0, "upper": 120, "steps": 120, "epsilon": 4.0},
@@ -191,6 +206,7 @@ EXAMPLES = {
         ),
     ),
     "hybrid": Examples(
+        spec("hybrid"),
         local=(
             {"lower": -1.0, "upper": 1.0, "steps": 1000, "epsilon": 1.0},
             {"lower": 0, "upper": 120, "steps": 120, "epsilon": 4.0},
@@ -218,6 +234,7 @@ EXAMPLES = {
         ),
     ),
     "zsum": Examples(
+        spec("zsum"),
         shuffled=(
             {"n": 100000, "epsilon": 1.0, "delta": 1e-08},
             {"n": 100000, "epsilon": 1.0, "delta": 1e-08, "calibration": "paper"},
@@ -229,6 +246,7 @@ EXAMPLES = {
         ),
     ),
     "zsum_sparse": Examples(
+        spec("zsum_sparse"),
         shuffled=(
             {"n": 100000, "epsilon": 1.0, "delta": 1e-08},
             {"n": 100000, "epsilon": 1.0, "delta": 1e-08, "calibration": "paper"},
@@ -240,6 +258,7 @@ EXAMPLES = {
         ),
     ),
     "correlated_count": Examples(
+        spec("correlated_count"),
         shuffled=(
             {"n": 100000, "epsilon": 1.0, "delta": 1e-08},
             {"n": 1000, "epsilon": 0.5, "delta": 1e-06, "gap": 0.2, "calibration": "paper"},
@@ -251,6 +270,7 @@ EXAMPLES = {
         ),
     ),
     "pure_count": Examples(
+        spec("pure_count"),
         shuffled=(
             {"n": 60, "epsilon": 1.0},
             {"n": 100, "epsilon": 2.0, "honest": 1.0},
@@ -261,6 +281,7 @@ EXAMPLES = {
         ),
     ),
     "zsum_histogram": Examples(
+        spec("zsum_histogram"),
         shuffled=(
             {"n": 20000, "k": 8, "epsilon": 1.0, "delta": 1e-08},
             {"n": 20000, "k": 3, "epsilon": 1.0, "delta": 1e-08, "calibration": "paper"},
@@ -271,6 +292,7 @@ EXAMPLES = {
         ),
     ),
     "sparse_histogram": Examples(
+        spec("sparse_histogram"),
         shuffled=(
             {"n": 100000, "k": 1024, "epsilon": 1.0, "delta": 1e-08},
             {"n": 2000, "k": 100, "epsilon": 1.0, "delta": 1e-06, "honest": 1.0},
@@ -281,6 +303,7 @@ EXAMPLES = {
         ),
     ),
     "dummies_histogram": Examples(
+        spec("dummies_histogram"),
         shuffled=(
             {"n": 100000, "k": 1024, "epsilon": 1.0, "delta": 1e-08},
             {"n": 1000, "k": 100, "epsilon": 1.0, "delta": 1e-06, "honest": 0.5},
@@ -292,6 +315,7 @@ EXAMPLES = {
         ),
     ),
     "correlated_histogram": Examples(
+        spec("correlated_histogram"),
         shuffled=(
             {"n": 100000, "k": 16, "epsilon": 1.0, "delta": 1e-08},
             {
@@ -317,6 +341,7 @@ EXAMPLES = {
         ),
     ),
     "hashed_histogram": Examples(
+        spec("hashed_histogram"),
         shuffled=(
             {"n": 100000, "k": 1024, "epsilon": 1.0, "delta": 1e-06},
             {"n": 1000, "k": 5000, "epsilon": 0.5, "delta": 1e-08, "messages": 3.5},
@@ -336,6 +361,7 @@ EXAMPLES = {
         ),
     ),
     "hadamard_blanket": Examples(
+        spec("hadamard_blanket"),
         shuffled=(
             {"n": 100000, "k": 1024, "epsilon": 1.0, "delta": 1e-06},
             {"n": 1000, "k": 5000, "epsilon": 0.5, "delta": 1e-08, "messages": 3.5},
@@ -346,6 +372,7 @@ EXAMPLES = {
         ),
     ),
     "count_min": Examples(
+        spec("count_min"),
         shuffled=(
             {"n": 100000, "k": 1024, "epsilon": 1.0, "delta": 1e-06, "seed": 1},
             {
@@ -384,6 +411,7 @@ EXAMPLES = {
         ),
     ),
     "fake_users": Examples(
+        spec("fake_users"),
         shuffled=(
             {"n": 100000, "k": 16, "epsilon": 1.0, "delta": 1e-06},
             {
@@ -397,164 +425,6 @@ EXAMPLES = {
         ),
         shuffled_tiny=(
             {"n": 4, "k": 2, "epsilon": 1.0, "delta": 0.1, "honest": 1.0, "word_bits": 3},
-        ),
-    ),
-    "split_and_mix": Examples(
-        shuffled=(
-            {"n": 100000, "epsilon": 1.0, "delta": 1e-08, "lower": 0, "upper": 120},
-            {
-                "n": 10000,
-                "epsilon": 0.5,
-                "delta": 1e-06,
-                "lower": -1.0,
-                "upper": 1.0,
-                "steps": 1000,
-            },
-            {
-                "n": 1000,
-                "epsilon": 1.0,
-                "delta": 1e-06,
-                "lower": 0,
-                "upper": 1,
-                "task": "mean",
-                "calibration": "paper",
-                "honest": 1.0,
-            },
-        ),
-        shuffled_tiny=(
-            {
-                "n": 2,
-                "epsilon": 0.5,
-                "delta": 0.65,
-                "lower": 3,
-                "upper": 4,
-                "honest": 1.0,
-                "wrap": 0.9,
-                "word_bits": 2,
-            },
-        ),
-    ),
-    "unary_sum": Examples(
-        shuffled=(
-            {"n": 10000, "epsilon": 1.0, "delta": 1e-06, "lower": 0, "upper": 10},
-            {
-                "n": 10000,
-                "epsilon": 0.5,
-                "delta": 1e-08,
-                "lower": -1.0,
-                "upper": 1.0,
-                "steps": 1000,
-                "task": "mean",
-            },
-        ),
-        shuffled_tiny=(
-            {
-                "n": 3,
-                "epsilon": 1.0,
-                "delta": 0.3,
-                "lower": 0,
-                "upper": 3,
-                "ones": 1,
-                "honest": 1.0,
-                "word_bits": 4,
-            },
-            {
-                "n": 4,
-                "epsilon": 1.5,
-                "delta": 0.3,
-                "lower": -1.0,
-                "upper": 2.0,
-                "steps": 4,
-                "ones": 2,
-                "honest": 1.0,
-                "word_bits": 3,
-            },
-        ),
-    ),
-    "rounded_sum": Examples(
-        shuffled=(
-            {"n": 10000, "epsilon": 1.0, "delta": 1e-06, "lower": 0, "upper": 120},
-            {
-                "n": 100000,
-                "epsilon": 0.5,
-                "delta": 1e-08,
-                "lower": -1.0,
-                "upper": 1.0,
-                "steps": 1000,
-                "task": "mean",
-            },
-            {
-                "n": 10000,
-                "epsilon": 1.0,
-                "delta": 1e-06,
-                "lower": 0.0,
-                "upper": 1.0,
-                "steps": 100,
-                "calibration": "paper",
-            },
-        ),
-        shuffled_tiny=(
-            {
-                "n": 4,
-                "epsilon": 1.0,
-                "delta": 0.1,
-                "lower": 0.0,
-                "upper": 1.0,
-                "steps": 4,
-                "levels": 2,
-                "honest": 1.0,
-                "word_bits": 6,
-            },
-            {
-                "n": 3,
-                "epsilon": 0.5,
-                "delta": 0.1,
-                "lower": -1,
-                "upper": 4,
-                "levels": 2,
-                "task": "mean",
-                "honest": 1.0,
-                "word_bits": 8,
-            },
-        ),
-    ),
-    "zero_sum_flooding": Examples(
-        shuffled=(
-            {"n": 1000000, "epsilon": 1.0, "delta": 1e-06, "lower": 0, "upper": 5, "gap": 0.3},
-            {
-                "n": 10000000,
-                "epsilon": 2.0,
-                "delta": 1e-08,
-                "lower": -1.0,
-                "upper": 1.0,
-                "steps": 20,
-                "task": "mean",
-                "honest": 1.0,
-            },
-        ),
-        shuffled_tiny=(
-            {
-                "n": 2,
-                "epsilon": 1.0,
-                "delta": 0.5,
-                "lower": 3,
-                "upper": 4,
-                "gap": 0.5,
-                "honest": 1.0,
-                "most_events": 1,
-                "word_bits": 1,
-            },
-            {
-                "n": 2,
-                "epsilon": 12.0,
-                "delta": 0.75,
-                "lower": 0,
-                "upper": 2,
-                "gap": 0.7,
-                "honest": 1.0,
-                "most_events": 1,
-                "word_bits": 2,
-            },
         ),
     ),
 }

@@ -51,6 +51,7 @@ def shown(path):
 def folder(tmp_path, monkeypatch):
     """Where the examples run; the files that the pages talk about are there."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(ROOT / "tests" / "plugin")
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setattr(sdp.tasks, "_TASKS", known := dict(sdp.tasks.TASKS))

@@ -86,7 +86,7 @@ def test_public_seeds_are_secure_words_unless_given():
     one, other = (count_min.make(n=1000, k=100, epsilon=1.0, delta=1e-4) for _ in range(2))
     assert one.parameters["seed"] != other.parameters["seed"]
     assert one.randomizer.functions != other.randomizer.functions
-    assert sdp.protocols.rebuild(one.name, one.parameters) == one
+    assert sdp.make(one.name, **one.parameters) == one
 
 
 def test_functions_come_from_the_seed():

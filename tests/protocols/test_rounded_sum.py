@@ -11,8 +11,59 @@ from scipy.stats import binomtest, chi2
 import shuffledp as sdp
 from shuffledp import run_counts
 from shuffledp.accounting.two_bins import dummies
-from shuffledp.protocols.rounded_sum import Levels, RoundedResponse, largest_error, make
+from shuffledp.protocols.rounded_sum import SPEC, Levels, RoundedResponse, largest_error, make
+from shuffledp.testing import Examples
 from support import ALPHA
+
+EXAMPLES = Examples(
+    SPEC,
+    shuffled=(
+        {"n": 10000, "epsilon": 1.0, "delta": 1e-06, "lower": 0, "upper": 120},
+        {
+            "n": 100000,
+            "epsilon": 0.5,
+            "delta": 1e-08,
+            "lower": -1.0,
+            "upper": 1.0,
+            "steps": 1000,
+            "task": "mean",
+        },
+        {
+            "n": 10000,
+            "epsilon": 1.0,
+            "delta": 1e-06,
+            "lower": 0.0,
+            "upper": 1.0,
+            "steps": 100,
+            "calibration": "paper",
+        },
+    ),
+    shuffled_tiny=(
+        {
+            "n": 4,
+            "epsilon": 1.0,
+            "delta": 0.1,
+            "lower": 0.0,
+            "upper": 1.0,
+            "steps": 4,
+            "levels": 2,
+            "honest": 1.0,
+            "word_bits": 6,
+        },
+        {
+            "n": 3,
+            "epsilon": 0.5,
+            "delta": 0.1,
+            "lower": -1,
+            "upper": 4,
+            "levels": 2,
+            "task": "mean",
+            "honest": 1.0,
+            "word_bits": 8,
+        },
+    ),
+)
+
 
 FINE = 2**20
 

@@ -14,9 +14,47 @@ from shuffledp.accounting.exact import shuffled_delta
 from shuffledp.core.shuffler import Shuffled, forget
 from shuffledp.numerics.intervals import DiscreteLaplace
 from shuffledp.numerics.rounding import exp_lower
-from shuffledp.protocols.split_and_mix import make
+from shuffledp.protocols.split_and_mix import SPEC, make
 from shuffledp.protocols.split_and_mix.noise import NoiseShare
+from shuffledp.testing import Examples
 from support import ALPHA
+
+EXAMPLES = Examples(
+    SPEC,
+    shuffled=(
+        {"n": 100000, "epsilon": 1.0, "delta": 1e-08, "lower": 0, "upper": 120},
+        {
+            "n": 10000,
+            "epsilon": 0.5,
+            "delta": 1e-06,
+            "lower": -1.0,
+            "upper": 1.0,
+            "steps": 1000,
+        },
+        {
+            "n": 1000,
+            "epsilon": 1.0,
+            "delta": 1e-06,
+            "lower": 0,
+            "upper": 1,
+            "task": "mean",
+            "calibration": "paper",
+            "honest": 1.0,
+        },
+    ),
+    shuffled_tiny=(
+        {
+            "n": 2,
+            "epsilon": 0.5,
+            "delta": 0.65,
+            "lower": 3,
+            "upper": 4,
+            "honest": 1.0,
+            "wrap": 0.9,
+            "word_bits": 2,
+        },
+    ),
+)
 
 
 def rmse(protocol):

@@ -11,8 +11,48 @@ from scipy.stats import binom, binomtest, chi2
 import shuffledp as sdp
 from shuffledp import run_counts
 from shuffledp.core.shuffler import Shuffled
-from shuffledp.protocols.unary_sum import UnaryDevice, make
+from shuffledp.protocols.unary_sum import SPEC, UnaryDevice, make
+from shuffledp.testing import Examples
 from support import ALPHA
+
+EXAMPLES = Examples(
+    SPEC,
+    shuffled=(
+        {"n": 10000, "epsilon": 1.0, "delta": 1e-06, "lower": 0, "upper": 10},
+        {
+            "n": 10000,
+            "epsilon": 0.5,
+            "delta": 1e-08,
+            "lower": -1.0,
+            "upper": 1.0,
+            "steps": 1000,
+            "task": "mean",
+        },
+    ),
+    shuffled_tiny=(
+        {
+            "n": 3,
+            "epsilon": 1.0,
+            "delta": 0.3,
+            "lower": 0,
+            "upper": 3,
+            "ones": 1,
+            "honest": 1.0,
+            "word_bits": 4,
+        },
+        {
+            "n": 4,
+            "epsilon": 1.5,
+            "delta": 0.3,
+            "lower": -1.0,
+            "upper": 2.0,
+            "steps": 4,
+            "ones": 2,
+            "honest": 1.0,
+            "word_bits": 3,
+        },
+    ),
+)
 
 
 def worst(protocol):

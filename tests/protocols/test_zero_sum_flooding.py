@@ -13,13 +13,57 @@ from shuffledp import run_counts
 from shuffledp.numerics.geometric import Geometric
 from shuffledp.protocols import zero_sum_flooding
 from shuffledp.protocols.zero_sum_flooding import (
+    SPEC,
     STEEPNESS,
     Flooding,
     cells,
     coefficients,
     thinned_delta,
 )
+from shuffledp.testing import Examples
 from support import ALPHA
+
+EXAMPLES = Examples(
+    SPEC,
+    shuffled=(
+        {"n": 1000000, "epsilon": 1.0, "delta": 1e-06, "lower": 0, "upper": 5, "gap": 0.3},
+        {
+            "n": 10000000,
+            "epsilon": 2.0,
+            "delta": 1e-08,
+            "lower": -1.0,
+            "upper": 1.0,
+            "steps": 20,
+            "task": "mean",
+            "honest": 1.0,
+        },
+    ),
+    shuffled_tiny=(
+        {
+            "n": 2,
+            "epsilon": 1.0,
+            "delta": 0.5,
+            "lower": 3,
+            "upper": 4,
+            "gap": 0.5,
+            "honest": 1.0,
+            "most_events": 1,
+            "word_bits": 1,
+        },
+        {
+            "n": 2,
+            "epsilon": 12.0,
+            "delta": 0.75,
+            "lower": 0,
+            "upper": 2,
+            "gap": 0.7,
+            "honest": 1.0,
+            "most_events": 1,
+            "word_bits": 2,
+        },
+    ),
+)
+
 
 LENGTH = 10_000
 

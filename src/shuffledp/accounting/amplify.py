@@ -366,7 +366,10 @@ def _flip(randomizer: Randomizer) -> Fraction | None:
         return None
     if isinstance(randomizer, _Lettered) and randomizer.alphabet != 2:
         return None  # and no need to list a law of perhaps millions of messages
-    zero, one = randomizer.pmf(0), randomizer.pmf(1)
+    try:
+        zero, one = randomizer.pmf(0), randomizer.pmf(1)
+    except UnsupportedError:  # too long to list, so not that of two messages
+        return None
     if len(zero) != 2 or sorted(zero.values()) != sorted(one.values()) or zero == one:
         return None
     return min(zero.values())

@@ -7,6 +7,7 @@ ShuffledpError
 │   └── PositionError one of them, and its position
 ├── UnsupportedError  a fair question that this object, or its theorem, does not answer
 ├── MismatchError     things that do not belong together, e.g. tallies of two protocols
+├── PluginError       an installed package whose protocol cannot be used
 └── LedgerError       a budget ledger that cannot be read, or does not fit what is asked
     └── BudgetError   a release that would exceed the budget
 ```
@@ -21,6 +22,7 @@ __all__ = [
     "LedgerError",
     "MismatchError",
     "ParameterError",
+    "PluginError",
     "PositionError",
     "ShuffledpError",
     "UnsupportedError",
@@ -98,6 +100,10 @@ class UnsupportedError(ShuffledpError):
 
 class MismatchError(ShuffledpError):
     """Two things that do not belong together."""
+
+
+class PluginError(ShuffledpError):
+    """An installed package offers a protocol that cannot be loaded, or has the name of another."""
 
 
 class LedgerError(ShuffledpError):

@@ -22,7 +22,7 @@ from shuffledp.core.shuffler import forget
 from shuffledp.core.version import __version__
 from shuffledp.engine.output import write_text
 from shuffledp.numerics.entropy import SecureWords
-from shuffledp.protocols import rebuild
+from shuffledp.protocols import make
 
 __all__ = ["Collected", "describe", "read_tally", "restore", "write_tally"]
 
@@ -148,7 +148,7 @@ def restore(
     if not isinstance(name, str) or not isinstance(parameters, dict):
         raise DataError(f"{path} does not say which protocol it belongs to")
     try:
-        protocol = rebuild(name, parameters)
+        protocol = make(name, **parameters)
         names = None if labels is None else _names(protocol, labels)
     except (ShuffledpError, TypeError, AttributeError) as error:
         raise DataError(f"{path} describes no protocol of this version: {error}") from error

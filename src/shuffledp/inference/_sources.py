@@ -19,7 +19,7 @@ from shuffledp.inference._accuracy import Accuracy, EqualNoise
 from shuffledp.inference._spread import spread_of
 from shuffledp.mechanisms.geometric import Geometric
 from shuffledp.numerics.draws import NumpyDraws, Simulated
-from shuffledp.protocols import PROTOCOLS, spec
+from shuffledp.protocols import PROTOCOLS, registered, spec
 from shuffledp.protocols.correlated_histogram import CorrelatedHistogram
 
 __all__ = ["MODELS", "Request", "Source", "source"]
@@ -227,7 +227,8 @@ def _names(request: Request) -> tuple[str, ...]:
     if request.protocol is not None:
         _check(request.protocol, request.model)
         return (request.protocol,)
-    return _LOCAL if request.model == "local" else _SHUFFLED
+    others = (each.name for each in registered()[len(PROTOCOLS) :] if _serves(each, request.model))
+    return (*(_LOCAL if request.model == "local" else _SHUFFLED), *others)
 
 
 def _affordable(request: Request, name: str, reasons: list[str]) -> Reported | None:
@@ -249,7 +250,9 @@ def _affordable(request: Request, name: str, reasons: list[str]) -> Reported | N
 def _check(name: str, model: str) -> None:
     if name in _REFUSED:
         raise UnsupportedError(f"{name} cannot learn a distribution: {_REFUSED[name]}")
-    able = [each.name for each in PROTOCOLS if each.name not in _REFUSED and _serves(each, model)]
+    able = [
+        each.name for each in registered() if each.name not in _REFUSED and _serves(each, model)
+    ]
     if name not in able:
         raise ParameterError(
             "protocol", name, f"must be one of {', '.join(able)} in the model {model!r}"

@@ -15,7 +15,7 @@ from shuffledp.core.privacy import Model
 from shuffledp.core.task import Task
 from shuffledp.mechanisms import MECHANISMS
 from shuffledp.planner.question import Asked
-from shuffledp.protocols import PROTOCOLS
+from shuffledp.protocols import registered
 from shuffledp.tasks import task_named
 
 __all__ = ["Candidate", "candidates", "maker_arguments"]
@@ -96,7 +96,7 @@ def candidates(asked: Asked) -> Iterator[Candidate]:
     ['geometric', 'binomial', 'rr']
     """
     yield from _central(asked)
-    for spec in PROTOCOLS:
+    for spec in registered():
         if spec.task not in asked.task.answered_by:
             continue
         local = spec.make_local is not None

@@ -1,10 +1,14 @@
 """Local and shuffle models, one file each: randomizer, analyzer, `make_local` or `make`, and `SPEC`.
 
-Adding a protocol is one file with `SPEC`, one line in `PROTOCOLS`, one test of the paper's values.
+Adding a protocol is one file with `SPEC`, one line in `PROTOCOLS`, one test. A package of its own offers
+one as an entry point of the group `shuffledp.protocols`; `registered()` has both kinds.
 """
 
-from shuffledp.core.errors import ParameterError
-from shuffledp.core.protocol import Parameters, ShuffleProtocol, Spec
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from shuffledp.core.errors import ParameterError, PluginError, UnsupportedError
+from shuffledp.core.protocol import ShuffleProtocol, Spec
 from shuffledp.protocols import (
     correlated_count,
     correlated_histogram,
@@ -32,9 +36,13 @@ from shuffledp.protocols import (
     zsum_histogram,
 )
 
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
 zsum_sparse = zsum.SPARSE
 
 __all__ = [
+    "GROUP",
     "PROTOCOLS",
     "correlated_count",
     "correlated_histogram",
@@ -48,10 +56,11 @@ __all__ = [
     "hybrid",
     "krr",
     "local_hashing",
+    "make",
     "optimized_unary",
     "piecewise",
     "pure_count",
-    "rebuild",
+    "registered",
     "rounded_sum",
     "rr",
     "sparse_histogram",
@@ -98,29 +107,83 @@ PROTOCOLS: tuple[Spec, ...] = (
 )
 
 
+GROUP = "shuffledp.protocols"
+"""The group of entry points by which a package offers protocols: name = "module:SPEC"."""
+
+
+@cache
+def registered() -> tuple[Spec, ...]:
+    """Every protocol: those of this package, then those that installed packages offer.
+
+    >>> len(registered()) >= len(PROTOCOLS)
+    True
+    """
+    from importlib.metadata import entry_points
+
+    found = {each.name: (each, "shuffledp") for each in PROTOCOLS}
+    entries = sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, _package(entry)))
+    for entry in entries:
+        offered, package = _load(entry), _package(entry)
+        if offered.name in found:
+            raise PluginError(
+                f"{package} offers a protocol named {offered.name!r}, which "
+                f"{found[offered.name][1]} has already: uninstall one of them"
+            )
+        found[offered.name] = (offered, package)
+    return tuple(each for each, _ in found.values())
+
+
+def _load(entry: "EntryPoint") -> Spec:
+    try:
+        offered = entry.load()
+    except Exception as error:  # whatever somebody else's module may raise
+        raise PluginError(
+            f"{_package(entry)} offers the protocol {entry.name!r} as {entry.value}, which cannot be "
+            f"loaded: {type(error).__name__}: {error}"
+        ) from error
+    if not isinstance(offered, Spec) or offered.name != entry.name:
+        raise PluginError(
+            f"{_package(entry)} offers the protocol {entry.name!r} as {entry.value}, which is not a "
+            "Spec of that name"
+        )
+    return offered
+
+
+def _package(entry: "EntryPoint") -> str:
+    return "an unknown package" if entry.dist is None else f"the package {entry.dist.name}"
+
+
 def spec(name: str) -> Spec:
     """The registered protocol of that name.
 
     >>> spec("krr").title
     'k-ary randomized response'
     """
-    for candidate in PROTOCOLS:
-        if candidate.name == name:
-            return candidate
-    names = ", ".join(candidate.name for candidate in PROTOCOLS)
+    for each in PROTOCOLS:  # without a look at other packages
+        if each.name == name:
+            return each
+    for each in registered():
+        if each.name == name:
+            return each
+    names = ", ".join(each.name for each in registered())
     raise ParameterError("name", name, f"must be one of {names}")
 
 
-def rebuild(name: str, parameters: Parameters) -> ShuffleProtocol:
-    """The protocol that a name and its parameters (e.g. from JSON) describe.
+def make(name: str, /, **parameters: Any) -> ShuffleProtocol:
+    """The protocol of that name: of the shuffle model if n, the number of people, is given.
 
-    >>> p = krr.make_local(k=4, epsilon=1.0)
-    >>> rebuild(p.name, p.parameters) == p
+    A protocol's name and parameters, which are plain numbers and strings, make it again.
+
+    >>> local = make("krr", k=4, epsilon=1.0)
+    >>> local == krr.make_local(k=4, epsilon=1.0) == make(local.name, **local.parameters)
     True
+    >>> make("krr", k=4, n=10_000, epsilon=1.0, delta=1e-6).guarantee.model.value
+    'shuffle'
     """
-    found = spec(name)
-    # A number of users is what makes a protocol one of the shuffle model.
-    maker = found.make if "n" in parameters else found.make_local
-    if maker is None:
-        raise ParameterError("parameters", dict(parameters), f"do not fit the protocol {name}")
-    return maker(**parameters)
+    chosen = spec(name)
+    maker = chosen.make if "n" in parameters else chosen.make_local
+    if maker is not None:
+        return maker(**parameters)
+    if "n" in parameters:
+        raise UnsupportedError(f"{name} is for the local model, where the number n does not matter")
+    raise UnsupportedError(f"{name} is for the shuffle model: give n, the number of people")

@@ -1,0 +1,551 @@
+"""The contract of every protocol, as tests that a package runs on its own protocols.
+
+    from shuffledp.testing import Contract, Examples
+    from my_package import SPEC
+
+    class TestMine(Contract):
+        examples = (
+            Examples(
+                SPEC,
+                local=({"k": 16, "epsilon": 1.0},),
+                local_tiny=({"k": 3, "epsilon": 1.0, "word_bits": 8},),
+                shuffled=({"n": 10_000, "k": 16, "epsilon": 1.0, "delta": 1e-6},),
+                shuffled_tiny=({"n": 3, "k": 3, "epsilon": 1.0, "delta": 0.1, "word_bits": 6},),
+            ),
+        )
+
+pytest then runs each test once per example. Tiny examples have words of a few bits, so that a test can run
+every tape: laws, unbiasedness, variances and divergences are compared as fractions. The argument of a test
+says which examples it is for: `local` and `shuffled` ones, their tiny twins, or `ordinary` and `tiny` ones of
+both models.
+
+This is the only module that imports pytest; `import shuffledp` does not load it.
+"""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from shuffledp.accounting.amplify import amplify
+from shuffledp.accounting.blanket import Blanketed, law_blankets
+from shuffledp.accounting.exact import shuffled_delta
+from shuffledp.core.arrays import Words
+from shuffledp.core.domain import Domain, Reals
+from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
+from shuffledp.core.privacy import Model
+from shuffledp.core.protocol import (
+    HONEST,
+    NoiseAccountant,
+    ShuffleProtocol,
+    Spec,
+    honest_users,
+)
+from shuffledp.core.randomizer import Law, Message, Messages, Randomizer, randomize
+from shuffledp.core.shuffler import Shuffled, forget, shuffle
+from shuffledp.engine.memory import run, tally
+from shuffledp.numerics.entropy import SeededWords
+from shuffledp.numerics.rounding import exp_lower
+from shuffledp.protocols.assembly import Amplified
+from shuffledp.tasks import task_for
+
+__all__ = [
+    "ALPHA",
+    "AtOrdinarySize",
+    "Blankets",
+    "ByEnumeration",
+    "Case",
+    "Contract",
+    "Examples",
+    "all_tapes",
+    "draw_values",
+    "enumerate_law",
+]
+
+ALPHA = 1e-9
+"""False-alarm rate of each statistical comparison."""
+
+_MOST_TAPE_BITS = 20
+_NEARLY = 1 + 1e-12
+
+Parameters = Mapping[str, Any]
+"""The arguments of a maker."""
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Parameters of `make_local` and of `make` of one protocol; the tiny ones are enumerated.
+
+    >>> from shuffledp.protocols import krr
+    >>> mine = Examples(krr.SPEC, local=({"k": 4, "epsilon": 1.0},))
+    >>> [case.label for case in mine.cases("ordinary")]
+    ['krr-local-0']
+    """
+
+    spec: Spec
+    local: tuple[Parameters, ...] = ()
+    local_tiny: tuple[Parameters, ...] = ()
+    shuffled: tuple[Parameters, ...] = ()
+    shuffled_tiny: tuple[Parameters, ...] = ()
+
+    def cases(self, group: str) -> Iterator["Case"]:
+        """Those of one group: local, local_tiny, shuffled, shuffled_tiny, ordinary or tiny."""
+        for each in _GROUPS[group]:
+            model = Model.LOCAL if each.startswith("local") else Model.SHUFFLE
+            for i, parameters in enumerate(getattr(self, each)):
+                label = f"{self.spec.name}-{model.value}-{i}"
+                yield Case(spec=self.spec, model=model, parameters=parameters, label=label)
+
+
+_GROUPS = {
+    "local": ("local",),
+    "local_tiny": ("local_tiny",),
+    "shuffled": ("shuffled",),
+    "shuffled_tiny": ("shuffled_tiny",),
+    "ordinary": ("local", "shuffled"),
+    "tiny": ("local_tiny", "shuffled_tiny"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One protocol with the parameters of one example."""
+
+    spec: Spec
+    model: Model
+    parameters: Parameters
+    label: str
+
+    @cached_property
+    def protocol(self) -> ShuffleProtocol:
+        """The protocol, made once."""
+        return self.make()
+
+    def make(self, **changes: Any) -> ShuffleProtocol:
+        """The protocol with some parameters changed."""
+        maker = self.spec.make_local if self.model is Model.LOCAL else self.spec.make
+        assert maker is not None, f"{self.spec.name} has no maker for the {self.model.value} model"
+        return maker(**{**self.parameters, **changes})
+
+    @property
+    def size(self) -> int:
+        """The number of codes."""
+        return self.protocol.randomizer.domain.size
+
+    def laws(self) -> list[Law]:
+        """The declared law of each code."""
+        return [self.protocol.randomizer.pmf(x) for x in range(self.size)]
+
+    def values(self, n: int, seed: int = 0) -> NDArray[Any]:
+        """Values of n people, drawn from the domain."""
+        return draw_values(self.protocol.randomizer.domain, n, seed)
+
+    def randomize(self, values: NDArray[Any], seed: int) -> Messages:
+        """Messages of people with these values."""
+        return randomize(self.protocol.randomizer, values, SeededWords(seed))
+
+    def send(self, n: int, seed: int) -> Messages:
+        """Messages of n people with values of the domain."""
+        return self.randomize(self.values(n), seed)
+
+    def exact_delta(self, users: int, epsilon: float) -> float:
+        """The divergence of the declared laws, over all neighbouring data sets of that many people."""
+        # e^epsilon rounded down makes the divergence larger, never smaller.
+        return float(shuffled_delta(self.laws(), users, exp_lower(epsilon)))
+
+    def weigh(self, sent: Sequence[Message]) -> list[Fraction] | None:
+        """What one user's messages add to the answer to the total; None if they have no weights."""
+        analyzer, width = self.protocol.analyzer, 1
+        if self.protocol.task == "histogram":
+            width = self.size
+        total = list(getattr(analyzer, "offset", (Fraction(0),) * width))
+        for message in sent:
+            try:
+                weights = analyzer.weights(message)
+            except UnsupportedError:
+                return None
+            total = [a + b for a, b in zip(total, weights, strict=True)]
+        return total
+
+    def moments(self, x: int) -> tuple[list[Fraction], list[Fraction]] | None:
+        """Mean and mean square of what a user of code x adds to the answer, over the declared law."""
+        terms = []
+        for sent, mass in self.protocol.randomizer.pmf(x).items():
+            weights = self.weigh(sent)
+            if weights is None:
+                return None
+            terms.append((mass, weights))
+        columns = list(zip(*(weights for _, weights in terms), strict=True))
+        masses = [mass for mass, _ in terms]
+        first = [sum(m * w for m, w in zip(masses, each, strict=True)) for each in columns]
+        second = [sum(m * w * w for m, w in zip(masses, each, strict=True)) for each in columns]
+        return [Fraction(each) for each in first], [Fraction(each) for each in second]
+
+    def truth(self, x: int) -> list[Fraction]:
+        """The answer to the total for one user of code x, exactly."""
+        domain = self.protocol.randomizer.domain
+        if self.protocol.task == "histogram":
+            return [Fraction(int(j == x)) for j in range(domain.size)]
+        if isinstance(domain, Reals):
+            lower, upper = Fraction(domain.lower), Fraction(domain.upper)
+            return [lower + x * (upper - lower) / domain.steps]
+        return [Fraction(int(domain.values(np.array([x]))[0]))]
+
+
+def draw_values(domain: Domain, n: int, seed: int = 0) -> NDArray[Any]:
+    """n values of a domain, each code as likely as any other.
+
+    >>> from shuffledp import Integers
+    >>> draw_values(Integers(lower=3, upper=4), 5)
+    array([4, 4, 4, 3, 3])
+    """
+    codes = np.random.default_rng(seed).integers(0, domain.size, n)
+    return _to_values(domain, codes)
+
+
+def _to_values(domain: Domain, codes: NDArray[np.int64]) -> NDArray[Any]:
+    values = domain.values(codes)
+    return values if isinstance(domain, Reals) else values.astype(np.int64)
+
+
+def all_tapes(word_bits: int, words: int) -> Words:
+    """Every tape once: words[2^(word_bits * words), words].
+
+    >>> all_tapes(2, 1).ravel()
+    array([0, 1, 2, 3], dtype=uint8)
+    """
+    total = word_bits * words
+    assert total <= _MOST_TAPE_BITS, f"{total} bits of tape are too many to enumerate"
+    number = np.arange(1 << total, dtype=np.uint64)
+    shifts = np.arange(words, dtype=np.uint64) * np.uint64(word_bits)
+    mask = np.uint64((1 << word_bits) - 1)
+    width = next(size for size in (1, 2, 4, 8) if 8 * size >= word_bits)
+    tapes: Words = ((number[:, None] >> shifts) & mask).astype(f"u{width}")
+    return tapes
+
+
+def enumerate_law(randomizer: Randomizer, x: int) -> Law:
+    """The law of `encode` for one input, counted over every tape.
+
+    >>> from shuffledp.protocols.krr import KRR
+    >>> krr = KRR(k=3, epsilon0=1.0, word_bits=4)
+    >>> enumerate_law(krr, 0) == krr.pmf(0)
+    True
+    """
+    tapes = all_tapes(randomizer.word_bits, randomizer.words_per_input)
+    messages = randomizer.encode(np.full(len(tapes), x), tapes)
+    if isinstance(messages.owner, range):
+        rows, counts = np.unique(messages.payload, axis=0, return_counts=True)
+        return {
+            (_plain(row),): Fraction(int(c), len(tapes))
+            for row, c in zip(rows.tolist(), counts, strict=True)
+        }
+    owner = np.asarray(messages.owner)
+    order = np.argsort(owner, kind="stable")
+    sent = [_plain(row) for row in messages.payload[order].tolist()]
+    ends = np.searchsorted(owner[order], np.arange(messages.users + 1))
+    seen = Counter(tuple(sent[a:b]) for a, b in pairwise(ends))
+    return {one: Fraction(count, len(tapes)) for one, count in seen.items()}
+
+
+def _plain(row: Any) -> Message:
+    return tuple(map(int, row)) if isinstance(row, list) else int(row)
+
+
+def _unordered(law: Law) -> dict[tuple[Message, ...], Fraction]:
+    """The shuffler forgets a user's order, so laws are compared up to it."""
+    result: Counter[tuple[Message, ...]] = Counter()
+    for sent, mass in law.items():
+        if mass:
+            result[tuple(sorted(sent, key=repr))] += mass  # type: ignore[assignment]
+    return dict(result)  # type: ignore[arg-type]
+
+
+class _Suite:
+    """Tests that are called with the cases that their argument names."""
+
+    examples: ClassVar[tuple[Examples, ...]]
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        """Called by pytest for each test: one run for each case."""
+        for group in _GROUPS:
+            if group in metafunc.fixturenames:
+                cases = [case for each in self.examples for case in each.cases(group)]
+                metafunc.parametrize(group, cases, ids=[case.label for case in cases])
+
+
+class ByEnumeration(_Suite):
+    """Statements about fractions, for parameters so small that every tape can be run."""
+
+    def test_sampler_follows_its_declared_law(self, tiny: Case) -> None:
+        randomizer = tiny.protocol.randomizer
+        for x, declared in enumerate(tiny.laws()):
+            assert sum(declared.values()) == 1, f"the law of code {x} does not sum to 1"
+            assert _unordered(enumerate_law(randomizer, x)) == _unordered(declared), f"code {x}"
+
+    def test_ratio_is_at_most_e_to_epsilon0(self, tiny: Case) -> None:
+        randomizer, laws = tiny.protocol.randomizer, tiny.laws()
+        if math.isinf(randomizer.epsilon0):
+            pytest.skip("promises nothing without the others")
+        limit = exp_lower(randomizer.epsilon0)
+        for sent in set().union(*laws):
+            masses = [law.get(sent, Fraction(0)) for law in laws]
+            assert max(masses) <= limit * min(masses), f"messages {sent}"
+
+    def test_estimator_is_unbiased_and_its_variance_exact(self, tiny: Case) -> None:
+        for x in range(tiny.size):
+            moments = tiny.moments(x)
+            if moments is None:
+                assert tiny.model is Model.SHUFFLE, "a local protocol adds up weights"
+                pytest.skip("its messages have no weights; its own tests say what it does")
+            mean, square = moments
+            assert mean == tiny.truth(x), f"code {x} is estimated with a bias"
+            exact = [float(s - m * m) for m, s in zip(mean, square, strict=True)]
+            declared = tiny.protocol.analyzer.variance(np.eye(tiny.size, dtype=np.int64)[x])
+            np.testing.assert_allclose(np.atleast_1d(declared), exact, rtol=1e-9, atol=1e-12)
+
+    def test_estimate_is_the_sum_of_the_weights(self, local_tiny: Case) -> None:
+        randomizer, analyzer = local_tiny.protocol.randomizer, local_tiny.protocol.analyzer
+        tapes = all_tapes(randomizer.word_bits, randomizer.words_per_input)
+        some = tapes[np.random.default_rng(5).integers(0, len(tapes), 7)]
+        messages = randomizer.encode(np.arange(7) % local_tiny.size, some)
+        estimate = analyzer.estimate(analyzer.tally(forget(messages)))
+        sent = [local_tiny.weigh(messages.of(user)) for user in range(7)]
+        total = np.array([float(sum(column)) for column in zip(*sent, strict=True)])
+        people = 7 if local_tiny.protocol.task == "mean" else 1
+        np.testing.assert_allclose(np.atleast_1d(estimate.value), total / people)
+
+    def test_exact_divergence_is_within_the_guarantee(self, shuffled_tiny: Case) -> None:
+        """Over all neighbouring data sets of the honest users, both directions."""
+        stated = shuffled_tiny.protocol.guarantee
+        exact = shuffled_tiny.exact_delta(stated.honest, stated.epsilon)
+        assert exact <= stated.delta * _NEARLY
+
+    def test_exact_divergence_is_within_the_whole_curve(self, shuffled_tiny: Case) -> None:
+        """delta(honest, epsilon) holds at any epsilon, not only where it was calibrated."""
+        protocol, users = shuffled_tiny.protocol, shuffled_tiny.parameters["n"]
+        if not isinstance(protocol.accountant, NoiseAccountant | Amplified):
+            pytest.skip("its accountant knows one epsilon")
+        for epsilon in (0.0, 0.3 * protocol.guarantee.epsilon, 1.3 * protocol.guarantee.epsilon):
+            claim = protocol.accountant.delta(users, epsilon)
+            assert shuffled_tiny.exact_delta(users, epsilon) <= claim * _NEARLY
+            assert claim <= 1
+
+    def test_fewer_honest_users_are_accounted_for(self, shuffled_tiny: Case) -> None:
+        n = shuffled_tiny.parameters["n"]
+        for users in range(1, n):
+            stated = shuffled_tiny.protocol.guarantee_if(honest=(users + 0.5) / n)
+            assert stated.honest == users
+            exact = shuffled_tiny.exact_delta(users, stated.epsilon)
+            assert exact <= stated.delta * _NEARLY + 1e-300
+
+
+class Blankets(_Suite):
+    """The blankets that local protocols state are below their declared laws, and no pair is worse."""
+
+    @pytest.mark.parametrize("n", [1, 2, 5, 40])
+    def test_stated_blanket_is_safe(self, local_tiny: Case, n: int) -> None:
+        """Computed from the declared law, over all pairs and both directions, nothing is worse."""
+        randomizer = local_tiny.protocol.randomizer
+        if not isinstance(randomizer, Blanketed):
+            pytest.skip("states no blanket: it is computed from the law")
+        (stated,) = randomizer.blankets()
+        for epsilon in (0.1 * randomizer.epsilon0, 0.6 * randomizer.epsilon0):
+            claimed = stated.delta(epsilon, n)
+            for pair in law_blankets(randomizer):
+                assert pair.delta(epsilon, n) <= claimed * (1 + 1e-5)
+
+    def test_stated_ratio_is_the_local_one(self, local_tiny: Case) -> None:
+        randomizer = local_tiny.protocol.randomizer
+        if not isinstance(randomizer, Blanketed):
+            pytest.skip("states no blanket: it is computed from the law")
+        (stated,) = randomizer.blankets()
+        assert max(stated.first) <= math.exp(randomizer.epsilon0) * (1 + 1e-15)
+        assert stated.gamma <= 1
+
+    def test_many_users_amplify(self, local: Case) -> None:
+        randomizer = local.protocol.randomizer
+        if not isinstance(randomizer, Blanketed):
+            pytest.skip("states no blanket: it is computed from the law")
+        own = amplify(randomizer=randomizer, n=100_000, delta=1e-6).epsilon
+        any_other = amplify(epsilon0=randomizer.epsilon0, n=100_000, delta=1e-6).epsilon
+        assert own < any_other * 1.0001
+
+
+class AtOrdinarySize(_Suite):
+    """What every protocol does with ordinary parameters, right and wrong."""
+
+    def test_local_guarantee_is_what_was_asked_for(self, local: Case) -> None:
+        protocol, epsilon = local.protocol, local.parameters["epsilon"]
+        assert protocol.guarantee.epsilon == epsilon == protocol.randomizer.epsilon0
+        assert protocol.guarantee.delta == 0
+        assert protocol.guarantee.model is Model.LOCAL
+
+    def test_shuffled_guarantee_is_what_was_asked_for(self, shuffled: Case) -> None:
+        given, stated = shuffled.parameters, shuffled.protocol.guarantee
+        assert stated.epsilon <= given["epsilon"] * _NEARLY
+        assert stated.delta <= given.get("delta", 0.0) * _NEARLY
+        assert stated.model is Model.SHUFFLE
+        assert stated.honest == honest_users(given["n"], given.get("honest", HONEST))
+        assert shuffled.protocol.users == given["n"]
+
+    def test_guarantee_falls_apart_slowly(self, shuffled: Case) -> None:
+        protocol = shuffled.protocol
+        whole, half = protocol.guarantee_if(honest=1.0), protocol.guarantee_if(honest=0.5)
+        assert half.epsilon >= whole.epsilon
+        assert half.delta >= whole.delta * (1 - 1e-9)
+
+    def test_local_floor_is_stated(self, ordinary: Case) -> None:
+        floor = ordinary.protocol.local_floor
+        assert floor is None or floor.model is Model.LOCAL
+
+    def test_cost_is_what_is_sent(self, ordinary: Case) -> None:
+        cost, messages = ordinary.protocol.cost, ordinary.send(2000, 8)
+        each = np.bincount(np.asarray(messages.owner), minlength=2000)
+        assert each.max() <= cost.messages_max
+        spread = max(each.std(), 1.0) / math.sqrt(2000)
+        # messages_mean is for the value that sends most.
+        assert each.mean() <= cost.messages_mean + 7 * spread
+        assert cost.bits_per_message >= 1
+
+    def test_tallies_add(self, ordinary: Case) -> None:
+        analyzer, messages = ordinary.protocol.analyzer, ordinary.send(600, 1)
+        whole = analyzer.tally(forget(messages))
+        owner = np.asarray(messages.owner)
+        parts = [
+            analyzer.tally(
+                forget(Messages(payload=messages.payload[part], owner=owner[part], users=users))
+            )
+            for part, users in (
+                (owner < 1, 1),
+                ((owner >= 1) & (owner < 400), 399),
+                (owner >= 400, 200),
+            )
+        ]
+        added = parts[0] + parts[1] + parts[2]
+        np.testing.assert_array_equal(added.counts, whole.counts)
+        assert added.users == whole.users == 600
+
+    def test_order_does_not_matter(self, ordinary: Case) -> None:
+        analyzer, messages = ordinary.protocol.analyzer, ordinary.send(300, 2)
+        shuffled = shuffle(messages, SeededWords(12))
+        assert isinstance(shuffled, Shuffled)
+        np.testing.assert_array_equal(
+            analyzer.tally(shuffled).counts, analyzer.tally(forget(messages)).counts
+        )
+
+    def test_engine_agrees_with_one_big_chunk(self, ordinary: Case) -> None:
+        whole = ordinary.send(1500, 3)
+        np.testing.assert_array_equal(
+            tally(ordinary.protocol, ordinary.values(1500), SeededWords(3)).counts,
+            ordinary.protocol.analyzer.tally(forget(whole)).counts,
+        )
+
+    def test_parameters_survive_json(self, ordinary: Case) -> None:
+        protocol = ordinary.protocol
+        assert protocol.name == ordinary.spec.name
+        again = ordinary.make(**json.loads(json.dumps(dict(protocol.parameters))))
+        assert again.randomizer == protocol.randomizer
+        assert again.analyzer == protocol.analyzer
+        assert again.guarantee == protocol.guarantee
+        assert again.parameters == protocol.parameters
+
+    def test_interval_is_around_the_value(self, local: Case) -> None:
+        estimate = run(local.protocol, local.values(2000), SeededWords(4))
+        low, high = estimate.interval(0.95)
+        assert np.all(np.asarray(low) < estimate.value)
+        assert np.all(np.asarray(high) > estimate.value)
+        assert np.all(np.asarray(estimate.stderr) > 0)
+
+    def test_estimate_is_near_the_truth(self, ordinary: Case) -> None:
+        """Fewer users than a shuffled guarantee needs are enough to see that the estimate is right."""
+        values = ordinary.values(min(ordinary.parameters.get("n", 20_000), 20_000))
+        estimate = ordinary.protocol.analyzer.estimate(
+            tally(ordinary.protocol, values, SeededWords(4))
+        )
+        truth = task_for(ordinary.protocol).truth(values)
+        low, high = estimate.interval(1 - 1e-12)
+        assert np.all(np.asarray(low) <= np.asarray(truth) + 1e-9)
+        assert np.all(np.asarray(high) >= np.asarray(truth) - 1e-9)
+        assert np.shape(low) == np.shape(estimate.value) == np.shape(estimate.stderr)
+
+    def test_one_user_is_enough(self, local: Case) -> None:
+        estimate = run(local.protocol, local.values(1), SeededWords(5))
+        assert np.all(np.isfinite(estimate.value))
+
+    def test_inputs_are_not_changed(self, ordinary: Case) -> None:
+        values = ordinary.values(100)
+        before = values.copy()
+        ordinary.randomize(values, 6)
+        np.testing.assert_array_equal(values, before)
+
+    @pytest.mark.parametrize("epsilon", [0, 0.0, -1.0, math.inf, math.nan, "1", None, True])
+    def test_bad_epsilon_is_refused(self, ordinary: Case, epsilon: object) -> None:
+        with pytest.raises((ParameterError, UnsupportedError), match="epsilon"):
+            ordinary.make(epsilon=epsilon)
+
+    @pytest.mark.parametrize("name", ["delta", "honest", "n"])
+    @pytest.mark.parametrize("value", [0, -1.0, math.inf, math.nan, "1", None])
+    def test_bad_parameters_are_refused(self, shuffled: Case, name: str, value: object) -> None:
+        if name not in shuffled.parameters and name != "honest":
+            pytest.skip(f"has no {name}")
+        with pytest.raises((ParameterError, UnsupportedError), match=name):
+            shuffled.make(**{name: value})
+
+    @pytest.mark.parametrize("k", [1, 0, -3, 2.5, "2"])
+    def test_bad_k_is_refused(self, ordinary: Case, k: object) -> None:
+        if "k" not in ordinary.parameters:
+            pytest.skip("has no k")
+        with pytest.raises(ParameterError, match="k="):
+            ordinary.make(k=k)
+
+    def test_no_values_are_refused(self, ordinary: Case) -> None:
+        with pytest.raises(DataError, match="empty"):
+            ordinary.randomize(np.array([], dtype=np.int64), 1)
+
+    @pytest.mark.parametrize("beyond", [True, False], ids=["above", "below"])
+    def test_values_outside_the_domain_are_refused(self, ordinary: Case, beyond: bool) -> None:
+        domain, values = ordinary.protocol.randomizer.domain, ordinary.values(10)
+        outside = _to_values(domain, np.array([domain.size]))[0] if beyond else -1_000_000
+        values[3] = outside
+        with pytest.raises(DataError, match="position 3"):
+            ordinary.randomize(values, 1)
+
+    @pytest.mark.parametrize(
+        "values",
+        [
+            np.array([np.nan, 0.5]),
+            np.array(["a", "b"]),
+            np.array([0.5, np.inf]),
+            np.zeros((2, 2), int),
+        ],
+        ids=["nan", "strings", "infinity", "matrix"],
+    )
+    def test_wrong_kinds_of_values_are_refused(self, ordinary: Case, values: NDArray[Any]) -> None:
+        with pytest.raises(DataError):
+            ordinary.randomize(values, 1)
+
+    def test_tally_of_nobody(self, ordinary: Case) -> None:
+        analyzer, payload = ordinary.protocol.analyzer, ordinary.send(3, 1).payload
+        empty = analyzer.tally(Shuffled(payload=payload[:0], users=0))
+        assert empty.users == 0
+        assert not empty.counts.any()
+        with pytest.raises(DataError, match="users"):
+            analyzer.estimate(empty)
+
+    def test_foreign_messages_are_refused(self, ordinary: Case) -> None:
+        with pytest.raises(DataError, match="message"):
+            ordinary.protocol.analyzer.tally(Shuffled(payload=np.zeros((3, 5, 7)), users=3))
+
+
+class Contract(ByEnumeration, Blankets, AtOrdinarySize):
+    """All of them."""

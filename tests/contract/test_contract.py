@@ -1,0 +1,43 @@
+"""The public contract (shuffledp.testing) on every protocol of this package."""
+
+import pytest
+
+import shuffledp as sdp
+from contract.examples import all_examples, examples_of
+from shuffledp import testing
+from shuffledp.accounting.blanket import Blanketed
+from shuffledp.protocols import PROTOCOLS
+
+
+class TestByEnumeration(testing.ByEnumeration):
+    examples = all_examples()
+
+
+class TestBlankets(testing.Blankets):
+    examples = all_examples()
+
+
+class TestAtOrdinarySize(testing.AtOrdinarySize):
+    examples = all_examples()
+
+
+@pytest.mark.parametrize("spec", PROTOCOLS, ids=lambda spec: spec.name)
+class TestEveryProtocol:
+    def test_has_examples_for_each_of_its_models(self, spec):
+        examples = examples_of(spec)
+        assert examples.spec is spec
+        assert bool(examples.local and examples.local_tiny) == (spec.make_local is not None)
+        assert bool(examples.shuffled and examples.shuffled_tiny) == (spec.make is not None)
+
+    def test_states_its_blanket_if_it_is_local(self, spec):
+        for case in examples_of(spec).cases("local"):
+            assert isinstance(case.protocol.randomizer, Blanketed)
+
+    def test_is_found_by_its_name(self, spec):
+        assert sdp.protocols.spec(spec.name) is spec
+        found = getattr(sdp.protocols, spec.name)
+        assert spec in (found, getattr(found, "SPEC", None))
+
+
+def test_names_are_unique():
+    assert len({spec.name for spec in PROTOCOLS}) == len(PROTOCOLS)
