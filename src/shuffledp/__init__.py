@@ -64,9 +64,9 @@ if TYPE_CHECKING:
     from shuffledp.inference.complexity import sample_complexity
     from shuffledp.inference.learning import learn
     from shuffledp.inference.uniformity import test_identity, test_uniform
-    from shuffledp.planner.answer import Plan, plan
-    from shuffledp.planner.choose import count, histogram, mean, sum
-    from shuffledp.planner.growth import survey
+    from shuffledp.planner.choice import count, histogram, mean, sum
+    from shuffledp.planner.curves import survey
+    from shuffledp.planner.plans import Plan, plan
     from shuffledp.protocols import make
     from shuffledp.request import Request, ask
 
@@ -144,7 +144,7 @@ __all__ = [
 # a command line that only wants to print its help should not wait for them.
 _LATER = {
     **dict.fromkeys(("amplify", "amplify_lower", "calibrate", "profile"), "accounting.amplify"),
-    **dict.fromkeys(("count", "histogram", "mean", "sum"), "planner.choose"),
+    **dict.fromkeys(("count", "histogram", "mean", "sum"), "planner.choice"),
     **dict.fromkeys(("categories_of", "open_column"), "engine.columns"),
     **dict.fromkeys(("headcount", "run_file"), "engine.files"),
     "OnInvalid": "engine.codes",
@@ -155,14 +155,14 @@ _LATER = {
     "compose": "accounting.compose",
     "compose_renyi": "accounting.compose",
     "make": "protocols",
-    "Plan": "planner.answer",
-    "plan": "planner.answer",
+    "Plan": "planner.plans",
+    "plan": "planner.plans",
     "learn": "inference.learning",
     "run": "engine.memory",
     "run_counts": "engine.memory",
     "sample_complexity": "inference.complexity",
     "smallest_n": "accounting.amplify",
-    "survey": "planner.growth",
+    "survey": "planner.curves",
     "test_identity": "inference.uniformity",
     "test_uniform": "inference.uniformity",
 }

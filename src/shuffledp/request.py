@@ -24,7 +24,7 @@ from shuffledp.answer import Answer, describe_invalid
 from shuffledp.core.domain import Categories, Domain, Integers, Reals
 from shuffledp.core.errors import LedgerError, ParameterError, UnsupportedError
 from shuffledp.core.privacy import Guarantee, Model, up
-from shuffledp.core.protocol import ShuffleProtocol
+from shuffledp.core.protocol import HONEST, ShuffleProtocol
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.task import Task
 from shuffledp.core.validate import level as valid_level
@@ -47,13 +47,8 @@ from shuffledp.engine import (
 from shuffledp.ledger import Budget, Entry, Ledger
 from shuffledp.ledger.ledger import DATASET
 from shuffledp.numerics.entropy import SeededWords
-from shuffledp.planner.answer import plan
-from shuffledp.planner.candidates import maker_arguments
-from shuffledp.planner.choose import chosen, shrunk
+from shuffledp.planner import choose
 from shuffledp.planner.question import planned
-from shuffledp.planner.rank import choose
-from shuffledp.protocols import spec
-from shuffledp.tasks import task_named
 
 __all__ = ["Prepared", "Request", "Spending", "ask", "open_data"]
 
@@ -251,41 +246,17 @@ class Request:
         return find_engine(default if self.engine is None else self.engine)
 
     def _make_protocol(self, task: Task, n: int) -> ShuffleProtocol:
-        if self.protocol is not None:
-            return self._make_named(self.protocol, task, n)
-        if self.model is Model.LOCAL:
-            return self._make_named(self._choose_local(task, n), task, n)
-        assert self.delta is not None
-        limits = {"honest": self.honest, "max_messages": self.max_messages}
-        stated = {name: value for name, value in limits.items() if value is not None}
-        return chosen(task, n=n, epsilon=self.epsilon, delta=self.delta, **stated)
-
-    def _choose_local(self, task: Task, n: int) -> str:
-        """The local protocol that the planner chooses among those that answer the question itself."""
-        found = plan(shrunk(task), n=n, epsilon=self.epsilon, delta=0.0, trust="local")
-        best = choose([row for row in found.rows if row.answers == found.task], found.aim)
-        if best is not None:
-            return best.protocol
-        if found.chosen is not None:
-            raise UnsupportedError(
-                f"the local model has no {task.name} here: ask for the {found.chosen.answers}, times n"
-            )
-        raise UnsupportedError(f"no protocol fits: {found.reasons()}")
-
-    def _make_named(self, name: str, task: Task, n: int) -> ShuffleProtocol:
-        """A protocol by name, with the parameters that it takes."""
-        found = spec(name)
-        maker = found.make if self.model is Model.SHUFFLE else found.make_local
-        if maker is None:
-            raise UnsupportedError(
-                f"{name} is not a protocol of the {_read_model(self.model).value} model"
-            )
-        if found.task not in task.answered_by:
-            raise UnsupportedError(f"{name} answers a {found.task}, not a {task.name}")
-        given = {"n": n, "delta": self.delta, "epsilon": self.epsilon, "honest": self.honest}
-        made: ShuffleProtocol = maker(**maker_arguments(maker, task, given))
-        if task_named(made.task).average != task.average:
-            raise UnsupportedError(f"{name} answers a {made.task}, not a {task.name}")
+        made = choose(
+            task,
+            n=n,
+            epsilon=self.epsilon,
+            delta=0.0 if self.delta is None else self.delta,
+            honest=HONEST if self.honest is None else self.honest,
+            model=self.model,
+            protocol=self.protocol,
+            max_messages=self.max_messages,
+        )
+        assert isinstance(made, ShuffleProtocol)
         return made
 
 

@@ -45,19 +45,18 @@ def test_the_planner_chooses_the_local_protocol(shuffledp, people, words, questi
     task, *rest = words
     found = answer(shuffledp("run", task, people, *rest, "--model", "local", "--json"))
     assert found["protocol"] == protocol
-    planned = sdp.plan(task, n=3000, epsilon=found["epsilon"], delta=0.0, trust="local", **question)
+    planned = sdp.plan(
+        task, n=3000, epsilon=found["epsilon"], delta=0.0, models="local", **question
+    )
     assert planned.chosen.protocol == protocol
 
 
 def test_a_new_local_protocol_is_picked_up(shuffledp, people, monkeypatch):
     """One that is registered and better is chosen, without a name in the command."""
-    from shuffledp.planner import candidates
-    from shuffledp.protocols import PROTOCOLS
-
-    without = tuple(spec for spec in PROTOCOLS if spec.name != "krr")
+    without = tuple(spec for spec in sdp.protocols.PROTOCOLS if spec.name != "krr")
     words = ("run", "histogram", people, "--column", "way", "--categories", WAYS)
     words += ("--epsilon", 4, "--model", "local", "--json")
     with monkeypatch.context() as patch:
-        patch.setattr(candidates, "registered", lambda: without)
+        patch.setattr(sdp.protocols, "registered", lambda: without)
         assert answer(shuffledp(*words))["protocol"] == "subset_selection"
     assert answer(shuffledp(*words))["protocol"] == "krr"

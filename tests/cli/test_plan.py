@@ -29,7 +29,7 @@ def test_prints_a_table(run):
 
 
 def test_json_and_nothing_else(run):
-    result = run(*COUNT, "--epsilon", 1, "--json", "--trust", "shuffle, local", "--max-bits", 64)
+    result = run(*COUNT, "--epsilon", 1, "--json", "--model", "shuffle, local", "--max-bits", 64)
     found = json.loads(result.output)
     assert (found["task"], found["n"], found["epsilon"]) == ("count", 100_000, 1.0)
     assert found["chosen"] == "correlated_count"
@@ -42,7 +42,7 @@ def test_json_and_nothing_else(run):
 
 
 def test_which_epsilon(run):
-    common = ("--delta", "1e-8", "--trust", "local", "--json")
+    common = ("--delta", "1e-8", "--model", "local", "--json")
     result = run("plan", "mean", "--error", "0.01", "--n", "1e5", *common)
     found = json.loads(result.output)
     assert found["error"] == 0.01
@@ -50,20 +50,20 @@ def test_which_epsilon(run):
 
 
 def test_how_many_people(run):
-    options = ("--epsilon", 1, "--delta", 0, "--trust", "central", "--json")
+    options = ("--epsilon", 1, "--delta", 0, "--model", "central", "--json")
     found = json.loads(run("plan", "mean", "--error", "0.01", "--upper", 10, *options).output)
     assert found["n"] == 1415
 
 
 def test_reals(run):
-    grid = ("--lower", "-1.5", "--upper", "1.5", "--steps", 30, "--trust", "local")
+    grid = ("--lower", "-1.5", "--upper", "1.5", "--steps", 30, "--model", "local")
     result = run("plan", "sum", "--n", 1000, "--epsilon", 1, "--delta", 0, *grid)
     assert "reals in [-1.5, 1.5] on 30 steps" in result.output
 
 
 @pytest.mark.parametrize("name", ["plan.png", "folder/plan.svg"])
 def test_plot(run, tmp_path, name):
-    options = ("--epsilon", 1, "--trust", "local,central", "--plot", name)
+    options = ("--epsilon", 1, "--model", "local,central", "--plot", name)
     result = run("plan", "sum", "--n", 1000, "--delta", 0, *options)
     assert result.exit_code == 0, result.output
     drawn = (tmp_path / name).read_bytes()
@@ -73,7 +73,7 @@ def test_plot(run, tmp_path, name):
 def test_a_picture_that_exists_is_replaced_only_by_force(run, tmp_path, monkeypatch):
     picture = tmp_path / "plan.png"
     picture.write_bytes(b"precious")
-    words = (*COUNT, "--epsilon", 1, "--trust", "local", "--plot", "plan.png")
+    words = (*COUNT, "--epsilon", 1, "--model", "local", "--plot", "plan.png")
     with monkeypatch.context() as patch:
         patch.setattr("shuffledp.plan", None)  # it is refused before anything is computed
         result = run(*words)
@@ -86,7 +86,7 @@ def test_a_picture_that_exists_is_replaced_only_by_force(run, tmp_path, monkeypa
 
 
 def test_nothing_available_is_exit_code_2_with_reasons(run):
-    hopeless = ("--n", 3, "--k", 4, "--epsilon", 0.1, "--delta", "1e-9", "--trust", "shuffle")
+    hopeless = ("--n", 3, "--k", 4, "--epsilon", 0.1, "--delta", "1e-9", "--model", "shuffle")
     result = run("plan", "histogram", *hopeless, "--max-bits", 1)
     assert result.exit_code == 2
     assert "error: no protocol fits: " in result.stderr
@@ -102,7 +102,7 @@ def test_nothing_available_is_exit_code_2_with_reasons(run):
         (("plan", "median", "--n", 10, "--epsilon", 1, "--delta", 0), "task='median' must be one"),
         (("plan", "uniformity", "--n", 10, "--epsilon", 1, "--delta", 0), "see sdp.test_uniform"),
         (("plan", "count", "--epsilon", 1, "--delta", 0), "n=None must be given"),
-        ((*COUNT, "--epsilon", 1, "--trust", "me"), "must be some of central, local, shuffle"),
+        ((*COUNT, "--epsilon", 1, "--model", "me"), "must be some of central, local, shuffle"),
         ((*COUNT, "--epsilon", 1, "--k", "many"), "k='many' must be a whole number"),
         ((*COUNT, "--epsilon", 1, "--plot", "x.bmp"), "x.bmp: a picture ends in one of .pdf, .png"),
         (("plan", "sum", "--n", 9, "--epsilon", 1, "--delta", 0, "--upper", "x"), "upper='x' must"),

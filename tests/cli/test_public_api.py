@@ -54,12 +54,12 @@ def test_only_public_names(path):
 @pytest.mark.parametrize(
     "line",
     [
-        "import shuffledp.planner.rank",
-        "from shuffledp.planner.rank import choose",
-        "from shuffledp.planner import rank",
+        "import shuffledp.planner.rows",
+        "from shuffledp.planner.rows import choose",
+        "from shuffledp.planner import rows",
         "from shuffledp.core.validate import level",
         "sdp.core.validate.level(0.9)",
-        "sdp.planner.rank.choose([])",
+        "sdp.planner.rows.choose([])",
         "sdp._ROOMS",
     ],
 )

@@ -1,9 +1,16 @@
-"""The simple rule that chooses a protocol, and what it refuses."""
+"""One chooser: what it takes, that a plan takes the same, that a larger budget is never wasted."""
+
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 import shuffledp as sdp
+from shuffledp.planner import choose
+from shuffledp.planner.choice import order_candidates, recognise
+from shuffledp.planner.question import Asked, Limits
+from shuffledp.planner.rows import SAME, Aim, choose_row, evaluate
+from shuffledp.tasks import Histogram, Mean, Sum
 
 
 def test_numbers_of_numpy_are_numbers():
@@ -47,3 +54,115 @@ def test_extreme_guarantees_are_kept(epsilon, delta):
     promised = sdp.count(n=3000, epsilon=epsilon, delta=delta).guarantee
     assert promised.epsilon <= epsilon
     assert promised.delta <= delta
+
+
+GRID = [
+    (task, {"n": n, "epsilon": epsilon, "delta": delta})
+    for task in (
+        Sum.declare({"lower": 0, "upper": 3}).task,
+        Mean.declare({"lower": 0.0, "upper": 1.0, "steps": 50}).task,
+        Histogram.declare({"k": 12}).task,
+        sdp.tasks.Count(domain=sdp.Bits()),
+    )
+    for n in (60, 5_000)
+    for epsilon in (0.5, 6.0)
+    for delta in (1e-3, 1e-8)
+]
+
+
+@pytest.mark.parametrize(("task", "numbers"), GRID, ids=str)
+def test_a_plan_and_the_chooser_choose_the_same(task, numbers):
+    plan = sdp.plan(task, **numbers, models="shuffle")
+    if plan.chosen is None:
+        with pytest.raises(sdp.UnsupportedError, match="no protocol fits"):
+            choose(task, **numbers)
+        return
+    assert choose(task, **numbers) == plan.make()
+
+
+def test_a_good_usual_winner_is_taken_without_a_look_at_the_others():
+    asked = Asked.of("histogram", n=20_000, k=10, epsilon=1.0, delta=1e-8, honest=0.9)
+    looked = []
+
+    def look():
+        for candidate in order_candidates(asked.task):
+            looked.append(candidate.name)
+            yield evaluate(candidate, asked, Limits.of(models="shuffle"))
+
+    assert choose_row(look(), Aim.ERROR, recognise(asked)).protocol == "correlated_histogram"
+    assert looked == ["correlated_histogram"]
+
+
+def test_the_worst_bin_counts():
+    """Its mean over 1,024 bins hides that everybody's bin is off by a thousand under k-ary response."""
+    plan = sdp.plan("histogram", n=10**6, k=1024, epsilon=1.0, delta=1e-8, models="shuffle")
+    rows = {row.protocol: row for row in plan.rows if row.available}
+    krr, dummies = rows["krr"], rows["dummies_histogram"]
+    assert krr.rmse < 1.5 * dummies.rmse
+    assert krr.worst_bin > 20 * dummies.worst_bin
+    assert krr.error > 4 * dummies.error
+
+
+def error_of(task, epsilon, **numbers):
+    asked = Asked.of(task, epsilon=epsilon, honest=0.9, **numbers)
+    rows = (
+        evaluate(each, asked, Limits.of(models="shuffle")) for each in order_candidates(asked.task)
+    )
+    row = choose_row(rows, Aim.ERROR, recognise(asked))
+    assert row.guarantee.epsilon <= epsilon
+    assert row.guarantee.delta <= numbers["delta"]
+    return row.error
+
+
+@pytest.mark.parametrize(
+    ("task", "epsilons", "numbers"),
+    [
+        ("mean", (4, 8), {"n": 10**6, "delta": 1e-9, "lower": 0.0, "upper": 100.0, "steps": 10**4}),
+        ("histogram", (11, 12), {"n": 36_834_635, "delta": 4.2e-11, "k": 82}),
+        ("count", (13, 14), {"n": 21_352, "delta": 7.9e-12}),
+        ("count", (1, 3, 9, 27), {"n": 1_000, "delta": 1e-9}),
+        ("histogram", (1, 4, 16), {"n": 1_000, "delta": 1e-6, "k": 5}),
+    ],
+)
+def test_a_larger_epsilon_is_never_wasted(task, epsilons, numbers):
+    """A protocol that does not exist there is taken at a smaller one; errors within SAME count as equal."""
+    errors = [error_of(task, epsilon, **numbers) for epsilon in epsilons]
+    for before, after in pairwise(errors):
+        assert after <= SAME * before
+
+
+class TestNamed:
+    TASK = Histogram.declare({"k": 4}).task
+
+    def test_is_made_whatever_its_error(self):
+        made = choose(self.TASK, n=1000, epsilon=1.0, delta=1e-6, protocol="count_min")
+        assert made.name == "count_min"
+
+    @pytest.mark.parametrize(
+        ("wrong", "message"),
+        [
+            ({"protocol": "rr"}, "rr answers a count, not a histogram"),
+            ({"protocol": "count_min", "model": "local"}, "not for a histogram in the local model"),
+            ({"protocol": "laplace", "model": "central"}, "not for a histogram in the central"),
+            ({"protocol": "fake_users", "max_messages": 1}, "2 messages per user, more than 1"),
+        ],
+    )
+    def test_refusals_say_why(self, wrong, message):
+        with pytest.raises(sdp.UnsupportedError, match=message):
+            choose(self.TASK, n=1000, epsilon=1.0, delta=1e-6, **wrong)
+
+
+def test_the_local_model_has_no_sum():
+    task = Sum.declare({"lower": 0, "upper": 3}).task
+    with pytest.raises(
+        sdp.UnsupportedError, match="the local model has no sum here: ask for the mean"
+    ):
+        choose(task, n=1000, epsilon=1.0, model="local")
+    assert choose(task, n=1000, epsilon=1.0, model="central").name == "geometric"
+
+
+def test_very_many_bins():
+    task = Histogram.declare({"k": 2**23}).task
+    assert choose(task, n=1000, epsilon=1.0, delta=1e-6).name == "hashed_histogram"
+    local = choose(task, n=1000, epsilon=1.0, model="local")
+    assert local.randomizer.domain.size == 2**23

@@ -23,14 +23,14 @@ def rows(plan):
     ],
 )
 def test_the_smallest_epsilon_of_each_row(task, numbers, error):
-    plan = sdp.plan(task, **numbers, error=error, delta=1e-6, trust=CHEAP)
+    plan = sdp.plan(task, **numbers, error=error, delta=1e-6, models=CHEAP)
     found = rows(plan)
     assert len(found) >= 2
     scale, grid = (5_000, 25.0) if task == "mean" else (1, 0.0)
     for row in found:
         off_grid = 0.0 if row.model.value == "central" else grid
         assert math.hypot(row.rmse, off_grid) <= error * scale
-        less = sdp.plan(task, **numbers, epsilon=row.epsilon * 0.998, delta=1e-6, trust=CHEAP)
+        less = sdp.plan(task, **numbers, epsilon=row.epsilon * 0.998, delta=1e-6, models=CHEAP)
         same = next(r for r in less.rows if (r.protocol, r.model) == (row.protocol, row.model))
         assert math.hypot(same.rmse, off_grid) > error * scale
     assert (
@@ -43,7 +43,7 @@ def test_the_smallest_epsilon_of_each_row(task, numbers, error):
 
 
 def test_the_smallest_epsilon_of_shuffled_rows():
-    plan = sdp.plan("count", n=200_000, error=8.0, delta=1e-6, trust="shuffle", max_messages=2)
+    plan = sdp.plan("count", n=200_000, error=8.0, delta=1e-6, models="shuffle", max_messages=2)
     found = {row.protocol: row for row in rows(plan)}
     assert {"correlated_count", "rr", "zsum_sparse"} <= set(found)
     for row in found.values():
@@ -55,11 +55,11 @@ def test_the_smallest_epsilon_of_shuffled_rows():
 
 
 def test_the_smallest_number_of_users():
-    plan = sdp.plan("mean", error=0.02, epsilon=0.5, delta=1e-6, upper=5, trust=CHEAP)
+    plan = sdp.plan("mean", error=0.02, epsilon=0.5, delta=1e-6, upper=5, models=CHEAP)
     for row in rows(plan):
         assert row.rmse / row.n <= 0.02
         fewer = math.floor(row.n * 0.998) - 1
-        less = sdp.plan("mean", n=fewer, epsilon=0.5, delta=1e-6, upper=5, trust=CHEAP)
+        less = sdp.plan("mean", n=fewer, epsilon=0.5, delta=1e-6, upper=5, models=CHEAP)
         same = next(r for r in less.rows if (r.protocol, r.model) == (row.protocol, row.model))
         assert same.rmse / fewer > 0.02
     assert plan.n == plan.asked.n == plan.chosen.n
@@ -68,7 +68,7 @@ def test_the_smallest_number_of_users():
 
 def test_a_grid_that_is_too_coarse_is_a_reason():
     plan = sdp.plan(
-        "mean", n=1000, error=0.02, delta=1e-6, lower=0.0, upper=1.0, steps=10, trust=CHEAP
+        "mean", n=1000, error=0.02, delta=1e-6, lower=0.0, upper=1.0, steps=10, models=CHEAP
     )
     assert [row.protocol for row in rows(plan)] == ["laplace"]  # a curator rounds nothing
     reasons = [row.reason for row in plan.rows if row.model.value == "local"]
@@ -76,7 +76,7 @@ def test_a_grid_that_is_too_coarse_is_a_reason():
 
 
 def test_no_epsilon_is_enough():
-    plan = sdp.plan("count", n=100_000, error=1e-3, delta=1e-6, trust="local")
+    plan = sdp.plan("count", n=100_000, error=1e-3, delta=1e-6, models="local")
     assert plan.chosen is None
     assert plan.epsilon is None
     rr = next(row for row in plan.rows if row.protocol == "rr" and row.model.value == "local")

@@ -16,15 +16,15 @@ import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
+from shuffledp.core.domain import Reals
 from shuffledp.core.privacy import Model
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.shuffler import forget
 from shuffledp.mechanisms import MECHANISMS
 from shuffledp.numerics.draws import NumpyDraws, Simulated
 from shuffledp.numerics.entropy import SeededWords
-from shuffledp.planner.candidates import candidates
-from shuffledp.planner.evaluate import _measured, _worst_bin
-from shuffledp.planner.question import Asked
+from shuffledp.planner.errors import measure, measure_worst_bin
+from shuffledp.planner.question import Asked, candidates
 from shuffledp.protocols import PROTOCOLS
 from support import ALPHA
 
@@ -51,8 +51,8 @@ ASKED = (
 CASES = [
     pytest.param(asked, each, id=f"{asked.task.name}-{each.model.value}-{each.name}")
     for asked in ASKED
-    for each in candidates(asked)
-    if not (each.name == "geometric" and asked.steps is not None)  # it is for integers
+    for each in candidates(asked.task)
+    if not (each.name == "geometric" and isinstance(asked.domain, Reals))  # it is for integers
 ]
 
 
@@ -118,7 +118,7 @@ def released(made, inputs, truth, rng):
 
 def terms(asked, candidate, runs, seed):
     """Squared errors of runs over the stated one, and how many independent numbers are in each."""
-    measured = _measured(candidate, asked)
+    measured = measure(candidate, asked)
     made, inputs = measured.made, inputs_of(measured, asked)
     question = made.task if isinstance(made, ShuffleProtocol) else asked.task.name
     domain = made.randomizer.domain if isinstance(made, ShuffleProtocol) else asked.domain
@@ -174,11 +174,11 @@ def test_no_bin_is_off_by_more_than_the_worst_bin():
     """In 95 % of runs at least: the number of exceptions is at most a binomial quantile."""
     asked, runs = ASKED[3], 400
     limit = int(binom.isf(ALPHA, runs, 0.05))
-    for candidate in candidates(asked):
-        measured = _measured(candidate, asked)
+    for candidate in candidates(asked.task):
+        measured = measure(candidate, asked)
         if candidate.model is not Model.SHUFFLE or candidate.name == "count_min":
             continue  # count-min's promise is over its functions, and a heavy collision is rare
-        bound = _worst_bin(candidate, asked)
+        bound = measure_worst_bin(measured)
         endless = answers(measured.made, measured.inputs, None, SeededWords(13))
         errors = np.array([np.abs(next(endless) - measured.inputs).max() for _ in range(runs)])
         assert (errors > bound).sum() <= limit, candidate.name

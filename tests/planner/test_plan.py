@@ -9,8 +9,7 @@ import pytest
 import shuffledp as sdp
 from shuffledp import mechanisms, protocols
 from shuffledp.core.domain import Categories
-from shuffledp.planner import candidates as registry
-from shuffledp.planner.rank import SAME
+from shuffledp.planner.rows import SAME
 
 COUNT = {"n": 10_000, "epsilon": 1.0, "delta": 1e-6}
 KEYS = {"task", "n", "epsilon", "delta", "chosen", "rows"}
@@ -88,7 +87,7 @@ def test_the_functions_that_choose_agree_with_the_plan(histogram, count):
     assert chosen.name == histogram.chosen.protocol
     common = {"n": 2_000, "epsilon": 1.0, "delta": 1e-4, "lower": 0, "upper": 3}
     for task in ("sum", "mean"):
-        plan = sdp.plan(task, **common, max_messages=8, trust="shuffle")
+        plan = sdp.plan(task, **common, models="shuffle")
         assert getattr(sdp, task)(**common) == plan.make()
 
 
@@ -116,30 +115,37 @@ def test_the_table_fits_into_80_columns(histogram, count):
 
 def test_limits_and_trust_are_reasons():
     free = sdp.plan("count", **COUNT)
-    tight = sdp.plan("count", **COUNT, max_messages=1.5, max_bits=20, trust=("shuffle", "local"))
+    tight = sdp.plan("count", **COUNT, max_messages=1.5, max_bits=20, models=("shuffle", "local"))
     reasons = {(row.protocol, row.model.value): row.reason for row in tight.rows}
     assert reasons["split_and_mix", "shuffle"].startswith("7 messages per user, more than 1.5")
     assert "bits per user, more than 20" in reasons["split_and_mix", "shuffle"]
-    assert reasons["geometric", "central"] == "the central model is not trusted"
+    assert reasons["geometric", "central"] == "the central model is not among those asked for"
     assert {row.protocol for row in tight.rows} == {row.protocol for row in free.rows}
     assert tight.chosen.bits_per_user <= 20
 
 
 def test_pure_privacy_leaves_the_pure_rows():
-    plan = sdp.plan("count", n=1000, epsilon=1.0, delta=0.0, trust=("central", "local"))
+    plan = sdp.plan("count", n=1000, epsilon=1.0, delta=0.0, models=("central", "local"))
     assert {row.protocol for row in plan.rows if row.available} == {"geometric", "rr"}
     assert plan.chosen.protocol == "rr"
 
 
 def test_a_curator_only_if_nobody_else_is_trusted():
-    assert sdp.plan("count", **COUNT, trust="central").chosen.protocol == "geometric"
+    assert sdp.plan("count", **COUNT, models="central").chosen.protocol == "geometric"
     pure = {"n": 10**6, "epsilon": 1.0, "delta": 0.0}  # too many users for pure counting
-    plan = sdp.plan("count", **pure, trust=("central", "shuffle"))
+    plan = sdp.plan("count", **pure, models=("central", "shuffle"))
     assert plan.chosen.protocol == "geometric"
 
 
+def test_the_repr_is_one_short_line(count):
+    assert repr(count) == (
+        "<Plan: count of yes and no, n = 10,000, epsilon = 1, delta = 1e-06, 90 % honest: "
+        f"correlated_count of {len(count.rows)} rows>"
+    )
+
+
 def test_nothing_available_says_why():
-    plan = sdp.plan("histogram", n=3, k=4, epsilon=0.1, delta=1e-9, trust="shuffle", max_bits=1)
+    plan = sdp.plan("histogram", n=3, k=4, epsilon=0.1, delta=1e-9, models="shuffle", max_bits=1)
     assert plan.chosen is None
     assert "Nothing is available." in str(plan)
     assert json.loads(plan.to_json())["chosen"] is None
@@ -164,8 +170,8 @@ def test_nothing_available_says_why():
         ),
         ("sum", {"lower": 0.5}, "lower=0.5 must be an integer, unless `steps`"),
         ("median", {}, "task='median' must be one of count, sum, mean, histogram"),
-        ("count", {"trust": ("friends",)}, "trust=.* must be some of central, local, shuffle"),
-        ("count", {"trust": ()}, "must be some of"),
+        ("count", {"models": ("friends",)}, "models=.* must be some of central, local, shuffle"),
+        ("count", {"models": ()}, "must be some of"),
         ("count", {"max_bits": 0.5}, "max_bits=0.5 must be >= 1"),
         ("count", {"delta": 1.0}, "delta=1.0 must be >= 0 and < 1"),
         ("count", {"epsilon": 200.0}, "epsilon=200.0 must be <= 100"),
@@ -197,8 +203,8 @@ def test_registering_a_protocol_is_all_it_takes(monkeypatch):
     """A new line of the registry is a new row, a new choice, and works with the inverse questions."""
     krr = protocols.spec("krr")
     new = replace(krr, name="brand_new", make=None)
-    monkeypatch.setattr(registry, "registered", lambda: (*protocols.PROTOCOLS, new))
-    plan = sdp.plan("histogram", n=1000, k=4, epsilon=2.0, delta=1e-6, trust="local")
+    monkeypatch.setattr(protocols, "registered", lambda: (*protocols.PROTOCOLS, new))
+    plan = sdp.plan("histogram", n=1000, k=4, epsilon=2.0, delta=1e-6, models="local")
     rows = {row.protocol: row for row in plan.rows if row.available}
     assert rows["brand_new"].rmse == rows["krr"].rmse
     assert rows["brand_new"].make().randomizer.domain == Categories(k=4)
@@ -206,14 +212,14 @@ def test_registering_a_protocol_is_all_it_takes(monkeypatch):
 
 def test_reals_say_what_the_grid_may_add():
     plan = sdp.plan(
-        "mean", n=1000, epsilon=1.0, delta=1e-6, lower=-1.0, upper=1.0, steps=50, trust="local"
+        "mean", n=1000, epsilon=1.0, delta=1e-6, lower=-1.0, upper=1.0, steps=50, models="local"
     )
     assert plan.rounding == 20.0  # a fiftieth for each of a thousand
     assert "may move the sum by up to 20 more" in str(plan)
 
 
 def test_integers_are_a_grid_for_local_means():
-    plan = sdp.plan("sum", n=1000, epsilon=1.0, delta=0.0, lower=-2, upper=5, trust="local")
+    plan = sdp.plan("sum", n=1000, epsilon=1.0, delta=0.0, lower=-2, upper=5, models="local")
     duchi = next(row for row in plan.rows if row.protocol == "duchi" and row.available)
     assert duchi.answers == "mean"
     assert duchi.make().randomizer.domain.steps == 7
@@ -224,7 +230,7 @@ def test_integers_are_a_grid_for_local_means():
 
 def test_very_long_messages_are_not_evaluated():
     """Their exact law alone takes minutes."""
-    plan = sdp.plan("histogram", n=100_000, k=100_000, epsilon=1.0, delta=0.0, trust="local")
+    plan = sdp.plan("histogram", n=100_000, k=100_000, epsilon=1.0, delta=0.0, models="local")
     reasons = {row.protocol: row.reason for row in plan.rows if row.model.value == "local"}
     assert "a message has 100,000 bits" in reasons["symmetric_unary"]
     assert reasons["krr"] is None

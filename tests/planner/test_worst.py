@@ -8,10 +8,8 @@ import pytest
 
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.mechanisms import stability_histogram
-from shuffledp.planner.candidates import candidates
-from shuffledp.planner.evaluate import _measured
-from shuffledp.planner.question import Asked
-from shuffledp.planner.worst import Biased, mean_squared_error, worst_case
+from shuffledp.planner.errors import Biased, mean_squared_error, measure, worst_case
+from shuffledp.planner.question import Asked, candidates
 from shuffledp.tasks import TASKS
 
 NUMBERS = {"n": 400, "epsilon": 1.0, "delta": 1e-3, "honest": 0.9}
@@ -24,13 +22,13 @@ SLOW = ("pure_count", "zero_sum_flooding")
 CASES = [
     pytest.param(asked, each, id=f"{asked.task.name}-{each.model.value}-{each.name}")
     for asked in ASKED
-    for each in candidates(asked)
+    for each in candidates(asked.task)
     if each.name not in SLOW
 ]
 
 
 def made(asked, candidate):
-    return candidate.maker(**candidate.parameters(asked))
+    return candidate.make(asked)
 
 
 @pytest.mark.parametrize(("asked", "candidate"), CASES)
@@ -39,7 +37,7 @@ def test_no_data_set_is_worse(asked, candidate):
     protocol = made(asked, candidate)
     if not isinstance(protocol, ShuffleProtocol):
         return
-    size, n = asked.size, asked.n
+    size, n = asked.domain.size, asked.n
     worst = worst_case(protocol.analyzer, n=n, size=size, bins=TASKS[protocol.task].bins)
     assert worst.inputs.sum() == n
     assert worst.mse == pytest.approx(mean_squared_error(protocol.analyzer, worst.inputs))
@@ -58,7 +56,7 @@ def test_every_data_set_of_few_people_in_three_bins(name):
     asked = Asked.of(
         question, n=n, epsilon=1.5, delta=0.02, honest=1.0, **({} if k == 2 else {"k": k})
     )
-    candidate = next(each for each in candidates(asked) if each.name == name)
+    candidate = next(each for each in candidates(asked.task) if each.name == name)
     analyzer = made(asked, candidate).analyzer
     assert isinstance(analyzer, Biased)
     found = worst_case(analyzer, n=n, size=k, bins=k > 2).mse
@@ -84,7 +82,7 @@ def test_the_threshold_of_stable_histograms_is_in_the_error():
 
 def test_means_are_on_the_scale_of_the_sum():
     asked = ASKED[1]
-    found = {each.name: each for each in candidates(asked) if each.model.value == "shuffle"}
-    by_sum = _measured(found["split_and_mix"], asked).rmse
+    found = {each.name: each for each in candidates(asked.task) if each.model.value == "shuffle"}
+    by_sum = measure(found["split_and_mix"], asked).rmse
     noise = math.sqrt(400 / 360 * 2) * 1.0  # Laplace noise of the honest users, all users' noise
     assert by_sum == pytest.approx(noise, rel=1e-3)

@@ -43,8 +43,8 @@ def plan(
     max_bits: Annotated[
         float | None, typer.Option(help="Bits that a user may send, on average.")
     ] = None,
-    trust: Annotated[
-        str, typer.Option(help="Models that are acceptable, with commas between them.")
+    model: Annotated[
+        str, typer.Option(help="The models of trust to compare, with commas between them.")
     ] = "central,local,shuffle",
     honest: HonestOption = 0.9,
     as_json: JsonOption = False,
@@ -68,7 +68,7 @@ def plan(
             steps=steps,
             max_messages=max_messages,
             max_bits=max_bits,
-            trust=[name.strip() for name in trust.split(",")],
+            models=[name.strip() for name in model.split(",")],
             honest=honest,
         )
         typer.echo(answer.to_json() if as_json else str(answer))

@@ -7,13 +7,11 @@ monotone costs sharpness, never the promise.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from shuffledp.core.privacy import Model
-from shuffledp.planner.candidates import Candidate
-from shuffledp.planner.evaluate import evaluate
-from shuffledp.planner.question import Asked, Limits
-from shuffledp.planner.row import Row
+from shuffledp.planner.question import Asked, Candidate, Limits
+from shuffledp.planner.rows import Row, evaluate
 
 __all__ = ["least_epsilon", "least_n"]
 
@@ -28,10 +26,10 @@ _PATIENCE = 6  # every so many steps the middle, whatever the power law says
 def least_epsilon(candidate: Candidate, asked: Asked, limits: Limits, error: float) -> Row:
     """The row at the smallest epsilon whose error is at most `error`, or one with the reason why not.
 
-    >>> from shuffledp.planner.candidates import candidates
+    >>> from shuffledp.planner.question import candidates
     >>> asked = Asked.of("count", n=10_000, epsilon=1.0, delta=1e-6, honest=1.0)
-    >>> limits = Limits.of(max_messages=None, max_bits=None, trust=("central",))
-    >>> row = least_epsilon(next(candidates(asked)), asked, limits, 10.0)
+    >>> limits = Limits.of(models="central")
+    >>> row = least_epsilon(next(candidates(asked.task)), asked, limits, 10.0)
     >>> round(row.guarantee.epsilon, 2), row.rmse <= 10.0
     (0.14, True)
     """
@@ -41,10 +39,9 @@ def least_epsilon(candidate: Candidate, asked: Asked, limits: Limits, error: flo
         return coarse
 
     def row_at(epsilon: float) -> Row:
-        return evaluate(candidate, replace(asked, epsilon=epsilon), limits)
+        return evaluate(candidate, asked.at(epsilon=epsilon), limits)
 
-    scale = asked.task.scale(asked.n)
-    first = math.sqrt(2) * float(asked.range) / (scale * error)
+    first = math.sqrt(2) * asked.task.sensitivity(asked.n) / error
     bracket = _Bracket(name="epsilon", start=_EPSILONS[0], end=_EPSILONS[1])
     return bracket.search(row_at, lambda row: _excess(row, asked, error), first)
 
@@ -52,10 +49,10 @@ def least_epsilon(candidate: Candidate, asked: Asked, limits: Limits, error: flo
 def least_n(candidate: Candidate, asked: Asked, limits: Limits, error: float) -> Row:
     """The row at the smallest number of users whose error of the mean is at most `error`.
 
-    >>> from shuffledp.planner.candidates import candidates
+    >>> from shuffledp.planner.question import candidates
     >>> asked = Asked.of("mean", n=1000, epsilon=1.0, delta=1e-6, honest=1.0)
-    >>> limits = Limits.of(max_messages=None, max_bits=None, trust=("central",))
-    >>> least_n(next(candidates(asked)), asked, limits, 0.01).n
+    >>> limits = Limits.of(models="central")
+    >>> least_n(next(candidates(asked.task)), asked, limits, 0.01).n
     142
     """
 
@@ -64,9 +61,9 @@ def least_n(candidate: Candidate, asked: Asked, limits: Limits, error: float) ->
         return coarse
 
     def row_at(n: float) -> Row:
-        return evaluate(candidate, replace(asked, n=int(n)), limits)
+        return evaluate(candidate, asked.at(n=int(n)), limits)
 
-    first = math.ceil(math.sqrt(2) * float(asked.range) / (error * asked.epsilon))
+    first = math.ceil(math.sqrt(2) * asked.task.sensitivity(1) / (error * asked.epsilon))
     bracket = _Bracket(name="n", start=_USERS[0], end=_USERS[1], grain=1.0)
     return bracket.search(row_at, lambda row: _excess(row, asked, error), first)
 
@@ -89,7 +86,7 @@ def _excess(row: Row, asked: Asked, error: float) -> float:
     if not row.available or row.rmse is None or row.n is None:
         return math.inf
     # A curator gets the values themselves.
-    rounding = 0.0 if row.model is Model.CENTRAL else replace(asked, n=row.n).rounding
+    rounding = 0.0 if row.model is Model.CENTRAL else asked.at(n=row.n).rounding
     scale = asked.task.scale(row.n)
     room = (scale * error) ** 2 - rounding**2
     if room <= 0:

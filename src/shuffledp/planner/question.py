@@ -1,48 +1,77 @@
-"""What is asked of the planner: a question, a number of users, a guarantee, and what may be spent."""
+"""What is asked of the planner, and everything in the registries that may answer it.
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from fractions import Fraction
+Nothing is listed by name: a maker is called with those of n, epsilon, delta, honest, sensitivity and the task's
+own arguments (k, lower, upper, ...) that its signature has. So a protocol that is registered is planned with.
+"""
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
-from shuffledp.core.domain import Domain, Integers, Reals
+from shuffledp import mechanisms, protocols
+from shuffledp.core.domain import Domain, Reals
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.privacy import Model
-from shuffledp.core.protocol import honest_users
+from shuffledp.core.protocol import Crowd, Promise
 from shuffledp.core.task import Task
-from shuffledp.core.validate import number, positive, whole
+from shuffledp.core.validate import positive
 from shuffledp.tasks import task_named
 
-__all__ = ["MOST_VALUES", "Asked", "Limits", "planned"]
+__all__ = [
+    "MOST_VALUES",
+    "Asked",
+    "Candidate",
+    "Limits",
+    "candidates",
+    "maker_arguments",
+    "planned",
+]
 
 MOST_VALUES = 1 << 22
 """Values of a domain up to which errors are computed exactly, value by value."""
 
 _LARGEST_EPSILON = 100.0
+_REQUIRED = inspect.Parameter.empty
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """What may be spent, and whom one may trust.
 
-    >>> Limits.of(max_messages=8, max_bits=None, trust=["shuffle"]).max_messages
+    >>> Limits.of(max_messages=8, models=["shuffle"]).max_messages
     8.0
     """
 
-    max_messages: float | None
-    max_bits: float | None
-    trust: frozenset[Model]
+    models: frozenset[Model]
+    max_messages: float | None = None
+    max_bits: float | None = None
 
     @classmethod
     def of(
-        cls, *, max_messages: float | None, max_bits: float | None, trust: Iterable[str] | str
+        cls,
+        *,
+        models: Iterable[Model | str] | Model | str,
+        max_messages: float | None = None,
+        max_bits: float | None = None,
     ) -> "Limits":
         """Checked."""
         return cls(
             max_messages=_at_least_one("max_messages", max_messages),
             max_bits=_at_least_one("max_bits", max_bits),
-            trust=_models(trust),
+            models=_models(models),
         )
+
+    def excess(self, messages: float, bits: float) -> str | None:
+        """By how much a user would send too much; None if it is within the limits."""
+        spent = (("messages", messages, self.max_messages), ("bits", bits, self.max_bits))
+        over = [
+            f"{used:.4g} {name} per user, more than {most:g}"
+            for name, used, most in spent
+            if most is not None and used > most
+        ]
+        return "; ".join(over) or None
 
 
 def _at_least_one(name: str, value: float | None) -> float | None:
@@ -54,12 +83,13 @@ def _at_least_one(name: str, value: float | None) -> float | None:
     return checked
 
 
-def _models(trust: Iterable[str] | str) -> frozenset[Model]:
-    names = [trust] if isinstance(trust, str) else list(trust)
-    known = {each.value: each for each in Model}
-    if not names or any(name not in known for name in names):
-        raise ParameterError("trust", trust, f"must be some of {', '.join(known)}")
-    return frozenset(known[name] for name in names)
+def _models(models: Iterable[Model | str] | Model | str) -> frozenset[Model]:
+    given = [models] if isinstance(models, Model | str) else list(models)
+    known = {each.value: each for each in Model} | {each: each for each in Model}
+    if not given or any(each not in known for each in given):
+        names = ", ".join(each.value for each in Model)
+        raise ParameterError("models", models, f"must be some of {names}")
+    return frozenset(known[each] for each in given)
 
 
 def planned(name: str) -> type[Task]:
@@ -88,10 +118,8 @@ class Asked:
     """
 
     task: Task
-    n: int
-    epsilon: float
-    delta: float
-    honest: float
+    crowd: Crowd
+    promise: Promise
 
     @classmethod
     def of(
@@ -104,17 +132,37 @@ class Asked:
         honest: float,
         **options: Any,
     ) -> "Asked":
-        """Checked, with Python's own numbers; a task by name is declared by the options."""
-        users, share = whole("n", n, at_least=1), number("honest", honest)
-        honest_users(users, share)
+        """Checked; a task by name is declared by the options."""
+        if positive("epsilon", epsilon) > _LARGEST_EPSILON:
+            raise ParameterError(
+                "epsilon", epsilon, f"must be <= {_LARGEST_EPSILON:g}: beyond is no privacy"
+            )
         question = planned(task).declare(options).task if isinstance(task, str) else task
-        return cls(
-            task=_small(question),
-            n=users,
-            epsilon=_epsilon(epsilon),
-            delta=_delta(delta),
-            honest=share,
-        )
+        size = question.domain.size
+        if size > MOST_VALUES:
+            raise ParameterError(
+                "domain",
+                question.domain,
+                f"has {size:,} values: errors are computed for up to {MOST_VALUES:,}",
+            )
+        crowd, promise = Crowd(n=n, honest=honest), Promise(epsilon=epsilon, delta=delta)
+        return cls(task=question, crowd=crowd, promise=promise)
+
+    def at(self, *, n: int | None = None, epsilon: float | None = None) -> "Asked":
+        """The same question for other people, or with another epsilon."""
+        crowd = self.crowd if n is None else replace(self.crowd, n=n)
+        promise = self.promise if epsilon is None else replace(self.promise, epsilon=epsilon)
+        return replace(self, crowd=crowd, promise=promise)
+
+    @property
+    def n(self) -> int:
+        """How many people take part."""
+        return self.crowd.n
+
+    @property
+    def epsilon(self) -> float:
+        """The epsilon to keep."""
+        return self.promise.epsilon
 
     @property
     def domain(self) -> Domain:
@@ -122,26 +170,9 @@ class Asked:
         return self.task.domain
 
     @property
-    def size(self) -> int:
-        """How many values a person can have."""
-        return self.domain.size
-
-    @property
     def raw_bits(self) -> int:
         """Bits of a value in the clear."""
-        return (self.size - 1).bit_length()
-
-    @property
-    def steps(self) -> int | None:
-        """Steps of the grid, for reals."""
-        return self.domain.steps if isinstance(self.domain, Reals) else None
-
-    @property
-    def range(self) -> Fraction:
-        """By how much one person can move the sum."""
-        if isinstance(self.domain, Integers | Reals):
-            return Fraction(self.domain.upper) - Fraction(self.domain.lower)
-        return Fraction(1)
+        return (self.domain.size - 1).bit_length()
 
     @property
     def rounding(self) -> float:
@@ -150,33 +181,100 @@ class Asked:
         >>> Asked.of("sum", n=100, epsilon=1.0, delta=0, honest=1.0, upper=1.0, steps=10).rounding
         5.0
         """
-        if self.steps is None:
+        if not isinstance(self.domain, Reals):
             return 0.0
-        return float(self.n * self.range / (2 * self.steps))
+        return self.n * (self.domain.upper - self.domain.lower) / (2 * self.domain.steps)
 
 
-def _epsilon(value: float) -> float:
-    checked = positive("epsilon", value)
-    if checked > _LARGEST_EPSILON:
-        raise ParameterError(
-            "epsilon", value, f"must be <= {_LARGEST_EPSILON:g}: beyond is no privacy"
-        )
-    return checked
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A maker of the registry, and what it answers by itself."""
+
+    name: str
+    model: Model
+    answers: str
+    maker: Callable[..., Any]
+    amplified: bool = False
+    """Whether it is a local protocol behind a shuffler."""
+
+    def make(self, asked: Asked, **more: Any) -> Any:
+        """The protocol or mechanism for this question.
+
+        >>> asked = Asked.of("sum", n=100, epsilon=1.0, delta=1e-6, honest=1.0, upper=9)
+        >>> found = next(c for c in candidates(asked.task) if c.name == "split_and_mix")
+        >>> found.make(asked).parameters["upper"]
+        9
+        """
+        given: dict[str, Any] = {
+            "n": asked.n,
+            "epsilon": asked.epsilon,
+            "delta": asked.promise.delta,
+            "honest": asked.crowd.honest,
+            **more,
+        }
+        if self.model is Model.CENTRAL:
+            given["sensitivity"] = asked.task.sensitivity(asked.n)
+        return self.maker(**maker_arguments(self.maker, asked.task, given))
+
+    def takes(self, parameter: str) -> bool:
+        """Whether the maker has that parameter."""
+        return parameter in _signature(self.maker)
+
+    def fits(self, task: Task) -> bool:
+        """Whether its answer is the answer to the task: a mean is a sum only after multiplication."""
+        return self.takes("task") or task_named(self.answers).average == task.average
 
 
-def _delta(value: float) -> float:
-    checked = number("delta", value)
-    if not 0 <= checked < 1:
-        raise ParameterError("delta", value, "must be >= 0 and < 1")
-    return checked
+@lru_cache(maxsize=256)
+def _signature(maker: Callable[..., Any]) -> dict[str, Any]:
+    return {name: each.default for name, each in inspect.signature(maker).parameters.items()}
 
 
-def _small(task: Task) -> Task:
-    size = task.domain.size
-    if size > MOST_VALUES:
-        raise ParameterError(
-            "domain",
-            task.domain,
-            f"has {size:,} values: errors are computed for up to {MOST_VALUES:,}",
-        )
-    return task
+def maker_arguments(
+    maker: Callable[..., Any], task: Task, given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Those of the given values and of the task's own that the maker takes; None is not given.
+
+    >>> from shuffledp import protocols, tasks
+    >>> task = tasks.Mean.declare({"lower": 0, "upper": 120}).task
+    >>> maker_arguments(protocols.hybrid.make_local, task, {"epsilon": 1.0, "honest": None})
+    {'lower': 0, 'upper': 120, 'steps': 120, 'epsilon': 1.0}
+    """
+    wanted = _signature(maker)
+    known = {**given, **task.arguments()}
+    if wanted.get("steps") is _REQUIRED and known.get("steps") is None:
+        known["steps"] = task.domain.size - 1  # a grid it must be: that of the integers
+    found = {name: known[name] for name in wanted if known.get(name) is not None}
+    missing = [
+        name for name, default in wanted.items() if default is _REQUIRED and name not in found
+    ]
+    if missing:
+        raise UnsupportedError(f"it needs {', '.join(missing)}, which a {task.name} does not have")
+    return found
+
+
+def candidates(task: Task) -> Iterator[Candidate]:
+    """All makers of the registries that answer a task, central ones first.
+
+    >>> task = task_named("count").declare({}).task
+    >>> [each.name for each in candidates(task) if each.model is not Model.SHUFFLE]
+    ['geometric', 'binomial', 'rr']
+    """
+    for mechanism in mechanisms.MECHANISMS:
+        if task.name in mechanism.tasks:
+            yield Candidate(
+                name=mechanism.name, model=Model.CENTRAL, answers=task.name, maker=mechanism.make
+            )
+    for spec in protocols.registered():
+        if spec.task not in task.answered_by:
+            continue
+        both = spec.make_local is not None
+        for model, maker in ((Model.SHUFFLE, spec.make), (Model.LOCAL, spec.make_local)):
+            if maker is not None:
+                yield Candidate(
+                    name=spec.name,
+                    model=model,
+                    answers=spec.task,
+                    maker=maker,
+                    amplified=both and model is Model.SHUFFLE,
+                )

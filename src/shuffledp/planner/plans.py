@@ -1,37 +1,38 @@
 """The planner: every registered protocol for one question, ranked, and one of them chosen."""
 
+import html
 import json
+import textwrap
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.mechanism import Mechanism
+from shuffledp.core.privacy import Model, up
 from shuffledp.core.protocol import HONEST, ShuffleProtocol
 from shuffledp.core.task import Task
 from shuffledp.core.validate import positive
-from shuffledp.planner.candidates import candidates
-from shuffledp.planner.evaluate import evaluate, with_worst_bin
+from shuffledp.planner.choice import order_candidates, recognise
 from shuffledp.planner.inverse import least_epsilon, least_n
 from shuffledp.planner.question import Asked, Limits
-from shuffledp.planner.rank import Aim, choose, ranked
-from shuffledp.planner.row import Row
-from shuffledp.planner.show import as_html, as_text, title
+from shuffledp.planner.rows import Aim, Row, choose_row, evaluate, rank
 
 __all__ = ["Plan", "plan"]
 
-TRUST = ("central", "local", "shuffle")
 _SOME_USERS = 1000  # where the number of users is what is asked for
+_WIDTH = 80
+_DIGITS = 4  # of an epsilon, rounded up
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Plan:
     """The answer of the planner: rows (available ones first, best first), and the chosen one.
 
     Printed, it is a table; in a notebook too. `to_dict` and `to_json` are for programs.
 
     >>> from shuffledp import plan
-    >>> answer = plan("count", n=1_000_000, epsilon=1.0, delta=1e-8, trust=("shuffle", "local"))
+    >>> answer = plan("count", n=1_000_000, epsilon=1.0, delta=1e-8, models=("shuffle", "local"))
     >>> answer.chosen.protocol, answer.make().guarantee.delta <= 1e-8
     ('correlated_count', True)
     """
@@ -63,7 +64,7 @@ class Plan:
     @property
     def delta(self) -> float:
         """As asked."""
-        return self.asked.delta
+        return self.asked.promise.delta
 
     @property
     def rounding(self) -> float:
@@ -73,7 +74,7 @@ class Plan:
         direction; if the directions are mixed, much less.
 
         >>> from shuffledp import plan
-        >>> plan("mean", n=1000, epsilon=1.0, delta=1e-6, upper=1.0, steps=100, trust="local").rounding
+        >>> plan("mean", n=1000, epsilon=1.0, delta=1e-6, upper=1.0, steps=100, models="local").rounding
         5.0
         """
         return self.asked.rounding
@@ -90,23 +91,20 @@ class Plan:
         return self.chosen.make()
 
     def reasons(self) -> str:
-        """Why the rows that are not available are not, in one line.
+        """Why rows of the models asked for are not available, in one line.
 
         >>> from shuffledp import plan
-        >>> plan("count", n=100, epsilon=1.0, delta=0.0, trust="central").reasons()[:36]
+        >>> plan("count", n=100, epsilon=1.0, delta=0.0, models="central").reasons()[:36]
         'binomial (central): delta=0.0 must b'
         """
-        return "; ".join(
-            f"{row.protocol} ({row.model.value}): {row.reason}"
-            for row in self.rows
-            if not row.available
-        )
+        asked = (row for row in self.rows if row.model in self.limits.models)
+        return "; ".join(row.explain() for row in asked if not row.available)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, strings, lists and None, as they are written in JSON.
 
         >>> from shuffledp import plan
-        >>> sorted(plan("count", n=100, epsilon=1.0, delta=0.0, trust="local").to_dict())[:4]
+        >>> sorted(plan("count", n=100, epsilon=1.0, delta=0.0, models="local").to_dict())[:4]
         ['chosen', 'delta', 'epsilon', 'error']
         """
         return {
@@ -117,7 +115,7 @@ class Plan:
             "chosen": None if self.chosen is None else self.chosen.protocol,
             "model": None if self.chosen is None else self.chosen.model.value,
             "error": self.error,
-            "honest": self.asked.honest,
+            "honest": self.asked.crowd.honest,
             "rounding": self.rounding,
             "rows": [row.to_dict() for row in self.rows],
         }
@@ -126,7 +124,7 @@ class Plan:
         """`to_dict` as strict JSON.
 
         >>> from shuffledp import plan
-        >>> json.loads(plan("count", n=100, epsilon=1.0, delta=0.0, trust="local").to_json())["n"]
+        >>> json.loads(plan("count", n=100, epsilon=1.0, delta=0.0, models="local").to_json())["n"]
         100
         """
         return json.dumps(self.to_dict(), allow_nan=False)
@@ -135,16 +133,29 @@ class Plan:
         """The question in one line.
 
         >>> from shuffledp import plan
-        >>> plan("count", n=100, epsilon=1.0, delta=0.0, trust="local").title()
+        >>> plan("count", n=100, epsilon=1.0, delta=0.0, models="local").title()
         'count of yes and no, n = 100, epsilon = 1, delta = 0, 90 % honest'
         """
-        return title(self)
+        parts = [f"{self.task} of {self.asked.domain}"]
+        if self.n is not None:
+            parts.append(f"n = {self.n:,}")
+        if self.error is not None:
+            parts.append(f"RMSE of {self.asked.task.answer} <= {self.error:g}")
+        if self.epsilon is not None:
+            parts.append(f"epsilon = {up(self.epsilon, _DIGITS)}")
+        honest = f"{100 * self.asked.crowd.honest:g} % honest"
+        return ", ".join([*parts, f"delta = {self.delta:g}", honest])
 
     def __str__(self) -> str:
-        return as_text(self)
+        return _as_text(self)
+
+    def __repr__(self) -> str:
+        chosen = "nothing" if self.chosen is None else self.chosen.protocol
+        return f"<Plan: {self.title()}: {chosen} of {len(self.rows)} rows>"
 
     def _repr_html_(self) -> str:
-        return as_html(self)
+        """How notebooks show it."""
+        return _as_html(self)
 
 
 def plan(
@@ -156,7 +167,7 @@ def plan(
     error: float | None = None,
     max_messages: float | None = None,
     max_bits: float | None = None,
-    trust: Iterable[str] | str = TRUST,
+    models: Iterable[Model | str] | Model | str = tuple(Model),
     honest: float = HONEST,
     **options: Any,
 ) -> Plan:
@@ -165,7 +176,7 @@ def plan(
     `task` is "count", "sum", "mean" or "histogram" (or another name of `sdp.tasks.TASKS`), with the options of
     that task: a histogram has `k` categories; sums and means are of integers `lower` .. `upper` (0 .. 1 if not
     given), or of reals on a grid of `steps` steps. `honest` is the share of users whose noise the guarantee
-    counts on. Rows beyond `max_messages` or `max_bits` per user, of a model outside `trust`, or
+    counts on. Rows beyond `max_messages` or `max_bits` per user, of a model outside `models`, or
     outside their theorem's range are not available, and say why.
 
     **The error** of each row (`rmse`) is exact, on the scale of the count or sum (also for means) and per bin
@@ -189,7 +200,7 @@ def plan(
     >>> wanted.chosen.protocol, 0.148 < wanted.epsilon < 0.15, wanted.chosen.rmse <= 1000
     ('split_and_mix', True, True)
     """
-    limits = Limits.of(max_messages=max_messages, max_bits=max_bits, trust=trust)
+    limits = Limits.of(max_messages=max_messages, max_bits=max_bits, models=models)
     asked = Asked.of(
         task,
         n=_SOME_USERS if n is None else n,
@@ -199,27 +210,23 @@ def plan(
         **options,
     )
     aim = _aim(asked.task, n, epsilon, error)
-    found = ranked(_rows(asked, limits, aim, error), aim)
-    chosen = choose(found, aim)
+    evaluated = list(_rows(asked, limits, aim, error))
+    chosen = choose_row(evaluated, aim, recognise(asked))
     return Plan(
-        asked=_answered(asked, chosen, aim),
+        asked=_answer(asked, chosen, aim),
         limits=limits,
         aim=aim,
-        rows=found,
+        rows=rank(evaluated, aim),
         chosen=chosen,
         error=error,
     )
 
 
-def _answered(asked: Asked, chosen: Row | None, aim: Aim) -> Asked:
+def _answer(asked: Asked, chosen: Row | None, aim: Aim) -> Asked:
     """The question with what was searched for."""
-    if chosen is None:
+    if chosen is None or aim is Aim.ERROR:
         return asked
-    if aim is Aim.USERS and chosen.n is not None:
-        return replace(asked, n=chosen.n)
-    if aim is Aim.EPSILON and chosen.epsilon is not None:
-        return replace(asked, epsilon=chosen.epsilon)
-    return asked
+    return asked.at(n=chosen.n) if aim is Aim.USERS else asked.at(epsilon=chosen.epsilon)
 
 
 def _aim(task: Task, n: int | None, epsilon: float | None, error: float | None) -> Aim:
@@ -242,17 +249,125 @@ def _aim(task: Task, n: int | None, epsilon: float | None, error: float | None) 
 
 
 def _rows(asked: Asked, limits: Limits, aim: Aim, error: float | None) -> Iterator[Row]:
-    for candidate in candidates(asked):
-        if error is None or candidate.model not in limits.trust:
-            row = evaluate(candidate, asked, limits)
+    for candidate in order_candidates(asked.task):
+        if error is None or candidate.model not in limits.models:
+            yield evaluate(candidate, asked, limits)
         elif aim is Aim.EPSILON:
-            row = least_epsilon(candidate, asked, limits, error)
+            yield least_epsilon(candidate, asked, limits, error)
         else:
-            row = least_n(candidate, asked, limits, error)
-        yield with_worst_bin(row, candidate, _at(asked, row))
+            yield least_n(candidate, asked, limits, error)
 
 
-def _at(asked: Asked, row: Row) -> Asked:
-    """The question that the row answers."""
-    epsilon = asked.epsilon if row.epsilon is None else row.epsilon
-    return replace(asked, epsilon=epsilon, n=asked.n if row.n is None else row.n)
+def _as_text(plan: Plan) -> str:
+    """The table, 80 columns wide, then what is not available and why."""
+    names = _columns(plan)
+    cells = [names, *(_cells(plan, row) for row in plan.rows if row.available)]
+    widths = [max(len(line[column]) for line in cells) for column in range(len(names))]
+    marks = ["  ", *(_mark(plan, row) for row in plan.rows if row.available)]
+    lines = [*_wrapped(plan.title()), ""]
+    if len(cells) > 1:
+        lines += [
+            (mark + _line(line, widths)).rstrip() for mark, line in zip(marks, cells, strict=True)
+        ]
+        lines += ["", *_wrapped(_caption(plan)), *_wrapped(_verdict(plan))]
+    else:
+        lines.append("Nothing is available.")
+    missing = [row for row in plan.rows if not row.available]
+    if missing:
+        lines += ["", "Not available:"]
+    for row in missing:
+        lines += _wrapped(row.explain(), "  ", "    ")
+    return "\n".join(lines)
+
+
+def _as_html(plan: Plan) -> str:
+    """The same for a notebook."""
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in _columns(plan))
+    body = ""
+    for row in plan.rows:
+        if not row.available:
+            continue
+        tag = "th" if row is plan.chosen else "td"
+        cells = "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in _cells(plan, row))
+        body += f"<tr>{cells}</tr>"
+    missing = "".join(
+        f"<li>{html.escape(row.explain())}</li>" for row in plan.rows if not row.available
+    )
+    return (
+        f"<p>{html.escape(plan.title())}</p><table><thead><tr>{head}</tr></thead>"
+        f"<tbody>{body}</tbody></table><p>{html.escape(_caption(plan))}</p>"
+        f"<p>{html.escape(_verdict(plan))}</p>"
+        + (
+            f"<details><summary>not available</summary><ul>{missing}</ul></details>"
+            if missing
+            else ""
+        )
+    )
+
+
+def _mark(plan: Plan, row: Row) -> str:
+    return "> " if row is plan.chosen else "  "
+
+
+def _line(cells: list[str], widths: list[int]) -> str:
+    first = [cell.ljust(width) for cell, width in zip(cells[:2], widths[:2], strict=True)]
+    rest = [cell.rjust(width) for cell, width in zip(cells[2:], widths[2:], strict=True)]
+    return "  ".join([*first, *rest])
+
+
+def _columns(plan: Plan) -> list[str]:
+    names = ["protocol", "model"]
+    if plan.aim is Aim.EPSILON:
+        names.append("epsilon")
+    if plan.aim is Aim.USERS:
+        names.append("n")
+    beside = plan.asked.task.columns(rmse=0.0, worst=None, n=1)
+    return [*names, "RMSE", *beside, "messages", "bits", "local"]
+
+
+def _cells(plan: Plan, row: Row) -> list[str]:
+    assert row.guarantee is not None
+    assert row.n is not None
+    assert row.rmse is not None
+    cells = [row.protocol, row.model.value]
+    if plan.aim is Aim.EPSILON:
+        cells.append(up(row.guarantee.epsilon, _DIGITS))
+    if plan.aim is Aim.USERS:
+        cells.append(f"{row.n:,}")
+    beside = plan.asked.task.columns(rmse=row.rmse, worst=row.worst_bin, n=row.n)
+    cells += map(_short, (row.rmse, *beside.values()))
+    floor = "-" if row.local_floor is None else up(row.local_floor.epsilon, _DIGITS)
+    return [*cells, _short(row.messages_per_user), _short(row.bits_per_user), floor]
+
+
+def _caption(plan: Plan) -> str:
+    task = plan.asked.task
+    notes = [f"RMSE: exact, of {task.total}, on the data set that is worst for the protocol."]
+    if task.bins:
+        notes.append("Worst bin: with probability about 95 % no bin is off by more.")
+    notes.append("Messages, bits: per user. Local: epsilon if the shuffler tells who sent what.")
+    if plan.rounding:
+        notes.append(
+            "Values are on the grid; rounding others to it may move the sum by up to "
+            f"{_short(plan.rounding)} more."
+        )
+    return " ".join(notes)
+
+
+def _verdict(plan: Plan) -> str:
+    if plan.chosen is None:
+        return ""
+    return f"> chosen: {plan.chosen.protocol} ({plan.chosen.model.value})"
+
+
+def _wrapped(text: str, first: str = "", later: str = "") -> list[str]:
+    return textwrap.wrap(text, _WIDTH, initial_indent=first, subsequent_indent=later)
+
+
+def _short(value: float | None) -> str:
+    """About three digits."""
+    if value is None:
+        return "-"
+    if value >= 999.5:
+        return f"{value:,.0f}" if value < 1e7 else f"{value:.3g}"
+    return f"{value:.3g}"

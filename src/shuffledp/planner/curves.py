@@ -1,11 +1,12 @@
-"""The survey of sums and means in three models as live data: error, messages, and how the error grows.
+"""How errors depend on the number of users and on epsilon: the curves of a plan, and a survey of sums and means.
 
-Five families of protocols, each for bits, integers and bounded reals. Their errors come from the exact formulas
-at every number of users and every epsilon; the growth exponents are slopes of log error against log n and log
-epsilon, by least squares.
+The survey has five families of protocols, each for bits, integers and bounded reals. Their errors come from the exact
+formulas at every number of users and every epsilon; the growth exponents are slopes of log error against log n and
+log epsilon, by least squares.
 """
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,12 +14,12 @@ import numpy as np
 
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.privacy import Model
-from shuffledp.planner.candidates import Candidate, candidates
-from shuffledp.planner.evaluate import evaluate
-from shuffledp.planner.question import Asked, Limits
-from shuffledp.planner.row import Row
+from shuffledp.core.validate import whole
+from shuffledp.planner.plans import Plan
+from shuffledp.planner.question import Asked, Candidate, Limits, candidates
+from shuffledp.planner.rows import Aim, Row, evaluate, rank
 
-__all__ = ["SurveyRow", "exponent", "survey"]
+__all__ = ["Curve", "Point", "SurveyRow", "curves", "exponent", "survey"]
 
 _FAMILIES = (
     ("central", Model.CENTRAL, ("geometric", "geometric", "laplace")),
@@ -29,6 +30,82 @@ _FAMILIES = (
     ("almost central", Model.SHUFFLE, ("zero_sum_flooding",) * 3),
 )
 _DATA = ("bits", "integers", "reals")
+_DECADES = 2.0  # to each side of the plan's n
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """The error for so many users, and the protocol that has it; for means that of the mean."""
+
+    n: int
+    error: float
+    protocol: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """The points of one model, by growing n; where none of its protocols is available there is none."""
+
+    model: Model
+    points: tuple[Point, ...]
+
+
+def curves(plan: Plan, *, points: int = 67) -> tuple[Curve, ...]:
+    """For each model the error of its best protocol at the plan's n, for other numbers of users too.
+
+    Each point is the exact error. Where the best protocol is not available (too few users, too many messages) the
+    next best of the plan stands in. n runs over two decades to each side.
+
+    >>> from shuffledp import plan
+    >>> answer = plan("count", n=10_000, epsilon=1.0, delta=1e-6)
+    >>> for curve in curves(answer, points=3):
+    ...     print(curve.model.value, [round(point.error, 1) for point in curve.points])
+    central [1.4, 1.4, 1.4]
+    local [9.6, 96.0, 959.5]
+    shuffle [1.6, 1.6, 1.6]
+    """
+    whole("points", points, at_least=2)
+    if plan.n is None or plan.epsilon is None:
+        raise UnsupportedError(f"nothing to draw: {plan.reasons()}")
+    asked = plan.asked
+    limits = replace(plan.limits, models=frozenset(Model))
+    users = _users(plan.n, points)
+    found = (
+        Curve(
+            model=model,
+            points=tuple(_points(_best(plan, asked, limits, model), asked, limits, users)),
+        )
+        for model in Model
+    )
+    return tuple(curve for curve in found if curve.points)
+
+
+def _users(n: int, points: int) -> list[int]:
+    ends = math.log10(max(n, 10)) - _DECADES, math.log10(n) + _DECADES
+    grid = np.logspace(max(ends[0], 1.0), ends[1], points)
+    return sorted({round(float(each)) for each in grid})
+
+
+def _best(plan: Plan, asked: Asked, limits: Limits, model: Model) -> list[Candidate]:
+    """The candidates of a model, best first at the plan's n: the chosen one before all others."""
+    known = {each.name: each for each in candidates(asked.task) if each.model is model}
+    rows: Iterable[Row] = [row for row in plan.rows if row.model is model]
+    if not any(row.available for row in rows):  # not asked for, so not looked at until now
+        rows = (evaluate(each, asked, limits) for each in known.values())
+    order = [row for row in rank(rows, Aim.ERROR) if row.available]
+    return [known[row.protocol] for row in sorted(order, key=lambda row: row != plan.chosen)]
+
+
+def _points(
+    best: Sequence[Candidate], asked: Asked, limits: Limits, users: Sequence[int]
+) -> Iterator[Point]:
+    for n in users:
+        for candidate in best:
+            row = evaluate(candidate, asked.at(n=n), limits)
+            if row.available and row.rmse is not None:
+                error = row.rmse / asked.task.scale(n)
+                yield Point(n=n, error=error, protocol=candidate.name)
+                break
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +191,9 @@ def _lines() -> Iterator[tuple[str, str, str, Model]]:
 
 
 def _candidate(asked: Asked, name: str, model: Model) -> Candidate:
-    return next(each for each in candidates(asked) if each.name == name and each.model is model)
+    return next(
+        each for each in candidates(asked.task) if each.name == name and each.model is model
+    )
 
 
 def _measured(
@@ -126,8 +205,8 @@ def _measured(
     epsilons: Sequence[float],
 ) -> SurveyRow:
     row = _row(candidate, asked)
-    by_n = [_rmse(_row(candidate, replace(asked, n=each))) for each in users]
-    by_epsilon = [_rmse(_row(candidate, replace(asked, epsilon=each))) for each in epsilons]
+    by_n = [_rmse(_row(candidate, asked.at(n=each))) for each in users]
+    by_epsilon = [_rmse(_row(candidate, asked.at(epsilon=each))) for each in epsilons]
     assert row.messages_per_user is not None
     assert row.bits_per_user is not None
     return SurveyRow(
@@ -144,8 +223,7 @@ def _measured(
 
 
 def _row(candidate: Candidate, asked: Asked) -> Row:
-    unlimited = Limits.of(max_messages=None, max_bits=None, trust=[each.value for each in Model])
-    return evaluate(candidate, asked, unlimited)
+    return evaluate(candidate, asked, Limits.of(models=Model))
 
 
 def _rmse(row: Row) -> float:

@@ -1,0 +1,249 @@
+"""The protocol to take, ready to run: one chooser for plans, for `sdp.count` and its like, and for runs.
+
+The usual winners come first. One of them is taken at once if its error is within a quarter of what even a curator
+would make of the honest users' noise, in hardly more bits than the value itself has. Otherwise all are
+evaluated, and of those whose error is nearly the smallest the one with the fewest bits is taken.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+
+from shuffledp import protocols
+from shuffledp.core.domain import Bits, Categories
+from shuffledp.core.errors import ShuffledpError, UnsupportedError
+from shuffledp.core.mechanism import Mechanism
+from shuffledp.core.privacy import Model
+from shuffledp.core.protocol import HONEST, ShuffleProtocol
+from shuffledp.core.task import Task
+from shuffledp.core.validate import fraction_of_one
+from shuffledp.planner.question import MOST_VALUES, Asked, Candidate, Limits, candidates
+from shuffledp.planner.rows import SAME, Aim, Row, choose_row, evaluate
+from shuffledp.tasks import Count, Histogram, Mean, Sum
+
+__all__ = ["choose", "count", "histogram", "mean", "order_candidates", "recognise", "sum"]
+
+_USUAL = ("correlated_count", "correlated_histogram", "split_and_mix")
+"""Who usually wins: a hint that saves time."""
+_HASHED = "hashed_histogram"
+"""Whose error and messages do not grow with the number of categories."""
+_FEW_BITS = 4.0  # times the bits of the value itself
+
+
+def count(
+    *,
+    n: int,
+    epsilon: float,
+    delta: float,
+    honest: float = HONEST,
+    max_messages: float | None = None,
+) -> ShuffleProtocol:
+    """A protocol that counts how many of n people say yes.
+
+    >>> count(n=1_000_000, epsilon=1.0, delta=1e-8).name
+    'correlated_count'
+    """
+    task = Count(domain=Bits())
+    return _choose_shuffled(task, n, epsilon, delta, honest, max_messages)
+
+
+def histogram(
+    *,
+    n: int,
+    k: int,
+    epsilon: float,
+    delta: float,
+    honest: float = HONEST,
+    max_messages: float | None = None,
+) -> ShuffleProtocol:
+    """A protocol that counts how many of n people hold each of k categories.
+
+    Beyond four million categories it is the hashed blanket: neither its error nor its messages grow with k.
+
+    >>> histogram(n=1_000_000, k=1024, epsilon=1.0, delta=1e-8).name
+    'correlated_histogram'
+    >>> histogram(n=1_000_000, k=10**9, epsilon=1.0, delta=1e-8).name
+    'hashed_histogram'
+    """
+    task = Histogram(domain=Categories(k=k))
+    return _choose_shuffled(task, n, epsilon, delta, honest, max_messages)
+
+
+def sum(
+    *,
+    n: int,
+    lower: float,
+    upper: float,
+    epsilon: float,
+    delta: float,
+    steps: int | None = None,
+    honest: float = HONEST,
+    max_messages: float | None = None,
+) -> ShuffleProtocol:
+    """A protocol that adds up n numbers in [lower, upper]: integers, or reals on `steps` steps.
+
+    >>> sum(n=100_000, lower=0, upper=120, epsilon=1.0, delta=1e-8).name
+    'split_and_mix'
+    """
+    task = Sum.declare({"lower": lower, "upper": upper, "steps": steps}).task
+    return _choose_shuffled(task, n, epsilon, delta, honest, max_messages)
+
+
+def mean(
+    *,
+    n: int,
+    lower: float,
+    upper: float,
+    epsilon: float,
+    delta: float,
+    steps: int | None = None,
+    honest: float = HONEST,
+    max_messages: float | None = None,
+) -> ShuffleProtocol:
+    """A protocol that averages n numbers in [lower, upper]: integers, or reals on `steps` steps.
+
+    >>> mean(n=100_000, lower=0.0, upper=1.0, steps=1000, epsilon=1.0, delta=1e-8).task
+    'mean'
+    """
+    task = Mean.declare({"lower": lower, "upper": upper, "steps": steps}).task
+    return _choose_shuffled(task, n, epsilon, delta, honest, max_messages)
+
+
+def _choose_shuffled(
+    task: Task, n: int, epsilon: float, delta: float, honest: float, max_messages: float | None
+) -> ShuffleProtocol:
+    made = choose(task, n=n, epsilon=epsilon, delta=delta, honest=honest, max_messages=max_messages)
+    assert isinstance(made, ShuffleProtocol)
+    return made
+
+
+def choose(
+    task: Task,
+    *,
+    n: int,
+    epsilon: float,
+    delta: float = 0.0,
+    honest: float = HONEST,
+    model: Model | str = Model.SHUFFLE,
+    protocol: str | None = None,
+    max_messages: float | None = None,
+    max_bits: float | None = None,
+) -> ShuffleProtocol | Mechanism:
+    """The best protocol (or mechanism) of a model that answers the task as it is put, or the one named.
+
+    It is the row that `sdp.plan` chooses with the same limits, found without looking at the rest where it can be.
+
+    >>> choose(Count(domain=Bits()), n=1_000_000, epsilon=1.0, delta=1e-8).name
+    'correlated_count'
+    >>> choose(Count(domain=Bits()), n=1_000_000, epsilon=1.0, model="central").name
+    'geometric'
+    """
+    limits = Limits.of(models=model, max_messages=max_messages, max_bits=max_bits)
+    (trusted,) = limits.models
+    if trusted is Model.SHUFFLE:
+        fraction_of_one("delta", delta)
+    asked = Asked.of(_shrink(task), n=n, epsilon=epsilon, delta=delta, honest=honest)
+    if protocol is not None:
+        return _make_named(protocol, trusted, task, asked, limits)
+    rows: list[Row] = []
+
+    def look() -> Iterator[Row]:
+        for each in _fitting(task, trusted):
+            rows.append(evaluate(each, asked, limits))
+            yield rows[-1]
+
+    found = choose_row(look(), Aim.ERROR, enough=recognise(asked))
+    if found is None:
+        raise UnsupportedError("no protocol fits: " + "; ".join(row.explain() for row in rows))
+    if task == asked.task:
+        return found.make()
+    return _make_named(found.protocol, trusted, task, asked, limits)
+
+
+def _fitting(task: Task, model: Model) -> list[Candidate]:
+    """The candidates of the model whose answer is the answer to the task."""
+    able = [each for each in order_candidates(task) if each.model is model]
+    fitting = [each for each in able if each.fits(task)]
+    if able and not fitting:
+        raise UnsupportedError(
+            f"the {model.value} model has no {task.name} here: ask for the {able[0].answers}, times n"
+        )
+    if task.domain.size > MOST_VALUES and model is Model.SHUFFLE:
+        return [each for each in fitting if each.name == _HASHED]
+    return fitting
+
+
+def _shrink(task: Task) -> Task:
+    """The same question with no more bins than the planner computes errors for."""
+    if not task.bins or task.domain.size <= MOST_VALUES:
+        return task
+    return type(task)(domain=Categories(k=MOST_VALUES))
+
+
+def _make_named(
+    name: str, model: Model, task: Task, asked: Asked, limits: Limits
+) -> ShuffleProtocol | Mechanism:
+    """By name, whatever its error: nothing is compared, so nothing is evaluated."""
+    known = [each for each in candidates(task) if each.name == name]
+    if not known and model is not Model.CENTRAL:
+        answers = protocols.spec(name).task
+        raise UnsupportedError(f"{name} answers a {answers}, not a {task.name}")
+    of_model = [each for each in known if each.model is model]
+    if not of_model:
+        raise UnsupportedError(f"{name} is not for a {task.name} in the {model.value} model")
+    if not of_model[0].fits(task):
+        raise UnsupportedError(f"{name} answers a {of_model[0].answers}, not a {task.name}")
+    made: ShuffleProtocol | Mechanism = of_model[0].make(
+        Asked(task=task, crowd=asked.crowd, promise=asked.promise)
+    )
+    if isinstance(made, ShuffleProtocol):
+        cost = made.cost
+        sent = cost.messages_mean
+        reason = limits.excess(sent, sent * cost.bits_per_message)
+        if reason is not None:
+            raise UnsupportedError(f"no protocol fits: {name}: {reason}")
+    return made
+
+
+def order_candidates(task: Task) -> list[Candidate]:
+    """The usual winners first; amplified local protocols, rarely the best and slow to calibrate, last.
+
+    >>> [each.name for each in order_candidates(Count(domain=Bits()))][:2]
+    ['correlated_count', 'split_and_mix']
+    """
+    return sorted(candidates(task), key=lambda each: (_place(each), each.amplified))
+
+
+def _place(candidate: Candidate) -> int:
+    usual = candidate.model is Model.SHUFFLE and candidate.name in _USUAL
+    return _USUAL.index(candidate.name) if usual else len(_USUAL)
+
+
+def recognise(asked: Asked) -> Callable[[Row], bool]:
+    """Tells a row that is so good that the others need no look.
+
+    >>> asked = Asked.of("count", n=10_000, epsilon=1.0, delta=1e-6, honest=0.9)
+    >>> good = Row(protocol="good", model=Model.SHUFFLE, rmse=1.5, bits_per_user=1.1)
+    >>> recognise(asked)(good)
+    True
+    """
+    floor = SAME * _curator_error(asked)
+
+    def is_enough(row: Row) -> bool:
+        if not row.available or row.model is not Model.SHUFFLE or row.bits_per_user is None:
+            return False
+        return row.error <= floor and row.bits_per_user <= _FEW_BITS * asked.raw_bits
+
+    return is_enough
+
+
+def _curator_error(asked: Asked) -> float:
+    """The error of a curator whose noise comes from users of whom only some are honest; 0 if unknown."""
+    central = (each for each in candidates(asked.task) if each.model is Model.CENTRAL)
+    first = next(central, None)
+    if first is None:
+        return 0.0
+    try:
+        row = evaluate(first, asked, Limits.of(models=Model.CENTRAL))
+    except ShuffledpError:
+        return 0.0
+    return row.error / math.sqrt(asked.crowd.honest) if row.available else 0.0

@@ -1,0 +1,293 @@
+"""How wrong a protocol is: its exact error on the data set that is worst for it.
+
+For an unbiased analyzer the variance is linear (or convex) in the numbers of people with each value,
+so it is largest where everybody has the same value; which one is found by a search over values.
+An analyzer with a `bias` is worst somewhere else: where a few people are counted as nobody. There the
+search is over how many people share a value, the rest having another.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from shuffledp.core.analyzer import Analyzer, Tally
+from shuffledp.core.arrays import Counts, Floats
+from shuffledp.core.errors import UnsupportedError
+from shuffledp.core.estimate import Value
+from shuffledp.core.mechanism import AdditiveMechanism, Mechanism
+from shuffledp.core.protocol import ShuffleProtocol
+from shuffledp.numerics.draws import NumpyDraws, Simulated
+from shuffledp.numerics.entropy import SeededWords
+from shuffledp.planner.question import Asked, Candidate
+from shuffledp.tasks import task_named
+
+__all__ = [
+    "Biased",
+    "CountDependent",
+    "Measured",
+    "Worst",
+    "mean_squared_error",
+    "measure",
+    "measure_worst_bin",
+    "worst_bin",
+    "worst_case",
+    "worst_shape",
+]
+
+LEVEL = 0.95
+"""With about this probability no bin is off by more than `worst_bin`."""
+LONGEST_MESSAGE = 4096
+"""Bits of one message; protocols above this are skipped."""
+_ALL = 64  # values up to which every one is tried
+_FEW = 1 << 16
+_SPREAD = 8
+_FLAT = 1e-12
+
+
+@runtime_checkable
+class CountDependent(Protocol):
+    """A mechanism whose error in a bin depends on the bin's count."""
+
+    def squared_error(self, counts: Counts) -> Floats:
+        """Exact mean squared error of bins with these true counts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Measured:
+    """What was made, and how wrong it is at worst (on the scale of the total)."""
+
+    made: ShuffleProtocol | Mechanism
+    rmse: float
+    inputs: Counts | None
+    """The worst data set; None if the error is the same for all."""
+
+
+# A protocol can hold tables of some megabytes, so not too many are kept.
+@lru_cache(maxsize=256)
+def measure(candidate: Candidate, asked: Asked, gap: float | None = None) -> Measured:
+    """Make the candidate and compute its error; `gap` where the maker has one and it is not None.
+
+    >>> from shuffledp.planner.question import candidates
+    >>> asked = Asked.of("count", n=50, epsilon=1.0, delta=1e-3, honest=1.0)
+    >>> round(measure(next(candidates(asked.task)), asked).rmse, 3)
+    1.357
+    """
+    made = candidate.make(asked, gap=gap)
+    if isinstance(made, ShuffleProtocol):
+        return _measure_protocol(made, asked)
+    if not isinstance(made, Mechanism):
+        raise UnsupportedError(f"{candidate.name} selects, it does not answer with numbers")
+    return _measure_mechanism(made, candidate, asked)
+
+
+def _measure_protocol(made: ShuffleProtocol, asked: Asked) -> Measured:
+    bits = made.cost.bits_per_message
+    if bits > LONGEST_MESSAGE:  # nobody sends it, and its exact law takes minutes to evaluate
+        raise UnsupportedError(
+            f"a message has {bits:,} bits; errors are evaluated up to {LONGEST_MESSAGE:,}"
+        )
+    answered = task_named(made.task)
+    worst = worst_case(
+        made.analyzer, n=asked.n, size=made.randomizer.domain.size, bins=answered.bins
+    )
+    rmse = answered.scale(asked.n) * math.sqrt(worst.mse)
+    return Measured(made=made, rmse=rmse, inputs=worst.inputs)
+
+
+def _measure_mechanism(made: Mechanism, candidate: Candidate, asked: Asked) -> Measured:
+    if isinstance(made, CountDependent):
+        worst = worst_shape(
+            lambda inputs: float(np.mean(made.squared_error(inputs))),
+            n=asked.n,
+            size=asked.domain.size,
+        )
+        return Measured(made=made, rmse=math.sqrt(worst.mse), inputs=worst.inputs)
+    mse = made.variance()
+    if isinstance(made, AdditiveMechanism) and Fraction(made.unit).denominator > 1:
+        mse += (made.unit / 2) ** 2  # the answer is rounded to its grid
+    rmse = task_named(candidate.answers).scale(asked.n) * math.sqrt(mse)
+    return Measured(made=made, rmse=rmse, inputs=None)
+
+
+def measure_worst_bin(measured: Measured) -> float:
+    """How wrong the worst of many bins is, on the data set of the error."""
+    if not isinstance(measured.made, ShuffleProtocol):
+        return measured.made.accuracy(1 - LEVEL)
+    assert measured.inputs is not None
+    return worst_bin(measured.made, measured.inputs, LEVEL)
+
+
+@runtime_checkable
+class Biased(Protocol):
+    """An analyzer whose answer is not right on average, and says by how much."""
+
+    def bias(self, inputs: Counts) -> Value:
+        """Exact mean error for a data set with inputs[x] users of code x."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Worst:
+    """A data set, and the mean squared error on it (for a histogram: its mean over the bins)."""
+
+    inputs: Counts
+    mse: float
+
+
+def mean_squared_error(analyzer: Analyzer, inputs: Counts) -> float:
+    """Variance plus squared bias; for a histogram the mean over the bins.
+
+    >>> from shuffledp import protocols
+    >>> bit = protocols.rr.make_local(epsilon=1.0)
+    >>> round(mean_squared_error(bit.analyzer, np.array([0, 1000])), 2)
+    920.67
+    """
+    each = np.asarray(analyzer.variance(inputs), dtype=np.float64)
+    if isinstance(analyzer, Biased):
+        each = each + np.square(analyzer.bias(inputs))
+    return float(np.mean(each))
+
+
+def worst_case(analyzer: Analyzer, *, n: int, size: int, bins: bool) -> Worst:
+    """The largest mean squared error over the data sets that are searched; `bins`: of a histogram.
+
+    >>> from shuffledp import protocols
+    >>> bit = protocols.zsum.make(n=10_000, epsilon=1.0, delta=1e-6, honest=1.0)
+    >>> found = worst_case(bit.analyzer, n=10_000, size=2, bins=False)
+    >>> found.inputs, round(found.mse ** 0.5, 1)
+    (array([9970,   30]), 26.8)
+    """
+
+    def error(inputs: Counts) -> float:
+        return mean_squared_error(analyzer, inputs)
+
+    if isinstance(analyzer, Biased):
+        return worst_shape(error, n=n, size=size)
+    inputs = np.zeros(size, dtype=np.int64)
+
+    def at(x: int) -> float:
+        inputs[x] = n
+        found = error(inputs)
+        inputs[x] = 0
+        return found
+
+    best = _worst_value(at, size - 1) if bins else _worst_number(at, size)
+    worst = at(best)
+    inputs[best] = n
+    return Worst(inputs=inputs, mse=worst)
+
+
+def _worst_value(at: Callable[[int], float], last: int) -> int:
+    """Bins differ at most in how a code shares them out."""
+    values = {x: at(x) for x in (0, last // 2, last)}
+    return 0 if _flat(values) else _peak(at, values, _some(last + 1), last)
+
+
+def _worst_number(at: Callable[[int], float], size: int) -> int:
+    """Rounding to levels is at its mildest at the ends and in the middle, and seen next to an end."""
+    last = size - 1
+    values = {x: at(x) for x in (0, min(1, last), last // 3, last // 2, last)}
+    return 0 if _flat(values) else _peak(at, values, _ladder(size), last)
+
+
+def worst_shape(error: Callable[[Counts], float], *, n: int, size: int) -> Worst:
+    """The largest error over data sets where some values have s people each, and one has the rest.
+
+    >>> def lost(inputs):  # up to 30 people in a bin are taken for nobody
+    ...     return float(np.mean(np.where(inputs <= 30, inputs, 0) ** 2))
+    >>> worst_shape(lost, n=1000, size=4).inputs
+    array([910,  30,  30,  30])
+    """
+
+    def shaped(s: int) -> Counts:
+        inputs = np.zeros(size, dtype=np.int64)
+        if s:
+            inputs[size - min(size - 1, n // s) :] = s
+        inputs[0] = n - int(inputs.sum())
+        return inputs
+
+    best = _peak(lambda s: error(shaped(s)), {}, _from_below(n), n)
+    return Worst(inputs=shaped(best), mse=error(shaped(best)))
+
+
+def _some(size: int) -> list[int]:
+    if size <= _ALL:
+        return list(range(size))
+    parts = _SPREAD if size <= _FEW else 1  # a data set of very many values is a long array
+    return [(size - 1) * part // parts for part in range(parts + 1)]
+
+
+def _ladder(size: int) -> list[int]:
+    """Dense towards both ends, where rounding to few levels is worst."""
+    last = size - 1
+    near = _from_below(last // 2)
+    return sorted({*_some(size), *near, *(last - x for x in near)})
+
+
+def _from_below(last: int) -> list[int]:
+    """0, and about two values in each octave up to `last`."""
+    octaves = range(2 * max(last, 1).bit_length() + 1)
+    return sorted({0, *(min(last, round(2 ** (half / 2))) for half in octaves)})
+
+
+def _peak(at: Callable[[int], float], values: dict[int, float], start: list[int], last: int) -> int:
+    """The best of the values to start from, then uphill in ever smaller steps."""
+    values |= {x: at(x) for x in start if x not in values}
+    best = max(values, key=lambda x: values[x])
+    if len(values) > last:
+        return best
+    tried = sorted(values)
+    place = tried.index(best)
+    around = tried[max(place - 1, 0) : place + 2]
+    step = max(1, (around[-1] - around[0]) // 2)
+    while step >= 1:
+        for x in (best - step, best + step):
+            if 0 <= x <= last and x not in values:
+                values[x] = at(x)
+        best = max(values, key=lambda x: values[x])
+        step //= 2
+    return best
+
+
+def _flat(values: dict[int, float]) -> bool:
+    most = max(values.values())
+    return most - min(values.values()) <= _FLAT * most
+
+
+def worst_bin(protocol: ShuffleProtocol, inputs: Counts, level: float) -> float:
+    """With probability about `level` all bins are within this distance of the truth (union bound).
+
+    About, since the widths of the intervals are those of one simulated tally; they hardly depend on it.
+
+    >>> from shuffledp import protocols
+    >>> p = protocols.correlated_histogram.make(n=100_000, k=16, epsilon=1.0, delta=1e-6)
+    >>> worst_bin(p, np.full(16, 100_000 // 16), 0.95)
+    13.0
+    """
+    estimate = protocol.analyzer.estimate(_typical(protocol, inputs))
+    low, high = estimate.interval(1 - (1 - level) / len(inputs))
+    value = np.asarray(estimate.value)
+    return float(np.max(np.maximum(value - low, high - value)))
+
+
+def _typical(protocol: ShuffleProtocol, inputs: Counts) -> Tally:
+    randomizer = protocol.randomizer
+    if isinstance(randomizer, Simulated):
+        # A fixed seed: the same question has the same answer, and nobody's data are in it.
+        return randomizer.simulate(inputs, NumpyDraws(SeededWords(0)))
+    return _expected(protocol.analyzer, inputs)
+
+
+def _expected(analyzer: Analyzer, inputs: Counts) -> Tally:
+    """The tally whose estimate is the truth, where an estimate is affine in its bin's count."""
+    n = int(inputs.sum())
+    zero, one = (
+        np.asarray(analyzer.estimate(Tally(counts=np.full(len(inputs), c), users=n)).value)
+        for c in (0, n)
+    )
+    counts = np.rint((inputs - zero) / (one - zero) * n).astype(np.int64)
+    return Tally(counts=counts, users=n)

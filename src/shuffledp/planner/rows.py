@@ -1,0 +1,277 @@
+"""One line of a plan: a protocol or a mechanism, its exact error, its cost, and what it promises."""
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from fractions import Fraction
+from typing import Any
+
+from shuffledp.core.errors import ShuffledpError, UnsupportedError
+from shuffledp.core.mechanism import Mechanism
+from shuffledp.core.privacy import Guarantee, Model
+from shuffledp.core.protocol import ShuffleProtocol
+from shuffledp.planner.errors import measure, measure_worst_bin
+from shuffledp.planner.question import Asked, Candidate, Limits
+
+__all__ = ["SAME", "Aim", "Row", "choose_row", "evaluate", "rank"]
+
+SAME = 1.25
+"""Errors up to this many times the smallest count as equal."""
+_SAME_SEARCHED = 1.002  # what the searches for epsilon and n leave open
+_GAPS = (0.2, 0.3, 0.4, 0.5)  # a wider gap between two noises costs accuracy and saves messages
+_STEP, _CLOSE = 1.5, 1.01  # ratios of epsilons: while one is searched for, and when it is found
+_ISLANDS = 8  # steps of _CLOSE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A protocol (or a mechanism of the central model) as an answer to the question.
+
+    `rmse` is the root of the exact mean squared error on the data set that is worst for this protocol,
+    on the scale of the count or the sum (also for means: divide by n); for a histogram the root of its
+    mean over the bins. Values are those of the domain: what rounding reals to the grid adds is
+    `Plan.rounding`. `worst_bin` is for histograms: with probability about 95 % no bin is off by more, on
+    that same data set.
+
+    >>> from shuffledp import plan
+    >>> row = plan("count", n=10_000, epsilon=1.0, delta=1e-6).chosen
+    >>> row.protocol, row.model.value, round(row.rmse, 2), row.make().name
+    ('correlated_count', 'shuffle', 1.6, 'correlated_count')
+    """
+
+    protocol: str
+    model: Model
+    reason: str | None = None
+    """Why it is not available; None if it is."""
+    rmse: float | None = None
+    worst_bin: float | None = None
+    messages_per_user: float | None = None
+    bits_per_user: float | None = None
+    total_bytes: int | None = None
+    """What all users send together."""
+    guarantee: Guarantee | None = None
+    local_floor: Guarantee | None = None
+    """What is left if the shuffler tells who sent what; None: nothing."""
+    answers: str | None = None
+    """The question that the protocol itself answers: a mean times n is a sum."""
+    n: int | None = None
+    """For how many users it was made."""
+    made: ShuffleProtocol | Mechanism | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def available(self) -> bool:
+        """Whether it exists at these numbers and within these limits."""
+        return self.reason is None
+
+    @property
+    def epsilon(self) -> float | None:
+        """Of the guarantee; None where there is none."""
+        return None if self.guarantee is None else self.guarantee.epsilon
+
+    @property
+    def error(self) -> float:
+        """What a choice makes small: the RMSE; with bins the worst one counts as much (geometric mean)."""
+        if self.rmse is None:
+            return math.inf
+        return self.rmse if self.worst_bin is None else math.sqrt(self.rmse * self.worst_bin)
+
+    def make(self) -> ShuffleProtocol | Mechanism:
+        """The protocol or mechanism itself, or `UnsupportedError` with the reason.
+
+        >>> from shuffledp import plan
+        >>> plan("count", n=10_000, epsilon=1.0, delta=1e-6).rows[0].make().name
+        'geometric'
+        """
+        if self.reason is not None or self.made is None:
+            raise UnsupportedError(f"{self.protocol} is not available: {self.reason}")
+        return self.made
+
+    def explain(self) -> str:
+        """Why it is not available, in one line."""
+        return f"{self.protocol} ({self.model.value}): {self.reason}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and strings; None where there is no (finite) number.
+
+        >>> Row(protocol="rr", model=Model.LOCAL, rmse=math.inf).to_dict()["rmse"] is None
+        True
+        """
+        promise, floor = self.guarantee, self.local_floor
+        return {
+            "protocol": self.protocol,
+            "model": self.model.value,
+            "available": self.available,
+            "reason": self.reason,
+            "rmse": _finite(self.rmse),
+            "worst_bin": _finite(self.worst_bin),
+            "messages_per_user": _finite(self.messages_per_user),
+            "bits_per_user": _finite(self.bits_per_user),
+            "total_bytes": self.total_bytes,
+            "epsilon": None if promise is None else promise.epsilon,
+            "delta": None if promise is None else promise.delta,
+            "proof": None if promise is None else promise.proof,
+            "local_floor": None if floor is None else _finite(floor.epsilon),
+            "answers": self.answers,
+            "n": self.n,
+        }
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def evaluate(candidate: Candidate, asked: Asked, limits: Limits) -> Row:
+    """The candidate as a row; what cannot be made or afforded has a reason.
+
+    A protocol that does not exist at a large epsilon is taken at the largest smaller one where it does: what
+    keeps less than was allowed keeps what was asked.
+
+    >>> from shuffledp.planner.question import candidates
+    >>> asked = Asked.of("count", n=50, epsilon=0.1, delta=1e-9, honest=1.0)
+    >>> rows = [evaluate(each, asked, Limits.of(models="shuffle")) for each in candidates(asked.task)]
+    >>> next(row.reason for row in rows if row.protocol == "geometric")
+    'the central model is not among those asked for'
+    """
+    bare = Row(protocol=candidate.name, model=candidate.model, n=asked.n)
+    if candidate.model not in limits.models:
+        return replace(
+            bare, reason=f"the {candidate.model.value} model is not among those asked for"
+        )
+    try:
+        row = _fill(bare, candidate, asked)
+    except ShuffledpError as error:
+        return _at_less(bare, candidate, asked, limits) or replace(bare, reason=str(error))
+    return _within(row, candidate, asked, limits)
+
+
+def _within(row: Row, candidate: Candidate, asked: Asked, limits: Limits) -> Row:
+    """The row, if need be with a wider gap, or with the reason why it is beyond the limits."""
+    assert row.messages_per_user is not None
+    assert row.bits_per_user is not None
+    reason = limits.excess(row.messages_per_user, row.bits_per_user)
+    if reason is None or not candidate.takes("gap"):
+        return replace(row, reason=reason)
+    for gap in _GAPS:
+        try:
+            wider = _fill(row, candidate, asked, gap)
+        except ShuffledpError:
+            continue
+        assert wider.messages_per_user is not None
+        assert wider.bits_per_user is not None
+        if limits.excess(wider.messages_per_user, wider.bits_per_user) is None:
+            return wider
+    return replace(row, reason=reason)
+
+
+def _at_less(bare: Row, candidate: Candidate, asked: Asked, limits: Limits) -> Row | None:
+    """The row at the largest epsilon below the one asked for, but above 1, where there is one."""
+    if candidate.model is not Model.SHUFFLE:
+        return None
+
+    def row_at(epsilon: float) -> Row | None:
+        less = asked.at(epsilon=epsilon)
+        try:
+            row = _within(_fill(bare, candidate, less), candidate, less, limits)
+        except ShuffledpError:
+            return None
+        return row if row.available else None
+
+    low = high = asked.epsilon
+    found = None
+    while found is None and low > 1:
+        low, high = low / _STEP, low
+        found = row_at(low)
+    while found is not None and high > _CLOSE * low:
+        middle = math.sqrt(low * high)
+        better = row_at(middle)
+        low, high, found = (low, middle, found) if better is None else (middle, high, better)
+    if found is None:
+        return None
+    # Where protocols cease to exist there are islands: a look beyond the shore.
+    beyond = (low * _CLOSE**step for step in range(_ISLANDS, 0, -1))
+    islands = (row_at(epsilon) for epsilon in beyond if epsilon < asked.epsilon)
+    return next((row for row in islands if row is not None), found)
+
+
+def _fill(bare: Row, candidate: Candidate, asked: Asked, gap: float | None = None) -> Row:
+    measured = measure(candidate, asked, gap)
+    made, sent, bits, floor = measured.made, 1.0, float(asked.raw_bits), None
+    if isinstance(made, ShuffleProtocol):
+        sent, floor = made.cost.messages_mean, made.local_floor
+        bits = sent * made.cost.bits_per_message
+    return replace(
+        bare,
+        rmse=measured.rmse,
+        worst_bin=measure_worst_bin(measured) if asked.task.bins else None,
+        messages_per_user=sent,
+        bits_per_user=bits,
+        total_bytes=math.ceil(Fraction(bits) * asked.n / 8),
+        guarantee=made.guarantee,
+        local_floor=floor,
+        answers=made.task if isinstance(made, ShuffleProtocol) else asked.task.name,
+        made=made,
+    )
+
+
+class Aim(Enum):
+    """What the plan is to make small."""
+
+    ERROR = "error"
+    EPSILON = "epsilon"
+    USERS = "n"
+
+    def merit(self, row: Row) -> float:
+        """What is to be small; infinite where there is none."""
+        value = {Aim.ERROR: row.error, Aim.EPSILON: row.epsilon, Aim.USERS: row.n}[self]
+        return math.inf if value is None else float(value)
+
+
+def rank(rows: Iterable[Row], aim: Aim) -> tuple[Row, ...]:
+    """Available rows first, the best first (by RMSE, epsilon or n); with equal merit fewer bits first.
+
+    >>> low, high = (Row(protocol=name, model=Model.LOCAL, rmse=error) for name, error in (("a", 1.0), ("b", 2.0)))
+    >>> [row.protocol for row in rank([high, low], Aim.ERROR)]
+    ['a', 'b']
+    """
+    return tuple(
+        sorted(rows, key=lambda row: (not row.available, _exact_merit(row, aim), _bits(row)))
+    )
+
+
+def _exact_merit(row: Row, aim: Aim) -> float:
+    """The RMSE, epsilon or n: nothing that is simulated. Two names for one law have the same."""
+    merit = aim.merit(row) if aim is not Aim.ERROR or row.rmse is None else row.rmse
+    return float(f"{merit:.12g}")
+
+
+def _bits(row: Row) -> float:
+    return math.inf if row.bits_per_user is None else row.bits_per_user
+
+
+def choose_row(
+    rows: Iterable[Row], aim: Aim, enough: Callable[[Row], bool] = lambda _: False
+) -> Row | None:
+    """The first row that is enough; otherwise of those nearly the best the one with the fewest bits.
+
+    A curator is chosen only if nobody else is available.
+
+    >>> few = Row(protocol="few", model=Model.SHUFFLE, rmse=1.2, bits_per_user=1.0)
+    >>> many = Row(protocol="many", model=Model.SHUFFLE, rmse=1.0, bits_per_user=100.0)
+    >>> curator = Row(protocol="curator", model=Model.CENTRAL, rmse=0.9, bits_per_user=1.0)
+    >>> choose_row([few, many, curator], Aim.ERROR).protocol
+    'few'
+    >>> choose_row([curator], Aim.ERROR).protocol
+    'curator'
+    """
+    available = []
+    for row in rows:
+        if aim is Aim.ERROR and enough(row):
+            return row
+        available += [row] if row.available else []
+    rivals = [row for row in available if row.model is not Model.CENTRAL] or available
+    if not rivals:
+        return None
+    most = (SAME if aim is Aim.ERROR else _SAME_SEARCHED) * min(map(aim.merit, rivals))
+    nearly_best = (row for row in rivals if aim.merit(row) <= most)
+    return min(nearly_best, key=lambda row: (_bits(row), _exact_merit(row, aim)))
