@@ -85,7 +85,7 @@ class Answer:
         """
         return cls(
             task=collected.protocol.task,
-            protocol=collected.protocol,
+            protocol=collected.protocol.with_people(collected.tally.users),
             estimate=collected.estimate,
             n=collected.tally.users,
             level=level,
@@ -111,7 +111,25 @@ class Answer:
     @property
     def warnings(self) -> list[str]:
         """What must be said aloud."""
-        return [f"NOT PRIVATE: {text}" for text in self.not_private]
+        exposed = [f"NOT PRIVATE: {text}" for text in self.not_private]
+        return exposed if self._weakened is None else [*exposed, self._weakened]
+
+    @property
+    def _weakened(self) -> str | None:
+        """What is lost if fewer people took part than the noise was made for."""
+        asked = self.protocol.parameters
+        planned, promise = asked.get("n"), self.guarantee
+        if planned is None or self.n >= planned:
+            return None
+        kept = promise.epsilon <= asked["epsilon"] and promise.delta <= asked.get("delta", 0.0)
+        return (
+            None
+            if kept
+            else (
+                f"WEAKER THAN PLANNED: the noise was made for {planned:,} people, and {self.n:,} took part; "
+                "the guarantee below is the one for them"
+            )
+        )
 
     @property
     def dropped(self) -> str | None:

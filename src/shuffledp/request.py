@@ -323,7 +323,7 @@ class Prepared:
         public, private = self.describe_invalid(found.invalid)
         return Answer(
             task=self.request.task,
-            protocol=self.protocol,
+            protocol=self.protocol.with_people(found.n),
             estimate=found.estimate,
             n=found.n,
             level=self.request.level,

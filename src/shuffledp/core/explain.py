@@ -61,8 +61,8 @@ def _trust(protocol: ShuffleProtocol) -> str:
     of_all = "" if protocol.users is None else f" of the {protocol.users:,}"
     return (
         "Who is trusted. The shuffler is trusted to forget who sent what, and to show nobody the "
-        f"messages with their senders. At least {honest}{of_all} people must follow the protocol: their "
-        "noise hides everybody. Nobody else is trusted: not the analyzer, not the other people, not "
+        f"messages with their senders. At least {honest}{of_all} people who take part must follow the "
+        "protocol: their noise hides everybody. Nobody else is trusted: not the analyzer, not the other people, not "
         "the readers of the result."
     )
 
@@ -86,8 +86,10 @@ def _numbers(protocol: ShuffleProtocol) -> str:
     promise = protocol.guarantee
     parts = []
     if protocol.users is not None:
+        planned = protocol.parameters.get("n", protocol.users)
+        came = f", and {protocol.users:,} took part" if planned != protocol.users else ""
         parts.append(
-            f"n = {protocol.users:,} is the number of people that the noise was made for. It is public, "
+            f"n = {planned:,} is the number of people that the noise was made for{came}. It is public, "
             "and so is who takes part: only the values are protected."
         )
     else:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from fractions import Fraction
 from typing import Any, Protocol, runtime_checkable
@@ -236,12 +236,12 @@ class ShuffleProtocol:
     cost: Cost
     accountant: Accountant
     users: int | None = None
-    """How many users are expected; None if it does not matter, as in the local model."""
+    """How many people take part; None if it does not matter, as in the local model."""
     local_floor: Guarantee | None = None
     """What still holds if the shuffler tells the analyzer who sent what; None: nothing."""
 
     def guarantee_if(self, honest: float) -> Guarantee:
-        """What is left if only this fraction of the expected users follows the protocol.
+        """What is left if only this share of the people who take part follows the protocol.
 
         >>> from shuffledp import protocols
         >>> protocols.krr.make_local(k=4, epsilon=1.0).guarantee_if(honest=0.5).epsilon
@@ -250,6 +250,23 @@ class ShuffleProtocol:
         if self.users is None:
             return self.accountant.guarantee(1)
         return self.accountant.guarantee(honest_users(self.users, honest))
+
+    def with_people(self, people: int) -> "ShuffleProtocol":
+        """The same protocol, with the guarantee for the number of people who really took part.
+
+        The share of them that is assumed honest stays as it was. Who drops out makes no noise: with
+        fewer people than the noise was made for, the guarantee is weaker.
+
+        >>> from shuffledp import protocols
+        >>> planned = protocols.zsum_sparse.make(n=100_000, epsilon=1.0, delta=1e-6)
+        >>> few = planned.with_people(90_000)
+        >>> few.guarantee.honest, few.guarantee.delta > 1e-6
+        (81000, True)
+        """
+        if self.users is None or people == self.users:
+            return self
+        honest = honest_users(people, self.parameters["honest"])
+        return replace(self, users=people, guarantee=self.accountant.guarantee(honest))
 
     def check_users(self, n: int) -> None:
         """Refuse fewer users than the guarantee counts on.
