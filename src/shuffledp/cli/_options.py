@@ -172,7 +172,9 @@ class PrivacyOptions:
     ] = None
     honest: Annotated[
         float | None,
-        _privacy(help="Share of those who take part that is assumed to follow the protocol; 0.9 if not given."),
+        _privacy(
+            help="Share of those who take part that is assumed to follow the protocol; 0.9 if not given."
+        ),
     ] = None
     seed: SeedOption = None
     threads: Annotated[int | None, _machine(help="How many threads; default: all.")] = None
