@@ -7,8 +7,8 @@ from itertools import product
 import numpy as np
 
 import shuffledp as sdp
-from shuffledp.accounting.central import PoissonCount
 from shuffledp.accounting.exact import local_delta
+from shuffledp.accounting.noisy_count import PoissonCount
 
 from .registry import Finding, erratum
 

@@ -6,9 +6,8 @@ from fractions import Fraction
 import numpy as np
 
 import shuffledp as sdp
-from shuffledp.accounting.central import BinomialCount
-from shuffledp.accounting.one_count import binomial_level
-from shuffledp.accounting.two_bins import IndependentBins, independent_level
+from shuffledp.accounting.moved_message import IndependentBins, independent_level
+from shuffledp.accounting.noisy_count import BinomialCount, binomial_level
 
 from .registry import Finding, erratum
 

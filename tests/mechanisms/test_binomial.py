@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from shuffledp import DataError, ParameterError, SeededWords, UnsupportedError
-from shuffledp.accounting.central import BinomialCount
+from shuffledp.accounting.noisy_count import BinomialCount
 from shuffledp.mechanisms import binomial
 from shuffledp.mechanisms.binomial import Calibration, _delta_paper
 

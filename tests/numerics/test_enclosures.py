@@ -9,7 +9,13 @@ import pytest
 
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.numerics import enclosures
-from shuffledp.numerics.enclosures import LARGEST_TRIALS, bound_at_most, bound_mass, bound_mills
+from shuffledp.numerics.enclosures import (
+    LARGEST_TRIALS,
+    bound_at_most,
+    bound_mass,
+    bound_mills,
+    bound_poisson_mass,
+)
 
 SIZES = [1, 2, 3, 7, 30, 400, 10**4, 10**6, 10**9, 10**12, LARGEST_TRIALS]
 CHANCES = [0.5, 0.3, 1 / 3, 0.999, 1e-3, 1e-9, 1 - 2.0**-40]
@@ -124,6 +130,43 @@ def test_mills_ratios_of_many_coins(N, z):
         K = beta + alpha / K
     low, high = (float(end) for end in bound_mills(np.array(k), np.array(N), 0.5))
     assert low <= p * (N - k) / K <= high <= low * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("p", [Fraction(1, 3), Fraction(2**63 + 1, 2**64), Fraction(1, 7 * 10**6)])
+@pytest.mark.parametrize("N", [1, 7, 400, 10**6, 10**12])
+def test_fractions_between_floats(N, p):
+    """Neither float around p is p: the enclosure holds for p itself."""
+    assert Fraction(float(p)) != p
+    exact = mp.mpf(p.numerator) / p.denominator
+    k = places(N, float(p))
+    low, high = bound_mass(np.array(k), N, p)
+    least, most = bound_at_most(np.array(k), N, p)
+    for i, place in enumerate(k):
+        truth = mass(place, N, exact)
+        assert holds(low[i], truth, high[i])
+        ratio = mills(place, N, p) if place + 1 <= (N + 1) * p else None
+        if ratio is not None:
+            assert holds(least[i], ratio * truth, most[i])
+
+
+MEANS = [1e-9, 0.3, 1.0, 7.5, 400.0, 1e6 + 0.1, 1e9, 1e12]
+
+
+def poisson_places(mean):
+    near = {math.floor(mean + sign * z * math.sqrt(mean)) for z in DEVIATIONS for sign in (-1, 1)}
+    return sorted({max(k, 0) for k in near | {0, 1, 2, 5}})
+
+
+@pytest.mark.parametrize("mean", MEANS)
+def test_poisson_masses(mean):
+    k = poisson_places(mean)
+    low, high = bound_poisson_mass(np.array(k), mean)
+    m = mp.mpf(mean)
+    for i, place in enumerate(k):
+        truth = mp.exp(place * mp.log(m) - m - mp.loggamma(place + 1))
+        assert holds(low[i], truth, high[i])
+        if truth > 1e-299:
+            assert high[i] <= low[i] * (1 + 1e-10)
 
 
 def test_the_ends_of_the_range():

@@ -6,10 +6,8 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from scipy.special import betainc, gammaincc
 from scipy.stats import binom
 
-from shuffledp.accounting.decreasing_mean import TAIL_ERROR
 from shuffledp.numerics.masses import (
     COIN_ERROR,
     RELATIVE_ERROR,
@@ -22,10 +20,7 @@ from shuffledp.numerics.masses import (
     stirling_error,
 )
 from shuffledp.numerics.tails import (
-    binomial_at_least,
-    binomial_at_most,
     binomial_mass,
-    falling_series,
     poisson_mass,
 )
 
@@ -91,43 +86,6 @@ def test_stirling_error():
             mpmath.loggamma(X + 1) - (X + 0.5) * mpmath.log(X) + X - mpmath.log(2 * mpmath.pi) / 2
         )
         assert float(stirling_error(np.array(x))) == pytest.approx(float(exact), abs=3e-14)
-
-
-TAILS = (3, 6, 12, 30)
-
-
-def within(size):
-    # At 10^12 the reference itself is rounded up by up to 2e-8, for its millions of terms.
-    return TAIL_ERROR if size <= 10**9 else 2e-8
-
-
-@pytest.mark.parametrize("mean", [5.3, 300.0, 5_282.0, 2e5, 1e9, 1e12])
-def test_scipy_lower_poisson_tails(mean):
-    """`gammaincc` alone: `gammainc` is wrong by 60 % at mean 10^9, six deviations above it."""
-    for z in TAILS:
-        k = int(mean - z * math.sqrt(mean))
-        if k >= 0:
-            first = poisson_mass(k, Fraction(mean))
-            exact = falling_series(first, lambda i, k=k: (k - i) / mean, 0.0)
-            assert gammaincc(k + 1, mean) == pytest.approx(exact, rel=within(mean), abs=1e-299)
-
-
-@pytest.mark.parametrize(
-    ("n", "p"),
-    [(200, 0.1), (10**4, 0.3), (10**9, 0.001), (10**9, 0.5), (10**12, 1e-7), (10**12, 0.5)],
-)
-def test_scipy_binomial_tails(n, p):
-    mean, sd = n * p, math.sqrt(n * p * (1 - p))
-    for z in TAILS:
-        k = int(mean - z * sd)
-        if k >= 0:  # as the cells use it: 1 - p is rounded up
-            keep = math.nextafter(float(1 - Fraction(p)), 1.0)
-            exact = binomial_at_most(k, n, 1 - Fraction(keep))
-            assert betainc(n - k, k + 1, keep) == pytest.approx(exact, rel=within(n), abs=1e-299)
-        k = int(mean + z * sd)
-        if k <= n:  # as the independent bins use it
-            exact = binomial_at_least(k, n, Fraction(p))
-            assert betainc(k, n - k + 1, p) == pytest.approx(exact, rel=within(n), abs=1e-299)
 
 
 @pytest.mark.parametrize("trials", [0, 1, 17, 1000, 10**7, 10**12])

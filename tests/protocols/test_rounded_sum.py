@@ -10,7 +10,7 @@ from scipy.stats import binomtest, chi2
 
 import shuffledp as sdp
 from shuffledp import run_counts
-from shuffledp.accounting.two_bins import dummies
+from shuffledp.accounting.moved_message import dummies
 from shuffledp.protocols.rounded_sum import SPEC, Levels, RoundedResponse, largest_error, make
 from shuffledp.testing import Examples
 from support import ALPHA

@@ -10,7 +10,7 @@ from scipy.stats import binom
 import shuffledp as sdp
 from mse import is_the_variance, resolution, squared_errors
 from shuffledp import run_counts
-from shuffledp.accounting.two_bins import IndependentBins
+from shuffledp.accounting.moved_message import IndependentBins
 from shuffledp.protocols import sparse_histogram
 from shuffledp.protocols.sparse_histogram import SparseHistogram
 

@@ -3,12 +3,24 @@
 import math
 from collections.abc import Callable
 
-from shuffledp.numerics.search import smallest_safe
+from shuffledp.core.errors import UnsupportedError
+from shuffledp.core.validate import fraction_of_one, positive
+from shuffledp.numerics.search import smallest_parameter, smallest_safe
 
-__all__ = ["SMALLEST_DELTA", "find_epsilon", "gaussian_epsilon"]
+__all__ = [
+    "SMALLEST_DELTA",
+    "check_budget",
+    "find_epsilon",
+    "find_level",
+    "gaussian_epsilon",
+    "invert",
+]
 
 SMALLEST_DELTA = 1e-300
 """Below this a delta is not told from 0: floating-point numbers end near 1e-308."""
+
+_LEAST = 1e-12  # without a floor above 0, a search for 0 would go on through all floats
+_LARGEST_EPSILON = 700.0
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
@@ -31,12 +43,17 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
 
 
 def find_epsilon(
-    delta_at: Callable[[float], float], delta: float, *, epsilon0: float, guess: float
+    delta_at: Callable[[float], float],
+    delta: float,
+    *,
+    epsilon0: float,
+    guess: float,
+    tolerance: float = 1e-6,
 ) -> float:
     """Nearly the smallest epsilon with delta_at(epsilon) <= delta, and always one of them.
 
-    It is 0 if delta_at(0) is small enough. Otherwise it is rounded up by at most a part in 10^6, and to
-    at least 10^-12 epsilon0; epsilon0 itself must be safe.
+    It is 0 if delta_at(0) is small enough. Otherwise it is rounded up by at most a part in 10^6 (or what
+    `tolerance` says), and to at least 10^-12 epsilon0; epsilon0 itself must be safe.
 
     >>> round(find_epsilon(lambda epsilon: math.exp(-epsilon) / 2, 0.1, epsilon0=9.0, guess=1.0), 5)
     1.60944
@@ -47,8 +64,55 @@ def find_epsilon(
         lambda epsilon: math.log(max(delta_at(epsilon), SMALLEST_DELTA) / delta),
         safe=epsilon0,
         guess=guess,
+        tolerance=tolerance,
         floor=_LEAST * epsilon0,
     )
 
 
-_LEAST = 1e-12  # without a floor above 0, a search for 0 would go on through all floats
+def check_budget(epsilon: float, delta: float) -> None:
+    """`ParameterError` unless epsilon > 0 and 0 < delta < 1."""
+    positive("epsilon", epsilon)
+    fraction_of_one("delta", delta)
+
+
+def find_level(
+    delta_at: Callable[[float], float],
+    delta: float,
+    *,
+    guess: float,
+    largest: float,
+    refusal: str,
+    tolerance: float = 1e-6,
+) -> float:
+    """Nearly the smallest level of noise with delta_at(level) <= delta; `refusal` if `largest` is not enough.
+
+    The level returned was itself certified, whether or not `delta_at` is perfectly monotone.
+
+    >>> round(find_level(lambda mean: math.exp(-mean), 1e-3, guess=1.0, largest=9.0, refusal=""), 4)
+    6.9078
+    """
+    level = smallest_parameter(
+        lambda level: math.log(max(delta_at(level), SMALLEST_DELTA) / delta),
+        guess=min(guess, largest),
+        largest=largest,
+        tolerance=tolerance,
+    )
+    if level is None:
+        raise UnsupportedError(refusal)
+    return level
+
+
+def invert(
+    delta_at: Callable[[float], float], delta: float, *, guess: float = 1.0, tolerance: float = 1e-6
+) -> float:
+    """At least the epsilon of a curve at delta; `UnsupportedError` if no epsilon reaches it.
+
+    >>> round(invert(lambda epsilon: math.exp(-epsilon) / 2, 0.1), 5)
+    1.60944
+    """
+    fraction_of_one("delta", delta)
+    if delta_at(_LARGEST_EPSILON) > delta:
+        raise UnsupportedError(f"no epsilon reaches delta={delta!r} with this noise")
+    return find_epsilon(
+        delta_at, delta, epsilon0=_LARGEST_EPSILON, guess=guess, tolerance=tolerance
+    )

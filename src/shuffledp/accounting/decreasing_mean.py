@@ -1,9 +1,13 @@
 """Upper bounds of E[D(T)] for a count T and a function D that does not increase.
 
-T is cut into cells, and moved to the left end of its cell: T' <= T, so E[D(T)] <= E[D(T')]. Only an
-upper bound of Pr[T < left end] is needed, rounded up (more mass on the left is safe as well). The
-cells are placed coarsely first, and then finely where the sum has its weight: one integer each, if
-there are not too many of them.
+T is cut into cells, and moved to the left end of its cell, where D is largest; the masses of cells are rounded
+up. The cells are placed coarsely first, and then finely where the sum has its weight: one integer each, if there
+are not too many of them.
+
+Binomial and Poisson masses f are log-concave, so f lies below both tangents of a cell a .. b:
+f(a + i) <= f(a) (f(a + 1) / f(a))^i, and the same from b down. The cell has at most the smaller one of these two
+geometric sums. For one integer they are the mass itself; for cells of a hundredth of a deviation they are too
+large by a part in 10^5. The masses at a and b are certified (numerics/enclosures).
 """
 
 import math
@@ -17,21 +21,14 @@ import numpy as np
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.validate import positive, whole
+from shuffledp.numerics.enclosures import bound_at_most, bound_mass, bound_poisson_mass
+from shuffledp.numerics.rounding import float_below
 
-__all__ = [
-    "BinomialTotal",
-    "PoissonTotal",
-    "SumOfBinomials",
-    "Total",
-    "expected",
-]
-
-TAIL_ERROR = 1e-8
-"""Relative error of SciPy's incomplete beta and (upper) gamma functions: at most 3e-9 seen, at 10^12."""
+__all__ = ["BinomialTotal", "PoissonTotal", "SumOfBinomials", "Total", "expect"]
 
 _FINE = 1600  # cells where the weight is
-_ROUNDING = 1e-9  # of a sum of positive terms, many times over
 _LARGEST = 10**12
+_UNIT = 2.0**-53  # rounding error of one operation
 
 
 class Total(Protocol):
@@ -45,19 +42,19 @@ class Total(Protocol):
 
     @property
     def chooses_places(self) -> bool:
-        """Whether `floored` keeps to its own places, so that asking for others is no use."""
+        """Whether `floor` keeps to its own places, so that asking for others is no use."""
 
-    def floored(self, starts: Floats) -> tuple[Floats, Floats]:
-        """(places, masses) of a law that is stochastically smaller; places near the given starts."""
+    def floor(self, starts: Floats) -> tuple[Floats, Floats]:
+        """(places, masses): at least the mass of each cell that begins at one of the starts, 0 first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoissonTotal:
     """Poisson(mean).
 
-    >>> places, masses = PoissonTotal(mean=2.0).floored(np.array([0.0, 1.0, 2.0]))
-    >>> masses.round(4)
-    array([0.1353, 0.2707, 0.594 ])
+    >>> places, masses = PoissonTotal(mean=2.0).floor(np.array([0.0, 1.0, 2.0, 3.0, 6.0]))
+    >>> masses.round(4)  # the last two are Pr[3 .. 5] = 0.3068 and Pr[6 ..] = 0.0166, rounded up
+    array([0.1353, 0.2707, 0.2707, 0.3158, 0.0168])
     """
 
     mean: float
@@ -74,11 +71,11 @@ class PoissonTotal:
     def chooses_places(self) -> bool:
         return False
 
-    def floored(self, starts: Floats) -> tuple[Floats, Floats]:
-        from scipy.special import gammaincc
+    def floor(self, starts: Floats) -> tuple[Floats, Floats]:
+        def mass(k: Floats) -> Floats:
+            return bound_poisson_mass(k, self.mean)[1]
 
-        below = np.where(starts > 0, gammaincc(np.maximum(starts, 1.0), self.mean), 0.0)
-        return starts, _masses(below)
+        return starts, _fill_cells(starts, math.inf, mass, lambda k: self.mean / (k + 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,17 +106,24 @@ class BinomialTotal:
     def chooses_places(self) -> bool:
         return self.p == 1
 
-    def floored(self, starts: Floats) -> tuple[Floats, Floats]:
-        from scipy.special import betainc
-
+    def floor(self, starts: Floats) -> tuple[Floats, Floats]:
         if self.p == 1:
             return np.array([float(self.n)]), np.array([1.0])
-        starts = starts[starts <= self.n]
-        # The float nearest to 1 - p is half a unit off at most: the next one is above it.
-        keep = math.nextafter(float(1 - Fraction(self.p)), 1.0)
-        at = np.maximum(starts, 1.0)
-        below = np.where(starts > 0, betainc(self.n - at + 1, at, keep), 0.0)
-        return starts, _masses(below)
+        n, p = float(self.n), float_below(Fraction(self.p))
+
+        def mass(k: Floats) -> Floats:
+            return bound_mass(k, self.n, p)[1]
+
+        starts = starts[starts <= n]
+        return starts, _fill_cells(starts, n, mass, lambda k: (n - k) / (k + 1) * (p / (1 - p)))
+
+    def subtract_tails(self, starts: Floats) -> Floats:
+        """The same masses, and better ones if cells are wide."""
+        low, high = bound_at_most(
+            np.append(starts - 1, self.n), self.n, float_below(Fraction(self.p))
+        )
+        masses: Floats = (high[1:] - low[:-1]) * (1 + 2 * _UNIT)
+        return masses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +131,7 @@ class SumOfBinomials:
     """The sum of two independent binomials.
 
     >>> half = BinomialTotal(n=1, p=Fraction(1, 2))
-    >>> places, masses = SumOfBinomials(first=half, second=half).floored(np.array([0.0, 1.0, 2.0]))
+    >>> places, masses = SumOfBinomials(first=half, second=half).floor(np.array([0.0, 1.0, 2.0]))
     >>> places, masses.round(6)
     (array([0., 0., 1., 2.]), array([0.  , 0.25, 0.5 , 0.25]))
     """
@@ -147,18 +151,18 @@ class SumOfBinomials:
     def chooses_places(self) -> bool:
         return True
 
-    def floored(self, starts: Floats) -> tuple[Floats, Floats]:
+    def floor(self, starts: Floats) -> tuple[Floats, Floats]:
         # Both on one grid; how far it reaches is ours to choose, for all of each law counts.
         step = max(1, math.ceil(24 * self.sd / _FINE))
-        low, left, under = _on_grid(self.first, step)
-        other, right, also_under = _on_grid(self.second, step)
-        masses = np.convolve(left, right)
+        low, left, under = _lay_grid(self.first, step)
+        other, right, also_under = _lay_grid(self.second, step)
+        masses = np.convolve(left, right) * (1 + 2 * (len(left) + 2) * _UNIT)
         places = low + other + step * np.arange(len(masses), dtype=np.float64)
         # Where either lies below its grid, the sum is at least 0.
         return np.append(0.0, places), np.append(under + also_under, masses)
 
 
-def _on_grid(law: BinomialTotal, step: int) -> tuple[float, Floats, float]:
+def _lay_grid(law: BinomialTotal, step: int) -> tuple[float, Floats, float]:
     """The first point of a grid, masses from there on, and the mass below."""
     if law.p == 1:
         return float(law.n), np.array([1.0]), 0.0
@@ -166,43 +170,71 @@ def _on_grid(law: BinomialTotal, step: int) -> tuple[float, Floats, float]:
     low = max(0, math.floor(law.mean - reach))
     high = min(law.n, math.ceil(law.mean + reach))
     starts = np.arange(low, high + 1, step, dtype=np.float64)
-    if low == 0:
-        return 0.0, law.floored(starts)[1], 0.0
-    masses = law.floored(np.append(0.0, starts))[1]
-    return float(low), masses[1:], float(masses[0])
+    if low:
+        starts = np.append(0.0, starts)
+    masses = law.floor(starts)[1] if 8 * step < law.sd else law.subtract_tails(starts)
+    return (float(low), masses[1:], float(masses[0])) if low else (0.0, masses, 0.0)
 
 
-def _masses(below: Floats) -> Floats:
-    """Masses of the cells from Pr[T < left end], rounded up: the total stays 1."""
-    up = np.minimum(np.maximum.accumulate(below * (1 + TAIL_ERROR)), 1.0)
-    up[0] = 0.0
-    return np.diff(np.append(up, 1.0))
+def _fill_cells(
+    starts: Floats,
+    last: float,
+    mass: Callable[[Floats], Floats],
+    rise: Callable[[Floats], Floats],
+) -> Floats:
+    """At least the masses of the cells that begin at `starts`, up to the `last` integer.
+
+    `mass` is at least f, and rise(k) is f(k + 1) / f(k) but for at most eight roundings.
+    """
+    ends = np.append(starts[1:] - 1, last)
+    width = ends - starts + 1
+    up = mass(starts) * _sum_powers(rise(starts), width)
+    some = np.isfinite(ends)
+    with np.errstate(divide="ignore"):
+        drop = 1 / rise(np.maximum(ends[some], 1.0) - 1)
+    down = np.full(len(starts), math.inf)
+    down[some] = mass(ends[some]) * _sum_powers(drop, width[some])
+    masses: Floats = np.minimum(np.minimum(up, down), 1.0)
+    return masses
 
 
-def expected(total: Total, inner: Callable[[Floats], Floats]) -> float:
+def _sum_powers(ratio: Floats, count: Floats) -> Floats:
+    """At least 1 + ratio + ... + ratio^(count - 1), which grows with the ratio."""
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        log = np.log(ratio * (1 + 16 * _UNIT))
+        log += 8 * _UNIT * np.abs(log)
+        # The exponent is below 710 or the sum infinite: its rounding is below 710 units.
+        total = np.expm1(count * log) / np.expm1(log) * (1 + 1024 * _UNIT)
+        endless = np.where(log < 0, -1 / np.expm1(log) * (1 + 16 * _UNIT), math.inf)
+    total = np.where(np.isinf(count), endless, np.where(log == 0, count, total))
+    found: Floats = np.where((count == 1) | (ratio == 0), 1.0, total)
+    return found
+
+
+def expect(total: Total, inner: Callable[[Floats], Floats]) -> float:
     """At least E[D(T)], where `inner` is at least D and D does not increase; D(0) <= 1.
 
     >>> total = PoissonTotal(mean=3.0)
-    >>> value = expected(total, lambda t: np.exp2(-t))
+    >>> value = expect(total, lambda t: np.exp2(-t))
     >>> value >= math.exp(-1.5), value < math.exp(-1.5) * (1 + 1e-6)
     (True, True)
     """
-    places, masses = total.floored(_coarse(total))
+    places, masses = total.floor(_place_coarsely(total))
     weights = masses * np.minimum.accumulate(inner(places))
     if weights.any() and not total.chooses_places and np.any(np.diff(places) > 1):
-        places, masses = total.floored(_refined(places, weights))
+        places, masses = total.floor(_refine(places, weights))
         weights = masses * np.minimum.accumulate(inner(places))
-    return min(1.0, float(weights.sum()) * (1 + _ROUNDING) + 1e-300)
+    return min(1.0, float(weights.sum()) * (1 + (len(weights) + 2) * _UNIT) + 1e-300)
 
 
-def _coarse(total: Total) -> Floats:
+def _place_coarsely(total: Total) -> Floats:
     mean, sd = total.mean, total.sd
     around = mean + sd * np.linspace(-40.0, 12.0, 200)
     starts = np.concatenate([np.linspace(0.0, mean, 48), around, [0.0]])
     return np.unique(np.floor(np.maximum(starts, 0.0)))
 
 
-def _refined(places: Floats, weights: Floats) -> Floats:
+def _refine(places: Floats, weights: Floats) -> Floats:
     """The same cells, and fine ones from the first to the last that matters."""
     matters = np.flatnonzero(weights > 1e-13 * weights.sum())
     first, last = int(matters[0]), int(matters[-1])

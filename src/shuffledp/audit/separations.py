@@ -15,7 +15,7 @@ from itertools import accumulate, permutations, product
 from typing import Any
 
 from shuffledp.accounting.exact import local_ratio
-from shuffledp.accounting.one_count import binomial_level
+from shuffledp.accounting.noisy_count import binomial_level
 from shuffledp.audit.channels import Channel, channel
 from shuffledp.audit.enumeration import fraction, pure_epsilon, pure_ratio
 from shuffledp.audit.multisets import Integers

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shuffledp.accounting.two_bins import poisson_level
+from shuffledp.accounting.moved_message import poisson_level
 from shuffledp.core.arrays import Codes, Counts, Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.protocol import ShuffleProtocol, honest_users

@@ -6,7 +6,7 @@ multiple of 2^-word_bits, rounded up (more noise), and the guarantee is certifie
 
 Two calibrations:
 
-- `exact`: the smallest gamma whose delta, computed from both tails of the law (accounting/central),
+- `exact`: the smallest gamma whose delta, computed from both tails of the law (accounting/noisy_count),
   is at most delta. Between the gammas where a threshold jumps delta is only nearly monotone (ripples
   of a few percent), so "smallest" is to within those; the gamma that is used is certified itself.
 - `paper`: the published smoothness lemma. With alpha = tanh(epsilon / 2), Bin(n, gamma) is good for
@@ -23,7 +23,7 @@ from fractions import Fraction
 
 from numpy.typing import ArrayLike
 
-from shuffledp.accounting.central import BinomialCount
+from shuffledp.accounting.noisy_count import BinomialCount
 from shuffledp.core.errors import DataError, UnsupportedError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.mechanism import MechanismSpec

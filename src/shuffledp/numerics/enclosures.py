@@ -14,20 +14,26 @@ ratios"; a test checks it as an identity of fractions). It ends, because alpha_(
 alpha and beta are positive, so K_n lies between beta_n and infinity, and each step back turns an enclosure
 of K_(n+1) into a narrower one of K_n. Nothing is subtracted, so rounding errors only add up.
 
+p is a float, or an exact fraction between two of them. Tails fall with p and masses have one peak in p, so
+both floats' enclosures together hold for what is between (a peak that close is below a unit high).
+
 One assumption is made about the machine: exp, log and log1p, of Python and of NumPy, are wrong by at most
 four units in the last place, as NumPy documents.
 """
 
 import math
+from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
 
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.numerics.masses import stirling_error
+from shuffledp.numerics.rounding import float_above, float_below
 from shuffledp.numerics.tails import TINY
 
-__all__ = ["LARGEST_TRIALS", "bound_at_most", "bound_mass", "bound_mills"]
+__all__ = ["LARGEST_TRIALS", "bound_at_most", "bound_mass", "bound_mills", "bound_poisson_mass"]
 
 LARGEST_TRIALS = 2**50
 """Whole numbers up to here, and sums of a few of them, are floats."""
@@ -40,7 +46,7 @@ _FEWEST, _MOST = 10, 256  # steps of the continued fraction
 _STEPS = 60.0  # times 1 / z^2, z deviations below the mean: then its ends agree to 6 digits or more
 
 
-def bound_mass(k: Floats, N: Floats, p: float) -> tuple[Floats, Floats]:
+def bound_mass(k: Floats, N: Floats | int, p: Fraction | float) -> tuple[Floats, Floats]:
     """(low, high) around Pr[Bin(N, p) = k], for whole numbers 0 <= k <= N and 0 < p < 1.
 
     `high` is never below 1e-300, and below that `low` is 0.
@@ -49,20 +55,20 @@ def bound_mass(k: Floats, N: Floats, p: float) -> tuple[Floats, Floats]:
     >>> bool(low[0] <= 0.375 <= high[0]), bool(high[0] / low[0] < 1 + 1e-11)
     (True, True)
     """
-    return _bound_mass(*_whole(k, N), p, 1 - p)
+    return _join(_bound_mass, *_whole(k, N), p)
 
 
-def bound_mills(k: Floats, N: Floats, p: float) -> tuple[Floats, Floats]:
+def bound_mills(k: Floats, N: Floats | int, p: Fraction | float) -> tuple[Floats, Floats]:
     """(low, high) around Pr[Bin(N, p) <= k] / Pr[Bin(N, p) = k], if 0 <= k <= (N + 1) p - 1.
 
     >>> low, high = bound_mills(np.array([1.0]), np.array([4.0]), 0.5)
     >>> low.round(12), high.round(12)  # (1 + 4) / 4
     (array([1.25]), array([1.25]))
     """
-    return _bound_mills(*_whole(k, N), p, 1 - p)
+    return _join(_bound_mills, *_whole(k, N), p)
 
 
-def bound_at_most(k: Floats, N: Floats, p: float) -> tuple[Floats, Floats]:
+def bound_at_most(k: Floats, N: Floats | int, p: Fraction | float) -> tuple[Floats, Floats]:
     """(low, high) around Pr[Bin(N, p) <= k], for whole numbers k and N, and 0 < p < 1.
 
     Relatively close below the mean; above it, relatively to Pr[Bin(N, p) > k].
@@ -71,19 +77,48 @@ def bound_at_most(k: Floats, N: Floats, p: float) -> tuple[Floats, Floats]:
     >>> low.round(12), high.round(12)
     (array([0. , 0.5, 1. ]), array([0. , 0.5, 1. ]))
     """
-    k, N = _whole(k, N)
-    inside = (k >= 0) & (k < N)
-    left = inside & (k + 1 <= (N + 1) * p)
-    right = inside & ~left
-    low, high = np.where(k >= N, 1.0, 0.0), np.where(k < 0, 0.0, 1.0)
-    low[left], high[left] = _bound_tail(k[left], N[left], p, 1 - p)
-    # Pr[X > k] is that of at most N - k - 1 failures.
-    least, most = _bound_tail(N[right] - k[right] - 1, N[right], 1 - p, p)
-    low[right], high[right] = np.maximum(1 - most - _UNIT, 0.0), np.minimum(1 - least + _UNIT, 1.0)
+    return _join(_bound_at_most, *_whole(k, N), p)
+
+
+def bound_poisson_mass(k: Floats, mean: float) -> tuple[Floats, Floats]:
+    """(low, high) around Pr[Poisson(mean) = k], for whole numbers k >= 0.
+
+    >>> low, high = bound_poisson_mass(np.array([0.0, 1.0]), 1.0)
+    >>> bool((low <= math.exp(-1)).all()), bool((high >= math.exp(-1)).all())
+    (True, True)
+    """
+    inner = np.maximum(np.asarray(k, dtype=np.float64), 1.0)
+    moved = inner - mean
+    value, wrong = _deviance(moved, np.full(inner.shape, mean))
+    log = -stirling_error(inner) - value - (np.log(inner) + _LOG_TAU) / 2
+    slope = np.abs(np.log1p(np.maximum(moved / mean, -1 + _UNIT)))
+    error = _STIRLING + wrong + _UNIT * (8 * (2 + np.log(inner)) + 2 * np.abs(moved) * slope)
+    none = np.asarray(k) <= 0
+    return _round_out(np.where(none, -mean, log), np.where(none, 16 * _UNIT * mean, error))
+
+
+def _join(
+    bound: Callable[[Floats, Floats, float, float], tuple[Floats, Floats]],
+    k: Floats,
+    N: Floats,
+    p: Fraction | float,
+) -> tuple[Floats, Floats]:
+    """The enclosure for p, or for all numbers between the two floats around p."""
+    if isinstance(p, float):
+        return bound(k, N, p, 1 - p)
+    small = min(p, 1 - p)
+    pairs = [
+        (end, 1 - end) if 2 * p <= 1 else (1 - end, end)
+        for end in sorted({float_below(small), float_above(small)})
+    ]
+    low, high = bound(k, N, *pairs[0])
+    for pair in pairs[1:]:
+        least, most = bound(k, N, *pair)
+        low, high = np.minimum(low, least), np.maximum(high, most) * (1 + 4 * _UNIT)
     return low, high
 
 
-def _whole(k: Floats, N: Floats) -> tuple[Floats, Floats]:
+def _whole(k: Floats, N: Floats | int) -> tuple[Floats, Floats]:
     k, N = np.broadcast_arrays(np.asarray(k, dtype=np.float64), np.asarray(N, dtype=np.float64))
     if N.size and N.max() > LARGEST_TRIALS:
         raise UnsupportedError(f"a binomial law of {N.max():g} trials has no certified tails")
@@ -92,6 +127,18 @@ def _whole(k: Floats, N: Floats) -> tuple[Floats, Floats]:
 
 # From here on p and q come together. One of them was computed as 1 minus the other; the smaller one is
 # exact either way (1 - p is exact for p >= 1/2), the larger one is off by at most one unit.
+
+
+def _bound_at_most(k: Floats, N: Floats, p: float, q: float) -> tuple[Floats, Floats]:
+    inside = (k >= 0) & (k < N)
+    left = inside & (k + 1 <= (N + 1) * p)
+    right = inside & ~left
+    low, high = np.where(k >= N, 1.0, 0.0), np.where(k < 0, 0.0, 1.0)
+    low[left], high[left] = _bound_tail(k[left], N[left], p, q)
+    # Pr[X > k] is that of at most N - k - 1 failures.
+    least, most = _bound_tail(N[right] - k[right] - 1, N[right], q, p)
+    low[right], high[right] = np.maximum(1 - most - _UNIT, 0.0), np.minimum(1 - least + _UNIT, 1.0)
+    return low, high
 
 
 def _bound_tail(k: Floats, N: Floats, p: float, q: float) -> tuple[Floats, Floats]:
@@ -136,7 +183,10 @@ def _step_back(
 
 
 def _bound_mass(k: Floats, N: Floats, p: float, q: float) -> tuple[Floats, Floats]:
-    log, error = _log_mass(k, N, p, q)
+    return _round_out(*_log_mass(k, N, p, q))
+
+
+def _round_out(log: Floats, error: Floats) -> tuple[Floats, Floats]:
     low, high = np.exp(log - error), np.exp(np.minimum(log + error, 0.0))
     low = np.where(low > TINY, low, 0.0)  # the smallest floats have no relative accuracy
     return low * (1 - 16 * _UNIT), np.clip(high * (1 + 16 * _UNIT), TINY, 1.0)

@@ -18,6 +18,7 @@ __all__ = [
     "TINY",
     "binomial_at_least",
     "binomial_at_most",
+    "binomial_log_ratio",
     "binomial_mass",
     "falling_series",
     "poisson_mass",
@@ -60,6 +61,18 @@ def binomial_mass(y: int, n: int, p: Fraction) -> float:
     with localcontext(_DECIMAL):
         log = _log_factorial(n) - _log_factorial(y) - _log_factorial(n - y)
         return float((log + y * _log(p) + (n - y) * _log(1 - p)).exp())
+
+
+def binomial_log_ratio(y: int, r: int, n: int, p: Fraction) -> Decimal:
+    """ln (Pr[Bin(n, p) = y - r] / Pr[Bin(n, p) = y]), r <= y <= n, within 1e-24.
+
+    >>> round(binomial_log_ratio(2, 1, 4, Fraction(1, 2)).exp(), 20) * 3
+    Decimal('2.00000000000000000001')
+    """
+    with localcontext(_DECIMAL):
+        log = _log_factorial(y) - _log_factorial(y - r)
+        log += _log_factorial(n - y) - _log_factorial(n - y + r)
+        return log + r * (_log(1 - p) - _log(p))
 
 
 def poisson_mass(y: int, mean: Fraction) -> float:

@@ -33,8 +33,9 @@ from itertools import product
 import numpy as np
 from numpy.typing import ArrayLike
 
+from shuffledp.accounting.base import find_level
 from shuffledp.accounting.decreasing_mean import Total
-from shuffledp.accounting.two_bins import TwoBins, dummies, poisson_level
+from shuffledp.accounting.moved_message import TwoBins, dummies, poisson_level
 from shuffledp.core.analyzer import Tally, message_tally
 from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.domain import Categories
@@ -45,11 +46,11 @@ from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
 from shuffledp.numerics.draws import Draws
+from shuffledp.numerics.enclosures import bound_mass
 from shuffledp.numerics.entropy import SecureWords, SeededWords
 from shuffledp.numerics.galois import POLYNOMIALS, multiply
-from shuffledp.numerics.masses import COIN_ERROR, coin_pmf
+from shuffledp.numerics.masses import stirling_error
 from shuffledp.numerics.rounding import dyadic_above
-from shuffledp.numerics.search import smallest_parameter
 from shuffledp.protocols.assembly import register, shuffle
 from shuffledp.protocols.dummies_histogram import DummiesHistogram
 
@@ -68,7 +69,7 @@ _WINDOW = 5.0  # |A - T/2| <= 5 sqrt(T), but for 2 e^-50 by Hoeffding's inequali
 _NEGLIGIBLE = 1e-16  # of the simple bound: what is less likely is counted as an infinite loss
 _BLOCK = 1 << 16  # places looked at in one go: about what the CPU's cache holds
 _TABLED = 90_000  # coins whose masses come from a table
-_ROUNDING = 1e-9  # of sums and products of positive terms, many times over
+_UNIT = 2.0**-53  # rounding error of one operation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -404,7 +405,7 @@ def rows_delta(*, total: Total, rows: int, epsilon: float) -> float:
 
         delta = E[max(0, 1 - e^(epsilon - L))]     under the law of (A + 1, T - A),
 
-    which grows with L. So it is safe to round losses up to a grid and masses up. T is moved down as in `cells`: fewer
+    which grows with L. So it is safe to round losses up to a grid and masses up. T is moved down: fewer
     dummies are less privacy, in every pair alone and so in all together. The convolution is a sum of positive terms.
 
     Never above the sum of the rows' own deltas at epsilon / rows, which holds as well.
@@ -421,10 +422,16 @@ def rows_delta(*, total: Total, rows: int, epsilon: float) -> float:
     losses = one.masses
     for _ in range(rows - 1):
         losses = np.convolve(losses, one.masses)
-    places = rows * one.first + np.arange(len(losses))
-    gain = -np.expm1(np.minimum(epsilon - places * step, 0.0))
-    composed = float((losses * gain).sum()) * (1 + _ROUNDING) + rows * one.infinite
-    return min(1.0, simple, composed)
+    # Places above epsilon, in steps.
+    above = rows * (one.first - _STEPS) + np.arange(len(losses))
+    gain = -np.expm1(np.minimum(-above * step, 0.0))
+    composed = float((losses * gain).sum()) * _cover(len(losses) + rows * len(one.masses))
+    return min(1.0, simple, composed + rows * one.infinite)
+
+
+def _cover(terms: int) -> float:
+    """Factor that makes up for the roundings in a sum of so many products of positive numbers."""
+    return 1 + 4 * (terms + 8) * _UNIT
 
 
 @lru_cache(maxsize=64)
@@ -439,15 +446,18 @@ def rows_level(
     """
     guess = rows * poisson_level(epsilon=epsilon, delta=delta) * 2 / (n * float(pair))
 
-    def excess(rho: float) -> float:
+    def delta_at(rho: float) -> float:
         total = dummies(n=n, rho=dyadic_above(rho, bits), pair=pair).total
-        return math.log(rows_delta(total=total, rows=rows, epsilon=epsilon) / delta)
+        return rows_delta(total=total, rows=rows, epsilon=epsilon)
 
-    rho = smallest_parameter(
-        excess, guess=guess, largest=max(guess, min(1e12 / n, 1e9)), tolerance=1e-4
+    rho = find_level(
+        delta_at,
+        delta,
+        guess=guess,
+        largest=max(guess, min(1e12 / n, 1e9)),
+        tolerance=1e-4,
+        refusal=f"epsilon={epsilon!r} needs more dummies than this routine handles",
     )
-    if rho is None:
-        raise UnsupportedError(f"epsilon={epsilon!r} needs more dummies than this routine handles")
     return dyadic_above(rho, bits)
 
 
@@ -467,8 +477,8 @@ class _Losses:
         if low >= high:
             return self
         masses = self.masses[low:high].copy()
-        masses[0] += float(self.masses[:low].sum()) * (1 + _ROUNDING)
-        beyond = float(self.masses[high:].sum()) * (1 + _ROUNDING)
+        masses[0] += float(self.masses[:low].sum()) * _cover(low)
+        beyond = float(self.masses[high:].sum()) * _cover(len(self.masses))
         return _Losses(first=self.first + low, masses=masses, infinite=self.infinite + beyond)
 
 
@@ -476,41 +486,47 @@ def _find_losses(total: Total, step: float, reach: int, negligible: float) -> _L
     """The loss of one row, in -reach .. reach or infinite."""
     spread = np.linspace(-40.0, 12.0, 1200) * total.sd + total.mean
     starts = np.unique(np.floor(np.maximum(np.append(spread, 0.0), 0.0)))
-    places, masses = total.floored(starts)
+    places, masses = total.floor(starts)
     coarse = max(1, math.floor(total.mean / _PLACES))
     sizes, cell = np.unique(np.floor(places / coarse) * coarse, return_inverse=True)
     weights: Floats = np.bincount(cell, masses).astype(np.float64)
     likely = weights >= negligible
-    found = np.zeros(2 * reach + 1)
-    infinite = 2 * math.exp(-2 * _WINDOW**2) + float(weights[~likely].sum()) * (1 + _ROUNDING)
+    found, terms = np.zeros(2 * reach + 1), len(weights)
+    infinite = 2 * math.exp(-2 * _WINDOW**2) + float(weights[~likely].sum())
     for t, a, weight in _cut_windows(sizes[likely], weights[likely]):
-        mass = _find_masses(a, t) * (weight * (1 + 2 * COIN_ERROR))
+        mass = _bound_coins(a, t) * weight
         left = t - a  # v, and u = a + 1
         loss = np.where(left > 0, np.log((a + 1) / np.maximum(left, 1)), np.inf)
         grid = np.ceil(np.maximum(loss / step, -reach) + 1e-6)
         finite = grid <= reach
-        infinite += float(mass[~finite].sum()) * (1 + _ROUNDING)
+        infinite += float(mass[~finite].sum())
         found += np.bincount(grid[finite].astype(np.int64) + reach, mass[finite], 2 * reach + 1)
-    return _Losses(first=-reach, masses=found, infinite=infinite).trim(negligible)
+        terms += len(mass)
+    cover = _cover(terms)
+    return _Losses(first=-reach, masses=found * cover, infinite=infinite * cover).trim(negligible)
 
 
-def _find_masses(a: Floats, t: Floats) -> Floats:
-    """Pr[Bin(t, 1/2) = a], within `COIN_ERROR`."""
+def _bound_coins(a: Floats, t: Floats) -> Floats:
+    """At least Pr[Bin(t, 1/2) = a]."""
     if t[-1] > _TABLED:
-        return coin_pmf(a, t)
-    # ln k! is below 10^6 there, so that the differences keep nine digits: and tables are fast.
-    logs = _tabulate_log_factorials()
+        return bound_mass(a, t, 0.5)[1]
+    logs, error = _tabulate_log_factorials()
     tosses, heads = t.astype(np.int64), a.astype(np.int64)
-    mass: Floats = np.exp(logs[tosses] - logs[heads] - logs[tosses - heads] - t * math.log(2))
+    log = logs[tosses] - logs[heads] - logs[tosses - heads] - t * math.log(2)
+    mass: Floats = np.exp(log + error)
     return mass
 
 
 @lru_cache(maxsize=1)
-def _tabulate_log_factorials() -> Floats:
-    from scipy.special import gammaln
+def _tabulate_log_factorials() -> tuple[Floats, float]:
+    """ln k! for k = 0 .. _TABLED, and how far a sum of three of them and t ln 2 may be off.
 
-    logs: Floats = gammaln(np.arange(1.0, _TABLED + 2))
-    return logs
+    ln k! = (k + 1/2) ln k - k + ln(2 pi) / 2 + s(k). None of the numbers that are added exceeds K ln K, K the
+    last k, and each is rounded some ten times: less than 10^-8 in all, and a table is fast.
+    """
+    k = np.arange(1.0, _TABLED + 1)
+    log = (k + 0.5) * np.log(k) - k + (math.log(2 * math.pi) / 2 + stirling_error(k))
+    return np.append(0.0, log), 48 * _UNIT * _TABLED * math.log(_TABLED)
 
 
 def _cut_windows(sizes: Floats, weights: Floats) -> Iterator[tuple[Floats, Floats, Floats]]:

@@ -17,7 +17,7 @@ Privacy. Replace x by x', and reveal the other users' real messages. Given the n
 the likelihood ratio of what is left is (messages in S_x) / (messages in S_x'). Suppose the real message
 is outside of the intersection (otherwise both cases look alike, which only helps). Then the dummies
 outside the two exclusive parts say nothing, and the others fall into either part with probability
-q (1 - q): the view is (A + 1, B) against (A, B + 1), the two bins of `accounting.two_bins`.
+q (1 - q): the view is (A + 1, B) against (A, B + 1), the two bins of `accounting.moved_message`.
 """
 
 import math
@@ -29,7 +29,7 @@ from typing import Protocol
 
 import numpy as np
 
-from shuffledp.accounting.two_bins import dummies, dummies_level, poisson_level
+from shuffledp.accounting.moved_message import dummies, dummies_level, poisson_level
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Bools, Counts, Floats, Words
 from shuffledp.core.domain import Categories

@@ -18,7 +18,7 @@ from itertools import product
 
 import numpy as np
 
-from shuffledp.accounting.two_bins import dummies, dummies_level
+from shuffledp.accounting.moved_message import dummies, dummies_level
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Categories

@@ -3,7 +3,7 @@ r"""Unary sums: everybody sends as many ones as their value says, and some more.
 A value is rounded at random, without bias, to one of 0 .. r; the user sends that many messages, and one
 more for each of `coins` coins that comes up. All messages are equal, so the view is one number: the sum
 of the rounded values plus Bin(h coins, gamma), h the number of honest users. One person moves the sum by at
-most r, so gamma is calibrated by the exact curve of a count that moves by r (accounting/one_count).
+most r, so gamma is calibrated by the exact curve of a count that moves by r (accounting/noisy_count).
 
 With r about epsilon sqrt(n) the rounding is negligible, and the error is about three times that of the
 central model for every n: far better than one message, at the price of many.
@@ -28,7 +28,7 @@ from math import comb
 
 import numpy as np
 
-from shuffledp.accounting.one_count import BinomialNoise, ShiftedCount, shifted_binomial_level
+from shuffledp.accounting.noisy_count import BinomialCount, binomial_level
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Integers, Reals
@@ -136,8 +136,8 @@ class UnaryDevice:
 
     def delta(self, honest: int, epsilon: float) -> float:
         """That of a binomial number that one person moves by r."""
-        noise = BinomialNoise(n=honest * self.coins, gamma=self.gamma)
-        return ShiftedCount(noise=noise, shift=self.ones).delta(epsilon)
+        noise = BinomialCount(n=honest * self.coins, gamma=self.gamma, shift=self.ones)
+        return noise.delta(epsilon)
 
     def encode(self, inputs: Codes, words: Words) -> Messages:
         n, bits = len(inputs), np.uint64(self.fraction_bits)
@@ -316,8 +316,7 @@ def find_coins(n: int, r: int, promise: Promise, bits: int) -> tuple[int, Fracti
     half, epsilon, delta = Fraction(1, 2), promise.epsilon, promise.delta
 
     def enough(coins: int) -> bool:
-        noise = BinomialNoise(n=n * coins, gamma=half)
-        return ShiftedCount(noise=noise, shift=r).delta(epsilon) <= delta
+        return BinomialCount(n=n * coins, gamma=half, shift=r).delta(epsilon) <= delta
 
     coins = _find_fewest(enough, math.ceil(4 * guess_variance(r, epsilon, delta) / n))
     if coins is None:
@@ -328,7 +327,7 @@ def find_coins(n: int, r: int, promise: Promise, bits: int) -> tuple[int, Fracti
     if coins >= _MANY_COINS:
         return coins, half
     total = n * coins
-    return coins, shifted_binomial_level(n=total, shift=r, epsilon=epsilon, delta=delta, bits=bits)
+    return coins, binomial_level(n=total, shift=r, epsilon=epsilon, delta=delta, bits=bits)
 
 
 def _find_fewest(enough: Callable[[int], bool], guess: int) -> int | None:

@@ -26,8 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shuffledp.accounting.central import BinomialCount
-from shuffledp.accounting.one_count import binomial_level
+from shuffledp.accounting.noisy_count import BinomialCount, binomial_level
 from shuffledp.core.analyzer import Tally, message_tally
 from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.domain import Bits

@@ -20,7 +20,7 @@ from itertools import compress, product
 
 import numpy as np
 
-from shuffledp.accounting.two_bins import IndependentBins, independent_level
+from shuffledp.accounting.moved_message import IndependentBins, independent_level
 from shuffledp.core.analyzer import Tally, message_tally
 from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.domain import Categories

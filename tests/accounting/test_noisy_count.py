@@ -1,4 +1,4 @@
-"""The privacy curve of binomial and Poisson noise: published values, enumeration, 50 digits."""
+"""The privacy curve of binomial and Poisson noise: published values, enumeration, 50 digits; levels and shifts."""
 
 import math
 from fractions import Fraction
@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from shuffledp import ParameterError, UnsupportedError
-from shuffledp.accounting.central import BinomialCount, PoissonCount
+from shuffledp.accounting.noisy_count import BinomialCount, PoissonCount, binomial_level
 from shuffledp.core.privacy import Profile
 from shuffledp.numerics.rounding import exp_bounds
 from shuffledp.numerics.tails import (
     _log_factorial,
     binomial_at_least,
     binomial_at_most,
+    binomial_log_ratio,
     binomial_mass,
     poisson_mass,
 )
@@ -259,3 +260,163 @@ def test_tails_agree_with_scipy():
         assert binomial_at_most(x, 1000, Fraction(1, 2)) == pytest.approx(
             binom.cdf(x, 1000, 0.5), rel=1e-9
         )
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "levels"),
+    [
+        (0.1, ("1408.7", "2255.3", "3140.2")),
+        (0.25, ("280.1", "431.3", "588.8")),
+        (0.5, ("90.14", "134.9", "181.2")),
+        (1.0, ("34.07", "49.41", "65.08")),
+        (2.0, ("17.31", "24.23", "31.34")),
+    ],
+)
+def test_poisson_levels(epsilon, levels):
+    """The printed means are the smallest, to the digits that are printed."""
+    for delta, printed in zip((1e-6, 1e-8, 1e-10), levels, strict=True):
+        level, half = float(printed), 0.5 * 10.0 ** -len(printed.split(".")[1])
+        slack = half + 1e-4 * level
+        assert PoissonCount(mean=level + slack).delta(epsilon) <= delta
+        assert PoissonCount(mean=level - slack).delta(epsilon) > delta
+
+
+@pytest.mark.parametrize(("epsilon", "fewest"), [(0.1, 5279), (0.5, 268), (1.0, 80)])
+def test_the_fewest_users(epsilon, fewest):
+    gamma = binomial_level(n=fewest, epsilon=epsilon, delta=1e-6)
+    assert gamma <= Fraction(1, 2)
+    assert BinomialCount(n=fewest, gamma=gamma).delta(epsilon) <= 1e-6
+    with pytest.raises(UnsupportedError, match="few"):
+        binomial_level(n=fewest - 1, epsilon=epsilon, delta=1e-6)
+
+
+@pytest.mark.parametrize(("n", "epsilon"), [(1_000, 1.0), (10**6, 0.1), (10**9, 1.0)])
+def test_binomial_levels(n, epsilon):
+    gamma = binomial_level(n=n, epsilon=epsilon, delta=1e-8)
+    assert BinomialCount(n=n, gamma=gamma).delta(epsilon) <= 1e-8
+    assert BinomialCount(n=n, gamma=gamma * Fraction(98, 100)).delta(epsilon) > 1e-8
+
+
+def enumerate_shifts(masses, r, epsilon):
+    """Both divergences between N and N + s, the largest over s = 1 .. r."""
+    E, size = exp_bounds(epsilon, 60)[0], len(masses)
+    lower = upper = Fraction(0)
+    for s in range(1, r + 1):
+        moved = [masses[y - s] if 0 <= y - s < size else Fraction(0) for y in range(size + s)]
+        still = [*masses, *[Fraction(0)] * s]
+        pairs = list(zip(still, moved, strict=True))
+        lower = max(lower, sum(max(a - E * b, 0) for a, b in pairs))
+        upper = max(upper, sum(max(b - E * a, 0) for a, b in pairs))
+    return lower, upper
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    n=st.integers(1, 25),
+    gamma=st.fractions(Fraction(1, 60), Fraction(59, 60), max_denominator=64),
+    r=st.integers(1, 8),
+    epsilon=st.floats(0, 4),
+)
+def test_shifts_by_enumeration(n, gamma, r, epsilon):
+    masses = [math.comb(n, y) * gamma**y * (1 - gamma) ** (n - y) for y in range(n + 1)]
+    found = BinomialCount(n=n, gamma=gamma, shift=r).directions(epsilon)
+    for bound, exact in zip(found, enumerate_shifts(masses, r, epsilon), strict=True):
+        assert Fraction(bound) >= exact * (1 - Fraction(1, 10**40))
+        assert bound <= float(exact) + 1e-11
+
+
+def fixed_point_shift(n, gamma, r, epsilon, bits=400):
+    """The lower direction in fixed point: all masses that count, and what they are compared with."""
+    up, down = gamma.numerator, gamma.denominator - gamma.numerator
+    E = exp_bounds(epsilon, 60)[0]
+    mean, sd = n * gamma, math.sqrt(n * gamma * (1 - gamma))
+    first = max(0, math.floor(mean - 45 * sd - r))
+    mode = math.floor((n + 1) * gamma)
+    masses, y = {mode: 1 << bits}, mode
+    while y > first and masses[y]:
+        masses[y - 1] = masses[y] * y * down // ((n - y + 1) * up)
+        y -= 1
+    y = mode
+    while y < n and masses[y] and y < mean + 12 * sd:
+        masses[y + 1] = masses[y] * (n - y) * up // ((y + 1) * down)
+        y += 1
+    total = sum(max(mass - E * masses.get(y - r, 0), 0) for y, mass in masses.items())
+    return mpmath.mpf(total.numerator) / total.denominator / sum(masses.values())
+
+
+@pytest.mark.parametrize(
+    ("n", "gamma", "r", "epsilon"),
+    [
+        (5_000, Fraction(1, 2), 20, 3.0),
+        (2_000, Fraction(1, 3), 2, 0.5),
+        (1_000, Fraction(1, 50), 5, 1.0),
+        (20_000, Fraction(1, 2), 300, 1.0),
+        (20_000, Fraction(1, 7), 3, 0.02),
+        (300, Fraction(99, 100), 7, 0.3),
+    ],
+)
+def test_shifts_in_fixed_point(n, gamma, r, epsilon):
+    for p, bound in zip(
+        (gamma, 1 - gamma),
+        BinomialCount(n=n, gamma=gamma, shift=r).directions(epsilon),
+        strict=True,
+    ):
+        exact = fixed_point_shift(n, p, r, epsilon)
+        assert exact <= bound <= max(exact * (1 + 1e-4), 1e-299)
+
+
+@pytest.mark.parametrize(("n", "r", "delta"), [(20_000, 3, 1e-250), (20_000, 6, 1e-100)])
+def test_tails_that_scipy_takes_for_zero(n, r, delta):
+    """Its betainc returned 0 where the truth is 7e-246, and the certificate said 1e-300."""
+    gamma = binomial_level(n=n, shift=r, epsilon=3.0, delta=delta)
+    bound = BinomialCount(n=n, gamma=gamma, shift=r).delta(3.0)
+    exact = max(fixed_point_shift(n, p, r, 3.0, bits=2400) for p in (gamma, 1 - gamma))
+    assert delta / 2 < exact <= bound <= delta
+
+
+@pytest.mark.parametrize("r", [2, 30])
+@pytest.mark.parametrize("epsilon", [0.0, 1e-6, 0.3, 2.0, 50.0, 1e4])
+@pytest.mark.parametrize("n", [1, 40, 10**6, 10**12])
+def test_shifts_over_the_whole_range(n, r, epsilon):
+    """Between the shift by one and 1, and falling with epsilon."""
+    gamma = Fraction(1, 3)
+    one, many = (BinomialCount(n=n, gamma=gamma, shift=s).delta(epsilon) for s in (1, r))
+    assert one * (1 - 1e-4) <= many <= 1
+    assert many >= BinomialCount(n=n, gamma=gamma, shift=r).delta(epsilon + 0.1) * (1 - 1e-4)
+
+
+def test_the_last_positive_term_is_certain():
+    noise = BinomialCount(n=10**9, gamma=Fraction(1, 3), shift=1000)
+    k = noise._last_positive(noise.gamma, math.e)
+    ratios = [binomial_log_ratio(y, 1000, 10**9, noise.gamma) for y in (k, k + 1)]
+    assert ratios[0] < -1 <= ratios[1]
+
+
+def test_a_shift_by_more_than_there_is():
+    assert BinomialCount(n=5, gamma=Fraction(1, 2), shift=9).delta(1.0) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("shift", [2, 1_000, 31_623])
+def test_shifted_levels(shift):
+    n = 10**12
+    gamma = binomial_level(n=n, shift=shift, epsilon=1.0, delta=1e-6)
+    assert BinomialCount(n=n, gamma=gamma, shift=shift).delta(1.0) <= 1e-6
+    less = BinomialCount(n=n, gamma=gamma * Fraction(999, 1000), shift=shift)
+    assert less.delta(1.0) > 1e-6
+    if shift > 2:  # in units of the shift: nearly the Gaussian mechanism
+        assert math.sqrt(n * gamma) / shift == pytest.approx(4.2254, rel=0.02)
+
+
+def test_shifted_profile():
+    n = 10**8
+    gamma = binomial_level(n=n, shift=100, epsilon=1.0, delta=1e-6)
+    profile = BinomialCount(n=n, gamma=gamma, shift=100)
+    assert isinstance(profile, Profile)
+    assert profile.epsilon(1e-6) == pytest.approx(1.0, abs=2e-5)
+    for delta in (1e-9, 1e-4, 1e-2):
+        epsilon = profile.epsilon(delta)
+        assert profile.delta(epsilon) <= delta < profile.delta(epsilon * (1 - 1e-4))
+    with pytest.raises(UnsupportedError, match="few"):
+        binomial_level(n=1000, shift=100, epsilon=1.0, delta=1e-6)
+    with pytest.raises(ParameterError, match="shift"):
+        BinomialCount(n=3, gamma=Fraction(1, 2), shift=0)

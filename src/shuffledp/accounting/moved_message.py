@@ -1,4 +1,4 @@
-"""One bin loses a message and another gains one: the histogram's privacy curve.
+"""A message moves from one bin to another: the histogram's privacy curve.
 
 A and B noise messages lie in the two bins that a neighbour changes, and the attacker sees
 (A + 1, B) or (A, B + 1). Two cases:
@@ -16,6 +16,9 @@ A and B noise messages lie in the two bins that a neighbour changes, and the att
 D_t does not increase with t (one more noise message in a random one of the bins is
 post-processing), and h_b does not increase with b (r_b grows). So both are expectations of
 decreasing functions, bounded by cells. The other direction is the same by symmetry.
+
+D_t and h_b are a mass times 1 minus a multiple of a Mills ratio (a tail over its largest mass). Masses and
+ratios are certified (numerics/enclosures), so every delta is an upper bound by proof.
 """
 
 import math
@@ -25,19 +28,19 @@ from functools import lru_cache
 
 import numpy as np
 
+from shuffledp.accounting.base import check_budget, find_level, invert
 from shuffledp.accounting.decreasing_mean import (
-    TAIL_ERROR,
     BinomialTotal,
     PoissonTotal,
     SumOfBinomials,
     Total,
-    expected,
+    expect,
 )
 from shuffledp.core.arrays import Floats
-from shuffledp.core.errors import ParameterError, UnsupportedError
-from shuffledp.core.validate import fraction_of_one, number, positive, whole
-from shuffledp.numerics import masses
-from shuffledp.numerics.search import smallest_parameter
+from shuffledp.core.errors import ParameterError
+from shuffledp.core.validate import number, whole
+from shuffledp.numerics.enclosures import bound_at_most, bound_mass, bound_mills
+from shuffledp.numerics.rounding import dyadic_above
 
 __all__ = [
     "IndependentBins",
@@ -48,8 +51,9 @@ __all__ = [
     "poisson_level",
 ]
 
-_LARGEST_EPSILON = 700.0
+_LARGEST_EPSILON = 400.0  # delta does not increase with epsilon, so this one serves for all beyond
 _BITS = 48
+_UNIT = 2.0**-53  # rounding error of one operation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,11 +69,11 @@ class TwoBins:
     def delta(self, epsilon: float) -> float:
         """At least the true delta at this epsilon."""
         growth = _growth(epsilon)
-        return expected(self.total, lambda t: _fair_inner(t, growth))
+        return expect(self.total, lambda t: _fair_inner(t, growth))
 
     def epsilon(self, delta: float) -> float:
         """At least the true epsilon at this delta; `UnsupportedError` if there is none."""
-        return _inverse(self, delta)
+        return invert(self.delta, delta)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,26 +96,36 @@ class IndependentBins:
         """At least the true delta at this epsilon."""
         growth = _growth(epsilon)
         total = BinomialTotal(n=self.n, p=self.gamma)
-        return expected(total, lambda b: self._inner(b, growth))
+        return expect(total, lambda b: self._inner(b, growth))
 
     def epsilon(self, delta: float) -> float:
         """At least the true epsilon at this delta; `UnsupportedError` if there is none."""
-        return _inverse(self, delta)
+        return invert(self.delta, delta)
 
     def _inner(self, b: Floats, growth: float) -> Floats:
         """h_b = f(a - 1) - (E r_b - 1) Pr[A >= a], a the first with a positive term."""
-        from scipy.special import betainc
-
-        n, gamma, E = self.n, float(self.gamma), 1 + growth
-        a = np.clip(np.floor((n + 1) * E * b / ((n - b + 1) + E * b)) + 1, 1, n + 1)
-        at = np.minimum(a, n)
-        tail = np.where(a <= n, betainc(at, n - at + 1, gamma), 0.0)
-        room = (n - b + 1) * gamma
-        price = (E * b * float(1 - self.gamma) - room) / room  # E r_b - 1, of either sign
-        error = masses.RELATIVE_ERROR
-        value = masses.binomial(a - 1, n, gamma) * (1 + 2 * error)
-        value -= price * tail - np.abs(price) * tail * 2 * TAIL_ERROR
-        return np.clip(value, 0.0, 1.0)
+        n, gamma, E = self.n, self.gamma, 1 + growth
+        with np.errstate(divide="ignore"):
+            place = np.floor((n + 1) / ((n - b + 1) / b / E + 1))
+        a = np.clip(place + 1, 1, n + 1)
+        ratio = E * b * float(1 - gamma) / ((n - b + 1) * float(gamma))  # E r_b
+        price = ratio - 1
+        # A rounded `a` gains or loses a term that is this part of the mass.
+        slack = 1 + 64 * _UNIT * (n + 1) / (n + 2 - a)
+        first = bound_mass(a - 1, n, gamma)[1]
+        value = first * slack
+        # Where the price is positive, a is above the mean, and the tail is a Mills ratio of f(a - 1).
+        dear = (price > 0) & (a <= n)
+        x = a[dear]
+        drop = (n - x + 1) / x * float(gamma / (1 - gamma))  # f(a) / f(a - 1)
+        tail = drop * bound_mills(n - x, n, 1 - gamma)[0]
+        least = np.maximum(price[dear] - 16 * _UNIT * ratio[dear], 0.0)
+        value[dear] = first[dear] * (slack[dear] - least * tail * (1 - 16 * _UNIT))
+        cheap = (price <= 0) & (a <= n)
+        above = 1 - bound_at_most(a[cheap] - 1, n, gamma)[0] + _UNIT
+        value[cheap] += (64 * _UNIT - price[cheap]) * above
+        bounded: Floats = np.clip(value, 0.0, 1.0)
+        return bounded
 
 
 def dummies(*, n: int, rho: Fraction, pair: Fraction) -> TwoBins:
@@ -146,15 +160,14 @@ def poisson_level(*, epsilon: float, delta: float) -> float:
     >>> round(poisson_level(epsilon=1.0, delta=1e-6), 2)
     42.65
     """
-    _check(epsilon, delta)
-
-    def excess(mu: float) -> float:
-        return _excess(TwoBins(total=PoissonTotal(mean=2 * mu)), epsilon, delta)
-
-    level = smallest_parameter(excess, guess=_guess(epsilon, delta), largest=4e11)
-    if level is None:
-        raise UnsupportedError(f"epsilon={epsilon!r} needs more noise than this routine handles")
-    return level
+    check_budget(epsilon, delta)
+    return find_level(
+        lambda mu: TwoBins(total=PoissonTotal(mean=2 * mu)).delta(epsilon),
+        delta,
+        guess=_guess_mean(epsilon, delta),
+        largest=4e11,
+        refusal=f"epsilon={epsilon!r} needs more noise than this routine handles",
+    )
 
 
 def independent_level(*, n: int, epsilon: float, delta: float, bits: int = _BITS) -> Fraction:
@@ -166,17 +179,16 @@ def independent_level(*, n: int, epsilon: float, delta: float, bits: int = _BITS
     >>> round(float(10_000 * gamma), 2), IndependentBins(n=10_000, gamma=gamma).delta(1.0) <= 1e-6
     (42.75, True)
     """
-    _check(epsilon, delta)
+    check_budget(epsilon, delta)
     whole("n", n, at_least=1)
-
-    def excess(gamma: float) -> float:
-        return _excess(IndependentBins(n=n, gamma=_dyadic(gamma, bits)), epsilon, delta)
-
-    guess = min(_guess(epsilon, delta) / n, 0.5)
-    gamma = smallest_parameter(excess, guess=guess, largest=0.5)
-    if gamma is None:
-        raise UnsupportedError(f"n={n} users are too few for epsilon={epsilon!r}, delta={delta!r}")
-    return _dyadic(gamma, bits)
+    gamma = find_level(
+        lambda gamma: IndependentBins(n=n, gamma=dyadic_above(gamma, bits)).delta(epsilon),
+        delta,
+        guess=_guess_mean(epsilon, delta) / n,
+        largest=0.5,
+        refusal=f"n={n} users are too few for epsilon={epsilon!r}, delta={delta!r}",
+    )
+    return dyadic_above(gamma, bits)
 
 
 def dummies_level(
@@ -188,62 +200,37 @@ def dummies_level(
     >>> round(float(rho) * 1_000_000 / 1024, 2)
     42.65
     """
-    _check(epsilon, delta)
+    check_budget(epsilon, delta)
     whole("n", n, at_least=1)
-
-    def excess(rho: float) -> float:
-        return _excess(dummies(n=n, rho=_dyadic(rho, bits), pair=pair), epsilon, delta)
-
-    rho = smallest_parameter(
-        excess,
-        guess=2 * _guess(epsilon, delta) / (n * float(pair)),
+    rho = find_level(
+        lambda rho: dummies(n=n, rho=dyadic_above(rho, bits), pair=pair).delta(epsilon),
+        delta,
+        guess=2 * _guess_mean(epsilon, delta) / (n * float(pair)),
         largest=min(1e12 / n, 1e9),
+        refusal=f"epsilon={epsilon!r} needs more dummies than this routine handles",
     )
-    if rho is None:
-        raise UnsupportedError(f"epsilon={epsilon!r} needs more dummies than this routine handles")
-    return _dyadic(rho, bits)
+    return dyadic_above(rho, bits)
 
 
 def _fair_inner(t: Floats, growth: float) -> Floats:
-    """D_t = pmf(k) - (E - 1) cdf(k - 1), rounded up by more than the rounding errors."""
+    """D_t = Pr[k] (1 - (E - 1) Pr[<= k - 1] / Pr[k]), rounded up by more than the rounding errors."""
     k = np.clip(np.ceil((t + 1) / (growth + 2)) - 1, 0, t)
-    slack = 2 * masses.COIN_ERROR
-    value = masses.coin_pmf(k, t) * (1 + slack) - growth * masses.coin_cdf(k - 1, t) * (1 - slack)
-    return np.clip(value, 0.0, 1.0)
+    part = np.ones(len(t))
+    some = k > 0
+    x, tosses = k[some], t[some]
+    ratio = x / (tosses - x + 1) * bound_mills(x - 1, tosses, 0.5)[0]
+    part[some] = 1 - growth * ratio * (1 - 16 * _UNIT)
+    # A k that is rounded wrongly loses a term of a few units of the mass.
+    return np.clip(bound_mass(k, t, 0.5)[1] * (part + 64 * _UNIT), 0.0, 1.0)
 
 
 def _growth(epsilon: float) -> float:
-    """e^epsilon - 1."""
+    """e^epsilon - 1, or a little less."""
     if number("epsilon", epsilon) < 0:
         raise ParameterError("epsilon", epsilon, "must be >= 0")
-    return math.expm1(min(epsilon, _LARGEST_EPSILON))
+    return math.expm1(min(epsilon, _LARGEST_EPSILON)) * (1 - 8 * _UNIT)
 
 
-def _check(epsilon: float, delta: float) -> None:
-    positive("epsilon", epsilon)
-    fraction_of_one("delta", delta)
-
-
-def _excess(profile: TwoBins | IndependentBins, epsilon: float, delta: float) -> float:
-    return math.log(profile.delta(epsilon) / delta)
-
-
-def _guess(epsilon: float, delta: float) -> float:
+def _guess_mean(epsilon: float, delta: float) -> float:
     """About the smallest mu: where a search may start."""
-    return max(2 * math.log(1 / delta) * (1 / epsilon**2 + 0.5) / 2, 1.0)
-
-
-def _dyadic(x: float, bits: int) -> Fraction:
-    return Fraction(math.ceil(Fraction(x) * 2**bits), 2**bits)
-
-
-def _inverse(profile: TwoBins | IndependentBins, delta: float) -> float:
-    fraction_of_one("delta", delta)
-    if profile.delta(0.0) <= delta:
-        return 0.0
-    epsilon = smallest_parameter(
-        lambda epsilon: _excess(profile, epsilon, delta), guess=1.0, largest=_LARGEST_EPSILON
-    )
-    if epsilon is None:
-        raise UnsupportedError(f"no epsilon reaches delta={delta!r} with this noise")
-    return epsilon
+    return max(math.log(1 / delta) * (1 / epsilon**2 + 0.5), 1.0)

@@ -1,0 +1,204 @@
+"""One count with integer noise N that does not depend on the data: the whole privacy curve.
+
+The view is S + N, and a neighbour moves S by at most r (`shift`, 1 unless stated), so the smallest valid delta
+is the larger of
+
+    lower = sum_y max(0, Pr[N = y] - e^epsilon Pr[N = y - r])     (S moves up)
+    upper = sum_y max(0, Pr[N = y] - e^epsilon Pr[N = y + r])     (S moves down)
+
+both of which grow with r: a smaller shift only raises what is subtracted. For log-concave N (binomial,
+Poisson) the ratio rho(y) = Pr[y - r] / Pr[y] grows with y, so the positive terms are a tail y <= k. The last one,
+k, is certain: fractions or 60 digits decide whether e^epsilon rho(k) < 1.
+
+* r = 1: the terms are summed as they are, all positive, from a certified first mass: no cancellation.
+* r > 1: Pr[N <= k] - e^epsilon Pr[N <= k - r], each tail between certified ends.
+
+The bounds are upper bounds by proof. Values below 1e-300 are rounded up to that.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from shuffledp.accounting.base import check_budget, find_level, invert
+from shuffledp.core.errors import ParameterError
+from shuffledp.core.validate import number, positive, whole
+from shuffledp.numerics.enclosures import bound_at_most
+from shuffledp.numerics.rounding import dyadic_above, exp_lower
+from shuffledp.numerics.tabulated import log_of
+from shuffledp.numerics.tails import (
+    TINY,
+    binomial_log_ratio,
+    binomial_mass,
+    falling_series,
+    poisson_mass,
+)
+
+__all__ = ["BinomialCount", "PoissonCount", "binomial_level"]
+
+_LARGEST_EPSILON = 700.0  # delta does not increase with epsilon, so this one serves for all beyond
+_BITS = 48
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BinomialCount:
+    """A count plus Bin(n, gamma), which a neighbour moves by at most `shift`: a `Profile`.
+
+    >>> noise = BinomialCount(n=200, gamma=Fraction(1, 10))
+    >>> [f"{delta:.6e}" for delta in noise.directions(1.0)]
+    ['8.238525e-05', '1.610963e-09']
+    >>> f"{noise.epsilon(1e-3):.4f}"
+    '0.6951'
+    >>> four = BinomialCount(n=4, gamma=Fraction(1, 2), shift=4)
+    >>> round(four.delta(1.0), 6) == 15 / 16  # they share one value only
+    True
+    """
+
+    n: int
+    gamma: Fraction
+    shift: int = 1
+
+    def __post_init__(self) -> None:
+        whole("n", self.n, at_least=1, at_most=2**52)
+        whole("shift", self.shift, at_least=1)
+        if not 0 < self.gamma < 1:
+            raise ParameterError("gamma", self.gamma, "must be > 0 and < 1")
+
+    def directions(self, epsilon: float) -> tuple[float, float]:
+        """Upper bounds of (lower, upper)."""
+        E = _factor(epsilon)
+        return self._lower(self.gamma, E), self._lower(1 - self.gamma, E)
+
+    def delta(self, epsilon: float) -> float:
+        """At least the true delta at this epsilon."""
+        return max(self.directions(epsilon))
+
+    def epsilon(self, delta: float) -> float:
+        """At least the true epsilon at this delta; `UnsupportedError` if there is none."""
+        return invert(self.delta, delta, tolerance=1e-12)
+
+    def _lower(self, gamma: Fraction, E: float) -> float:
+        """The mirror image of the upper direction is the lower one of 1 - gamma."""
+        n, r = self.n, self.shift
+        if r > 1:
+            k = self._last_positive(gamma, E)
+            low, high = bound_at_most(np.array([k - r, k]), n, gamma)
+            return min(1.0, max(float(high[1] - E * low[0] * (1 - 2.0**-50)), TINY))
+        # rho(y) = y / (n - y + 1) * odds, below 1 / E for y < (n + 1) / (1 + E odds).
+        exact_odds = (1 - gamma) / gamma
+        k = math.floor((n + 1) / (1 + Fraction(E) * exact_odds))
+        first, odds = binomial_mass(k, n, gamma), float(exact_odds)
+        return min(1.0, falling_series(first, lambda i: (k - i) / (n - k + i + 1) * odds, E))
+
+    def _last_positive(self, gamma: Fraction, E: float) -> int:
+        """The largest y <= n with E rho(y) < 1, or r - 1, up to which rho is 0."""
+        limit, r = -log_of(Fraction(E)), self.shift
+
+        def holds(y: int) -> bool:
+            return y < r or binomial_log_ratio(y, r, self.n, gamma) < limit
+
+        # About where it is: rho(y) is e^(r (y - r/2 - n gamma) / variance), for a normal law.
+        variance = float(self.n * gamma * (1 - gamma))
+        guess = math.floor(self.n * gamma + r / 2 + variance / r * float(limit))
+        return _last(holds, first=min(r - 1, self.n), last=self.n, guess=guess)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoissonCount:
+    """A count plus Poisson(mean), which a neighbour moves by one: a `Profile`.
+
+    >>> [f"{delta:.6e}" for delta in PoissonCount(mean=30.0).directions(1.0)]
+    ['3.126754e-06', '1.370512e-16']
+    """
+
+    mean: float
+
+    def __post_init__(self) -> None:
+        if positive("mean", self.mean) > 2**52:
+            raise ParameterError("mean", self.mean, "must be <= 2^52")
+
+    def directions(self, epsilon: float) -> tuple[float, float]:
+        """Upper bounds of (lower, upper)."""
+        E = _factor(epsilon)
+        return self._lower(E), self._upper(E)
+
+    def delta(self, epsilon: float) -> float:
+        """At least the true delta at this epsilon."""
+        return max(self.directions(epsilon))
+
+    def epsilon(self, delta: float) -> float:
+        """At least the true epsilon at this delta; `UnsupportedError` if there is none."""
+        return invert(self.delta, delta, tolerance=1e-12)
+
+    def _lower(self, E: float) -> float:
+        mean = float(self.mean)
+        # Pr[y - 1] / Pr[y] = y / mean, below 1 / E for y < mean / E.
+        start = math.floor(Fraction(self.mean) / Fraction(E))
+        first = poisson_mass(start, Fraction(self.mean))
+        return min(1.0, falling_series(first, lambda i: (start - i) / mean, E))
+
+    def _upper(self, E: float) -> float:
+        mean = float(self.mean)
+        if mean * E > 1e18:  # then E > 200, and Pr[N >= mean E] <= e^(mean E (1 - ln E)) is nothing
+            return TINY
+        # Pr[y + 1] / Pr[y] = mean / (y + 1), below 1 / E for y + 1 > mean E.
+        start = math.floor(Fraction(self.mean) * Fraction(E))
+        first = poisson_mass(start, Fraction(self.mean))
+        return min(1.0, falling_series(first, lambda i: mean / (start + i + 1), E))
+
+
+def binomial_level(
+    *, n: int, epsilon: float, delta: float, shift: int = 1, bits: int = _BITS
+) -> Fraction:
+    """A gamma <= 1/2 such that Bin(n, gamma) suffices for one count, nearly the smallest.
+
+    It is a multiple of 2^-bits. delta ripples in gamma; the gamma returned was itself certified.
+
+    >>> gamma = binomial_level(n=1_000, epsilon=1.0, delta=1e-6)
+    >>> round(float(1_000 * gamma), 2), BinomialCount(n=1_000, gamma=gamma).delta(1.0) <= 1e-6
+    (34.0, True)
+    >>> gamma = binomial_level(n=10_000_000, shift=100, epsilon=1.0, delta=1e-6)
+    >>> round(float(10_000_000 * gamma) ** 0.5 / 100, 2)
+    4.28
+    """
+    check_budget(epsilon, delta)
+    whole("n", n, at_least=1)
+
+    def delta_at(gamma: float) -> float:
+        return BinomialCount(n=n, gamma=dyadic_above(gamma, bits), shift=shift).delta(epsilon)
+
+    guess = max(math.log(1 / delta) * (1 / epsilon**2 + 1), 1.0) * shift**2 / n
+    gamma = find_level(
+        delta_at,
+        delta,
+        guess=guess,
+        largest=0.5,
+        refusal=f"{n} honest users are too few for epsilon={epsilon!r}, delta={delta!r}",
+    )
+    return dyadic_above(gamma, bits)
+
+
+def _factor(epsilon: float) -> float:
+    """e^epsilon, or a little less."""
+    if number("epsilon", epsilon) < 0:
+        raise ParameterError("epsilon", epsilon, "must be >= 0")
+    return math.nextafter(float(exp_lower(min(epsilon, _LARGEST_EPSILON))), 0.0)
+
+
+def _last(holds: Callable[[int], bool], *, first: int, last: int, guess: int) -> int:
+    """The largest y in first .. last with holds(y), which is true at first and then false from somewhere on."""
+    low, high, step = first, last + 1, 1
+    y = min(max(guess, low + 1), high - 1)
+    while high - low > 1:
+        if holds(y):
+            low = y
+            y = min(y + step, (low + high) // 2 if high <= last else high - 1)
+        else:
+            high = y
+            y = max(y - step, (low + high) // 2 if low > first else low + 1)
+        step *= 4
+        y = min(max(y, low + 1), high - 1)
+    return low
