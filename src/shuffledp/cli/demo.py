@@ -48,7 +48,7 @@ class _Answers:
 
     @property
     def worth(self) -> float:
-        """How many times more exact a shuffler is than trusting nobody."""
+        """How many times more accurate a shuffler is than trusting nobody."""
         return self.error("local") / self.error("shuffle")
 
 
@@ -74,7 +74,7 @@ def demo(
             path = _draw(people.way, answers[-1], epsilon, out / "histogram.png")
         table = sdp.samples.survey(min(n, _IN_FILE)).write_csv(out / "people.csv")
     console.print(
-        f"The picture is in [bold]{path}[/bold], and a file to try things on in [bold]{table}[/bold]."
+        f"The picture is in [bold]{path}[/bold], and there is a file to try things on: [bold]{table}[/bold]."
     )
 
 
@@ -162,7 +162,7 @@ def _places(table: list[Row]) -> int:
 
 
 def _print_chart(console: Console, answers: list[_Answers]) -> None:
-    """How far off each model is: one look shows what the shuffler is worth."""
+    """How far off each model is, which shows what the shuffler is worth."""
     trust = {"central": "a curator", "shuffle": "a shuffler", "local": "nobody"}
     for answer in answers:
         console.print(f"\n[bold]{answer.task}[/bold]: how far off, if people trust ...")
@@ -174,8 +174,8 @@ def _print_chart(console: Console, answers: list[_Answers]) -> None:
             console.print(line, soft_wrap=True)
     protocols = ", ".join(answer.protocol for answer in answers)
     console.print(
-        f"\nA shuffler that forgets who sent what makes the histogram {answers[-1].worth:,.0f} times more exact than "
-        f"trusting nobody, and like there nobody sees raw answers. Protocols: {protocols}."
+        f"\nA shuffler that forgets who sent what makes the histogram {answers[-1].worth:,.0f} times more accurate "
+        f"than trusting nobody, and still nobody sees raw answers. Protocols: {protocols}."
     )
 
 
@@ -193,7 +193,7 @@ def _draw(people: Sample, answers: _Answers, epsilon: float, path: Path) -> Path
         labels=people.domain.labels,
         title=f"Same epsilon ({epsilon:g}), different trust: forgetting who sent what is worth "
         f"a factor of {answers.worth:,.0f} in error",
-        subtitle=f"{people.title}. Grey: the truth; colour: by how much each estimate misses it, "
+        subtitle=f"{people.title}. Grey: the truth; colour: how far off each estimate is, "
         f"with its {_LEVEL:.0%} interval.\n{_moral(people, estimates)}",
         level=_LEVEL,
     )
@@ -209,4 +209,4 @@ def _moral(people: Sample, estimates: dict[str, sdp.Estimate]) -> str:
     }
     if seen["shuffle"] and not seen["local"]:
         return f"Curator and shuffler see {group}; in the local model it is lost in the noise."
-    return f"Look at {group}: its intervals say what can be seen of it."
+    return f"Look at {group}: its intervals show how much of it is visible."
