@@ -12,11 +12,13 @@ import re
 import sys
 import tomllib
 from collections.abc import Callable, Iterable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import accuracy
 import amplification
+import commands
+import names
 import shuffledp as sdp
 import survey
 from shuffledp.core.privacy import Model
@@ -152,6 +154,12 @@ TABLES: dict[str, dict[str, Callable[[], str]]] = {
     "README.md": {"models": models},
     "docs/index.md": {"models": models},
     "docs/reference/protocols.md": {"protocols": protocols, "modules": protocol_modules},
+    "docs/reference/cli.md": {
+        f"options of {name}": partial(commands.list_options, name)
+        for name, command in commands.commands().items()
+        if command.params
+    },
+    "docs/reference/index.md": {"names": names.list_names},
     "docs/reference/mechanisms.md": {"mechanisms": mechanisms, "modules": mechanism_modules},
     "docs/theory/amplification.md": {"history": amplification.history},
     "docs/theory/errata.md": {"errata": errata},

@@ -3,11 +3,10 @@
 import re
 
 import pytest
-from typer.main import get_command
 
 import shuffledp as sdp
+from commands import commands
 from repository import ROOT, documents
-from shuffledp.cli import app
 
 REFERENCE = "\n".join(path.read_text() for path in (ROOT / "docs/reference").rglob("*.md"))
 CLI = (ROOT / "docs/reference/cli.md").read_text()
@@ -27,24 +26,9 @@ def test_links_of_root_pages_lead_somewhere():
             assert (ROOT / target).exists(), f"{page.name} links to {target}"
 
 
-def commands():
-    return named("shuffledp", get_command(app))
-
-
-def named(name, command):
-    found = {name: command}
-    for part in getattr(command, "list_commands", lambda _: [])(None):
-        found |= named(f"{name} {part}", command.get_command(None, part))
-    return found
-
-
 @pytest.mark.parametrize("name", commands())
-def test_command_and_its_options_are_documented(name):
-    section = re.search(rf"^## `{name}`$(.*?)(?=^## |\Z)", CLI, re.MULTILINE | re.DOTALL)
-    assert section, f"docs/reference/cli.md has no section for {name}"
-    for parameter in commands()[name].params:
-        for option in parameter.opts:
-            assert f"`{option}`" in section.group(), f"{name} {option}"
+def test_every_command_has_a_section(name):
+    assert f"\n## `{name}`\n" in CLI, f"docs/reference/cli.md has no section for {name}"
 
 
 def test_every_page_is_in_the_navigation():
