@@ -2,6 +2,7 @@
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -110,6 +111,52 @@ def test_it_is_the_shift_divergence_of_the_flood_plus_a_geometric():
     terms = u - math.exp(0.2) * np.append(0.0, u[:-1])
     noise = CorrelatedNoise(epsilon_star=0.7, flood=NegativeBinomialFlood(r=6.0, p=0.7))
     assert noise.delta(0.9) == pytest.approx(np.maximum(terms, 0).sum() / (1 + p), rel=1e-8)
+
+
+@pytest.mark.parametrize("r", [0.01, 0.3, 1.0, 5.5, 300.25, 1e5])
+@pytest.mark.parametrize("p", [1e-6, 0.3, 0.95, 0.9999])
+def test_windows_lie_within_their_error(r, p):
+    flood = NegativeBinomialFlood(r=r, p=p)
+    window = flood.window(200)
+    first = math.floor(max(0, (r - 1) * p / (1 - p))) + 200 - len(window.masses)
+    R, P = mpmath.mpf(r), mpmath.mpf(p)
+    with mpmath.workdps(50):
+        for i in {0, len(window.masses) // 2, len(window.masses) - 1}:
+            k = first + i
+            exact = mpmath.exp(
+                mpmath.loggamma(R + k)
+                - mpmath.loggamma(R)
+                - mpmath.loggamma(mpmath.mpf(k + 1))
+                + R * mpmath.log1p(-P)
+                + k * mpmath.log(P)
+            )
+            off = window.error + window.scale_error
+            assert exact < 1e-300 or abs(window.masses[i] / exact - 1) <= off < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("star", "epsilon", "r", "p"),
+    [
+        (0.9, 1.0, 17.6, 0.9445),
+        (0.05, 0.06, 40.0, 0.995),
+        (4.0, 6.0, 90.0, 0.5),
+        (0.5, 2.0, 0.4, 0.9),
+    ],
+)
+def test_losing_in_forty_digits(star, epsilon, r, p):
+    """(1 - q) sum_a max(0, H(a) - e^(epsilon - star) H(a - 1)), q = e^-star, term by term."""
+    with mpmath.workdps(40):
+        decay, factor = mpmath.exp(-2 * mpmath.mpf(star)), mpmath.exp(mpmath.mpf(epsilon) - star)
+        mass, H, total, a = (1 - mpmath.mpf(p)) ** mpmath.mpf(r), mpmath.mpf(0), mpmath.mpf(0), 0
+        while a < 40 or mass > total * mpmath.mpf(10) ** -25:
+            total += max(0, (mass + decay * H) - factor * H)
+            H, a = mass + decay * H, a + 1
+            mass *= p * (mpmath.mpf(r) + a - 1) / a
+        exact = (1 - mpmath.exp(-mpmath.mpf(star))) * total
+        found = CorrelatedNoise(epsilon_star=star, flood=NegativeBinomialFlood(r=r, p=p)).losing(
+            epsilon
+        )
+        assert exact <= found <= exact * (1 + mpmath.mpf(10) ** -6)
 
 
 def test_accumulated():

@@ -25,14 +25,16 @@ near-optimal accuracy with vanishing communication overhead"; the exact formula 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.validate import fraction_of_one, number, positive
-from shuffledp.numerics.masses import RELATIVE_ERROR, log_negative_binomial, log_poisson
+from shuffledp.numerics.masses import log_negative_binomial, log_poisson
 from shuffledp.numerics.search import smallest_parameter, smallest_safe
+from shuffledp.numerics.tails import negative_binomial_mass, poisson_mass
 
 __all__ = [
     "CorrelatedNoise",
@@ -49,13 +51,12 @@ __all__ = [
     "published_flood",
 ]
 
-_UNIT = 2.0**-53
+_UNIT = 2.0**-53  # rounding error of one operation; exp and log may be off by eight of them
 _LARGEST_EPSILON = 700.0
 _LONGEST = 1 << 26
 _VISIBLE = -640.0  # masses below e^-640 are cut, and added
 _CUT = 1e-17
 _MOST_WORK = 4e9
-_ERROR = 1e-12  # more than the relative errors of q, of products and of sums of positive numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +109,7 @@ class NegativeBinomialFlood:
         first = _first_visible(mode, lambda k: log_negative_binomial(k, self.r, self.p))
         k = np.arange(first, mode + beyond, dtype=np.float64)
         steps = self.p * (self.r - 1 + k[1:]) / k[1:]
-        start = float(np.exp(log_negative_binomial(k[:1], self.r, self.p))[0])
+        start = negative_binomial_mass(first, Fraction(self.r), Fraction(self.p))
         # The ratios fall to p for r >= 1 and rise to p for r < 1.
         following = self.p * max(1.0, (self.r - 1 + k[-1] + 1) / (k[-1] + 1))
         return _follow(first, start, steps, following)
@@ -143,7 +144,7 @@ class PoissonFlood:
         mode = math.floor(self.mean)
         first = _first_visible(mode, lambda k: log_poisson(k, self.mean))
         k = np.arange(first, mode + beyond, dtype=np.float64)
-        start = float(np.exp(log_poisson(k[:1], self.mean))[0])
+        start = poisson_mass(first, Fraction(self.mean))
         return _follow(first, start, self.mean / k[1:], self.mean / (k[-1] + 1))
 
 
@@ -217,8 +218,8 @@ class CorrelatedNoise:
 
     def gaining(self, epsilon: float) -> float:
         """At least the divergence of S + 1 against S: a ratio of at most e^epsilon_star leaves no more."""
-        gap = min(epsilon, _LARGEST_EPSILON) - self.epsilon_star
-        return -math.expm1(min(gap, 0.0)) * (1 + 4 * _UNIT)
+        gap = min(epsilon - self.epsilon_star, 0.0)
+        return -math.expm1(gap) * (1 + 16 * _UNIT)
 
     def losing(self, epsilon: float) -> float:
         """At least the divergence of S against S + 1, epsilon >= 0."""
@@ -240,8 +241,8 @@ class CorrelatedNoise:
         decay = math.exp(-2 * star)
         H = _accumulate(window.masses, decay)
         # p^(2i) is a product of up to len(H) rounded factors, each off by its exponent's rounding.
-        error = window.error + (4 + 2 * star) * (len(H) + 64) * _UNIT
-        factor = math.exp(epsilon - star) * (1 - (4 + 2 * epsilon + 2 * star) * _UNIT)
+        error = window.error + (12 + 2 * star) * (len(H) + 64) * _UNIT
+        factor = math.exp(epsilon - star) * (1 - (12 + 2 * epsilon + 2 * star) * _UNIT)
         terms = H * (1 + error) - factor * (1 - error) * np.append(0.0, H[:-1])
         # If F is log-concave so is H: once a term is not positive, none is again.
         above = 0.0 if self.flood.log_concave and terms[-1] <= 0 else window.above
@@ -249,7 +250,7 @@ class CorrelatedNoise:
         # What was cut below adds at most its own terms, and p^2 + p^4 + ... of it to later ones.
         bound = -math.expm1(-star) * (main + above + window.below / (1 - decay))
         done = above <= 1e-9 * main or not self.flood.endless
-        return min(1.0, bound * (1 + 8 * _UNIT) + 1e-300), done
+        return min(1.0, bound * (1 + 32 * _UNIT) + 1e-300), done
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -309,7 +310,7 @@ class ThinnedNoise:
         for law, following in zip(laws, (*laws[1:], np.zeros_like(laws[0])), strict=True):
             less = factor * (1 - error) * np.append(0.0, following[:-1])
             total += float(np.maximum(law * (1 + error) - less, 0.0).sum())
-        return min(1.0, (total + outside) * (1 + _ERROR))
+        return min(1.0, (total + outside) * (1 + error))
 
     def gaining(self, epsilon: float) -> float:
         """At least the divergence of S + 1 against S at this epsilon >= 0."""
@@ -325,7 +326,7 @@ class ThinnedNoise:
             before = np.append(0.0, following[:-1])
             total += float(np.maximum(before * up - law * down, 0.0).sum())
             total += float(np.maximum(law * up - following * down, 0.0).sum())
-        return min(1.0, (total + outside) * (1 + _ERROR))
+        return min(1.0, (total + outside) * (1 + error))
 
     def _diagonals(self) -> tuple[list[Floats], float, float]:
         """C_0, C_1, ...; their relative error; what is outside, as a bound of its probability."""
@@ -344,7 +345,10 @@ class ThinnedNoise:
             law = np.zeros(length)
             law[: len(f) + z - 1] = np.convolve(f, q[:z] * q[k : k + z])
             laws.append(law)
-        error = window.error + window.scale_error + _ERROR
+        # q twice: 12 roundings a step, e^-epsilon_star included, and its power (1 - p)^share. Then the sum
+        # over the flood, and that over all diagonals.
+        off = 24 * (len(q) + 1 / self.epsilon_star) + len(f) + len(q) + 512
+        error = window.error + window.scale_error + off * _UNIT
         # Each C_k appears at most twice with a plus; `rest` bounds what is beyond q for either sign.
         return laws, error, window.below + window.above + 2 * rest
 
@@ -565,11 +569,13 @@ def _first_visible(mode: int, log_mass: Callable[[Floats], Floats]) -> int:
 def _follow(first: int, start: float, steps: Floats, following: float) -> Window:
     """From the first mass and the ratios of the next; `following` is the largest ratio after them."""
     masses = start * np.cumprod(np.append(1.0, steps))
-    above = float(masses[-1]) * following / (1 - following) if following < 1 else math.inf
+    # Within 10^-8 of 1 the rounding of the ratio would matter.
+    endless = following > 1 - 1e-8
+    above = math.inf if endless else float(masses[-1]) * following / (1 - following)
     return Window(
         masses=masses,
-        error=6 * len(masses) * _UNIT,
-        scale_error=2 * RELATIVE_ERROR,
+        error=6 * len(masses) * _UNIT,  # four roundings a step
+        scale_error=8 * _UNIT,
         below=first * start * (1 + 1e-6),
         above=above * (1 + 1e-6),
     )

@@ -21,6 +21,7 @@ __all__ = [
     "binomial_log_ratio",
     "binomial_mass",
     "falling_series",
+    "negative_binomial_mass",
     "poisson_mass",
 ]
 
@@ -88,6 +89,18 @@ def poisson_mass(y: int, mean: Fraction) -> float:
         return float((y * _log(mean) - exact - _log_factorial(y)).exp())
 
 
+def negative_binomial_mass(k: int, r: Fraction, p: Fraction) -> float:
+    """Pr[NB(r, p) = k] = C(k + r - 1, k) (1 - p)^r p^k, r > 0, within two units in the last place.
+
+    >>> negative_binomial_mass(2, Fraction(1), Fraction(1, 2))
+    0.125
+    """
+    with localcontext(_DECIMAL):
+        size = Decimal(r.numerator) / Decimal(r.denominator)
+        log = _log_gamma(size + k) - _log_gamma(size) - _log_factorial(k)
+        return float((log + size * _log(1 - p) + k * _log(p)).exp())
+
+
 def binomial_at_most(x: int, n: int, p: Fraction) -> float:
     """Pr[Bin(n, p) <= x], rounded up a little if x is below the mean n p; otherwise 1.
 
@@ -150,10 +163,17 @@ def _log(x: Fraction) -> Decimal:
 @lru_cache(maxsize=4096)
 def _log_factorial(n: int) -> Decimal:
     """ln n!, within 1e-25 for n up to 10^20."""
+    return _log_gamma(Decimal(n + 1))
+
+
+def _log_gamma(x: Decimal) -> Decimal:
+    """ln Gamma(x), x > 0, with the same error."""
     with localcontext(_DECIMAL):
-        if n < 32:
-            return Decimal(math.factorial(n)).ln()
-        x, series = Decimal(n), Decimal(0)
-        for coefficient in reversed(_STIRLING):  # Horner in 1 / n^2
-            series = coefficient + series / (x * x)
-        return (x + Decimal("0.5")) * x.ln() - x + _HALF_LOG_2_PI + series / x
+        product = Decimal(1)
+        while x < 33:  # Gamma(x + 1) = x Gamma(x), up to where Stirling's series holds
+            product, x = product * x, x + 1
+        y, series = x - 1, Decimal(0)
+        for coefficient in reversed(_STIRLING):  # Horner in 1 / y^2
+            series = coefficient + series / (y * y)
+        log = (y + Decimal("0.5")) * y.ln() - y + _HALF_LOG_2_PI + series / y
+        return log - product.ln()
