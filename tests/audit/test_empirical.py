@@ -171,7 +171,7 @@ def test_ratios_cover(p, q, delta):
     off = np.array(
         [
             [
-                black_box._bound_ratio(counts(one, two, draws), delta, 0.1) > truth
+                black_box._bound_ratio(counts(one, two, (draws, draws)), delta, 0.1) > truth
                 for two in range(draws + 1)
             ]
             for one in range(draws + 1)
@@ -182,8 +182,32 @@ def test_ratios_cover(p, q, delta):
     assert law[off].sum() <= 0.1
 
 
-def counts(first, second, draws=0):
-    return black_box.Counted(event="it", hits=(first, second), draws=(draws, draws))
+@pytest.mark.parametrize("p", [0.2, 0.5, 0.8])
+def test_each_limit_has_half_of_the_probability(p):
+    """The other probability is 1/2 and almost known: what is left is the error of one limit, 5 %."""
+    draws, many, ways = 50, 10**9, np.arange(51)
+    law = binom.pmf(ways, draws, p)
+    known = many // 2, many
+    below, above = (
+        [
+            black_box._bound_ratio(counts(*hits, draws=tries), 0.0, 0.1) > truth
+            for hits, tries in (
+                (
+                    ((k, known[0]), (draws, known[1]))
+                    if first
+                    else ((known[0], k), (known[1], draws))
+                )
+                for k in range(draws + 1)
+            )
+        ]
+        for first, truth in ((True, math.log(p / 0.5)), (False, math.log(0.5 / p)))
+    )
+    assert law[below].sum() <= 0.05
+    assert law[above].sum() <= 0.05
+
+
+def counts(first, second, draws=(0, 0)):
+    return black_box.Counted(event="it", hits=(first, second), draws=draws)
 
 
 class TestBoxesThatNeverLook:
@@ -250,14 +274,12 @@ class TestBoxesThatNeverLook:
     def test_a_box_with_the_seed_of_the_audit(self):
         """Were the coins the first words of the source, the box would see them coming."""
 
-        def make_box():
-            mine = iter(sdp.SeededWords(0).words(10_000, 1).tolist())
-            return lambda *_: next(mine)
-
-        for seed in (0, 1):
+        for passed_over in range(0, 40, 8):
+            mine = iter(sdp.SeededWords(0).words(10_000, 1)[passed_over:].tolist())
             found = sdp.audit.empirical(
-                make_box(), [0], [1], delta=0.0, samples=4000, rng=sdp.SeededWords(seed)
-            )
+                lambda *_, bits=mine: next(bits),
+                [0], [1], delta=0.0, samples=4000, rng=sdp.SeededWords(0),
+            )  # fmt: skip
             assert not found.refutes(0.3)
 
     def test_draws_are_interleaved(self):
@@ -326,6 +348,18 @@ class TestDependentDraws:
 
         with pytest.raises(sdp.DataError, match="how many draws there were before"):
             self.audit(box, samples=8000)
+
+    def test_bursts_of_the_event_alone(self):
+        """Most outcomes are independent bits; what accuses comes in bursts."""
+        calls = [0]
+
+        def box(data, rng):
+            calls[0] += 1
+            bit, burst = int(rng.words(1, 1)[0]), calls[0] // 60 % 16 == 0
+            return 9 if burst and data[0] == 0 else bit
+
+        with pytest.raises(sdp.DataError, match="not independent"):
+            self.audit(box)
 
     def test_what_a_box_does_to_its_data_stays_with_it(self):
         def box(data, rng):
@@ -480,6 +514,10 @@ class TestScores:
     )
     def test_strange_scores_are_harmless(self, score):
         assert self.audit(score).epsilon == 0
+
+    def test_nan_is_the_lowest_score(self):
+        found = black_box._check_score(lambda rows: np.where(rows[:, 0] > 0, math.nan, 3.0))
+        assert found(np.array([[1.0], [0.0]])).tolist() == [-math.inf, 3.0]
 
     def test_a_score_cannot_see_whose_rows_they_are(self):
         """A score that counts its calls, or looks at where a row stands, accuses nobody."""

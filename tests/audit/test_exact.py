@@ -173,6 +173,14 @@ def test_blanket_shares_are_a_rounded_binomial(users, gamma):
         assert exact * (1 - Fraction(1, 10**11)) - Fraction(1, 10**15) <= tail <= exact
 
 
+@pytest.mark.parametrize("parts", range(3, 40))
+def test_the_blanket_is_rounded_down(parts):
+    one = (Fraction(1, parts), Fraction(parts - 1, parts))
+    gamma = 2 * one[0]
+    found = Blanket.of([one, one[::-1]]).gamma
+    assert gamma * (1 - Fraction(1, 10**15)) < Fraction(found) <= gamma
+
+
 @pytest.mark.parametrize("n", [1, 2, 4])
 def test_laws_on_a_line_are_their_ends(n):
     """Five inputs between two: the oracle looks at all of them, in integers."""
@@ -211,6 +219,22 @@ def test_the_result_says_what_it_is():
     alone = sdp.audit.exact(made, epsilon=0.0, view="local")
     assert (alone.n, alone.delta) == (1, 0.5)
     assert "one user, local" in str(alone)
+
+
+def test_what_rounding_leaves_open_is_neither_confirmed_nor_refuted():
+    found = sdp.audit.ExactAudit(delta=0.2, lower=0.1, epsilon=1.0, view="shuffled", n=5)
+    assert not found.confirms(0.15)
+    assert not found.refutes(0.15)
+    assert found.confirms(0.2)
+    assert not found.refutes(0.1)
+
+
+def test_an_imprecise_answer_is_refused(monkeypatch):
+    monkeypatch.setattr(Sweep, "bounds", lambda *_: sdp.audit.Bounds(lower=0.1, upper=0.1000001))
+    rr = sdp.audit.channel([["3/4", "1/4"], ["1/4", "3/4"]])
+    with pytest.raises(sdp.UnsupportedError, match=r"only between 0\.1 and 0\.1000001"):
+        sdp.audit.exact(rr, n=500, epsilon=0.1)
+    assert sdp.audit.bounds(rr, n=500, epsilon=0.1).upper == 0.1000001
 
 
 def test_ratios_beyond_every_float():

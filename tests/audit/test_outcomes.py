@@ -41,6 +41,13 @@ class Sly:
         return self is other
 
 
+class Stubborn(Thing):
+    """Cannot be copied: its copy is itself."""
+
+    def __deepcopy__(self, memo):
+        return self
+
+
 async def promise():
     return 1
 
@@ -58,6 +65,8 @@ class TestHostileOutcomes:
             (promise, "coroutine, which has no value"),
             (object, "object, which is hashed by its place in memory"),
             (Thing, "Thing, which is hashed by its place in memory"),
+            (Stubborn, "Stubborn, which is hashed by its place in memory"),
+            (property, "property, which is hashed by its place in memory"),
             (Sly, "Sly, which is hashed by its place in memory"),
             (lambda: ("a", Thing()), "Thing, which is hashed by its place in memory"),
             (lambda: frozenset([Thing()]), "Thing, which is hashed by its place in memory"),
