@@ -54,7 +54,6 @@ if TYPE_CHECKING:
         smallest_n,
     )
     from shuffledp.accounting.compose import compose, compose_renyi
-    from shuffledp.answer import Answer
     from shuffledp.engine.codes import OnInvalid
     from shuffledp.engine.columns import categories_of, open_column
     from shuffledp.engine.files import headcount, run_file
@@ -68,7 +67,7 @@ if TYPE_CHECKING:
     from shuffledp.planner.curves import survey
     from shuffledp.planner.plans import Plan, plan
     from shuffledp.protocols import make
-    from shuffledp.request import Request, ask
+    from shuffledp.request import Answer, Request, ask
 
 __all__ = [
     "Answer",
@@ -150,8 +149,7 @@ _LATER = {
     "OnInvalid": "engine.codes",
     **dict.fromkeys(("randomize_file", "tally_file"), "engine.messages"),
     **dict.fromkeys(("read_tally", "write_tally"), "engine.tallies"),
-    "Answer": "answer",
-    **dict.fromkeys(("Request", "ask"), "request"),
+    **dict.fromkeys(("Answer", "Request", "ask"), "request"),
     "compose": "accounting.compose",
     "compose_renyi": "accounting.compose",
     "make": "protocols",

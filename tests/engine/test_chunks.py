@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from shuffledp import SeededWords, protocols
-from shuffledp.engine import memory
+from shuffledp.engine import chunks, memory
 from support import any_protocol
 
 
@@ -18,7 +18,7 @@ def test_the_tally_does_not_depend_on_the_chunks(spec, monkeypatch):
     whole = memory.tally(protocol, values, SeededWords(2))
     user = 8 * protocol.randomizer.words_per_input
     for users in (1, 100, 500, 501):
-        monkeypatch.setattr(memory, "_CHUNK_BYTES", users * user)
+        monkeypatch.setattr(chunks, "_CHUNK_BYTES", users * user)
         parts = memory.tally(protocol, values, SeededWords(2))
         assert parts.users == 501
         np.testing.assert_array_equal(parts.counts, whole.counts)

@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 import shuffledp as sdp
 from file_support import COUNTRIES, SUFFIXES, N, people, write
-from shuffledp.engine import ENGINES, DuckDB, columns, job, memory
+from shuffledp.engine import ENGINES, DuckDB, chunks, columns, memory
 from support import ALPHA, any_protocol
 
 STREAMING = ("memory", "duckdb")
@@ -109,7 +109,7 @@ class TestSameWordsSameTally:
 
     def test_a_mutant_that_starts_every_piece_anew_is_noticed(self, tmp_path, monkeypatch):
         monkeypatch.setattr(columns, "_ROWS", 4096)
-        monkeypatch.setattr(memory.Tapes, "at", lambda *_: sdp.SeededWords(5))
+        monkeypatch.setattr(chunks.Tapes, "at", lambda *_: sdp.SeededWords(5))
         values = np.random.default_rng(2).integers(4, size=40_000)
         path = write({"x": values}, tmp_path / "a.parquet")
         assert counts(KRR, path, "x") != in_memory(KRR, values)
@@ -224,7 +224,7 @@ def test_secure_workers_share_no_words(tmp_path, monkeypatch):
     # below 1e-15.
     assert sdp.run_file(protocol, column, engine=DuckDB(threads=4)).tally.counts.max() <= 15
     shared = sdp.SeededWords(5)
-    monkeypatch.setattr(memory.Tapes, "at", lambda *_: shared.ahead(0))
+    monkeypatch.setattr(chunks.Tapes, "at", lambda *_: shared.ahead(0))
     assert sdp.run_file(protocol, column, engine=DuckDB(threads=4)).tally.counts.max() > 15
 
 
@@ -285,7 +285,7 @@ class TestReadOnce:
         column = sdp.open_column(path, "country")
         found = sdp.headcount(column, COUNTRIES, on_invalid, engine=engine)
         passes = []
-        monkeypatch.setattr(job, "read_chunks", _counting(passes, columns.read_chunks))
+        monkeypatch.setattr(chunks, "read_chunks", _counting(passes, columns.read_chunks))
         rng = sdp.SeededWords(5)
         again = {"domain": domain, "on_invalid": on_invalid, "engine": engine}
         result = sdp.run_file(KRR, column, **again, rng=rng, found=found)
@@ -303,7 +303,7 @@ class TestReadOnce:
         assert found == in_memory(KRR, COUNTRIES.codes(people()["country"]))
 
     def test_many_codes_are_not_kept(self, folder, monkeypatch):
-        monkeypatch.setattr(job, "_KEPT_BYTES", N - 1)
+        monkeypatch.setattr(chunks, "_KEPT_BYTES", N - 1)
         found, passes = self.run(folder / "people.csv", monkeypatch)
         assert passes == 1
         assert found == in_memory(KRR, COUNTRIES.codes(people()["country"]))
@@ -332,7 +332,7 @@ class TestCodeCounts:
         path = write({"x": ["ch", None, "de", "fr", "fr", "ch"]}, tmp_path / f"a.{suffix}")
         for policy, expected in (("drop", [2, 1, 0, 0]), ("other", [2, 1, 0, 3])):
             coder = sdp.engine.codes.Coder(domain=COUNTRIES, on_invalid=policy)
-            asked = job.Job(column=sdp.open_column(path, "x"), coder=coder)
+            asked = chunks.Job(column=sdp.open_column(path, "x"), coder=coder)
             found = sdp.engine.find_engine(engine).counts(asked)
             assert found.counts.tolist() == expected
             assert found.rows == 6
@@ -376,7 +376,7 @@ class TestInMemory:
                 )  # fmt: skip
                 assert found.tally.counts.tolist() == expected
                 assert found.invalid["null"] == 500
-            asked = job.Job(
+            asked = chunks.Job(
                 column=column, coder=sdp.engine.codes.Coder(domain=self.PETS, on_invalid="drop")
             )
             assert sdp.engine.DuckDB().counts(asked).counts.tolist() == [0, 500, 1000, 0]

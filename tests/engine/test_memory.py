@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import shuffledp as sdp
-from shuffledp.engine import memory
+from shuffledp.engine import chunks
 
 
 def test_a_bad_value_is_named_by_its_position_in_the_whole_column():
@@ -21,9 +21,9 @@ def test_ragged_and_masked_columns_are_refused(values):
 
 def test_chunks_hold_many_users_even_if_the_tape_is_long():
     unary = sdp.protocols.optimized_unary.make_local(k=1024, epsilon=1.0).randomizer
-    assert memory._users_per_chunk(unary) == 2048
+    assert chunks.users_per_chunk(unary) == 2048
     huge = sdp.protocols.optimized_unary.make_local(k=10**8, epsilon=1.0).randomizer
-    assert memory._users_per_chunk(huge) == 1
+    assert chunks.users_per_chunk(huge) == 1
 
 
 def test_too_few_users_for_the_guarantee_are_refused():

@@ -10,7 +10,7 @@ import pytest
 
 import shuffledp as sdp
 from file_support import COUNTRIES, N, people, write
-from shuffledp.engine import columns, memory, messages
+from shuffledp.engine import chunks, columns, memory, messages
 from support import any_protocol
 
 KRR = sdp.protocols.krr.make_local(k=4, epsilon=1.0)
@@ -69,7 +69,7 @@ def test_the_file_holds_messages_and_no_owners(column, tmp_path):
 def test_the_order_is_new_each_time_and_not_that_of_the_rows(column, tmp_path):
     codes = COUNTRIES.codes(people()["country"])
     words = sdp.SeededWords(5)
-    in_order = memory.encode_codes(KRR.randomizer, codes, words).payload.tolist()
+    in_order = chunks.encode_codes(KRR.randomizer, codes, words).payload.tolist()
     seen = set()
     for number in range(3):
         out = tmp_path / f"{number}.parquet"

@@ -87,7 +87,7 @@ def test_several_files_and_policies(tmp_path):
 def test_it_groups_by_code(folder):
     coder = sdp.engine.codes.Coder(domain=COUNTRIES, on_invalid="error")
     column = sdp.open_column(folder / "people.parquet", "country")
-    asked = sdp.engine.job.Job(column=column, coder=coder)
+    asked = sdp.engine.chunks.Job(column=column, coder=coder)
     ours, theirs = sdp.engine.DuckDB().counts(asked), sdp.engine.Spark().counts(asked)
     np.testing.assert_array_equal(ours.counts, theirs.counts)
     assert (ours.rows, ours.invalid) == (theirs.rows, theirs.invalid)

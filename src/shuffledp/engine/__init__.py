@@ -1,5 +1,6 @@
 """Concept 8, engines: where data and randomness meet."""
 
+from shuffledp.engine.chunks import CodeCounts, Engine, Headcount, Progress, Report, Tallied
 from shuffledp.engine.codes import OnInvalid
 from shuffledp.engine.columns import (
     Column,
@@ -18,7 +19,6 @@ from shuffledp.engine.files import (
     headcount,
     run_file,
 )
-from shuffledp.engine.job import CodeCounts, Engine, Headcount, Progress, Report, Tallied
 from shuffledp.engine.memory import run, run_counts
 from shuffledp.engine.messages import Randomized, randomize_file, tally_file
 from shuffledp.engine.output import Staged, stage

@@ -24,20 +24,23 @@ from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import WordSource
-from shuffledp.engine.codes import Coded, Coder, OnInvalid, as_numpy
-from shuffledp.engine.columns import Column, group_values, thread_count
-from shuffledp.engine.job import (
+from shuffledp.engine.chunks import (
     CodeCounts,
     Engine,
     Headcount,
     Job,
     Report,
     Tallied,
+    Tapes,
     add_invalid,
     count_users,
+    keep_freed_memory,
+    tally_codes,
     work_on_chunks,
 )
-from shuffledp.engine.memory import Tapes, keep_freed_memory, simulate, tally_codes
+from shuffledp.engine.codes import Coded, Coder, OnInvalid, as_numpy
+from shuffledp.engine.columns import Column, group_values, thread_count
+from shuffledp.engine.memory import simulate
 from shuffledp.engine.spark import Spark
 
 __all__ = [

@@ -31,10 +31,18 @@ from shuffledp.core.errors import DataError, MismatchError, ParameterError
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import Messages, Randomizer, WordSource
 from shuffledp.core.shuffler import Shuffled, shuffle
+from shuffledp.engine.chunks import (
+    Headcount,
+    Job,
+    Report,
+    Tapes,
+    add_invalid,
+    encode_codes,
+    keep_freed_memory,
+    work_on_chunks,
+)
 from shuffledp.engine.codes import Coded, Coder, OnInvalid
 from shuffledp.engine.columns import Column, Format, Paths, explain_unreadable, open_column
-from shuffledp.engine.job import Headcount, Job, Report, add_invalid, work_on_chunks
-from shuffledp.engine.memory import Tapes, encode_codes, keep_freed_memory
 from shuffledp.engine.output import stage
 from shuffledp.engine.tallies import Collected, describe, restore
 from shuffledp.numerics.entropy import SecureWords

@@ -35,10 +35,17 @@ from shuffledp.core.errors import (
 )
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import Randomizer, WordSource
+from shuffledp.engine.chunks import (
+    CodeCounts,
+    Headcount,
+    Job,
+    Tallied,
+    Tapes,
+    keep_freed_memory,
+    tally_codes,
+)
 from shuffledp.engine.codes import FAULTS, Coded, Coder
 from shuffledp.engine.columns import Column, DataFile, Format
-from shuffledp.engine.job import CodeCounts, Headcount, Job, Tallied
-from shuffledp.engine.memory import Tapes, keep_freed_memory, tally_codes
 from shuffledp.numerics.entropy import SeededWords
 
 if TYPE_CHECKING:
