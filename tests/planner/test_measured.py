@@ -64,7 +64,7 @@ def inputs_of(measured, asked):
     """The data set for which the error is stated: all are alike for additive noise."""
     if measured.inputs is not None:
         return measured.inputs
-    return np.bincount(np.arange(asked.n) % asked.size, minlength=asked.size)
+    return np.bincount(np.arange(asked.n) % asked.domain.size, minlength=asked.domain.size)
 
 
 def truth_of(question, domain, inputs):

@@ -114,6 +114,7 @@ def _measure_mechanism(made: Mechanism, candidate: Candidate, asked: Asked) -> M
     return Measured(made=made, rmse=rmse, inputs=None)
 
 
+@lru_cache(maxsize=256)
 def measure_worst_bin(measured: Measured) -> float:
     """How wrong the worst of many bins is, on the data set of the error."""
     if not isinstance(measured.made, ShuffleProtocol):

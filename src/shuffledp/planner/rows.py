@@ -11,8 +11,9 @@ from shuffledp.core.errors import ShuffledpError, UnsupportedError
 from shuffledp.core.mechanism import Mechanism
 from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import ShuffleProtocol
-from shuffledp.planner.errors import measure, measure_worst_bin
+from shuffledp.planner.errors import Measured, measure, measure_worst_bin
 from shuffledp.planner.question import Asked, Candidate, Limits
+from shuffledp.tasks import task_named
 
 __all__ = ["SAME", "Aim", "Row", "choose_row", "evaluate", "rank"]
 
@@ -45,7 +46,6 @@ class Row:
     reason: str | None = None
     """Why it is not available; None if it is."""
     rmse: float | None = None
-    worst_bin: float | None = None
     messages_per_user: float | None = None
     bits_per_user: float | None = None
     total_bytes: int | None = None
@@ -57,7 +57,8 @@ class Row:
     """The question that the protocol itself answers: a mean times n is a sum."""
     n: int | None = None
     """For how many users it was made."""
-    made: ShuffleProtocol | Mechanism | None = field(default=None, repr=False, compare=False)
+    measured: Measured | None = field(default=None, repr=False, compare=False)
+    """What was made, and the data set of the error."""
 
     @property
     def available(self) -> bool:
@@ -68,6 +69,13 @@ class Row:
     def epsilon(self) -> float | None:
         """Of the guarantee; None where there is none."""
         return None if self.guarantee is None else self.guarantee.epsilon
+
+    @property
+    def worst_bin(self) -> float | None:
+        """How far off the worst bin is; None where there are no bins."""
+        if self.measured is None or self.answers is None or not task_named(self.answers).bins:
+            return None
+        return measure_worst_bin(self.measured)
 
     @property
     def error(self) -> float:
@@ -83,9 +91,9 @@ class Row:
         >>> plan("count", n=10_000, epsilon=1.0, delta=1e-6).rows[0].make().name
         'geometric'
         """
-        if self.reason is not None or self.made is None:
+        if self.reason is not None or self.measured is None:
             raise UnsupportedError(f"{self.protocol} is not available: {self.reason}")
-        return self.made
+        return self.measured.made
 
     def explain(self) -> str:
         """Why it is not available, in one line."""
@@ -203,14 +211,13 @@ def _fill(bare: Row, candidate: Candidate, asked: Asked, gap: float | None = Non
     return replace(
         bare,
         rmse=measured.rmse,
-        worst_bin=measure_worst_bin(measured) if asked.task.bins else None,
         messages_per_user=sent,
         bits_per_user=bits,
         total_bytes=math.ceil(Fraction(bits) * asked.n / 8),
         guarantee=made.guarantee,
         local_floor=floor,
         answers=made.task if isinstance(made, ShuffleProtocol) else asked.task.name,
-        made=made,
+        measured=measured,
     )
 
 
