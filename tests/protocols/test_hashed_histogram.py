@@ -163,7 +163,8 @@ class TestAccuracy:
         for seed in range(3):
             low, high = sdp.run(p, values, sdp.SeededWords(seed)).interval(0.95)
             covered.append(np.mean((low <= truth) & (truth <= high)))
-        assert 0.945 < np.mean(covered) < 0.955
+        # Nearly all counts are 0, which an interval can miss on one side only.
+        assert 0.97 < np.mean(covered) < 0.99
 
 
 @pytest.mark.parametrize("messages", [1.0, 0.5, math.inf, "2"])

@@ -16,6 +16,8 @@ def test_the_same_protocol(spec):
     small = plain | {"n": np.int16(30_000)}
     if spec.task == "histogram":
         plain, small = plain | {"k": 200}, small | {"k": np.uint8(200)}
+    if "seed" in inspect.signature(spec.make).parameters:  # by default it is drawn
+        plain, small = plain | {"seed": 7}, small | {"seed": np.uint8(7)}
     if "lower" in inspect.signature(spec.make).parameters:
         numbers = {"lower": 0, "upper": 100, "steps": 100}
         plain |= numbers

@@ -195,4 +195,8 @@ def test_intervals_cover(module, parameters, thousands):
         )
         hits += np.atleast_1d(low)[-1] <= truth <= np.atleast_1d(high)[-1]
     assert stats.binom.cdf(hits, runs, 0.945) > ALPHA
-    assert stats.binom.sf(hits, runs, 0.955) > ALPHA
+    # A count of 0 or n can be missed on one side only.
+    most = 0.955 if 0 < truth < n else 0.98
+    if module is hadamard:  # several blocks: a bound, not the law
+        most = 0.99
+    assert stats.binom.sf(hits, runs, most) > ALPHA

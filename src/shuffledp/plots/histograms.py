@@ -119,12 +119,12 @@ def _draw_estimate(
     axes.set_title(name, loc="left", fontsize=11.5, color=colour, fontweight="bold", pad=8)
     axes.barh(rows, truth, color=PALE, height=0.76)
     axes.barh(rows, value, color=colour, height=0.38)
-    axes.errorbar(
-        value, rows, xerr=(value - low, high - value), fmt="none", ecolor=INK, capsize=3.5, lw=1.3
-    )
-    notes = zip(value, (high - low) / 2, strict=True)
+    # Not around the value: that is not clipped, and an interval never leaves the range of the truth.
+    middle, radius = (low + high) / 2, (high - low) / 2
+    axes.errorbar(middle, rows, xerr=radius, fmt="none", ecolor=INK, capsize=3.5, lw=1.3)
+    notes = zip(value, radius, strict=True)
     annotate(axes, np.maximum(high, truth), [f"{number(v)} ± {number(r)}" for v, r in notes])
-    return [low, high]
+    return [np.minimum(low, value), np.maximum(high, value)]
 
 
 def annotate(axes: Axes, ends: Floats, notes: list[str]) -> None:

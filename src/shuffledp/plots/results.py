@@ -89,7 +89,8 @@ def _picture(kept: list[Row], path: Path, title: str, notes: Sequence[str]) -> P
             shown(row.value, places), (max(row.high, 0.0), place), xytext=(7, 0),
             textcoords="offset points", va="center", fontsize=9, color=INK,
         )  # fmt: skip
-    low, high = min(0.0, *(row.low for row in kept)), max(0.0, *(row.high for row in kept))
+    low = min(0.0, *(min(row.low, row.value) for row in kept))
+    high = max(0.0, *(max(row.high, row.value) for row in kept))
     room = (high - low) or 1.0
     axes.set_xlim(low - 0.02 * room, high + 0.16 * room)
     axes.set_yticks(range(len(kept)), labels, fontsize=9.5, color=INK)
@@ -116,8 +117,8 @@ def _wrapped(note: str) -> list[str]:
 
 
 def _page(kept: list[Row], title: str, notes: Sequence[str]) -> str:
-    low = min(0.0, *(row.low for row in kept))
-    high = max(0.0, *(row.high for row in kept))
+    low = min(0.0, *(min(row.low, row.value) for row in kept))
+    high = max(0.0, *(max(row.high, row.value) for row in kept))
     scale = 100 / ((high - low) or 1.0)
     body = "\n".join(
         _line(row, columns, low, scale) for row, columns in zip(kept, cells(kept), strict=True)

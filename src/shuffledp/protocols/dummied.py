@@ -21,7 +21,7 @@ q (1 - q): the view is (A + 1, B) against (A, B + 1), the two bins of `accountin
 """
 
 import math
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -34,12 +34,12 @@ from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Bools, Counts, Floats, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.estimate import Estimate, NormalError
+from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import Cost, Crowd, NoisyDevice, Promise
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import number
-from shuffledp.numerics.intervals import LatticeError
+from shuffledp.numerics.intervals import TwoBinomialsError
 
 __all__ = [
     "PROOF",
@@ -171,15 +171,14 @@ class DummiedAnalyzer:
         n, oracle = tally.people(), self.oracle
         expected = n * oracle.q * (1 + oracle.rho)
         value: Floats = (tally.counts - np.float64(expected)) / np.float64(oracle.p - oracle.q)
-        own = np.clip(value, 0, n)
-        second, third = self._moment(own, n, _second), self._moment(own, n, _third)
-        error = LatticeError(
-            rough=NormalError(stderr=np.sqrt(self._variance(own, n))),
+        surely, share = divmod(oracle.rho, 1)
+        error = TwoBinomialsError(
             observed=tally.counts,
-            base=float(expected),
-            slope=float(oracle.p - oracle.q),
-            sd=np.sqrt(second),
-            skewness=third / second**1.5,
+            n=n,
+            p=float(oracle.p),
+            q=float(oracle.q),
+            value=value,
+            extra=((n * surely, float(oracle.q)), (n, float(share * oracle.q))),
         )
         everything = len(value) == oracle.domain.k  # or the tally is of some categories only
         labels = oracle.domain.labels if everything else None
@@ -191,26 +190,14 @@ class DummiedAnalyzer:
         return tuple(yes if j in supported else zero for j in range(oracle.domain.k))
 
     def variance(self, inputs: Counts) -> Floats:
-        return self._variance(inputs.astype(np.float64), int(inputs.sum()))
-
-    def _variance(self, own: Floats, n: int) -> Floats:
-        return self._moment(own, n, _second) / float(self.oracle.p - self.oracle.q) ** 2
-
-    def _moment(self, own: Floats, n: int, central: Callable[[Fraction], Fraction]) -> Floats:
-        """A central moment of the number of messages that support a category with `own` holders."""
         p, q, rho = self.oracle.p, self.oracle.q, self.oracle.rho
-        dummies = math.floor(rho) * central(q) + central((rho - math.floor(rho)) * q)
-        moment: Floats = (
-            own * float(central(p)) + (n - own) * float(central(q)) + n * float(dummies)
-        )
-        return moment
+        own, n = inputs.astype(np.float64), int(inputs.sum())
+        dummies = math.floor(rho) * _coin(q) + _coin((rho - math.floor(rho)) * q)
+        of_tally = own * float(_coin(p)) + (n - own) * float(_coin(q)) + n * float(dummies)
+        variance: Floats = of_tally / float(p - q) ** 2
+        return variance
 
 
-def _second(p: Fraction) -> Fraction:
-    """Of one coin."""
+def _coin(p: Fraction) -> Fraction:
+    """The variance of a coin."""
     return p * (1 - p)
-
-
-def _third(p: Fraction) -> Fraction:
-    """Of one coin."""
-    return p * (1 - p) * (1 - 2 * p)

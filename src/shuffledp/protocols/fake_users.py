@@ -26,7 +26,7 @@ from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
 from shuffledp.numerics.draws import Draws
-from shuffledp.numerics.intervals import LatticeError, TwoBinomialsError
+from shuffledp.numerics.intervals import TwoBinomialsError
 from shuffledp.numerics.rounding import dyadic_above
 from shuffledp.numerics.search import smallest_parameter
 from shuffledp.protocols.assembly import register, shuffle
@@ -151,19 +151,13 @@ class FakeUsersAnalyzer:
         n, f = tally.people(), self.users.f
         vectors = n * self.users.vectors
         value: Floats = (tally.counts - np.float64(vectors * f)) / np.float64(1 - 2 * f)
-        # A column is the count c_j among all vectors, each seen through a flip.
-        rough = TwoBinomialsError(
-            observed=tally.counts, n=vectors, p=float(1 - f), q=float(f), value=value
-        )
-        variance = float(vectors * f * (1 - f))
-        lopsided = np.float64(f * (1 - f) * (1 - 2 * f)) * (vectors - 2 * np.clip(value, 0, n))
-        error = LatticeError(
-            rough=rough,
+        error = TwoBinomialsError(
             observed=tally.counts,
-            base=float(vectors * f),
-            slope=float(1 - 2 * f),
-            sd=np.full(len(value), math.sqrt(variance)),
-            skewness=lopsided / variance**1.5,
+            n=n,
+            p=float(1 - f),
+            q=float(f),
+            value=value,
+            extra=((vectors - n, float(f)),),
         )
         labels = self.users.domain.labels
         return Estimate(value=value, error=error, limits=(0.0, float(n)), labels=labels)

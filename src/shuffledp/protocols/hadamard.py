@@ -28,13 +28,14 @@ from shuffledp.core.analyzer import Tally, message_tally
 from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.estimate import ErrorLaw, Estimate, NormalError
+from shuffledp.core.estimate import ErrorLaw, Estimate, Interval, Value
 from shuffledp.core.protocol import Cost, Parts
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.validate import level as valid_level
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.draws import Draws
-from shuffledp.numerics.intervals import TwoBinomialsError
+from shuffledp.numerics.intervals import BoundedError, TwoBinomialsError
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols.assembly import local, register, shuffled
 
@@ -181,6 +182,37 @@ class HadamardResponse:
         return -1 if (row & y % self.block_length).bit_count() % 2 else 1
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BlocksError:
+    """The error of counts among several blocks: it depends on how many people hold a category of the block.
+
+    A tenth of 1 - level bounds that number, by the messages in the block; with it the variance is at most
+    (n stray + c_block lead) / lead^2 - c_x, stray the probability that others send an output of the block.
+    """
+
+    stderr: Floats
+    block: TwoBinomialsError
+    lead: float
+
+    def interval(self, value: Value, level: float) -> Interval:
+        """Covers with probability at least `level` at any n, by bounds of the tails."""
+        outside = 1 - valid_level(level)
+        holders = np.asarray(self.block.leave_out(outside / 10).high)
+        stray = self.block.n * self.block.q / self.lead**2
+        error = BoundedError(
+            stderr=self.stderr,
+            most=(stray + holders / self.lead, -1.0, 0.0),
+            least=stray,
+            reach=(1 + self.lead) / self.lead,
+            limits=(0.0, holders),
+        )
+        return error.leave_out(0.45 * outside, value)
+
+    def exact_interval(self, value: Value, level: float) -> Interval:
+        """The same: it holds at any n."""
+        return self.interval(value, level)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HadamardAnalyzer:
     r"""Counts the outputs, and correlates each block with the rows of its Hadamard matrix.
@@ -227,9 +259,11 @@ class HadamardAnalyzer:
             inside = (n + correlation) // 2
             return TwoBinomialsError(observed=inside, n=n, p=p, q=0.5, value=value)
         stray, lead = float(self._stray), float(response.lead)
-        holders = np.clip((in_block - n * stray) / lead, 0, n)
+        people: Floats = (in_block - np.float64(n * stray)) / lead
+        block = TwoBinomialsError(observed=in_block, n=n, p=stray + lead, q=stray, value=people)
+        holders = np.clip(people, 0, n)
         variance = self._variance(n, holders, np.clip(value, 0, holders))
-        return NormalError(stderr=np.sqrt(variance))
+        return BlocksError(stderr=np.sqrt(variance), block=block, lead=lead)
 
     @property
     def _stray(self) -> Fraction:

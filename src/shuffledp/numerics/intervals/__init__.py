@@ -1,7 +1,7 @@
 """The laws of errors: standard deviations, tails, and the intervals that follow from them.
 
-`binomial` has binomial noise and counts seen through binomials, `laplace` discrete Laplace noise and sums
-of its shares, `lattice` whole-number noise of which only mean, deviation and skewness are known.
+`binomial` has binomial noise, `counts` counts seen through binomials, `laplace` discrete Laplace noise and sums
+of its shares, `bounded` answers whose law depends on more than the truth.
 """
 
 from shuffledp.numerics.intervals.binomial import (
@@ -10,9 +10,9 @@ from shuffledp.numerics.intervals.binomial import (
     BinomialSum,
     NoiseError,
     NoiseWindow,
-    TwoBinomialsError,
-    two_binomials_tails,
 )
+from shuffledp.numerics.intervals.bounded import BoundedError, bound_tail
+from shuffledp.numerics.intervals.counts import SupportLaw, TwoBinomialsError
 from shuffledp.numerics.intervals.laplace import (
     Difference,
     DifferenceError,
@@ -21,21 +21,21 @@ from shuffledp.numerics.intervals.laplace import (
     SharedNoise,
     SharedNoiseError,
 )
-from shuffledp.numerics.intervals.lattice import LatticeError
 
 __all__ = [
     "BinomialError",
     "BinomialLaw",
     "BinomialSum",
+    "BoundedError",
     "Difference",
     "DifferenceError",
     "DiscreteLaplace",
     "DiscreteLaplaceError",
-    "LatticeError",
     "NoiseError",
     "NoiseWindow",
     "SharedNoise",
     "SharedNoiseError",
+    "SupportLaw",
     "TwoBinomialsError",
-    "two_binomials_tails",
+    "bound_tail",
 ]

@@ -1,0 +1,258 @@
+r"""A count seen through binomials, and the interval that follows from inverting the law.
+
+Of n people c hold a category. A holder supports it with probability p, any other one with probability q < p,
+and extra messages, m of them, each with probability r:
+
+    N = Bin(c, p) + Bin(n - c, q) + Bin(m, r) + ...
+
+The law depends on c alone and grows with it, so the interval holds every c for which the observed N is not in a
+tail of probability (1 - level) / 2: it covers at least its level at any n and any c.
+
+**Tails.** N is within w of its mean except with probability 2 exp(-w^2 / (2 (v + w/3))), v the variance
+(Bernstein). On a circle of L = 2 w + 1 points the law is a finite Fourier sum, so
+
+    Pr[N <= x] = (1/L) sum_j phi(t_j) sum_(k = mean - w)^x e^(-i t_j k),      t_j = 2 pi j / L,
+
+up to the mass that goes around the circle. |phi(t)| <= exp(-2 v sin^2(t/2)), so some 50 terms are left
+whatever n is. All that is cut, and the rounding of the phases, is bounded and added. This is an absolute
+error; tails below `_SMALL` are bounded by Chernoff's inequality instead.
+"""
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from shuffledp.core.arrays import Counts, Floats
+from shuffledp.core.estimate import Interval, Value
+from shuffledp.core.validate import level as valid_level
+
+__all__ = ["SupportLaw", "TwoBinomialsError"]
+
+_SMALL = 1e-6  # tails below are left to Chernoff
+_CUT = 40.0  # terms of the sum below e^-40 are cut
+_CUT_ERROR = 1e-11  # mass that goes around (below 1e-13) and terms that are cut
+_UNIT = 2.0**-53
+_BLOCK = 4096  # tails at a time
+_SWEEPS = 6  # of Newton's method; bisection follows
+_FINENESS = 0.002  # of a standard error: how much wider than needed an interval may be
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Circle:
+    """Frequencies t of a circle of 2 reach + 1 points, and what a tail may be off."""
+
+    reach: int
+    t: Floats
+    error: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SupportLaw:
+    """The law of N = Bin(c, p) + Bin(n - c, q) + Bin(m, r) + ..., (m, r) the pairs of `extra`.
+
+    >>> law = SupportLaw(n=2, p=0.75, q=0.25)
+    >>> law.at_least(np.array([2.0]), np.array([1.0]), 0.025).round(8)
+    array([0.1875])
+    """
+
+    n: int
+    p: float
+    q: float
+    extra: tuple[tuple[int, float], ...] = ()
+
+    @property
+    def messages(self) -> int:
+        """The largest N."""
+        return self.n + sum(m for m, _ in self.extra)
+
+    def mean(self, c: Floats) -> Floats:
+        mean: Floats = c * self.p + (self.n - c) * self.q + sum(m * r for m, r in self.extra)
+        return mean
+
+    def variance(self, c: Floats) -> Floats:
+        extra = sum(m * r * (1 - r) for m, r in self.extra)
+        own, other = self.p * (1 - self.p), self.q * (1 - self.q)
+        variance: Floats = c * own + (self.n - c) * other + extra
+        return variance
+
+    def mirror(self) -> "SupportLaw":
+        """The law of messages - N, a function of n - c."""
+        extra = tuple((m, 1 - r) for m, r in self.extra)
+        return SupportLaw(n=self.n, p=1 - self.q, q=1 - self.p, extra=extra)
+
+    def at_least(self, x: Floats, c: Floats, tail: float) -> Floats:
+        """At least Pr[N >= x], and close to it if that is near `tail`; x and c are arrays of one shape."""
+        if tail < _SMALL:
+            return self._chernoff(x, c)
+        found = np.empty(len(x))
+        sd = np.sqrt(self.variance(c))
+        # Equal circles share their frequencies; each is at most sqrt(2) too long.
+        size = np.ceil(2 * np.log2((8 * sd + 24) / 24)).astype(np.int64)
+        for k in np.unique(size).tolist():
+            together = np.flatnonzero(size == k)
+            circle = self._circle(24 * 2 ** (k / 2), float(sd[together].min()))
+            if circle.error > tail / 100:
+                found[together] = self._chernoff(x[together], c[together])
+                continue
+            for which in np.array_split(together, len(together) // _BLOCK + 1):
+                found[which] = self._fourier(x[which], c[which], circle)
+        return np.minimum(found, 1.0)
+
+    def _circle(self, w: float, sd: float) -> "_Circle":
+        reach = math.ceil(w)
+        length, last = 2 * reach + 1, reach
+        if 2 * sd * sd > _CUT:
+            last = min(reach, math.ceil(length / math.pi * math.asin(math.sqrt(_CUT / 2) / sd)))
+        t = np.arange(1.0, last + 1) * (2 * math.pi / length)
+        return _Circle(reach=reach, t=t, error=_CUT_ERROR + 16 * _UNIT * self.messages * t[-1])
+
+    def _fourier(self, x: Floats, c: Floats, circle: "_Circle") -> Floats:
+        reach, t = circle.reach, circle.t
+        length, last = 2 * reach + 1, len(t)
+        mean = self.mean(c)
+        centre = np.rint(mean)
+        place = np.clip(x - centre, -reach, reach + 1)
+        size, angle = np.zeros((len(x), last)), np.outer(mean - centre, t)
+        for m, r in self._parts(c):
+            log_size, turn = _log_wave(t, r)
+            size += np.outer(m, log_size)
+            angle += np.outer(m, turn)
+        # The sum of e^(-itk) over k = -reach .. place - 1 is (e^(it reach) - e^(-it place)) / (1 - e^-it), and
+        # 1 / (1 - e^-it) = e^(i (t - pi) / 2) / (2 sin(t/2)).
+        angle += (t - math.pi) / 2
+        waves = np.cos(angle + t * reach) - np.cos(angle - np.outer(place, t))
+        waves *= np.exp(size)
+        waves /= length * np.sin(t / 2)
+        below = (place + reach) / length + waves.sum(axis=1)
+        return np.where(x - centre > reach, 0.0, 1 - below) + circle.error
+
+    def _chernoff(self, x: Floats, c: Floats) -> Floats:
+        """min over s >= 0 of E[e^(s (N - x))]; every s gives an upper bound."""
+        low, high = np.zeros(len(x)), np.full(len(x), 64.0)
+        for _ in range(40):
+            middle = (low + high) / 2
+            right = self._tilted_mean(middle, c) < x
+            low, high = np.where(right, middle, low), np.where(right, high, middle)
+        bound = self._log_moment(low, c) - low * x
+        return np.minimum(np.exp(bound + 1e-9 + 1e-14 * np.abs(low * x)), 1.0)
+
+    def _parts(self, c: Floats) -> list[tuple[Floats, float]]:
+        extra = [(np.full(len(c), float(m)), r) for m, r in self.extra]
+        return [(c, self.p), (self.n - c, self.q), *extra]
+
+    def _tilted_mean(self, s: Floats, c: Floats) -> Floats:
+        total = np.zeros(len(c))
+        for m, r in self._parts(c):
+            up = r * np.exp(s)
+            total += m * (up / (1 - r + up))
+        return total
+
+    def _log_moment(self, s: Floats, c: Floats) -> Floats:
+        total = np.zeros(len(c))
+        for m, r in self._parts(c):
+            total += m * np.log1p(r * np.expm1(s))
+        return total
+
+    def lowest(self, x: Floats, tail: float) -> Floats:
+        """The smallest c with Pr[N >= x] > tail, or a little less.
+
+        >>> SupportLaw(n=100, p=0.75, q=0.25).lowest(np.array([60.0]), 0.025)
+        array([53.])
+        """
+        from scipy.special import ndtri
+
+        wanted = float(ndtri(tail))
+        refused, kept = np.full(len(x), -1.0), np.full(len(x), float(self.n))
+        guess = self._guess(x, wanted)
+        active = np.arange(len(x))
+        for sweep in range(200):
+            room = self._room(guess[active])
+            active = active[kept[active] - refused[active] > 1 + room]
+            if not len(active):
+                break
+            c = np.clip(np.rint(guess[active]), refused[active] + 1, kept[active] - 1)
+            found = self.at_least(x[active], c, tail)
+            over = found > tail
+            kept[active] = np.where(over, c, kept[active])
+            refused[active] = np.where(over, refused[active], c)
+            if sweep < _SWEEPS:
+                score = ndtri(np.clip(found, 1e-12, 1 - 1e-12))
+                step = (score - wanted) * np.sqrt(self.variance(c)) / (self.p - self.q)
+                # A little past the root, so that the next one closes in from the other side.
+                past = np.where(over, -0.5, 0.5) * np.maximum(self._room(c), 1)
+                guess[active] = c - step + past
+            else:
+                guess[active] = (kept[active] + refused[active]) / 2
+        return refused + 1
+
+    def _guess(self, x: Floats, score: float) -> Floats:
+        base, slope = float(self.mean(np.zeros(1))[0]), self.p - self.q
+        c = np.clip((x - base) / slope, 0, self.n)
+        for _ in range(4):
+            c = np.clip((x - 0.5 - base + score * np.sqrt(self.variance(c))) / slope, 0, self.n)
+        return c
+
+    def _room(self, c: Floats) -> Floats:
+        c = np.clip(c, 0, self.n)
+        return np.floor(_FINENESS * np.sqrt(self.variance(c)) / (self.p - self.q))
+
+
+def _log_wave(t: Floats, r: float) -> tuple[Floats, Floats]:
+    """Real and imaginary part of ln E[e^(i t (B - r))], B a coin with probability r."""
+    size = np.log1p(-4 * r * (1 - r) * np.sin(t / 2) ** 2) / 2
+    angle = np.arctan2(r * np.sin(t), 1 - r + r * np.cos(t)) - r * t
+    return size, angle
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TwoBinomialsError:
+    """The error of a count c estimated from N = Bin(c, p) + Bin(n - c, q) + Bin(m, r) + ...
+
+    The interval inverts the law: it holds every c for which the observed N is not in a tail of probability
+    (1 - level) / 2, so it covers at least its level. If N is below what is expected of no holders at all, the high
+    end is that of the expected N: an unlucky draw does not make the answer look more certain. Likewise if N is
+    above what is expected of n holders. For one count, `observed` and `value` are numbers; for a
+    histogram, arrays.
+
+    >>> error = TwoBinomialsError(observed=60, n=100, p=0.75, q=0.25, value=70.0)
+    >>> error.interval(70.0, 0.95)
+    Interval(low=53.0, high=88.0)
+    """
+
+    observed: Counts | int
+    n: int
+    p: float
+    q: float
+    value: Value
+    extra: tuple[tuple[int, float], ...] = ()
+    """(m, r) of further messages, whatever c is."""
+    stderr: Value = field(init=False)
+
+    def __post_init__(self) -> None:
+        count = np.clip(np.asarray(self.value, dtype=np.float64), 0, self.n)
+        stderr = np.sqrt(self.law.variance(count)) / (self.p - self.q)
+        object.__setattr__(self, "stderr", stderr if np.ndim(self.value) else float(stderr))
+
+    @property
+    def law(self) -> SupportLaw:
+        """The law of what is observed, for every c."""
+        return SupportLaw(n=self.n, p=self.p, q=self.q, extra=self.extra)
+
+    def interval(self, value: Value, level: float) -> Interval:
+        """The exact one: the law is known, so there is nothing to approximate."""
+        return self.exact_interval(value, level)
+
+    def exact_interval(self, value: Value, level: float) -> Interval:
+        return self.leave_out((1 - valid_level(level)) / 2)
+
+    def leave_out(self, tail: float) -> Interval:
+        """The counts whose two tails at what is observed are both above this one."""
+        seen, back = np.unique(np.asarray(self.observed), return_inverse=True)
+        x, law = seen.astype(np.float64), self.law
+        nobody, everybody = law.mean(np.array([0.0, float(self.n)])).tolist()
+        low = law.lowest(np.minimum(x, math.ceil(everybody)), tail)
+        high = self.n - law.mirror().lowest(law.messages - np.maximum(x, math.floor(nobody)), tail)
+        if np.ndim(self.observed) == 0:
+            return Interval(float(low[0]), float(high[0]))
+        return Interval(low[back], high[back])

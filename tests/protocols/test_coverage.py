@@ -1,0 +1,207 @@
+"""The default interval covers at least its level: every count from 0 to n, by enumeration.
+
+The tally of a category that c of n people hold is Bin(c, p) + Bin(n - c, q) and, for protocols with fake
+messages, binomials that do not depend on the data. So coverage at c is a finite sum, and nothing is simulated.
+"""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from shuffledp import UnsupportedError
+from shuffledp.core.analyzer import Tally
+from shuffledp.core.estimate import NormalError
+from shuffledp.numerics.intervals import SupportLaw, TwoBinomialsError
+from shuffledp.protocols import (
+    fake_users,
+    hadamard,
+    hadamard_blanket,
+    hashed_histogram,
+    krr,
+    local_hashing,
+    optimized_unary,
+    rr,
+    subset_selection,
+    symmetric_unary,
+)
+
+SIZES = [2, 3, 5, 10, 50, 100, 200]
+ORACLES = {
+    "krr": (krr, {"k": 100}),
+    "symmetric_unary": (symmetric_unary, {"k": 5}),
+    "optimized_unary": (optimized_unary, {"k": 5}),
+    "local_hashing": (local_hashing, {"k": 5}),
+    "subset_selection": (subset_selection, {"k": 20}),
+    "hadamard": (hadamard, {"k": 5}),
+    "rr": (rr, {}),
+    "fake_users": (fake_users, {"k": 5}),
+    "hashed_histogram": (hashed_histogram, {"k": 5}),
+    "hadamard_blanket": (hadamard_blanket, {"k": 5}),
+}
+PROMISES = [(0.5, 1e-6), (1.0, 1e-2), (3.0, 1e-2), (3.0, 1e-6)]
+
+
+@cache
+def binomial(m, r):
+    return binom.pmf(np.arange(m + 1), m, float(r))
+
+
+def probabilities(protocol):
+    """p, q and, per person, the fake messages as (how many, probability)."""
+    device = protocol.randomizer
+    match protocol.name:
+        case "fake_users":
+            return 1 - device.f, device.f, [(device.fake, device.f)]
+        case "hashed_histogram" | "hadamard_blanket":
+            surely, share = divmod(device.rho, 1)
+            return device.p, device.q, [(int(surely), device.q), (1, share * device.q)]
+        case "hadamard":
+            return (1 + device.lead) / 2, 0.5, []
+    return device.p, device.q, []
+
+
+def laws(protocol, n):
+    """The law of the tally for c = 0, 1, ..., n, each from 0 to the number of messages."""
+    p, q, fakes = probabilities(protocol)
+    extra = np.ones(1)
+    for times, r in fakes:
+        extra = np.convolve(extra, binomial(times * n, r))
+    for c in range(n + 1):
+        yield np.convolve(np.convolve(binomial(c, p), binomial(n - c, q)), extra)
+
+
+def intervals(protocol, n, most, level):
+    """Both ends for each tally 0 .. most of a category."""
+    x = np.arange(most + 1)
+    match protocol.name:
+        case "rr":
+            ends = [
+                protocol.analyzer.estimate(Tally(counts=np.array([n - ones, ones]), users=n))
+                .interval(level)
+                for ones in x.tolist()
+            ]  # fmt: skip
+            return np.array(ends).T
+        case "hadamard":
+            p, q, _ = probabilities(protocol)
+            error = TwoBinomialsError(observed=x, n=n, p=float(p), q=q, value=x.astype(float))
+            return error.interval(x, level)
+    return protocol.analyzer.estimate(Tally(counts=x, users=n)).interval(level)
+
+
+def coverages(protocol, n, level, find=intervals):
+    rows = list(laws(protocol, n))
+    low, high = find(protocol, n, len(rows[0]) - 1, level)
+    return np.array([row[(low <= c) & (c <= high)].sum() for c, row in enumerate(rows)])
+
+
+def protocols(name):
+    module, parameters = ORACLES[name]
+    for epsilon, delta in PROMISES:
+        for n in SIZES:
+            try:
+                protocol = module.make(n=n, epsilon=epsilon, delta=delta, honest=1.0, **parameters)
+            except UnsupportedError:
+                continue
+            if sum(times for times, _ in probabilities(protocol)[2]) * n <= 20_000:
+                yield protocol, n
+        if hasattr(module, "make_local"):
+            yield module.make_local(epsilon=epsilon, **parameters), 50
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95, 0.99])
+@pytest.mark.parametrize("name", ORACLES)
+def test_covers_every_count(name, level):
+    cases = 0
+    for protocol, n in protocols(name):
+        assert coverages(protocol, n, level).min() >= level - 1e-12, (protocol.parameters, n)
+        cases += 1
+    assert cases >= 4
+
+
+def normal(protocol, n, most, level):
+    """What the interval used to be."""
+    estimate = protocol.analyzer.estimate(Tally(counts=np.arange(most + 1), users=n))
+    return NormalError(stderr=estimate.stderr).interval(estimate.value, level)
+
+
+@pytest.mark.parametrize(
+    ("module", "parameters", "n", "promise", "covered"),
+    [
+        (optimized_unary, {"k": 5}, 100, (3.0, 1e-2), 0.8),
+        (local_hashing, {"k": 5}, 100, (3.0, 1e-2), 0.86),
+        (krr, {"k": 100}, 200, (0.5, 1e-6), 0.9),
+        (fake_users, {"k": 5}, 50, (1.0, 1e-2), 0.945),
+    ],
+)
+def test_normal_intervals_do_not_cover(module, parameters, n, promise, covered):
+    protocol = module.make(n=n, epsilon=promise[0], delta=promise[1], **parameters)
+    assert coverages(protocol, n, 0.95, find=normal).min() < covered
+
+
+@pytest.mark.parametrize("name", ["krr", "optimized_unary", "fake_users", "hashed_histogram"])
+def test_twice_the_tail_is_noticed(name):
+    """An interval that leaves 1 - level on each side."""
+
+    def mutant(protocol, n, most, level):
+        return intervals(protocol, n, most, 1 - 2 * (1 - level))
+
+    found = [coverages(*case, 0.95, find=mutant).min() for case in protocols(name)]
+    assert min(found) < 0.94
+
+
+LAWS = [
+    SupportLaw(n=300, p=0.5, q=0.02),
+    SupportLaw(n=40, p=0.021, q=0.02),
+    SupportLaw(n=90, p=1.0, q=0.001, extra=((500, 0.001), (90, 0.0004))),
+    SupportLaw(n=25, p=1.0, q=0.0, extra=((900, 0.3),)),
+    SupportLaw(n=60, p=0.999, q=0.9, extra=((0, 0.5),)),
+]
+
+
+def enumerate_law(law, c):
+    row = np.convolve(binomial(c, law.p), binomial(law.n - c, law.q))
+    for m, r in law.extra:
+        row = np.convolve(row, binomial(m, r))
+    return row
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_tails_are_upper_bounds(law):
+    x = np.arange(law.messages + 1.0)
+    for c in (0, 1, law.n // 2, law.n):
+        exact = np.cumsum(enumerate_law(law, c)[::-1])[::-1]
+        there = np.full(len(x), float(c))
+        found = law.at_least(x, there, 0.025)
+        assert np.all(found >= exact - 1e-13)
+        np.testing.assert_allclose(found, exact, atol=1e-9)
+        assert np.all(law.at_least(x, there, 1e-9) >= exact * (1 - 1e-9))
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("tail", [0.1, 0.025, 0.0005])
+def test_ends_are_those_of_a_full_search(law, tail):
+    exact = np.array(
+        [np.cumsum(enumerate_law(law, c)[::-1])[::-1] > tail for c in range(law.n + 1)]
+    )
+    expected = np.where(exact.any(axis=0), exact.argmax(axis=0), law.n)
+    found = law.lowest(np.arange(law.messages + 1.0), tail)
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("n", [10**5, 10**9, 10**12])
+def test_many_people(n):
+    """Near the normal interval in the middle, and not much wider."""
+    p, q = 0.5, 0.01
+    held = n * np.array([0.01, 0.2, 0.5, 0.9])
+    observed = np.rint(held * p + (n - held) * q).astype(np.int64)
+    value = (observed - n * q) / (p - q)
+    error = TwoBinomialsError(observed=observed, n=n, p=p, q=q, value=value)
+    for level in (0.95, 0.999):
+        low, high = error.interval(value, level)
+        near = NormalError(stderr=error.stderr).interval(value, level)
+        np.testing.assert_allclose(high - low, near.high - near.low, rtol=0.02)
+        assert np.all((low < value) & (value < high))
+    wide = error.interval(value, 1 - 1e-12)
+    assert np.all((wide.low < low) & (high < wide.high))
