@@ -3,6 +3,7 @@
 import math
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -113,6 +114,57 @@ def test_unlikely_totals_count():
     seen = pair._seen(np.array([0.0]), pair._moments(np.array([0.0]))[1])
     likely = float(seen[np.isfinite(seen)].max())
     assert likely < 0.9 < 1.1 < MirroredTotal(shares=shares).loss(0, 299)
+
+
+@pytest.mark.parametrize("N", [64, 1024, 1 << 17])
+def test_roots_of_unity_are_within_four_units(N):
+    """What the proof assumes of NumPy: the transform of a unit vector shows its roots."""
+    k = np.arange(N // 2 + 1)
+    for place in (1, 3, N // 2 - 1):
+        found = np.fft.rfft(np.eye(1, N, place)[0])
+        some = np.unique(np.concatenate([k[:40], k[-40:], np.random.default_rng(1).choice(k, 60)]))
+        for frequency in some.tolist():
+            with mpmath.workdps(30):
+                exact = mpmath.expjpi(-2 * mpmath.mpf(place * frequency % N) / N)
+                off = abs(mpmath.mpc(complex(found[frequency])) - exact)
+            # The root itself, and what passing log2(N) levels adds.
+            assert off <= (4 + 3.3 * math.log2(N)) * 2.0**-53
+            if place == 1:
+                assert off <= 4 * 2.0**-53
+
+
+@pytest.mark.parametrize("N", [64, 4096])
+def test_transforms_are_within_their_bound(N):
+    rng = np.random.default_rng(2)
+    q = rng.exponential(size=15)
+    q /= q.sum()
+    found = np.fft.rfft(q, N)
+    with mpmath.workdps(30):
+        for k in (0, 1, 5, N // 4, N // 2 - 1):
+            exact = mpmath.fsum(
+                mpmath.mpf(x) * mpmath.expjpi(-2 * mpmath.mpf(j * k % N) / N)
+                for j, x in enumerate(q.tolist())
+            )
+            off = abs(mpmath.mpc(complex(found[k])) - exact)
+            assert off <= pure_total._LEVEL * math.log2(N) * 2.0**-53
+
+
+def test_convolved_probabilities_are_within_their_error():
+    """Against integers: the sum of 30 users, tilted, at every total."""
+    shares, ones, zeros = laplace(7, 0.9, 0.1, bits=20), 9, 20
+    pair = pure_total._Tilted(g0=pure_total._logs(shares), ones=ones, zeros=zeros)
+    h = [1]
+    for law, count in ((shares, zeros), (shares[::-1], ones)):
+        for _ in range(count):
+            h = convolve(h, law)
+    total, N = [Fraction(x, sum(shares) ** 30) for x in convolve(h, shares)], 256
+    (q0, _), (q1, _) = pair.law(pair.g0, np.zeros(1)), pair.law(pair.g0[::-1], np.zeros(1))
+    Q0, Q1 = np.fft.rfft(q0, N), np.fft.rfft(q1, N)
+    found = np.fft.irfft(pure_total._powers(Q0, zeros, Q1, ones) * Q0, N)[0]
+    error = float(pair._error(np.maximum(np.abs(Q0), np.abs(Q1)), N)[0])
+    off = max(abs(float(Fraction(x) - y)) for x, y in zip(found.tolist(), total, strict=False))
+    assert off <= error < 1e-11
+    assert error < 2000 * off  # and it is no fantasy
 
 
 @pytest.mark.parametrize("shares", [(), (3,), (1, 0, 2), (1, -1)])
