@@ -1,9 +1,13 @@
 """What the tests share."""
 
+import numpy as np
+from scipy.stats import chi2
+
 from contract.examples import examples_of
+from shuffledp.numerics.entropy import SeededWords
 from shuffledp.testing import ALPHA, all_tapes, enumerate_law
 
-__all__ = ["ALPHA", "all_tapes", "any_protocol", "enumerated_law"]
+__all__ = ["ALPHA", "all_tapes", "any_protocol", "encode_many", "enumerated_law", "fits"]
 
 enumerated_law = enumerate_law
 
@@ -14,3 +18,27 @@ def any_protocol(spec):
     if spec.make_local:
         return spec.make_local(**examples.local[0])
     return spec.make(**examples.shuffled[0])
+
+
+def encode_many(randomizer, x, n, seed):
+    """What n users of code x send, at the randomizer's own width of words."""
+    width = randomizer.words_per_input
+    words = SeededWords(seed).words(n * width, randomizer.word_bits).reshape(n, width)
+    return randomizer.encode(np.full(n, x), words)
+
+
+def fits(counts, law):
+    """Whether counts of outcomes are within the chi-squared law's 1 - ALPHA range of their probabilities.
+
+    Outcomes of which fewer than ten are expected are counted as one.
+    """
+    counts, expected = np.asarray(counts), np.array([float(mass) for mass in law]) * sum(counts)
+    rare = expected < 10
+    if rare.any():
+        counts = np.append(counts[~rare], counts[rare].sum())
+        expected = np.append(expected[~rare], expected[rare].sum())
+    if expected[-1] == 0:
+        assert counts[-1] == 0
+        counts, expected = counts[:-1], expected[:-1]
+    statistic = float(((counts - expected) ** 2 / expected).sum())
+    return statistic < chi2.isf(ALPHA, len(counts) - 1)

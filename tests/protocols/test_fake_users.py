@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
@@ -14,7 +15,8 @@ from shuffledp import run_counts
 from shuffledp.accounting.exact import data_set_delta, shuffled_delta
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols.fake_users import FakeUsers, blanket, make
-from support import enumerated_law
+from shuffledp.protocols.unary import WORD_BITS
+from support import encode_many, enumerated_law, fits
 
 
 def laws(randomizer):
@@ -201,3 +203,26 @@ def test_bad_parameters(name, value):
 def test_bad_flips(flips):
     with pytest.raises(sdp.ParameterError, match="flips"):
         FakeUsers(k=2, fake=1, flips=flips, word_bits=2)
+
+
+@pytest.mark.parametrize("x", [0, 1])
+def test_devices_at_production_width_and_a_mutant(x):
+    """All four bits of each of 100,000 users, words as wide as in production."""
+    device = FakeUsers(k=2, fake=1, flips=2**28)
+    assert device.word_bits == WORD_BITS
+
+    def observe(randomizer):
+        sent = encode_many(randomizer, x, 100_000, seed=3).payload.reshape(100_000, 4)
+        return np.bincount(sent @ np.array([8, 4, 2, 1]), minlength=16)
+
+    law = [device.pmf(x)[bits[:2], bits[2:]] for bits in product((0, 1), repeat=4)]
+    assert fits(observe(device), law)
+    assert not fits(observe(replace(device, flips=2**28 * 11 // 10)), law)
+    assert not fits(observe(device)[::-1], law)
+
+
+def test_devices_with_words_of_64_bits():
+    device = FakeUsers(k=2, fake=1, flips=2**60, word_bits=64)
+    sent = encode_many(device, 1, 100_000, seed=4).payload.reshape(100_000, 4)
+    law = [device.pmf(1)[bits[:2], bits[2:]] for bits in product((0, 1), repeat=4)]
+    assert fits(np.bincount(sent @ np.array([8, 4, 2, 1]), minlength=16), law)

@@ -16,7 +16,7 @@ from shuffledp.core.shuffler import Shuffled
 from shuffledp.numerics.draws import NumpyDraws
 from shuffledp.protocols import zsum
 from shuffledp.protocols.zsum import Zsum, ZsumAnalyzer, paper_gamma
-from support import ALPHA
+from support import ALPHA, encode_many, fits
 
 
 def made(n, epsilon, delta, calibration="exact", **more):
@@ -236,3 +236,22 @@ def test_noise_has_its_variance_and_a_mutant_is_noticed():
     silent = 2**64 - protocol.randomizer.threshold
     mutant = Zsum(threshold=2**64 - silent * 11 // 10)
     assert not inside[0] <= total(mutant) <= inside[1]
+
+
+@pytest.mark.parametrize("x", [0, 1])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_devices_at_production_width_and_a_mutant(x, sparse):
+    """How many messages each of 200,000 users sends, with words of 64 bits."""
+    maker = zsum.make_sparse if sparse else zsum.make
+    device = maker(n=2000, epsilon=1.0, delta=1e-3, honest=1.0).randomizer
+    assert device.word_bits == 64
+
+    def observe(randomizer):
+        sent = encode_many(randomizer, x, 200_000, seed=7)
+        return np.bincount(np.bincount(sent.owner, minlength=200_000), minlength=3)
+
+    law = [device.pmf(x).get((1,) * number, 0) for number in range(3)]
+    assert fits(observe(device), law)
+    silent = 2**64 - device.threshold
+    more = Zsum(threshold=device.threshold * 13 // 10 if sparse else 2**64 - silent * 13 // 10)
+    assert not fits(observe(more), law)
