@@ -68,7 +68,11 @@ def test_textbook_bound_and_the_sampled_law_agree():
 
 
 def test_laplace_is_nearly_the_continuous_one():
-    for parameters in laplace.SPEC.examples:
+    for parameters in (
+        {"epsilon": 1.0, "sensitivity": 1.0},
+        {"epsilon": 0.1, "sensitivity": 0.003, "k": 50},
+        {"epsilon": 20.0, "sensitivity": 1e6, "k": 3},
+    ):
         mechanism = laplace.make(**parameters)
         textbook = 2 * (parameters["sensitivity"] / parameters["epsilon"]) ** 2
         assert mechanism.variance() == pytest.approx(textbook, rel=1e-5)

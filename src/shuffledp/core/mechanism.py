@@ -120,7 +120,3 @@ class MechanismSpec:
     """What it answers; empty for a selection."""
     reference: str
     make: Callable[..., Mechanism | Selector]
-    examples: tuple[Parameters, ...]
-    """Ordinary parameters."""
-    enumerable: tuple[Parameters, ...] = ()
-    """Parameters so small that a test can sum over the declared noise law."""

@@ -12,15 +12,15 @@ from shuffledp.core.estimate import Value
 from shuffledp.core.validate import positive
 from shuffledp.numerics.exact_draws import SMALLEST_RATE
 
-__all__ = ["exactly", "integer_answer", "noise_rate", "real_answer", "shaped"]
+__all__ = ["find_rate", "read_exactly", "read_integers", "read_reals", "shape_like"]
 
 LARGEST_ANSWER = 1 << 53
 
 
-def exactly(name: str, value: float) -> Fraction:
+def read_exactly(name: str, value: float) -> Fraction:
     """A positive parameter as the rational number that it is.
 
-    >>> exactly("epsilon", 0.5)
+    >>> read_exactly("epsilon", 0.5)
     Fraction(1, 2)
     """
     exact = Fraction(positive(name, value))
@@ -29,25 +29,25 @@ def exactly(name: str, value: float) -> Fraction:
     return exact
 
 
-def noise_rate(epsilon: float, reach: int) -> Fraction:
+def find_rate(epsilon: float, reach: int) -> Fraction:
     """epsilon / reach, exactly; refused if the noise would not fit into 64-bit integers.
 
-    >>> noise_rate(0.5, 3)
+    >>> find_rate(0.5, 3)
     Fraction(1, 6)
     """
-    rate = exactly("epsilon", epsilon) / reach
+    rate = read_exactly("epsilon", epsilon) / reach
     if rate < SMALLEST_RATE:
         raise ParameterError("epsilon", epsilon, f"must be at least 2^-50 times the reach {reach}")
     return rate
 
 
-def integer_answer(answer: ArrayLike, k: int) -> Counts:
+def read_integers(answer: ArrayLike, k: int) -> Counts:
     """The exact answer as int64[k].
 
-    >>> integer_answer(7, 1)
+    >>> read_integers(7, 1)
     array([7])
     """
-    array = _shaped(np.asarray(answer), k)
+    array = _check_shape(np.asarray(answer), k)
     if array.dtype.kind not in "iu":
         raise DataError(f"the exact answer must be integers, but has type {array.dtype}")
     if np.any(array > LARGEST_ANSWER) or np.any(array < -LARGEST_ANSWER):
@@ -55,15 +55,15 @@ def integer_answer(answer: ArrayLike, k: int) -> Counts:
     return array.astype(np.int64)
 
 
-def real_answer(answer: ArrayLike, k: int) -> Floats:
+def read_reals(answer: ArrayLike, k: int) -> Floats:
     """The exact answer as float64[k].
 
-    >>> real_answer([1, 2], 2)
+    >>> read_reals([1, 2], 2)
     array([1., 2.])
     """
-    array = _shaped(np.asarray(answer), k)
+    array = _check_shape(np.asarray(answer), k)
     if array.dtype.kind in "iu":
-        return integer_answer(array, k).astype(np.float64)
+        return read_integers(array, k).astype(np.float64)
     if array.dtype != np.float64:
         raise DataError(f"the exact answer must be float64 or integers, not {array.dtype}")
     if not np.isfinite(array).all():
@@ -71,16 +71,16 @@ def real_answer(answer: ArrayLike, k: int) -> Floats:
     return array.astype(np.float64)
 
 
-def shaped(values: Floats, answer: ArrayLike) -> Value:
+def shape_like(values: Floats, answer: ArrayLike) -> Value:
     """values[k] as one float if the answer was one number.
 
-    >>> shaped(np.array([2.0]), 7)
+    >>> shape_like(np.array([2.0]), 7)
     2.0
     """
     return float(values[0]) if np.ndim(answer) == 0 else values
 
 
-def _shaped(array: NDArray[Any], k: int) -> NDArray[Any]:
+def _check_shape(array: NDArray[Any], k: int) -> NDArray[Any]:
     wanted = [(k,), ()] if k == 1 else [(k,)]
     if array.shape not in wanted:
         raise DataError(f"the exact answer must be k={k} numbers, but has shape {array.shape}")

@@ -31,7 +31,7 @@ from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import Calibration, Parameters
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, positive, whole
-from shuffledp.mechanisms._answers import integer_answer
+from shuffledp.mechanisms._answers import read_integers
 from shuffledp.numerics import tape
 from shuffledp.numerics.intervals import BinomialError, BinomialLaw
 from shuffledp.numerics.rounding import exp_lower, float_above
@@ -125,7 +125,7 @@ class Binomial:
 
     def release(self, exact_answer: ArrayLike, rng: WordSource) -> Estimate:
         """The count, an integer between 0 and n, with noise."""
-        count = int(integer_answer(exact_answer, 1)[0])
+        count = int(read_integers(exact_answer, 1)[0])
         if not 0 <= count <= self.n:
             raise DataError(f"the count {count} must be within 0 .. n={self.n}")
         observed = count + self._heads(rng)
@@ -218,12 +218,4 @@ SPEC = MechanismSpec(
     tasks=("count",),
     reference="Ghazi, Golowich, Kumar, Pagh, Velingker 2021",
     make=make,
-    examples=(
-        {"n": 1000, "epsilon": 1.0, "delta": 1e-6},
-        {"n": 10_000, "epsilon": 1.0, "delta": 1e-6, "calibration": "paper"},
-    ),
-    enumerable=(
-        {"n": 60, "epsilon": 1.0, "delta": 1e-2, "word_bits": 8},
-        {"n": 300, "epsilon": 1.5, "delta": 0.2, "calibration": "paper", "word_bits": 10},
-    ),
 )

@@ -25,7 +25,7 @@ from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import Parameters
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, number, whole
-from shuffledp.mechanisms._answers import exactly
+from shuffledp.mechanisms._answers import read_exactly
 from shuffledp.numerics.exact_draws import Choice
 
 __all__ = ["SPEC", "Exponential", "make"]
@@ -55,8 +55,8 @@ class Exponential:
     utility_error: float = 0.0
 
     def __post_init__(self) -> None:
-        exactly("epsilon", self.epsilon)
-        exactly("sensitivity", self.sensitivity)
+        read_exactly("epsilon", self.epsilon)
+        read_exactly("sensitivity", self.sensitivity)
         whole("k", self.k, at_least=1)
         if number("utility_error", self.utility_error) < 0:
             raise ParameterError("utility_error", self.utility_error, "must be >= 0")
@@ -104,9 +104,9 @@ class Exponential:
 
     def choice(self, utilities: ArrayLike | Sequence[Fraction]) -> Choice:
         """The exact law: weights e^-x_r, x_r = epsilon (max u - u_r) / (2 sensitivity)."""
-        exact = self._checked(utilities)
+        exact = self._read_utilities(utilities)
         best = max(exact)
-        rate = Fraction(self.epsilon) / (2 * self._widened())
+        rate = Fraction(self.epsilon) / (2 * self._widen())
         return Choice(exponents=tuple(rate * (best - utility) for utility in exact))
 
     def accuracy(self, beta: float) -> float:
@@ -118,14 +118,14 @@ class Exponential:
         >>> round(Exponential(epsilon=1.0, sensitivity=1.0, k=2).accuracy(0.05), 4)
         7.3778
         """
-        scale = 2 * float(self._widened()) / self.epsilon
+        scale = 2 * float(self._widen()) / self.epsilon
         logs = math.log(self.k) - math.log(fraction_of_one("beta", beta))
         return (scale * logs + 2 * self.utility_error) * (1 + 1e-14)
 
-    def _widened(self) -> Fraction:
+    def _widen(self) -> Fraction:
         return Fraction(self.sensitivity) + 2 * Fraction(self.utility_error)
 
-    def _checked(self, utilities: ArrayLike | Sequence[Fraction]) -> list[Fraction]:
+    def _read_utilities(self, utilities: ArrayLike | Sequence[Fraction]) -> list[Fraction]:
         array = np.asarray(utilities)
         if array.shape != (self.k,):
             raise DataError(f"utilities must be k={self.k} numbers, but have shape {array.shape}")
@@ -172,8 +172,4 @@ SPEC = MechanismSpec(
     tasks=(),
     reference="McSherry, Talwar 2007",
     make=make,
-    examples=(
-        {"epsilon": 1.0, "sensitivity": 1.0, "k": 2, "labels": ["tea", "coffee"]},
-        {"epsilon": 0.1, "sensitivity": 0.5, "k": 20, "utility_error": 1e-9},
-    ),
 )

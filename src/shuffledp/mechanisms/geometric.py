@@ -25,7 +25,7 @@ from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import Parameters
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, whole
-from shuffledp.mechanisms._answers import integer_answer, noise_rate, shaped
+from shuffledp.mechanisms._answers import find_rate, read_integers, shape_like
 from shuffledp.numerics.exact_draws import discrete_laplace
 from shuffledp.numerics.intervals import DiscreteLaplace, DiscreteLaplaceError
 
@@ -51,7 +51,7 @@ class Geometric:
     def __post_init__(self) -> None:
         whole("sensitivity", self.sensitivity, at_least=1, at_most=2**50)
         whole("k", self.k, at_least=1)
-        rate = noise_rate(self.epsilon, self.sensitivity)
+        rate = find_rate(self.epsilon, self.sensitivity)
         object.__setattr__(self, "noise", DiscreteLaplace(rate=rate))
 
     @property
@@ -81,10 +81,10 @@ class Geometric:
 
     def release(self, exact_answer: ArrayLike, rng: WordSource) -> Estimate:
         """The answer (an integer if k = 1, otherwise k integers) with noise."""
-        exact = integer_answer(exact_answer, self.k)
+        exact = read_integers(exact_answer, self.k)
         noisy = exact + discrete_laplace(self.noise.rate, self.k, rng)
         return Estimate(
-            value=shaped(noisy.astype(np.float64), exact_answer),
+            value=shape_like(noisy.astype(np.float64), exact_answer),
             error=DiscreteLaplaceError(noise=self.noise, shape=np.shape(exact_answer)),
             limits=(-math.inf, math.inf),
         )
@@ -126,10 +126,4 @@ SPEC = MechanismSpec(
     tasks=("count", "sum", "histogram"),
     reference="Ghosh, Roughgarden, Sundararajan 2009",
     make=make,
-    examples=(
-        {"epsilon": 1.0, "sensitivity": 1},
-        {"epsilon": 0.1, "sensitivity": 2, "k": 100},
-        {"epsilon": 1e-6, "sensitivity": 1000},
-    ),
-    enumerable=({"epsilon": 1.0, "sensitivity": 1}, {"epsilon": 0.7, "sensitivity": 3, "k": 2}),
 )

@@ -36,7 +36,7 @@ from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import Parameters
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, whole
-from shuffledp.mechanisms._answers import exactly, noise_rate, real_answer, shaped
+from shuffledp.mechanisms._answers import find_rate, read_exactly, read_reals, shape_like
 from shuffledp.numerics.exact_draws import discrete_laplace
 from shuffledp.numerics.intervals import DiscreteLaplace, DiscreteLaplaceError
 
@@ -64,7 +64,7 @@ class Laplace:
     noise: DiscreteLaplace = field(init=False)
 
     def __post_init__(self) -> None:
-        sensitivity = exactly("sensitivity", self.sensitivity)
+        sensitivity = read_exactly("sensitivity", self.sensitivity)
         whole("k", self.k, at_least=1)
         whole("step_exponent", self.step_exponent, at_least=-500, at_most=400)
         reach = math.ceil(sensitivity / Fraction(2) ** self.step_exponent) + self.k - 1
@@ -73,7 +73,7 @@ class Laplace:
                 "step_exponent", self.step_exponent, "must be larger: a coarser grid"
             )
         object.__setattr__(self, "reach", reach)
-        object.__setattr__(self, "noise", DiscreteLaplace(rate=noise_rate(self.epsilon, reach)))
+        object.__setattr__(self, "noise", DiscreteLaplace(rate=find_rate(self.epsilon, reach)))
 
     @property
     def name(self) -> str:
@@ -104,8 +104,8 @@ class Laplace:
 
     def release(self, exact_answer: ArrayLike, rng: WordSource) -> Estimate:
         """The answer (a number if k = 1, otherwise k numbers) on the grid, with noise."""
-        exact = real_answer(exact_answer, self.k)
-        noisy = self._on_grid(exact) + discrete_laplace(self.noise.rate, self.k, rng)
+        exact = read_reals(exact_answer, self.k)
+        noisy = self._round_to_grid(exact) + discrete_laplace(self.noise.rate, self.k, rng)
         value = np.ldexp(noisy.astype(np.float64), self.step_exponent)
         error = DiscreteLaplaceError(
             noise=self.noise,
@@ -114,10 +114,10 @@ class Laplace:
             rounding=self.unit / 2,
         )
         return Estimate(
-            value=shaped(value, exact_answer), error=error, limits=(-math.inf, math.inf)
+            value=shape_like(value, exact_answer), error=error, limits=(-math.inf, math.inf)
         )
 
-    def _on_grid(self, exact: Floats) -> Counts:
+    def _round_to_grid(self, exact: Floats) -> Counts:
         if np.any(np.abs(exact) > _LARGEST_STEPS * self.unit):
             raise DataError(
                 f"the exact answer must be within 2^60 steps of 2^{self.step_exponent}: "
@@ -172,11 +172,13 @@ def make(
     True
     """
     if step_exponent is None:
-        step_exponent = _fine(exactly("epsilon", epsilon), exactly("sensitivity", sensitivity), k)
+        step_exponent = _choose_step(
+            read_exactly("epsilon", epsilon), read_exactly("sensitivity", sensitivity), k
+        )
     return Laplace(epsilon=epsilon, sensitivity=sensitivity, k=k, step_exponent=step_exponent)
 
 
-def _fine(epsilon: Fraction, sensitivity: Fraction, k: int) -> int:
+def _choose_step(epsilon: Fraction, sensitivity: Fraction, k: int) -> int:
     finest = sensitivity / max(epsilon, Fraction(whole("k", k, at_least=1)))
     return math.frexp(float(finest))[1] - 1 - _FINER
 
@@ -187,13 +189,4 @@ SPEC = MechanismSpec(
     tasks=("sum", "mean"),
     reference="Dwork, McSherry, Nissim, Smith 2006",
     make=make,
-    examples=(
-        {"epsilon": 1.0, "sensitivity": 1.0},
-        {"epsilon": 0.1, "sensitivity": 0.003, "k": 50},
-        {"epsilon": 20.0, "sensitivity": 1e6, "k": 3},
-    ),
-    enumerable=(
-        {"epsilon": 1.0, "sensitivity": 1.0, "step_exponent": -2},
-        {"epsilon": 2.0, "sensitivity": 0.3, "k": 3, "step_exponent": -3},
-    ),
 )

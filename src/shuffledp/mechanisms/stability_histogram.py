@@ -35,7 +35,7 @@ from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import Parameters
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, whole
-from shuffledp.mechanisms._answers import noise_rate
+from shuffledp.mechanisms._answers import find_rate
 from shuffledp.numerics.exact_draws import discrete_laplace
 from shuffledp.numerics.intervals import DiscreteLaplace, DiscreteLaplaceError
 
@@ -68,7 +68,7 @@ class StabilityHistogram:
 
     def __post_init__(self) -> None:
         whole("n", self.n, at_least=1, at_most=2**53)
-        noise = DiscreteLaplace(rate=noise_rate(self.epsilon, 2))
+        noise = DiscreteLaplace(rate=find_rate(self.epsilon, 2))
         object.__setattr__(self, "noise", noise)
         # Pr[Z >= tau] is half of Pr[|Z| > tau - 1].
         leak = 2 * Fraction(fraction_of_one("delta", self.delta))
@@ -165,7 +165,7 @@ class StabilityHistogram:
         return float(1 - self.noise.tail(-gap - 1)[0] / 2)
 
     def _non_empty(self, histogram: Histogram) -> tuple[list[Any], Counts]:
-        labels, counts = _bins(histogram)
+        labels, counts = _read_bins(histogram)
         total = sum(counts.tolist())
         if total != self.n:
             raise DataError(f"the counts must sum to n={self.n}, but sum to {total}")
@@ -178,18 +178,18 @@ def _second_from(a: float, u: Floats) -> Floats:
     return tail
 
 
-def _bins(histogram: Histogram) -> tuple[list[Any], Counts]:
+def _read_bins(histogram: Histogram) -> tuple[list[Any], Counts]:
     """Labels in their order, and counts, of the non-empty bins."""
     if not isinstance(histogram, Mapping):
-        counts = _checked(np.asarray(histogram))
+        counts = _check_counts(np.asarray(histogram))
         non_empty = np.flatnonzero(counts)
         return non_empty.tolist(), counts[non_empty]
-    labels = _sorted_labels(histogram)
-    counts = _checked(np.array([histogram[label] for label in labels]))
+    labels = _sort_labels(histogram)
+    counts = _check_counts(np.array([histogram[label] for label in labels]))
     return [labels[i] for i in np.flatnonzero(counts)], counts[counts > 0]
 
 
-def _sorted_labels(histogram: Mapping[Any, int]) -> list[Any]:
+def _sort_labels(histogram: Mapping[Any, int]) -> list[Any]:
     labels = list(histogram)
     strings = all(isinstance(label, str) for label in labels)
     integers = all(isinstance(label, int | np.integer) for label in labels)
@@ -198,7 +198,7 @@ def _sorted_labels(histogram: Mapping[Any, int]) -> list[Any]:
     return sorted(labels)
 
 
-def _checked(counts: NDArray[Any]) -> Counts:
+def _check_counts(counts: NDArray[Any]) -> Counts:
     if counts.ndim != 1 or counts.dtype.kind not in "iu":
         raise DataError(
             f"counts must be a row of integers, not {counts.dtype} of shape {counts.shape}"
@@ -223,8 +223,4 @@ SPEC = MechanismSpec(
     tasks=("histogram",),
     reference="Bun, Nissim, Stemmer 2016",
     make=make,
-    examples=(
-        {"n": 1000, "epsilon": 1.0, "delta": 1e-6},
-        {"n": 10, "epsilon": 3.0, "delta": 0.01},
-    ),
 )
