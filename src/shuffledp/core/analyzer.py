@@ -11,7 +11,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.core.arrays import Counts, outside
+from shuffledp.core.arrays import Counts
+from shuffledp.core.domain import outside
 from shuffledp.core.errors import DataError, MismatchError, ParameterError
 from shuffledp.core.estimate import Estimate, Value
 from shuffledp.core.randomizer import Message

@@ -11,11 +11,11 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.core.arrays import Codes, Floats, outside
+from shuffledp.core.arrays import Bools, Codes, Floats
 from shuffledp.core.errors import DataError, ParameterError, PositionError
 from shuffledp.core.validate import number, whole
 
-__all__ = ["Bits", "Categories", "Domain", "Integers", "Reals", "column"]
+__all__ = ["Bits", "Categories", "Domain", "Integers", "Reals", "column", "outside"]
 
 _AnyArray: TypeAlias = NDArray[Any]
 _FINEST = 128  # points this many units in the last place apart survive all rounding below
@@ -281,6 +281,19 @@ def _refuse_missing(values: object) -> None:
     if missing.any():
         complaint = "is missing: say first what becomes of those"
         raise PositionError(None, int(np.argmax(missing)), complaint)
+
+
+def outside(array: Codes, size: int) -> Bools | None:
+    """Which entries are not in 0 .. size-1, or None if all are.
+
+    >>> outside(np.array([0, -1, 2]), 3)
+    array([False,  True, False])
+    """
+    # A negative number read as unsigned is huge, so one pass over the data checks both ends.
+    unsigned = array.view(array.dtype.str.replace("i", "u"))
+    if len(array) == 0 or int(unsigned.max()) < size:
+        return None
+    return unsigned >= size
 
 
 def _integers(array: _AnyArray, wanted: str) -> Codes:

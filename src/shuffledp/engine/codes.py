@@ -22,8 +22,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.core.arrays import Bools, Codes, outside
-from shuffledp.core.domain import Bits, Categories, Domain, Integers, Reals
+from shuffledp.core.arrays import Bools, Codes
+from shuffledp.core.domain import Bits, Categories, Domain, Integers, Reals, outside
 from shuffledp.core.errors import DataError, ParameterError, PositionError, UnsupportedError
 
 __all__ = ["FAULTS", "OTHER", "Coded", "Coder", "OnInvalid", "as_numpy"]

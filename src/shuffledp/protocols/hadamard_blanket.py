@@ -19,8 +19,8 @@ from itertools import product
 import numpy as np
 
 from shuffledp.core.analyzer import Tally
-from shuffledp.core.arrays import Codes, Words, outside
-from shuffledp.core.domain import Categories
+from shuffledp.core.arrays import Codes, Words
+from shuffledp.core.domain import Categories, outside
 from shuffledp.core.errors import DataError
 from shuffledp.core.protocol import Cost, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages

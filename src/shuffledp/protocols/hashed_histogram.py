@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shuffledp.core.analyzer import Tally
-from shuffledp.core.arrays import Codes, Words, outside
-from shuffledp.core.domain import Categories
+from shuffledp.core.arrays import Codes, Words
+from shuffledp.core.domain import Categories, outside
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.protocol import Cost, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages

@@ -16,8 +16,8 @@ import numpy as np
 
 from shuffledp.accounting.blanket import Blanket, two_level_blanket
 from shuffledp.core.analyzer import Tally
-from shuffledp.core.arrays import Codes, Counts, Words, outside
-from shuffledp.core.domain import Categories
+from shuffledp.core.arrays import Codes, Counts, Words
+from shuffledp.core.domain import Categories, outside
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.protocol import Cost, Parts
 from shuffledp.core.randomizer import Law, Message, Messages
