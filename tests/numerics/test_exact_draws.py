@@ -165,10 +165,11 @@ def test_huge_rates_give_no_noise():
     assert not exact_draws.bernoulli_exp(Fraction(10) ** 30, 1000, SeededWords(1)).any()
 
 
-def test_large_exponents_are_products(monkeypatch):
+@pytest.mark.parametrize("x", [Fraction(2), Fraction(5, 2)])
+def test_large_exponents_are_products(x, monkeypatch):
     monkeypatch.setattr(exact_draws, "_STEP", Fraction(1))
-    law = enumerated(lambda tape: bool(exact_draws.bernoulli_exp(Fraction(2), 1, tape, 4)[0]), 4, 3)
-    low, high = exact_draws.ExpMinus(Fraction(2))(40)
+    law = enumerated(lambda tape: bool(exact_draws.bernoulli_exp(x, 1, tape, 4)[0]), 4, 3)
+    low, high = exact_draws.ExpMinus(x)(40)
     assert law[True] <= low
     assert high <= law[True] + law[None]
     assert law[None] < Fraction(1, 8)

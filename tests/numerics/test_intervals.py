@@ -8,6 +8,7 @@ import pytest
 from scipy.stats import binom, nbinom
 
 from shuffledp.numerics.intervals import (
+    BinomialLaw,
     BinomialSum,
     NoiseError,
     SharedNoise,
@@ -100,3 +101,24 @@ def test_far_tails_are_covered():
     error = SharedNoiseError(rate=Fraction(1), shape=Fraction(10, 9), step=0.5)
     low, high = error.interval(0.0, 1 - 1e-12)
     assert high == -low == pytest.approx(far / 2)
+
+
+def binomial_masses(n, p):
+    return [math.comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(n + 1)]
+
+
+@pytest.mark.parametrize(("n", "p"), [(40, Fraction(1, 4)), (101, Fraction(1, 2))])
+def test_tails_of_a_window_are_at_least_the_exact_ones(n, p):
+    window, exact = BinomialSum(parts=((n, p),)).window(), binomial_masses(n, p)
+    below, above = window._tails()
+    for place in range(n + 1):
+        assert Fraction(below[place - window.first]) >= sum(exact[:place])
+        assert Fraction(above[place - window.first]) >= sum(exact[place + 1 :])
+
+
+@pytest.mark.parametrize("beta", [Fraction(1, 2), Fraction(1, 20), Fraction(1, 1000)])
+def test_a_range_leaves_half_of_beta_on_each_side(beta):
+    exact = binomial_masses(30, Fraction(1, 3))
+    low, high = BinomialLaw(n=30, gamma=Fraction(1, 3)).range(beta)
+    assert sum(exact[:low]) <= beta / 2 < sum(exact[: low + 1])
+    assert sum(exact[high + 1 :]) <= beta / 2 < sum(exact[high:])

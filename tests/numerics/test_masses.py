@@ -19,13 +19,10 @@ from shuffledp.numerics.masses import (
     log_poisson,
     stirling_error,
 )
-from shuffledp.numerics.tails import (
-    binomial_mass,
-    poisson_mass,
-)
+from shuffledp.numerics.tails import TINY, binomial_at_most, binomial_mass, poisson_mass
 
 mpmath.mp.dps = 50
-DEVIATIONS = (-35, -12, -6, -3, -1, 0, 1, 3, 6, 12, 35)
+DEVIATIONS = (-35, -19, -12, -6, -3, -1, 0, 1, 3, 6, 12, 19, 35)
 
 
 def places(mean, sd, top):
@@ -39,6 +36,7 @@ def places(mean, sd, top):
         (2, 0.25),
         (40, 0.1),
         (10**4, 0.3),
+        (10**7, 0.3),
         (10**9, 4e-8),
         (10**9, 0.5),
         (10**12, 1e-3),
@@ -52,7 +50,7 @@ def test_binomial(n, p):
         assert abs(found - exact) <= RELATIVE_ERROR * exact + 1e-300
 
 
-@pytest.mark.parametrize("mean", [0.01, 1.0, 40.5, 84_336.0, 1e9, 1e12])
+@pytest.mark.parametrize("mean", [0.01, 1.0, 40.5, 84_336.0, 1e7, 1e9, 1e12])
 def test_poisson(mean):
     for k in places(mean, math.sqrt(mean), 10**13):
         exact = poisson_mass(k, Fraction(mean))
@@ -201,3 +199,7 @@ def test_coins_outside_the_support():
     k, C = np.array([-1.0, 4.0, 0.0, -1.0]), np.array([3.0, 3.0, 0.0, 0.0])
     assert coin_pmf(k, C).tolist() == [0.0, 0.0, 1.0, 0.0]
     assert coin_cdf(k, C).tolist() == [0.0, 1.0, 1.0, 0.0]
+
+
+def test_a_tail_below_the_floats_is_not_0():
+    assert 0 < binomial_at_most(0, 10**6, Fraction(1, 2)) <= TINY * (1 + 1e-9)

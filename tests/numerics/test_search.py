@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shuffledp.numerics.search import smallest_safe
+from shuffledp.numerics.search import largest_above, smallest_parameter, smallest_safe
 
 ROOTS = st.floats(min_value=1e-9, max_value=0.999)
 GUESSES = st.floats(min_value=-1.0, max_value=3.0)
@@ -65,3 +65,22 @@ def test_few_evaluations_from_a_good_guess():
 
     smallest_safe(excess, safe=10.0, guess=3.001e-6)
     assert count <= 12
+
+
+@given(root=ROOTS, guess=GUESSES)
+def test_an_excess_of_exactly_0_is_safe(root, guess):
+    def excess(x):
+        return 1.0 if x < root else 0.0
+
+    assert root <= smallest_safe(excess, safe=1.0, guess=guess) <= root * (1 + 2e-6)
+    assert root * (1 - 2e-6) <= largest_above(excess, end=1.0, guess=guess) < root
+
+
+@given(root=ROOTS)
+def test_a_largest_parameter_that_is_not_safe_is_not_returned(root):
+    found = smallest_parameter(lambda x: root - x, guess=0.01, largest=0.5)
+    if root > 0.5:
+        assert found is None
+    else:
+        assert found is not None
+        assert root <= found <= 0.5

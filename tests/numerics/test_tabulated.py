@@ -10,6 +10,8 @@ import pytest
 from branches import ScriptedWords, add_up, law_of
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.numerics import tabulated
+from shuffledp.numerics.draws import NumpyDraws
+from shuffledp.numerics.entropy import SeededWords
 from shuffledp.numerics.intervals import Difference, DiscreteLaplace
 from shuffledp.numerics.tabulated import logarithmic, negative_binomial, poisson
 from support import all_tapes
@@ -145,3 +147,9 @@ def test_what_fits_is_not_refused(p, monkeypatch):
     weights, _ = tabulated._weights(step, p, 1, 8, 1 << 12)
     assert len(weights) < 1 << 12
     tabulated._check_length(p, -math.log(1 - p) / float(p), 8)
+
+
+@pytest.mark.parametrize("r", [Fraction(1, 100), Fraction(3)])
+def test_a_simulation_counts_everybody_once(r):
+    table = negative_binomial(r, Fraction(1, 2), 64)
+    assert table.simulate(1000, NumpyDraws(SeededWords(1))).sum() == 1000

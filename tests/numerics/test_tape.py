@@ -197,3 +197,10 @@ class TestCombination:
     def test_larger_than_the_universe(self):
         with pytest.raises(ParameterError, match="k"):
             tape.combination(np.zeros((1, 3), dtype=np.uint64), 2, 64)
+
+    @pytest.mark.parametrize("bits", [3, 5, 8])
+    def test_acceptance_in_floats(self, bits):
+        for first in (0, 1, 4):
+            for size in (1, 2, 4):
+                exact = float(tape.acceptance(first, size, bits))
+                assert tape.acceptance_float(first, size, bits) == pytest.approx(exact, rel=1e-14)
