@@ -1,4 +1,4 @@
-"""Draws, and words, that follow every branch with its exact probability."""
+"""Draws that follow every branch with its exact probability."""
 
 from fractions import Fraction
 from itertools import product
@@ -52,26 +52,6 @@ class ScriptedDraws:
         return self._pick(outcomes)
 
 
-class ScriptedWords:
-    """A source of words that answers from a script: every tape once, each as long as it has to be."""
-
-    def __init__(self, script):
-        self._script = list(script)
-        self.probability = Fraction(1)
-
-    def words(self, count, bits=64):
-        width = next(size for size in (1, 2, 4, 8) if 8 * size >= bits)
-        if count == 0:
-            return np.zeros(0, dtype=f"u{width}")
-        assert count * bits <= 16, f"{count} words of {bits} bits are too many to enumerate"
-        if not self._script:
-            raise _NextBranchError(1 << count * bits)
-        number = self._script.pop(0)
-        self.probability /= 1 << count * bits
-        words = [number >> bits * i & ((1 << bits) - 1) for i in range(count)]
-        return np.array(words, dtype=f"u{width}")
-
-
 def _compositions(total, parts):
     if parts == 1:
         yield (total,)
@@ -81,13 +61,13 @@ def _compositions(total, parts):
             yield (first, *rest)
 
 
-def law_of(run, scripted=ScriptedDraws):
+def law_of(run):
     """The exact law of run(draws), as {result: probability}, over all branches."""
     law = {}
     scripts = [()]
     while scripts:
         script = scripts.pop()
-        draws = scripted(script)
+        draws = ScriptedDraws(script)
         try:
             result = run(draws)
         except _NextBranchError as more:

@@ -25,12 +25,12 @@ This is the only module that imports pytest; `import shuffledp` does not load it
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import pairwise
-from typing import Any, ClassVar
+from itertools import pairwise, product
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import pytest
@@ -45,12 +45,13 @@ from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.privacy import Model
 from shuffledp.core.protocol import (
     HONEST,
+    Dealt,
     NoiseAccountant,
     ShuffleProtocol,
     Spec,
     honest_users,
 )
-from shuffledp.core.randomizer import Law, Message, Messages, Randomizer, randomize
+from shuffledp.core.randomizer import Law, Message, Messages, Randomizer, WordSource, randomize
 from shuffledp.core.shuffler import Shuffled, forget, shuffle
 from shuffledp.engine.memory import run, tally
 from shuffledp.numerics.entropy import SeededWords
@@ -66,15 +67,18 @@ __all__ = [
     "Case",
     "Contract",
     "Examples",
+    "ScriptedWords",
     "all_tapes",
     "draw_values",
     "enumerate_law",
+    "enumerate_outcomes",
 ]
 
 ALPHA = 1e-9
 """False-alarm rate of each statistical comparison."""
 
 _MOST_TAPE_BITS = 20
+_MOST_TAPES = 20_000
 _NEARLY = 1 + 1e-12
 
 Parameters = Mapping[str, Any]
@@ -190,6 +194,16 @@ class Case:
         second = [sum(m * w * w for m, w in zip(masses, each, strict=True)) for each in columns]
         return [Fraction(each) for each in first], [Fraction(each) for each in second]
 
+    def tally_law(self, data: Sequence[int]) -> dict[tuple[int, ...], Fraction]:
+        """The exact law of the tally of people with these codes, from the declared laws of their messages."""
+        template, law = self.send(1, 1).payload, Counter[tuple[int, ...]]()
+        for sent in product(*(self.protocol.randomizer.pmf(x).items() for x in data)):
+            messages = [message for one, _ in sent for message in one]
+            payload = np.array(messages, dtype=template.dtype).reshape(-1, *template.shape[1:])
+            counts = self.protocol.analyzer.tally(Shuffled(payload=payload, users=len(data))).counts
+            law[tuple(counts.tolist())] += math.prod(mass for _, mass in sent)  # type: ignore[assignment]
+        return {counts: Fraction(mass) for counts, mass in law.items() if mass}
+
     def truth(self, x: int) -> list[Fraction]:
         """The answer to the total for one user of code x, exactly."""
         domain = self.protocol.randomizer.domain
@@ -255,6 +269,64 @@ def enumerate_law(randomizer: Randomizer, x: int) -> Law:
     ends = np.searchsorted(owner[order], np.arange(messages.users + 1))
     seen = Counter(tuple(sent[a:b]) for a, b in pairwise(ends))
     return {one: Fraction(count, len(tapes)) for one, count in seen.items()}
+
+
+class ScriptedWords:
+    """A source of words that answers from a script, and says when the script is at its end."""
+
+    def __init__(self, script: Sequence[int]) -> None:
+        self._script = list(script)
+        self.probability = Fraction(1)
+
+    def words(self, count: int, bits: int = 64) -> Words:
+        width = next(size for size in (1, 2, 4, 8) if 8 * size >= bits)
+        if count == 0:
+            return np.zeros(0, dtype=f"u{width}")
+        total = count * bits
+        if not self._script:
+            raise _EndOfScriptError(total)
+        number = self._script.pop(0)
+        self.probability /= 1 << total
+        words = [number >> bits * i & ((1 << bits) - 1) for i in range(count)]
+        return np.array(words, dtype=f"u{width}")
+
+
+class _EndOfScriptError(Exception):
+    """The next words could be any of this many bits."""
+
+    def __init__(self, bits: int) -> None:
+        self.bits = bits
+
+
+Outcome = TypeVar("Outcome", bound=Hashable)
+
+
+def enumerate_outcomes(
+    run: Callable[[WordSource], Outcome], most: int = _MOST_TAPES
+) -> dict[Outcome, Fraction]:
+    """The exact law of run(source): every tape once, each as long as it has to be.
+
+    `UnsupportedError` if there are more than `most`.
+
+    >>> enumerate_outcomes(lambda source: int(source.words(3, 1).sum()))[2]
+    Fraction(3, 8)
+    """
+    law: dict[Outcome, Fraction] = {}
+    tapes = 0
+    scripts: list[tuple[int, ...]] = [()]
+    while scripts:
+        script = scripts.pop()
+        source = ScriptedWords(script)
+        try:
+            outcome = run(source)
+        except _EndOfScriptError as end:
+            if tapes + len(scripts) + (1 << end.bits) > most:
+                raise UnsupportedError("too many tapes to enumerate") from None
+            scripts.extend((*script, number) for number in range(1 << end.bits))
+            continue
+        tapes += 1
+        law[outcome] = law.get(outcome, Fraction(0)) + source.probability
+    return law
 
 
 def _plain(row: Any) -> Message:
@@ -323,6 +395,23 @@ class ByEnumeration(_Suite):
         total = np.array([float(sum(column)) for column in zip(*sent, strict=True)])
         people = 7 if local_tiny.protocol.task == "mean" else 1
         np.testing.assert_allclose(np.atleast_1d(estimate.value), total / people)
+
+    def test_dealt_tally_has_the_law_of_the_messages(self, tiny: Case) -> None:
+        randomizer, last = tiny.protocol.randomizer, tiny.size - 1
+        if not isinstance(randomizer, Dealt):
+            pytest.skip("everybody's messages are drawn")
+        for data in ([0], [0, last], [0, min(1, last), last]):
+            inputs = np.bincount(data, minlength=tiny.size)
+
+            def deal(source: WordSource, inputs: NDArray[np.int64] = inputs) -> tuple[int, ...]:
+                return tuple(randomizer.deal(inputs, source).counts.tolist())
+
+            try:
+                dealt = enumerate_outcomes(deal)
+            except UnsupportedError:
+                assert len(data) > 2, "fewer bits, please: not even two people can be enumerated"
+                return
+            assert dealt == tiny.tally_law(data), f"people with the codes {data}"
 
     def test_exact_divergence_is_within_the_guarantee(self, shuffled_tiny: Case) -> None:
         """Over all neighbouring data sets of the honest users, both directions."""

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, chi2, chisquare, pearsonr
 
-from branches import ScriptedWords, add_up, law_of
+from branches import add_up
 from shuffledp import ParameterError, SecureWords, SeededWords
 from shuffledp.numerics import dealing
 from shuffledp.numerics.dealing import (
@@ -19,6 +19,7 @@ from shuffledp.numerics.dealing import (
     deal,
     deal_uniform,
 )
+from shuffledp.testing import ScriptedWords, enumerate_outcomes
 from support import ALPHA
 
 
@@ -41,7 +42,7 @@ def _both_ways(request, monkeypatch):
 class TestEveryTape:
     @pytest.mark.parametrize("threshold", range(9))
     def test_binomial(self, threshold):
-        law = law_of(lambda source: binomial(3, threshold, 3, source), ScriptedWords)
+        law = enumerate_outcomes(lambda source: binomial(3, threshold, 3, source))
         p = Fraction(threshold, 8)
         masses = {k: (1, 3, 3, 1)[k] * p**k * (1 - p) ** (3 - k) for k in range(4)}
         assert law == {k: mass for k, mass in masses.items() if mass}
@@ -49,7 +50,7 @@ class TestEveryTape:
     @pytest.mark.parametrize("thresholds", [(0, 4), (1, 3), (2, 2), (4, 3), (3, 1)])
     def test_binomials(self, thresholds):
         counts = (3, 2)
-        law = law_of(lambda source: tuple(binomials(counts, thresholds, 2, source)), ScriptedWords)
+        law = enumerate_outcomes(lambda source: tuple(binomials(counts, thresholds, 2, source)))
         people = [
             one_person((t, 4 - t), 3, (i, 2), 2)
             for i, (count, t) in enumerate(zip(counts, thresholds, strict=True))
@@ -105,7 +106,7 @@ class TestEveryTape:
             for x, (count, row) in enumerate(zip(counts, rows, strict=True))
             for _ in range(count)
         ]
-        assert law_of(run, ScriptedWords) == add_up(people)
+        assert enumerate_outcomes(run) == add_up(people)
 
     @pytest.mark.parametrize(("m", "cells", "bits"), [(3, 3, 2), (2, 5, 4), (3, 1, 3), (4, 4, 2)])
     def test_deal_uniform(self, m, cells, bits):
@@ -115,7 +116,7 @@ class TestEveryTape:
 
         share, rest = divmod(1 << bits, cells)
         person = one_person((*[share] * cells, rest), cells + 1, range(cells + 1), bits)
-        assert law_of(run, ScriptedWords) == add_up([person] * m)
+        assert enumerate_outcomes(run) == add_up([person] * m)
 
     def test_mutant_that_conditions_on_acceptance_is_caught(self):
         """A binomial number of accepted words, dealt evenly: not the law of two bits."""
@@ -126,7 +127,7 @@ class TestEveryTape:
             return (*counts.tolist(), 2 - int(counts.sum()))
 
         person = one_person((1, 1, 1, 1), 4, range(4), 2)
-        assert law_of(run, ScriptedWords) != add_up([person] * 2)
+        assert enumerate_outcomes(run) != add_up([person] * 2)
 
 
 def test_mutant_that_cuts_at_the_wrong_word_is_caught(monkeypatch):
@@ -142,7 +143,7 @@ def test_mutant_that_cuts_at_the_wrong_word_is_caught(monkeypatch):
     def run(source):
         return tuple(deal([2], [[3, 4, 1]], 3, source).own[0].tolist())
 
-    assert law_of(run, ScriptedWords) != add_up([person] * 2)
+    assert enumerate_outcomes(run) != add_up([person] * 2)
 
 
 @pytest.mark.parametrize("m", [10**9, 10**12])

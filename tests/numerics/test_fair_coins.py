@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom, chisquare
 
-from branches import ScriptedWords, law_of
 from shuffledp import SeededWords
 from shuffledp.numerics import fair_coins
 from shuffledp.numerics.fair_coins import binomial_half, binomial_halves
+from shuffledp.testing import enumerate_outcomes
 from support import ALPHA
 
 
@@ -32,7 +32,7 @@ def product_law(counts):
 class TestEveryTape:
     @pytest.mark.parametrize("counts", [(1,), (5,), (3, 0, 2, 4), (0, 0), (1, 1, 1, 1), (12,)])
     def test_popcounts(self, counts):
-        law = law_of(lambda source: tuple(binomial_halves(counts, source)), ScriptedWords)
+        law = enumerate_outcomes(lambda source: tuple(binomial_halves(counts, source)))
         assert law == product_law(counts)
 
     @pytest.mark.parametrize(
@@ -42,9 +42,7 @@ class TestEveryTape:
     def test_inversion(self, block, bits, monkeypatch):
         """Words of a few bits, so that many draws need a second and a third."""
         monkeypatch.setattr(fair_coins, "_WORD_BITS", bits)
-        law = law_of(
-            lambda source: int(fair_coins._toss_blocks(1, block, source)[0]), ScriptedWords
-        )
+        law = enumerate_outcomes(lambda source: int(fair_coins._toss_blocks(1, block, source)[0]))
         assert law == binomial_law(block)
 
     @pytest.mark.parametrize(
@@ -53,7 +51,7 @@ class TestEveryTape:
     def test_blocks_and_what_is_left(self, counts, bits, monkeypatch):
         monkeypatch.setattr(fair_coins, "_BLOCKS", (8, 4, 2))
         monkeypatch.setattr(fair_coins, "_WORD_BITS", bits)
-        law = law_of(lambda source: tuple(binomial_halves(counts, source)), ScriptedWords)
+        law = enumerate_outcomes(lambda source: tuple(binomial_halves(counts, source)))
         assert law == product_law(counts)
 
     def test_mutant_that_decides_too_early_is_caught(self, monkeypatch):
@@ -67,7 +65,7 @@ class TestEveryTape:
         monkeypatch.setattr(fair_coins, "_WORD_BITS", 4)
         monkeypatch.setattr(fair_coins, "_cuts", hasty)
         fair_coins._table.cache_clear()
-        law = law_of(lambda source: int(fair_coins._toss_blocks(1, 6, source)[0]), ScriptedWords)
+        law = enumerate_outcomes(lambda source: int(fair_coins._toss_blocks(1, 6, source)[0]))
         fair_coins._table.cache_clear()
         assert sum(law.values()) == 1
         assert law != binomial_law(6)

@@ -7,13 +7,14 @@ import mpmath
 import numpy as np
 import pytest
 
-from branches import ScriptedWords, add_up, law_of
+from branches import add_up
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.numerics import tabulated
 from shuffledp.numerics.draws import NumpyDraws
 from shuffledp.numerics.entropy import SeededWords
 from shuffledp.numerics.intervals import Difference, DiscreteLaplace
 from shuffledp.numerics.tabulated import logarithmic, negative_binomial, poisson
+from shuffledp.testing import enumerate_outcomes
 from support import all_tapes
 
 mpmath.mp.dps = 60
@@ -117,7 +118,7 @@ def test_dealing_has_the_law_of_n_draws(table, n):
         for value, mass in table.law().items()
         if mass
     }
-    dealt = law_of(lambda source: tuple(table.deal(n, source).tolist()), ScriptedWords)
+    dealt = enumerate_outcomes(lambda source: tuple(table.deal(n, source).tolist()))
     assert dealt == add_up([one] * n)
 
 

@@ -21,7 +21,7 @@ from shuffledp.core.privacy import Model
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.shuffler import forget
 from shuffledp.mechanisms import MECHANISMS
-from shuffledp.numerics.draws import NumpyDraws, Simulated
+from shuffledp.numerics.draws import NumpyDraws, deal_tally, is_dealt
 from shuffledp.numerics.entropy import SeededWords
 from shuffledp.planner.errors import measure, measure_worst_bin
 from shuffledp.planner.question import Asked, candidates
@@ -80,10 +80,9 @@ def answers(made, inputs, truth, rng):
         yield from released(made, inputs, truth, rng)
     if made.name == "count_min":
         yield from sketched(made, inputs, rng)
-    if isinstance(made.randomizer, Simulated):
-        draws = NumpyDraws(rng)
+    if is_dealt(made.randomizer):
         while True:
-            yield made.analyzer.estimate(made.randomizer.simulate(inputs, draws)).value
+            yield made.analyzer.estimate(deal_tally(made.randomizer, inputs, rng)).value
     codes = np.repeat(np.arange(len(inputs)), inputs)
     width, bits = made.randomizer.words_per_input, made.randomizer.word_bits
     while True:

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest, chi2
+from scipy.stats import binomtest, chi2, chisquare
 
 import shuffledp as sdp
 from shuffledp import run_counts
@@ -59,7 +59,7 @@ EXAMPLES = Examples(
             "levels": 2,
             "task": "mean",
             "honest": 1.0,
-            "word_bits": 8,
+            "word_bits": 6,
         },
     ),
 )
@@ -213,6 +213,18 @@ def test_squared_error_is_the_declared_variance(factor, right):
     terms = [(answer.value - truth) ** 2 / p.analyzer.variance(inputs) for answer in runs]
     low, high = (chi2.ppf(q, 1000) for q in (ALPHA / 2, 1 - ALPHA / 2))
     assert (low < sum(terms) < high) == right
+
+
+@pytest.mark.parametrize(("factor", "right"), [(1, True), (2, False)])
+def test_dealt_levels_have_the_law_of_the_messages(factor, right):
+    """At production width; a device that lies twice as often must be noticed."""
+    p = make(n=2000, epsilon=1.0, delta=1e-6, lower=-1.0, upper=1.0, steps=60)
+    device = p.randomizer
+    mutant = replace(device, gamma=(1 - device.b) * factor)
+    for x in (0, 7, 60):
+        dealt = mutant.deal(np.eye(61, dtype=int)[x] * 10**6, sdp.SeededWords(x)).counts
+        ideal = [float(device.pmf(x)[(y,)]) for y in range(device.levels + 1)]
+        assert (chisquare(dealt, 10**6 * np.array(ideal)).pvalue > ALPHA) == right
 
 
 class TestRefusals:

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy.stats import binom, binomtest, chi2
+from scipy.stats import binom, binomtest, chi2, chisquare
 
 import shuffledp as sdp
 from shuffledp import run_counts
@@ -165,6 +165,25 @@ def test_squared_error_is_the_declared_variance(factor, right):
     terms = [(answer.value - truth) ** 2 / p.analyzer.variance(inputs) for answer in runs]
     low, high = (chi2.ppf(q, 1000) for q in (ALPHA / 2, 1 - ALPHA / 2))
     assert (low < sum(terms) < high) == right
+
+
+@pytest.mark.parametrize(("factor", "right"), [(1.0, True), (1.02, False)])
+def test_dealt_number_of_messages_has_its_law(factor, right):
+    """At production width: rounded values and coins, all of which send the same message."""
+    p = make(n=500, epsilon=1.0, delta=1e-6, lower=-1.0, upper=1.0, steps=77)
+    device, rng = p.randomizer, sdp.SeededWords(4)
+    exact = 30 * device.per_code
+    low, up = int(exact), float(exact - int(exact))
+    coins = binom(500 * device.coins, float(device.gamma) * factor)
+    law = np.convolve(
+        binom.pmf(np.arange(501), 500, up), coins.pmf(np.arange(500 * device.coins + 1))
+    )
+    inputs = np.eye(78, dtype=int)[30] * 500
+    seen = [int(device.deal(inputs, rng).counts[0]) - 500 * low for _ in range(4000)]
+    edges = np.searchsorted(np.cumsum(law), np.arange(1, 20) / 20)
+    found = np.bincount(np.searchsorted(edges, seen, side="right"), minlength=20)
+    ideal = np.add.reduceat(law, np.append(0, edges))
+    assert (chisquare(found, 4000 * ideal / ideal.sum()).pvalue > ALPHA) == right
 
 
 def test_mean_is_the_sum_over_n():

@@ -9,7 +9,6 @@ import pytest
 from scipy import stats
 
 import shuffledp as sdp
-from shuffledp import run_counts
 from shuffledp.numerics.geometric import Geometric
 from shuffledp.protocols import zero_sum_flooding
 from shuffledp.protocols.zero_sum_flooding import (
@@ -226,20 +225,19 @@ class TestProtocol:
         assert 2.4 < billion.cost.messages_mean < 3.2  # 400 there, with more levels
         assert million.guarantee.delta <= 1e-6
 
-    def test_noise_is_discrete_laplace(self):
+    @pytest.mark.parametrize(("star", "right"), [(0.9, True), (1.4, False)])
+    def test_dealt_noise_is_discrete_laplace(self, star, right):
+        """At production width; noise of another rate must be noticed."""
         protocol = zero_sum_flooding.make(
             n=2000, epsilon=1.0, delta=1e-6, lower=0, upper=4, honest=1.0
         )
-        inputs = np.full(5, 400)
-        runs = 3000
-        words = sdp.SeededWords(7)
-        exact = sum(run_counts(protocol, inputs, words).value == 4000 for _ in range(runs))
-
-        def chance(star):
-            return stats.binomtest(exact, runs, math.tanh(star / 8)).pvalue
-
-        assert chance(0.9) > ALPHA
-        assert chance(1.4) < ALPHA
+        inputs, runs, words = np.full(5, 400), 3000, sdp.SeededWords(7)
+        found = [int(protocol.randomizer.deal(inputs, words).counts[0]) - 4000 for _ in range(runs)]
+        last = 9
+        masses = stats.dlaplace.pmf(np.arange(-last, last + 1), star / 4)
+        masses[[0, -1]] += stats.dlaplace.sf(last, star / 4)
+        seen = np.bincount(np.clip(found, -last, last) + last, minlength=2 * last + 1)
+        assert (stats.chisquare(seen, runs * masses).pvalue > ALPHA) == right
 
     def test_devices_agree_with_the_simulation(self):
         """The flood cancels in every user's messages: the sum is the codes and few signs."""

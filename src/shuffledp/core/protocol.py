@@ -7,11 +7,12 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any, Protocol, runtime_checkable
 
-from shuffledp.core.analyzer import Analyzer
+from shuffledp.core.analyzer import Analyzer, Tally
+from shuffledp.core.arrays import Counts
 from shuffledp.core.domain import Categories, Domain, Integers
 from shuffledp.core.errors import DataError, MismatchError, ParameterError
 from shuffledp.core.privacy import Guarantee, Model
-from shuffledp.core.randomizer import Randomizer
+from shuffledp.core.randomizer import Randomizer, WordSource
 from shuffledp.core.validate import number, positive, whole
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Calibration",
     "Cost",
     "Crowd",
+    "Dealt",
     "Device",
     "NoiseAccountant",
     "NoisyDevice",
@@ -147,6 +149,19 @@ class NoisyDevice(Device, Protocol):
 
     def delta(self, honest: int, epsilon: float) -> float:
         """At least the delta at epsilon of what the shuffler shows, if `honest` users make noise."""
+
+
+@runtime_checkable
+class Dealt(Protocol):
+    """A device that knows the law of everybody's tally, and draws it without their messages.
+
+    >>> from shuffledp import protocols
+    >>> isinstance(protocols.make("unary_sum", n=100, epsilon=1.0, delta=1e-3, lower=0, upper=5).randomizer, Dealt)
+    True
+    """
+
+    def deal(self, inputs: Counts, source: WordSource) -> Tally:
+        """The tally of inputs[x] people of each code x: exactly the law that their messages would have."""
 
 
 @runtime_checkable

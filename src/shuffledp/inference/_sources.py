@@ -18,7 +18,7 @@ from shuffledp.engine.memory import run
 from shuffledp.inference._accuracy import Accuracy, EqualNoise
 from shuffledp.inference._spread import spread_of
 from shuffledp.mechanisms.geometric import Geometric
-from shuffledp.numerics.draws import NumpyDraws, Simulated
+from shuffledp.numerics.draws import NumpyDraws, deal_tally, is_dealt
 from shuffledp.protocols import PROTOCOLS, registered, spec
 from shuffledp.protocols.correlated_histogram import CorrelatedHistogram
 
@@ -174,14 +174,13 @@ class Reported:
 
     def simulate(self, counts: Counts, rng: WordSource) -> Floats:
         randomizer = self.protocol.randomizer
-        if not isinstance(randomizer, Simulated):
+        if not is_dealt(randomizer):
             raise UnsupportedError(f"{self.name} has no simulation of its tally")
-        draws = NumpyDraws(rng)
         if isinstance(randomizer, CorrelatedHistogram):
             # The flood has as many of each sign, so the estimate is the same without it.
-            noise = randomizer.noise.simulate(int(counts.sum()), draws)
+            noise = randomizer.noise.simulate(int(counts.sum()), NumpyDraws(rng))
             return (counts + noise[1::2] - noise[::2]).astype(np.float64)
-        tally = randomizer.simulate(counts, draws)
+        tally = deal_tally(randomizer, counts, rng)
         return np.asarray(self.protocol.analyzer.estimate(tally).value)
 
 

@@ -27,7 +27,7 @@ from shuffledp.core.protocol import HONEST, ShuffleProtocol, honest_users
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.inference._sources import MODELS, Request, Source, source
 from shuffledp.inference.complexity import Order, SampleComplexity
-from shuffledp.numerics.draws import NumpyDraws, Simulated
+from shuffledp.numerics.draws import NumpyDraws, is_dealt
 from shuffledp.numerics.entropy import SeededWords
 from shuffledp.numerics.masses import binomial
 
@@ -291,7 +291,7 @@ def _slope(before: _Point | None, n: int, mean: float) -> float:
 
 
 def _has_simulation(protocol: ShuffleProtocol) -> bool:
-    return isinstance(protocol.randomizer, Simulated)
+    return is_dealt(protocol.randomizer)
 
 
 def _least(request: Request) -> int:

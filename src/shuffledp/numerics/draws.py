@@ -11,9 +11,11 @@ import numpy as np
 
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Counts, Floats
-from shuffledp.core.randomizer import WordSource
+from shuffledp.core.errors import UnsupportedError
+from shuffledp.core.protocol import Dealt
+from shuffledp.core.randomizer import Randomizer, WordSource
 
-__all__ = ["Draws", "NumpyDraws", "Simulated"]
+__all__ = ["Draws", "NumpyDraws", "Simulated", "deal_tally", "is_dealt"]
 
 
 class Draws(Protocol):
@@ -61,3 +63,22 @@ class NumpyDraws:
 
     def multinomial(self, n: int, p: Floats) -> Counts:
         return self._generator.multinomial(n, p / p.sum())
+
+
+def is_dealt(randomizer: Randomizer) -> bool:
+    """Whether the tally of many people can be drawn without their messages."""
+    return isinstance(randomizer, Dealt | Simulated)
+
+
+def deal_tally(randomizer: Randomizer, inputs: Counts, source: WordSource) -> Tally:
+    """The tally of inputs[x] people of each code x: dealt exactly, or simulated where that is all there is.
+
+    >>> from shuffledp import SeededWords, protocols
+    >>> deal_tally(protocols.krr.KRR(k=2, epsilon0=9.0), np.array([5, 10**9]), SeededWords(1)).users
+    1000000005
+    """
+    if isinstance(randomizer, Dealt):
+        return randomizer.deal(inputs, source)
+    if isinstance(randomizer, Simulated):
+        return randomizer.simulate(inputs, NumpyDraws(source))
+    raise UnsupportedError(f"{type(randomizer).__name__} cannot draw a tally without messages")

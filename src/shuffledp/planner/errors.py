@@ -21,7 +21,7 @@ from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.estimate import Value
 from shuffledp.core.mechanism import AdditiveMechanism, Mechanism
 from shuffledp.core.protocol import ShuffleProtocol
-from shuffledp.numerics.draws import NumpyDraws, Simulated
+from shuffledp.numerics.draws import deal_tally, is_dealt
 from shuffledp.numerics.entropy import SeededWords
 from shuffledp.planner.question import Asked, Candidate
 from shuffledp.tasks import task_named
@@ -277,9 +277,9 @@ def worst_bin(protocol: ShuffleProtocol, inputs: Counts, level: float) -> float:
 
 def _typical(protocol: ShuffleProtocol, inputs: Counts) -> Tally:
     randomizer = protocol.randomizer
-    if isinstance(randomizer, Simulated):
+    if is_dealt(randomizer):
         # A fixed seed: the same question has the same answer, and nobody's data are in it.
-        return randomizer.simulate(inputs, NumpyDraws(SeededWords(0)))
+        return deal_tally(randomizer, inputs, SeededWords(0))
     return _expected(protocol.analyzer, inputs)
 
 

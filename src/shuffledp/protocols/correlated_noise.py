@@ -19,8 +19,9 @@ from shuffledp.accounting.correlated import (
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.protocol import Calibration, Crowd, NoisyDevice, Promise
-from shuffledp.core.randomizer import Law
+from shuffledp.core.randomizer import Law, WordSource
 from shuffledp.numerics import tape
+from shuffledp.numerics.dealing import deal_uniform
 from shuffledp.numerics.draws import Draws
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.numerics.tabulated import Tabulated, log_of, logarithmic, poisson
@@ -304,6 +305,20 @@ class Events:
                 law[drawn] = law.get(drawn, NOTHING) + mass * masses.get(number, NOTHING)
             events = add_laws(events, one)
         return law
+
+    def deal(self, n: int, source: WordSource) -> Counts:
+        """How often each cell is drawn by n users together: exactly the law of their draws.
+
+        Events are alike and independent, so their number is all that matters of who makes them. First
+        the sizes of all, then the cells of those of one size; a rejected event is in no cell.
+        """
+        number = self.number.deal(n, source)
+        events = sum(k * times for k, times in enumerate(number.tolist()))
+        counts = np.zeros(self.cells, dtype=np.int64)
+        for size, times in enumerate(self.size.deal(events, source).tolist()):
+            if times:
+                counts += size * deal_uniform(times, self.cells, self.number.bits, source)[0]
+        return counts
 
     def simulate(self, n: int, draws: Draws) -> Counts:
         """How often each cell is drawn by n users together."""

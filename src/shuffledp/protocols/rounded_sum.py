@@ -44,10 +44,10 @@ from shuffledp.core.domain import Integers, Reals
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate, NormalError
 from shuffledp.core.protocol import Calibration, Cost, Crowd, Parts, Promise
-from shuffledp.core.randomizer import Law, Message, Messages
+from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
-from shuffledp.numerics.draws import Draws
+from shuffledp.numerics.dealing import deal
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.numerics.search import largest_above
 from shuffledp.protocols.assembly import register, shuffle
@@ -156,14 +156,14 @@ class RoundedResponse:
         return Messages.one_each(sent.astype(np.int64))
 
     def pmf(self, x: int) -> Law:
-        low, up = self._rounded(x)
+        low, up = self._round(x)
         law: Law = {(y,): self.q for y in range(self.levels + 1)}
         law[(low,)] += self.b * (1 - up)
         if up:
             law[(low + 1,)] += self.b * up
         return law
 
-    def _rounded(self, x: int) -> tuple[int, Fraction]:
+    def _round(self, x: int) -> tuple[int, Fraction]:
         """The level below, and the probability of the one above it."""
         low, rest = divmod(x * self.levels, reach(self.domain))
         return low, Fraction(rest, reach(self.domain))
@@ -174,17 +174,18 @@ class RoundedResponse:
         rest = (self.levels - 1) * self.q
         return (two_level_blanket(ratio=ratio, one=self.q, both=Fraction(0), neither=rest),)
 
-    def simulate(self, inputs: Counts, draws: Draws) -> Tally:
-        """Those who lie are spread evenly, those who do not are rounded code by code."""
-        kept = draws.binomials(inputs, float(self.b))
-        symbols = self.levels + 1
-        counts = draws.multinomial(int((inputs - kept).sum()), np.full(symbols, 1 / symbols))
-        for x in np.flatnonzero(kept).tolist():
-            low, up = self._rounded(x)
-            ups = draws.binomial(int(kept[x]), float(up)) if up else 0
-            counts[low] += kept[x] - ups
-            if ups:
-                counts[low + 1] += ups
+    def deal(self, inputs: Counts, source: WordSource) -> Tally:
+        """One walk: lies are the same for all codes, the level below and the one above are each code's own."""
+        seen = np.flatnonzero(inputs)
+        rounded = [self._round(x) for x in seen.tolist()]
+        ups = [int(self.kept * up) for _, up in rounded]
+        own = [[self.kept - up, up] for up in ups]
+        lies = [self.share] * (self.levels + 1)
+        dealt = deal(inputs[seen], own, self.word_bits, source, common=lies)
+        counts = dealt.common.copy()
+        low = np.array([low for low, _ in rounded], dtype=np.int64)
+        np.add.at(counts, low, dealt.own[:, 0])
+        np.add.at(counts, np.minimum(low + 1, self.levels), dealt.own[:, 1])
         return Tally(counts=counts, users=int(inputs.sum()))
 
     @property

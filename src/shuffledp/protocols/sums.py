@@ -3,13 +3,16 @@
 import math
 from fractions import Fraction
 
+import numpy as np
+
 from shuffledp.accounting.base import gaussian_epsilon
+from shuffledp.core.arrays import Counts
 from shuffledp.core.domain import Integers, Reals
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.estimate import ErrorLaw, Estimate
 from shuffledp.core.validate import whole
 
-__all__ = ["answer", "guess_variance", "reach", "read_scale", "step", "unit"]
+__all__ = ["add_codes", "answer", "guess_variance", "reach", "read_scale", "step", "unit"]
 
 
 def read_scale(
@@ -54,6 +57,18 @@ def unit(domain: Integers | Reals) -> Fraction:
     Fraction(1, 4)
     """
     return (Fraction(domain.upper) - Fraction(domain.lower)) / reach(domain)
+
+
+def add_codes(inputs: Counts) -> int:
+    """The sum of the codes of inputs[x] people of each code x.
+
+    >>> add_codes(np.array([5, 1, 2]))
+    5
+    """
+    seen = np.flatnonzero(inputs)
+    if len(inputs) * int(inputs.sum()) < 1 << 62:
+        return int(seen @ inputs[seen])
+    return sum(x * count for x, count in zip(seen.tolist(), inputs[seen].tolist(), strict=True))
 
 
 def step(domain: Integers | Reals, task: str, n: int) -> Fraction:

@@ -35,11 +35,10 @@ from shuffledp.core.domain import Integers, Reals
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.estimate import ErrorLaw, Estimate, Interval, NormalError, Value
 from shuffledp.core.protocol import Calibration, Cost, Crowd, Parts, Promise
-from shuffledp.core.randomizer import Law, Message, Messages
+from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
-from shuffledp.numerics import intervals, tape
-from shuffledp.numerics.draws import Draws
+from shuffledp.numerics import dealing, intervals, tape
 from shuffledp.protocols.assembly import register, shuffle
 from shuffledp.protocols.sums import answer, guess_variance, reach, read_scale, step, unit
 
@@ -150,7 +149,7 @@ class UnaryDevice:
         return Messages(payload=np.ones(len(owner), dtype=np.uint8), owner=owner, users=n)
 
     def pmf(self, x: int) -> Law:
-        low, up = self._rounded(x)
+        low, up = self._round(x)
         law: Law = {}
         for heads in range(self.coins + 1):
             mass = comb(self.coins, heads) * self.gamma**heads
@@ -161,19 +160,25 @@ class UnaryDevice:
                     law[sent] = law.get(sent, Fraction(0)) + mass * chance
         return law
 
-    def _rounded(self, x: int) -> tuple[int, Fraction]:
+    def _round(self, x: int) -> tuple[int, Fraction]:
         """How many ones at least, and the probability of one more."""
         low = x * self.slope >> self.fraction_bits
         return low, x * self.per_code - low
 
-    def simulate(self, inputs: Counts, draws: Draws) -> Tally:
-        """All messages are equal: only their number matters."""
-        users = int(inputs.sum())
-        total = draws.binomial(users * self.coins, float(self.gamma))
-        for x in np.flatnonzero(inputs).tolist():
-            low, up = self._rounded(x)
-            total += low * int(inputs[x])
-            total += draws.binomial(int(inputs[x]), float(up)) if up else 0
+    def deal(self, inputs: Counts, source: WordSource) -> Tally:
+        """All messages are equal, so only their number matters: a binomial one for each code, and the coins."""
+        users, seen = int(inputs.sum()), np.flatnonzero(inputs)
+        mask = (1 << self.fraction_bits) - 1
+        exact = [x * self.slope for x in seen.tolist()]
+        ups = dealing.binomials(
+            inputs[seen], [each & mask for each in exact], self.fraction_bits, source
+        )
+        lows = sum(
+            (each >> self.fraction_bits) * count
+            for each, count in zip(exact, inputs[seen].tolist(), strict=True)
+        )
+        coins = dealing.binomial(users * self.coins, self.threshold, self.word_bits, source)
+        total = lows + int(ups.sum()) + coins
         return Tally(counts=np.array([total], dtype=np.int64), users=users)
 
 

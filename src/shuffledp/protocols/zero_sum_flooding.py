@@ -58,11 +58,10 @@ from shuffledp.core.domain import Integers, Reals
 from shuffledp.core.errors import DataError, UnsupportedError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import Cost, Crowd, NoiseAccountant, Parts, Promise, pure_delta
-from shuffledp.core.randomizer import Law, Message, Messages
+from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.numerics import tape
-from shuffledp.numerics.draws import Draws
 from shuffledp.numerics.geometric import Geometric
 from shuffledp.numerics.intervals import SharedNoiseError
 from shuffledp.numerics.rounding import exp_lower
@@ -70,7 +69,7 @@ from shuffledp.numerics.search import smallest_parameter
 from shuffledp.numerics.tabulated import Tabulated, poisson
 from shuffledp.protocols.assembly import register, shuffle
 from shuffledp.protocols.correlated_noise import Events
-from shuffledp.protocols.sums import answer, reach, read_scale, step, unit
+from shuffledp.protocols.sums import add_codes, answer, reach, read_scale, step, unit
 
 __all__ = [
     "SPEC",
@@ -534,12 +533,12 @@ class ZeroSumFlooding:
                 law[sent] = law.get(sent, _NOTHING) + mass * other
         return law
 
-    def simulate(self, inputs: Counts, draws: Draws) -> Tally:
+    def deal(self, inputs: Counts, source: WordSource) -> Tally:
         """The flood cancels: what is left is the sum of the codes and of both noises."""
         users = int(inputs.sum())
-        codes = sum(x * int(inputs[x]) for x in np.flatnonzero(inputs).tolist())
-        minus, plus = self.noise.simulate(users, draws).tolist()
-        return Tally(counts=np.array([codes + plus - minus], dtype=np.int64), users=users)
+        minus, plus = self.noise.deal(users, source).tolist()
+        total = add_codes(inputs) + plus - minus
+        return Tally(counts=np.array([total], dtype=np.int64), users=users)
 
     @property
     def cost(self) -> Cost:

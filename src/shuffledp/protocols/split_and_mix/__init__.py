@@ -35,10 +35,9 @@ from shuffledp.core.domain import Integers, Reals
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import Calibration, Cost, Crowd, Parts, Promise
-from shuffledp.core.randomizer import Law, Message, Messages
+from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import fraction_of_one, whole
-from shuffledp.numerics.draws import Draws
 from shuffledp.numerics.intervals import DiscreteLaplace, SharedNoise, SharedNoiseError
 from shuffledp.protocols.assembly import register, shuffle
 from shuffledp.protocols.split_and_mix.noise import (
@@ -54,7 +53,7 @@ from shuffledp.protocols.split_and_mix.shares import (
     published_shares,
     secure_sum_delta,
 )
-from shuffledp.protocols.sums import answer, reach, read_scale, step
+from shuffledp.protocols.sums import add_codes, answer, reach, read_scale, step
 
 __all__ = ["SPEC", "SplitAndMix", "SumModulo", "make"]
 
@@ -163,11 +162,10 @@ class SplitAndMix:
             law[sent] = total[sum(sent) % q] * orders / q ** (self.shares - 1)
         return law
 
-    def simulate(self, inputs: Counts, draws: Draws) -> Tally:
+    def deal(self, inputs: Counts, source: WordSource) -> Tally:
         """The shares cancel: what is left is the sum of the codes and of everybody's noise."""
         users = int(inputs.sum())
-        codes = sum(x * int(inputs[x]) for x in np.flatnonzero(inputs).tolist())
-        return _tally(codes + self.noise.total(users, draws), self.bits, users)
+        return _tally(add_codes(inputs) + self.noise.deal(users, source), self.bits, users)
 
 
 def _tally(total: int, bits: int, users: int) -> Tally:

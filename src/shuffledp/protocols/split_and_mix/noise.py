@@ -45,7 +45,6 @@ from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import number, whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.dealing import deal
-from shuffledp.numerics.draws import Draws
 from shuffledp.numerics.geometric import FIXED, largest_exponent, square_powers
 from shuffledp.numerics.rounding import exp_lower
 
@@ -237,31 +236,6 @@ class NoiseShare:
                     law[d] = law.get(d, Fraction(0)) + mass
                 alive, g = longer, g + 1
         return law
-
-    def total(self, users: int, draws: Draws) -> int:
-        """The sum of the shares of so many users, without drawing each.
-
-        With words of at most 8 bits it has exactly their law; beyond, the values come from the ideal
-        geometric laws, which 2^128 pairs of words do not tell from the sampled ones.
-        """
-        if self.word_bits <= 8:
-            law = self.law()
-            counts = draws.multinomial(users, np.array([float(p) for p in law.values()]))
-            return sum(d * int(count) for d, count in zip(law, counts, strict=True))
-        half = float(self.nonzero) / 2
-        up, down, _ = draws.multinomial(users, np.array([half, half, 1 - 2 * half]))
-        return self._sum(int(up), draws) - self._sum(int(down), draws)
-
-    def _sum(self, count: int, draws: Draws) -> int:
-        words = 1 << self.word_bits
-        chosen = draws.multinomial(count, np.array([share / words for share in self.shares]))
-        total = count
-        for i in np.flatnonzero(chosen).tolist():
-            # The binary digits of a geometric number are independent.
-            for bit, power in enumerate(_powers(self.rate, self.places[i], 0)):
-                p = power / ((1 << FIXED) + power)
-                total += draws.binomial(int(chosen[i]), p) << bit
-        return total
 
 
 def _apportion(chances: list[float], words: int) -> list[int]:
