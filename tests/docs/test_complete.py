@@ -1,6 +1,7 @@
 """Whatever exists is documented: public names, commands and options (test_tables has the protocols)."""
 
 import re
+from importlib.util import find_spec
 
 import pytest
 
@@ -40,3 +41,8 @@ def test_every_page_is_in_the_navigation():
 def test_pages_start_with_a_title():
     for page in documents():
         assert page.read_text().startswith("# "), page
+
+
+def test_every_documented_module_exists():
+    for module in re.findall(r"^::: ([\w.]+)$", REFERENCE, re.MULTILINE):
+        assert find_spec(module), f"docs/reference documents {module}, which does not exist"
