@@ -133,7 +133,7 @@ def test_fourier_and_normal_agree(n, name):
     sd = math.sqrt(float(np.dot(blanket.mass, blanket.gains(0.0) ** 2)) / n)
     for deviation in (1.0, 4.0, 7.0):
         w, g = np.array(blanket.mass), blanket.gains(deviation * sd)
-        tilt = module._Tilt.solve(w, g, n)
+        tilt = module._Tilt.solve(w, g, n, 1)
         main, error = module._by_normal(tilt)
         split = module._by_fourier(tilt) / main - 1
         # Splitting atoms adds variance; that grows delta by its deviation^2-th multiple.
@@ -229,7 +229,7 @@ def test_both_directions():
     laws = [{(0,): F(1, 2), (1,): F(1, 2)}, {(0,): F(9, 10), (1,): F(1, 10)}]
     there, back = law_blankets(Table(laws))
     for epsilon in (0.3, 0.65):
-        assert there.swapped().delta(epsilon, 5) == pytest.approx(back.delta(epsilon, 5), rel=1e-3)
+        assert there.swap().delta(epsilon, 5) == pytest.approx(back.delta(epsilon, 5), rel=1e-3)
     # No message is e^0.65 times as likely under the second law: one direction alone is exposed.
     assert there.delta(0.65, 5) > 0 == back.delta(0.65, 5)
 
