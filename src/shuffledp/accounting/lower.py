@@ -104,18 +104,19 @@ def _sum_two_values(
     # high N + low (C - N) + rest (n - C) > 0 iff N > t, and t is rounded up.
     lost = np.abs(low) * C + np.abs(rest) * (n - C)
     t = (8 * _UNIT * lost - low * C - rest * (n - C)) / (high - low) * (1 + 8 * _UNIT)
-    excess = _bound_excess(np.maximum(t, 0.0), C, heads)
+    excess = _bound_excess(t, C, heads)
     return math.fsum(mass * excess) * (high - low) / n * (1 - 16 * _UNIT)
 
 
 def _bound_excess(t: Floats, C: Floats, heads: float) -> Floats:
-    """At most E[(N - t)_+], N ~ Bin(C, heads), t >= 0.
+    """At most E[(N - t)_+], N ~ Bin(C, heads).
 
     With m the next whole number above t it is m (1 - heads) Pr[N = m] + (C heads - t) Pr[N >= m]; with
-    another m it is less.
+    another m it is less. For negative t it is C heads - t.
     """
     m = np.floor(t) + 1
-    inside = m <= C
+    inside = (m >= 1) & (m <= C)
+    found = np.where(m < 1, (C * heads - t) * (1 - 4 * _UNIT), 0.0)
     m, C, t = m[inside], C[inside], t[inside]
     mean = C * heads
     room = mean - t - 2 * _UNIT * (mean + t)
@@ -128,7 +129,6 @@ def _bound_excess(t: Floats, C: Floats, heads: float) -> Floats:
     tail = np.where(room[~above] > 0, 1 - most - _UNIT, 1 - least + _UNIT)
     ratio[~above] = tail / mass[~above]
     bracket = m * (1 - heads) * (1 - 8 * _UNIT) + room * ratio * (1 - np.sign(room) * 8 * _UNIT)
-    found = np.zeros(inside.shape)
     found[inside] = mass * np.maximum(bracket, 0.0) * (1 - 8 * _UNIT)
     return found
 
