@@ -10,8 +10,6 @@ from repository import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-IMPORTED = {"dp-accounting": "dp_accounting"}
-"""What a distribution is imported as, where that is not its name."""
 NEEDED = {"pandas"}
 """What nobody imports here, but PySpark does."""
 PINS = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().split())
@@ -32,9 +30,8 @@ def test_the_extra_all_has_every_other_but_dev():
 
 @pytest.mark.parametrize("name", floors())
 def test_every_dependency_is_imported_somewhere(name):
-    module = IMPORTED.get(name, name)
     sources = "".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
-    assert name in NEEDED or re.search(rf"^\s*(import|from) {module}\b", sources, re.MULTILINE)
+    assert name in NEEDED or re.search(rf"^\s*(import|from) {name}\b", sources, re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", floors())

@@ -4,11 +4,12 @@ import math
 from fractions import Fraction
 
 import mpmath
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shuffledp.accounting.binary import BinaryResponse
+from shuffledp.accounting.binary import BinaryResponse, Point
 from shuffledp.numerics.rounding import exp_bounds
 
 mpmath.mp.dps = 50
@@ -218,3 +219,85 @@ def test_hard_points(n, flip, epsilon):
     exact = all_equal_precise(n, flip, epsilon)
     found = BinaryResponse(n=n, flip=flip).directions_at(0, n - 1, epsilon)[1]
     assert exact <= found <= exact * (1 + 1e-6)
+
+
+class TestRounding:
+    """The two factors of delta, each on its side, in 50 digits."""
+
+    CASES = tuple(
+        (ones, zeros, flip, share)
+        for ones, zeros in ((0, 40), (40, 0), (25, 60), (300, 200), (1, 1500))
+        for flip in (Fraction(1, 7), Fraction(2, 5), Fraction(1, 1000))
+        for share in (0.01, 0.3, 0.9)
+    )
+
+    @staticmethod
+    def points(flip, share):
+        epsilon = share * math.log((1 - flip) / flip)
+        return Point.above(flip, epsilon), Point.below(flip, epsilon)
+
+    @staticmethod
+    def middle(point, ones, zeros):
+        narrow, wide = point._tilt(np.array([float(ones)]), np.array([float(zeros)]))
+        return narrow.mode + wide.mode
+
+    def test_the_bracket(self):
+        for ones, zeros, flip, share in self.CASES:
+            above, below = self.points(flip, share)
+            for point, side in ((above, 1), (below, -1)):
+                given = np.array([float(ones)]), np.array([float(zeros)])
+                k = self.middle(point, ones, zeros)
+                scale = mpmath.mpf(float(point._log_scale(*given, k)[0]))
+                found = mpmath.mpf(float(point._logs(*given)[0])) - scale
+                truth = mpmath.log(self.bracket(point, ones, zeros, flip, int(k[0])))
+                added = mpmath.mpf(2) ** -52 * abs(scale)  # the sum of both is rounded, too
+                assert -added <= side * (found - truth) <= 1e-8
+
+    @staticmethod
+    def bracket(point, ones, zeros, flip, k):
+        """The largest t^(k - c) (g(c) - (1 - 1/t) sum_(d > c) t^(c + 1 - d) g(d)) over c near k."""
+        f = mpmath.mpf(flip.numerator) / flip.denominator
+        t = 1 + mpmath.mpf(point.x)
+
+        def masses(trials, odds):
+            row = [(1 / (1 + odds)) ** trials]
+            for j in range(trials):
+                row.append(row[-1] * (trials - j) / (j + 1) * odds)
+            return row
+
+        a, b = masses(ones, (1 - f) / f * t), masses(zeros, f / (1 - f) * t)
+        g = [
+            mpmath.fsum(a[i] * b[c - i] for i in range(max(0, c - zeros), min(ones, c) + 1))
+            for c in range(max(k - 4, 0), ones + zeros + 1)
+        ]
+        tail, best = mpmath.mpf(0), mpmath.mpf(0)
+        for i in range(len(g) - 1, -1, -1):
+            c = max(k - 4, 0) + i
+            if abs(c - k) <= 3:
+                best = max(best, t ** (k - c) * (g[i] - (1 - 1 / t) * tail))
+            tail = g[i] + tail / t
+        return best
+
+    def test_the_scale(self):
+        for ones, zeros, flip, share in self.CASES:
+            f = mpmath.mpf(flip.numerator) / flip.denominator
+            above, below = self.points(flip, share)
+            for point, side in ((above, 1), (below, -1)):
+                k = self.middle(point, ones, zeros)
+                x = mpmath.mpf(point.x)
+                E = mpmath.exp(share * math.log((1 - flip) / flip))
+                truth = mpmath.log(1 - f - E * f) + ones * mpmath.log(f + (1 - f) * (1 + x))
+                truth += zeros * mpmath.log(1 + f * x) - int(k[0]) * mpmath.log(1 + x)
+                found = point._log_scale(np.array([float(ones)]), np.array([float(zeros)]), k)
+                assert 0 <= side * (mpmath.mpf(float(found[0])) - truth) <= 1e-10
+
+
+@pytest.mark.parametrize("share", [1e-3, 0.1, 0.5, 0.9])
+@pytest.mark.parametrize("n", [1000, 10**6])
+def test_down_to_the_smallest_delta(n, share):
+    flip = Fraction(1, 4)
+    epsilon = share * math.log(3)
+    exact = all_equal_precise(n, flip, epsilon)
+    found = BinaryResponse(n=n, flip=flip).directions_at(0, n - 1, epsilon)[1]
+    assert found >= exact
+    assert found == 1e-300 if exact < 1e-300 else found <= exact * (1 + 1e-6)

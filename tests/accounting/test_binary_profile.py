@@ -10,9 +10,8 @@ from scipy.stats import binom
 
 from shuffledp import ParameterError, UnsupportedError
 from shuffledp.accounting import binary
-from shuffledp.accounting.binary import BinaryResponse
+from shuffledp.accounting.binary import BinaryResponse, Point
 from shuffledp.accounting.clones import clones_2023
-from shuffledp.accounting.tilted import Point
 from shuffledp.core.privacy import Profile
 from shuffledp.numerics.rounding import exp_bounds
 
@@ -62,8 +61,8 @@ def test_the_worst_data_set_is_not_all_equal(n, flip, epsilon, excess):
 @pytest.mark.parametrize(("n", "flip", "epsilon", "excess"), FACTS)
 def test_a_mutant_that_trusts_all_equal_is_caught(monkeypatch, n, flip, epsilon, excess):
     ends = np.array([0.0, n - 1.0])
-    monkeypatch.setattr(binary, "_cells", lambda *_: (ends, ends))
-    monkeypatch.setattr(binary, "_worst", binary._worst.__wrapped__)  # remembers nothing
+    monkeypatch.setattr(binary, "_place_cells", lambda *_: (ends, ends))
+    monkeypatch.setattr(binary, "_find_worst", binary._find_worst.__wrapped__)  # remembers nothing
     worst = brute_force(n, flip, epsilon).max()
     with pytest.raises(AssertionError):
         check_against_brute_force(BinaryResponse(n=n, flip=flip).delta(epsilon), worst)

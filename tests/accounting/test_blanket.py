@@ -16,6 +16,7 @@ from shuffledp.accounting.exact import local_ratio, shuffled_delta
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.randomizer import Law
+from shuffledp.numerics.rounding import exp_upper
 from shuffledp.protocols.krr import KRR
 
 F = Fraction
@@ -133,7 +134,7 @@ def test_fourier_and_normal_agree(n, name):
     sd = math.sqrt(float(np.dot(blanket.mass, blanket.gains(0.0) ** 2)) / n)
     for deviation in (1.0, 4.0, 7.0):
         w, g = np.array(blanket.mass), blanket.gains(deviation * sd)
-        tilt = module._Tilt.solve(w, g, n)
+        tilt = module._Tilt.solve(w, g, n, 1)
         main, error = module._by_normal(tilt)
         split = module._by_fourier(tilt) / main - 1
         # Splitting atoms adds variance; that grows delta by its deviation^2-th multiple.
@@ -229,7 +230,7 @@ def test_both_directions():
     laws = [{(0,): F(1, 2), (1,): F(1, 2)}, {(0,): F(9, 10), (1,): F(1, 10)}]
     there, back = law_blankets(Table(laws))
     for epsilon in (0.3, 0.65):
-        assert there.swapped().delta(epsilon, 5) == pytest.approx(back.delta(epsilon, 5), rel=1e-3)
+        assert there.swap().delta(epsilon, 5) == pytest.approx(back.delta(epsilon, 5), rel=1e-3)
     # No message is e^0.65 times as likely under the second law: one direction alone is exposed.
     assert there.delta(0.65, 5) > 0 == back.delta(0.65, 5)
 
@@ -243,3 +244,24 @@ def test_the_returned_epsilon_is_safe(n, epsilon0):
         epsilon = profile.epsilon(delta)
         assert 0 <= epsilon <= epsilon0
         assert profile.delta(epsilon) <= delta
+
+
+@pytest.mark.parametrize("n", [1, 2, 4])
+@pytest.mark.parametrize("share", [0.5, 0.99, 0.9995, 0.99999])
+def test_up_to_the_local_epsilon_the_curve_is_above_the_exact_one(n, share):
+    """Just below epsilon0 delta is small and not 0."""
+    device = KRR(k=3, epsilon0=1.0, word_bits=16)
+    laws = [device.pmf(x) for x in range(3)]
+    epsilon = share * math.log(local_ratio(laws))
+    profile = BlanketProfile(blankets=device.blankets(), n=n, epsilon0=1.0)
+    exact = shuffled_delta(laws, n, exp_upper(epsilon))
+    assert 0 < exact <= Fraction(profile.delta(epsilon))
+
+
+def test_nearly_all_of_the_view_is_told_apart_at_most_by_what_is_left():
+    """Tiny deltas agree with those of the clones, which are computed in another way."""
+    for delta in (1e-150, 1e-290):
+        curve = BlanketProfile(blankets=(generic_blanket(epsilon0=1.0),), n=10**5, epsilon0=1.0)
+        clones = clones_2023(epsilon0=1.0, n=10**5)
+        assert curve.epsilon(delta) == pytest.approx(clones.epsilon(delta), rel=1e-3)
+        assert curve.delta(curve.epsilon(delta)) >= clones.delta_lower(curve.epsilon(delta))

@@ -107,3 +107,19 @@ class TestSmallestN:
     def test_says_when_no_crowd_is_large_enough(self):
         with pytest.raises(sdp.UnsupportedError, match="users would be needed"):
             sdp.smallest_n(epsilon0=20.0, epsilon=1e-4, delta=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "n", "delta"),
+    [
+        (0.1, 3000, 1e-8),
+        (0.2, 3000, 1e-8),
+        (0.7, 100, 1e-4),
+        (2.0, 10_000, 1e-6),
+        (1.0, 10**6, 1e-8),
+    ],
+)
+def test_room_is_left_for_the_rounding_of_amplify(epsilon, n, delta):
+    """`amplify` rounds up by a part in 10^6: with so much less it must still be private."""
+    epsilon0 = sdp.calibrate(epsilon=epsilon, n=n, delta=delta)
+    assert sdp.profile(epsilon0=epsilon0, n=n).delta(epsilon * (1 - 1e-6)) <= delta

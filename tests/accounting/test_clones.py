@@ -1,11 +1,14 @@
 """The clones' pairs against exact sums of 60 digits, published values, and their own invariants."""
 
 import math
+from fractions import Fraction
 from itertools import pairwise
 
 import mpmath as mp
+import numpy as np
 import pytest
 
+from shuffledp.accounting import clones as module
 from shuffledp.accounting.clones import Clones, clones_2021, clones_2023
 from shuffledp.core.errors import UnsupportedError
 
@@ -177,3 +180,101 @@ def test_more_users_than_rounding_was_looked_at_are_refused():
     assert clones_2023(epsilon0=1.0, n=10**12).delta(1e-6) < 1
     with pytest.raises(UnsupportedError, match="more than"):
         clones_2023(epsilon0=1.0, n=10**12 + 1)
+
+
+def float_at_least(x):
+    near = float(x)
+    return near if near >= x else math.nextafter(near, math.inf)
+
+
+class TestRounding:
+    """Each bound rests on the ends of its own side, and units are added for what is rounded."""
+
+    def test_the_clone_probability_is_rounded_down(self):
+        for epsilon0 in np.geomspace(1e-3, 30, 60).tolist():
+            for name, pair in PAIRS.items():
+                truth = ideal_rho(name, epsilon0)
+                assert truth * (1 - 3e-15) < pair(epsilon0=epsilon0, n=5).rho <= truth
+
+    @pytest.mark.parametrize(("upper", "lower"), [(0, 1), (1, 0)])
+    def test_ends(self, monkeypatch, upper, lower):
+        """What lies on the other side may be moved further: the bound does not notice."""
+        side = "delta" if upper else "delta_lower"
+        whole = clones_2023(epsilon0=1.0, n=300)
+        before = getattr(whole, side)(0.2)
+
+        def moved(bound):
+            def change(*given):
+                ends = list(bound(*given))
+                ends[lower] = ends[lower] * (0.9 if upper else 1.1)
+                return tuple(ends)
+
+            return change
+
+        def moved_up(bound):  # of a tail that is subtracted, the other end
+            def change(*given):
+                ends = list(bound(*given))
+                ends[upper] = ends[upper] * (1.1 if upper else 0.9)
+                return tuple(ends)
+
+            return change
+
+        monkeypatch.setattr(module, "bound_mass", moved(module.bound_mass))
+        monkeypatch.setattr(module, "bound_mills", moved_up(module.bound_mills))
+        monkeypatch.setattr(module, "bound_at_most", moved(module.bound_at_most))
+        monkeypatch.setattr(module, "_place_cells", module._place_cells.__wrapped__)
+        assert getattr(whole, side)(0.2) == before
+
+    def test_units_pay_for_what_is_rounded(self, monkeypatch):
+        """With masses and tails that are exact but for the last digit."""
+        monkeypatch.setattr(module, "bound_mass", self.exact_mass)
+        monkeypatch.setattr(module, "bound_mills", self.exact_mills)
+        random = np.random.default_rng(3)
+        for _ in range(60):
+            epsilon0 = float(random.uniform(0.1, 6))
+            epsilon = epsilon0 * float(random.uniform(0.01, 0.99))
+            C = random.integers(1, 60, 6).astype(np.float64)
+            clones = clones_2023(epsilon0=epsilon0, n=100)
+            upper, lower = clones._inner(C, epsilon, 1), clones._inner(C, epsilon, -1)
+            for place, high, low in zip(C.tolist(), upper, lower, strict=True):
+                truth = self.inner(int(place), epsilon0, epsilon)
+                assert low <= truth <= high
+
+    @staticmethod
+    def exact_mass(k, C, _):
+        high = [
+            float_at_least(mp.binomial(c, j) / mp.mpf(2) ** c) for j, c in zip(k, C, strict=True)
+        ]
+        return np.nextafter(high, 0), np.array(high)
+
+    @staticmethod
+    def exact_mills(k, C, _):
+        high = [
+            float_at_least(
+                mp.fsum(mp.binomial(c, i) for i in range(int(j) + 1)) / mp.binomial(c, j)
+            )
+            for j, c in zip(k, C, strict=True)
+        ]
+        return np.nextafter(high, 0), np.array(high)
+
+    @staticmethod
+    def inner(C, epsilon0, epsilon):
+        p, E = mp.e ** mp.mpf(epsilon0), mp.e ** mp.mpf(epsilon)
+        total = mp.mpf(0)
+        for x in range(C + 2):
+            zero, one = (math.comb(C, x) if x <= C else 0), (math.comb(C, x - 1) if x else 0)
+            total += max(mp.mpf(0), ((p * one + zero) - E * (one + p * zero)) / (p + 1))
+        return total / mp.mpf(2) ** C
+
+    def test_sums(self):
+        random = np.random.default_rng(4)
+        for _ in range(50):
+            inner = np.sort(random.random(9))[::-1]
+            below = np.append(0.0, np.sort(random.random(8)))
+            parts = zip(inner[:-1], inner[1:], below[1:], strict=True)
+            truth = sum(
+                ((Fraction(a) - Fraction(b)) * Fraction(c) for a, b, c in parts), Fraction(0)
+            )
+            truth += Fraction(inner[-1])
+            assert module._sum_by_parts(inner, below, -1) <= truth
+            assert module._sum_by_parts(inner, below, 1) >= truth

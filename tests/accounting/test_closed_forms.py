@@ -2,6 +2,7 @@
 
 import math
 
+import mpmath as mp
 import pytest
 
 from shuffledp.accounting import closed_forms
@@ -146,3 +147,40 @@ def test_every_function_is_in_the_table():
     assert set(names) == functions
     assert len(names) == len(functions)
     assert all(getattr(closed_forms, form.name) is form.epsilon for form in CLOSED_FORMS)
+
+
+def hoeffding(epsilon0, epsilon, n):
+    """delta as the docstring of `balle_2019_hoeffding` states it, in 40 digits."""
+    p, E = mp.e ** mp.mpf(epsilon0), mp.e ** mp.mpf(epsilon)
+    c, B, gamma = E - 1, (p - 1) * (E + 1), 1 / p
+    power = (1 - gamma + gamma * mp.exp(-2 * c**2 / B**2)) ** n
+    return B**2 / (4 * c * gamma * n) * power
+
+
+def bennett(epsilon0, epsilon, n):
+    p, E = mp.e ** mp.mpf(epsilon0), mp.e ** mp.mpf(epsilon)
+    c, T, gamma = E - 1, p - E, 1 / p
+    s, r = (1 + E**2) * (p + 1) - 4 * E, (1 + E**2) * p - 2 * E
+    V = min(E * (p - 1) ** 2 + (E - 1) ** 2, s**2 / (4 * r))
+    u = c * T / V
+    phi = (1 + u) * mp.log(1 + u) - u
+    power = (1 - gamma + gamma * mp.exp(-V * phi / T**2)) ** n
+    return T / (gamma * n * mp.log(1 + u)) * power
+
+
+@pytest.mark.parametrize(
+    ("formula", "stated"),
+    [(closed_forms.balle_2019_hoeffding, hoeffding), (closed_forms.balle_2019_bennett, bennett)],
+)
+def test_the_delta_of_the_blanket_is_the_one_asked_for(formula, stated):
+    """At the returned epsilon the stated delta is small enough, and a thousandth below it is not."""
+    answered = 0
+    with mp.workdps(40):
+        for epsilon0, n, delta in GRID:
+            epsilon = formula(epsilon0=epsilon0, n=n, delta=delta)
+            if epsilon >= epsilon0:
+                continue
+            answered += 1
+            assert stated(epsilon0, epsilon, n) <= delta
+            assert stated(epsilon0, epsilon * 0.999, n) > delta
+    assert answered > 50

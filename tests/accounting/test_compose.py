@@ -1,18 +1,19 @@
 """Several rounds: check values, brute force on a small pair, and what is refused."""
 
 import math
-import sys
+from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 from scipy import stats
 
 import shuffledp as sdp
+from shuffledp.accounting import compose as module
 from shuffledp.accounting.compose import compose, compose_renyi, renyi
 from shuffledp.protocols.rr import RR
 
 WEEKLY = sdp.profile(epsilon0=1.0, n=10_000)
-pytest.importorskip("dp_accounting")
 
 
 class ExactRR:
@@ -158,15 +159,98 @@ def test_renyi_order_is_checked():
         renyi(WEEKLY, 1)
 
 
-def test_missing_dp_accounting_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "dp_accounting.pld", None)
-    with pytest.raises(sdp.UnsupportedError, match=r"pip install 'shuffledp\[compose\]'"):
-        compose([WEEKLY] * 2, delta=1e-6)
-    assert compose_renyi([WEEKLY] * 2, delta=1e-6) > 0, "it needs nothing"
-
-
 @pytest.mark.slow  # thousands of points of a curve that takes milliseconds each
 def test_binary_response_composes_from_its_own_law():
     own = sdp.profile(randomizer=RR(epsilon0=1.0), n=200)
     generic = sdp.profile(epsilon0=1.0, n=200)
     assert compose([own] * 2, delta=1e-5) < compose([generic] * 2, delta=1e-5)
+
+
+def test_never_above_the_plain_sum():
+    """Also where the curve is a cliff: a pure guarantee, or delta nearly as large as it gets."""
+    for epsilon0, n in ((1.0, 1), (0.5, 2), (0.1, 10_000)):
+        curve = sdp.profile(epsilon0=epsilon0, n=n)
+        for rounds in (2, 7):
+            for delta in (1e-9, 0.003, 0.3):
+                plain = rounds * curve.epsilon(delta / rounds * (1 - 1e-15))
+                assert compose([curve] * rounds, delta=delta) <= plain * (1 + 1e-14)
+
+
+def test_rounds_that_tell_nothing():
+    curve = sdp.profile(epsilon0=0.25, n=5000)
+    assert compose([curve] * 2, delta=0.01) == 0
+
+
+@pytest.mark.parametrize("delta", [1e-4, 1e-8, 1e-11])
+@pytest.mark.parametrize("rounds", [2, 30])
+def test_against_dp_accounting(rounds, delta):
+    """The same curve on a fine grid, convolved by somebody else: nearly the same epsilon, from above."""
+    pld_pmf = pytest.importorskip("dp_accounting.pld.pld_pmf")
+    distribution = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
+    curve = ExactRR(epsilon0=1.0, n=300)
+    last = 400
+    step = curve.epsilon(1e-15) / last
+    epsilons = step * np.arange(-last, last + 1)
+    positive = [curve.delta(epsilon) for epsilon in epsilons[last:]]
+    mirrored = 1 - np.exp(epsilons[:last]) * (1 - np.array(positive[:0:-1]))
+    pmf = pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(
+        step, -last, last, np.concatenate([mirrored, positive])
+    )
+    other = distribution.PrivacyLossDistribution(pmf).self_compose(rounds)
+    found = compose([curve] * rounds, delta=delta)
+    assert other.get_epsilon_for_delta(delta) * 0.999 <= found
+    assert found <= other.get_epsilon_for_delta(delta) * 1.002
+
+
+class TestIntegers:
+    def test_products_are_exact_and_rounded_up(self):
+        random = np.random.default_rng(2)
+        for _ in range(20):
+            a, b = ([int(x) ** 3 for x in random.integers(0, 2**40, size)] for size in (7, 12))
+            found = module._multiply(a, b, 30)
+            for place, value in enumerate(found):
+                exact = sum(a[i] * b[place - i] for i in range(len(a)) if 0 <= place - i < len(b))
+                assert value == -(-exact >> 30)
+
+    @pytest.mark.parametrize("n", [1, 3, 300])
+    def test_the_loss_of_a_round_is_above_its_curve(self, n):
+        """In fractions: the curve of the loss at every point, and mass 1 in all."""
+        curve = ExactRR(epsilon0=1.0, n=n)
+        bits, step = 120, 1.0 / 64
+        loss = module._find_loss(curve, step, 1.0, bits)
+        masses = [Fraction(mass, 1 << bits) for mass in loss.masses]
+        endless = Fraction(loss.endless, 1 << bits)
+        assert 0 <= sum(masses) + endless - 1 <= Fraction(len(masses) + 1, 1 << (bits - 1))
+        with mpmath.workdps(60):
+            for epsilon in np.linspace(-1.2, 1.2, 25).tolist():
+                total = endless + mpmath.fsum(
+                    mass.numerator
+                    / mpmath.mpf(mass.denominator)
+                    * max(0, 1 - mpmath.exp(epsilon - (loss.first + i) * mpmath.mpf(step)))
+                    for i, mass in enumerate(masses)
+                )
+                for one, other in ((curve.first, curve.second), (curve.second, curve.first)):
+                    truth = hockey_stick(one, other, epsilon)
+                    assert truth * (1 - 1e-12) <= total
+
+    def test_ends_are_cut_towards_larger_losses(self):
+        loss = module._Loss(bits=8, first=-2, masses=[1, 100, 54, 100, 1], endless=1)
+        short = loss.add(loss, 12)
+        whole = loss.add(loss, 0)
+        assert sum(short.masses) + short.endless == sum(whole.masses) + whole.endless
+        assert len(short.masses) < len(whole.masses)
+        assert short.first > whole.first
+        assert short.endless > whole.endless
+
+
+@pytest.mark.parametrize("delta", [1e-30, 1e-90])
+def test_tiny_deltas(delta):
+    tight = compose([WEEKLY] * 10, delta=delta)
+    assert WEEKLY.epsilon(delta) < tight <= compose_renyi([WEEKLY] * 10, delta=delta)
+
+
+def test_deltas_that_are_too_small_are_refused():
+    with pytest.raises(sdp.UnsupportedError, match="use compose_renyi"):
+        compose([WEEKLY] * 2, delta=1e-101)
+    with pytest.raises(sdp.UnsupportedError, match="too small for 5 rounds"):
+        compose_renyi([WEEKLY] * 5, delta=1e-290)

@@ -3,12 +3,15 @@
 import math
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from scipy import stats
 
 import shuffledp as sdp
+from shuffledp.accounting import lower
 from shuffledp.accounting.lower import generic_data_sets, randomizer_data_sets
 from shuffledp.core.errors import UnsupportedError
+from shuffledp.numerics.rounding import exp_upper
 from shuffledp.protocols.krr import KRR
 from shuffledp.protocols.rr import RR
 
@@ -84,7 +87,7 @@ def test_ternary_response_is_below_the_exact_sum(n):
 
 
 @pytest.mark.parametrize(
-    ("n", "epsilon0", "lower"),
+    ("n", "epsilon0", "epsilon"),
     [
         (1_000, 0.5, 0.05685),
         (1_000, 1.0, 0.13057),
@@ -95,8 +98,9 @@ def test_ternary_response_is_below_the_exact_sum(n):
         (10**7, 1.0, 0.000845),
     ],
 )
-def test_reference_values(n, epsilon0, lower):
-    assert sdp.amplify_lower(epsilon0=epsilon0, n=n, delta=1e-6) == pytest.approx(lower, rel=2e-3)
+def test_reference_values(n, epsilon0, epsilon):
+    found = sdp.amplify_lower(epsilon0=epsilon0, n=n, delta=1e-6)
+    assert found == pytest.approx(epsilon, rel=2e-3)
 
 
 @pytest.mark.parametrize("delta", [1e-3, 1e-9, 1e-15])
@@ -138,8 +142,8 @@ def test_laws_that_share_nothing_give_no_lower_bound():
 @pytest.mark.parametrize("epsilon0", [60.0, 120.0, 500.0, 700.0])
 @pytest.mark.parametrize("n", [10, 1_000_000])
 def test_absurd_epsilons_are_no_overflow(epsilon0, n):
-    lower = sdp.amplify_lower(epsilon0=epsilon0, n=n, delta=1e-8)
-    assert 0 < lower <= sdp.amplify(epsilon0=epsilon0, n=n, delta=1e-8).epsilon
+    found = sdp.amplify_lower(epsilon0=epsilon0, n=n, delta=1e-8)
+    assert 0 < found <= sdp.amplify(epsilon0=epsilon0, n=n, delta=1e-8).epsilon
 
 
 @pytest.mark.parametrize("n", [10**5, 10**6, 10**7, 10**9])
@@ -147,5 +151,62 @@ def test_absurd_epsilons_are_no_overflow(epsilon0, n):
 def test_nearly_touches_the_upper_bound_for_small_epsilon0(epsilon0, n):
     """Where exact sums hand over to the normal law, too."""
     upper = sdp.amplify(epsilon0=epsilon0, n=n, delta=1e-6).epsilon
-    lower = sdp.amplify_lower(epsilon0=epsilon0, n=n, delta=1e-6)
-    assert 0.85 * upper < lower <= upper
+    found = sdp.amplify_lower(epsilon0=epsilon0, n=n, delta=1e-6)
+    assert 0.85 * upper < found <= upper
+
+
+def exact_two_values(n, share, heads, high, low, rest):
+    """(1/n) E[(high N + low (C - N) + rest (n - C))_+] for a law of floats, as a Fraction."""
+    share, heads, high, low, rest = map(Fraction, (share, heads, high, low, rest))
+    best, worst = share * heads, share * (1 - heads)
+    total = Fraction(0)
+    for i in range(n + 1):
+        for j in range(n - i + 1):
+            ways = math.comb(n, i) * math.comb(n - i, j)
+            mass = best**i * worst**j * (1 - share) ** (n - i - j)
+            total += ways * mass * max(0, high * i + low * j + rest * (n - i - j))
+    return total / n
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 12])
+def test_sums_of_two_values_are_never_above_the_truth(n):
+    random = np.random.default_rng(n)
+    for _ in range(30):
+        share, heads = (float(x) for x in random.uniform(0.05, 0.95, 2))
+        high, low = float(random.uniform(0.1, 3)), -float(random.uniform(0.1, 3))
+        rest = float(random.uniform(low, high / 2))
+        for part in (share, 1.0):
+            truth = exact_two_values(n, part, heads, high, low, rest)
+            found = Fraction(lower._sum_two_values(n, part, heads, high, low, rest))
+            assert truth * (1 - Fraction(1, 10**9)) <= found <= truth
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.02, 0.1, 0.4])
+@pytest.mark.parametrize("n", [2, 30, 400])
+def test_binary_response_is_never_above_the_truth(n, epsilon):
+    """All others hold 0 or 1, exactly: the law of the randomizer itself, in fractions."""
+    rr = RR(epsilon0=1.0, word_bits=16)
+    E = exp_upper(epsilon)
+    f = rr.flip
+    others = [math.comb(n - 1, i) * f**i * (1 - f) ** (n - 1 - i) for i in range(n)]
+    here, there = [Fraction(0)] * (n + 1), [Fraction(0)] * (n + 1)
+    for i, mass in enumerate(others):
+        for law, one in ((here, f), (there, 1 - f)):
+            law[i] += mass * (1 - one)
+            law[i + 1] += mass * one
+    truth = max(
+        sum(max(0, a - E * b) for a, b in zip(x, y, strict=True))
+        for x, y in ((here, there), (there, here))
+    )
+    found = Fraction(randomizer_data_sets(rr, n).delta(epsilon))
+    assert truth * (1 - Fraction(1, 10**8)) <= found <= truth
+
+
+def test_the_normal_law_is_below_the_enumeration():
+    """Large n by normal laws, against the same by binomial sums."""
+    sets = generic_data_sets(epsilon0=1.0, n=100_000)
+    for epsilon in (0.0, 0.005, 0.01):
+        for blanket in sets.blankets:
+            gains = blanket.gains(epsilon) - blanket.rounding(epsilon)
+            normal = lower._by_normal(np.array(blanket.mass), gains, sets.n)
+            assert normal <= lower._delta_lower(blanket, epsilon, sets.n) * 1.2

@@ -52,15 +52,15 @@ def test_the_bound_by_digits_tells_a_wrong_mass():
 @pytest.mark.parametrize("shift", [0.05, 0.2, 0.5])
 def test_listing_and_fourier_agree(n, shift):
     masses, gains = np.array([0.3, 0.3]), np.array([1.0, -1.0 - shift])
-    listed = module._listed(masses, gains, n)
-    tilt = module._Tilt.solve(masses, gains, n)
-    fourier = tilt.scale(module._by_fourier(tilt))
+    listed = module._sum_list(masses, gains, n)
+    tilt = module._Tilt.solve(masses, gains, n, 1)
+    fourier = module._scale(tilt, module._by_fourier(tilt), 1)
     assert listed * (1 - 1e-9) <= fourier <= listed * 1.01
 
 
 def test_a_stronger_blur_only_raises(monkeypatch):
     masses, gains = np.array([0.3, 0.2]), np.array([1.0, -1.8])
-    tilt = module._Tilt.solve(masses, gains, 2_000)
+    tilt = module._Tilt.solve(masses, gains, 2_000, 1)
     found = []
     for added in (1e-7, 1e-5, 1e-3, 1e-1):
         monkeypatch.setattr(module, "_ADDED_VARIANCE", added)
@@ -178,3 +178,136 @@ def test_a_sum_of_mean_0():
 def test_extreme_laws_neither_overflow_nor_lose_the_bound(mass, loss, n):
     w, g = np.array([mass, 0.5]), np.array([1.0, -loss])
     assert 0 < mean_positive_part(w, g, n) <= mass * (1 + 1e-7)
+
+
+def exactly(array):
+    return [mpmath.mpf(float(x)) for x in array]
+
+
+def some_laws(count=25):
+    """Masses and values of both signs, from ordinary to lopsided; masses need not reach 1."""
+    random = np.random.default_rng(5)
+    for _ in range(count):
+        size = int(random.integers(2, 6))
+        masses = random.dirichlet(np.full(size + 1, 0.5))[:size] + 1e-9
+        gains = random.normal(size=size) * np.exp(random.normal(size=size))
+        gains[:2] = abs(gains[0]) + 0.1, -abs(gains[1]) - 1
+        gains -= float(masses @ gains) / masses.sum()  # as after a tilt, most of a sum cancels
+        yield masses * 0.999, gains
+
+
+class TestRounding:
+    """What is added for rounding covers it, quantity by quantity, in 60 digits."""
+
+    @pytest.fixture(autouse=True)
+    def digits(self):
+        with mpmath.workdps(60):
+            yield
+
+    def tilts(self, side):
+        for masses, gains in some_laws():
+            w = masses / masses.sum() if side < 0 else masses
+            for n in (100, 10**12):
+                for z in (0.01, 3.0):
+                    rate = z / math.sqrt(n * float(w @ gains**2))
+                    yield w, gains, module._Tilt.at(rate, w, gains, n, side)
+            yield w, gains, module._Tilt.at(1.0, w, gains, 100, side)
+
+    def test_the_mgf_from_above(self):
+        for w, g, tilt in self.tilts(1):
+            mgf = mpmath.fsum(
+                a * mpmath.expm1(mpmath.mpf(tilt.rate) * b)
+                for a, b in zip(exactly(w), exactly(g), strict=True)
+            )
+            found = mpmath.expm1(mpmath.mpf(tilt.log_mgf) + mpmath.mpf(tilt.wrong_log))
+            assert mgf <= found <= mgf + 1e-12 * (1 + mgf)
+
+    def test_the_mgf_from_below(self):
+        for w, g, tilt in self.tilts(-1):
+            total = mpmath.fsum(exactly(w))
+            mgf = mpmath.fsum(
+                a / total * mpmath.expm1(mpmath.mpf(tilt.rate) * b)
+                for a, b in zip(exactly(w), exactly(g), strict=True)
+            )
+            found = mpmath.expm1(mpmath.mpf(tilt.log_mgf) - mpmath.mpf(tilt.wrong_log))
+            assert mgf - 1e-12 * (1 + mgf) <= found <= mgf
+
+    def tilted_law(self, w, g, tilt):
+        M = mpmath.exp(mpmath.mpf(tilt.log_mgf))
+        rate, g = mpmath.mpf(tilt.rate), exactly(g)
+        return [a * mpmath.exp(rate * b) / M for a, b in zip(exactly(w), g, strict=True)], g
+
+    def test_masses_and_moments(self):
+        for w, values, tilt in self.tilts(1):
+            masses, g = self.tilted_law(w, values, tilt)
+            for found, wrong, truth in zip(tilt.mass, tilt.wrong, masses, strict=True):
+                assert abs(mpmath.mpf(found) / truth - 1) <= wrong <= 1e-13
+            mean = mpmath.fsum(m * x for m, x in zip(masses, g, strict=True))
+            second = mpmath.fsum(m * x**2 for m, x in zip(masses, g, strict=True))
+            third = mpmath.fsum(m * abs(x) ** 3 for m, x in zip(masses, g, strict=True))
+            sd = mpmath.sqrt(tilt.n * (second - mean**2))
+            assert abs(mpmath.mpf(tilt.sd) / sd - 1) <= tilt.wrong_sd <= 1e-5
+            assert abs(mean) <= tilt.offset <= abs(mean) + 1e-13 * mpmath.sqrt(second)
+            least = 0.474801 * (third ** (mpmath.mpf(1) / 3) + abs(mean)) ** 3 * tilt.n / sd**3
+            assert least <= tilt.distance <= least * (1 + 1e-4)
+
+    def test_the_characteristic_function(self):
+        for w, values, tilt in self.tilts(1):
+            masses, g = self.tilted_law(w, values, tilt)
+            rest = 1 - mpmath.fsum(masses)
+            omega = np.array([0.0, 0.3, 1.0, 4.0, 40.0]) / tilt.sd
+            for x, log, angle, error in zip(omega, *module._log_power(tilt, omega), strict=True):
+                turns = [mpmath.expjpi(mpmath.mpf(float(x)) * v / mpmath.pi) for v in g]
+                phi = rest + mpmath.fsum(m * turn for m, turn in zip(masses, turns, strict=True))
+                found = mpmath.exp(mpmath.mpc(float(log), float(angle)))
+                assert abs(phi**tilt.n - found) <= mpmath.exp(float(log)) * error
+
+    def test_the_normal_excess(self):
+        for z in (0, 1e-9, 0.05, 0.7, 1.0, 2.3, 2.999, 3.0, 3.0001, 4.5, 9.0, 38.0, 600.0):
+            x = mpmath.mpf(z)
+            mills = mpmath.sqrt(mpmath.pi / 2) * mpmath.exp(x**2 / 2)
+            truth = 1 - x * mills * mpmath.erfc(x / mpmath.sqrt(2))
+            low, high = module._bound_excess(float(z))
+            assert low <= truth <= high <= low * (1 + 2e-10)
+
+    def test_masses_that_are_off_by_24_units(self):
+        """One user: the worst law that these masses may stand for."""
+        for w, g in some_laws():
+            most = sum(
+                Fraction(a) * (1 + 24 * Fraction(1, 2**53)) * Fraction(b)
+                for a, b in zip(w.tolist(), g.tolist(), strict=True)
+                if b > 0
+            )
+            assert mean_positive_part(w, g, 1) >= most
+
+    def test_lists(self):
+        for w, g in some_laws(12):
+            n = 3
+            w, g = w[[g.argmax(), g.argmin()]], g[[g.argmax(), g.argmin()]]
+            law = [(Fraction(0), 1 - sum(map(Fraction, w.tolist())))]
+            law += [(Fraction(b), Fraction(a)) for a, b in zip(w.tolist(), g.tolist(), strict=True)]
+            sums = {Fraction(0): Fraction(1)}
+            for _ in range(n):
+                grown = {}
+                for s, mass in sums.items():
+                    for value, share in law:
+                        grown[s + value] = grown.get(s + value, 0) + mass * share
+                sums = grown
+            truth = sum(mass * max(s, 0) for s, mass in sums.items())
+            assert truth <= Fraction(module._sum_list(w, g, n)) <= truth * (1 + Fraction(1, 10**12))
+
+
+@pytest.mark.parametrize("deviation", [1.0, 8.0, 20.0, 36.0])
+@pytest.mark.parametrize("n", [10**8, 10**12])
+def test_down_to_the_smallest_delta(n, deviation):
+    """Three values that share no lattice, by Bromwich's integral: from above, and near."""
+    masses, gains = np.array([0.2, 0.15, 0.1]), np.array([1.0, -0.5 * math.sqrt(2), -math.pi / 7])
+    gains = gains - float(masses @ gains) / masses.sum()
+    gains -= deviation * math.sqrt(float(masses @ gains**2) / n) / masses.sum()
+    with mpmath.workdps(50):
+        truth = by_contour(exactly(masses), exactly(gains), n)
+    assert truth > 1e-300
+    assert truth <= mean_positive_part(masses, gains, n) <= truth * (1 + 3e-4 * (1 + deviation**2))
+    whole = np.append(masses, 1 - masses.sum()), np.append(gains, 0.0)
+    lower = module.mean_positive_part_lower(*whole, n)
+    assert (0 if n < 10**10 else 0.9 * truth) <= lower <= truth

@@ -1,7 +1,6 @@
 """`shuffledp amplify` and `shuffledp calibrate`, as a user types them."""
 
 import json
-import sys
 
 import pytest
 from typer.testing import CliRunner
@@ -84,7 +83,6 @@ class TestAmplify:
         assert found["epsilon"] == sdp.amplify(epsilon0=1.0, n=5_000, delta=1e-6).epsilon
 
     def test_rounds(self, answer):
-        pytest.importorskip("dp_accounting")
         found = answer(*ASKED, "--rounds", 10)
         assert found["epsilon"] == pytest.approx(0.1485, rel=1e-3)
         assert found["lower"] is None
@@ -253,10 +251,3 @@ def test_errors_of_calibrate(run, changed, message):
     result = run("calibrate", "--n", "1e4", "--delta", "1e-6", *changed)
     assert result.exit_code == 2
     assert result.stderr.startswith(f"error: {message}")
-
-
-def test_missing_dp_accounting_says_what_to_install(run, monkeypatch):
-    monkeypatch.setitem(sys.modules, "dp_accounting.pld", None)
-    result = run(*ASKED, "--rounds", 2)
-    assert result.exit_code == 2
-    assert "pip install 'shuffledp[compose]'" in result.stderr

@@ -8,6 +8,7 @@ from shuffledp.core.validate import fraction_of_one, positive
 from shuffledp.numerics.search import smallest_parameter, smallest_safe
 
 __all__ = [
+    "LEAST",
     "SMALLEST_DELTA",
     "check_budget",
     "find_epsilon",
@@ -19,7 +20,9 @@ __all__ = [
 SMALLEST_DELTA = 1e-300
 """Below this a delta is not told from 0: floating-point numbers end near 1e-308."""
 
-_LEAST = 1e-12  # without a floor above 0, a search for 0 would go on through all floats
+LEAST = 1e-12
+"""Times epsilon0: where a search ends that would otherwise go down through all floats."""
+
 _LARGEST_EPSILON = 700.0
 
 
@@ -65,7 +68,7 @@ def find_epsilon(
         safe=epsilon0,
         guess=guess,
         tolerance=tolerance,
-        floor=_LEAST * epsilon0,
+        floor=LEAST * epsilon0,
     )
 
 

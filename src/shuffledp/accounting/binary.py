@@ -8,7 +8,14 @@ other n - 1 users hold a one, they contribute N = Bin(s, 1 - f) + Bin(n - 1 - s,
 is the divergence of "the target holds 1" from "the target holds 0". The other direction is the same
 at n - 1 - s ones, so the maximum over s of this one covers both.
 
-**One data set** is in `accounting/tilted`.
+**One data set.** If `ones` of the other users hold a one and `zeros` a zero, tilt: with t = B / A the law
+g(c) = h(c) t^c / M is again a sum of two binomials, M = (f + (1 - f) t)^ones (1 - f + f t)^zeros, and
+
+    delta = A M t^-k [ g(k) - (1 - 1/t) sum_(c > k) t^(k + 1 - c) g(c) ],   k a mode of g:
+
+all the large and small numbers are in A M t^-k, and the bracket is read off at the middle of g, with
+relative accuracy however small delta is. The mode is within 1 of the mean (Darroch 1964), so a few
+neighbours of the mean are tried: any other k gives less.
 
 **All data sets.** Revealing the message of one more user only helps the attacker, so
 delta(ones, zeros) does not increase in either argument. The range of s is cut into cells lo .. hi;
@@ -25,14 +32,15 @@ from functools import lru_cache
 
 import numpy as np
 
-from shuffledp.accounting.base import SMALLEST_DELTA, gaussian_epsilon
-from shuffledp.accounting.tilted import Point
+from shuffledp.accounting.base import LEAST, SMALLEST_DELTA, find_epsilon, gaussian_epsilon
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
-from shuffledp.core.validate import fraction_of_one, whole
+from shuffledp.core.validate import fraction_of_one, number, whole
+from shuffledp.numerics.masses import Binomials
+from shuffledp.numerics.rounding import exp_bounds
 from shuffledp.numerics.search import largest_above, smallest_safe
 
-__all__ = ["LARGEST_VARIANCE", "BinaryResponse", "gaussian_epsilon0"]
+__all__ = ["LARGEST_VARIANCE", "BinaryResponse", "Point", "gaussian_epsilon0"]
 
 _UNIT = 2.0**-53  # rounding error of one operation
 _EXACT = 2000  # up to this n every data set is looked at
@@ -42,6 +50,122 @@ _WORK = 1.2e7  # how many places all cells together may look at
 _SMALLEST_FLIP = Fraction(1, 10**40)
 _LARGEST_EPSILON0 = 60.0  # where a search ends
 _WORST = 12  # cells that a search looks at before it asks all of them
+_CHUNK = 1 << 21  # places looked at in one go: bounds the memory
+_NEIGHBOURS = 3  # the mode of g is at most 2 from the sum of the two modes, and 1 for roundings
+_SMALLEST_A = Fraction(1, 10**70)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """What depends on flip and epsilon alone, rounded towards one `side`: 1 is up, -1 down.
+
+    >>> point = Point.above(Fraction(1, 10), 0.5)
+    >>> round(math.exp(point.logs(np.array([99.0]), np.array([0.0]))[0]), 6)
+    0.009798
+    """
+
+    flip: float
+    log_gain: float
+    """ln A."""
+    x: float
+    """t - 1, at most (side 1) or at least (side -1) the true one: delta falls as t grows."""
+    side: int
+
+    @staticmethod
+    def above(flip: Fraction, epsilon: float) -> "Point | None":
+        """For upper bounds; None where delta is 0."""
+        return Point._make(flip, _check_epsilon(epsilon), 1)
+
+    @staticmethod
+    def below(flip: Fraction, epsilon: float) -> "Point | None":
+        """For lower bounds; None where delta is 0, or hard to tell from it."""
+        return Point._make(flip, _check_epsilon(epsilon), -1)
+
+    @staticmethod
+    def _make(flip: Fraction, epsilon: float, side: int) -> "Point | None":
+        low, high = exp_bounds(min(epsilon, 800.0))
+        E = low if side > 0 else high
+        A = 1 - flip - E * flip
+        if A <= 0 or (side < 0 and A <= _SMALLEST_A):
+            return None
+        A = max(A, _SMALLEST_A)  # raises A and lowers t: still an upper bound
+        towards = -math.inf if side > 0 else math.inf
+        x = math.nextafter(float((E - 1) / A), towards) if E > 1 else 0.0
+        log_gain = math.log(float(A))
+        return Point(
+            flip=float(flip),
+            log_gain=log_gain + side * 12 * _UNIT * (1 + abs(log_gain)),
+            x=x,
+            side=side,
+        )
+
+    def logs(self, ones: Floats, zeros: Floats) -> Floats:
+        """ln delta(ones, zeros), target 1 against 0, moved to its side by more than all errors.
+
+        In units of 2^-53, elementary functions being 8 off: the odds are 6 off, so a mass 9 more with every
+        step from the mode, and a product of two 14 for each row of the longer table, its sum included. A
+        mass at the mode is off by 3.4e-13 (`stirling_error` three times 4e-14, the logarithms of up to 2^52 and
+        the deviance of a mean as small as 2^-120), and both by 6200. A weight t^-i is off by 11 for each unit of
+        i ln t; T is decided by weights above e^-60, or by its own largest term, so that is 700 more. Together
+        less than 9000, and 24 for each row.
+        """
+        ones, zeros = np.asarray(ones, dtype=np.float64), np.asarray(zeros, dtype=np.float64)
+        narrow, wide = self._tilt(ones, zeros)
+        size = max(1, int(_CHUNK / (30 * narrow.sd.max() + 8 * wide.sd.max() + 200)))
+        parts = [
+            self._logs(ones[i : i + size], zeros[i : i + size]) for i in range(0, len(ones), size)
+        ]
+        return np.concatenate(parts)
+
+    def _tilt(self, ones: Floats, zeros: Floats) -> tuple[Binomials, Binomials]:
+        """The narrower and the wider of the two tilted binomials, for each data set."""
+        f, t = self.flip, 1 + self.x
+        odds1, odds0 = (1 - f) / f * t, f / (1 - f) * t
+        swap = ones * odds1 / (1 + odds1) ** 2 > zeros * odds0 / (1 + odds0) ** 2
+        narrow = Binomials(trials=np.where(swap, zeros, ones), odds=np.where(swap, odds0, odds1))
+        wide = Binomials(trials=np.where(swap, ones, zeros), odds=np.where(swap, odds1, odds0))
+        return narrow, wide
+
+    def _logs(self, ones: Floats, zeros: Floats) -> Floats:
+        narrow, wide = self._tilt(ones, zeros)
+        log_t = math.log1p(self.x)
+        reach = math.ceil(6.5 * float(narrow.sd.max())) + 25
+        beyond = 6.5 * float(wide.sd.max()) + 25
+        beyond = math.ceil(min(beyond, 40 / log_t) if log_t > 0 else beyond)
+        at_a, at_b = narrow.mode, wide.mode  # each within 1 of its mean
+        D = _NEIGHBOURS
+        a = narrow.masses(at_a, reach, reach)  # [2 reach + 1, data sets]
+        b = wide.masses(at_b, reach + D, reach + D + 1 + beyond)
+        tail = _discount(b, log_t)
+        cut = narrow.beyond(at_a - reach, a[0], -1) + narrow.beyond(at_a + reach, a[-1], 1)
+        cut *= b.max(axis=0)
+        unreached = b[-1] * math.exp(-log_t * beyond)
+        eta = self.side * (9000 + 24 * len(b)) * _UNIT
+        share = self.x / (1 + self.x)
+        best = np.full(len(ones), -math.inf)
+        T = _meet(a, tail, 2 * D + 1)  # at k + 1, for the largest k
+        for d in range(D, -D - 1, -1):
+            g = _meet(a, b, d + D)
+            value = g * (1 + eta) - share * T * (1 - eta)
+            value += cut if self.side > 0 else -cut - unreached
+            with np.errstate(divide="ignore"):
+                best = np.maximum(best, np.log(np.maximum(value, 0.0)) - d * log_t)
+            T = g + T / (1 + self.x)
+        best += self.side * 16 * _UNIT * (1 + D * log_t + np.abs(np.maximum(best, -800.0)))
+        return best + self._log_scale(ones, zeros, at_a + at_b)
+
+    def _log_scale(self, ones: Floats, zeros: Floats, k: Floats) -> Floats:
+        """ln (A M t^-k), moved to its side."""
+        # (f + (1 - f) t)^ones is t^ones (1 - f x / t)^ones: no large numbers, even at tiny f.
+        f, x = self.flip, self.x
+        terms = (
+            ones * math.log1p(-f * x / (1 + x)),
+            zeros * math.log1p(f * x),
+            (ones - k) * math.log1p(x),
+        )
+        size = 1 + abs(self.log_gain) + np.abs(terms).sum(axis=0)
+        scale: Floats = self.log_gain + np.sum(terms, axis=0) + self.side * 16 * _UNIT * size
+        return scale
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +199,7 @@ class BinaryResponse:
 
     def delta(self, epsilon: float) -> float:
         """An upper bound over all data sets and both directions."""
-        found = _worst(self, epsilon)
+        found = _find_worst(self, epsilon)
         return 0.0 if found is None else _as_delta(found[2])
 
     def better_epsilon0(self, epsilon: float, delta: float) -> float:
@@ -87,7 +211,7 @@ class BinaryResponse:
         >>> round(shuffled.better_epsilon0(0.1, 1e-6), 2)
         2.2
         """
-        found = _worst(self, epsilon)
+        found = _find_worst(self, epsilon)
         if found is None:
             return self.epsilon0
         ones, zeros, _ = found
@@ -104,7 +228,7 @@ class BinaryResponse:
         point = Point.below(self.flip, epsilon)
         if point is None:
             return 0.0
-        return math.exp(_truth(point, *self._cells(point, epsilon)))
+        return math.exp(_find_truth(point, *self._cells(point, epsilon))) * (1 - 16 * _UNIT)
 
     def delta_at(self, ones: int, zeros: int, epsilon: float) -> float:
         """The larger direction for one data set: so many of the others hold 1, and so many 0.
@@ -136,17 +260,13 @@ class BinaryResponse:
         It is rounded up by a part in 10^6, and by what the cells leave open.
         """
         fraction_of_one("delta", delta)
-
-        def all_of_them(epsilon: float) -> float:
-            return math.log(max(self.delta(epsilon), SMALLEST_DELTA) / delta)
-
         # The worst cells decide. Solve for them alone, then ask all of them once.
         guess = gaussian_epsilon(self._mu, delta)
         for _ in range(5):
             guess = self._solve_for_worst(min(guess, 0.999 * self.epsilon0), math.log(delta))
-            if all_of_them(guess) <= 0:
+            if self.delta(guess) <= delta:
                 return guess
-        return smallest_safe(all_of_them, safe=self.epsilon0, guess=guess)
+        return find_epsilon(self.delta, delta, epsilon0=self.epsilon0, guess=guess)
 
     def _solve_for_worst(self, guess: float, log_delta: float) -> float:
         point = Point.above(self.flip, guess)
@@ -154,11 +274,13 @@ class BinaryResponse:
             return self.epsilon0
         lo, hi, upper = self._cells(point, guess)
         worst = np.argsort(upper)[-_WORST:]
-        return smallest_safe(
+        found = smallest_safe(
             _excess(self.flip, lo[worst], self.n - 1 - hi[worst], log_delta),
             safe=self.epsilon0,
             guess=guess,
+            floor=LEAST * self.epsilon0,
         )
+        return found if found > LEAST * self.epsilon0 else 0.0
 
     @property
     def _mu(self) -> float:
@@ -175,12 +297,14 @@ class BinaryResponse:
         # Most of the work is done once, for a nearby flip and epsilon in coarse steps: any cells
         # that cover all s will do.
         smallest = 0.01 * min(self._mu, self.epsilon0)
-        lo, hi = _cells(self.n, _coarse(self.epsilon0), _coarse(max(epsilon, smallest)))
-        return _refined(point, lo, hi, len(lo) + _budget(self._variance) // 4)
+        lo, hi = _place_cells(
+            self.n, _round_coarsely(self.epsilon0), _round_coarsely(max(epsilon, smallest))
+        )
+        return _refine(point, lo, hi, len(lo) + _budget(self._variance) // 4)
 
 
 @lru_cache(maxsize=64)
-def _worst(response: BinaryResponse, epsilon: float) -> tuple[Floats, Floats, float] | None:
+def _find_worst(response: BinaryResponse, epsilon: float) -> tuple[Floats, Floats, float] | None:
     """Ones and zeros of the worst cells, and the largest logarithm; None where delta is 0."""
     point = Point.above(response.flip, epsilon)
     if point is None:
@@ -209,7 +333,7 @@ def _flip_of(epsilon0: float) -> Fraction:
     return Fraction(1 / (1 + math.exp(epsilon0)))
 
 
-def _coarse(value: float) -> float:
+def _round_coarsely(value: float) -> float:
     return float(2.0 ** (round(2 * math.log2(value)) / 2))
 
 
@@ -228,11 +352,11 @@ def _excess(
 
 
 def _as_delta(log: float) -> float:
-    return min(1.0, max(math.exp(min(log, 0.0)) * (1 + 4 * _UNIT), SMALLEST_DELTA))
+    return min(1.0, max(math.exp(min(log, 0.0)) * (1 + 16 * _UNIT), SMALLEST_DELTA))
 
 
 @lru_cache(maxsize=32)
-def _cells(n: int, epsilon0: float, epsilon: float) -> tuple[Floats, Floats]:
+def _place_cells(n: int, epsilon0: float, epsilon: float) -> tuple[Floats, Floats]:
     """First and last s of each cell; every s in 0 .. n - 1 is in one."""
     if n <= _EXACT:
         every = np.arange(n, dtype=np.float64)
@@ -240,16 +364,16 @@ def _cells(n: int, epsilon0: float, epsilon: float) -> tuple[Floats, Floats]:
     flip = _flip_of(epsilon0)
     point = Point.above(flip, min(epsilon, 0.98 * epsilon0))
     assert point is not None  # epsilon is below epsilon0
-    lo, hi, _ = _refined(point, *_first_cells(n), _budget(float(n * flip * (1 - flip))))
+    lo, hi, _ = _refine(point, *_first_cells(n), _budget(float(n * flip * (1 - flip))))
     return lo, hi
 
 
-def _refined(point: Point, lo: Floats, hi: Floats, budget: int) -> tuple[Floats, Floats, Floats]:
+def _refine(point: Point, lo: Floats, hi: Floats, budget: int) -> tuple[Floats, Floats, Floats]:
     """The same range in finer cells, and the logarithm of each cell's upper bound."""
     others = hi.max()
     upper = point.logs(lo, others - hi)
     while len(lo) < budget:
-        loose = np.flatnonzero((upper > _truth(point, lo, hi, upper) + _TOLERANCE) & (hi > lo))
+        loose = np.flatnonzero((upper > _find_truth(point, lo, hi, upper) + _TOLERANCE) & (hi > lo))
         if not len(loose):
             break
         # The worst half of them, so that a budget that runs out was spent where it matters.
@@ -263,7 +387,7 @@ def _refined(point: Point, lo: Floats, hi: Floats, budget: int) -> tuple[Floats,
     return lo, hi, upper
 
 
-def _truth(point: Point, lo: Floats, hi: Floats, upper: Floats) -> float:
+def _find_truth(point: Point, lo: Floats, hi: Floats, upper: Floats) -> float:
     """ln of the largest delta among a few data sets: all equal, and the ends of the worst cells."""
     worst = np.argsort(upper)[-_WORST:]
     others = hi.max()
@@ -280,3 +404,31 @@ def _first_cells(n: int) -> tuple[Floats, Floats]:
 
 def _budget(variance: float) -> int:
     return int(min(max(_WORK / (30 * math.sqrt(variance) + 100), 100), 1500))
+
+
+def _check_epsilon(epsilon: float) -> float:
+    if number("epsilon", epsilon) < 0:
+        raise ParameterError("epsilon", epsilon, "must be >= 0")
+    return float(epsilon)
+
+
+def _discount(b: Floats, log_t: float) -> Floats:
+    """T_m = b_m + T_(m + 1) / t, from 0 behind the last row: sums of positive numbers only."""
+    block = math.floor(min(max(30 / log_t, 1.0), len(b))) if log_t > 0 else len(b)
+    T = np.empty_like(b)
+    carried = np.zeros(b.shape[1])
+    for end in range(len(b), 0, -block):
+        start = max(end - block, 0)
+        # Within a block the weights t^-i stay above e^-30.
+        weight = np.exp(-log_t * np.arange(end - start, dtype=np.float64))[:, None]
+        rows = b[start:end] * weight
+        rows[-1] += carried * (weight[-1] * math.exp(-log_t))
+        T[start:end] = np.cumsum(rows[::-1], axis=0)[::-1] / weight
+        carried = T[start]
+    return T
+
+
+def _meet(a: Floats, b: Floats, first: int) -> Floats:
+    """sum_i a_i b_(first + len(a) - 1 - i), for each data set."""
+    total: Floats = np.einsum("ij,ij->j", a, b[first : first + len(a)][::-1])
+    return total

@@ -8,7 +8,8 @@ message that did not come from it (this only helps the attacker). For a target w
 is exactly the hockey-stick divergence of what is left, so it bounds that of the shuffled view.
 Reference: Balle, Bell, Gascon, Nissim 2019, "The privacy blanket of the shuffle model"; the
 evaluation in positive_part.py is ours. A `Blanket` lists the atoms (w, a/w, b/w) of one pair of inputs; it does not
-depend on epsilon. Invariants: the sums of w (a/w) and of w (b/w) are 1 (less what lies where w = 0).
+depend on epsilon. Invariants: the sums of w (a/w) and of w (b/w) are 1 (less what lies where w = 0). Masses
+may be off by 24 units of rounding, ratios by one: `rounding` and positive_part.py pay for it.
 """
 
 import math
@@ -18,13 +19,13 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from shuffledp.accounting.base import gaussian_epsilon
+from shuffledp.accounting.base import find_epsilon, gaussian_epsilon
 from shuffledp.accounting.positive_part import mean_positive_part
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.randomizer import Law, Randomizer
 from shuffledp.core.validate import positive, whole
-from shuffledp.numerics.search import smallest_safe
+from shuffledp.numerics.rounding import exp_lower, exp_upper
 
 __all__ = [
     "Blanket",
@@ -32,12 +33,11 @@ __all__ = [
     "Blanketed",
     "generic_blanket",
     "law_blankets",
-    "mixture",
+    "mix",
     "two_level_blanket",
 ]
 
-_TINY = 1e-305
-_UNIT = 1e-15  # nine units of rounding: of the two ratios, their masses and what is done to them
+_UNIT = 2.0**-53  # rounding error of one operation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class Blanket:
             if abs(total - 1) > 1e-9:
                 raise ParameterError(name, total, "must be a law: the atoms sum to 1")
 
-    def swapped(self) -> "Blanket":
+    def swap(self) -> "Blanket":
         """The other direction: b against a."""
         return Blanket(
             mass=self.mass,
@@ -80,8 +80,10 @@ class Blanket:
 
     def delta(self, epsilon: float, n: int) -> float:
         """An upper bound of the divergence of a against b, n users."""
-        E = math.exp(epsilon) * (1 - 1e-14)
-        uncovered = sum(max(0.0, a - E * b) for a, b in self.bare) * (1 + 1e-14)
+        E = float(exp_lower(epsilon)) * (
+            1 - 4 * _UNIT
+        )  # pays for the rounding of b, and of the product
+        uncovered = math.fsum(max(0.0, a - E * b) for a, b in self.bare) * (1 + 8 * _UNIT)
         gains = self.gains(epsilon) + self.rounding(epsilon)
         covered = mean_positive_part(np.array(self.mass), gains, n)
         return min(1.0, covered + uncovered)
@@ -89,13 +91,17 @@ class Blanket:
     def gains(self, epsilon: float) -> Floats:
         """The values of G."""
         first, second = np.array(self.first), np.array(self.second)
-        gains: Floats = (first - second) - math.expm1(epsilon) * second
+        gains: Floats = (first - second) - float(exp_lower(epsilon) - 1) * second
         return gains
 
     def rounding(self, epsilon: float) -> Floats:
-        """More than the error of `gains`, which are small differences of rounded ratios."""
+        """More than the error of `gains`, which are small differences of rounded ratios.
+
+        Each ratio is off by a unit of itself, e^epsilon - 1 and the product by one more, and each difference
+        by a unit of the result: five units of the sum of all sizes.
+        """
         sizes: Floats = np.array(self.first) + math.exp(epsilon) * np.array(self.second)
-        return _UNIT * sizes
+        return 9 * _UNIT * sizes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,11 +130,8 @@ class BlanketProfile:
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon, rounded up by at most a part in 10^6, with delta(epsilon) <= delta."""
         variance = max(float(np.dot(b.mass, b.gains(0.0) ** 2)) for b in self.blankets)
-        return smallest_safe(
-            lambda epsilon: math.log(max(self.delta(epsilon), _TINY) / delta),
-            safe=self.epsilon0,
-            guess=gaussian_epsilon(math.sqrt(variance / self.n), delta),
-        )
+        guess = gaussian_epsilon(math.sqrt(variance / self.n), delta)
+        return find_epsilon(self.delta, delta, epsilon0=self.epsilon0, guess=guess)
 
 
 def generic_blanket(*, epsilon0: float, total_variation: float | None = None) -> Blanket:
@@ -142,15 +145,16 @@ def generic_blanket(*, epsilon0: float, total_variation: float | None = None) ->
     >>> generic_blanket(epsilon0=1.0, total_variation=0.1).gamma < generic_blanket(epsilon0=1.0).gamma
     True
     """
-    p = math.exp(positive("epsilon0", epsilon0))
+    p = float(exp_upper(positive("epsilon0", epsilon0)))
     largest = math.tanh(epsilon0 / 2)
     tv = largest if total_variation is None else positive("total_variation", total_variation)
     if tv > largest * (1 + 1e-12):
         raise ParameterError(
             "total_variation", tv, f"must be <= tanh(epsilon0 / 2) = {largest:.6g}"
         )
-    alpha = min(tv, largest) / math.expm1(epsilon0)
-    rest = max(0.0, (1 - alpha * (p + 1)) / p)
+    alpha = min(tv, largest) / float(exp_lower(epsilon0) - 1)
+    # Its value is negative, so less of it is more of an upper bound.
+    rest = (1 - alpha * (p + 1) * (1 + 8 * _UNIT)) / p * (1 - 8 * _UNIT)
     if rest < 1e-12:
         alpha, rest = 1 / (p + 1), 0.0
     return Blanket(mass=(alpha, alpha, rest), first=(p, 1.0, p), second=(1.0, p, p))
@@ -178,10 +182,10 @@ def two_level_blanket(
     )
 
 
-def mixture(first: Blanket, second: Blanket, share: Fraction) -> Blanket:
+def mix(first: Blanket, second: Blanket, share: Fraction) -> Blanket:
     """The blanket of a randomizer that runs one of two others, by a coin that everybody may see.
 
-    >>> half = mixture(generic_blanket(epsilon0=1.0), generic_blanket(epsilon0=2.0), Fraction(1, 2))
+    >>> half = mix(generic_blanket(epsilon0=1.0), generic_blanket(epsilon0=2.0), Fraction(1, 2))
     >>> len(half.mass)
     6
     """

@@ -1,42 +1,52 @@
 """Several rounds: the same people are asked again, and the losses add up.
 
-A round enters by its privacy curve alone. Its delta on a grid of epsilons becomes a pessimistic
-privacy-loss distribution (connect-the-dots: Doroshenko, Ghazi, Kamath, Kumar, Manurangsi 2022), and
-Google's dp-accounting (extra `compose`) convolves these. The curve bounds both directions, so
+A round enters by its privacy curve alone: H(x), at least the hockey-stick divergence at epsilon = ln x. The
+curve bounds both directions, so H(1/x) = 1 - (1 - H(x)) / x extends it to x < 1, and H(0) = 1. The true curve is
+convex in x, so the lower convex hull of some points of H lies above it, and so does its continuation by the
+last value. This piecewise linear function is itself a divergence: of a loss that is ln x_j with mass
+p_j = x_j (slope after x_j - slope before), and infinite with mass H(x_last) (connect-the-dots: Doroshenko, Ghazi,
+Kamath, Kumar, Manurangsi 2022). If each round's curve lies below that of such a loss, so does that of all rounds
+below that of the sum of losses (Zhu, Dong, Wang 2022, "Optimal accounting of differential privacy via
+characteristic function", Theorem 10): integrate one curve over the law of the other, for one round after
+the other. It does not matter there whether masses sum to 1, so every mass may be rounded up.
 
-    delta(-epsilon) = 1 - e^-epsilon (1 - delta(epsilon))
-
-extends it to all epsilons. A bound may fail to be convex in e^epsilon where the true curve is convex;
-its lower convex hull lies above the true curve as well, and that is what is used.
+The points are x_j = e^(j step), masses are whole multiples of 2^-bits, and sums of losses are products of
+polynomials with whole coefficients: multiplied as one long integer each, exactly. No Fourier transform, no
+rounding but the one upwards.
 
 `compose_renyi` is an independent, looser way: the Renyi divergence of a curve, added over rounds.
 """
 
 import math
 from collections import Counter
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
+from shuffledp.accounting.base import find_epsilon
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.privacy import Profile
 from shuffledp.core.validate import fraction_of_one
-
-if TYPE_CHECKING:
-    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+from shuffledp.numerics.rounding import exp_bounds, float_above
 
 __all__ = ["compose", "compose_renyi", "renyi"]
 
-_POINTS = 1500
-_EVALUATIONS = 300
-_SMALLEST_DELTA = 1e-12
-_TAIL_SHARE = 1e-3  # of delta, spent on each end of the grid over all rounds
+_POINTS = 240  # of a curve, from 0 to where it ends
+_SMALLEST_DELTA = 1e-100
+_TAIL_SHARE = 1e-3  # of delta: where a curve ends, over all rounds
+_CUT_SHARE = 1e-6  # of delta: what may be cut off at each end of a sum
+_GUARD = 64  # bits of the points beyond those of the masses
+_LEAST_STEP = 2.0**-40  # with so many guard bits, masses are off by less than one unit
+_UNIT = 2.0**-53  # rounding error of one operation
 
 
 def compose(rounds: Sequence[Profile], *, delta: float) -> float:
     """The epsilon, at this delta, of all rounds together. Rounds may differ.
+
+    It is never above the sum of their epsilons at equal shares of delta.
 
     >>> from shuffledp.accounting.amplify import profile
     >>> weekly = profile(epsilon0=1.0, n=10_000)
@@ -48,63 +58,169 @@ def compose(rounds: Sequence[Profile], *, delta: float) -> float:
         raise ParameterError("rounds", rounds, "must hold at least one privacy curve")
     if wanted < _SMALLEST_DELTA:
         raise UnsupportedError(
-            f"delta={delta!r} is below {_SMALLEST_DELTA:g}, where convolutions in floating point "
-            "are no longer certain: use compose_renyi"
+            f"delta={delta!r} is below {_SMALLEST_DELTA:g}, where sums of losses take too long: "
+            "use compose_renyi"
         )
     different = Counter(rounds)
     if len(rounds) == 1:
         return rounds[0].epsilon(wanted)
-    tail = _TAIL_SHARE * wanted / len(rounds)
-    reach = max(curve.epsilon(tail) for curve in different)
-    # The composed loss spreads by the square root of the rounds: the grid may be that much coarser.
-    step = reach / _POINTS
-    composed = None
-    for curve, times in different.items():
-        part = _loss_distribution(curve, step, tail).self_compose(times)
-        composed = part if composed is None else composed.compose(part)
-    assert composed is not None
-    result = float(composed.get_epsilon_for_delta(wanted))
-    if not math.isfinite(result):
-        raise UnsupportedError(f"no finite epsilon is certified for delta={delta!r}")
-    return result
+    share = wanted / len(rounds) * (1 - 2 * _UNIT)
+    plain = math.fsum(times * curve.epsilon(share) for curve, times in different.items())
+    plain *= 1 + 4 * _UNIT
+    ends = {curve: curve.epsilon(_TAIL_SHARE * share) for curve in different}
+    step = max(ends.values()) / _POINTS
+    if step < _LEAST_STEP:  # nothing, or nearly nothing, is told
+        return plain
+    bits = 80 + math.ceil(-math.log2(wanted))
+    cut = math.floor(Fraction(_CUT_SHARE * wanted) * (1 << bits))
+    parts = [
+        _find_loss(curve, step, ends[curve], bits).repeat(times, cut)
+        for curve, times in different.items()
+    ]
+    total = parts[0]
+    for part in parts[1:]:
+        total = total.add(part, cut)
+    return min(plain, total.epsilon(wanted, step, plain))
 
 
-def _loss_distribution(curve: Profile, step: float, tail: float) -> "PrivacyLossDistribution":
-    try:
-        from dp_accounting.pld import pld_pmf
-        from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
-    except ImportError as error:
-        raise UnsupportedError(
-            "composition needs dp-accounting: pip install 'shuffledp[compose]'"
-        ) from error
-    last = max(1, math.ceil(curve.epsilon(tail) / step))
-    epsilons = step * np.arange(last + 1)
-    # The true curve is convex in e^epsilon, so chords between upper bounds are upper bounds.
-    seen = np.unique(np.linspace(0, last, _EVALUATIONS).round().astype(np.int64))
-    upper = np.minimum.accumulate([min(1.0, curve.delta(epsilons[i])) for i in seen])
-    deltas = np.interp(np.exp(epsilons), np.exp(epsilons[seen]), upper)
-    mirrored = 1 - np.exp(-epsilons[:0:-1]) * (1 - deltas[:0:-1])
-    hull = _convex_hull(
-        np.concatenate([-epsilons[:0:-1], epsilons]), np.concatenate([mirrored, deltas])
-    )
-    pmf = pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(step, -last, last, hull)
-    return PrivacyLossDistribution(pmf)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Loss:
+    """A privacy loss: masses[i] / 2^bits at (first + i) step, and `endless` / 2^bits at infinity."""
+
+    bits: int
+    first: int
+    masses: list[int]
+    endless: int
+
+    def add(self, other: "_Loss", cut: int) -> "_Loss":
+        """The sum of independent losses; ends of less than `cut` are moved to larger losses."""
+        product = _multiply(self.masses, other.masses, self.bits)
+        mine, others = sum(self.masses) + self.endless, sum(other.masses)
+        endless = _shift_up(self.endless * others + other.endless * mine, self.bits)
+        low, lost = 0, 0
+        while lost + product[low] < cut:
+            lost += product[low]
+            low += 1
+        high, gone = len(product), 0
+        while high > low + 1 and gone + product[high - 1] < cut:
+            high -= 1
+            gone += product[high]
+        kept = product[low:high]
+        kept[0] += lost
+        return _Loss(
+            bits=self.bits,
+            first=self.first + other.first + low,
+            masses=kept,
+            endless=endless + gone,
+        )
+
+    def repeat(self, times: int, cut: int) -> "_Loss":
+        """The sum of so many independent copies, by doubling."""
+        power, total = self, None
+        while True:
+            if times & 1:
+                total = power if total is None else total.add(power, cut)
+            times >>= 1
+            if not times:
+                assert total is not None  # times was at least 1
+                return total
+            power = power.add(power, cut)
+
+    def epsilon(self, delta: float, step: float, largest: float) -> float:
+        """Nearly the smallest epsilon with E[(1 - e^(epsilon - loss))_+] <= delta; `largest` if there is none."""
+        unit = Fraction(1, 1 << self.bits)
+        masses = np.array([float_above(mass * unit) for mass in self.masses])
+        losses = step * np.arange(self.first, self.first + len(masses)) * (1 + 4 * _UNIT)
+        endless = float_above(self.endless * unit)
+
+        def delta_at(epsilon: float) -> float:
+            over = np.maximum(losses - epsilon, 0.0)
+            total = float(masses @ -np.expm1(-over)) * (1 + (len(masses) + 32) * _UNIT)
+            return endless + total + 2 * _UNIT * endless
+
+        end = min(largest, max(float(losses[-1]), 0.0))
+        if end == 0 or delta_at(end) > delta:
+            return largest
+        return find_epsilon(delta_at, delta, epsilon0=end, guess=end / 2)
 
 
-def _convex_hull(epsilons: Floats, deltas: Floats) -> Floats:
-    """The largest convex function of e^epsilon below the points, at the same epsilons."""
-    x = np.exp(epsilons)
+def _find_loss(curve: Profile, step: float, end: float, bits: int) -> _Loss:
+    """The loss whose curve is the convex hull of points of this one.
+
+    Points are floor(2^scale x) with scale = bits + 64. All are relatively off by less than 2^(10 - scale), so that
+    a mass x_j (slope - slope) is off by less than 2^(12 - scale) / step, and one unit of 2^-bits pays for it.
+    """
+    last = max(1, math.ceil(end / step))
+    scale = bits + _GUARD
+    one = 1 << scale
+    xs = _list_powers(step, last, scale)
+    # At most j step, which is rounded.
+    heights = [
+        _at_scale(min(1.0, curve.delta(j * step * (1 - 2 * _UNIT))), scale) for j in range(last + 1)
+    ]
+    heights = list(np.minimum.accumulate(np.array(heights, dtype=object)))
+    below = [
+        (one * one // xs[j], one - (one - heights[j]) * one // xs[j]) for j in range(last, 0, -1)
+    ]
+    points = [(0, one), *below, *zip(xs, heights, strict=True)]
+    masses = [0] * (2 * last + 1)
+    hull = _take_hull(points)
+    for before, here, after in zip(hull, hull[1:], [*hull[2:], None], strict=False):
+        (x0, h0), (x1, h1) = points[before], points[here]
+        rise, run = (points[after][1] - h1, points[after][0] - x1) if after is not None else (0, 1)
+        top, bottom = x1 * (rise * (x1 - x0) - (h1 - h0) * run), run * (x1 - x0) << _GUARD
+        masses[here - 1] = max(0, -(-top // bottom)) + 1
+    return _Loss(bits=bits, first=-last, masses=masses, endless=_shift_up(heights[-1], _GUARD) + 1)
+
+
+def _list_powers(step: float, last: int, scale: int) -> list[int]:
+    """2^scale e^(j step) for j = 0 .. last, rounded down."""
+    digits = math.ceil(0.31 * scale) + 10
+    low = exp_bounds(Fraction(step), digits)[0]
+    base = (low.numerator << scale) // low.denominator
+    powers = [1 << scale]
+    for _ in range(last):
+        powers.append(powers[-1] * base >> scale)
+    return powers
+
+
+def _at_scale(value: float, scale: int) -> int:
+    return math.ceil(Fraction(value) * (1 << scale))
+
+
+def _take_hull(points: Sequence[tuple[int, int]]) -> list[int]:
+    """The indices of the lower convex hull; the first and the last point belong to it."""
     kept: list[int] = []
-    for i in range(len(x)):
+    for i, (x, h) in enumerate(points):
         while len(kept) >= 2:
-            a, b = kept[-2], kept[-1]
-            rise_before = (deltas[b] - deltas[a]) * (x[i] - x[b])
-            rise_after = (deltas[i] - deltas[b]) * (x[b] - x[a])
-            if rise_before < rise_after:
+            (x0, h0), (x1, h1) = points[kept[-2]], points[kept[-1]]
+            if (h1 - h0) * (x - x1) < (h - h1) * (x1 - x0):
                 break
             kept.pop()
         kept.append(i)
-    return np.interp(x, x[kept], deltas[kept])
+    return kept
+
+
+def _multiply(first: Sequence[int], second: Sequence[int], bits: int) -> list[int]:
+    """The coefficients of the product of two polynomials, in units of 2^-bits, rounded up."""
+    largest = max(first) * max(second) * min(len(first), len(second))
+    size = largest.bit_length() // 8 + 1
+    length = len(first) + len(second) - 1
+    product = (_pack(first, size) * _pack(second, size)).to_bytes(size * (length + 1), "little")
+    return [_shift_up(value, bits) for value in _unpack(product, size, length)]
+
+
+def _pack(values: Sequence[int], size: int) -> int:
+    return int.from_bytes(b"".join(value.to_bytes(size, "little") for value in values), "little")
+
+
+def _unpack(packed: bytes, size: int, length: int) -> Iterator[int]:
+    for place in range(0, size * length, size):
+        yield int.from_bytes(packed[place : place + size], "little")
+
+
+def _shift_up(value: int, bits: int) -> int:
+    return -(-value >> bits)
 
 
 def renyi(curve: Profile, alpha: float) -> float:
@@ -123,8 +239,12 @@ def renyi(curve: Profile, alpha: float) -> float:
 
 
 def _steps(curve: Profile) -> tuple[Floats, Floats]:
-    """Epsilons, and delta at the left end of each cell between them."""
-    last, middle = curve.epsilon(1e-290), curve.epsilon(1e-15)
+    """Epsilons, and delta at the left end of each cell between them.
+
+    Beyond the last one delta is at most 1e-290. Without the part of the first law that makes it more than
+    e^last times the second, which has that mass, it would be 0, and nowhere larger than it is.
+    """
+    last, middle = curve.epsilon(_CUT), curve.epsilon(1e-15)
     grid = np.unique(np.concatenate([np.linspace(0, middle, 400), np.linspace(middle, last, 60)]))
     return grid, np.array([curve.delta(t) for t in grid[:-1]])
 
@@ -133,10 +253,12 @@ def _renyi(steps: tuple[Floats, Floats], alpha: float) -> float:
     grid, deltas = steps
     if (alpha - 1) * grid[-1] > 600:  # e^600 times the smallest delta is still a number
         return math.inf
-    growing = np.diff(np.exp((alpha - 1) * grid)) / (alpha - 1)
-    falling = -np.diff(np.exp(-alpha * grid)) / alpha
-    total = alpha * (alpha - 1) * float(deltas @ (growing + falling))
-    return math.log1p(total * (1 + 1e-9)) / (alpha - 1)
+    left, width = grid[:-1], np.diff(grid)
+    growing = np.exp((alpha - 1) * left) * np.expm1((alpha - 1) * width) / (alpha - 1)
+    falling = np.exp(-alpha * left) * -np.expm1(-alpha * width) / alpha
+    # Nothing cancels: an exponent of 600 costs 1200 units, a sum one for each cell.
+    total = alpha * (alpha - 1) * float(deltas @ (growing + falling)) * (1 + 1e-12)
+    return math.log1p(total) / (alpha - 1) * (1 + 1e-12)
 
 
 def compose_renyi(rounds: Sequence[Profile], *, delta: float) -> float:
@@ -152,10 +274,16 @@ def compose_renyi(rounds: Sequence[Profile], *, delta: float) -> float:
     wanted = fraction_of_one("delta", delta)
     if not rounds:
         raise ParameterError("rounds", rounds, "must hold at least one privacy curve")
+    left = wanted - 2 * len(rounds) * _CUT  # what `_steps` leaves out of each round
+    if left <= wanted / 2:
+        raise UnsupportedError(f"delta={delta!r} is too small for {len(rounds)} rounds")
     different = [(_steps(curve), times) for curve, times in Counter(rounds).items()]
     best = math.inf
     for alpha in np.geomspace(1.05, 1e5, 120).tolist():
         total = sum(times * _renyi(steps, alpha) for steps, times in different)
-        spent = math.log(1 / wanted) + (alpha - 1) * math.log1p(-1 / alpha) - math.log(alpha)
+        spent = math.log(1 / left) + (alpha - 1) * math.log1p(-1 / alpha) - math.log(alpha)
         best = min(best, total + spent / (alpha - 1))
-    return max(0.0, best)
+    return max(0.0, best * (1 + 1e-12))
+
+
+_CUT = 1e-290  # of each round, left out of its Renyi divergence

@@ -16,16 +16,17 @@ import numpy as np
 
 from shuffledp.accounting.base import SMALLEST_DELTA, gaussian_epsilon
 from shuffledp.accounting.blanket import Blanket
-from shuffledp.accounting.positive_part import normal_bounds
+from shuffledp.accounting.positive_part import mean_positive_part_lower
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.randomizer import Message, Randomizer
+from shuffledp.numerics.enclosures import bound_at_most, bound_mass, bound_mills_above
 from shuffledp.numerics.search import largest_above
 
 __all__ = ["DataSets", "generic_data_sets", "randomizer_data_sets"]
 
 _LONGEST_SUM = 8_000
-_SLACK = 1e-7
+_UNIT = 2.0**-53  # rounding error of one operation
 
 _Coded = Mapping[tuple[Message, ...], int]
 """A law whose probabilities are places in a list."""
@@ -64,7 +65,8 @@ def _by_normal(masses: Floats, gains: Floats, n: int) -> float:
     """The lower bound by a normal law, or 0, where its numbers leave the floats."""
     try:
         with np.errstate(over="raise", divide="raise", invalid="raise"):
-            return max(0.0, normal_bounds(masses, gains, n)[0])
+            found = mean_positive_part_lower(masses, gains, n)
+            return found if found > 0 else 0.0  # 0 also for what is not a number
     except ArithmeticError:
         return 0.0
 
@@ -77,46 +79,58 @@ def _delta_lower(blanket: Blanket, epsilon: float, n: int) -> float:
     share = float(masses[best] + masses[worst])
     if n * share > (_LONGEST_SUM / 24) ** 2:
         return _by_normal(masses, gains, n)
-    rest = [j for j in range(len(masses)) if j not in (best, worst)]
+    rest = np.delete(np.arange(len(masses)), (best, worst))
     # Merging the other atoms into their mean can only lower E(S)_+ (Jensen).
-    others = float(masses[rest].sum())
-    mean = float(masses[rest] @ gains[rest]) / others if others else 0.0
-    heads = float(masses[best]) / share
-    return _two_point_sum(n, share, heads, float(gains[best]), float(gains[worst]), mean)
+    mean = 0.0
+    if len(rest):
+        mean = float(masses[rest] @ gains[rest] / masses[rest].sum())
+        mean -= (len(rest) + 64) * _UNIT * float(np.abs(gains[rest]).max())
+    # Masses are off by up to 24 units. What the others lose goes to the worst value: that, too, lowers it.
+    share = min(share * (1 + 32 * _UNIT), 1.0) if len(rest) else 1.0
+    heads = float(masses[best]) / share * (1 - 64 * _UNIT)
+    return _sum_two_values(n, share, heads, float(gains[best]), float(gains[worst]), mean)
 
 
-def _two_point_sum(
+def _sum_two_values(
     n: int, share: float, heads: float, high: float, low: float, rest: float
 ) -> float:
-    """(1/n) E[(high N + low (C - N) + rest (n - C))_+], C ~ Bin(n, share), N ~ Bin(C, heads)."""
-    from scipy.special import betainc, gammaln, xlog1py, xlogy
+    """At most (1/n) E[(high N + low (C - N) + rest (n - C))_+], C ~ Bin(n, share), N ~ Bin(C, heads)."""
+    C, mass = np.array([float(n)]), np.ones(1)
+    if share < 1:
+        mean, sd = n * share, math.sqrt(n * share * (1 - share))
+        first, last = math.floor(mean - 12 * sd) - 20, math.ceil(mean + 12 * sd) + 20
+        C = np.arange(max(0, first), min(n, last) + 1.0)
+        mass = bound_mass(C, np.full(C.shape, n), share)[0]  # what lies outside is dropped
+    # high N + low (C - N) + rest (n - C) > 0 iff N > t, and t is rounded up.
+    lost = np.abs(low) * C + np.abs(rest) * (n - C)
+    t = (8 * _UNIT * lost - low * C - rest * (n - C)) / (high - low) * (1 + 8 * _UNIT)
+    excess = _bound_excess(t, C, heads)
+    return math.fsum(mass * excess) * (high - low) / n * (1 - 16 * _UNIT)
 
-    mean, sd = n * share, math.sqrt(n * share * (1 - share))
-    C = np.arange(
-        max(0, math.floor(mean - 12 * sd) - 20), min(n, math.ceil(mean + 12 * sd) + 20) + 1.0
-    )
-    log_mass = (
-        gammaln(n + 1)
-        - gammaln(C + 1)
-        - gammaln(n - C + 1)
-        + xlogy(C, share)
-        + xlog1py(n - C, -share)
-    )
-    mass = np.exp(log_mass - log_mass.max())
-    mass *= (1 - 1e-12) / mass.sum()  # what lies outside the window is dropped: a lower bound
-    # high N + low (C - N) + rest (n - C) > 0 iff N > t.
-    t = -(low * C + rest * (n - C)) / (high - low)
-    m = np.maximum(np.floor(t) + 1, 0.0)
-    inside = m <= C
-    with np.errstate(invalid="ignore"):
-        tail_less = np.where(
-            m - 1 <= 0, 1.0, betainc(np.maximum(m - 1, 1), np.maximum(C - m + 1, 1e-9), heads)
-        )
-        tail = np.where(m <= 0, 1.0, betainc(np.maximum(m, 1), np.maximum(C - m + 1, 1e-9), heads))
-    # E(N - t)_+ = C heads Pr[Bin(C-1, heads) >= m-1] - t Pr[Bin(C, heads) >= m]
-    first, second = C * heads * tail_less, t * tail
-    excess = np.where(inside, first - second - 1e-9 * (np.abs(first) + np.abs(second)), 0.0)
-    return float(mass @ np.maximum(excess, 0.0)) * (high - low) / n * (1 - _SLACK)
+
+def _bound_excess(t: Floats, C: Floats, heads: float) -> Floats:
+    """At most E[(N - t)_+], N ~ Bin(C, heads).
+
+    With m the next whole number above t it is m (1 - heads) Pr[N = m] + (C heads - t) Pr[N >= m]; with
+    another m it is less. For negative t it is C heads - t.
+    """
+    m = np.floor(t) + 1
+    inside = (m >= 1) & (m <= C)
+    found = np.where(m < 1, (C * heads - t) * (1 - 4 * _UNIT), 0.0)
+    m, C, t = m[inside], C[inside], t[inside]
+    mean = C * heads
+    room = mean - t - 2 * _UNIT * (mean + t)
+    mass = bound_mass(m, C, heads)[0]
+    # Pr[N >= m] / Pr[N = m], from below where it helps and from above where it hurts.
+    above = m >= (C + 1) * heads
+    ratio = np.empty(m.shape)
+    ratio[above] = bound_mills_above(m[above], C[above], heads)[1]
+    least, most = bound_at_most(m[~above] - 1, C[~above], heads)
+    tail = np.where(room[~above] > 0, 1 - most - _UNIT, 1 - least + _UNIT)
+    ratio[~above] = tail / mass[~above]
+    bracket = m * (1 - heads) * (1 - 8 * _UNIT) + room * ratio * (1 - np.sign(room) * 8 * _UNIT)
+    found[inside] = mass * np.maximum(bracket, 0.0) * (1 - 8 * _UNIT)
+    return found
 
 
 def generic_data_sets(*, epsilon0: float, n: int) -> DataSets:
@@ -129,7 +143,7 @@ def generic_data_sets(*, epsilon0: float, n: int) -> DataSets:
     q2, q3 = 1 / (p + 1), 1 / (p + 2)
     same = Blanket(mass=(q2, 1 - q2), first=(p, 1 / p), second=(1.0, 1.0))
     other = Blanket(mass=(q3, q3, p * q3), first=(p, 1.0, 1 / p), second=(1.0, p, 1 / p))
-    return DataSets(blankets=(same, same.swapped(), other), n=n, epsilon0=epsilon0)
+    return DataSets(blankets=(same, same.swap(), other), n=n, epsilon0=epsilon0)
 
 
 def randomizer_data_sets(randomizer: Randomizer, n: int) -> DataSets:

@@ -4,16 +4,28 @@ G takes the value g_j with probability w_j, and 0 with what is left of the proba
 at most 0, so that the positive part is a rare event. Three evaluations, all upper bounds:
 
 * by listing how often each value comes up, for small n.
-
 * by Fourier: a little normal noise Z of mean 0 is added to the sum (convex functions only grow), and
   both are tilted so that the sum is centred at 0. Then Poisson's summation formula, with f(s) = (s)_+ e^(-rate s),
 
       sum over m of E f(S + Z + m period) = (1/period) sum over k of F(omega_k) Phi(omega_k),   omega_k = 2 pi k / period,
 
   F and Phi the transforms of f and of the law of S + Z: the left side is at least its term m = 0, and Z
-  makes the right side short, whatever n is. What is cut off and the rounding are added.
+  makes the right side short, whatever n is. What is cut off is added.
 * by the normal law: the same tilt, then the Berry-Esseen inequality. Its relative error falls like
   1/sqrt(n), its cost does not depend on n, and it bounds from below as well.
+
+**Rounding.** All errors below are worked out in units of 2^-53, and added. One assumption is made about the
+machine: elementary functions (exp, log1p, sin, ...) are wrong by at most four units in the last place, which are
+eight of these units, as NumPy documents.
+
+*Masses* are floats near the true ones, up to 24 units. Masses of positive values are raised by 32 units, those
+of negative values lowered. If w' and w are the masses after and before, then for every t
+
+    sum_j w'_j (g_j - t)_+ + w'_0 (-t)_+  >=  sum_j w_j (g_j - t)_+ + w_0 (-t)_+      (w'_0 = max(0, 1 - sum w'_j)):
+
+for t >= 0 only positive values count, and for t < 0 what negative values lose is won at 0, where (-t)_+ is
+larger. So the expectation of every increasing convex function that is bounded below grows, and one G after the
+other can be replaced. From there on masses and values are what they are.
 """
 
 import math
@@ -22,9 +34,10 @@ from functools import lru_cache
 
 import numpy as np
 
+from shuffledp.accounting.base import SMALLEST_DELTA
 from shuffledp.core.arrays import Floats
 
-__all__ = ["mean_positive_part", "normal_bounds"]
+__all__ = ["mean_positive_part", "mean_positive_part_lower"]
 
 _BERRY_ESSEEN = 0.474801  # Shevtsova 2011, for identically distributed summands
 _ADDED_VARIANCE = 1e-4  # relative; epsilon grows by about half of that (less below n = 1000)
@@ -32,10 +45,9 @@ _FADED = 60.0  # frequencies damped by more than e^-60 are left out, and account
 _MOST = 1 << 14  # frequencies
 _STEEPEST = 600.0  # largest exponent of a tilt: e^700 would overflow, and every rate is valid
 _LISTED = 30_000  # ways in which n users can be spread over the values
-_ROUNDING = 1e-8  # relative error of what does not grow with n; tests find below 1e-10
-_UNIT = 2.5e-16  # times 10 and the number of values: relative error of a sum over the values
 _LEAST_DEVIATION = 0.05  # a smaller tilt would need a longer period, and a stronger blur for it
-_TINY = 1e-305  # floating-point numbers end near 1e-308
+_LEAST_SIZE = 1e-9  # of |Phi|^2: a smaller one is only bounded
+_UNIT = 2.0**-53  # rounding error of one operation
 
 
 def mean_positive_part(w: Floats, g: Floats, n: int) -> float:
@@ -48,82 +60,103 @@ def mean_positive_part(w: Floats, g: Floats, n: int) -> float:
     w, g = w[w > 0], g[w > 0]
     if len(g) == 0 or g.max() <= 0:
         return 0.0
-    alone = float(w @ np.maximum(g, 0.0)) * (1 + _ROUNDING)  # (a + b)_+ <= a_+ + b_+
+    w = w * np.where(g > 0, 1 + 32 * _UNIT, 1 - 32 * _UNIT)
+    # (a + b)_+ <= a_+ + b_+, for n = 1 the truth
+    alone = float(w @ np.maximum(g, 0.0)) * (1 + (len(g) + 4) * _UNIT)
     if n == 1 or g.min() >= 0:
         return alone
     if math.comb(n + len(g), n) <= _LISTED:
-        return max(_listed(w, g, n) / n, _TINY) * (1 + _ROUNDING)
-    tilt = _Tilt.solve(w, g + _moved(g), n, least=_LEAST_DEVIATION)
-    bound = tilt.scale(_tilted_mean(tilt)) / n * (1 + _ROUNDING)
+        return max(_sum_list(w, g, n) / n, SMALLEST_DELTA)
+    tilt = _Tilt.solve(w, g, n, 1, least=_LEAST_DEVIATION)
+    bound = _scale(tilt, _bound_tilted(tilt), 1) / n
     # Not a number (0 times infinity, at laws that no protocol has) is no bound.
-    return max(bound, _TINY) if bound <= alone else alone
+    return max(bound, SMALLEST_DELTA) if bound <= alone else alone
 
 
-def _moved(g: Floats) -> Floats:
-    """So much higher values pay for the rounding of every sum over them, which n multiplies."""
-    moved: Floats = _UNIT * (10 + len(g)) * np.abs(g)
-    return moved
+def mean_positive_part_lower(w: Floats, g: Floats, n: int) -> float:
+    """A lower bound by Berry-Esseen alone, for large n and masses that sum to 1.
 
+    Masses are off by up to 24 units, and are divided by their sum. (g - t)_+ is at most the range of the
+    values, beyond which it is linear: values that are lower by 64 units of their range pay for it.
 
-def normal_bounds(w: Floats, g: Floats, n: int) -> tuple[float, float]:
-    """(lower, upper) bounds of (1/n) E[(G_1 + ... + G_n)_+] by Berry-Esseen alone, for large n.
-
-    >>> low, high = normal_bounds(np.array([0.25, 0.25]), np.array([1.0, -1.00001]), 10**10)
+    >>> w, g, n = np.array([0.5, 0.5]), np.array([1.0, -1.00001]), 10**10
+    >>> low, high = mean_positive_part_lower(w, g, n), mean_positive_part(w, g, n)
     >>> round(high / low - 1, 4)
     0.0001
     """
-    below, above = (_Tilt.solve(w, g + side * _moved(g), n) for side in (-1, 1))
+    g = g - 64 * _UNIT * (g.max() - g.min())
+    w = w / math.fsum(w)
     # A sum that is hardly moved by its tilt is better left as it is.
-    low = max(_normal_lower(below), _centred_lower(_Tilt.at(0.0, w, below.value, n)))
-    return low / n * (1 - _ROUNDING), _normal_upper(above) / n * (1 + _ROUNDING)
-
-
-def _centred_lower(plain: "_Tilt") -> float:
+    tilted, plain = _Tilt.solve(w, g, n, -1), _Tilt.at(0.0, w, g, n, -1)
     # E min(S_+, 4 sd) is at least 0.39892 sd for a normal sum, and 4 sd is its total variation.
-    return max(0.0, plain.sd * (0.39892 - 4 * plain.distance) - plain.n * plain.offset)
-
-
-def _normal_lower(tilt: "_Tilt") -> float:
-    if tilt.rate <= 0:
-        return 0.0
-    main, error = _by_normal(tilt)
-    return tilt.scale(max(0.0, main - error))
-
-
-def _normal_upper(tilt: "_Tilt") -> float:
-    if tilt.rate <= 0:
-        return tilt.sd / 2 + tilt.n * tilt.offset
-    return tilt.scale(sum(_by_normal(tilt)))
+    centred = plain.sd * (1 - plain.wrong_sd) * (0.39892 - 4 * plain.distance) - n * plain.offset
+    if tilted.rate <= 0:
+        return max(centred, 0.0) / n
+    main, error = _by_normal(tilted)
+    return max(_scale(tilted, max(main - error, 0.0), -1), centred, 0.0) / n * (1 - 8 * _UNIT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Tilt:
-    """The law of G (0 with what is left of the mass) tilted by e^(rate G), so that its mean is 0."""
+    """The law of G (0 with what is left of the mass) tilted by e^(rate G), so that its mean is 0.
+
+    Whatever the rate, E[(S)_+] = mgf^n E_tilted[(S)_+ e^(-rate S)].
+    """
 
     n: int
     rate: float
     log_mgf: float
+    wrong_log: float
+    """At least the error of `log_mgf`."""
     mass: Floats
+    wrong: Floats
+    """At least the relative error of each mass, and of what a sum over them adds."""
     value: Floats
     sd: float
     """Standard deviation of the tilted sum."""
+    wrong_sd: float
+    """At least its relative error."""
 
     @staticmethod
-    def solve(w: Floats, g: Floats, n: int, least: float = 0.0) -> "_Tilt":
+    def solve(w: Floats, g: Floats, n: int, side: int, least: float = 0.0) -> "_Tilt":
         """Tilted by `least` standard deviations or more."""
         rate = max(_tilt_rate(w, g), least / math.sqrt(n * float(w @ g**2)))
-        return _Tilt.at(min(rate, _STEEPEST / float(g.max())), w, g, n)
+        return _Tilt.at(min(rate, _STEEPEST / float(g.max())), w, g, n, side)
 
     @staticmethod
-    def at(rate: float, w: Floats, g: Floats, n: int) -> "_Tilt":
-        # Values that the tilt makes rare leave 1 - w: its rounding, as mass at 0.
-        rare = _UNIT * (10 + len(g)) * float(w @ (rate * g < -1))
-        log_mgf = math.log1p(float(w @ np.expm1(rate * g)) + rare)
+    def at(rate: float, w: Floats, g: Floats, n: int, side: int) -> "_Tilt":
+        """Tilted at this rate, for an upper (side = 1) or a lower (side = -1) bound.
+
+        The mgf is a sum that loses some units. For an upper bound twice that is added, as mass at 0, which
+        only raises the expectation: the mgf is then exactly what it says.
+        """
+        many = len(g) + 16  # units that a sum over the values loses, and expm1
+        growth = np.expm1(rate * g)
+        lost = many * _UNIT * float(w @ (np.abs(growth) + (1 + growth) * np.abs(rate * g)))
+        total = float(w @ growth)
+        if side > 0:
+            excess = math.fsum(w) - 1
+            total += max(excess, 0.0) + 2 * _UNIT * (abs(excess) < 4 * _UNIT) + 2 * lost
+        elif 1 + total < 1e3 * lost:
+            raise ArithmeticError("the mgf is lost in rounding")
+        log_mgf = math.log1p(total)
+        wrong_log = 10 * _UNIT * abs(log_mgf) + (1.01 * lost / (1 + total) if side < 0 else 0.0)
         mass = w * np.exp(rate * g - log_mgf)
+        wrong = wrong_log + (many + 2 * np.abs(rate * g) + abs(log_mgf)) * _UNIT
         mean, rest = float(mass @ g), max(0.0, 1 - float(mass.sum()))
         variance = float(mass @ (g - mean) ** 2) + rest * mean**2
+        unsure = float((mass * wrong) @ (np.abs(g) + abs(mean)) ** 2)
+        unsure += mean**2 * (float(mass @ wrong) + many * _UNIT)
         return _Tilt(
-            n=n, rate=rate, log_mgf=log_mgf, mass=mass, value=g, sd=math.sqrt(n * variance)
+            n=n,
+            rate=rate,
+            log_mgf=log_mgf,
+            wrong_log=wrong_log,
+            mass=mass,
+            wrong=wrong,
+            value=g,
+            sd=math.sqrt(n * variance),
+            wrong_sd=8 * _UNIT + (unsure / variance if variance > 0 else 1.0),
         )
 
     @property
@@ -132,26 +165,30 @@ class _Tilt:
         return self.rate * self.sd
 
     @property
+    def rounding(self) -> float:
+        """At least the error of a sum over the values whose terms are at most |value|."""
+        return float((self.mass * (self.wrong + 32 * _UNIT)) @ np.abs(self.value)) * 1.001
+
+    @property
     def offset(self) -> float:
         """At least what is left of the tilted mean of one G."""
         return abs(float(self.mass @ self.value)) + self.rounding
 
     @property
-    def rounding(self) -> float:
-        """At least the error of a sum over the values whose terms are at most |value|."""
-        size = np.abs(self.value) * (1 + self.rate * np.abs(self.value))
-        return _UNIT * (10 + len(self.value)) * float(self.mass @ size)
-
-    @property
     def distance(self) -> float:
         """The largest distance of the tilted sum's distribution function from the normal one."""
+        third = float((self.mass * (1 + self.wrong)) @ np.abs(self.value) ** 3)
         # Around the mean: by the triangle inequality, as no rate makes the mean exactly 0.
-        third = (math.cbrt(float(self.mass @ np.abs(self.value) ** 3)) + self.offset) ** 3
-        return _BERRY_ESSEEN * third * self.n / self.sd**3
+        moment = (math.cbrt(third) + self.offset) ** 3
+        wrong = 4 * self.wrong_sd + 64 * _UNIT
+        return _BERRY_ESSEEN * moment * self.n / self.sd**3 * (1 + wrong)
 
-    def scale(self, tilted: float) -> float:
-        """From E_tilted[(S)_+ e^(-rate S)] to E[(S)_+]."""
-        return tilted * _exp(self.n * self.log_mgf)
+
+def _scale(tilt: _Tilt, tilted: float, side: int) -> float:
+    """From E_tilted[(S)_+ e^(-rate S)] to E[(S)_+], on the side of the first."""
+    log = tilt.n * (tilt.log_mgf + side * tilt.wrong_log)
+    log += side * 4 * _UNIT * abs(log)
+    return tilted * (math.exp(log) if log < 709 else math.inf) * (1 + side * 32 * _UNIT)
 
 
 def _tilt_rate(w: Floats, g: Floats) -> float:
@@ -178,14 +215,10 @@ def _tilt_rate(w: Floats, g: Floats) -> float:
     return rate
 
 
-def _exp(x: float) -> float:
-    return math.exp(x) if x < 709 else math.inf
-
-
-def _tilted_mean(tilt: _Tilt) -> float:
+def _bound_tilted(tilt: _Tilt) -> float:
     """An upper bound of E_tilted[(S)_+ e^(-rate S)]."""
     # The sum is centred, so E(S)_+ = E|S| / 2 is at most half its standard deviation.
-    crude = tilt.sd / 2 + tilt.n * tilt.offset
+    crude = tilt.sd / 2 * (1 + tilt.wrong_sd) + tilt.n * tilt.offset
     if tilt.rate <= 0 or tilt.sd <= 0:
         return crude
     main, error = _by_normal(tilt)
@@ -195,8 +228,8 @@ def _tilted_mean(tilt: _Tilt) -> float:
     return min(_by_fourier(tilt), main + error, crude)
 
 
-def _listed(w: Floats, g: Floats, n: int) -> float:
-    """E[(G_1 + ... + G_n)_+], one value of G after the other: so many users are left for the others."""
+def _sum_list(w: Floats, g: Floats, n: int) -> float:
+    """At least E[(G_1 + ... + G_n)_+], one value of G after the other: so many users are left for the others."""
     # Raising a value only raises the sum, and one below -n max g ends all hope as it is.
     top = float(g.max())
     g = np.maximum(g, -n * top)
@@ -208,11 +241,13 @@ def _listed(w: Floats, g: Floats, n: int) -> float:
         weight = weight[state] * _choices(n)[left[state], taken] * mass**taken
         total, size = total[state] + gain * taken, size[state] + abs(gain) * taken
         left = left[state] - taken
-    # More mass at 0 only raises the sum of positive terms; the masses may be rounded, too.
-    rest = max(0.0, 1 - math.fsum(w)) + _UNIT
-    # At most so many values were added, each with two roundings; adding 0 has none.
-    total += _UNIT * (1 + min(n, len(g))) * size
-    return float((weight * rest**left) @ np.maximum(total, 0.0))
+    # More mass at 0 only raises the sum of positive terms.
+    rest = max(0.0, 1 - math.fsum(w)) + 2 * _UNIT
+    # Each value was multiplied once and added once, and the sum has two roundings more.
+    total += _UNIT * (4 + 2 * len(g)) * size
+    # A weight has a coefficient, a power and two products per value.
+    wrong = (12 * len(g) + len(weight) + 16) * _UNIT
+    return float((weight * rest**left) @ np.maximum(total, 0.0)) * (1 + wrong)
 
 
 @lru_cache(maxsize=256)
@@ -223,19 +258,45 @@ def _choices(n: int) -> Floats:
 
 
 def _by_normal(tilt: _Tilt) -> tuple[float, float]:
-    """E_tilted[(S)_+ e^(-rate S)] for normal S, and how far the true one can be from that."""
-    from scipy.special import erfcx
+    """E_tilted[(S)_+ e^(-rate S)] for normal S, and how far the true one can be from that.
 
-    z = tilt.deviation
-    main = (
-        tilt.sd
-        / math.sqrt(2 * math.pi)
-        * (1 - z * math.sqrt(math.pi / 2) * float(erfcx(z / math.sqrt(2))))
-    )
-    # v e^(-rate v) rises to 1 / (e rate) and falls again: its total variation is twice that.
+    For a normal S it is sd / sqrt(2 pi) (1 - z Mills(z)), z = rate sd. Its logarithm changes at most as
+    much as that of sd.
+    """
+    low, high = _bound_excess(tilt.deviation)
+    main = tilt.sd / math.sqrt(2 * math.pi) * (low + high) / 2
+    # v e^(-rate v) rises to 1 / (e rate) and falls again: its total variation is twice that. Its slope
+    # is at most 1, so a mean that is off by an offset moves it by no more.
     error = 2 / (math.e * tilt.rate) * tilt.distance + tilt.n * tilt.offset
-    # For large z the bracket is a small difference of large terms.
-    return main, error + 1e-13 * tilt.sd
+    spread = (high - low) / (high + low) + 2 * tilt.wrong_sd + 32 * _UNIT
+    return main, (error + main * spread) * (1 + 16 * _UNIT)
+
+
+def _bound_excess(z: float) -> tuple[float, float]:
+    """(low, high) around 1 - z Mills(z) for z >= 0; Mills(z) is the normal tail over the density.
+
+    Up to 3, Mills(z) = sqrt(pi / 2) e^(z^2 / 2) - (z + z^3 / 3 + z^5 / (3 5) + ...). Beyond, it is the
+    fraction 1 / (z + a), a = 1 / (z + 2 / (z + 3 / (z + ...))), and 1 - z Mills(z) = a / (z + a).
+
+    >>> [round(end, 12) for end in _bound_excess(1.0)]
+    [0.344320457581, 0.344320457581]
+    >>> [round(end, 12) for end in _bound_excess(30.0)]
+    [0.001107427825, 0.001107427825]
+    """
+    if z <= 3:
+        term = total = z
+        for i in range(3, 101, 2):  # what is left is below 3^101 / (3 5 ... 101) < 10^-31
+            term *= z * z / i
+            total += term
+        peak = math.sqrt(math.pi / 2) * math.exp(z * z / 2)
+        value, wrong = 1 - z * (peak - total), z * 128 * _UNIT * peak + 4 * _UNIT
+        return value - wrong, value + wrong
+    low, high = z, math.inf
+    for i in range(80, 1, -1):
+        low, high = z + i / high, z + i / low
+    least, most = 1 / high, 1 / low
+    wrong = 512 * _UNIT  # positive terms only: five roundings a step
+    return least / (z + least) * (1 - wrong), most / (z + most) * (1 + wrong)
 
 
 def _by_fourier(tilt: _Tilt) -> float:
@@ -248,16 +309,18 @@ def _by_fourier(tilt: _Tilt) -> float:
     blur = max(_blur(tilt), highest * period / (2 * math.pi * _MOST))
     count = math.ceil(highest / blur * period / (2 * math.pi))
     omega: Floats = 2 * np.pi / period * np.arange(count + 1, dtype=np.float64)
-    real, imaginary, error = _log_power(tilt, omega)
-    real -= (blur * omega) ** 2 / 2
-    imaginary += rate * blur * blur * omega
+    log, angle, error = _log_power(tilt, omega)
+    damping = (blur * omega) ** 2 / 2
     # s e^(-rate s), s > 0, has the transform 1 / (rate + i omega)^2.
-    size = np.exp(real) / (rate * rate + omega * omega)
-    angle = imaginary - 2 * np.arctan2(omega, rate)
+    size = np.exp(log - damping) / (rate * rate + omega * omega)
+    angle += rate * blur * blur * omega - 2 * np.arctan2(omega, rate)
+    error += (64 + 8 * damping + 8 * rate * blur * blur * omega) * _UNIT
     terms = size * (np.cos(angle) + error)
-    inside = (2 * float(terms.sum()) - float(terms[0])) / period
-    outside = period / (2 * math.pi**2 * count) * math.exp(-((blur * omega[-1]) ** 2) / 2)
-    return (inside + outside) * _exp((rate * blur) ** 2 / 2)
+    summed = 2 * float(terms.sum()) - float(terms[0]) + 64 * _UNIT * float(np.abs(terms).sum())
+    outside = period / (2 * math.pi**2 * count) * math.exp(-float(damping[-1]) * (1 - 16 * _UNIT))
+    blurred = (rate * blur) ** 2 / 2 * (1 + 8 * _UNIT)
+    factor = math.exp(blurred) if blurred < 709 else math.inf
+    return (summed / period + outside) * factor * (1 + 64 * _UNIT)
 
 
 def _blur(tilt: _Tilt) -> float:
@@ -268,12 +331,25 @@ def _blur(tilt: _Tilt) -> float:
 
 
 def _log_power(tilt: _Tilt, omega: Floats) -> tuple[Floats, Floats, Floats]:
-    """n times the logarithm of the characteristic function, as two parts, and a bound of its error."""
+    """n ln |Phi| and n arg Phi, Phi the characteristic function, and a bound of their effect.
+
+    Where Phi is computed as x, |Phi - x| <= omega `rounding` =: d, so Phi^n is within n d (|x| + d)^(n - 1)
+    of x^n: relatively, at most y e^y, y = n d / |x|. What the logarithm and the angle of x are off, 8 units
+    and those of what they are computed from, is added to y.
+    """
     turn = omega[:, None] * tilt.value
     real = -2 * (np.sin(turn / 2) ** 2 @ tilt.mass)
     imaginary = np.sin(turn) @ tilt.mass
-    square = imaginary * imaginary
+    square = real * real + imaginary * imaginary
     # 1 + z with a small z: neither the size nor the angle of it may go through 1 + z itself.
-    log = tilt.n * np.log1p(np.maximum(2 * real + real * real + square, -1 + 1e-15)) / 2
-    error = 1e-12 + tilt.n * omega * tilt.rounding
-    return log, tilt.n * np.arctan2(imaginary, 1 + real), error
+    size = np.maximum(2 * real + square, -1 + _LEAST_SIZE)
+    log = np.log1p(size) / 2
+    angle = np.arctan2(imaginary, 1 + real)
+    n = tilt.n
+    unsure = (2 * np.abs(real) + square) / (1 + size) + np.abs(log) + 2 * np.abs(angle)
+    y = 16 * _UNIT * n * unsure + n * omega * tilt.rounding / np.sqrt(1 + size)
+    error = np.minimum(y, 40.0) * np.exp(np.minimum(y, 40.0))
+    # Where nothing is certain, Phi^n is at most 1, or at most what the least size says.
+    log = np.where(y > 40, 0.0, log)
+    error = np.where((y > 40) | (2 * real + square < -1 + _LEAST_SIZE), error + 2.0, error)
+    return n * log, n * angle, error

@@ -33,7 +33,14 @@ from shuffledp.numerics.masses import stirling_error
 from shuffledp.numerics.rounding import float_above, float_below
 from shuffledp.numerics.tails import TINY
 
-__all__ = ["LARGEST_TRIALS", "bound_at_most", "bound_mass", "bound_mills", "bound_poisson_mass"]
+__all__ = [
+    "LARGEST_TRIALS",
+    "bound_at_most",
+    "bound_mass",
+    "bound_mills",
+    "bound_mills_above",
+    "bound_poisson_mass",
+]
 
 LARGEST_TRIALS = 2**50
 """Whole numbers up to here, and sums of a few of them, are floats."""
@@ -66,6 +73,18 @@ def bound_mills(k: Floats, N: Floats | int, p: Fraction | float) -> tuple[Floats
     (array([1.25]), array([1.25]))
     """
     return _join(_bound_mills, *_whole(k, N), p)
+
+
+def bound_mills_above(k: Floats, N: Floats | int, p: Fraction | float) -> tuple[Floats, Floats]:
+    """(low, high) around Pr[Bin(N, p) >= k] / Pr[Bin(N, p) = k], if (N + 1) p <= k <= N.
+
+    >>> low, high = bound_mills_above(np.array([3.0]), np.array([4.0]), 0.5)
+    >>> low.round(12), high.round(12)
+    (array([1.25]), array([1.25]))
+    """
+    k, N = _whole(k, N)
+    # So many successes or more are at most N - k failures.
+    return _join(lambda k, N, p, q: _bound_mills(N - k, N, q, p), k, N, p)
 
 
 def bound_at_most(k: Floats, N: Floats | int, p: Fraction | float) -> tuple[Floats, Floats]:

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from shuffledp.accounting.blanket import Blanket, mixture
+from shuffledp.accounting.blanket import Blanket, mix
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Reals
@@ -111,7 +111,7 @@ class Hybrid:
     def blankets(self) -> tuple[Blanket, ...]:
         """What all values' laws have in common, for the accountant of the shuffled view."""
         (window,), (bit,) = self.piecewise.blankets(), self.duchi.blankets()
-        return (mixture(window, bit, self.coin),)
+        return (mix(window, bit, self.coin),)
 
     def decode(self, message: int) -> Fraction:
         bit = message - self.piecewise.alphabet
