@@ -63,7 +63,7 @@ def rows() -> list[Row]:
 
 
 def _needed(k: int, options: dict[str, object]) -> SampleComplexity:
-    return sdp.sample_complexity("test_uniform", k, **PRIVACY, **options)  # type: ignore[arg-type]
+    return sdp.sample_complexity("uniformity_test", k, **PRIVACY, **options)  # type: ignore[arg-type]
 
 
 def _row(name: str, found: SampleComplexity, free: SampleComplexity) -> Row:

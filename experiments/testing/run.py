@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from shuffledp.inference.complexity import sample_complexity
-from shuffledp.inference.uniformity import test_uniform as uniformity_test
+from shuffledp.inference.uniformity import uniformity_test
 from shuffledp.lab.contract import Context, Drawn, Result, Verdict
 from shuffledp.lab.drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILION, panels
 from shuffledp.planner.curves import exponent as fitted_exponent
@@ -46,7 +46,7 @@ def find_needed(k: int, model: str, coin: str):
         if model == "none"
         else {"epsilon": EPSILON, "delta": DELTA if model == "shuffle" else None}
     )
-    return sample_complexity("test_uniform", k=k, alpha=ALPHA, model=model, coin=coin, **privacy)
+    return sample_complexity("uniformity_test", k=k, alpha=ALPHA, model=model, coin=coin, **privacy)
 
 
 def run(context: Context) -> Result:

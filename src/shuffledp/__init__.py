@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from shuffledp.engine.tallies import read_tally, write_tally
     from shuffledp.inference.complexity import sample_complexity
     from shuffledp.inference.learning import learn
-    from shuffledp.inference.uniformity import test_identity, test_uniform
+    from shuffledp.inference.uniformity import identity_test, uniformity_test
     from shuffledp.planner.choice import count, histogram, mean, sum
     from shuffledp.planner.curves import survey
     from shuffledp.planner.plans import Plan, plan
@@ -108,6 +108,7 @@ __all__ = [
     "explain",
     "headcount",
     "histogram",
+    "identity_test",
     "learn",
     "ledger",
     "make",
@@ -134,8 +135,7 @@ __all__ = [
     "survey",
     "tally_file",
     "tasks",
-    "test_identity",
-    "test_uniform",
+    "uniformity_test",
     "write_tally",
 ]
 
@@ -161,8 +161,8 @@ _LATER = {
     "sample_complexity": "inference.complexity",
     "smallest_n": "accounting.amplify",
     "survey": "planner.curves",
-    "test_identity": "inference.uniformity",
-    "test_uniform": "inference.uniformity",
+    "identity_test": "inference.uniformity",
+    "uniformity_test": "inference.uniformity",
 }
 _ROOMS = (
     "accounting",

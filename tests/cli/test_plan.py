@@ -100,7 +100,10 @@ def test_nothing_available_is_exit_code_2_with_reasons(run):
     ("arguments", "message"),
     [
         (("plan", "median", "--n", 10, "--epsilon", 1, "--delta", 0), "task='median' must be one"),
-        (("plan", "uniformity", "--n", 10, "--epsilon", 1, "--delta", 0), "see sdp.test_uniform"),
+        (
+            ("plan", "uniformity", "--n", 10, "--epsilon", 1, "--delta", 0),
+            "see sdp.uniformity_test",
+        ),
         (("plan", "count", "--epsilon", 1, "--delta", 0), "n=None must be given"),
         ((*COUNT, "--epsilon", 1, "--model", "me"), "must be some of central, local, shuffle"),
         ((*COUNT, "--epsilon", 1, "--k", "many"), "k='many' must be a whole number"),

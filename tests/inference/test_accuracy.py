@@ -9,9 +9,8 @@ from scipy import stats
 
 import shuffledp as sdp
 from shuffledp.core.estimate import Estimate, NormalError
-from shuffledp.inference._accuracy import Accuracy, EqualNoise
-from shuffledp.inference._sources import Reported
-from shuffledp.inference._spread import spread_of
+from shuffledp.inference.accuracy import Accuracy, EqualNoise, spread_of
+from shuffledp.inference.learning import Reported
 from shuffledp.numerics.intervals import Difference
 from shuffledp.protocols import spec
 
@@ -134,7 +133,32 @@ class TestEqualNoise:
         assert noise.radius(0.1) == math.inf
 
 
+class Radius:
+    """Noise that remembers how much of beta it was given."""
+
+    absolute = 5.0
+
+    def __init__(self, far):
+        self.far, self.given = far, []
+
+    def radius(self, beta):
+        self.given.append(beta)
+        return self.far
+
+
 class TestAccuracy:
+    @pytest.mark.parametrize("beta", [0.3, 0.05, 1e-6])
+    def test_the_union_bound_spends_no_more_than_beta(self, beta):
+        """What McDiarmid's inequality is given for sampling and what the noise is given add up to beta."""
+        n, noise = 10_000, Radius(far=40.0)
+        accuracy = Accuracy(n=n, k=50, variance=1e9, noise=noise)
+        sampling = math.sqrt(49 / n) / 2
+        deviation = accuracy.bound(beta) - sampling - noise.far / n
+        (given,) = noise.given
+        spent = math.exp(-2 * n * deviation**2) + given
+        assert spent <= beta
+        assert spent >= 0.999 * beta  # and nothing is left over
+
     def test_no_noise(self):
         accuracy = Accuracy(n=10_000, k=5, variance=0.0, spread=1.0)
         assert accuracy.expected_sample == 0.0

@@ -8,14 +8,14 @@ import pytest
 from scipy import stats
 
 import shuffledp as sdp
-from shuffledp.inference._sources import Request, source
-from shuffledp.inference.complexity import Order, SampleComplexity
-from shuffledp.inference.learn_complexity import (
+from shuffledp.inference.complexity import (
+    Order,
+    SampleComplexity,
     expected_empirical_tv,
     learning_n,
     learning_order,
 )
-from shuffledp.inference.learning import total_variation
+from shuffledp.inference.learning import find_source, total_variation
 from support import ALPHA
 
 PRIVACY = {"epsilon": 1.0, "delta": 1e-6}
@@ -90,8 +90,8 @@ class TestFigure:
         assert fewer - 5 * error > 0.1
 
     def measured(self, model, n):
-        request = Request(n=n, k=100, model=model, **PRIVACY)
-        chosen, generator = source(request), np.random.default_rng(8)
+        request = dict(n=n, k=100, model=model, **PRIVACY)
+        chosen, generator = find_source(**request), np.random.default_rng(8)
         words, distances = sdp.SeededWords(99), []
         for _ in range(40):
             raw = chosen.release(generator.integers(0, 100, n), words)
@@ -193,8 +193,8 @@ class TestSmall:
 def test_seeds_do_not_matter():
     """The bracket of one simulation holds the n that another, much longer one finds."""
     short = learning_n(k=20, alpha=0.1, epsilon=0.5, model="central", runs=200)
-    request = Request(n=short.n, k=20, epsilon=0.5, delta=None, model="central")
-    chosen, words = source(request), sdp.SeededWords(4)
+    chosen = find_source(n=short.n, k=20, epsilon=0.5, model="central")
+    words = sdp.SeededWords(4)
     generator, uniform = np.random.default_rng(6), np.full(20, 0.05)
     distances = []
     for _ in range(2000):

@@ -9,11 +9,19 @@ import pytest
 from scipy import stats
 
 from shuffledp import ParameterError, SeededWords
-from shuffledp.inference.alternatives import lowered, nearest_rows
-from shuffledp.inference.coins import groups, part_sizes, partition, public_words
-from shuffledp.inference.messages import HadamardMessages, RRMessages
-from shuffledp.inference.statistics import collisions, total_deviation
-from shuffledp.inference.testers import METHODS, make_tester
+from shuffledp.inference.collections import (
+    HadamardMessages,
+    RRMessages,
+    collisions,
+    total_deviation,
+)
+from shuffledp.inference.public_randomness import (
+    part_sizes,
+    partition,
+    public_words,
+    split_into_groups,
+)
+from shuffledp.inference.testers import METHODS, count_lowered, draw_alternatives, make_tester
 from shuffledp.protocols.hadamard import HadamardResponse
 from shuffledp.protocols.rr import RR
 from support import ALPHA
@@ -122,7 +130,7 @@ class TestCoins:
                 assert stats.binomtest(int(pairs[i, j]), runs, 1 / 5).pvalue > ALPHA
 
     def test_groups_cover_everybody_once(self):
-        found = groups(103, 8, public_words(1))
+        found = split_into_groups(103, 8, public_words(1))
         assert sorted(np.concatenate(found).tolist()) == list(range(103))
         assert {len(group) for group in found} == {12, 13}
 
@@ -133,7 +141,7 @@ class TestCoins:
 class TestAlternatives:
     @pytest.mark.parametrize(("k", "alpha"), [(10, 0.1), (7, 0.3), (8, 0.7), (3, 0.5)])
     def test_distance_and_least_squares(self, k, alpha):
-        p = nearest_rows(np.ones(k, dtype=np.int64), alpha, 5, np.random.default_rng(1))
+        p = draw_alternatives(np.ones(k, dtype=np.int64), alpha, 5, np.random.default_rng(1))
         assert p.sum(axis=1) == pytest.approx(np.ones(5))
         assert p.min() >= 0
         assert np.abs(p - 1 / k).sum(axis=1) / 2 == pytest.approx(np.full(5, alpha))
@@ -146,8 +154,8 @@ class TestAlternatives:
     def test_parts_of_a_random_partition(self):
         """The probabilities of parts are those of a partition of one fixed law."""
         sizes, runs = part_sizes(12, 4), 3000
-        ours = nearest_rows(sizes, 0.25, runs, np.random.default_rng(1))
-        fixed = nearest_rows(np.ones(12, dtype=np.int64), 0.25, 1, np.random.default_rng(2))[0]
+        ours = draw_alternatives(sizes, 0.25, runs, np.random.default_rng(1))
+        fixed = draw_alternatives(np.ones(12, dtype=np.int64), 0.25, 1, np.random.default_rng(2))[0]
         theirs = np.array(
             [
                 np.bincount(partition(12, 4, public_words(seed)), weights=fixed)
@@ -160,7 +168,7 @@ class TestAlternatives:
 
     def test_no_law_is_further_than_that(self):
         with pytest.raises(ParameterError, match="1 - 1/k"):
-            lowered(4, 0.76)
+            count_lowered(4, 0.76)
 
 
 @pytest.mark.parametrize(

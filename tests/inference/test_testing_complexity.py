@@ -9,10 +9,9 @@ from scipy import stats
 
 import shuffledp as sdp
 from shuffledp import ParameterError, SeededWords, UnsupportedError
-from shuffledp.inference.complexity import sample_complexity
-from shuffledp.inference.orders import uniformity_order
+from shuffledp.inference.complexity import sample_complexity, uniformity_order
 from shuffledp.inference.testers import METHODS, make_tester
-from shuffledp.inference.votes import threshold, vote
+from shuffledp.inference.uniformity import find_threshold, plan_vote
 from support import ALPHA
 
 EVERY = [(model, coin, method) for (model, coin), names in METHODS.items() for method in names]
@@ -22,7 +21,7 @@ PRIVACY = {"epsilon": 1.0, "delta": 1e-6}
 
 def needed(model, coin, method, k=K, alpha=TV, **changed):
     return sample_complexity(
-        "test_uniform", k, alpha, model=model, coin=coin, method=method, **{**PRIVACY, **changed}
+        "uniformity_test", k, alpha, model=model, coin=coin, method=method, **{**PRIVACY, **changed}
     )
 
 
@@ -30,10 +29,10 @@ def misses(n, question, seed, runs):
     """(false alarms, misses) of `runs` simulated tests each, the threshold of each drawn anew."""
     model, coin, method = question
     made = make_tester(n=n, k=K, model=model, coin=coin, method=method, honest=0.9, **PRIVACY)
-    ballot, rng = vote(1 / 3), np.random.default_rng(seed)
+    ballot, rng = plan_vote(1 / 3), np.random.default_rng(seed)
     null, far = made.null(runs, rng), made.far(TV, runs, rng)
     batches = 10
-    limits = [threshold(made.null(ballot.runs, rng), ballot.rank) for _ in range(batches)]
+    limits = [find_threshold(made.null(ballot.runs, rng), ballot.rank) for _ in range(batches)]
     limits = np.repeat(limits, runs // batches)
     return int((null > limits).sum()), int((far <= limits).sum())
 
@@ -71,7 +70,7 @@ def test_both_errors_of_the_real_test():
         law = draw.permutation(np.repeat([1 - 2 * TV, 1 + 2 * TV], 32) / 64)
         for kind, p in enumerate((None, law)):
             values = draw.choice(64, size=n, p=p)
-            accept = sdp.test_uniform(values, rng=SeededWords(seed), **options).accept
+            accept = sdp.uniformity_test(values, rng=SeededWords(seed), **options).accept
             wrong[kind] += accept == (kind == 1)
     assert stats.binomtest(wrong[0], runs, 1 / 3, alternative="greater").pvalue > ALPHA
     assert stats.binomtest(wrong[1], runs, 1 / 3, alternative="greater").pvalue > ALPHA
@@ -79,7 +78,7 @@ def test_both_errors_of_the_real_test():
 
 
 def slope(ks, **question):
-    ns = [sample_complexity("test_uniform", k, honest=1.0, **question).n for k in ks]
+    ns = [sample_complexity("uniformity_test", k, honest=1.0, **question).n for k in ks]
     return np.polyfit(np.log(ks), np.log(ns), 1)[0]
 
 
@@ -130,7 +129,7 @@ def test_the_same_question_gets_the_same_answer():
 
 
 def test_the_defaults_are_those_of_the_test():
-    assert "direct, private coin" in str(sample_complexity("test_uniform", 16, 0.4, 1.0, 1e-6))
+    assert "direct, private coin" in str(sample_complexity("uniformity_test", 16, 0.4, 1.0, 1e-6))
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ from scipy import stats
 import shuffledp as sdp
 from shuffledp import DataError, ParameterError, SeededWords, UnsupportedError
 from shuffledp.core.arrays import Floats
-from shuffledp.inference.coins import public_words
 from shuffledp.inference.collections import Reports, multinomials
+from shuffledp.inference.public_randomness import public_words
 from shuffledp.inference.testers import METHODS, make_tester
-from shuffledp.inference.votes import binomial_tail, monte_carlo_p, threshold, vote
+from shuffledp.inference.uniformity import binomial_tail, find_threshold, monte_carlo_p, plan_vote
 from shuffledp.numerics.draws import NumpyDraws
 from support import ALPHA
 
@@ -127,14 +127,14 @@ class TestMonteCarlo:
     def test_threshold_and_p_value_say_the_same(self):
         simulated = np.random.default_rng(1).integers(50, size=99).astype(float)
         for rank in (1, 10, 33):
-            limit = threshold(simulated, rank)
+            limit = find_threshold(simulated, rank)
             for observed in range(-1, 52):
                 small = monte_carlo_p(float(observed), simulated) <= rank / 100
                 assert small == (observed > limit)
 
     @pytest.mark.parametrize("error", [0.5, 1 / 3, 0.05, 1e-3, 1e-6, 1e-12])
     def test_votes_keep_the_error(self, error):
-        ballot = vote(error)
+        ballot = plan_vote(error)
         assert ballot.p_value(ballot.needed) <= error
         assert ballot.needed == (ballot.voters + 1) // 2
         assert ballot.level >= 0.9e-3
@@ -153,10 +153,10 @@ class TestBothErrors:
         """The whole real path, fresh crowds and fresh seeds; skewed values are noticed."""
         n, runs = ENOUGH[question[0]] // 2, 50
         made = built(*question, n=n)
-        ballot = vote(1 / 3)
+        ballot = plan_vote(1 / 3)
         alarms = noticed = 0
         for seed in range(runs):
-            limit = threshold(made.null(ballot.runs, np.random.default_rng(seed)), ballot.rank)
+            limit = find_threshold(made.null(ballot.runs, np.random.default_rng(seed)), ballot.rank)
             values, coins = words(n, 16, seed), SeededWords(1000 + seed)
             alarms += made.observe(values, public_words(seed), coins) > limit
             noticed += made.observe(values // 4, public_words(seed), coins) > limit
@@ -169,7 +169,7 @@ class TestBothErrors:
         model, coin, method = question
         n = 4 * ENOUGH[model]
         options = {"public_seed": 11} if coin == "public" else {}
-        found = sdp.test_uniform(
+        found = sdp.uniformity_test(
             words(n, 16, 3) // 2,
             k=16,
             alpha=0.5,
@@ -195,11 +195,11 @@ class TestResult:
     def test_tiny_errors(self):
         """Five groups vote: uniform values are accepted, far ones rejected, at one in a million."""
         options = {"k": 8, "alpha": 0.4, "error": 1e-6, "rng": SeededWords(1), **PRIVACY}
-        near = sdp.test_uniform(words(20_000, 8, 1), **options)
+        near = sdp.uniformity_test(words(20_000, 8, 1), **options)
         assert near.accept
         assert near.level <= 1e-6
         assert near.groups == 5
-        far = sdp.test_uniform(words(20_000, 8, 1) // 2, **options)
+        far = sdp.uniformity_test(words(20_000, 8, 1) // 2, **options)
         assert not far.accept
         assert far.p_value <= 1e-6
         assert far.statistic >= 3 > far.threshold
@@ -208,22 +208,24 @@ class TestResult:
     def test_sorted_values_are_no_alarm(self):
         """Groups are drawn at random, so the order of the column says nothing."""
         values = np.sort(words(40_000, 8, 2))
-        found = sdp.test_uniform(values, k=8, alpha=0.3, error=1e-6, rng=SeededWords(2), **PRIVACY)
+        found = sdp.uniformity_test(
+            values, k=8, alpha=0.3, error=1e-6, rng=SeededWords(2), **PRIVACY
+        )
         assert found.accept
 
     def test_public_seed_is_named_and_repeats_the_test(self):
         values = words(3000, 256, 1)
         options = {"k": 256, "alpha": 0.25, "coin": "public", **PRIVACY}
-        one = sdp.test_uniform(values, rng=SeededWords(1), public_seed=5, **options)
-        two = sdp.test_uniform(values, rng=SeededWords(1), public_seed=5, **options)
-        other = sdp.test_uniform(values, rng=SeededWords(1), public_seed=6, **options)
+        one = sdp.uniformity_test(values, rng=SeededWords(1), public_seed=5, **options)
+        two = sdp.uniformity_test(values, rng=SeededWords(1), public_seed=5, **options)
+        other = sdp.uniformity_test(values, rng=SeededWords(1), public_seed=6, **options)
         assert one == two
         assert one.statistic != other.statistic
-        drawn = sdp.test_uniform(values, **options)
+        drawn = sdp.uniformity_test(values, **options)
         assert isinstance(drawn.public_seed, int)
 
     def test_guarantee_is_that_of_the_group(self):
-        found = sdp.test_uniform(
+        found = sdp.uniformity_test(
             words(8000, 16, 1),
             k=16,
             alpha=0.3,
@@ -238,12 +240,12 @@ class TestResult:
 
     def test_guarantee_counts_within_each_voting_group(self):
         options = {"error": 1e-6, "rng": SeededWords(1), **PRIVACY, "honest": 0.9}
-        found = sdp.test_uniform(words(20_000, 8, 1), k=8, alpha=0.4, **options)
+        found = sdp.uniformity_test(words(20_000, 8, 1), k=8, alpha=0.4, **options)
         assert found.groups == 5
         assert found.guarantee.honest == 3600  # nine tenths of 4,000, and not of all 20,000
 
     def test_shown(self):
-        found = sdp.test_uniform(
+        found = sdp.uniformity_test(
             words(400, 16, 1), k=16, alpha=0.3, model="none", rng=SeededWords(1)
         )
         assert str(found).startswith("accept: statistic ")
@@ -270,4 +272,4 @@ class TestResult:
     def test_bad_input(self, changed, error, message):
         asked = {"values": words(2000, 16, 1), "k": 16, "alpha": 0.3, **PRIVACY, **changed}
         with pytest.raises(error, match=message):
-            sdp.test_uniform(asked.pop("values"), **asked)
+            sdp.uniformity_test(asked.pop("values"), **asked)

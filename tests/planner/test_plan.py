@@ -192,7 +192,7 @@ def test_refusals_name_the_option():
 
 
 @pytest.mark.parametrize(
-    ("task", "where"), [("distribution", "learn"), ("uniformity", "test_unif")]
+    ("task", "where"), [("distribution", "learn"), ("uniformity", "uniformity")]
 )
 def test_other_tasks_are_elsewhere(task, where):
     with pytest.raises(sdp.UnsupportedError, match=f"for {task}: see sdp.{where}"):

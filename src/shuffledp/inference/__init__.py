@@ -1,1 +1,17 @@
-"""What the messages say about the population: learn its distribution, or test it."""
+"""Learn a distribution, test whether it is uniform or a known one, and plan how many people that takes."""
+
+from shuffledp.inference.complexity import Order, SampleComplexity, sample_complexity
+from shuffledp.inference.learning import Learned, learn, total_variation
+from shuffledp.inference.uniformity import UniformityTest, identity_test, uniformity_test
+
+__all__ = [
+    "Learned",
+    "Order",
+    "SampleComplexity",
+    "UniformityTest",
+    "identity_test",
+    "learn",
+    "sample_complexity",
+    "total_variation",
+    "uniformity_test",
+]

@@ -3,34 +3,48 @@
 A collection observes the values of real users, simulates what it would observe of users whose values
 are independent draws from some law (many groups at once), and says how far what it observed is from
 uniform. The simulation has the law of the protocol; a test compares the two.
+
+With one message per user, messages are independent draws from Q = sum_x p_x R(x) if values are draws from p, and the
+tally of n users is one multinomial number. So a thousand crowds cost no more than their tallies.
+
+In arrays the last axis is over the cells (or the categories), all axes before it are runs.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from shuffledp.core.arrays import Codes, Counts, Floats
 from shuffledp.core.privacy import Guarantee
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import WordSource
 from shuffledp.engine.memory import tally
-from shuffledp.inference.messages import OneMessage
-from shuffledp.inference.statistics import collisions, total_deviation
 from shuffledp.mechanisms.geometric import Geometric
 from shuffledp.protocols.correlated_histogram import CorrelatedHistogram
 from shuffledp.protocols.dummies_histogram import DummiesHistogram
+from shuffledp.protocols.hadamard import HadamardResponse
+from shuffledp.protocols.rr import RR
 
 __all__ = [
     "Collection",
     "Correlated",
     "Dummies",
     "Exact",
+    "HadamardMessages",
     "NoisyCounts",
     "NoisyDeviation",
+    "OneMessage",
+    "RRMessages",
     "Reports",
+    "collisions",
     "multinomials",
+    "total_deviation",
 ]
+
+_SHORT = 512  # blocks up to this length: a matrix product is faster than the fast transform
 
 
 class Collection(Protocol):
@@ -78,6 +92,101 @@ def _few(generator: np.random.Generator, n: int, p: Floats, runs: int) -> Counts
         found = np.searchsorted(upto, drawn, side="right")
         rows[run] = np.bincount(np.minimum(found, cells - 1), minlength=cells)
     return rows
+
+
+class OneMessage(Protocol):
+    """What a tester must know of a randomizer with one message."""
+
+    def law(self, p: Floats) -> Floats:
+        """Q[..., message] if values have the law p[..., category]."""
+
+    def supports(self, tallies: Counts | Floats) -> Floats:
+        """How many messages of tallies[..., message] lie in the likely set of each category."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RRMessages:
+    """Randomized response on bits: the message is the likely set.
+
+    >>> RRMessages(randomizer=RR(epsilon0=1.0)).law(np.array([0.5, 0.5]))
+    array([0.5, 0.5])
+    """
+
+    randomizer: RR
+
+    def law(self, p: Floats) -> Floats:
+        stay, flip = float(self.randomizer.p), float(self.randomizer.q)
+        return stay * p + flip * p[..., ::-1]
+
+    def supports(self, tallies: Counts | Floats) -> Floats:
+        return np.asarray(tallies, dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HadamardMessages:
+    """Hadamard response: the likely set S_x of category x is half of its block.
+
+    With N the tally of the block and T_x = sum_y H[r, y] N_y, (sum N + T_x) / 2 messages lie in S_x; both
+    the law and the supports are fast Walsh-Hadamard transforms of the blocks.
+
+    >>> messages = HadamardMessages(randomizer=HadamardResponse(k=3, epsilon0=1.0))
+    >>> messages.law(np.array([0.0, 1.0, 0.0])).round(4)
+    array([0.3655, 0.3655, 0.1345, 0.1345])
+    >>> messages.supports(np.array([5, 1, 0, 2]))
+    array([5., 6., 7.])
+    """
+
+    randomizer: HadamardResponse
+
+    @property
+    def _places(self) -> tuple[Counts, Counts]:
+        """(block, row) of each category."""
+        x = np.arange(self.randomizer.k)
+        return x % self.randomizer.blocks, x // self.randomizer.blocks + 1
+
+    def law(self, p: Floats) -> Floats:
+        response = self.randomizer
+        block, row = self._places
+        placed = np.zeros((*p.shape[:-1], response.blocks, response.block_length))
+        placed[..., block, row] = p
+        inside = placed.sum(axis=-1, keepdims=True) + _walsh_hadamard(placed)
+        words = 2.0**response.word_bits
+        # Half of `inside` is the probability that the holder's set contains the output.
+        each = response.low / words + response.blocks * response.toward / words * inside
+        law: Floats = each.reshape(*p.shape[:-1], response.outputs)
+        return law
+
+    def supports(self, tallies: Counts | Floats) -> Floats:
+        response = self.randomizer
+        block, row = self._places
+        counts = np.asarray(tallies, dtype=np.float64)
+        counts = counts.reshape(*counts.shape[:-1], response.blocks, response.block_length)
+        transformed = _walsh_hadamard(counts)
+        total: Floats = transformed[..., block, 0]  # row 0 is all ones
+        return (total + transformed[..., block, row]) / 2
+
+
+def _walsh_hadamard(blocks: Floats) -> Floats:
+    """The last axis times the Sylvester-Hadamard matrix of its length, a power of two."""
+    length = blocks.shape[-1]
+    if length <= _SHORT:
+        short: Floats = blocks @ _matrix(length)  # sums of integers stay exact
+        return short
+    transformed, half = blocks, 1
+    while half < length:
+        pairs = transformed.reshape(*blocks.shape[:-1], length // (2 * half), 2, half)
+        first, second = pairs[..., 0, :], pairs[..., 1, :]
+        transformed = np.stack([first + second, first - second], axis=-2)
+        half *= 2
+    return transformed.reshape(blocks.shape)
+
+
+@lru_cache(maxsize=16)
+def _matrix(length: int) -> Floats:
+    matrix = np.ones((1, 1))
+    while len(matrix) < length:
+        matrix = np.kron(np.array([[1.0, 1.0], [1.0, -1.0]]), matrix)
+    return matrix
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,3 +386,51 @@ def _laplace(
     """Simulated discrete Laplace noise: a difference of two geometric numbers. Never for real data."""
     stop = -np.expm1(-float(mechanism.noise.rate))
     return generator.geometric(stop, shape) - generator.geometric(stop, shape)
+
+
+def collisions(
+    counts: ArrayLike,
+    expected: ArrayLike,
+    *,
+    n: int,
+    noise_mean: float = 0.0,
+    noise_variance: float = 0.0,
+) -> Floats:
+    r"""An unbiased estimate of n (n - 1) times the squared distance of two vectors of probabilities.
+
+    Each of n independent users adds 1 to cell j with probability Q_j (to any number of cells, or to
+    none), noise of known mean and variance is added to every cell, and `expected` is r. With c_j the
+    count of cell j less the mean of its noise,
+
+        Z = sum_j (c_j - n r_j)^2 - c_j (1 - 2 r_j) - n r_j^2 - noise_variance,
+        E[Z] = n (n - 1) sum_j (Q_j - r_j)^2,
+
+    as each pair of two users adds (1[first in j] - r_j) (1[second in j] - r_j), and what the squares
+    add besides, the users paired with themselves and the noise, is subtracted. Without noise, and one
+    cell for each user, it is the number of pairs that collide, less what r lets expect.
+
+    >>> collisions([3, 1], [0.5, 0.5], n=4)
+    array(0.)
+    >>> collisions([[4, 0], [2, 2]], [0.5, 0.5], n=4)
+    array([ 6., -2.])
+    """
+    r = np.asarray(expected, dtype=np.float64)
+    own: Floats = np.asarray(counts) - np.float64(noise_mean)
+    # In one order of memory: equal counts get equal statistics, bit by bit, in one run and in many.
+    terms = np.ascontiguousarray(np.square(own - n * r) - own * (1 - 2 * r))
+    constant = n * np.square(r).sum() + r.size * noise_variance
+    return np.asarray(terms.sum(axis=-1) - constant)
+
+
+def total_deviation(counts: Counts, *, n: int) -> Counts:
+    """sum_j |k N_j - n|: 2 k n times the total variation distance of the counts from uniform.
+
+    Replacing one user changes it by at most 2 min(n, k). By 2 k: two of the N_j change by one. By 2 n if
+    n <= k: then it is 2 n times the number of empty cells, which changes by at most one.
+
+    >>> total_deviation(np.array([[3, 1, 0], [2, 1, 1]]), n=4)
+    array([10,  4])
+    """
+    k = counts.shape[-1]
+    deviation: Counts = np.abs(k * counts - n).sum(axis=-1)
+    return deviation

@@ -14,24 +14,56 @@ distributions"; Acharya, Sun, Zhang 2019, "Hadamard response: estimating distrib
 efficiently, and with little communication".
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shuffledp.core.arrays import Floats
+from shuffledp.core.arrays import Codes, Counts, Floats
 from shuffledp.core.domain import Categories
-from shuffledp.core.errors import ParameterError
-from shuffledp.core.estimate import ErrorLaw, Estimate, Interval, PostProcessed, Value
+from shuffledp.core.errors import ParameterError, UnsupportedError
+from shuffledp.core.estimate import (
+    ErrorLaw,
+    Estimate,
+    Interval,
+    NormalError,
+    PostProcessed,
+    Value,
+)
 from shuffledp.core.privacy import Guarantee
-from shuffledp.core.protocol import HONEST
+from shuffledp.core.protocol import HONEST, ShuffleProtocol
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, positive
-from shuffledp.inference._accuracy import Accuracy
-from shuffledp.inference._sources import Request, source
+from shuffledp.engine.memory import run
+from shuffledp.inference.accuracy import Accuracy, EqualNoise, spread_of
+from shuffledp.mechanisms.geometric import Geometric
+from shuffledp.numerics.draws import NumpyDraws, deal_tally, is_dealt
 from shuffledp.numerics.entropy import SecureWords
+from shuffledp.planner.choice import smallest_error
+from shuffledp.planner.errors import Biased
+from shuffledp.planner.question import Asked, Limits, candidates
+from shuffledp.protocols.correlated_histogram import CorrelatedHistogram
+from shuffledp.protocols.count_min import CountMinAnalyzer
+from shuffledp.tasks import Histogram
 
-__all__ = ["Learned", "ScaledError", "learn", "total_variation"]
+__all__ = [
+    "MODELS",
+    "Central",
+    "Empirical",
+    "Learned",
+    "Reported",
+    "ScaledError",
+    "Source",
+    "find_source",
+    "learn",
+    "total_variation",
+]
+
+MODELS = ("none", "central", "local", "shuffle")
+_ONLY = {"none": "empirical", "central": "geometric"}
+"""The one source of a model that has no choice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -117,13 +149,13 @@ def learn(
     protocol: str | None = None,
     rng: WordSource | None = None,
     honest: float = HONEST,
-    max_messages: float = 8,
+    max_messages: float | None = None,
 ) -> Learned:
     """The distribution over k categories that `values` (codes 0 .. k-1, one per person) come from.
 
-    `protocol` names one; without it the one with the smallest error is taken, and in the shuffle model
-    only those count whose users send at most `max_messages` messages on average. `epsilon` is needed in all
-    models but "none", `delta` in the shuffle model; the others promise delta = 0.
+    `protocol` names one; without it the one with the smallest error is taken, of those whose users send at
+    most `max_messages` messages on average. `epsilon` is needed in all models but "none", `delta` in the
+    shuffle model; the others promise delta = 0.
 
     >>> from shuffledp import SeededWords
     >>> people = [0, 0, 0, 1, 1, 2] * 10_000
@@ -134,15 +166,8 @@ def learn(
     True
     """
     codes = Categories(k=k).codes(values)
-    limit = positive("max_messages", max_messages)
-    if limit < 1:
-        raise ParameterError("max_messages", max_messages, "must be >= 1")
-    if epsilon is not None:
-        positive("epsilon", epsilon)
-    if delta is not None:
-        fraction_of_one("delta", delta)
     n = len(codes)
-    request = Request(
+    chosen = find_source(
         n=n,
         k=k,
         epsilon=epsilon,
@@ -150,9 +175,8 @@ def learn(
         model=model,
         protocol=protocol,
         honest=honest,
-        max_messages=limit,
+        max_messages=max_messages,
     )
-    chosen = source(request)
     counts = chosen.release(codes, SecureWords() if rng is None else rng)
     raw = Estimate(
         value=counts.value / n,
@@ -168,6 +192,220 @@ def learn(
         n=n,
         accuracy=chosen.accuracy(n),
     )
+
+
+class Source(Protocol):
+    """Counts of k categories, exact or noisy."""
+
+    @property
+    def name(self) -> str:
+        """The protocol or mechanism."""
+
+    @property
+    def guarantee(self) -> Guarantee | None:
+        """What is promised; None if nothing is."""
+
+    def accuracy(self, n: int) -> Accuracy:
+        """How far off the distribution of n people will be."""
+
+    def release(self, codes: Codes, rng: WordSource) -> Estimate:
+        """The counts of these people's categories."""
+
+    def simulate(self, counts: Counts, rng: WordSource) -> Floats:
+        """Noisy counts for known exact ones: for planning."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Empirical:
+    """The exact counts. Nothing is private."""
+
+    k: int
+
+    @property
+    def name(self) -> str:
+        return "empirical"
+
+    @property
+    def guarantee(self) -> None:
+        return None
+
+    def accuracy(self, n: int) -> Accuracy:
+        return Accuracy(n=n, k=self.k, variance=0.0, spread=1.0)
+
+    def release(self, codes: Codes, rng: WordSource) -> Estimate:
+        value: Floats = np.bincount(codes, minlength=self.k).astype(np.float64)
+        error = NormalError(stderr=np.zeros(self.k))
+        return Estimate(value=value, error=error, limits=(0.0, float(len(codes))))
+
+    def simulate(self, counts: Counts, rng: WordSource) -> Floats:
+        return counts.astype(np.float64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Central:
+    """A trusted curator adds discrete Laplace noise to every count."""
+
+    mechanism: Geometric
+
+    @property
+    def name(self) -> str:
+        return self.mechanism.name
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return self.mechanism.guarantee
+
+    def accuracy(self, n: int) -> Accuracy:
+        k = self.mechanism.k
+        noise = EqualNoise(k=k, r=1.0, p=float(np.exp(-float(self.mechanism.noise.rate))))
+        return Accuracy(n=n, k=k, variance=k * self.mechanism.variance(), noise=noise)
+
+    def release(self, codes: Codes, rng: WordSource) -> Estimate:
+        return self.mechanism.release(np.bincount(codes, minlength=self.mechanism.k), rng)
+
+    def simulate(self, counts: Counts, rng: WordSource) -> Floats:
+        return np.asarray(self.mechanism.release(counts, rng).value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reported:
+    """Everybody's device sends messages, shuffled or not."""
+
+    protocol: ShuffleProtocol
+
+    @property
+    def name(self) -> str:
+        return self.protocol.name
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return self.protocol.guarantee
+
+    def accuracy(self, n: int) -> Accuracy:
+        randomizer = self.protocol.randomizer
+        k = randomizer.domain.size
+        noise = None
+        if isinstance(randomizer, CorrelatedHistogram):
+            shares = randomizer.noise
+            noise = EqualNoise(
+                k=k, r=float(n * shares.share), p=shares.p, distance=shares.distance(n, 2 * k)
+            )
+        return Accuracy(
+            n=n, k=k, variance=self.variance(n), spread=spread_of(self.protocol), noise=noise
+        )
+
+    def variance(self, n: int) -> float:
+        """The variance of all bins together: the largest of all data sets of n people.
+
+        It is a sum over people, so it is largest if everybody has the category whose messages vary most.
+        That is category 0: in most protocols all are alike, and in Hadamard response no block is larger
+        than the first.
+        """
+        inputs = np.zeros(self.protocol.randomizer.domain.size, dtype=np.int64)
+        inputs[0] = n
+        return float(np.sum(self.protocol.analyzer.variance(inputs)))
+
+    def release(self, codes: Codes, rng: WordSource) -> Estimate:
+        return run(self.protocol, codes, rng)
+
+    def simulate(self, counts: Counts, rng: WordSource) -> Floats:
+        randomizer = self.protocol.randomizer
+        if not is_dealt(randomizer):
+            raise UnsupportedError(f"{self.name} has no simulation of its tally")
+        if isinstance(randomizer, CorrelatedHistogram):
+            # The flood has as many of each sign, so the estimate is the same without it.
+            noise = randomizer.noise.simulate(int(counts.sum()), NumpyDraws(rng))
+            return (counts + noise[1::2] - noise[::2]).astype(np.float64)
+        tally = deal_tally(randomizer, counts, rng)
+        return np.asarray(self.protocol.analyzer.estimate(tally).value)
+
+
+def find_source(
+    *,
+    n: int,
+    k: int,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    model: str = "shuffle",
+    protocol: str | None = None,
+    honest: float = HONEST,
+    max_messages: float | None = None,
+    only: Callable[[ShuffleProtocol], str | None] = lambda _: None,
+) -> Source:
+    """The source of the model: the one named, or the one with the smallest error.
+
+    `only` gives the reason why a protocol will not do, or None. The error is the RMSE over all bins, for the data set
+    where it is largest.
+
+    >>> find_source(n=1000, k=8, epsilon=1.0, model="local").name
+    'subset_selection'
+    """
+    if model not in MODELS:
+        raise ParameterError("model", model, f"must be one of {', '.join(MODELS)}")
+    epsilon = _check("epsilon", epsilon, positive, needed=model != "none", model=model)
+    delta = _check("delta", delta, fraction_of_one, needed=model == "shuffle", model=model)
+    limits = Limits.of(models="shuffle", max_messages=max_messages)
+    task = Histogram(domain=Categories(k=k))
+    if model in _ONLY and protocol not in (None, _ONLY[model]):
+        raise ParameterError(
+            "protocol", protocol, f"must be {_ONLY[model]!r} or None in the model {model!r}"
+        )
+    if model == "none":
+        return Empirical(k=k)
+    if model == "central":
+        return Central(mechanism=Geometric(epsilon=epsilon, sensitivity=2, k=k))
+    if model == "local":  # where the promise needs nobody else
+        limits, delta, honest = Limits.of(models="local"), 0.0, 1.0
+    asked = Asked.of(task, n=n, epsilon=epsilon, delta=delta, honest=honest)
+    return _best(asked, limits, protocol, only)
+
+
+def _best(
+    asked: Asked,
+    limits: Limits,
+    protocol: str | None,
+    only: Callable[[ShuffleProtocol], str | None],
+) -> Reported:
+    (model,) = limits.models
+    able = [each.name for each in candidates(asked.task) if each.model is model]
+    if protocol is not None and protocol not in able:
+        raise ParameterError(
+            "protocol", protocol, f"must be one of {', '.join(able)} in the model {model.value!r}"
+        )
+
+    def refuse(made: ShuffleProtocol) -> str | None:
+        reason = _refuse(made)
+        if protocol is not None and reason is not None:
+            raise UnsupportedError(f"{protocol} cannot learn a distribution: {reason}")
+        return reason or only(made)
+
+    made = smallest_error(asked, limits, protocol=protocol, refuse=refuse).make()
+    assert isinstance(made, ShuffleProtocol)
+    return Reported(protocol=made)
+
+
+def _check(
+    name: str,
+    value: float | None,
+    check: Callable[[str, float], float],
+    *,
+    needed: bool,
+    model: str,
+) -> float:
+    if value is not None:
+        return check(name, value)
+    if needed:
+        raise ParameterError(name, None, f"must be given in the {model} model")
+    return 0.0
+
+
+def _refuse(protocol: ShuffleProtocol) -> str | None:
+    """Why it cannot learn a distribution, if so."""
+    if isinstance(protocol.analyzer, Biased):
+        return "its answer is biased for small counts, so there is no unbiased estimate to keep"
+    if isinstance(protocol.analyzer, CountMinAnalyzer):
+        return "its error is that of a public hash function, and does not vanish with n"
+    return None
 
 
 def total_variation(p: ArrayLike, q: ArrayLike) -> float:

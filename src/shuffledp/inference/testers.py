@@ -6,11 +6,18 @@ the value by its part, and a `Collection` observes the parts. The statistics of 
 
 A random partition into L parts keeps, on average, (1 - 1/L) k / (k - 1) of the squared distance from uniform, in
 L cells instead of k: it pays where noise in every cell is what hurts.
+
+What a tester must see are laws at total variation distance alpha from uniform. Hardest to see are those where m of
+the k categories are made less likely by alpha / m each, the others more likely by alpha / (k - m) each: among all laws
+at that distance these have the least squared distance, alpha^2 (1/m + 1/(k - m)), at best 4 alpha^2 / k, for m = k / 2
+(Paninski 2008, "A coincidence-based test for uniformity given very sparsely sampled discrete data"). A probability
+cannot fall below 0, so m >= alpha k.
 """
 
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
@@ -19,22 +26,30 @@ from shuffledp.core.arrays import Codes, Counts, Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.protocol import ShuffleProtocol, honest_users
 from shuffledp.core.randomizer import WordSource
-from shuffledp.inference.alternatives import nearest_rows
-from shuffledp.inference.coins import groups, part_sizes, partition
 from shuffledp.inference.collections import (
     Collection,
     Correlated,
     Dummies,
     Exact,
+    HadamardMessages,
     NoisyCounts,
     NoisyDeviation,
     Reports,
+    RRMessages,
 )
-from shuffledp.inference.messages import HadamardMessages, RRMessages
+from shuffledp.inference.public_randomness import part_sizes, partition, split_into_groups
 from shuffledp.mechanisms import geometric
 from shuffledp.protocols import correlated_histogram, dummies_histogram, hadamard, rr
 
-__all__ = ["METHODS", "Tester", "chosen_method", "make_tester", "method_names"]
+__all__ = [
+    "METHODS",
+    "Tester",
+    "choose_method",
+    "count_lowered",
+    "draw_alternatives",
+    "make_tester",
+    "method_names",
+]
 
 _FEWEST = 8
 """Degrees of freedom of all public partitions together: with fewer a partition too often misses everything."""
@@ -86,7 +101,7 @@ class Tester:
     def _members(self, public: WordSource) -> list[Codes]:
         if self.groups == 1:
             return [np.arange(self.n)]
-        return groups(self.n, self.groups, public)
+        return split_into_groups(self.n, self.groups, public)
 
     def null(self, runs: int, generator: np.random.Generator) -> Floats:
         """The statistic of `runs` simulated crowds whose values are uniform.
@@ -99,7 +114,7 @@ class Tester:
         """The same for values from a random one of the nearest laws at distance alpha, public coins fresh."""
         sizes = part_sizes(self.k, self.parts)
         return self._simulated(
-            runs, generator, lambda rows: nearest_rows(sizes, alpha, rows, generator)
+            runs, generator, lambda rows: draw_alternatives(sizes, alpha, rows, generator)
         )
 
     def _simulated(
@@ -293,10 +308,10 @@ def method_names(model: str, coin: str) -> tuple[str, ...]:
     return tuple(METHODS[model, coin])
 
 
-def chosen_method(model: str, coin: str, method: str | None) -> str:
+def choose_method(model: str, coin: str, method: str | None) -> str:
     """The method if there is such a one; without one the default.
 
-    >>> chosen_method("local", "public", None), chosen_method("local", "public", "halving")
+    >>> choose_method("local", "public", None), choose_method("local", "public", "halving")
     ('hashed', 'halving')
     """
     names = method_names(model, coin)
@@ -325,7 +340,7 @@ def make_tester(
     >>> make_tester(n=10**5, k=4096, model="shuffle", coin="public", epsilon=1.0, delta=1e-6).parts
     2048
     """
-    chosen = chosen_method(model, coin, method)
+    chosen = choose_method(model, coin, method)
     if n < 2:
         raise UnsupportedError(f"n={n} users are too few: collisions need two")
     want = _Wanted(n=n, k=k, epsilon=epsilon, delta=delta, honest=honest)
@@ -334,3 +349,36 @@ def make_tester(
     return Tester(
         model=model, coin=coin, method=chosen, k=k, n=n, groups=number, collection=collection
     )
+
+
+def count_lowered(k: int, alpha: float) -> int:
+    """m, the number of categories that are made less likely.
+
+    >>> count_lowered(10, 0.1), count_lowered(10, 0.75)
+    (5, 8)
+    """
+    m = max(k // 2, math.ceil(Fraction(repr(float(alpha))) * k))
+    if not alpha > 0 or m > k - 1:
+        raise ParameterError("alpha", alpha, f"must be > 0 and <= 1 - 1/k, k={k}")
+    return m
+
+
+def draw_alternatives(
+    sizes: Counts, alpha: float, runs: int, generator: np.random.Generator
+) -> Floats:
+    """p[runs, parts] of random parts of these sizes, for a random set of lowered categories.
+
+    A fixed set and random parts, or random both: the law is the same.
+
+    >>> draw_alternatives(np.array([1, 1]), 0.25, 3, np.random.default_rng(1)).sum(axis=1)
+    array([1., 1., 1.])
+    """
+    k = int(sizes.sum())
+    m = count_lowered(k, alpha)
+    down, up = 1 / k - alpha / m, 1 / k + alpha / (k - m)
+    if len(sizes) == k:
+        row = np.where(np.arange(k) < m, down, up)
+        return generator.permuted(np.broadcast_to(row, (runs, k)).copy(), axis=1)
+    low = generator.multivariate_hypergeometric(sizes, m, size=runs, method="marginals")
+    rows: Floats = low * down + (sizes - low) * up
+    return np.maximum(rows, 0.0)  # rounding may leave a part that is all down below 0

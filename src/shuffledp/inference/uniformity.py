@@ -9,12 +9,17 @@ same protocol, and its p-value is (1 + the number of simulated statistics that a
 at most c with probability at most c, for every n, k and N. The coins of the simulation are not private: they
 know nothing of the data.
 
+A Monte-Carlo test with N simulations cannot have a p-value below 1 / (N + 1). So a very small error is
+reached by a vote: an odd number of independent groups of users, each tested at a moderate level. If at
+most `level` of the groups reject falsely, more than half of m groups do so with probability at most
+Pr[Bin(m, level) > m / 2], which falls exponentially in m; likewise for missing a law that is far.
+
 References: Paninski 2008, "A coincidence-based test for uniformity given very sparsely sampled discrete
 data"; Acharya, Canonne, Freitag, Sun, Tyagi 2021, "Inference under information constraints III: local
 privacy constraints"; Canonne, Lyu 2022, "Uniformity testing in the shuffle model: simpler, better, faster".
 """
-# ruff: noqa: PT028  (the names of these functions start with test_, but they are no tests of pytest)
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,29 +27,38 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shuffledp.core.arrays import Codes
+from shuffledp.core.arrays import Codes, Floats
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.privacy import Guarantee
 from shuffledp.core.protocol import HONEST
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, number, positive, whole
-from shuffledp.inference.alternatives import lowered
-from shuffledp.inference.coins import groups, public_words
+from shuffledp.inference.public_randomness import public_words, split_into_groups
 from shuffledp.inference.reduction import Reduction
-from shuffledp.inference.testers import Tester, chosen_method, make_tester
-from shuffledp.inference.votes import Vote, monte_carlo_p, threshold, vote
+from shuffledp.inference.testers import Tester, choose_method, count_lowered, make_tester
 from shuffledp.numerics.entropy import SecureWords
 
 __all__ = [
+    "MARGIN",
     "UniformityTest",
+    "Vote",
+    "binomial_tail",
     "check_error",
     "check_question",
+    "find_threshold",
     "generator_of",
-    "test_identity",
-    "test_uniform",
+    "identity_test",
+    "monte_carlo_p",
+    "plan_vote",
+    "uniformity_test",
 ]
 
+MARGIN = 7 / 8
+"""Both kinds of error are planned at this share of the stated one, so that counted frequencies keep it, too."""
+_LEAST_LEVEL = 1e-3
+_FEWEST_RUNS = 999
+_RUNS_PER_LEVEL = 20
 _POWER_RUNS = 400
 
 
@@ -96,7 +110,7 @@ class UniformityTest:
         )
 
 
-def test_uniform(
+def uniformity_test(
     values: ArrayLike,
     *,
     k: int,
@@ -132,16 +146,16 @@ def test_uniform(
 
     >>> from shuffledp import SeededWords
     >>> values = np.arange(40_000) % 16
-    >>> found = test_uniform(values, k=16, alpha=0.2, epsilon=1.0, delta=1e-6, rng=SeededWords(1))
+    >>> found = uniformity_test(values, k=16, alpha=0.2, epsilon=1.0, delta=1e-6, rng=SeededWords(1))
     >>> found.accept, found.method, found.guarantee.epsilon
     (True, 'direct', 1.0)
-    >>> test_uniform(values // 2, k=16, alpha=0.2, epsilon=1.0, delta=1e-6, rng=SeededWords(1)).accept
+    >>> uniformity_test(values // 2, k=16, alpha=0.2, epsilon=1.0, delta=1e-6, rng=SeededWords(1)).accept
     False
     """
     whole("k", k, at_least=2)
     codes = Categories(k=k).codes(values).astype(np.int64, copy=False)
-    lowered(k, number("alpha", alpha))
-    ballot = vote(check_error(error))
+    count_lowered(k, number("alpha", alpha))
+    ballot = plan_vote(check_error(error))
     asked = check_question(
         model=model, coin=coin, method=method, epsilon=epsilon, delta=delta, honest=honest
     )
@@ -176,7 +190,7 @@ def test_uniform(
     )
 
 
-def test_identity(
+def identity_test(
     values: ArrayLike,
     *,
     q: Iterable[object],
@@ -199,7 +213,7 @@ def test_identity(
 
     >>> from shuffledp import SeededWords
     >>> values = np.repeat([0, 1, 2], [20_000, 10_000, 10_000])
-    >>> found = test_identity(values, q=[0.5, 0.25, 0.25], alpha=0.3, epsilon=1.0, delta=1e-6,
+    >>> found = identity_test(values, q=[0.5, 0.25, 0.25], alpha=0.3, epsilon=1.0, delta=1e-6,
     ...                       rng=SeededWords(1))
     >>> found.accept, found.k, found.cells
     (True, 3, 18)
@@ -209,7 +223,7 @@ def test_identity(
     if not 0 < number("alpha", alpha) <= 1:
         raise ParameterError("alpha", alpha, "must be > 0 and <= 1")
     source = SecureWords() if rng is None else rng
-    found = test_uniform(
+    found = uniformity_test(
         reduction.apply(codes, source),
         k=reduction.cells,
         alpha=3 * alpha / 8,
@@ -227,6 +241,101 @@ def test_identity(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Vote:
+    """m groups; each rejects if its Monte-Carlo p-value of `runs` simulations is at most `level`.
+
+    >>> once = plan_vote(1 / 3)
+    >>> once.voters, once.runs, round(once.level, 4)
+    (1, 999, 0.291)
+    """
+
+    voters: int
+    runs: int
+    level: float
+    """Exact: Pr[p-value <= level] <= level, a multiple of 1 / (runs + 1)."""
+    total: float
+    """The level of the whole test."""
+
+    @property
+    def rank(self) -> int:
+        """A group rejects if its statistic is above the rank-th largest simulated one."""
+        return round(self.level * (self.runs + 1))
+
+    def p_value(self, rejections: int) -> float:
+        """How likely so many of the groups, or more, reject if all values are uniform."""
+        return binomial_tail(self.voters, self.level, rejections)
+
+    def miss(self, miss: float) -> float:
+        """How likely the vote accepts if each group accepts with probability `miss`."""
+        needed = self.needed
+        return 1 - binomial_tail(self.voters, 1 - miss, needed)
+
+    @property
+    def needed(self) -> int:
+        """How many groups must reject."""
+        counts = range(1, self.voters + 1)
+        return next(count for count in counts if self.p_value(count) <= self.total)
+
+
+def plan_vote(error: float) -> Vote:
+    """The fewest groups whose levels are not below one in a thousand.
+
+    >>> plan_vote(1e-6).voters, plan_vote(1e-6).needed, plan_vote(1e-6).p_value(3) <= 1e-6
+    (5, 3, True)
+    """
+    total = MARGIN * error
+    voters, level = 1, total
+    while level < _LEAST_LEVEL:
+        voters += 2
+        level = _largest_level(voters, total)
+    runs = max(_FEWEST_RUNS, math.ceil(_RUNS_PER_LEVEL / level))
+    rank = math.floor(level * (runs + 1))
+    return Vote(voters=voters, runs=runs, level=rank / (runs + 1), total=total)
+
+
+def _largest_level(voters: int, total: float) -> float:
+    low, high = 0.0, 0.5
+    for _ in range(60):
+        middle = (low + high) / 2
+        if binomial_tail(voters, middle, (voters + 1) // 2) <= total:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def binomial_tail(n: int, p: float, at_least: int) -> float:
+    """Pr[Bin(n, p) >= at_least].
+
+    >>> binomial_tail(3, 0.5, 2)
+    0.5
+    """
+    terms = (math.comb(n, j) * p**j * (1 - p) ** (n - j) for j in range(at_least, n + 1))
+    return min(1.0, math.fsum(terms))
+
+
+def monte_carlo_p(observed: float, simulated: Floats) -> float:
+    """(1 + the number simulated that are at least as large) / (1 + all of them).
+
+    If nothing is to be seen the observed statistic and the simulated ones are exchangeable, so the
+    probability of a value of at most c is at most c, for any number of simulations and any law.
+
+    >>> monte_carlo_p(3.0, np.array([1.0, 3.0, 5.0]))
+    0.75
+    """
+    return (1 + int(np.count_nonzero(simulated >= observed))) / (1 + len(simulated))
+
+
+def find_threshold(simulated: Floats, rank: int) -> float:
+    """The rank-th largest: the Monte-Carlo p-value is at most rank / (runs + 1) exactly above it.
+
+    >>> find_threshold(np.array([1.0, 3.0, 5.0]), 1)
+    5.0
+    """
+    return float(np.partition(simulated, -rank)[-rank])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Verdict:
     statistic: float
     threshold: float
@@ -240,7 +349,7 @@ def _verdict(
     simulated = tester.null(ballot.runs, generator_of(rng))
     return _Verdict(
         statistic=observed,
-        threshold=threshold(simulated, ballot.rank),
+        threshold=find_threshold(simulated, ballot.rank),
         p_value=monte_carlo_p(observed, simulated),
     )
 
@@ -293,7 +402,7 @@ def check_question(
     >>> check_question(model="local", coin="public", method=None, epsilon=1, delta=None, honest=1.0)
     {'model': 'local', 'coin': 'public', 'method': 'hashed', 'epsilon': 1.0}
     """
-    name = chosen_method(model, coin, method)
+    name = choose_method(model, coin, method)
     asked: dict[str, Any] = {"model": model, "coin": coin, "method": name}
     if model != "none":
         asked["epsilon"] = positive("epsilon", epsilon)
@@ -330,4 +439,4 @@ def _seed(coin: str, public_seed: int | None, rng: WordSource) -> int | None:
 
 
 def _voters(n: int, number_of: int, public: WordSource) -> list[Codes]:
-    return [np.arange(n)] if number_of == 1 else groups(n, number_of, public)
+    return [np.arange(n)] if number_of == 1 else split_into_groups(n, number_of, public)

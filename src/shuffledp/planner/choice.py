@@ -7,6 +7,7 @@ evaluated, and of those whose error is nearly the smallest the one with the fewe
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from shuffledp import protocols
 from shuffledp.core.domain import Bits, Categories
@@ -20,7 +21,16 @@ from shuffledp.planner.question import MOST_VALUES, Asked, Candidate, Limits, ca
 from shuffledp.planner.rows import SAME, Aim, Row, choose_row, evaluate
 from shuffledp.tasks import Count, Histogram, Mean, Sum
 
-__all__ = ["choose", "count", "histogram", "mean", "order_candidates", "recognise", "sum"]
+__all__ = [
+    "choose",
+    "count",
+    "histogram",
+    "mean",
+    "order_candidates",
+    "recognise",
+    "smallest_error",
+    "sum",
+]
 
 _USUAL = ("correlated_count", "correlated_histogram", "split_and_mix")
 """Who usually wins: a hint that saves time."""
@@ -202,6 +212,33 @@ def _make_named(
         if reason is not None:
             raise UnsupportedError(f"no protocol fits: {name}: {reason}")
     return made
+
+
+def smallest_error(
+    asked: Asked,
+    limits: Limits,
+    *,
+    protocol: str | None = None,
+    refuse: Callable[[ShuffleProtocol], str | None] = lambda _: None,
+) -> Row:
+    """The row with the smallest RMSE among those within the limits that `refuse` has no reason against.
+
+    >>> asked = Asked.of("histogram", n=1000, k=8, epsilon=1.0, delta=1e-6, honest=0.9)
+    >>> smallest_error(asked, Limits.of(models="local")).protocol
+    'subset_selection'
+    """
+    rows: list[Row] = []
+    for each in order_candidates(asked.task):
+        if each.model not in limits.models or protocol not in (None, each.name):
+            continue
+        row = evaluate(each, asked, limits)
+        made = row.make() if row.available else None
+        reason = refuse(made) if isinstance(made, ShuffleProtocol) else row.reason
+        rows.append(replace(row, reason=reason))
+    fine = [row for row in rows if row.available]
+    if not fine:
+        raise UnsupportedError("no protocol fits: " + "; ".join(row.explain() for row in rows))
+    return min(fine, key=lambda row: math.inf if row.rmse is None else row.rmse)
 
 
 def order_candidates(task: Task) -> list[Candidate]:

@@ -14,7 +14,7 @@ from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import whole
 from shuffledp.numerics.entropy import SeededWords
 
-__all__ = ["groups", "part_sizes", "partition", "public_words"]
+__all__ = ["part_sizes", "partition", "public_words", "split_into_groups"]
 
 
 def public_words(seed: int) -> SeededWords:
@@ -48,12 +48,12 @@ def partition(k: int, parts: int, words: WordSource) -> Codes:
     return part
 
 
-def groups(n: int, number: int, words: WordSource) -> list[Codes]:
+def split_into_groups(n: int, number: int, words: WordSource) -> list[Codes]:
     """Positions of the users of each of `number` nearly equal groups, at random.
 
     At random, because the column may be sorted: then neighbours are no sample of the population.
 
-    >>> [len(group) for group in groups(8, 3, public_words(1))]
+    >>> [len(group) for group in split_into_groups(8, 3, public_words(1))]
     [3, 3, 2]
     """
     order, sizes = _order(n, words), part_sizes(n, number)
