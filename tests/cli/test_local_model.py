@@ -22,7 +22,7 @@ def answer(result):
         (
             ("histogram", "--column", "way", "--categories", WAYS, "--epsilon", 0.2),
             {"k": 10},
-            "hadamard",
+            "subset_selection",
         ),
         (
             ("histogram", "--column", "minutes", "--lower", 0, "--upper", 599, "--epsilon", 3),
