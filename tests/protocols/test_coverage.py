@@ -4,7 +4,9 @@ The tally of a category that c of n people hold is Bin(c, p) + Bin(n - c, q) and
 messages, binomials that do not depend on the data. So coverage at c is a finite sum, and nothing is simulated.
 """
 
+from fractions import Fraction
 from functools import cache
+from itertools import combinations_with_replacement
 
 import numpy as np
 import pytest
@@ -12,20 +14,25 @@ from scipy.stats import binom
 
 from shuffledp import UnsupportedError
 from shuffledp.core.analyzer import Tally
+from shuffledp.core.domain import Reals
 from shuffledp.core.estimate import NormalError
-from shuffledp.numerics.intervals import SupportLaw, TwoBinomialsError
+from shuffledp.numerics.intervals import BoundedError, SupportLaw, TwoBinomialsError
 from shuffledp.protocols import (
+    duchi,
     fake_users,
     hadamard,
     hadamard_blanket,
     hashed_histogram,
+    hybrid,
     krr,
     local_hashing,
     optimized_unary,
+    piecewise,
     rr,
     subset_selection,
     symmetric_unary,
 )
+from shuffledp.protocols.rounded_sum import RoundedResponse, RoundedSum
 
 SIZES = [2, 3, 5, 10, 50, 100, 200]
 ORACLES = {
@@ -205,3 +212,112 @@ def test_many_people(n):
         assert np.all((low < value) & (value < high))
     wide = error.interval(value, 1 - 1e-12)
     assert np.all((wide.low < low) & (high < wide.high))
+
+
+MEANS = [
+    (duchi.make_local(lower=0.0, upper=1.0, epsilon=1.0, steps=4), 4),
+    (duchi.make_local(lower=-3.0, upper=1.0, epsilon=4.0, steps=2), 2),
+    (piecewise.make_local(lower=0.0, upper=1.0, epsilon=2.0, steps=2), 2),
+    (hybrid.make_local(lower=0.0, upper=1.0, epsilon=3.0, steps=2), 2),
+]
+
+
+def cover_mean(protocol, inputs, level, find):
+    """The exact probability that the interval holds the mean of these codes."""
+    analyzer, domain = protocol.analyzer, protocol.randomizer.domain
+    law = {Fraction(0): 1.0}  # of the sum of the decoded codes
+    for code in inputs:
+        after = {}
+        for (y,), mass in protocol.randomizer.pmf(code).items():
+            for total, before in law.items():
+                reached = total + protocol.randomizer.decode(y)
+                after[reached] = after.get(reached, 0.0) + before * float(mass)
+        law = after
+    n, unit = len(inputs), (domain.upper - domain.lower) / domain.steps
+    any_tally = Tally(counts=np.eye(protocol.randomizer.alphabet, dtype=np.int64)[0] * n, users=n)
+    error = analyzer.estimate(any_tally).error
+    truth = domain.lower + unit * sum(inputs) / n
+    value = domain.lower + unit * np.array([float(total) for total in law]) / n
+    low, high = find(error, value, level)
+    held = (low <= truth + 1e-12) & (truth - 1e-12 <= high)
+    return float(np.array(list(law.values()))[held].sum())
+
+
+@pytest.mark.parametrize(
+    ("protocol", "last"), MEANS, ids=lambda value: getattr(value, "name", str(value))
+)
+@pytest.mark.parametrize("level", [0.5, 0.95])
+def test_covers_every_data_set_of_a_mean(protocol, last, level):
+    people = 4 if protocol.name == "duchi" else 2
+    for n in range(1, people + 1):
+        for inputs in combinations_with_replacement(range(last + 1), n):
+            found = cover_mean(protocol, inputs, level, lambda error, *rest: error.interval(*rest))
+            assert found >= level - 1e-12
+
+
+def test_one_bit_of_many_people():
+    """Everybody at one end, or half at each: the number of ones is a sum of two binomials."""
+    protocol = duchi.make_local(lower=0.0, upper=1.0, epsilon=1.0, steps=1)
+    device = protocol.randomizer
+    low, high = (float(device.pmf(code)[(1,)]) for code in (0, 1))
+    for n in (10, 200, 4000):
+        ones = np.arange(n + 1)
+        answers = [protocol.analyzer.estimate(Tally(counts=np.array([n - x, x]), users=n))
+                   for x in (0, n)]  # fmt: skip
+        value = np.linspace(answers[0].value, answers[1].value, n + 1)
+        found = answers[0].error.interval(value, 0.95)
+        for held in (0, n // 20, n // 2, n):
+            law = np.convolve(binomial(held, high), binomial(n - held, low))
+            covered = (found.low <= held / n) & (held / n <= found.high)
+            assert law[ones[covered]].sum() >= 0.95 - 1e-12
+
+
+@pytest.mark.parametrize("n", [1, 10, 1000])
+def test_bounds_cover_the_widest_laws(n):
+    """Coins of all chances; a bound with a quarter of the variance is noticed."""
+    for p in (0.5, 0.1, 0.01):
+        law, x = binomial(n, p), np.arange(n + 1)
+        variance = n * p * (1 - p)
+        missed = []
+        for most in (variance, variance / 4):
+            error = BoundedError(
+                stderr=1.0, most=(most, 0.0, 0.0), least=most, reach=1.0, limits=(0.0, float(n))
+            )
+            low, high = error.interval(x.astype(float), 0.95)
+            missed.append(law[(low > n * p) | (n * p > high)].sum())
+        assert missed[0] <= 0.05
+        if n == 1000 and p == 0.5:
+            assert missed[1] > 0.05
+
+
+@pytest.mark.parametrize("task", ["sum", "mean"])
+@pytest.mark.parametrize("n", [2, 5])
+def test_covers_rounded_sums(task, n):
+    domain = Reals(lower=1.0, upper=3.0, steps=4)
+    device = RoundedResponse(domain=domain, levels=2, gamma=Fraction(1, 4), word_bits=5)
+    analyzer = RoundedSum(device=device, task=task)
+    tallies = [
+        np.bincount(sent, minlength=3) for sent in combinations_with_replacement(range(3), n)
+    ]
+    answers = [analyzer.estimate(Tally(counts=counts, users=n)).interval(0.6) for counts in tallies]
+    share = 1 / n if task == "mean" else 1.0
+    worst = 1.0
+    for inputs in combinations_with_replacement(range(5), n):
+        law = {(0, 0, 0): 1.0}
+        for code in inputs:
+            after = {}
+            for (y,), mass in device.pmf(code).items():
+                for counts, before in law.items():
+                    reached = tuple(np.add(counts, np.eye(3, dtype=int)[y]).tolist())
+                    after[reached] = after.get(reached, 0.0) + before * float(mass)
+            law = after
+        truth = share * sum(1 + code / 2 for code in inputs)
+        worst = min(
+            worst,
+            sum(
+                law.get(tuple(counts.tolist()), 0.0)
+                for counts, (low, high) in zip(tallies, answers, strict=True)
+                if low - 1e-12 <= truth <= high + 1e-12
+            ),
+        )
+    assert worst >= 0.6 - 1e-12

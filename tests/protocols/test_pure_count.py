@@ -117,8 +117,8 @@ def test_law_of_the_error_is_the_law_of_the_tally():
     for x in (1, 0, 0):
         step = {sum(sent) - 1 - x: mass for sent, mass in tiny.pmf(x).items()}
         law = added(law, step)
-    error = pure_count.PureCountError(randomizer=tiny, users=3, holders=1, observed=0)
-    first, masses = error._law()
+    error = pure_count.PureCountError(randomizer=tiny, users=3, observed=0)
+    first, masses = error._law(1)
     for noise, mass in law.items():
         assert masses[noise - first] == pytest.approx(float(mass), rel=1e-9)
     assert masses.sum() == pytest.approx(1)
@@ -130,3 +130,26 @@ def added(law, step):
         for b, q in step.items():
             result[a + b] = result.get(a + b, Fraction(0)) + p * q
     return result
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95])
+def test_intervals_cover_every_count(level):
+    """By enumeration, for every number of holders; twice the tail is noticed."""
+    tiny = pure_count.PureCount(noise=(1, 2, 2, 1), word_bits=4)
+    n = 6
+    ends = {}
+    for ones in range(3 * n + 1):
+        error = pure_count.PureCountError(randomizer=tiny, users=n, observed=ones - n)
+        ends[ones] = [error.interval(0.0, level), error.interval(0.0, 1 - 2 * (1 - level))]
+    covered = [[], []]
+    for c in range(n + 1):
+        law = {0: Fraction(1)}
+        for x in [1] * c + [0] * (n - c):
+            law = added(law, {sum(sent): mass for sent, mass in tiny.pmf(x).items()})
+        for which in range(2):
+            held = [
+                m for ones, m in law.items() if ends[ones][which][0] <= c <= ends[ones][which][1]
+            ]
+            covered[which].append(float(sum(held)))
+    assert min(covered[0]) >= level - 1e-12
+    assert min(covered[1]) < level

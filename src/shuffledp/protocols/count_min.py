@@ -210,9 +210,9 @@ class CountMinAnalyzer:
         variance_x = (v + (1/w)(1 - 1/w) sum over y != x of c_y^2) / (rows (1 - 1/w)^2),       exactly.
 
     Intervals are normal, with the sum of squares estimated from the tally. What they promise is over the choice
-    of functions, too, not for given ones. Simulated at 95 %: 95.0 % for many categories of like size, 94 % if
-    just about one falls into a cell, and more for skewed data (99 % for Zipf's law), where the error is mostly
-    small and, with probability about rows/w for each heavy category, large.
+    of functions, too, not for given ones, and it is no bound. Simulated at 95 %: 95.0 % for many categories of like
+    size, 94 % if just about one falls into a cell, 99 % for Zipf's law, where the error is mostly small and, with
+    probability about rows/w for each heavy category, large; but 81 % to 94 % if one category holds nearly all people.
 
     >>> p = make(n=100_000, k=10**9, epsilon=1.0, delta=1e-6, seed=3)
     >>> p.analyzer.estimate_of(Tally(counts=np.zeros(p.randomizer.rows * p.randomizer.width,

@@ -120,6 +120,10 @@ class Duchi:
     def decode(self, message: int) -> Fraction:
         return self._decoder(message)
 
+    @property
+    def decoded(self) -> tuple[Fraction, Fraction]:
+        return self.decode(0), self.decode(self.alphabet - 1)
+
     def total(self, counts: Counts) -> Fraction:
         return self._decoder.total(counts)
 

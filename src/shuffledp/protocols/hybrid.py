@@ -117,6 +117,11 @@ class Hybrid:
         bit = message - self.piecewise.alphabet
         return self.piecewise.decode(message) if bit < 0 else self.duchi.decode(bit)
 
+    @property
+    def decoded(self) -> tuple[Fraction, Fraction]:
+        ends = self.piecewise.decoded, self.duchi.decoded
+        return min(low for low, _ in ends), max(high for _, high in ends)
+
     def total(self, counts: Counts) -> Fraction:
         numbers, bits = np.split(counts, [self.piecewise.alphabet])
         return self.piecewise.total(numbers) + self.duchi.total(bits)

@@ -22,12 +22,13 @@ from shuffledp.core.analyzer import Tally, message_tally
 from shuffledp.core.arrays import Counts
 from shuffledp.core.domain import Reals
 from shuffledp.core.errors import DataError
-from shuffledp.core.estimate import Estimate, NormalError
+from shuffledp.core.estimate import Estimate
 from shuffledp.core.randomizer import Message
 from shuffledp.core.shuffler import Shuffled
+from shuffledp.numerics.intervals import BoundedError
 from shuffledp.numerics.rounding import exp_lower
 
-__all__ = ["Affine", "MeanAnalyzer", "MeanOracle", "Quadratic", "growth", "moment"]
+__all__ = ["Affine", "MeanAnalyzer", "MeanOracle", "Quadratic", "bound_error", "growth", "moment"]
 
 _LARGEST = 100.0
 
@@ -105,6 +106,19 @@ class Quadratic:
         values = [self(point) for point in points]
         return min(values), max(values)
 
+    def cap(self, last: int) -> "Quadratic":
+        """The smallest concave function that is at least this one from 0 to last.
+
+        By Jensen's inequality the mean over some people is at most this function of their mean code.
+
+        >>> Quadratic(constant=Fraction(1), linear=Fraction(-2), square=Fraction(1)).cap(2)
+        Quadratic(constant=Fraction(1, 1), linear=Fraction(0, 1), square=Fraction(0, 1))
+        """
+        if self.square <= 0:
+            return self
+        slope = (self(last) - self(0)) / last
+        return Quadratic(constant=self.constant, linear=slope, square=Fraction(0))
+
     def mix(self, weight: Fraction, other: "Quadratic") -> "Quadratic":
         """weight * self + (1 - weight) * other."""
         return Quadratic(
@@ -112,6 +126,39 @@ class Quadratic:
             linear=weight * self.linear + (1 - weight) * other.linear,
             square=weight * self.square + (1 - weight) * other.square,
         )
+
+
+def bound_error(
+    *,
+    stderr: float,
+    most: Quadratic,
+    least: Fraction,
+    reach: Fraction,
+    n: int,
+    worth: float,
+    limits: tuple[float, float],
+) -> BoundedError:
+    """The error of an answer in which n codes, each estimated without bias, are worth `worth` apiece.
+
+    A code i is estimated with a variance between `least` and `most`(i), concave, and is never off by more than
+    `reach`. The interval covers at least its level, over all data with the same answer.
+
+    >>> fair = Quadratic(constant=Fraction(1), linear=Fraction(0), square=Fraction(0))
+    >>> error = bound_error(stderr=0.01, most=fair, least=Fraction(1), reach=Fraction(1), n=10_000, worth=1e-4,
+    ...                     limits=(0.0, 1.0))
+    >>> [round(end, 4) for end in error.interval(0.5, 0.95)]
+    [0.4793, 0.5207]
+    """
+    # With x = worth * (sum of the codes), the variance is at most worth^2 n most(x / (worth n)).
+    a, b, c = (float(one) for one in (n * most.constant, most.linear, most.square / n))
+    return BoundedError(
+        stderr=stderr,
+        most=(worth * worth * a, worth * b, c),
+        least=worth * worth * n * float(least),
+        reach=worth * float(reach),
+        limits=limits,
+        origin=limits[0],
+    )
 
 
 class MeanOracle(Protocol):
@@ -131,6 +178,10 @@ class MeanOracle(Protocol):
 
     def decode(self, message: int) -> Fraction:
         """An unbiased estimate of the sender's code."""
+
+    @property
+    def decoded(self) -> tuple[Fraction, Fraction]:
+        """The smallest and the largest value of `decode`."""
 
     def total(self, counts: Counts) -> Fraction:
         """The sum of `decode` over counts[y] messages y."""
@@ -157,10 +208,21 @@ class MeanAnalyzer:
         messages = moment(tally.counts, 0)
         total = messages * Fraction(domain.lower) + _unit(domain) * self.oracle.total(tally.counts)
         stderr = float(_unit(domain)) * math.sqrt(self.oracle.noise(tally.counts)) / n
-        return Estimate(
-            value=float(total / n),
-            error=NormalError(stderr=stderr),
-            limits=(domain.lower, domain.upper),
+        limits = (domain.lower, domain.upper)
+        error = self._bound_error(stderr, n, limits)
+        return Estimate(value=float(total / n), error=error, limits=limits)
+
+    def _bound_error(self, stderr: float, n: int, limits: tuple[float, float]) -> BoundedError:
+        oracle, last = self.oracle, self.oracle.domain.steps
+        smallest, largest = oracle.decoded
+        return bound_error(
+            stderr=stderr,
+            most=oracle.code_variance.cap(last),
+            least=oracle.code_variance.range(last)[0],
+            reach=max(largest, last - smallest),
+            n=n,
+            worth=float(_unit(oracle.domain)) / n,
+            limits=limits,
         )
 
     def weights(self, message: Message) -> tuple[Fraction, ...]:

@@ -13,6 +13,7 @@ total, so it is for some thousand users, not for millions.
 """
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -32,6 +33,7 @@ from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import level as valid_level
 from shuffledp.core.validate import whole
 from shuffledp.numerics.draws import Draws
+from shuffledp.numerics.intervals import BoundedError
 from shuffledp.numerics.tape import table
 from shuffledp.protocols.assembly import register, shuffle
 
@@ -150,12 +152,10 @@ class PureCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PureCountError:
-    """The exact law of the noise, at the data set that was estimated."""
+    """The exact law of the noise, for every number of holders."""
 
     randomizer: PureCount
     users: int
-    holders: int
-    """About how many users hold a one."""
     observed: int
     """Ones that were sent beyond (d - 1) / 2 for each user: the true count and the noise."""
 
@@ -164,17 +164,41 @@ class PureCountError:
         return math.sqrt(self.randomizer.variance(self.users))
 
     def interval(self, value: Value, level: float) -> Interval:
-        """All counts that are left if less than (1 - level) / 2 of the noise is cut off at each end."""
-        first, law = self._law()
-        tail = (1 - valid_level(level)) / 2
-        low = first + int(np.argmax(np.cumsum(law) > tail))
-        high = first + len(law) - 1 - int(np.argmax(np.cumsum(law[::-1]) > tail))
-        return Interval(float(self.observed - high), float(self.observed - low))
+        """Every count whose two tails at the observed number are both above (1 - level) / 2."""
+        tail, error = (1 - valid_level(level)) / 2, 1e-12 + 1e-15 * self.users
+        if tail < 100 * error:
+            return self._bound_interval(value, level)
+        # The number of ones grows with the count, and the tails with it.
+        counts, most = range(self.users + 1), self.users
+        low = bisect_left(counts, True, key=lambda c: self._tails(c)[1] + error > tail)
+        high = most - bisect_left(
+            counts, True, key=lambda c: self._tails(most - c)[0] + error > tail
+        )
+        return Interval(float(min(low, most)), float(max(high, 0)))
 
     def exact_interval(self, value: Value, level: float) -> Interval:
-        raise UnsupportedError("no exact interval is known for this estimate: use interval()")
+        """The same: the law is known, so there is nothing to approximate."""
+        return self.interval(value, level)
 
-    def _law(self) -> tuple[int, Floats]:
+    def _bound_interval(self, value: Value, level: float) -> Interval:
+        """For levels that are closer to 1 than the law is computed."""
+        variance = self.randomizer.variance(self.users)
+        bound = BoundedError(
+            stderr=self.stderr,
+            most=(variance, 0.0, 0.0),
+            least=variance,
+            reach=float((self.randomizer.d + 1) / (1 - self.randomizer.rate)),
+            limits=(0.0, float(self.users)),
+        )
+        return bound.interval(value, level)
+
+    def _tails(self, holders: int) -> tuple[float, float]:
+        """Pr[ones <= observed] and Pr[ones >= observed]."""
+        first, law = self._law(holders)
+        at = self.observed - holders - first  # the place of the noise
+        return float(law[: max(at + 1, 0)].sum()), float(law[max(at, 0) :].sum())
+
+    def _law(self, holders: int) -> tuple[int, Floats]:
         """The law of the noise from some integer on: somebody who draws adds z - (d - 1) / 2 - x."""
         d, rate = self.randomizer.d, float(self.randomizer.rate)
         reach = min(self.users * d, math.ceil(16 * self.stderr + 16 * d))
@@ -186,8 +210,10 @@ class PureCountError:
         spectrum = np.fft.rfft(padded)
         zero = 1 - rate + spectrum * waves ** -(d // 2)
         one = 1 - rate + spectrum * waves ** -(d // 2 + 1)
-        law = np.fft.irfft(zero ** (self.users - self.holders) * one**self.holders, size)
-        return -(size // 2), np.maximum(np.roll(law, size // 2), 0.0)
+        law = np.fft.irfft(zero ** (self.users - holders) * one**holders, size)
+        # On a circle: it is cut open opposite the mean.
+        first = round(rate * (self.users / 2 - holders)) - size // 2
+        return first, np.maximum(np.roll(law, -first), 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,7 +249,6 @@ class PureCountAnalyzer:
         error = PureCountError(
             randomizer=self.randomizer,
             users=n,
-            holders=min(max(round(value), 0), n),
             observed=ones - n * (d // 2),
         )
         return Estimate(value=value, error=error, limits=(0.0, float(n)))

@@ -42,16 +42,17 @@ from shuffledp.core.analyzer import Tally, message_tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Integers, Reals
 from shuffledp.core.errors import ParameterError, UnsupportedError
-from shuffledp.core.estimate import Estimate, NormalError
+from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import Calibration, Cost, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
 from shuffledp.numerics.dealing import deal
+from shuffledp.numerics.intervals import BoundedError
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.numerics.search import largest_above
 from shuffledp.protocols.assembly import register, shuffle
-from shuffledp.protocols.mean import Affine, Quadratic, moment
+from shuffledp.protocols.mean import Affine, Quadratic, bound_error, moment
 from shuffledp.protocols.sums import answer, guess_variance, reach, read_scale, step, unit
 
 __all__ = ["SPEC", "Levels", "RoundedResponse", "RoundedSum", "largest_error", "make"]
@@ -204,6 +205,18 @@ class RoundedResponse:
         return Quadratic(constant=square - mean**2, linear=-2 * mean * b, square=b - b * b)
 
     @property
+    def code_variance(self) -> tuple[Quadratic, Fraction]:
+        """The variance of the estimate of a code is at most the first, and at least the second."""
+        law, scale = self.level_variance, Fraction(self.levels, reach(self.domain))
+        worth = 1 / (self.b * scale)
+        most = Quadratic(
+            constant=worth**2 * (law.constant + self.b * self.worst_rounding),
+            linear=worth**2 * scale * law.linear,
+            square=worth**2 * scale**2 * law.square,
+        )
+        return most, worth**2 * law.range(self.levels)[0]
+
+    @property
     def worst_rounding(self) -> Fraction:
         """The largest up (1 - up) of any code."""
         half = Fraction(self._denominator // 2, self._denominator)
@@ -215,7 +228,8 @@ class RoundedSum:
     """Adds up what the messages decode to.
 
     The variance depends on where between two levels the values lie, which no message tells: the
-    standard error takes the worst case, so intervals cover with at least their level.
+    standard error takes the worst case. Intervals hold for all data with the same answer, so they cover with at
+    least their level.
     """
 
     device: RoundedResponse
@@ -228,7 +242,21 @@ class RoundedSum:
         n = tally.people()
         stderr = self._worth(n) * math.sqrt(self._message_variance(tally))
         total = self.device.decoder.total(tally.counts)
-        return answer(self.device.domain, self.task, total, n, NormalError(stderr=stderr))
+        return answer(self.device.domain, self.task, total, n, self._bound_error(stderr, n))
+
+    def _bound_error(self, stderr: float, n: int) -> BoundedError:
+        device, last = self.device, reach(self.device.domain)
+        most, least = device.code_variance
+        share = n if self.task == "sum" else 1
+        return bound_error(
+            stderr=stderr,
+            most=most.cap(last),
+            least=least,
+            reach=max(device.decoder(device.levels), last - device.decoder(0)),
+            n=n,
+            worth=float(step(device.domain, self.task, n)),
+            limits=(float(share * device.domain.lower), float(share * device.domain.upper)),
+        )
 
     def _message_variance(self, tally: Tally) -> float:
         """The variance of the sum of the messages: S2 - sum (E y)^2, the latter from S1 and S2."""

@@ -33,7 +33,7 @@ from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Integers, Reals
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
-from shuffledp.core.estimate import ErrorLaw, Estimate, Interval, NormalError, Value
+from shuffledp.core.estimate import ErrorLaw, Estimate, Interval, Value
 from shuffledp.core.protocol import Calibration, Cost, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
@@ -211,7 +211,7 @@ class UnarySum:
     """Counts the messages, takes away the coins that are expected, and scales.
 
     If values are rounded at random the variance depends on them a little: the standard error takes
-    1/4 for each, the worst case.
+    1/4 for each, the worst case, and intervals are bounds that hold for all data.
     """
 
     device: UnaryDevice
@@ -234,11 +234,19 @@ class UnarySum:
         return answer(device.domain, self.task, codes, n, self._error(coins, observed, n))
 
     def _error(self, coins: intervals.BinomialLaw, observed: int, n: int) -> ErrorLaw:
-        worth = self._worth(n)
-        if self.device.rounds:
-            return NormalError(stderr=worth * math.sqrt(coins.variance + n / 4))
+        worth, domain = self._worth(n), self.device.domain
         share = n if self.task == "sum" else 1
-        base = float(share * self.device.domain.lower)
+        base = float(share * domain.lower)
+        if self.device.rounds:
+            # Every coin, and every rounding, is off by at most one message.
+            most = worth**2 * (coins.variance + n / 4)
+            return intervals.BoundedError(
+                stderr=math.sqrt(most),
+                most=(most, 0.0, 0.0),
+                least=worth**2 * coins.variance,
+                reach=worth,
+                limits=(base, float(share * domain.upper)),
+            )
         return CoinsError(coins=coins, observed=observed, base=base, step=worth)
 
     def _worth(self, n: int) -> float:

@@ -44,7 +44,7 @@ def bound_tail(t: Floats, *, most: Floats, least: Value, reach: float) -> Floats
 class BoundedError:
     """The error of an unbiased answer to which each person adds at most `reach` more than expected.
 
-    The variance is at most a + b truth + c truth^2, (a, b, c) = `most`, with c <= 0; and at least `least`.
+    With x = truth - origin, the variance is at most a + b x + c x^2, (a, b, c) = `most`, c <= 0; and at least `least`.
 
     >>> error = BoundedError(
     ...     stderr=1.0, most=(1.0, 0.0, 0.0), least=1.0, reach=0.001, limits=(0.0, 100.0)
@@ -59,6 +59,7 @@ class BoundedError:
     reach: float
     limits: tuple[float, Value]
     """Between what the truth lies."""
+    origin: float = 0.0
 
     def interval(self, value: Value, level: float) -> Interval:
         """Covers with probability at least `level` at any n, by bounds of the tails."""
@@ -90,6 +91,7 @@ class BoundedError:
 
     def _refuses(self, seen: Floats, truth: Floats, tail: float) -> Bools:
         a, b, c = self.most
-        most = a + truth * (b + truth * c)
+        x = truth - self.origin
+        most = a + x * (b + x * c)
         off = np.abs(seen - truth)
         return bound_tail(off, most=most, least=self.least, reach=self.reach) <= tail
