@@ -1,4 +1,4 @@
-"""Anybody's randomizer, from its probabilities or from its code.
+"""Any randomizer, from its probabilities or from its code.
 
 `channel` takes the probability of every tuple of messages; `enumerate_tape` takes a Python function and
 runs it on every tape of a few bits. Both give a `Channel`: a `Randomizer` with an exact law, ready for
@@ -134,7 +134,7 @@ class Channel:
 
 
 def channel(rows: _Rows) -> Channel:
-    """A randomizer of anybody's probabilities.
+    """A randomizer with these probabilities.
 
     `rows` is {input: {tuple of messages: probability}}, or a matrix with a row for each input and a
     column for each (single) message 0, 1, ... A message that is not a tuple stands for the tuple of it

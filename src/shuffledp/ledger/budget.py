@@ -15,8 +15,8 @@ odometers and filters"): valid for parameters that are chosen adaptively. Two ar
   Kamath, Steinke 2020, Proposition 12). It wins when there are many small releases.
 
 With a reserve a release is accepted if sum delta_i + reserve <= delta and *either* rule holds. This is
-sound: every (epsilon_i, delta_i) release is post-processing of one that tells all with probability
-delta_i and is epsilon_i-DP otherwise (Kairouz, Oh, Viswanath 2015), so telling all costs at most
+sound: every (epsilon_i, delta_i) release is post-processing of one that reveals everything with
+probability delta_i and is epsilon_i-DP otherwise (Kairouz, Oh, Viswanath 2015), so revealing costs at most
 sum delta_i. Histories within the first rule have no loss above epsilon; those within the second have the
 same law as under the second filter alone, where the loss exceeds epsilon by no more than the reserve.
 Without the reserve set aside beforehand that argument fails: one could gamble first and then choose the rule.
