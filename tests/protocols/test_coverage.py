@@ -248,7 +248,7 @@ def cover_mean(protocol, inputs, level, find):
 )
 @pytest.mark.parametrize("level", [0.5, 0.95])
 def test_covers_every_data_set_of_a_mean(protocol, last, level):
-    people = 4 if protocol.name == "duchi" else 2
+    people = 4 if protocol.name == "duchi" else 1  # the others have a thousand messages
     for n in range(1, people + 1):
         for inputs in combinations_with_replacement(range(last + 1), n):
             found = cover_mean(protocol, inputs, level, lambda error, *rest: error.interval(*rest))
