@@ -1,8 +1,10 @@
 """The package as a whole: what it exports, what it ships, what importing it costs."""
 
+import inspect
 import re
 import subprocess
 import sys
+import typing
 from importlib.resources import files
 
 import pytest
@@ -23,12 +25,67 @@ def test_public_names_are_sorted_and_exist():
         assert hasattr(sdp, name), name
 
 
-@pytest.mark.parametrize("module", ["audit", "protocols", "mechanisms", "samples", "plots"])
-def test_names_of_public_modules_are_sorted_and_exist(module):
+def test_dir_shows_the_public_names_and_nothing_else():
+    assert dir(sdp) == sdp.__all__
+
+
+ROOMS = [name for name in sdp.__all__ if inspect.ismodule(getattr(sdp, name))]
+
+
+@pytest.mark.parametrize("module", ROOMS)
+def test_names_of_public_modules_are_listed_once_and_exist(module):
     names = getattr(sdp, module).__all__
-    assert names == sorted(names)
+    assert len(names) == len(set(names))
     for name in names:
         assert hasattr(getattr(sdp, module), name), name
+
+
+def our_types(hint):
+    """The classes of this package in an annotation, however deep."""
+    if isinstance(hint, type) and hint.__module__.startswith("shuffledp."):
+        yield hint
+    for part in typing.get_args(hint):
+        yield from our_types(part)
+
+
+def hints_of(thing):
+    try:
+        return typing.get_type_hints(thing)
+    except NameError:  # a type of pandas or Matplotlib, which may not be installed
+        return {}
+
+
+def returned(function):
+    return our_types(hints_of(function).get("return"))
+
+
+def shown_by(kind):
+    """What the public fields, properties and methods of a class are or return."""
+    for name, hint in hints_of(kind).items():
+        if not name.startswith("_"):
+            yield from our_types(hint)
+    for name, member in inspect.getmembers(kind):
+        function = member.fget if isinstance(member, property) else member
+        ours = inspect.isfunction(function) or inspect.ismethod(function)
+        if ours and not name.startswith("_"):
+            yield from returned(function)
+
+
+def test_every_type_that_a_public_name_leads_to_is_public():
+    """In `sdp` itself or in the `__all__` of one of its rooms."""
+    names = [getattr(sdp, name) for name in sdp.__all__]
+    waiting = [each for each in names if isinstance(each, type)]
+    waiting += [kind for each in names if inspect.isfunction(each) for kind in returned(each)]
+    met = set()
+    while waiting:
+        kind = waiting.pop()
+        if kind not in met:
+            met.add(kind)
+            waiting += shown_by(kind)
+    rooms = [getattr(sdp, room) for room in ROOMS]
+    public = {*names, *(getattr(room, name) for room in rooms for name in room.__all__)}
+    assert len(met) > 40
+    assert {f"{kind.__module__}.{kind.__qualname__}" for kind in met if kind not in public} == set()
 
 
 def test_version_is_stated_once_and_well_formed():

@@ -209,7 +209,10 @@ class TestPlotEstimate:
 
     def test_one_number(self, tmp_path):
         one = Estimate(value=7.0, error=NormalError(stderr=1.0), limits=(0, 9))
-        assert ">mean<" in self.draw(tmp_path, one, "html", label="mean").read_text()
+        picture = sdp.tasks.Mean.show(one, level=0.5)
+        page = self.draw(tmp_path, picture, "html").read_text()
+        assert ">mean<" in page
+        assert "50% intervals" in page
 
     def test_many_bins_show_the_largest(self, tmp_path):
         many = self.labelled(*(f"bin{i}" for i in range(5000)))

@@ -13,7 +13,9 @@ analyzer computes the answer (A).
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from shuffledp.core.domain import Bits, Categories, Integers, Reals
+from shuffledp.core.analyzer import Analyzer, Tally
+from shuffledp.core.display import Number, Picture
+from shuffledp.core.domain import Bits, Categories, Domain, Integers, Reals
 from shuffledp.core.errors import (
     BudgetError,
     DataError,
@@ -24,11 +26,14 @@ from shuffledp.core.errors import (
     ShuffledpError,
     UnsupportedError,
 )
-from shuffledp.core.estimate import Estimate
+from shuffledp.core.estimate import ErrorLaw, Estimate, Interval, PostProcessed
 from shuffledp.core.explain import explain
-from shuffledp.core.privacy import Guarantee, Model, Neighbours
-from shuffledp.core.randomizer import WordSource, randomize
-from shuffledp.core.shuffler import shuffle
+from shuffledp.core.mechanism import Mechanism
+from shuffledp.core.privacy import Guarantee, Model, Neighbours, Profile
+from shuffledp.core.protocol import Accountant, Cost, Crowd, Promise, ShuffleProtocol
+from shuffledp.core.randomizer import Messages, Randomizer, WordSource, randomize
+from shuffledp.core.shuffler import Shuffled, shuffle
+from shuffledp.core.task import Task
 from shuffledp.core.version import __version__
 from shuffledp.numerics.entropy import SecureWords, SeededWords
 
@@ -37,6 +42,7 @@ if TYPE_CHECKING:
         accounting,
         audit,
         engine,
+        inference,
         ledger,
         mechanisms,
         planner,
@@ -70,27 +76,46 @@ if TYPE_CHECKING:
     from shuffledp.request import Answer, Request, ask
 
 __all__ = [
+    "Accountant",
+    "Analyzer",
     "Answer",
     "Bits",
     "BudgetError",
     "Categories",
+    "Cost",
+    "Crowd",
     "DataError",
+    "Domain",
+    "ErrorLaw",
     "Estimate",
     "Guarantee",
     "Integers",
+    "Interval",
     "LedgerError",
+    "Mechanism",
+    "Messages",
     "MismatchError",
     "Model",
     "Neighbours",
+    "Number",
     "OnInvalid",
     "ParameterError",
+    "Picture",
     "Plan",
     "PluginError",
+    "PostProcessed",
+    "Profile",
+    "Promise",
+    "Randomizer",
     "Reals",
     "Request",
     "SecureWords",
     "SeededWords",
+    "ShuffleProtocol",
+    "Shuffled",
     "ShuffledpError",
+    "Tally",
+    "Task",
     "UnsupportedError",
     "WordSource",
     "__version__",
@@ -109,6 +134,7 @@ __all__ = [
     "headcount",
     "histogram",
     "identity_test",
+    "inference",
     "learn",
     "ledger",
     "make",
@@ -168,6 +194,7 @@ _ROOMS = (
     "accounting",
     "audit",
     "engine",
+    "inference",
     "ledger",
     "mechanisms",
     "planner",
@@ -190,4 +217,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return __all__

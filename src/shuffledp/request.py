@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shuffledp.core.display import Picture, Row, as_html, as_text, short
+from shuffledp.core.display import Number, Picture, as_html, as_text, short
 from shuffledp.core.domain import Categories, Domain, Integers, Reals
 from shuffledp.core.errors import LedgerError, ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate
@@ -553,7 +553,7 @@ class Answer:
         """A row for each number: label, value, stderr, low, high."""
         import pandas as pd
 
-        return pd.DataFrame(self.picture.rows, columns=list(Row._fields))
+        return pd.DataFrame(self.picture.rows, columns=list(Number._fields))
 
     def plot(self, path: str | Path) -> Path:
         """Draw it as a picture (.png, .svg, .pdf) or as a page (.html)."""
@@ -561,27 +561,23 @@ class Answer:
 
         promise = f"{self.protocol.name}: {self.guarantee}"
         return plot_estimate(
-            self.estimate,
+            self.picture,
             Path(path),
             title=self.title,
             notes=[*self.warnings, promise, *self.notes],
-            level=self.level,
-            label=self.task,
         )
 
     def __repr__(self) -> str:
         return f"Answer({self.title}, {self.protocol.name})"
 
     def __str__(self) -> str:
-        return "\n".join(
-            [self.title, as_text(self.estimate, self.level, label=self.task), *self._remarks()]
-        )
+        return "\n".join([self.title, as_text(self.picture), *self._remarks()])
 
     def _repr_html_(self) -> str:
         """How notebooks show it."""
         title = f"<p><b>{html.escape(self.title)}</b></p>"
         said = (f"<p>{html.escape(line)}</p>" for line in self._remarks())
-        return "".join([title, as_html(self.estimate, self.level, label=self.task), *said])
+        return "".join([title, as_html(self.picture), *said])
 
     def _remarks(self) -> list[str]:
         said = [*(f"{text}." for text in self.warnings), self.dropped, *self.notes]
@@ -589,7 +585,7 @@ class Answer:
         return [line for line in said if line is not None]
 
 
-def _plain(row: Row) -> dict[str, Any]:
+def _plain(row: Number) -> dict[str, Any]:
     named = row._asdict()
     return {
         name: None if isinstance(value, float) and not math.isfinite(value) else value

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 import shuffledp as sdp
-from shuffledp.core.display import as_text, decimals, largest, rows, short, shown
+from shuffledp.core.display import (
+    as_text,
+    decimals,
+    format_number,
+    largest,
+    list_numbers,
+    make_picture,
+    short,
+)
 from shuffledp.core.estimate import Estimate, NormalError
 from shuffledp.core.privacy import up
 from shuffledp.protocols import PROTOCOLS
@@ -51,10 +59,10 @@ def test_columns_line_up():
 
 
 def test_rows_hold_the_interval_of_the_estimate():
-    shown_rows = rows(estimate(5.0, 7.0, labels=("a", "b")), 0.8)
+    shown_rows = list_numbers(estimate(5.0, 7.0, labels=("a", "b")), 0.8)
     low, high = estimate(5.0, 7.0).interval(0.8)
     assert [(row.low, row.high) for row in shown_rows] == list(zip(low, high, strict=True))
-    assert [row.label for row in rows(estimate(1.0, 2.0))] == ["0", "1"]
+    assert [row.label for row in list_numbers(estimate(1.0, 2.0))] == ["0", "1"]
 
 
 @pytest.mark.parametrize(
@@ -86,15 +94,15 @@ def test_labels_cannot_disturb_a_terminal(label, expected):
 
 
 def test_numbers():
-    assert shown(-0.2, 0) == "0"
-    assert shown(-0.25, 2) == "-0.25"
+    assert format_number(-0.2, 0) == "0"
+    assert format_number(-0.25, 2) == "-0.25"
     assert decimals([]) == 0
-    assert decimals(rows(estimate(1.0, stderr=0.0))) == 0
-    assert [row.value for row in largest(rows(estimate(3.0, 9.0, 5.0)), 2)] == [9.0, 5.0]
+    assert decimals(list_numbers(estimate(1.0, stderr=0.0))) == 0
+    assert [row.value for row in largest(list_numbers(estimate(3.0, 9.0, 5.0)), 2)] == [9.0, 5.0]
 
 
 def test_level_is_named():
-    assert "99.9% interval" in as_text(estimate(1.0), 0.999)
+    assert "99.9% interval" in as_text(make_picture(estimate(1.0), 0.999))
 
 
 class TestExplain:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 import shuffledp as sdp
-from shuffledp.core.display import Row, cells, decimals, heads, largest, short, shown
+from shuffledp.core.display import Number, cells, decimals, format_number, heads, largest, short
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -294,7 +294,7 @@ def _show_answer(answer: sdp.Answer, *, explain: bool) -> None:
         console.print(escape(answer.explain()))
 
 
-def _rich_table(title: str, kept: list[Row], level: float, more: int) -> Any:
+def _rich_table(title: str, kept: list[Number], level: float, more: int) -> Any:
     from rich.markup import escape
     from rich.table import Table
 
@@ -308,17 +308,17 @@ def _rich_table(title: str, kept: list[Row], level: float, more: int) -> Any:
     return table
 
 
-def draw_bars(table: list[Row], width: int, more: int = 0) -> list[str]:
+def draw_bars(table: list[Number], width: int, more: int = 0) -> list[str]:
     """A line for each row: label, bar, number. A negative number has a hatched bar to the left.
 
-    >>> for line in draw_bars([Row("cat", 4, 1, 2, 6), Row("東京", -2, 1, -4, 0)], 30): print(line)
+    >>> for line in draw_bars([Number("cat", 4, 1, 2, 6), Number("東京", -2, 1, -4, 0)], 30): print(line)
     cat         ██████████████   4
     東京 ░░░░░░░                -2
     """
     from rich.cells import cell_len, set_cell_size
 
     places = decimals(table)
-    numbers = [shown(row.value, places) for row in table]
+    numbers = [format_number(row.value, places) for row in table]
     labels = [short(row.label, _LONGEST_LABEL) for row in table]
     label_width = min(_LONGEST_LABEL, max(map(cell_len, labels)))
     number_width = max(map(len, numbers))
@@ -346,12 +346,12 @@ def _bar(value: float, left: int, right: int, scale: float, low: float) -> str:
     return " " * left + body[:right].ljust(right)
 
 
-def draw_gauge(row: Row, limits: tuple[float, float], width: int) -> list[str]:
+def draw_gauge(row: Number, limits: tuple[float, float], width: int) -> list[str]:
     """Where one number lies between the limits that are publicly known.
 
-    >>> for line in draw_gauge(Row("mean", 30.0, 1.0, 20.0, 40.0), (0, 120), 40): print(line)
+    >>> for line in draw_gauge(Number("mean", 30.0, 1.0, 20.0, 40.0), (0, 120), 40): print(line)
     0 ──────├─●──┤────────────────────── 120
-    >>> draw_gauge(Row("sum", 3e6, 1.0, 3e6, 3e6), (0, 12_000_000), 30)
+    >>> draw_gauge(Number("sum", 3e6, 1.0, 3e6, 3e6), (0, 12_000_000), 30)
     ['0 ────●──────────── 12,000,000']
     """
     low, high = limits

@@ -13,7 +13,7 @@ import typer
 import shuffledp as sdp
 from shuffledp.cli._options import SeedOption
 from shuffledp.cli._terminal import draw_bars, explain_errors
-from shuffledp.core.display import Row, decimals, rows, shown
+from shuffledp.core.display import Number, decimals, format_number, list_numbers
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -39,8 +39,8 @@ class _Answers:
     estimates: dict[str, sdp.Estimate]
     protocol: str
 
-    def table(self, model: str) -> list[Row]:
-        return rows(self.estimates[model], _LEVEL)
+    def table(self, model: str) -> list[Number]:
+        return list_numbers(self.estimates[model], _LEVEL)
 
     def error(self, model: str) -> float:
         """Half the width of an interval, averaged over the bins."""
@@ -145,19 +145,20 @@ def _print_table(console: Console, n: int, epsilon: float, answers: list[_Answer
         places = _places(answer.table("shuffle"))
         for place, label in enumerate(answer.labels):
             cells = (column[place] for column in columns)
-            table.add_row(label, shown(answer.truth[place], places), *cells)
+            table.add_row(label, format_number(answer.truth[place], places), *cells)
         table.add_section()
     console.print(table)
 
 
-def _cells(table: list[Row]) -> list[str]:
+def _cells(table: list[Number]) -> list[str]:
     places = _places(table)
     return [
-        f"{shown(row.value, places)} ± {shown((row.high - row.low) / 2, places)}" for row in table
+        f"{format_number(row.value, places)} ± {format_number((row.high - row.low) / 2, places)}"
+        for row in table
     ]
 
 
-def _places(table: list[Row]) -> int:
+def _places(table: list[Number]) -> int:
     return min(_MOST_DECIMALS, decimals(table))
 
 
@@ -167,7 +168,7 @@ def _print_chart(console: Console, answers: list[_Answers]) -> None:
     for answer in answers:
         console.print(f"\n[bold]{answer.task}[/bold]: how far off, if people trust ...")
         drawn = [
-            Row(trust[name], error, error, error, error)
+            Number(trust[name], error, error, error, error)
             for name, error in ((name, answer.error(name)) for name in trust)
         ]
         for line in draw_bars(drawn, min(_WIDEST, console.width)):

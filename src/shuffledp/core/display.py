@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from shuffledp.core.estimate import Estimate
 
 __all__ = [
+    "Number",
     "Picture",
-    "Row",
     "as_html",
     "as_text",
     "cells",
     "decimals",
     "error_decimals",
+    "format_number",
     "heads",
     "largest",
-    "picture",
-    "rows",
+    "list_numbers",
+    "make_picture",
     "short",
-    "shown",
 ]
 
 _LEVEL = 0.95
@@ -38,10 +38,10 @@ _LINES = 20
 _LABEL = 40
 
 
-class Row(NamedTuple):
+class Number(NamedTuple):
     """One number of an estimate, with its error.
 
-    >>> Row(label="car", value=120.0, stderr=3.0, low=114.0, high=126.0).label
+    >>> Number(label="car", value=120.0, stderr=3.0, low=114.0, high=126.0).label
     'car'
     """
 
@@ -52,11 +52,13 @@ class Row(NamedTuple):
     high: float
 
 
-def rows(estimate: Estimate, level: float = _LEVEL, label: str = "estimate") -> list[Row]:
+def list_numbers(
+    estimate: Estimate, level: float = _LEVEL, label: str = "estimate"
+) -> list[Number]:
     """Every number of the estimate; `label` names it if there is only one.
 
     >>> from shuffledp.core.estimate import Estimate, NormalError
-    >>> rows(Estimate(value=3.0, error=NormalError(stderr=1.0), limits=(0, 9)), 0.5)[0].stderr
+    >>> list_numbers(Estimate(value=3.0, error=NormalError(stderr=1.0), limits=(0, 9)), 0.5)[0].stderr
     1.0
     """
     value = np.atleast_1d(np.asarray(estimate.value, dtype=np.float64))
@@ -66,7 +68,7 @@ def rows(estimate: Estimate, level: float = _LEVEL, label: str = "estimate") -> 
     if names is None:
         names = (label,) if np.ndim(estimate.value) == 0 else tuple(map(str, range(len(value))))
     columns = (array.tolist() for array in (value, stderr, low, high))
-    return [Row(*row) for row in zip(names, *columns, strict=True)]
+    return [Number(*row) for row in zip(names, *columns, strict=True)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,29 +78,29 @@ class Picture:
     With `limits` it is one number on the line between them, otherwise it is a bar for each row.
     """
 
-    rows: tuple[Row, ...]
+    rows: tuple[Number, ...]
     level: float
     """Confidence level of the intervals."""
     limits: tuple[float, float] | None = None
 
 
-def picture(estimate: Estimate, level: float = _LEVEL, label: str = "estimate") -> Picture:
+def make_picture(estimate: Estimate, level: float = _LEVEL, label: str = "estimate") -> Picture:
     """Bars; or, for a single number with known limits, its place between them.
 
     >>> from shuffledp.core.estimate import Estimate, NormalError
-    >>> picture(Estimate(value=3.0, error=NormalError(stderr=1.0), limits=(0, 9))).limits
+    >>> make_picture(Estimate(value=3.0, error=NormalError(stderr=1.0), limits=(0, 9))).limits
     (0, 9)
     """
     low, high = estimate.limits
     one = np.ndim(estimate.value) == 0 and math.isfinite(low) and math.isfinite(high) and low < high
-    table = tuple(rows(estimate, level, label))
+    table = tuple(list_numbers(estimate, level, label))
     return Picture(rows=table, level=level, limits=estimate.limits if one else None)
 
 
-def largest(table: list[Row], limit: int) -> list[Row]:
+def largest(table: list[Number], limit: int) -> list[Number]:
     """At most `limit` rows: those with the largest values, in their own order.
 
-    >>> [row.label for row in largest([Row("a", 1, 0, 0, 0), Row("b", 3, 0, 0, 0)], 1)]
+    >>> [row.label for row in largest([Number("a", 1, 0, 0, 0), Number("b", 3, 0, 0, 0)], 1)]
     ['b']
     """
     if len(table) <= limit:
@@ -107,10 +109,10 @@ def largest(table: list[Row], limit: int) -> list[Row]:
     return [table[place] for place in sorted(best)]
 
 
-def decimals(table: list[Row]) -> int:
+def decimals(table: list[Number]) -> int:
     """How many decimals show two digits of the smallest standard error; none if all is whole.
 
-    >>> decimals([Row("a", 12.3456, 0.0123, 12.32, 12.37)]), decimals([Row("a", 9.0, 2.5, 4.0, 14.0)])
+    >>> decimals([Number("a", 12.3456, 0.0123, 12.32, 12.37)]), decimals([Number("a", 9.0, 2.5, 4.0, 14.0)])
     (3, 0)
     """
     whole = all(
@@ -122,10 +124,10 @@ def decimals(table: list[Row]) -> int:
     return 0 if whole else error_decimals(table)
 
 
-def error_decimals(table: list[Row]) -> int:
+def error_decimals(table: list[Number]) -> int:
     """How many decimals show two digits of the smallest standard error.
 
-    >>> error_decimals([Row("a", 9.0, 2.5, 4.0, 14.0)]), error_decimals([Row("a", 9.0, 25.0, 0.0, 60.0)])
+    >>> error_decimals([Number("a", 9.0, 2.5, 4.0, 14.0)]), error_decimals([Number("a", 9.0, 25.0, 0.0, 60.0)])
     (1, 0)
     """
     errors = [row.stderr for row in table if row.stderr > 0 and math.isfinite(row.stderr)]
@@ -134,10 +136,10 @@ def error_decimals(table: list[Row]) -> int:
     return min(12, max(0, 1 - math.floor(math.log10(min(errors)))))
 
 
-def shown(value: float, places: int) -> str:
+def format_number(value: float, places: int) -> str:
     """A number with thousands separated.
 
-    >>> shown(-1234.56, 1)
+    >>> format_number(-1234.56, 1)
     '-1,234.6'
     """
     text = f"{value:,.{places}f}"
@@ -155,21 +157,20 @@ def short(label: str, width: int = _LABEL) -> str:
     return safe if len(safe) <= width else safe[: width - 1] + "…"
 
 
-def as_text(
-    estimate: Estimate, level: float = _LEVEL, limit: int = _LINES, label: str = "estimate"
-) -> str:
+def as_text(picture: Picture, limit: int = _LINES) -> str:
     """Lines of text: value, standard error, interval.
 
     >>> from shuffledp.core.estimate import Estimate, NormalError
-    >>> print(as_text(Estimate(value=np.array([120.0, -3.0]), error=NormalError(stderr=10.0),
-    ...                        limits=(0, 200), labels=("cat", "owl"))))
+    >>> pets = Estimate(value=np.array([120.0, -3.0]), error=NormalError(stderr=10.0),
+    ...                 limits=(0, 200), labels=("cat", "owl"))
+    >>> print(as_text(make_picture(pets)))
           estimate   std. error   95% interval
     cat        120           10     100 .. 140
     owl         -3           10      -23 .. 17
     """
-    table = rows(estimate, level, label)
+    table = list(picture.rows)
     kept = largest(table, limit)
-    lines = [heads(level), *cells(kept)]
+    lines = [heads(picture.level), *cells(kept)]
     widths = [max(len(line[place]) for line in lines) for place in range(4)]
     text = [
         "  ".join(
@@ -192,40 +193,37 @@ def heads(level: float) -> list[str]:
     return ["", "estimate", "std. error", f"{100 * level:.15g}% interval"]
 
 
-def cells(kept: list[Row]) -> list[list[str]]:
+def cells(kept: list[Number]) -> list[list[str]]:
     """Each row as text: label, estimate, standard error, interval.
 
-    >>> cells([Row("cat", 1200.0, 10.0, 1180.0, 1220.0)])
+    >>> cells([Number("cat", 1200.0, 10.0, 1180.0, 1220.0)])
     [['cat', '1,200', '10', '1,180 .. 1,220']]
     """
     places, error_places = decimals(kept), error_decimals(kept)
     return [
         [
             short(row.label),
-            shown(row.value, places),
-            shown(row.stderr, error_places),
-            f"{shown(row.low, places)} .. {shown(row.high, places)}",
+            format_number(row.value, places),
+            format_number(row.stderr, error_places),
+            f"{format_number(row.low, places)} .. {format_number(row.high, places)}",
         ]
         for row in kept
     ]
 
 
-def as_html(
-    estimate: Estimate, level: float = _LEVEL, limit: int = 50, label: str = "estimate"
-) -> str:
+def as_html(picture: Picture, limit: int = 50) -> str:
     """A table with bars, for a notebook: no script, no outside file, labels escaped.
 
-    >>> from shuffledp.core.estimate import Estimate, NormalError
-    >>> "<script" in as_html(Estimate(value=np.array([1.0, 2.0]), error=NormalError(stderr=1.0),
-    ...                               limits=(0, 2), labels=("<script>", "b")))
+    >>> row = Number("<script>", value=1.0, stderr=1.0, low=0.0, high=2.0)
+    >>> "<script" in as_html(Picture(rows=(row,), level=0.95))
     False
     """
-    table = rows(estimate, level, label)
+    table = list(picture.rows)
     kept = largest(table, limit)
     scale = max((abs(row.value) for row in kept), default=0.0) or 1.0
     lines = [
         "<table><thead><tr>",
-        *(f"<th>{html.escape(cell)}</th>" for cell in [*heads(level), ""]),
+        *(f"<th>{html.escape(cell)}</th>" for cell in [*heads(picture.level), ""]),
     ]
     lines.append("</tr></thead><tbody>")
     for row, (label, *numbers) in zip(kept, cells(kept), strict=True):

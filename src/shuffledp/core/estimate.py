@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from shuffledp.core.arrays import Floats
-from shuffledp.core.display import as_html, as_text
+from shuffledp.core.display import as_html, as_text, make_picture
 from shuffledp.core.domain import Domain
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.validate import level as valid_level
@@ -114,11 +114,11 @@ class Estimate:
         return replace(self, labels=domain.labels)
 
     def __str__(self) -> str:
-        return as_text(self)
+        return as_text(make_picture(self))
 
     def _repr_html_(self) -> str:
         """How notebooks show it."""
-        return as_html(self)
+        return as_html(make_picture(self))
 
     def clipped(self, limits: tuple[float, float] | None = None) -> PostProcessed:
         """Moved into the public range of the truth: the estimate's own, or the one given."""

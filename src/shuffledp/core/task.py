@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Protocol
 
 from numpy.typing import ArrayLike
 
-from shuffledp.core.display import Picture, picture
+from shuffledp.core.display import Picture, make_picture
 from shuffledp.core.domain import Domain
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate, Value
@@ -204,7 +204,7 @@ class Task(ABC):
     @classmethod
     def show(cls, estimate: Estimate, level: float = 0.95) -> Picture:
         """What to draw: bars, or the place of one number between the ends that are publicly known."""
-        return picture(estimate, level, label=cls.name)
+        return make_picture(estimate, level, label=cls.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

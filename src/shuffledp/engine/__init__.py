@@ -1,9 +1,19 @@
 """Concept 8, engines: where data and randomness meet."""
 
-from shuffledp.engine.chunks import CodeCounts, Engine, Headcount, Progress, Report, Tallied
-from shuffledp.engine.codes import OnInvalid
+from shuffledp.engine.chunks import (
+    CodeCounts,
+    Engine,
+    Headcount,
+    Job,
+    Progress,
+    Report,
+    Tallied,
+)
+from shuffledp.engine.codes import Coded, Coder, OnInvalid
 from shuffledp.engine.columns import (
     Column,
+    DataFile,
+    Format,
     Paths,
     categories_of,
     open_column,
@@ -28,13 +38,18 @@ from shuffledp.engine.tallies import Collected, read_tally, write_tally
 __all__ = [
     "ENGINES",
     "CodeCounts",
+    "Coded",
+    "Coder",
     "Collected",
     "Column",
     "Counts",
+    "DataFile",
     "DuckDB",
     "Engine",
     "FileRun",
+    "Format",
     "Headcount",
+    "Job",
     "Memory",
     "OnInvalid",
     "Paths",

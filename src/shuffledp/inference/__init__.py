@@ -1,11 +1,14 @@
 """Learn a distribution, test whether it is uniform or a known one, and plan how many people that takes."""
 
+from shuffledp.inference.accuracy import Accuracy, Noise
 from shuffledp.inference.complexity import Order, SampleComplexity, sample_complexity
 from shuffledp.inference.learning import Learned, learn, total_variation
 from shuffledp.inference.uniformity import UniformityTest, identity_test, uniformity_test
 
 __all__ = [
+    "Accuracy",
     "Learned",
+    "Noise",
     "Order",
     "SampleComplexity",
     "UniformityTest",

@@ -3,6 +3,7 @@
 from shuffledp.core.privacy import Model
 from shuffledp.planner.choice import choose, count, histogram, mean, sum
 from shuffledp.planner.curves import Curve, Point, SurveyRow, curves, exponent, survey
+from shuffledp.planner.errors import Measured
 from shuffledp.planner.plans import Plan, plan
 from shuffledp.planner.question import Asked, Limits
 from shuffledp.planner.rows import Aim, Row
@@ -12,6 +13,7 @@ __all__ = [
     "Asked",
     "Curve",
     "Limits",
+    "Measured",
     "Model",
     "Plan",
     "Point",

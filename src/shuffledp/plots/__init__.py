@@ -1,12 +1,16 @@
 """Pictures. They need Matplotlib: `pip install 'shuffledp[plot]'`."""
 
-from shuffledp.plots.curves import privacy_curves
-from shuffledp.plots.errors import compare_errors
-from shuffledp.plots.histograms import compare_histograms
-from shuffledp.plots.plans import error_curves
-from shuffledp.plots.results import check_picture, plot_estimate
+from shuffledp.plots.curves import error_curves, privacy_curves
+from shuffledp.plots.estimates import (
+    check_picture,
+    compare_errors,
+    compare_histograms,
+    plot_estimate,
+)
+from shuffledp.plots.style import MODEL_COLOURS
 
 __all__ = [
+    "MODEL_COLOURS",
     "check_picture",
     "compare_errors",
     "compare_histograms",

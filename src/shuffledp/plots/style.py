@@ -17,19 +17,27 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = [
+    "BLUE",
     "COLOURS",
     "FAINT",
     "FORMATS",
+    "GREEN",
     "GREY",
     "INK",
+    "MODEL_COLOURS",
     "PALE",
+    "PURPLE",
+    "VERMILION",
     "check_format",
+    "colour_of",
     "new_figure",
     "save",
 ]
 
 GREY = "#7A7A7A"
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")  # blue, vermilion, green, purple
+BLUE, VERMILION, GREEN, PURPLE = COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
+MODEL_COLOURS = {"central": GREEN, "shuffle": BLUE, "local": VERMILION}
+"""A model of trust has one colour in every picture."""
 INK = "#222222"
 PALE = "#C8C8C8"
 FAINT = "#E2E2E2"
@@ -37,8 +45,20 @@ FORMATS = (".pdf", ".png", ".svg")
 """What a picture may end in."""
 
 
+def colour_of(name: str, place: int) -> str:
+    """The colour of the model that the name starts with, otherwise one by its place.
+
+    >>> colour_of("local: trust nobody", 0) == MODEL_COLOURS["local"], colour_of("a bound", 4) == BLUE
+    (True, True)
+    """
+    for model, colour in MODEL_COLOURS.items():
+        if name.startswith(model):
+            return colour
+    return COLOURS[place % len(COLOURS)]
+
+
 def new_figure(width: float, height: float) -> Figure:
-    """An empty figure of so many inches, or `UnsupportedError` without Matplotlib."""
+    """An empty figure of this many inches, or `UnsupportedError` without Matplotlib."""
     try:
         from matplotlib.figure import Figure
     except ImportError as missing:

@@ -1,0 +1,371 @@
+"""Estimates: one as a picture or a page, and several of one histogram side by side with the truth."""
+
+from __future__ import annotations
+
+import html
+import textwrap
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from shuffledp.core.arrays import Floats
+from shuffledp.core.display import (
+    Number,
+    Picture,
+    cells,
+    decimals,
+    format_number,
+    largest,
+    make_picture,
+    short,
+)
+from shuffledp.core.errors import MismatchError, UnsupportedError
+from shuffledp.core.estimate import Estimate
+from shuffledp.plots.style import (
+    BLUE,
+    FAINT,
+    FORMATS,
+    GREY,
+    INK,
+    PALE,
+    VERMILION,
+    check_format,
+    colour_of,
+    new_figure,
+    save,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["check_picture", "compare_errors", "compare_histograms", "plot_estimate"]
+
+_PAGES = (".html", *FORMATS)
+_MOST_BARS = 40
+
+
+def plot_estimate(
+    estimate: Estimate | Picture,
+    path: Path,
+    *,
+    title: str,
+    notes: Sequence[str] = (),
+) -> Path:
+    """Draw an estimate with its intervals (95 %, or those of the picture); of many bins, the largest 40.
+
+    The suffix of `path` chooses the format. A page (.html) holds the picture, the table and the notes
+    in one file without scripts; the other formats need Matplotlib.
+
+    >>> import tempfile
+    >>> import shuffledp as sdp
+    >>> estimate = sdp.run(sdp.protocols.krr.make_local(k=3, epsilon=1.0), [0, 1, 2] * 1000)
+    >>> path = Path(tempfile.mkdtemp()) / "pets.html"
+    >>> plot_estimate(estimate, path, title="Pets").read_text()[:15]
+    '<!doctype html>'
+    """
+    check_format(path, _PAGES)
+    picture = estimate if isinstance(estimate, Picture) else make_picture(estimate)
+    table, level = list(picture.rows), picture.level
+    kept = largest(table, _MOST_BARS)
+    notes = [*notes, f"Bars: the estimates; lines: {100 * level:.15g}% intervals."]
+    if len(kept) < len(table):
+        notes.append(f"The {len(kept)} largest of {len(table):,}.")
+    if path.suffix == ".html":
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(_page(kept, title, notes), encoding="utf-8")
+        return path
+    return _picture(kept, path, title, notes)
+
+
+def check_picture(path: Path, *, page: bool = False) -> None:
+    """Refuse a picture that could not be drawn; with `page`, a page (.html) is one.
+
+    >>> check_picture(Path("plan.html"))
+    Traceback (most recent call last):
+    shuffledp.core.errors.UnsupportedError: plan.html: a picture ends in one of .pdf, .png, .svg
+    """
+    check_format(path, _PAGES if page else FORMATS)
+    if path.suffix != ".html":
+        new_figure(1, 1)
+
+
+def _picture(kept: list[Number], path: Path, title: str, notes: Sequence[str]) -> Path:
+    lines = [line for note in notes for line in textwrap.wrap(note.replace("$", r"\$"), 110)]
+    labels = [_plain(row.label) for row in kept]
+    margin = 0.35 + 0.085 * max(map(len, labels))  # inches, as all that follows
+    width, height = 8.0, 1.25 + 0.2 * len(lines) + 0.32 * max(2, len(kept))
+    figure = new_figure(width, height)
+    axes = figure.subplots()
+    figure.subplots_adjust(
+        left=margin / width,
+        right=0.97,
+        top=1 - (0.75 + 0.2 * len(lines)) / height,
+        bottom=0.4 / height,
+    )
+    figure.text(
+        0.2 / width, 1 - 0.38 / height, _plain(title, 90), fontsize=14, fontweight="bold", color=INK
+    )
+    figure.text(0.2 / width, 1 - 0.52 / height, "\n".join(lines), fontsize=9, color=INK, va="top", linespacing=1.4)  # fmt: skip
+    places = decimals(kept)
+    for place, row in enumerate(kept):
+        axes.barh(place, row.value, color=BLUE if row.value >= 0 else VERMILION, height=0.62)
+        axes.plot([row.low, row.high], [place, place], color=INK, lw=1.4, marker="|", markersize=7)
+        axes.annotate(
+            format_number(row.value, places), (max(row.high, 0.0), place), xytext=(7, 0),
+            textcoords="offset points", va="center", fontsize=9, color=INK,
+        )  # fmt: skip
+    low = min(0.0, *(min(row.low, row.value) for row in kept))
+    high = max(0.0, *(max(row.high, row.value) for row in kept))
+    room = (high - low) or 1.0
+    axes.set_xlim(low - 0.02 * room, high + 0.16 * room)
+    axes.set_yticks(range(len(kept)), labels, fontsize=9.5, color=INK)
+    axes.set_ylim(len(kept) - 0.4, -0.6)
+    axes.axvline(0, color=INK, lw=0.8)
+    axes.xaxis.set_major_formatter(lambda x, _: f"{x:,.12g}")
+    axes.locator_params(axis="x", nbins=5)
+    axes.tick_params(length=0, labelsize=9)
+    axes.set_axisbelow(True)
+    axes.grid(axis="x", color=FAINT, lw=0.8)
+    axes.spines[:].set_visible(False)
+    return save(figure, path)
+
+
+def _plain(text: str, width: int = 28) -> str:
+    """A label that Matplotlib does not read as mathematics."""
+    return short(text, width).replace("$", r"\$")
+
+
+def _page(kept: list[Number], title: str, notes: Sequence[str]) -> str:
+    low = min(0.0, *(min(row.low, row.value) for row in kept))
+    high = max(0.0, *(max(row.high, row.value) for row in kept))
+    scale = 100 / ((high - low) or 1.0)
+    body = "\n".join(
+        _line(row, columns, low, scale) for row, columns in zip(kept, cells(kept), strict=True)
+    )
+    said = "\n".join(f"<p>{html.escape(note)}</p>" for note in notes)
+    name = html.escape(short(title, 200))
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{name}</title><style>{_STYLE}</style></head>\n<body><h1>{name}</h1>\n{said}\n"
+        "<table><thead><tr><th></th><th>estimate</th><th>std. error</th><th>interval</th><th></th>"
+        f"</tr></thead><tbody>\n{body}\n</tbody></table></body></html>\n"
+    )
+
+
+def _line(row: Number, columns: list[str], low: float, scale: float) -> str:
+    def at(x: float) -> str:
+        return f"{(x - low) * scale:.2f}%"
+
+    start, end = min(0.0, row.value), max(0.0, row.value)
+    colour = BLUE if row.value >= 0 else VERMILION
+    drawing = (
+        '<svg width="100%" height="18" role="img">'
+        f'<rect x="{at(start)}" y="3" width="{(end - start) * scale:.2f}%" height="12" fill="{colour}"/>'
+        f'<line x1="{at(row.low)}" x2="{at(row.high)}" y1="9" y2="9" class="i"/>'
+        f'<line x1="{at(0.0)}" x2="{at(0.0)}" y1="0" y2="18" class="z"/></svg>'
+    )
+    label, *numbers = columns
+    fields = "".join(f'<td class="n">{number}</td>' for number in numbers)
+    return f'<tr><th>{html.escape(label)}</th>{fields}<td class="b">{drawing}</td></tr>'
+
+
+_STYLE = (
+    ":root{color-scheme:light dark}"
+    "body{font:15px/1.5 system-ui,sans-serif;max-width:60em;margin:2em auto;padding:0 1em}"
+    "h1{font-size:1.3em}p{margin:.3em 0;opacity:.85}"
+    "table{border-collapse:collapse;width:100%;margin-top:1em}"
+    "th,td{padding:.2em .7em;text-align:left;font-weight:normal;white-space:nowrap}"
+    "thead th{opacity:.7}.n{text-align:right;font-variant-numeric:tabular-nums}"
+    ".b{width:45%}.i{stroke:currentColor;stroke-width:2}.z{stroke:currentColor;opacity:.5}"
+)
+
+
+def compare_histograms(
+    truth: ArrayLike,
+    estimates: Mapping[str, Estimate],
+    path: Path,
+    *,
+    labels: tuple[str, ...],
+    title: str,
+    subtitle: str = "",
+    level: float = 0.95,
+) -> Path:
+    """Draw the true histogram and each estimate of it side by side, and save the picture.
+
+    Every estimate has a panel with its intervals, in front of the truth in grey. The suffix of
+    `path` chooses the format: .png, .svg or .pdf.
+
+    >>> import tempfile
+    >>> import shuffledp as sdp
+    >>> protocol = sdp.protocols.krr.make_local(k=2, epsilon=1.0)
+    >>> estimate = sdp.run(protocol, [0, 0, 1] * 1000)
+    >>> path = Path(tempfile.mkdtemp()) / "pets.png"
+    >>> compare_histograms([2000, 1000], {"local": estimate}, path, labels=("cat", "dog"),
+    ...                    title="Pets").name
+    'pets.png'
+    """
+    counts = np.asarray(truth, dtype=np.float64)
+    figure, axes = _new_panels(counts, estimates, labels, title, subtitle)
+    ends = [counts]
+    for place, (name, estimate) in enumerate(estimates.items(), start=1):
+        colour = colour_of(name, place - 1)
+        ends += _draw_estimate(axes[place], name, estimate, counts, level, colour)
+    low, high = min(0.0, float(np.min(ends))), max(1.0, float(np.max(ends)))
+    for panel in axes:  # with room for the numbers
+        panel.set_xlim(low - 0.03 * (high - low), high + 0.45 * (high - low))
+    return save(figure, path)
+
+
+def _new_panels(
+    counts: Floats,
+    estimates: Mapping[str, Estimate],
+    labels: tuple[str, ...],
+    title: str,
+    subtitle: str,
+) -> tuple[Figure, list[Axes]]:
+    """A panel with the truth and an empty one for each estimate; refuses sizes that do not agree."""
+    if counts.ndim != 1 or not 1 <= len(counts) <= _MOST_BARS:
+        raise UnsupportedError(
+            f"counts of shape {counts.shape}: a picture shows 1 to {_MOST_BARS} bins"
+        )
+    for name, estimate in estimates.items():
+        if np.shape(estimate.value) != counts.shape or len(labels) != len(counts):
+            raise MismatchError(
+                f"{name}: {np.size(estimate.value)} values, {len(counts)} counts, {len(labels)} labels"
+            )
+    panels = 1 + len(estimates)
+    width, height = 1.3 + 3.6 * panels, 2.3 + 0.36 * len(counts)  # inches, as all that follows
+    figure = new_figure(width, height)
+    axes = list(figure.subplots(1, panels, sharey=True, squeeze=False)[0])
+    top, bottom = 1 - 1.6 / height, 0.5 / height
+    figure.subplots_adjust(left=1.1 / width, right=0.985, top=top, bottom=bottom, wspace=0.07)
+    figure.text(0.2 / width, 1 - 0.4 / height, title, fontsize=16, fontweight="bold", color=INK)
+    figure.text(
+        0.2 / width, 1 - 0.55 / height, subtitle, fontsize=10.5, color=INK, va="top", linespacing=1.5
+    )  # fmt: skip
+    for panel in axes:
+        _quieten(panel)
+    axes[0].invert_yaxis()
+    _draw_truth(axes[0], counts, labels)
+    return figure, axes
+
+
+def _quieten(axes: Axes) -> None:
+    """A quiet frame: a line at zero and a faint grid."""
+    axes.axvline(0, color=INK, lw=0.8)
+    axes.xaxis.set_major_formatter(lambda x, _: _format_count(x))
+    axes.locator_params(axis="x", nbins=4)
+    axes.tick_params(length=0, labelsize=9.5, colors=INK)
+    axes.set_axisbelow(True)
+    axes.grid(axis="x", color=FAINT, lw=0.8)
+    axes.spines[:].set_visible(False)
+
+
+def _draw_truth(axes: Axes, counts: Floats, labels: tuple[str, ...]) -> None:
+    """The true counts as grey bars."""
+    rows = np.arange(len(counts))
+    axes.set_title("the truth", loc="left", fontsize=11.5, color=GREY, fontweight="bold", pad=8)
+    axes.barh(rows, counts, color=GREY, height=0.76)
+    axes.set_yticks(rows, labels)
+    _annotate(axes, counts, [_format_count(count) for count in counts])
+
+
+def _draw_estimate(
+    axes: Axes, name: str, estimate: Estimate, truth: Floats, level: float, colour: str
+) -> list[Floats]:
+    """Returns how far the drawing goes to the left and to the right."""
+    rows = np.arange(len(truth))
+    value = np.asarray(estimate.value, dtype=np.float64)
+    low, high = (np.asarray(end, dtype=np.float64) for end in estimate.interval(level))
+    axes.set_title(name, loc="left", fontsize=11.5, color=colour, fontweight="bold", pad=8)
+    axes.barh(rows, truth, color=PALE, height=0.76)
+    axes.barh(rows, value, color=colour, height=0.38)
+    # Not around the value: that is not clipped, and an interval never leaves the range of the truth.
+    middle, radius = (low + high) / 2, (high - low) / 2
+    axes.errorbar(middle, rows, xerr=radius, fmt="none", ecolor=INK, capsize=3.5, lw=1.3)
+    notes = zip(value, radius, strict=True)
+    _annotate(
+        axes,
+        np.maximum(high, truth),
+        [f"{_format_count(v)} ± {_format_count(r)}" for v, r in notes],
+    )
+    return [np.minimum(low, value), np.maximum(high, value)]
+
+
+def _annotate(axes: Axes, ends: Floats, notes: list[str]) -> None:
+    """A note beside the end of each bar."""
+    for row, (end, note) in enumerate(zip(np.maximum(ends, 0.0), notes, strict=True)):
+        axes.annotate(
+            note, (end, row), xytext=(7, 0), textcoords="offset points", va="center",
+            fontsize=9, color=INK,
+        )  # fmt: skip
+
+
+def _format_count(x: float) -> str:
+    """A count as text, with a true minus sign.
+
+    >>> _format_count(-1234.4)
+    '\N{MINUS SIGN}1,234'
+    """
+    return f"{x:,.0f}".replace("-", "\N{MINUS SIGN}")
+
+
+def compare_errors(
+    truth: ArrayLike,
+    estimates: Mapping[str, Estimate],
+    path: Path,
+    *,
+    labels: tuple[str, ...],
+    title: str,
+    subtitle: str = "",
+    level: float = 0.95,
+) -> Path:
+    """Draw the true histogram, and beside it by how much each estimate misses each bin.
+
+    All panels of errors share one scale, so one look tells the models apart where the bins are so
+    large that the estimates themselves look alike. Lines are intervals, moved by the truth.
+
+    >>> import tempfile
+    >>> import shuffledp as sdp
+    >>> protocol = sdp.protocols.krr.make_local(k=2, epsilon=1.0)
+    >>> estimate = sdp.run(protocol, [0, 0, 1] * 1000)
+    >>> path = Path(tempfile.mkdtemp()) / "pets.png"
+    >>> compare_errors([2000, 1000], {"local": estimate}, path, labels=("cat", "dog"),
+    ...                title="Pets").name
+    'pets.png'
+    """
+    counts = np.asarray(truth, dtype=np.float64)
+    figure, axes = _new_panels(counts, estimates, labels, title, subtitle)
+    axes[0].set_xlim(0, 1.35 * max(1.0, float(counts.max())))
+    reach = 0.0
+    for place, (name, estimate) in enumerate(estimates.items(), start=1):
+        colour = colour_of(name, place - 1)
+        reach = max(reach, _draw_error(axes[place], name, estimate, counts, level, colour))
+    for panel in axes[1:]:
+        panel.set_xlim(-1.1 * (reach or 1.0), 1.9 * (reach or 1.0))
+    return save(figure, path)
+
+
+def _draw_error(
+    axes: Axes, name: str, estimate: Estimate, truth: Floats, level: float, colour: str
+) -> float:
+    """Returns how far the drawing goes."""
+    places = np.arange(len(truth))
+    off = np.asarray(estimate.value, dtype=np.float64) - truth
+    low, high = (np.asarray(end, dtype=np.float64) - truth for end in estimate.interval(level))
+    axes.set_title(name, loc="left", fontsize=11.5, color=colour, fontweight="bold", pad=8)
+    axes.hlines(places, low, high, color=colour, lw=5, alpha=0.35)
+    axes.plot(off, places, "o", color=colour, markersize=6)
+    radius = (high - low) / 2
+    notes = [f"{_signed(error)} ± {_format_count(r)}" for error, r in zip(off, radius, strict=True)]
+    _annotate(axes, np.maximum(high, 0.0), notes)
+    return float(max(np.abs(low).max(), np.abs(high).max(), 0.0))
+
+
+def _signed(error: float) -> str:
+    return f"+{_format_count(error)}" if round(error) > 0 else _format_count(round(error))
