@@ -83,7 +83,7 @@ def test_every_type_that_a_public_name_leads_to_is_public():
             met.add(kind)
             waiting += shown_by(kind)
     rooms = [getattr(sdp, room) for room in ROOMS]
-    public = {*names, *(getattr(room, name) for room in rooms for name in room.__all__)}
+    public = [*names, *(getattr(room, name) for room in rooms for name in room.__all__)]
     assert len(met) > 40
     assert {f"{kind.__module__}.{kind.__qualname__}" for kind in met if kind not in public} == set()
 
