@@ -89,7 +89,8 @@ class Clones:
 
         It is pmf(k) times a bracket, cdf(k - 1) being pmf(k) times k / (C - k + 1) times a Mills ratio.
         Any k gives at most D_C. If rounding moves k by one, a term (p - 1) (E + 1) / (p + 1) y / (C + 1 - k)
-        is lost, y <= 16 units of (C + 1) share: at most 32 units of (p - E) / (p + 1), which are added.
+        is lost, y <= 16 units of (C + 1) share: at most 32 units of (p - E) / (p + 1). With what else is rounded
+        these are less than 64, which are added.
         """
         gain = -math.expm1(epsilon - self.epsilon0)  # (p - E) / p
         first = gain / (1 + math.exp(-self.epsilon0))  # (p - E) / (p + 1)
@@ -101,7 +102,7 @@ class Clones:
         below = math.expm1(epsilon) * (k[some] / (C[some] - k[some] + 1)) * ratio
         bracket[some] -= below * (1 - side * 16 * _UNIT)
         mass = bound_mass(k, C, 0.5)[1 if side > 0 else 0]
-        value: Floats = mass * np.maximum(bracket, 0.0) * (1 + side * 4 * _UNIT)
+        value: Floats = mass * np.maximum(bracket, 0.0)
         return value
 
     def _cells(self, epsilon: float) -> "_Cells":
