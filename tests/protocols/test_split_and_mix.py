@@ -228,7 +228,7 @@ class TestRefusals:
             ({"calibration": "rough"}, "calibration"),
             ({"task": "count"}, "task"),
             ({"n": 2}, "honest"),
-            ({"delta": 1e-15}, "delta"),
+            ({"delta": 1e-16}, "delta"),
             ({"upper": 10**7}, "steps"),
             ({"upper": 0.5}, "upper"),
             ({"word_bits": 6}, "word_bits"),

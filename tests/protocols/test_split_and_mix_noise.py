@@ -3,12 +3,14 @@
 from collections import Counter
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 from scipy.stats import chisquare, dlaplace, nbinom
 
 from branches import add_up
 from shuffledp import ParameterError, SeededWords
+from shuffledp.protocols.split_and_mix import noise as module
 from shuffledp.protocols.split_and_mix.noise import WORDS, NoiseShare, mixture
 from shuffledp.testing import enumerate_outcomes
 from support import ALPHA, all_tapes
@@ -36,6 +38,46 @@ def difference(rate, shape, size):
 def test_mixture_is_the_difference_of_negative_binomials(rate, shape):
     found = [mixture(rate, shape).mass(d) for d in range(40)]
     np.testing.assert_allclose(found, difference(rate, shape, 40), rtol=1e-12, atol=1e-15)
+
+
+def exact_mass(rate, s, d):
+    """Pr[X - Y = d] with 40 digits: (1 - a)^(2s) a^d (s)_d / d! 2F1(s, s + d; d + 1; a^2)."""
+    a = mpmath.exp(-mpmath.mpf(rate.numerator) / rate.denominator)
+    sum_ = mpmath.hyp2f1(s, s + d, d + 1, a * a)
+    return (1 - a) ** (2 * s) * a**d * mpmath.rf(s, d) / mpmath.factorial(d) * sum_
+
+
+@pytest.mark.parametrize(
+    ("rate", "parts"),
+    [
+        (Fraction(1), 2),
+        (Fraction(1), 1),
+        (Fraction(1, 50), 3),
+        (Fraction(1, 1000), 10**6),
+        (Fraction(7, 2), 10**9),
+        (Fraction(1, 3000), 7),
+    ],
+)
+def test_the_table_that_is_sampled_has_19_digits(rate, parts):
+    places, chances = module._tabulate(rate, parts)
+    with mpmath.workdps(40):
+        a = mpmath.exp(-mpmath.mpf(rate.numerator) / rate.denominator)
+        t = [a / (1 + mpmath.exp(-mpmath.mpf(u))) for u in places]
+        chance = [mpmath.mpf(each) / mpmath.mpf(10) ** 60 for each in chances]
+        for d in (1, 2, 5, 40, 300):
+            found = mpmath.fsum(c * (1 - x) * x ** (d - 1) for c, x in zip(chance, t, strict=True))
+            exact = exact_mass(rate, 1 / mpmath.mpf(parts), d)
+            assert abs(found / exact - 1) < module._TABLE_ERROR
+
+
+@pytest.mark.parametrize(("rate", "shape"), [(1.0, 0.5), (0.001, 0.9), (0.02, 1e-6), (3.0, 0.99)])
+def test_floats_are_as_exact_as_they_say(rate, shape):
+    noise = mixture(rate, shape)
+    with mpmath.workdps(40):
+        for d in (1, 2, 30, 500):
+            exact = exact_mass(Fraction(rate), mpmath.mpf(shape), d)
+            if exact > 1e-250:
+                assert abs(noise.mass(d) / exact - 1) < module._FLOAT_ERROR / 3
 
 
 @pytest.mark.parametrize(("rate", "parts", "bits"), [(1, 2, 3), (Fraction(1, 3), 3, 4), (2, 5, 4)])

@@ -5,6 +5,7 @@ from collections import Counter
 from fractions import Fraction
 from itertools import permutations, product
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -16,6 +17,12 @@ from shuffledp.protocols.split_and_mix.shares import (
     published_shares,
     secure_sum_delta,
 )
+
+
+def exact_log(x):
+    """ln of a Fraction, with 40 digits."""
+    with mpmath.workdps(40):
+        return mpmath.log(mpmath.mpf(x.numerator) / x.denominator)
 
 
 def view(inputs, m, q):
@@ -117,14 +124,54 @@ def test_steps_of_the_proof(M):
         return Fraction(math.comb(N - 1, j), math.comb(N * M, j * M))
 
     for N in range(2, 25):
-        log_g = module._log_g(N, M, N)
+        log_g, error = module._log_g(N, M, N)
+        assert error.max() < 1e-11
         for j in range(N + 1):
-            assert log_g[j] == pytest.approx(math.log(g(N, j)), abs=1e-12)
+            assert abs(log_g[j] - exact_log(g(N, j))) <= error[j] + 1e-16
             if 0 < j < N:
                 assert g(N, j) ** 2 <= g(N, j - 1) * g(N, j + 1)
                 assert c(N + 1, j) <= c(N, j)
                 assert (N + 1) * g(N + 1, j) <= N * g(N, j)
                 assert c(N, N - j) == Fraction(j, N) * g(N, j)
+
+
+class TestRounding:
+    """What the module says of its rounding errors, against 40 digits."""
+
+    def test_factorials(self):
+        n = np.concatenate([np.arange(40), [1e3, 12_345, 999_983, 2e9, 1e13]]).astype(np.float64)
+        found = module._log_factorial(n)
+        with mpmath.workdps(40):
+            for x, log in zip(n.tolist(), found.tolist(), strict=True):
+                wrong = abs(log - mpmath.loggamma(mpmath.mpf(x) + 1))
+                assert wrong <= 9 * 2**-53 * (x + 1) * mpmath.log(x + 2) + 4e-14
+
+    @pytest.mark.parametrize(("N", "M", "top"), [(10**12, 7, 64), (10**6, 2, 3000), (500, 60, 499)])
+    def test_ratios(self, N, M, top):
+        log_g, error = module._log_g(N, M, top)
+        with mpmath.workdps(40):
+
+            def log_choose(a, b):
+                return mpmath.loggamma(a + 1) - mpmath.loggamma(b + 1) - mpmath.loggamma(a - b + 1)
+
+            for j in (1, 2, top // 2, top):
+                exact = log_choose(mpmath.mpf(N), j) - log_choose(mpmath.mpf(N) * M, j * M)
+                assert abs(log_g[j] - exact) <= error[j]
+        assert error[64] < 1e-9
+
+    @pytest.mark.parametrize(("n", "M", "q"), [(40, 5, 2**20), (80, 2, 97), (60, 9, 2**40)])
+    def test_the_recursion(self, n, M, q):
+        """(*) with 40 digits is just below the bound."""
+        with mpmath.workdps(40):
+            E = [mpmath.mpf(1)]
+            for N in range(1, n + 1):
+                c = [mpmath.mpf(math.comb(N - 1, j)) / math.comb(N * M, j * M) for j in range(1, N)]
+                excess = mpmath.fdot(c, E[1:])
+                E.append(q * (1 + excess))
+            exact = mpmath.log(excess)
+            assert exact <= module._log_excess_full(n, M, q) <= exact + 1e-9
+            exact_tv = exact / 2 / mpmath.log(2)
+            assert min(exact_tv, 0) <= log2_distance(n=n, m=M + 1, q=q)
 
 
 @pytest.mark.parametrize(("M", "log2_q"), [(2, 12), (3, 20), (5, 35), (6, 40), (9, 64), (13, 100)])
@@ -182,7 +229,7 @@ def test_shares(n, log2_q, expected):
 def test_the_leading_term_alone_is_no_bound():
     """All users may be apart: at n = 1173 that outweighs everything although q n / C(nM, M) is small."""
     n, M, q = 1173, 13, 2**130
-    leading = math.log(q) + float(module._log_g(n, M, 1)[1])
+    leading = math.log(q) + float(module._log_g(n, M, 1)[0][1])
     assert leading / math.log(4) < -3.9
     all_apart = n * math.log(q) + n * math.lgamma(M + 1) - math.lgamma(n * M + 1) - math.log(q)
     full = module._log_excess_full(n, M, q)

@@ -10,7 +10,7 @@ import numpy as np
 from shuffledp.core.arrays import Counts, Words
 from shuffledp.numerics.rounding import exp_lower
 
-__all__ = ["FIXED", "Geometric", "largest_exponent", "square_powers"]
+__all__ = ["FIXED", "Geometric", "bound_distance", "largest_exponent", "square_powers"]
 
 FIXED = 128
 """Bits after the point of a probability."""
@@ -42,6 +42,20 @@ def largest_exponent(powers: tuple[int, ...], wide: int, surplus: int) -> int:
     return found
 
 
+def bound_distance(powers: int, bits: int) -> float:
+    """At least the total variation distance of `largest_exponent` of two uniform words from a geometric law.
+
+    A tail p^g is a product of at most `powers` rounded factors, and p^(2^j) is off by less than 2^(j+1)
+    units of 2^-128; then it is rounded to a unit of two words. All tails are added, and the ideal one beyond
+    the largest number, once more for a search that rounding errors mislead.
+
+    >>> bound_distance(29, 64) < 2**-67
+    True
+    """
+    product = ((2 << powers) + powers) * 2.0**-FIXED
+    return (2 << powers) * (product + 2 * 0.25**bits)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Geometric:
     """Two words make a number w of 2 bits; it gives the largest k with w < 2^(2 bits) e^(-rate (k-1)).
@@ -60,15 +74,8 @@ class Geometric:
 
     @property
     def distance(self) -> float:
-        """At least the total variation distance to the geometric law.
-
-        A tail p^g is a product of at most len(powers) rounded factors, and p^(2^j) is off by less than
-        2^(j+1) units of 2^-128; then it is rounded to a unit of two words. All tails are added, and
-        the ideal one beyond `largest`, once more for a search that rounding errors mislead.
-        """
-        length = _length(self.rate, self._surplus)
-        product = ((2 << length) + length) * 2.0**-FIXED
-        return (2 << length) * (product + 2 * 0.25**self.bits)
+        """At least the total variation distance to the geometric law."""
+        return bound_distance(_length(self.rate, self._surplus), self.bits)
 
     @property
     def _powers(self) -> tuple[int, ...]:

@@ -8,13 +8,16 @@ people make exactly discrete Laplace noise, Pr[z] ~ a^|z|.
 
     Pr[X = k] = (1 - a)^s sin(pi s) / pi * integral of x^(k+s) (1 - x)^(1-s) a^k du,   x = 1 / (1 + e^-u).
 
-The trapezoidal rule with step h turns it into a sum, sum_i c_i t_i^k with t_i = a x_i. Its relative error
-is at most 2 sum_j |G(1 - s + 2 pi i j / h)| / G(1 - s), G the gamma function, for every k: below 10^-15
-for h = 1/4. So for d >= 1, with the difference of two geometric laws summed in closed form,
+The trapezoidal rule with step h turns it into a sum, sum_i c_i t_i^k with t_i = a x_i. By Poisson's
+summation formula its relative error is, for every k, at most 2 sum_(j>=1) |G(1 - s + i w_j)| / G(1 - s), G the
+gamma function and w_j = 2 pi j / h. |G| falls with s here, so s = 0 is the worst: |G(1 + i w)|^2 = pi w / sinh(pi w),
+and h = 3/16 leaves 10^-21. What lies left of u = -46 is at most e^-46 of Pr[X = k]; right of 46 - ln(rate) we take
+x = 1, which moves a share e^-46 of the mass at most. With E[t^Y] = ((1 - a) / (1 - a t))^s, for d >= 1,
 
-    Pr[D = d] = Pr[D = -d] = sum_i w_i t_i^d,   w_i = c_i ( (1 - a)^s + sum_j c_j t_i t_j / (1 - t_i t_j) ).
+    Pr[D = d] = Pr[D = -d] = sum_i w_i t_i^d,   w_i = c_i ((1 - a) / (1 - a t_i))^s.
 
-That needs a few hundred numbers, however slowly the noise decays; and nearly every share is 0.
+That needs some six hundred numbers, however slowly the noise decays; and nearly every share is 0. The tables
+that are sampled from are computed with 26 digits, so only their rounding to words counts.
 
 **What it hides.** A sum of codes that one person moves by up to `reach`, plus the shares of h <= m people,
 shape = h/m. The law P of that noise is symmetric and falls with |d|, so the largest shift is the worst, and
@@ -33,6 +36,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
@@ -45,7 +49,7 @@ from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import number, whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.dealing import deal
-from shuffledp.numerics.geometric import FIXED, largest_exponent, square_powers
+from shuffledp.numerics.geometric import FIXED, bound_distance, largest_exponent, square_powers
 from shuffledp.numerics.rounding import exp_lower
 
 __all__ = [
@@ -64,10 +68,16 @@ WORDS = 4
 SLOWEST = Fraction(1, 1 << 22)
 """The smallest rate."""
 
-_STEP = 0.25
-_LEAST = -40.0  # x^(1+s) is below 10^-17 further left, and k >= 1
-_SLACK = 1e-11  # relative; sums of a few hundred positive terms
-_RELATIVE_ERROR = 2e-13  # of the weights in floating point, generously
+_STEP = 3 / 16
+_FAR = 46  # e^-46 is 1.1e-20
+_DIGITS = Context(prec=26)
+_UNITS = 10**60
+_TABLE_ERROR = 1e-19
+"""Of the chances that are sampled from, relatively: 2 e^-46, 10^-21 of the integral, and of 26 digits less."""
+_FLOAT_ERROR = 6e-13
+"""Of a sum of positive terms below, relatively, in units of 2^-53: the exponent of a weight is a sum of numbers up to
+120 with some ten roundings, 1100; e^(-decay d) e^epsilon, where it matters, 4 (epsilon + 100), up to 3200; quotients
+and sums of 600 terms, 700. What is left of the 5400 is for a rate and a shape that are rounded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -107,24 +117,71 @@ class Mixture:
         return float((self.weight * np.exp(-self.decay * abs(d))).sum())
 
 
+def _places(rate: float) -> Floats:
+    """u of each term, and infinity for all that is further right."""
+    first, last = math.floor(-_FAR / _STEP), math.ceil((_FAR - math.log(rate)) / _STEP)
+    return np.append(np.arange(first, last + 1) * _STEP, np.inf)
+
+
 @lru_cache(maxsize=128)
 def mixture(rate: float, shape: float) -> Mixture:
     """The law of X - Y, both NB(shape, e^-rate), 0 < shape <= 1."""
     if shape == 1:
         return Mixture(rate=rate, place=np.array([math.inf]), weight=np.tanh([rate / 2]))
-    # Beyond the last place x is 1 for all that matters: the rest is a geometric series.
-    last = math.ceil(45 - math.log(rate))
-    u = np.arange(_LEAST, last + _STEP / 2, _STEP)
-    log_c = -shape * np.log1p(np.exp(-u)) - (1 - shape) * np.logaddexp(0.0, u)
-    rest = -(1 - shape) * (last + _STEP) - math.log(-math.expm1(-_STEP * (1 - shape)))
+    place = _places(rate)
+    u, past = place[:-1], float(place[-2]) + _STEP
+    log_c = np.where(u < 0, shape * u, (shape - 1) * u) - np.log1p(np.exp(-np.abs(u)))
+    rest = (shape - 1) * past - math.log(-math.expm1(_STEP * (shape - 1)))  # a geometric series
     log_zero = shape * math.log(-math.expm1(-rate))  # of Pr[X = 0]
-    scale = math.log(_STEP * math.sin(math.pi * min(shape, 1 - shape)) / math.pi) + log_zero
-    c = np.exp(np.append(log_c, rest) + scale)
-    place = np.append(u, np.inf)
-    decay = rate + np.log1p(np.exp(-place))
-    both = 1 / np.expm1(decay[:, None] + decay[None, :])
-    weight: Floats = c * (math.exp(log_zero) + both @ c)
+    scale = math.log(_STEP * math.sin(math.pi * min(shape, 1 - shape)) / math.pi) + 2 * log_zero
+    twice = 2 * rate + np.log1p(np.exp(-place))  # a t = e^-twice
+    weight = np.exp(scale + np.append(log_c, rest) - shape * np.log(-np.expm1(-twice)))
     return Mixture(rate=rate, place=place, weight=weight)
+
+
+def _tabulate(rate: Fraction, parts: int) -> tuple[list[float], list[int]]:
+    """Places, and what each adds to Pr[D >= 1] in units of 10^-60, with 26 digits.
+
+    It is `Mixture.positive` for shape = 1 / parts.
+    """
+    with localcontext(_DIGITS):
+        s, r = 1 / Decimal(parts), Decimal(rate.numerator) / rate.denominator
+        a = (-r).exp()
+        if parts == 1:
+            return [math.inf], [int(a / (1 + a) * _UNITS)]
+        places = _places(float(rate)).tolist()
+        scale = Decimal(_STEP) * _sin_pi(s) / _PI * (s * (1 - a).ln()).exp()
+        chances = []
+        for u in places[:-1]:
+            x, c = _logistic(u), ((s - 1) * Decimal(u)).exp() * _logistic(u)
+            chances.append(scale * c * _join(a, a * x, s))
+        past = (s - 1) * Decimal(places[-2] + _STEP)
+        rest = past.exp() / (1 - (Decimal(_STEP) * (s - 1)).exp())
+        chances.append(scale * rest * _join(a, a, s))
+        return places, [int(chance * _UNITS) for chance in chances]
+
+
+def _join(a: Decimal, t: Decimal, s: Decimal) -> Decimal:
+    """E[t^Y] sum of t^d over d >= 1."""
+    return (s * ((1 - a) / (1 - a * t)).ln()).exp() * t / (1 - t)
+
+
+@lru_cache(maxsize=2048)
+def _logistic(u: float) -> Decimal:
+    return 1 / (1 + (-Decimal(u)).exp(_DIGITS))
+
+
+def _sin_pi(s: Decimal) -> Decimal:
+    """sin(pi s), 0 < s <= 1/2, by its series."""
+    term = total = x = _PI * s
+    k = 1
+    while abs(term) > total * Decimal("1e-27"):
+        term *= -x * x / ((k + 1) * (k + 2))
+        total, k = total + term, k + 2
+    return total
+
+
+_PI = Decimal("3.14159265358979323846264338328")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +192,7 @@ class NoiseShare:
 
     >>> share = NoiseShare(rate=Fraction(1, 1000), parts=1_000_000)
     >>> f"{float(share.nonzero):.3e}", f"{share.distance:.0e}"
-    ('1.382e-05', '3e-18')
+    ('1.382e-05', '1e-19')
     """
 
     rate: Fraction
@@ -152,12 +209,11 @@ class NoiseShare:
         whole("word_bits", self.word_bits, at_least=1, at_most=64)
         if self.rate < SLOWEST:
             raise ParameterError("rate", float(self.rate), "must be at least 2^-22")
-        ideal = mixture(float(self.rate), 1 / self.parts)
+        places, chances = _tabulate(self.rate, self.parts)
         words = 1 << self.word_bits
-        total = float(ideal.positive.sum())
-        threshold = max(1, min(round(Fraction(total) * words), words // 2))
-        shares = _apportion((ideal.positive / total).tolist(), words)
-        kept = [(u, share) for u, share in zip(ideal.place.tolist(), shares, strict=True) if share]
+        threshold = max(1, min(round(Fraction(sum(chances), _UNITS) * words), words // 2))
+        shares = _apportion(chances, words)
+        kept = [(u, share) for u, share in zip(places, shares, strict=True) if share]
         object.__setattr__(self, "threshold", threshold)
         object.__setattr__(self, "places", tuple(u for u, _ in kept))
         object.__setattr__(self, "shares", tuple(share for _, share in kept))
@@ -169,12 +225,16 @@ class NoiseShare:
 
     @property
     def distance(self) -> float:
-        """At least the total variation distance from the law of X - Y."""
-        word = 2.0**-self.word_bits
-        longest = 1.5 * self.word_bits / float(self.rate)
-        choice = len(mixture(float(self.rate), 1 / self.parts).place) * word
-        given = _RELATIVE_ERROR + choice + 2 * longest * word * word
-        return min(1.0, 2 * word + float(self.nonzero) * given)
+        """At least the total variation distance from the law of X - Y.
+
+        Both thresholds are rounded to a word, or raised to one; each place is rounded, and one of them
+        takes what is left over; a value is a geometric number from two words.
+        """
+        word, places = 2.0**-self.word_bits, len(_places(float(self.rate)))
+        longest = len(_powers(self.rate, math.inf, FIXED - 2 * self.word_bits))
+        value = bound_distance(longest, self.word_bits)
+        given = 2 * _TABLE_ERROR + places * word + value
+        return min(1.0, 2 * word + float(self.nonzero) * given) * (1 + 1e-12)
 
     def draw(self, words: Words) -> tuple[Counts, Counts]:
         """Which users have a share other than 0, and what it is, for words[n, 4].
@@ -182,7 +242,7 @@ class NoiseShare:
         >>> share = NoiseShare(rate=Fraction(1), parts=2)
         >>> who, what = share.draw(np.array([[0, 0, 0, 1], [2**64 - 1, 0, 0, 0]], dtype=np.uint64))
         >>> who.tolist(), what.tolist()
-        ([0], [3])
+        ([0], [4])
         """
         rare = np.flatnonzero(tape.bernoulli(words[:, 0], 2 * self.threshold, self.word_bits))
         if not len(rare):
@@ -238,9 +298,10 @@ class NoiseShare:
         return law
 
 
-def _apportion(chances: list[float], words: int) -> list[int]:
+def _apportion(chances: list[int], words: int) -> list[int]:
     """Shares of all words. Rounding errors go to the likeliest places, as far as these can bear them."""
-    shares = [round(Fraction(chance) * words) for chance in chances]
+    total = sum(chances)
+    shares = [(2 * chance * words + total) // (2 * total) for chance in chances]
     excess = sum(shares) - words
     for i in sorted(range(len(shares)), key=lambda i: -chances[i]):
         taken = min(excess, shares[i])
@@ -295,22 +356,24 @@ def ideal_delta(*, epsilon: float, reach: int, rate: Fraction, shape: Fraction) 
     E = math.exp(min(float(rate * reach - spare), 700.0))
     # 1 - e^epsilon e^-(decay * reach), without cancellation: rate * reach is epsilon + spare.
     below = float((noise.positive * -np.expm1(-noise.excess * reach - float(spare))).sum())
-    at_zero = max(0.0, noise.mass(0) - E * noise.mass(reach))
-    delta = below + at_zero + _between(noise, reach, E)
-    return min(1.0, delta * (1 + _SLACK) + 1e-13)
+    zero, moved = noise.mass(0), E * noise.mass(reach)
+    own, other = _between(noise, reach, E)
+    delta = below + max(0.0, zero - moved) + max(0.0, own - other)
+    # Pr[D = 0] is 1 less a sum. A last d that is off adds or leaves out terms that vanish within the error.
+    return min(1.0, delta + 2 * _FLOAT_ERROR * (below + 1 + moved + own + other))
 
 
-def _between(noise: Mixture, reach: int, E: float) -> float:
-    """The positive terms with 0 < d < reach."""
+def _between(noise: Mixture, reach: int, E: float) -> tuple[float, float]:
+    """Both parts of the sum of the positive terms with 0 < d < reach."""
     # Beyond the middle P(d) is the smaller one.
     last = _find_last((reach - 1) // 2, lambda d: noise.mass(d) > E * noise.mass(reach - d))
     if last == 0:
-        return 0.0
+        return 0.0, 0.0
     decay = noise.decay
     terms = noise.weight * np.expm1(-decay * last) / np.expm1(-decay)
     own = float((terms * np.exp(-decay)).sum())
     other = float((terms * np.exp(-decay * (reach - last))).sum())
-    return max(0.0, own - E * other)
+    return own, E * other
 
 
 def _find_last(largest: int, holds: Callable[[int], bool]) -> int:
@@ -329,7 +392,7 @@ def sampled_delta(*, epsilon: float, reach: int, share: NoiseShare, honest: int)
 
     >>> share = NoiseShare(rate=Fraction(1, 1000), parts=1_000_000)
     >>> f"{sampled_delta(epsilon=1.0, reach=1000, share=share, honest=1_000_000):.1e}"
-    '1.1e-11'
+    '4.0e-13'
     """
     whole("honest", honest, at_least=1)
     shape = Fraction(honest, share.parts)
@@ -348,8 +411,8 @@ def small_delta(
     ...     share = NoiseShare(rate=Fraction(1), parts=2, word_bits=bits)
     ...     delta = small_delta(epsilon=1.0, reach=1, share=share, honest=2, modulus=8)
     ...     f"{delta:.4f}"
-    '0.2094'
-    '0.0005'
+    '0.2105'
+    '0.0008'
     """
     one: Floats = np.zeros(modulus)
     for d, mass in share.law().items():
@@ -359,10 +422,12 @@ def small_delta(
     circle = np.array([np.roll(one, shift) for shift in range(modulus)])
     for _ in range(honest):
         total = total @ circle
+    # Each mass is a sum of positive products, rounded once for every term and user.
+    error = (honest + 2) * (modulus + 8) * 2.0**-53
     E = math.exp(epsilon)
     worst = max(
         float(np.maximum(total - E * np.roll(total, shift), 0.0).sum())
         for moved in range(1, reach + 1)
         for shift in (moved, -moved)
     )
-    return min(1.0, worst * (1 + 1e-9) + 1e-12)
+    return min(1.0, worst + (1 + E) * error * (1 + error))

@@ -34,6 +34,11 @@ E_N <= B q for all N > w. Now (**) at N = n bounds E_n, with E_j from (*) for th
 up to w take (c) with one z for all: g(n, j) E_j <= exp(q sum_(k<=w) v_k z^k) v_(n-j) / (v_n z^j), which is
 log-convex in j, so it is at most the larger of its ends.
 Where no such T is found nothing is claimed: TV <= 1.
+
+**Rounding.** Everything is computed in logarithms, and every bound is raised by what its roundings can amount to, in
+units of 2^-53: 4 for exp, log and log1p (as NumPy documents; a logarithm x is then off by 4 |x| units), 1 for each sum
+and product. A sum of exponentials of numbers that are off by `error` is off by as much, plus one unit for each
+term and 8 for each of its own logarithm's digits before the point.
 """
 
 import math
@@ -45,6 +50,7 @@ import numpy as np
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.validate import fraction_of_one, number, whole
+from shuffledp.numerics.masses import stirling_error
 
 __all__ = ["find_shares", "log2_distance", "published_shares", "secure_sum_delta"]
 
@@ -58,6 +64,8 @@ _LONGEST = 1_000_000  # T M
 _LARGEST_N = 10**12
 _MOST_SHARES = 2000
 _LOG_2 = math.log(2)
+_HALF_LOG_TAU = math.log(2 * math.pi) / 2
+_UNIT = 2.0**-53
 
 
 def log2_distance(*, n: int, m: int, q: int) -> float:
@@ -69,7 +77,7 @@ def log2_distance(*, n: int, m: int, q: int) -> float:
     whole("n", n, at_least=2, at_most=_LARGEST_N)
     whole("m", m, at_least=2)
     whole("q", q, at_least=2)
-    return min(0.0, _log_excess(n, m - 1, q) / (2 * _LOG_2))
+    return min(0.0, _log_excess(n, m - 1, q) / (2 * _LOG_2) * (1 - 8 * _UNIT))
 
 
 def find_shares(*, n: int, q: int, distance: float) -> int:
@@ -132,7 +140,7 @@ def secure_sum_delta(*, delta0: float, epsilon: float, log2_tv: float) -> float:
 def _guess(n: int, q: int, target: float) -> int:
     """From the leading term, q n / C(nM, M): nearly always the answer."""
     for M in range(1, _MOST_SHARES):
-        if math.log(q) + float(_log_g(n, M, 1)[1]) <= 2 * target * _LOG_2:
+        if math.log(q) + float(_log_g(n, M, 1)[0][1]) <= 2 * target * _LOG_2:
             return M + 1
     return _MOST_SHARES
 
@@ -149,30 +157,41 @@ def _log_excess(n: int, M: int, q: int) -> float:
 
 def _log_excess_full(n: int, M: int, q: int) -> float:
     """The sum in (*) at N = n."""
-    log_E = _table(M, q, n - 1)
-    log_g = _log_g(n, M, n - 1)
-    return _near(n, log_g, log_E)
+    return _near(n, *_log_g(n, M, n - 1), _table(M, q, n - 1))
 
 
 @lru_cache(maxsize=64)
 def _table(M: int, q: int, size: int) -> Floats:
     """Upper bounds of ln E_0, ..., ln E_size, by (*)."""
-    from scipy.special import gammaln
-
     j = np.arange(size + 1, dtype=np.float64)
-    minus_v = gammaln(j + 1) - gammaln(j * M + 1)  # ln g(N, j) = that at N, less at j and N - j
+    log_v, error = _log_v(j, M)  # ln g(N, j) = that at j and N - j, less that at N
     log_j = np.log(np.maximum(j, 1.0))
     log_q = math.log(q)
-    # Each logarithm is a few units in the last place off, and rows are sums of positive terms.
-    slack = 2.0**-46 * (abs(float(minus_v[-1])) + size * log_q + 1)
-    weight = log_j - minus_v  # ln of k v_k
+    # A term of a row has three ln v and some ten roundings of sums that stay below `large`.
+    large = float(log_v[-1]) + size * log_q + 10
+    slack = 3 * error + 16 * _UNIT * large
+    weight = log_j + log_v  # ln of k v_k
     log_E = np.zeros(size + 1)
-    log_W = -minus_v  # ln of v_j E_j
+    log_W = log_v.copy()  # ln of v_j E_j
     for N in range(1, size + 1):
-        row = _log_sum(log_W[1:N] + weight[N - 1 : 0 : -1]) + float(minus_v[N] - log_j[N])
-        log_E[N] = log_q + float(np.logaddexp(0.0, row)) + slack
+        terms = log_W[1:N] + weight[N - 1 : 0 : -1] - float(log_v[N] + log_j[N])
+        row = _log_sum(terms, slack)
+        log_E[N] = log_q + float(np.logaddexp(0.0, row)) + 16 * _UNIT * (log_q + max(row, 0.0) + 1)
         log_W[N] += log_E[N]
     return log_E
+
+
+def _log_v(k: Floats, M: int) -> tuple[Floats, float]:
+    """ln v_k = ln (kM)! - ln k!, and a bound of the error of each, for k in ascending order."""
+    largest = float(k[-1]) * M
+    error = 32 * _UNIT * (largest + 1) * math.log(largest + 2) + 1e-13
+    return _log_factorial(k * M) - _log_factorial(k), error
+
+
+def _log_factorial(n: Floats) -> Floats:
+    """ln n!, off by at most 9 units of (n + 1) ln(n + 2), and by 4e-14 for the error of Stirling's series."""
+    x = np.maximum(n, 1.0)
+    return np.where(n > 1, (x + 0.5) * np.log(x) - x + (_HALF_LOG_TAU + stirling_error(x)), 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,36 +220,34 @@ class _Cap:
         """(**) at n, and whether all but the near terms are negligible."""
         if n <= self.w + _MARGIN:
             return math.inf, False
-        log_q = math.log(self.q)
-        log_g = _log_g(n, self.M, self.w)
-        rest = _far(n, self.M) + self.log_cap + log_q
+        log_g, error = _log_g(n, self.M, self.w)
         first = min(_NEAR, self.w)
-        near = _near(n, log_g, _table(self.M, self.q, first))
+        near = _near(n, log_g, error, _table(self.M, self.q, first))
+        rest = [_far(n, self.M) + self.log_cap + math.log(self.q)]
         if first < self.w:
-            between = math.log(self.w - first) + max(
-                self._log_term(first + 1, log_g), self._log_term(self.w, log_g)
-            )
-            rest = float(np.logaddexp(rest, between))
-        total = float(np.logaddexp(near, rest))
-        return total + _slack(total), rest < near - 4.6
+            ends = (self._log_term(j, log_g, error) for j in (first + 1, self.w))
+            rest.append(math.log(self.w - first) + max(ends))
+        # The parts are sums of three numbers, none of them far from the total.
+        slack = 8 * _UNIT * max(abs(near), *map(abs, rest), 100.0)
+        total = _log_sum(np.array([near, *rest]), slack)
+        return total, _log_sum(np.array(rest), slack) < near - 4.6
 
-    def _log_term(self, j: int, log_g: Floats) -> float:
-        """ln of exp(q sum v_k z^k) v_(n-j) / (v_n z^j)."""
-        log_v = math.lgamma(j * self.M + 1) - math.lgamma(j + 1)
+    def _log_term(self, j: int, log_g: Floats, error: Floats) -> float:
+        """At least ln of exp(q sum v_k z^k) v_(n-j) / (v_n z^j)."""
+        logs, wrong = _log_v(np.array([float(j)]), self.M)
+        log_v = float(logs[0])
         log = self.exponent + float(log_g[j]) - log_v - j * self.log_z
-        return log + 1e-9 + 2.0**-48 * log_v
+        return log + float(error[j]) + wrong + 8 * _UNIT * (log_v + j * abs(self.log_z) + 100)
 
 
 def _cap(M: int, q: int, size: int) -> _Cap | None:
     """The cap for T = size; None if (c) is too weak, or the induction does not start."""
-    from scipy.special import gammaln
-
     log_q = math.log(q)
     log_qD = log_q + _far(size + 1, M)
     if log_qD > -1:
         return None
     k = np.arange(1, size + 2, dtype=np.float64)
-    log_v = gammaln(k * M + 1) - gammaln(k + 1)
+    log_v, error = _log_v(k, M)
     highest = 0.0
     for N in range(size + 1, size - _MARGIN, -1):
         log_z = -(log_q + float(log_v[N - 1])) / N
@@ -239,54 +256,63 @@ def _cap(M: int, q: int, size: int) -> _Cap | None:
         if total > _WEAK:
             return None
         highest = max(highest, total)
-    # By (c) ln(E_N / q) is at most `highest` at T + 1 and at w + 1 .. T; 1e-6 is for rounding.
-    highest += 1e-6
+    # By (c) ln(E_N / q) is at most `highest` at T + 1 and at w + 1 .. T. An exponent has two ln v, and k times a
+    # rounded ln z; whatever z is, q v_N z^N is 1 as nearly.
+    wrong = 4 * error + 16 * _UNIT * (float(log_v[-1]) + log_q + size)
+    highest = highest * (1 + 2 * wrong) + wrong
     above_q = highest
     if size <= _SMALL_TABLE:  # (*) itself says more
         log_E = _table(M, q, size + 1)
-        above_q = min(highest, float(log_E[size - _MARGIN + 1 :].max()) - log_q + 1e-6)
+        above_q = min(highest, float(log_E[size - _MARGIN + 1 :].max()) - log_q + 1e-12)
     return _Cap(
         M=M,
         q=q,
         w=size - _MARGIN,
-        log_cap=above_q - math.log1p(-math.exp(log_qD)),
+        log_cap=above_q - math.log1p(-math.exp(log_qD)) * (1 + 16 * _UNIT) + 1e-12,
         log_z=log_z,
         exponent=highest,
     )
 
 
-def _near(N: int, log_g: Floats, log_E: Floats) -> float:
-    """ln of the sum of c(N, j) E_j over the table."""
-    j = np.arange(1, len(log_E), dtype=np.float64)
-    total = _log_sum(log_g[1 : len(log_E)] + np.log1p(-j / N) + log_E[1:])
-    return total + _slack(total) if len(j) else total
+def _near(N: int, log_g: Floats, error: Floats, log_E: Floats) -> float:
+    """At least ln of the sum of c(N, j) E_j over the table."""
+    last = len(log_E)
+    j = np.arange(1, last, dtype=np.float64)
+    if not len(j):
+        return -math.inf
+    terms = log_g[1:last] + np.log1p(-j / N) + log_E[1:]
+    slack = float(error[last - 1]) + 4 * _UNIT * (float(log_E[-1]) + math.log(N) + 10)
+    return _log_sum(terms, slack)
 
 
 def _far(N: int, M: int) -> float:
-    """ln of the sum of d(N, k), k <= t, plus N g(N, t + 1)."""
-    log_g = _log_g(N, M, _MARGIN + 1)
+    """At least ln of the sum of d(N, k), k <= t, plus N g(N, t + 1)."""
+    log_g, error = _log_g(N, M, _MARGIN + 1)
     k = np.arange(1, _MARGIN + 1, dtype=np.float64)
     few = log_g[1 : _MARGIN + 1] + np.log(k / N)
-    return _log_sum(np.append(few, math.log(N) + log_g[_MARGIN + 1])) + 1e-9
+    terms = np.append(few, math.log(N) + log_g[_MARGIN + 1])
+    return _log_sum(terms, float(error[-1]) + 8 * _UNIT * (math.log(N) + 1))
 
 
-def _slack(log: float) -> float:
-    return 1e-9 + 2.0**-44 * abs(log)
-
-
-def _log_g(N: int, M: int, top: int) -> Floats:
-    """ln g(N, j), j = 0 .. top, as a product of the ratios in (a): nothing cancels."""
+def _log_g(N: int, M: int, top: int) -> tuple[Floats, Floats]:
+    """ln g(N, j), j = 0 .. top, as a product of the ratios in (a), in which nothing cancels; and their errors."""
     j = np.arange(top, dtype=np.float64)[:, None]
     i = np.arange(1, M, dtype=np.float64)[None, :]
     ratios = np.log(j * M + i) - np.log((N - j) * M - i)
-    return np.append(0.0, np.cumsum(ratios.sum(axis=1)))
+    log_g = np.append(0.0, np.cumsum(ratios.sum(axis=1)))
+    # A ratio has two logarithms of numbers up to N M; a row adds M of them, and then row by row is added.
+    place = np.arange(top + 1, dtype=np.float64)
+    each = M * (M + 10) * math.log(N * M + 2)
+    error = _UNIT * place * (each + np.maximum.accumulate(np.abs(log_g)))
+    return log_g, error
 
 
-def _log_sum(logs: Floats) -> float:
-    """ln of the sum of exponentials; minus infinity for none."""
+def _log_sum(logs: Floats, error: float) -> float:
+    """At least ln of the sum of e^x, if each x is within `error` of the one given; minus infinity for none."""
     if not len(logs):
         return -math.inf
     top = float(logs.max())
     if math.isinf(top):
         return top
-    return top + math.log(float(np.exp(logs - top).sum()))
+    total = top + math.log(float(np.exp(logs - top).sum()))
+    return total + error + (len(logs) + 16 + 8 * abs(total)) * _UNIT
