@@ -1,16 +1,29 @@
 """Public domains: values to codes and back, readable labels, and a refusal for everything else."""
 
 import math
+from collections import Counter
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from scipy.stats import norm
 
 import shuffledp as sdp
-from shuffledp import Bits, Categories, DataError, Integers, ParameterError, Reals
+from shuffledp import (
+    Bits,
+    Categories,
+    DataError,
+    Integers,
+    ParameterError,
+    Reals,
+    SeededWords,
+)
 from shuffledp.core.domain import Domain
+from shuffledp.core.randomizer import encode_places, tape_width
+from support import ALPHA, all_tapes
 
 ALL = [
     Bits(),
@@ -322,3 +335,97 @@ class TestReals:
 def test_public_names():
     for name in ("Bits", "Categories", "Integers", "Reals"):
         assert getattr(sdp, name) is globals()[name]
+
+
+GRIDS = [
+    Reals(lower=0.0, upper=1.0, steps=1),
+    Reals(lower=-1.0, upper=2.0, steps=3),
+    Reals(lower=0.1, upper=0.7, steps=1000),
+    Reals(lower=1e6, upper=1e6 + 1, steps=2**20),
+    Reals(lower=0.0, upper=1e300, steps=2**32),
+]
+
+
+class TestRounding:
+    @pytest.mark.parametrize("grid", GRIDS, ids=str)
+    @pytest.mark.parametrize("bits", [1, 3, 8])
+    def test_every_word_is_counted_by_the_law(self, grid, bits):
+        values = np.linspace(grid.lower, grid.upper, 23)
+        words = np.arange(1 << bits, dtype=np.uint8)
+        for place in grid.places(values).tolist():
+            rounded = grid.round(np.full(len(words), place), words, bits).tolist()
+            seen = {code: Fraction(rounded.count(code), len(words)) for code in set(rounded)}
+            law = grid.rounding_law(place, bits)
+            assert seen == {code: chance for code, chance in law.items() if chance}
+            assert all(0 <= code <= grid.steps for code in law)
+
+    @pytest.mark.parametrize("grid", GRIDS, ids=str)
+    def test_the_expectation_is_the_value(self, grid):
+        rng = np.random.default_rng(1)
+        values = np.clip(
+            grid.lower + (grid.upper - grid.lower) * rng.random(200), grid.lower, grid.upper
+        )
+        width = Fraction(grid.upper) - Fraction(grid.lower)
+        for value, place in zip(values.tolist(), grid.places(values).tolist(), strict=True):
+            law = grid.rounding_law(place, 64)
+            assert sum(law.values()) == 1
+            mean = sum(code * chance for code, chance in law.items()) / grid.steps
+            assert abs(mean - (Fraction(value) - Fraction(grid.lower)) / width) < 1.02 * 2.0**-41
+
+    @pytest.mark.parametrize("steps", [1, 3, 120, 1000, 99_991, 2**32])
+    @pytest.mark.parametrize(
+        ("lower", "upper"), [(0.0, 1.0), (-7.0, 113.0), (0.1, 0.7), (-1e9, 3.0)]
+    )
+    def test_points_of_the_grid_stay_there(self, steps, lower, upper):
+        try:
+            grid = Reals(lower=lower, upper=upper, steps=steps)
+        except ParameterError:
+            pytest.skip("floats are too far apart")
+        codes = np.unique(np.linspace(0, steps, 500).astype(np.int64))
+        places = grid.places(grid.values(codes))
+        for word in (0, 2**64 - 1):
+            words = np.full(len(codes), word, dtype=np.uint64)
+            np.testing.assert_array_equal(grid.round(places, words, 64), codes)
+
+    def test_places_do_not_depend_on_the_grid(self):
+        values = np.random.default_rng(2).uniform(-3, 5, 100)
+        coarse, fine = (Reals(lower=-3.0, upper=5.0, steps=steps) for steps in (2, 2**20))
+        np.testing.assert_array_equal(coarse.places(values), fine.places(values))
+
+    @pytest.mark.parametrize("shift", [0, 1], ids=["right", "mutant"])
+    def test_sums_of_rounded_values_are_unbiased(self, shift):
+        """Ten thousand values of one kind, rounded by words of 64 bits; a mutant that always rounds down is off."""
+        grid, n = Reals(lower=0.0, upper=1.0, steps=10), 10_000
+        places = grid.places(np.full(n, 0.123))
+        words = SeededWords(5).words(n) | np.uint64(shift << 63)
+        off = float(grid.round(places, words, 64).sum()) - 1.23 * n
+        sd = math.sqrt(n * 0.23 * 0.77)
+        assert (abs(off) < norm.isf(ALPHA / 2) * sd) == (shift == 0)
+
+    @pytest.mark.parametrize(
+        ("maker", "parameters"),
+        [
+            ("duchi", {"epsilon": 1.0, "word_bits": 8}),
+            ("piecewise", {"epsilon": 1.0, "word_bits": 7}),
+            ("unary_sum", {"n": 3, "epsilon": 1.0, "delta": 0.4, "ones": 1, "word_bits": 5}),
+            ("rounded_sum", {"n": 3, "epsilon": 1.0, "delta": 0.2, "levels": 1, "word_bits": 7}),
+        ],
+    )
+    def test_a_device_rounds_and_then_randomizes(self, maker, parameters):
+        """Over every tape: the law at a place is the mixture of the laws at the points around it."""
+        device = sdp.make(maker, lower=0.0, upper=3.0, steps=2, **parameters).randomizer
+        bits, width = device.word_bits, tape_width(device)
+        tapes = all_tapes(bits, width)
+        for place in device.domain.places([0.0, 0.4, 1.5, 2.9, 3.0]).tolist():
+            messages = encode_places(device, np.full(len(tapes), place), tapes)
+            owner = np.asarray(messages.owner)
+            ends = np.searchsorted(owner, np.arange(len(tapes) + 1))
+            sent = messages.payload.tolist()
+            seen = Counter(tuple(sorted(sent[a:b])) for a, b in pairwise(ends))
+            mixed = Counter()
+            for code, chance in device.domain.rounding_law(place, bits).items():
+                for one, mass in device.pmf(code).items():
+                    mixed[tuple(sorted(one))] += chance * mass
+            assert {one: Fraction(c, len(tapes)) for one, c in seen.items()} == {
+                one: mass for one, mass in mixed.items() if mass
+            }

@@ -6,19 +6,35 @@ values into them and refuses everything outside, `values` turns them back.
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.core.arrays import Bools, Codes, Floats
+from shuffledp.core.arrays import Bools, Codes, Floats, Words
 from shuffledp.core.errors import DataError, ParameterError, PositionError
 from shuffledp.core.validate import number, whole
 
-__all__ = ["Bits", "Categories", "Domain", "Integers", "Reals", "column", "outside"]
+__all__ = [
+    "PLACE_BITS",
+    "Bits",
+    "Categories",
+    "Domain",
+    "Integers",
+    "Reals",
+    "column",
+    "outside",
+    "read_places",
+    "round_places",
+    "rounding_words",
+]
 
 _AnyArray: TypeAlias = NDArray[Any]
 _FINEST = 128  # points this many units in the last place apart survive all rounding below
+
+PLACE_BITS = 41
+"""Binary digits of a real value's place in its range: with 2^22 steps they fill a word."""
 
 
 @runtime_checkable
@@ -179,16 +195,21 @@ class Integers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reals:
-    """Real numbers in [lower, upper], rounded to the nearest of steps + 1 equally spaced points.
+    """Real numbers in [lower, upper], rounded to one of steps + 1 equally spaced points.
 
-    The rounding moves a value by at most (upper - lower) / (2 steps); it happens on the device,
-    before any noise, so it costs accuracy and never privacy.
+    A device first writes its value as a fixed-point number: its *place* between the ends, in units of 2^-41.
+    Then it rounds the place to one of the two points around it, at random, with the probability that makes the
+    expectation right. So no sum is biased, however coarse the grid; a value costs a variance of at most a
+    quarter of a step's square; and privacy costs nothing, because the noise comes later.
 
     >>> temperature = Reals(lower=0.0, upper=1.0, steps=4)
-    >>> temperature.codes([0.0, 0.3, 1.0])
+    >>> place = temperature.places([0.3])  # 1.2 steps
+    >>> {code: round(float(chance), 9) for code, chance in temperature.rounding_law(int(place[0]), 64).items()}
+    {1: 0.8, 2: 0.2}
+    >>> temperature.round(place, np.array([2**62], dtype=np.uint64), 64)
+    array([1])
+    >>> temperature.codes([0.0, 0.3, 1.0])  # the nearest points
     array([0, 1, 4])
-    >>> temperature.values(temperature.codes([0.3]))
-    array([0.25])
     """
 
     lower: float
@@ -227,6 +248,41 @@ class Reals:
         return tuple(f"{value:.15g}" for value in self.values(np.arange(self.size)))
 
     def codes(self, values: ArrayLike) -> Codes:
+        return self._scale(self._inside(values), self.steps)
+
+    def places(self, values: ArrayLike) -> Codes:
+        """Each value as a number of 2^-41 parts of the range; it does not depend on the grid."""
+        return self._scale(self._inside(values), 1 << PLACE_BITS)
+
+    def round(self, places: Codes, words: Words, bits: int) -> Codes:
+        """The code of one of the two points around each place, by a uniform word of `bits` bits each."""
+        code, part = self.split(places)
+        drawn = words.astype(np.uint64) >> np.uint64(max(bits - PLACE_BITS, 0))
+        return code + (drawn < part.astype(np.uint64) >> np.uint64(max(PLACE_BITS - bits, 0)))
+
+    def rounding_law(self, place: int, bits: int) -> dict[int, Fraction]:
+        """The law of `round`: exactly unbiased for words of at least 41 bits."""
+        code, part = (int(each[0]) for each in self.split(np.array([place])))
+        kept = min(bits, PLACE_BITS)
+        up = Fraction(part >> (PLACE_BITS - kept), 1 << kept)
+        return {code: 1 - up} | ({code + 1: up} if up else {})
+
+    def split(self, places: Codes) -> tuple[Codes, Codes]:
+        """The point below each place, and what is above it in units of 2^-41 steps.
+
+        A place is off by half a unit, so what is as near to a point as that is taken for the point: values on
+        the grid stay there.
+        """
+        near = self.steps * 65 >> 7
+        # places * steps + near, whose 73 bits are no integer: in two parts.
+        high, low = places >> 20, places & ((1 << 20) - 1)
+        low = low * self.steps + near
+        high = high * self.steps + (low >> 20)
+        code = high >> (PLACE_BITS - 20)
+        part = ((high & ((1 << (PLACE_BITS - 20)) - 1)) << 20) + (low & ((1 << 20) - 1))
+        return code, np.where(part <= 2 * near, 0, part - near)
+
+    def _inside(self, values: ArrayLike) -> Floats:
         array = column(values)
         if array.dtype.kind not in "iuf":
             raise DataError(f"the domain is real numbers, but the values have type {array.dtype}")
@@ -234,14 +290,44 @@ class Reals:
         inside = (reals >= self.lower) & (reals <= self.upper)  # False for NaN
         if not inside.all():
             raise _outside(array, ~inside, f"[{self.lower!r}, {self.upper!r}]")
+        return reals
+
+    def _scale(self, reals: Floats, largest: int) -> Codes:
         # The quotient first: it is at most 1, so nothing overflows however short the range is.
-        scaled = (reals - self.lower) / (self.upper - self.lower) * self.steps
-        return np.rint(scaled).astype(np.int64).clip(0, self.steps)
+        scaled = (reals - self.lower) / (self.upper - self.lower) * largest
+        return np.rint(scaled).astype(np.int64).clip(0, largest)
 
     def values(self, codes: Codes) -> Floats:
         inner = self.lower + codes.astype(np.float64) * self._step
         # Rounding could push the last point out of the domain.
         return np.where(codes == self.steps, self.upper, inner)
+
+
+def rounding_words(domain: Domain) -> int:
+    """How many words of their tape people take to get from a place to a code: one if values are real.
+
+    >>> rounding_words(Bits()), rounding_words(Reals(lower=0.0, upper=1.0, steps=10))
+    (0, 1)
+    """
+    return 1 if isinstance(domain, Reals) else 0
+
+
+def read_places(domain: Domain, values: ArrayLike) -> Codes:
+    """The place of each value: of a real one in its range, of any other its code.
+
+    >>> read_places(Integers(lower=3, upper=9), [4, 9])
+    array([1, 6])
+    """
+    return domain.places(values) if isinstance(domain, Reals) else domain.codes(values)
+
+
+def round_places(domain: Domain, places: Codes, words: Words, bits: int) -> Codes:
+    """The codes of places[n], by words[n, rounding_words].
+
+    >>> round_places(Bits(), np.array([1, 0]), np.zeros((2, 0), dtype=np.uint64), 64)
+    array([1, 0])
+    """
+    return domain.round(places, words[:, 0], bits) if isinstance(domain, Reals) else places
 
 
 def _is_name(name: object) -> bool:

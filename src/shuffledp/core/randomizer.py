@@ -14,10 +14,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.core.arrays import Codes, Words
-from shuffledp.core.domain import Domain
+from shuffledp.core.domain import Domain, round_places, rounding_words
 from shuffledp.core.errors import MismatchError
 
-__all__ = ["Law", "Message", "Messages", "Randomizer", "WordSource", "randomize"]
+__all__ = [
+    "Law",
+    "Message",
+    "Messages",
+    "Randomizer",
+    "WordSource",
+    "encode_places",
+    "randomize",
+    "tape_width",
+]
 
 Message: TypeAlias = int | tuple[int, ...]
 """One message: an integer, or a tuple of integers."""
@@ -107,3 +116,22 @@ def randomize(randomizer: Randomizer, values: ArrayLike, rng: WordSource) -> Mes
     width = randomizer.words_per_input
     words = rng.words(len(inputs) * width, randomizer.word_bits).reshape(len(inputs), width)
     return randomizer.encode(inputs, words)
+
+
+def tape_width(randomizer: Randomizer) -> int:
+    """Words that one person takes: those of the randomizer, and one for rounding if values are real."""
+    return randomizer.words_per_input + rounding_words(randomizer.domain)
+
+
+def encode_places(randomizer: Randomizer, places: Codes, words: Words) -> Messages:
+    """What people at places[n] of the domain send, with words[n, tape_width]: rounded, then randomized.
+
+    >>> from shuffledp import Reals, protocols
+    >>> half = protocols.duchi.Duchi(domain=Reals(lower=0.0, upper=1.0, steps=1), epsilon0=9.0)
+    >>> tape = np.array([[2**63, 0], [2**63, 2**63]], dtype=np.uint64)  # up, then down
+    >>> encode_places(half, half.domain.places([0.5, 0.5]), tape).payload.tolist()
+    [1, 0]
+    """
+    own = randomizer.words_per_input
+    codes = round_places(randomizer.domain, places, words[:, own:], randomizer.word_bits)
+    return randomizer.encode(codes, words[:, :own])
