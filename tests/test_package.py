@@ -11,6 +11,7 @@ import pytest
 
 import shuffledp as sdp
 from repository import ROOT, tracked_files
+from shuffledp.core.protocol import HONEST
 
 HEAVY = ("scipy", "matplotlib", "typer", "rich", "pyspark", "duckdb", "pyarrow", "mpmath")
 FILES = tracked_files()
@@ -38,6 +39,22 @@ def test_names_of_public_modules_are_listed_once_and_exist(module):
     assert len(names) == len(set(names))
     for name in names:
         assert hasattr(getattr(sdp, module), name), name
+
+
+def public_functions():
+    places = [sdp, *(getattr(sdp, room) for room in ROOMS)]
+    found = [getattr(place, name) for place in places for name in place.__all__]
+    makers = [spec.make for spec in sdp.protocols.PROTOCOLS if spec.make is not None]
+    return [*filter(inspect.isfunction, found), *makers]
+
+
+def test_honest_has_one_default():
+    defaults = [inspect.signature(each).parameters.get("honest") for each in public_functions()]
+    given = [each.default for each in defaults if each is not None]
+    assert len(given) > 20
+    # `sdp.ask` tells whether it was given: not every model has honest users
+    assert {each for each in given if each is not None} - {inspect.Parameter.empty} == {HONEST}
+    assert sdp.Crowd(n=10).honest == HONEST == 0.9
 
 
 def our_types(hint):

@@ -103,7 +103,7 @@ class TestPrivacyCurves:
 
         krr = sdp.protocols.krr.KRR(k=8, epsilon0=1.0)
         with mpl.rc_context({"svg.fonttype": "none"}):
-            path = sdp.profile(randomizer=krr, n=200).plot(tmp_path / "profile.svg")
+            path = sdp.profile(randomizer=krr, n=200, honest=1).plot(tmp_path / "profile.svg")
         drawn = path.read_text()
         for text in ("clones 2023", "blanket", "200 honest users, epsilon0 = 1"):
             assert f">{text}<" in drawn, text
@@ -111,7 +111,7 @@ class TestPrivacyCurves:
     def test_missing_matplotlib_says_what_to_install(self, tmp_path, monkeypatch):
         monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
         with pytest.raises(sdp.UnsupportedError, match=r"pip install 'shuffledp\[plot\]'"):
-            sdp.profile(epsilon0=1.0, n=200).plot(tmp_path / "p.png")
+            sdp.profile(epsilon0=1.0, n=200, honest=1).plot(tmp_path / "p.png")
 
 
 def test_error_curves_name_models_protocols_and_the_choice(tmp_path):

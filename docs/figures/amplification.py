@@ -39,11 +39,13 @@ def evaluate_form(name: str) -> Curve:
 
 def numeric(bound: str) -> Curve:
     """A numeric bound for any local randomizer."""
-    return lambda epsilon0, n: sdp.amplify(epsilon0=epsilon0, n=n, delta=DELTA, bound=bound).epsilon
+    return lambda epsilon0, n: (
+        sdp.amplify(epsilon0=epsilon0, n=n, delta=DELTA, bound=bound, honest=1).epsilon
+    )
 
 
 def lower(epsilon0: float, n: int) -> float | None:
-    return sdp.amplify_lower(epsilon0=epsilon0, n=n, delta=DELTA)
+    return sdp.amplify_lower(epsilon0=epsilon0, n=n, delta=DELTA, honest=1)
 
 
 BOUNDS: dict[str, Curve] = {
@@ -63,7 +65,7 @@ def own(name: str) -> Curve:
 
     def epsilon(epsilon0: float, n: int) -> float:
         made = sdp.protocols.spec(name).make_local(k=64, epsilon=epsilon0).randomizer
-        return sdp.amplify(randomizer=made, n=n, delta=DELTA, bound="blanket").epsilon
+        return sdp.amplify(randomizer=made, n=n, delta=DELTA, bound="blanket", honest=1).epsilon
 
     return epsilon
 

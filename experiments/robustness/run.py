@@ -47,7 +47,7 @@ def find_delta(protocol, honest: float) -> float:
         return left.delta
     # Amplified protocols keep delta and lose epsilon: read the same curve the other way.
     users = round(N * honest)
-    return sdp.profile(randomizer=protocol.randomizer, n=users).delta(EPSILON)
+    return sdp.profile(randomizer=protocol.randomizer, n=users, honest=1).delta(EPSILON)
 
 
 def poison(protocol, payload, rng) -> float:
@@ -136,7 +136,7 @@ def run(context: Context) -> Result:
 
 def privacy(curves, shares, epsilons, generic) -> tuple[Verdict, ...]:
     at = shares.index(0.9)
-    fewer = sdp.amplify(epsilon0=1.0, n=N * 9 // 10, delta=DELTA).epsilon
+    fewer = sdp.amplify(epsilon0=1.0, n=N * 9 // 10, delta=DELTA, honest=1).epsilon
     ready = sdp.protocols.zsum_sparse.make(**SHUFFLED, honest=0.9)
     bit = epsilons[at] / epsilons[0]
     return (

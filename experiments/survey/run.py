@@ -6,7 +6,7 @@ the *mean*. Here all errors are of the sum of n numbers (bits, integers from 0 t
 declared variance of a real implementation, calibrated exactly), and the exponents of n and of epsilon
 are measured from them.
 
-`sdp.survey()` and its table in the documentation take, as the planner does, the data set that is *worst* for each protocol; here
+`sdp.survey(honest=1)` and its table in the documentation take, as the planner does, the data set that is *worst* for each protocol; here
 values are spread *evenly* over the range, so that rounding has its average cost. Where the error does not depend on the data,
 both give the same number. The one-message blankets of integers and reals are worst at or near the ends of the range: at n = 10^6
 and epsilon = 1 their errors are about a quarter smaller here, and over the same n and epsilons their exponents of n differ by about

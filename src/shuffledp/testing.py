@@ -465,8 +465,8 @@ class Blankets(_Suite):
         randomizer = local.protocol.randomizer
         if not isinstance(randomizer, Blanketed):
             pytest.skip("states no blanket: it is computed from the law")
-        own = amplify(randomizer=randomizer, n=100_000, delta=1e-6).epsilon
-        any_other = amplify(epsilon0=randomizer.epsilon0, n=100_000, delta=1e-6).epsilon
+        own = amplify(randomizer=randomizer, n=100_000, delta=1e-6, honest=1).epsilon
+        any_other = amplify(epsilon0=randomizer.epsilon0, n=100_000, delta=1e-6, honest=1).epsilon
         assert own < any_other * 1.0001
 
 

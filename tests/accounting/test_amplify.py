@@ -63,28 +63,30 @@ class TestArguments:
 
     def test_an_unknown_bound_is_answered_with_those_that_apply(self):
         with pytest.raises(sdp.ParameterError, match=r"'clones 2021', 'clones 2023'$"):
-            sdp.amplify(epsilon0=1.0, n=100, delta=1e-6, bound="blanket")
+            sdp.amplify(epsilon0=1.0, n=100, delta=1e-6, bound="blanket", honest=1)
         with pytest.raises(sdp.ParameterError, match="'blanket'"):
-            sdp.amplify(randomizer=KRR(k=4, epsilon0=1.0), n=100, delta=1e-6, bound="binary")
+            sdp.amplify(
+                randomizer=KRR(k=4, epsilon0=1.0), n=100, delta=1e-6, bound="binary", honest=1
+            )
 
     @pytest.mark.parametrize("total_variation", [0.0, -0.1, 1.1, float("nan"), 0.47])
     def test_total_variation_must_be_possible(self, total_variation):
         """It is at most (p-1)/(p+1) = 0.462 for epsilon0 = 1."""
         with pytest.raises(sdp.ParameterError, match="total_variation"):
-            sdp.amplify(epsilon0=1.0, n=100, delta=1e-6, total_variation=total_variation)
+            sdp.amplify(epsilon0=1.0, n=100, delta=1e-6, total_variation=total_variation, honest=1)
 
     def test_a_lower_bound_needs_delta(self):
         with pytest.raises(sdp.ParameterError, match="delta=0 must be > 0"):
-            sdp.amplify_lower(epsilon0=1.0, n=100, delta=0)
+            sdp.amplify_lower(epsilon0=1.0, n=100, delta=0, honest=1)
 
     def test_a_curve_refuses_negative_epsilon(self):
         with pytest.raises(sdp.ParameterError, match=r"epsilon=-0\.1 must be >= 0"):
-            sdp.profile(epsilon0=1.0, n=100).delta(-0.1)
+            sdp.profile(epsilon0=1.0, n=100, honest=1).delta(-0.1)
 
 
 class TestGuarantee:
     def test_fields(self):
-        found = sdp.amplify(epsilon0=1.0, n=1_000, delta=1e-6)
+        found = sdp.amplify(epsilon0=1.0, n=1_000, delta=1e-6, honest=1)
         assert found.delta == 1e-6
         assert found.model is sdp.Model.SHUFFLE
         assert found.neighbours is sdp.Neighbours.REPLACE_ONE
@@ -92,28 +94,28 @@ class TestGuarantee:
         assert "2023" in found.proof
 
     def test_prints_numbers_that_are_not_too_small(self):
-        found = sdp.amplify(epsilon0=3.0, n=10**6, delta=1e-8)
+        found = sdp.amplify(epsilon0=3.0, n=10**6, delta=1e-8, honest=1)
         shown = str(found).split(":")[0].replace(" ", "").split(",")
         values = dict(part.split("=") for part in shown)
         assert found.epsilon <= float(values["epsilon"]) <= found.epsilon * (1 + 1e-5)
         assert values["delta"] == "1e-08"
 
     def test_delta_0_is_the_local_guarantee(self):
-        found = sdp.amplify(epsilon0=1.5, n=10**6, delta=0)
+        found = sdp.amplify(epsilon0=1.5, n=10**6, delta=0, honest=1)
         assert (found.epsilon, found.delta) == (1.5, 0.0)
         assert "not amplified" in found.proof
 
     def test_one_user_gets_the_local_guarantee_at_most(self):
-        found = sdp.amplify(epsilon0=1.0, n=1, delta=1e-6)
+        found = sdp.amplify(epsilon0=1.0, n=1, delta=1e-6, honest=1)
         assert 1 - 1e-5 <= found.epsilon <= 1.0  # (1, 0) is also (0.999999..., 1e-6)
 
     @pytest.mark.parametrize("honest", [0.25, 0.5, 0.9])
     def test_honest_users_are_the_only_ones_that_count(self, honest):
         some = sdp.amplify(epsilon0=1.0, n=1_000, delta=1e-6, honest=honest)
-        alone = sdp.amplify(epsilon0=1.0, n=int(1_000 * honest), delta=1e-6)
+        alone = sdp.amplify(epsilon0=1.0, n=int(1_000 * honest), delta=1e-6, honest=1)
         assert some == alone
         lower = sdp.amplify_lower(epsilon0=1.0, n=1_000, delta=1e-6, honest=honest)
-        assert lower == sdp.amplify_lower(epsilon0=1.0, n=int(1_000 * honest), delta=1e-6)
+        assert lower == sdp.amplify_lower(epsilon0=1.0, n=int(1_000 * honest), delta=1e-6, honest=1)
 
     def test_a_part_of_an_honest_user_does_not_count(self):
         assert sdp.amplify(epsilon0=1.0, n=10, delta=1e-6, honest=0.59).honest == 5
@@ -121,13 +123,13 @@ class TestGuarantee:
     @pytest.mark.parametrize("name", ["clones 2021", "clones 2023", "blanket"])
     def test_a_bound_by_name(self, name):
         krr = KRR(k=8, epsilon0=1.0)
-        curve = sdp.profile(randomizer=krr, n=1_000, bound=name)
+        curve = sdp.profile(randomizer=krr, n=1_000, bound=name, honest=1)
         assert [bound.name for bound in curve.bounds] == [name]
-        best = sdp.amplify(randomizer=krr, n=1_000, delta=1e-6)
+        best = sdp.amplify(randomizer=krr, n=1_000, delta=1e-6, honest=1)
         assert best.epsilon <= curve.epsilon(1e-6)
 
     def test_the_older_bound_is_there_when_asked_for_only(self):
-        names = [bound.name for bound in sdp.profile(epsilon0=1.0, n=100).bounds]
+        names = [bound.name for bound in sdp.profile(epsilon0=1.0, n=100, honest=1).bounds]
         assert names == ["clones 2023"]
 
     def test_published_values(self):
@@ -141,7 +143,7 @@ class TestGuarantee:
             (10**6, 1.0, 0.003514, 0.004335),
             (10**7, 1.0, 0.000967, 0.001199),
         ]:
-            found = partial(sdp.amplify, n=n, epsilon0=epsilon0, delta=1e-6)
+            found = partial(sdp.amplify, n=n, epsilon0=epsilon0, delta=1e-6, honest=1)
             assert found(bound="clones 2023").epsilon == pytest.approx(newer, rel=2e-3)
             assert found(bound="clones 2021").epsilon == pytest.approx(older, rel=2e-3)
 
@@ -151,26 +153,32 @@ class TestTotalVariation:
         """All mass on the two extreme atoms is the generic pair."""
         largest = np.tanh(0.5)
         refined = sdp.profile(
-            epsilon0=1.0, n=1_000, total_variation=largest * (1 - 1e-12), bound="total variation"
+            epsilon0=1.0,
+            n=1_000,
+            total_variation=largest * (1 - 1e-12),
+            bound="total variation",
+            honest=1,
         )
         assert refined.epsilon(1e-6) == pytest.approx(0.14867, rel=2e-3)
 
     def test_a_smaller_one_helps(self):
         found = [
-            sdp.amplify(epsilon0=1.0, n=10_000, delta=1e-6, total_variation=t).epsilon
+            sdp.amplify(epsilon0=1.0, n=10_000, delta=1e-6, total_variation=t, honest=1).epsilon
             for t in (0.05, 0.1, 0.2, 0.4)
         ]
         assert found == sorted(found)
-        assert found[0] < 0.5 * sdp.amplify(epsilon0=1.0, n=10_000, delta=1e-6).epsilon
+        assert found[0] < 0.5 * sdp.amplify(epsilon0=1.0, n=10_000, delta=1e-6, honest=1).epsilon
 
     def test_covers_a_randomizer_of_that_total_variation(self):
         krr = KRR(k=16, epsilon0=1.0)
         distance = float(krr.p - krr.q)
         bare = sdp.profile(
-            epsilon0=1.0, n=1_000, total_variation=distance, bound="total variation"
+            epsilon0=1.0, n=1_000, total_variation=distance, bound="total variation", honest=1
         ).epsilon(1e-6)
-        assert sdp.amplify_lower(randomizer=krr, n=1_000, delta=1e-6) <= bare
-        assert sdp.amplify(randomizer=krr, n=1_000, delta=1e-6).epsilon <= bare * (1 + 1e-3)
+        assert sdp.amplify_lower(randomizer=krr, n=1_000, delta=1e-6, honest=1) <= bare
+        assert sdp.amplify(randomizer=krr, n=1_000, delta=1e-6, honest=1).epsilon <= bare * (
+            1 + 1e-3
+        )
 
 
 class TestRandomizers:
@@ -178,46 +186,50 @@ class TestRandomizers:
     @pytest.mark.parametrize("n", [30, 20_000])
     def test_the_own_law_never_hurts_and_never_undercuts(self, spec, n):
         randomizer = made(spec, 1.0)
-        found = sdp.amplify(randomizer=randomizer, n=n, delta=1e-6).epsilon
-        assert found <= sdp.amplify(epsilon0=1.0, n=n, delta=1e-6).epsilon * (1 + 1e-9)
+        found = sdp.amplify(randomizer=randomizer, n=n, delta=1e-6, honest=1).epsilon
+        assert found <= sdp.amplify(epsilon0=1.0, n=n, delta=1e-6, honest=1).epsilon * (1 + 1e-9)
         if spec.name != "local_hashing":  # its law is too long to list
-            assert sdp.amplify_lower(randomizer=randomizer, n=n, delta=1e-6) <= found
+            assert sdp.amplify_lower(randomizer=randomizer, n=n, delta=1e-6, honest=1) <= found
 
     @pytest.mark.parametrize("name", ["krr", "hadamard", "subset_selection", "local_hashing"])
     def test_the_own_law_helps_with_many_categories(self, name):
         randomizer = made(sdp.protocols.spec(name), 1.0)
-        found = sdp.amplify(randomizer=randomizer, n=20_000, delta=1e-6)
-        assert found.epsilon < 0.95 * sdp.amplify(epsilon0=1.0, n=20_000, delta=1e-6).epsilon
+        found = sdp.amplify(randomizer=randomizer, n=20_000, delta=1e-6, honest=1)
+        assert (
+            found.epsilon < 0.95 * sdp.amplify(epsilon0=1.0, n=20_000, delta=1e-6, honest=1).epsilon
+        )
         assert "blanket" in found.proof
 
     def test_ten_ary_response_is_nearly_exact(self):
         """AMPLIFICATION: by its blanket .27278 at n = 10^3, epsilon0 = 2; the data set .27264."""
         krr = KRR(k=10, epsilon0=2.0)
-        assert sdp.amplify(randomizer=krr, n=1_000, delta=1e-6).epsilon == pytest.approx(
+        assert sdp.amplify(randomizer=krr, n=1_000, delta=1e-6, honest=1).epsilon == pytest.approx(
             0.27278, rel=1e-3
         )
-        assert sdp.amplify_lower(randomizer=krr, n=1_000, delta=1e-6) == pytest.approx(
+        assert sdp.amplify_lower(randomizer=krr, n=1_000, delta=1e-6, honest=1) == pytest.approx(
             0.27264, rel=2e-3
         )
 
     def test_binary_response_is_within_a_percent_of_its_data_set(self):
         rr = RR(epsilon0=1.0)
-        found = sdp.amplify(randomizer=rr, n=10_000, delta=1e-6)
+        found = sdp.amplify(randomizer=rr, n=10_000, delta=1e-6, honest=1)
         assert "binary" in found.proof
-        lower = sdp.amplify_lower(randomizer=rr, n=10_000, delta=1e-6)
+        lower = sdp.amplify_lower(randomizer=rr, n=10_000, delta=1e-6, honest=1)
         assert lower <= found.epsilon <= 1.01 * lower
 
     def test_a_stranger_with_a_small_domain_is_read_from_its_law(self):
         """No blanket of its own and no flip: only `pmf` is asked."""
         krr = KRR(k=3, epsilon0=1.0)
         stranger = Stranger(krr)
-        assert sdp.profile(randomizer=stranger, n=500, bound="blanket").epsilon(
+        assert sdp.profile(randomizer=stranger, n=500, bound="blanket", honest=1).epsilon(
             1e-6
-        ) == pytest.approx(sdp.profile(randomizer=krr, n=500, bound="blanket").epsilon(1e-6))
+        ) == pytest.approx(
+            sdp.profile(randomizer=krr, n=500, bound="blanket", honest=1).epsilon(1e-6)
+        )
 
     def test_a_stranger_with_a_large_domain_gets_the_generic_bound(self):
         stranger = Stranger(KRR(k=100, epsilon0=1.0))
-        names = [bound.name for bound in sdp.profile(randomizer=stranger, n=500).bounds]
+        names = [bound.name for bound in sdp.profile(randomizer=stranger, n=500, honest=1).bounds]
         assert names == ["clones 2023"]
 
 
@@ -243,7 +255,7 @@ class TestCurve:
     )
     @settings(max_examples=60, deadline=None)
     def test_delta_and_epsilon_agree(self, epsilon0, n, log_delta, share):
-        curve = sdp.profile(epsilon0=epsilon0, n=n)
+        curve = sdp.profile(epsilon0=epsilon0, n=n, honest=1)
         delta = float(np.exp(log_delta))
         epsilon = curve.epsilon(delta)
         assert 0 <= epsilon <= epsilon0
@@ -256,33 +268,40 @@ class TestCurve:
     @given(epsilon0=st.floats(0.05, 6.0), n=st.integers(1, 10**8), more=st.integers(1, 10**8))
     @settings(max_examples=40, deadline=None)
     def test_more_users_help(self, epsilon0, n, more):
-        few, many = (sdp.amplify(epsilon0=epsilon0, n=m, delta=1e-6).epsilon for m in (n, n + more))
+        few, many = (
+            sdp.amplify(epsilon0=epsilon0, n=m, delta=1e-6, honest=1).epsilon for m in (n, n + more)
+        )
         assert many <= few * (1 + 1e-3)
 
     @given(epsilon0=st.floats(0.05, 6.0), factor=st.floats(1.0, 2.0), n=st.integers(1, 10**8))
     @settings(max_examples=40, deadline=None)
     def test_more_local_privacy_helps(self, epsilon0, factor, n):
         less, more = (
-            sdp.amplify(epsilon0=e, n=n, delta=1e-6).epsilon for e in (epsilon0, factor * epsilon0)
+            sdp.amplify(epsilon0=e, n=n, delta=1e-6, honest=1).epsilon
+            for e in (epsilon0, factor * epsilon0)
         )
         assert less <= more * (1 + 1e-3)
 
     def test_delta_at_epsilon0_is_0(self):
-        assert sdp.profile(epsilon0=1.0, n=100).delta(1.0) == 0
+        assert sdp.profile(epsilon0=1.0, n=100, honest=1).delta(1.0) == 0
 
 
 @pytest.mark.parametrize(("epsilon0", "n", "delta"), CASES)
 def test_lower_is_below_upper(epsilon0, n, delta):
-    lower = sdp.amplify_lower(epsilon0=epsilon0, n=n, delta=delta)
-    assert 0 <= lower <= sdp.amplify(epsilon0=epsilon0, n=n, delta=delta).epsilon <= epsilon0
+    lower = sdp.amplify_lower(epsilon0=epsilon0, n=n, delta=delta, honest=1)
+    assert (
+        0 <= lower <= sdp.amplify(epsilon0=epsilon0, n=n, delta=delta, honest=1).epsilon <= epsilon0
+    )
 
 
 def test_what_is_no_randomizer_or_beyond_floats_is_refused():
     with pytest.raises(sdp.ParameterError, match=r"protocol\.randomizer"):
-        sdp.amplify(randomizer=sdp.protocols.krr.make_local(k=4, epsilon=1.0), n=10, delta=1e-6)
+        sdp.amplify(
+            randomizer=sdp.protocols.krr.make_local(k=4, epsilon=1.0), n=10, delta=1e-6, honest=1
+        )
     with pytest.raises(sdp.ParameterError, match="must be <= 700"):
-        sdp.amplify(epsilon0=800.0, n=1_000, delta=1e-8)
-    assert sdp.calibrate(epsilon=800.0, n=1_000, delta=1e-8) == 800.0
+        sdp.amplify(epsilon0=800.0, n=1_000, delta=1e-8, honest=1)
+    assert sdp.calibrate(epsilon=800.0, n=1_000, delta=1e-8, honest=1) == 800.0
 
 
 class TestWhereEpsilonEndsAtZero:
@@ -294,18 +313,18 @@ class TestWhereEpsilonEndsAtZero:
         ("epsilon0", "n", "delta"), [(0.25, 5000, 0.0015), (6.0, 2000, 0.25), (6.0, 20_000, 0.08)]
     )
     def test_it_is_0(self, epsilon0, n, delta):
-        assert sdp.amplify(epsilon0=epsilon0, n=n, delta=delta).epsilon == 0
+        assert sdp.amplify(epsilon0=epsilon0, n=n, delta=delta, honest=1).epsilon == 0
 
     @pytest.mark.parametrize("epsilon0", [0.01, 0.25, 1.0, 6.0, 12.0])
     @pytest.mark.parametrize("n", [1, 2, 50, 2000, 20_000, 10**6, 10**9])
     def test_any_randomizer(self, epsilon0, n):
-        self.sweep(sdp.profile(epsilon0=epsilon0, n=n))
+        self.sweep(sdp.profile(epsilon0=epsilon0, n=n, honest=1))
 
     @pytest.mark.parametrize("randomizer", [RR(epsilon0=1.0), KRR(k=8, epsilon0=2.0)])
     @pytest.mark.parametrize("n", [2, 50, 5000])
     def test_its_own_law(self, randomizer, n):
         for bound in ("blanket", None):
-            self.sweep(sdp.profile(randomizer=randomizer, n=n, bound=bound))
+            self.sweep(sdp.profile(randomizer=randomizer, n=n, bound=bound, honest=1))
 
     def sweep(self, curve):
         whole = curve.delta(0.0)

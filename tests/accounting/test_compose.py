@@ -13,7 +13,7 @@ from shuffledp.accounting import compose as module
 from shuffledp.accounting.compose import compose, compose_renyi, renyi
 from shuffledp.protocols.rr import RR
 
-WEEKLY = sdp.profile(epsilon0=1.0, n=10_000)
+WEEKLY = sdp.profile(epsilon0=1.0, n=10_000, honest=1)
 
 
 class ExactRR:
@@ -95,7 +95,7 @@ def test_different_rounds_against_brute_force():
 
 
 def test_the_order_of_rounds_does_not_matter():
-    other = sdp.profile(epsilon0=2.0, n=5_000)
+    other = sdp.profile(epsilon0=2.0, n=5_000, honest=1)
     one = compose([WEEKLY, other, WEEKLY], delta=1e-6)
     assert one == pytest.approx(compose([other, WEEKLY, WEEKLY], delta=1e-6), rel=1e-9)
     assert one > compose([WEEKLY, other], delta=1e-6)
@@ -103,7 +103,7 @@ def test_the_order_of_rounds_does_not_matter():
 
 @pytest.mark.slow  # thousands of points of a curve that takes milliseconds each
 def test_rounds_of_different_randomizers():
-    krr = sdp.profile(randomizer=sdp.protocols.krr.KRR(k=16, epsilon0=1.0), n=10_000)
+    krr = sdp.profile(randomizer=sdp.protocols.krr.KRR(k=16, epsilon0=1.0), n=10_000, honest=1)
     mixed = compose([WEEKLY, krr], delta=1e-6)
     assert compose([krr] * 2, delta=1e-6) < mixed < compose([WEEKLY] * 2, delta=1e-6)
 
@@ -161,15 +161,15 @@ def test_renyi_order_is_checked():
 
 @pytest.mark.slow  # thousands of points of a curve that takes milliseconds each
 def test_binary_response_composes_from_its_own_law():
-    own = sdp.profile(randomizer=RR(epsilon0=1.0), n=200)
-    generic = sdp.profile(epsilon0=1.0, n=200)
+    own = sdp.profile(randomizer=RR(epsilon0=1.0), n=200, honest=1)
+    generic = sdp.profile(epsilon0=1.0, n=200, honest=1)
     assert compose([own] * 2, delta=1e-5) < compose([generic] * 2, delta=1e-5)
 
 
 def test_never_above_the_plain_sum():
     """Also where the curve is a cliff: a pure guarantee, or delta nearly as large as it gets."""
     for epsilon0, n in ((1.0, 1), (0.5, 2), (0.1, 10_000)):
-        curve = sdp.profile(epsilon0=epsilon0, n=n)
+        curve = sdp.profile(epsilon0=epsilon0, n=n, honest=1)
         for rounds in (2, 7):
             for delta in (1e-9, 0.003, 0.3):
                 plain = rounds * curve.epsilon(delta / rounds * (1 - 1e-15))
@@ -177,7 +177,7 @@ def test_never_above_the_plain_sum():
 
 
 def test_rounds_that_tell_nothing():
-    curve = sdp.profile(epsilon0=0.25, n=5000)
+    curve = sdp.profile(epsilon0=0.25, n=5000, honest=1)
     assert compose([curve] * 2, delta=0.01) == 0
 
 

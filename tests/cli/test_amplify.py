@@ -9,7 +9,7 @@ import shuffledp as sdp
 from shuffledp.accounting.closed_forms import CLOSED_FORMS, Covers
 from shuffledp.cli import app
 
-ASKED = ("amplify", "--epsilon0", 1, "--n", "1e4", "--delta", "1e-6")
+ASKED = ("amplify", "--epsilon0", 1, "--n", "1e4", "--delta", "1e-6", "--honest", 1)
 FIELDS = {
     "epsilon", "delta", "lower", "method", "proof", "epsilon0", "n", "honest", "rounds",
     "randomizer", "parameters", "model", "neighbours",
@@ -43,19 +43,19 @@ class TestAmplify:
         result = run(*ASKED)
         assert result.exit_code == 0
         *first, second = result.stdout.splitlines()
-        assert " ".join(first) == str(sdp.amplify(epsilon0=1.0, n=10_000, delta=1e-6))
+        assert " ".join(first) == str(sdp.amplify(epsilon0=1.0, n=10_000, delta=1e-6, honest=1))
         said, shown = second.removesuffix(".").rsplit(" = ", 1)
         assert said == "No analysis of an unknown randomizer can give less than epsilon"
-        lower = sdp.amplify_lower(epsilon0=1.0, n=10_000, delta=1e-6)
+        lower = sdp.amplify_lower(epsilon0=1.0, n=10_000, delta=1e-6, honest=1)
         assert lower * (1 - 1e-5) <= float(shown) <= lower
 
     def test_json_is_the_answer_of_the_library(self, answer):
         found = answer(*ASKED)
         assert set(found) == FIELDS
-        guarantee = sdp.amplify(epsilon0=1.0, n=10_000, delta=1e-6)
+        guarantee = sdp.amplify(epsilon0=1.0, n=10_000, delta=1e-6, honest=1)
         assert found["epsilon"] == guarantee.epsilon
         assert found["proof"] == guarantee.proof
-        assert found["lower"] == sdp.amplify_lower(epsilon0=1.0, n=10_000, delta=1e-6)
+        assert found["lower"] == sdp.amplify_lower(epsilon0=1.0, n=10_000, delta=1e-6, honest=1)
         assert (found["delta"], found["n"], found["honest"]) == (1e-6, 10_000, 10_000)
         assert (found["method"], found["rounds"]) == ("clones 2023", 1)
         assert (found["randomizer"], found["parameters"]) == (None, {})
@@ -63,7 +63,9 @@ class TestAmplify:
     def test_a_randomizer_with_its_parameters(self, answer):
         found = answer(*ASKED, "--randomizer", "krr", "--k", 16)
         krr = sdp.protocols.krr.KRR(k=16, epsilon0=1.0)
-        assert found["epsilon"] == sdp.amplify(randomizer=krr, n=10_000, delta=1e-6).epsilon
+        assert (
+            found["epsilon"] == sdp.amplify(randomizer=krr, n=10_000, delta=1e-6, honest=1).epsilon
+        )
         assert (found["method"], found["randomizer"]) == ("blanket", "krr")
         assert found["parameters"] == {"k": 16}
 
@@ -80,7 +82,7 @@ class TestAmplify:
     def test_honest(self, answer):
         found = answer(*ASKED, "--honest", 0.5)
         assert found["honest"] == 5_000
-        assert found["epsilon"] == sdp.amplify(epsilon0=1.0, n=5_000, delta=1e-6).epsilon
+        assert found["epsilon"] == sdp.amplify(epsilon0=1.0, n=5_000, delta=1e-6, honest=1).epsilon
 
     def test_rounds(self, answer):
         found = answer(*ASKED, "--rounds", 10)
@@ -164,7 +166,7 @@ class TestAll:
 
     def test_closed_forms_count_honest_users_only(self, answer):
         some = answer(*ASKED, "--all", "--honest", 0.5)["bounds"]
-        fewer = answer("amplify", "--epsilon0", 1, "--n", 5000, "--delta", 1e-6, "--all")["bounds"]
+        fewer = answer(*ASKED, "--all", "--n", 5000)["bounds"]
         assert some == fewer
 
     def test_the_table(self, run):
@@ -177,27 +179,27 @@ class TestAll:
 
 class TestCalibrate:
     def test_prints_a_safe_epsilon0(self, run):
-        result = run("calibrate", "--epsilon", 1, "--n", "1e6", "--delta", "1e-8")
+        result = run("calibrate", "--epsilon", 1, "--n", "1e6", "--delta", "1e-8", "--honest", 1)
         assert result.exit_code == 0
         shown = float(result.stdout.splitlines()[0].removeprefix("epsilon0 = "))
-        exact = sdp.calibrate(epsilon=1.0, n=10**6, delta=1e-8)
+        exact = sdp.calibrate(epsilon=1.0, n=10**6, delta=1e-8, honest=1)
         assert exact * (1 - 1e-5) <= shown <= exact
 
     def test_json(self, answer):
         found = answer(
             "calibrate", "--epsilon", 0.5, "--n", 1000, "--delta", 1e-6, "--randomizer", "krr",
-            "--k", 16,
+            "--k", 16, "--honest", 1,
         )  # fmt: skip
         assert found["randomizer"] == "krr"
         assert (found["epsilon"], found["delta"], found["n"]) == (0.5, 1e-6, 1000)
         assert found["method"] == "blanket"
         krr = sdp.protocols.krr.KRR(k=16, epsilon0=found["epsilon0"])
-        assert sdp.amplify(randomizer=krr, n=1000, delta=1e-6).epsilon <= 0.5
+        assert sdp.amplify(randomizer=krr, n=1000, delta=1e-6, honest=1).epsilon <= 0.5
 
     def test_honest(self, answer):
         found = answer("calibrate", "--epsilon", 1, "--n", 2000, "--delta", 1e-6, "--honest", 0.5)
         assert found["honest"] == 1000
-        assert found["epsilon0"] == sdp.calibrate(epsilon=1.0, n=1000, delta=1e-6)
+        assert found["epsilon0"] == sdp.calibrate(epsilon=1.0, n=1000, delta=1e-6, honest=1)
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,9 @@ def test_messages_of_a_bit_vanish_beyond_the_first():
     few, many = (
         next(
             row.messages_per_user
-            for row in sdp.survey(data=["bits"], n=n, users=[n, 10 * n], epsilons=[0.5, 1.0])
+            for row in sdp.survey(
+                honest=1, data=["bits"], n=n, users=[n, 10 * n], epsilons=[0.5, 1.0]
+            )
             if row.protocol == "correlated_count"
         )
         for n in (10_000, 1_000_000)

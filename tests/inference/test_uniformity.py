@@ -86,7 +86,14 @@ class TestSimulation:
     def test_observed_is_what_is_simulated(self):
         """The real path, value by value, against the simulated null: a chi-square of the p-values."""
         made = make_tester(
-            n=200, k=9, model="shuffle", coin="public", method="hashed", epsilon=2.0, delta=0.01
+            n=200,
+            k=9,
+            model="shuffle",
+            coin="public",
+            method="hashed",
+            epsilon=2.0,
+            delta=0.01,
+            honest=1,
         )
         seen = np.array(
             [

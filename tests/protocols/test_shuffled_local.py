@@ -131,7 +131,7 @@ class TestEach:
 
 def delta_of(module, epsilon0, parameters):
     randomizer = module.make_local(epsilon=epsilon0, **parameters).randomizer
-    return profile(randomizer=randomizer, n=1600).delta(1.0)
+    return profile(randomizer=randomizer, n=1600, honest=1).delta(1.0)
 
 
 def test_safe_epsilon0_can_be_several_intervals():
@@ -149,7 +149,7 @@ def test_safe_epsilon0_can_be_several_intervals():
 
 def delta_at(k, epsilon0):
     randomizer = hadamard.make_local(k=k, epsilon=epsilon0).randomizer
-    return profile(randomizer=randomizer, n=1000).delta(1.0)
+    return profile(randomizer=randomizer, n=1000, honest=1).delta(1.0)
 
 
 def mean_variance(analyzer, k):
@@ -159,7 +159,7 @@ def mean_variance(analyzer, k):
 def test_a_promise_that_does_not_hold_is_refused():
     """At the delta that the law reaches it holds, and at the float below it does not."""
     local = rr.make_local(epsilon=4.0)
-    reached = profile(randomizer=local.randomizer, n=1000).delta(0.5)
+    reached = profile(randomizer=local.randomizer, n=1000, honest=1).delta(0.5)
 
     @rr.make_local.shuffle
     def make(crowd, promise):

@@ -19,7 +19,7 @@ from shuffledp.accounting.clones import LARGEST_N, clones_2021, clones_2023
 from shuffledp.accounting.lower import DataSets, generic_data_sets, randomizer_data_sets
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.privacy import Guarantee, Model, Profile
-from shuffledp.core.protocol import honest_users
+from shuffledp.core.protocol import HONEST, honest_users
 from shuffledp.core.randomizer import Randomizer
 from shuffledp.core.validate import number, positive
 from shuffledp.numerics.search import largest_above
@@ -70,7 +70,7 @@ class Bound:
 class ShuffledProfile:
     """The privacy curve of the shuffled view: the best of several bounds, which are all valid.
 
-    >>> curve = profile(epsilon0=1.0, n=10_000)
+    >>> curve = profile(epsilon0=1.0, n=10_000, honest=1)
     >>> round(curve.epsilon(1e-6), 4)
     0.0432
     >>> curve.delta(curve.epsilon(1e-6)) <= 1e-6
@@ -136,7 +136,7 @@ def profile(
     epsilon0: float | None = None,
     randomizer: Randomizer | None = None,
     total_variation: float | None = None,
-    honest: float = 1.0,
+    honest: float = HONEST,
     bound: str | None = None,
 ) -> ShuffledProfile:
     """The privacy curve of n shuffled messages, one per user, from the same local randomizer.
@@ -144,12 +144,12 @@ def profile(
     Give `epsilon0` alone when nothing else is known of the randomizer (and `total_variation`, if a
     bound on the total variation distance between its laws is known), or the `randomizer` itself,
     whose own law gives more. The curve is the minimum of all bounds that apply, or the one named by
-    `bound` ("clones 2021", "clones 2023", "total variation", "blanket", "binary"). `honest` is the fraction of users whose messages the guarantee counts
-    on: the others may deviate, collude or drop out.
+    `bound` ("clones 2021", "clones 2023", "total variation", "blanket", "binary"). `honest` is the share of the n
+    users whose messages the guarantee counts on: the others may deviate or collude.
 
     >>> from shuffledp.protocols.krr import KRR
-    >>> krr = profile(randomizer=KRR(k=16, epsilon0=2.0), n=10_000)
-    >>> krr.epsilon(1e-6) < profile(epsilon0=2.0, n=10_000).epsilon(1e-6)
+    >>> krr = profile(randomizer=KRR(k=16, epsilon0=2.0), n=10_000, honest=1)
+    >>> krr.epsilon(1e-6) < profile(epsilon0=2.0, n=10_000, honest=1).epsilon(1e-6)
     True
     """
     trusted = honest_users(n, honest)
@@ -189,12 +189,12 @@ def amplify(
     epsilon0: float | None = None,
     randomizer: Randomizer | None = None,
     total_variation: float | None = None,
-    honest: float = 1.0,
+    honest: float = HONEST,
     bound: str | None = None,
 ) -> Guarantee:
     """The best (epsilon, delta) guarantee of n shuffled messages, with its theorem.
 
-    >>> print(amplify(epsilon0=1.0, n=10_000, delta=1e-6))
+    >>> print(amplify(epsilon0=1.0, n=10_000, delta=1e-6, honest=1))
     epsilon = 0.0432132, delta = 1e-06: shuffle model, replace-one neighbours, 10,000 honest users; by stronger clones, the pair of Feldman, McMillan, Talwar 2023 (convex-order proof), evaluated numerically
     """
     curve = profile(
@@ -214,14 +214,14 @@ def amplify_lower(
     delta: float,
     epsilon0: float | None = None,
     randomizer: Randomizer | None = None,
-    honest: float = 1.0,
+    honest: float = HONEST,
 ) -> float:
     """An epsilon that no analysis can beat at this delta: the loss on explicit data sets.
 
     For a bare `epsilon0` it is the worst over randomizers, so no theorem about all of them can give
     less; for a `randomizer` it is about that one.
 
-    >>> round(amplify_lower(epsilon0=1.0, n=10_000, delta=1e-6), 4)
+    >>> round(amplify_lower(epsilon0=1.0, n=10_000, delta=1e-6, honest=1), 4)
     0.038
     """
     trusted = honest_users(n, honest)
@@ -246,7 +246,7 @@ def calibrate(
     epsilon: float,
     delta: float,
     randomizer: Callable[[float], Randomizer] | None = None,
-    honest: float = 1.0,
+    honest: float = HONEST,
 ) -> float:
     """The largest epsilon0 that keeps n shuffled messages (epsilon, delta)-private.
 
@@ -266,7 +266,7 @@ def calibrate(
         return _generic_epsilon0(trusted, target, wanted)
 
     def spare(epsilon0: float) -> float:
-        curve = profile(n=trusted, randomizer=randomizer(epsilon0))
+        curve = profile(n=trusted, randomizer=randomizer(epsilon0), honest=1)
         return math.log(wanted / max(curve.delta(_inside(target)), SMALLEST_DELTA))
 
     return _largest_epsilon0(spare, target, _generic_epsilon0(trusted, target, wanted))
@@ -302,11 +302,11 @@ def _inside(epsilon: float) -> float:
     return epsilon * (1 - 1e-6)
 
 
-def smallest_n(*, epsilon0: float, epsilon: float, delta: float, honest: float = 1.0) -> int:
+def smallest_n(*, epsilon0: float, epsilon: float, delta: float, honest: float = HONEST) -> int:
     """The smallest number of users for which shuffling any epsilon0-local randomizer is
     (epsilon, delta)-private.
 
-    >>> smallest_n(epsilon0=1.0, epsilon=0.1, delta=1e-6)
+    >>> smallest_n(epsilon0=1.0, epsilon=0.1, delta=1e-6, honest=1)
     2096
     """
     local, target = positive("epsilon0", epsilon0), positive("epsilon", epsilon)
@@ -321,7 +321,7 @@ def smallest_n(*, epsilon0: float, epsilon: float, delta: float, honest: float =
             trusted = honest_users(users, honest)
         except ParameterError:
             return False
-        return profile(epsilon0=local, n=trusted).delta(target) <= wanted
+        return profile(epsilon0=local, n=trusted, honest=1).delta(target) <= wanted
 
     high = 1
     while not enough(high):

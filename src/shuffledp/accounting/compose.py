@@ -49,7 +49,7 @@ def compose(rounds: Sequence[Profile], *, delta: float) -> float:
     It is never above the sum of their epsilons at equal shares of delta.
 
     >>> from shuffledp.accounting.amplify import profile
-    >>> weekly = profile(epsilon0=1.0, n=10_000)
+    >>> weekly = profile(epsilon0=1.0, n=10_000, honest=1)
     >>> 0.148 < compose([weekly] * 10, delta=1e-6) < 0.150
     True
     """
@@ -230,7 +230,7 @@ def renyi(curve: Profile, alpha: float) -> float:
     bounded by a Riemann sum with the larger end of every cell.
 
     >>> from shuffledp.accounting.amplify import profile
-    >>> renyi(profile(epsilon0=1.0, n=10_000), 2.0) < 1e-3
+    >>> renyi(profile(epsilon0=1.0, n=10_000, honest=1), 2.0) < 1e-3
     True
     """
     if alpha <= 1:
@@ -268,7 +268,7 @@ def compose_renyi(rounds: Sequence[Profile], *, delta: float) -> float:
     privacy", Proposition 12).
 
     >>> from shuffledp.accounting.amplify import profile
-    >>> 0.15 < compose_renyi([profile(epsilon0=1.0, n=10_000)] * 10, delta=1e-6) < 0.2
+    >>> 0.15 < compose_renyi([profile(epsilon0=1.0, n=10_000, honest=1)] * 10, delta=1e-6) < 0.2
     True
     """
     wanted = fraction_of_one("delta", delta)

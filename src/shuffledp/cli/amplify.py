@@ -20,6 +20,7 @@ from shuffledp.cli._options import (
     whole_number,
 )
 from shuffledp.cli._terminal import check_picture, draw_into, explain_errors, say
+from shuffledp.core.protocol import HONEST
 
 __all__ = ["amplify"]
 
@@ -38,7 +39,7 @@ def amplify(
     n: UsersOption,
     delta: DeltaOption,
     chosen: RandomizerOptions,
-    honest: HonestOption = 1.0,
+    honest: HonestOption = HONEST,
     rounds: Annotated[int, typer.Option(help="How often everybody is asked.")] = 1,
     bound: Annotated[
         str | None, typer.Option(help="Use this bound, not the best; --all shows the names.")
@@ -153,7 +154,7 @@ def _record(
 def name_bound(curve: sdp.accounting.ShuffledProfile, answer: sdp.Guarantee) -> str:
     """The name of the bound that gave the answer; "local" if shuffling added nothing.
 
-    >>> curve = sdp.profile(epsilon0=1.0, n=1000)
+    >>> curve = sdp.profile(epsilon0=1.0, n=1000, honest=1)
     >>> name_bound(curve, curve.best(1e-6)), name_bound(curve, curve.best(0.0))
     ('clones 2023', 'local')
     """

@@ -18,6 +18,7 @@ from shuffledp.cli._options import (
 )
 from shuffledp.cli._terminal import explain_errors, say
 from shuffledp.cli.amplify import name_bound
+from shuffledp.core.protocol import HONEST
 
 __all__ = ["calibrate"]
 
@@ -28,7 +29,7 @@ def calibrate(
     n: UsersOption,
     delta: DeltaOption,
     chosen: RandomizerOptions,
-    honest: HonestOption = 1.0,
+    honest: HonestOption = HONEST,
     as_json: JsonOption = False,
 ) -> None:
     """Find the largest epsilon0 with which n shuffled messages are (epsilon, delta)-private."""

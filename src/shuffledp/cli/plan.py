@@ -14,6 +14,7 @@ from shuffledp.cli._options import (
     whole_number,
 )
 from shuffledp.cli._terminal import check_picture, draw_into, explain_errors
+from shuffledp.core.protocol import HONEST
 
 __all__ = ["plan"]
 
@@ -46,7 +47,7 @@ def plan(
     model: Annotated[
         str, typer.Option(help="The models of trust to compare, with commas between them.")
     ] = "central,local,shuffle",
-    honest: HonestOption = 0.9,
+    honest: HonestOption = HONEST,
     as_json: JsonOption = False,
     plot: Annotated[
         Path | None, typer.Option(help="Draw error against n into this file (.png, .svg, .pdf).")

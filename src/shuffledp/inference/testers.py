@@ -24,7 +24,7 @@ import numpy as np
 from shuffledp.accounting.moved_message import poisson_level
 from shuffledp.core.arrays import Codes, Counts, Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
-from shuffledp.core.protocol import ShuffleProtocol, honest_users
+from shuffledp.core.protocol import HONEST, ShuffleProtocol, honest_users
 from shuffledp.core.randomizer import WordSource
 from shuffledp.inference.collections import (
     Collection,
@@ -333,11 +333,11 @@ def make_tester(
     method: str | None = None,
     epsilon: float = math.inf,
     delta: float = 0.0,
-    honest: float = 1.0,
+    honest: float = HONEST,
 ) -> Tester:
     """The tester of that name for n users; the parameters must have been checked.
 
-    >>> make_tester(n=10**5, k=4096, model="shuffle", coin="public", epsilon=1.0, delta=1e-6).parts
+    >>> make_tester(n=10**5, k=4096, model="shuffle", coin="public", epsilon=1.0, delta=1e-6, honest=1).parts
     2048
     """
     chosen = choose_method(model, coin, method)

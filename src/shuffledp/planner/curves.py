@@ -14,6 +14,7 @@ import numpy as np
 
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.privacy import Model
+from shuffledp.core.protocol import HONEST
 from shuffledp.core.validate import whole
 from shuffledp.planner.plans import Plan
 from shuffledp.planner.question import Asked, Candidate, Limits, candidates
@@ -153,7 +154,7 @@ def survey(
     n: int = 1_000_000,
     epsilon: float = 1.0,
     delta: float = 1e-6,
-    honest: float = 1.0,
+    honest: float = HONEST,
     upper: int = 10,
     steps: int = 1000,
     users: Sequence[int] = (10_000, 100_000, 1_000_000, 10_000_000, 100_000_000),
@@ -165,7 +166,7 @@ def survey(
     Integers are 0 .. `upper`, reals in [0, 1] on a grid of `steps` steps. Exponents are fitted over `users` (at
     `epsilon`) and over `epsilons` (at `n`).
 
-    >>> for row in survey(data=["bits"])[:3]:
+    >>> for row in survey(data=["bits"], honest=1)[:3]:
     ...     print(f"{row.family}: {row.protocol}, {row.rmse:.3g}, n^{row.mean_exponent:.2f}")
     central: geometric, 1.36, n^-1.00
     local: rr, 960, n^-0.50

@@ -278,7 +278,7 @@ def fit(
         return make_local(epsilon=epsilon0, **own)
 
     # What holds for every local randomizer holds for this one.
-    least = calibrate(n=users, epsilon=epsilon, delta=delta)
+    least = calibrate(n=users, epsilon=epsilon, delta=delta, honest=1)
 
     @cache
     def reached(epsilon0: float) -> tuple[float, str]:
@@ -332,7 +332,7 @@ def _own(curve: ShuffledProfile) -> ShuffledProfile:
 
 
 def _curve(randomizer: Randomizer, honest: int) -> ShuffledProfile:
-    curve = profile(randomizer=randomizer, n=honest)
+    curve = profile(randomizer=randomizer, n=honest, honest=1)
     binary = tuple(bound for bound in curve.bounds if bound.name == "binary")
     # Where the exact accountant of a bit applies, the others cost time and give nothing more.
     return replace(curve, bounds=binary) if binary else curve
