@@ -23,6 +23,7 @@ UPPER = Option(name="upper", kind=float, help="The largest value, publicly known
 STEPS = Option(name="steps", kind=int, help="Steps of the grid for real numbers.")
 
 _GRID = 10_000  # steps for real numbers if none are given
+_MOST_STEPS = 1 << 21
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +153,7 @@ def _reach(domain: Domain) -> Fraction:
 def _declare(
     task: str, given: dict[str, Any], column: Column | None
 ) -> tuple[Integers | Reals, tuple[str, ...]]:
-    if column is None:  # a plan: nobody's value is at stake
+    if column is None or column.boolean:  # a plan, where nobody's value is at stake; or yes and no
         given = {"lower": 0, "upper": 1, **given}
     if not {"lower", "upper"} <= set(given):
         raise UnsupportedError(
@@ -160,18 +161,37 @@ def _declare(
             "value in the data would tell somebody's value"
         )
     lower, upper = number("lower", given["lower"]), number("upper", given["upper"])
+    if lower >= upper:
+        raise ParameterError("upper", _plain(upper), f"must be > lower={_plain(lower)}")
     if "steps" in given:
         return Reals(lower=lower, upper=upper, steps=given["steps"]), ()
     if column is None:
         return _planned_integers(given["lower"], given["upper"]), ()
     if is_whole(lower) and is_whole(upper) and not column.fractional:
         return Integers(lower=int(lower), upper=int(upper)), ()
-    step = (upper - lower) / _GRID
+    steps = _choose_steps(lower, upper)
+    step = (upper - lower) / steps
     note = (
-        f"Values were rounded to a public grid of {_GRID:,} steps of {step:.6g}, each by at most "
+        f"Values were rounded to a public grid of {steps:,} steps of {step:.6g}, each by at most "
         f"{step / 2:.6g}; `steps` chooses another."
     )
-    return Reals(lower=lower, upper=upper, steps=_GRID), (note,)
+    return Reals(lower=lower, upper=upper, steps=steps), (note,)
+
+
+def _plain(end: float) -> float:
+    return int(end) if is_whole(end) else end
+
+
+def _choose_steps(lower: float, upper: float) -> int:
+    """At least 10,000 steps; between whole ends, so many that every integer is on the grid.
+
+    >>> _choose_steps(0, 120), _choose_steps(0, 0.5)
+    (10080, 10000)
+    """
+    reach = upper - lower
+    if not (is_whole(lower) and is_whole(upper) and 0 < reach <= _MOST_STEPS):
+        return _GRID
+    return int(reach) * math.ceil(_GRID / reach)
 
 
 def _planned_integers(lower: float, upper: float) -> Integers:
