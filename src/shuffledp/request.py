@@ -261,7 +261,7 @@ class Request:
             request=self,
             column=column,
             engine=engine,
-            domain=None if _codes_itself(protocol, question.domain) else question.domain,
+            domain=protocol.match_domain(question.domain),
             found=found,
             protocol=protocol,
             notes=declared.notes,
@@ -306,12 +306,6 @@ def _on_a_grid(task: Task) -> Task:
     return type(task)(domain=grid)
 
 
-def _codes_itself(protocol: ShuffleProtocol, declared: Domain) -> bool:
-    """Whether the values are what the protocol's own domain says: there are no names to tell."""
-    own = protocol.randomizer.domain
-    return own == declared or isinstance(own, Integers | Reals)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Prepared:
     """A request and its column: all that must be known before anybody's value is randomized."""
@@ -319,8 +313,8 @@ class Prepared:
     request: Request
     column: Column
     engine: Engine
-    domain: Domain | None
-    """None if the protocol's own domain says what the values are."""
+    domain: Domain
+    """What the values are, and what they are called."""
     found: Headcount
     protocol: ShuffleProtocol
     notes: tuple[str, ...] = ()
@@ -397,7 +391,7 @@ class Prepared:
             self.protocol,
             self.column,
             out,
-            domain=_name_bins(self.domain),
+            domain=_name_bins(self.protocol, self.domain),
             on_invalid=self.policy,
             rng=self.request.rng,
             threads=self.engine.threads if isinstance(self.engine, DuckDB) else None,
@@ -406,9 +400,9 @@ class Prepared:
         )
 
 
-def _name_bins(domain: Domain | None) -> Domain | None:
+def _name_bins(protocol: ShuffleProtocol, domain: Domain) -> Domain:
     """The bins by name: messages carry the names of categories, not the ends of a range."""
-    if isinstance(domain, Integers):
+    if isinstance(protocol.randomizer.domain, Categories) and isinstance(domain, Integers):
         return Categories(k=domain.size, names=domain.labels)
     return domain
 
