@@ -40,7 +40,7 @@ from shuffledp.accounting.amplify import amplify
 from shuffledp.accounting.blanket import Blanketed, law_blankets
 from shuffledp.accounting.exact import shuffled_delta
 from shuffledp.core.arrays import Words
-from shuffledp.core.domain import Domain, Reals
+from shuffledp.core.domain import Domain, Reals, round_places
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.privacy import Model
 from shuffledp.core.protocol import (
@@ -363,6 +363,24 @@ class ByEnumeration(_Suite):
         for x, declared in enumerate(tiny.laws()):
             assert sum(declared.values()) == 1, f"the law of code {x} does not sum to 1"
             assert _unordered(enumerate_law(randomizer, x)) == _unordered(declared), f"code {x}"
+
+    def test_real_values_are_rounded_at_random(self, tiny: Case) -> None:
+        """Over every word the law is the declared one, and its mean the value, but for the bits of a word."""
+        randomizer, domain = tiny.protocol.randomizer, tiny.protocol.randomizer.domain
+        if not isinstance(domain, Reals):
+            pytest.skip("its values are not real numbers")
+        words = all_tapes(randomizer.word_bits, 1)
+        fractions = [Fraction(i, 24) for i in range(25)]
+        lower, width = Fraction(domain.lower), Fraction(domain.upper) - Fraction(domain.lower)
+        places = domain.places([float(lower + each * width) for each in fractions])
+        for fraction, place in zip(fractions, places.tolist(), strict=True):
+            codes = round_places(domain, np.full(len(words), place), words, randomizer.word_bits)
+            counted = Counter(codes.tolist())
+            law = {code: Fraction(count, len(words)) for code, count in counted.items()}
+            declared = domain.rounding_law(place, randomizer.word_bits)
+            assert law == {code: mass for code, mass in declared.items() if mass}, f"place {place}"
+            mean = sum(code * mass for code, mass in law.items())
+            assert abs(mean - fraction * domain.steps) < Fraction(1.01 / len(words)), fraction
 
     def test_ratio_is_at_most_e_to_epsilon0(self, tiny: Case) -> None:
         randomizer, laws = tiny.protocol.randomizer, tiny.laws()

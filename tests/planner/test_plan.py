@@ -1,6 +1,7 @@
 """The plan: ranked, complete, honest about what is not available, and readable."""
 
 import json
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -168,7 +169,7 @@ def test_nothing_available_says_why():
             {"k": 2**23},
             "has 8,388,608 values: errors are computed for up to 4,194,304",
         ),
-        ("sum", {"lower": 0.5}, "lower=0.5 must be an integer, unless `steps`"),
+        ("sum", {"lower": 1.5}, "upper=1.0 must be > lower=1.5"),
         ("median", {}, "task='median' must be one of count, sum, mean, histogram"),
         ("count", {"models": ("friends",)}, "models=.* must be some of central, local, shuffle"),
         ("count", {"models": ()}, "must be some of"),
@@ -214,14 +215,26 @@ def test_reals_say_what_the_grid_may_add():
     plan = sdp.plan(
         "mean", n=1000, epsilon=1.0, delta=1e-6, lower=-1.0, upper=1.0, steps=50, models="local"
     )
-    assert plan.rounding == 20.0  # a fiftieth for each of a thousand
-    assert "may move the sum by up to 20 more" in str(plan)
+    assert plan.rounding == pytest.approx(0.02 * 1000**0.5)  # half a step for each of a thousand
+    assert "It counts 0.632 for rounding reals to the grid at random." in " ".join(
+        str(plan).split()
+    )
+
+
+def test_rounding_is_less_than_a_hundredth_of_the_error():
+    for n in (100, 10**4, 10**6, 10**9):
+        for epsilon in (0.1, 1.0, 8.0):
+            plan = sdp.plan(
+                "mean", n=n, epsilon=epsilon, delta=1e-3 / n, lower=0.0, upper=1.0, models="central"
+            )
+            best = min(row.rmse for row in plan.rows if row.available)
+            assert math.hypot(best, plan.rounding) < 1.01 * best
 
 
 def test_integers_are_a_grid_for_local_means():
     plan = sdp.plan("sum", n=1000, epsilon=1.0, delta=0.0, lower=-2, upper=5, models="local")
     duchi = next(row for row in plan.rows if row.protocol == "duchi" and row.available)
-    assert duchi.answers == "sum"
+    assert duchi.answers == "mean"
     assert duchi.make().randomizer.domain.steps == 7
     direct = protocols.duchi.make_local(lower=-2, upper=5, steps=7, epsilon=1.0)
     middle = direct.analyzer.variance(np.array([0, 0, 0, 1000, 0, 0, 0, 0]))

@@ -130,9 +130,9 @@ def answers(p, inputs, runs, seed):
 @pytest.mark.parametrize(("level", "right"), [(0.95, True), (0.9, False)])
 def test_coverage(level, right):
     steps = 77
-    p = make(n=2000, epsilon=1.0, delta=1e-6, lower=0.0, upper=1.0, steps=steps)
+    p = make(n=2000, epsilon=1.0, delta=1e-6, lower=0, upper=steps)
     inputs = np.bincount(np.linspace(0, steps, 2000).astype(int), minlength=steps + 1)
-    truth = float(np.arange(steps + 1) @ inputs) / steps
+    truth = float(np.arange(steps + 1) @ inputs)
     hits = 0
     for answer in answers(p, inputs, 1500, 1):
         low, high = answer.interval(level)

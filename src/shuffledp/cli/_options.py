@@ -163,12 +163,8 @@ class PrivacyOptions:
         None
     )
     on_invalid: Annotated[
-        str,
-        _data(
-            help="How to handle nulls and out-of-domain values: error, drop, other, clamp, or one for each "
-            "fault, such as null=drop,out_of_range=clamp."
-        ),
-    ] = "error"
+        sdp.OnInvalid, _data(help="How to handle nulls and out-of-domain values.")
+    ] = sdp.OnInvalid.ERROR
     model: Annotated[_Model, _privacy(help="Trust a shuffler, or nobody.")] = _Model.SHUFFLE
     protocol: Annotated[str | None, _privacy(help="Use this protocol, not the best one.")] = None
     max_messages: Annotated[

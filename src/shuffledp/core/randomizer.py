@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.core.arrays import Codes, Words
-from shuffledp.core.domain import Domain, round_places, rounding_words
+from shuffledp.core.domain import Domain, read_places, round_places, rounding_words
 from shuffledp.core.errors import MismatchError
 
 __all__ = [
@@ -112,10 +112,10 @@ def randomize(randomizer: Randomizer, values: ArrayLike, rng: WordSource) -> Mes
     >>> randomize(krr, [0, 1, 2, 3], SeededWords(7)).payload
     array([0, 1, 2, 3])
     """
-    inputs = randomizer.domain.codes(values)
-    width = randomizer.words_per_input
-    words = rng.words(len(inputs) * width, randomizer.word_bits).reshape(len(inputs), width)
-    return randomizer.encode(inputs, words)
+    places = read_places(randomizer.domain, values)
+    width = tape_width(randomizer)
+    words = rng.words(len(places) * width, randomizer.word_bits).reshape(len(places), width)
+    return encode_places(randomizer, places, words)
 
 
 def tape_width(randomizer: Randomizer) -> int:

@@ -18,7 +18,13 @@ from shuffledp.core.analyzer import Analyzer, Tally
 from shuffledp.core.arrays import Bools, Codes, Counts
 from shuffledp.core.errors import DataError, ParameterError, PositionError, shown
 from shuffledp.core.protocol import ShuffleProtocol
-from shuffledp.core.randomizer import Messages, Randomizer, WordSource
+from shuffledp.core.randomizer import (
+    Messages,
+    Randomizer,
+    WordSource,
+    encode_places,
+    tape_width,
+)
 from shuffledp.core.shuffler import forget
 from shuffledp.engine.codes import FAULTS, Coded, Coder
 from shuffledp.engine.columns import Chunk, Column, read_chunks, thread_count
@@ -111,9 +117,9 @@ class Headcount:
 
     def codes_of(self, column: Column, coder: Coder) -> tuple[Coded, ...] | None:
         """The codes that were kept, if they are what this coder makes of this column."""
-        if self.job is None or self.job.column is not column or self.job.coder != coder:
+        if self.job is None or self.job.column is not column:
             return None
-        return self.job.read
+        return self.job.read if self.job.coder.agrees(coder) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -242,7 +248,7 @@ def count_users(job: Job, threads: int | None) -> Headcount:
     n, rows, invalid = 0, 0, add_invalid(())
     kept: list[Coded] | None = []
     size = 0
-    narrow = np.min_scalar_type(job.coder.domain.size - 1)
+    narrow = np.min_scalar_type(job.coder.largest)
     with work_on_chunks(lambda _, some: _narrow(some, narrow), job, threads) as parts:
         for some, small in parts:
             n, rows = n + some.users, rows + len(some.codes)
@@ -298,16 +304,18 @@ def encode_codes(
 ) -> Messages | None:
     """What the kept people (None: all) with these codes send; None if there are none.
 
+    Real values are given by their places, and rounded here.
+
     >>> from shuffledp import SeededWords, protocols
     >>> krr = protocols.krr.KRR(k=4, epsilon0=3.0)
     >>> encode_codes(krr, np.array([0, 1]), SeededWords(7), np.array([False, True])).payload
     array([1])
     """
-    width = randomizer.words_per_input
+    width = tape_width(randomizer)
     words = rng.words(len(codes) * width, randomizer.word_bits).reshape(len(codes), width)
     if kept is not None:
         codes, words = codes[kept], words[kept]
-    return randomizer.encode(codes, words) if len(codes) else None
+    return encode_places(randomizer, codes, words) if len(codes) else None
 
 
 def users_per_chunk(randomizer: Randomizer) -> int:
@@ -317,7 +325,7 @@ def users_per_chunk(randomizer: Randomizer) -> int:
     >>> users_per_chunk(protocols.krr.KRR(k=4, epsilon0=3.0))
     131072
     """
-    user_bytes = -(-randomizer.word_bits // 8) * randomizer.words_per_input
+    user_bytes = -(-randomizer.word_bits // 8) * tape_width(randomizer)
     fitting = _CHUNK_BYTES // user_bytes
     # Long tapes: a few hundred users are too few to be worth a NumPy call, so spend some memory.
     return max(1, fitting, min(_FEW_USERS, 8 * _CHUNK_BYTES // user_bytes))
@@ -339,7 +347,7 @@ class Tapes:
     """Word sources for workers that each take some rows: user r reads the same words in every engine.
 
     Without a seed every worker has a secure source of its own. With one, row r reads the words
-    r * words_per_input and following of the seed's stream, whatever the chunks and their order.
+    r * tape_width and following of the seed's stream, whatever the chunks and their order.
 
     >>> from shuffledp import protocols
     >>> rr = protocols.rr.make_local(epsilon=1.0).randomizer
@@ -352,7 +360,7 @@ class Tapes:
     def __init__(self, randomizer: Randomizer, rng: WordSource | None) -> None:
         if rng is not None and not isinstance(rng, SecureWords | SeededWords):
             raise ParameterError("rng", rng, "must be SecureWords or SeededWords")
-        self._width = randomizer.words_per_input
+        self._width = tape_width(randomizer)
         self._bits = randomizer.word_bits
         self._rng = rng
         self._local = threading.local()

@@ -19,7 +19,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from shuffledp.core.analyzer import Tally
-from shuffledp.core.domain import Domain
+from shuffledp.core.arrays import Codes
+from shuffledp.core.arrays import Counts as Counted
+from shuffledp.core.domain import PLACE_BITS, Domain, Reals
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import ShuffleProtocol
@@ -42,6 +44,8 @@ from shuffledp.engine.codes import Coded, Coder, OnInvalid, as_numpy
 from shuffledp.engine.columns import Column, group_values, thread_count
 from shuffledp.engine.memory import simulate
 from shuffledp.engine.spark import Spark
+from shuffledp.numerics.dealing import binomials
+from shuffledp.numerics.entropy import SecureWords
 
 __all__ = [
     "ENGINES",
@@ -153,14 +157,16 @@ class Counts:
         return _count_codes(job, self.threads)
 
     def tally(self, job: Job, protocol: ShuffleProtocol, rng: WordSource | None) -> Tallied:
-        found = self.counts(job)
+        source = SecureWords() if rng is None else rng
+        found = _count_codes(job, self.threads, source)
         if not found.counts.any():
             raise job.nobody()
-        tally = simulate(protocol, found.counts, rng)
+        tally = simulate(protocol, found.counts, source)
         return Tallied(tally=tally, rows=found.rows, invalid=found.invalid)
 
 
-def _count_codes(job: Job, threads: int | None) -> CodeCounts:
+def _count_codes(job: Job, threads: int | None, source: WordSource | None = None) -> CodeCounts:
+    """Group by code. Real values are rounded to the nearest point, or at random if there is a source."""
     size = job.coder.domain.size
     if size > _MOST_VALUES:
         raise UnsupportedError(f"a domain of {size:,} values has too many values to count")
@@ -169,11 +175,25 @@ def _count_codes(job: Job, threads: int | None) -> CodeCounts:
     for values, column in group_values(job.column, threads):
         times = as_numpy(column)
         some = _code_groups(job, values)
-        np.add.at(counts, some.codes, np.where(some.valid, times, 0))
+        _add_groups(counts, job.coder, some.codes, np.where(some.valid, times, 0), source)
         rows += int(times.sum())
         invalid = add_invalid((invalid, some.invalid(times)))
         job.show(rows)
     return CodeCounts(counts=counts, rows=rows, invalid=invalid)
+
+
+def _add_groups(
+    counts: Counted, coder: Coder, codes: Codes, times: Counted, source: WordSource | None
+) -> None:
+    """Add times[i] people of each of these codes or places."""
+    if source is None or not isinstance(coder.domain, Reals):
+        np.add.at(counts, coder.nearest(codes), times)
+        return
+    # The people of one place are rounded independently: a binomial number of them go up.
+    below, part = coder.domain.split(codes)
+    ups = binomials(times, part.tolist(), PLACE_BITS, source)
+    np.add.at(counts, below, times - ups)
+    np.add.at(counts, below + (part > 0), ups)
 
 
 def _code_groups(job: Job, values: object) -> Coded:
@@ -233,7 +253,7 @@ class FileRun:
 def headcount(
     column: Column,
     domain: Domain,
-    on_invalid: OnInvalid | Mapping[str, str] | str = OnInvalid.ERROR,
+    on_invalid: OnInvalid | str = OnInvalid.ERROR,
     *,
     engine: Engine | str = "duckdb",
     report: Report | None = None,
@@ -256,7 +276,7 @@ def headcount(
     """
     coder = Coder(domain=domain, on_invalid=OnInvalid.read(on_invalid))
     chosen = find_engine(engine)
-    if not coder.on_invalid.drops and column.rows:
+    if coder.on_invalid is not OnInvalid.DROP and column.rows:
         # Every row is a user, or the run stops at the one that is not.
         return Headcount(n=column.rows, rows=column.rows, invalid=None)
     job = Job(column=column, coder=coder, report=report)
@@ -271,7 +291,7 @@ def run_file(
     column: Column,
     *,
     domain: Domain | None = None,
-    on_invalid: OnInvalid | Mapping[str, str] | str = OnInvalid.ERROR,
+    on_invalid: OnInvalid | str = OnInvalid.ERROR,
     engine: Engine | str = "duckdb",
     rng: WordSource | None = None,
     report: Report | None = None,

@@ -59,7 +59,8 @@ def run(
         )
     source = SecureWords() if rng is None else rng
     declared = protocol.match_domain(domain)
-    whole = column(values) if domain is None else declared.codes(values)
+    own = declared == protocol.randomizer.domain
+    whole = column(values) if own else declared.codes(values)
     protocol.check_users(len(whole))
     return protocol.analyzer.estimate(tally(protocol, whole, source)).label(declared)
 

@@ -15,7 +15,7 @@ power failure), but let nobody else read the disk.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +29,7 @@ from shuffledp.core.analyzer import Tally
 from shuffledp.core.domain import Categories, Domain
 from shuffledp.core.errors import DataError, MismatchError, ParameterError
 from shuffledp.core.protocol import ShuffleProtocol
-from shuffledp.core.randomizer import Messages, Randomizer, WordSource
+from shuffledp.core.randomizer import Messages, Randomizer, WordSource, tape_width
 from shuffledp.core.shuffler import Shuffled, shuffle
 from shuffledp.engine.chunks import (
     Headcount,
@@ -76,7 +76,7 @@ def randomize_file(
     out: str | Path,
     *,
     domain: Domain | None = None,
-    on_invalid: OnInvalid | Mapping[str, str] | str = OnInvalid.ERROR,
+    on_invalid: OnInvalid | str = OnInvalid.ERROR,
     rng: WordSource | None = None,
     threads: int | None = None,
     report: Report | None = None,
@@ -183,7 +183,7 @@ def _count_buckets(column: Column, protocol: ShuffleProtocol, payload: NDArray[A
 
 def _payloads(randomizer: Randomizer, some: Coded, rng: WordSource) -> list[NDArray[Any]]:
     """The messages of a piece, a chunk of tape at a time."""
-    bytes_each = -(-randomizer.word_bits // 8) * randomizer.words_per_input
+    bytes_each = -(-randomizer.word_bits // 8) * tape_width(randomizer)
     step = max(1, _PIECE_BYTES // bytes_each)
     payloads = []
     for start in range(0, len(some.codes), step):

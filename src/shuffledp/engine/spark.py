@@ -165,7 +165,8 @@ class _Work:
 
     def _counts(self, some: Coded, row: int) -> Any:
         if self.group:
-            return np.bincount(some.codes[some.valid], minlength=self.coder.domain.size)
+            codes = self.coder.nearest(some.codes[some.valid])
+            return np.bincount(codes, minlength=self.coder.domain.size)
         if self.randomizer is None or self.analyzer is None:
             return 0
         source = Tapes(self.randomizer, self.seed).at(row)

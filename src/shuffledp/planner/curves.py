@@ -163,7 +163,7 @@ def survey(
 ) -> tuple[SurveyRow, ...]:
     """Error, messages and measured growth of five families of protocols for sums.
 
-    Integers are 0 .. `upper`, reals in [0, 1] on a grid of `steps` steps. Exponents are fitted over `users` (at
+    Integers are 0 .. `upper`, reals are points of a grid of `steps` steps in [0, 1]. Exponents are fitted over `users` (at
     `epsilon`) and over `epsilons` (at `n`).
 
     >>> for row in survey(data=["bits"], honest=1)[:3]:
@@ -206,8 +206,8 @@ def _measured(
     epsilons: Sequence[float],
 ) -> SurveyRow:
     row = _row(candidate, asked)
-    by_n = [_rmse(_row(candidate, asked.at(n=each))) for each in users]
-    by_epsilon = [_rmse(_row(candidate, asked.at(epsilon=each))) for each in epsilons]
+    by_n = [_rmse(candidate, asked.at(n=each)) for each in users]
+    by_epsilon = [_rmse(candidate, asked.at(epsilon=each)) for each in epsilons]
     assert row.messages_per_user is not None
     assert row.bits_per_user is not None
     return SurveyRow(
@@ -215,7 +215,7 @@ def _measured(
         data=kind,
         protocol=candidate.name,
         model=candidate.model,
-        rmse=_rmse(row),
+        rmse=_rmse(candidate, asked),
         messages_per_user=row.messages_per_user,
         bits_per_user=row.bits_per_user,
         n_exponent=exponent(users, by_n),
@@ -227,7 +227,10 @@ def _row(candidate: Candidate, asked: Asked) -> Row:
     return evaluate(candidate, asked, Limits.of(models=Model))
 
 
-def _rmse(row: Row) -> float:
+def _rmse(candidate: Candidate, asked: Asked) -> float:
+    row = _row(candidate, asked)
     if row.rmse is None:
         raise UnsupportedError(f"{row.protocol} is not available: {row.reason}")
-    return row.rmse
+    if row.model is Model.CENTRAL:
+        return row.rmse
+    return math.sqrt(row.rmse**2 - asked.rounding**2)  # the values are on the grid

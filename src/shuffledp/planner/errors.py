@@ -43,8 +43,6 @@ LEVEL = 0.95
 """With about this probability no bin is off by more than `worst_bin`."""
 LONGEST_MESSAGE = 4096
 """Bits of one message; protocols above this are skipped."""
-MOST_MESSAGES = 100_000.0
-"""Messages of one person; protocols above this are skipped."""
 _ALL = 64  # values up to which every one is tried
 _FEW = 1 << 16
 _SPREAD = 8
@@ -93,16 +91,11 @@ def _measure_protocol(made: ShuffleProtocol, asked: Asked) -> Measured:
         raise UnsupportedError(
             f"a message has {bits:,} bits; errors are evaluated up to {LONGEST_MESSAGE:,}"
         )
-    sent = made.cost.messages_mean
-    if sent > MOST_MESSAGES:
-        raise UnsupportedError(
-            f"everybody would send {sent:,.0f} messages, more than {MOST_MESSAGES:,.0f}"
-        )
     answered = task_named(made.task)
     worst = worst_case(
         made.analyzer, n=asked.n, size=made.randomizer.domain.size, bins=answered.bins
     )
-    rmse = answered.scale(asked.n) * math.sqrt(worst.mse)
+    rmse = math.hypot(answered.scale(asked.n) * math.sqrt(worst.mse), asked.rounding)
     return Measured(made=made, rmse=rmse, inputs=worst.inputs)
 
 

@@ -56,10 +56,6 @@ def least_n(candidate: Candidate, asked: Asked, limits: Limits, error: float) ->
     142
     """
 
-    coarse = _coarse(candidate, asked, error)
-    if coarse is not None:
-        return coarse
-
     def row_at(n: float) -> Row:
         return evaluate(candidate, asked.at(n=int(n)), limits)
 
@@ -69,31 +65,19 @@ def least_n(candidate: Candidate, asked: Asked, limits: Limits, error: float) ->
 
 
 def _coarse(candidate: Candidate, asked: Asked, error: float) -> Row | None:
-    """A row with the reason, if rounding to the grid alone may be off by the wanted error."""
-    scale = asked.task.scale(asked.n)
-    grid = asked.rounding / scale
+    """A row with the reason, if rounding to the finest grid there is costs the wanted error alone."""
+    grid = asked.at(epsilon=_EPSILONS[1]).rounding / asked.task.scale(asked.n)
     if candidate.model is Model.CENTRAL or grid < error:
         return None
-    reason = f"rounding to the grid may be off by {grid:g} already: take more steps"
+    reason = f"rounding to the grid is off by {grid:g} already: take more steps"
     return Row(protocol=candidate.name, model=candidate.model, reason=reason)
 
 
 def _excess(row: Row, asked: Asked, error: float) -> float:
-    """log(error of the row / what rounding leaves of the wanted error): at most 0 where it is good.
-
-    Infinite without an error. What the noise adds follows a power law, its sum with the rounding does not.
-    """
+    """log(error of the row / the wanted error): at most 0 where it is good, infinite without an error."""
     if not row.available or row.rmse is None or row.n is None:
         return math.inf
-    # A curator gets the values themselves.
-    rounding = 0.0 if row.model is Model.CENTRAL else asked.at(n=row.n).rounding
-    scale = asked.task.scale(row.n)
-    room = (scale * error) ** 2 - rounding**2
-    if room <= 0:
-        return math.inf
-    excess = math.log(row.rmse / math.sqrt(room))
-    good = math.hypot(row.rmse, rounding) <= scale * error
-    return min(excess, 0.0) if good else max(excess, 1e-12)
+    return math.log(row.rmse / (asked.task.scale(row.n) * error))
 
 
 @dataclass(slots=True, kw_only=True)

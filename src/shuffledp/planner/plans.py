@@ -68,14 +68,11 @@ class Plan:
 
     @property
     def rounding(self) -> float:
-        """By how much rounding n values to the grid may move their sum, at most; 0 for integers.
-
-        `rmse` is about values on the grid. This comes on top if they are all half a step off in the same
-        direction; if the directions are mixed, much less.
+        """The part of every RMSE that comes from rounding n real values at random; 0 for integers.
 
         >>> from shuffledp import plan
-        >>> plan("mean", n=1000, epsilon=1.0, delta=1e-6, upper=1.0, steps=100, models="local").rounding
-        5.0
+        >>> plan("mean", n=1600, epsilon=1.0, delta=1e-6, upper=1.0, steps=100, models="local").rounding
+        0.2
         """
         return self.asked.rounding
 
@@ -347,11 +344,8 @@ def _caption(plan: Plan) -> str:
         notes.append("Worst bin: with probability about 95 % no bin is off by more.")
     notes.append("Messages, bits: per user. Local: epsilon if the shuffler tells who sent what.")
     if plan.rounding:
-        notes.append(
-            "Values are on the grid; rounding others to it may move the sum by up to "
-            f"{_short(plan.rounding)} more."
-        )
-    return " ".join(notes)
+        notes.append(f"It counts {_short(plan.rounding)} for rounding reals to the grid at random.")
+    return " ".join([*notes, *task.remarks()])
 
 
 def _verdict(plan: Plan) -> str:

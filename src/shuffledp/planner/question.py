@@ -5,6 +5,7 @@ own arguments (k, lower, upper, ...) that its signature has. So a protocol that 
 """
 
 import inspect
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -138,6 +139,7 @@ class Asked:
                 "epsilon", epsilon, f"must be <= {_LARGEST_EPSILON:g}: beyond is no privacy"
             )
         question = planned(task).declare(options).task if isinstance(task, str) else task
+        question = question.fit(n, epsilon)
         size = question.domain.size
         if size > MOST_VALUES:
             raise ParameterError(
@@ -152,7 +154,8 @@ class Asked:
         """The same question for other people, or with another epsilon."""
         crowd = self.crowd if n is None else replace(self.crowd, n=n)
         promise = self.promise if epsilon is None else replace(self.promise, epsilon=epsilon)
-        return replace(self, crowd=crowd, promise=promise)
+        task = self.task.fit(crowd.n, promise.epsilon)
+        return replace(self, task=task, crowd=crowd, promise=promise)
 
     @property
     def n(self) -> int:
@@ -176,14 +179,15 @@ class Asked:
 
     @property
     def rounding(self) -> float:
-        """The most that rounding to the grid moves the sum of n values between its points.
+        """The largest standard deviation of what rounding n values at random to the grid adds to their sum.
 
         >>> Asked.of("sum", n=100, epsilon=1.0, delta=0, honest=1.0, upper=1.0, steps=10).rounding
-        5.0
+        0.5
         """
         if not isinstance(self.domain, Reals):
             return 0.0
-        return self.n * (self.domain.upper - self.domain.lower) / (2 * self.domain.steps)
+        step = (self.domain.upper - self.domain.lower) / self.domain.steps
+        return step * math.sqrt(self.n) / 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,6 +223,10 @@ class Candidate:
     def takes(self, parameter: str) -> bool:
         """Whether the maker has that parameter."""
         return parameter in _signature(self.maker)
+
+    def fits(self, task: Task) -> bool:
+        """Whether its answer is the answer to the task: a mean is a sum only after multiplication."""
+        return self.takes("task") or task_named(self.answers).average == task.average
 
 
 @lru_cache(maxsize=256)

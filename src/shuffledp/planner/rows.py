@@ -31,8 +31,8 @@ class Row:
 
     `rmse` is the root of the exact mean squared error on the data set that is worst for this protocol,
     on the scale of the count or the sum (also for means: divide by n); for a histogram the root of its
-    mean over the bins. Values are those of the domain: what rounding reals to the grid adds is
-    `Plan.rounding`. `worst_bin` is for histograms: with probability about 95 % no bin is off by more, on
+    mean over the bins. Reals are half a step off the grid at worst, so that rounding them at random costs
+    most: `Plan.rounding` is that part. `worst_bin` is for histograms: with probability about 95 % no bin is off by more, on
     that same data set.
 
     >>> from shuffledp import plan
@@ -178,7 +178,7 @@ def _at_less(bare: Row, candidate: Candidate, asked: Asked, limits: Limits) -> R
         return None
 
     def row_at(epsilon: float) -> Row | None:
-        less = asked.at(epsilon=epsilon)
+        less = replace(asked, promise=replace(asked.promise, epsilon=epsilon))  # on the same grid
         try:
             row = _within(_fill(bare, candidate, less), candidate, less, limits)
         except ShuffledpError:

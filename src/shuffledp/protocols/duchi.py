@@ -21,7 +21,6 @@ from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.draws import Draws
 from shuffledp.protocols.assembly import local, register, shuffled
 from shuffledp.protocols.mean import Affine, MeanAnalyzer, Quadratic, growth, moment
-from shuffledp.protocols.sums import read_mean_task
 
 __all__ = ["SPEC", "Duchi", "make", "make_local"]
 
@@ -157,15 +156,9 @@ class Duchi:
     reference="Duchi, Jordan, Wainwright 2018",
 )
 def make_local(
-    *,
-    lower: float,
-    upper: float,
-    steps: int,
-    epsilon: float,
-    task: str = "mean",
-    word_bits: int = 64,
+    *, lower: float, upper: float, steps: int, epsilon: float, word_bits: int = 64
 ) -> Parts:
-    """The mean (or, with task="sum", the sum) of numbers in [lower, upper], rounded to a grid of `steps` steps, from one bit each.
+    """The mean of numbers in [lower, upper], rounded to a grid of `steps` steps, from one bit each.
 
     Integers are numbers too: a grid with steps of 1 holds them exactly.
 
@@ -177,8 +170,7 @@ def make_local(
     """
     domain = Reals(lower=lower, upper=upper, steps=steps)
     device = Duchi(domain=domain, epsilon0=epsilon, word_bits=word_bits)
-    analyzer = read_mean_task(task, MeanAnalyzer(oracle=device))
-    return Parts(device, analyzer, task=task)
+    return Parts(device, MeanAnalyzer(oracle=device))
 
 
 make = shuffled(make_local)

@@ -9,10 +9,14 @@ exactly affine in i. With unit = (upper - lower) / G and n users
 
 and Var[v | i] is a quadratic polynomial in i. All of it is arithmetic on fractions: only the final
 answer is rounded to a float.
+
+A real value between two points is rounded to one of them at random, f of a step above the lower one. With a
+variance V(i) = ... + c i^2 given the code, that makes the variance V(z) + (1 + c) f (1 - f) at the value z itself:
+as the analyzer cannot know f, it adds (1 + c) / 4. For one bit, c is -1: rounding costs nothing.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Protocol
 
@@ -27,6 +31,7 @@ from shuffledp.core.randomizer import Message
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.numerics.intervals import BoundedError
 from shuffledp.numerics.rounding import exp_lower
+from shuffledp.protocols.sums import bound_bias, unit
 
 __all__ = ["Affine", "MeanAnalyzer", "MeanOracle", "Quadratic", "bound_error", "growth", "moment"]
 
@@ -119,6 +124,10 @@ class Quadratic:
         slope = (self(last) - self(0)) / last
         return Quadratic(constant=self.constant, linear=slope, square=Fraction(0))
 
+    def raise_by(self, constant: Fraction) -> "Quadratic":
+        """This one and a constant."""
+        return replace(self, constant=self.constant + constant)
+
     def mix(self, weight: Fraction, other: "Quadratic") -> "Quadratic":
         """weight * self + (1 - weight) * other."""
         return Quadratic(
@@ -137,6 +146,7 @@ def bound_error(
     n: int,
     worth: float,
     limits: tuple[float, float],
+    bias: float = 0.0,
 ) -> BoundedError:
     """The error of an answer in which n codes, each estimated without bias, are worth `worth` apiece.
 
@@ -158,6 +168,7 @@ def bound_error(
         reach=worth * float(reach),
         limits=limits,
         origin=limits[0],
+        bias=bias,
     )
 
 
@@ -206,8 +217,9 @@ class MeanAnalyzer:
     def estimate(self, tally: Tally) -> Estimate:
         n, domain = tally.people(), self.oracle.domain
         messages = moment(tally.counts, 0)
-        total = messages * Fraction(domain.lower) + _unit(domain) * self.oracle.total(tally.counts)
-        stderr = float(_unit(domain)) * math.sqrt(self.oracle.noise(tally.counts)) / n
+        total = messages * Fraction(domain.lower) + unit(domain) * self.oracle.total(tally.counts)
+        variance = self.oracle.noise(tally.counts) + n * self._rounding
+        stderr = float(unit(domain)) * math.sqrt(variance) / n
         limits = (domain.lower, domain.upper)
         error = self._bound_error(stderr, n, limits)
         return Estimate(value=float(total / n), error=error, limits=limits)
@@ -217,27 +229,28 @@ class MeanAnalyzer:
         smallest, largest = oracle.decoded
         return bound_error(
             stderr=stderr,
-            most=oracle.code_variance.cap(last),
+            most=oracle.code_variance.cap(last).raise_by(self._rounding),
             least=oracle.code_variance.range(last)[0],
             reach=max(largest, last - smallest),
             n=n,
-            worth=float(_unit(oracle.domain)) / n,
+            worth=float(unit(oracle.domain)) / n,
             limits=limits,
+            bias=bound_bias(oracle.domain, "mean", n),
         )
+
+    @property
+    def _rounding(self) -> Fraction:
+        """What rounding to the grid adds to the variance of a code at most."""
+        return max(1 + self.oracle.code_variance.square, Fraction(0)) / 4
 
     def weights(self, message: Message) -> tuple[Fraction, ...]:
         assert isinstance(message, int)
         domain = self.oracle.domain
-        return (Fraction(domain.lower) + _unit(domain) * self.oracle.decode(message),)
+        return (Fraction(domain.lower) + unit(domain) * self.oracle.decode(message),)
 
     def variance(self, inputs: Counts) -> float:
         n = moment(inputs, 0)
         if n < 1:
             raise DataError("the inputs are of no users: at least one is needed")
         of_total = self.oracle.code_variance.total(inputs)
-        return float(_unit(self.oracle.domain) ** 2 * of_total / n**2)
-
-
-def _unit(domain: Reals) -> Fraction:
-    """The exact distance of two neighbouring points of the grid."""
-    return (Fraction(domain.upper) - Fraction(domain.lower)) / domain.steps
+        return float(unit(self.oracle.domain) ** 2 * of_total / n**2)

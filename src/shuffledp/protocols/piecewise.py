@@ -25,7 +25,6 @@ from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.draws import Draws
 from shuffledp.protocols.assembly import local, register, shuffled
 from shuffledp.protocols.mean import Affine, MeanAnalyzer, Quadratic, growth, moment
-from shuffledp.protocols.sums import read_mean_task
 
 __all__ = ["SPEC", "Piecewise", "make", "make_local"]
 
@@ -240,15 +239,9 @@ def _powers(count: int, power: int) -> int:
     reference="Wang, Xiao, Yang et al. 2019",
 )
 def make_local(
-    *,
-    lower: float,
-    upper: float,
-    steps: int,
-    epsilon: float,
-    task: str = "mean",
-    word_bits: int = 64,
+    *, lower: float, upper: float, steps: int, epsilon: float, word_bits: int = 64
 ) -> Parts:
-    """The mean (or, with task="sum", the sum) of numbers in [lower, upper], rounded to a grid of at most 2^15 steps.
+    """The mean of numbers in [lower, upper], rounded to a grid of at most 2^15 steps.
 
     Integers are numbers too: a grid with steps of 1 holds them exactly.
 
@@ -260,8 +253,7 @@ def make_local(
     """
     domain = Reals(lower=lower, upper=upper, steps=steps)
     device = Piecewise(domain=domain, epsilon0=epsilon, word_bits=word_bits)
-    analyzer = read_mean_task(task, MeanAnalyzer(oracle=device))
-    return Parts(device, analyzer, task=task)
+    return Parts(device, MeanAnalyzer(oracle=device))
 
 
 make = shuffled(make_local)

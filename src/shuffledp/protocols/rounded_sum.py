@@ -40,7 +40,7 @@ from shuffledp.accounting.base import SMALLEST_DELTA
 from shuffledp.accounting.blanket import Blanket, BlanketProfile, two_level_blanket
 from shuffledp.core.analyzer import Tally, message_tally
 from shuffledp.core.arrays import Codes, Counts, Words
-from shuffledp.core.domain import Integers, Reals
+from shuffledp.core.domain import Integers, Reals, rounding_words
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import Calibration, Cost, Crowd, Parts, Promise
@@ -53,7 +53,15 @@ from shuffledp.numerics.rounding import exp_lower
 from shuffledp.numerics.search import largest_above
 from shuffledp.protocols.assembly import register, shuffle
 from shuffledp.protocols.mean import Affine, Quadratic, bound_error, moment
-from shuffledp.protocols.sums import answer, guess_variance, reach, read_scale, step, unit
+from shuffledp.protocols.sums import (
+    answer,
+    bound_bias,
+    guess_variance,
+    reach,
+    read_scale,
+    step,
+    unit,
+)
 
 __all__ = ["SPEC", "Levels", "RoundedResponse", "RoundedSum", "largest_error", "make"]
 
@@ -218,9 +226,10 @@ class RoundedResponse:
 
     @property
     def worst_rounding(self) -> Fraction:
-        """The largest up (1 - up) of any code."""
+        """The largest up (1 - up) of any code; of real values, what rounding to the grid adds to it, too."""
         half = Fraction(self._denominator // 2, self._denominator)
-        return half * (1 - half)
+        grid = Fraction(self.levels, 2 * reach(self.domain)) ** 2 * rounding_words(self.domain)
+        return half * (1 - half) + grid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,6 +265,7 @@ class RoundedSum:
             n=n,
             worth=float(step(device.domain, self.task, n)),
             limits=(float(share * device.domain.lower), float(share * device.domain.upper)),
+            bias=bound_bias(device.domain, self.task, n),
         )
 
     def _message_variance(self, tally: Tally) -> float:

@@ -31,7 +31,7 @@ import numpy as np
 from shuffledp.accounting.noisy_count import BinomialCount, binomial_level
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Words
-from shuffledp.core.domain import Integers, Reals
+from shuffledp.core.domain import Integers, Reals, rounding_words
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.estimate import ErrorLaw, Estimate, Interval, Value
 from shuffledp.core.protocol import Calibration, Cost, Crowd, Parts, Promise
@@ -40,7 +40,15 @@ from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
 from shuffledp.numerics import dealing, intervals, tape
 from shuffledp.protocols.assembly import register, shuffle
-from shuffledp.protocols.sums import answer, guess_variance, reach, read_scale, step, unit
+from shuffledp.protocols.sums import (
+    answer,
+    bound_bias,
+    guess_variance,
+    reach,
+    read_scale,
+    step,
+    unit,
+)
 
 __all__ = ["SPEC", "UnaryDevice", "UnarySum", "make"]
 
@@ -210,8 +218,8 @@ class CoinsError:
 class UnarySum:
     """Counts the messages, takes away the coins that are expected, and scales.
 
-    If values are rounded at random the variance depends on them a little: the standard error takes
-    1/4 for each, the worst case, and intervals are bounds that hold for all data.
+    If values are rounded at random, to ones or to a grid before, the variance depends on them a little: the
+    standard error takes 1/4 for each, the worst case, and intervals are bounds that hold for all data.
     """
 
     device: UnaryDevice
@@ -237,15 +245,20 @@ class UnarySum:
         worth, domain = self._worth(n), self.device.domain
         share = n if self.task == "sum" else 1
         base = float(share * domain.lower)
-        if self.device.rounds:
-            # Every coin, and every rounding, is off by at most one message.
-            most = worth**2 * (coins.variance + n / 4)
+        # What rounding to ones and to the grid is off by at most: a coin is off by less than one.
+        roundings = (
+            float(self.device.rounds),
+            float(self.device.per_code) * rounding_words(domain),
+        )
+        if any(roundings):
+            most = worth**2 * (coins.variance + n / 4 * sum(each**2 for each in roundings))
             return intervals.BoundedError(
                 stderr=math.sqrt(most),
                 most=(most, 0.0, 0.0),
                 least=worth**2 * coins.variance,
-                reach=worth,
+                reach=worth * max(1.0, sum(roundings)),
                 limits=(base, float(share * domain.upper)),
+                bias=bound_bias(domain, self.task, n),
             )
         return CoinsError(coins=coins, observed=observed, base=base, step=worth)
 

@@ -39,8 +39,7 @@ Deviations: the number of each multiset is not negative binomial but a Poisson n
 numbers. It is as divisible, and its parts are drawn exactly from a few words, while a share of a negative
 binomial with p so near 1 would take a table of millions of entries. Its privacy is proved and evaluated
 numerically (basic composition over the multisets); this flood and its bound are ours, so the published constants are not used; the flood is
-smaller than theirs. Multisets that no value >= 0 needs are left out. Reals are rounded to the nearest
-point of the grid, not at random.
+smaller than theirs. Multisets that no value >= 0 needs are left out.
 """
 
 import math
@@ -69,7 +68,16 @@ from shuffledp.numerics.search import smallest_parameter
 from shuffledp.numerics.tabulated import Tabulated, poisson
 from shuffledp.protocols.assembly import register, shuffle
 from shuffledp.protocols.correlated_noise import Events
-from shuffledp.protocols.sums import add_codes, answer, reach, read_scale, step, unit
+from shuffledp.protocols.sums import (
+    add_codes,
+    answer,
+    bound_bias,
+    count_rounded,
+    reach,
+    read_scale,
+    step,
+    unit,
+)
 
 __all__ = [
     "SPEC",
@@ -586,6 +594,8 @@ class MessageSum:
             rate=Fraction(self.device.star) / reach(domain),
             shape=n * noise.share,
             step=float(step(domain, self.task, n)),
+            rounded=count_rounded(domain, n),
+            bias=bound_bias(domain, self.task, n),
         )
         return answer(domain, self.task, Fraction(int(tally.counts[0])), n, error)
 

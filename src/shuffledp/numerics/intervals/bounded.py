@@ -60,6 +60,8 @@ class BoundedError:
     limits: tuple[float, Value]
     """Between what the truth lies."""
     origin: float = 0.0
+    bias: float = 0.0
+    """By how much the answer is off at most on average."""
 
     def interval(self, value: Value, level: float) -> Interval:
         """Covers with probability at least `level` at any n, by bounds of the tails."""
@@ -93,5 +95,5 @@ class BoundedError:
         a, b, c = self.most
         x = truth - self.origin
         most = a + x * (b + x * c)
-        off = np.abs(seen - truth)
+        off = np.maximum(np.abs(seen - truth) - self.bias, 0.0)
         return bound_tail(off, most=most, least=self.least, reach=self.reach) <= tail

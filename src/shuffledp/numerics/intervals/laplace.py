@@ -14,6 +14,12 @@ characteristic function
 
 gives all masses at once, on a coarser grid of the same shape if need be; the radius is then rounded up by
 one step of that grid. Radii for levels beyond 1 - 10^-9 are Chernoff's.
+
+**Rounded values.** If m values were rounded to the grid at random, without bias, the error is N + W, W a sum of m
+independent numbers of mean 0, each within an interval of length 1 (one step): E[e^(s W)] <= e^(s^2 m / 8), by Hoeffding's
+lemma, whatever the values. With C(s) = max over x of Pr[N > x] e^(s x), Pr[N + W > t] = E[Pr[N > t - W]] is at most
+C(s) e^(s^2 m / 8 - s t), for every s > 0. For the s that is the hazard rate of N at t, C(s) e^(-s t) is the tail of N itself:
+rounding costs about s m / 8 of the radius.
 """
 
 import math
@@ -275,23 +281,48 @@ class SharedNoise:
 
     rate: Fraction
     shape: Fraction
+    rounded: int = 0
+    """How many values were rounded at random before the noise came."""
 
     @property
     def variance(self) -> float:
-        return float(self.shape) * DiscreteLaplace(rate=self.rate).variance
+        """At most that of the noise and of the rounding."""
+        noise = float(self.shape) * DiscreteLaplace(rate=self.rate).variance
+        return noise + self.rounded / 4
 
     def radius(self, beta: Fraction) -> int:
-        """About the smallest t >= 0 with Pr[|X - Y| > t] <= beta, and not less."""
-        if self.shape == 1:
+        """About the smallest t >= 0 that the error exceeds with probability at most beta, and not less."""
+        if self.shape == 1 and not self.rounded:
             return DiscreteLaplace(rate=self.rate).radius(beta)
         rate, shape = float(self.rate), float(self.shape)
         if beta < _FINEST_TAIL:
-            return _chernoff(rate, shape, math.log(beta))
+            return _chernoff(rate, shape, math.log(beta), self.rounded)
         coarse = max(rate, _COARSEST)
-        found = int(np.argmax(_tails(coarse, shape) + _FFT_ERROR <= float(beta)))
+        if self.rounded:
+            found = _rounded_radius(coarse, shape, self.rounded * (rate / coarse) ** 2, float(beta))
+        else:
+            found = int(np.argmax(_tails(coarse, shape) + _FFT_ERROR <= float(beta)))
         if coarse == rate:
             return found
         return math.ceil((found + 1) * coarse / rate)
+
+
+@lru_cache(maxsize=64)
+def _rounded_radius(rate: float, shape: float, rounded: float, beta: float) -> int:
+    """The smallest t, over some s, with 2 C(s) e^(s^2 m / 8 - s t) <= beta."""
+    both = _tails(rate, shape) + _FFT_ERROR
+    # What lies beyond is left out of C and taken off beta, so that no tiny tail is weighed.
+    last = int(np.argmax(both <= beta / 1000)) + 1
+    right = both[:last] / 2
+    tails = np.concatenate([1 - right[::-1] + _FFT_ERROR, right])
+    x = np.arange(-last, last) + 1.0  # N is whole and W is not: the far end of each step
+    logs = np.log(np.minimum(tails, 1.0))
+    room = math.log(2) - math.log(beta - float(both[last - 1]))
+    # Up to the decay of the noise; where rounding is all that counts, the best s is the smallest here.
+    least = min(1e-3, math.sqrt(8 * room / rounded) / rate)
+    s = rate * np.append(np.geomspace(least, 0.4, 40), np.linspace(0.4, 1, 121))
+    heaviest = np.array([float((logs + each * x).max()) for each in s])
+    return max(0, math.ceil(float(((heaviest + room) / s + s * rounded / 8).min()) * (1 + 1e-9)))
 
 
 @lru_cache(maxsize=32)
@@ -307,13 +338,14 @@ def _tails(rate: float, shape: float) -> Floats:
     return np.append(2 * above, 0.0)
 
 
-def _chernoff(rate: float, shape: float, log_beta: float) -> int:
-    """t with 2 E[e^(s (X - Y))] e^(-s t) <= beta, for the best s of a few."""
+def _chernoff(rate: float, shape: float, log_beta: float, rounded: int = 0) -> int:
+    """t with 2 E[e^(s (X - Y))] e^(s^2 m / 8 - s t) <= beta, for the best s of a few."""
     s = rate * np.append(np.arange(1, 100) / 100, 1 - 2.0 ** -np.arange(7, 20))
     moment = -shape * (
         np.log(-np.expm1(s - rate)) + np.log(-np.expm1(-s - rate)) - 2 * np.log(-np.expm1(-rate))
     )
-    return max(0, math.ceil(float(((math.log(2) - log_beta + moment) / s).min()) * (1 + 1e-9)))
+    total = math.log(2) - log_beta + moment + s * s * rounded / 8
+    return max(0, math.ceil(float((total / s).min()) * (1 + 1e-9)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -328,24 +360,28 @@ class SharedNoiseError:
     rate: Fraction
     shape: Fraction
     step: float
+    rounded: int = 0
+    """How many values were rounded to the grid at random."""
+    bias: float = 0.0
+    """By how much the answer is off at most before that, because values have finitely many digits."""
 
     @property
     def noise(self) -> SharedNoise:
-        """The law of the noise, in steps."""
-        return SharedNoise(rate=self.rate, shape=self.shape)
+        """The law of the noise and of the rounding, in steps."""
+        return SharedNoise(rate=self.rate, shape=self.shape, rounded=self.rounded)
 
     @property
     def stderr(self) -> float:
-        """Standard deviation of the noise."""
+        """Standard deviation of the noise and, at most, of the rounding."""
         return self.step * math.sqrt(self.noise.variance)
 
     def interval(self, value: Value, level: float) -> Interval:
         beta = 1 - Fraction(valid_level(level))
         # 10^-9 for the rounding of the ends.
-        far = self.step * (self.noise.radius(beta) + 1e-9)
+        far = self.step * (self.noise.radius(beta) + 1e-9) + self.bias
         return Interval(value - far, value + far)
 
     def exact_interval(self, value: Value, level: float) -> Interval:
-        if self.shape != 1 and self.rate < _COARSEST:
+        if (self.shape != 1 or self.rounded) and self.rate < _COARSEST:
             raise UnsupportedError("no exact interval is known for this estimate: use interval()")
         return self.interval(value, level)

@@ -16,9 +16,7 @@ Nissim 2020, "Private summation in the multi-message shuffle model"; Ghazi, Manu
 2020, "Private aggregation from fewer anonymous messages".
 
 Deviations: the number of shares follows from a bound that is evaluated, about one share less than the
-published formula, which `calibration="paper"` uses. Reals are rounded to the nearest point of a public
-grid before anything else, not at random; with n users that moves the sum by at most n/2 steps, and by
-about sqrt(n/12) steps for values that are spread out.
+published formula, which `calibration="paper"` uses.
 """
 
 import math
@@ -53,7 +51,15 @@ from shuffledp.protocols.split_and_mix.shares import (
     published_shares,
     secure_sum_delta,
 )
-from shuffledp.protocols.sums import add_codes, answer, reach, read_scale, step
+from shuffledp.protocols.sums import (
+    add_codes,
+    answer,
+    bound_bias,
+    count_rounded,
+    reach,
+    read_scale,
+    step,
+)
 
 __all__ = ["SPEC", "SplitAndMix", "SumModulo", "make"]
 
@@ -218,6 +224,8 @@ class SumModulo:
             rate=noise.rate,
             shape=Fraction(n, noise.parts),
             step=float(step(domain, self.task, n)),
+            rounded=count_rounded(domain, n),
+            bias=bound_bias(domain, self.task, n),
         )
         return answer(domain, self.task, Fraction(total), n, error)
 
