@@ -25,6 +25,7 @@ from shuffledp.core.errors import (
     PluginError,
     ShuffledpError,
     UnsupportedError,
+    WireError,
 )
 from shuffledp.core.estimate import ErrorLaw, Estimate, Interval, PostProcessed
 from shuffledp.core.explain import explain
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from shuffledp import (
         accounting,
         audit,
+        collect,
         engine,
         inference,
         ledger,
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
         request,
         samples,
         tasks,
+        wire,
     )
     from shuffledp.accounting.amplify import (
         amplify,
@@ -117,6 +120,7 @@ __all__ = [
     "Tally",
     "Task",
     "UnsupportedError",
+    "WireError",
     "WordSource",
     "__version__",
     "accounting",
@@ -126,6 +130,7 @@ __all__ = [
     "audit",
     "calibrate",
     "categories_of",
+    "collect",
     "compose",
     "compose_renyi",
     "count",
@@ -162,6 +167,7 @@ __all__ = [
     "tally_file",
     "tasks",
     "uniformity_test",
+    "wire",
     "write_tally",
 ]
 
@@ -193,6 +199,7 @@ _LATER = {
 _ROOMS = (
     "accounting",
     "audit",
+    "collect",
     "engine",
     "inference",
     "ledger",
@@ -203,6 +210,7 @@ _ROOMS = (
     "request",
     "samples",
     "tasks",
+    "wire",
 )
 
 

@@ -8,6 +8,7 @@ ShuffledpError
 ├── UnsupportedError  a fair question that this object, or its theorem, does not answer
 ├── MismatchError     things that do not belong together, e.g. tallies of two protocols
 ├── PluginError       an installed package whose protocol cannot be used
+├── WireError         bytes of a live collection that are not what they should be: a reason, and a sentence
 └── LedgerError       a budget ledger that cannot be read, or does not fit what is asked
     └── BudgetError   a release that would exceed the budget
 ```
@@ -26,6 +27,7 @@ __all__ = [
     "PositionError",
     "ShuffledpError",
     "UnsupportedError",
+    "WireError",
     "shown",
 ]
 
@@ -104,6 +106,25 @@ class MismatchError(ShuffledpError):
 
 class PluginError(ShuffledpError):
     """An installed package offers a protocol that cannot be loaded, or has the name of another."""
+
+
+class WireError(ShuffledpError):
+    """Bytes from elsewhere that break the rules of a live collection.
+
+    `reason` is one of the short words that replies and metrics use.
+
+    >>> raise WireError("malformed", "the upload has 7 bytes, not 32 and whole reports")
+    Traceback (most recent call last):
+    shuffledp.core.errors.WireError: malformed: the upload has 7 bytes, not 32 and whole reports
+    """
+
+    def __init__(self, reason: str, sentence: str) -> None:
+        super().__init__(f"{reason}: {sentence}")
+        self.reason = reason
+        self.sentence = sentence
+
+    def __reduce__(self) -> tuple[type["WireError"], tuple[str, str]]:
+        return type(self), (self.reason, self.sentence)
 
 
 class LedgerError(ShuffledpError):

@@ -15,6 +15,7 @@ from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Reals
 from shuffledp.core.errors import ParameterError
+from shuffledp.core.octets import NumberCode
 from shuffledp.core.protocol import Cost, Parts
 from shuffledp.core.randomizer import Law, Messages
 from shuffledp.core.validate import positive, whole
@@ -86,6 +87,10 @@ class Duchi:
     @property
     def cost(self) -> Cost:
         return Cost.fixed((self.alphabet - 1).bit_length())
+
+    @property
+    def code(self) -> NumberCode:
+        return NumberCode.of(self.alphabet)
 
     @property
     def words_per_input(self) -> int:

@@ -61,6 +61,11 @@ class FrequencyAnalyzer:
 
     oracle: FrequencyOracle
 
+    @property
+    def influence(self) -> Fraction:
+        """By how many people one message can move a bin: 1 / (p - q)."""
+        return 1 / (self.oracle.p - self.oracle.q)
+
     def tally(self, shuffled: Shuffled) -> Tally:
         return self.oracle.tally(shuffled)
 

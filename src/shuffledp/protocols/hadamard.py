@@ -29,6 +29,7 @@ from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.estimate import ErrorLaw, Estimate, Interval, Value
+from shuffledp.core.octets import NumberCode
 from shuffledp.core.protocol import Cost, Parts
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
@@ -93,6 +94,10 @@ class HadamardResponse:
     @property
     def cost(self) -> Cost:
         return Cost.fixed(self.outputs.bit_length() - 1)
+
+    @property
+    def code(self) -> NumberCode:
+        return NumberCode(sizes=(self.outputs,), dtype=np.min_scalar_type(self.outputs).name)
 
     @property
     def words_per_input(self) -> int:
@@ -234,6 +239,11 @@ class HadamardAnalyzer:
     """
 
     randomizer: HadamardResponse
+
+    @property
+    def influence(self) -> Fraction:
+        """By how many people one message can move a bin: from -1 / lead to 1 / lead."""
+        return 2 / self.randomizer.lead
 
     def tally(self, shuffled: Shuffled) -> Tally:
         return message_tally(shuffled, self.randomizer.outputs)

@@ -17,6 +17,7 @@ from shuffledp.core.analyzer import Tally, message_tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError
+from shuffledp.core.octets import NumberCode
 from shuffledp.core.protocol import Cost, Parts
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
@@ -72,6 +73,10 @@ class KRR:
     @property
     def cost(self) -> Cost:
         return Cost.fixed((self.k - 1).bit_length())
+
+    @property
+    def code(self) -> NumberCode:
+        return NumberCode.of(self.k)
 
     @property
     def p(self) -> Fraction:

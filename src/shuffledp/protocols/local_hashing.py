@@ -19,6 +19,7 @@ from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Categories, outside
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
+from shuffledp.core.octets import NumberCode
 from shuffledp.core.protocol import Cost, Parts
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
@@ -85,6 +86,10 @@ class LocalHashing:
     @property
     def cost(self) -> Cost:
         return Cost.fixed(self.word_bits + (self.g - 1).bit_length())
+
+    @property
+    def code(self) -> NumberCode:
+        return NumberCode(sizes=self._sizes, dtype=self._dtype.name, row=True)
 
     @property
     def words_per_input(self) -> int:

@@ -211,6 +211,12 @@ class MeanAnalyzer:
 
     oracle: MeanOracle
 
+    @property
+    def influence(self) -> Fraction:
+        """By how many people one message can move the sum: a person moves it by the whole range."""
+        smallest, largest = self.oracle.decoded
+        return (largest - smallest) / self.oracle.domain.steps
+
     def tally(self, shuffled: Shuffled) -> Tally:
         return message_tally(shuffled, self.oracle.alphabet)
 

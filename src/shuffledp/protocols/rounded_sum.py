@@ -43,6 +43,7 @@ from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Integers, Reals, rounding_words
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate
+from shuffledp.core.octets import NumberCode
 from shuffledp.core.protocol import Calibration, Cost, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
@@ -124,6 +125,10 @@ class RoundedResponse:
     @property
     def cost(self) -> Cost:
         return Cost.fixed(self.levels.bit_length())
+
+    @property
+    def code(self) -> NumberCode:
+        return NumberCode.of(self.levels + 1)
 
     @property
     def proof(self) -> str:
@@ -243,6 +248,12 @@ class RoundedSum:
 
     device: RoundedResponse
     task: str
+
+    @property
+    def influence(self) -> Fraction:
+        """By how many people one message can move the sum: a person moves it by the whole range."""
+        device = self.device
+        return (device.decoder(device.levels) - device.decoder(0)) / reach(device.domain)
 
     def tally(self, shuffled: Shuffled) -> Tally:
         return message_tally(shuffled, self.device.levels + 1)

@@ -17,6 +17,7 @@ from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Bits
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate
+from shuffledp.core.octets import NumberCode
 from shuffledp.core.protocol import Calibration, Cost, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
@@ -71,6 +72,10 @@ class RR:
         return Cost.fixed(1)
 
     @property
+    def code(self) -> NumberCode:
+        return NumberCode.of(2)
+
+    @property
     def p(self) -> Fraction:
         """Exact probability that somebody with a one sends a one."""
         return 1 - self.q
@@ -119,6 +124,11 @@ class RRAnalyzer:
     """
 
     randomizer: RR
+
+    @property
+    def influence(self) -> Fraction:
+        """By how many people one message can move the count: 1 / (1 - 2 q)."""
+        return 1 / (self.randomizer.p - self.randomizer.q)
 
     def tally(self, shuffled: Shuffled) -> Tally:
         return message_tally(shuffled, 2)

@@ -20,6 +20,7 @@ from shuffledp.core.analyzer import Tally, bit_tally
 from shuffledp.core.arrays import Bools, Codes, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError, UnsupportedError
+from shuffledp.core.octets import BitCode
 from shuffledp.core.protocol import Cost, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
@@ -105,6 +106,10 @@ class SubsetSelection:
     @property
     def cost(self) -> Cost:
         return Cost.fixed(_bits(self.k, self.w))
+
+    @property
+    def code(self) -> BitCode:
+        return BitCode(k=self.k, ones=(0, self.w))  # the empty set: a draw was rejected
 
     @property
     def words_per_input(self) -> int:

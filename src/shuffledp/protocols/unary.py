@@ -25,6 +25,7 @@ from shuffledp.core.analyzer import Tally, bit_tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError, UnsupportedError
+from shuffledp.core.octets import BitCode
 from shuffledp.core.protocol import Cost, Parts
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
@@ -122,6 +123,10 @@ class Unary:
     @property
     def cost(self) -> Cost:
         return Cost.fixed(self.k)
+
+    @property
+    def code(self) -> BitCode:
+        return BitCode(k=self.k)
 
     @property
     def words_per_input(self) -> int:

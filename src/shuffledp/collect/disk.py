@@ -1,0 +1,75 @@
+"""Files that are whole or not there, transactions, and folders that nobody else may read."""
+
+import os
+import sqlite3
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from shuffledp.core.errors import DataError
+
+__all__ = [
+    "check_private",
+    "make_private",
+    "read_private",
+    "sync_folder",
+    "transaction",
+    "write_whole",
+]
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the folder itself on the disk: which names it has."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_whole(path: Path, pieces: Iterable[bytes | memoryview]) -> None:
+    """Write, fsync, rename, fsync the folder: after a crash there is the whole file, or none."""
+    draft = path.with_name(path.name + ".draft")
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        for piece in pieces:
+            file.write(piece)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.rename(path)
+    sync_folder(path.parent)
+
+
+def make_private(folder: Path) -> Path:
+    """A folder that only its owner may enter; refuses one that others may."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    check_private(folder)
+    return folder
+
+
+def check_private(path: Path) -> None:
+    """Refuse what others than the owner may read."""
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if mode & 0o077:
+        wanted = "700" if path.is_dir() else "600"
+        raise DataError(f"{path} may be read by others (mode {mode:o}): chmod {wanted} {path}")
+
+
+def read_private(path: Path) -> bytes:
+    """A file with a secret in it, in a folder of its own."""
+    check_private(path.parent)
+    check_private(path)
+    return path.read_bytes()
+
+
+@contextmanager
+def transaction(db: sqlite3.Connection) -> Iterator[None]:
+    """All of it or nothing, with nobody else writing meanwhile."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        db.execute("ROLLBACK")
+        raise
+    db.execute("COMMIT")

@@ -1,0 +1,114 @@
+"""The keys of the roles. Each role has a folder of its own, and no role has what another needs."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from shuffledp.collect.disk import make_private, read_private, write_whole
+from shuffledp.core.errors import DataError, MismatchError
+from shuffledp.wire.document import Collection, ShufflerKey
+from shuffledp.wire.hpke import public_bytes
+
+__all__ = ["AnalyzerSecrets", "ShufflerSecrets", "signing_public"]
+
+_FILE = "keys.json"
+
+
+def signing_public(secret: bytes) -> bytes:
+    """The public half of an Ed25519 key."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    return Ed25519PrivateKey.from_private_bytes(secret).public_key().public_bytes_raw()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ShufflerSecrets:
+    """What only the shuffler has: the keys of the outer layer by id, and its signing key."""
+
+    outer: Mapping[int, bytes]
+    sign: bytes
+
+    @classmethod
+    def generate(cls, count: int = 1) -> "ShufflerSecrets":
+        """New keys from the operating system."""
+        return cls(outer={i: os.urandom(32) for i in range(count)}, sign=os.urandom(32))
+
+    def public_keys(self, windows: int) -> tuple[ShufflerKey, ...]:
+        """The keys as they stand in a document, each for an equal share of the windows."""
+        count = len(self.outer)
+        if count > windows:
+            raise DataError(f"{count} keys for {windows} windows: give each window at most one")
+        ends = [windows * i // count for i in range(count + 1)]
+        return tuple(
+            ShufflerKey(
+                id=i, first=ends[i], last=ends[i + 1] - 1, public=public_bytes(self.outer[i])
+            )
+            for i in range(count)
+        )
+
+    def save(self, folder: Path) -> None:
+        """Into a private folder."""
+        outer = {str(i): key.hex() for i, key in self.outer.items()}
+        _save(folder, {"outer": outer, "sign": self.sign.hex()})
+
+    @classmethod
+    def load(cls, folder: Path, collection: Collection) -> "ShufflerSecrets":
+        """From a private folder; they must be the keys of the collection."""
+        content = _load(folder)
+        found = cls(
+            outer={int(i): bytes.fromhex(key) for i, key in content["outer"].items()},
+            sign=bytes.fromhex(content["sign"]),
+        )
+        wanted = {key.id: key.public for key in collection.shuffler_keys}
+        mine = {i: public_bytes(key) for i, key in found.outer.items()}
+        if mine != wanted or signing_public(found.sign) != collection.shuffler_sign:
+            raise MismatchError(f"the keys in {folder} are not the shuffler's of this collection")
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class AnalyzerSecrets:
+    """What only the analyzer has: the key of the inner layer, and its signing key."""
+
+    inner: bytes
+    sign: bytes
+
+    @classmethod
+    def generate(cls) -> "AnalyzerSecrets":
+        """New keys from the operating system."""
+        return cls(inner=os.urandom(32), sign=os.urandom(32))
+
+    def save(self, folder: Path) -> None:
+        """Into a private folder."""
+        _save(folder, {"inner": self.inner.hex(), "sign": self.sign.hex()})
+
+    @classmethod
+    def load(cls, folder: Path, collection: Collection) -> "AnalyzerSecrets":
+        """From a private folder; they must be the keys of the collection."""
+        content = _load(folder)
+        found = cls(inner=bytes.fromhex(content["inner"]), sign=bytes.fromhex(content["sign"]))
+        mine = public_bytes(found.inner), signing_public(found.sign)
+        if mine != (collection.analyzer_public, collection.analyzer_sign):
+            raise MismatchError(f"the keys in {folder} are not the analyzer's of this collection")
+        return found
+
+
+def _save(folder: Path, content: Mapping[str, object]) -> None:
+    place = make_private(folder) / _FILE
+    if place.exists():
+        raise DataError(f"{place} is there already: keys are never overwritten")
+    write_whole(place, [json.dumps(content).encode()])
+
+
+def _load(folder: Path) -> dict[str, Any]:
+    place = folder / _FILE
+    try:
+        content = json.loads(read_private(place))
+    except FileNotFoundError:
+        raise DataError(f"there are no keys in {folder}") from None
+    if not isinstance(content, dict):
+        raise DataError(f"{place} is damaged")
+    return content

@@ -1,0 +1,35 @@
+"""What travels in a live collection: the document, reports, batches, receipts. No sockets, no clock.
+
+`strict` is JSON with one meaning, `document` the collection that everybody holds the same bytes of, `hpke` the
+encryption, `report` what a device sends, `batch` what the shuffler hands to the analyzer.
+"""
+
+from shuffledp.wire.batch import Manifest
+from shuffledp.wire.document import (
+    Collection,
+    Pledge,
+    Question,
+    ShufflerKey,
+    Windows,
+    carry,
+    compute_guarantee,
+    describe_law,
+    write_document,
+)
+from shuffledp.wire.report import MEDIA_TYPE, MOST_REPORTS, Opened
+
+__all__ = [
+    "MEDIA_TYPE",
+    "MOST_REPORTS",
+    "Collection",
+    "Manifest",
+    "Opened",
+    "Pledge",
+    "Question",
+    "ShufflerKey",
+    "Windows",
+    "carry",
+    "compute_guarantee",
+    "describe_law",
+    "write_document",
+]

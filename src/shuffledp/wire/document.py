@@ -1,0 +1,592 @@
+"""The collection document: everything that is public, fixed before the first report.
+
+It is JSON, and `collection_id` is the SHA-256 of its exact bytes: everybody holds the same bytes, nobody writes
+them anew. Reading it is strict, and reading it checks all that needs no computation; `verify` recomputes the
+promise, which a device does before it answers.
+"""
+
+import hashlib
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from typing import Any
+from urllib.parse import urlsplit
+
+from shuffledp.core.domain import Bits, Categories, Reals, read_places
+from shuffledp.core.errors import DataError, ShuffledpError, WireError
+from shuffledp.core.octets import Carried, MessageCode
+from shuffledp.core.privacy import Guarantee, Model
+from shuffledp.core.protocol import ShuffleProtocol, honest_users
+from shuffledp.core.randomizer import Randomizer
+from shuffledp.wire.hpke import OVERHEAD, SUITE
+from shuffledp.wire.strict import Fields, as_decimal, canonical, read_decimal, read_json
+
+__all__ = [
+    "FORMAT",
+    "Collection",
+    "Pledge",
+    "Question",
+    "ShufflerKey",
+    "Windows",
+    "carry",
+    "compute_guarantee",
+    "describe_law",
+    "write_document",
+]
+
+FORMAT = "shuffledp collection 1"
+_MOST_QUESTIONS = 64
+_MOST_LABELS = 10_000
+_LATEST = 2**40
+_ROUND = 1e-9  # of an epsilon that was computed on another machine
+
+
+def carry(protocol: ShuffleProtocol) -> MessageCode:
+    """How a live collection carries the messages of a protocol, or why it cannot.
+
+    >>> from shuffledp import protocols
+    >>> carry(protocols.krr.make_local(k=300, epsilon=1.0)).size
+    2
+    >>> carry(protocols.zsum.make(n=1000, epsilon=1.0, delta=1e-6))
+    Traceback (most recent call last):
+    shuffledp.core.errors.DataError: zsum cannot be collected live: how many messages a device sends depends on its value, and whoever counts them learns of it
+    """
+    cost, device = protocol.cost, protocol.randomizer
+    if cost.count_depends_on_value:
+        reason = "how many messages a device sends depends on its value, and whoever counts them learns of it"
+    elif cost.messages_mean != cost.messages_max:
+        reason = "devices send different numbers of messages, so reports would have different sizes"
+    elif not math.isfinite(device.epsilon0):
+        reason = "it has no local floor: whoever floods the collection or runs the shuffler would read the answers"
+    elif cost.messages_max != 1 or not isinstance(device, Carried):
+        reason = "its messages have no bytes yet"
+    else:
+        return device.code
+    raise DataError(f"{protocol.name} cannot be collected live: {reason}")
+
+
+def describe_law(randomizer: object) -> dict[str, Any]:
+    """Every number of the device, thresholds included, as strings: what a client in any language runs.
+
+    >>> from shuffledp import protocols
+    >>> describe_law(protocols.krr.KRR(k=4, epsilon0=1.0))
+    {'type': 'KRR', 'k': '4', 'epsilon0': '1.0', 'word_bits': '64', 'share': '3225924259609386020'}
+    """
+    return {"type": type(randomizer).__name__, **_describe_fields(randomizer)}
+
+
+def _describe_fields(thing: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for each in fields(thing):
+        value = getattr(thing, each.name)
+        nested = is_dataclass(value) and not isinstance(value, type)
+        found[each.name] = describe_law(value) if nested else _describe_number(value)
+    return found
+
+
+def _describe_number(value: object) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, float):
+        return as_decimal(value)
+    if isinstance(value, int | Fraction):
+        return str(value)
+    raise DataError(f"{value!r} cannot stand in a document")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One question: its words, the protocol that answers it, and what its codes mean to a participant."""
+
+    name: str
+    text: str
+    task: str
+    protocol: ShuffleProtocol
+    labels: tuple[str, ...] | None = None
+    """What a participant chooses among; None for numbers."""
+
+    def place_of(self, answer: object) -> int:
+        """The code of an answer (the place in the range, if it is a real number), or `DataError` with what would be one.
+
+        >>> from shuffledp import protocols
+        >>> made = protocols.krr.make_local(k=2, epsilon=1.0)
+        >>> pet = Question(name="pet", text="?", task="histogram", protocol=made, labels=("cat", "dog"))
+        >>> pet.place_of("dog")
+        1
+        """
+        if self.labels is not None:
+            shown = _as_label(answer, yes_or_no=self.task == "count")
+            if shown not in self.labels:
+                raise DataError(
+                    f"{self.name}={answer!r} must be one of {', '.join(self.labels[:20])}"
+                )
+            return self.labels.index(shown)
+        try:
+            number = float(answer)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            raise DataError(f"{self.name}={answer!r} must be a number") from None
+        return int(read_places(self.protocol.randomizer.domain, [number])[0])
+
+    @property
+    def code(self) -> MessageCode:
+        """Its messages as bytes."""
+        return carry(self.protocol)
+
+    @property
+    def epsilon0(self) -> float:
+        """What is left of privacy for this answer alone if the shuffler tells who sent what."""
+        return self.protocol.randomizer.epsilon0
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it stands in the document."""
+        return {
+            "name": self.name,
+            "text": self.text,
+            "task": self.task,
+            "labels": None if self.labels is None else list(self.labels),
+            "protocol": self.protocol.name,
+            "parameters": {
+                name: value if isinstance(value, int) else as_decimal(value)
+                for name, value in self.protocol.parameters.items()
+            },
+            "law": describe_law(self.protocol.randomizer),
+        }
+
+
+_YES = {"yes": "yes", "true": "yes", "1": "yes", "no": "no", "false": "no", "0": "no"}
+
+
+def _as_label(answer: object, *, yes_or_no: bool) -> str:
+    shown = str(answer)
+    return _YES.get(shown.lower(), shown) if yes_or_no else shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pledge:
+    """What is promised to every participant, and under which conditions."""
+
+    epsilon: float
+    delta: float
+    honest: float
+    """The share of the reports of a batch that is assumed to come from honest devices."""
+    min_batch: int
+    """No batch with fewer reports is ever opened."""
+    local_epsilon: float
+    """What is left for a whole report if everybody else conspires."""
+    reports_per_device: int = 1
+    """Over the life of the collection."""
+    composed: bool = True
+    """Whether epsilon and delta are for all reports of a device together, not for each of them."""
+
+    @property
+    def guess(self) -> float:
+        """How often somebody who was undecided guesses a yes or no right, at most, if everybody else conspires.
+
+        >>> round(Pledge(epsilon=1, delta=1e-8, honest=0.9, min_batch=9, local_epsilon=3.0).guess, 3)
+        0.953
+        """
+        return 1 / (1 + math.exp(-self.local_epsilon))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Windows:
+    """When reports are taken: `count` windows of `seconds` each from `start` (seconds since 1970) on."""
+
+    start: int
+    seconds: int
+    count: int
+    grace: int
+
+    def opens(self, window: int) -> int:
+        """When its first report may come."""
+        return self.start + window * self.seconds
+
+    def closes(self, window: int) -> int:
+        """From when on its reports are too late: its end and the grace for those on the way."""
+        return self.start + (window + 1) * self.seconds + self.grace
+
+    def at(self, now: float) -> int | None:
+        """The window of a moment; None outside of all.
+
+        >>> days = Windows(start=1000, seconds=100, count=2, grace=10)
+        >>> days.at(1100), days.at(999), days.at(1200), days.closes(1)
+        (1, None, None, 1210)
+        """
+        window = math.floor((now - self.start) / self.seconds)
+        return window if 0 <= window < self.count else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShufflerKey:
+    """A key of the shuffler, and the windows it is for."""
+
+    id: int
+    first: int
+    last: int
+    public: bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Collection:
+    """A collection as everybody sees it. Made by `Collection.read` alone: the bytes are the collection."""
+
+    raw: bytes
+    title: str
+    questions: tuple[Question, ...]
+    pledge: Pledge
+    windows: Windows
+    url: str
+    shuffler_keys: tuple[ShufflerKey, ...]
+    shuffler_sign: bytes
+    analyzer_public: bytes
+    analyzer_sign: bytes
+    tokens: bool
+
+    @cached_property
+    def id(self) -> bytes:
+        """SHA-256 of the bytes."""
+        return hashlib.sha256(self.raw).digest()
+
+    @property
+    def slots(self) -> int:
+        """Messages in a report."""
+        return len(self.questions)
+
+    @cached_property
+    def message_size(self) -> int:
+        """Bytes of the longest message: all are padded to it."""
+        return max(question.code.size for question in self.questions)
+
+    @property
+    def inner_size(self) -> int:
+        """Bytes of one message, encrypted for the analyzer."""
+        return 1 + self.message_size + OVERHEAD
+
+    @property
+    def report_size(self) -> int:
+        """Bytes of a report in an upload: the same whatever the answers are."""
+        token = 32 if self.tokens else 0
+        return 2 + OVERHEAD + 4 + token + self.slots * self.inner_size
+
+    @property
+    def development(self) -> bool:
+        """Whether the shuffler is on this very machine, where one operator plays all roles."""
+        return not self.url.startswith("https://")
+
+    @property
+    def link(self) -> str:
+        """Where to get the document, and the id that it must have."""
+        return f"{self.url}/collections/{self.id.hex()}#{self.id.hex()}"
+
+    def question(self, name: str) -> Question:
+        """The question of that name."""
+        for each in self.questions:
+            if each.name == name:
+                return each
+        names = ", ".join(each.name for each in self.questions)
+        raise DataError(f"there is no question {name!r}; there are {names}")
+
+    def key_for(self, window: int) -> ShufflerKey:
+        """The shuffler's key for a window."""
+        return next(key for key in self.shuffler_keys if key.first <= window <= key.last)
+
+    @classmethod
+    def read(cls, raw: bytes, expected_id: bytes | None = None) -> "Collection":
+        """The collection that the bytes describe; if an id is given, they must have it."""
+        if expected_id is not None and hashlib.sha256(raw).digest() != expected_id:
+            raise WireError("document", "its hash is not the id of the collection")
+        top = Fields("document", read_json(raw))
+        if top.take("format") != FORMAT:
+            raise WireError("document", f"its format is not {FORMAT!r}")
+        if top.take("suite") != SUITE:
+            raise WireError("document", f"its suite is not {SUITE}")
+        windows = _read_windows(Fields("windows", top.take("windows")))
+        shuffler = Fields("shuffler", top.take("shuffler"))
+        analyzer = Fields("analyzer", top.take("analyzer"))
+        found = cls(
+            raw=bytes(raw),
+            title=top.text("title"),
+            questions=_read_questions(top.items("questions", _MOST_QUESTIONS)),
+            pledge=_read_pledge(Fields("promise", top.take("promise")), windows),
+            windows=windows,
+            url=_read_url(shuffler.text("url")),
+            shuffler_keys=_read_keys(shuffler.items("keys", 256), windows),
+            shuffler_sign=shuffler.key("sign"),
+            analyzer_public=analyzer.key("public"),
+            analyzer_sign=analyzer.key("sign"),
+            tokens=top.flag("tokens"),
+        )
+        stated = top.whole("slots", 1, 255), top.whole("message_size", 1, 65_535)
+        for each in (top, shuffler, analyzer):
+            each.done()
+        if stated != (found.slots, found.message_size):
+            raise WireError("document", "slots and message_size do not follow from its questions")
+        _check_distinct_keys(found)
+        return found
+
+    def verify(self) -> Guarantee:
+        """Recompute what is promised; `WireError` with the reason "promise" if it does not hold."""
+        floor = sum(question.epsilon0 for question in self.questions)
+        if floor > self.pledge.local_epsilon * (1 + _ROUND):
+            raise WireError(
+                "promise",
+                f"the answers of a report are {floor:.4g}-private together, not local_epsilon="
+                f"{self.pledge.local_epsilon:g}",
+            )
+        found = compute_guarantee(self.questions, self.pledge)
+        if found.epsilon > self.pledge.epsilon * (1 + _ROUND):
+            raise WireError(
+                "promise",
+                f"with min_batch={self.pledge.min_batch:,} epsilon is {found.epsilon:.4g}, not "
+                f"{self.pledge.epsilon:g}",
+            )
+        return found
+
+
+def compute_guarantee(questions: Sequence[Question], pledge: Pledge) -> Guarantee:
+    """The epsilon, at the promised delta, of a batch of min_batch reports; composed if the pledge is."""
+    devices = tuple(each.protocol.randomizer for each in questions)
+    times = pledge.reports_per_device if pledge.composed else 1
+    honest = honest_users(pledge.min_batch, pledge.honest)
+    return _compute(devices, times, honest, pledge.delta)
+
+
+@lru_cache(maxsize=256)
+def _compute(devices: tuple[Randomizer, ...], times: int, honest: int, delta: float) -> Guarantee:
+    from shuffledp.accounting.amplify import profile
+    from shuffledp.accounting.compose import compose
+
+    curves = [profile(randomizer=each, n=honest, honest=1.0) for each in devices]
+    if len(curves) * times == 1:
+        return curves[0].best(delta)
+    # Each of a curve's bounds is a curve of its own, and one takes a fraction of the time of all.
+    best = [
+        min((bound.curve for bound in each.bounds), key=lambda one: one.epsilon(delta))
+        for each in curves
+    ]
+    return Guarantee(
+        epsilon=compose([*best] * times, delta=delta),
+        delta=delta,
+        model=Model.SHUFFLE,
+        proof="composition of the amplified answers' privacy curves",
+        honest=honest,
+    )
+
+
+def write_document(
+    *,
+    title: str,
+    questions: Sequence[Question],
+    pledge: Pledge,
+    windows: Windows,
+    url: str,
+    shuffler_keys: Sequence[ShufflerKey],
+    shuffler_sign: bytes,
+    analyzer_public: bytes,
+    analyzer_sign: bytes,
+    tokens: bool = False,
+) -> Collection:
+    """The document of a new collection, read back and verified: a promise that does not hold is not written."""
+    content: dict[str, Any] = {
+        "format": FORMAT,
+        "title": title,
+        "questions": [each.to_dict() for each in questions],
+        "promise": {
+            "epsilon": as_decimal(pledge.epsilon),
+            "delta": as_decimal(pledge.delta),
+            "honest": as_decimal(pledge.honest),
+            "min_batch": pledge.min_batch,
+            "local_epsilon": as_decimal(pledge.local_epsilon),
+            "reports_per_device": pledge.reports_per_device,
+            "composed": pledge.composed,
+        },
+        "windows": {
+            "start": windows.start,
+            "seconds": windows.seconds,
+            "count": windows.count,
+            "grace": windows.grace,
+        },
+        "shuffler": {
+            "url": url,
+            "keys": [
+                {"id": key.id, "first": key.first, "last": key.last, "public": key.public.hex()}
+                for key in shuffler_keys
+            ],
+            "sign": shuffler_sign.hex(),
+        },
+        "analyzer": {"public": analyzer_public.hex(), "sign": analyzer_sign.hex()},
+        "tokens": tokens,
+        "suite": SUITE,
+        "slots": len(questions),
+        "message_size": max(each.code.size for each in questions),
+    }
+    collection = Collection.read(canonical(content))
+    collection.verify()
+    return collection
+
+
+def _read_questions(entries: list[Any]) -> tuple[Question, ...]:
+    questions = tuple(map(_read_question, entries))
+    names = [each.name for each in questions]
+    if len(set(names)) < len(names):
+        raise WireError("document", "two questions have the same name")
+    return questions
+
+
+def _read_question(content: object) -> Question:
+    found = Fields("question", content)
+    name = found.text("name", 60)
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name):
+        raise WireError("document", f"the name {name!r} must be letters, digits, _ and -")
+    text, task = found.text("text"), found.text("task", 40)
+    labels = _read_labels(found.take("labels"))
+    protocol = _read_protocol(found.text("protocol", 60), found.take("parameters"))
+    law = found.take("law")
+    found.done()
+    if law != describe_law(protocol.randomizer):
+        raise WireError("document", f"the law of {name!r} is not that of its protocol here")
+    _check_labels(name, task, labels, protocol)
+    return Question(name=name, text=text, task=task, protocol=protocol, labels=labels)
+
+
+def _read_labels(content: object) -> tuple[str, ...] | None:
+    if content is None:
+        return None
+    if not isinstance(content, list) or not 2 <= len(content) <= _MOST_LABELS:
+        raise WireError("document", f"labels must be null or 2 to {_MOST_LABELS:,} texts")
+    for each in content:
+        if not isinstance(each, str) or not each.strip() or len(each) > 200:
+            raise WireError("document", "labels must be texts of 1 to 200 characters")
+    if len(set(content)) < len(content):
+        raise WireError("document", "two labels are the same")
+    return tuple(content)
+
+
+def _check_labels(
+    name: str, task: str, labels: tuple[str, ...] | None, protocol: ShuffleProtocol
+) -> None:
+    domain = protocol.randomizer.domain
+    kinds = {"count": Bits, "histogram": Categories, "mean": Reals, "sum": Reals}
+    if task not in kinds or not isinstance(domain, kinds[task]):
+        raise WireError("document", f"{protocol.name} does not answer the {task} {name!r}")
+    wanted = None if isinstance(domain, Reals) else domain.size
+    if (None if labels is None else len(labels)) != wanted:
+        raise WireError("document", f"the labels of {name!r} do not fit {domain}")
+    if task == "count" and labels != ("no", "yes"):
+        raise WireError("document", f"the labels of the count {name!r} must be no and yes")
+
+
+def _read_protocol(name: str, parameters: object) -> ShuffleProtocol:
+    from shuffledp.protocols import make
+
+    given = _read_parameters(parameters)
+    if "n" in given:
+        raise WireError("document", "a protocol is given by its local parameters, without n")
+    try:
+        protocol = make(name, **given)
+        carry(protocol)
+    except (ShuffledpError, TypeError, OverflowError, MemoryError) as error:
+        raise WireError("document", f"no protocol of this version: {error}") from error
+    return protocol
+
+
+_BOUNDS = {"k": _MOST_LABELS, "steps": 1 << 20, "word_bits": 64}
+
+
+def _read_parameters(parameters: object) -> Mapping[str, Any]:
+    if not isinstance(parameters, dict) or len(parameters) > 10:
+        raise WireError("document", "parameters must be an object with at most 10 fields")
+    found: dict[str, Any] = {}
+    for name, value in parameters.items():
+        if isinstance(value, int) and not isinstance(value, bool):
+            if name in _BOUNDS and value > _BOUNDS[name]:
+                raise WireError("document", f"{name}={value} must be at most {_BOUNDS[name]}")
+            found[name] = value
+        else:
+            found[name] = read_decimal(name, value)
+    return found
+
+
+def _read_pledge(found: Fields, windows: Windows) -> Pledge:
+    pledge = Pledge(
+        epsilon=found.decimal("epsilon"),
+        delta=found.decimal("delta"),
+        honest=found.decimal("honest"),
+        min_batch=found.whole("min_batch", 2, 10**9),
+        local_epsilon=found.decimal("local_epsilon"),
+        reports_per_device=found.whole("reports_per_device", 1, windows.count),
+        composed=found.flag("composed"),
+    )
+    found.done()
+    if not 0 < pledge.epsilon <= 100 or not 0 < pledge.local_epsilon <= 100:
+        raise WireError("document", "epsilon and local_epsilon must be above 0 and at most 100")
+    if not 1e-100 <= pledge.delta < 1 or not 0 < pledge.honest <= 1:
+        raise WireError("document", "delta must be from 1e-100 to 1, honest above 0 and at most 1")
+    if pledge.honest * pledge.min_batch < 1:
+        raise WireError("document", "honest * min_batch must be at least 1")
+    return pledge
+
+
+def _read_windows(found: Fields) -> Windows:
+    windows = Windows(
+        start=found.whole("start", 0, _LATEST),
+        seconds=found.whole("seconds", 1, 10**9),
+        count=found.whole("count", 1, 10**5),
+        grace=found.whole("grace", 0, 10**7),
+    )
+    found.done()
+    return windows
+
+
+def _read_keys(entries: list[Any], windows: Windows) -> tuple[ShufflerKey, ...]:
+    keys = []
+    for each in entries:
+        found = Fields("key", each)
+        keys.append(
+            ShufflerKey(
+                id=found.whole("id", 0, 255),
+                first=found.whole("first", 0, windows.count - 1),
+                last=found.whole("last", 0, windows.count - 1),
+                public=found.key("public"),
+            )
+        )
+        found.done()
+    covered = [window for key in keys for window in range(key.first, key.last + 1)]
+    if covered != list(range(windows.count)) or [key.id for key in keys] != list(range(len(keys))):
+        raise WireError("document", "the shuffler's keys must cover each window once, in order")
+    return tuple(keys)
+
+
+def _read_url(text: str) -> str:
+    try:
+        parts = urlsplit(text)
+        port_fine = parts.port is None or parts.port > 0
+    except ValueError:
+        raise WireError("document", f"{text!r} is not a URL") from None
+    local = parts.scheme == "http" and parts.hostname in ("127.0.0.1", "localhost", "::1")
+    plain = not (parts.username or parts.password or parts.query or parts.fragment)
+    host = parts.hostname or ""
+    if (
+        not (local or parts.scheme == "https")
+        or not plain
+        or not port_fine
+        or not re.fullmatch(r"[a-z0-9.:-]+", host)
+        or not re.fullmatch(r"[!-~]+", text)
+        or text.endswith("/")
+    ):
+        raise WireError(
+            "document",
+            f"the URL {text!r} must be https (http only on this machine), without user, query, "
+            "fragment or a slash at the end",
+        )
+    return text
+
+
+def _check_distinct_keys(found: Collection) -> None:
+    keys = [key.public for key in found.shuffler_keys]
+    keys += [found.shuffler_sign, found.analyzer_public, found.analyzer_sign]
+    if len(set(keys)) < len(keys):
+        raise WireError("document", "two of its keys are equal: each role needs its own")

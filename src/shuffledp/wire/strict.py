@@ -1,0 +1,204 @@
+"""JSON that has one meaning: what a device, a shuffler and an analyzer must read alike.
+
+No key twice, no number but whole ones below 2^53 in size, no NaN, no text with control characters, no
+nesting without end. Decimals are strings. Everything else is refused, in Python and elsewhere alike.
+"""
+
+import json
+import re
+import unicodedata
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from shuffledp.core.errors import WireError
+
+__all__ = ["Fields", "as_decimal", "canonical", "read_decimal", "read_hex", "read_json"]
+
+_LARGEST = 2**53
+_DEEPEST = 8
+_MOST_BYTES = 1 << 20
+_DECIMAL = re.compile(r"-?(0|[1-9]\d{0,15})(\.\d{1,20})?(e-?\d{1,3})?")
+_UNWANTED = {"Cc", "Cf", "Co", "Cn", "Cs", "Zl", "Zp"}
+
+
+def read_json(raw: bytes) -> dict[str, Any]:
+    """The object that the bytes say, strictly.
+
+    >>> read_json(b'{"a": 1}')
+    {'a': 1}
+    >>> read_json(b'{"a": 1, "a": 2}')
+    Traceback (most recent call last):
+    shuffledp.core.errors.WireError: document: the key 'a' is there twice
+    """
+    if len(raw) > _MOST_BYTES:
+        raise _bad(f"it has {len(raw):,} bytes, more than {_MOST_BYTES:,}")
+    try:
+        found = json.loads(
+            raw.decode("utf-8"),
+            object_pairs_hook=_pairs,
+            parse_float=_refuse_number,
+            parse_int=_whole,
+            parse_constant=_refuse_number,
+        )
+    except UnicodeDecodeError:
+        raise _bad("it is not UTF-8") from None
+    except (ValueError, RecursionError):
+        raise _bad("it is not JSON") from None
+    if not isinstance(found, dict):
+        raise _bad("it is not an object")
+    _check(found, 0)
+    return found
+
+
+def _bad(sentence: str) -> WireError:
+    return WireError("document", sentence)
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise _bad(f"the key {key!r} is there twice")
+        found[key] = value
+    return found
+
+
+def _refuse_number(text: str) -> NoReturn:
+    raise _bad(f"the number {text[:40]} is not a whole one: decimals are written as strings")
+
+
+def _whole(text: str) -> int:
+    if len(text) > 17 or abs(int(text)) >= _LARGEST:
+        raise _bad(f"the number {text[:40]} is not below 2^53")
+    return int(text)
+
+
+def _check(value: Any, depth: int) -> None:
+    if depth > _DEEPEST:
+        raise _bad("it is nested too deeply")
+    if isinstance(value, str):
+        _check_text(value)
+    elif isinstance(value, list):
+        for each in value:
+            _check(each, depth + 1)
+    elif isinstance(value, dict):
+        for key, each in value.items():
+            _check_text(key)
+            _check(each, depth + 1)
+
+
+def _check_text(text: str) -> None:
+    # Control characters, direction marks and unassigned ones can make a text look like another.
+    for character in text:
+        if unicodedata.category(character) in _UNWANTED:
+            raise _bad(f"the text {text[:60]!r} has a control or invisible character")
+
+
+def canonical(content: Mapping[str, Any]) -> bytes:
+    """The bytes we write: keys in their order, no blanks. Readers never depend on it.
+
+    >>> canonical({"b": [1, "x"], "a": None})
+    b'{"b":[1,"x"],"a":null}'
+    """
+    raw = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    read_json(raw)
+    return raw
+
+
+def as_decimal(value: float) -> str:
+    """The shortest decimal string that reads back as the number.
+
+    >>> as_decimal(0.25), as_decimal(1e-8), as_decimal(1e16)
+    ('0.25', '1e-8', '1e16')
+    """
+    return re.sub(r"e([+-])0*", lambda m: "e-" if m[1] == "-" else "e", repr(float(value)))
+
+
+def read_decimal(name: str, text: object) -> float:
+    """The number that a decimal string writes.
+
+    >>> read_decimal("delta", "1e-8")
+    1e-08
+    >>> read_decimal("delta", "NaN")
+    Traceback (most recent call last):
+    shuffledp.core.errors.WireError: document: delta='NaN' must be a decimal in a string, such as "0.25"
+    """
+    if not isinstance(text, str) or not _DECIMAL.fullmatch(text):
+        raise _bad(f'{name}={text!r} must be a decimal in a string, such as "0.25"')
+    return float(text)
+
+
+def read_hex(name: str, text: object, size: int) -> bytes:
+    """So many bytes, written as lowercase hexadecimal digits.
+
+    >>> read_hex("key", "00ff", 2)
+    b'\\x00\\xff'
+    """
+    if not isinstance(text, str) or not re.fullmatch(f"[0-9a-f]{{{2 * size}}}", text):
+        raise _bad(f"{name} must be {2 * size} hexadecimal digits")
+    return bytes.fromhex(text)
+
+
+class Fields:
+    """The fields of an object, each taken once by its type; `done` refuses what is left.
+
+    >>> fields = Fields("windows", {"count": 3})
+    >>> fields.whole("count", 1, 10)
+    3
+    >>> fields.done()
+    """
+
+    __slots__ = ("_left", "_where")
+
+    def __init__(self, where: str, content: object) -> None:
+        if not isinstance(content, dict):
+            raise _bad(f"{where} must be an object")
+        self._where = where
+        self._left = dict(content)
+
+    def take(self, name: str) -> Any:
+        """The value, whatever it is; it must be there."""
+        if name not in self._left:
+            raise _bad(f"{self._where} lacks {name!r}")
+        return self._left.pop(name)
+
+    def whole(self, name: str, low: int, high: int) -> int:
+        """A whole number between the ends."""
+        value = self.take(name)
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            raise _bad(f"{self._where}.{name} must be a whole number from {low} to {high}")
+        return value
+
+    def text(self, name: str, longest: int = 500) -> str:
+        """A text that is not empty and not too long."""
+        value = self.take(name)
+        if not isinstance(value, str) or not value.strip() or len(value) > longest:
+            raise _bad(f"{self._where}.{name} must be a text of 1 to {longest} characters")
+        return value
+
+    def flag(self, name: str) -> bool:
+        """True or false."""
+        value = self.take(name)
+        if not isinstance(value, bool):
+            raise _bad(f"{self._where}.{name} must be true or false")
+        return value
+
+    def decimal(self, name: str) -> float:
+        """A decimal in a string."""
+        return read_decimal(f"{self._where}.{name}", self.take(name))
+
+    def key(self, name: str) -> bytes:
+        """32 bytes in hexadecimal."""
+        return read_hex(f"{self._where}.{name}", self.take(name), 32)
+
+    def items(self, name: str, most: int) -> list[Any]:
+        """A list with at least one entry."""
+        value = self.take(name)
+        if not isinstance(value, list) or not 1 <= len(value) <= most:
+            raise _bad(f"{self._where}.{name} must be a list of 1 to {most} entries")
+        return value
+
+    def done(self) -> None:
+        """Nothing else may be there."""
+        if self._left:
+            raise _bad(f"{self._where} has the unknown field {min(self._left)!r}")
