@@ -11,7 +11,7 @@ from shuffledp.cli import app
 
 ASKED = ("amplify", "--epsilon0", 1, "--n", "1e4", "--delta", "1e-6", "--honest", 1)
 FIELDS = {
-    "epsilon", "delta", "lower", "method", "proof", "epsilon0", "n", "honest", "rounds",
+    "epsilon", "delta", "lower", "method", "proof", "epsilon0", "delta0", "n", "honest", "rounds",
     "randomizer", "parameters", "model", "neighbours",
 }  # fmt: skip
 
@@ -123,6 +123,27 @@ class TestAmplify:
     def test_plot_leaves_json_alone(self, answer, tmp_path):
         assert set(answer(*ASKED, "--plot", tmp_path / "curve.svg")) == FIELDS
         assert (tmp_path / "curve.svg").exists()
+
+
+class TestApproximate:
+    def test_delta0(self, answer):
+        found = answer(*ASKED, "--delta0", "1e-9")
+        known = sdp.amplify(epsilon0=1.0, delta0=1e-9, n=10_000, delta=1e-6, honest=1)
+        assert (found["epsilon"], found["delta0"]) == (known.epsilon, 1e-9)
+        assert found["method"] == "approximate clones"
+        assert 0 < found["lower"] < found["epsilon"]
+
+    @pytest.mark.parametrize("more", [["--all"], ["--rounds", 2]])
+    def test_pure_only(self, run, more):
+        result = run(*ASKED, "--delta0", "1e-9", *more)
+        assert result.exit_code != 0
+        assert "leave out --delta0" in result.output
+
+    def test_calibrate(self, answer):
+        asked = ("calibrate", "--epsilon", 0.1, "--n", "1e4", "--delta", "1e-6", "--honest", 1)
+        found = answer(*asked, "--delta0", "1e-10")
+        assert found["delta0"] == 1e-10
+        assert found["epsilon0"] < answer(*asked)["epsilon0"]
 
 
 class TestAll:

@@ -12,6 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from shuffledp.accounting.approximate import ApproximateClones, check_delta0
 from shuffledp.accounting.base import SMALLEST_DELTA
 from shuffledp.accounting.binary import LARGEST_VARIANCE, BinaryResponse
 from shuffledp.accounting.blanket import Blanketed, BlanketProfile, generic_blanket, law_blankets
@@ -80,6 +81,8 @@ class ShuffledProfile:
     bounds: tuple[Bound, ...]
     epsilon0: float
     honest: int
+    delta0: float = 0.0
+    """Of each message; no epsilon is enough for a smaller delta."""
 
     def delta(self, epsilon: float) -> float:
         """At least the true delta at epsilon."""
@@ -94,7 +97,7 @@ class ShuffledProfile:
     def best(self, delta: float) -> Guarantee:
         """The smallest epsilon at delta, and which bound gives it."""
         wanted = _valid_delta(delta)
-        if wanted == 0:
+        if wanted <= self.delta0 == 0:
             return self._guarantee(self.epsilon0, 0.0, PURE)
         found = [(bound.curve.epsilon(wanted), bound.proof) for bound in self.bounds]
         epsilon, proof = min(found)
@@ -127,6 +130,7 @@ _BLANKET = (
     "privacy blanket of the randomizer, Balle, Bell, Gascon, Nissim 2019, evaluated numerically"
 )
 _BINARY = "binary randomized response, worst case over all data sets, evaluated numerically"
+_APPROXIMATE = "stronger clones for approximate local randomizers (docs/theory/approximate.md), evaluated numerically"
 _REFINED = "total-variation refined blanket of any local randomizer, evaluated numerically"
 
 
@@ -134,6 +138,7 @@ def profile(
     *,
     n: int,
     epsilon0: float | None = None,
+    delta0: float = 0.0,
     randomizer: Randomizer | None = None,
     total_variation: float | None = None,
     honest: float = HONEST,
@@ -143,9 +148,9 @@ def profile(
 
     Give `epsilon0` alone when nothing else is known of the randomizer (and `total_variation`, if a
     bound on the total variation distance between its laws is known), or the `randomizer` itself,
-    whose own law gives more. The curve is the minimum of all bounds that apply, or the one named by
-    `bound` ("clones 2021", "clones 2023", "total variation", "blanket", "binary"). `honest` is the share of the n
-    users whose messages the guarantee counts on: the others may deviate or collude.
+    whose own law gives more. `delta0` is for randomizers that are only (epsilon0, delta0)-local. The curve is the minimum of all bounds that apply, or the one named by
+    `bound` ("clones 2021", "clones 2023", "total variation", "blanket", "binary", "approximate clones"). `honest` is
+    the share of the n users whose messages the guarantee counts on: the others may deviate or collude.
 
     >>> from shuffledp.protocols.krr import KRR
     >>> krr = profile(randomizer=KRR(k=16, epsilon0=2.0), n=10_000, honest=1)
@@ -154,7 +159,11 @@ def profile(
     """
     trusted = honest_users(n, honest)
     local = _local_epsilon(epsilon0, randomizer)
-    found = _generic_bounds(local, trusted, total_variation)
+    if check_delta0(delta0):
+        _check_alone(delta0, randomizer=randomizer, total_variation=total_variation)
+        found = [_approximate_bound(local, delta0, trusted)]
+    else:
+        found = _generic_bounds(local, trusted, total_variation)
     if randomizer is not None:
         found.extend(_own_bounds(randomizer, trusted))
     # The older statement never gives less: it is there for those who ask for it.
@@ -162,10 +171,22 @@ def profile(
     if not chosen:
         names = ", ".join(repr(b.name) for b in found)
         raise ParameterError("bound", bound, f"must be one that applies here: {names}")
-    return ShuffledProfile(bounds=tuple(chosen), epsilon0=local, honest=trusted)
+    return ShuffledProfile(bounds=tuple(chosen), epsilon0=local, honest=trusted, delta0=delta0)
 
 
 OLDER = "clones 2021"
+
+
+def _approximate_bound(epsilon0: float, delta0: float, n: int) -> Bound:
+    """What holds for every (epsilon0, delta0)-local randomizer."""
+    curve = ApproximateClones(epsilon0=epsilon0, delta0=delta0, n=n)
+    return Bound(name="approximate clones", proof=_APPROXIMATE, curve=curve)
+
+
+def _check_alone(delta0: float, **others: object) -> None:
+    for name, value in others.items():
+        if value is not None:
+            raise ParameterError("delta0", delta0, f"goes with epsilon0 alone, not with {name}")
 
 
 def _generic_bounds(epsilon0: float, n: int, total_variation: float | None) -> list[Bound]:
@@ -187,6 +208,7 @@ def amplify(
     n: int,
     delta: float,
     epsilon0: float | None = None,
+    delta0: float = 0.0,
     randomizer: Randomizer | None = None,
     total_variation: float | None = None,
     honest: float = HONEST,
@@ -196,10 +218,16 @@ def amplify(
 
     >>> print(amplify(epsilon0=1.0, n=10_000, delta=1e-6, honest=1))
     epsilon = 0.0432132, delta = 1e-06: shuffle model, replace-one neighbours, 10,000 honest users; by stronger clones, the pair of Feldman, McMillan, Talwar 2023 (convex-order proof), evaluated numerically
+
+    A randomizer that fails to be epsilon0-local with a small probability, such as Gaussian noise, has a delta0:
+
+    >>> round(amplify(epsilon0=1.0, delta0=1e-9, n=10_000, delta=1e-6, honest=1).epsilon, 4)
+    0.0445
     """
     curve = profile(
         n=n,
         epsilon0=epsilon0,
+        delta0=delta0,
         randomizer=randomizer,
         total_variation=total_variation,
         honest=honest,
@@ -213,6 +241,7 @@ def amplify_lower(
     n: int,
     delta: float,
     epsilon0: float | None = None,
+    delta0: float = 0.0,
     randomizer: Randomizer | None = None,
     honest: float = HONEST,
 ) -> float:
@@ -229,6 +258,12 @@ def amplify_lower(
     if wanted == 0:
         raise ParameterError("delta", delta, "must be > 0 for a lower bound")
     local = _local_epsilon(epsilon0, randomizer)
+    if check_delta0(delta0):
+        _check_alone(delta0, randomizer=randomizer)
+        if wanted <= delta0:
+            raise ParameterError("delta", delta, "must be > delta0 for a lower bound")
+        # A message that tells all with probability delta0 and is pure otherwise; rounded up.
+        wanted = min((wanted - delta0) / (1 - delta0) * (1 + 1e-15), math.nextafter(1.0, 0.0))
     if randomizer is not None and local > _LARGEST_LOWER:
         raise UnsupportedError(f"no lower bound for a randomizer of epsilon0={local!r}, above 200")
     # Whoever is 200-local is epsilon0-local for a larger epsilon0, too: the bound stays one.
@@ -245,13 +280,14 @@ def calibrate(
     n: int,
     epsilon: float,
     delta: float,
+    delta0: float = 0.0,
     randomizer: Callable[[float], Randomizer] | None = None,
     honest: float = HONEST,
 ) -> float:
     """The largest epsilon0 that keeps n shuffled messages (epsilon, delta)-private.
 
     `randomizer` makes the randomizer from its epsilon0, e.g. `lambda e: KRR(k=16, epsilon0=e)`;
-    without one the answer holds for every local randomizer. The returned value was evaluated and
+    without one the answer holds for every local randomizer, or every (epsilon0, delta0)-local one. The returned value was evaluated and
     found safe; it is within a part in 10^5 of the largest.
 
     >>> epsilon0 = calibrate(epsilon=1.0, delta=1e-8, n=1_000_000)
@@ -260,24 +296,30 @@ def calibrate(
     """
     target, wanted = positive("epsilon", epsilon), _valid_delta(delta)
     trusted = honest_users(n, honest)
-    if wanted == 0 or target >= _LARGEST_EPSILON0:
+    if check_delta0(delta0):
+        _check_alone(delta0, randomizer=randomizer)
+        if delta0 > wanted:
+            raise ParameterError("delta0", delta0, f"must be <= delta = {wanted!r}")
+    if wanted == delta0 or target >= _LARGEST_EPSILON0:
         return target
     if randomizer is None:
-        return _generic_epsilon0(trusted, target, wanted)
+        return _generic_epsilon0(trusted, target, wanted, delta0)
 
     def spare(epsilon0: float) -> float:
         curve = profile(n=trusted, randomizer=randomizer(epsilon0), honest=1)
         return math.log(wanted / max(curve.delta(_inside(target)), SMALLEST_DELTA))
 
-    return _largest_epsilon0(spare, target, _generic_epsilon0(trusted, target, wanted))
+    return _largest_epsilon0(spare, target, _generic_epsilon0(trusted, target, wanted, 0.0))
 
 
 @lru_cache(maxsize=1024)
-def _generic_epsilon0(n: int, epsilon: float, delta: float) -> float:
+def _generic_epsilon0(n: int, epsilon: float, delta: float, delta0: float) -> float:
     """The largest epsilon0 that is safe for every local randomizer."""
 
     def spare(epsilon0: float) -> float:
-        reached = clones_2023(epsilon0=epsilon0, n=n).delta(_inside(epsilon))
+        pure = clones_2023(epsilon0=epsilon0, n=n)
+        curve = ApproximateClones(epsilon0=epsilon0, delta0=delta0, n=n) if delta0 else pure
+        reached = curve.delta(_inside(epsilon))
         return math.log(delta / max(reached, SMALLEST_DELTA))
 
     # A useful start: (p - 1)^2 / (p + 1) ~ 1.5 n tanh(epsilon / 2)^2 / ln(2 / delta), p = e^epsilon0.

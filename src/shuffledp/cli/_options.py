@@ -20,6 +20,7 @@ import shuffledp as sdp
 __all__ = [
     "TASK_NAMES",
     "BudgetOptions",
+    "Delta0Option",
     "DeltaOption",
     "ForceOption",
     "HonestOption",
@@ -128,6 +129,9 @@ PathsArgument = Annotated[
 ]
 UsersOption = Annotated[str, typer.Option("--n", help="How many people; 1e6 is a million.")]
 DeltaOption = Annotated[float, typer.Option(help="The delta of the guarantee.")]
+Delta0Option = Annotated[
+    float, typer.Option(help="The delta of each message, if it is only (epsilon0, delta0)-local.")
+]
 HonestOption = Annotated[float, typer.Option(help="The share of people who follow the protocol.")]
 SeedOption = Annotated[
     int | None, _privacy(help="Seed the noise: reproducible, NOT private. Default: secure noise.")

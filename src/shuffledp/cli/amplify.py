@@ -9,6 +9,7 @@ import typer
 
 import shuffledp as sdp
 from shuffledp.cli._options import (
+    Delta0Option,
     DeltaOption,
     ForceOption,
     HonestOption,
@@ -39,6 +40,7 @@ def amplify(
     n: UsersOption,
     delta: DeltaOption,
     chosen: RandomizerOptions,
+    delta0: Delta0Option = 0.0,
     honest: HonestOption = HONEST,
     rounds: Annotated[int, typer.Option(help="How often everybody is asked.")] = 1,
     bound: Annotated[
@@ -55,17 +57,15 @@ def amplify(
 ) -> None:
     """Compute the (epsilon, delta) of n shuffled messages, one from each person."""
     with explain_errors():
-        if rounds < 1:
-            raise sdp.ParameterError("rounds", rounds, "must be >= 1")
-        if rounds > 1 and (show_all or plot is not None):
-            raise sdp.UnsupportedError("--all and --plot are about one round: leave out --rounds")
+        _check_rounds(rounds, one_only=show_all or plot is not None)
+        _check_pure(delta0, pure_only=show_all or rounds > 1)
         check_picture(plot, force=force)
         chosen.check()
         question = _Question(
             epsilon0=epsilon0,
             n=whole_number(n),
             delta=delta,
-            law=chosen.law(epsilon0),
+            law=chosen.law(epsilon0) | ({"delta0": delta0} if delta0 else {}),
             honest=honest,
             rounds=rounds,
         )
@@ -89,6 +89,20 @@ def amplify(
             typer.echo(f"No analysis of {whose} can give less than epsilon = {round_down(lower)}.")
     if plot is not None:
         typer.echo(f"The picture is in {plot}.")
+
+
+def _check_rounds(rounds: int, *, one_only: bool) -> None:
+    if rounds < 1:
+        raise sdp.ParameterError("rounds", rounds, "must be >= 1")
+    if rounds > 1 and one_only:
+        raise sdp.UnsupportedError("--all and --plot are about one round: leave out --rounds")
+
+
+def _check_pure(delta0: float, *, pure_only: bool) -> None:
+    if delta0 and pure_only:
+        raise sdp.UnsupportedError(
+            "--all and --rounds are about pure randomizers: leave out --delta0"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +133,7 @@ class _Question:
 
     def lower(self) -> float | None:
         """What no analysis can beat, where we know it."""
-        if self.rounds > 1 or self.delta == 0:
+        if self.rounds > 1 or self.delta <= self.law.get("delta0", 0.0):
             return None
         try:
             return sdp.amplify_lower(**self.crowd, **self.law, delta=self.delta)
@@ -141,6 +155,7 @@ def _record(
         "method": "composition" if question.rounds > 1 else name_bound(curve, answer),
         "proof": answer.proof,
         "epsilon0": question.epsilon0,
+        "delta0": curve.delta0,
         "n": question.n,
         "honest": curve.honest,
         "rounds": question.rounds,

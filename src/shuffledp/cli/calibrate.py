@@ -7,6 +7,7 @@ import typer
 
 import shuffledp as sdp
 from shuffledp.cli._options import (
+    Delta0Option,
     DeltaOption,
     HonestOption,
     JsonOption,
@@ -29,6 +30,7 @@ def calibrate(
     n: UsersOption,
     delta: DeltaOption,
     chosen: RandomizerOptions,
+    delta0: Delta0Option = 0.0,
     honest: HonestOption = HONEST,
     as_json: JsonOption = False,
 ) -> None:
@@ -38,13 +40,14 @@ def calibrate(
         users = whole_number(n)
         make = None if chosen.randomizer is None else chosen.make
         epsilon0 = sdp.calibrate(
-            n=users, epsilon=epsilon, delta=delta, randomizer=make, honest=honest
+            n=users, epsilon=epsilon, delta=delta, delta0=delta0, randomizer=make, honest=honest
         )
-        curve = sdp.profile(n=users, honest=honest, **chosen.law(epsilon0))
+        curve = sdp.profile(n=users, honest=honest, delta0=delta0, **chosen.law(epsilon0))
         answer = curve.best(delta)
     if as_json:
         record = {
             "epsilon0": epsilon0,
+            "delta0": delta0,
             "epsilon": epsilon,
             "delta": delta,
             "method": name_bound(curve, answer),

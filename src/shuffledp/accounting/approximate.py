@@ -1,0 +1,109 @@
+r"""Approximate local randomizers: each message is (epsilon0, delta0)-local, and n of them are shuffled.
+
+Write p = e^epsilon0, E = e^epsilon, eta = 2 delta0 / p and growth = (1 + 2 eta)^(n - 1) - 1. For every
+(epsilon0, delta0)-local randomizer that all n people run,
+
+    delta(epsilon) <= delta0 + (1 - delta0) [ (1 + growth) D(E) + (E - 1) growth / 2 ],
+
+where D is the divergence of the stronger clones with clone probability 2/(p + 1) (1 - delta0) / (1 + 2 eta). To
+first order in delta0 that is the pure bound plus delta0 (1 + 2 n (E - 1) / p + ...): the factor E - 1, about
+epsilon, is what a comparison by total variation, which pays E + 1, gives away. The proof is in
+docs/theory/approximate.md.
+
+Three things are free. The messages of some people may be revealed, so the bound for any smaller n holds, too. The
+true delta is convex in E and at most delta0 from E = p on, so chords to that point hold. And for n = 1 there is nothing to
+grow: the local guarantee itself.
+"""
+
+import math
+from dataclasses import dataclass
+
+from shuffledp.accounting.base import find_epsilon, gaussian_epsilon
+from shuffledp.accounting.clones import Clones
+from shuffledp.core.errors import ParameterError, UnsupportedError
+from shuffledp.core.validate import number, positive, whole
+
+__all__ = ["ApproximateClones", "check_delta0"]
+
+_UNIT = 2.0**-53  # rounding error of one operation
+_SLACK = 1 + 64 * _UNIT  # for a handful of operations, an exponential among them
+_DOWNWARDS = 1.25  # steps of epsilon, in the search for a chord
+_LARGEST_EXPONENT = 600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApproximateClones:
+    """The privacy curve of n shuffled messages from any (epsilon0, delta0)-local randomizer.
+
+    >>> curve = ApproximateClones(epsilon0=1.0, delta0=1e-10, n=10_000)
+    >>> round(curve.epsilon(1e-6), 4)  # 0.0432 with delta0 = 0
+    0.0433
+    """
+
+    epsilon0: float
+    delta0: float
+    n: int
+
+    def __post_init__(self) -> None:
+        positive("epsilon0", self.epsilon0)
+        check_delta0(self.delta0)
+        whole("n", self.n, at_least=1)
+
+    def delta(self, epsilon: float) -> float:
+        """At least the true delta at epsilon."""
+        if epsilon >= self.epsilon0:
+            return self.delta0
+        best, start = self._direct(epsilon), epsilon
+        while (start := start / _DOWNWARDS) > 1e-3 * epsilon:
+            share = math.expm1(epsilon - self.epsilon0) / math.expm1(start - self.epsilon0)
+            chord = (self.delta0 + share * (self._direct(start) - self.delta0)) * _SLACK
+            if chord >= best:
+                break
+            best = chord
+        return min(1.0, best)
+
+    def epsilon(self, delta: float) -> float:
+        """At least the true epsilon at delta; no epsilon is enough if delta < delta0."""
+        if delta < self.delta0:
+            raise UnsupportedError(
+                f"delta={delta!r} is below delta0={self.delta0!r}: with that probability a message alone may say all"
+            )
+        rho = 2 / (math.exp(self.epsilon0) + 1)
+        mu = 2 * math.tanh(self.epsilon0 / 2) / math.sqrt(max(self.n * rho, 1.0))
+        guess = min(gaussian_epsilon(mu, delta), self.epsilon0)
+        return find_epsilon(self.delta, delta, epsilon0=self.epsilon0, guess=guess)
+
+    def _direct(self, epsilon: float) -> float:
+        """The theorem at epsilon, for n people or fewer: half as many as long as that is better."""
+        people, best = self.n, self._of(self.n, epsilon)
+        while people > 1:
+            people //= 2
+            fewer = self._of(people, epsilon)
+            if fewer >= best and best < 1:
+                break
+            best = min(best, fewer)
+        return best
+
+    def _of(self, people: int, epsilon: float) -> float:
+        eta = 2 * self.delta0 * math.exp(-self.epsilon0) * _SLACK
+        exponent = (people - 1) * math.log1p(2 * eta) * _SLACK
+        if exponent > _LARGEST_EXPONENT:
+            return 1.0
+        # An exponent of 600 costs 600 units.
+        growth = math.expm1(exponent) * (1 + 1024 * _UNIT)
+        rho = 2 / (math.exp(self.epsilon0) + 1) * (1 - self.delta0) / (1 + 2 * eta) / _SLACK
+        clones = Clones(epsilon0=self.epsilon0, n=people, rho=rho)
+        shuffled = (1 + growth) * clones.delta(epsilon) + math.expm1(epsilon) * growth / 2
+        return (self.delta0 + (1 - self.delta0) * shuffled) * _SLACK
+
+
+def check_delta0(delta0: float) -> float:
+    """`ParameterError` unless 0 <= delta0 < 1.
+
+    >>> check_delta0(1e-9)
+    1e-09
+    """
+    value = number("delta0", delta0)
+    if not 0 <= value < 1:
+        raise ParameterError("delta0", delta0, "must be >= 0 and < 1")
+    return value
