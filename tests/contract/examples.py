@@ -214,7 +214,7 @@ EXAMPLES = {
         ),
         local_tiny=(
             {"lower": -1.0, "upper": 1.0, "steps": 2, "epsilon": 1.0, "word_bits": 7},
-            {"lower": 0.1, "upper": 0.7, "steps": 3, "epsilon": 2.0, "word_bits": 8},
+            {"lower": 0.1, "upper": 0.7, "steps": 3, "epsilon": 2.0, "word_bits": 7},
             {"lower": 0, "upper": 5, "steps": 5, "epsilon": 0.5, "word_bits": 10},
         ),
         shuffled=(

@@ -11,7 +11,6 @@ import shuffledp as sdp
 from shuffledp import SeededWords
 from shuffledp.core.randomizer import randomize
 from shuffledp.inference.learning import Learned, Reported, find_source, total_variation
-from shuffledp.numerics.draws import NumpyDraws
 from shuffledp.tasks import Distribution
 from support import ALPHA
 
@@ -180,11 +179,11 @@ class TestChoice:
         assert sdp.learn(values, k=8, model="central", epsilon=1.0).protocol == "geometric"
 
     def test_simulation_of_correlated_noise_leaves_the_flood_out(self):
-        """With the same draws it gives the very estimate that the whole simulation gives."""
+        """With the same words it gives the very estimate that the whole tally gives."""
         protocol = sdp.protocols.correlated_histogram.make(n=3000, k=20, epsilon=1.0, delta=1e-6)
         counts = np.bincount(people(3000, np.full(20, 0.05)), minlength=20)
         short = Reported(protocol=protocol).simulate(counts, SeededWords(8))
-        tally = protocol.randomizer.simulate(counts, NumpyDraws(SeededWords(8)))
+        tally = protocol.randomizer.deal(counts, SeededWords(8))
         np.testing.assert_array_equal(short, protocol.analyzer.estimate(tally).value)
 
     def test_devices_and_release_agree(self):

@@ -11,7 +11,6 @@ from shuffledp.inference.collections import Reports, multinomials
 from shuffledp.inference.public_randomness import public_words
 from shuffledp.inference.testers import METHODS, make_tester
 from shuffledp.inference.uniformity import binomial_tail, find_threshold, monte_carlo_p, plan_vote
-from shuffledp.numerics.draws import NumpyDraws
 from support import ALPHA
 
 EVERY = [(model, coin, method) for (model, coin), names in METHODS.items() for method in names]
@@ -105,11 +104,11 @@ class TestSimulation:
 
 
 def protocol_runs(collection, p: Floats, n: int, runs: int) -> Floats:
-    """What `simulate` of the randomizer makes of multinomial data."""
-    rng, data = NumpyDraws(SeededWords(4)), np.random.default_rng(9)
+    """What `deal` of the randomizer makes of multinomial data."""
+    rng, data = SeededWords(4), np.random.default_rng(9)
     rows = []
     for _ in range(runs):
-        tally = collection.protocol.randomizer.simulate(data.multinomial(n, p), rng).counts
+        tally = collection.protocol.randomizer.deal(data.multinomial(n, p), rng).counts
         signed = len(tally) == 2 * collection.cells and not isinstance(collection, Reports)
         rows.append(tally[1::2] - tally[::2] if signed else tally)
     return np.array(rows, dtype=np.float64)

@@ -10,7 +10,6 @@ import pytest
 from branches import add_up
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.numerics import tabulated
-from shuffledp.numerics.draws import NumpyDraws
 from shuffledp.numerics.entropy import SeededWords
 from shuffledp.numerics.intervals import Difference, DiscreteLaplace
 from shuffledp.numerics.tabulated import logarithmic, negative_binomial, poisson
@@ -153,4 +152,4 @@ def test_what_fits_is_not_refused(p, monkeypatch):
 @pytest.mark.parametrize("r", [Fraction(1, 100), Fraction(3)])
 def test_a_simulation_counts_everybody_once(r):
     table = negative_binomial(r, Fraction(1, 2), 64)
-    assert table.simulate(1000, NumpyDraws(SeededWords(1))).sum() == 1000
+    assert table.deal(1000, SeededWords(1)).sum() == 1000

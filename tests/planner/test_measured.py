@@ -18,10 +18,9 @@ from scipy.stats import binom, norm
 
 from shuffledp.core.domain import Reals
 from shuffledp.core.privacy import Model
-from shuffledp.core.protocol import ShuffleProtocol
+from shuffledp.core.protocol import Dealt, ShuffleProtocol
 from shuffledp.core.shuffler import forget
 from shuffledp.mechanisms import MECHANISMS
-from shuffledp.numerics.draws import NumpyDraws, deal_tally, is_dealt
 from shuffledp.numerics.entropy import SeededWords
 from shuffledp.planner.errors import measure, measure_worst_bin
 from shuffledp.planner.question import Asked, candidates
@@ -80,9 +79,9 @@ def answers(made, inputs, truth, rng):
         yield from released(made, inputs, truth, rng)
     if made.name == "count_min":
         yield from sketched(made, inputs, rng)
-    if is_dealt(made.randomizer):
+    if isinstance(made.randomizer, Dealt):
         while True:
-            yield made.analyzer.estimate(deal_tally(made.randomizer, inputs, rng)).value
+            yield made.analyzer.estimate(made.randomizer.deal(inputs, rng)).value
     codes = np.repeat(np.arange(len(inputs)), inputs)
     width, bits = made.randomizer.words_per_input, made.randomizer.word_bits
     while True:
@@ -93,14 +92,14 @@ def answers(made, inputs, truth, rng):
 
 def sketched(made, inputs, rng):
     """Its error is over the public functions, too: new ones for each run."""
-    draws, rows = NumpyDraws(rng), made.randomizer.rows
+    rows = made.randomizer.rows
     while True:
         words = iter(rng.words(4 * rows, 32).tolist())
         sketch = replace(
             made.randomizer, functions=tuple(zip(words, words, words, words, strict=True))
         )
         analyzer = replace(made.analyzer, randomizer=sketch)
-        yield analyzer.estimate(sketch.simulate(inputs, draws)).value
+        yield analyzer.estimate(sketch.deal(inputs, rng)).value
 
 
 def released(made, inputs, truth, rng):

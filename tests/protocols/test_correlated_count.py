@@ -9,7 +9,6 @@ from scipy import stats
 import shuffledp as sdp
 from shuffledp import run_counts
 from shuffledp.accounting.correlated import CorrelatedNoise, NegativeBinomialFlood
-from shuffledp.numerics.draws import NumpyDraws
 from shuffledp.protocols import correlated_count
 from support import ALPHA
 
@@ -96,9 +95,9 @@ def test_more_users_than_counted_on_add_noise():
 
 
 def errors_of(protocol, n, runs, seed):
-    draws = NumpyDraws(sdp.SeededWords(seed))
+    words = sdp.SeededWords(seed)
     inputs = np.array([n - n // 4, n // 4])
-    tallies = [protocol.randomizer.simulate(inputs, draws).counts for _ in range(runs)]
+    tallies = [protocol.randomizer.deal(inputs, words).counts for _ in range(runs)]
     return np.array([tally[1] - tally[0] - n // 4 for tally in tallies])
 
 

@@ -184,9 +184,7 @@ def errors_over_functions(rows, runs):
 
 
 def run_tally(sketch, inputs, seed):
-    from shuffledp.numerics.draws import NumpyDraws
-
-    return sketch.simulate(inputs, NumpyDraws(sdp.SeededWords(1000 + seed)))
+    return sketch.deal(inputs, sdp.SeededWords(1000 + seed))
 
 
 def test_mean_squared_error_over_functions_and_a_mutant():

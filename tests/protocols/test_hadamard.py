@@ -10,7 +10,6 @@ from scipy.signal import convolve2d
 import shuffledp as sdp
 from mse import is_the_variance, resolution, squared_errors
 from shuffledp.core.analyzer import Tally
-from shuffledp.numerics.draws import NumpyDraws
 from shuffledp.protocols.hadamard import HadamardResponse, _walsh_hadamard, make_local
 
 REGIMES = [(5, 0.3), (31, 1.0), (60, 2.0), (1000, 4.0), (16, 6.0), (3, 9.0)]
@@ -172,7 +171,7 @@ def cover(protocol, n, c, other, level):
 def test_intervals_of_several_blocks_are_not_much_wider_than_normal():
     protocol = make_local(k=16, epsilon=3.0)
     counts = np.arange(16) * 100_000
-    tally = protocol.randomizer.simulate(counts, NumpyDraws(sdp.SeededWords(4)))
+    tally = protocol.randomizer.deal(counts, sdp.SeededWords(4))
     estimate = protocol.analyzer.estimate(tally)
     low, high = estimate.interval(1 - 1e-9)
     assert np.all((low <= counts) & (counts <= high))

@@ -9,7 +9,6 @@ from scipy import stats
 
 import shuffledp as sdp
 from shuffledp.core.analyzer import Tally
-from shuffledp.numerics.draws import NumpyDraws
 from shuffledp.protocols import pure_count
 from support import ALPHA
 
@@ -59,9 +58,9 @@ def test_every_user_sends_d_bits(hundred):
 
 
 def errors(protocol, inputs, runs, seed):
-    draws = NumpyDraws(sdp.SeededWords(seed))
+    words = sdp.SeededWords(seed)
     for _ in range(runs):
-        yield protocol.analyzer.estimate(protocol.randomizer.simulate(inputs, draws))
+        yield protocol.analyzer.estimate(protocol.randomizer.deal(inputs, words))
 
 
 @pytest.mark.parametrize("inputs", [[100, 0], [40, 60], [0, 100]])

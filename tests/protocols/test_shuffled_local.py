@@ -9,7 +9,6 @@ from scipy import stats
 import shuffledp as sdp
 from shuffledp.accounting.amplify import profile
 from shuffledp.core.protocol import Crowd, Promise, honest_users
-from shuffledp.numerics.draws import NumpyDraws
 from shuffledp.protocols import (
     duchi,
     hadamard,
@@ -186,13 +185,11 @@ def test_intervals_cover(module, parameters, thousands):
     data = 1000 * np.array(thousands)
     n, runs = int(data.sum()), 2000
     protocol = module.make(n=n, epsilon=1.0, delta=1e-6, **parameters)
-    draws = NumpyDraws(sdp.SeededWords(21))
+    words = sdp.SeededWords(21)
     truth = data[-1]  # the number of ones, or the last category
     hits = 0
     for _ in range(runs):
-        low, high = protocol.analyzer.estimate(protocol.randomizer.simulate(data, draws)).interval(
-            0.95
-        )
+        low, high = protocol.analyzer.estimate(protocol.randomizer.deal(data, words)).interval(0.95)
         hits += np.atleast_1d(low)[-1] <= truth <= np.atleast_1d(high)[-1]
     assert stats.binom.cdf(hits, runs, 0.945) > ALPHA
     # A count of 0 or n can be missed on one side only.

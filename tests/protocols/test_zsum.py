@@ -9,11 +9,10 @@ import pytest
 from scipy.stats import binom
 
 import shuffledp as sdp
-from branches import law_of
+from branches import add_up
 from shuffledp import run_counts
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.shuffler import Shuffled
-from shuffledp.numerics.draws import NumpyDraws
 from shuffledp.protocols import zsum
 from shuffledp.protocols.zsum import Zsum, ZsumAnalyzer, paper_gamma
 from support import ALPHA, encode_many, fits
@@ -129,7 +128,7 @@ class TestAnswers:
 
     def test_the_sparse_answer_would_not_be_zero(self):
         protocol = made(20_000, 1.0, 1e-6)
-        tally = protocol.randomizer.simulate(np.array([20_000, 0]), NumpyDraws(sdp.SeededWords(1)))
+        tally = protocol.randomizer.deal(np.array([20_000, 0]), sdp.SeededWords(1))
         gamma = protocol.randomizer.gamma
         assert abs(int(tally.counts[0]) - 20_000 * (1 - gamma)) > 0.01
 
@@ -150,11 +149,14 @@ class TestAnswers:
     def test_bias_and_variance_by_enumeration(self, ones):
         randomizer = Zsum(threshold=5, word_bits=3)
         analyzer, inputs = ZsumAnalyzer(randomizer=randomizer), np.array([6 - ones, ones])
-        law = law_of(
-            lambda draws: analyzer.estimate(randomizer.simulate(inputs, draws)).value - ones
-        )
-        mean = sum(error * float(mass) for error, mass in law.items())
-        square = sum(error**2 * float(mass) for error, mass in law.items())
+        sent = [{(len(one),): mass for one, mass in randomizer.pmf(x).items()} for x in (0, 1)]
+        law = add_up([sent[0]] * (6 - ones) + [sent[1]] * ones)
+        errors = [
+            (analyzer.estimate(Tally(counts=np.array(counts), users=6)).value - ones, float(mass))
+            for counts, mass in law.items()
+        ]
+        mean = sum(error * mass for error, mass in errors)
+        square = sum(error**2 * mass for error, mass in errors)
         assert analyzer.bias(inputs) == pytest.approx(mean, abs=1e-8)
         assert analyzer.variance(inputs) == pytest.approx(square - mean**2, abs=1e-7)
 

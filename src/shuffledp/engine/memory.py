@@ -15,11 +15,10 @@ from shuffledp.core.errors import (
     UnsupportedError,
 )
 from shuffledp.core.estimate import Estimate
-from shuffledp.core.protocol import ShuffleProtocol
+from shuffledp.core.protocol import Dealt, ShuffleProtocol
 from shuffledp.core.randomizer import WordSource, randomize
 from shuffledp.core.shuffler import forget
 from shuffledp.engine.chunks import keep_freed_memory, users_per_chunk
-from shuffledp.numerics.draws import deal_tally, is_dealt
 from shuffledp.numerics.entropy import SecureWords
 
 __all__ = [
@@ -90,9 +89,9 @@ def run_counts(
 
 def simulate(protocol: ShuffleProtocol, counts: NDArray[np.int64], rng: WordSource | None) -> Tally:
     """Draw the tally of counts[x] people of code x from its law."""
-    if not is_dealt(protocol.randomizer):
+    if not isinstance(protocol.randomizer, Dealt):
         raise UnsupportedError(f"{protocol.name} has no simulation of its tally")
-    return deal_tally(protocol.randomizer, counts, SecureWords() if rng is None else rng)
+    return protocol.randomizer.deal(counts, SecureWords() if rng is None else rng)
 
 
 def tally(protocol: ShuffleProtocol, values: ArrayLike, rng: WordSource) -> Tally:

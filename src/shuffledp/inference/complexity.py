@@ -32,7 +32,7 @@ from shuffledp.core.arrays import Floats
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate, NormalError
-from shuffledp.core.protocol import HONEST, ShuffleProtocol, honest_users
+from shuffledp.core.protocol import HONEST, Dealt, ShuffleProtocol, honest_users
 from shuffledp.core.validate import fraction_of_one, number, positive, whole
 from shuffledp.inference.learning import MODELS, Source, find_source
 from shuffledp.inference.testers import count_lowered, make_tester
@@ -44,7 +44,6 @@ from shuffledp.inference.uniformity import (
     find_threshold,
     plan_vote,
 )
-from shuffledp.numerics.draws import NumpyDraws, is_dealt
 from shuffledp.numerics.entropy import SeededWords
 from shuffledp.numerics.masses import binomial
 
@@ -398,7 +397,7 @@ def _slope(before: _Point | None, n: int, mean: float) -> float:
 
 
 def _has_no_simulation(protocol: ShuffleProtocol) -> str | None:
-    return None if is_dealt(protocol.randomizer) else "its tally cannot be simulated"
+    return None if isinstance(protocol.randomizer, Dealt) else "its tally cannot be simulated"
 
 
 def _least(honest: float) -> int:
@@ -441,12 +440,11 @@ def _normal_n(made: Callable[[int], Source], start: int, k: int, alpha: float, l
 
 def _measure(chosen: Source, k: int, runs: int, n: int) -> tuple[float, float]:
     """The mean distance of simulated collections, and its standard error."""
-    words = SeededWords(_SEED)
-    draws = NumpyDraws(words)
+    words, people = SeededWords(_SEED), np.random.default_rng(_SEED)
     uniform = np.full(k, 1 / k)
     distances = np.empty(runs)
     for i in range(runs):
-        counts = draws.multinomial(n, uniform)
+        counts = people.multinomial(n, uniform)
         projected = _project(chosen.simulate(counts, words) / n)
         distances[i] = np.abs(projected - uniform).sum() / 2
     return float(distances.mean()), float(distances.std(ddof=1) / math.sqrt(runs))

@@ -33,13 +33,12 @@ from shuffledp.core.estimate import (
     Value,
 )
 from shuffledp.core.privacy import Guarantee
-from shuffledp.core.protocol import HONEST, ShuffleProtocol
+from shuffledp.core.protocol import HONEST, Dealt, ShuffleProtocol
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, positive
 from shuffledp.engine.memory import run
 from shuffledp.inference.accuracy import Accuracy, EqualNoise, spread_of
 from shuffledp.mechanisms.geometric import Geometric
-from shuffledp.numerics.draws import NumpyDraws, deal_tally, is_dealt
 from shuffledp.numerics.entropy import SecureWords
 from shuffledp.planner.choice import smallest_error
 from shuffledp.planner.errors import Biased
@@ -310,13 +309,13 @@ class Reported:
 
     def simulate(self, counts: Counts, rng: WordSource) -> Floats:
         randomizer = self.protocol.randomizer
-        if not is_dealt(randomizer):
+        if not isinstance(randomizer, Dealt):
             raise UnsupportedError(f"{self.name} has no simulation of its tally")
         if isinstance(randomizer, CorrelatedHistogram):
             # The flood has as many of each sign, so the estimate is the same without it.
-            noise = randomizer.noise.simulate(int(counts.sum()), NumpyDraws(rng))
+            noise = randomizer.noise.deal(int(counts.sum()), rng)
             return (counts + noise[1::2] - noise[::2]).astype(np.float64)
-        tally = deal_tally(randomizer, counts, rng)
+        tally = randomizer.deal(counts, rng)
         return np.asarray(self.protocol.analyzer.estimate(tally).value)
 
 

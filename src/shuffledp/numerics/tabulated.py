@@ -29,7 +29,6 @@ from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.randomizer import WordSource
 from shuffledp.numerics import tape
 from shuffledp.numerics.dealing import binomial, deal
-from shuffledp.numerics.draws import Draws
 
 __all__ = ["Tabulated", "log_of", "logarithmic", "negative_binomial", "poisson"]
 
@@ -131,20 +130,9 @@ class Tabulated:
         counts[0] += n - active
         return counts
 
-    def simulate(self, n: int, draws: Draws) -> Counts:
-        """How many of n draws give 0, 1, ..., `largest`."""
-        active = n if self.threshold is None else draws.binomial(n, float(self.positive))
-        counts = np.zeros(self.largest + 1, dtype=np.int64)
-        counts[self.first :] = draws.multinomial(active, self._masses())
-        counts[0] += n - active
-        return counts
-
     @property
     def _scale(self) -> int:
         return 1 if self.threshold is None else 1 << self.bits
-
-    def _masses(self) -> NDArray[np.float64]:
-        return np.array(self.shares, dtype=np.float64) / 2.0**self.bits
 
 
 @lru_cache(maxsize=64)  # a table can have ten thousands of shares

@@ -20,8 +20,7 @@ from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.estimate import Value
 from shuffledp.core.mechanism import AdditiveMechanism, Mechanism
-from shuffledp.core.protocol import ShuffleProtocol
-from shuffledp.numerics.draws import deal_tally, is_dealt
+from shuffledp.core.protocol import Dealt, ShuffleProtocol
 from shuffledp.numerics.entropy import SeededWords
 from shuffledp.planner.question import Asked, Candidate
 from shuffledp.tasks import task_named
@@ -277,9 +276,9 @@ def worst_bin(protocol: ShuffleProtocol, inputs: Counts, level: float) -> float:
 
 def _typical(protocol: ShuffleProtocol, inputs: Counts) -> Tally:
     randomizer = protocol.randomizer
-    if is_dealt(randomizer):
+    if isinstance(randomizer, Dealt):
         # A fixed seed: the same question has the same answer, and nobody's data are in it.
-        return deal_tally(randomizer, inputs, SeededWords(0))
+        return randomizer.deal(inputs, SeededWords(0))
     return _expected(protocol.analyzer, inputs)
 
 

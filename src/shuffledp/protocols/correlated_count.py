@@ -29,10 +29,9 @@ from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Bits
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import Calibration, Cost, Crowd, Parts, Promise
-from shuffledp.core.randomizer import Law, Message, Messages
+from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import fraction_of_one, positive, whole
-from shuffledp.numerics.draws import Draws
 from shuffledp.numerics.intervals import Difference, DifferenceError
 from shuffledp.numerics.tabulated import Tabulated, negative_binomial
 from shuffledp.protocols.assembly import register, shuffle
@@ -152,17 +151,17 @@ class CorrelatedCount:
     def pmf(self, x: int) -> Law:
         return message_law(self.noise_law(), (0, x))
 
-    def simulate(self, inputs: Counts, draws: Draws) -> Tally:
-        """How many users draw each number is multinomial; these numbers add up."""
+    def deal(self, inputs: Counts, source: WordSource) -> Tally:
+        """How many users draw each number; these numbers add up."""
         n = int(inputs.sum())
         plus, minus, flood = (
-            _total(table.simulate(n, draws)) for table in (self.noise, self.noise, self.flood)
+            _add_up(table.deal(n, source)) for table in (self.noise, self.noise, self.flood)
         )
         counts = np.array([minus + flood, int(inputs[1]) + plus + flood], dtype=np.int64)
         return Tally(counts=counts, users=n)
 
 
-def _total(counts: NDArray[np.int64]) -> int:
+def _add_up(counts: NDArray[np.int64]) -> int:
     return int(counts @ np.arange(len(counts)))
 
 

@@ -31,10 +31,9 @@ from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import Calibration, Cost, Crowd, Parts, Promise
-from shuffledp.core.randomizer import Law, Message, Messages
+from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import fraction_of_one, positive, whole
-from shuffledp.numerics.draws import Draws
 from shuffledp.numerics.intervals import Difference, DifferenceError
 from shuffledp.protocols.assembly import register, shuffle
 from shuffledp.protocols.correlated_noise import (
@@ -166,10 +165,10 @@ class CorrelatedHistogram:
     def pmf(self, x: int) -> Law:
         return message_law(self.noise_law(), _unit(self.k, x))
 
-    def simulate(self, inputs: Counts, draws: Draws) -> Tally:
-        """Events of all users add up: so many of each size, spread evenly over the bins."""
+    def deal(self, inputs: Counts, source: WordSource) -> Tally:
+        """Events of all users add up: the sizes of all of them first, then their bins."""
         n = int(inputs.sum())
-        counts = self.noise.simulate(n, draws) + np.repeat(self.flood.simulate(n, draws), 2)
+        counts = self.noise.deal(n, source) + np.repeat(self.flood.deal(n, source), 2)
         counts[1::2] += inputs
         return Tally(counts=counts, users=n)
 

@@ -22,7 +22,6 @@ from shuffledp.core.protocol import Calibration, Crowd, NoisyDevice, Promise
 from shuffledp.core.randomizer import Law, WordSource
 from shuffledp.numerics import tape
 from shuffledp.numerics.dealing import deal_uniform
-from shuffledp.numerics.draws import Draws
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.numerics.tabulated import Tabulated, log_of, logarithmic, poisson
 
@@ -318,18 +317,6 @@ class Events:
         for size, times in enumerate(self.size.deal(events, source).tolist()):
             if times:
                 counts += size * deal_uniform(times, self.cells, self.number.bits, source)[0]
-        return counts
-
-    def simulate(self, n: int, draws: Draws) -> Counts:
-        """How often each cell is drawn by n users together."""
-        number = self.number.simulate(n, draws)
-        events = draws.binomial(
-            int(number @ np.arange(len(number))), float(self.cells * self.landing)
-        )
-        counts = np.zeros(self.cells, dtype=np.int64)
-        for size, times in enumerate(self.size.simulate(events, draws).tolist()):
-            if times:
-                counts += size * draws.multinomial(times, np.full(self.cells, 1 / self.cells))
         return counts
 
 

@@ -42,10 +42,9 @@ from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate, NormalError
 from shuffledp.core.protocol import Cost, Crowd, Parts, Promise
-from shuffledp.core.randomizer import Law, Message, Messages
+from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
-from shuffledp.numerics.draws import Draws
 from shuffledp.numerics.enclosures import bound_mass
 from shuffledp.numerics.entropy import SecureWords, SeededWords
 from shuffledp.numerics.galois import POLYNOMIALS, multiply
@@ -186,15 +185,15 @@ class CountMin:
             law[tuple(sent)] = math.prod((mass for _, mass in rows), start=Fraction(1))
         return law
 
-    def simulate(self, inputs: Counts, draws: Draws) -> Tally:
-        """Row by row: the users' cells, and all dummies as one multinomial number."""
+    def deal(self, inputs: Counts, source: WordSource) -> Tally:
+        """Row by row: the users' cells, and all dummies together."""
         n, row = int(inputs.sum()), self.row
         held = np.flatnonzero(inputs)
         cells, counts = self.cells(held), []
         for t in range(self.rows):
             own = np.zeros(self.width, dtype=np.int64)
             np.add.at(own, cells[t] - t * self.width, inputs[held])
-            counts.append(row.simulate(own, draws).counts)
+            counts.append(row.deal(own, source).counts)
         return Tally(counts=np.concatenate(counts), users=n)
 
 

@@ -17,9 +17,9 @@ from shuffledp.core.domain import Reals
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.octets import NumberCode
 from shuffledp.core.protocol import Cost, Parts
-from shuffledp.core.randomizer import Law, Messages
+from shuffledp.core.randomizer import Law, Messages, WordSource
 from shuffledp.core.validate import positive, whole
-from shuffledp.numerics.draws import Draws
+from shuffledp.numerics.dealing import binomials
 from shuffledp.protocols.assembly import local, register, shuffled
 from shuffledp.protocols.mean import Affine, MeanAnalyzer, Quadratic, growth, moment
 
@@ -109,13 +109,11 @@ class Duchi:
         one = Fraction(self.least + x * self.slope, self._words)
         return {(0,): 1 - one, (1,): one}
 
-    def simulate(self, inputs: Counts, draws: Draws) -> Tally:
+    def deal(self, inputs: Counts, source: WordSource) -> Tally:
         """A binomial number of ones from the users of each code."""
-        users = int(inputs.sum())
-        ones = sum(
-            draws.binomial(int(inputs[x]), float(self.pmf(x)[(1,)]))
-            for x in np.flatnonzero(inputs).tolist()
-        )
+        users, held = int(inputs.sum()), np.flatnonzero(inputs)
+        thresholds = [self.least + x * self.slope for x in held.tolist()]
+        ones = int(binomials(inputs[held], thresholds, self.word_bits, source).sum())
         return Tally(counts=np.array([users - ones, ones], dtype=np.int64), users=users)
 
     @property

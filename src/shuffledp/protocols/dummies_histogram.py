@@ -24,10 +24,10 @@ from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.protocol import Cost, Crowd, Parts, Promise
-from shuffledp.core.randomizer import Law, Messages
+from shuffledp.core.randomizer import Law, Messages, WordSource
 from shuffledp.core.validate import whole
 from shuffledp.numerics import tape
-from shuffledp.numerics.draws import Draws
+from shuffledp.numerics.dealing import binomial, deal_uniform
 from shuffledp.protocols.assembly import register, shuffle
 from shuffledp.protocols.noise_bins import NoiseBinsAnalyzer
 
@@ -149,14 +149,12 @@ class DummiesHistogram:
             law[sent] = law.get(sent, Fraction(0)) + math.prod(mass for _, mass in draws)
         return law
 
-    def simulate(self, inputs: Counts, draws: Draws) -> Tally:
-        """All dummies together fall like one multinomial number."""
+    def deal(self, inputs: Counts, source: WordSource) -> Tally:
+        """All dummies that are tried fall into the bins, or are rejected, like words of one crowd."""
         n = int(inputs.sum())
-        tried = n * self.surely
-        if self.threshold:
-            tried += draws.binomial(n, float(self.more))
-        chances = np.append(np.full(self.k, float(self.hit)), float(1 - self.k * self.hit))
-        return Tally(counts=inputs + draws.multinomial(tried, chances)[:-1], users=n)
+        tried = n * self.surely + binomial(n, self.threshold, self.word_bits, source)
+        noise, _ = deal_uniform(tried, self.k, self.word_bits, source)
+        return Tally(counts=inputs + noise, users=n)
 
 
 @shuffle(

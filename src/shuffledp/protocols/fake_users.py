@@ -22,10 +22,10 @@ from shuffledp.core.domain import Categories
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import Calibration, Cost, Crowd, Parts, Promise
-from shuffledp.core.randomizer import Law, Message, Messages
+from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
-from shuffledp.numerics.draws import Draws
+from shuffledp.numerics.dealing import binomials
 from shuffledp.numerics.intervals import TwoBinomialsError
 from shuffledp.numerics.rounding import dyadic_above
 from shuffledp.numerics.search import smallest_parameter
@@ -114,12 +114,12 @@ class FakeUsers:
         flipped = sum(map(sum, sent)) + (1 - 2 * sent[0][x])
         return self.f**flipped * (1 - self.f) ** (self.words_per_input - flipped)
 
-    def simulate(self, inputs: Counts, draws: Draws) -> Tally:
-        """Bits are independent: column j has c_j ones that stay, and zeros that are flipped."""
+    def deal(self, inputs: Counts, source: WordSource) -> Tally:
+        """Bits are independent: column j has c_j ones that are flipped, and zeros that are."""
         n = int(inputs.sum())
-        kept = draws.binomials(inputs, float(1 - self.f))
-        noise = draws.binomials(n * self.vectors - inputs, float(self.f))
-        return Tally(counts=kept + noise, users=n)
+        bits = np.concatenate([inputs, n * self.vectors - inputs])
+        flipped = binomials(bits, [self.flips] * len(bits), self.word_bits, source)
+        return Tally(counts=inputs - flipped[: self.k] + flipped[self.k :], users=n)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

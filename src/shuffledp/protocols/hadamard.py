@@ -31,16 +31,18 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.core.estimate import ErrorLaw, Estimate, Interval, Value
 from shuffledp.core.octets import NumberCode
 from shuffledp.core.protocol import Cost, Parts
-from shuffledp.core.randomizer import Law, Message, Messages
+from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import level as valid_level
 from shuffledp.core.validate import positive, whole
-from shuffledp.numerics.draws import Draws
+from shuffledp.numerics.dealing import binomials, deal, deal_uniform
 from shuffledp.numerics.intervals import BoundedError, TwoBinomialsError
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols.assembly import local, register, shuffled
 
 __all__ = ["SPEC", "HadamardAnalyzer", "HadamardResponse", "make", "make_local"]
+
+_AT_ONCE = 1 << 22  # outputs of all categories that are dealt in one go
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,16 +157,24 @@ class HadamardResponse:
             two_level_blanket(ratio=ratio, one=one * low, both=common * low, neither=rest * low),
         )
 
-    def simulate(self, inputs: Counts, draws: Draws) -> Tally:
-        """Outputs moved into the set S_x of their sender, and outputs drawn among all K."""
-        moved = draws.binomials(inputs, float(self.lead))
-        users = int(inputs.sum())
-        counts = draws.multinomial(
-            users - int(moved.sum()), np.full(self.outputs, 1 / self.outputs)
-        )
+    def deal(self, inputs: Counts, source: WordSource) -> Tally:
+        """The coin and the output are disjoint bits of the word.
+
+        Outputs of those whose coin says so are moved, two by two, into the set S_x of their sender; all
+        others are drawn among all K.
+        """
+        threshold, users = self.toward * self.outputs, int(inputs.sum())
+        held = np.flatnonzero(inputs)
+        moved = binomials(inputs[held], [threshold] * len(held), self.word_bits, source)
+        left = users - int(moved.sum())
+        counts, _ = deal_uniform(left, self.outputs, self.outputs.bit_length() - 1, source)
         half = self.block_length // 2
-        for x in np.flatnonzero(moved).tolist():
-            counts[self._set(x)] += draws.multinomial(int(moved[x]), np.full(half, 1 / half))
+        for some in np.array_split(np.arange(len(held)), 1 + len(held) * half // _AT_ONCE):
+            spread = moved[some][:, None]
+            if half > 1:
+                spread = deal(moved[some], [[1] * half], half.bit_length() - 1, source).own
+            for x, outputs in zip(held[some].tolist(), spread, strict=True):
+                counts[self._set(x)] += outputs
         return Tally(counts=counts, users=users)
 
     def _set(self, x: int) -> Counts:

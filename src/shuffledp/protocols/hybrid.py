@@ -18,9 +18,9 @@ from shuffledp.core.domain import Reals
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.octets import NumberCode
 from shuffledp.core.protocol import Cost, Parts
-from shuffledp.core.randomizer import Law, Messages
+from shuffledp.core.randomizer import Law, Messages, WordSource
 from shuffledp.core.validate import positive
-from shuffledp.numerics.draws import Draws
+from shuffledp.numerics.dealing import binomials
 from shuffledp.numerics.tape import bernoulli
 from shuffledp.protocols.assembly import local, register, shuffled
 from shuffledp.protocols.duchi import Duchi
@@ -106,11 +106,12 @@ class Hybrid:
             law[(self.piecewise.alphabet + bit,)] = (1 - self.coin) * bits[(bit,)]
         return law
 
-    def simulate(self, inputs: Counts, draws: Draws) -> Tally:
+    def deal(self, inputs: Counts, source: WordSource) -> Tally:
         """The two parts, each with the users whose coin chose it."""
-        chosen = draws.binomials(inputs, float(self.coin))
-        numbers = self.piecewise.simulate(chosen, draws).counts
-        bits = self.duchi.simulate(inputs - chosen, draws).counts
+        thresholds = [self.threshold] * len(inputs)
+        chosen = binomials(inputs, thresholds, self.word_bits, source)
+        numbers = self.piecewise.deal(chosen, source).counts
+        bits = self.duchi.deal(inputs - chosen, source).counts
         return Tally(counts=np.append(numbers, bits), users=int(inputs.sum()))
 
     def blankets(self) -> tuple[Blanket, ...]:

@@ -19,10 +19,10 @@ from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.octets import NumberCode
 from shuffledp.core.protocol import Cost, Parts
-from shuffledp.core.randomizer import Law, Message, Messages
+from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import positive, whole
-from shuffledp.numerics.draws import Draws
+from shuffledp.numerics.dealing import deal
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols.assembly import local, register, shuffled
 from shuffledp.protocols.frequency import FrequencyAnalyzer
@@ -107,11 +107,12 @@ class KRR:
         ratio = self.p / self.q
         return (two_level_blanket(ratio=ratio, one=self.q, both=Fraction(0), neither=rest),)
 
-    def simulate(self, inputs: Counts, draws: Draws) -> Tally:
-        """Everybody draws: of n - kept messages each category gets an equal share."""
-        kept = draws.binomials(inputs, float(1 - self.k * self.q))
-        uniform = draws.multinomial(int((inputs - kept).sum()), np.full(self.k, 1 / self.k))
-        return Tally(counts=kept + uniform, users=int(inputs.sum()))
+    def deal(self, inputs: Counts, source: WordSource) -> Tally:
+        """One walk: lies are the same for all categories, and what is left is the truth."""
+        left = (1 << self.word_bits) - self.k * self.share
+        lies = [self.share] * self.k
+        kept, lied = deal(inputs, [[left]], self.word_bits, source, common=lies)
+        return Tally(counts=kept[:, 0] + lied, users=int(inputs.sum()))
 
     def supported(self, message: Message) -> Set[int]:
         assert isinstance(message, int)

@@ -21,15 +21,16 @@ from shuffledp.core.domain import Reals
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.octets import NumberCode
 from shuffledp.core.protocol import Cost, Parts
-from shuffledp.core.randomizer import Law, Messages
+from shuffledp.core.randomizer import Law, Messages, WordSource
 from shuffledp.core.validate import positive, whole
-from shuffledp.numerics.draws import Draws
+from shuffledp.numerics.dealing import deal
 from shuffledp.protocols.assembly import local, register, shuffled
 from shuffledp.protocols.mean import Affine, MeanAnalyzer, Quadratic, growth, moment
 
 __all__ = ["SPEC", "Piecewise", "make", "make_local"]
 
 _MAX_SPAN = 1 << 15  # the window's last start; so there are at most 2^16 outputs to count
+_AT_ONCE = 1 << 22  # numbers in the windows of all codes that are dealt in one go
 _WINDOW = 256  # a window this long is within 0.2 % of the ideal length
 
 
@@ -129,18 +130,18 @@ class Piecewise:
         near = range(first, first + self.window)
         return {(y,): Fraction(self._share(y, near), self._words) for y in range(self.alphabet)}
 
-    def simulate(self, inputs: Counts, draws: Draws) -> Tally:
-        """Messages from the senders' windows, and messages that do not depend on the value."""
-        inside = draws.binomials(inputs, self.window * self.extra / self._words)
-        users = int(inputs.sum())
-        anywhere = np.full(self.alphabet, float(self.low))
-        anywhere[: self.rest] += 1
-        counts = draws.multinomial(users - int(inside.sum()), anywhere / anywhere.sum())
-        uniform = np.full(self.window, 1 / self.window)
-        for x in np.flatnonzero(inside).tolist():
-            first = x * self.stride
-            counts[first : first + self.window] += draws.multinomial(int(inside[x]), uniform)
-        return Tally(counts=counts, users=users)
+    def deal(self, inputs: Counts, source: WordSource) -> Tally:
+        """One walk for some codes at a time: the window is a code's own, all the rest is the same for all."""
+        common = [self.low + 1] * self.rest + [self.low] * (self.alphabet - self.rest)
+        counts, held = np.zeros(self.alphabet, dtype=np.int64), np.flatnonzero(inputs)
+        for some in np.array_split(held, 1 + len(held) * self.window // _AT_ONCE):
+            near, anywhere = deal(
+                inputs[some], [[self.extra] * self.window], self.word_bits, source, common=common
+            )
+            counts += anywhere
+            for x, own in zip(some.tolist(), near, strict=True):
+                counts[x * self.stride : x * self.stride + self.window] += own
+        return Tally(counts=counts, users=int(inputs.sum()))
 
     def blankets(self) -> tuple[Blanket, ...]:
         """What all values' laws have in common, for the accountant of the shuffled view.

@@ -28,11 +28,11 @@ from shuffledp.core.errors import MismatchError, ParameterError, UnsupportedErro
 from shuffledp.core.estimate import Estimate, Interval, Value
 from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import Cost, Crowd, Parts, Promise, pure_delta
-from shuffledp.core.randomizer import Law, Message, Messages
+from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import level as valid_level
 from shuffledp.core.validate import whole
-from shuffledp.numerics.draws import Draws
+from shuffledp.numerics.dealing import deal
 from shuffledp.numerics.intervals import BoundedError
 from shuffledp.numerics.tape import table
 from shuffledp.protocols.assembly import register, shuffle
@@ -139,13 +139,11 @@ class PureCount:
             for z, share in enumerate(self._shares(x))
         }
 
-    def simulate(self, inputs: Counts, draws: Draws) -> Tally:
-        """The bits of those without noise, and how the numbers of the others fall."""
-        users = int(inputs.sum())
-        truthful = inputs - draws.binomials(inputs, float(self.rate))
-        law = np.array(self.noise, dtype=np.float64)
-        fallen = draws.multinomial(users - int(truthful.sum()), law / law.sum())
-        ones = int(truthful.sum()) * (self.d // 2) + int(truthful[1])
+    def deal(self, inputs: Counts, source: WordSource) -> Tally:
+        """How the words of both bits fall: noise is the same for both, all the others are truthful."""
+        users, left = int(inputs.sum()), (1 << self.word_bits) - sum(self.noise)
+        truthful, fallen = deal(inputs, [[left]], self.word_bits, source, common=self.noise)
+        ones = int(truthful.sum()) * (self.d // 2) + int(truthful[1, 0])
         ones += int(fallen @ np.arange(self.d + 1))
         return Tally(counts=np.array([users * self.d - ones, ones], dtype=np.int64), users=users)
 

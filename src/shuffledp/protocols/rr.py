@@ -19,10 +19,10 @@ from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.octets import NumberCode
 from shuffledp.core.protocol import Calibration, Cost, Crowd, Parts, Promise
-from shuffledp.core.randomizer import Law, Message, Messages
+from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import fraction_of_one, positive, whole
-from shuffledp.numerics.draws import Draws
+from shuffledp.numerics.dealing import binomials
 from shuffledp.numerics.intervals import TwoBinomialsError
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols.assembly import certify, fit, local, register
@@ -103,10 +103,11 @@ class RR:
     def pmf(self, x: int) -> Law:
         return {(y,): self.p if y == x else self.q for y in (0, 1)}
 
-    def simulate(self, inputs: Counts, draws: Draws) -> Tally:
-        """The ones that are kept, and the zeros that are flipped."""
-        users, (zeros, ones) = int(inputs.sum()), inputs.tolist()
-        sent = draws.binomial(ones, float(self.p)) + draws.binomial(zeros, float(self.q))
+    def deal(self, inputs: Counts, source: WordSource) -> Tally:
+        """The zeros and the ones that are flipped."""
+        users, ones = int(inputs.sum()), int(inputs[1])
+        up, down = binomials(inputs, [self.threshold] * 2, self.word_bits, source).tolist()
+        sent = ones + up - down
         return Tally(counts=np.array([users - sent, sent], dtype=np.int64), users=users)
 
 

@@ -19,6 +19,7 @@ original, `zsum_histogram`).
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import combinations
@@ -31,10 +32,10 @@ from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.protocol import Cost, Crowd, Parts, Promise
-from shuffledp.core.randomizer import Law, Messages
+from shuffledp.core.randomizer import Law, Messages, WordSource
 from shuffledp.core.validate import whole
 from shuffledp.numerics import tape
-from shuffledp.numerics.draws import Draws
+from shuffledp.numerics.dealing import deal, deal_uniform
 from shuffledp.protocols.assembly import register, shuffle
 from shuffledp.protocols.noise_bins import NoiseBinsAnalyzer
 
@@ -43,6 +44,7 @@ __all__ = ["SPEC", "SparseHistogram", "make"]
 _MOST = (
     1000  # noise messages per user; the exact law of more takes seconds, and nobody would send them
 )
+_AT_ONCE = 1 << 16  # users whose words are drawn in one go
 _CUT = 1e-3  # of Poisson's tail; a longer table would lengthen the tape for nothing
 
 
@@ -134,15 +136,24 @@ class SparseHistogram:
 
     def _sets(self, words: Words) -> tuple[Counts, Counts]:
         """(owner, bin) of every noise message."""
-        pairs, left, first = [], np.arange(len(words)), words[:, 0]
+        left, first = np.arange(len(words)), words[:, 0]
+        who, drawn = [], []
         for column in range(1, len(self.shares)):
             # The words below sum(shares[m:]) are those of M >= m.
             more = tape.bernoulli(first, sum(self.shares[column:]), self.word_bits)
             some = np.flatnonzero(more)
             left, first = left.take(some), first.take(some)
-            drawn = tape.uniform(words[left, column], self.k, self.word_bits)
-            hits = np.flatnonzero(drawn < self.k)
-            pairs.append(left.take(hits) * self.k + drawn.take(hits).astype(np.int64))
+            who.append(left)
+            drawn.append(words[left, column])
+        return self._distinct(who, drawn)
+
+    def _distinct(self, who: Iterable[Counts], drawn: Iterable[Words]) -> tuple[Counts, Counts]:
+        """(user, bin) of the words that each column of users has drawn, repeated ones dropped."""
+        pairs = []
+        for users, words in zip(who, drawn, strict=True):
+            bins = tape.uniform(words, self.k, self.word_bits)
+            hits = np.flatnonzero(bins < self.k)
+            pairs.append(users.take(hits) * self.k + bins.take(hits).astype(np.int64))
         # Each column is sorted already, and a stable sort merges sorted runs.
         keys = np.sort(np.concatenate(pairs), kind="stable")
         distinct = keys[np.diff(keys, prepend=-1) != 0]
@@ -175,27 +186,21 @@ class SparseHistogram:
                     law[x, *bins] = mass / math.comb(self.k, size)
         return law
 
-    def simulate(self, inputs: Counts, draws: Draws) -> Tally:
-        """How many users draw sets of each size, and then what falls into each bin.
+    def deal(self, inputs: Counts, source: WordSource) -> Tally:
+        """How many users draw M = 0, 1, ... bins; then one bin each for M = 1, all together.
 
-        Takes k steps for each size above 1 that occurs.
+        For M > 1 everybody draws M words: whether bins repeat is a matter of one person's own.
         """
         n = int(inputs.sum())
-        sizes = draws.multinomial(n, np.array([float(q) for q in self.sizes()]))
-        counts = inputs + draws.multinomial(int(sizes[1]), np.full(self.k, 1 / self.k))
-        left = [0, 0, *sizes[2:].tolist()]  # left[r] users have r bins left to choose
-        for j in range(self.k):
-            if not any(left):
-                break
-            for r in range(1, len(left)):
-                if not left[r]:
-                    continue
-                # A uniform set of r of the k - j bins that are left has the next one with this chance.
-                chosen = draws.binomial(left[r], r / (self.k - j))
-                counts[j] += chosen
-                left[r] -= chosen
-                left[r - 1] += chosen
-            left[0] = 0
+        drawing = deal([n], [self.shares], self.word_bits, source).own[0]
+        noise, _ = deal_uniform(int(drawing[1]), self.k, self.word_bits, source)
+        counts = inputs + noise
+        for m, people in enumerate(drawing.tolist()[2:], start=2):
+            for start in range(0, people, _AT_ONCE):
+                some = min(_AT_ONCE, people - start)
+                words = source.words(some * m, self.word_bits).reshape(some, m)
+                _, bins = self._distinct([np.arange(some)] * m, words.T)
+                np.add.at(counts, bins, 1)
         return Tally(counts=counts, users=n)
 
 

@@ -27,10 +27,10 @@ from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.octets import BitCode
 from shuffledp.core.protocol import Cost, Parts
-from shuffledp.core.randomizer import Law, Message, Messages
+from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import positive, whole
-from shuffledp.numerics.draws import Draws
+from shuffledp.numerics.dealing import binomials
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols.assembly import local, register, shuffled
 from shuffledp.protocols.frequency import FrequencyAnalyzer
@@ -172,11 +172,13 @@ class Unary:
             ),
         )
 
-    def simulate(self, inputs: Counts, draws: Draws) -> Tally:
+    def deal(self, inputs: Counts, source: WordSource) -> Tally:
         """Each category's bits: those of its holders, and those of everybody else."""
         users = int(inputs.sum())
-        own = draws.binomials(inputs, float(self.p))
-        return Tally(counts=own + draws.binomials(users - inputs, float(self.q)), users=users)
+        bits = np.concatenate([inputs, users - inputs])
+        thresholds = [self.one] * self.k + [self.zero] * self.k
+        ones = binomials(bits, thresholds, self.word_bits, source)
+        return Tally(counts=ones[: self.k] + ones[self.k :], users=users)
 
     def supported(self, message: Message) -> Set[int]:
         assert isinstance(message, tuple)

@@ -33,11 +33,11 @@ from shuffledp.core.domain import Bits
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import Calibration, Cost, Crowd, Parts, Promise
-from shuffledp.core.randomizer import Law, Message, Messages
+from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
 from shuffledp.numerics import tape
-from shuffledp.numerics.draws import Draws
+from shuffledp.numerics.dealing import binomial
 from shuffledp.numerics.intervals import BinomialSum, NoiseError
 from shuffledp.numerics.rounding import dyadic_above
 from shuffledp.protocols.assembly import register, shuffle
@@ -119,11 +119,11 @@ class Zsum:
     def pmf(self, x: int) -> Law:
         return {(1,) * x: 1 - self.rate, (1,) * (x + 1): self.rate}
 
-    def simulate(self, inputs: Counts, draws: Draws) -> Tally:
+    def deal(self, inputs: Counts, source: WordSource) -> Tally:
         """The count plus Bin(n, rate)."""
         n = int(inputs.sum())
-        ones = int(inputs[1]) + draws.binomial(n, float(self.rate))
-        return Tally(counts=np.array([ones], dtype=np.int64), users=n)
+        noise = binomial(n, self.threshold, self.word_bits, source)
+        return Tally(counts=np.array([int(inputs[1]) + noise], dtype=np.int64), users=n)
 
     def tally(self, shuffled: Shuffled) -> Tally:
         """How many messages there are; all of them must be 1."""

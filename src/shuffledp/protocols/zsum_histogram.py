@@ -27,11 +27,11 @@ from shuffledp.core.domain import Categories
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import Calibration, Cost, Crowd, Parts, Promise
-from shuffledp.core.randomizer import Law, Message, Messages
+from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
 from shuffledp.numerics import tape
-from shuffledp.numerics.draws import Draws
+from shuffledp.numerics.dealing import binomials
 from shuffledp.protocols.assembly import register, shuffle
 from shuffledp.protocols.zsum import Accuracy, CutAnswers, paper_gamma
 
@@ -107,11 +107,11 @@ class ZsumHistogram:
             law[x, *compress(range(self.k), sent)] = mass
         return law
 
-    def simulate(self, inputs: Counts, draws: Draws) -> Tally:
-        """Each count plus its own n - Bin(n, gamma)."""
-        n = int(inputs.sum())
-        silent = draws.binomials(np.full(self.k, n), float(self.gamma))
-        return Tally(counts=inputs + n - silent, users=n)
+    def deal(self, inputs: Counts, source: WordSource) -> Tally:
+        """Each count plus its own Bin(n, 1 - gamma)."""
+        n, threshold = int(inputs.sum()), (1 << self.word_bits) - self.silent
+        noise = binomials([n] * self.k, [threshold] * self.k, self.word_bits, source)
+        return Tally(counts=inputs + noise, users=n)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
