@@ -129,12 +129,40 @@ class TestData:
     def test_nulls_and_values_outside(self):
         ages = pd.Series([30, None, 200, 40] * 250)
         asked = {**PRIVATE, "lower": 0, "upper": 100}
-        with pytest.raises(sdp.DataError, match="at position 1 is missing; on_invalid"):
+        with pytest.raises(sdp.DataError, match="at position 1 is missing; to go on: on_invalid"):
             sdp.ask(ages, "mean", **asked)
         dropped = sdp.ask(ages, "mean", on_invalid="drop", **asked)
         assert (dropped.n, dropped.rows) == (500, 1000)
         assert dropped.invalid == {"null": 250, "unknown": 0, "out_of_range": 250, "nan": 0}
         assert dropped.guarantee.honest == 450
+
+    def test_a_policy_for_each_fault(self):
+        ages = pd.Series([30, None, 200, 40] * 250)
+        asked = {**PRIVATE, "lower": 0, "upper": 100}
+        policies = ("null=drop,out_of_range=clamp", {"null": "drop", "out_of_range": "clamp"})
+        for policy in policies:
+            answer = sdp.ask(ages, "mean", on_invalid=policy, **asked)
+            assert (answer.n, answer.rows) == (750, 1000)
+            assert answer.estimate.value == pytest.approx((30 + 100 + 40) / 3, abs=5)
+            # How many were clamped would undo the noise; how many were left out is public.
+            assert answer.invalid == {"null": 250, "unknown": 0, "nan": 0}
+            assert answer.to_dict()["on_invalid"] == "null=drop,out_of_range=clamp"
+            assert "250 invalid values (out_of_range 250) were moved" in answer.for_operator
+            assert "250 of 1,000 values were invalid (null 250)" in answer.dropped
+            assert "Numbers out of range were moved to the nearest end" in answer.explain()
+
+    @pytest.mark.parametrize("text", [True, False])
+    def test_mixed_columns_keep_their_fractions(self, text, tmp_path):
+        path = tmp_path / "a.csv"
+        path.write_text("x\n" + "2\n3.5\n" * 2000)
+        data = path if text else ["2", "3.5"] * 2000
+        answer = sdp.ask(data, "mean", lower=0, upper=5, on_invalid="drop", epsilon=5, delta=1e-6)
+        assert answer.n == 4000
+        assert answer.estimate.value == pytest.approx(2.75, abs=0.05)
+
+    def test_booleans_have_a_mean(self):
+        answer = sdp.ask([True, False, True, True] * 500, "mean", epsilon=5, delta=1e-6)
+        assert answer.estimate.value == pytest.approx(0.75, abs=0.05)
 
     def test_what_would_undo_the_noise_is_for_the_operator_alone(self):
         pets = ["cat", "dog", None, "cow"] * 250

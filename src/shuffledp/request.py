@@ -17,7 +17,7 @@ anybody sees the answer.
 
 import html
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +35,7 @@ from shuffledp.core.validate import level as valid_level
 from shuffledp.core.validate import positive
 from shuffledp.core.version import __version__
 from shuffledp.engine import (
+    Action,
     Collected,
     Column,
     DuckDB,
@@ -79,11 +80,13 @@ _SIMULATION = (
     "it to plan, and another engine to publish."
 )
 _COVERED = {
-    OnInvalid.OTHER: "Missing and unknown values were counted as 'other'. They are protected like all "
-    "others, so how many there were is not part of the result.",
-    OnInvalid.CLAMP: "Numbers out of range were moved to the nearest end. They are protected like all "
-    "others, so how many there were is not part of the result.",
+    Action.OTHER: "{} values were counted as 'other'. They are protected like all others, so how many "
+    "there were is not part of the result.",
+    Action.CLAMP: "Numbers {} were moved to the nearest end. They are protected like all others, so how "
+    "many there were is not part of the result.",
 }
+_BECAME = {Action.OTHER: "became other", Action.CLAMP: "were moved to the end of the range"}
+_FAULT_NAMES = {"null": "missing", "unknown": "unknown", "out_of_range": "out of range"}
 
 
 def ask(
@@ -97,7 +100,7 @@ def ask(
     protocol: str | None = None,
     max_messages: float | None = None,
     honest: float | None = None,
-    on_invalid: OnInvalid | str = OnInvalid.ERROR,
+    on_invalid: OnInvalid | Mapping[str, str] | str = OnInvalid.ERROR,
     engine: Engine | str | None = None,
     rng: WordSource | None = None,
     level: float = 0.95,
@@ -119,8 +122,9 @@ def ask(
 
     The planner chooses the protocol, unless `protocol` names one. `model="local"` trusts nobody and
     takes no delta. `honest` is the share of people whose noise the guarantee counts on. `on_invalid`
-    says how to handle nulls and out-of-domain values: "error", "drop", "other" or "clamp". Words are
-    secure unless `rng` is a `SeededWords`.
+    says how to handle nulls and out-of-domain values: "error", "drop", "other", "clamp", or an action
+    for each fault, {"null": "drop", "out_of_range": "clamp"}. Words are secure unless `rng` is a
+    `SeededWords`.
 
     With a `ledger` (or its path) the answer is charged to `dataset` before it is returned, or refused
     if the budget is spent; `budget` states the budget with the first release.
@@ -190,7 +194,7 @@ class Request:
     protocol: str | None = None
     max_messages: float | None = None
     honest: float | None = None
-    on_invalid: OnInvalid | str = OnInvalid.ERROR
+    on_invalid: OnInvalid | Mapping[str, str] | str = OnInvalid.ERROR
     engine: Engine | str | None = None
     """None: "duckdb" for files, "memory" for columns in memory."""
     rng: WordSource | None = None
@@ -259,7 +263,7 @@ class Request:
             request=self,
             column=column,
             engine=engine,
-            domain=None if _codes_itself(protocol, question.domain) else question.domain,
+            domain=protocol.match_domain(question.domain),
             found=found,
             protocol=protocol,
             notes=(*declared.notes, *question.remarks()),
@@ -304,12 +308,6 @@ def _on_a_grid(task: Task) -> Task:
     return type(task)(domain=grid)
 
 
-def _codes_itself(protocol: ShuffleProtocol, declared: Domain) -> bool:
-    """Whether the values are what the protocol's own domain says: there are no names to tell."""
-    own = protocol.randomizer.domain
-    return own == declared or isinstance(own, Integers | Reals)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Prepared:
     """A request and its column: all that must be known before anybody's value is randomized."""
@@ -317,8 +315,8 @@ class Prepared:
     request: Request
     column: Column
     engine: Engine
-    domain: Domain | None
-    """None if the protocol's own domain says what the values are."""
+    domain: Domain
+    """What the values are, and what they are called."""
     found: Headcount
     protocol: ShuffleProtocol
     notes: tuple[str, ...] = ()
@@ -376,17 +374,18 @@ class Prepared:
         Whoever is left out is outside the promise. A value that became 'other' or the end of a range is
         inside: its exact count, beside the noisy one, would undo the noise.
         """
-        became = {
-            OnInvalid.OTHER: "became other",
-            OnInvalid.CLAMP: "were moved to the end of the range",
-        }
-        if self.policy not in became:
-            return dict(invalid), None
-        count = sum(invalid.values())
-        if not count:
-            return None, None
-        said = f"{count:,} invalid values ({_list_reasons(invalid)}) {became[self.policy]}"
-        return None, f"For you alone (exact, so not private): {said}."
+        said: list[str] = []
+        covered: set[str] = set()
+        for action, became in _BECAME.items():
+            faults = self.policy.faults_with(action)
+            covered.update(faults)
+            inside = {fault: invalid[fault] for fault in faults}
+            if any(inside.values()):
+                count = sum(inside.values())
+                said.append(f"{count:,} invalid values ({_list_reasons(inside)}) {became}")
+        public = {fault: count for fault, count in invalid.items() if fault not in covered}
+        alone = f"For you alone (exact, so not private): {'; '.join(said)}." if said else None
+        return (public if not covered or self.policy.drops else None), alone
 
     def randomize(self, out: str | Path, *, report: Report | None = None) -> Randomized:
         """Write everybody's messages to a file: shuffled, and without their senders."""
@@ -394,7 +393,7 @@ class Prepared:
             self.protocol,
             self.column,
             out,
-            domain=_name_bins(self.domain),
+            domain=_name_bins(self.protocol, self.domain),
             on_invalid=self.policy,
             rng=self.request.rng,
             threads=self.engine.threads if isinstance(self.engine, DuckDB) else None,
@@ -403,9 +402,9 @@ class Prepared:
         )
 
 
-def _name_bins(domain: Domain | None) -> Domain | None:
+def _name_bins(protocol: ShuffleProtocol, domain: Domain) -> Domain:
     """The bins by name: messages carry the names of categories, not the ends of a range."""
-    if isinstance(domain, Integers):
+    if isinstance(protocol.randomizer.domain, Categories) and isinstance(domain, Integers):
         return Categories(k=domain.size, names=domain.labels)
     return domain
 
@@ -516,7 +515,7 @@ class Answer:
         if self.engine is not None:
             private = self.engine.private
             said = [_PLAYED.format(self.engine.name) if private else _SIMULATION, self.dropped]
-            said.append(None if self.on_invalid is None else _COVERED.get(self.on_invalid))
+            said.extend(_explain_covered(self.on_invalid))
             words.append("In this run. " + " ".join(each for each in said if each is not None))
         return "\n\n".join(words)
 
@@ -593,6 +592,15 @@ def _plain(row: Number) -> dict[str, Any]:
         name: None if isinstance(value, float) and not math.isfinite(value) else value
         for name, value in named.items()
     }
+
+
+def _explain_covered(policy: OnInvalid | None) -> Iterator[str]:
+    """What happened to invalid values that are part of the result."""
+    for action, words in _COVERED.items():
+        faults = () if policy is None else policy.faults_with(action)
+        if faults:
+            text = words.format(" and ".join(_FAULT_NAMES[fault] for fault in faults))
+            yield text[0].upper() + text[1:]
 
 
 def _list_reasons(invalid: Mapping[str, int]) -> str:

@@ -56,7 +56,7 @@ class TestAnswers:
         assert found["estimate"][0]["value"] == pytest.approx(
             survey.minutes.mean() * factor, abs=1.5 * factor
         )
-        assert found["parameters"].get("steps") is None, "integers need no grid"
+        assert found["parameters"]["steps"] == 256, "text may hold fractions"
 
     def test_reals_get_a_public_grid_and_are_told(self, shuffledp, people, survey):
         ends = ("--lower", 0, "--upper", 2.5)
@@ -297,7 +297,7 @@ class TestNotPrivate:
     def test_categories_from_data_are_refused_with_a_reason(self, shuffledp, people):
         result = shuffledp("run", "histogram", people, "--column", "way", *COMMON)
         assert result.exit_code == 2
-        for words in ("leaks", "categories", "categories_file", "categories_from_data"):
+        for words in ("leaks", "categories", "--categories-file", "--categories-from-data"):
             assert words in result.stderr
 
     def test_and_said_aloud_if_wanted(self, shuffledp, people):

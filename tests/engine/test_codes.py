@@ -3,9 +3,12 @@
 import math
 import subprocess
 import sys
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -38,16 +41,57 @@ TEXTS = (pa.string(), pa.large_string(), pa.string_view())
         (Bits(), [True, False], [1, 0]),
         (Bits(), [1, 0], [1, 0]),
         (Bits(), ["true", "FALSE", "False", "1", "0"], [1, 0, 0, 1, 0]),
+        (Bits(), ["Yes", "NO", "y", "N", "t", "F", " yes "], [1, 0, 1, 0, 1, 0, 1]),
+        (Bits(), ["1.0", "0.0", "1e0", "+1", " 0"], [1, 0, 1, 1, 0]),
+        (Bits(), [1.0, 0.0], [1, 0]),
+        (Bits(), [Decimal("1"), Decimal("0")], [1, 0]),
         (Categories(k=3), [2, 0], [2, 0]),
         (Categories(k=3), ["2", "0"], [2, 0]),
+        (Categories(k=3), ["2.0", " 0", "1e0"], [2, 0, 1]),
+        (Categories(k=3), [2.0, 0.0], [2, 0]),
         (PETS, ["dog", "cat", "other"], [1, 0, 2]),
+        (PETS, ["dog ", " cat", "\tother"], [1, 0, 2]),
+        (Categories(k=2, names=(" a", "a")), ["a", " a", "  a"], [1, 0, 1]),
+        (Categories(k=2, names=("517", "0.5")), [517.0, 0.5], [0, 1]),
+        (Categories(k=2, names=("517.0", "0.5")), [517.0, 0.5], [0, 1]),
+        (Categories(k=2, names=("True", "False")), [True, False], [0, 1]),
+        (Categories(k=2, names=("1", "0")), [True, False], [0, 1]),
+        (
+            Categories(k=2, names=("2013-01-01", "2013-07-04")),
+            [date(2013, 7, 4), date(2013, 1, 1)],
+            [1, 0],
+        ),
+        (
+            Categories(k=2, names=("2013-01-01 05:00:00", "2013-07-04")),
+            [datetime(2013, 7, 4), datetime(2013, 1, 1, 5)],
+            [1, 0],
+        ),
+        (Categories(k=2, names=("2013-01-01T05:00:00", "x")), [datetime(2013, 1, 1, 5)], [0]),
+        (Categories(k=2, names=("05:30:00", "x")), [time(5, 30)], [0]),
         (Categories(k=2, names=("30", "7")), [7, 30, 7], [1, 0, 1]),
         (Categories(k=2, names=("true", "false")), [True, False], [0, 1]),
         (Categories(k=3, names=("日本", "é", "e\u0301")), ["e\u0301", "é", "日本"], [2, 1, 0]),
         (AGES, [-2, 9], [0, 11]),
         (AGES, ["-2", "9", "007"], [0, 11, 9]),
+        (AGES, ["-2.0", "9.00", "+7", " 3 ", "5e+00", "0.4E1"], [0, 11, 9, 5, 7, 6]),
+        (AGES, [-2.0, 9.0], [0, 11]),
+        (AGES, [Decimal("-2.0"), Decimal("9")], [0, 11]),
+        (AGES, [True, False], [3, 2]),
+        (AGES, ["true", "FALSE"], [3, 2]),
+        (Integers(lower=0, upper=2000), ["1.4e+03"], [1400]),
+        (Integers(lower=0, upper=2**53), ["9007199254740992.0"], [2**53]),
+        (Integers(lower=15000, upper=16000), [date(2013, 1, 1)], [706]),
+        (Integers(lower=0, upper=100_000), [time(0, 1)], [60]),
         (SHARES, [0.0, 0.3, 1.0], [0, 659_706_976_666, 4 * QUARTER]),
         (SHARES, [0, 1], [0, 4 * QUARTER]),
+        (SHARES, [True, False], [4 * QUARTER, 0]),
+        (
+            SHARES,
+            ["True", "false", " 0.5 ", "+1"],
+            [quarters * QUARTER for quarters in (4, 0, 2, 4)],
+        ),
+        (Reals(lower=0, upper=4, steps=4), [datetime(1970, 1, 1, 0, 0, 3)], [3 * QUARTER]),
+        (Reals(lower=0, upper=4, steps=4), [timedelta(seconds=3)], [3 * QUARTER]),
         (
             SHARES,
             ["0", ".5", "1e0", "1.", "2.5e-1"],
@@ -85,7 +129,23 @@ def test_dictionaries_and_chunks():
     [
         (Bits(), [True, None], "value None at position 1 is missing"),
         (Bits(), [0, 2], "value 2 at position 1 is neither true nor false"),
-        (Bits(), ["0", "yes"], "value 'yes' at position 1 is neither true nor false"),
+        (Bits(), ["0", "maybe"], "value 'maybe' at position 1 is neither true nor false"),
+        (Bits(), ["0", "2"], "value '2' at position 1 is neither true nor false"),
+        (Bits(), [0.0, 0.5], "value 0.5 at position 1 is neither true nor false"),
+        (Categories(k=3), [0.0, 0.5], "value 0.5 at position 1 is none of the categories"),
+        (PETS, ["cat", "  "], "value '  ' at position 1 is missing"),
+        (PETS, ["cat", "NA"], "value 'NA' at position 1 is none of the categories"),
+        (PETS, [0.5, 0.5], "value 0.5 at position 0 is none of the categories"),
+        (AGES, [1.0, 1.5], "value 1.5 at position 1 is not an integer"),
+        (AGES, [1.0, math.nan], "value nan at position 1 is not an integer"),
+        (AGES, [1.0, 1e300], "value 1e[+]300 at position 1 is outside the domain"),
+        (Integers(lower=0, upper=2**53), ["0", "9007199254740993.0"], "position 1 is outside"),
+        (
+            Integers(lower=0, upper=2**53),
+            ["0", "9007199254740991.5"],
+            "position 1 is not an integer",
+        ),
+        (AGES, ["9", "NA"], "value 'NA' at position 1 is missing"),
         (Categories(k=3), [0, 3], "value 3 at position 1 is none of the categories"),
         (Categories(k=3), [0, -1], "value -1 at position 1 is none of the categories"),
         (Categories(k=3), ["0", "x"], "value 'x' at position 1 is none of the categories"),
@@ -94,7 +154,8 @@ def test_dictionaries_and_chunks():
         (AGES, [9, 10], r"value 10 at position 1 is outside the domain -2 .. 9"),
         (AGES, ["9", "9.5"], "value '9.5' at position 1 is not an integer"),
         (AGES, ["9", "0x9"], "value '0x9' at position 1 is not an integer"),
-        (AGES, ["9", " 9"], "value ' 9' at position 1 is not an integer"),
+        (AGES, ["9", "9 9"], "value '9 9' at position 1 is not an integer"),
+        (AGES, ["9", "+-9"], "value '[+]-9' at position 1 is not an integer"),
         (AGES, ["9", "9" * 40], "position 1 is outside the domain -2"),
         (SHARES, [0.5, 1.5], r"value 1.5 at position 1 is outside the domain 0.0 .. 1.0"),
         (SHARES, [0.5, math.inf], "value inf at position 1 is outside"),
@@ -112,12 +173,9 @@ def test_the_first_invalid_value_is_named(domain, values, complaint):
 @pytest.mark.parametrize(
     ("domain", "values"),
     [
-        (Bits(), [0.0, 1.0]),
-        (Categories(k=3), [0.0]),
-        (PETS, [0.5]),
-        (AGES, [1.0]),
-        (AGES, [True]),
-        (SHARES, [True]),
+        (Bits(), [b"1"]),
+        (PETS, [b"cat"]),
+        (AGES, [b"9"]),
         (SHARES, [b"0.5"]),
         (SHARES, [[0.5]]),
     ],
@@ -138,6 +196,27 @@ class TestDrop:
             (Bits(), ["true", "maybe", None], [1], {"null": 1, "unknown": 1}),
             (AGES, [1, 10, None, -3], [3], {"null": 1, "out_of_range": 2}),
             (AGES, ["1", "10", None, "x"], [3], {"null": 1, "out_of_range": 1, "unknown": 1}),
+            (
+                AGES,
+                ["1", "1.5", " ", "n/a", "NULL", "none", "nan", "inf", "1e400"],
+                [3],
+                {"null": 4, "out_of_range": 2, "unknown": 1, "nan": 1},
+            ),
+            (
+                AGES,
+                [1.0, 1.5, math.nan, math.inf, None],
+                [3],
+                {"null": 1, "out_of_range": 1, "unknown": 1, "nan": 1},
+            ),
+            (Bits(), ["yes", "NA", "nan", "2.0", "0.5"], [1], {"null": 1, "nan": 1, "unknown": 2}),
+            (SHARES, ["0.5", "NA", "null"], [2 * QUARTER], {"null": 2}),
+            (SHARES, [None, None], [], {"null": 2}),
+            (
+                Categories(k=2, names=("1", "2")),
+                [1.0, 3.0, math.nan, None],
+                [0],
+                {"unknown": 2, "null": 1},
+            ),
             (
                 SHARES,
                 [0.5, None, math.nan, math.inf, -0.1],
@@ -230,10 +309,44 @@ def test_reals_as_text_and_as_numbers(values):
 def test_any_text_is_a_category_or_not(values):
     names = ("a", "é", "other")
     coded = code(Categories(k=3, names=names), values, "other", pa.string())
-    assert coded.codes.tolist() == [names.index(v) if v in names else 2 for v in values]
+    plain = [v if v is None or v in names else _trim(v) for v in values]
+    assert coded.codes.tolist() == [names.index(v) if v in names else 2 for v in plain]
 
 
-def test_other_domains_are_refused():
+def _trim(text):
+    return pc.utf8_trim_whitespace(pa.scalar(text)).as_py()
+
+
+class Dice:
+    """A domain from another package: even faces first."""
+
+    size = 6
+    labels = ("2", "4", "6", "1", "3", "5")
+
+    def codes(self, values):
+        return np.array([self._code(value) for value in values])
+
+    def _code(self, value):
+        if value not in (1, 2, 3, 4, 5, 6):
+            raise DataError("not a face")
+        return (value - 1) // 2 + 3 * (value % 2)
+
+    def values(self, codes):
+        return np.array([2, 4, 6, 1, 3, 5])[codes].astype(float)
+
+
+@pytest.mark.parametrize("faces", [[2, 1, None, 7, 2], ["2", " 1.0", None, "x", "2"]])
+def test_domains_of_others_read_their_own_values(faces):
+    coded = code(Dice(), faces, "drop")
+    assert kept(coded) == [0, 3, 0]
+    assert coded.invalid() == NONE | {"null": 1, "unknown": 1}
+    with pytest.raises(DataError, match="is not in the domain"):
+        code(Dice(), faces, "null=drop")
+    with pytest.raises(ParameterError, match="clamp"):
+        Coder(domain=Dice(), on_invalid="clamp")
+
+
+def test_what_is_no_domain_is_refused():
     class Colours:
         size = 2
 
@@ -241,9 +354,63 @@ def test_other_domains_are_refused():
         Coder(domain=Colours(), on_invalid="error").codes(pa.array([1]))
 
 
-def test_policies_have_names():
-    assert [each.value for each in OnInvalid] == ["error", "drop", "other", "clamp"]
-    assert OnInvalid.read(OnInvalid.CLAMP) is OnInvalid.CLAMP
+class TestPolicies:
+    @pytest.mark.parametrize(
+        ("given", "actions", "shown"),
+        [
+            ("error", "error error error error", "error"),
+            ("drop", "drop drop drop drop", "drop"),
+            ("other", "other other error error", "other"),
+            ("clamp", "error error clamp error", "clamp"),
+            ("clamp,drop", "drop drop clamp drop", "null=drop,unknown=drop,out_of_range=clamp,nan=drop"),
+            ("drop, clamp", "drop drop clamp drop", "null=drop,unknown=drop,out_of_range=clamp,nan=drop"),
+            ("null=drop,clamp", "drop error clamp error", "null=drop,out_of_range=clamp"),
+            ("drop,null=error", "error drop drop drop", "unknown=drop,out_of_range=drop,nan=drop"),
+            ({"null": "other", "unknown": "drop"}, "other drop error error", "null=other,unknown=drop"),
+            (OnInvalid.CLAMP, "error error clamp error", "clamp"),
+        ],
+    )  # fmt: skip
+    def test_an_action_for_each_fault(self, given, actions, shown):
+        policy = OnInvalid.read(given)
+        chosen = [policy.null, policy.unknown, policy.out_of_range, policy.nan]
+        assert [action.value for action in chosen] == actions.split()
+        assert str(policy) == policy.value == shown
+        assert OnInvalid.read(shown) == policy
+
+    @pytest.mark.parametrize(
+        "given", ["", "skip", "drop,skip", "zero=drop", "null=skip", 3, "null"]
+    )
+    def test_nonsense(self, given):
+        with pytest.raises(ParameterError, match="must be one of error, drop, other, clamp"):
+            OnInvalid.read(given)
+
+    @pytest.mark.parametrize("given", ["null=clamp", "nan=other", "out_of_range=other"])
+    def test_actions_that_make_no_sense(self, given):
+        with pytest.raises(ParameterError, match="only"):
+            OnInvalid.read(given)
+
+    def test_clamp_what_is_out_of_range_and_drop_nulls(self):
+        coded = code(AGES, [1, None, 100, -100], "out_of_range=clamp,null=drop")
+        assert kept(coded) == [3, 11, 0]
+        assert coded.users == 3
+        assert coded.invalid() == NONE | {"null": 1, "out_of_range": 2}
+        with pytest.raises(DataError, match="'x' at position 1 is not an integer"):
+            code(AGES, ["1", "x"], "out_of_range=clamp,null=drop")
+
+    def test_other_for_unknown_and_drop_nulls(self):
+        coded = code(PETS, ["cow", None, "dog"], "unknown=other,null=drop")
+        assert kept(coded) == [2, 1]
+        assert coded.invalid() == NONE | {"null": 1, "unknown": 1}
+
+    def test_errors_say_how_to_go_on(self):
+        with pytest.raises(DataError, match=r"to go on: on_invalid null=drop or null=other$"):
+            code(PETS, [None])
+        with pytest.raises(
+            DataError, match=r"go on: on_invalid out_of_range=drop or out_of_range=clamp$"
+        ):
+            code(AGES, [100])
+        with pytest.raises(DataError, match=r"go on: on_invalid null=drop$"):
+            code(AGES, [1, None], "clamp")
 
 
 def test_a_huge_label_makes_no_huge_message():

@@ -77,14 +77,14 @@ class TestEveryFormat:
             read(path, "age")
 
     def test_mixed_types(self, suffix, tmp_path):
-        table = {"age": [1, 2, 3.5]} if suffix in SUFFIXES[:3] else {"age": [1, 2, "old"]}
-        path = write(table, tmp_path / f"a.{suffix}")
-        with pytest.raises(
-            sdp.DataError, match=r"'old' in row 3 of .* is not an integer|wants integers"
-        ):
-            read(path, "age") if suffix not in SUFFIXES[:3] else sdp.headcount(
-                sdp.open_column(path, "age"), AGES, "drop"
-            )
+        path = write({"age": [1, 2.0, 3.5]}, tmp_path / f"a.{suffix}")
+        column = sdp.open_column(path, "age")
+        assert column.fractional
+        engine = sdp.engine.find_engine("duckdb")
+        job = sdp.engine.Job(column=column, coder=sdp.engine.Coder(domain=AGES, on_invalid="error"))
+        with pytest.raises(sdp.DataError, match=r"3\.5'? in row 3 of .* is not an integer"):
+            engine.headcount(job)
+        assert sdp.headcount(column, AGES, "drop").invalid["unknown"] == 1
 
 
 class TestPaths:
@@ -207,8 +207,8 @@ class TestJSONLines:
         path = tmp_path / "a.jsonl"
         path.write_text('{"x": 1}\n{"y": 2}\n{"x": "2"}\n{"x": null}\n{"x": true}\n{"x": 1.5}\n')
         found = read(path, "x", on_invalid="drop")
-        assert found.n == 2
-        assert found.invalid == {"null": 2, "unknown": 2, "out_of_range": 0, "nan": 0}
+        assert found.n == 3
+        assert found.invalid == {"null": 2, "unknown": 1, "out_of_range": 0, "nan": 0}
 
     def test_broken_line(self, tmp_path):
         path = tmp_path / "a.jsonl"
@@ -227,9 +227,9 @@ def test_any_name_of_a_column(tmp_path, name, suffix):
 
 
 def test_unsupported_types(tmp_path):
-    table = pa.table({"when": pa.array([0], pa.timestamp("s")), "many": pa.array([[1]])})
+    table = pa.table({"raw": pa.array([b"1"]), "many": pa.array([[1]])})
     pq.write_table(table, tmp_path / "a.parquet")
-    for name in ("when", "many"):
+    for name in ("raw", "many"):
         with pytest.raises(sdp.DataError, match=r"a\.parquet: the domain wants integers, but"):
             read(tmp_path / "a.parquet", name, on_invalid="drop")
 

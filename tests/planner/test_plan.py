@@ -234,7 +234,7 @@ def test_rounding_is_less_than_a_hundredth_of_the_error():
 def test_integers_are_a_grid_for_local_means():
     plan = sdp.plan("sum", n=1000, epsilon=1.0, delta=0.0, lower=-2, upper=5, models="local")
     duchi = next(row for row in plan.rows if row.protocol == "duchi" and row.available)
-    assert duchi.answers == "mean"
+    assert duchi.answers == "sum"
     assert duchi.make().randomizer.domain.steps == 7
     direct = protocols.duchi.make_local(lower=-2, upper=5, steps=7, epsilon=1.0)
     middle = direct.analyzer.variance(np.array([0, 0, 0, 1000, 0, 0, 0, 0]))

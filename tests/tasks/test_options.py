@@ -16,6 +16,7 @@ class Column:
     """What a task may see of a column."""
 
     fractional: bool = False
+    boolean: bool = False
     found: tuple[str, ...] = ("ant", "bee")
     name: str = "pet"
 
@@ -93,11 +94,19 @@ class TestDomain:
                 Column(fractional=True),
                 Reals(lower=0, upper=9, steps=4),
             ),
+            (Mean, {}, Column(boolean=True), Integers(lower=0, upper=1)),
+            (Sum, {}, Column(boolean=True), Integers(lower=0, upper=1)),
             (Mean, {"lower": 0, "upper": 0.5}, Column(), Reals(lower=0, upper=0.5, steps=4)),
             (Mean, {"lower": 0, "upper": 9, "steps": 3}, None, Reals(lower=0, upper=9, steps=3)),
             (Histogram, {"k": 5}, None, Categories(k=5)),
             (Histogram, {"lower": 2, "upper": 4.0}, None, Integers(lower=2, upper=4)),
             (Histogram, {"categories": "a,b"}, Column(), Categories(k=2, names=("a", "b"))),
+            (
+                Histogram,
+                {"categories": ' a, "b, c" '},
+                Column(),
+                Categories(k=2, names=("a", "b, c")),
+            ),
             (Uniformity, {"k": 5, "alpha": 0.1}, None, Categories(k=5)),
         ],
     )
@@ -121,7 +130,7 @@ class TestDomain:
 
     def test_from_a_file(self, tmp_path):
         path = tmp_path / "names.txt"
-        path.write_text("\ufeffcat\nred panda\n", encoding="utf-8")
+        path.write_text("\ufeffcat \n\tred panda\n \n\n", encoding="utf-8")
         domain = Histogram.declare({"categories_file": str(path)}).task.domain
         assert domain == Categories(k=2, names=("cat", "red panda"))
 

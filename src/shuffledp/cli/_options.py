@@ -167,8 +167,12 @@ class PrivacyOptions:
         None
     )
     on_invalid: Annotated[
-        sdp.OnInvalid, _data(help="How to handle nulls and out-of-domain values.")
-    ] = sdp.OnInvalid.ERROR
+        str,
+        _data(
+            help="How to handle nulls and out-of-domain values: error, drop, other, clamp, or one for each "
+            "fault, such as null=drop,out_of_range=clamp."
+        ),
+    ] = "error"
     model: Annotated[_Model, _privacy(help="Trust a shuffler, or nobody.")] = _Model.SHUFFLE
     protocol: Annotated[str | None, _privacy(help="Use this protocol, not the best one.")] = None
     max_messages: Annotated[
@@ -301,7 +305,11 @@ class RandomizerOptions:
             return
         maker = self._maker(self.randomizer)
         known = inspect.signature(maker).parameters
-        wanted = [name for name in known if name not in ("epsilon", "word_bits")]
+        wanted = [
+            name
+            for name, each in known.items()
+            if name != "epsilon" and each.default is inspect.Parameter.empty
+        ]
         missing = [name for name in wanted if name not in given]
         if missing:
             raise sdp.UnsupportedError(f"{self.randomizer} needs {_flags(missing)}")

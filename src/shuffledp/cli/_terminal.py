@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import signal
 import sys
@@ -80,8 +81,32 @@ def explain_errors() -> Iterator[None]:
 
 def _fail(message: str, code: int, error: BaseException) -> None:
     # Without line breaks or control characters of values, and truncated.
-    typer.echo(f"error: {short(message, 2000)}", err=True)
+    typer.echo(f"error: {short(_name_options(message), 2000)}", err=True)
     raise typer.Exit(code) from error
+
+
+_OPTIONS = (
+    "on_invalid",
+    "max_messages",
+    "max_bits",
+    "categories_file",
+    "categories_from_data",
+    "true_value",
+)
+_QUOTED = re.compile(r"""('[^']*'|"[^"]*")""")
+
+
+def _name_options(message: str) -> str:
+    """The names of parameters as options of the command; what is quoted stays as it is.
+
+    >>> _name_options("value 'on_invalid' is missing; to go on: on_invalid null=drop")
+    "value 'on_invalid' is missing; to go on: --on-invalid null=drop"
+    """
+    names = re.compile(rf"(?<![\w-])({'|'.join(_OPTIONS)})(?!\w)")
+    parts = _QUOTED.split(message)
+    for place in range(0, len(parts), 2):
+        parts[place] = names.sub(lambda found: "--" + found[0].replace("_", "-"), parts[place])
+    return "".join(parts)
 
 
 def say(text: str, *, err: bool = False) -> None:

@@ -81,7 +81,7 @@ def demo(
 def _ask(people: Survey, epsilon: float, delta: float, rng: sdp.WordSource) -> Iterator[_Answers]:
     n, domain, way = len(people.home), people.minutes_domain, people.way
     reach, k = domain.upper - domain.lower, way.domain.k
-    ends = {"lower": domain.lower, "upper": domain.upper}
+    ends: dict[str, Any] = {"lower": domain.lower, "upper": domain.upper}
     private: dict[str, Any] = {"epsilon": epsilon}
     shuffle: dict[str, Any] = {"n": n, "epsilon": epsilon, "delta": delta}
     central, local = sdp.mechanisms, sdp.protocols

@@ -18,7 +18,15 @@ from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.validate import level as valid_level
 from shuffledp.core.validate import number
 
-__all__ = ["ErrorLaw", "Estimate", "Interval", "NormalError", "PostProcessed", "Value"]
+__all__ = [
+    "ErrorLaw",
+    "Estimate",
+    "Interval",
+    "NormalError",
+    "PostProcessed",
+    "ScaledError",
+    "Value",
+]
 
 Value: TypeAlias = float | Floats
 """One number, or one per bin."""
@@ -62,6 +70,34 @@ class NormalError:
 
     def exact_interval(self, value: Value, level: float) -> Interval:
         raise UnsupportedError("no exact interval is known for this estimate: use interval()")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ScaledError:
+    """The error of `times / over` times an answer: frequencies from counts, a sum from a mean.
+
+    >>> ScaledError(error=NormalError(stderr=2.0), over=100).stderr
+    0.02
+    """
+
+    error: ErrorLaw
+    times: int = 1
+    over: int = 1
+
+    @property
+    def stderr(self) -> Value:
+        return self._scale(self.error.stderr)
+
+    def interval(self, value: Value, level: float) -> Interval:
+        low, high = self.error.interval(value * self.over / self.times, level)
+        return Interval(self._scale(low), self._scale(high))
+
+    def exact_interval(self, value: Value, level: float) -> Interval:
+        low, high = self.error.exact_interval(value * self.over / self.times, level)
+        return Interval(self._scale(low), self._scale(high))
+
+    def _scale(self, value: Value) -> Value:
+        return value * self.times / self.over
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

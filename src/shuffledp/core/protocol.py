@@ -7,9 +7,11 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+
 from shuffledp.core.analyzer import Analyzer, Tally
 from shuffledp.core.arrays import Counts
-from shuffledp.core.domain import Categories, Domain, Integers
+from shuffledp.core.domain import Bits, Categories, Domain, Integers, Reals
 from shuffledp.core.errors import DataError, MismatchError, ParameterError
 from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.randomizer import Randomizer, WordSource
@@ -299,9 +301,14 @@ class ShuffleProtocol:
             )
 
     def match_domain(self, domain: Domain | None) -> Domain:
-        """The declared domain, if its codes are those of the protocol; None: the protocol's own.
+        """The declared domain, if its codes mean what the protocol's mean; None: the protocol's own.
 
-        >>> from shuffledp import Categories, protocols
+        A bit is the number 0 or 1, and integers are points of a grid: a sum of integers 0 .. 1 counts bits.
+
+        >>> from shuffledp import Bits, Categories, protocols
+        >>> adder = protocols.make("split_and_mix", n=100, lower=0, upper=1, epsilon=1.0, delta=1e-6)
+        >>> adder.match_domain(Bits())
+        Bits()
         >>> protocols.krr.make_local(k=3, epsilon=1.0).match_domain(Categories(k=2))
         Traceback (most recent call last):
         shuffledp.core.errors.MismatchError: the protocol krr is for Categories(k=3, names=None), not for Categories(k=2, names=None)
@@ -311,9 +318,20 @@ class ShuffleProtocol:
             return own
         # A histogram of integers counts each of them as a category.
         counted = isinstance(own, Categories) and isinstance(domain, Categories | Integers)
-        if counted and own.size == domain.size:
+        if own.size == domain.size and counted:
             return domain
+        if _same_numbers(own, domain):
+            return own if isinstance(own, Reals) else domain  # a grid takes every number
         raise MismatchError(f"the protocol {self.name} is for {own!r}, not for {domain!r}")
+
+
+def _same_numbers(one: Domain, other: Domain) -> bool:
+    """Whether codes stand for the same numbers in both."""
+    numbers = (Bits, Integers, Reals)
+    if not isinstance(one, numbers) or not isinstance(other, numbers) or one.size != other.size:
+        return False
+    ends = np.array([0, one.size - 1])  # the others are evenly spaced between them
+    return bool(np.array_equal(one.values(ends), other.values(ends)))
 
 
 def honest_users(n: int, honest: float) -> int:

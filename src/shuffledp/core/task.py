@@ -5,6 +5,7 @@ and an object for one question: the class with its public domain. The command li
 the planner ask the task; none of them knows a task by name. To add one, see docs/howto/add-a-task.md.
 """
 
+import csv
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -33,6 +34,10 @@ class Column(Protocol):
     def fractional(self) -> bool:
         """Whether the type of the column, not its values, allows for fractions."""
 
+    @property
+    def boolean(self) -> bool:
+        """Whether the type of the column is yes or no."""
+
     def categories(self) -> tuple[str, ...]:
         """The distinct values as text, sorted, nulls left out. NOT private."""
 
@@ -43,8 +48,8 @@ class Option:
 
     `kind` is bool, int, float, str, tuple (of strings) or Path. A `float` stays an int if it is one.
 
-    >>> Option(name="categories", kind=tuple, help="The public categories.").read("cat,dog")
-    ('cat', 'dog')
+    >>> Option(name="categories", kind=tuple, help="The public categories.").read('cat, "dog, big"')
+    ('cat', 'dog, big')
     >>> Option(name="steps", kind=int, help="Steps of the grid.").read("many")
     Traceback (most recent call last):
     shuffledp.core.errors.ParameterError: steps='many' must be an integer
@@ -59,7 +64,7 @@ class Option:
         convert, wanted = _KINDS[self.kind]
         try:
             return convert(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, csv.Error):
             raise ParameterError(self.name, value, f"must be {wanted}") from None
 
 
@@ -99,8 +104,11 @@ def _text(value: object) -> str:
 
 
 def _names(value: Any) -> tuple[str, ...]:
-    parts = value.split(",") if isinstance(value, str) else value
-    return tuple(map(_text, parts))
+    """Text as a line of CSV: commas between the names, and quotes around one that has a comma."""
+    if not isinstance(value, str):
+        return tuple(map(_text, value))
+    (parts,) = csv.reader([value.strip()], skipinitialspace=True, strict=True) if value else ([""],)
+    return tuple(part.strip() for part in parts)
 
 
 _KINDS: Mapping[type, tuple[Callable[[Any], Any], str]] = {

@@ -9,7 +9,7 @@ from shuffledp.engine.chunks import (
     Report,
     Tallied,
 )
-from shuffledp.engine.codes import Coded, Coder, OnInvalid
+from shuffledp.engine.codes import Action, Coded, Coder, OnInvalid
 from shuffledp.engine.columns import (
     Column,
     DataFile,
@@ -37,6 +37,7 @@ from shuffledp.engine.tallies import Collected, read_tally, write_tally
 
 __all__ = [
     "ENGINES",
+    "Action",
     "CodeCounts",
     "Coded",
     "Coder",

@@ -6,18 +6,25 @@ else, so every engine treats the same value in the same way.
 
 | domain | values | text (CSV, JSON lines, string columns) |
 |---|---|---|
-| `Bits` | booleans, the integers 0 and 1 | `true`, `false` in any case, `0`, `1` |
-| `Categories` with names | strings, dictionaries, integers and booleans by their text | the names, letter by letter |
-| `Categories` without names | the integers 0 .. k-1 | decimal integers |
-| `Integers` | integers | decimal integers, `-12` |
-| `Reals` | integers, floats, decimals | decimal numbers, `-1.5`, `2e3`, `inf`, `nan` |
+| `Bits` | booleans, the numbers 0 and 1 | `true`, `yes`, `t`, `y`, `1`, `1.0`; `false`, `no`, `f`, `n`, `0`, `0.0` |
+| `Categories` with names | strings, dictionaries; numbers, booleans and dates by their text | the names, letter by letter |
+| `Categories` without names | the whole numbers 0 .. k-1 | as integers |
+| `Integers` | whole numbers of any type | `-12`, `+12`, `12.0`, `1.2e+01` |
+| `Reals` | numbers of any type | `-1.5`, `2e3`, `inf`, `nan` |
+| any other | what its own `codes` takes | its texts, or the numbers that they spell |
+
+As numbers, booleans (also the words `true` and `false`) are 1 and 0, dates are days since 1970-01-01, and times
+and durations are seconds. Words are read in any case, and spaces around a text do not count. An empty text is
+missing; where a number or yes or no is wanted, so are `NA`, `N/A`, `null` and `none`.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, fields, replace
+from decimal import Decimal
 from enum import Enum
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +41,7 @@ from shuffledp.core.domain import (
 )
 from shuffledp.core.errors import DataError, ParameterError, PositionError, UnsupportedError
 
-__all__ = ["FAULTS", "OTHER", "Coded", "Coder", "OnInvalid", "as_numpy"]
+__all__ = ["FAULTS", "OTHER", "Action", "Coded", "Coder", "OnInvalid", "as_numpy"]
 
 FAULTS = ("null", "unknown", "out_of_range", "nan")
 """Why a value is not in the domain: missing; not a category or not a number; out of range; NaN."""
@@ -43,18 +50,21 @@ OTHER = "other"
 """The category that takes what has no category of its own."""
 
 _FINE, _NULL, _UNKNOWN, _OUT_OF_RANGE, _NAN = range(5)
-_INTEGER = r"^-?[0-9]{1,18}$"  # 18 digits always fit in 64 bits
-_LONG_INTEGER = r"^-?[0-9]{19,}$"
-_NUMBER = r"^-?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|(?i:inf|infinity|nan))$"
+_INTEGER = r"^[+-]?[0-9]{1,18}$"  # 18 digits always fit in 64 bits
+_NUMBER = r"^[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|(?i:inf|infinity|nan))$"
+
+_GAPS = ("na", "n/a", "null", "none")  # what other tools write where a number is missing
+_TICKS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}  # in a second
+_BEYOND = 2**62  # beyond every declared end
 
 _Faults: TypeAlias = NDArray[np.uint8]
 
 
-class OnInvalid(Enum):
-    """How to handle values that are not in the declared domain.
+class Action(Enum):
+    """What to do with a value that is not in the declared domain.
 
-    >>> OnInvalid.read("drop")
-    <OnInvalid.DROP: 'drop'>
+    >>> Action("drop").name
+    'DROP'
     """
 
     ERROR = "error"
@@ -64,20 +74,122 @@ class OnInvalid(Enum):
     OTHER = "other"
     """A missing or unknown category becomes the declared category "other"."""
     CLAMP = "clamp"
-    """A number out of range becomes the nearest end; a missing one is still an error."""
+    """A number out of range becomes the nearest end."""
+
+
+_MEANT: Mapping[Action, tuple[str, ...]] = {
+    Action.ERROR: FAULTS,
+    Action.DROP: FAULTS,
+    Action.OTHER: ("null", "unknown"),
+    Action.CLAMP: ("out_of_range",),
+}
+"""The faults that an action is for, from the widest to the narrowest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnInvalid:
+    """How to handle values that are not in the declared domain: an action for each fault.
+
+    As text it is one action for the faults that it is for (the others are errors), several of them, or
+    an action for each fault by name:
+
+    >>> OnInvalid.read("drop").null, OnInvalid.read("clamp").null
+    (<Action.DROP: 'drop'>, <Action.ERROR: 'error'>)
+    >>> print(OnInvalid.read("clamp,drop"))
+    null=drop,unknown=drop,out_of_range=clamp,nan=drop
+    >>> print(OnInvalid.read("out_of_range=clamp,null=drop"))
+    null=drop,out_of_range=clamp
+    """
+
+    null: Action = Action.ERROR
+    """A missing value."""
+    unknown: Action = Action.ERROR
+    """Not a category, or not a number."""
+    out_of_range: Action = Action.ERROR
+    """A number outside the declared ends."""
+    nan: Action = Action.ERROR
+    """The float that is not a number."""
+
+    ERROR: ClassVar["OnInvalid"]
+    DROP: ClassVar["OnInvalid"]
+    OTHER: ClassVar["OnInvalid"]
+    CLAMP: ClassVar["OnInvalid"]
+
+    def __post_init__(self) -> None:
+        for fault in FAULTS:
+            action = getattr(self, fault)
+            if fault not in _MEANT[action]:
+                meant = " and ".join(_MEANT[action])
+                raise ParameterError(fault, action.value, f"is for {meant} only")
 
     @classmethod
-    def read(cls, name: "OnInvalid | str") -> "OnInvalid":
-        """The member of that name.
+    def read(cls, given: "OnInvalid | Mapping[str, str] | str") -> "OnInvalid":
+        """From text, or from a mapping of faults to actions.
 
+        >>> OnInvalid.read({"null": "drop"}) == OnInvalid(null=Action.DROP)
+        True
         >>> OnInvalid.read("ignore")
         Traceback (most recent call last):
-        shuffledp.core.errors.ParameterError: on_invalid='ignore' must be one of error, drop, other, clamp
+        shuffledp.core.errors.ParameterError: on_invalid='ignore' must be one of error, drop, other, clamp, or one for each of null, unknown, out_of_range, nan: 'null=drop,out_of_range=clamp'
         """
-        if name not in [*cls, *(each.value for each in cls)]:
-            names = ", ".join(each.value for each in cls)
-            raise ParameterError("on_invalid", name, f"must be one of {names}")
-        return cls(name)
+        if isinstance(given, OnInvalid):
+            return given
+        wrong = ParameterError("on_invalid", given, _WANTED)
+        if isinstance(given, str):
+            parts = [part.strip() for part in given.split(",")]
+        elif isinstance(given, Mapping):
+            parts = [f"{fault}={action}" for fault, action in given.items()]
+        else:
+            raise wrong
+        general = {part for part in parts if "=" not in part}
+        named = [part.split("=", 1) for part in parts if "=" in part]
+        known = {action.value: action for action in Action}
+        if not (general <= set(known) and all(f in FAULTS and a in known for f, a in named)):
+            raise wrong
+        chosen: dict[str, Action] = {}
+        for action, faults in _MEANT.items():
+            if action.value in general:
+                chosen |= dict.fromkeys(faults, action)
+        return cls(**chosen | {fault: known[action] for fault, action in named})
+
+    @property
+    def value(self) -> str:
+        """The shortest text that `read` takes for it."""
+        for name in ("error", "drop", "other", "clamp"):
+            if self == OnInvalid.read(name):
+                return name
+        actions = ((each.name, getattr(self, each.name)) for each in fields(self))
+        return ",".join(f"{fault}={a.value}" for fault, a in actions if a is not Action.ERROR)
+
+    def __str__(self) -> str:
+        return self.value
+
+    @property
+    def drops(self) -> bool:
+        """Whether somebody may be left out."""
+        return bool(self.faults_with(Action.DROP))
+
+    def faults_with(self, action: Action) -> tuple[str, ...]:
+        """The faults that are handled in that way.
+
+        >>> OnInvalid.read("clamp").faults_with(Action.CLAMP)
+        ('out_of_range',)
+        """
+        return tuple(fault for fault in FAULTS if getattr(self, fault) is action)
+
+    def choose(self, faults: NDArray[np.uint8], action: Action) -> Bools:
+        """Which of these faults (0: none, otherwise 1 + the place in `FAULTS`) are handled so."""
+        table = np.array([False, *(getattr(self, fault) is action for fault in FAULTS)])
+        chosen: Bools = table[faults]
+        return chosen
+
+
+_WANTED = (
+    f"must be one of {', '.join(action.value for action in Action)}, or one for each of "
+    f"{', '.join(FAULTS)}: 'null=drop,out_of_range=clamp'"
+)
+OnInvalid.ERROR, OnInvalid.DROP = OnInvalid.read("error"), OnInvalid.read("drop")
+OnInvalid.OTHER, OnInvalid.CLAMP = OnInvalid.read("other"), OnInvalid.read("clamp")
 
 
 class Coded(NamedTuple):
@@ -130,9 +242,10 @@ class Coder:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "on_invalid", OnInvalid.read(self.on_invalid))
-        if self.on_invalid is OnInvalid.CLAMP and not isinstance(self.domain, Integers | Reals):
+        clamps = self.on_invalid.out_of_range is Action.CLAMP
+        if clamps and not isinstance(self.domain, Integers | Reals):
             raise ParameterError("on_invalid", "clamp", "is for numbers: categories have no ends")
-        if self.on_invalid is OnInvalid.OTHER and OTHER not in _names(self.domain):
+        if self.on_invalid.faults_with(Action.OTHER) and OTHER not in _names(self.domain):
             raise ParameterError("on_invalid", OTHER, f"needs a declared category {OTHER!r}")
 
     @property
@@ -145,7 +258,7 @@ class Coder:
         here, there = self.domain, other.domain
         if isinstance(here, Reals) and isinstance(there, Reals):
             here, there = replace(here, steps=1), replace(there, steps=1)
-        return here == there and self.on_invalid is other.on_invalid
+        return here == there and self.on_invalid == other.on_invalid
 
     def nearest(self, codes: Codes) -> Codes:
         """The codes themselves; of real values, the nearest point of the grid to each place."""
@@ -164,34 +277,29 @@ class Coder:
         if read.faults is None:
             return Coded(read.codes, None, None)
         self._refuse(plain, read.faults)
-        if self.on_invalid is OnInvalid.DROP:
-            return Coded(read.codes, read.faults == _FINE, read.faults)
-        if self.on_invalid is OnInvalid.OTHER:
-            other = _names(self.domain).index(OTHER)
-            return Coded(np.where(read.faults == _FINE, read.codes, other), None, read.faults)
-        # Clamped: the code of a number out of range is that of the nearest end.
-        return Coded(read.codes, None, read.faults)
+        # The code of a number out of range is that of the nearest end already.
+        codes, others = read.codes, self.on_invalid.choose(read.faults, Action.OTHER)
+        if others.any():
+            codes = np.where(others, _names(self.domain).index(OTHER), codes)
+        left_out = self.on_invalid.choose(read.faults, Action.DROP)
+        return Coded(codes, ~left_out if left_out.any() else None, read.faults)
 
     def _refuse(self, array: Any, faults: _Faults) -> None:
-        allowed = {
-            OnInvalid.ERROR: (),
-            OnInvalid.DROP: (_NULL, _UNKNOWN, _OUT_OF_RANGE, _NAN),
-            OnInvalid.OTHER: (_NULL, _UNKNOWN),
-            OnInvalid.CLAMP: (_OUT_OF_RANGE,),
-        }[self.on_invalid]
-        refused = (faults != _FINE) & ~np.isin(faults, allowed)
+        refused = self.on_invalid.choose(faults, Action.ERROR)
         if not refused.any():
             return
         position = int(np.argmax(refused))
-        complaint = _complaint(int(faults[position]), self.domain)
-        advice = _ADVICE.get(self.on_invalid, "")
-        raise PositionError(array[position].as_py(), position, complaint + advice)
+        fault = int(faults[position])
+        said = _complaint(fault, self.domain) + _advise(fault, self.domain)
+        raise PositionError(array[position].as_py(), position, said)
 
 
-_ADVICE = {
-    OnInvalid.ERROR: "; on_invalid chooses how to handle such values",
-    OnInvalid.CLAMP: "; on_invalid=clamp is for numbers out of range only",
-}
+def _advise(fault: int, domain: Domain) -> str:
+    """How one may go on in spite of a fault."""
+    name = FAULTS[fault - 1]
+    actions = [Action.DROP, Action.CLAMP, *([Action.OTHER] if OTHER in _names(domain) else [])]
+    ways = [f"{name}={action.value}" for action in actions if name in _MEANT[action]]
+    return f"; to go on: on_invalid {' or '.join(ways)}"
 
 
 def _complaint(fault: int, domain: Domain) -> str:
@@ -204,7 +312,9 @@ def _complaint(fault: int, domain: Domain) -> str:
         return integer if isinstance(domain, Integers) else "is not a number"
     if isinstance(domain, Bits):
         return "is neither true nor false"
-    return "is none of the categories"
+    if isinstance(domain, Categories):
+        return "is none of the categories"
+    return f"is not in the domain {domain}"
 
 
 def _names(domain: Domain) -> tuple[str, ...]:
@@ -219,6 +329,8 @@ def _plain(array: Any) -> Any:
         array = array.combine_chunks()
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
+    if pa.types.is_null(array.type):
+        array = array.cast(pa.string())
     return array.cast(pa.large_string()) if pa.types.is_string_view(array.type) else array
 
 
@@ -229,46 +341,87 @@ def _reader(domain: Domain) -> Callable[[Any, Any], _Read]:
         Integers: _whole_numbers,
         Reals: _reals,
     }
-    if type(domain) not in readers:
-        raise UnsupportedError(f"files have no values for the domain {domain!r}")
-    return readers[type(domain)]
+    if type(domain) in readers:
+        return readers[type(domain)]
+    if not isinstance(domain, Domain):
+        raise UnsupportedError(
+            f"files have no values for the domain {domain!r}: a domain has size, labels, codes and values"
+        )
+    return _ask_domain
 
 
 def _bits(array: Any, domain: Bits) -> _Read:
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     if _is_text(array.type):
-        found = _look_up(pc.utf8_lower(array), ("false", "true", "0", "1"))
-        return found._replace(codes=found.codes & 1)
-    if pa.types.is_boolean(array.type):
-        array = array.cast(pa.uint8())
-    return _codes_below(_integers(array, "bits"), domain.size)
+        numbers = _read_texts(array, _find_yes_or_no, _find_integers)
+    elif pa.types.is_boolean(array.type):
+        numbers = _fill(array.cast(pa.uint8()))
+    else:
+        numbers = _integers(array, "bits")
+    return _codes_below(numbers, domain.size)
 
 
 def _categories(array: Any, domain: Categories) -> _Read:
-    import pyarrow as pa
-
     if domain.names is None:
         return _codes_below(_integers(array, "category codes"), domain.k)
     if _is_text(array.type):
         return _look_up(array, domain.names)
-    if not (pa.types.is_integer(array.type) or pa.types.is_boolean(array.type)):
-        raise _wrong_type(array, "categories")
     # Distinct values are few, and their text is what the names are compared with.
     distinct = array.dictionary_encode()
-    text = pa.DictionaryArray.from_arrays(distinct.indices, distinct.dictionary.cast(pa.string()))
-    return _look_up(text.dictionary_decode(), domain.names)
+    codes = np.zeros(len(distinct.dictionary), dtype=np.int64)
+    faults = np.full(len(codes), _UNKNOWN, dtype=np.uint8)
+    for texts in _spell(distinct.dictionary):
+        found = _look_up(texts, domain.names)
+        right = (
+            faults > _FINE if found.faults is None else (faults > _FINE) & (found.faults == _FINE)
+        )
+        codes[right], faults[right] = found.codes[right], _FINE
+    return _spread(distinct.indices, codes, faults)
+
+
+def _spread(indices: Any, codes: Codes, faults: _Faults) -> _Read:
+    """What was found for distinct values, for each value; `indices` has a null for a null."""
+    places = _fill(indices)
+    if len(codes) == 0:
+        return _Read(np.zeros(len(indices), dtype=np.int64), places.faults)
+    of_each = faults[places.values]
+    if places.faults is not None:
+        of_each = np.where(places.faults == _FINE, of_each, places.faults)
+    return _Read(codes[places.values], of_each if of_each.any() else None)
+
+
+def _spell(values: Any) -> list[Any]:
+    """How the names of categories may spell values that are not text, likely ones first."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind, types = values.type, pa.types
+    if types.is_boolean(kind):
+        texts = values.cast(pa.string())
+        return [
+            texts,
+            pc.utf8_capitalize(texts),
+            pc.utf8_upper(texts),
+            values.cast(pa.uint8()).cast(pa.string()),
+        ]
+    if types.is_integer(kind) or types.is_date(kind):
+        return [values.cast(pa.string())]
+    if types.is_floating(kind) or types.is_decimal(kind):
+        texts = values.cast(pa.string())
+        whole = pc.replace_substring_regex(texts, r"\.0*$", "")
+        return [whole, pc.binary_join_element_wise(whole, ".0", ""), texts]
+    if types.is_timestamp(kind) or types.is_time(kind):
+        texts = pc.replace_substring_regex(values.cast(pa.string()), r"\.0*(Z?)$", r"\1")
+        days = pc.replace_substring_regex(texts, r" 00:00:00Z?$", "")
+        return [texts, pc.replace_substring(texts, " ", "T"), days]
+    raise _wrong_type(values, "categories")
 
 
 def _look_up(array: Any, names: tuple[str, ...]) -> _Read:
-    import pyarrow.compute as pc
-
-    found = pc.index_in(array, value_set=_text_array(names).cast(array.type))
-    if found.null_count == 0:
-        return _Read(as_numpy(found), None)
-    absent, nulls = as_numpy(found.is_null()), _find_missing(array)
-    return _Read(np.where(absent, 0, as_numpy(found)), _join_faults(nulls, absent & ~nulls))
+    texts = _text_array(names).cast(array.type)
+    numbers = _read_texts(array, lambda some: _find(some, texts), gaps=())
+    return _Read(numbers.values, numbers.faults)
 
 
 @lru_cache(maxsize=4)
@@ -280,6 +433,31 @@ def _text_array(names: tuple[str, ...]) -> Any:
     ends = np.cumsum([0, *map(len, texts)], dtype=np.int64)
     buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(texts))]
     return pa.Array.from_buffers(pa.large_string(), len(names), buffers)
+
+
+def _ask_domain(array: Any, domain: Domain) -> _Read:
+    """A domain of somebody else's: it says itself what the code of each distinct value is."""
+    distinct = array.dictionary_encode()
+    found = [_ask_about(domain, value) for value in distinct.dictionary.to_pylist()]
+    codes = np.array([0 if code is None else code for code in found], dtype=np.int64)
+    faults = np.array([_UNKNOWN if code is None else _FINE for code in found], dtype=np.uint8)
+    return _spread(distinct.indices, codes, faults)
+
+
+def _ask_about(domain: Domain, value: object) -> int | None:
+    for spelt in _read_python(value):
+        with suppress(DataError, TypeError, ValueError):
+            return int(domain.codes([spelt])[0])
+    return None
+
+
+def _read_python(value: object) -> Iterator[Any]:
+    """The value, and if it is text the numbers that it may spell."""
+    yield value
+    if isinstance(value, str):
+        for kind in (str.strip, int, float):
+            with suppress(ValueError):
+                yield kind(value)
 
 
 class _Numbers(NamedTuple):
@@ -306,7 +484,7 @@ def _whole_numbers(array: Any, domain: Integers) -> _Read:
 
 def _signed(values: NDArray[Any]) -> NDArray[np.int64]:
     if values.dtype == np.uint64:  # what does not fit is beyond every declared end
-        values = np.minimum(values, np.uint64(2**62))
+        values = np.minimum(values, np.uint64(_BEYOND))
     return values.astype(np.int64, copy=False)
 
 
@@ -334,76 +512,180 @@ def _integers(array: Any, wanted: str) -> _Numbers:
     import pyarrow as pa
 
     if _is_text(array.type):
-        return _parse_integers(array)
-    if not pa.types.is_integer(array.type):
-        raise _wrong_type(array, wanted)
-    return _fill(array)
+        return _read_texts(array, _find_digits, _find_integers, _find_truth)
+    array = _as_number(array, wanted)
+    if pa.types.is_integer(array.type):
+        return _fill(array)
+    return _make_whole(_fill(array.cast(pa.float64(), safe=False)), array)
 
 
 def _floats(array: Any) -> _Numbers:
     import pyarrow as pa
 
     if _is_text(array.type):
-        return _parse(array, _NUMBER, pa.float64())
-    kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
-    if not any(kind(array.type) for kind in kinds):
-        raise _wrong_type(array, "numbers")
-    return _fill(array.cast(pa.float64(), safe=False))
+        return _read_texts(array, _find_floats, _find_truth)
+    return _fill(_as_number(array, "numbers").cast(pa.float64(), safe=False))
 
 
-def _parse(texts: Any, pattern: str, kind: Any) -> _Numbers:
+def _as_number(array: Any, wanted: str) -> Any:
+    """Booleans, dates and times as numbers."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
-    matched, nulls = pc.match_substring_regex(texts, pattern), _find_missing(texts)
-    fits = as_numpy(matched) & ~nulls
-    if fits.all():
-        return _Numbers(as_numpy(texts.cast(kind)), None)
-    parsed = as_numpy(texts.filter(matched).cast(kind))
-    values = np.zeros(len(texts), dtype=parsed.dtype)
-    values[fits] = parsed
-    return _Numbers(values, _join_faults(nulls, ~fits & ~nulls))
+    kind, types = array.type, pa.types
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+        return array
+    if types.is_boolean(kind):
+        return array.cast(pa.uint8())
+    if types.is_date(kind):
+        return array.cast(pa.date32()).cast(pa.int32())
+    if types.is_timestamp(kind) or types.is_time(kind) or types.is_duration(kind):
+        ticks = array.cast(pa.int32() if types.is_time32(kind) else pa.int64())
+        return pc.divide(ticks.cast(pa.float64(), safe=False), _TICKS[kind.unit])
+    raise _wrong_type(array, wanted)
 
 
-def _parse_integers(texts: Any) -> _Numbers:
+def _make_whole(numbers: _Numbers, cells: Any) -> _Numbers:
+    """Floats as integers: those with a fraction are none, those beyond every domain stay beyond it."""
+    values, faults = numbers.values, numbers.faults
+    not_numbers = np.isnan(values)
+    if not_numbers.any():
+        faults = _mark(faults, not_numbers, _NAN)
+        values = np.where(not_numbers, 0, values)
+    fractions = np.isfinite(values) & (values != np.floor(values))
+    if fractions.any():
+        faults = _mark(faults, fractions, _UNKNOWN)
+    whole = np.clip(values, -_BEYOND, _BEYOND).astype(np.int64)
+    # Above 2^53 floats have no units: what was written there decides.
+    for place in np.flatnonzero(np.isfinite(values) & (np.abs(values) >= 2**53)):
+        exact = Decimal(cells[int(place)].as_py())
+        whole[place] = int(min(max(exact, Decimal(-_BEYOND)), Decimal(_BEYOND)))
+        if exact != exact.to_integral_value():
+            faults = _mark(faults, np.arange(len(values)) == place, _UNKNOWN)
+    return _Numbers(whole, faults)
+
+
+class _Found(NamedTuple):
+    """What a reader of texts found: numbers, and which texts it can read."""
+
+    values: NDArray[Any]
+    fits: Bools
+    faults: _Faults | None = None
+    """What is wrong with those that it can read."""
+
+
+def _read_texts(
+    texts: Any, *readers: Callable[[Any], _Found], gaps: tuple[str, ...] = _GAPS
+) -> _Numbers:
+    """Each text by the first reader that can; `gaps` are words for a missing value.
+
+    The first reader sees all texts as they are. Those that it cannot read have the spaces around them
+    taken off, and go to all readers in turn.
+    """
+    import pyarrow.compute as pc
+
+    found = readers[0](texts)
+    if found.fits.all():
+        return _Numbers(found.values, found.faults)
+    values = np.where(found.fits, found.values, 0)
+    faults = np.zeros(len(texts), dtype=np.uint8) if found.faults is None else found.faults.copy()
+    left = np.flatnonzero(~found.fits)
+    rest = pc.utf8_trim_whitespace(_take(texts, left))
+    for read in readers:
+        found = read(rest)
+        here = left[found.fits]
+        values[here] = found.values[found.fits]
+        faults[here] = 0 if found.faults is None else found.faults[found.fits]
+        if found.fits.any():
+            left, rest = left[~found.fits], _take(rest, np.flatnonzero(~found.fits))
+    faults[left] = np.where(_are_missing(rest, gaps), _NULL, _UNKNOWN)
+    return _Numbers(values, faults if faults.any() else None)
+
+
+def _take(array: Any, places: NDArray[np.int64]) -> Any:
     import pyarrow as pa
 
-    found = _parse(texts, _INTEGER, pa.int64())
-    if found.faults is not None:
-        for position in np.flatnonzero(found.faults == _UNKNOWN):
-            long = _read_long_integer(texts[int(position)].as_py())
-            if long is not None:
-                found.values[position], found.faults[position] = long, _FINE
-    return found
+    buffers = [None, pa.py_buffer(np.ascontiguousarray(places))]
+    return array.take(pa.Array.from_buffers(pa.int64(), len(places), buffers))
 
 
-def _read_long_integer(text: str) -> int | None:
-    """Read an integer of many digits as the nearest 64-bit one, which is out of every declared range."""
-    import re
-
-    if not re.match(_LONG_INTEGER, text):
-        return None
-    limits = np.iinfo(np.int64)
-    digits = text.lstrip("-").lstrip("0") or "0"
-    if len(digits) > 19:
-        return int(limits.min if text.startswith("-") else limits.max)
-    value = int(digits) * (-1 if text.startswith("-") else 1)
-    return min(max(value, int(limits.min)), int(limits.max))
-
-
-def _find_missing(texts: Any) -> Bools:
+def _are_missing(texts: Any, gaps: tuple[str, ...]) -> Bools:
     """Nulls and empty texts: readers of CSV do not agree on which an empty field is."""
     import pyarrow.compute as pc
 
     missing: Bools = as_numpy(texts.is_null()) | (as_numpy(pc.binary_length(texts)) == 0)
+    if gaps:
+        missing |= _find(pc.utf8_lower(texts), _text_array(gaps).cast(texts.type)).fits
     return missing
 
 
-def _join_faults(nulls: Bools, unknown: Bools) -> _Faults | None:
-    if not (nulls.any() or unknown.any()):
-        return None
-    faults = np.where(nulls, _NULL, _FINE).astype(np.uint8)
-    faults[unknown] = _UNKNOWN
-    return faults
+def _find(texts: Any, known: Any) -> _Found:
+    """The place of each text among the known ones."""
+    import pyarrow.compute as pc
+
+    places = pc.index_in(texts, value_set=known)
+    if places.null_count == 0:
+        return _Found(as_numpy(places), np.ones(len(texts), dtype=np.bool_))
+    absent = as_numpy(places.is_null())
+    return _Found(np.where(absent, 0, as_numpy(places)), ~absent)
+
+
+def _find_yes_or_no(texts: Any) -> _Found:
+    return _find_words(texts, ("false", "true", "0", "1", "no", "yes", "f", "t", "n", "y"))
+
+
+def _find_truth(texts: Any) -> _Found:
+    return _find_words(texts, ("false", "true"))
+
+
+def _find_words(texts: Any, words: tuple[str, ...]) -> _Found:
+    """0 and 1 for words that stand for no and yes in turns."""
+    import pyarrow.compute as pc
+
+    found = _find(pc.utf8_lower(texts), _text_array(words).cast(texts.type))
+    return found._replace(values=found.values & 1)
+
+
+def _find_digits(texts: Any) -> _Found:
+    import pyarrow as pa
+
+    return _parse(texts, _INTEGER, pa.int64())
+
+
+def _find_floats(texts: Any) -> _Found:
+    import pyarrow as pa
+
+    return _parse(texts, _NUMBER, pa.float64())
+
+
+def _find_integers(texts: Any) -> _Found:
+    """Whole numbers that are written with a decimal point, an exponent, or very many digits."""
+    found = _find_floats(texts)
+    whole = _make_whole(_Numbers(found.values, None), texts)
+    return _Found(whole.values, found.fits, whole.faults)
+
+
+def _parse(texts: Any, pattern: str, kind: Any) -> _Found:
+    import pyarrow.compute as pc
+
+    matched = pc.match_substring_regex(texts, pattern)
+    fits = as_numpy(matched) & ~as_numpy(texts.is_null())
+    if fits.all():
+        return _Found(_cast(texts, kind), fits)
+    parsed = _cast(texts.filter(matched), kind)
+    values = np.zeros(len(texts), dtype=parsed.dtype)
+    values[fits] = parsed
+    return _Found(values, fits)
+
+
+def _cast(texts: Any, kind: Any) -> NDArray[Any]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        return as_numpy(texts.cast(kind))
+    except pa.ArrowInvalid:  # PyArrow does not read +12
+        return as_numpy(pc.utf8_ltrim(texts, "+").cast(kind))
 
 
 def _fill(array: Any) -> _Numbers:

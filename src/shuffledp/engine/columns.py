@@ -60,6 +60,7 @@ _SAMPLE = 1 << 20
 _LONGEST_LINE = 1 << 24
 _ROWS = 1 << 17  # in a chunk
 _VALUE = "value"
+_FRACTIONAL = ("float", "double", "decimal", _TEXT, "string", "time", "duration")
 
 
 class Format(Enum):
@@ -161,8 +162,13 @@ class Column:
 
     @property
     def fractional(self) -> bool:
-        """Whether the type of the values allows for fractions."""
-        return any(word in self.type for word in ("float", "double", "decimal"))
+        """Whether the type of the values allows for fractions: text does, whatever it holds."""
+        return any(word in self.type for word in _FRACTIONAL)
+
+    @property
+    def boolean(self) -> bool:
+        """Whether the values are booleans by their type."""
+        return self.type == "bool"
 
     def categories(self) -> tuple[str, ...]:
         """See `categories_of`. NOT private."""

@@ -253,7 +253,7 @@ class FileRun:
 def headcount(
     column: Column,
     domain: Domain,
-    on_invalid: OnInvalid | str = OnInvalid.ERROR,
+    on_invalid: OnInvalid | Mapping[str, str] | str = OnInvalid.ERROR,
     *,
     engine: Engine | str = "duckdb",
     report: Report | None = None,
@@ -276,7 +276,7 @@ def headcount(
     """
     coder = Coder(domain=domain, on_invalid=OnInvalid.read(on_invalid))
     chosen = find_engine(engine)
-    if coder.on_invalid is not OnInvalid.DROP and column.rows:
+    if not coder.on_invalid.drops and column.rows:
         # Every row is a user, or the run stops at the one that is not.
         return Headcount(n=column.rows, rows=column.rows, invalid=None)
     job = Job(column=column, coder=coder, report=report)
@@ -291,7 +291,7 @@ def run_file(
     column: Column,
     *,
     domain: Domain | None = None,
-    on_invalid: OnInvalid | str = OnInvalid.ERROR,
+    on_invalid: OnInvalid | Mapping[str, str] | str = OnInvalid.ERROR,
     engine: Engine | str = "duckdb",
     rng: WordSource | None = None,
     report: Report | None = None,

@@ -15,7 +15,7 @@ power failure), but let nobody else read the disk.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,7 +76,7 @@ def randomize_file(
     out: str | Path,
     *,
     domain: Domain | None = None,
-    on_invalid: OnInvalid | str = OnInvalid.ERROR,
+    on_invalid: OnInvalid | Mapping[str, str] | str = OnInvalid.ERROR,
     rng: WordSource | None = None,
     threads: int | None = None,
     report: Report | None = None,

@@ -25,12 +25,10 @@ from shuffledp.core.arrays import Codes, Counts, Floats
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import (
-    ErrorLaw,
     Estimate,
-    Interval,
     NormalError,
     PostProcessed,
-    Value,
+    ScaledError,
 )
 from shuffledp.core.privacy import Guarantee
 from shuffledp.core.protocol import HONEST, Dealt, ShuffleProtocol
@@ -53,7 +51,6 @@ __all__ = [
     "Empirical",
     "Learned",
     "Reported",
-    "ScaledError",
     "Source",
     "find_source",
     "learn",
@@ -63,31 +60,6 @@ __all__ = [
 MODELS = ("none", "central", "local", "shuffle")
 _ONLY = {"none": "empirical", "central": "geometric"}
 """The one source of a model that has no choice."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ScaledError:
-    """The error of an answer divided by `scale`: frequencies instead of counts.
-
-    >>> from shuffledp.core.estimate import NormalError
-    >>> ScaledError(error=NormalError(stderr=2.0), scale=100).stderr
-    0.02
-    """
-
-    error: ErrorLaw
-    scale: int
-
-    @property
-    def stderr(self) -> Value:
-        return self.error.stderr / self.scale
-
-    def interval(self, value: Value, level: float) -> Interval:
-        low, high = self.error.interval(value * self.scale, level)
-        return Interval(low / self.scale, high / self.scale)
-
-    def exact_interval(self, value: Value, level: float) -> Interval:
-        low, high = self.error.exact_interval(value * self.scale, level)
-        return Interval(low / self.scale, high / self.scale)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -179,7 +151,7 @@ def learn(
     counts = chosen.release(codes, SecureWords() if rng is None else rng)
     raw = Estimate(
         value=counts.value / n,
-        error=ScaledError(error=counts.error, scale=n),
+        error=ScaledError(error=counts.error, over=n),
         limits=(0.0, 1.0),
         labels=counts.labels,
     )

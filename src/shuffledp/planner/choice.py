@@ -154,7 +154,7 @@ def choose(
     task = task.fit(n, epsilon)
     asked = Asked.of(_shrink(task), n=n, epsilon=epsilon, delta=delta, honest=honest)
     if protocol is not None:
-        return _make_named(protocol, trusted, task, asked, limits)
+        return _make(_find_named(protocol, trusted, task), task, asked, limits)
     rows: list[Row] = []
 
     def look() -> Iterator[Row]:
@@ -167,17 +167,12 @@ def choose(
         raise UnsupportedError("no protocol fits: " + "; ".join(row.explain() for row in rows))
     if task == asked.task:
         return found.make()
-    return _make_named(found.protocol, trusted, task, asked, limits)
+    return _make(_find_named(found.protocol, trusted, task), task, asked, limits)
 
 
 def _fitting(task: Task, model: Model) -> list[Candidate]:
-    """The candidates of the model whose answer is the answer to the task."""
-    able = [each for each in order_candidates(task) if each.model is model]
-    fitting = [each for each in able if each.fits(task)]
-    if able and not fitting:
-        raise UnsupportedError(
-            f"the {model.value} model has no {task.name} here: ask for the {able[0].answers}, times n"
-        )
+    """The candidates of the model; with very many bins only those whose cost does not grow with them."""
+    fitting = [each for each in order_candidates(task) if each.model is model]
     if task.domain.size > MOST_VALUES and model is Model.SHUFFLE:
         return [each for each in fitting if each.name == _HASHED]
     return fitting
@@ -190,10 +185,7 @@ def _shrink(task: Task) -> Task:
     return type(task)(domain=Categories(k=MOST_VALUES))
 
 
-def _make_named(
-    name: str, model: Model, task: Task, asked: Asked, limits: Limits
-) -> ShuffleProtocol | Mechanism:
-    """By name, whatever its error: nothing is compared, so nothing is evaluated."""
+def _find_named(name: str, model: Model, task: Task) -> Candidate:
     known = [each for each in candidates(task) if each.name == name]
     if not known and model is not Model.CENTRAL:
         answers = protocols.spec(name).task
@@ -201,17 +193,24 @@ def _make_named(
     of_model = [each for each in known if each.model is model]
     if not of_model:
         raise UnsupportedError(f"{name} is not for a {task.name} in the {model.value} model")
-    if not of_model[0].fits(task):
-        raise UnsupportedError(f"{name} answers a {of_model[0].answers}, not a {task.name}")
-    made: ShuffleProtocol | Mechanism = of_model[0].make(
-        Asked(task=task, crowd=asked.crowd, promise=asked.promise)
-    )
+    return of_model[0]
+
+
+def _make(
+    candidate: Candidate, task: Task, asked: Asked, limits: Limits
+) -> ShuffleProtocol | Mechanism:
+    """What the candidate's row of a plan stands for, made for the task itself."""
+    if task == asked.task:
+        row = evaluate(candidate, asked, limits)
+        if not row.available:
+            raise UnsupportedError(f"no protocol fits: {row.explain()}")
+        return row.make()
+    made: ShuffleProtocol | Mechanism = candidate.make(replace(asked, task=task))
     if isinstance(made, ShuffleProtocol):
-        cost = made.cost
-        sent = cost.messages_mean
-        reason = limits.excess(sent, sent * cost.bits_per_message)
+        sent = made.cost.messages_mean
+        reason = limits.excess(sent, sent * made.cost.bits_per_message)
         if reason is not None:
-            raise UnsupportedError(f"no protocol fits: {name}: {reason}")
+            raise UnsupportedError(f"no protocol fits: {candidate.name}: {reason}")
     return made
 
 

@@ -42,6 +42,8 @@ LEVEL = 0.95
 """With about this probability no bin is off by more than `worst_bin`."""
 LONGEST_MESSAGE = 4096
 """Bits of one message; protocols above this are skipped."""
+MOST_MESSAGES = 100_000.0
+"""Messages of one person; protocols above this are skipped."""
 _ALL = 64  # values up to which every one is tried
 _FEW = 1 << 16
 _SPREAD = 8
@@ -89,6 +91,11 @@ def _measure_protocol(made: ShuffleProtocol, asked: Asked) -> Measured:
     if bits > LONGEST_MESSAGE:  # nobody sends it, and its exact law takes minutes to evaluate
         raise UnsupportedError(
             f"a message has {bits:,} bits; errors are evaluated up to {LONGEST_MESSAGE:,}"
+        )
+    sent = made.cost.messages_mean
+    if sent > MOST_MESSAGES:
+        raise UnsupportedError(
+            f"everybody would send {sent:,.0f} messages, more than {MOST_MESSAGES:,.0f}"
         )
     answered = task_named(made.task)
     worst = worst_case(

@@ -224,10 +224,6 @@ class Candidate:
         """Whether the maker has that parameter."""
         return parameter in _signature(self.maker)
 
-    def fits(self, task: Task) -> bool:
-        """Whether its answer is the answer to the task: a mean is a sum only after multiplication."""
-        return self.takes("task") or task_named(self.answers).average == task.average
-
 
 @lru_cache(maxsize=256)
 def _signature(maker: Callable[..., Any]) -> dict[str, Any]:

@@ -317,7 +317,8 @@ def _certify(
         honest=crowd.trusted,
     )
     accountant = Amplified(randomizer=protocol.randomizer, stated=stated)
-    return Parts(protocol.randomizer, protocol.analyzer, accountant=accountant)  # type: ignore[arg-type]
+    parts = (protocol.randomizer, protocol.analyzer)
+    return Parts(*parts, accountant=accountant, task=protocol.task)  # type: ignore[arg-type]
 
 
 def _reached(curve: ShuffledProfile, epsilon: float) -> tuple[float, str]:

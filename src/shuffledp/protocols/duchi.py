@@ -22,6 +22,7 @@ from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.dealing import binomials
 from shuffledp.protocols.assembly import local, register, shuffled
 from shuffledp.protocols.mean import Affine, MeanAnalyzer, Quadratic, growth, moment
+from shuffledp.protocols.sums import read_mean_task
 
 __all__ = ["SPEC", "Duchi", "make", "make_local"]
 
@@ -159,9 +160,15 @@ class Duchi:
     reference="Duchi, Jordan, Wainwright 2018",
 )
 def make_local(
-    *, lower: float, upper: float, steps: int, epsilon: float, word_bits: int = 64
+    *,
+    lower: float,
+    upper: float,
+    steps: int,
+    epsilon: float,
+    task: str = "mean",
+    word_bits: int = 64,
 ) -> Parts:
-    """The mean of numbers in [lower, upper], rounded to a grid of `steps` steps, from one bit each.
+    """The mean (or, with task="sum", the sum) of numbers in [lower, upper], rounded to a grid of `steps` steps, from one bit each.
 
     Integers are numbers too: a grid with steps of 1 holds them exactly.
 
@@ -173,7 +180,8 @@ def make_local(
     """
     domain = Reals(lower=lower, upper=upper, steps=steps)
     device = Duchi(domain=domain, epsilon0=epsilon, word_bits=word_bits)
-    return Parts(device, MeanAnalyzer(oracle=device))
+    analyzer = read_mean_task(task, MeanAnalyzer(oracle=device))
+    return Parts(device, analyzer, task=task)
 
 
 make = shuffled(make_local)

@@ -26,6 +26,7 @@ from shuffledp.protocols.assembly import local, register, shuffled
 from shuffledp.protocols.duchi import Duchi
 from shuffledp.protocols.mean import MeanAnalyzer, Quadratic, growth, moment
 from shuffledp.protocols.piecewise import Piecewise
+from shuffledp.protocols.sums import read_mean_task
 
 __all__ = ["SPEC", "Hybrid", "make", "make_local"]
 
@@ -153,9 +154,15 @@ class Hybrid:
     reference="Wang, Xiao, Yang et al. 2019",
 )
 def make_local(
-    *, lower: float, upper: float, steps: int, epsilon: float, word_bits: int = 64
+    *,
+    lower: float,
+    upper: float,
+    steps: int,
+    epsilon: float,
+    task: str = "mean",
+    word_bits: int = 64,
 ) -> Parts:
-    """The mean of numbers in [lower, upper], rounded to a grid of at most 2^15 steps.
+    """The mean (or, with task="sum", the sum) of numbers in [lower, upper], rounded to a grid of at most 2^15 steps.
 
     Up to epsilon = 0.61 one bit is better for every value, and this is `duchi` under another name.
 
@@ -170,7 +177,8 @@ def make_local(
     part = Hybrid if positive("epsilon", epsilon) > _CROSSOVER else Duchi
     domain = Reals(lower=lower, upper=upper, steps=steps)
     device = part(domain=domain, epsilon0=epsilon, word_bits=word_bits)
-    return Parts(device, MeanAnalyzer(oracle=device))
+    analyzer = read_mean_task(task, MeanAnalyzer(oracle=device))
+    return Parts(device, analyzer, task=task)
 
 
 make = shuffled(make_local)

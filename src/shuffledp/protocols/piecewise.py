@@ -26,6 +26,7 @@ from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.dealing import deal
 from shuffledp.protocols.assembly import local, register, shuffled
 from shuffledp.protocols.mean import Affine, MeanAnalyzer, Quadratic, growth, moment
+from shuffledp.protocols.sums import read_mean_task
 
 __all__ = ["SPEC", "Piecewise", "make", "make_local"]
 
@@ -245,9 +246,15 @@ def _powers(count: int, power: int) -> int:
     reference="Wang, Xiao, Yang et al. 2019",
 )
 def make_local(
-    *, lower: float, upper: float, steps: int, epsilon: float, word_bits: int = 64
+    *,
+    lower: float,
+    upper: float,
+    steps: int,
+    epsilon: float,
+    task: str = "mean",
+    word_bits: int = 64,
 ) -> Parts:
-    """The mean of numbers in [lower, upper], rounded to a grid of at most 2^15 steps.
+    """The mean (or, with task="sum", the sum) of numbers in [lower, upper], rounded to a grid of at most 2^15 steps.
 
     Integers are numbers too: a grid with steps of 1 holds them exactly.
 
@@ -259,7 +266,8 @@ def make_local(
     """
     domain = Reals(lower=lower, upper=upper, steps=steps)
     device = Piecewise(domain=domain, epsilon0=epsilon, word_bits=word_bits)
-    return Parts(device, MeanAnalyzer(oracle=device))
+    analyzer = read_mean_task(task, MeanAnalyzer(oracle=device))
+    return Parts(device, analyzer, task=task)
 
 
 make = shuffled(make_local)

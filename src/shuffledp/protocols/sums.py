@@ -1,24 +1,30 @@
 """What the protocols for sums share: a public scale of values, and the answer from a sum of codes."""
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
 from shuffledp.accounting.base import gaussian_epsilon
+from shuffledp.core.analyzer import Analyzer, Tally
 from shuffledp.core.arrays import Counts
 from shuffledp.core.domain import PLACE_BITS, Integers, Reals, rounding_words
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.estimate import ErrorLaw, Estimate
+from shuffledp.core.estimate import ErrorLaw, Estimate, ScaledError, Value
+from shuffledp.core.randomizer import Message
+from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
 
 __all__ = [
+    "Total",
     "add_codes",
     "answer",
     "bound_bias",
     "count_rounded",
     "guess_variance",
     "reach",
+    "read_mean_task",
     "read_scale",
     "step",
     "unit",
@@ -134,3 +140,37 @@ def guess_variance(shift: int, epsilon: float, delta: float) -> float:
         too_small = gaussian_epsilon(shift / middle, delta) > epsilon
         low, high = (middle, high) if too_small else (low, middle)
     return high * high
+
+
+def read_mean_task(task: str, analyzer: Analyzer) -> Analyzer:
+    """The analyzer of a mean itself, or one that answers with the sum.
+
+    >>> read_mean_task("count", None)
+    Traceback (most recent call last):
+    shuffledp.core.errors.ParameterError: task='count' must be 'sum' or 'mean'
+    """
+    if task not in ("sum", "mean"):
+        raise ParameterError("task", task, "must be 'sum' or 'mean'")
+    return Total(mean=analyzer) if task == "sum" else analyzer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Total:
+    """The sum, from an analyzer of the mean: how many people there are is public."""
+
+    mean: Analyzer
+
+    def tally(self, shuffled: Shuffled) -> Tally:
+        return self.mean.tally(shuffled)
+
+    def estimate(self, tally: Tally) -> Estimate:
+        n, found = tally.people(), self.mean.estimate(tally)
+        low, high = found.limits
+        error = ScaledError(error=found.error, times=n)
+        return Estimate(value=n * found.value, error=error, limits=(n * low, n * high))
+
+    def weights(self, message: Message) -> tuple[Fraction, ...]:
+        return self.mean.weights(message)
+
+    def variance(self, inputs: Counts) -> Value:
+        return int(inputs.sum()) ** 2 * self.mean.variance(inputs)

@@ -19,7 +19,11 @@ from shuffledp.tasks.totals import LOWER, UPPER, is_whole
 __all__ = ["BINS", "Binned", "Histogram", "check_bins", "declare_bins"]
 
 BINS = (
-    Option(name="categories", kind=tuple, help="The public categories: a,b,c."),
+    Option(
+        name="categories",
+        kind=tuple,
+        help='The public categories: a,b,c. One that has a comma in quotes: a,"b, c".',
+    ),
     Option(name="categories_file", kind=Path, help="The public categories, one per line."),
     Option(
         name="categories_from_data",
@@ -155,9 +159,10 @@ def _from_data(column: Column) -> tuple[Categories, tuple[str, ...]]:
 
 
 def _lines(path: Path) -> list[str]:
-    """One category per line."""
+    """One category per line; spaces around it do not count, and empty lines at the end."""
     try:
-        return path.read_text(encoding="utf-8-sig").splitlines()
+        lines = path.read_text(encoding="utf-8-sig").rstrip().splitlines()
+        return [line.strip() for line in lines]
     except UnicodeDecodeError as error:
         raise DataError(f"{path} is not text in UTF-8") from error
     except OSError as error:

@@ -193,7 +193,7 @@ def _reach(domain: Domain) -> Fraction:
 
 
 def _declare(task: str, given: dict[str, Any], column: Column | None) -> Integers | Reals:
-    if column is None:  # a plan: nobody's value is at stake
+    if column is None or column.boolean:  # a plan, where nobody's value is at stake; or yes and no
         given = {"lower": 0, "upper": 1, **given}
     if not {"lower", "upper"} <= set(given):
         raise UnsupportedError(
@@ -201,6 +201,8 @@ def _declare(task: str, given: dict[str, Any], column: Column | None) -> Integer
             "value in the data would tell somebody's value"
         )
     lower, upper = number("lower", given["lower"]), number("upper", given["upper"])
+    if lower >= upper:
+        raise ParameterError("upper", _plain(upper), f"must be > lower={_plain(lower)}")
     if "steps" in given:
         return Reals(lower=lower, upper=upper, steps=given["steps"])
     if column is None:
@@ -210,3 +212,7 @@ def _declare(task: str, given: dict[str, Any], column: Column | None) -> Integer
     if fractional:
         return Reals(lower=lower, upper=upper, steps=_COARSEST)
     return Integers(lower=int(lower), upper=int(upper))
+
+
+def _plain(end: float) -> float:
+    return int(end) if is_whole(end) else end
