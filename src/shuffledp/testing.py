@@ -39,6 +39,7 @@ from numpy.typing import NDArray
 from shuffledp.accounting.amplify import amplify
 from shuffledp.accounting.blanket import Blanketed, law_blankets
 from shuffledp.accounting.exact import shuffled_delta
+from shuffledp.core.answers import Answers
 from shuffledp.core.arrays import Words
 from shuffledp.core.domain import Domain, Reals, round_places
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
@@ -57,6 +58,7 @@ from shuffledp.engine.memory import run, tally
 from shuffledp.numerics.entropy import SeededWords
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols.assembly import Amplified
+from shuffledp.protocols.bundle import Joint, questions
 from shuffledp.tasks import task_for
 
 __all__ = [
@@ -169,9 +171,7 @@ class Case:
 
     def weigh(self, sent: Sequence[Message]) -> list[Fraction] | None:
         """What one user's messages add to the answer to the total; None if they have no weights."""
-        analyzer, width = self.protocol.analyzer, 1
-        if self.protocol.task == "histogram":
-            width = self.size
+        analyzer, width = self.protocol.analyzer, len(self.truth(0))
         total = list(getattr(analyzer, "offset", (Fraction(0),) * width))
         for message in sent:
             try:
@@ -207,13 +207,21 @@ class Case:
 
     def truth(self, x: int) -> list[Fraction]:
         """The answer to the total for one user of code x, exactly."""
-        domain = self.protocol.randomizer.domain
-        if self.protocol.task == "histogram":
-            return [Fraction(int(j == x)) for j in range(domain.size)]
-        if isinstance(domain, Reals):
-            lower, upper = Fraction(domain.lower), Fraction(domain.upper)
-            return [lower + x * (upper - lower) / domain.steps]
-        return [Fraction(int(domain.values(np.array([x]))[0]))]
+        return _truth(self.protocol, x)
+
+
+def _truth(protocol: ShuffleProtocol, x: int) -> list[Fraction]:
+    domain = protocol.randomizer.domain
+    if isinstance(domain, Answers):
+        codes = [int(code[0]) for code in domain.split(np.array([x]))]
+        parts = zip(questions(protocol), codes, strict=True)
+        return [number for (_, part), code in parts for number in _truth(part, code)]
+    if protocol.task == "histogram":
+        return [Fraction(int(j == x)) for j in range(domain.size)]
+    if isinstance(domain, Reals):
+        lower, upper = Fraction(domain.lower), Fraction(domain.upper)
+        return [lower + x * (upper - lower) / domain.steps]
+    return [Fraction(int(domain.values(np.array([x]))[0]))]
 
 
 def draw_values(domain: Domain, n: int, seed: int = 0) -> NDArray[Any]:
@@ -442,7 +450,7 @@ class ByEnumeration(_Suite):
     def test_exact_divergence_is_within_the_whole_curve(self, shuffled_tiny: Case) -> None:
         """delta(honest, epsilon) holds at any epsilon, not only where it was calibrated."""
         protocol, users = shuffled_tiny.protocol, shuffled_tiny.parameters["n"]
-        if not isinstance(protocol.accountant, NoiseAccountant | Amplified):
+        if not isinstance(protocol.accountant, NoiseAccountant | Amplified | Joint):
             pytest.skip("its accountant knows one epsilon")
         for epsilon in (0.0, 0.3 * protocol.guarantee.epsilon, 1.3 * protocol.guarantee.epsilon):
             claim = protocol.accountant.delta(users, epsilon)

@@ -19,9 +19,10 @@ rounding but the one upwards.
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
@@ -32,7 +33,7 @@ from shuffledp.core.privacy import Profile
 from shuffledp.core.validate import fraction_of_one
 from shuffledp.numerics.rounding import exp_bounds, float_above
 
-__all__ = ["compose", "compose_renyi", "renyi"]
+__all__ = ["Composed", "compose", "compose_delta", "compose_renyi", "renyi"]
 
 _POINTS = 240  # of a curve, from 0 to where it ends
 _SMALLEST_DELTA = 1e-100
@@ -41,6 +42,8 @@ _CUT_SHARE = 1e-6  # of delta: what may be cut off at each end of a sum
 _GUARD = 64  # bits of the points beyond those of the masses
 _LEAST_STEP = 2.0**-40  # with so many guard bits, masses are off by less than one unit
 _UNIT = 2.0**-53  # rounding error of one operation
+_ROUNDS = 6
+_LEAST_END, _FIRST_END, _LAST_END, _WIDER = 1e-12, 0.1, 64.0, 3.0  # to look for the end of a curve
 
 
 def compose(rounds: Sequence[Profile], *, delta: float) -> float:
@@ -71,6 +74,76 @@ def compose(rounds: Sequence[Profile], *, delta: float) -> float:
     step = max(ends.values()) / _POINTS
     if step < _LEAST_STEP:  # nothing, or nearly nothing, is told
         return plain
+    total = _add_losses(different, ends, step, wanted)
+    return min(plain, total.epsilon(wanted, step, plain))
+
+
+def compose_delta(
+    rounds: Sequence[Profile], *, epsilon: float, near: float, points: int = _POINTS
+) -> float:
+    """At least the delta, at this epsilon, of all rounds together: about `near`, or the search takes longer.
+
+    `points` of each curve are looked at: fewer are faster, and the bound is a little looser.
+
+    >>> from shuffledp.accounting.amplify import profile
+    >>> weekly = profile(epsilon0=1.0, n=10_000)
+    >>> epsilon = compose([weekly] * 10, delta=1e-6)
+    >>> 0.9e-6 < compose_delta([weekly] * 10, epsilon=epsilon, near=1e-6) <= 1e-6
+    True
+    """
+    wanted = max(fraction_of_one("near", near), _SMALLEST_DELTA)
+    if epsilon < 0:
+        raise ParameterError("epsilon", epsilon, "must be >= 0")
+    if not rounds:
+        raise ParameterError("rounds", rounds, "must hold at least one privacy curve")
+    if len(rounds) == 1:
+        return min(1.0, rounds[0].delta(epsilon))
+    best = 1.0
+    for _ in range(_ROUNDS):
+        apart, step, total = _sum_up(tuple(rounds), wanted, points)
+        best = min(best, apart if total is None else min(apart, total.delta(epsilon, step)))
+        if best > wanted / 10 or wanted == _SMALLEST_DELTA:
+            break
+        # What is cut off is nearly all that was found: look closer.
+        wanted = max(best / 1000, _SMALLEST_DELTA)
+    return best
+
+
+@lru_cache(maxsize=64)
+def _sum_up(
+    rounds: tuple[Profile, ...], wanted: float, points: int
+) -> "tuple[float, float, _Loss | None]":
+    """What the total variation distances add up to, and the sum of the losses in steps (None: nothing)."""
+    different = Counter(rounds)
+    apart = math.fsum(times * curve.delta(0.0) for curve, times in different.items())
+    share = _TAIL_SHARE * wanted / len(rounds)
+    ends = {curve: _find_end(curve, share) for curve in different}
+    step = max(ends.values()) / points
+    total = None if step < _LEAST_STEP else _add_losses(different, ends, step, wanted)
+    return apart * (1 + 4 * _UNIT), step, total
+
+
+def _find_end(curve: Profile, delta: float) -> float:
+    """About where a curve falls below delta, or where it is smallest if it never does."""
+    high = _FIRST_END
+    while high > _LEAST_END and curve.delta(high / _WIDER) <= delta:
+        high /= _WIDER
+    best, smallest = high, math.inf
+    while high < _LAST_END and smallest > delta:
+        found = curve.delta(high)
+        if found < smallest:
+            best, smallest = high, found
+        high *= _WIDER
+    low = best / _WIDER
+    for _ in range(4):
+        middle = math.sqrt(low * best)
+        low, best = (low, middle) if curve.delta(middle) <= delta else (middle, best)
+    return best
+
+
+def _add_losses(
+    different: Mapping[Profile, int], ends: Mapping[Profile, float], step: float, wanted: float
+) -> "_Loss":
     bits = 80 + math.ceil(-math.log2(wanted))
     cut = math.floor(Fraction(_CUT_SHARE * wanted) * (1 << bits))
     parts = [
@@ -80,7 +153,31 @@ def compose(rounds: Sequence[Profile], *, delta: float) -> float:
     total = parts[0]
     for part in parts[1:]:
         total = total.add(part, cut)
-    return min(plain, total.epsilon(wanted, step, plain))
+    return total
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Composed:
+    """The privacy curve of several rounds together: a `Profile`.
+
+    >>> from shuffledp.accounting.amplify import profile
+    >>> both = Composed(rounds=(profile(epsilon0=1.0, n=10_000),) * 2, near=1e-6)
+    >>> both.delta(0.2) < both.delta(0.1), 0.05 < both.epsilon(1e-6) < 0.08
+    (True, True)
+    """
+
+    rounds: tuple[Profile, ...]
+    near: float
+    """Deltas of about this size are found at once."""
+    points: int = _POINTS
+
+    def delta(self, epsilon: float) -> float:
+        """At least the true delta at this epsilon."""
+        return compose_delta(self.rounds, epsilon=epsilon, near=self.near, points=self.points)
+
+    def epsilon(self, delta: float) -> float:
+        """At least the true epsilon at this delta."""
+        return compose(self.rounds, delta=delta)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +225,19 @@ class _Loss:
 
     def epsilon(self, delta: float, step: float, largest: float) -> float:
         """Nearly the smallest epsilon with E[(1 - e^(epsilon - loss))_+] <= delta; `largest` if there is none."""
+        delta_at = self.curve(step)
+        last = step * (self.first + len(self.masses) - 1) * (1 + 4 * _UNIT)
+        end = min(largest, max(last, 0.0))
+        if end == 0 or delta_at(end) > delta:
+            return largest
+        return find_epsilon(delta_at, delta, epsilon0=end, guess=end / 2)
+
+    def delta(self, epsilon: float, step: float) -> float:
+        """At least E[(1 - e^(epsilon - loss))_+]."""
+        return self.curve(step)(epsilon)
+
+    def curve(self, step: float) -> Callable[[float], float]:
+        """The same as a function of epsilon."""
         unit = Fraction(1, 1 << self.bits)
         masses = np.array([float_above(mass * unit) for mass in self.masses])
         losses = step * np.arange(self.first, self.first + len(masses)) * (1 + 4 * _UNIT)
@@ -138,10 +248,7 @@ class _Loss:
             total = float(masses @ -np.expm1(-over)) * (1 + (len(masses) + 32) * _UNIT)
             return endless + total + 2 * _UNIT * endless
 
-        end = min(largest, max(float(losses[-1]), 0.0))
-        if end == 0 or delta_at(end) > delta:
-            return largest
-        return find_epsilon(delta_at, delta, epsilon0=end, guess=end / 2)
+        return delta_at
 
 
 def _find_loss(curve: Profile, step: float, end: float, bits: int) -> _Loss:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from shuffledp.core.errors import ParameterError, PluginError, UnsupportedError
 from shuffledp.core.protocol import ShuffleProtocol, Spec
 from shuffledp.protocols import (
+    bundle,
     correlated_count,
     correlated_histogram,
     count_min,
@@ -42,8 +43,10 @@ if TYPE_CHECKING:
 zsum_sparse = zsum.SPARSE
 
 __all__ = [
+    "COMBINED",
     "GROUP",
     "PROTOCOLS",
+    "bundle",
     "correlated_count",
     "correlated_histogram",
     "count_min",
@@ -106,6 +109,9 @@ PROTOCOLS: tuple[Spec, ...] = (
     zero_sum_flooding.SPEC,
 )
 
+COMBINED: tuple[Spec, ...] = (bundle.SPEC,)
+"""Those that are made of others: no planner chooses them, but name and parameters make them again."""
+
 
 GROUP = "shuffledp.protocols"
 """The group of entry points by which a package offers protocols: name = "module:SPEC"."""
@@ -159,7 +165,7 @@ def spec(name: str) -> Spec:
     >>> spec("krr").title
     'k-ary randomized response'
     """
-    for each in PROTOCOLS:  # without a look at other packages
+    for each in (*PROTOCOLS, *COMBINED):  # without a look at other packages
         if each.name == name:
             return each
     for each in registered():

@@ -7,12 +7,15 @@ class, here or in another package; `register` makes it known to planner, command
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from shuffledp.core.answers import Answers
 from shuffledp.core.errors import MismatchError, ParameterError
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.task import Declared, Option, Task
+from shuffledp.protocols import bundle
 from shuffledp.tasks.count import Count
 from shuffledp.tasks.distribution import Distribution
 from shuffledp.tasks.histogram import Histogram
+from shuffledp.tasks.survey import Questions
 from shuffledp.tasks.totals import Mean, Sum
 from shuffledp.tasks.uniformity import Uniformity
 
@@ -24,6 +27,7 @@ __all__ = [
     "Histogram",
     "Mean",
     "Option",
+    "Questions",
     "Sum",
     "Task",
     "Uniformity",
@@ -49,7 +53,7 @@ def register(task: type[Task]) -> type[Task]:
     return task
 
 
-for _task in (Count, Sum, Mean, Histogram, Distribution, Uniformity):
+for _task in (Count, Sum, Mean, Histogram, Distribution, Uniformity, Questions):
     register(_task)
 
 
@@ -60,7 +64,7 @@ def task_named(name: str) -> type[Task]:
     "the average of everybody's numbers"
     >>> task_named("median")
     Traceback (most recent call last):
-    shuffledp.core.errors.ParameterError: task='median' must be one of count, sum, mean, histogram, distribution, uniformity
+    shuffledp.core.errors.ParameterError: task='median' must be one of count, sum, mean, histogram, distribution, uniformity, survey
     """
     if name not in TASKS:
         raise ParameterError("task", name, f"must be one of {', '.join(TASKS)}")
@@ -76,4 +80,8 @@ def task_for(protocol: ShuffleProtocol) -> Task:
     >>> task.loss(run(protocol, ages, SeededWords(2)).value, task.truth(ages)) < 0.5
     True
     """
-    return task_named(protocol.task)(domain=protocol.randomizer.domain)
+    domain = protocol.randomizer.domain
+    if isinstance(domain, Answers):
+        parts = tuple(task_for(part) for _, part in bundle.questions(protocol))
+        return Questions(domain=domain, parts=parts)
+    return task_named(protocol.task)(domain=domain)

@@ -1,0 +1,622 @@
+r"""Several protocols on the same people, under one guarantee.
+
+A device runs T randomizers on T answers with independent words, and sends all their messages, each with the
+number of its part in clear. What the shuffler shows are the T shuffled views side by side, independent given
+the answers. Replacing a person changes all of that person's answers at once, so the privacy loss is a sum of T
+independent losses. Each part enters by its own privacy curve, which bounds its loss over *all* pairs of values
+and in both directions, at every epsilon; `accounting.compose` adds the losses up.
+
+A tally is the parts' tallies one after the other, so tallies add; `estimates` gives one estimate for each part.
+
+Calibration. Parts that would be mu_i-Gaussian together are sqrt(sum mu_i^2)-Gaussian. So part i is made for the
+epsilon_i that mu_i = scale weight_i / |weights| has at the common delta, and one number, the scale, is searched for
+until the *composed* curve is what was asked for.
+
+Reference: Zhu, Dong, Wang 2022, "Optimal accounting of differential privacy via characteristic function".
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import accumulate, product
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.accounting.base import invert
+from shuffledp.accounting.compose import compose_delta
+from shuffledp.core.analyzer import Tally
+from shuffledp.core.answers import Answers, Columns
+from shuffledp.core.arrays import Codes, Counts, Floats, Words
+from shuffledp.core.errors import DataError, ParameterError, ShuffledpError, UnsupportedError
+from shuffledp.core.estimate import Estimate, Interval, Value
+from shuffledp.core.privacy import Guarantee, Model
+from shuffledp.core.protocol import (
+    Accountant,
+    Cost,
+    Crowd,
+    Device,
+    Parts,
+    Promise,
+    ShuffleProtocol,
+    Spec,
+    pure_delta,
+)
+from shuffledp.core.randomizer import Law, Message, Messages, Randomizer
+from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.validate import positive
+from shuffledp.protocols.assembly import register, shuffle
+
+__all__ = [
+    "SPEC",
+    "BundleAnalyzer",
+    "BundleDevice",
+    "Curve",
+    "Joint",
+    "JointError",
+    "PartSpec",
+    "calibrate",
+    "make",
+    "questions",
+]
+
+_POINTS = 100  # of each curve: the composed delta is within about 1 % of the true one
+_CLOSE = 0.03  # below ln(delta asked for): where the search ends
+_TRIES = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BundleDevice:
+    """Runs one device for each answer, on one tape: the first part reads the first words.
+
+    >>> from shuffledp.protocols.krr import KRR
+    >>> both = BundleDevice(devices=(KRR(k=2, epsilon0=9.0), KRR(k=3, epsilon0=9.0)))
+    >>> tape = np.full((1, 2), 2**64 - 1, dtype=np.uint64)
+    >>> both.encode_columns((np.array([1]), np.array([2])), tape).payload
+    array([[0, 1],
+           [1, 2]])
+    """
+
+    devices: tuple[Device, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "devices", tuple(self.devices))
+        if not self.devices:
+            raise ParameterError("parts", self.devices, "must be at least one")
+
+    @property
+    def domain(self) -> Answers:
+        return Answers(parts=tuple(device.domain for device in self.devices))
+
+    @property
+    def epsilon0(self) -> float:
+        """Reports of one person that are seen with their sender add up."""
+        return math.fsum(device.epsilon0 for device in self.devices)
+
+    @property
+    def word_bits(self) -> int:
+        """The longest words of all parts; the others take the first bits of theirs."""
+        return max(device.word_bits for device in self.devices)
+
+    @property
+    def words_per_input(self) -> int:
+        return sum(device.words_per_input for device in self.devices)
+
+    @property
+    def cost(self) -> Cost:
+        """The messages of all parts; each has the number of its part in front."""
+        costs: list[Cost] = [device.cost for device in self.devices]
+        tag = (len(costs) - 1).bit_length()
+        mean = math.fsum(cost.messages_mean for cost in costs)
+        bits = math.fsum(cost.messages_mean * (cost.bits_per_message + tag) for cost in costs)
+        return Cost(
+            messages_mean=mean,
+            messages_max=sum(cost.messages_max for cost in costs),
+            bits_per_message=max(1, math.ceil(bits / mean)),
+            count_depends_on_value=any(cost.count_depends_on_value for cost in costs),
+        )
+
+    def encode(self, inputs: Codes, words: Words) -> Messages:
+        return self.encode_columns(self.domain.split(inputs), words)
+
+    def encode_columns(self, columns: Columns, words: Words) -> Messages:
+        """What people with these answers send: a row (part, message, 0 ...) for each message."""
+        sent = [
+            device.encode(codes, self._own_words(device, words, start))
+            for device, codes, start in zip(self.devices, columns, self._starts(), strict=True)
+        ]
+        width = max(map(_width, sent))
+        return Messages(
+            payload=np.concatenate(
+                [_tag(each.payload, part, width) for part, each in enumerate(sent)]
+            ),
+            owner=np.concatenate([np.asarray(each.owner) for each in sent]),
+            users=sent[0].users,
+        )
+
+    def _own_words(self, device: Randomizer, words: Words, start: int) -> Words:
+        own = words[:, start : start + device.words_per_input]
+        if device.word_bits == self.word_bits:
+            return own
+        first = own >> own.dtype.type(self.word_bits - device.word_bits)
+        return first.astype(_word_type(device.word_bits))
+
+    def _starts(self) -> list[int]:
+        widths = [device.words_per_input for device in self.devices]
+        return [0, *accumulate(widths[:-1])]
+
+    def pmf(self, x: int) -> Law:
+        laws = [
+            device.pmf(int(code[0]))
+            for device, code in zip(
+                self.devices, self.domain.split(np.array([x], dtype=np.int64)), strict=True
+            )
+        ]
+        width = max((len(_row(m)) for law in laws for sent in law for m in sent), default=1)
+        joint: Law = {}
+        for together in product(*(law.items() for law in laws)):
+            messages = tuple(
+                (part, *_row(message), *(0,) * (width - len(_row(message))))
+                for part, (sent, _) in enumerate(together)
+                for message in sent
+            )
+            mass = math.prod((mass for _, mass in together), start=Fraction(1))
+            joint[messages] = joint.get(messages, Fraction(0)) + mass
+        return joint
+
+
+def _width(messages: Messages) -> int:
+    return 1 if messages.payload.ndim == 1 else int(messages.payload.shape[1])
+
+
+def _row(message: Message) -> tuple[int, ...]:
+    return (message,) if isinstance(message, int) else message
+
+
+def _tag(payload: NDArray[Any], part: int, width: int) -> NDArray[np.int64]:
+    """Rows (part, message, 0 ...); 64-bit words keep their bits."""
+    rows = payload[:, None] if payload.ndim == 1 else payload
+    rows = np.ascontiguousarray(rows)
+    rows = rows.view(np.int64) if rows.dtype == np.uint64 else rows.astype(np.int64)
+    tagged = np.zeros((len(rows), 1 + width), dtype=np.int64)
+    tagged[:, 0] = part
+    tagged[:, 1 : 1 + rows.shape[1]] = rows
+    return tagged
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class JointError:
+    """The errors of several estimates, one after the other."""
+
+    parts: tuple[Estimate, ...]
+
+    @property
+    def stderr(self) -> Value:
+        return _concatenate([part.stderr for part in self.parts])
+
+    def interval(self, value: Value, level: float) -> Interval:
+        return _side_by_side([part.interval(level) for part in self.parts])
+
+    def exact_interval(self, value: Value, level: float) -> Interval:
+        return _side_by_side([part.exact_interval(level) for part in self.parts])
+
+
+def _concatenate(values: Sequence[Value]) -> Floats:
+    return np.concatenate([np.atleast_1d(np.asarray(value, dtype=np.float64)) for value in values])
+
+
+def _side_by_side(intervals: Sequence[Interval]) -> Interval:
+    return Interval(
+        _concatenate([each.low for each in intervals]),
+        _concatenate([each.high for each in intervals]),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BundleAnalyzer:
+    """Sorts the messages by part; the tally is the parts' tallies one after the other."""
+
+    names: tuple[str, ...]
+    parts: tuple[ShuffleProtocol, ...]
+    shapes: tuple[tuple[int, ...], ...] = field(init=False)
+    kinds: tuple[tuple[str, int | None], ...] = field(init=False)
+    """The type of a part's messages, and their width; None: they are numbers."""
+
+    def __post_init__(self) -> None:
+        kinds, shapes = [], []
+        for part in self.parts:
+            payload = _first_messages(part.randomizer).payload
+            kinds.append((payload.dtype.str, None if payload.ndim == 1 else payload.shape[1]))
+            empty = part.analyzer.tally(Shuffled(payload=payload[:0], users=0))
+            shapes.append(empty.counts.shape)
+        object.__setattr__(self, "kinds", tuple(kinds))
+        object.__setattr__(self, "shapes", tuple(shapes))
+
+    @property
+    def offset(self) -> tuple[Fraction, ...]:
+        """What each user adds to the answers before any message."""
+        return tuple(
+            number
+            for part in self.parts
+            for number in getattr(part.analyzer, "offset", (Fraction(0),) * _answers(part))
+        )
+
+    def tally(self, shuffled: Shuffled) -> Tally:
+        payload = shuffled.payload
+        width = 1 + max(1 if wide is None else wide for _, wide in self.kinds)
+        if payload.ndim != 2 or payload.shape[1] != width or payload.dtype.kind not in "iu":
+            raise DataError(
+                f"messages are rows of {width} integers, the first of them the number of the part, not "
+                f"an array of shape {payload.shape} and type {payload.dtype}"
+            )
+        tags = payload[:, 0]
+        if len(tags) and not 0 <= int(tags.min()) <= int(tags.max()) < len(self.parts):
+            raise DataError(f"a message is of no part 0 .. {len(self.parts) - 1}")
+        rows = payload.astype(np.int64, copy=False)
+        return self.join(
+            [
+                part.analyzer.tally(
+                    Shuffled(payload=_untag(rows[tags == i], *kind), users=shuffled.users)
+                )
+                for i, (part, kind) in enumerate(zip(self.parts, self.kinds, strict=True))
+            ]
+        )
+
+    def join(self, tallies: Sequence[Tally]) -> Tally:
+        """The tally of all parts, each of the same people."""
+        users = {tally.users for tally in tallies}
+        if len(users) != 1 or len(tallies) != len(self.parts):
+            raise DataError("every part must be of the same people")
+        counts = np.concatenate([tally.counts.ravel() for tally in tallies])
+        return Tally(counts=counts, users=users.pop())
+
+    def split(self, tally: Tally) -> tuple[Tally, ...]:
+        """The tally of each part."""
+        sizes = [math.prod(shape) for shape in self.shapes]
+        if tally.counts.shape != (sum(sizes),):
+            raise DataError(f"a tally of {sum(sizes)} counts was expected, not {len(tally.counts)}")
+        pieces = np.split(tally.counts, list(accumulate(sizes[:-1])))
+        return tuple(
+            Tally(counts=piece.reshape(shape), users=tally.users)
+            for piece, shape in zip(pieces, self.shapes, strict=True)
+        )
+
+    def estimates(self, tally: Tally) -> tuple[Estimate, ...]:
+        """The answer of each part."""
+        tally.people()
+        return tuple(
+            part.analyzer.estimate(own)
+            for part, own in zip(self.parts, self.split(tally), strict=True)
+        )
+
+    def estimate(self, tally: Tally) -> Estimate:
+        """All answers in one row; `estimates` keeps them apart."""
+        found = self.estimates(tally)
+        return Estimate(
+            value=_concatenate([each.value for each in found]),
+            error=JointError(parts=found),
+            limits=(
+                min(each.limits[0] for each in found),
+                max(each.limits[1] for each in found),
+            ),
+            labels=tuple(
+                name if each.labels is None else f"{name}: {label}"
+                for name, each in zip(self.names, found, strict=True)
+                for label in (each.labels or ("",) * np.size(each.value))
+            ),
+        )
+
+    def weights(self, message: Message) -> tuple[Fraction, ...]:
+        assert isinstance(message, tuple)
+        tag, *rest = message
+        found: list[Fraction] = []
+        for i, (part, (_, wide)) in enumerate(zip(self.parts, self.kinds, strict=True)):
+            own: Message = rest[0] if wide is None else tuple(rest[:wide])
+            zeros = (Fraction(0),) * _answers(part)
+            found.extend(part.analyzer.weights(own) if i == tag else zeros)
+        return tuple(found)
+
+    def variance(self, inputs: Counts) -> Floats:
+        """`inputs` counts joint codes."""
+        domain = Answers(parts=tuple(part.randomizer.domain for part in self.parts))
+        people = np.flatnonzero(inputs)
+        marginals = (
+            np.bincount(codes, weights=inputs[people], minlength=part.randomizer.domain.size)
+            for part, codes in zip(self.parts, domain.split(people), strict=True)
+        )
+        return _concatenate(
+            [
+                part.analyzer.variance(np.rint(counts).astype(np.int64))
+                for part, counts in zip(self.parts, marginals, strict=True)
+            ]
+        )
+
+
+def _answers(part: ShuffleProtocol) -> int:
+    """How many numbers a part answers with, as far as messages have weights in them."""
+    return part.randomizer.domain.size if part.task == "histogram" else 1
+
+
+def _first_messages(randomizer: Randomizer) -> Messages:
+    words = np.zeros((1, randomizer.words_per_input), dtype=_word_type(randomizer.word_bits))
+    return randomizer.encode(np.zeros(1, dtype=np.int64), words)
+
+
+def _word_type(bits: int) -> str:
+    return f"u{next(size for size in (1, 2, 4, 8) if 8 * size >= bits)}"
+
+
+def _untag(rows: NDArray[np.int64], kind: str, wide: int | None) -> NDArray[Any]:
+    own = rows[:, 1] if wide is None else rows[:, 1 : 1 + wide]
+    if np.dtype(kind) == np.bool_ and not np.isin(own, (0, 1)).all():
+        raise DataError("a message is of bits, but has other numbers")
+    kept = np.ascontiguousarray(own)
+    return kept.view(np.uint64) if np.dtype(kind) == np.uint64 else kept.astype(kind)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """The privacy curve of one part among so many honest users: a `Profile`."""
+
+    accountant: Accountant
+    honest: int
+
+    def delta(self, epsilon: float) -> float:
+        """At least the true delta at this epsilon."""
+        own = getattr(self.accountant, "delta", None)
+        if own is not None:
+            return min(1.0, float(own(self.honest, epsilon)))
+        # Nothing is worse than randomized response with the stated epsilon that fails with the stated delta.
+        stated = self.accountant.guarantee(self.honest)
+        return min(1.0, stated.delta + (1 - stated.delta) * pure_delta(stated.epsilon, epsilon))
+
+    def epsilon(self, delta: float) -> float:
+        """At least the true epsilon at this delta."""
+        return invert(self.delta, delta)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joint:
+    """The accountant of several parts: their privacy losses are independent, and add up."""
+
+    parts: tuple[Accountant, ...]
+    promise: Promise
+
+    def guarantee(self, honest: int) -> Guarantee:
+        return Guarantee(
+            epsilon=self.promise.epsilon,
+            delta=self.delta(honest, self.promise.epsilon),
+            model=Model.SHUFFLE,
+            proof=f"the sum of the privacy losses of {len(self.parts)} parts, composed exactly",
+            honest=honest,
+        )
+
+    def delta(self, honest: int, epsilon: float) -> float:
+        """At least the delta of all parts together."""
+        curves = [Curve(accountant=part, honest=honest) for part in self.parts]
+        near = max(self.promise.delta, 1e-90)
+        return compose_delta(curves, epsilon=epsilon, near=near, points=_POINTS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartSpec:
+    """One part, as JSON has it: its name, its protocol with its own parameters, and its share of the budget.
+
+    `weight` says how sharp its answer is beside the others'; `epsilon` and `delta` are its own budget, which a
+    calibration finds.
+    """
+
+    name: str
+    protocol: str
+    parameters: Mapping[str, Any]
+    weight: float = 1.0
+    epsilon: float | None = None
+    delta: float | None = None
+
+    @classmethod
+    def read(cls, part: Mapping[str, Any]) -> "PartSpec":
+        """Checked.
+
+        >>> PartSpec.read({"name": "way", "protocol": "krr", "k": 3}).parameters
+        {'k': 3}
+        """
+        if not {"name", "protocol"} <= set(part):
+            raise ParameterError("parts", part, "must each have a name and a protocol")
+        own = {"name", "protocol", "weight", "epsilon", "delta"}
+        return cls(
+            name=part["name"],
+            protocol=part["protocol"],
+            parameters={key: value for key, value in part.items() if key not in own},
+            weight=positive("weight", part.get("weight", 1.0)),
+            epsilon=part.get("epsilon"),
+            delta=part.get("delta"),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `read` reads."""
+        return {
+            "name": self.name,
+            "protocol": self.protocol,
+            **self.parameters,
+            "weight": self.weight,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+        }
+
+    def make(self, crowd: Crowd, epsilon: float, delta: float) -> ShuffleProtocol:
+        """The protocol with this budget of its own."""
+        from shuffledp.protocols import spec
+
+        maker = spec(self.protocol).make
+        if maker is None:
+            raise UnsupportedError(f"{self.name}: {self.protocol} is not for the shuffle model")
+        given = {"n": crowd.n, "honest": crowd.honest, "epsilon": epsilon, **self.parameters}
+        if "delta" in getattr(maker, "__signature__").parameters:  # noqa: B009
+            given["delta"] = delta
+        try:
+            return maker(**given)
+        except (ShuffledpError, TypeError) as error:
+            raise UnsupportedError(f"{self.name}: {error}") from error
+
+
+def calibrate(
+    crowd: Crowd, promise: Promise, parts: Sequence[PartSpec]
+) -> tuple[ShuffleProtocol, ...]:
+    """The parts with the largest budgets, in the proportion of their weights, that keep the promise together.
+
+    >>> two = [PartSpec(name=name, protocol="dummies_histogram", parameters={"k": 4}) for name in "ab"]
+    >>> made = calibrate(Crowd(n=10_000, honest=1.0), Promise(epsilon=1.0, delta=1e-6), two)
+    >>> 0.5 < made[0].guarantee.epsilon < 1
+    True
+    """
+    if len(parts) == 1:
+        return (parts[0].make(crowd, promise.epsilon, promise.delta),)
+    norm = math.hypot(*(part.weight for part in parts))
+
+    def at(scale: float) -> _Tried:
+        made = tuple(
+            part.make(
+                crowd,
+                min(promise.epsilon, _gaussian_epsilon(scale * part.weight / norm, promise.delta)),
+                promise.delta,
+            )
+            for part in parts
+        )
+        joint = Joint(parts=tuple(each.accountant for each in made), promise=promise)
+        delta = joint.delta(crowd.trusted, promise.epsilon)
+        return made, math.log(max(delta, 1e-300) / promise.delta)
+
+    return _search(at, _gaussian_scale(promise))
+
+
+_Tried: TypeAlias = tuple[tuple[ShuffleProtocol, ...], float]
+
+
+def _search(at: Callable[[float], _Tried], start: float) -> tuple[ShuffleProtocol, ...]:
+    """The parts at nearly the largest scale whose delta is within the promise: the false position, damped."""
+    scale = start
+    best: tuple[ShuffleProtocol, ...] = ()
+    low: tuple[float, float] | None = None
+    high: tuple[float, float] | None = None
+    refusal: ShuffledpError | None = None
+    for _ in range(_TRIES):
+        try:
+            made, excess = at(scale)
+        except ShuffledpError as error:
+            refusal, made, excess = error, (), math.inf
+        if excess <= 0:
+            best, low = made, (scale, excess)
+            if excess > -_CLOSE:
+                break
+        else:
+            high = (scale, excess)
+        if low and high and high[0] < low[0] * (1 + 1e-4):
+            break
+        scale = _next_scale(low, high)
+    if not best:
+        raise refusal or UnsupportedError("no budget of the parts keeps the promise")
+    return best
+
+
+def _next_scale(low: tuple[float, float] | None, high: tuple[float, float] | None) -> float:
+    if low is None or high is None:
+        # ln(delta) falls by about 20 while the scale falls by a factor of e.
+        scale, excess = low or high or (1.0, 0.0)
+        wanted = excess + _CLOSE / 2
+        return scale * math.exp(-max(min(wanted / 20, 0.5), -0.5) * 1.1)
+    if not math.isfinite(high[1]):
+        return math.sqrt(low[0] * high[0])
+    share = (-low[1] - _CLOSE / 2) / (high[1] - low[1])
+    return low[0] + min(max(share, 0.02), 0.98) * (high[0] - low[0])
+
+
+def _gaussian_delta(mu: float, epsilon: float) -> float:
+    """The delta of a mu-Gaussian pair."""
+
+    def below(x: float) -> float:
+        return math.erfc(-x / math.sqrt(2)) / 2
+
+    return below(mu / 2 - epsilon / mu) - math.exp(epsilon) * below(-mu / 2 - epsilon / mu)
+
+
+def _gaussian_scale(promise: Promise) -> float:
+    """About the mu of the promise."""
+    low, high = 1e-6, 50.0
+    for _ in range(80):
+        middle = math.sqrt(low * high)
+        over = _gaussian_delta(middle, promise.epsilon) > promise.delta
+        low, high = (low, middle) if over else (middle, high)
+    return low
+
+
+def _gaussian_epsilon(mu: float, delta: float) -> float:
+    """About the epsilon of a mu-Gaussian pair at delta."""
+    low, high = 0.0, 40.0 * mu + mu * mu
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _gaussian_delta(mu, middle) > delta else (low, middle)
+    return high
+
+
+@shuffle(
+    name="bundle",
+    task="survey",
+    title="several protocols on the same people",
+    reference="Zhu, Dong, Wang 2022",
+)
+def make(crowd: Crowd, promise: Promise, *, parts: Sequence[Mapping[str, Any]]) -> Parts:
+    """Several questions to the same people; each part is {"name", "protocol", its own parameters, "weight"}.
+
+    Parts without an epsilon of their own are calibrated together; with one they are taken as they are, and the
+    promise is checked.
+
+    >>> two = make(n=10_000, epsilon=1.0, delta=1e-6, parts=[
+    ...     {"name": "way", "protocol": "dummies_histogram", "k": 5},
+    ...     {"name": "home", "protocol": "correlated_count"}])
+    >>> two.guarantee.delta <= 1e-6, [name for name, _ in questions(two)]
+    (True, ['way', 'home'])
+    """
+    if not isinstance(parts, list | tuple) or not parts:
+        raise ParameterError("parts", parts, "must be a list of at least one part")
+    wanted = [PartSpec.read(part) for part in parts]
+    names = tuple(part.name for part in wanted)
+    if len(set(names)) < len(names):
+        raise ParameterError("parts", names, "must have distinct names")
+    if all(part.epsilon is not None for part in wanted):
+        made = tuple(
+            part.make(crowd, part.epsilon or 0.0, part.delta or promise.delta) for part in wanted
+        )
+    else:
+        made = calibrate(crowd, promise, wanted)
+    device = BundleDevice(devices=tuple(part.randomizer for part in made))  # type: ignore[misc]
+    return Parts(
+        device,
+        BundleAnalyzer(names=names, parts=made),
+        accountant=Joint(parts=tuple(part.accountant for part in made), promise=promise),
+        resolved={
+            "parts": [
+                PartSpec(
+                    name=part.name,
+                    protocol=part.protocol,
+                    parameters=dict(part.parameters),
+                    weight=part.weight,
+                    epsilon=one.parameters["epsilon"],
+                    delta=one.parameters.get("delta"),
+                ).to_dict()
+                for part, one in zip(wanted, made, strict=True)
+            ]
+        },
+    )
+
+
+def questions(bundle: ShuffleProtocol) -> tuple[tuple[str, ShuffleProtocol], ...]:
+    """The parts of a bundle by name; each of them with the guarantee it would have alone."""
+    analyzer = bundle.analyzer
+    if not isinstance(analyzer, BundleAnalyzer):
+        raise ParameterError("bundle", bundle.name, "must be a bundle")
+    return tuple(zip(analyzer.names, analyzer.parts, strict=True))
+
+
+SPEC: Spec = register(make)

@@ -1,0 +1,157 @@
+"""Several protocols on the same people: the joint guarantee against exact enumeration."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import shuffledp as sdp
+from shuffledp.accounting.exact import shuffled_delta
+from shuffledp.core.protocol import Crowd, Promise
+from shuffledp.numerics.rounding import exp_lower
+from shuffledp.protocols import bundle
+from shuffledp.testing import Contract, Examples
+
+TWO = [
+    {"name": "way", "protocol": "dummies_histogram", "k": 5},
+    {"name": "home", "protocol": "correlated_count", "weight": 2.0},
+]
+TINY = [
+    {"name": "a", "protocol": "rr", "word_bits": 5, "epsilon": 1.0, "delta": 0.1},
+    {"name": "b", "protocol": "rr", "word_bits": 5, "epsilon": 1.0, "delta": 0.1},
+]
+MIXED = [
+    {"name": "a", "protocol": "dummies_histogram", "k": 2, "word_bits": 4},
+    {"name": "b", "protocol": "rr", "word_bits": 4},
+]
+GIVEN = [
+    {"name": "a", "protocol": "hadamard_blanket", "k": 5, "epsilon": 0.4, "delta": 1e-7},
+    {"name": "b", "protocol": "hashed_histogram", "k": 60, "epsilon": 0.4, "delta": 1e-7},
+]
+EXAMPLES = Examples(
+    bundle.SPEC,
+    shuffled=(
+        {"n": 10_000, "epsilon": 1.0, "delta": 1e-6, "parts": TWO},
+        {"n": 10_000, "epsilon": 1.0, "delta": 1e-6, "parts": GIVEN},
+    ),
+    shuffled_tiny=(
+        {"n": 3, "epsilon": 1.5, "delta": 0.1, "honest": 1.0, "parts": TINY},
+        {"n": 2, "epsilon": 1.0, "delta": 0.3, "honest": 1.0, "parts": MIXED},
+    ),
+)
+
+
+class TestContract(Contract):
+    examples = (EXAMPLES,)
+
+
+def laws(protocol):
+    return [protocol.randomizer.pmf(x) for x in range(protocol.randomizer.domain.size)]
+
+
+@pytest.fixture(scope="module")
+def tiny():
+    return bundle.make(**EXAMPLES.shuffled_tiny[0])
+
+
+def test_forgetting_a_part_would_be_seen(tiny):
+    """The exact divergence of both parts is above what each part states: losses must be composed."""
+    epsilon = tiny.guarantee.epsilon
+    exact = float(shuffled_delta(laws(tiny), 3, exp_lower(epsilon)))
+    alone = [part.accountant.delta(3, epsilon) for _, part in bundle.questions(tiny)]
+    assert max(alone) < exact <= tiny.guarantee.delta * (1 + 1e-12)
+
+
+def test_composition_is_not_far_off(tiny):
+    """Each curve takes its worst pair and direction at every epsilon, which for three people costs a little."""
+    for epsilon in (0.5, 1.0, 1.5):
+        exact = float(shuffled_delta(laws(tiny), 3, exp_lower(epsilon)))
+        claimed = tiny.accountant.delta(3, epsilon)
+        assert exact <= claimed <= 1.5 * exact
+
+
+@pytest.mark.parametrize(("parts", "mu"), [(2, 109.35), (4, 211.0)])
+def test_smallest_dummies_of_several_histograms(parts, mu):
+    """QUERIES section 2; a fixed number of dummies needs slightly fewer."""
+    wanted = [{"name": str(i), "protocol": "dummies_histogram", "k": 64} for i in range(parts)]
+    made = bundle.make(n=10**6, epsilon=1.0, delta=1e-8, honest=1.0, parts=wanted)
+    device = made.randomizer.devices[0]
+    found = float(device.rho * device.hit) * 10**6
+    assert mu * 0.995 < found < mu * 1.005
+    assert 0.95e-8 < made.guarantee.delta <= 1e-8
+
+
+def test_weights_share_the_budget():
+    made = bundle.make(
+        n=10**5,
+        epsilon=1.0,
+        delta=1e-6,
+        parts=[
+            {"name": "rough", "protocol": "dummies_histogram", "k": 4},
+            {"name": "sharp", "protocol": "dummies_histogram", "k": 4, "weight": 3},
+        ],
+    )
+    rough, sharp = (
+        part.analyzer.variance(np.array([10**5, 0, 0, 0])) for _, part in bundle.questions(made)
+    )
+    assert 2.2 < np.sqrt(rough[0] / sharp[0]) < 3.5
+
+
+def test_fewer_honest_people_weaken_it():
+    made = bundle.make(n=10_000, epsilon=1.0, delta=1e-6, parts=TWO)
+    assert made.guarantee.honest == 9000
+    weaker = made.guarantee_if(honest=0.7)
+    assert made.guarantee.delta < weaker.delta < 1
+    assert made.with_people(8000).guarantee.delta > made.guarantee.delta
+
+
+def test_one_part_is_the_protocol_itself():
+    one = bundle.make(n=1000, epsilon=1.0, delta=1e-4, parts=[TWO[1]])
+    alone = sdp.protocols.correlated_count.make(n=1000, epsilon=1.0, delta=1e-4)
+    assert one.randomizer.devices == (alone.randomizer,)
+    assert (one.guarantee.epsilon, one.guarantee.delta) == (1.0, alone.guarantee.delta)
+
+
+def test_answers_come_back_by_part():
+    made = bundle.make(n=4000, epsilon=1.0, delta=1e-4, parts=TWO)
+    way, home = np.arange(4000) % 5, np.arange(4000) % 2
+    found = made.analyzer.estimates(
+        sdp.engine.memory.tally(made, made.randomizer.domain.join((way, home)), sdp.SeededWords(1))
+    )
+    assert found[0].labels == ("0", "1", "2", "3", "4")
+    assert np.all(np.abs(found[0].value - 800) < 7 * found[0].stderr)
+    assert abs(found[1].value - 2000) < 7 * found[1].stderr
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        ([], "at least one part"),
+        ("krr", "list"),
+        ([{"name": "a"}], "name and a protocol"),
+        ([TWO[0], TWO[0]], "distinct names"),
+        ([{**TWO[0], "weight": 0}], "weight=0 must be > 0"),
+        ([{"name": "a", "protocol": "duchi"}, TWO[0]], "a: "),
+    ],
+)
+def test_bad_parts_are_refused(parts, said):
+    with pytest.raises((sdp.ParameterError, sdp.UnsupportedError), match=said):
+        bundle.make(n=1000, epsilon=1.0, delta=1e-6, parts=parts)
+
+
+def test_budgets_that_do_not_fit_are_refused():
+    spent = [{**part, "epsilon": 1.0, "delta": 1e-6} for part in TWO]
+    with pytest.raises(sdp.UnsupportedError, match="delta would be"):
+        bundle.make(n=1000, epsilon=1.0, delta=1e-6, parts=spent)
+
+
+def test_calibrated_parts_use_the_promise_up():
+    crowd, promise = Crowd(n=10_000, honest=1.0), Promise(epsilon=1.0, delta=1e-6)
+    made = bundle.calibrate(crowd, promise, [bundle.PartSpec.read(part) for part in TWO])
+    joint = bundle.Joint(parts=tuple(each.accountant for each in made), promise=promise)
+    assert 0.9e-6 < joint.delta(10_000, 1.0) <= 1e-6
+
+
+def test_law_of_a_bundle_is_the_product():
+    made = bundle.make(**EXAMPLES.shuffled_tiny[0])
+    assert sum(made.randomizer.pmf(2).values()) == Fraction(1)
