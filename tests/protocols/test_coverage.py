@@ -16,6 +16,7 @@ from shuffledp import UnsupportedError
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.domain import Reals
 from shuffledp.core.estimate import NormalError
+from shuffledp.numerics.enclosures import bound_at_most
 from shuffledp.numerics.intervals import BoundedError, SupportLaw, TwoBinomialsError
 from shuffledp.protocols import (
     duchi,
@@ -129,8 +130,15 @@ def test_covers_every_count(name, level):
 
 def normal(protocol, n, most, level):
     """What the interval used to be."""
-    estimate = protocol.analyzer.estimate(Tally(counts=np.arange(most + 1), users=n))
-    return NormalError(stderr=estimate.stderr).interval(estimate.value, level)
+    x = np.arange(most + 1)
+    if protocol.name == "rr":
+        tallies = [Tally(counts=np.array([n - ones, ones]), users=n) for ones in x.tolist()]
+        found = [protocol.analyzer.estimate(tally) for tally in tallies]
+        value, stderr = np.array([(each.value, each.stderr) for each in found]).T
+    else:
+        estimate = protocol.analyzer.estimate(Tally(counts=x, users=n))
+        value, stderr = estimate.value, estimate.stderr
+    return NormalError(stderr=stderr).interval(value, level)
 
 
 @pytest.mark.parametrize(
@@ -140,11 +148,30 @@ def normal(protocol, n, most, level):
         (local_hashing, {"k": 5}, 100, (3.0, 1e-2), 0.86),
         (krr, {"k": 100}, 200, (0.5, 1e-6), 0.9),
         (fake_users, {"k": 5}, 50, (1.0, 1e-2), 0.945),
+        (rr, {}, 50, (3.0, 1e-6), 0.93),
+        (subset_selection, {"k": 20}, 50, (3.0, 1e-6), 0.92),
+        (hashed_histogram, {"k": 5}, 50, (3.0, 1e-6), 0.935),
+        (hadamard_blanket, {"k": 5}, 50, (3.0, 1e-6), 0.935),
     ],
 )
 def test_normal_intervals_do_not_cover(module, parameters, n, promise, covered):
-    protocol = module.make(n=n, epsilon=promise[0], delta=promise[1], **parameters)
+    protocol = module.make(n=n, epsilon=promise[0], delta=promise[1], honest=1.0, **parameters)
     assert coverages(protocol, n, 0.95, find=normal).min() < covered
+    assert coverages(protocol, n, 0.95).min() >= 0.95
+
+
+@pytest.mark.parametrize("name", ORACLES)
+def test_hardly_wider_than_normal(name):
+    """In the mean over the tally, and over all counts; normal ends that leave 0 .. n are moved there."""
+    for protocol, n in protocols(name):
+        if n < 50 or protocol.name == "hadamard":
+            continue
+        rows = np.array(list(laws(protocol, n)))
+        widths = []
+        for find in (intervals, normal):
+            low, high = np.clip(find(protocol, n, rows.shape[1] - 1, 0.95), 0, n)
+            widths.append(float((rows @ (high - low)).mean()))
+        assert widths[0] < 1.3 * widths[1]
 
 
 @pytest.mark.parametrize("name", ["krr", "optimized_unary", "fake_users", "hashed_histogram"])
@@ -184,6 +211,23 @@ def test_tails_are_upper_bounds(law):
         assert np.all(found >= exact - 1e-13)
         np.testing.assert_allclose(found, exact, atol=1e-9)
         assert np.all(law.at_least(x, there, 1e-9) >= exact * (1 - 1e-9))
+
+
+@pytest.mark.parametrize("n", [30, 10**4, 10**7, 10**10])
+@pytest.mark.parametrize("p", [0.5, 0.03])
+def test_fourier_sums_are_as_exact_as_they_say(n, p):
+    """Everybody holds the category: one binomial, whose tails are certified on both sides."""
+    law = SupportLaw(n=n, p=p, q=p / 2)
+    c = np.full(40, float(n))
+    sd = float(np.sqrt(law.variance(c[:1])[0]))
+    x = np.rint(np.linspace(max(n * p - 4 * sd, 1), min(n * p + 4 * sd, n), 40))
+    length = 24 * 2 ** (np.ceil(2 * np.log2((8 * sd + 24) / 24)) / 2)
+    circle = law._circle(length, sd)
+    found = law._fourier(x, c, circle) - circle.error
+    low, high = bound_at_most(x - 1, n, p)  # their own error is relative, and small
+    assert np.all(found <= 1 - low + circle.error)
+    assert np.all(found >= 1 - high - circle.error)
+    assert circle.error < 1e-7
 
 
 @pytest.mark.parametrize("law", LAWS)

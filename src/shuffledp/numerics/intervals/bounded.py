@@ -6,8 +6,9 @@ that least <= v <= most, over all data with the same true answer. Two bounds hol
     exp(-(v / reach^2) h(reach t / v)),  h(u) = (1 + u) ln(1 + u) - u,  at v = most       (Bennett)
     Phi(-t / sqrt(most)) + 0.56 reach / sqrt(least)                                       (Berry, Esseen)
 
-The first is good for few people, the second for many: its constant is that of Shevtsova 2010 for terms of different
-laws, whose third moments add up to at most reach * v. The interval holds every truth that the smaller of the two
+The first is good for few people, the second for many: 0.56 is the constant for independent terms of different laws of
+Shevtsova 2010, "An improvement of convergence rate estimates in the Lyapunov theorem", Doklady Mathematics 82(3),
+862-864, in front of the sum of the third absolute moments over v^(3/2); that sum is at most reach * v. The interval holds every truth that the smaller of the two
 does not refuse at (1 - level) / 2. If `most` is a concave function of the truth, then what is not refused is an
 interval around the answer (both bounds are quasi-convex), so that bisection finds its ends.
 """

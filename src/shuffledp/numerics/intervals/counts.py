@@ -14,8 +14,24 @@ tail of probability (1 - level) / 2: it covers at least its level at any n and a
     Pr[N <= x] = (1/L) sum_j phi(t_j) sum_(k = mean - w)^x e^(-i t_j k),      t_j = 2 pi j / L,
 
 up to the mass that goes around the circle. |phi(t)| <= exp(-2 v sin^2(t/2)), so some 50 terms are left
-whatever n is. All that is cut, and the rounding of the phases, is bounded and added. This is an absolute
-error; tails below `_SMALL` are bounded by Chernoff's inequality instead.
+whatever n is. All that is cut, and every rounding, is bounded and added. This is an absolute error; tails below
+`_SMALL` are bounded by Chernoff's inequality instead.
+
+**Errors.** M is the number of messages, T the last frequency that is kept, u = 2^-53. NumPy's functions are taken to
+be right within 8 u (four units in the last place, more than it documents), sums and products within u.
+
+- Around the circle: w is at least 8 sd + 24, so Bernstein's exponent is at least 32, and 2 e^-32 < 3e-14.
+- What is cut: at most L/2 terms of 2 |phi| / (L sin(t/2)) each, where |phi| <= e^-40 and sin(t/2) >= sqrt(20) / sd:
+  together below e^-40 sd / 4.
+- Phases. With z = 1 - r + r e^(it), a message turns by arg z - r t. Im z = r sin t is off by 12 u r t and Re z by 14 u, so
+  arg z by 26 u r t / |z|^2, and by 8 u t for arctan2; the subtraction makes it 10 u t. A number m >= 2 of messages has the
+  weight |z|^m, which takes |z|^2 off: in all 36 u m t. (m = 1 may stand at |z| near 0, but only where all terms are
+  kept, on circles of less than 200 points: below 10^-12 together.) The mean is off by 5 u M, p and q as floats by
+  u each, and the phases of x and of the circle's end, at most (w + 1) t, by 8 u. So a phase is off by at most
+  50 u (M + w) t. A term weighs at most 1 / (L sin(t/2)) <= pi / (L t) and has two cosines; up to T there are T L / (2 pi):
+  50 u (M + w) T, for which 64 is taken.
+- Sizes. ln |z| is off by 14 u s / (1 - s) with s = 4 r (1 - r) sin^2(t/2), so |phi| by 14 u v t^2: with the weights, at most
+  14 u v T^2 < 2e-12, as v T^2 < 1000. Cosines, exponentials and sums are off by some u (1 + ln L): less.
 """
 
 import math
@@ -31,7 +47,7 @@ __all__ = ["SupportLaw", "TwoBinomialsError"]
 
 _SMALL = 1e-6  # tails below are left to Chernoff
 _CUT = 40.0  # terms of the sum below e^-40 are cut
-_CUT_ERROR = 1e-11  # mass that goes around (below 1e-13) and terms that are cut
+_FIXED_ERROR = 1e-11  # what goes around the circle, sizes, sums: see above
 _UNIT = 2.0**-53
 _BLOCK = 4096  # tails at a time
 _SWEEPS = 6  # of Newton's method; bisection follows
@@ -105,7 +121,8 @@ class SupportLaw:
         if 2 * sd * sd > _CUT:
             last = min(reach, math.ceil(length / math.pi * math.asin(math.sqrt(_CUT / 2) / sd)))
         t = np.arange(1.0, last + 1) * (2 * math.pi / length)
-        return _Circle(reach=reach, t=t, error=_CUT_ERROR + 16 * _UNIT * self.messages * t[-1])
+        phases = 64 * _UNIT * (self.messages + reach) * float(t[-1])
+        return _Circle(reach=reach, t=t, error=_FIXED_ERROR + math.exp(-_CUT) * sd + phases)
 
     def _fourier(self, x: Floats, c: Floats, circle: "_Circle") -> Floats:
         reach, t = circle.reach, circle.t
@@ -135,6 +152,7 @@ class SupportLaw:
             right = self._tilted_mean(middle, c) < x
             low, high = np.where(right, middle, low), np.where(right, high, middle)
         bound = self._log_moment(low, c) - low * x
+        # Where the bound is below 1, both numbers are at most s x, and right within 24 units of 2^-53.
         return np.minimum(np.exp(bound + 1e-9 + 1e-14 * np.abs(low * x)), 1.0)
 
     def _parts(self, c: Floats) -> list[tuple[Floats, float]]:
