@@ -12,11 +12,14 @@ SHUFFLED = {"n": N, "epsilon": EPSILON, "delta": DELTA, "honest": 1.0}
 
 
 def rmse(protocol: sdp.protocols.ShuffleProtocol) -> float:
-    """Root mean squared error on the scale of the total, values spread evenly (worst bin)."""
+    """Root mean squared error of the total or of the worst bin: values spread evenly, or everybody has one."""
     size = protocol.randomizer.domain.size
-    inputs = np.full(size, N // size)
-    inputs[0] += N - inputs.sum()
-    return math.sqrt(float(np.max(protocol.analyzer.variance(inputs))))
+    even = np.full(size, N // size)
+    even[0] += N - even.sum()
+    heavy = np.zeros_like(even)
+    heavy[0] = N
+    variances = (protocol.analyzer.variance(inputs) for inputs in (even, heavy))
+    return math.sqrt(max(float(np.max(each)) for each in variances))
 
 
 @cache

@@ -15,9 +15,11 @@ With a ledger, what cannot be charged is refused before step 3, and the charge i
 anybody sees the answer.
 """
 
+import csv
 import html
+import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -61,7 +63,7 @@ from shuffledp.tasks import task_named
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Answer", "Prepared", "Request", "Spending", "ask", "open_data"]
+__all__ = ["Answer", "Prepared", "Request", "Spending", "ask", "check_result", "open_data"]
 
 _SEEDED = "the noise is seeded: whoever knows the seed can undo it, so this protects nobody"
 _SIMULATED = (
@@ -278,13 +280,20 @@ class Request:
         default = "memory" if column.array is not None else "duckdb"
         return find_engine(default if self.engine is None else self.engine)
 
+    @property
+    def _share(self) -> float:
+        """The share of honest people; the local model needs nobody else's noise, so one person is enough."""
+        if self.model is Model.LOCAL:
+            return 1.0
+        return HONEST if self.honest is None else self.honest
+
     def _make_protocol(self, task: Task, n: int) -> ShuffleProtocol:
         made = choose(
             task,
             n=n,
             epsilon=self.epsilon,
             delta=0.0 if self.delta is None else self.delta,
-            honest=HONEST if self.honest is None else self.honest,
+            honest=self._share,
             model=self.model,
             protocol=self.protocol,
             max_messages=self.max_messages,
@@ -556,6 +565,18 @@ class Answer:
 
         return pd.DataFrame(self.picture.rows, columns=list(Number._fields))
 
+    def write(self, path: str | Path) -> Path:
+        """Write it as its suffix says: all about it (.json), or a row for each number (.csv, .tsv, .parquet).
+
+        >>> from tempfile import mkdtemp
+        >>> answer = ask([True, False] * 500, "count", epsilon=1, delta=1e-6)
+        >>> answer.write(f"{mkdtemp()}/r.csv").read_text().split()[0]
+        'label,value,stderr,low,high'
+        """
+        target = Path(path)
+        _WRITERS[check_result(target)](self, target)
+        return target
+
     def plot(self, path: str | Path) -> Path:
         """Draw it as a picture (.png, .svg, .pdf) or as a page (.html)."""
         from shuffledp.plots import plot_estimate
@@ -584,6 +605,50 @@ class Answer:
         said = [*(f"{text}." for text in self.warnings), self.dropped, *self.notes]
         said.append(f"{self.protocol.name}: {self.guarantee}.")
         return [line for line in said if line is not None]
+
+
+def check_result(path: Path) -> str:
+    """The suffix of a file for a result; refuses one that no result is written to.
+
+    >>> check_result(Path("r.parquet"))
+    '.parquet'
+    """
+    suffix = path.suffix.lower()
+    if suffix not in _WRITERS:
+        raise ParameterError("out", str(path), f"must end in one of {', '.join(_WRITERS)}")
+    return suffix
+
+
+def _write_json(answer: Answer, path: Path) -> None:
+    text = json.dumps(answer.to_dict(), allow_nan=False, ensure_ascii=False)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def _write_text(answer: Answer, path: Path) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        mark = "\t" if path.suffix.lower() == ".tsv" else ","
+        writer = csv.DictWriter(file, Number._fields, delimiter=mark, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(_plain(row) for row in answer.picture.rows)
+
+
+def _write_parquet(answer: Answer, path: Path) -> None:
+    """The rows, and all about them as JSON in the metadata."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    numbers = [(name, pa.float64()) for name in Number._fields[1:]]
+    about = {"shuffledp": json.dumps(answer.to_dict(), allow_nan=False)}
+    schema = pa.schema([("label", pa.string()), *numbers], metadata=about)
+    pq.write_table(pa.Table.from_pylist([*map(_plain, answer.picture.rows)], schema), path)
+
+
+_WRITERS: Mapping[str, Callable[[Answer, Path], None]] = {
+    ".json": _write_json,
+    ".csv": _write_text,
+    ".tsv": _write_text,
+    ".parquet": _write_parquet,
+}
 
 
 def _plain(row: Number) -> dict[str, Any]:

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+import shuffledp as sdp
+from shuffledp.cli._terminal import stage_outputs
+
 COMMON = ("--epsilon", "1", "--delta", "1e-6")
 HISTOGRAM = ("run", "histogram", "x.csv", "--categories", "a,b")
 MEAN = ("run", "mean", "x.csv", "--column", "x", "--lower", "0", "--upper", "10")
@@ -226,7 +229,7 @@ class TestOutputs:
     @pytest.mark.parametrize("option", ["--out", "--plot"])
     def test_existing_outputs_are_kept(self, refused, shuffledp, column, tmp_path, option):
         column(*[0, 1] * 200)
-        path = tmp_path / "result.html"
+        path = tmp_path / ("result.json" if option == "--out" else "result.html")
         path.write_text("precious")
         words = ("run", "count", "x.csv", *COMMON, option, path)
         assert "exists" in error(refused(*words))
@@ -246,7 +249,15 @@ class TestOutputs:
 
     def test_one_name_for_two_outputs(self, refused):
         words = ("--out", "r.html", "--plot", "./r.html")
-        assert "same name" in error(refused("run", "count", "x.csv", *COMMON, *words))
+        assert "must end in one of .json" in error(
+            refused("run", "count", "x.csv", *COMMON, *words)
+        )
+        same = [Path("r.html"), Path("./r.html")]
+        with (
+            pytest.raises(sdp.UnsupportedError, match="same name"),
+            stage_outputs(same, force=False),
+        ):
+            pass
 
     def test_a_file_is_no_folder(self, refused, column):
         column(*[0, 1] * 200)

@@ -104,7 +104,7 @@ def test_nothing_available_is_exit_code_2_with_reasons(run):
             ("plan", "uniformity", "--n", 10, "--epsilon", 1, "--delta", 0),
             "see sdp.uniformity_test",
         ),
-        (("plan", "count", "--epsilon", 1, "--delta", 0), "n=None must be given"),
+        (("plan", "count", "--epsilon", 1, "--delta", 0), "n must be given"),
         ((*COUNT, "--epsilon", 1, "--model", "me"), "must be some of central, local, shuffle"),
         ((*COUNT, "--epsilon", 1, "--k", "many"), "k='many' must be a whole number"),
         ((*COUNT, "--epsilon", 1, "--plot", "x.bmp"), "x.bmp: a picture ends in one of .pdf, .png"),

@@ -191,7 +191,7 @@ class TestOutput:
             seen.extend(path.stat().st_mode & 0o777 for path in tmp_path.iterdir())
 
         send(column, tmp_path / "m.parquet", report=look)
-        assert set(seen) == {0o700}
+        assert set(seen) == {0o700, 0o600}, "a folder, and a lock"
         assert self.left(tmp_path) == ["m.parquet"]
 
 

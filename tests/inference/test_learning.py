@@ -219,8 +219,8 @@ class TestRefusals:
         ("arguments", "message"),
         [
             ({"model": "magic"}, "model='magic' must be one of none, central, local, shuffle"),
-            ({"model": "central", "epsilon": None}, "epsilon=None must be given in the central"),
-            ({"model": "shuffle", "delta": None}, "delta=None must be given in the shuffle"),
+            ({"model": "central", "epsilon": None}, "epsilon must be given in the central"),
+            ({"model": "shuffle", "delta": None}, "delta must be given in the shuffle"),
             ({"epsilon": -1.0}, "epsilon=-1.0 must be > 0"),
             ({"model": "none", "epsilon": -1.0}, "epsilon=-1.0 must be > 0"),
             ({"model": "none", "delta": 2.0}, "delta=2.0 must be > 0 and < 1"),

@@ -99,6 +99,11 @@ def test_floats_are_taken_exactly_and_their_rounding_is_shared():
     assert sum(exact_law([0.1, 0.2, 0.7])) == 1
     assert exact_law(np.array([0.5, 0.5], dtype=np.float32)) == (Fraction(1, 2),) * 2
     assert exact_law([1, 0]) == (1, 0)
+    thirds = np.full(7, 1 / 7, dtype=np.float32)
+    assert float(thirds.astype(np.float64).sum()) - 1 > 1e-8
+    assert exact_law(thirds) == (Fraction(1, 7),) * 7
+    with pytest.raises(sdp.ParameterError, match="must sum to 1"):
+        exact_law(np.array([0.5, 0.5001], dtype=np.float32))
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,19 @@ def test_interruption_leaves_the_old_page(laboratory):
     assert (out / "index.html").read_bytes() == before
 
 
+def test_interruption_leaves_no_folder(laboratory, monkeypatch):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    kept = laboratory / "reports"
+    kept.mkdir()
+    for out in (laboratory / "new" / "report", kept):
+        with pytest.raises(KeyboardInterrupt):
+            run_lab(["good"], effort=Effort.QUICK, out=out, finished=stop)
+    assert not (laboratory / "new").exists()
+    assert list(kept.iterdir()) == []
+
+
 def test_a_page_is_written_whole_or_not_at_all(laboratory, monkeypatch):
     out = laboratory / "report"
     records = run_lab(["good"], effort=Effort.QUICK, out=out)

@@ -159,7 +159,7 @@ def test_nothing_available_says_why():
 @pytest.mark.parametrize(
     ("task", "wrong", "message"),
     [
-        ("count", {"epsilon": None}, "epsilon=None must be given, unless `error` is"),
+        ("count", {"epsilon": None}, "epsilon must be given, unless `error` is"),
         ("count", {"error": 3.0}, "error=3.0 needs one of n and epsilon"),
         ("count", {"error": 3.0, "n": None, "epsilon": None}, "needs one of n and epsilon"),
         ("count", {"error": 3.0, "n": None}, "the error of the count does not fall with n"),

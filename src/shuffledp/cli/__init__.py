@@ -3,6 +3,9 @@
 Commands are loaded when they are called, so that the help does not wait for all of them.
 """
 
+import codecs
+import io
+import sys
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -29,10 +32,36 @@ COMMANDS = {
 """Each command is the module of its name; the line is what the help says about it."""
 
 
+_PLAIN = str.maketrans("█▉▊▋▌▍▎▏░─├┤●…", "#####   .-||o~")
+
+
+def _spell_out(error: UnicodeError) -> tuple[str, int]:
+    """What stands for characters that a terminal cannot print: like ones, or their numbers."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    text = error.object[error.start : error.end].translate(_PLAIN)
+    return text.encode("ascii", "backslashreplace").decode("ascii"), error.end
+
+
+codecs.register_error("shuffledp", _spell_out)
+
+
+def _accept_any_terminal() -> None:
+    """Let every character be printed somehow: an answer that was paid for must not get lost."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="shuffledp")
+
+
 class _LazyGroup(TyperGroup):
     """Knows the names of the commands and a line about each; the rest comes later."""
 
     _listing = False
+
+    def main(self, *args: Any, **more: Any) -> Any:
+        """Run the command, on whatever terminal there is."""
+        _accept_any_terminal()
+        return super().main(*args, **more)
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)

@@ -214,7 +214,12 @@ class OutputOptions:
 
     level: Annotated[float, _output(help="Confidence level of the intervals.")] = 0.95
     as_json: JsonOption = False
-    out: Annotated[Path | None, _output(help="Write the JSON result to this file.")] = None
+    out: Annotated[
+        Path | None,
+        _output(
+            help="Write the result: .json with all about it; .csv, .tsv or .parquet with its numbers."
+        ),
+    ] = None
     plot: Annotated[Path | None, _output(help="Draw the result: .png, .svg, .pdf or .html.")] = None
     explain: Annotated[
         bool, _output("--explain", help="Say in plain words what was promised to whom.")

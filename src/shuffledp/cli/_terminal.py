@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import signal
@@ -31,10 +32,13 @@ __all__ = [
     "REFUSED",
     "WRONG",
     "Meter",
+    "check_folder",
     "check_picture",
+    "check_result",
     "draw_bars",
     "draw_gauge",
     "draw_into",
+    "echo_json",
     "explain_errors",
     "keep_inputs",
     "meter",
@@ -75,8 +79,7 @@ def explain_errors() -> Iterator[None]:
     except MemoryError as error:
         _fail("this needs more memory than there is: ask for less at once", WRONG, error)
     except ArithmeticError as error:
-        said = f"{type(error).__name__}: {error}"
-        _fail(f"these numbers are too extreme to compute with ({said})", WRONG, error)
+        _fail("these numbers are too extreme to compute with", WRONG, error)
 
 
 def _fail(message: str, code: int, error: BaseException) -> None:
@@ -266,26 +269,65 @@ def check_picture(path: Path | None, *, force: bool, page: bool = False) -> None
         _check_free(path, force=force)
 
 
+def check_folder(path: Path) -> None:
+    """Refuse a folder that could not be made or written to, before anything is computed.
+
+    >>> check_folder(Path(__file__) / "demo")
+    Traceback (most recent call last):
+    shuffledp.core.errors.UnsupportedError: ...demo cannot be a folder: ..._terminal.py is a file
+    """
+    there = next(each for each in (path, *path.absolute().parents) if each.exists())
+    if not there.is_dir():
+        raise sdp.UnsupportedError(f"{path} cannot be a folder: {there} is a file")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise sdp.UnsupportedError(f"{path} cannot be written: {there} belongs to somebody else")
+
+
+def check_result(path: Path | None) -> None:
+    """Refuse a result that could not be written, before anything is read or charged.
+
+    >>> check_result(Path("result.xlsx"))
+    Traceback (most recent call last):
+    shuffledp.core.errors.ParameterError: out='result.xlsx' must end in one of .json, .csv, .tsv, .parquet
+    """
+    if path is not None:
+        sdp.request.check_result(path)
+
+
 def write_answer(
     answer: sdp.Answer, outputs: Staged, *, out: Path | None, plot: Path | None
 ) -> None:
     """Write the files that were asked for, beside their places."""
-    if out is not None:
-        outputs[out].write_text(_as_json(answer) + "\n", encoding="utf-8")
-    if plot is not None:
-        answer.plot(outputs[plot])
+    for target, write in ((out, answer.write), (plot, answer.plot)):
+        if target is not None:
+            with sdp.engine.explain_unwritable(target):
+                write(outputs[target])
 
 
-def _as_json(answer: sdp.Answer) -> str:
-    return json.dumps(answer.to_dict(), allow_nan=False, ensure_ascii=False)
+def echo_json(record: dict[str, Any]) -> None:
+    """One JSON object, in letters that the reader of standard output can decode.
+
+    >>> echo_json({"n": 3})
+    {"n": 3}
+    """
+    unicode = (sys.stdout.encoding or "").lower().startswith("utf")
+    typer.echo(json.dumps(record, allow_nan=False, ensure_ascii=not unicode))
 
 
 def print_answer(answer: sdp.Answer, *, as_json: bool, explain: bool) -> None:
     """To standard output: for people, or for programs (then people read standard error)."""
+    try:
+        _print_answer(answer, as_json=as_json, explain=explain)
+    except Exception:  # it may have been paid for: then it is shown in another way
+        typer.echo(str(answer), err=True)
+        raise
+
+
+def _print_answer(answer: sdp.Answer, *, as_json: bool, explain: bool) -> None:
     if not as_json:
         _show_answer(answer, explain=explain)
         return
-    typer.echo(_as_json(answer))
+    echo_json(answer.to_dict())
     for warning in answer.warnings:
         typer.echo(warning, err=True)
     if explain:
@@ -320,15 +362,19 @@ def _show_answer(answer: sdp.Answer, *, explain: bool) -> None:
 
 
 def _rich_table(title: str, kept: list[Number], level: float, more: int) -> Any:
+    from rich.cells import cell_len
     from rich.markup import escape
     from rich.table import Table
 
     table = Table(title=escape(title), caption=f"and {more:,} smaller ones" if more else None)
     label, *numbers = heads(level)
-    table.add_column(label, no_wrap=True)
+    rows = cells(kept)
+    # Where there is no room the numbers go on in the next line: neither they nor the labels are cut.
+    width = min(_LONGEST_LABEL, max(cell_len(row[0]) for row in rows))
+    table.add_column(label, no_wrap=True, min_width=width)
     for heading in numbers:
-        table.add_column(heading, justify="right", no_wrap=True)
-    for row in cells(kept):
+        table.add_column(heading, justify="right", overflow="fold")
+    for row in rows:
         table.add_row(*map(escape, row))
     return table
 

@@ -12,7 +12,7 @@ import typer
 
 import shuffledp as sdp
 from shuffledp.cli._options import SeedOption
-from shuffledp.cli._terminal import draw_bars, explain_errors
+from shuffledp.cli._terminal import check_folder, draw_bars, explain_errors
 from shuffledp.core.display import Number, decimals, format_number, list_numbers
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ def demo(
 
     console = Console(highlight=False)
     with explain_errors():
+        check_folder(out)
         rng = sdp.SecureWords() if seed is None else sdp.SeededWords(seed)
         with console.status("drawing people and adding noise"):
             people = sdp.samples.survey(n)

@@ -9,6 +9,7 @@ import shuffledp as sdp
 from shuffledp.cli._options import OutputOptions, spread
 from shuffledp.cli._terminal import (
     check_picture,
+    check_result,
     explain_errors,
     keep_inputs,
     print_answer,
@@ -26,6 +27,7 @@ def estimate(
 ) -> None:
     """Estimate the answer that tallies give together, with standard errors and intervals."""
     with explain_errors():
+        check_result(output.out)
         check_picture(output.plot, force=output.force, page=True)
         _check_distinct(tallies)
         targets = [output.out, output.plot]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +10,7 @@ import typer
 
 import shuffledp as sdp
 from shuffledp.cli._options import JsonOption
-from shuffledp.cli._terminal import explain_errors
+from shuffledp.cli._terminal import echo_json, explain_errors
 
 if TYPE_CHECKING:
     from shuffledp.ledger import Entry, Ledger
@@ -35,7 +34,7 @@ def show(path: PathArgument, as_json: JsonOption = False) -> None:
         ledger = _open(path)
         if as_json:
             record = {name: _record(ledger, name) for name in ledger.datasets}
-            typer.echo(json.dumps(record, allow_nan=False, ensure_ascii=False))
+            echo_json(record)
             return
         for name in ledger.datasets:
             _print(ledger, name)
@@ -56,7 +55,7 @@ def verify(
         heads = head or []
         found = _open(path).verify(*heads)
         if as_json:
-            typer.echo(json.dumps(asdict(found)))
+            echo_json(asdict(found))
             return
         typer.echo(f"{path}: the chain of {_count(found.events)} is intact. Head: {found.head}")
         if not heads:

@@ -1,6 +1,5 @@
 """`shuffledp randomize`: what everybody's device would send, shuffled, as a file."""
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,7 +17,14 @@ from shuffledp.cli._options import (
     spread,
     whole_number,
 )
-from shuffledp.cli._terminal import explain_errors, keep_inputs, meter, say, stage_outputs
+from shuffledp.cli._terminal import (
+    echo_json,
+    explain_errors,
+    keep_inputs,
+    meter,
+    say,
+    stage_outputs,
+)
 
 __all__ = ["randomize"]
 
@@ -91,7 +97,7 @@ def randomize(
     for text in prepared.not_private:
         say(f"NOT PRIVATE: {text}.", err=True)
     if as_json:
-        typer.echo(json.dumps(record, allow_nan=False, ensure_ascii=False))
+        echo_json(record)
         return
     typer.echo(f"{sent.messages:,} messages of {sent.n:,} people are in {out}.")
     for line in (f"{prepared.protocol.name}: {guarantee}.", *prepared.notes, *spent):

@@ -16,6 +16,7 @@ from shuffledp.cli._options import (
 )
 from shuffledp.cli._terminal import (
     check_picture,
+    check_result,
     explain_errors,
     keep_inputs,
     meter,
@@ -48,6 +49,7 @@ def run(
     targets = [output.out, output.plot]
     with explain_errors():
         request = privacy.request(task, options, engine, master=master, level=output.level)
+        check_result(output.out)
         check_picture(output.plot, force=output.force, page=True)
         spending = budget.open(request)
         with stage_outputs(targets, force=output.force) as outputs:
@@ -71,9 +73,11 @@ def run(
             try:
                 outputs.publish()
             finally:
-                print_answer(answer, as_json=output.as_json, explain=output.explain)
-                if spending is not None and entry is not None:
-                    typer.echo(spending.mark_released(entry), err=output.as_json)
+                try:
+                    print_answer(answer, as_json=output.as_json, explain=output.explain)
+                finally:
+                    if spending is not None and entry is not None:
+                        typer.echo(spending.mark_released(entry), err=output.as_json)
     if not output.as_json and not privacy.quiet:
         for path in targets:
             if path is not None:

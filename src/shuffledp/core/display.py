@@ -36,6 +36,7 @@ __all__ = [
 _LEVEL = 0.95
 _LINES = 20
 _LABEL = 40
+_HUGE = 1e15  # beyond, floats have few digits after the point, and columns no room
 
 
 class Number(NamedTuple):
@@ -137,11 +138,13 @@ def error_decimals(table: list[Number]) -> int:
 
 
 def format_number(value: float, places: int) -> str:
-    """A number with thousands separated.
+    """A number with thousands separated; a huge one by its first ten digits.
 
-    >>> format_number(-1234.56, 1)
-    '-1,234.6'
+    >>> format_number(-1234.56, 1), format_number(1.5e21, 0)
+    ('-1,234.6', '1.5e+21')
     """
+    if abs(value) >= _HUGE:
+        return f"{value:.10g}"
     text = f"{value:,.{places}f}"
     return text.lstrip("-") if not any(digit in text for digit in "123456789") else text
 

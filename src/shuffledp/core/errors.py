@@ -61,7 +61,10 @@ class ParameterError(ShuffledpError, ValueError):
     """
 
     def __init__(self, name: str, value: object, requirement: str) -> None:
-        super().__init__(f"{name}={shown(value)} {requirement}")
+        missing = value is None and requirement.startswith("must be given")
+        super().__init__(
+            f"{name} {requirement}" if missing else f"{name}={shown(value)} {requirement}"
+        )
         self.name = name
         self.value = value
         self.requirement = requirement

@@ -40,6 +40,8 @@ __all__ = [
 HONEST = 0.9
 """The fraction of users whose noise a shuffled guarantee counts on, unless stated otherwise."""
 
+_LEAST_EPSILON = 1e-100
+
 Parameters = Mapping[str, Any]
 """Plain numbers and strings, as they are written in JSON."""
 
@@ -104,6 +106,8 @@ class Promise:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
+        if self.epsilon < _LEAST_EPSILON:  # its square would be 0
+            raise ParameterError("epsilon", self.epsilon, f"must be >= {_LEAST_EPSILON:g}")
         object.__setattr__(self, "delta", number("delta", self.delta))
         if not 0 <= self.delta < 1:
             raise ParameterError("delta", self.delta, "must be >= 0 and < 1")
@@ -346,6 +350,8 @@ def honest_users(n: int, honest: float) -> int:
         raise ParameterError("honest", honest, "must be > 0 and <= 1")
     count = math.floor(Fraction(repr(share)) * users)  # 0.7 means 7/10, not the float below it
     if count < 1:
+        if users == 1:
+            raise ParameterError("n", n, f"must be larger: honest={share!r} of so few is nobody")
         raise ParameterError("honest", honest, f"must leave at least one of n={n} users")
     return count
 

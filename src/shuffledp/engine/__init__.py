@@ -31,7 +31,7 @@ from shuffledp.engine.files import (
 )
 from shuffledp.engine.memory import run, run_counts
 from shuffledp.engine.messages import Randomized, randomize_file, tally_file
-from shuffledp.engine.output import Staged, stage
+from shuffledp.engine.output import Staged, explain_unwritable, stage
 from shuffledp.engine.spark import Spark
 from shuffledp.engine.tallies import Collected, read_tally, write_tally
 
@@ -61,6 +61,7 @@ __all__ = [
     "Staged",
     "Tallied",
     "categories_of",
+    "explain_unwritable",
     "find_engine",
     "headcount",
     "open_column",

@@ -43,7 +43,7 @@ from shuffledp.engine.chunks import (
 )
 from shuffledp.engine.codes import Coded, Coder, OnInvalid
 from shuffledp.engine.columns import Column, Format, Paths, explain_unreadable, open_column
-from shuffledp.engine.output import stage
+from shuffledp.engine.output import explain_unwritable, stage
 from shuffledp.engine.tallies import Collected, describe, restore
 from shuffledp.numerics.entropy import SecureWords
 
@@ -108,6 +108,7 @@ def randomize_file(
     target = Path(out)
     with stage([target]) as outputs, ExitStack() as stack:
         place = outputs[target]
+        stack.enter_context(explain_unwritable(target))
         sent = _spool(job, protocol, rng, threads, place.parent, stack)
         protocol.check_users(sent.users)
         labels = declared.names if isinstance(declared, Categories) else None

@@ -8,14 +8,14 @@ overwritten unless that is asked for; and of several files, all get to their pla
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from shuffledp.core.errors import DataError
 
-__all__ = ["Staged", "stage", "write_text"]
+__all__ = ["Staged", "explain_unwritable", "stage", "write_text"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,25 +88,75 @@ def stage(targets: Sequence[Path], *, force: bool = False) -> Iterator[Staged]:
     ['a.json']
     """
     folders: list[Path] = []
-    try:
+    with ExitStack() as claims:
         for target in targets:
+            claims.callback(shutil.rmtree, _work_folder(target, folders), ignore_errors=True)
+            claims.enter_context(_claim(target))
             if target.exists() and not force:
                 raise DataError(f"{target} exists already: choose another name, or remove it first")
-            folders.append(_work_folder(target))
         places = zip(targets, folders, strict=True)
         yield Staged(
             places={target: folder / target.name for target, folder in places}, force=force
         )
-    finally:
-        for folder in folders:
-            shutil.rmtree(folder, ignore_errors=True)
 
 
-def _work_folder(target: Path) -> Path:
+def _work_folder(target: Path, folders: list[Path]) -> Path:
+    with explain_unwritable(target):
+        folders.append(Path(tempfile.mkdtemp(prefix=f".{target.name[:50]}.", dir=target.parent)))
+    return folders[-1]
+
+
+@contextmanager
+def explain_unwritable(target: Path) -> Iterator[None]:
+    """Say which file cannot be written: a full disk does not.
+
+    >>> with explain_unwritable(Path("r.json")):
+    ...     raise OSError(28, "No space left on device")
+    Traceback (most recent call last):
+    shuffledp.core.errors.DataError: r.json cannot be written: No space left on device
+    """
     try:
-        return Path(tempfile.mkdtemp(prefix=f".{target.name[:50]}.", dir=target.parent))
+        yield
     except OSError as error:
-        raise DataError(f"{target} cannot be written: {error.strerror}") from error
+        raise DataError(f"{target} cannot be written: {error.strerror or error}") from error
+
+
+@contextmanager
+def _claim(target: Path) -> Iterator[None]:
+    """Let nobody else write this file meanwhile: of two answers that were paid for, one would be lost.
+
+    The lock is that of a file beside it, and the system releases it however this process ends.
+    """
+    try:
+        import fcntl
+    except ImportError:  # pragma: no cover  (no such locks on this system)
+        yield
+        return
+    place = target.with_name(f".{target.name[:50]}.lock")
+    with explain_unwritable(target):
+        file = os.open(place, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    held = False
+    try:
+        with suppress(BlockingIOError):
+            held = _lock(place, file, fcntl.flock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not held:
+            raise DataError(f"{target} is being written by another run")
+        yield
+    finally:
+        if held:
+            place.unlink(missing_ok=True)
+        os.close(file)
+
+
+def _lock(place: Path, file: int, lock: Callable[[int, int], None], how: int) -> bool:
+    """Lock an open file; False if its name has been given to another one meanwhile."""
+    try:
+        lock(file, how)
+    except BlockingIOError:
+        raise
+    except OSError:  # a network file system without locks
+        return True
+    return place.exists() and os.path.samestat(os.fstat(file), place.stat())
 
 
 def write_text(out: str | Path, text: str) -> Path:
@@ -118,6 +168,7 @@ def write_text(out: str | Path, text: str) -> Path:
     """
     target = Path(out)
     with stage([target]) as outputs:
-        outputs[target].write_text(text, encoding="utf-8")
+        with explain_unwritable(target):
+            outputs[target].write_text(text, encoding="utf-8")
         outputs.publish()
     return target

@@ -139,8 +139,8 @@ def _uniform(k: int, count: int, rng: WordSource, bits: int) -> Counts:
 def exact_law(q: Iterable[object]) -> tuple[Fraction, ...]:
     """q as fractions that sum to exactly 1.
 
-    Integers and fractions must do so; floats may miss it by 10^-9, as 0.1 + 0.2 + 0.7 does, and then
-    each is divided by their exact sum.
+    Integers and fractions must do so; floats may miss it by 10^-9, as 0.1 + 0.2 + 0.7 does (float32 and
+    float16 by the rounding of each entry), and then each is divided by their exact sum.
 
     >>> exact_law([0.5, 0.25, 0.25])
     (Fraction(1, 2), Fraction(1, 4), Fraction(1, 4))
@@ -153,10 +153,20 @@ def exact_law(q: Iterable[object]) -> tuple[Fraction, ...]:
     if len(law) < 2:
         raise ParameterError("q", given, "must have at least two entries")
     total = Fraction(sum(law))
-    rounded = any(isinstance(value, float | np.floating) for value in given)
-    if total != 1 and not (rounded and abs(total - 1) <= _SLACK):
+    if total != 1 and abs(total - 1) > _slack(given, law):
         raise ParameterError("q", f"{len(law)} numbers of sum {float(total)!r}", "must sum to 1")
     return tuple(value / total for value in law)
+
+
+def _slack(given: list[object], law: list[Fraction]) -> Fraction:
+    """By how much floats that stand for a law may miss 1: nothing if there are none."""
+    slack = Fraction(0)
+    for value, exact in zip(given, law, strict=True):
+        if isinstance(value, float | np.floating):
+            slack = max(slack, Fraction(_SLACK))
+        if isinstance(value, np.float32 | np.float16):
+            slack += exact * Fraction(float(np.finfo(value.dtype).eps))
+    return slack
 
 
 def _fraction(value: object) -> Fraction:

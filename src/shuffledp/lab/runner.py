@@ -2,11 +2,12 @@
 
 import csv
 import re
+import shutil
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
@@ -49,17 +50,37 @@ def run_lab(
     """
     new_figure(1, 1)  # without Matplotlib: say so now, not once for each experiment
     known = {name: load(name) for name in names}
-    out.mkdir(parents=True, exist_ok=True)
     records = {}
-    for name, record in _records(known, effort, out, workers):
-        records[name] = record
-        finished(record)
+    with (
+        _undo_if_interrupted(out, names),
+        closing(_records(known, effort, out, workers)) as found,
+    ):
+        for name, record in found:
+            records[name] = record
+            finished(record)
     return tuple(records[name] for name in names)
+
+
+@contextmanager
+def _undo_if_interrupted(out: Path, names: Sequence[str]) -> Iterator[None]:
+    """Make the folder; if the work does not end, remove what there was not before."""
+    ours = [folder for folder in (out / name for name in names) if not folder.exists()]
+    made = [folder for folder in (out, *out.parents) if not folder.exists()]
+    out.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        for folder in ours:
+            shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):  # somebody else's files are in it
+            for folder in made:
+                folder.rmdir()
+        raise
 
 
 def _records(
     known: Mapping[str, Experiment], effort: Effort, out: Path, workers: int
-) -> Iterator[tuple[str, Record]]:
+) -> Generator[tuple[str, Record]]:
     if workers <= 1 or len(known) == 1:
         for name in known:
             yield name, run_experiment(name, effort, out)
