@@ -12,7 +12,7 @@ from shuffledp.cli import app
 ASKED = ("amplify", "--epsilon0", 1, "--n", "1e4", "--delta", "1e-6", "--honest", 1)
 FIELDS = {
     "epsilon", "delta", "lower", "method", "proof", "epsilon0", "delta0", "n", "honest", "rounds",
-    "randomizer", "parameters", "model", "neighbours",
+    "randomizer", "parameters", "model", "neighbours", "check_in",
 }  # fmt: skip
 
 
@@ -144,6 +144,18 @@ class TestApproximate:
         found = answer(*asked, "--delta0", "1e-10")
         assert found["delta0"] == 1e-10
         assert found["epsilon0"] < answer(*asked)["epsilon0"]
+
+
+class TestCheckIn:
+    def test_check_in(self, answer):
+        found = answer(*ASKED, "--check-in", 0.1)
+        known = sdp.amplify(epsilon0=1.0, n=10_000, delta=1e-6, check_in=0.1, honest=1)
+        assert (found["epsilon"], found["check_in"], found["lower"]) == (known.epsilon, 0.1, None)
+
+    def test_of_everybody_only(self, run):
+        result = run(*ASKED, "--check-in", 0.1, "--all")
+        assert result.exit_code != 0
+        assert "leave out --check-in" in result.output
 
 
 class TestAll:

@@ -15,14 +15,22 @@ from typing import Protocol, runtime_checkable
 from shuffledp.accounting.approximate import ApproximateClones, check_delta0
 from shuffledp.accounting.base import SMALLEST_DELTA
 from shuffledp.accounting.binary import LARGEST_VARIANCE, BinaryResponse
-from shuffledp.accounting.blanket import Blanketed, BlanketProfile, generic_blanket, law_blankets
+from shuffledp.accounting.blanket import (
+    Blanket,
+    Blanketed,
+    BlanketProfile,
+    generic_blanket,
+    law_blankets,
+    thin,
+)
 from shuffledp.accounting.clones import LARGEST_N, clones_2021, clones_2023
 from shuffledp.accounting.lower import DataSets, generic_data_sets, randomizer_data_sets
+from shuffledp.accounting.views import Table, tabulate
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.privacy import Guarantee, Model, Profile
 from shuffledp.core.protocol import HONEST, honest_users
 from shuffledp.core.randomizer import Randomizer
-from shuffledp.core.validate import number, positive
+from shuffledp.core.validate import fraction_of_one, number, positive
 from shuffledp.numerics.search import largest_above
 
 __all__ = [
@@ -103,6 +111,38 @@ class ShuffledProfile:
         epsilon, proof = min(found)
         return self._guarantee(epsilon, wanted, proof)
 
+    def renyi(self, alpha: float) -> float:
+        """At least the Renyi divergence of order alpha > 1, in both directions; never above epsilon0.
+
+        >>> curve = profile(epsilon0=1.0, n=10_000, honest=1)
+        >>> round(curve.renyi(2.0), 6)
+        0.00016
+        """
+        return self._table().renyi(alpha)
+
+    def trade_off(self, alpha: float) -> float:
+        """At most the error of the second kind of any test of one person's value with error alpha of the first kind.
+
+        >>> curve = profile(epsilon0=1.0, n=10_000, honest=1)
+        >>> round(curve.trade_off(0.05), 3)  # 0.95 is blind guessing
+        0.949
+        """
+        return self._table().trade_off(alpha)
+
+    def mu(self) -> float:
+        """At least the smallest mu with which the view is mu-Gaussian private, up to a delta of 1e-290.
+
+        Of k rounds it is at most sqrt(k) mu. It is infinite for randomizers with a delta0.
+
+        >>> curve = profile(epsilon0=1.0, n=10_000, honest=1)
+        >>> round(curve.mu(), 4)
+        0.0128
+        """
+        return self._table().mu()
+
+    def _table(self) -> Table:
+        return tabulate(self, self.epsilon0, self.delta0)
+
     def _guarantee(self, epsilon: float, delta: float, proof: str) -> Guarantee:
         return Guarantee(
             epsilon=epsilon, delta=delta, model=Model.SHUFFLE, proof=proof, honest=self.honest
@@ -141,6 +181,7 @@ def profile(
     delta0: float = 0.0,
     randomizer: Randomizer | None = None,
     total_variation: float | None = None,
+    check_in: float = 1.0,
     honest: float = HONEST,
     bound: str | None = None,
 ) -> ShuffledProfile:
@@ -148,7 +189,9 @@ def profile(
 
     Give `epsilon0` alone when nothing else is known of the randomizer (and `total_variation`, if a
     bound on the total variation distance between its laws is known), or the `randomizer` itself,
-    whose own law gives more. `delta0` is for randomizers that are only (epsilon0, delta0)-local. The curve is the minimum of all bounds that apply, or the one named by
+    whose own law gives more. `delta0` is for randomizers that are only (epsilon0, delta0)-local. With
+    `check_in` everybody takes part with this probability only, by a secret coin of her own, and n counts
+    all who may. The curve is the minimum of all bounds that apply, or the one named by
     `bound` ("clones 2021", "clones 2023", "total variation", "blanket", "binary", "approximate clones"). `honest` is
     the share of the n users whose messages the guarantee counts on: the others may deviate or collude.
 
@@ -159,13 +202,16 @@ def profile(
     """
     trusted = honest_users(n, honest)
     local = _local_epsilon(epsilon0, randomizer)
+    if check_in != 1:
+        _check_check_in(check_in, delta0=delta0 or None, total_variation=total_variation)
     if check_delta0(delta0):
         _check_alone(delta0, randomizer=randomizer, total_variation=total_variation)
         found = [_approximate_bound(local, delta0, trusted)]
+    elif check_in != 1:
+        found = _checked_in_bounds(local, trusted, check_in, randomizer)
     else:
         found = _generic_bounds(local, trusted, total_variation)
-    if randomizer is not None:
-        found.extend(_own_bounds(randomizer, trusted))
+        found += [] if randomizer is None else _own_bounds(randomizer, trusted)
     # The older statement never gives less: it is there for those who ask for it.
     chosen = [b for b in found if b.name == bound or (bound is None and b.name != OLDER)]
     if not chosen:
@@ -181,6 +227,28 @@ def _approximate_bound(epsilon0: float, delta0: float, n: int) -> Bound:
     """What holds for every (epsilon0, delta0)-local randomizer."""
     curve = ApproximateClones(epsilon0=epsilon0, delta0=delta0, n=n)
     return Bound(name="approximate clones", proof=_APPROXIMATE, curve=curve)
+
+
+def _checked_in_bounds(
+    epsilon0: float, n: int, check_in: float, randomizer: Randomizer | None
+) -> list[Bound]:
+    """What holds if everybody takes part with probability `check_in` only, by a secret coin of her own."""
+
+    def bound(name: str, proof: str, blankets: tuple[Blanket, ...]) -> Bound:
+        thinned = tuple(thin(each, check_in) for each in blankets)
+        curve = BlanketProfile(blankets=thinned, n=n, epsilon0=epsilon0)
+        return Bound(name=name, proof=f"random check-in of {check_in:g} and {proof}", curve=curve)
+
+    found = [bound("clones 2023", _CLONES_2023, (generic_blanket(epsilon0=epsilon0),))]
+    blankets = () if randomizer is None else _blankets(randomizer)
+    return [*found, bound("blanket", _BLANKET, blankets)] if blankets else found
+
+
+def _check_check_in(check_in: float, **others: object) -> None:
+    fraction_of_one("check_in", check_in)
+    for name, value in others.items():
+        if value is not None:
+            raise ParameterError("check_in", check_in, f"must be 1 with {name}")
 
 
 def _check_alone(delta0: float, **others: object) -> None:
@@ -211,6 +279,7 @@ def amplify(
     delta0: float = 0.0,
     randomizer: Randomizer | None = None,
     total_variation: float | None = None,
+    check_in: float = 1.0,
     honest: float = HONEST,
     bound: str | None = None,
 ) -> Guarantee:
@@ -230,6 +299,7 @@ def amplify(
         delta0=delta0,
         randomizer=randomizer,
         total_variation=total_variation,
+        check_in=check_in,
         honest=honest,
         bound=bound,
     )
@@ -384,12 +454,7 @@ _LARGEST_LOCAL = 700.0  # e^epsilon0 must be a float
 def _own_bounds(randomizer: Randomizer, n: int) -> list[Bound]:
     """What the randomizer's own law gives."""
     found = []
-    if isinstance(randomizer, Blanketed):
-        blankets = randomizer.blankets()
-    elif randomizer.domain.size <= _LISTABLE:
-        blankets = law_blankets(randomizer)
-    else:
-        blankets = ()
+    blankets = _blankets(randomizer)
     if blankets:
         curve = BlanketProfile(blankets=blankets, n=n, epsilon0=randomizer.epsilon0)
         found.append(Bound(name="blanket", proof=_BLANKET, curve=curve))
@@ -398,6 +463,12 @@ def _own_bounds(randomizer: Randomizer, n: int) -> list[Bound]:
         binary = BinaryResponse(n=n, flip=flip)
         found.append(Bound(name="binary", proof=_BINARY, curve=binary))
     return found
+
+
+def _blankets(randomizer: Randomizer) -> tuple[Blanket, ...]:
+    if isinstance(randomizer, Blanketed):
+        return randomizer.blankets()
+    return law_blankets(randomizer) if randomizer.domain.size <= _LISTABLE else ()
 
 
 def _flip(randomizer: Randomizer) -> Fraction | None:

@@ -34,6 +34,7 @@ __all__ = [
     "generic_blanket",
     "law_blankets",
     "mix",
+    "thin",
     "two_level_blanket",
 ]
 
@@ -195,6 +196,23 @@ def mix(first: Blanket, second: Blanket, share: Fraction) -> Blanket:
         first=first.first + second.first,
         second=first.second + second.second,
         bare=tuple((weight * a, weight * b) for part, weight in parts for a, b in part.bare),
+    )
+
+
+def thin(blanket: Blanket, share: float) -> Blanket:
+    """The blanket of a randomizer that is run with probability `share` and sends an empty message otherwise.
+
+    >>> round(thin(generic_blanket(epsilon0=1.0), 0.1).gamma, 4)
+    0.9538
+    """
+    # Empty messages are one more atom, the same for both laws; less of it is on the safe side.
+    part = Fraction(share)
+    silent = float(1 - part) * (1 - 2 * _UNIT)
+    return Blanket(
+        mass=(*(float(part * Fraction(w)) for w in blanket.mass), silent),
+        first=(*blanket.first, 1.0),
+        second=(*blanket.second, 1.0),
+        bare=tuple((share * a * (1 + 2 * _UNIT), share * b) for a, b in blanket.bare),
     )
 
 

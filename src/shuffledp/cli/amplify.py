@@ -41,6 +41,9 @@ def amplify(
     delta: DeltaOption,
     chosen: RandomizerOptions,
     delta0: Delta0Option = 0.0,
+    check_in: Annotated[
+        float, typer.Option(help="The probability that a person takes part, by a secret coin.")
+    ] = 1.0,
     honest: HonestOption = HONEST,
     rounds: Annotated[int, typer.Option(help="How often everybody is asked.")] = 1,
     bound: Annotated[
@@ -59,6 +62,7 @@ def amplify(
     with explain_errors():
         _check_rounds(rounds, one_only=show_all or plot is not None)
         _check_pure(delta0, pure_only=show_all or rounds > 1)
+        _check_everybody(check_in, everybody_only=show_all)
         check_picture(plot, force=force)
         chosen.check()
         question = _Question(
@@ -69,15 +73,15 @@ def amplify(
             honest=honest,
             rounds=rounds,
         )
-        curve = sdp.profile(**question.crowd, **question.law, bound=bound)
+        curve = sdp.profile(**question.crowd, **question.law, check_in=check_in, bound=bound)
         answer = question.answer(curve)
-        lower = question.lower()
+        lower = question.lower() if check_in == 1 else None
         lines = _every_bound(question, curve.honest, lower) if show_all else None
         if plot is not None:
             with draw_into(plot, force=force) as place:
                 curve.plot(place)
         if as_json:
-            record = _record(question, chosen, curve, answer, lower)
+            record = _record(question, chosen, curve, answer, lower) | {"check_in": check_in}
             more = {} if lines is None else {"bounds": [asdict(line) for line in lines]}
             typer.echo(json.dumps({**record, **more}))
             return
@@ -103,6 +107,11 @@ def _check_pure(delta0: float, *, pure_only: bool) -> None:
         raise sdp.UnsupportedError(
             "--all and --rounds are about pure randomizers: leave out --delta0"
         )
+
+
+def _check_everybody(check_in: float, *, everybody_only: bool) -> None:
+    if check_in != 1 and everybody_only:
+        raise sdp.UnsupportedError("--all is about rounds of everybody: leave out --check-in")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
