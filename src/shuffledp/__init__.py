@@ -28,10 +28,9 @@ from shuffledp.core.errors import (
     WireError,
 )
 from shuffledp.core.estimate import ErrorLaw, Estimate, Interval, PostProcessed
-from shuffledp.core.explain import explain
 from shuffledp.core.mechanism import Mechanism
 from shuffledp.core.privacy import Guarantee, Model, Neighbours, Profile
-from shuffledp.core.protocol import Accountant, Cost, Crowd, Promise, ShuffleProtocol
+from shuffledp.core.protocol import Accountant, Cost, Crowd, Device, Promise, ShuffleProtocol
 from shuffledp.core.randomizer import Messages, Randomizer, WordSource, randomize
 from shuffledp.core.shuffler import Shuffled, shuffle
 from shuffledp.core.task import Task
@@ -76,6 +75,7 @@ if TYPE_CHECKING:
     from shuffledp.planner.curves import survey
     from shuffledp.planner.plans import Plan, plan
     from shuffledp.protocols import make
+    from shuffledp.protocols.explain import explain
     from shuffledp.request import Answer, Request, ask
 
 __all__ = [
@@ -88,6 +88,7 @@ __all__ = [
     "Cost",
     "Crowd",
     "DataError",
+    "Device",
     "Domain",
     "ErrorLaw",
     "Estimate",
@@ -179,6 +180,7 @@ _LATER = {
     **dict.fromkeys(("categories_of", "open_column"), "engine.columns"),
     **dict.fromkeys(("headcount", "run_file"), "engine.files"),
     "OnInvalid": "engine.codes",
+    "explain": "protocols.explain",
     **dict.fromkeys(("randomize_file", "tally_file"), "engine.messages"),
     **dict.fromkeys(("read_tally", "write_tally"), "engine.tallies"),
     **dict.fromkeys(("Answer", "Request", "ask"), "request"),

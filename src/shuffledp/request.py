@@ -28,7 +28,6 @@ from shuffledp.core.display import Number, Picture, as_html, as_text, short
 from shuffledp.core.domain import Categories, Domain, Integers, Reals
 from shuffledp.core.errors import LedgerError, ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate
-from shuffledp.core.explain import explain
 from shuffledp.core.privacy import Guarantee, Model, up
 from shuffledp.core.protocol import HONEST, ShuffleProtocol
 from shuffledp.core.randomizer import WordSource
@@ -58,6 +57,7 @@ from shuffledp.ledger.ledger import DATASET
 from shuffledp.numerics.entropy import SeededWords
 from shuffledp.planner import choose
 from shuffledp.planner.question import planned
+from shuffledp.protocols.explain import explain
 from shuffledp.tasks import task_named
 
 if TYPE_CHECKING:

@@ -1,6 +1,8 @@
 """The hybrid mean: the paper's values, its parts, and where it is better than both of them."""
 
 import math
+from fractions import Fraction
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -139,3 +141,56 @@ def test_mutants_are_noticed():
     # The same word for the coin and for the mechanism: a classical mistake.
     bias, mse = p_values(hybrid, 9, encode=lambda i, w: hybrid.encode(i, w[:, [0, 0]]))
     assert min(bias, mse) < ALPHA
+
+
+def points(hybrid, i, j):
+    """(mass, u, v) of every message, for the pair of codes (i, j): u and v are the two laws over w."""
+    window, bit = hybrid.piecewise, hybrid.duchi
+    words = 1 << hybrid.word_bits
+    found = []
+    for y in range(window.alphabet):
+        ratios = [
+            1 + Fraction(window.extra, window.low) * (0 <= y - code * window.stride < window.window)
+            for code in (i, j)
+        ]
+        found.append((hybrid.coin * Fraction(window.low, words), *ratios))
+    found.append((hybrid.coin * Fraction(window.rest, words), Fraction(1), Fraction(1)))
+    for sent in (0, 1):
+        ratios = [bit.pmf(code)[(sent,)] / bit.flip for code in (i, j)]
+        found.append(((1 - hybrid.coin) * bit.flip, *ratios))
+    return found
+
+
+def excesses(atoms, E, places):
+    return [sum(mass * max(u - E * v - t, 0) for mass, u, v in atoms) for t in places]
+
+
+@pytest.mark.parametrize(("steps", "epsilon", "word_bits"), [(2, 1.0, 7), (3, 2.0, 8), (5, 1.5, 9)])
+@pytest.mark.parametrize("E", [Fraction(1), Fraction(5, 4), Fraction(3)])
+def test_the_two_ends_are_the_worst_pair(steps, epsilon, word_bits, E):
+    """G of any pair is smaller in the convex order than G of the ends, and its atoms are the law."""
+    hybrid = unit(steps, epsilon, word_bits)
+    for worst in ((0, steps), (steps, 0)):
+        ends = points(hybrid, *worst)
+        for i, j in permutations(range(steps + 1), 2):
+            atoms = points(hybrid, i, j)
+            assert sum(mass * u for mass, u, _ in atoms) == 1
+            assert sum(mass * v for mass, _, v in atoms) == 1
+            places = {u - E * v for _, u, v in (*atoms, *ends)} | {Fraction(0)}
+            pairs = zip(excesses(atoms, E, places), excesses(ends, E, places), strict=True)
+            assert all(here <= there for here, there in pairs)
+    # and the blanket that is stated is that of the ends
+    (stated,) = hybrid.blankets()
+    at = [sum(m for m, u, v in ends if (u > 1, v > 1) == kind) for kind in ((1, 0), (0, 1))]
+    assert sum(stated.mass) == pytest.approx(float(sum(m for m, _, _ in ends)))
+    assert stated.mass[0] + stated.mass[4] == pytest.approx(float(at[0]))
+    assert stated.mass[1] + stated.mass[5] == pytest.approx(float(at[1]))
+
+
+def test_neighbours_are_not_the_worst_pair():
+    """The comparison above can fail: with the roles exchanged it does."""
+    hybrid, E = unit(3, 2.0, 8), Fraction(5, 4)
+    near, ends = points(hybrid, 1, 2), points(hybrid, 0, 3)
+    places = {u - E * v for _, u, v in (*near, *ends)}
+    pairs = zip(excesses(ends, E, places), excesses(near, E, places), strict=True)
+    assert any(here > there for here, there in pairs)

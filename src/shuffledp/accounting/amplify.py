@@ -1,7 +1,8 @@
 """Amplification by shuffling: what n people who each run an epsilon0-local randomizer get together.
 
-One question, several theorems: `bounds` evaluates every one that applies, `profile` is their
-minimum, and `amplify` states the best (epsilon, delta) with the name of the theorem behind it.
+One question, several theorems: `profile` is the minimum of all that apply, and `amplify` states the best
+(epsilon, delta) with the name of the theorem behind it. Both are about the ideal law, of uniform words; a
+protocol adds to its delta what words of AES-256 cost (`protocols.assembly`).
 """
 
 import math

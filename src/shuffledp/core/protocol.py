@@ -177,6 +177,9 @@ class Accountant(Protocol):
     def guarantee(self, honest: int) -> Guarantee:
         """The guarantee if that many users (the protected one included) follow the protocol."""
 
+    def delta(self, honest: int, epsilon: float) -> float:
+        """At least the delta at any epsilon, if that many users follow the protocol."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unconditional:
@@ -251,15 +254,19 @@ class ShuffleProtocol:
     name: str
     parameters: Parameters
     task: str
-    randomizer: Randomizer
+    randomizer: Device
     analyzer: Analyzer
     guarantee: Guarantee
-    cost: Cost
     accountant: Accountant
     users: int | None = None
     """How many people take part; None if it does not matter, as in the local model."""
     local_floor: Guarantee | None = None
     """What still holds if the shuffler tells the analyzer who sent what; None: nothing."""
+
+    @property
+    def cost(self) -> Cost:
+        """What one user sends."""
+        return self.randomizer.cost
 
     def guarantee_if(self, honest: float) -> Guarantee:
         """What is left if only this share of the people who take part follows the protocol.

@@ -39,10 +39,12 @@ from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.validate import whole
 from shuffledp.numerics.rounding import float_above
 
-__all__ = ["DerivedWords", "RunKey", "SecureWords", "SeededWords", "prf_advantage"]
+__all__ = ["SPAN_WORDS", "DerivedWords", "RunKey", "SecureWords", "SeededWords", "prf_advantage"]
 
 _CIPHER_BLOCK = 16
 _SPAN_BLOCKS = 1 << 18  # rekeying costs about a percent of the time
+SPAN_WORDS = 2 * _SPAN_BLOCKS
+"""How many words of a secret stream share a key."""
 _ENDLESS = 1 << 128
 _TRIALS = Fraction(1 << 128, 1 << 256)  # guesses of a key, of all keys that there are
 _ZEROS = memoryview(bytes(1 << 18))  # the keystream is the encryption of zeros

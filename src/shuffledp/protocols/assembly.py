@@ -5,6 +5,9 @@ checks n, epsilon, delta and honest, records the arguments (so that name and par
 protocol), and derives guarantee, accountant and local floor. `shuffled(make_local)` is the maker of the
 same protocol behind a shuffler, at the largest epsilon0 that its own accountant allows.
 
+Devices and their accountants know laws of uniform words. What the generator's words add to delta
+(`accounting.generator`) is set aside before a protocol is built, and is part of every delta above 0.
+
     @local(name="krr", task="histogram", title="k-ary randomized response", reference="...")
     def make_local(*, k: int, epsilon: float, word_bits: int = 64) -> Parts:
         device = KRR(k=k, epsilon0=epsilon, word_bits=word_bits)
@@ -19,6 +22,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
+from fractions import Fraction
 from functools import cache, partial, update_wrapper
 from typing import Any, Concatenate, Generic, ParamSpec
 
@@ -27,8 +31,9 @@ import numpy as np
 from shuffledp.accounting.amplify import ShuffledProfile, calibrate, profile
 from shuffledp.accounting.base import SMALLEST_DELTA
 from shuffledp.accounting.binary import BinaryResponse, gaussian_epsilon0
+from shuffledp.accounting.generator import Computational, bound_generator
 from shuffledp.core.errors import UnsupportedError
-from shuffledp.core.privacy import Guarantee, Model
+from shuffledp.core.privacy import Guarantee, Model, up
 from shuffledp.core.protocol import (
     HONEST,
     Calibration,
@@ -41,8 +46,8 @@ from shuffledp.core.protocol import (
     Spec,
     Unconditional,
 )
-from shuffledp.core.randomizer import Randomizer
 from shuffledp.core.validate import fraction_of_one
+from shuffledp.numerics.rounding import float_above, float_below
 from shuffledp.numerics.search import largest_above
 
 __all__ = [
@@ -92,7 +97,6 @@ class LocalMaker(Generic[P]):
             guarantee=guarantee,
             accountant=Unconditional(always=guarantee),
             local_floor=guarantee,
-            cost=parts.device.cost,
         )
 
     def shuffle(self, build: Callable[Concatenate[Crowd, Promise, ...], Parts]) -> "ShuffleMaker":
@@ -121,8 +125,20 @@ class ShuffleMaker:
         own = {each.name: given[each.name] for each in self._own}
         if "calibration" in own:
             own["calibration"] = Calibration.read(own["calibration"])
-        parts = self._build(crowd, promise, **own)
-        return _assemble(self.about, crowd, promise, parts, _record(given, parts))
+        parts, left = _set_aside(lambda rest: self._build(crowd, rest, **own), crowd, promise)
+        accountant = _account(parts, crowd, promise, left)
+        alone = math.isfinite(parts.device.epsilon0)
+        return ShuffleProtocol(
+            name=self.about.name,
+            parameters=_record(given, parts),
+            task=parts.task or self.about.task,
+            randomizer=parts.device,
+            analyzer=parts.analyzer,
+            guarantee=accountant.guarantee(crowd.trusted),
+            accountant=accountant,
+            users=crowd.n,
+            local_floor=_floor(self.about, parts.device) if alone else None,
+        )
 
     def _public_signature(self) -> inspect.Signature:
         def keyword(name: str, annotation: str, default: Any) -> inspect.Parameter:
@@ -214,30 +230,39 @@ def _floor(about: About, device: Device) -> Guarantee:
     )
 
 
-def _assemble(
-    about: About, crowd: Crowd, promise: Promise, parts: Parts, parameters: Mapping[str, Any]
-) -> ShuffleProtocol:
-    accountant = parts.accountant
-    if accountant is None:
-        accountant = NoiseAccountant(device=parts.device, epsilon=promise.epsilon)  # type: ignore[arg-type]
-    guarantee = accountant.guarantee(crowd.trusted)
-    if guarantee.epsilon > promise.epsilon or guarantee.delta > promise.delta:
+def _account(parts: Parts, crowd: Crowd, promise: Promise, left: Promise) -> Computational:
+    """The accountant, if uniform words keep what is `left` of the promise."""
+    ideal = parts.accountant
+    if ideal is None:
+        ideal = NoiseAccountant(device=parts.device, epsilon=promise.epsilon)  # type: ignore[arg-type]
+    reached = ideal.guarantee(crowd.trusted)
+    if reached.epsilon > left.epsilon or reached.delta > left.delta:
         raise UnsupportedError(
             f"epsilon={promise.epsilon} and delta={promise.delta} do not hold with "
-            f"{crowd.trusted} honest users: delta would be {guarantee.delta:.3g}"
+            f"{crowd.trusted} honest users: delta would be {reached.delta:.3g}"
         )
-    return ShuffleProtocol(
-        name=about.name,
-        parameters=parameters,
-        task=parts.task or about.task,
-        randomizer=parts.device,
-        analyzer=parts.analyzer,
-        guarantee=guarantee,
-        accountant=accountant,
-        users=crowd.n,
-        local_floor=_floor(about, parts.device) if math.isfinite(parts.device.epsilon0) else None,
-        cost=parts.device.cost,
-    )
+    return Computational(ideal=ideal, words_per_input=parts.device.words_per_input, crowd=crowd)
+
+
+def _set_aside(
+    build: Callable[[Promise], Parts], crowd: Crowd, promise: Promise
+) -> tuple[Parts, Promise]:
+    """The parts for what the generator leaves of delta, and that promise; a pure one has nothing to leave."""
+    if promise.delta == 0:
+        return build(promise), promise
+    wanted, words = Fraction(promise.delta), 1  # a device reads at least one
+    while True:
+        added = bound_generator(crowd.n, words, promise.epsilon)
+        if 2 * added > wanted:
+            raise UnsupportedError(
+                f"delta={promise.delta} must be >= {up(2 * float_above(added), 2)}, twice what the words of "
+                f"{crowd.n} people add"
+            )
+        rest = replace(promise, delta=float_below(wanted - added))
+        parts = build(rest)
+        words = parts.device.words_per_input
+        if bound_generator(crowd.n, words, promise.epsilon) <= wanted - Fraction(rest.delta):
+            return parts, rest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,7 +272,7 @@ class Amplified:
     `stated` is what the calibration promised, for the number of honest users that it counted on.
     """
 
-    randomizer: Randomizer
+    randomizer: Device
     stated: Guarantee
 
     def guarantee(self, honest: int) -> Guarantee:
@@ -318,7 +343,7 @@ def _certify(
     )
     accountant = Amplified(randomizer=protocol.randomizer, stated=stated)
     parts = (protocol.randomizer, protocol.analyzer)
-    return Parts(*parts, accountant=accountant, task=protocol.task)  # type: ignore[arg-type]
+    return Parts(*parts, accountant=accountant, task=protocol.task)
 
 
 def _reached(curve: ShuffledProfile, epsilon: float) -> tuple[float, str]:
@@ -332,7 +357,7 @@ def _own(curve: ShuffledProfile) -> ShuffledProfile:
     return replace(curve, bounds=own) if own else curve
 
 
-def _curve(randomizer: Randomizer, honest: int) -> ShuffledProfile:
+def _curve(randomizer: Device, honest: int) -> ShuffledProfile:
     curve = profile(randomizer=randomizer, n=honest, honest=1)
     binary = tuple(bound for bound in curve.bounds if bound.name == "binary")
     # Where the exact accountant of a bit applies, the others cost time and give nothing more.

@@ -116,7 +116,11 @@ class Hybrid:
         return Tally(counts=np.append(numbers, bits), users=int(inputs.sum()))
 
     def blankets(self) -> tuple[Blanket, ...]:
-        """What all values' laws have in common, for the accountant of the shuffled view."""
+        """What all values' laws have in common, for the accountant of the shuffled view.
+
+        The two ends of the domain are the worst pair of both parts at once, and so of the mixture: the
+        proof is in docs/theory/means.md.
+        """
         (window,), (bit,) = self.piecewise.blankets(), self.duchi.blankets()
         return (mix(window, bit, self.coin),)
 

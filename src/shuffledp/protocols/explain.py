@@ -3,10 +3,14 @@
 import math
 from decimal import ROUND_FLOOR, Context, Decimal
 
+from shuffledp.accounting.generator import bound_generator
 from shuffledp.core.privacy import Guarantee, Model, up
 from shuffledp.core.protocol import ShuffleProtocol
+from shuffledp.numerics.rounding import float_above
 
 __all__ = ["explain"]
+
+_MANY = 1_000_000  # how many people a local protocol may have, to have a number
 
 
 def explain(protocol: ShuffleProtocol) -> str:
@@ -122,5 +126,16 @@ def _not_protected(protocol: ShuffleProtocol) -> str:
         "What is not protected. What the result says about everybody, and so also about each person, "
         "such as that smoking is harmful: that is what it is for. Other releases about the same people "
         "add up with this one: keep a ledger. The raw data are only as safe as the place where they are "
-        f"stored.{counts} The proof: {protocol.guarantee.proof}."
+        f"stored.{counts} The proof: {protocol.guarantee.proof}. {_generator(protocol)}"
     )
+
+
+def _generator(protocol: ShuffleProtocol) -> str:
+    promise, people = protocol.guarantee, protocol.users or _MANY
+    added = bound_generator(people, protocol.randomizer.words_per_input, promise.epsilon)
+    text = "The noise is made of words of AES-256, and the promise holds against whoever cannot break that"
+    size = up(float_above(added), 2)
+    if promise.delta:
+        return f"{text}: delta has {size} in it for what tells such words from uniform ones."
+    of = "" if protocol.users else f" for {people:,} people"
+    return f"{text}. Its numbers are those of uniform words; ours could add at most {size}{of}."
