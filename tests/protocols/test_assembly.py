@@ -76,6 +76,14 @@ def test_more_words_than_were_counted_at_first():
         sdp.protocols.symmetric_unary.make(delta=float(1.5 * needed), **asked)
 
 
+def test_an_epsilon_that_the_generator_cannot_carry_is_lowered():
+    """(1 + e^epsilon) times the advantage would be more than delta."""
+    most = sdp.protocols.zsum_sparse.make(n=1000, epsilon=45.0, delta=1e-6).guarantee
+    assert (most.epsilon, most.delta <= 1e-6) == (45.0, True)
+    lowered = sdp.protocols.zsum_sparse.make(n=1000, epsilon=60.0, delta=1e-6).guarantee
+    assert (lowered.epsilon, lowered.delta <= 1e-6) == (20.0, True)
+
+
 def test_a_pure_protocol_is_pure_for_uniform_words():
     protocol = sdp.protocols.pure_count.make(n=60, epsilon=1.0)
     assert protocol.guarantee.delta == 0

@@ -234,7 +234,7 @@ def _account(parts: Parts, crowd: Crowd, promise: Promise, left: Promise) -> Com
     """The accountant, if uniform words keep what is `left` of the promise."""
     ideal = parts.accountant
     if ideal is None:
-        ideal = NoiseAccountant(device=parts.device, epsilon=promise.epsilon)  # type: ignore[arg-type]
+        ideal = NoiseAccountant(device=parts.device, epsilon=left.epsilon)  # type: ignore[arg-type]
     reached = ideal.guarantee(crowd.trusted)
     if reached.epsilon > left.epsilon or reached.delta > left.delta:
         raise UnsupportedError(
@@ -253,6 +253,10 @@ def _set_aside(
     wanted, words = Fraction(promise.delta), 1  # a device reads at least one
     while True:
         added = bound_generator(crowd.n, words, promise.epsilon)
+        if 2 * added > wanted and promise.epsilon > _HUGE:
+            # The generator's term grows with e^epsilon, and a smaller epsilon keeps the promise, too.
+            promise = replace(promise, epsilon=_HUGE)
+            continue
         if 2 * added > wanted:
             raise UnsupportedError(
                 f"delta={promise.delta} must be >= {up(2 * float_above(added), 2)}, twice what the words of "
@@ -430,6 +434,7 @@ def _first_of(shape: Callable[[float], int], low: float, high: float) -> float:
 
 
 _LARGEST_EPSILON0 = 60.0
+_HUGE = 20.0  # the noise of any larger epsilon is as good as none
 _TOLERANCE = 1e-4
 _TRIES = 6
 _STEP, _STEPS = 0.02, 50  # shapes change when e^epsilon0 doubles, or more often
