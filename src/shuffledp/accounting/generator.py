@@ -23,7 +23,7 @@ from shuffledp.core.protocol import Accountant, Crowd
 from shuffledp.numerics.entropy import SPAN_WORDS, prf_advantage
 from shuffledp.numerics.rounding import exp_upper, float_above
 
-__all__ = ["Computational", "bound_generator"]
+__all__ = ["Computational", "bound_generator", "find_ideal"]
 
 _LARGEST_EPSILON = 700.0  # beyond, every delta is at most 1 anyway
 
@@ -75,3 +75,8 @@ class Computational:
         if honest <= self.crowd.trusted:
             return self.crowd.n
         return math.ceil((honest + 1) / Fraction(repr(self.crowd.honest)))
+
+
+def find_ideal(accountant: Accountant) -> Accountant:
+    """The accountant of uniform words."""
+    return accountant.ideal if isinstance(accountant, Computational) else accountant

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from shuffledp.accounting.base import invert
 from shuffledp.accounting.compose import compose_delta
+from shuffledp.accounting.generator import find_ideal
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.answers import Answers, Columns
 from shuffledp.core.arrays import Codes, Counts, Floats, Words
@@ -484,11 +485,15 @@ def calibrate(
             )
             for part in parts
         )
-        joint = Joint(parts=tuple(each.accountant for each in made), promise=promise)
-        delta = joint.delta(crowd.trusted, promise.epsilon)
+        delta = _account(made, promise).delta(crowd.trusted, promise.epsilon)
         return made, math.log(max(delta, 1e-300) / promise.delta)
 
     return _search(at, _gaussian_scale(promise))
+
+
+def _account(parts: Sequence[ShuffleProtocol], promise: Promise) -> Joint:
+    # For uniform words: the bundle counts the words of all parts itself.
+    return Joint(parts=tuple(find_ideal(part.accountant) for part in parts), promise=promise)
 
 
 _Tried: TypeAlias = tuple[tuple[ShuffleProtocol, ...], float]
@@ -590,11 +595,11 @@ def make(crowd: Crowd, promise: Promise, *, parts: Sequence[Mapping[str, Any]]) 
         )
     else:
         made = calibrate(crowd, promise, wanted)
-    device = BundleDevice(devices=tuple(part.randomizer for part in made))  # type: ignore[misc]
+    device = BundleDevice(devices=tuple(part.randomizer for part in made))
     return Parts(
         device,
         BundleAnalyzer(names=names, parts=made),
-        accountant=Joint(parts=tuple(part.accountant for part in made), promise=promise),
+        accountant=_account(made, promise),
         resolved={
             "parts": [
                 PartSpec(
