@@ -56,7 +56,7 @@ from shuffledp.ledger import Budget, Entry, Ledger
 from shuffledp.ledger.ledger import DATASET
 from shuffledp.numerics.entropy import SeededWords
 from shuffledp.planner import choose
-from shuffledp.planner.question import planned
+from shuffledp.planner.question import check_delta, planned
 from shuffledp.protocols.explain import explain
 from shuffledp.tasks import task_named
 
@@ -102,6 +102,7 @@ def ask(
     protocol: str | None = None,
     max_messages: float | None = None,
     honest: float | None = None,
+    allow_large_delta: bool = False,
     on_invalid: OnInvalid | Mapping[str, str] | str = OnInvalid.ERROR,
     engine: Engine | str | None = None,
     rng: WordSource | None = None,
@@ -123,7 +124,8 @@ def ask(
     `lower` and `upper` for a bin per integer.
 
     The planner chooses the protocol, unless `protocol` names one. `model="local"` trusts nobody and
-    takes no delta. `honest` is the share of people whose noise the guarantee counts on. `on_invalid`
+    takes no delta; one above 1/n is refused, unless `allow_large_delta`. `honest` is the share of people
+    whose noise the guarantee counts on. `on_invalid`
     says how to handle nulls and out-of-domain values: "error", "drop", "other", "clamp", or an action
     for each fault, {"null": "drop", "out_of_range": "clamp"}. Words are secure unless `rng` is a
     `SeededWords`.
@@ -145,6 +147,7 @@ def ask(
         protocol=protocol,
         max_messages=max_messages,
         honest=honest,
+        allow_large_delta=allow_large_delta,
         on_invalid=on_invalid,
         engine=engine,
         rng=rng,
@@ -185,7 +188,7 @@ class Request:
 
     >>> Request(task="count", epsilon=1.0)
     Traceback (most recent call last):
-    shuffledp.core.errors.UnsupportedError: the shuffle model needs delta: choose it far below 1/n
+    shuffledp.core.errors.UnsupportedError: the shuffle model needs delta: choose it far below 1/n, such as 1e-8 for a million people
     """
 
     task: str
@@ -196,6 +199,8 @@ class Request:
     protocol: str | None = None
     max_messages: float | None = None
     honest: float | None = None
+    allow_large_delta: bool = False
+    """Take a delta above 1/n as well."""
     on_invalid: OnInvalid | Mapping[str, str] | str = OnInvalid.ERROR
     engine: Engine | str | None = None
     """None: "duckdb" for files, "memory" for columns in memory."""
@@ -216,7 +221,9 @@ class Request:
         if self.model is Model.LOCAL:
             self._check_local()
         elif self.delta is None:
-            raise UnsupportedError("the shuffle model needs delta: choose it far below 1/n")
+            raise UnsupportedError(
+                "the shuffle model needs delta: choose it far below 1/n, such as 1e-8 for a million people"
+            )
         if self.protocol is not None and self.max_messages is not None:
             raise UnsupportedError("max_messages is for choosing a protocol: leave out protocol")
 
@@ -260,6 +267,8 @@ class Request:
         found = headcount(column, question.domain, self.on_invalid, engine=engine, report=report)
         n = found.n if self.n is None else self.n
         question = question.fit(n, self.epsilon)
+        allow = self.allow_large_delta
+        remarks = () if not self.delta else check_delta(self.delta, n, allow_large_delta=allow)
         protocol = self._make_protocol(question, n)
         return Prepared(
             request=self,
@@ -268,7 +277,7 @@ class Request:
             domain=protocol.match_domain(question.domain),
             found=found,
             protocol=protocol,
-            notes=(*declared.notes, *question.remarks()),
+            notes=(*declared.notes, *question.remarks(), *remarks),
             not_private=(*self._exposed(engine), *declared.not_private),
         )
 

@@ -30,6 +30,9 @@ COLUMNS = {
 def check_cell(column, n, epsilon, delta, *, every_row=True):
     task, planned, options, values = COLUMNS[column]
     people = values(np.arange(n))
+    if n * delta > 1:
+        check_refusal(task, people, {"epsilon": epsilon, "delta": delta}, planned, options)
+        return
     for model in ("shuffle", "local"):
         asked = {"epsilon": epsilon, "model": model, **options}
         if model == "shuffle":
@@ -44,6 +47,14 @@ def check_cell(column, n, epsilon, delta, *, every_row=True):
         else:
             answer = sdp.ask(people, task, **asked)
             assert answer.protocol.name == plan.chosen.protocol
+
+
+def check_refusal(task, people, private, planned, options):
+    with pytest.raises(sdp.ParameterError, match="must be at most 1/n") as by_plan:
+        sdp.plan(task, n=len(people), **private, **planned)
+    with pytest.raises(sdp.ParameterError) as by_run:
+        sdp.ask(people, task, **private, **options)
+    assert str(by_plan.value) == str(by_run.value)
 
 
 def check_row(row, ask):
@@ -61,7 +72,13 @@ def check_row(row, ask):
 @pytest.mark.parametrize("column", COLUMNS)
 @pytest.mark.parametrize(
     ("n", "epsilon", "delta"),
-    [(2, 5.0, 1e-8), (30, 0.001, 1e-2), (1_000, 1.0, 1e-8), (1_000, 30.0, 1e-20)],
+    [
+        (2, 5.0, 1e-8),
+        (30, 0.001, 1e-2),
+        (1_000, 1.0, 1e-8),
+        (1_000, 1.0, 1e-2),
+        (1_000, 30.0, 1e-20),
+    ],
 )
 def test_what_a_plan_lists_runs(column, n, epsilon, delta):
     check_cell(column, n, epsilon, delta)

@@ -25,6 +25,7 @@ __all__ = [
     "ForceOption",
     "HonestOption",
     "JsonOption",
+    "LargeDeltaOption",
     "OutputOptions",
     "PathsArgument",
     "PrivacyOptions",
@@ -136,6 +137,9 @@ HonestOption = Annotated[float, typer.Option(help="The share of people who follo
 SeedOption = Annotated[
     int | None, _privacy(help="Seed the noise: reproducible, NOT private. Default: secure noise.")
 ]
+LargeDeltaOption = Annotated[
+    bool, _privacy("--allow-large-delta", help="Accept a delta above 1/n: it may protect nobody.")
+]
 JsonOption = Annotated[bool, _output("--json", help="Print one JSON object, nothing else.")]
 ForceOption = Annotated[bool, _output("--force", help="Replace outputs that exist.")]
 
@@ -184,6 +188,7 @@ class PrivacyOptions:
             help="Share of those who take part that is assumed to follow the protocol; 0.9 if not given."
         ),
     ] = None
+    allow_large_delta: LargeDeltaOption = False
     seed: SeedOption = None
     threads: Annotated[int | None, _machine(help="How many threads; default: all.")] = None
     quiet: Annotated[bool, _output("--quiet", help="No progress bar, no remarks.")] = False
@@ -201,6 +206,7 @@ class PrivacyOptions:
             protocol=self.protocol,
             max_messages=self.max_messages,
             honest=self.honest,
+            allow_large_delta=self.allow_large_delta,
             on_invalid=self.on_invalid,
             engine=sdp.engine.find_engine(engine, threads=self.threads, master=master),
             rng=None if self.seed is None else sdp.SeededWords(self.seed),

@@ -11,6 +11,7 @@ from shuffledp.cli._options import (
     ForceOption,
     HonestOption,
     JsonOption,
+    LargeDeltaOption,
     whole_number,
 )
 from shuffledp.cli._terminal import check_picture, draw_into, explain_errors
@@ -21,9 +22,12 @@ __all__ = ["plan"]
 
 def plan(
     task: Annotated[str, typer.Argument(help=f"The question: {', '.join(TASK_NAMES)}.")],
-    delta: Annotated[float, typer.Option(help="The delta of the guarantee; 0 is pure privacy.")],
     n: Annotated[str | None, typer.Option("--n", help="How many people; 1e6 is a million.")] = None,
     epsilon: Annotated[float | None, typer.Option(help="The epsilon of the guarantee.")] = None,
+    delta: Annotated[
+        float | None,
+        typer.Option(help="The delta of the guarantee, far below 1/n; 0 is pure privacy."),
+    ] = None,
     error: Annotated[
         float | None,
         typer.Option(help="The wanted RMSE (of the mean, for means); leave out --epsilon or --n."),
@@ -48,6 +52,7 @@ def plan(
         str, typer.Option(help="The models of trust to compare, with commas between them.")
     ] = "central,local,shuffle",
     honest: HonestOption = HONEST,
+    allow_large_delta: LargeDeltaOption = False,
     as_json: JsonOption = False,
     plot: Annotated[
         Path | None, typer.Option(help="Draw error against n into this file (.png, .svg, .pdf).")
@@ -71,6 +76,7 @@ def plan(
             max_bits=max_bits,
             models=[name.strip() for name in model.split(",")],
             honest=honest,
+            allow_large_delta=allow_large_delta,
         )
         typer.echo(answer.to_json() if as_json else str(answer))
         if answer.chosen is None:

@@ -42,7 +42,7 @@ LEVEL = 0.95
 """With about this probability no bin is off by more than `worst_bin`."""
 LONGEST_MESSAGE = 4096
 """Bits of one message; protocols above this are skipped."""
-MOST_MESSAGES = 100_000.0
+MOST_MESSAGES = 1_000_000.0
 """Messages of one person; protocols above this are skipped."""
 _ALL = 64  # values up to which every one is tried
 _FEW = 1 << 16

@@ -5,6 +5,7 @@ import json
 import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from shuffledp.core.errors import ParameterError, UnsupportedError
@@ -15,7 +16,7 @@ from shuffledp.core.task import Task
 from shuffledp.core.validate import positive
 from shuffledp.planner.choice import order_candidates, recognise
 from shuffledp.planner.inverse import least_epsilon, least_n
-from shuffledp.planner.question import Asked, Limits
+from shuffledp.planner.question import Asked, Limits, check_delta, hint_delta
 from shuffledp.planner.rows import Aim, Row, choose_row, evaluate, rank
 
 __all__ = ["Plan", "plan"]
@@ -45,6 +46,8 @@ class Plan:
     chosen: Row | None
     error: float | None = None
     """The error that was wanted, if the question was the inverse one."""
+    remarks: tuple[str, ...] = ()
+    """What whoever reads the plan should know."""
 
     @property
     def task(self) -> str:
@@ -114,6 +117,7 @@ class Plan:
             "error": self.error,
             "honest": self.asked.crowd.honest,
             "rounding": self.rounding,
+            "remarks": list(self.remarks),
             "rows": [row.to_dict() for row in self.rows],
         }
 
@@ -160,12 +164,13 @@ def plan(
     *,
     n: int | None = None,
     epsilon: float | None = None,
-    delta: float,
+    delta: float | None = None,
     error: float | None = None,
     max_messages: float | None = None,
     max_bits: float | None = None,
     models: Iterable[Model | str] | Model | str = tuple(Model),
     honest: float = HONEST,
+    allow_large_delta: bool = False,
     **options: Any,
 ) -> Plan:
     """Which protocol, and what will it cost: all registered ones for a question, by their exact error.
@@ -173,7 +178,7 @@ def plan(
     `task` is "count", "sum", "mean" or "histogram" (or another name of `sdp.tasks.TASKS`), with the options of
     that task: a histogram has `k` categories; sums and means are of integers `lower` .. `upper` (0 .. 1 if not
     given), or of reals on a grid of `steps` steps. `honest` is the share of users whose noise the guarantee
-    counts on. Rows beyond `max_messages` or `max_bits` per user, of a model outside `models`, or
+    counts on. A `delta` above 1/n is refused, unless `allow_large_delta`. Rows beyond `max_messages` or `max_bits` per user, of a model outside `models`, or
     outside their theorem's range are not available, and say why.
 
     **The error** of each row (`rmse`) is exact, on the scale of the count or sum (also for means) and per bin
@@ -198,6 +203,9 @@ def plan(
     ('split_and_mix', True, True)
     """
     limits = Limits.of(max_messages=max_messages, max_bits=max_bits, models=models)
+    if delta is None:
+        such = "" if n is None else f", such as {hint_delta(n):g}"
+        raise UnsupportedError(f"a plan needs delta: choose it far below 1/n{such}")
     asked = Asked.of(
         task,
         n=_SOME_USERS if n is None else n,
@@ -207,6 +215,8 @@ def plan(
         **options,
     )
     aim = _aim(asked.task, n, epsilon, error)
+    check = partial(_check_delta, limits, delta, allow_large_delta=allow_large_delta)
+    remarks = () if n is None else check(n)
     evaluated = list(_rows(asked, limits, aim, error))
     chosen = choose_row(evaluated, aim, recognise(asked))
     return Plan(
@@ -216,7 +226,16 @@ def plan(
         rows=rank(evaluated, aim),
         chosen=chosen,
         error=error,
+        remarks=check(chosen.n) if aim is Aim.USERS and chosen is not None else remarks,
     )
+
+
+def _check_delta(
+    limits: Limits, delta: float, n: int | None, *, allow_large_delta: bool
+) -> tuple[str, ...]:
+    if n is None or limits.models == {Model.LOCAL}:  # nobody there needs a delta
+        return ()
+    return check_delta(delta, n, allow_large_delta=allow_large_delta)
 
 
 def _answer(asked: Asked, chosen: Row | None, aim: Aim) -> Asked:
@@ -345,7 +364,7 @@ def _caption(plan: Plan) -> str:
     notes.append("Messages, bits: per user. Local: epsilon if the shuffler tells who sent what.")
     if plan.rounding:
         notes.append(f"It counts {_short(plan.rounding)} for rounding reals to the grid at random.")
-    return " ".join([*notes, *task.remarks()])
+    return " ".join([*notes, *task.remarks(), *plan.remarks])
 
 
 def _verdict(plan: Plan) -> str:

@@ -8,6 +8,7 @@ import inspect
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
@@ -26,6 +27,8 @@ __all__ = [
     "Candidate",
     "Limits",
     "candidates",
+    "check_delta",
+    "hint_delta",
     "maker_arguments",
     "planned",
 ]
@@ -91,6 +94,43 @@ def _models(models: Iterable[Model | str] | Model | str) -> frozenset[Model]:
         names = ", ".join(each.value for each in Model)
         raise ParameterError("models", models, f"must be some of {names}")
     return frozenset(known[each] for each in given)
+
+
+def check_delta(delta: float, n: int, *, allow_large_delta: bool = False) -> tuple[str, ...]:
+    """Refuse a delta above 1/n, unless it is allowed; returns what must be said about one near it.
+
+    Publishing the value of one person in n, chosen at random, keeps epsilon = 0 with delta = 1/n.
+
+    >>> check_delta(1e-8, 1_000_000)
+    ()
+    >>> check_delta(2e-6, 1_000_000)
+    Traceback (most recent call last):
+    shuffledp.core.errors.ParameterError: delta=2e-06 must be at most 1/n = 1e-06: publishing one person's value in the clear would keep it; choose it far below 1/n (such as 1e-08), or say allow_large_delta
+    """
+    people = n * Fraction(repr(delta))  # 0.001 means 1/1000, not the float beside it
+    hint = hint_delta(n)
+    if people > 1 and not allow_large_delta:
+        raise ParameterError(
+            "delta",
+            delta,
+            f"must be at most 1/n = {1 / n:.3g}: publishing one person's value in the clear would keep "
+            f"it; choose it far below 1/n (such as {hint:.3g}), or say allow_large_delta",
+        )
+    if 10 * people <= 1:
+        return ()
+    return (
+        f"delta = {delta:.3g} is large for n = {n:,}: with delta = 1/n = {1 / n:.3g}, publishing one "
+        f"person's value in the clear would be allowed. Choose it far below, such as {hint:.3g}.",
+    )
+
+
+def hint_delta(n: int) -> float:
+    """A power of ten that is at most a hundredth of 1/n.
+
+    >>> hint_delta(1_000_000), hint_delta(336_776)
+    (1e-08, 1e-08)
+    """
+    return float(f"1e-{len(str(n - 1)) + 2}")
 
 
 def planned(name: str) -> type[Task]:
