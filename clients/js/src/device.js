@@ -1,0 +1,148 @@
+// The device: checks a collection, randomizes once, keeps the report until it is acknowledged.
+//
+//   randomized once (budget spent) -> pending -> sent -> acknowledged | refused | unknown
+//
+// A retry sends the same messages; only the outer layer is sealed anew. What is kept is the report, never the answer.
+
+import { Collection } from "./document.js";
+import { WireError } from "./errors.js";
+import { concat, fromHex, toHex } from "./octets.js";
+import { encodeAnswers, joinUpload, MEDIA_TYPE, readReply, sealInner, sealReport } from "./report.js";
+import { secureWords } from "./words.js";
+
+/**
+ * @typedef {"pending" | "sent" | "acknowledged" | "refused" | "unknown"} State
+ * @typedef {{ collection: string, window: number, inners: string, token: string, state: State, epsilon: number }} Kept
+ *
+ * @typedef {object} Outbox where reports are kept
+ * @property {<T>(work: () => Promise<T>) => Promise<T>} lock nobody else uses the outbox while `work` runs
+ * @property {() => Promise<Kept[]>} all
+ * @property {(kept: Kept) => Promise<void>} put durable when it returns; replaces that of the same collection and window
+ */
+
+/** The epsilon that a device spends over all collections, unless its owner says otherwise. */
+export const BUDGET = 8;
+const AGAIN = ["stale_key", "too_early", "busy"];
+
+export class Device {
+  /**
+   * @param {Outbox} outbox
+   * @param {{ budget?: number, source?: import("./words.js").WordSource, fetch?: typeof globalThis.fetch }} options
+   */
+  constructor(outbox, { budget = BUDGET, source = secureWords, fetch = globalThis.fetch } = {}) {
+    this.outbox = outbox;
+    this.budget = budget;
+    this.source = source;
+    this.fetch = fetch;
+  }
+
+  /**
+   * Get the document of a link and check it. The part after # is the id that it must have.
+   * @param {string} link
+   */
+  async open(link) {
+    const [address, id] = link.split("#");
+    if (!/^[0-9a-f]{64}$/.test(id ?? "")) throw new WireError("link", "the link must end in # and the id of the collection");
+    const reply = await this.fetch.call(globalThis, address, { credentials: "omit", referrerPolicy: "no-referrer" });
+    if (!reply.ok) throw new WireError("unreachable", `the server answered ${reply.status}`);
+    return Collection.read(new Uint8Array(await reply.arrayBuffer()), id);
+  }
+
+  /** The epsilon that was spent over all collections. */
+  async spent() {
+    return (await this.outbox.all()).reduce((sum, each) => sum + each.epsilon, 0);
+  }
+
+  /**
+   * Randomize the answers, once, and keep the report; returns its window.
+   * @param {Collection} collection
+   * @param {Record<string, unknown>} answers
+   * @param {number} now seconds since 1970
+   * @param {Uint8Array} token
+   */
+  async answer(collection, answers, now = Date.now() / 1000, token = new Uint8Array(0)) {
+    const window = collection.windowAt(now);
+    if (window === null) throw new WireError("closed", "the collection takes no answers now");
+    return this.outbox.lock(async () => {
+      const epsilon = this.#price(collection, window, await this.outbox.all());
+      const plains = encodeAnswers(collection, answers, this.source);
+      const inners = concat(...(await Promise.all(plains.map((plain) => sealInner(collection, window, plain)))));
+      await sealReport(collection, window, inners, token); // refuses a token that does not fit
+      const kept = { collection: toHex(collection.id), window, inners: toHex(inners), token: toHex(token) };
+      await this.outbox.put({ ...kept, state: "pending", epsilon });
+      return window;
+    });
+  }
+
+  /** @param {Collection} collection @param {number} window @param {Kept[]} all */
+  #price(collection, window, all) {
+    const earlier = all.filter((each) => each.collection === toHex(collection.id));
+    const { composed, epsilon, reportsPerDevice } = collection.promise;
+    if (earlier.some((each) => each.window === window)) {
+      throw new WireError("answered", `this device has answered in window ${window} already`);
+    }
+    if (earlier.length >= reportsPerDevice) {
+      throw new WireError("answered", `a device answers ${reportsPerDevice} times, and this one has`);
+    }
+    const price = composed && earlier.length ? 0 : epsilon;
+    const spent = all.reduce((sum, each) => sum + each.epsilon, 0);
+    if (spent + price > this.budget) {
+      throw new WireError("budget", `the device has spent epsilon = ${spent} of ${this.budget}, and this collection costs ${price}`);
+    }
+    return price;
+  }
+
+  /** @param {Collection} collection @param {number} window */
+  async #find(collection, window) {
+    const id = toHex(collection.id);
+    const found = (await this.outbox.all()).find((each) => each.collection === id && each.window === window);
+    if (!found) throw new WireError("unanswered", `this device has not answered in window ${window}`);
+    return found;
+  }
+
+  /** Where the report of a window is. @param {Collection} collection @param {number} window */
+  async state(collection, window) {
+    return (await this.#find(collection, window)).state;
+  }
+
+  /**
+   * Send the report of a window, again if need be. Resolves to its new state; a network failure leaves it "sent".
+   * @param {Collection} collection
+   * @param {number} window
+   * @returns {Promise<State>}
+   */
+  async send(collection, window) {
+    return this.outbox.lock(async () => {
+      const kept = await this.#find(collection, window);
+      const before = kept.state;
+      if (before !== "pending" && before !== "sent") return before;
+      await this.outbox.put({ ...kept, state: "sent" });
+      const report = await sealReport(collection, window, fromHex(kept.inners), fromHex(kept.token));
+      const [reason] = await this.#post(collection, joinUpload(collection, [report]));
+      const state = settle(before, reason);
+      const done = state !== "pending" && state !== "sent";
+      await this.outbox.put({ ...kept, inners: done ? "" : kept.inners, state });
+      return state;
+    });
+  }
+
+  /** @param {Collection} collection @param {Uint8Array} body */
+  async #post(collection, body) {
+    const reply = await this.fetch.call(globalThis, `${collection.url}/reports`, {
+      method: "POST", body, headers: { "content-type": MEDIA_TYPE }, credentials: "omit", referrerPolicy: "no-referrer",
+    });
+    if (!reply.ok) throw new WireError("unreachable", `the shuffler answered ${reply.status}; the report is kept`);
+    return readReply(await reply.text(), 1);
+  }
+}
+
+/**
+ * @param {State} before this send
+ * @param {string | null} reason
+ * @returns {State}
+ */
+export function settle(before, reason) {
+  if (reason === null) return "acknowledged";
+  if (AGAIN.includes(reason)) return before;
+  return before === "sent" ? "unknown" : "refused";
+}

@@ -1,0 +1,245 @@
+// The collection document, as a device reads it. Its id is the SHA-256 of its exact bytes. A client checks the hash, the
+// laws and their floor, sizes, keys and URL; it cannot recompute epsilon, which is therefore *claimed*.
+
+import { WireError } from "./errors.js";
+import { OVERHEAD, SUITE } from "./hpke.js";
+import { buildRandomizer } from "./laws.js";
+import { messageSize } from "./messages.js";
+import { fromHex, sha256, toHex } from "./octets.js";
+import { placeOf } from "./places.js";
+import { Fields, readJson } from "./strict.js";
+
+const FORMAT = "shuffledp collection 1";
+const YES = { yes: "yes", true: "yes", 1: "yes", no: "no", false: "no", 0: "no" };
+
+/** @param {string} sentence */
+function bad(sentence) {
+  return new WireError("document", sentence);
+}
+
+/**
+ * @typedef {object} Question
+ * @property {string} name
+ * @property {string} text
+ * @property {string} task
+ * @property {string[] | null} labels what a participant chooses among; null for numbers
+ * @property {string} protocol
+ * @property {import("./laws.js").Randomizer} randomizer
+ *
+ * @typedef {{ id: number, first: number, last: number, public: Uint8Array }} ShufflerKey
+ *
+ * @typedef {object} Promised
+ * @property {number} epsilon claimed
+ * @property {number} delta claimed
+ * @property {number} honest
+ * @property {number} minBatch
+ * @property {number} localEpsilon checked against the laws
+ * @property {number} reportsPerDevice
+ * @property {boolean} composed
+ */
+
+export class Collection {
+  /** Use `Collection.read`. @param {Uint8Array} raw @param {Uint8Array} id @param {Fields} top */
+  constructor(raw, id, top) {
+    this.raw = raw;
+    this.id = id;
+    if (top.take("format") !== FORMAT) throw bad(`its format is not '${FORMAT}'`);
+    if (top.take("suite") !== SUITE) throw bad(`its suite is not ${SUITE}`);
+    this.windows = readWindows(new Fields("windows", top.take("windows")));
+    this.title = top.text("title");
+    this.questions = readQuestions(top.items("questions", 64));
+    this.promise = readPromise(new Fields("promise", top.take("promise")), this.windows.count);
+    const shuffler = new Fields("shuffler", top.take("shuffler"));
+    const analyzer = new Fields("analyzer", top.take("analyzer"));
+    this.url = readUrl(shuffler.text("url"));
+    this.shufflerKeys = readKeys(shuffler.items("keys", 256), this.windows.count);
+    const signs = [shuffler.key("sign"), analyzer.key("sign")];
+    const analyzerKey = analyzer.key("public");
+    this.analyzerKey = fromHex(analyzerKey);
+    this.tokens = top.flag("tokens");
+    this.slots = top.whole("slots", 1, 255);
+    this.messageSize = top.whole("message_size", 1, 65535);
+    for (const each of [top, shuffler, analyzer]) each.done();
+    const size = Math.max(...this.questions.map((each) => messageSize(each.randomizer.code)));
+    if (this.slots !== this.questions.length || this.messageSize !== size) {
+      throw bad("slots and message_size do not follow from its questions");
+    }
+    const keys = [...this.shufflerKeys.map((each) => toHex(each.public)), analyzerKey, ...signs];
+    if (new Set(keys).size < keys.length) throw bad("two of its keys are equal: each role needs its own");
+    const floor = this.questions.reduce((sum, each) => sum + each.randomizer.epsilon0, 0);
+    if (floor > this.promise.localEpsilon * (1 + 1e-9)) {
+      throw new WireError("promise", `the answers of a report are ${floor}-private together, not ${this.promise.localEpsilon}`);
+    }
+  }
+
+  /**
+   * The collection that the bytes describe, if they have the id of the link.
+   * @param {Uint8Array} raw
+   * @param {string} expectedId hexadecimal
+   */
+  static async read(raw, expectedId) {
+    const id = await sha256(raw);
+    if (toHex(id) !== expectedId) throw bad("its hash is not the id of the collection");
+    return new Collection(raw, id, new Fields("document", readJson(raw)));
+  }
+
+  get innerSize() {
+    return 1 + this.messageSize + OVERHEAD;
+  }
+
+  /** Bytes of a report in an upload: the same whatever the answers are. */
+  get reportSize() {
+    return 2 + OVERHEAD + 4 + (this.tokens ? 32 : 0) + this.slots * this.innerSize;
+  }
+
+  /** Whether the shuffler is on this very machine, where one operator plays all roles. */
+  get development() {
+    return !this.url.startsWith("https://");
+  }
+
+  /** How often somebody who was undecided guesses a yes or no right, at most, if everybody else conspires. */
+  get guess() {
+    return 1 / (1 + Math.exp(-this.promise.localEpsilon));
+  }
+
+  /** The window of a moment in seconds since 1970, or null. @param {number} now */
+  windowAt(now) {
+    const window = Math.floor((now - this.windows.start) / this.windows.seconds);
+    return window >= 0 && window < this.windows.count ? window : null;
+  }
+
+  /** @param {number} window */
+  keyFor(window) {
+    const found = this.shufflerKeys.find((each) => each.first <= window && window <= each.last);
+    if (!found) throw bad(`there is no window ${window}`);
+    return found;
+  }
+}
+
+/**
+ * The code of an answer, or its place in the range if it is a real number.
+ * @param {Question} question
+ * @param {unknown} answer
+ */
+export function findPlace(question, answer) {
+  if (question.labels) {
+    let shown = String(answer);
+    if (question.task === "count" && Object.hasOwn(YES, shown.toLowerCase())) {
+      shown = YES[/** @type {keyof YES} */ (shown.toLowerCase())];
+    }
+    const place = question.labels.indexOf(shown);
+    if (place < 0) throw new WireError("answers", `${question.name}='${shown}' must be one of ${question.labels.slice(0, 20).join(", ")}`);
+    return place;
+  }
+  const given = typeof answer === "string" && answer.trim() === "" ? NaN : Number(answer);
+  if (Number.isNaN(given)) throw new WireError("answers", `${question.name}='${answer}' must be a number`);
+  return placeOf(/** @type {import("./laws.js").Grid} */ (question.randomizer.grid), given);
+}
+
+/** @param {any[]} entries @returns {Question[]} */
+function readQuestions(entries) {
+  const questions = entries.map(readQuestion);
+  if (new Set(questions.map((each) => each.name)).size < questions.length) throw bad("two questions have the same name");
+  return questions;
+}
+
+/** @param {any} content @returns {Question} */
+function readQuestion(content) {
+  const found = new Fields("question", content);
+  const name = found.text("name", 60), text = found.text("text"), task = found.text("task", 40);
+  if (!/^[A-Za-z][A-Za-z0-9_-]*$/.test(name)) throw bad(`the name '${name}' must be letters, digits, _ and -`);
+  const labels = readLabels(found.take("labels")), protocol = found.text("protocol", 60);
+  const parameters = found.take("parameters");
+  if (parameters === null || typeof parameters !== "object" || Array.isArray(parameters)) throw bad("parameters must be an object");
+  const randomizer = buildRandomizer(found.take("law"));
+  found.done();
+  const kinds = { count: false, histogram: false, mean: true, sum: true };
+  if (!Object.hasOwn(kinds, task) || kinds[/** @type {keyof kinds} */ (task)] !== (randomizer.grid !== undefined)) {
+    throw bad(`${protocol} does not answer the ${task} '${name}'`);
+  }
+  if ((labels === null) !== (randomizer.grid !== undefined) || (labels && labels.length !== randomizer.size)) {
+    throw bad(`the labels of '${name}' do not fit its law`);
+  }
+  if (task === "count" && (labels?.[0] !== "no" || labels[1] !== "yes")) {
+    throw bad(`the labels of the count '${name}' must be no and yes`);
+  }
+  return { name, text, task, labels, protocol, randomizer };
+}
+
+/** @param {any} content @returns {string[] | null} */
+function readLabels(content) {
+  if (content === null) return null;
+  if (!Array.isArray(content) || content.length < 2 || content.length > 10000) throw bad("labels must be null or 2 to 10,000 texts");
+  const fine = content.every((each) => typeof each === "string" && each.trim() && [...each].length <= 200);
+  if (!fine) throw bad("labels must be texts of 1 to 200 characters");
+  if (new Set(content).size < content.length) throw bad("two labels are the same");
+  return content;
+}
+
+/** @param {Fields} found */
+function readWindows(found) {
+  const windows = {
+    start: found.whole("start", 0, 2 ** 40),
+    seconds: found.whole("seconds", 1, 1e9),
+    count: found.whole("count", 1, 1e5),
+    grace: found.whole("grace", 0, 1e7),
+  };
+  found.done();
+  return windows;
+}
+
+/** @param {Fields} found @param {number} windows @returns {Promised} */
+function readPromise(found, windows) {
+  const promise = {
+    epsilon: found.decimal("epsilon"),
+    delta: found.decimal("delta"),
+    honest: found.decimal("honest"),
+    minBatch: found.whole("min_batch", 2, 1e9),
+    localEpsilon: found.decimal("local_epsilon"),
+    reportsPerDevice: found.whole("reports_per_device", 1, windows),
+    composed: found.flag("composed"),
+  };
+  found.done();
+  const { epsilon, delta, honest, minBatch, localEpsilon } = promise;
+  if (!(epsilon > 0 && epsilon <= 100 && localEpsilon > 0 && localEpsilon <= 100)) {
+    throw bad("epsilon and local_epsilon must be above 0 and at most 100");
+  }
+  if (!(delta >= 1e-100 && delta < 1 && honest > 0 && honest <= 1)) {
+    throw bad("delta must be from 1e-100 to 1, honest above 0 and at most 1");
+  }
+  if (honest * minBatch < 1) throw bad("honest * min_batch must be at least 1");
+  return promise;
+}
+
+/** @param {any[]} entries @param {number} windows @returns {ShufflerKey[]} */
+function readKeys(entries, windows) {
+  const keys = entries.map((each) => {
+    const found = new Fields("key", each);
+    const key = {
+      id: found.whole("id", 0, 255),
+      first: found.whole("first", 0, windows - 1),
+      last: found.whole("last", 0, windows - 1),
+      public: fromHex(found.key("public")),
+    };
+    found.done();
+    return key;
+  });
+  let next = 0;
+  const fine = keys.every((key, place) => {
+    const follows = key.id === place && key.first === next && key.last >= key.first;
+    next = key.last + 1;
+    return follows;
+  });
+  if (!fine || next !== windows) throw bad("the shuffler's keys must cover each window once, in order");
+  return keys;
+}
+
+/** @param {string} text */
+function readUrl(text) {
+  const refused = bad(`the URL '${text}' must be https (http only on this machine), without user, query, fragment or a slash at the end`);
+  const form = /^(https|http):\/\/([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[1-9]\d{0,4})?(\/[!-~]*)?$/.exec(text);
+  if (!form || text.endsWith("/") || /[?#@]/.test(text)) throw refused;
+  if (form[3] && Number(form[3].slice(1)) > 65535) throw refused;
+  if (form[1] === "http" && !["127.0.0.1", "localhost", "[::1]"].includes(form[2])) throw refused;
+  return text;
+}

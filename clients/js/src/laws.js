@@ -1,0 +1,273 @@
+// Randomizers. Each is made from the *law* in the collection document: every threshold is an integer there, so
+// nothing is computed with floating point here, and the messages are those of Python on the same words.
+//
+// `encode(code, words)` is a pure function; `ratio` is the largest likelihood ratio as a fraction [over, under],
+// by which a device checks the local floor; `code` says how messages become bytes.
+
+import { WireError } from "./errors.js";
+
+/**
+ * @typedef {number | bigint | boolean[] | bigint[]} Message
+ * @typedef {{ sizes: bigint[] } | { bits: number }} MessageCode numbers below `sizes`, or a vector of `bits` bits
+ * @typedef {object} Randomizer
+ * @property {number} size how many codes there are: 0 .. size-1
+ * @property {number} wordBits
+ * @property {number} wordsPerInput
+ * @property {(code: number, words: bigint[]) => Message} encode
+ * @property {[bigint, bigint]} ratio
+ * @property {number} epsilon0 as the document states it
+ * @property {MessageCode} code
+ * @property {Grid=} grid of real numbers; absent otherwise
+ * @typedef {{ lower: number, upper: number, steps: bigint }} Grid
+ * @typedef {Record<string, any>} Law
+ */
+
+/** The smallest irreducible polynomial of each degree, without its highest term. */
+const POLYNOMIALS = {
+  2: 0x3n, 3: 0x3n, 4: 0x3n, 5: 0x5n, 6: 0x3n, 7: 0x3n, 8: 0x1bn, 9: 0x3n, 10: 0x9n, 11: 0x5n, 12: 0x9n,
+  13: 0x1bn, 14: 0x21n, 15: 0x3n, 16: 0x2bn, 32: 0x8dn,
+};
+
+/** @param {boolean} holds @param {string} sentence @returns {asserts holds} */
+function demand(holds, sentence) {
+  if (!holds) throw new WireError("law", sentence);
+}
+
+/** @param {Law} law @param {string} name @param {bigint} least */
+function whole(law, name, least = 0n) {
+  const text = law[name];
+  demand(typeof text === "string" && /^(0|[1-9]\d{0,20})$/.test(text), `${name} must be a whole number`);
+  demand(BigInt(text) >= least, `${name}=${text} must be >= ${least}`);
+  return BigInt(text);
+}
+
+/** @param {Law} law @param {string} name */
+function decimal(law, name) {
+  const text = law[name];
+  const fine = typeof text === "string" && /^-?(0|[1-9]\d{0,15})(\.\d{1,20})?(e-?\d{1,3})?$/.test(text);
+  demand(fine && Number.isFinite(Number(text)), `${name} must be a decimal in a string`);
+  return Number(text);
+}
+
+/** @param {Law} law @param {number} most */
+function readBits(law, most = 64) {
+  const bits = Number(whole(law, "word_bits", 1n));
+  demand(bits <= most, `word_bits=${bits} must be <= ${most}`);
+  return bits;
+}
+
+/** @param {Law} law @param {string} name @param {number} least */
+function readSize(law, name, least) {
+  const size = whole(law, name, BigInt(least));
+  demand(size <= 2n ** 31n, `${name}=${size} must be <= 2^31`);
+  return Number(size);
+}
+
+/** @param {Law} law @returns {Grid} */
+function readGrid(law) {
+  const domain = law.domain;
+  demand(domain?.type === "Reals", "the domain must be a grid of real numbers");
+  const grid = {
+    lower: decimal(domain, "lower"),
+    upper: decimal(domain, "upper"),
+    steps: whole(domain, "steps", 1n),
+  };
+  demand(grid.lower < grid.upper && grid.steps <= 2n ** 32n, "the grid must have lower < upper and at most 2^32 steps");
+  return grid;
+}
+
+/** @param {bigint} value */
+function bitLength(value) {
+  return value === 0n ? 0 : value.toString(2).length;
+}
+
+/** @param {bigint} value */
+function parity(value) {
+  return (value.toString(2).match(/1/g)?.length ?? 0) % 2;
+}
+
+/** @type {Record<string, (law: Law) => Randomizer>} */
+const BUILDERS = {
+  RR(law) {
+    const wordBits = readBits(law), all = 1n << BigInt(wordBits);
+    const threshold = whole(law, "threshold", 1n);
+    demand(2n * threshold < all, "threshold leaves nothing of the value");
+    return {
+      size: 2, wordBits, wordsPerInput: 1, epsilon0: decimal(law, "epsilon0"),
+      ratio: [all - threshold, threshold], code: { sizes: [2n] },
+      encode: (code, [word]) => code ^ Number(word < threshold),
+    };
+  },
+
+  KRR(law) {
+    const wordBits = readBits(law), all = 1n << BigInt(wordBits);
+    const k = readSize(law, "k", 2), share = whole(law, "share", 1n);
+    demand(BigInt(k) * share < all, "share leaves nothing of the value");
+    return {
+      size: k, wordBits, wordsPerInput: 1, epsilon0: decimal(law, "epsilon0"),
+      ratio: [all - BigInt(k - 1) * share, share], code: { sizes: [BigInt(k)] },
+      encode: (code, [word]) => {
+        const drawn = word / share;
+        return drawn < BigInt(k) ? Number(drawn) : code;
+      },
+    };
+  },
+
+  Unary(law) {
+    const wordBits = readBits(law), all = 1n << BigInt(wordBits);
+    const k = readSize(law, "k", 2), one = whole(law, "one", 1n), zero = whole(law, "zero", 1n);
+    demand(zero < one && one < all, "thresholds must be 0 < zero < one < 2^word_bits");
+    return {
+      size: k, wordBits, wordsPerInput: k, epsilon0: decimal(law, "epsilon0"),
+      ratio: [one * (all - zero), zero * (all - one)], code: { bits: k },
+      encode: (code, words) => words.map((word, place) => word < (place === code ? one : zero)),
+    };
+  },
+
+  LocalHashing(law) {
+    const wordBits = readBits(law), k = readSize(law, "k", 2), g = readSize(law, "g", 2);
+    const r = wordBits / 2, polynomial = POLYNOMIALS[/** @type {keyof POLYNOMIALS} */ (r)];
+    demand(polynomial !== undefined, "word_bits must be 4, 6, 8, ..., 32 or 64");
+    demand(k <= 2 ** r && g <= 2 ** (r - 1), "k must be <= 2^r and g <= 2^(r-1)");
+    demand(law.response?.type === "KRR", "the response must be k-ary randomized response");
+    const response = BUILDERS.KRR(law.response);
+    demand(response.size === g && response.wordBits === wordBits, "the response must be that of the g buckets");
+    const wide = BigInt(r), top = (1n << wide) - 1n;
+    return {
+      size: k, wordBits, wordsPerInput: 2, epsilon0: decimal(law, "epsilon0"), ratio: response.ratio,
+      code: { sizes: [1n << wide, 1n << wide, BigInt(g)] },
+      encode: (code, [line, word]) => {
+        const a = line >> wide, b = line & top;
+        let value = b, multiple = a;
+        for (let left = code; left; left >>>= 1) {
+          if (left & 1) value ^= multiple;
+          multiple = ((multiple << 1n) & top) ^ (multiple >> (wide - 1n) ? polynomial : 0n);
+        }
+        const bucket = Number((value * BigInt(g)) >> wide);
+        return [a, b, BigInt(/** @type {number} */ (response.encode(bucket, [word])))];
+      },
+    };
+  },
+
+  SubsetSelection(law) {
+    const wordBits = readBits(law), all = 1n << BigInt(wordBits);
+    const k = readSize(law, "k", 2), w = readSize(law, "w", 1), threshold = whole(law, "threshold", 1n);
+    demand(w < k && threshold < all && threshold * BigInt(k) > all * BigInt(w), "threshold leaves nothing of the value");
+    return {
+      size: k, wordBits, wordsPerInput: w + 1, epsilon0: decimal(law, "epsilon0"),
+      ratio: [threshold * BigInt(k - w), (all - threshold) * BigInt(w)], code: { bits: k },
+      encode: (code, words) => {
+        // The others are numbered 0 .. k-2 by calling the last one `code`. Floyd's method: one step more for sets
+        // without it, before the others. Both kinds are rejected by the same words.
+        const set = new Array(k).fill(false), holds = words[0] < threshold;
+        let accepted = true;
+        for (let step = 0; step < w; step++) {
+          const top = k - 1 - w + step;
+          const drawn = words[step + 1] / (all / BigInt(top + 1));
+          const fits = drawn <= BigInt(top);
+          accepted &&= fits;
+          const spot = fits ? Number(drawn) : 0;
+          set[top] = set[spot];
+          set[spot] = true;
+          if (step === 0 && holds) set.fill(false);
+        }
+        if (!accepted) return set.fill(false);
+        set[k - 1] = set[code];
+        set[code] = holds;
+        return set;
+      },
+    };
+  },
+
+  HadamardResponse(law) {
+    const wordBits = readBits(law), all = 1n << BigInt(wordBits);
+    const k = readSize(law, "k", 2), blocks = whole(law, "blocks", 1n), length = whole(law, "block_length", 2n);
+    const low = whole(law, "low", 1n), outputs = blocks * length, toward = all / outputs - low;
+    const powers = [blocks, length].every((each) => (each & (each - 1n)) === 0n) && outputs <= 2n ** 32n;
+    demand(powers && toward >= 1n, "blocks and block_length must be powers of two that leave something of the value");
+    demand(BigInt(k) <= blocks * (length - 1n), "the blocks must hold all k categories");
+    const blockBits = BigInt(bitLength(blocks) - 1), positionBits = BigInt(bitLength(length) - 1);
+    return {
+      size: k, wordBits, wordsPerInput: 1, epsilon0: decimal(law, "epsilon0"),
+      ratio: [low + 2n * blocks * toward, low], code: { sizes: [outputs] },
+      encode: (code, [word]) => {
+        const y = word & (outputs - 1n);
+        if (word >= toward * outputs) return y;
+        const x = BigInt(code), row = (x >> blockBits) + 1n, inside = y & (length - 1n);
+        const moved = parity(row & inside) ? inside ^ (row & -row) : inside;
+        return moved | ((x & (blocks - 1n)) << positionBits);
+      },
+    };
+  },
+
+  Duchi(law) {
+    const wordBits = readBits(law), all = 1n << BigInt(wordBits);
+    const grid = readGrid(law), slope = whole(law, "slope", 1n), span = grid.steps * slope;
+    demand(span < all && span % 2n === all % 2n, "slope is too steep");
+    const least = (all - span) / 2n;
+    return {
+      size: Number(grid.steps) + 1, wordBits, wordsPerInput: 1, epsilon0: decimal(law, "epsilon0"), grid,
+      ratio: [all - least, least], code: { sizes: [2n] },
+      encode: (code, [word]) => Number(word < least + BigInt(code) * slope),
+    };
+  },
+
+  Piecewise(law) {
+    const wordBits = readBits(law), all = 1n << BigInt(wordBits), grid = readGrid(law);
+    const stride = whole(law, "stride", 1n), window = whole(law, "window", 1n);
+    const low = whole(law, "low", 1n), extra = whole(law, "extra", 1n);
+    const alphabet = window + grid.steps * stride, background = alphabet * low, inside = window * extra;
+    const rest = all - background - inside;
+    demand(rest >= 0n && rest <= alphabet && alphabet <= 2n ** 52n, "the shares must fill 2^word_bits words");
+    return {
+      size: Number(grid.steps) + 1, wordBits, wordsPerInput: 1, epsilon0: decimal(law, "epsilon0"), grid,
+      ratio: [low + extra, low], code: { sizes: [alphabet] },
+      encode: (code, [word]) => {
+        if (word < background) return word / low;
+        const beyond = word - background;
+        return beyond < inside ? BigInt(code) * stride + beyond / extra : beyond - inside;
+      },
+    };
+  },
+
+  Hybrid(law) {
+    const wordBits = readBits(law), grid = readGrid(law), threshold = whole(law, "threshold");
+    demand(law.piecewise?.type === "Piecewise" && law.duchi?.type === "Duchi", "the parts must be piecewise and duchi");
+    const piecewise = BUILDERS.Piecewise(law.piecewise), duchi = BUILDERS.Duchi(law.duchi);
+    const alike = [piecewise, duchi].every(
+      (part) => part.size === Number(grid.steps) + 1 && part.wordBits === wordBits,
+    );
+    demand(alike && threshold <= 1n << BigInt(wordBits), "the parts must have one grid");
+    const alphabet = /** @type {{ sizes: bigint[] }} */ (piecewise.code).sizes[0];
+    const steeper = piecewise.ratio[0] * duchi.ratio[1] > duchi.ratio[0] * piecewise.ratio[1];
+    return {
+      size: piecewise.size, wordBits, wordsPerInput: 2, epsilon0: decimal(law, "epsilon0"), grid,
+      ratio: steeper ? piecewise.ratio : duchi.ratio, code: { sizes: [alphabet + 2n] },
+      encode: (code, [coin, word]) =>
+        coin < threshold
+          ? piecewise.encode(code, [word])
+          : alphabet + BigInt(/** @type {number} */ (duchi.encode(code, [word]))),
+    };
+  },
+};
+
+/** The types of laws that this client runs. */
+export const LAWS = Object.freeze(Object.keys(BUILDERS));
+
+/**
+ * The randomizer that a law describes. The floor is checked with integers: e^epsilon0 is what the law may not exceed.
+ * @param {Law} law
+ * @returns {Randomizer}
+ */
+export function buildRandomizer(law) {
+  const build = typeof law?.type === "string" && Object.hasOwn(BUILDERS, law.type) ? BUILDERS[law.type] : null;
+  demand(build !== null, `this client has no randomizer ${law?.type}`);
+  const made = build(law);
+  const [over, under] = made.ratio;
+  // 60 digits more than the quotient needs: its logarithm is right to a few units in the last place of a float.
+  const shift = BigInt(bitLength(under)) - BigInt(bitLength(over)) + 60n;
+  const scaled = Number(shift >= 0n ? (over << shift) / under : over / (under << -shift));
+  const found = Math.log(scaled) - Number(shift) * Math.LN2;
+  demand(found <= made.epsilon0 * (1 + 1e-9) + 1e-12, `the likelihood ratio is e^${found}, not e^${made.epsilon0}`);
+  return made;
+}

@@ -1,0 +1,46 @@
+// Real numbers: first a public fixed-point place in the range, in units of 2^-41 of it, then one of the two points of
+// the grid around it, at random, so that the expectation is right.
+
+import { WireError } from "./errors.js";
+
+const PLACE_BITS = 41n;
+
+/** Rounds to the nearest integer, halves to the even one, as IEEE 754 and Python do. @param {number} value */
+function roundHalfEven(value) {
+  const below = Math.floor(value), part = value - below;
+  if (part !== 0.5) return Math.round(value);
+  return below % 2 === 0 ? below : below + 1;
+}
+
+/**
+ * The place of a value.
+ * @param {import("./laws.js").Grid} grid
+ * @param {number} value
+ */
+export function placeOf(grid, value) {
+  if (!(value >= grid.lower && value <= grid.upper)) {
+    throw new WireError("answers", `${value} is outside [${grid.lower}, ${grid.upper}]`);
+  }
+  const largest = 2 ** Number(PLACE_BITS);
+  const scaled = ((value - grid.lower) / (grid.upper - grid.lower)) * largest;
+  return Math.min(Math.max(roundHalfEven(scaled), 0), largest);
+}
+
+/**
+ * One of the two points around a place, by a uniform word.
+ * @param {import("./laws.js").Grid} grid
+ * @param {number} place
+ * @param {bigint} word
+ * @param {number} bits of the word
+ */
+export function roundPlace(grid, place, word, bits) {
+  const near = (grid.steps * 65n) >> 7n;
+  const scaled = BigInt(place) * grid.steps + near;
+  const code = scaled >> PLACE_BITS;
+  const above = scaled & ((1n << PLACE_BITS) - 1n);
+  const part = above <= 2n * near ? 0n : above - near;
+  const wide = BigInt(bits);
+  const drawn = wide > PLACE_BITS ? word >> (wide - PLACE_BITS) : word;
+  const share = wide < PLACE_BITS ? part >> (PLACE_BITS - wide) : part;
+  return Number(code + (drawn < share ? 1n : 0n));
+}

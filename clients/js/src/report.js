@@ -1,0 +1,120 @@
+// What a device sends:
+//
+//   hdr    = suite u8 || shuffler_key_id u8
+//   inner  = HPKE(analyzer, "shuffledp/1 inner\0" || suite || collection_id || window u32,  kind u8 || message || 0*)
+//   outer  = HPKE(shuffler, "shuffledp/1 outer\0" || hdr || collection_id,                  window u32 || token || inners)
+//   upload = collection_id[32] || (hdr || outer)*
+
+import { findPlace } from "./document.js";
+import { WireError } from "./errors.js";
+import { SUITE, seal } from "./hpke.js";
+import { encodeMessage } from "./messages.js";
+import { bigEndian, concat, sha256, utf8 } from "./octets.js";
+import { roundPlace } from "./places.js";
+
+export const MEDIA_TYPE = "application/vnd.shuffledp.reports";
+
+/** @typedef {import("./document.js").Collection} Collection */
+
+/**
+ * The randomized message of one person's answer to a question.
+ * @param {import("./document.js").Question} question
+ * @param {number} place of the answer
+ * @param {import("./words.js").WordSource} source
+ */
+export function randomize(question, place, source) {
+  const { randomizer } = question;
+  const grid = randomizer.grid, own = randomizer.wordsPerInput;
+  const words = source.words(own + (grid ? 1 : 0), randomizer.wordBits);
+  const code = grid ? roundPlace(grid, place, words[own], randomizer.wordBits) : place;
+  return randomizer.encode(code, words.slice(0, own));
+}
+
+/**
+ * The randomized answers of one person: a plaintext for each message, all of one size.
+ * @param {Collection} collection
+ * @param {Record<string, unknown>} answers
+ * @param {import("./words.js").WordSource} source
+ */
+export function encodeAnswers(collection, answers, source) {
+  const names = new Set(collection.questions.map((each) => each.name));
+  for (const name of Object.keys(answers)) {
+    if (!names.has(name)) throw new WireError("answers", `there is no question '${name}'`);
+  }
+  for (const name of names) {
+    if (!Object.hasOwn(answers, name)) throw new WireError("answers", `there is no answer to ${name}`);
+  }
+  const places = collection.questions.map((question) => findPlace(question, answers[question.name]));
+  return collection.questions.map((question, kind) => {
+    const plain = new Uint8Array(1 + collection.messageSize);
+    plain[0] = kind;
+    plain.set(encodeMessage(question.randomizer.code, randomize(question, places[kind], source)), 1);
+    return plain;
+  });
+}
+
+/** @param {Collection} collection @param {number} window */
+export function innerInfo(collection, window) {
+  return concat(utf8("shuffledp/1 inner\0"), Uint8Array.of(SUITE), collection.id, bigEndian(window, 4));
+}
+
+/** @param {Collection} collection @param {Uint8Array} header */
+export function outerInfo(collection, header) {
+  return concat(utf8("shuffledp/1 outer\0"), header, collection.id);
+}
+
+/** One message, for the analyzer. @param {Collection} collection @param {number} window @param {Uint8Array} plain */
+export function sealInner(collection, window, plain) {
+  return seal(plain, collection.analyzerKey, innerInfo(collection, window));
+}
+
+/**
+ * A report for the shuffler. Sealing it again gives other bytes, and the same report.
+ * @param {Collection} collection
+ * @param {number} window
+ * @param {Uint8Array} inners
+ * @param {Uint8Array} token
+ */
+export async function sealReport(collection, window, inners, token = new Uint8Array(0)) {
+  if (token.length !== (collection.tokens ? 32 : 0)) {
+    throw new WireError("token", `this collection ${collection.tokens ? "needs" : "takes no"} token`);
+  }
+  const key = collection.keyFor(window);
+  const header = Uint8Array.of(SUITE, key.id);
+  const plain = concat(bigEndian(window, 4), token, inners);
+  return concat(header, await seal(plain, key.public, outerInfo(collection, header)));
+}
+
+/** What makes two copies of a report one report. @param {Collection} collection @param {number} window @param {Uint8Array} inners */
+export async function reportId(collection, window, inners) {
+  const content = concat(utf8("shuffledp/1 report\0"), collection.id, bigEndian(window, 4), inners);
+  return (await sha256(content)).slice(0, 16);
+}
+
+/** The body of an upload. @param {Collection} collection @param {Uint8Array[]} reports */
+export function joinUpload(collection, reports) {
+  return concat(collection.id, ...reports);
+}
+
+/**
+ * For each report of an upload null, or the reason why it was refused.
+ * @param {string} text
+ * @param {number} reports
+ * @returns {(string | null)[]}
+ */
+export function readReply(text, reports) {
+  const refused = new WireError("reply", "the shuffler's reply cannot be understood");
+  /** @type {(string | null)[]} */
+  const outcomes = new Array(reports).fill(null);
+  try {
+    const { accepted, failed } = JSON.parse(text);
+    for (const { index, reason } of failed) {
+      if (!Number.isInteger(index) || index < 0 || index >= reports || typeof reason !== "string") throw refused;
+      outcomes[index] = reason.slice(0, 60);
+    }
+    if (accepted !== outcomes.filter((each) => each === null).length) throw refused;
+  } catch {
+    throw refused;
+  }
+  return outcomes;
+}

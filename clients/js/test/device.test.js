@@ -1,0 +1,117 @@
+// A device: randomizes once, keeps the report, retries with the same messages, and never spends more than its budget.
+
+import assert from "node:assert/strict";
+import { mkdtempSync, readdirSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+
+import { Collection, Device, FolderOutbox, listedWords, MemoryOutbox, open, secureWords, settle, WireError } from "../src/node.js";
+import { fromHex, toHex, utf8 } from "../src/octets.js";
+import { outerInfo } from "../src/report.js";
+
+const report = JSON.parse(readFileSync(new URL("../../../vectors/report.json", import.meta.url), "utf8"));
+const load = () => Collection.read(utf8(report.document), report.collection_id);
+const answers = { way: "bus", home: "yes", minutes: 37.5 };
+
+/** A shuffler that answers with what it is given, and keeps the bodies. @param {(string | Error | object)[]} replies */
+function fakeShuffler(replies) {
+  /** @type {Uint8Array[]} */
+  const bodies = [];
+  const fetch = async (/** @type {string} */ _url, /** @type {any} */ { body }) => {
+    bodies.push(body);
+    const reply = replies.shift();
+    if (reply instanceof Error) throw reply;
+    return { ok: true, text: async () => JSON.stringify(reply) };
+  };
+  return { bodies, fetch: /** @type {any} */ (fetch) };
+}
+
+const FINE = { accepted: 1, failed: [] };
+/** @param {string} reason */
+const failed = (reason) => ({ accepted: 0, failed: [{ index: 0, reason }] });
+
+/** @param {Uint8Array} body @param {Collection} collection */
+async function innersOf(body, collection) {
+  const header = body.slice(32, 34), secret = fromHex(report.secrets.shuffler);
+  const plain = await open(body.slice(34), secret, collection.keyFor(1).public, outerInfo(collection, header));
+  return toHex(plain.slice(4));
+}
+
+test("a retry after a lost reply sends the same messages in another envelope", async () => {
+  const collection = await load();
+  const { bodies, fetch } = fakeShuffler([new Error("lost"), FINE]);
+  const device = new Device(new MemoryOutbox(), { fetch });
+  assert.equal(await device.answer(collection, answers, 1150), 1);
+  await assert.rejects(device.send(collection, 1), /lost/);
+  assert.equal(await device.state(collection, 1), "sent");
+  assert.equal(await device.send(collection, 1), "acknowledged");
+  assert.notEqual(toHex(bodies[0]), toHex(bodies[1]));
+  assert.equal(await innersOf(bodies[0], collection), await innersOf(bodies[1], collection));
+  assert.equal(await device.send(collection, 1), "acknowledged");
+  assert.equal(bodies.length, 2);
+});
+
+test("too late after an unanswered send is unknown; at once it is refused", () => {
+  assert.equal(settle("sent", "too_late"), "unknown");
+  assert.equal(settle("pending", "too_late"), "refused");
+  assert.equal(settle("pending", "stale_key"), "pending");
+  assert.equal(settle("sent", null), "acknowledged");
+});
+
+test("one answer in a window, and none beyond the budget", async () => {
+  const collection = await load();
+  const device = new Device(new MemoryOutbox());
+  await device.answer(collection, answers, 1150);
+  await assert.rejects(device.answer(collection, answers, 1150), /already/);
+  const poor = new Device(new MemoryOutbox(), { budget: collection.promise.epsilon / 2 });
+  await assert.rejects(poor.answer(collection, answers, 1150), (/** @type {any} */ error) => error.reason === "budget");
+  assert.equal(await poor.spent(), 0);
+});
+
+test("two tabs: one of two answers at the same time wins", async () => {
+  const collection = await load();
+  const outbox = new MemoryOutbox();
+  const tabs = [new Device(outbox), new Device(outbox)];
+  const results = await Promise.allSettled(tabs.map((each) => each.answer(collection, answers, 1150)));
+  assert.deepEqual(results.map((each) => each.status).sort(), ["fulfilled", "rejected"]);
+});
+
+test("answers that are no answers", async () => {
+  const collection = await load();
+  const device = new Device(new MemoryOutbox());
+  for (const [changed, what] of /** @type {[object, RegExp][]} */ ([
+    [{ ...answers, way: "rocket" }, /must be one of/],
+    [{ ...answers, minutes: 241 }, /outside/],
+    [{ ...answers, minutes: "" }, /must be a number/],
+    [{ ...answers, more: 1 }, /no question/],
+    [{ way: "bus" }, /no answer to home/],
+  ])) {
+    await assert.rejects(device.answer(collection, /** @type {any} */ (changed), 1150), what);
+  }
+  await assert.rejects(device.answer(collection, answers, 10), /takes no answers/);
+  assert.equal(await device.spent(), 0);
+});
+
+test("the folder keeps the report and never the answer", async () => {
+  const collection = await load();
+  const folder = mkdtempSync(join(tmpdir(), "shuffledp-"));
+  await new Device(new FolderOutbox(folder)).answer(collection, answers, 1150);
+  const names = readdirSync(folder);
+  assert.deepEqual(names, [`${report.collection_id}-1.json`]);
+  const text = readFileSync(join(folder, names[0]), "utf8");
+  assert.ok(!text.includes("bus") && !text.includes("37.5"));
+  const again = new Device(new FolderOutbox(folder), { fetch: fakeShuffler([failed("too_early"), FINE]).fetch });
+  assert.equal(await again.send(collection, 1), "pending");
+  assert.equal(await again.send(collection, 1), "acknowledged");
+  assert.ok(!readFileSync(join(folder, names[0]), "utf8").includes('"inners":"0'));
+});
+
+test("words of the platform fill their range", () => {
+  const words = secureWords.words(20000, 5);
+  const counts = new Array(32).fill(0);
+  for (const word of words) counts[Number(word)]++;
+  assert.ok(counts.every((count) => count > 400 && count < 850), String(counts));
+  assert.throws(() => listedWords([32n]).words(1, 5), RangeError);
+  assert.ok(new WireError("a", "b").message === "a: b");
+});

@@ -1,0 +1,108 @@
+// What Python wrote into vectors/ holds here: laws by enumeration, messages byte for byte, documents, a whole report.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+
+import {
+  buildRandomizer, Collection, encodeAnswers, encodeMessage, joinUpload, LAWS, listedWords, messageSize, open, randomize,
+  reportId, sealInner, sealReport,
+} from "../src/index.js";
+import { concat, fromHex, sha256, toHex, utf8 } from "../src/octets.js";
+import { innerInfo, outerInfo } from "../src/report.js";
+
+/** @param {string} name */
+const read = (name) => JSON.parse(readFileSync(new URL(`../../../vectors/${name}.json`, import.meta.url), "utf8"));
+
+const laws = read("laws"), messages = read("messages"), documents = read("documents"), report = read("report");
+
+/** @param {import("../src/laws.js").Randomizer} randomizer @param {number} code */
+function enumerate(randomizer, code) {
+  const bits = BigInt(randomizer.wordBits), count = randomizer.wordsPerInput, mask = (1n << bits) - 1n;
+  /** @type {Record<string, number>} */
+  const tapes = {};
+  for (let tape = 0n; tape < 1n << (bits * BigInt(count)); tape++) {
+    const words = Array.from({ length: count }, (_, place) => (tape >> (bits * BigInt(place))) & mask);
+    const sent = toHex(encodeMessage(randomizer.code, randomizer.encode(code, words)));
+    tapes[sent] = (tapes[sent] ?? 0) + 1;
+  }
+  return tapes;
+}
+
+for (const { protocol, law, tapes } of laws) {
+  test(`all tapes of ${protocol} ${JSON.stringify(law)}`, () => {
+    const randomizer = buildRandomizer(law);
+    tapes.forEach((/** @type {Record<string, number>} */ declared, /** @type {number} */ code) => {
+      const positive = Object.fromEntries(Object.entries(declared).filter(([, count]) => count));
+      assert.deepEqual(enumerate(randomizer, code), { ...positive });
+    });
+  });
+}
+
+test("a law that is one word off is told", () => {
+  const { law, tapes } = laws.find((/** @type {any} */ each) => each.protocol === "krr");
+  const off = { ...law, share: String(BigInt(law.share) + 1n) };
+  assert.notDeepEqual(enumerate(buildRandomizer(off), 0), tapes[0]);
+});
+
+for (const { protocol, law, cases } of messages) {
+  test(`messages of ${protocol} ${law.k ?? ""} ${law.epsilon0 ?? ""}`, () => {
+    const randomizer = buildRandomizer(law);
+    for (const { place, words, message } of cases) {
+      const source = listedWords(words.map(BigInt));
+      const sent = encodeMessage(randomizer.code, randomize(/** @type {any} */ ({ randomizer }), place, source));
+      assert.equal(toHex(sent), message);
+      assert.equal(sent.length, messageSize(randomizer.code));
+    }
+  });
+}
+
+test("every law of the vectors is one of ours, and the other way round", () => {
+  const seen = new Set(messages.map((/** @type {any} */ each) => each.law.type));
+  assert.deepEqual([...LAWS].filter((each) => !seen.has(each)), []);
+});
+
+test("a law with a larger likelihood ratio than it states is refused", () => {
+  for (const { law } of messages.filter((/** @type {any} */ each) => each.law.epsilon0)) {
+    const stated = { ...law, epsilon0: String(Number(law.epsilon0) * 0.999) };
+    assert.throws(() => buildRandomizer(stated), /likelihood ratio/);
+  }
+});
+
+for (const { what, document, reason } of documents) {
+  test(`a document with ${what} is refused`, async () => {
+    const raw = utf8(document), id = toHex(await sha256(raw));
+    await assert.rejects(Collection.read(raw, id), (/** @type {any} */ error) => error.reason === (reason ?? "law"));
+  });
+}
+
+test("a document with another hash is refused", async () => {
+  await assert.rejects(Collection.read(utf8(report.document + " "), report.collection_id), /hash/);
+});
+
+test("the report: words to plaintexts, and what Python sealed opens", async () => {
+  const collection = await Collection.read(utf8(report.document), report.collection_id);
+  const plains = encodeAnswers(collection, report.answers, listedWords(report.words.map(BigInt)));
+  assert.deepEqual(plains.map(toHex), report.plains);
+  const secret = fromHex(report.secrets.analyzer), info = innerInfo(collection, report.window);
+  for (const [place, inner] of report.inners.entries()) {
+    assert.equal(toHex(await open(fromHex(inner), secret, collection.analyzerKey, info)), report.plains[place]);
+    await assert.rejects(open(fromHex(inner), secret, collection.analyzerKey, innerInfo(collection, 0)), /undecryptable/);
+  }
+  const sealed = fromHex(report.report), header = sealed.slice(0, 2), key = collection.keyFor(report.window);
+  const outer = await open(sealed.slice(2), fromHex(report.secrets.shuffler), key.public, outerInfo(collection, header));
+  assert.equal(toHex(outer), "00000001" + report.inners.join(""));
+  assert.equal(toHex(await reportId(collection, report.window, outer.slice(4))), report.report_id);
+  assert.equal(toHex(joinUpload(collection, [sealed])), report.upload);
+  assert.equal(sealed.length, collection.reportSize);
+});
+
+test("what we seal has the sizes of the document, and opens", async () => {
+  const collection = await Collection.read(utf8(report.document), report.collection_id);
+  const inner = await sealInner(collection, 1, fromHex(report.plains[0]));
+  assert.equal(inner.length, collection.innerSize);
+  const plain = await open(inner, fromHex(report.secrets.analyzer), collection.analyzerKey, innerInfo(collection, 1));
+  assert.equal(toHex(plain), report.plains[0]);
+  const sealed = await sealReport(collection, 1, concat(inner, inner, inner));
+  assert.equal(sealed.length, collection.reportSize);
+});

@@ -1,0 +1,187 @@
+"""Writes `vectors/`: what every implementation of a device must do, byte for byte.
+
+    PYTHONPATH=src:tests python -m wire.vectors
+
+`laws.json`: tiny randomizers with their whole law, to enumerate. `messages.json`: words and what is sent for them.
+`documents.json`: documents that must be refused, and why. `report.json`: a collection, its keys, answers, words,
+and a report that was sealed once (sealing is not reproducible, so that part is opened, not compared).
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from contract.examples import all_examples
+from live import make_collection, questions, secret
+from shuffledp import Reals, SeededWords, protocols
+from shuffledp.core.randomizer import encode_places, tape_width
+from shuffledp.wire.document import Question, carry, describe_law
+from shuffledp.wire.report import (
+    encode_answers,
+    join_upload,
+    report_id,
+    seal_inner,
+    seal_report,
+)
+
+FOLDER = Path(__file__).parents[2] / "vectors"
+_PEOPLE = 12
+_TAPES = 1 << 12  # of a tiny law; more would take long to enumerate
+
+
+def carried(kind):
+    """The devices of all protocols that a live collection can carry: `kind` is local or local_tiny."""
+    for example in all_examples():
+        for parameters in getattr(example, kind):
+            protocol = protocols.make(example.spec.name, **parameters)
+            carry(protocol)  # a local protocol that could not be carried would need a reason
+            yield protocol
+
+
+def write_laws():
+    """For tiny randomizers: how many tapes send each message, for every code."""
+    found = []
+    for protocol in carried("local_tiny"):
+        device = protocol.randomizer
+        tapes = 1 << device.word_bits * device.words_per_input
+        if tapes > _TAPES:
+            continue
+        code = carry(protocol)
+        laws = [
+            {
+                _octets(code, sent).hex(): int(mass * tapes)
+                for (sent,), mass in device.pmf(x).items()
+            }
+            for x in range(device.domain.size)
+        ]
+        found.append({"protocol": protocol.name, "law": describe_law(device), "tapes": laws})
+    return found
+
+
+def _octets(code, message):
+    return code.encode_message(np.array([message])).tobytes()
+
+
+def write_messages():
+    """For ordinary randomizers: places, the words of the tape, and the bytes of the message."""
+    found = []
+    for protocol in carried("local"):
+        device = protocol.randomizer
+        width, bits = tape_width(device), device.word_bits
+        drawn = SeededWords(5).words(_PEOPLE * width, bits).reshape(_PEOPLE, width)
+        tape = np.concatenate([drawn, np.zeros_like(drawn[:2]), drawn[:2]])
+        tape[-2:] = (1 << bits) - 1  # the smallest and the largest words, too
+        real = isinstance(device.domain, Reals)
+        ends = [0, (1 << 41) if real else device.domain.size - 1]
+        places = np.concatenate([np.linspace(*ends, _PEOPLE).astype(np.int64), np.array(ends * 2)])
+        sent = carry(protocol).encode_message(encode_places(device, places, tape).payload)
+        cases = [
+            {
+                "place": int(place),
+                "words": [str(word) for word in row],
+                "message": each.tobytes().hex(),
+            }
+            for place, row, each in zip(places, tape.tolist(), sent, strict=True)
+        ]
+        if device.words_per_input > 40:
+            cases = cases[:2]
+        found.append({"protocol": protocol.name, "law": describe_law(device), "cases": cases})
+    return found
+
+
+def survey():
+    """One question of each kind."""
+    mean = protocols.duchi.make_local(lower=0.0, upper=240.0, steps=16, epsilon=0.5)
+    minutes = Question(name="minutes", text="How long does it take?", task="mean", protocol=mean)
+    return make_collection(questions=(*questions(1.0), minutes))
+
+
+ANSWERS = {"way": "bus", "home": "yes", "minutes": 37.5}
+
+
+def write_documents():
+    """What must be refused: the document with a change, and the reason."""
+    good = survey().raw.decode()
+    law = json.loads(good)["questions"][0]["law"]["share"]
+    changes = [
+        ("a key twice", '"tokens":false', '"tokens":false,"tokens":false', "document"),
+        ("2^53", '"start":1000', '"start":9007199254740992', "document"),
+        ("NaN", '"start":1000', '"start":NaN', "document"),
+        ("a decimal number", '"min_batch":20', '"min_batch":20.0', "document"),
+        ("an exponent", '"min_batch":20', '"min_batch":2e1', "document"),
+        ("a boolean for a number", '"min_batch":20', '"min_batch":true', "document"),
+        ("an unknown field", '"tokens":false', '"tokens":false,"more":1', "document"),
+        ("a missing field", '"tokens":false,', "", "document"),
+        ("a control character", "A test", "A \\u0007 test", "document"),
+        ("a mark that turns the text", "A test", "A \u202e test", "document"),
+        ("half a character", "A test", "A \\ud800 test", "document"),
+        ("http elsewhere", "http://127.0.0.1", "http://survey.example", "document"),
+        ("a script for a URL", "http://127.0.0.1", "javascript:alert(1)//", "document"),
+        ("a user in the URL", "http://127.0.0.1", "https://127.0.0.1:1@127.0.0.1", "document"),
+        ("another suite", '"suite":1', '"suite":2', "document"),
+        ("another format", "collection 1", "collection 2", "document"),
+        ("slots that do not follow", '"slots":3', '"slots":4', "document"),
+        ("a size that does not follow", '"message_size":1', '"message_size":2', "document"),
+        ("a promise of more", '"local_epsilon":"3.0"', '"local_epsilon":"2.0"', "promise"),
+        ("a law of its own", f'"share":"{law}"', f'"share":"{int(law) // 2}"', None),
+        ("trailing text", '"message_size":1}', '"message_size":1}{}', "document"),
+        ("equal keys", survey().analyzer_sign.hex(), survey().shuffler_sign.hex(), "document"),
+    ]
+    found = []
+    for what, old, new, reason in changes:
+        changed = good.replace(old, new, 1)
+        assert changed != good, what
+        found.append({"what": what, "document": changed, "reason": reason})
+    return found
+
+
+def write_report():
+    """A whole report, with all keys."""
+    collection, window = survey(), 1
+    tape = [SeededWords(9 + place) for place in range(3)]
+    words = [
+        str(word)
+        for source, each in zip(tape, collection.questions, strict=True)
+        for word in source.words(tape_width(each.protocol.randomizer), 64).tolist()
+    ]
+    plains = encode_answers(collection, dict(ANSWERS), Listed(words))
+    inners = [seal_inner(collection, window, plain) for plain in plains]
+    sealed = seal_report(collection, window, inners)
+    return {
+        "document": collection.raw.decode(),
+        "collection_id": collection.id.hex(),
+        "window": window,
+        "secrets": {"analyzer": secret("inner").hex(), "shuffler": secret("outer 1").hex()},
+        "answers": ANSWERS,
+        "words": words,
+        "plains": [plain.hex() for plain in plains],
+        "inners": [inner.hex() for inner in inners],
+        "report_id": report_id(collection, window, b"".join(inners)).hex(),
+        "report": sealed.hex(),
+        "upload": join_upload(collection, [sealed]).hex(),
+    }
+
+
+class Listed:
+    """Given words, in turn."""
+
+    def __init__(self, words):
+        self._left = [int(word) for word in words]
+
+    def words(self, count, bits=64):
+        taken, self._left = self._left[:count], self._left[count:]
+        return np.array(taken, dtype=np.uint64)
+
+
+WRITERS = {"laws": write_laws, "messages": write_messages, "documents": write_documents}
+
+
+def write(name, content):
+    text = json.dumps(content, ensure_ascii=False, indent=1) + "\n"
+    (FOLDER / f"{name}.json").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    for name, writer in {**WRITERS, "report": write_report}.items():
+        write(name, writer())
