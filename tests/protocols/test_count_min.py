@@ -7,10 +7,11 @@ from itertools import product
 
 import numpy as np
 import pytest
-from scipy.stats import binom, chi2
+from scipy.stats import binom, binomtest, chi2
 
 import shuffledp as sdp
 from shuffledp.core.analyzer import Tally
+from shuffledp.core.estimate import NormalError
 from shuffledp.protocols import count_min
 from shuffledp.protocols.count_min import CountMin, CountMinAnalyzer
 from support import ALPHA
@@ -197,31 +198,103 @@ def test_mean_squared_error_over_functions_and_a_mutant():
     )  # all rows collide alike
 
 
-def coverage(inputs, seeds):
-    hits, k = 0, len(inputs)
+def heavy(n, k):
+    """One category holds all but one person of each other."""
+    inputs = np.ones(k, dtype=np.int64)
+    inputs[3] += n - k
+    return inputs
+
+
+def zipf(n, k):
+    share = 1 / np.arange(1, k + 1)
+    return np.random.default_rng(1).multinomial(n, share / share.sum())
+
+
+def uniform(n, k):
+    return np.random.default_rng(1).multinomial(n, np.full(k, 1 / k))
+
+
+def answers(data, n, k, seeds, **more):
+    """Estimates with functions and noise of their own, of all categories."""
+    inputs = data(n, k)
     for seed in range(seeds):
-        sketch = made(10**6, k, 1.0, 1e-6, seed=seed).randomizer
-        estimate = CountMinAnalyzer(randomizer=sketch).estimate(run_tally(sketch, inputs, seed))
+        protocol = made(n, k, 1.0, 1e-6, seed=seed, **more)
+        yield inputs, protocol.analyzer.estimate(run_tally(protocol.randomizer, inputs, seed))
+
+
+def normal(estimate, level):
+    """What the interval used to be."""
+    return NormalError(stderr=estimate.stderr).interval(estimate.value, level)
+
+
+CASES = [
+    (heavy, 2000, 50, {"rows": 6, "width": 32}),
+    (heavy, 10**4, 1000, {"rows": 2, "width": 64}),
+    (zipf, 10**4, 1000, {}),
+    (zipf, 2000, 50, {"width": 16, "rows": 1}),
+    (uniform, 10**4, 1000, {}),
+    (uniform, 10**6, 20_000, {}),
+]
+
+
+@pytest.mark.parametrize(("data", "n", "k", "more"), CASES)
+def test_intervals_cover_over_functions_and_noise(data, n, k, more):
+    """Any fixed category, in runs with functions of their own."""
+    runs = 60
+    hits = np.zeros(k)
+    for inputs, estimate in answers(data, n, k, runs, **more):
         low, high = estimate.interval(0.95)
-        hits += int(((low <= inputs) & (inputs <= high)).sum())
-    return hits / (seeds * k)
+        hits += (low <= inputs) & (inputs <= high)
+    for each in (0, 3, k - 1):
+        assert binomtest(int(hits[each]), runs, 0.95, alternative="less").pvalue > ALPHA
+    assert hits.mean() / runs >= 0.95
 
 
-def test_coverage_over_seeds():
-    inputs = np.random.default_rng(1).multinomial(10**6, np.full(20_000, 1 / 20_000))
-    assert 0.945 <= coverage(inputs, 40) <= 0.955
+def test_normal_intervals_do_not_cover():
+    """In a sixth of all cases the heavy category collides in some row."""
+    runs, kept = 400, 0
+    for inputs, estimate in answers(heavy, 2000, 50, runs, rows=6, width=32):
+        low, high = normal(estimate, 0.95)
+        kept += int((low[0] <= inputs[0]) & (inputs[0] <= high[0]))
+    assert binomtest(kept, runs, 0.95, alternative="less").pvalue < ALPHA
 
 
-def test_coverage_with_few_collisions():
-    """About one other category in a cell: too lumpy for a normal law."""
-    inputs = np.random.default_rng(1).multinomial(10**6, np.full(1000, 1 / 1000))
-    assert 0.93 <= coverage(inputs, 60) <= 0.97
+@pytest.mark.parametrize(
+    ("data", "n", "k", "at_most"),
+    [(heavy, 10**6, 20_000, 0.05), (zipf, 10**6, 20_000, 0.4), (uniform, 10**6, 20_000, 1.5)],
+)
+def test_hardly_wider_than_normal_and_much_narrower_for_unequal_counts(data, n, k, at_most):
+    for _, estimate in answers(data, n, k, 2):
+        ours, usual = estimate.interval(0.95), np.clip(normal(estimate, 0.95), 0, n)
+        assert (ours.high - ours.low).mean() < at_most * (usual[1] - usual[0]).mean()
 
 
-def test_a_heavy_category_keeps_coverage():
-    inputs = np.full(1000, 100)
-    inputs[3] = 10**6 - 99_900
-    assert coverage(inputs, 40) >= 0.95
+@pytest.mark.parametrize("width", [2, 4])
+@pytest.mark.parametrize("data", [(0, 0), (0, 1), (0, 0, 1)])
+def test_the_variance_of_the_sum_of_squares_is_bounded(width, data):
+    """Over all functions and noise, against what bounding it rests on."""
+    first, second, inputs = 0.0, 0.0, np.bincount(data, minlength=4)
+    for function in CUBIC:
+        sketch = tiny(width, function)
+        analyzer = CountMinAnalyzer(randomizer=sketch)
+        for counts, mass in tally_law(sketch, data).items():
+            tally = Tally(counts=np.array(counts), users=len(data))
+            found = analyzer.sum_of_squares(tally)
+            first, second = first + mass * found / 256, second + mass * found**2 / 256
+            error = analyzer.estimate(tally).error
+    squares = float((inputs**2).sum())
+    assert first == pytest.approx(squares)
+    n, v = len(data), error.noise.variance
+    crossed = 2 * math.sqrt(v * (squares + n * n / width)) + error._square_noise()
+    stated = (2 * squares**2 / width + crossed**2) / (1 - 1 / width) ** 2
+    assert second - first**2 <= stated
+
+
+@pytest.mark.parametrize("data", [heavy, zipf, uniform])
+def test_the_sum_of_squares_is_rarely_above_its_bound(data):
+    for inputs, estimate in answers(data, 10**4, 1000, 20):
+        bound = estimate.error.bound_squares(0.01)
+        assert float(inputs @ inputs) <= bound <= 1e8
 
 
 class TestLookups:

@@ -40,20 +40,30 @@ from shuffledp.core.analyzer import Tally, message_tally
 from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError, UnsupportedError
-from shuffledp.core.estimate import Estimate, NormalError
+from shuffledp.core.estimate import Estimate, Interval, Value
 from shuffledp.core.protocol import Cost, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.validate import level as valid_level
 from shuffledp.core.validate import whole
 from shuffledp.numerics.enclosures import bound_mass
 from shuffledp.numerics.entropy import SecureWords, SeededWords
 from shuffledp.numerics.galois import POLYNOMIALS, multiply
+from shuffledp.numerics.intervals import BinomialSum, NoiseWindow
 from shuffledp.numerics.masses import stirling_error
 from shuffledp.numerics.rounding import dyadic_above
 from shuffledp.protocols.assembly import register, shuffle
 from shuffledp.protocols.dummies_histogram import DummiesHistogram
 
-__all__ = ["SPEC", "CountMin", "CountMinAnalyzer", "make", "rows_delta", "rows_level"]
+__all__ = [
+    "SPEC",
+    "CountMin",
+    "CountMinAnalyzer",
+    "SketchError",
+    "make",
+    "rows_delta",
+    "rows_level",
+]
 
 _WIDEST = 1 << 26  # cells of a row
 _MOST_ROWS = 64
@@ -69,6 +79,9 @@ _NEGLIGIBLE = 1e-16  # of the simple bound: what is less likely is counted as an
 _BLOCK = 1 << 16  # places looked at in one go: about what the CPU's cache holds
 _TABLED = 90_000  # coins whose masses come from a table
 _UNIT = 2.0**-53  # rounding error of one operation
+_ROUNDS = 8  # each raises a low end, which lowers the variance, which raises it
+_GRID = 1000  # sums of squares that are tried
+_ROUNDING = 1e-12  # of n: more than the roundings of the ends
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,6 +210,102 @@ class CountMin:
         return Tally(counts=np.concatenate(counts), users=n)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SketchError:
+    r"""The error of the estimates: what the fewest and the most messages in a category's cells say of its count.
+
+    In row t a category with c people has N_t = c + C_t + B_t messages: C_t of those who collide with it, B_t of noise,
+    whose law is known (mean mu, variance v). Over the functions E[C_t] = (n - c)/w and Var[C_t] = (F - c^2) (1/w)(1 - 1/w),
+    F the sum of the squares of all counts; rows are independent. Of what an interval may miss, a tenth is for a
+    bound of F, and each end has two statements that fail with probability at most a quarter of the rest, g:
+
+    - c >= min N_t - b - (n - c) / (w (p - q)), p = g^(1/rows): in one row B_t > b has probability q, and C_t > z at most
+      E[C_t] / z = p - q (Markov); so in all rows one of them has at most p^rows = g.
+    - c >= min N_t - mu - (n - c)/w - s sqrt(1/p - 1), s^2 = v + Var[C_t]: C_t + B_t is as far above its mean in one row
+      with probability at most p (Cantelli).
+    - c <= min N_t - b', as C_t >= 0, with Pr[B_t < b'] <= g / rows.
+    - c <= max N_t - mu - (n - c)/w + s sqrt(1/p - 1), as in the second.
+
+    F is bounded by Cantelli's inequality, too. The estimate of it (`sum_of_squares`) is unbiased. It is off by the
+    collisions of pairs, which are uncorrelated: their variance is at most 2 F^2 / w in each row. It is off by twice the sum
+    of (people in a cell)(noise there), given the functions of mean 0 and of a variance at most 4 v times the sum of the
+    squared people in the cells, which is F + n^2 / w at most on average; and by the squares of the noise, see
+    `_square_noise`. All of it divided by 1 - 1/w, and averaged over rows.
+    """
+
+    stderr: Floats
+    fewest: Counts
+    """The smallest N_t of each category."""
+    most: Counts
+    squares: float
+    """The estimate of F."""
+    n: int
+    width: int
+    rows: int
+    noise: BinomialSum
+
+    def interval(self, value: Value, level: float) -> Interval:
+        """Covers with probability at least `level`, over noise and functions, whatever the data."""
+        miss = 1 - valid_level(level)
+        g, largest = 0.225 * miss, self.bound_squares(0.1 * miss)
+        spread = math.sqrt(g ** (-1 / self.rows) - 1)
+        window, n, w = self.noise.window(), float(self.n), self.width
+        mean, slope = float(self.noise.centre) + n / w, 1 - 1 / w
+        low = np.maximum(self._low_by_markov(window, g), 0.0)
+        for _ in range(_ROUNDS):
+            far = spread * self._sd(low, largest)
+            low = np.maximum(low, (self.fewest - mean - far) / slope)
+        far = spread * self._sd(low, largest)
+        high = np.minimum(
+            self.fewest - window.equal(1 - 2 * g / self.rows)[0], (self.most - mean + far) / slope
+        )
+        # Counts are whole; and the answer itself is never refused.
+        seen = np.clip(value, 0, n)
+        low = np.clip(np.ceil(low - _ROUNDING * n), 0, seen)
+        return Interval(low, np.clip(np.floor(high + _ROUNDING * n), seen, n))
+
+    def exact_interval(self, value: Value, level: float) -> Interval:
+        """The same: it is a bound."""
+        return self.interval(value, level)
+
+    def _low_by_markov(self, window: NoiseWindow, g: float) -> Floats:
+        p = g ** (1 / self.rows)
+        # q may depend on n, but not on what is seen: the best one for a category that nobody holds.
+        tails = [min(p * share, 0.49) for share in (1 / 16, 1 / 4, 1 / 2)]
+        taken = [(window.equal(1 - 2 * q)[1], 1 / (self.width * (p - q))) for q in tails]
+        noise, share = min(taken, key=lambda each: each[0] + self.n * each[1])
+        if share >= 1:
+            return np.zeros(len(self.fewest))
+        low: Floats = (self.fewest - noise - self.n * share) / (1 - share)
+        return low
+
+    def _sd(self, least: Floats, largest: float) -> Floats:
+        """The largest s of a category with so many people at least."""
+        others = np.minimum(largest - least**2, (self.n - least) ** 2).clip(0)
+        return np.sqrt(self.noise.variance + others * ((1 - 1 / self.width) / self.width))
+
+    def bound_squares(self, miss: float) -> float:
+        """At least F, except with probability `miss`."""
+        n, w = float(self.n), self.width
+        F = np.geomspace(n, n * n, _GRID) if n > 1 else np.ones(1)
+        crossed = 2 * np.sqrt(self.noise.variance * (F + n * n / w)) + self._square_noise()
+        sd = np.sqrt(2 * F * F / w + crossed**2) / ((1 - 1 / w) * math.sqrt(self.rows))
+        possible = np.flatnonzero(F - math.sqrt(1 / miss - 1) * sd <= self.squares)
+        last = int(possible[-1]) + 1 if len(possible) else 0
+        return float(F[min(last, len(F) - 1)])
+
+    def _square_noise(self) -> float:
+        """At least the standard deviation of the sum of the squared noise in the cells of a row.
+
+        With D dummies, the sum of squares is D and twice the pairs in one cell, which are uncorrelated: a variance of at most
+        2 D^2 / w. Its mean given D is D (1 - 1/w) + (D - E[D])^2 / w; D varies like Bin(n, 1/2) at most.
+        """
+        n, w = float(self.n), self.width
+        mean = float(self.noise.centre) * w
+        pairs = 2 * (mean**2 + n / 4) / w
+        return math.sqrt(pairs + (math.sqrt(n) / 2 + math.sqrt(3 * n * n / 16 + n / 4) / w) ** 2)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountMinAnalyzer:
     """The mean over rows of what lies in a category's cells, without the noise and the collisions.
@@ -208,10 +317,8 @@ class CountMinAnalyzer:
 
         variance_x = (v + (1/w)(1 - 1/w) sum over y != x of c_y^2) / (rows (1 - 1/w)^2),       exactly.
 
-    Intervals are normal, with the sum of squares estimated from the tally. What they promise is over the choice
-    of functions, too, not for given ones, and it is no bound. Simulated at 95 %: 95.0 % for many categories of like
-    size, 94 % if just about one falls into a cell, 99 % for Zipf's law, where the error is mostly small and, with
-    probability about rows/w for each heavy category, large; but 81 % to 94 % if one category holds nearly all people.
+    Intervals (`SketchError`) cover with at least their level for any data. That is over the choice of functions, too, not
+    for given ones.
 
     >>> p = make(n=100_000, k=10**9, epsilon=1.0, delta=1e-6, seed=3)
     >>> p.analyzer.estimate_of(Tally(counts=np.zeros(p.randomizer.rows * p.randomizer.width,
@@ -248,7 +355,7 @@ class CountMinAnalyzer:
 
         Biased: collisions only add, so without noise it is never below the truth, but mostly above; the
         minimum of several noises pulls it down again. Good when a few categories hold most of the people,
-        for one row without a heavy collision is enough. No interval is known for it.
+        for one row without a heavy collision is enough.
 
         >>> sketch = CountMin(k=4, width=2, r=2, functions=((0, 0, 1, 0), (0, 0, 2, 3)), surely=2, threshold=0)
         >>> CountMinAnalyzer(randomizer=sketch).minimum(Tally(counts=np.array([25, 5, 14, 16]), users=10))
@@ -291,12 +398,19 @@ class CountMinAnalyzer:
 
     def _estimate(self, tally: Tally, codes: Codes, labels: tuple[str, ...] | None) -> Estimate:
         n, w = tally.people(), self.randomizer.width
-        found = tally.counts[self.randomizer.cells(codes)].mean(axis=0)
-        value: Floats = (found - self._noise(n)[0] - n / w) / (1 - 1 / w)
-        stderr = np.sqrt(self._variance(self._others(tally, value), n))
-        return Estimate(
-            value=value, error=NormalError(stderr=stderr), limits=(0.0, float(n)), labels=labels
+        found = tally.counts[self.randomizer.cells(codes)]
+        value: Floats = (found.mean(axis=0) - self._noise(n)[0] - n / w) / (1 - 1 / w)
+        error = SketchError(
+            stderr=np.sqrt(self._variance(self._others(tally, value), n)),
+            fewest=found.min(axis=0),
+            most=found.max(axis=0),
+            squares=self.sum_of_squares(tally),
+            n=n,
+            width=w,
+            rows=self.randomizer.rows,
+            noise=BinomialSum(parts=tuple((n * m, p) for m, p in self.randomizer.row.noise)),
         )
+        return Estimate(value=value, error=error, limits=(0.0, float(n)), labels=labels)
 
     def _others(self, tally: Tally, value: Floats) -> Floats:
         """The sum of squares of the other counts: estimated, but at least what n people must have."""
