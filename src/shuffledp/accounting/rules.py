@@ -1,0 +1,132 @@
+"""The rules that every guarantee obeys: groups, several answers, the two kinds of neighbours.
+
+They need nothing but (epsilon, delta), so they are loose: where a privacy curve is known, `compose` adds up losses
+instead. Write H(E; P, Q) for the hockey-stick divergence at E = e^epsilon. All rules rest on three facts:
+
+- post-processing: no map of the view raises H, so a guarantee is also one for whatever is computed from the view;
+- a chain: H(E F; P, R) <= H(E; P, Q) + E H(F; Q, R), because (P - E F R) = (P - E Q) + E (Q - F R);
+- a split: an (epsilon, delta) pair is, with probability 1 - delta, a pair whose loss is at most epsilon in size
+  (docs/theory/approximate.md, step 1), and that pair is post-processed randomized response.
+
+References: Dwork, Roth 2014, "The algorithmic foundations of differential privacy"; Dwork, Rothblum, Vadhan 2010;
+Kairouz, Oh, Viswanath 2015.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+from shuffledp.core.errors import ParameterError
+from shuffledp.core.privacy import Guarantee, Neighbours
+from shuffledp.core.validate import fraction_of_one, whole
+from shuffledp.numerics.rounding import float_above
+
+__all__ = ["compose_advanced", "compose_basic", "group_privacy", "replace_one"]
+
+_SLACK = 1 + 2.0**-48  # for a handful of operations, an exponential among them
+_LARGEST_EXPONENT = 700.0
+
+
+def group_privacy(guarantee: Guarantee, people: int) -> Guarantee:
+    """What is promised to a group: (k epsilon, delta (e^(k epsilon) - 1) / (e^epsilon - 1)).
+
+    The chain rule, k times. Of a shuffled view all k must be among its honest users.
+
+    >>> from shuffledp import Model
+    >>> alone = Guarantee(epsilon=0.5, delta=1e-8, model=Model.CENTRAL, proof="some mechanism")
+    >>> group = group_privacy(alone, 3)
+    >>> group.epsilon, round(group.delta * 1e8, 3)
+    (1.5, 5.367)
+    """
+    k = whole("people", people, at_least=1)
+    epsilon = guarantee.epsilon
+    if k == 1:
+        return guarantee
+    if k * epsilon > _LARGEST_EXPONENT:
+        growth = math.inf
+    else:
+        growth = math.expm1(k * epsilon) / math.expm1(epsilon) if epsilon else float(k)
+    delta = guarantee.delta * growth * _SLACK if guarantee.delta else 0.0
+    return replace(
+        guarantee,
+        epsilon=float_above(k * Fraction(epsilon)),
+        delta=min(1.0, delta),
+        proof=f"group privacy for {k} people, each protected by {guarantee.proof}",
+    )
+
+
+def replace_one(guarantee: Guarantee) -> Guarantee:
+    """A guarantee about adding or removing a person, as one about replacing a person: a group of two steps.
+
+    There is no way back: with replaced neighbours the number of people is public.
+
+    >>> from shuffledp import Model
+    >>> adding = Guarantee(epsilon=1.0, delta=0.0, model=Model.CENTRAL, proof="Laplace noise",
+    ...                    neighbours=Neighbours.ADD_REMOVE)
+    >>> replace_one(adding).epsilon >= 2.0
+    True
+    """
+    if guarantee.neighbours is Neighbours.REPLACE_ONE:
+        return guarantee
+    both = group_privacy(guarantee, 2)
+    proof = f"removing one person and adding another, each protected by {guarantee.proof}"
+    return replace(both, neighbours=Neighbours.REPLACE_ONE, proof=proof)
+
+
+def compose_basic(guarantees: Sequence[Guarantee]) -> Guarantee:
+    """Several answers about the same people: epsilons and deltas add, also if answers shape later questions.
+
+    >>> from shuffledp import Model
+    >>> one = Guarantee(epsilon=0.5, delta=1e-8, model=Model.CENTRAL, proof="some mechanism")
+    >>> both = compose_basic([one, one])
+    >>> both.epsilon, both.delta
+    (1.0, 2e-08)
+    """
+    if not guarantees:
+        raise ParameterError("guarantees", guarantees, "must hold at least one")
+    first = guarantees[0]
+    for each in guarantees:
+        if (each.model, each.neighbours) != (first.model, first.neighbours):
+            raise ParameterError(
+                "guarantees", str(each), "must be of one model and one kind of neighbours"
+            )
+    return replace(
+        first,
+        epsilon=_add(each.epsilon for each in guarantees),
+        delta=min(1.0, _add(each.delta for each in guarantees)),
+        honest=max(each.honest for each in guarantees),
+        proof="basic composition of " + "; ".join(dict.fromkeys(each.proof for each in guarantees)),
+    )
+
+
+def compose_advanced(guarantee: Guarantee, *, rounds: int, slack: float) -> Guarantee:
+    """k rounds: (epsilon sqrt(2 k ln(1/slack)) + k epsilon tanh(epsilon/2), k delta + slack).
+
+    By the split, each loss is in [-epsilon, epsilon] and its mean is at most that of randomized response,
+    epsilon tanh(epsilon/2); by Azuma's inequality the sum is not above its mean by epsilon sqrt(2 k ln(1/slack)), except
+    with probability `slack`. Questions may depend on earlier answers. Basic composition is taken where it gives less.
+
+    >>> from shuffledp import Model
+    >>> weekly = Guarantee(epsilon=0.1, delta=0.0, model=Model.CENTRAL, proof="some mechanism")
+    >>> year = compose_advanced(weekly, rounds=100, slack=1e-6)
+    >>> round(year.epsilon, 3)
+    5.756
+    """
+    k, spare = whole("rounds", rounds, at_least=1), fraction_of_one("slack", slack)
+    epsilon = guarantee.epsilon
+    spread = epsilon * math.sqrt(2 * k * -math.log(spare))
+    total = (spread + k * epsilon * math.tanh(epsilon / 2)) * _SLACK
+    if total >= k * epsilon:
+        return compose_basic([guarantee] * k)
+    return replace(
+        guarantee,
+        epsilon=total,
+        delta=min(1.0, (k * guarantee.delta + spare) * _SLACK),
+        proof=f"advanced composition of {k} rounds, each by {guarantee.proof}",
+    )
+
+
+def _add(values: Iterable[float]) -> float:
+    """The sum, rounded up."""
+    return float_above(sum(map(Fraction, values), Fraction(0)))
