@@ -160,6 +160,39 @@ class TestData:
         assert answer.n == 4000
         assert answer.estimate.value == pytest.approx(2.75, abs=0.05)
 
+    def test_the_value_that_counts(self):
+        carriers = ["AA", "UA", "DL", "AA"] * 500
+        asked = {"epsilon": 5, "delta": 1e-6, "true_value": "AA"}
+        for data in (carriers, pd.Categorical(carriers), pl.Series(carriers, dtype=pl.Categorical)):
+            answer = sdp.ask(data, "count", **asked)
+            assert answer.estimate.value == pytest.approx(1000, abs=20)
+            assert "Yes is the value 'AA'" in answer.notes[0]
+        local = sdp.ask(carriers, "count", epsilon=5, model="local", true_value="AA")
+        assert local.estimate.value == pytest.approx(1000, abs=60)
+        with pytest.raises(sdp.ParameterError, match="true_value"):
+            sdp.ask(carriers, "count", epsilon=5, delta=1e-6, true_value="")
+
+    def test_categoricals(self):
+        pets = ["cat", "dog", None, "dog"] * 500
+        numbers = [1, 3, 3, 1] * 500
+        asked = {"epsilon": 5, "delta": 1e-6}
+        for data in (
+            pd.Series(pd.Categorical(pets)),
+            pd.Categorical(pets),
+            pd.Series(pets, dtype="string"),
+            pl.Series(pets, dtype=pl.Categorical),
+            pl.Series(pets, dtype=pl.Enum(["cat", "dog"])),
+            pa.array(pets).dictionary_encode(),
+        ):
+            kept = sdp.ask(data, "histogram", categories=["cat", "dog"], on_invalid="drop", **asked)
+            assert kept.n == 1500
+            assert kept.estimate.value == pytest.approx([500, 1000], abs=20)
+        for data in (pd.Categorical(numbers), pd.Series(numbers, dtype="category")):
+            mean = sdp.ask(data, "mean", lower=0, upper=4, **asked)
+            assert mean.estimate.value == pytest.approx(2, abs=0.1)
+            ones = sdp.ask(data, "histogram", categories=["1", "3"], **asked)
+            assert ones.estimate.value == pytest.approx([1000, 1000], abs=20)
+
     def test_booleans_have_a_mean(self):
         answer = sdp.ask([True, False, True, True] * 500, "mean", epsilon=5, delta=1e-6)
         assert answer.estimate.value == pytest.approx(0.75, abs=0.05)

@@ -44,6 +44,10 @@ TEXTS = (pa.string(), pa.large_string(), pa.string_view())
         (Bits(), ["Yes", "NO", "y", "N", "t", "F", " yes "], [1, 0, 1, 0, 1, 0, 1]),
         (Bits(), ["1.0", "0.0", "1e0", "+1", " 0"], [1, 0, 1, 1, 0]),
         (Bits(), [1.0, 0.0], [1, 0]),
+        (Bits(true_value="AA"), ["AA", "UA", " AA ", "aa"], [1, 0, 1, 0]),
+        (Bits(true_value="AA"), ["AA", "AA"], [1, 1]),
+        (Bits(true_value="2"), [2, 3, 2], [1, 0, 1]),
+        (Bits(true_value="2013-07-04"), [date(2013, 7, 4), date(2013, 7, 5)], [1, 0]),
         (Bits(), [Decimal("1"), Decimal("0")], [1, 0]),
         (Categories(k=3), [2, 0], [2, 0]),
         (Categories(k=3), ["2", "0"], [2, 0]),
@@ -194,6 +198,7 @@ class TestDrop:
             (PETS, ["cow", "dog", None, "", "cat"], [1, 0], {"null": 2, "unknown": 1}),
             (Categories(k=2), [5, 1, None], [1], {"null": 1, "unknown": 1}),
             (Bits(), ["true", "maybe", None], [1], {"null": 1, "unknown": 1}),
+            (Bits(true_value="AA"), ["AA", "UA", None, ""], [1, 0], {"null": 2}),
             (AGES, [1, 10, None, -3], [3], {"null": 1, "out_of_range": 2}),
             (AGES, ["1", "10", None, "x"], [3], {"null": 1, "out_of_range": 1, "unknown": 1}),
             (

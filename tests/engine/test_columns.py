@@ -1,6 +1,9 @@
 """Files in: what is known before reading, and one clear sentence for everything that is wrong."""
 
 import gzip
+import io
+import json
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -8,7 +11,7 @@ import pytest
 
 import shuffledp as sdp
 from file_support import SUFFIXES, N, people, write
-from shuffledp.engine.columns import Format
+from shuffledp.engine.columns import Format, read_chunks
 
 AGES = sdp.Integers(lower=0, upper=120)
 
@@ -58,7 +61,7 @@ class TestEveryFormat:
         path = write(table, tmp_path / f"a.{suffix}")
         if table["age"]:
             path.write_bytes(gzip.compress(b"\n") if suffix.endswith("gz") else b"\n")
-        with pytest.raises(sdp.DataError, match=r"has no valid value|has no column"):
+        with pytest.raises(sdp.DataError, match=r"has no valid value|has no column|has no rows"):
             read(path, "age")
 
     def test_truncated(self, suffix, tmp_path, folder):
@@ -99,14 +102,16 @@ class TestPaths:
     def test_unknown_suffix(self, tmp_path):
         path = tmp_path / "people.xlsx"
         path.write_bytes(b"PK")
-        with pytest.raises(sdp.ParameterError, match=r"must end in one of \.csv, \.tsv, \.parquet"):
+        with pytest.raises(
+            sdp.ParameterError, match=r"must end in one of \.csv, \.tsv, \.txt, \.parquet"
+        ):
             sdp.open_column(path, "age")
         with pytest.raises(sdp.ParameterError, match="must end in"):
             Format.of("people.parquet.gz")
 
     def test_folder(self, tmp_path):
         (tmp_path / "people.csv").mkdir()
-        with pytest.raises(sdp.DataError, match="is not a file"):
+        with pytest.raises(sdp.DataError, match="is a folder without files"):
             sdp.open_column(tmp_path / "people.csv", "age")
 
     def test_no_paths(self):
@@ -195,9 +200,11 @@ class TestCSV:
             read(path, "name", sdp.Categories(k=2, names=("a", "b")))
         assert len(str(caught.value)) < 500
 
-    def test_a_line_that_is_too_long(self, tmp_path):
+    def test_a_line_that_is_too_long(self, tmp_path, monkeypatch):
         path = self.text(tmp_path, f"name,age\n{'x' * 20_000_000},7\n")
-        with pytest.raises(sdp.DataError, match="cannot be read: ") as caught:
+        assert read(path, "age").n == 1
+        monkeypatch.setattr("shuffledp.engine.columns._HUGEST_LINE", 1 << 24)
+        with pytest.raises(sdp.DataError, match="a line of more than 16 megabytes") as caught:
             read(path, "age")
         assert len(str(caught.value)) < 500
 
@@ -250,3 +257,178 @@ def test_categories_of_the_data(folder, tmp_path):
         assert found == tuple(sorted({*people()["country"]}))
     path = write({"x": [3, None, 10, 3]}, tmp_path / "a.parquet")
     assert sdp.categories_of(sdp.open_column(path)) == ("10", "3")
+
+
+def values(column):
+    return [value for chunk in read_chunks(column) for value in chunk.array.to_pylist()]
+
+
+ROWS = b"x,y\n1,a\n2,b\n"
+
+
+class TestOtherFiles:
+    """Suffixes and compressions that other tools write."""
+
+    @pytest.mark.parametrize("suffix", ["txt", "csv.zst", "csv.bz2", "txt.gz", "tsv.bz2"])
+    def test_text(self, tmp_path, suffix):
+        path = tmp_path / f"a.{suffix}"
+        pack(path, ROWS.replace(b",", b"\t") if "tsv" in suffix else ROWS)
+        column = sdp.open_column(path, "y")
+        assert values(column) == ["a", "b"]
+        assert column.categories() == ("a", "b")
+        assert column.files[0].path == str(path), "not that of a copy"
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            '{"x": 1}\n{"x": 2.5}\n{"y": 3}\n',
+            '[{"x": 1}, {"x": 2.5}, {"y": 3}]',
+            '[\n {\n  "x": 1\n },\n {"x": 2.5}, {"y": [1, {"x": 7}]}\n]\n',
+        ],
+    )
+    @pytest.mark.parametrize("suffix", ["json", "json.gz", "json.zst", "json.bz2"])
+    def test_json(self, tmp_path, text, suffix):
+        pack(tmp_path / f"a.{suffix}", text.encode())
+        column = sdp.open_column(tmp_path / f"a.{suffix}", "x")
+        assert values(column) == ["1", "2.5", None]
+
+    def test_a_long_list(self, tmp_path):
+        rows = [{"x": i, "text": "größe" * 20} for i in range(20_000)]
+        (tmp_path / "a.json").write_text(json.dumps(rows, ensure_ascii=False))
+        assert len(values(sdp.open_column(tmp_path / "a.json", "x"))) == 20_000
+
+    @pytest.mark.parametrize("text", ["[]", "[1, 2]", "{", '["x"]', "[[1]]"])
+    def test_json_without_rows(self, tmp_path, text):
+        (tmp_path / "a.json").write_text(text)
+        with pytest.raises(sdp.DataError, match=r"a\.json (cannot be read|has no rows)"):
+            sdp.open_column(tmp_path / "a.json", "x")
+
+    @pytest.mark.parametrize("suffix", ["arrow", "arrows", "ipc"])
+    def test_arrow_streams(self, tmp_path, suffix):
+        table = pa.table({"x": range(10), "y": list("ababababab")})
+        with pa.ipc.new_stream(tmp_path / f"a.{suffix}", table.schema) as stream:
+            stream.write_table(table, max_chunksize=3)
+        column = sdp.open_column(tmp_path / f"a.{suffix}", "x")
+        assert column.rows == 10
+        assert values(column) == list(range(10))
+        assert sdp.open_column(tmp_path / f"a.{suffix}", "y").categories() == ("a", "b")
+
+    @pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+    def test_lines_of_forty_megabytes(self, tmp_path, suffix):
+        path = tmp_path / f"a.{suffix}"
+        long = "z" * 40_000_000
+        lines = [f"{i},{long if i == 3 else 'z'}" for i in range(1000)]
+        if suffix == "jsonl":
+            lines = [json.dumps(dict(zip("xy", line.split(","), strict=True))) for line in lines]
+        path.write_text("\n".join(lines if suffix == "jsonl" else ["x,y", *lines]) + "\n")
+        assert values(sdp.open_column(path, "x")) == [*map(str, range(1000))]
+
+    def test_advice_about_options_that_there_are_not_is_left_out(self, tmp_path):
+        path = tmp_path / "a.csv.gz"
+        path.write_bytes(gzip.compress(b"x,y\n1," + b"z" * 40_000_000 + b"\n2,z\n"))
+        with pytest.raises(sdp.DataError, match="cannot be read") as caught:
+            values(sdp.open_column(path, "x"))
+        for word in ("max_line_size", "parallel =", "Try increasing"):
+            assert word not in str(caught.value)
+
+
+def pack(path, data):
+    kinds = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
+    if path.suffix not in kinds:
+        path.write_bytes(data)
+        return
+    with pa.CompressedOutputStream(str(path), kinds[path.suffix]) as file:
+        file.write(data)
+
+
+class TestFolders:
+    @pytest.fixture
+    def flights(self, tmp_path):
+        for year, kind in (
+            ("2012", "a%20b"),
+            ("2013", "c"),
+            ("2013", "__HIVE_DEFAULT_PARTITION__"),
+        ):
+            folder = tmp_path / "flights" / f"year={year}" / f"kind={kind}"
+            folder.mkdir(parents=True)
+            pq.write_table(pa.table({"x": [1, 2, int(year)]}), folder / "part-0.parquet")
+            (folder / "_SUCCESS").touch()
+            (folder / ".part-0.parquet.crc").touch()
+        return tmp_path / "flights"
+
+    def test_all_files_of_a_folder(self, flights):
+        column = sdp.open_column(flights, "x")
+        assert column.rows == 9
+        assert values(column) == [1, 2, 2012, 1, 2, 2013, 1, 2, 2013]
+
+    def test_what_the_folders_tell_is_a_column(self, flights):
+        column = sdp.open_column(flights, "year")
+        assert column.type == "text"
+        assert values(column) == ["2012"] * 3 + ["2013"] * 6
+        assert column.categories() == ("2012", "2013")
+        kinds = sdp.open_column(flights, "kind")
+        assert values(kinds) == ["a b"] * 3 + [None] * 3 + ["c"] * 3
+        assert kinds.categories() == ("a b", "c")
+        answer = sdp.ask(flights, "count", column="year", true_value="2013", epsilon=5, delta=0.01)
+        assert answer.n == 9
+
+    @pytest.mark.parametrize("suffix", ["csv", "jsonl", "arrow", "parquet"])
+    def test_of_every_format(self, tmp_path, suffix):
+        for letter in "ab":
+            (tmp_path / f"way={letter}").mkdir()
+            write({"x": [1, 2, 3]}, tmp_path / f"way={letter}" / f"p.{suffix}")
+        column = sdp.open_column(tmp_path, "way")
+        assert values(column) == ["a"] * 3 + ["b"] * 3
+        assert column.categories() == ("a", "b")
+        assert [*map(int, values(sdp.open_column(tmp_path, "x")))] == [1, 2, 3] * 2
+
+    def test_a_column_of_the_file_comes_first(self, tmp_path):
+        (tmp_path / "x=9").mkdir()
+        write({"x": [1, 2]}, tmp_path / "x=9" / "p.parquet")
+        assert values(sdp.open_column(tmp_path)) == [1, 2]
+
+    def test_mistakes(self, flights, tmp_path):
+        with pytest.raises(sdp.DataError, match="has no column 'z'; it has 'x', 'year', 'kind'"):
+            sdp.open_column(flights, "z")
+        (tmp_path / "empty").mkdir()
+        with pytest.raises(sdp.DataError, match="empty is a folder without files"):
+            sdp.open_column(tmp_path / "empty", "x")
+        (flights / "README.md").write_text("hello")
+        with pytest.raises(sdp.ParameterError, match=r"README\.md' must end in one of"):
+            sdp.open_column(flights, "x")
+
+
+class TestStandardInput:
+    def give(self, monkeypatch, data):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+
+    @pytest.mark.parametrize("packing", [None, ".gz", ".zst", ".bz2"])
+    @pytest.mark.parametrize(
+        "text", [ROWS, b'{"x": "1"}\n{"x": "2"}\n', b'[{"x": "1"}, {"x": "2"}]']
+    )
+    def test_text(self, monkeypatch, tmp_path, text, packing):
+        path = tmp_path / f"a{packing or ''}"
+        pack(path, text)
+        self.give(monkeypatch, path.read_bytes())
+        column = sdp.open_column("-", "x")
+        place = Path(column.files[0].where)
+        assert place.parent.stat().st_mode & 0o777 == 0o700
+        assert values(column) == values(column) == ["1", "2"]
+        assert column.files[0].path == "-"
+        del column
+        assert not place.exists(), "the copy goes away"
+
+    @pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+    def test_typed(self, monkeypatch, tmp_path, suffix):
+        self.give(monkeypatch, write({"x": [1, 2]}, tmp_path / f"a.{suffix}").read_bytes())
+        assert values(sdp.open_column("-", "x")) == [1, 2]
+
+    def test_nothing(self, monkeypatch):
+        self.give(monkeypatch, b"")
+        with pytest.raises(sdp.DataError, match="standard input is empty"):
+            sdp.open_column("-", "x")
+
+    def test_twice(self, monkeypatch):
+        self.give(monkeypatch, ROWS)
+        with pytest.raises(sdp.DataError, match="named twice"):
+            sdp.open_column(["-", "-"], "x")

@@ -3,6 +3,8 @@
 It needs Java 17 or later. Nothing here is skipped: without Java these tests fail, and say so.
 """
 
+import bz2
+import json
 import sys
 
 import numpy as np
@@ -175,3 +177,18 @@ def test_workers_run_this_interpreter(session):
 
     found = spark._map(session.range(1, numPartitions=1), interpreter, "name string").collect()
     assert [row[0] for row in found] == [sys.executable]
+
+
+def test_what_other_tools_write(tmp_path):
+    """Unsigned integers come as decimals; text in other wrappings, and folders that tell a column."""
+    values = [0, 3, 2, 3] * 5
+    pq.write_table(pa.table({"x": pa.array(values, pa.uint64())}), tmp_path / "a.parquet")
+    same(run(KRR, tmp_path / "a.parquet"), KRR, values)
+    (tmp_path / "a.json").write_text(json.dumps([{"x": value} for value in values], indent=1))
+    same(run(KRR, tmp_path / "a.json"), KRR, values)
+    (tmp_path / "a.csv.bz2").write_bytes(bz2.compress(b"x\n" + b"2.0\n 3\n"))
+    same(run(KRR, tmp_path / "a.csv.bz2"), KRR, [2, 3])
+    for number in (1, 3):
+        (tmp_path / "folders" / f"x={number}").mkdir(parents=True)
+        write({"y": [7, 7]}, tmp_path / "folders" / f"x={number}" / "p.parquet")
+    same(run(KRR, tmp_path / "folders", "x"), KRR, [1, 1, 3, 3])

@@ -126,7 +126,10 @@ TaskArgument = Annotated[
     str, typer.Argument(help=f"The question: {', '.join(TASK_NAMES)}.", show_default=False)
 ]
 PathsArgument = Annotated[
-    list[str], typer.Argument(help="CSV, Parquet, Arrow or JSON lines; patterns like 'data/*.csv'.")
+    list[str],
+    typer.Argument(
+        help="CSV, Parquet, Arrow or JSON; a folder, a pattern like 'data/*.csv', or - for standard input."
+    ),
 ]
 UsersOption = Annotated[str, typer.Option("--n", help="How many people; 1e6 is a million.")]
 DeltaOption = Annotated[float, typer.Option(help="The delta of the guarantee.")]

@@ -56,13 +56,24 @@ class Domain(Protocol):
         """The number that each code stands for (a category stands for its own code)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Bits:
-    """Yes or no: booleans, or the integers 0 and 1.
+    """Yes or no: booleans, or the integers 0 and 1; or, with a `true_value`, whether a text is that one.
 
     >>> Bits().codes([True, False])
     array([1, 0])
+    >>> Bits(true_value="late").codes(["late", "on time", "cancelled"])
+    array([1, 0, 0])
     """
+
+    true_value: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.true_value is not None and not _is_name(self.true_value):
+            raise ParameterError("true_value", self.true_value, "must be a non-empty string")
+
+    def __repr__(self) -> str:
+        return "Bits()" if self.true_value is None else f"Bits(true_value={self.true_value!r})"
 
     def __str__(self) -> str:
         return "yes and no"
@@ -77,6 +88,8 @@ class Bits:
 
     def codes(self, values: ArrayLike) -> Codes:
         array = column(values)
+        if self.true_value is not None:
+            return np.where(array.astype(str) == self.true_value, 1, 0)
         if array.dtype == np.bool_:
             return array.astype(np.int64)
         return _within(_integers(array, "bits are booleans or the integers 0 and 1"), 2, "0 and 1")

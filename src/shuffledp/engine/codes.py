@@ -7,6 +7,7 @@ else, so every engine treats the same value in the same way.
 | domain | values | text (CSV, JSON lines, string columns) |
 |---|---|---|
 | `Bits` | booleans, the numbers 0 and 1 | `true`, `yes`, `t`, `y`, `1`, `1.0`; `false`, `no`, `f`, `n`, `0`, `0.0` |
+| `Bits` with a `true_value` | all, by their text | 1 for that text, letter by letter, 0 for all others |
 | `Categories` with names | strings, dictionaries; numbers, booleans and dates by their text | the names, letter by letter |
 | `Categories` without names | the whole numbers 0 .. k-1 | as integers |
 | `Integers` | whole numbers of any type | `-12`, `+12`, `12.0`, `1.2e+01` |
@@ -353,6 +354,8 @@ def _reader(domain: Domain) -> Callable[[Any, Any], _Read]:
 def _bits(array: Any, domain: Bits) -> _Read:
     import pyarrow as pa
 
+    if domain.true_value is not None:
+        return _compare(array, domain.true_value)
     if _is_text(array.type):
         numbers = _read_texts(array, _find_yes_or_no, _find_integers)
     elif pa.types.is_boolean(array.type):
@@ -362,17 +365,32 @@ def _bits(array: Any, domain: Bits) -> _Read:
     return _codes_below(numbers, domain.size)
 
 
+def _compare(array: Any, wanted: str) -> _Read:
+    """1 for this value, 0 for all others; what is missing is neither."""
+    found = _read_names(array, (wanted,))
+    if found.faults is None:
+        return _Read(np.ones(len(array), dtype=np.int64), None)
+    missing = found.faults == _NULL
+    faults = np.where(missing, _NULL, _FINE).astype(np.uint8) if missing.any() else None
+    return _Read((found.faults == _FINE).astype(np.int64), faults)
+
+
 def _categories(array: Any, domain: Categories) -> _Read:
     if domain.names is None:
         return _codes_below(_integers(array, "category codes"), domain.k)
+    return _read_names(array, domain.names)
+
+
+def _read_names(array: Any, names: tuple[str, ...]) -> _Read:
+    """The place of each value's text among the names."""
     if _is_text(array.type):
-        return _look_up(array, domain.names)
+        return _look_up(array, names)
     # Distinct values are few, and their text is what the names are compared with.
     distinct = array.dictionary_encode()
     codes = np.zeros(len(distinct.dictionary), dtype=np.int64)
     faults = np.full(len(codes), _UNKNOWN, dtype=np.uint8)
     for texts in _spell(distinct.dictionary):
-        found = _look_up(texts, domain.names)
+        found = _look_up(texts, names)
         right = (
             faults > _FINE if found.faults is None else (faults > _FINE) & (found.faults == _FINE)
         )

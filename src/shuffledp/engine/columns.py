@@ -5,9 +5,13 @@ A column lies in files or in memory. Files are known by their suffix:
 | suffix | format | columns |
 |---|---|---|
 | `.parquet` | Parquet | typed |
-| `.arrow`, `.feather`, `.ipc` | Arrow IPC files | typed |
-| `.csv`, `.tsv`, also `.gz` | a header line, then rows | text; an empty field is a null |
-| `.jsonl`, `.ndjson`, also `.gz` | one JSON object per line | text; an absent key is a null |
+| `.arrow`, `.feather`, `.ipc`, `.arrows` | Arrow IPC files and streams | typed |
+| `.csv`, `.tsv`, `.txt` | a header line, then rows | text; an empty field is a null |
+| `.jsonl`, `.ndjson` | one JSON object per line | text; an absent key is a null |
+| `.json` | the same, or one list of objects | text; an absent key is a null |
+
+Text may be compressed: `.gz`, `.zst`, `.bz2`. A folder stands for all files in it; its folders called `year=2013`
+are a column `year`. The path `-` is standard input, whose format is told by its first bytes.
 
 Text has no types: what a field means follows from the declared domain, never from a guess.
 
@@ -17,16 +21,23 @@ fast where there is only a column to decode.
 
 import csv
 import glob
-import gzip
+import io
 import json
+import re
+import shutil
+import sys
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import chain
+from mmap import ACCESS_READ, mmap
 from os import cpu_count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from tempfile import mkdtemp
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from urllib.parse import unquote
 
 from shuffledp.core.errors import DataError, ParameterError, ShuffledpError, UnsupportedError
 from shuffledp.core.validate import whole
@@ -52,14 +63,19 @@ __all__ = [
 ]
 
 Paths: TypeAlias = str | Path | Sequence[str | Path]
-"""One path, or several; each may be a pattern like `data/*.parquet`."""
+"""One path, or several; each may be a pattern like `data/*.parquet`, a folder, or `-`, standard input."""
 
 _DELIMITERS = ",;\t|"
 _TEXT = "text"
 _SAMPLE = 1 << 20
 _LONGEST_LINE = 1 << 24
+_HUGEST_LINE = 1 << 30
 _ROWS = 1 << 17  # in a chunk
 _VALUE = "value"
+_STANDARD_INPUT = "-"
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+_ARROW = b"ARROW1"
+_GAP = re.compile(r"[\s,]*")
 _FRACTIONAL = ("float", "double", "decimal", _TEXT, "string", "time", "duration")
 
 
@@ -78,25 +94,46 @@ class Format(Enum):
     @classmethod
     def of(cls, path: str) -> "Format":
         """The format that the suffix of a path tells."""
-        name = path.lower().removesuffix(".gz")
+        packed = _packing(path)
+        name = path.lower().removesuffix(packed or "")
         for suffix, kind in _SUFFIXES.items():
-            if name.endswith(suffix) and (kind in _TEXTUAL or not path.lower().endswith(".gz")):
+            if name.endswith(suffix) and (kind in _TEXTUAL or packed is None):
                 return kind
-        known = ", ".join(_SUFFIXES)
-        raise ParameterError("path", path, f"must end in one of {known} (text also in .gz)")
+        known, packings = ", ".join(_SUFFIXES), ", ".join(_PACKINGS)
+        raise ParameterError("path", path, f"must end in one of {known} (text also in {packings})")
 
 
 _SUFFIXES = {
     ".csv": Format.CSV,
     ".tsv": Format.CSV,
+    ".txt": Format.CSV,
     ".parquet": Format.PARQUET,
     ".arrow": Format.ARROW,
+    ".arrows": Format.ARROW,
     ".feather": Format.ARROW,
     ".ipc": Format.ARROW,
     ".jsonl": Format.JSONL,
     ".ndjson": Format.JSONL,
+    ".json": Format.JSONL,
 }
+_PACKINGS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
+"""Suffixes of compressed text, and PyArrow's names for them."""
+
+
+def _packing(path: str) -> str | None:
+    return next((suffix for suffix in _PACKINGS if path.lower().endswith(suffix)), None)
+
+
 _TEXTUAL = (Format.CSV, Format.JSONL)
+_MAGIC = (
+    (b"PAR1", Format.PARQUET, ".parquet"),
+    (_ARROW, Format.ARROW, ".arrow"),
+    (b"\xff\xff\xff\xff", Format.ARROW, ".arrow"),
+    (b"\x1f\x8b", Format.CSV, ".gz"),
+    (b"\x28\xb5\x2f\xfd", Format.CSV, ".zst"),
+    (b"BZh", Format.CSV, ".bz2"),
+)
+"""How files start that are not text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +151,32 @@ class DataFile:
     """How many rows there may be, from the length of the first lines."""
     delimiter: str = ","
     """What separates the fields of a CSV file."""
+    longest: int = _LONGEST_LINE
+    """No line of text is longer, in bytes."""
+    partition: tuple[tuple[str, str | None], ...] = ()
+    """Columns that the folders around it tell: `year=2013/people.csv` has a column year."""
+    place: str = ""
+    """Where its bytes are, if they had to be copied: standard input, and what no reader can unpack."""
+    held: Any = field(default=None, repr=False, compare=False)
+    """The private folder of that copy: it goes away with this object."""
+
+    @property
+    def where(self) -> str:
+        """The path from which it is read."""
+        return self.place or self.path
+
+    @property
+    def by_line(self) -> bool:
+        """Whether every row of text has a line of its own: in a list of JSON objects it need not."""
+        return not self.where.lower().removesuffix(_packing(self.where) or "").endswith(".json")
+
+    def type_of(self, name: str) -> str:
+        """The type of a column as Arrow calls it, or "text"."""
+        return self.types[self.columns.index(name)] if name in self.columns else _TEXT
+
+    def has(self, name: str) -> bool:
+        """Whether it has such a column, or is in a folder that tells it."""
+        return name in self.columns or name in dict(self.partition)
 
     @property
     def remote(self) -> bool:
@@ -157,7 +220,7 @@ class Column:
         """The type of the values as Arrow calls it, or "text"."""
         if self.array is not None:
             return str(self.array.type)
-        found = {file.types[file.columns.index(self.name)] for file in self.files if file.columns}
+        found = {file.type_of(self.name) for file in self.files if file.columns}
         return " or ".join(sorted(found)) or "unknown"
 
     @property
@@ -181,7 +244,7 @@ def open_column(paths: Paths, column: str | None = None) -> Column:
     A path with a scheme (`s3://...`) is taken as it is: only the Spark engine reads it.
 
     >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
+    >>> from tempfile import mkdtemp
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder, "pets.csv")
     ...     _ = path.write_text("name,legs\\ncat,4\\nbird,2\\n")
@@ -192,8 +255,9 @@ def open_column(paths: Paths, column: str | None = None) -> Column:
     _require_readers()
     files = tuple(_describe(path) for path in _refuse_twice(_find(paths)))
     for file in files:
-        if not file.remote:
-            column = _choose(file.columns, file.path, column)
+        if not file.remote and (column is None or not file.has(column)):
+            told = tuple(name for name, _ in file.partition)
+            column = _choose(file.columns, file.path, column, told)
     if column is None:
         raise ParameterError("column", column, "must be named: the files are not on this machine")
     return Column(name=column, files=files)
@@ -209,10 +273,13 @@ def _require_readers() -> None:
         ) from error
 
 
-def _choose(columns: tuple[str, ...], where: str, column: str | None) -> str:
+def _choose(
+    columns: tuple[str, ...], where: str, column: str | None, told: tuple[str, ...] = ()
+) -> str:
     if column in columns:
         return column
-    listed = ", ".join(map(repr, columns[:20])) + (", ..." if len(columns) > 20 else "")
+    several = (*columns, *told)
+    listed = ", ".join(map(repr, several[:20])) + (", ..." if len(several) > 20 else "")
     if column is not None:
         raise DataError(f"{where} has no column {column!r}; it has {listed}")
     if len(columns) != 1:
@@ -225,7 +292,26 @@ def _find(paths: Paths) -> Iterator[str]:
     if not given:
         raise ParameterError("paths", paths, "must name at least one file")
     for path in map(str, given):
-        yield from [path] if _is_remote(path) or Path(path).exists() else _match(path)
+        found = (
+            [path]
+            if path == _STANDARD_INPUT or _is_remote(path) or Path(path).exists()
+            else _match(path)
+        )
+        for each in found:
+            yield from _list_folder(Path(each)) if Path(each).is_dir() else [each]
+
+
+def _list_folder(folder: Path) -> list[str]:
+    """The files in a folder and its folders; not those that start with a dot or an underscore."""
+    inside = sorted(path for path in folder.rglob("*") if path.is_file())
+    shown = [
+        path
+        for path in inside
+        if not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+    ]
+    if not shown:
+        raise DataError(f"{folder} is a folder without files")
+    return [*map(str, shown)]
 
 
 def _refuse_twice(paths: Iterable[str]) -> list[str]:
@@ -235,7 +321,7 @@ def _refuse_twice(paths: Iterable[str]) -> list[str]:
     """
     names: dict[Path | str, str] = {}
     for path in paths:
-        file = path if _is_remote(path) else Path(path).resolve()
+        file = path if _is_remote(path) or path == _STANDARD_INPUT else Path(path).resolve()
         if file in names:
             raise DataError(f"{path} is named twice: the same people would count twice")
         names[file] = path
@@ -256,6 +342,8 @@ def _is_remote(path: str) -> bool:
 
 
 def _describe(path: str) -> DataFile:
+    if path == _STANDARD_INPUT:
+        return _describe_input()
     kind = Format.of(path)
     if _is_remote(path):
         return DataFile(path=path, format=kind, bytes=0, columns=(), types=())
@@ -266,23 +354,102 @@ def _describe(path: str) -> DataFile:
         if size == 0:
             raise DataError(f"{path} is empty")
         known = DataFile(path=path, format=kind, bytes=size, columns=(), types=())
-        return _DESCRIBE[kind](known)
+        if _packing(path) == ".bz2":  # which DuckDB does not read
+            with _unpack(path) as source:
+                known = _copy(known, source, Path(path).stem)
+        return replace(_DESCRIBE[kind](known), partition=_read_partition(path))
+
+
+def _describe_input() -> DataFile:
+    """What comes in, as a private file: it is read more than once."""
+    with explain_unreadable("standard input"):
+        known = DataFile(path=_STANDARD_INPUT, format=Format.CSV, bytes=0, columns=(), types=())
+        found = _name_by_content(_copy(known, sys.stdin.buffer))
+        if _packing(found.where) is not None:
+            with _unpack(found.where) as source:
+                found = _name_by_content(_copy(found, source))
+        return _DESCRIBE[found.format](found)
+
+
+def _name_by_content(file: DataFile) -> DataFile:
+    """The copy, under a name whose suffix tells its format."""
+    with Path(file.where).open("rb") as source:
+        start = source.read(_SAMPLE)
+    if not start:
+        raise DataError("standard input is empty")
+    kind, suffix = _recognize(start)
+    place = Path(file.where).rename(file.where + suffix)
+    return replace(file, format=kind, place=str(place), bytes=place.stat().st_size)
+
+
+def _recognize(start: bytes) -> tuple[Format, str]:
+    """The format of what starts like this, and the suffix that tells it."""
+    for magic, kind, suffix in _MAGIC:
+        if start.startswith(magic):
+            return kind, suffix
+    if start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"[")):
+        return Format.JSONL, ".json"
+    return Format.CSV, ".csv"
+
+
+class _Private:
+    """A private folder that goes away with this object, or when the process ends."""
+
+    __slots__ = ("__weakref__", "folder")
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+
+
+def _copy(file: DataFile, source: Any, name: str = "rows") -> DataFile:
+    """The file, with its unpacked bytes in a private folder."""
+    held = _Private(Path(mkdtemp(prefix="shuffledp.")))
+    place = held.folder / name
+    with place.open("wb") as target:
+        shutil.copyfileobj(source, target, _SAMPLE)
+    return replace(file, place=str(place), held=held)
+
+
+def _read_partition(path: str) -> tuple[tuple[str, str | None], ...]:
+    """The columns that the names of folders tell.
+
+    >>> _read_partition("data/year=2013/kind=a%20b/x.parquet")
+    (('year', '2013'), ('kind', 'a b'))
+    """
+    pairs = [part.split("=", 1) for part in Path(path).parts[:-1] if "=" in part.strip("=")]
+    return tuple(
+        (unquote(name), None if text == _NO_VALUE else unquote(text)) for name, text in pairs
+    )
 
 
 def _describe_parquet(file: DataFile) -> DataFile:
     import pyarrow.parquet as pq
 
-    with pq.ParquetFile(file.path) as opened:
+    with pq.ParquetFile(file.where) as opened:
         schema, rows = opened.schema_arrow, opened.metadata.num_rows
     return _add_types(file, schema, rows)
 
 
 def _describe_arrow(file: DataFile) -> DataFile:
+    with _open_arrow(file) as (schema, batches):
+        return _add_types(file, schema, sum(batch.num_rows for batch in batches))
+
+
+@contextmanager
+def _open_arrow(file: DataFile) -> Iterator[tuple[Any, Iterator[Any]]]:
+    """The schema and the batches of an Arrow file, or of a stream in a file."""
     import pyarrow as pa
 
-    with pa.memory_map(file.path) as source, pa.ipc.open_file(source) as opened:
-        rows = sum(opened.get_batch(i).num_rows for i in range(opened.num_record_batches))
-        return _add_types(file, opened.schema, rows)
+    with pa.memory_map(file.where) as source:
+        if source.read(len(_ARROW)) != _ARROW:
+            source.seek(0)
+            with pa.ipc.open_stream(source) as stream:
+                yield stream.schema, iter(stream)
+            return
+        with pa.ipc.open_file(source) as opened:
+            numbers = range(opened.num_record_batches)
+            yield opened.schema, (opened.get_batch(number) for number in numbers)
 
 
 def _add_types(file: DataFile, schema: Any, rows: int) -> DataFile:
@@ -291,7 +458,7 @@ def _add_types(file: DataFile, schema: Any, rows: int) -> DataFile:
 
 
 def _describe_csv(file: DataFile) -> DataFile:
-    sample = _sample(file.path)
+    sample = _sample(file)
     header = sample.partition("\n")[0].rstrip("\r")
     outside_quotes = "".join(header.split('"')[::2])
     used = [mark for mark in _DELIMITERS if mark in outside_quotes]
@@ -305,31 +472,94 @@ def _describe_csv(file: DataFile) -> DataFile:
 
 
 def _describe_jsonl(file: DataFile) -> DataFile:
-    sample = _sample(file.path)
-    rows = [json.loads(line) for line in sample.split("\n") if line.strip()]
+    sample = _sample(file)
+    if file.by_line:
+        rows = [json.loads(line) for line in sample.split("\n") if line.strip()]
+    else:
+        rows = _list_objects(sample)
     if not all(isinstance(row, dict) for row in rows):
         raise DataError(f"{file.path} cannot be read: a line is not a JSON object")
+    if not rows:
+        raise DataError(f"{file.path} has no rows")
     columns = dict.fromkeys(key for row in rows for key in row)
     return _guess_rows(file, columns, sample, skip=0)
 
 
+def _list_objects(sample: str) -> list[Any]:
+    """The objects at the start of a list of them, or one after the other; the last may be cut.
+
+    >>> _list_objects('[{"x": 1}, {"x": 2}, {"x"')
+    [{'x': 1}, {'x': 2}]
+    """
+    found: list[Any] = []
+    decoder, text = json.JSONDecoder(), sample.strip().removeprefix("[")
+    place = 0
+    while (start := _GAP.match(text, place).end()) < len(text) and text[start] != "]":  # type: ignore[union-attr]
+        try:
+            row, place = decoder.raw_decode(text, start)
+        except ValueError:
+            if not found:
+                raise
+            break
+        found.append(row)
+    return found
+
+
 def _guess_rows(file: DataFile, columns: Iterable[str], sample: str, skip: int) -> DataFile:
     names = tuple(columns)
-    guess = None
-    if not file.path.lower().endswith(".gz"):
-        lines = max(1, sample.count("\n"))
-        guess = max(1, round(file.bytes * lines / max(1, len(sample.encode())))) - skip
-    return replace(file, columns=names, types=(_TEXT,) * len(names), rows_guess=guess)
+    guess, longest = None, _LONGEST_LINE
+    if _packing(file.where) is None:
+        size, lines = Path(file.where).stat().st_size, max(1, sample.count("\n"))
+        guess = max(1, round(size * lines / max(1, len(sample.encode())))) - skip
+        longest = _bound_lines(Path(file.where)) if file.by_line else _LONGEST_LINE
+    types = (_TEXT,) * len(names)
+    return replace(file, columns=names, types=types, rows_guess=guess, longest=longest)
 
 
-def _sample(path: str) -> str:
+def _bound_lines(path: Path) -> int:
+    """A length that no line has, in bytes.
+
+    Readers must know, and their buffers are that long. A line that is longer than usual fills a block of half
+    the usual length, so looking for a block without an end of line is enough, and touches little of the file.
+    """
+    block = _LONGEST_LINE // 2
+    bound = run = 0
+    with path.open("rb") as file, closing(mmap(file.fileno(), 0, access=ACCESS_READ)) as data:
+        for start in range(0, len(data), block):
+            ends = (data.find(mark, start, start + block) for mark in (b"\n", b"\r"))
+            run = run + 1 if max(ends) < 0 else 0
+            bound = max(bound, run)
+    longest = max(_LONGEST_LINE, (bound + 2) * block)
+    if longest > _HUGEST_LINE:
+        raise DataError(f"{path} has a line of more than {_HUGEST_LINE >> 20:,} megabytes")
+    return longest
+
+
+def _sample(file: DataFile) -> str:
     """The first lines of a text file."""
     lines, size = [], 0
-    with gzip.open(path, "rb") if path.lower().endswith(".gz") else Path(path).open("rb") as source:
-        while size < _SAMPLE and (line := source.readline(_LONGEST_LINE)):
+    with _unpack(file.where) as source:
+        if not file.by_line:
+            return source.read(_SAMPLE).decode("utf-8-sig", "ignore")  # the last letter may be cut
+        while size < _SAMPLE and (line := source.readline(_HUGEST_LINE)):
             lines.append(line)
             size += len(line)
     return b"".join(lines).decode("utf-8-sig")
+
+
+@contextmanager
+def _unpack(path: str) -> Iterator[IO[bytes]]:
+    """A file of text, as it was before it was compressed."""
+    import pyarrow as pa
+
+    packing = _packing(path)
+    with ExitStack() as stack:
+        file = stack.enter_context(Path(path).open("rb"))
+        if packing is None:
+            yield file
+            return
+        unpacked = stack.enter_context(pa.CompressedInputStream(file, _PACKINGS[packing]))
+        yield stack.enter_context(io.BufferedReader(unpacked))
 
 
 _DESCRIBE = {
@@ -364,7 +594,8 @@ def _first_sentence(error: Exception) -> str:
     # Readers add the offending line and advice about their options: the one is private, the other
     # not for our users.
     lines = [line.strip() for line in str(error).splitlines()]
-    stop = next((i for i, line in enumerate(lines) if line.startswith("Possible")), len(lines))
+    advice = ("Possible", "Try ", "To correctly parse")
+    stop = next((i for i, line in enumerate(lines) if line.startswith(advice)), len(lines))
     said = [line for line in lines[:stop] if line and not line.startswith("Original Line")]
     return "; ".join(said)[:300] or type(error).__name__
 
@@ -426,7 +657,7 @@ class Chunk(NamedTuple):
 def read_chunks(column: Column, threads: int | None = None) -> Iterator[Chunk]:
     """The column's values in order, in chunks that fit in memory.
 
-    >>> from tempfile import TemporaryDirectory
+    >>> from tempfile import mkdtemp
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder, "pets.csv")
     ...     _ = path.write_text("pet,owner\\ncat,1\\ndog,2\\ncat,3\\n")
@@ -450,7 +681,8 @@ def _arrays(file: DataFile, name: str, threads: int | None) -> Iterator[Any]:
     if file.remote:
         raise DataError(f"{file.path} is not on this machine: use the Spark engine")
     if file.format in _DIRECT:
-        yield from _DIRECT[file.format](file, name)
+        for batch in _DIRECT[file.format](file, _own(file, [name])):
+            yield _value_of(file, batch, name)
         return
     with connect(threads) as connection, _batches(_relation(connection, file, name)) as batches:
         for batch in batches:
@@ -463,22 +695,36 @@ def _batches(relation: "duckdb.DuckDBPyRelation") -> Any:
     return stream(_ROWS)
 
 
-def _map_arrow(file: DataFile, name: str) -> Iterator[Any]:
+def _own(file: DataFile, names: Sequence[str]) -> list[str]:
+    """Those of the columns that are in the file; the others are told by its folders."""
+    return [name for name in names if name in file.columns]
+
+
+def _value_of(file: DataFile, batch: Any, name: str) -> Any:
+    """The values of a column in some rows of a file."""
     import pyarrow as pa
 
-    with pa.memory_map(file.path) as source, pa.ipc.open_file(source) as opened:
-        for number in range(opened.num_record_batches):
-            values = opened.get_batch(number).column(name)
-            for start in range(0, len(values), _ROWS):
-                yield values.slice(start, _ROWS)
+    if name in file.columns:
+        return batch.column(name)
+    told = dict(file.partition)[name]
+    if told is None:
+        return pa.nulls(batch.num_rows, pa.string())
+    return pa.repeat(pa.scalar(told), batch.num_rows)
 
 
-def _decode_parquet(file: DataFile, name: str) -> Iterator[Any]:
+def _map_arrow(file: DataFile, names: list[str]) -> Iterator[Any]:
+    with _open_arrow(file) as (_, batches):
+        for batch in batches:
+            chosen = batch.select(names)
+            for start in range(0, batch.num_rows, _ROWS):
+                yield chosen.slice(start, _ROWS)
+
+
+def _decode_parquet(file: DataFile, names: list[str]) -> Iterator[Any]:
     import pyarrow.parquet as pq
 
-    with pq.ParquetFile(file.path) as opened:
-        for batch in opened.iter_batches(_ROWS, columns=[name], use_threads=False):
-            yield batch.column(name)
+    with pq.ParquetFile(file.where) as opened:
+        yield from opened.iter_batches(_ROWS, columns=names, use_threads=False)
 
 
 _DIRECT = {Format.ARROW: _map_arrow, Format.PARQUET: _decode_parquet}
@@ -510,7 +756,7 @@ def categories_of(column: Column) -> tuple[str, ...]:
 
     That a rare value occurs at all tells that somebody has it, whatever noise is added to its count.
 
-    >>> from tempfile import TemporaryDirectory
+    >>> from tempfile import mkdtemp
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder, "pets.csv")
     ...     _ = path.write_text("pet\\ndog\\ncat\\n\\ndog\\n")
@@ -534,19 +780,28 @@ def _relation(
     """
     import duckdb
 
-    place = file.columns.index(name)
+    names = _own(file, [name])
     if file.format is Format.ARROW:
-        found, place = connection.from_arrow(_stream_arrow(file, name)), 0
+        found = connection.from_arrow(_stream_arrow(file, names or [file.columns[0]]))
+        names = names and [found.columns[0]]
     elif file.format is Format.JSONL:
-        found, place = connection.sql(f"from {_read_json(file, name)}"), 0
+        found = connection.sql(f"from {_read_json(file, name)}")
     else:
-        table = (
-            _read_csv(file)
-            if file.format is Format.CSV
-            else f"read_parquet({_quote(literal(file.path))})"
-        )
-        found = connection.sql(f"from {table}")
+        found = connection.sql(f"from {_read_table(file)}")
+    if not names:
+        told = dict(file.partition)[name]
+        text = "null::varchar" if told is None else _quote(told)
+        return found.select(duckdb.SQLExpression(text).alias(_VALUE))
+    whole = file.format in (Format.CSV, Format.PARQUET)
+    place = file.columns.index(name) if whole else 0
     return found.select(duckdb.SQLExpression(f"#{place + 1}").alias(_VALUE))
+
+
+def _read_table(file: DataFile) -> str:
+    if file.format is Format.CSV:
+        return _read_csv(file)
+    # The folders are ours to read: DuckDB would make columns of them, and guess types.
+    return f"read_parquet({_quote(literal(file.where))}, hive_partitioning=false)"
 
 
 # In SQL, and not by DuckDB's functions of the same names: those import pandas, which takes longer
@@ -554,16 +809,20 @@ def _relation(
 def _read_json(file: DataFile, name: str) -> str:
     # Only this key is parsed, and its values stay the text that they are.
     only = f"{{{_quote(name)}: 'VARCHAR'}}"
-    return f"read_json({_quote(literal(file.path))}, format='newline_delimited', columns={only})"
+    layout = "newline_delimited" if file.by_line else "auto"
+    return (
+        f"read_json({_quote(literal(file.where))}, format='{layout}', columns={only}, "
+        f"maximum_object_size={file.longest}, hive_partitioning=false)"
+    )
 
 
 def _read_csv(file: DataFile) -> str:
     columns = ", ".join(f"'column{place}': 'VARCHAR'" for place in range(len(file.columns)))
     return (
-        f"read_csv({_quote(literal(file.path))}, header=true, auto_detect=false, "
+        f"read_csv({_quote(literal(file.where))}, header=true, auto_detect=false, "
         f"columns={{{columns}}}, delim={_quote(file.delimiter)}, quote='\"', escape='\"', "
         # By default buffers are several times as long as the longest line, and there are many.
-        f"max_line_size={_LONGEST_LINE}, buffer_size={_LONGEST_LINE})"
+        f"max_line_size={file.longest}, buffer_size={file.longest}, hive_partitioning=false)"
     )
 
 
@@ -571,11 +830,11 @@ def _quote(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _stream_arrow(file: DataFile, name: str) -> Any:
-    """The column of an Arrow file as a stream that DuckDB reads."""
+def _stream_arrow(file: DataFile, names: list[str]) -> Any:
+    """The columns of an Arrow file as a stream that DuckDB reads."""
     import pyarrow as pa
 
-    rows = (pa.record_batch([array], names=[name]) for array in _map_arrow(file, name))
+    rows = _map_arrow(file, names)
     first = next(rows)
     return pa.RecordBatchReader.from_batches(first.schema, chain([first], rows))
 

@@ -337,9 +337,14 @@ def _frame(spark: "SparkSession", column: Column) -> "DataFrame":
     """The column alone, file after file, under a name of our own: PySpark cannot handle dots in names."""
     import pyspark.sql.functions as sql
 
-    quoted = f"`{column.name.replace('`', '``')}`"
-    value = sql.col(quoted).alias("value")
-    frames = [_read(spark, file, column.name).select(value) for file in column.files]
+    def value(file: DataFile) -> Any:
+        if file.columns and column.name not in file.columns:  # its folders tell it
+            return sql.lit(dict(file.partition)[column.name]).cast("string")
+        return sql.col(f"`{column.name.replace('`', '``')}`")
+
+    frames = [
+        _read(spark, file, column.name).select(value(file).alias("value")) for file in column.files
+    ]
     return reduce(lambda some, more: some.union(more), frames)
 
 
@@ -350,7 +355,8 @@ def _read(spark: "SparkSession", file: DataFile, name: str) -> "DataFrame":
     if file.format is Format.PARQUET:
         return spark.read.parquet(path)
     if file.format is Format.JSONL:
-        return spark.read.schema(StructType().add(name, StringType())).json(path, mode="FAILFAST")
+        reader = spark.read.schema(StructType().add(name, StringType()))
+        return reader.json(path, mode="FAILFAST", multiLine=not file.by_line)
     if file.format is not Format.CSV:
         raise UnsupportedError(f"Spark does not read {file.path}: use Parquet, CSV or JSON lines")
     reader = spark.read.options(
@@ -368,4 +374,4 @@ def _uri(file: DataFile) -> str:
     if file.remote:
         return file.path
     # Patterns were resolved before, and the cluster's default may be another file system.
-    return "file:" + re.sub(r"([*?{}\[\]\\])", r"\\\1", str(Path(file.path).resolve()))
+    return "file:" + re.sub(r"([*?{}\[\]\\])", r"\\\1", str(Path(file.where).resolve()))

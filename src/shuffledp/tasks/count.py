@@ -6,13 +6,18 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from shuffledp.core.display import short
 from shuffledp.core.domain import Bits
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.estimate import Value
-from shuffledp.core.task import Column, Declared, Task
+from shuffledp.core.task import Column, Declared, Option, Task
 from shuffledp.tasks.totals import squared_error
 
-__all__ = ["Count"]
+__all__ = ["TRUE_VALUE", "Count"]
+
+TRUE_VALUE = Option(
+    name="true_value", kind=str, help="The value that counts as yes; every other value is no."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +31,7 @@ class Count(Task):
 
     name = "count"
     title = "how many people say yes"
+    options = (TRUE_VALUE,)
     answered_by = ("count", "sum")  # a count is the sum of bits
     answer = total = "the count"
 
@@ -37,8 +43,11 @@ class Count(Task):
 
     @classmethod
     def declare(cls, options: Mapping[str, Any], column: Column | None = None) -> Declared:
-        cls.given(options)
-        return Declared(task=cls(domain=Bits()))
+        wanted = cls.given(options).get("true_value")
+        if wanted is None:
+            return Declared(task=cls(domain=Bits()))
+        note = f"Yes is the value {short(wanted)!r}; every other value is no."
+        return Declared(task=cls(domain=Bits(true_value=wanted)), notes=(note,))
 
     def arguments(self) -> Mapping[str, Any]:
         return {"lower": 0, "upper": 1, "steps": None, "task": "sum"}
