@@ -203,7 +203,7 @@ class TestMutants:
         assert self.misses() > 0
 
     def test_without_units(self, monkeypatch):
-        monkeypatch.setattr(enclosures, "_UNIT", 0.0)
+        monkeypatch.setattr(enclosures, "UNIT", 0.0)
         assert self.misses() > 0
 
     def test_with_too_few_steps_and_one_end_only(self, monkeypatch):

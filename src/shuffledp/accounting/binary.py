@@ -37,12 +37,11 @@ from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.validate import fraction_of_one, number, whole
 from shuffledp.numerics.masses import Binomials
-from shuffledp.numerics.rounding import exp_bounds
+from shuffledp.numerics.rounding import UNIT, exp_bounds
 from shuffledp.numerics.search import largest_above, smallest_safe
 
 __all__ = ["LARGEST_VARIANCE", "BinaryResponse", "Point", "gaussian_epsilon0"]
 
-_UNIT = 2.0**-53  # rounding error of one operation
 _EXACT = 2000  # up to this n every data set is looked at
 LARGEST_VARIANCE = 2.5e7  # n f (1 - f): windows of 10^5 places, seconds per epsilon
 _TOLERANCE = 0.005  # cells are refined until the upper bound of delta is this close, relatively
@@ -94,7 +93,7 @@ class Point:
         log_gain = math.log(float(A))
         return Point(
             flip=float(flip),
-            log_gain=log_gain + side * 12 * _UNIT * (1 + abs(log_gain)),
+            log_gain=log_gain + side * 12 * UNIT * (1 + abs(log_gain)),
             x=x,
             side=side,
         )
@@ -102,7 +101,7 @@ class Point:
     def logs(self, ones: Floats, zeros: Floats) -> Floats:
         """ln delta(ones, zeros), target 1 against 0, moved to its side by more than all errors.
 
-        In units of 2^-53, elementary functions being 8 off: the odds are 6 off, so a mass 9 more with every
+        In units of 2^-53: the odds are 6 off, so a mass 9 more with every
         step from the mode, and a product of two 14 for each row of the longer table, its sum included. A
         mass at the mode is off by 3.4e-13 (`stirling_error` three times 4e-14, the logarithms of up to 2^52 and
         the deviance of a mean as small as 2^-120), and both by 6200. A weight t^-i is off by 11 for each unit of
@@ -140,7 +139,7 @@ class Point:
         cut = narrow.beyond(at_a - reach, a[0], -1) + narrow.beyond(at_a + reach, a[-1], 1)
         cut *= b.max(axis=0)
         unreached = b[-1] * math.exp(-log_t * beyond)
-        eta = self.side * (9000 + 24 * len(b)) * _UNIT
+        eta = self.side * (9000 + 24 * len(b)) * UNIT
         share = self.x / (1 + self.x)
         best = np.full(len(ones), -math.inf)
         T = _meet(a, tail, 2 * D + 1)  # at k + 1, for the largest k
@@ -151,7 +150,7 @@ class Point:
             with np.errstate(divide="ignore"):
                 best = np.maximum(best, np.log(np.maximum(value, 0.0)) - d * log_t)
             T = g + T / (1 + self.x)
-        best += self.side * 16 * _UNIT * (1 + D * log_t + np.abs(np.maximum(best, -800.0)))
+        best += self.side * 16 * UNIT * (1 + D * log_t + np.abs(np.maximum(best, -800.0)))
         return best + self._log_scale(ones, zeros, at_a + at_b)
 
     def _log_scale(self, ones: Floats, zeros: Floats, k: Floats) -> Floats:
@@ -164,7 +163,7 @@ class Point:
             (ones - k) * math.log1p(x),
         )
         size = 1 + abs(self.log_gain) + np.abs(terms).sum(axis=0)
-        scale: Floats = self.log_gain + np.sum(terms, axis=0) + self.side * 16 * _UNIT * size
+        scale: Floats = self.log_gain + np.sum(terms, axis=0) + self.side * 16 * UNIT * size
         return scale
 
 
@@ -228,7 +227,7 @@ class BinaryResponse:
         point = Point.below(self.flip, epsilon)
         if point is None:
             return 0.0
-        return math.exp(_find_truth(point, *self._cells(point, epsilon))) * (1 - 16 * _UNIT)
+        return math.exp(_find_truth(point, *self._cells(point, epsilon))) * (1 - 16 * UNIT)
 
     def delta_at(self, ones: int, zeros: int, epsilon: float) -> float:
         """The larger direction for one data set: so many of the others hold 1, and so many 0.
@@ -352,7 +351,7 @@ def _excess(
 
 
 def _as_delta(log: float) -> float:
-    return min(1.0, max(math.exp(min(log, 0.0)) * (1 + 16 * _UNIT), SMALLEST_DELTA))
+    return min(1.0, max(math.exp(min(log, 0.0)) * (1 + 16 * UNIT), SMALLEST_DELTA))
 
 
 @lru_cache(maxsize=32)

@@ -25,7 +25,7 @@ from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.randomizer import Law, Randomizer
 from shuffledp.core.validate import positive, whole
-from shuffledp.numerics.rounding import exp_lower, exp_upper
+from shuffledp.numerics.rounding import UNIT, exp_lower, exp_upper
 
 __all__ = [
     "Blanket",
@@ -37,8 +37,6 @@ __all__ = [
     "thin",
     "two_level_blanket",
 ]
-
-_UNIT = 2.0**-53  # rounding error of one operation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,9 +80,9 @@ class Blanket:
     def delta(self, epsilon: float, n: int) -> float:
         """An upper bound of the divergence of a against b, n users."""
         E = float(exp_lower(epsilon)) * (
-            1 - 4 * _UNIT
+            1 - 4 * UNIT
         )  # pays for the rounding of b, and of the product
-        uncovered = math.fsum(max(0.0, a - E * b) for a, b in self.bare) * (1 + 8 * _UNIT)
+        uncovered = math.fsum(max(0.0, a - E * b) for a, b in self.bare) * (1 + 8 * UNIT)
         gains = self.gains(epsilon) + self.rounding(epsilon)
         covered = mean_positive_part(np.array(self.mass), gains, n)
         return min(1.0, covered + uncovered)
@@ -102,7 +100,7 @@ class Blanket:
         by a unit of the result: five units of the sum of all sizes.
         """
         sizes: Floats = np.array(self.first) + math.exp(epsilon) * np.array(self.second)
-        return 9 * _UNIT * sizes
+        return 9 * UNIT * sizes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +153,7 @@ def generic_blanket(*, epsilon0: float, total_variation: float | None = None) ->
         )
     alpha = min(tv, largest) / float(exp_lower(epsilon0) - 1)
     # Its value is negative, so less of it is more of an upper bound.
-    rest = (1 - alpha * (p + 1) * (1 + 8 * _UNIT)) / p * (1 - 8 * _UNIT)
+    rest = (1 - alpha * (p + 1) * (1 + 8 * UNIT)) / p * (1 - 8 * UNIT)
     if rest < 1e-12:
         alpha, rest = 1 / (p + 1), 0.0
     return Blanket(mass=(alpha, alpha, rest), first=(p, 1.0, p), second=(1.0, p, p))

@@ -31,12 +31,12 @@ from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.enclosures import bound_at_most, bound_mass, bound_mills
+from shuffledp.numerics.rounding import UNIT
 
 __all__ = ["LARGEST_N", "Clones", "clones_2021", "clones_2023"]
 
 LARGEST_N = 10**12
 """Beyond, nobody has asked; the enclosures hold up to 2^50."""
-_UNIT = 2.0**-53  # rounding error of one operation
 _EXACT = 400  # up to this many other users every C is a cell of its own
 
 
@@ -96,11 +96,11 @@ class Clones:
         first = gain / (1 + math.exp(-self.epsilon0))  # (p - E) / (p + 1)
         share = gain / (-math.expm1(-self.epsilon0) * (math.exp(epsilon) + 1))
         k = np.clip(np.ceil((C + 1) * share) - 1, 0, np.floor(C / 2))
-        bracket = np.full(C.shape, first * (1 + side * 64 * _UNIT))
+        bracket = np.full(C.shape, first * (1 + side * 64 * UNIT))
         some = (k > 0) & (epsilon > 0)
         ratio = bound_mills(k[some] - 1, C[some], 0.5)[0 if side > 0 else 1]
         below = math.expm1(epsilon) * (k[some] / (C[some] - k[some] + 1)) * ratio
-        bracket[some] -= below * (1 - side * 16 * _UNIT)
+        bracket[some] -= below * (1 - side * 16 * UNIT)
         mass = bound_mass(k, C, 0.5)[1 if side > 0 else 0]
         value: Floats = mass * np.maximum(bracket, 0.0)
         return value
@@ -135,14 +135,14 @@ def clones_2023(*, epsilon0: float, n: int) -> Clones:
 
 def _round_down(rho: float) -> float:
     # Fewer clones are less privacy: rounding rho down keeps an upper bound.
-    return rho * (1 - 16 * _UNIT)
+    return rho * (1 - 16 * UNIT)
 
 
 def _sum_by_parts(inner: Floats, below: Floats, side: int) -> float:
     """sum over cells of inner times the cell's mass, inner falling; rounded to its side."""
     # Every term is positive, so nothing cancels.
     terms = np.append((inner[:-1] - inner[1:]) * below[1:], inner[-1])
-    return math.fsum(terms) * (1 + side * 8 * _UNIT)
+    return math.fsum(terms) * (1 + side * 8 * UNIT)
 
 
 class _Cells(NamedTuple):

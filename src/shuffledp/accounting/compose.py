@@ -31,7 +31,7 @@ from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.privacy import Profile
 from shuffledp.core.validate import fraction_of_one
-from shuffledp.numerics.rounding import exp_bounds, float_above
+from shuffledp.numerics.rounding import UNIT, exp_bounds, float_above
 
 __all__ = ["Composed", "compose", "compose_delta", "compose_renyi", "renyi"]
 
@@ -41,7 +41,6 @@ _TAIL_SHARE = 1e-3  # of delta: where a curve ends, over all rounds
 _CUT_SHARE = 1e-6  # of delta: what may be cut off at each end of a sum
 _GUARD = 64  # bits of the points beyond those of the masses
 _LEAST_STEP = 2.0**-40  # with so many guard bits, masses are off by less than one unit
-_UNIT = 2.0**-53  # rounding error of one operation
 _ROUNDS = 6
 _LEAST_END, _FIRST_END, _LAST_END, _WIDER = 1e-12, 0.1, 64.0, 3.0  # to look for the end of a curve
 
@@ -67,9 +66,9 @@ def compose(rounds: Sequence[Profile], *, delta: float) -> float:
     different = Counter(rounds)
     if len(rounds) == 1:
         return rounds[0].epsilon(wanted)
-    share = wanted / len(rounds) * (1 - 2 * _UNIT)
+    share = wanted / len(rounds) * (1 - 2 * UNIT)
     plain = math.fsum(times * curve.epsilon(share) for curve, times in different.items())
-    plain *= 1 + 4 * _UNIT
+    plain *= 1 + 4 * UNIT
     ends = {curve: curve.epsilon(_TAIL_SHARE * share) for curve in different}
     step = max(ends.values()) / _POINTS
     if step < _LEAST_STEP:  # nothing, or nearly nothing, is told
@@ -120,7 +119,7 @@ def _sum_up(
     ends = {curve: _find_end(curve, share) for curve in different}
     step = max(ends.values()) / points
     total = None if step < _LEAST_STEP else _add_losses(different, ends, step, wanted)
-    return apart * (1 + 4 * _UNIT), step, total
+    return apart * (1 + 4 * UNIT), step, total
 
 
 def _find_end(curve: Profile, delta: float) -> float:
@@ -226,7 +225,7 @@ class _Loss:
     def epsilon(self, delta: float, step: float, largest: float) -> float:
         """Nearly the smallest epsilon with E[(1 - e^(epsilon - loss))_+] <= delta; `largest` if there is none."""
         delta_at = self.curve(step)
-        last = step * (self.first + len(self.masses) - 1) * (1 + 4 * _UNIT)
+        last = step * (self.first + len(self.masses) - 1) * (1 + 4 * UNIT)
         end = min(largest, max(last, 0.0))
         if end == 0 or delta_at(end) > delta:
             return largest
@@ -240,13 +239,13 @@ class _Loss:
         """The same as a function of epsilon."""
         unit = Fraction(1, 1 << self.bits)
         masses = np.array([float_above(mass * unit) for mass in self.masses])
-        losses = step * np.arange(self.first, self.first + len(masses)) * (1 + 4 * _UNIT)
+        losses = step * np.arange(self.first, self.first + len(masses)) * (1 + 4 * UNIT)
         endless = float_above(self.endless * unit)
 
         def delta_at(epsilon: float) -> float:
             over = np.maximum(losses - epsilon, 0.0)
-            total = float(masses @ -np.expm1(-over)) * (1 + (len(masses) + 32) * _UNIT)
-            return endless + total + 2 * _UNIT * endless
+            total = float(masses @ -np.expm1(-over)) * (1 + (len(masses) + 32) * UNIT)
+            return endless + total + 2 * UNIT * endless
 
         return delta_at
 
@@ -263,7 +262,7 @@ def _find_loss(curve: Profile, step: float, end: float, bits: int) -> _Loss:
     xs = _list_powers(step, last, scale)
     # At most j step, which is rounded.
     heights = [
-        _at_scale(min(1.0, curve.delta(j * step * (1 - 2 * _UNIT))), scale) for j in range(last + 1)
+        _at_scale(min(1.0, curve.delta(j * step * (1 - 2 * UNIT))), scale) for j in range(last + 1)
     ]
     heights = list(np.minimum.accumulate(np.array(heights, dtype=object)))
     below = [

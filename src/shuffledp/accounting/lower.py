@@ -21,12 +21,12 @@ from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.randomizer import Message, Randomizer
 from shuffledp.numerics.enclosures import bound_at_most, bound_mass, bound_mills_above
+from shuffledp.numerics.rounding import UNIT
 from shuffledp.numerics.search import largest_above
 
 __all__ = ["DataSets", "generic_data_sets", "randomizer_data_sets"]
 
 _LONGEST_SUM = 8_000
-_UNIT = 2.0**-53  # rounding error of one operation
 
 _Coded = Mapping[tuple[Message, ...], int]
 """A law whose probabilities are places in a list."""
@@ -84,10 +84,10 @@ def _delta_lower(blanket: Blanket, epsilon: float, n: int) -> float:
     mean = 0.0
     if len(rest):
         mean = float(masses[rest] @ gains[rest] / masses[rest].sum())
-        mean -= (len(rest) + 64) * _UNIT * float(np.abs(gains[rest]).max())
+        mean -= (len(rest) + 64) * UNIT * float(np.abs(gains[rest]).max())
     # Masses are off by up to 24 units. What the others lose goes to the worst value: that, too, lowers it.
-    share = min(share * (1 + 32 * _UNIT), 1.0) if len(rest) else 1.0
-    heads = float(masses[best]) / share * (1 - 64 * _UNIT)
+    share = min(share * (1 + 32 * UNIT), 1.0) if len(rest) else 1.0
+    heads = float(masses[best]) / share * (1 - 64 * UNIT)
     return _sum_two_values(n, share, heads, float(gains[best]), float(gains[worst]), mean)
 
 
@@ -103,9 +103,9 @@ def _sum_two_values(
         mass = bound_mass(C, np.full(C.shape, n), share)[0]  # what lies outside is dropped
     # high N + low (C - N) + rest (n - C) > 0 iff N > t, and t is rounded up.
     lost = np.abs(low) * C + np.abs(rest) * (n - C)
-    t = (8 * _UNIT * lost - low * C - rest * (n - C)) / (high - low) * (1 + 8 * _UNIT)
+    t = (8 * UNIT * lost - low * C - rest * (n - C)) / (high - low) * (1 + 8 * UNIT)
     excess = _bound_excess(t, C, heads)
-    return math.fsum(mass * excess) * (high - low) / n * (1 - 16 * _UNIT)
+    return math.fsum(mass * excess) * (high - low) / n * (1 - 16 * UNIT)
 
 
 def _bound_excess(t: Floats, C: Floats, heads: float) -> Floats:
@@ -116,20 +116,20 @@ def _bound_excess(t: Floats, C: Floats, heads: float) -> Floats:
     """
     m = np.floor(t) + 1
     inside = (m >= 1) & (m <= C)
-    found = np.where(m < 1, (C * heads - t) * (1 - 4 * _UNIT), 0.0)
+    found = np.where(m < 1, (C * heads - t) * (1 - 4 * UNIT), 0.0)
     m, C, t = m[inside], C[inside], t[inside]
     mean = C * heads
-    room = mean - t - 2 * _UNIT * (mean + t)
+    room = mean - t - 2 * UNIT * (mean + t)
     mass = bound_mass(m, C, heads)[0]
     # Pr[N >= m] / Pr[N = m], from below where it helps and from above where it hurts.
     above = m >= (C + 1) * heads
     ratio = np.empty(m.shape)
     ratio[above] = bound_mills_above(m[above], C[above], heads)[1]
     least, most = bound_at_most(m[~above] - 1, C[~above], heads)
-    tail = np.where(room[~above] > 0, 1 - most - _UNIT, 1 - least + _UNIT)
+    tail = np.where(room[~above] > 0, 1 - most - UNIT, 1 - least + UNIT)
     ratio[~above] = tail / mass[~above]
-    bracket = m * (1 - heads) * (1 - 8 * _UNIT) + room * ratio * (1 - np.sign(room) * 8 * _UNIT)
-    found[inside] = mass * np.maximum(bracket, 0.0) * (1 - 8 * _UNIT)
+    bracket = m * (1 - heads) * (1 - 8 * UNIT) + room * ratio * (1 - np.sign(room) * 8 * UNIT)
+    found[inside] = mass * np.maximum(bracket, 0.0) * (1 - 8 * UNIT)
     return found
 
 

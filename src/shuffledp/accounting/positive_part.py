@@ -14,9 +14,7 @@ at most 0, so that the positive part is a rare event. Three evaluations, all upp
 * by the normal law: the same tilt, then the Berry-Esseen inequality. Its relative error falls like
   1/sqrt(n), its cost does not depend on n, and it bounds from below as well.
 
-**Rounding.** All errors below are worked out in units of 2^-53, and added. One assumption is made about the
-machine: elementary functions (exp, log1p, sin, ...) are wrong by at most four units in the last place, which are
-eight of these units, as NumPy documents.
+**Rounding.** All errors below are worked out in units (`rounding.UNIT`), and added.
 
 *Masses* are floats near the true ones, up to 24 units. Masses of positive values are raised by 32 units, those
 of negative values lowered. If w' and w are the masses after and before, then for every t
@@ -36,6 +34,7 @@ import numpy as np
 
 from shuffledp.accounting.base import SMALLEST_DELTA
 from shuffledp.core.arrays import Floats
+from shuffledp.numerics.rounding import UNIT
 
 __all__ = ["mean_positive_part", "mean_positive_part_lower"]
 
@@ -47,7 +46,6 @@ _STEEPEST = 600.0  # largest exponent of a tilt: e^700 would overflow, and every
 _LISTED = 30_000  # ways in which n users can be spread over the values
 _LEAST_DEVIATION = 0.05  # a smaller tilt would need a longer period, and a stronger blur for it
 _LEAST_SIZE = 1e-9  # of |Phi|^2: a smaller one is only bounded
-_UNIT = 2.0**-53  # rounding error of one operation
 
 
 def mean_positive_part(w: Floats, g: Floats, n: int) -> float:
@@ -60,9 +58,9 @@ def mean_positive_part(w: Floats, g: Floats, n: int) -> float:
     w, g = w[w > 0], g[w > 0]
     if len(g) == 0 or g.max() <= 0:
         return 0.0
-    w = w * np.where(g > 0, 1 + 32 * _UNIT, 1 - 32 * _UNIT)
+    w = w * np.where(g > 0, 1 + 32 * UNIT, 1 - 32 * UNIT)
     # (a + b)_+ <= a_+ + b_+, for n = 1 the truth
-    alone = float(w @ np.maximum(g, 0.0)) * (1 + (len(g) + 4) * _UNIT)
+    alone = float(w @ np.maximum(g, 0.0)) * (1 + (len(g) + 4) * UNIT)
     if n == 1 or g.min() >= 0:
         return alone
     if math.comb(n + len(g), n) <= _LISTED:
@@ -84,7 +82,7 @@ def mean_positive_part_lower(w: Floats, g: Floats, n: int) -> float:
     >>> round(high / low - 1, 4)
     0.0001
     """
-    g = g - 64 * _UNIT * (g.max() - g.min())
+    g = g - 64 * UNIT * (g.max() - g.min())
     w = w / math.fsum(w)
     # A sum that is hardly moved by its tilt is better left as it is.
     tilted, plain = _Tilt.solve(w, g, n, -1), _Tilt.at(0.0, w, g, n, -1)
@@ -93,7 +91,7 @@ def mean_positive_part_lower(w: Floats, g: Floats, n: int) -> float:
     if tilted.rate <= 0:
         return max(centred, 0.0) / n
     main, error = _by_normal(tilted)
-    return max(_scale(tilted, max(main - error, 0.0), -1), centred, 0.0) / n * (1 - 8 * _UNIT)
+    return max(_scale(tilted, max(main - error, 0.0), -1), centred, 0.0) / n * (1 - 8 * UNIT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,21 +130,21 @@ class _Tilt:
         """
         many = len(g) + 16  # units that a sum over the values loses, and expm1
         growth = np.expm1(rate * g)
-        lost = many * _UNIT * float(w @ (np.abs(growth) + (1 + growth) * np.abs(rate * g)))
+        lost = many * UNIT * float(w @ (np.abs(growth) + (1 + growth) * np.abs(rate * g)))
         total = float(w @ growth)
         if side > 0:
             excess = math.fsum(w) - 1
-            total += max(excess, 0.0) + 2 * _UNIT * (abs(excess) < 4 * _UNIT) + 2 * lost
+            total += max(excess, 0.0) + 2 * UNIT * (abs(excess) < 4 * UNIT) + 2 * lost
         elif 1 + total < 1e3 * lost:
             raise ArithmeticError("the mgf is lost in rounding")
         log_mgf = math.log1p(total)
-        wrong_log = 10 * _UNIT * abs(log_mgf) + (1.01 * lost / (1 + total) if side < 0 else 0.0)
+        wrong_log = 10 * UNIT * abs(log_mgf) + (1.01 * lost / (1 + total) if side < 0 else 0.0)
         mass = w * np.exp(rate * g - log_mgf)
-        wrong = wrong_log + (many + 2 * np.abs(rate * g) + abs(log_mgf)) * _UNIT
+        wrong = wrong_log + (many + 2 * np.abs(rate * g) + abs(log_mgf)) * UNIT
         mean, rest = float(mass @ g), max(0.0, 1 - float(mass.sum()))
         variance = float(mass @ (g - mean) ** 2) + rest * mean**2
         unsure = float((mass * wrong) @ (np.abs(g) + abs(mean)) ** 2)
-        unsure += mean**2 * (float(mass @ wrong) + many * _UNIT)
+        unsure += mean**2 * (float(mass @ wrong) + many * UNIT)
         return _Tilt(
             n=n,
             rate=rate,
@@ -156,7 +154,7 @@ class _Tilt:
             wrong=wrong,
             value=g,
             sd=math.sqrt(n * variance),
-            wrong_sd=8 * _UNIT + (unsure / variance if variance > 0 else 1.0),
+            wrong_sd=8 * UNIT + (unsure / variance if variance > 0 else 1.0),
         )
 
     @property
@@ -167,7 +165,7 @@ class _Tilt:
     @property
     def rounding(self) -> float:
         """At least the error of a sum over the values whose terms are at most |value|."""
-        return float((self.mass * (self.wrong + 32 * _UNIT)) @ np.abs(self.value)) * 1.001
+        return float((self.mass * (self.wrong + 32 * UNIT)) @ np.abs(self.value)) * 1.001
 
     @property
     def offset(self) -> float:
@@ -180,15 +178,15 @@ class _Tilt:
         third = float((self.mass * (1 + self.wrong)) @ np.abs(self.value) ** 3)
         # Around the mean: by the triangle inequality, as no rate makes the mean exactly 0.
         moment = (math.cbrt(third) + self.offset) ** 3
-        wrong = 4 * self.wrong_sd + 64 * _UNIT
+        wrong = 4 * self.wrong_sd + 64 * UNIT
         return _BERRY_ESSEEN * moment * self.n / self.sd**3 * (1 + wrong)
 
 
 def _scale(tilt: _Tilt, tilted: float, side: int) -> float:
     """From E_tilted[(S)_+ e^(-rate S)] to E[(S)_+], on the side of the first."""
     log = tilt.n * (tilt.log_mgf + side * tilt.wrong_log)
-    log += side * 4 * _UNIT * abs(log)
-    return tilted * (math.exp(log) if log < 709 else math.inf) * (1 + side * 32 * _UNIT)
+    log += side * 4 * UNIT * abs(log)
+    return tilted * (math.exp(log) if log < 709 else math.inf) * (1 + side * 32 * UNIT)
 
 
 def _tilt_rate(w: Floats, g: Floats) -> float:
@@ -242,11 +240,11 @@ def _sum_list(w: Floats, g: Floats, n: int) -> float:
         total, size = total[state] + gain * taken, size[state] + abs(gain) * taken
         left = left[state] - taken
     # More mass at 0 only raises the sum of positive terms.
-    rest = max(0.0, 1 - math.fsum(w)) + 2 * _UNIT
+    rest = max(0.0, 1 - math.fsum(w)) + 2 * UNIT
     # Each value was multiplied once and added once, and the sum has two roundings more.
-    total += _UNIT * (4 + 2 * len(g)) * size
+    total += UNIT * (4 + 2 * len(g)) * size
     # A weight has a coefficient, a power and two products per value.
-    wrong = (12 * len(g) + len(weight) + 16) * _UNIT
+    wrong = (12 * len(g) + len(weight) + 16) * UNIT
     return float((weight * rest**left) @ np.maximum(total, 0.0)) * (1 + wrong)
 
 
@@ -268,8 +266,8 @@ def _by_normal(tilt: _Tilt) -> tuple[float, float]:
     # v e^(-rate v) rises to 1 / (e rate) and falls again: its total variation is twice that. Its slope
     # is at most 1, so a mean that is off by an offset moves it by no more.
     error = 2 / (math.e * tilt.rate) * tilt.distance + tilt.n * tilt.offset
-    spread = (high - low) / (high + low) + 2 * tilt.wrong_sd + 32 * _UNIT
-    return main, (error + main * spread) * (1 + 16 * _UNIT)
+    spread = (high - low) / (high + low) + 2 * tilt.wrong_sd + 32 * UNIT
+    return main, (error + main * spread) * (1 + 16 * UNIT)
 
 
 def _bound_excess(z: float) -> tuple[float, float]:
@@ -289,13 +287,13 @@ def _bound_excess(z: float) -> tuple[float, float]:
             term *= z * z / i
             total += term
         peak = math.sqrt(math.pi / 2) * math.exp(z * z / 2)
-        value, wrong = 1 - z * (peak - total), z * 128 * _UNIT * peak + 4 * _UNIT
+        value, wrong = 1 - z * (peak - total), z * 128 * UNIT * peak + 4 * UNIT
         return value - wrong, value + wrong
     low, high = z, math.inf
     for i in range(80, 1, -1):
         low, high = z + i / high, z + i / low
     least, most = 1 / high, 1 / low
-    wrong = 512 * _UNIT  # positive terms only: five roundings a step
+    wrong = 512 * UNIT  # positive terms only: five roundings a step
     return least / (z + least) * (1 - wrong), most / (z + most) * (1 + wrong)
 
 
@@ -314,13 +312,13 @@ def _by_fourier(tilt: _Tilt) -> float:
     # s e^(-rate s), s > 0, has the transform 1 / (rate + i omega)^2.
     size = np.exp(log - damping) / (rate * rate + omega * omega)
     angle += rate * blur * blur * omega - 2 * np.arctan2(omega, rate)
-    error += (64 + 8 * damping + 8 * rate * blur * blur * omega) * _UNIT
+    error += (64 + 8 * damping + 8 * rate * blur * blur * omega) * UNIT
     terms = size * (np.cos(angle) + error)
-    summed = 2 * float(terms.sum()) - float(terms[0]) + 64 * _UNIT * float(np.abs(terms).sum())
-    outside = period / (2 * math.pi**2 * count) * math.exp(-float(damping[-1]) * (1 - 16 * _UNIT))
-    blurred = (rate * blur) ** 2 / 2 * (1 + 8 * _UNIT)
+    summed = 2 * float(terms.sum()) - float(terms[0]) + 64 * UNIT * float(np.abs(terms).sum())
+    outside = period / (2 * math.pi**2 * count) * math.exp(-float(damping[-1]) * (1 - 16 * UNIT))
+    blurred = (rate * blur) ** 2 / 2 * (1 + 8 * UNIT)
     factor = math.exp(blurred) if blurred < 709 else math.inf
-    return (summed / period + outside) * factor * (1 + 64 * _UNIT)
+    return (summed / period + outside) * factor * (1 + 64 * UNIT)
 
 
 def _blur(tilt: _Tilt) -> float:
@@ -347,7 +345,7 @@ def _log_power(tilt: _Tilt, omega: Floats) -> tuple[Floats, Floats, Floats]:
     angle = np.arctan2(imaginary, 1 + real)
     n = tilt.n
     unsure = (2 * np.abs(real) + square) / (1 + size) + np.abs(log) + 2 * np.abs(angle)
-    y = 16 * _UNIT * n * unsure + n * omega * tilt.rounding / np.sqrt(1 + size)
+    y = 16 * UNIT * n * unsure + n * omega * tilt.rounding / np.sqrt(1 + size)
     error = np.minimum(y, 40.0) * np.exp(np.minimum(y, 40.0))
     # Where nothing is certain, Phi^n is at most 1, or at most what the least size says.
     log = np.where(y > 40, 0.0, log)

@@ -17,8 +17,7 @@ of K_(n+1) into a narrower one of K_n. Nothing is subtracted, so rounding errors
 p is a float, or an exact fraction between two of them. Tails fall with p and masses have one peak in p, so
 both floats' enclosures together hold for what is between (a peak that close is below a unit high).
 
-One assumption is made about the machine: exp, log and log1p, of Python and of NumPy, are wrong by at most
-four units in the last place, as NumPy documents.
+Errors are counted in units (`rounding.UNIT`, where the one assumption about the machine stands).
 """
 
 import math
@@ -30,7 +29,7 @@ import numpy as np
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.numerics.masses import stirling_error
-from shuffledp.numerics.rounding import float_above, float_below
+from shuffledp.numerics.rounding import UNIT, float_above, float_below
 from shuffledp.numerics.tails import TINY
 
 __all__ = [
@@ -45,7 +44,6 @@ __all__ = [
 LARGEST_TRIALS = 2**50
 """Whole numbers up to here, and sums of a few of them, are floats."""
 
-_UNIT = 2.0**-53  # rounding error of one operation
 _LOG_TAU = math.log(2 * math.pi)
 _STIRLING = 4e-14  # error of `stirling_error`: 1.3e-14 of its series, 16 steps of at most 8 units
 _TERMS = 18  # of the series of the deviance: the next one is below 0.1^18 / 300
@@ -110,10 +108,10 @@ def bound_poisson_mass(k: Floats, mean: float) -> tuple[Floats, Floats]:
     moved = inner - mean
     value, wrong = _deviance(moved, np.full(inner.shape, mean))
     log = -stirling_error(inner) - value - (np.log(inner) + _LOG_TAU) / 2
-    slope = np.abs(np.log1p(np.maximum(moved / mean, -1 + _UNIT)))
-    error = _STIRLING + wrong + _UNIT * (8 * (2 + np.log(inner)) + 2 * np.abs(moved) * slope)
+    slope = np.abs(np.log1p(np.maximum(moved / mean, -1 + UNIT)))
+    error = _STIRLING + wrong + UNIT * (8 * (2 + np.log(inner)) + 2 * np.abs(moved) * slope)
     none = np.asarray(k) <= 0
-    return _round_out(np.where(none, -mean, log), np.where(none, 16 * _UNIT * mean, error))
+    return _round_out(np.where(none, -mean, log), np.where(none, 16 * UNIT * mean, error))
 
 
 def _join(
@@ -133,7 +131,7 @@ def _join(
     low, high = bound(k, N, *pairs[0])
     for pair in pairs[1:]:
         least, most = bound(k, N, *pair)
-        low, high = np.minimum(low, least), np.maximum(high, most) * (1 + 4 * _UNIT)
+        low, high = np.minimum(low, least), np.maximum(high, most) * (1 + 4 * UNIT)
     return low, high
 
 
@@ -156,14 +154,14 @@ def _bound_at_most(k: Floats, N: Floats, p: float, q: float) -> tuple[Floats, Fl
     low[left], high[left] = _bound_tail(k[left], N[left], p, q)
     # Pr[X > k] is that of at most N - k - 1 failures.
     least, most = _bound_tail(N[right] - k[right] - 1, N[right], q, p)
-    low[right], high[right] = np.maximum(1 - most - _UNIT, 0.0), np.minimum(1 - least + _UNIT, 1.0)
+    low[right], high[right] = np.maximum(1 - most - UNIT, 0.0), np.minimum(1 - least + UNIT, 1.0)
     return low, high
 
 
 def _bound_tail(k: Floats, N: Floats, p: float, q: float) -> tuple[Floats, Floats]:
     masses, mills = _bound_mass(k, N, p, q), _bound_mills(k, N, p, q)
-    low = masses[0] * mills[0] * (1 - 2 * _UNIT)
-    return low, np.clip(masses[1] * mills[1] * (1 + 2 * _UNIT), TINY, 1.0)
+    low = masses[0] * mills[0] * (1 - 2 * UNIT)
+    return low, np.clip(masses[1] * mills[1] * (1 + 2 * UNIT), TINY, 1.0)
 
 
 def _bound_mills(k: Floats, N: Floats, p: float, q: float) -> tuple[Floats, Floats]:
@@ -190,13 +188,13 @@ def _step_back(
     alpha = left * (N - k + n - 1) * (N + n) * q / near**2
     share = (N - k + n) / (N - k + 2 * n + 1)
     beta = n + left / near + share * (room + n * (1 + p))
-    unsure = share * (4 * _UNIT * ((N + 1) * min(p, q) + np.abs(room)))  # the error of `room`
+    unsure = share * (4 * UNIT * ((N + 1) * min(p, q) + np.abs(room)))  # the error of `room`
     around = np.stack([beta - unsure, beta + unsure], axis=1)  # [steps + 1, 2, laws]
     ends = np.stack([around[-1, 0], np.full(k.shape, math.inf)])
     for i in range(steps - 1, -1, -1):
         ends = around[i] + alpha[i + 1] / ends[::-1]
     # Each alpha and beta has at most 12 roundings, and each step two more.
-    wrong = 16 * (steps + 2) * _UNIT
+    wrong = 16 * (steps + 2) * UNIT
     top = p * (N - k)
     return top / ends[1] * (1 - wrong), top / ends[0] * (1 + wrong)
 
@@ -208,7 +206,7 @@ def _bound_mass(k: Floats, N: Floats, p: float, q: float) -> tuple[Floats, Float
 def _round_out(log: Floats, error: Floats) -> tuple[Floats, Floats]:
     low, high = np.exp(log - error), np.exp(np.minimum(log + error, 0.0))
     low = np.where(low > TINY, low, 0.0)  # the smallest floats have no relative accuracy
-    return low * (1 - 16 * _UNIT), np.clip(high * (1 + 16 * _UNIT), TINY, 1.0)
+    return low * (1 - 16 * UNIT), np.clip(high * (1 + 16 * UNIT), TINY, 1.0)
 
 
 def _log_mass(k: Floats, N: Floats, p: float, q: float) -> tuple[Floats, Floats]:
@@ -220,22 +218,22 @@ def _log_mass(k: Floats, N: Floats, p: float, q: float) -> tuple[Floats, Floats]
     logs = np.log(total), -np.log(inner), -np.log(rest)
     log, error = (
         peak + (sum(logs) - _LOG_TAU) / 2,
-        3 * _STIRLING + 8 * _UNIT * (2 + np.abs(logs).sum(axis=0)),
+        3 * _STIRLING + 8 * UNIT * (2 + np.abs(logs).sum(axis=0)),
     )
     # k - N p, by whichever of p and q loses less; both means may be off by two units.
     moved = inner - total * p if p <= q else total * q - rest
     off = 0.0 if p == 0.5 else 1.0  # half of a float is a float
     for mean, by in ((total * p, moved), (total * q, -moved)):
         value, wrong = _deviance(by, mean)
-        log, error = log - value, error + wrong + off * 4 * _UNIT * np.abs(by)
+        log, error = log - value, error + wrong + off * 4 * UNIT * np.abs(by)
     # d ln Pr / d k times the error of `moved`, and the second order.
     slope = np.abs(np.log1p(moved / (total * p))) + np.abs(np.log1p(-moved / (total * q)))
-    lost = off * 2 * _UNIT * (total * min(p, q) + np.abs(moved))
+    lost = off * 2 * UNIT * (total * min(p, q) + np.abs(moved))
     error = error + lost * (slope + lost * (1 / inner + 1 / rest))
     none, all_of_them = N * _log_complement(p, q), N * _log_complement(q, p)
     ends = np.where(k <= 0, none, all_of_them)
     at_end = (k <= 0) | (k >= N)
-    return np.where(at_end, ends, log), np.where(at_end, 16 * _UNIT * np.abs(ends), error)
+    return np.where(at_end, ends, log), np.where(at_end, 16 * UNIT * np.abs(ends), error)
 
 
 def _log_complement(p: float, q: float) -> float:
@@ -246,10 +244,10 @@ def _log_complement(p: float, q: float) -> float:
 def _deviance(moved: Floats, mean: Floats) -> tuple[Floats, Floats]:
     """D(mean + moved, mean) of masses.py, and a bound of its error if `moved` and `mean` are exact."""
     u = moved / mean
-    log = np.log1p(np.maximum(u, -1 + _UNIT))
+    log = np.log1p(np.maximum(u, -1 + UNIT))
     grown = (1 + u) * log
     direct = grown - u
-    wrong = 16 * _UNIT * (np.abs(grown) + np.abs(u) + np.abs(u * log))
+    wrong = 16 * UNIT * (np.abs(grown) + np.abs(u) + np.abs(u * log))
     # Near 0 the two parts cancel; the series is sum_(i>=2) (-u)^i / (i (i - 1)).
     near = np.abs(u) < 0.1
     v = np.where(near, u, 0.0)
@@ -257,4 +255,4 @@ def _deviance(moved: Floats, mean: Floats) -> tuple[Floats, Floats]:
     for i in range(_TERMS + 1, 1, -1):
         series = 1 / (i * (i - 1)) - v * series
     value = np.where(near, v * v * series, direct)
-    return mean * value, mean * np.where(near, 16 * _UNIT * value, wrong)
+    return mean * value, mean * np.where(near, 16 * UNIT * value, wrong)

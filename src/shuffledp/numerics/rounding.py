@@ -11,7 +11,21 @@ from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Dec
 from fractions import Fraction
 from functools import lru_cache
 
-__all__ = ["dyadic_above", "exp_bounds", "exp_lower", "exp_upper", "float_above", "float_below"]
+__all__ = [
+    "UNIT",
+    "dyadic_above",
+    "exp_bounds",
+    "exp_lower",
+    "exp_upper",
+    "float_above",
+    "float_below",
+]
+
+UNIT = 2.0**-53
+"""The relative rounding error of one floating-point operation.
+
+One assumption is made about the machine: elementary functions (exp, log1p, sin, ...) of Python and NumPy are
+wrong by at most eight of these, which are four units in the last place, as NumPy documents."""
 
 _VANISHING = 20_000  # beyond this |x|, e^x has thousands of digits and nobody needs them
 
