@@ -60,7 +60,7 @@ class BinaryOutput(Protocol):
 
 @runtime_checkable
 class _Lettered(Protocol):
-    """A randomizer that sends one of so many integers."""
+    """A randomizer whose message is one of finitely many integers."""
 
     @property
     def alphabet(self) -> int:

@@ -22,11 +22,11 @@ from shuffledp.accounting.base import find_epsilon, gaussian_epsilon
 from shuffledp.accounting.clones import Clones
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.validate import number, positive, whole
+from shuffledp.numerics.rounding import UNIT
 
 __all__ = ["ApproximateClones", "check_delta0"]
 
-_UNIT = 2.0**-53  # rounding error of one operation
-_SLACK = 1 + 64 * _UNIT  # for a handful of operations, an exponential among them
+_SLACK = 1 + 64 * UNIT  # for a handful of operations, an exponential among them
 _DOWNWARDS = 1.25  # steps of epsilon, in the search for a chord
 _LARGEST_EXPONENT = 600.0
 
@@ -90,7 +90,7 @@ class ApproximateClones:
         if exponent > _LARGEST_EXPONENT:
             return 1.0
         # An exponent of 600 costs 600 units.
-        growth = math.expm1(exponent) * (1 + 1024 * _UNIT)
+        growth = math.expm1(exponent) * (1 + 1024 * UNIT)
         rho = 2 / (math.exp(self.epsilon0) + 1) * (1 - self.delta0) / (1 + 2 * eta) / _SLACK
         clones = Clones(epsilon0=self.epsilon0, n=people, rho=rho)
         shuffled = (1 + growth) * clones.delta(epsilon) + math.expm1(epsilon) * growth / 2

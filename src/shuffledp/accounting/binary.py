@@ -230,7 +230,7 @@ class BinaryResponse:
         return math.exp(_find_truth(point, *self._cells(point, epsilon))) * (1 - 16 * UNIT)
 
     def delta_at(self, ones: int, zeros: int, epsilon: float) -> float:
-        """The larger direction for one data set: so many of the others hold 1, and so many 0.
+        """The larger direction for one data set: `ones` of the others hold 1, `zeros` hold 0.
 
         >>> rr = BinaryResponse(n=100, flip=Fraction(1, 10))
         >>> f"{rr.delta_at(0, 99, 0.5):.6e}"

@@ -205,12 +205,12 @@ def thin(blanket: Blanket, share: float) -> Blanket:
     """
     # Empty messages are one more atom, the same for both laws; less of it is on the safe side.
     part = Fraction(share)
-    silent = float(1 - part) * (1 - 2 * _UNIT)
+    silent = float(1 - part) * (1 - 2 * UNIT)
     return Blanket(
         mass=(*(float(part * Fraction(w)) for w in blanket.mass), silent),
         first=(*blanket.first, 1.0),
         second=(*blanket.second, 1.0),
-        bare=tuple((share * a * (1 + 2 * _UNIT), share * b) for a, b in blanket.bare),
+        bare=tuple((share * a * (1 + 2 * UNIT), share * b) for a, b in blanket.bare),
     )
 
 

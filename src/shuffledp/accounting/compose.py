@@ -40,7 +40,7 @@ _SMALLEST_DELTA = 1e-100
 _TAIL_SHARE = 1e-3  # of delta: where a curve ends, over all rounds
 _CUT_SHARE = 1e-6  # of delta: what may be cut off at each end of a sum
 _GUARD = 64  # bits of the points beyond those of the masses
-_LEAST_STEP = 2.0**-40  # with so many guard bits, masses are off by less than one unit
+_LEAST_STEP = 2.0**-40  # with this many guard bits, masses are off by less than one unit
 _ROUNDS = 6
 _LEAST_END, _FIRST_END, _LAST_END, _WIDER = 1e-12, 0.1, 64.0, 3.0  # to look for the end of a curve
 
@@ -211,7 +211,7 @@ class _Loss:
         )
 
     def repeat(self, times: int, cut: int) -> "_Loss":
-        """The sum of so many independent copies, by doubling."""
+        """The sum of independent copies, by doubling."""
         power, total = self, None
         while True:
             if times & 1:

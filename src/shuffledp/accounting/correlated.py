@@ -33,6 +33,7 @@ from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.validate import fraction_of_one, number, positive
 from shuffledp.numerics.masses import log_negative_binomial, log_poisson
+from shuffledp.numerics.rounding import UNIT
 from shuffledp.numerics.search import smallest_parameter, smallest_safe
 from shuffledp.numerics.tails import negative_binomial_mass, poisson_mass
 
@@ -51,7 +52,6 @@ __all__ = [
     "published_flood",
 ]
 
-_UNIT = 2.0**-53  # rounding error of one operation; exp and log may be off by eight of them
 _LARGEST_EPSILON = 700.0
 _LONGEST = 1 << 26
 _VISIBLE = -640.0  # masses below e^-640 are cut, and added
@@ -219,7 +219,7 @@ class CorrelatedNoise:
     def gaining(self, epsilon: float) -> float:
         """At least the divergence of S + 1 against S: a ratio of at most e^epsilon_star leaves no more."""
         gap = min(epsilon - self.epsilon_star, 0.0)
-        return -math.expm1(gap) * (1 + 16 * _UNIT)
+        return -math.expm1(gap) * (1 + 16 * UNIT)
 
     def losing(self, epsilon: float) -> float:
         """At least the divergence of S against S + 1, epsilon >= 0."""
@@ -241,16 +241,16 @@ class CorrelatedNoise:
         decay = math.exp(-2 * star)
         H = _accumulate(window.masses, decay)
         # p^(2i) is a product of up to len(H) rounded factors, each off by its exponent's rounding.
-        error = window.error + (12 + 2 * star) * (len(H) + 64) * _UNIT
-        factor = math.exp(epsilon - star) * (1 - (12 + 2 * epsilon + 2 * star) * _UNIT)
+        error = window.error + (12 + 2 * star) * (len(H) + 64) * UNIT
+        factor = math.exp(epsilon - star) * (1 - (12 + 2 * epsilon + 2 * star) * UNIT)
         terms = H * (1 + error) - factor * (1 - error) * np.append(0.0, H[:-1])
         # If F is log-concave so is H: once a term is not positive, none is again.
         above = 0.0 if self.flood.log_concave and terms[-1] <= 0 else window.above
-        main = float(np.maximum(terms, 0.0).sum()) * (1 + window.scale_error + len(H) * _UNIT)
+        main = float(np.maximum(terms, 0.0).sum()) * (1 + window.scale_error + len(H) * UNIT)
         # What was cut below adds at most its own terms, and p^2 + p^4 + ... of it to later ones.
         bound = -math.expm1(-star) * (main + above + window.below / (1 - decay))
         done = above <= 1e-9 * main or not self.flood.endless
-        return min(1.0, bound * (1 + 32 * _UNIT) + 1e-300), done
+        return min(1.0, bound * (1 + 32 * UNIT) + 1e-300), done
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -348,7 +348,7 @@ class ThinnedNoise:
         # q twice: 12 roundings a step, e^-epsilon_star included, and its power (1 - p)^share. Then the sum
         # over the flood, and that over all diagonals.
         off = 24 * (len(q) + 1 / self.epsilon_star) + len(f) + len(q) + 512
-        error = window.error + window.scale_error + off * _UNIT
+        error = window.error + window.scale_error + off * UNIT
         # Each C_k appears at most twice with a plus; `rest` bounds what is beyond q for either sign.
         return laws, error, window.below + window.above + 2 * rest
 
@@ -406,7 +406,7 @@ class CorrelatedPair:
             raise ParameterError("epsilon", epsilon, "must be >= 0")
         # Rounding down what is left for the losing bin raises delta.
         left = math.nextafter(epsilon - self.noise.pure, 0.0)
-        half = epsilon / 2 * (1 - _UNIT)
+        half = epsilon / 2 * (1 - UNIT)
         if left >= half:
             return self.noise.losing(left)
         shared = min(1.0, self.noise.losing(half) + self.noise.gaining(half))
@@ -574,8 +574,8 @@ def _follow(first: int, start: float, steps: Floats, following: float) -> Window
     above = math.inf if endless else float(masses[-1]) * following / (1 - following)
     return Window(
         masses=masses,
-        error=6 * len(masses) * _UNIT,  # four roundings a step
-        scale_error=8 * _UNIT,
+        error=6 * len(masses) * UNIT,  # four roundings a step
+        scale_error=8 * UNIT,
         below=first * start * (1 + 1e-6),
         above=above * (1 + 1e-6),
     )

@@ -22,13 +22,12 @@ from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.enclosures import bound_at_most, bound_mass, bound_poisson_mass
-from shuffledp.numerics.rounding import float_below
+from shuffledp.numerics.rounding import UNIT, float_below
 
 __all__ = ["BinomialTotal", "PoissonTotal", "SumOfBinomials", "Total", "expect"]
 
 _FINE = 1600  # cells where the weight is
 _LARGEST = 10**12
-_UNIT = 2.0**-53  # rounding error of one operation
 
 
 class Total(Protocol):
@@ -122,7 +121,7 @@ class BinomialTotal:
         low, high = bound_at_most(
             np.append(starts - 1, self.n), self.n, float_below(Fraction(self.p))
         )
-        masses: Floats = (high[1:] - low[:-1]) * (1 + 2 * _UNIT)
+        masses: Floats = (high[1:] - low[:-1]) * (1 + 2 * UNIT)
         return masses
 
 
@@ -156,7 +155,7 @@ class SumOfBinomials:
         step = max(1, math.ceil(24 * self.sd / _FINE))
         low, left, under = _lay_grid(self.first, step)
         other, right, also_under = _lay_grid(self.second, step)
-        masses = np.convolve(left, right) * (1 + 2 * (len(left) + 2) * _UNIT)
+        masses = np.convolve(left, right) * (1 + 2 * (len(left) + 2) * UNIT)
         places = low + other + step * np.arange(len(masses), dtype=np.float64)
         # Where either lies below its grid, the sum is at least 0.
         return np.append(0.0, places), np.append(under + also_under, masses)
@@ -201,11 +200,11 @@ def _fill_cells(
 def _sum_powers(ratio: Floats, count: Floats) -> Floats:
     """At least 1 + ratio + ... + ratio^(count - 1), which grows with the ratio."""
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        log = np.log(ratio * (1 + 16 * _UNIT))
-        log += 8 * _UNIT * np.abs(log)
+        log = np.log(ratio * (1 + 16 * UNIT))
+        log += 8 * UNIT * np.abs(log)
         # The exponent is below 710 or the sum infinite: its rounding is below 710 units.
-        total = np.expm1(count * log) / np.expm1(log) * (1 + 1024 * _UNIT)
-        endless = np.where(log < 0, -1 / np.expm1(log) * (1 + 16 * _UNIT), math.inf)
+        total = np.expm1(count * log) / np.expm1(log) * (1 + 1024 * UNIT)
+        endless = np.where(log < 0, -1 / np.expm1(log) * (1 + 16 * UNIT), math.inf)
     total = np.where(np.isinf(count), endless, np.where(log == 0, count, total))
     found: Floats = np.where((count == 1) | (ratio == 0), 1.0, total)
     return found
@@ -224,7 +223,7 @@ def expect(total: Total, inner: Callable[[Floats], Floats]) -> float:
     if weights.any() and not total.chooses_places and np.any(np.diff(places) > 1):
         places, masses = total.floor(_refine(places, weights))
         weights = masses * np.minimum.accumulate(inner(places))
-    return min(1.0, float(weights.sum()) * (1 + (len(weights) + 2) * _UNIT) + 1e-300)
+    return min(1.0, float(weights.sum()) * (1 + (len(weights) + 2) * UNIT) + 1e-300)
 
 
 def _place_coarsely(total: Total) -> Floats:

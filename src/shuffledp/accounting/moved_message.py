@@ -40,7 +40,7 @@ from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.validate import number, whole
 from shuffledp.numerics.enclosures import bound_at_most, bound_mass, bound_mills
-from shuffledp.numerics.rounding import dyadic_above
+from shuffledp.numerics.rounding import UNIT, dyadic_above
 
 __all__ = [
     "IndependentBins",
@@ -53,7 +53,6 @@ __all__ = [
 
 _LARGEST_EPSILON = 400.0  # delta does not increase with epsilon, so this one serves for all beyond
 _BITS = 48
-_UNIT = 2.0**-53  # rounding error of one operation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +110,7 @@ class IndependentBins:
         ratio = E * b * float(1 - gamma) / ((n - b + 1) * float(gamma))  # E r_b
         price = ratio - 1
         # A rounded `a` gains or loses a term that is this part of the mass.
-        slack = 1 + 64 * _UNIT * (n + 1) / (n + 2 - a)
+        slack = 1 + 64 * UNIT * (n + 1) / (n + 2 - a)
         first = bound_mass(a - 1, n, gamma)[1]
         value = first * slack
         # Where the price is positive, a is above the mean, and the tail is a Mills ratio of f(a - 1).
@@ -119,11 +118,11 @@ class IndependentBins:
         x = a[dear]
         drop = (n - x + 1) / x * float(gamma / (1 - gamma))  # f(a) / f(a - 1)
         tail = drop * bound_mills(n - x, n, 1 - gamma)[0]
-        least = np.maximum(price[dear] - 16 * _UNIT * ratio[dear], 0.0)
-        value[dear] = first[dear] * (slack[dear] - least * tail * (1 - 16 * _UNIT))
+        least = np.maximum(price[dear] - 16 * UNIT * ratio[dear], 0.0)
+        value[dear] = first[dear] * (slack[dear] - least * tail * (1 - 16 * UNIT))
         cheap = (price <= 0) & (a <= n)
-        above = 1 - bound_at_most(a[cheap] - 1, n, gamma)[0] + _UNIT
-        value[cheap] += (64 * _UNIT - price[cheap]) * above
+        above = 1 - bound_at_most(a[cheap] - 1, n, gamma)[0] + UNIT
+        value[cheap] += (64 * UNIT - price[cheap]) * above
         bounded: Floats = np.clip(value, 0.0, 1.0)
         return bounded
 
@@ -219,16 +218,16 @@ def _fair_inner(t: Floats, growth: float) -> Floats:
     some = k > 0
     x, tosses = k[some], t[some]
     ratio = x / (tosses - x + 1) * bound_mills(x - 1, tosses, 0.5)[0]
-    part[some] = 1 - growth * ratio * (1 - 16 * _UNIT)
+    part[some] = 1 - growth * ratio * (1 - 16 * UNIT)
     # A k that is rounded wrongly loses a term of a few units of the mass.
-    return np.clip(bound_mass(k, t, 0.5)[1] * (part + 64 * _UNIT), 0.0, 1.0)
+    return np.clip(bound_mass(k, t, 0.5)[1] * (part + 64 * UNIT), 0.0, 1.0)
 
 
 def _growth(epsilon: float) -> float:
     """e^epsilon - 1, or a little less."""
     if number("epsilon", epsilon) < 0:
         raise ParameterError("epsilon", epsilon, "must be >= 0")
-    return math.expm1(min(epsilon, _LARGEST_EPSILON)) * (1 - 8 * _UNIT)
+    return math.expm1(min(epsilon, _LARGEST_EPSILON)) * (1 - 8 * UNIT)
 
 
 def _guess_mean(epsilon: float, delta: float) -> float:

@@ -227,7 +227,7 @@ def _bound_tilted(tilt: _Tilt) -> float:
 
 
 def _sum_list(w: Floats, g: Floats, n: int) -> float:
-    """At least E[(G_1 + ... + G_n)_+], one value of G after the other: so many users are left for the others."""
+    """At least E[(G_1 + ... + G_n)_+], by listing how many users take each value."""
     # Raising a value only raises the sum, and one below -n max g ends all hope as it is.
     top = float(g.max())
     g = np.maximum(g, -n * top)

@@ -38,12 +38,13 @@ from numpy.typing import NDArray
 from shuffledp.core.arrays import Bools, Counts, Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.validate import whole
+from shuffledp.numerics.rounding import UNIT
 
 __all__ = ["MirroredTotal"]
 
 Spectrum: TypeAlias = NDArray[np.complex128]
 
-_UNIT = (
+UNIT = (
     2.0**-53
 )  # u, the rounding error of one operation; exp, log and angles may be off by eight of them
 _LEVEL, _LEVEL_IN_NORM = 8.0, 16.0  # units, for each level of a transform
@@ -171,7 +172,7 @@ def _direct(log_g: Floats, ones: int, zeros: int) -> float:
         for _ in range(count):
             h = np.convolve(h, law)
     ratio = np.log(np.convolve(h, g1)) - np.log(np.convolve(h, g0))
-    slack = 4 * (ones + zeros + 2) * (len(log_g) + 60) * _UNIT
+    slack = 4 * (ones + zeros + 2) * (len(log_g) + 60) * UNIT
     return float(np.abs(ratio).max()) + slack
 
 
@@ -259,7 +260,7 @@ class _Tilted:
     def _rounding(self, thetas: Floats) -> Floats:
         """How much rounded tilted laws may change the loss: each of n factors by a relative error."""
         size = np.abs(self.g0).max() + np.abs(thetas) * self.d + self.d + 20
-        rounding: Floats = 2 * (self.users + 2) * 8 * _UNIT * size
+        rounding: Floats = 2 * (self.users + 2) * 8 * UNIT * size
         return rounding
 
     def _error(self, largest: Floats, N: int) -> Floats:
@@ -271,14 +272,14 @@ class _Tilted:
         49 for each of 13 users or more. All of it is off like one factor among `users`. The transform back
         adds its own error in the norm, and what was left out adds e^-60.
         """
-        own = (_LEVEL * math.log2(N) + _POWER) * _UNIT
+        own = (_LEVEL * math.log2(N) + _POWER) * UNIT
         largest = largest + own
         weights = np.full(largest.shape[1], 2.0)
         weights[0] = weights[-1] = 1.0
         power = np.exp((self.users - 1) * np.log(largest))
         in_powers = self.users * own * (power @ weights) / N
         norm = np.sqrt((power**2 @ weights) / N)
-        back = _LEVEL_IN_NORM * math.log2(N) * _UNIT * norm
+        back = _LEVEL_IN_NORM * math.log2(N) * UNIT * norm
         error: Floats = 1.1 * in_powers + back + math.exp(-_FADED)
         return error
 

@@ -23,6 +23,7 @@ from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.privacy import Profile
 from shuffledp.core.validate import number
+from shuffledp.numerics.rounding import UNIT
 from shuffledp.numerics.search import smallest_parameter
 
 __all__ = ["CUT", "Table", "tabulate"]
@@ -30,7 +31,6 @@ __all__ = ["CUT", "Table", "tabulate"]
 CUT = 1e-290
 """What `mu` leaves out: the tail of the curve below this delta."""
 
-_UNIT = 2.0**-53  # rounding error of one operation
 _NEAR, _FAR = 80, 800  # cells of equal size up to a hundredth, and of equal ratio up to CUT
 _LARGEST_EXPONENT = 600.0  # e^600 times the smallest delta is still a number
 _LARGEST_MU = 20.0
@@ -69,9 +69,9 @@ class Table:
         if not 0 <= level <= 1:
             raise ParameterError("alpha", alpha, "must be >= 0 and <= 1")
         epsilons, deltas = self.grid, np.append(self.deltas, self.rest)
-        steep = 1 - deltas - np.exp(epsilons) * level * (1 + 800 * _UNIT)
-        flat = np.exp(-epsilons) * (1 - deltas - level) * (1 - 800 * _UNIT)
-        return max(0.0, float(max(steep.max(), flat.max())) - 4 * _UNIT)
+        steep = 1 - deltas - np.exp(epsilons) * level * (1 + 800 * UNIT)
+        flat = np.exp(-epsilons) * (1 - deltas - level) * (1 - 800 * UNIT)
+        return max(0.0, float(max(steep.max(), flat.max())) - 4 * UNIT)
 
     def mu(self) -> float:
         """Nearly the smallest mu, rounded up, of a Gaussian pair that covers the curve down to `CUT`."""
@@ -101,7 +101,7 @@ def _gaussian_delta_below(epsilons: Floats, mu: float) -> Floats:
     z = epsilons / mu - mu / 2
     first, second = erfcx(z / math.sqrt(2)), erfcx((z + mu) / math.sqrt(2))
     # z is off by 2 units, and so e^(-z^2/2) by 2 z^2 units: less than 1e-12 where it is a number.
-    difference = first - second - (16 + 8 * z * z) * _UNIT * first
+    difference = first - second - (16 + 8 * z * z) * UNIT * first
     value: Floats = np.maximum(difference, 0.0) * np.exp(-z * z / 2) / 2 * (1 - 1e-11)
     return value
 

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from shuffledp.audit.multisets import Lattice
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import UnsupportedError
-from shuffledp.numerics.rounding import float_below
+from shuffledp.numerics.rounding import UNIT, float_below
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -44,7 +44,6 @@ LARGEST_SWEEP = 3 * 10**10
 _HOPELESS = 1e16  # a full enumeration beyond this is not even begun
 _TINY = 1e-290  # more than all underflows together can lose
 _TIE = 1e-11  # boxes that can win by less than this part are dropped, and it is added to the result
-_UNIT = 2.0**-53  # rounding error of one operation
 _MOST_SYMMETRIC = 6
 _LARGEST_RATIO = 10**250
 _KEPT_MATRICES = 512
@@ -163,12 +162,12 @@ def _share_out(users: int, gamma: float) -> tuple[tuple[int, float], ...]:
     weights = _weigh_binomial(users, gamma)
     # Each weight is a product of at most `users` ratios, each at most 5 roundings off; a sum adds at most
     # `users` more. A tail, the quotient of two of them, is off by less than this part of it.
-    error = 1.01 * 12 * (users + 2) * _UNIT
+    error = 1.01 * 12 * (users + 2) * UNIT
     whole = float(weights.sum())
     tails = [float(weights[b:].sum()) / whole * (1 - error) for b in starts]
     tails[0] = 1.0
     return tuple(
-        (b, max(0.0, this - following) * (1 + 2 * _UNIT))
+        (b, max(0.0, this - following) * (1 + 2 * UNIT))
         for b, (this, following) in zip(starts, pairwise([*tails, 0.0]), strict=True)
     )
 
@@ -244,7 +243,7 @@ class Sweep:
         self.laws = [tuple(float(q) for q in law) for law in lattice.laws]
         self.terms = max(sum(q > 0 for q in law) for law in lattice.laws)
         self.blanket = Blanket.of(lattice.laws)
-        self.error = 1.01 * lattice.n * (self.terms + 1) * _UNIT
+        self.error = 1.01 * lattice.n * (self.terms + 1) * UNIT
 
     def bounds(self, low: Fraction, high: Fraction) -> Bounds:
         """The maximum over all data sets, at an e^epsilon between low and high."""
@@ -257,7 +256,7 @@ class Sweep:
         self.steps.taken = 0
         search = _Search(self, pairs, math.nextafter(float(low), 0.0))
         search.run()
-        upper = min(1.0, search.best * (1 + _TIE + 4 * _UNIT) + _TINY * (1 + search.E))
+        upper = min(1.0, search.best * (1 + _TIE + 4 * UNIT) + _TINY * (1 + search.E))
         return Bounds(
             lower=self._evaluate_worst(search, math.nextafter(float(high), math.inf)), upper=upper
         )
@@ -286,7 +285,7 @@ class Sweep:
     @property
     def summed(self) -> float:
         """Relative error of a sum over all views of positive terms, and of their making."""
-        return 1.01 * (len(self.lattice.levels[-1]) + 8) * _UNIT
+        return 1.01 * (len(self.lattice.levels[-1]) + 8) * UNIT
 
     def _check_hope(self, pairs: int) -> None:
         views = len(self.lattice.levels[-1])
@@ -342,7 +341,7 @@ class _Search:
         }
         # Errors of the law of the others, of weights, products and sums are relative to positive
         # terms that add up to at most 1 + E.
-        self._absolute = 2 * (1 + E) * (sweep.error + (2 * sweep.terms + 6) * _UNIT)
+        self._absolute = 2 * (1 + E) * (sweep.error + (2 * sweep.terms + 6) * UNIT)
 
     def run(self) -> None:
         whole = Box.whole(self.sweep.lattice.inputs, self.sweep.lattice.n - 1)

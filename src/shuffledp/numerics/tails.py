@@ -13,6 +13,7 @@ from functools import lru_cache
 import numpy as np
 
 from shuffledp.core.arrays import Floats
+from shuffledp.numerics.rounding import UNIT
 
 __all__ = [
     "TINY",
@@ -28,7 +29,6 @@ __all__ = [
 TINY = 1e-300
 """What upper bounds of smaller numbers are rounded up to."""
 
-_UNIT = 2.0**-53  # rounding error of one operation
 _DECIMAL = Context(prec=60, Emin=MIN_EMIN, Emax=MAX_EMAX)
 _HALF_LOG_2_PI = Decimal("0.918938533204672741780329736405617639861397473637783412817151540")
 # B_2j / (2j (2j - 1)), j = 1 .. 10; the error is less than the next one, 3e-31 at n = 32.
@@ -138,7 +138,7 @@ def falling_series(first: float, ratios: Callable[[Floats], Floats], factor: flo
     """
     total, mass, running, done, size = 0.0, 0.0, 1.0, 0, 256
     remainder = math.inf
-    while remainder > _UNIT * mass:
+    while remainder > UNIT * mass:
         steps = np.maximum(ratios(np.arange(done, done + size, dtype=np.float64)), 0.0)
         products = running * np.cumprod(steps)
         weights = np.concatenate(([running], products[:-1]))
@@ -150,8 +150,8 @@ def falling_series(first: float, ratios: Callable[[Floats], Floats], factor: flo
         done, size = done + size, min(2 * size, 1 << 16)
     # Each weight is a product of up to `done` rounded factors; each 1 - factor ratio is a few
     # rounding errors off.
-    relative = 8 * (done + 16) * _UNIT
-    bound = max(first, TINY) * (total + remainder + 8 * _UNIT * mass) * (1 + relative)
+    relative = 8 * (done + 16) * UNIT
+    bound = max(first, TINY) * (total + remainder + 8 * UNIT * mass) * (1 + relative)
     return max(bound, TINY)
 
 

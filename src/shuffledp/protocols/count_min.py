@@ -51,7 +51,7 @@ from shuffledp.numerics.entropy import SecureWords, SeededWords
 from shuffledp.numerics.galois import POLYNOMIALS, multiply
 from shuffledp.numerics.intervals import BinomialSum, NoiseWindow
 from shuffledp.numerics.masses import stirling_error
-from shuffledp.numerics.rounding import dyadic_above
+from shuffledp.numerics.rounding import UNIT, dyadic_above
 from shuffledp.protocols.assembly import register, shuffle
 from shuffledp.protocols.dummies_histogram import DummiesHistogram
 
@@ -78,7 +78,6 @@ _WINDOW = 5.0  # |A - T/2| <= 5 sqrt(T), but for 2 e^-50 by Hoeffding's inequali
 _NEGLIGIBLE = 1e-16  # of the simple bound: what is less likely is counted as an infinite loss
 _BLOCK = 1 << 16  # places looked at in one go: about what the CPU's cache holds
 _TABLED = 90_000  # coins whose masses come from a table
-_UNIT = 2.0**-53  # rounding error of one operation
 _ROUNDS = 8  # each raises a low end, which lowers the variance, which raises it
 _GRID = 1000  # sums of squares that are tried
 _ROUNDING = 1e-12  # of n: more than the roundings of the ends
@@ -544,7 +543,7 @@ def rows_delta(*, total: Total, rows: int, epsilon: float) -> float:
 
 def _cover(terms: int) -> float:
     """Factor that makes up for the roundings in a sum of so many products of positive numbers."""
-    return 1 + 4 * (terms + 8) * _UNIT
+    return 1 + 4 * (terms + 8) * UNIT
 
 
 @lru_cache(maxsize=64)
@@ -639,7 +638,7 @@ def _tabulate_log_factorials() -> tuple[Floats, float]:
     """
     k = np.arange(1.0, _TABLED + 1)
     log = (k + 0.5) * np.log(k) - k + (math.log(2 * math.pi) / 2 + stirling_error(k))
-    return np.append(0.0, log), 48 * _UNIT * _TABLED * math.log(_TABLED)
+    return np.append(0.0, log), 48 * UNIT * _TABLED * math.log(_TABLED)
 
 
 def _cut_windows(sizes: Floats, weights: Floats) -> Iterator[tuple[Floats, Floats, Floats]]:

@@ -193,7 +193,7 @@ def _bits(k: int, w: int) -> int:
     """Enough for C(k, w) sets, and the empty one."""
     bits = (lgamma(k + 1) - lgamma(w + 1) - lgamma(k - w + 1)) / log(2)
     if bits > 60 and floor(bits * (1 - 1e-9)) == floor(bits * (1 + 1e-9)):
-        return floor(bits) + 1  # and no need for a number of so many digits
+        return floor(bits) + 1  # without a number of thousands of digits
     return comb(k, w).bit_length()
 
 

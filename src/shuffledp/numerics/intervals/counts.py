@@ -42,13 +42,13 @@ import numpy as np
 from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.estimate import Interval, Value
 from shuffledp.core.validate import level as valid_level
+from shuffledp.numerics.rounding import UNIT
 
 __all__ = ["SupportLaw", "TwoBinomialsError"]
 
 _SMALL = 1e-6  # tails below are left to Chernoff
 _CUT = 40.0  # terms of the sum below e^-40 are cut
 _FIXED_ERROR = 1e-11  # what goes around the circle, sizes, sums: see above
-_UNIT = 2.0**-53
 _BLOCK = 4096  # tails at a time
 _SWEEPS = 6  # of Newton's method; bisection follows
 _FINENESS = 0.002  # of a standard error: how much wider than needed an interval may be
@@ -121,7 +121,7 @@ class SupportLaw:
         if 2 * sd * sd > _CUT:
             last = min(reach, math.ceil(length / math.pi * math.asin(math.sqrt(_CUT / 2) / sd)))
         t = np.arange(1.0, last + 1) * (2 * math.pi / length)
-        phases = 64 * _UNIT * (self.messages + reach) * float(t[-1])
+        phases = 64 * UNIT * (self.messages + reach) * float(t[-1])
         return _Circle(reach=reach, t=t, error=_FIXED_ERROR + math.exp(-_CUT) * sd + phases)
 
     def _fourier(self, x: Floats, c: Floats, circle: "_Circle") -> Floats:

@@ -51,6 +51,7 @@ from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.validate import fraction_of_one, number, whole
 from shuffledp.numerics.masses import stirling_error
+from shuffledp.numerics.rounding import UNIT
 
 __all__ = ["find_shares", "log2_distance", "published_shares", "secure_sum_delta"]
 
@@ -65,7 +66,6 @@ _LARGEST_N = 10**12
 _MOST_SHARES = 2000
 _LOG_2 = math.log(2)
 _HALF_LOG_TAU = math.log(2 * math.pi) / 2
-_UNIT = 2.0**-53
 
 
 def log2_distance(*, n: int, m: int, q: int) -> float:
@@ -77,7 +77,7 @@ def log2_distance(*, n: int, m: int, q: int) -> float:
     whole("n", n, at_least=2, at_most=_LARGEST_N)
     whole("m", m, at_least=2)
     whole("q", q, at_least=2)
-    return min(0.0, _log_excess(n, m - 1, q) / (2 * _LOG_2) * (1 - 8 * _UNIT))
+    return min(0.0, _log_excess(n, m - 1, q) / (2 * _LOG_2) * (1 - 8 * UNIT))
 
 
 def find_shares(*, n: int, q: int, distance: float) -> int:
@@ -169,14 +169,14 @@ def _table(M: int, q: int, size: int) -> Floats:
     log_q = math.log(q)
     # A term of a row has three ln v and some ten roundings of sums that stay below `large`.
     large = float(log_v[-1]) + size * log_q + 10
-    slack = 3 * error + 16 * _UNIT * large
+    slack = 3 * error + 16 * UNIT * large
     weight = log_j + log_v  # ln of k v_k
     log_E = np.zeros(size + 1)
     log_W = log_v.copy()  # ln of v_j E_j
     for N in range(1, size + 1):
         terms = log_W[1:N] + weight[N - 1 : 0 : -1] - float(log_v[N] + log_j[N])
         row = _log_sum(terms, slack)
-        log_E[N] = log_q + float(np.logaddexp(0.0, row)) + 16 * _UNIT * (log_q + max(row, 0.0) + 1)
+        log_E[N] = log_q + float(np.logaddexp(0.0, row)) + 16 * UNIT * (log_q + max(row, 0.0) + 1)
         log_W[N] += log_E[N]
     return log_E
 
@@ -184,7 +184,7 @@ def _table(M: int, q: int, size: int) -> Floats:
 def _log_v(k: Floats, M: int) -> tuple[Floats, float]:
     """ln v_k = ln (kM)! - ln k!, and a bound of the error of each, for k in ascending order."""
     largest = float(k[-1]) * M
-    error = 32 * _UNIT * (largest + 1) * math.log(largest + 2) + 1e-13
+    error = 32 * UNIT * (largest + 1) * math.log(largest + 2) + 1e-13
     return _log_factorial(k * M) - _log_factorial(k), error
 
 
@@ -228,7 +228,7 @@ class _Cap:
             ends = (self._log_term(j, log_g, error) for j in (first + 1, self.w))
             rest.append(math.log(self.w - first) + max(ends))
         # The parts are sums of three numbers, none of them far from the total.
-        slack = 8 * _UNIT * max(abs(near), *map(abs, rest), 100.0)
+        slack = 8 * UNIT * max(abs(near), *map(abs, rest), 100.0)
         total = _log_sum(np.array([near, *rest]), slack)
         return total, _log_sum(np.array(rest), slack) < near - 4.6
 
@@ -237,7 +237,7 @@ class _Cap:
         logs, wrong = _log_v(np.array([float(j)]), self.M)
         log_v = float(logs[0])
         log = self.exponent + float(log_g[j]) - log_v - j * self.log_z
-        return log + float(error[j]) + wrong + 8 * _UNIT * (log_v + j * abs(self.log_z) + 100)
+        return log + float(error[j]) + wrong + 8 * UNIT * (log_v + j * abs(self.log_z) + 100)
 
 
 def _cap(M: int, q: int, size: int) -> _Cap | None:
@@ -258,7 +258,7 @@ def _cap(M: int, q: int, size: int) -> _Cap | None:
         highest = max(highest, total)
     # By (c) ln(E_N / q) is at most `highest` at T + 1 and at w + 1 .. T. An exponent has two ln v, and k times a
     # rounded ln z; whatever z is, q v_N z^N is 1 as nearly.
-    wrong = 4 * error + 16 * _UNIT * (float(log_v[-1]) + log_q + size)
+    wrong = 4 * error + 16 * UNIT * (float(log_v[-1]) + log_q + size)
     highest = highest * (1 + 2 * wrong) + wrong
     above_q = highest
     if size <= _SMALL_TABLE:  # (*) itself says more
@@ -268,7 +268,7 @@ def _cap(M: int, q: int, size: int) -> _Cap | None:
         M=M,
         q=q,
         w=size - _MARGIN,
-        log_cap=above_q - math.log1p(-math.exp(log_qD)) * (1 + 16 * _UNIT) + 1e-12,
+        log_cap=above_q - math.log1p(-math.exp(log_qD)) * (1 + 16 * UNIT) + 1e-12,
         log_z=log_z,
         exponent=highest,
     )
@@ -281,7 +281,7 @@ def _near(N: int, log_g: Floats, error: Floats, log_E: Floats) -> float:
     if not len(j):
         return -math.inf
     terms = log_g[1:last] + np.log1p(-j / N) + log_E[1:]
-    slack = float(error[last - 1]) + 4 * _UNIT * (float(log_E[-1]) + math.log(N) + 10)
+    slack = float(error[last - 1]) + 4 * UNIT * (float(log_E[-1]) + math.log(N) + 10)
     return _log_sum(terms, slack)
 
 
@@ -291,7 +291,7 @@ def _far(N: int, M: int) -> float:
     k = np.arange(1, _MARGIN + 1, dtype=np.float64)
     few = log_g[1 : _MARGIN + 1] + np.log(k / N)
     terms = np.append(few, math.log(N) + log_g[_MARGIN + 1])
-    return _log_sum(terms, float(error[-1]) + 8 * _UNIT * (math.log(N) + 1))
+    return _log_sum(terms, float(error[-1]) + 8 * UNIT * (math.log(N) + 1))
 
 
 def _log_g(N: int, M: int, top: int) -> tuple[Floats, Floats]:
@@ -303,7 +303,7 @@ def _log_g(N: int, M: int, top: int) -> tuple[Floats, Floats]:
     # A ratio has two logarithms of numbers up to N M; a row adds M of them, and then row by row is added.
     place = np.arange(top + 1, dtype=np.float64)
     each = M * (M + 10) * math.log(N * M + 2)
-    error = _UNIT * place * (each + np.maximum.accumulate(np.abs(log_g)))
+    error = UNIT * place * (each + np.maximum.accumulate(np.abs(log_g)))
     return log_g, error
 
 
@@ -315,4 +315,4 @@ def _log_sum(logs: Floats, error: float) -> float:
     if math.isinf(top):
         return top
     total = top + math.log(float(np.exp(logs - top).sum()))
-    return total + error + (len(logs) + 16 + 8 * abs(total)) * _UNIT
+    return total + error + (len(logs) + 16 + 8 * abs(total)) * UNIT
