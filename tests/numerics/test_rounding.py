@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shuffledp.numerics.rounding import exp_bounds, exp_lower, exp_upper, float_above, float_below
+from shuffledp.numerics.rounding import (
+    exp_bounds,
+    exp_lower,
+    exp_upper,
+    float_above,
+    float_below,
+    log_lower,
+    log_upper,
+)
 
 POINTS = [
     Fraction(1),
@@ -105,3 +113,16 @@ class TestFloatsOnASide:
     def test_decimals(self, text):
         value = Decimal(text)
         assert Decimal(float_below(value)) < value < Decimal(float_above(value))
+
+
+@pytest.mark.parametrize(
+    "ratio",
+    [Fraction(5, 2), Fraction(10**9 + 1, 10**9), Fraction(10**60 + 1, 10**60), Fraction(10**40)],
+)
+def test_logarithm_is_rounded_up_and_no_further(ratio):
+    with mpmath.workdps(200):
+        true = mpmath.log(mpmath.mpf(ratio.numerator) / ratio.denominator)
+        found = log_upper(ratio)
+        assert log_lower(1 / ratio) == -found
+        assert found >= true
+        assert math.nextafter(found, 0.0) < true

@@ -44,9 +44,6 @@ __all__ = ["MirroredTotal"]
 
 Spectrum: TypeAlias = NDArray[np.complex128]
 
-UNIT = (
-    2.0**-53
-)  # u, the rounding error of one operation; exp, log and angles may be off by eight of them
 _LEVEL, _LEVEL_IN_NORM = 8.0, 16.0  # units, for each level of a transform
 _POWER = 96.0  # units, for each user in a power of a spectrum
 _DIRECT = 12  # so few users are convolved one by one: (2^-64)^12 does not underflow

@@ -29,13 +29,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.audit.channels import log_lower
 from shuffledp.audit.outcomes import Draws, Source, check_neighbours, draw
 from shuffledp.core.arrays import Bools, Floats
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, number, whole
 from shuffledp.numerics.entropy import SecureWords
+from shuffledp.numerics.rounding import log_lower
 from shuffledp.numerics.tails import binomial_at_least
 
 __all__ = ["Counted", "EmpiricalAudit", "GaussianAudit", "Score", "empirical", "empirical_gaussian"]

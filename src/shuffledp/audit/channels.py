@@ -8,7 +8,6 @@ runs it on every tape of a few bits. Both give a `Channel`: a `Randomizer` with 
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
@@ -24,15 +23,14 @@ from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.randomizer import Law, Messages
 from shuffledp.core.validate import whole
-from shuffledp.numerics.rounding import float_above
+from shuffledp.numerics.rounding import log_upper
 from shuffledp.numerics.tape import table
 
-__all__ = ["LARGEST_TAPE", "Channel", "channel", "enumerate_tape", "log_lower", "log_upper"]
+__all__ = ["LARGEST_TAPE", "Channel", "channel", "enumerate_tape"]
 
 LARGEST_TAPE = 1 << 22
 """Tapes that `enumerate_tape` agrees to run, over all inputs."""
 
-_DIGITS = 40  # of logarithms
 
 _Rows: TypeAlias = Mapping[Any, Mapping[Any, Any]] | Sequence[Sequence[Any]] | NDArray[Any]
 
@@ -184,34 +182,6 @@ def enumerate_tape(
     made = channel(rows)
     # A law on a grid finer than a word (several words per input) is not for `encode`.
     return Channel(inputs=made.inputs, laws=made.laws, word_bits=min(64, max(1, bits * width)))
-
-
-def log_upper(ratio: Fraction | float) -> float:
-    """The smallest float that is surely at least ln ratio, for a ratio above 0 (or infinite).
-
-    >>> log_upper(Fraction(1)), log_upper(Fraction(5, 2)), log_upper(math.inf)
-    (0.0, 0.9162907318741551, inf)
-    """
-    if ratio == math.inf:
-        return math.inf
-    exact = Fraction(ratio)
-    if exact == 1:
-        return 0.0
-    # ln(1 + d) loses the digits that d has after the point, so small d are written with more.
-    away = exact - 1
-    small = (away.denominator.bit_length() - away.numerator.bit_length()) * 3 // 10
-    context = Context(prec=_DIGITS + 2 * max(0, small), rounding=ROUND_CEILING)
-    up = context.divide(Decimal(exact.numerator), Decimal(exact.denominator))
-    return float_above(context.next_plus(up.ln(context)))
-
-
-def log_lower(ratio: Fraction) -> float:
-    """The largest float that is surely at most ln ratio; minus infinity at 0.
-
-    >>> log_lower(Fraction(2, 5)), log_lower(Fraction(0))
-    (-0.9162907318741551, -inf)
-    """
-    return -log_upper(1 / ratio) if ratio else -math.inf
 
 
 def _count_tapes(

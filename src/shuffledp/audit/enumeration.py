@@ -23,7 +23,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shuffledp.accounting.exact import local_delta, local_ratio
-from shuffledp.audit.channels import log_upper
 from shuffledp.audit.multisets import Integers
 from shuffledp.audit.search import Bounds, Sweep
 from shuffledp.core.arrays import Floats
@@ -32,7 +31,7 @@ from shuffledp.core.privacy import up
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import Law, Randomizer
 from shuffledp.core.validate import number, whole
-from shuffledp.numerics.rounding import exp_bounds, float_above, float_below
+from shuffledp.numerics.rounding import exp_bounds, float_above, float_below, log_upper
 
 __all__ = [
     "ExactAudit",

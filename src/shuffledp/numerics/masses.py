@@ -19,12 +19,9 @@ import numpy as np
 from shuffledp.core.arrays import Floats
 
 __all__ = [
-    "COIN_ERROR",
     "RELATIVE_ERROR",
     "Binomials",
     "binomial",
-    "coin_cdf",
-    "coin_pmf",
     "log_binomial",
     "log_negative_binomial",
     "log_poisson",
@@ -33,13 +30,6 @@ __all__ = [
 
 RELATIVE_ERROR = 1e-9
 """Bound on the relative error of masses up to sizes of 10^12; tests against 40 digits find below 2e-10."""
-
-COIN_ERROR = 1e-8
-"""Bound on the relative error of `coin_pmf` and `coin_cdf` up to C = 10^12.
-
-Tests against 50 digits find at most 3e-10 up to C = 10^10, and 3e-9 at C = 10^12 in the far tail of
-`coin_cdf`: SciPy's betainc loses digits like sqrt(C). `coin_pmf` stays below 1e-12.
-"""
 
 _LOG_TAU = math.log(2 * math.pi)
 _SERIES_FROM = 16  # Stirling's series has all digits from here on
@@ -91,37 +81,6 @@ def log_negative_binomial(k: Floats, r: float, p: float) -> Floats:
     inner = np.maximum(k, 1.0)
     log = _log_split(inner, np.full_like(inner, r), inner + r, p) + np.log(r / (r + inner))
     return np.where(k <= 0, r * math.log1p(-p), log)
-
-
-def coin_pmf(k: Floats, C: Floats) -> Floats:
-    """Pr[Bin(C, 1/2) = k], k and C arrays of whole numbers; 0 outside 0 .. C.
-
-    >>> coin_pmf(np.array([0.0, 2.0, 5.0]), np.array([3.0, 4.0, 10.0])).round(12)
-    array([0.125     , 0.375     , 0.24609375])
-    """
-    k, C = np.broadcast_arrays(np.asarray(k, dtype=np.float64), np.asarray(C, dtype=np.float64))
-    inner = np.clip(k, 1, np.maximum(C - 1, 1))
-    rest, total = np.maximum(C - inner, 1.0), np.maximum(C, 1.0)
-    d = (inner - rest) / total
-    # D(k, C/2) + D(C-k, C/2), which for a fair coin is even in d.
-    deviance = (total / 2) * (2 * d * np.arctanh(d) + np.log1p(-(d * d)))
-    mass = np.exp(_log_peak(inner, rest, total) - deviance)
-    inside = (k >= 0) & (k <= C)
-    return np.where((k <= 0) | (k >= C), np.where(inside, np.exp2(-C), 0.0), mass)
-
-
-def coin_cdf(k: Floats, C: Floats) -> Floats:
-    """Pr[Bin(C, 1/2) <= k].
-
-    >>> coin_cdf(np.array([-1.0, 1.0, 3.0]), np.array([3.0, 3.0, 3.0]))
-    array([0. , 0.5, 1. ])
-    """
-    from scipy.special import betainc
-
-    k, C = np.broadcast_arrays(np.asarray(k, dtype=np.float64), np.asarray(C, dtype=np.float64))
-    inside = np.clip(k, 0, np.maximum(C - 1, 0))
-    values = betainc(np.maximum(C - inside, 1.0), inside + 1, 0.5)
-    return np.where(k < 0, 0.0, np.where(k >= C, 1.0, values))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
-"""Rational enclosures of e^x, and floats on a chosen side of exact numbers.
+"""Rational enclosures of e^x, logarithms and floats on a chosen side of exact numbers.
 
-e^x is the only transcendental number that samplers and proofs need.
+e^x is the only transcendental number that samplers need; audits need ln x, too.
 
 Python's `decimal` rounds exp correctly at any precision, on every platform, so one unit in the last
 place on either side is a proof, not a hope.
@@ -19,6 +19,8 @@ __all__ = [
     "exp_upper",
     "float_above",
     "float_below",
+    "log_lower",
+    "log_upper",
 ]
 
 UNIT = 2.0**-53
@@ -27,6 +29,7 @@ UNIT = 2.0**-53
 One assumption is made about the machine: elementary functions (exp, log1p, sin, ...) of Python and NumPy are
 wrong by at most eight of these, which are four units in the last place, as NumPy documents."""
 
+_LOG_DIGITS = 40
 _VANISHING = 20_000  # beyond this |x|, e^x has thousands of digits and nobody needs them
 
 
@@ -89,6 +92,34 @@ def float_below(value: Fraction | Decimal) -> float:
     """
     near = float(value)
     return near if near <= value else math.nextafter(near, -math.inf)
+
+
+def log_upper(ratio: Fraction | float) -> float:
+    """The smallest float that is surely at least ln ratio, for a ratio above 0 (or infinite).
+
+    >>> log_upper(Fraction(1)), log_upper(Fraction(5, 2)), log_upper(math.inf)
+    (0.0, 0.9162907318741551, inf)
+    """
+    if ratio == math.inf:
+        return math.inf
+    exact = Fraction(ratio)
+    if exact == 1:
+        return 0.0
+    # ln(1 + d) loses the digits that d has after the point, so small d are written with more.
+    away = exact - 1
+    small = (away.denominator.bit_length() - away.numerator.bit_length()) * 3 // 10
+    context = Context(prec=_LOG_DIGITS + 2 * max(0, small), rounding=ROUND_CEILING)
+    up = context.divide(Decimal(exact.numerator), Decimal(exact.denominator))
+    return float_above(context.next_plus(up.ln(context)))
+
+
+def log_lower(ratio: Fraction) -> float:
+    """The largest float that is surely at most ln ratio; minus infinity at 0.
+
+    >>> log_lower(Fraction(2, 5)), log_lower(Fraction(0))
+    (-0.9162907318741551, -inf)
+    """
+    return -log_upper(1 / ratio) if ratio else -math.inf
 
 
 def dyadic_above(x: Fraction | float, bits: int) -> Fraction:
