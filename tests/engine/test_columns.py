@@ -11,7 +11,8 @@ import pytest
 
 import shuffledp as sdp
 from file_support import SUFFIXES, N, people, write
-from shuffledp.engine.columns import Format, read_chunks
+from shuffledp.engine.columns import read_chunks
+from shuffledp.engine.formats import Format
 
 AGES = sdp.Integers(lower=0, upper=120)
 
@@ -203,7 +204,7 @@ class TestCSV:
     def test_a_line_that_is_too_long(self, tmp_path, monkeypatch):
         path = self.text(tmp_path, f"name,age\n{'x' * 20_000_000},7\n")
         assert read(path, "age").n == 1
-        monkeypatch.setattr("shuffledp.engine.columns._HUGEST_LINE", 1 << 24)
+        monkeypatch.setattr("shuffledp.engine.formats._HUGEST_LINE", 1 << 24)
         with pytest.raises(sdp.DataError, match="a line of more than 16 megabytes") as caught:
             read(path, "age")
         assert len(str(caught.value)) < 500

@@ -12,9 +12,6 @@ from shuffledp.engine.chunks import (
 from shuffledp.engine.codes import Action, Coded, Coder, OnInvalid
 from shuffledp.engine.columns import (
     Column,
-    DataFile,
-    Format,
-    Paths,
     categories_of,
     open_column,
     take_column,
@@ -29,6 +26,7 @@ from shuffledp.engine.files import (
     headcount,
     run_file,
 )
+from shuffledp.engine.formats import DataFile, Format, Paths
 from shuffledp.engine.memory import run, run_counts
 from shuffledp.engine.messages import Randomized, randomize_file, tally_file
 from shuffledp.engine.output import Staged, explain_unwritable, stage

@@ -1,17 +1,6 @@
 """Columns: where they are, what is known before reading them, and reading them chunk by chunk.
 
-A column lies in files or in memory. Files are known by their suffix:
-
-| suffix | format | columns |
-|---|---|---|
-| `.parquet` | Parquet | typed |
-| `.arrow`, `.feather`, `.ipc`, `.arrows` | Arrow IPC files and streams | typed |
-| `.csv`, `.tsv`, `.txt` | a header line, then rows | text; an empty field is a null |
-| `.jsonl`, `.ndjson` | one JSON object per line | text; an absent key is a null |
-| `.json` | the same, or one list of objects | text; an absent key is a null |
-
-Text may be compressed: `.gz`, `.zst`, `.bz2`. A folder stands for all files in it; its folders called `year=2013`
-are a column `year`. The path `-` is standard input, whose format is told by its first bytes.
+A column lies in files, whose formats are those of `engine.formats`, or in memory.
 
 Text has no types: what a field means follows from the declared domain, never from a guess.
 
@@ -19,28 +8,24 @@ DuckDB reads text and counts values; Parquet and Arrow files are read by PyArrow
 fast where there is only a column to decode.
 """
 
-import csv
-import glob
-import io
-import json
-import re
-import shutil
-import sys
-import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field, replace
-from enum import Enum
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from itertools import chain
-from mmap import ACCESS_READ, mmap
 from os import cpu_count
-from pathlib import Path
-from tempfile import mkdtemp
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
-from urllib.parse import unquote
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from shuffledp.core.errors import DataError, ParameterError, ShuffledpError, UnsupportedError
+from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.validate import whole
+from shuffledp.engine.formats import (
+    TEXT,
+    DataFile,
+    Format,
+    Paths,
+    explain_unreadable,
+    find_files,
+    open_arrow,
+)
 
 if TYPE_CHECKING:
     import duckdb
@@ -48,12 +33,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Chunk",
     "Column",
-    "DataFile",
-    "Format",
-    "Paths",
     "categories_of",
     "connect",
-    "explain_unreadable",
     "group_values",
     "literal",
     "open_column",
@@ -62,126 +43,10 @@ __all__ = [
     "thread_count",
 ]
 
-Paths: TypeAlias = str | Path | Sequence[str | Path]
-"""One path, or several; each may be a pattern like `data/*.parquet`, a folder, or `-`, standard input."""
 
-_DELIMITERS = ",;\t|"
-_TEXT = "text"
-_SAMPLE = 1 << 20
-_LONGEST_LINE = 1 << 24
-_HUGEST_LINE = 1 << 30
 _ROWS = 1 << 17  # in a chunk
 _VALUE = "value"
-_STANDARD_INPUT = "-"
-_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
-_ARROW = b"ARROW1"
-_GAP = re.compile(r"[\s,]*")
-_FRACTIONAL = ("float", "double", "decimal", _TEXT, "string", "time", "duration")
-
-
-class Format(Enum):
-    """How a file is written, known by its suffix.
-
-    >>> Format.of("people.csv.gz")
-    <Format.CSV: 'csv'>
-    """
-
-    CSV = "csv"
-    PARQUET = "parquet"
-    ARROW = "arrow"
-    JSONL = "jsonl"
-
-    @classmethod
-    def of(cls, path: str) -> "Format":
-        """The format that the suffix of a path tells."""
-        packed = _packing(path)
-        name = path.lower().removesuffix(packed or "")
-        for suffix, kind in _SUFFIXES.items():
-            if name.endswith(suffix) and (kind in _TEXTUAL or packed is None):
-                return kind
-        known, packings = ", ".join(_SUFFIXES), ", ".join(_PACKINGS)
-        raise ParameterError("path", path, f"must end in one of {known} (text also in {packings})")
-
-
-_SUFFIXES = {
-    ".csv": Format.CSV,
-    ".tsv": Format.CSV,
-    ".txt": Format.CSV,
-    ".parquet": Format.PARQUET,
-    ".arrow": Format.ARROW,
-    ".arrows": Format.ARROW,
-    ".feather": Format.ARROW,
-    ".ipc": Format.ARROW,
-    ".jsonl": Format.JSONL,
-    ".ndjson": Format.JSONL,
-    ".json": Format.JSONL,
-}
-_PACKINGS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
-"""Suffixes of compressed text, and PyArrow's names for them."""
-
-
-def _packing(path: str) -> str | None:
-    return next((suffix for suffix in _PACKINGS if path.lower().endswith(suffix)), None)
-
-
-_TEXTUAL = (Format.CSV, Format.JSONL)
-_MAGIC = (
-    (b"PAR1", Format.PARQUET, ".parquet"),
-    (_ARROW, Format.ARROW, ".arrow"),
-    (b"\xff\xff\xff\xff", Format.ARROW, ".arrow"),
-    (b"\x1f\x8b", Format.CSV, ".gz"),
-    (b"\x28\xb5\x2f\xfd", Format.CSV, ".zst"),
-    (b"BZh", Format.CSV, ".bz2"),
-)
-"""How files start that are not text."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DataFile:
-    """One file: where it is, how it is written, which columns it has."""
-
-    path: str
-    format: Format
-    bytes: int
-    columns: tuple[str, ...]
-    types: tuple[str, ...]
-    rows: int | None = None
-    """How many rows, if the file says so; text has to be read to know."""
-    rows_guess: int | None = None
-    """How many rows there may be, from the length of the first lines."""
-    delimiter: str = ","
-    """What separates the fields of a CSV file."""
-    longest: int = _LONGEST_LINE
-    """No line of text is longer, in bytes."""
-    partition: tuple[tuple[str, str | None], ...] = ()
-    """Columns that the folders around it tell: `year=2013/people.csv` has a column year."""
-    place: str = ""
-    """Where its bytes are, if they had to be copied: standard input, and what no reader can unpack."""
-    held: Any = field(default=None, repr=False, compare=False)
-    """The private folder of that copy: it goes away with this object."""
-
-    @property
-    def where(self) -> str:
-        """The path from which it is read."""
-        return self.place or self.path
-
-    @property
-    def by_line(self) -> bool:
-        """Whether every row of text has a line of its own: in a list of JSON objects it need not."""
-        return not self.where.lower().removesuffix(_packing(self.where) or "").endswith(".json")
-
-    def type_of(self, name: str) -> str:
-        """The type of a column as Arrow calls it, or "text"."""
-        return self.types[self.columns.index(name)] if name in self.columns else _TEXT
-
-    def has(self, name: str) -> bool:
-        """Whether it has such a column, or is in a folder that tells it."""
-        return name in self.columns or name in dict(self.partition)
-
-    @property
-    def remote(self) -> bool:
-        """Whether only a cluster can open it."""
-        return _is_remote(self.path)
+_FRACTIONAL = ("float", "double", "decimal", TEXT, "string", "time", "duration")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,7 +109,7 @@ def open_column(paths: Paths, column: str | None = None) -> Column:
     A path with a scheme (`s3://...`) is taken as it is: only the Spark engine reads it.
 
     >>> from pathlib import Path
-    >>> from tempfile import mkdtemp
+    >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder, "pets.csv")
     ...     _ = path.write_text("name,legs\\ncat,4\\nbird,2\\n")
@@ -253,7 +118,7 @@ def open_column(paths: Paths, column: str | None = None) -> Column:
     (23, 'text', None)
     """
     _require_readers()
-    files = tuple(_describe(path) for path in _refuse_twice(_find(paths)))
+    files = find_files(paths)
     for file in files:
         if not file.remote and (column is None or not file.has(column)):
             told = tuple(name for name, _ in file.partition)
@@ -285,319 +150,6 @@ def _choose(
     if len(columns) != 1:
         raise DataError(f"{where} has several columns, choose one of {listed}")
     return columns[0]
-
-
-def _find(paths: Paths) -> Iterator[str]:
-    given = [paths] if isinstance(paths, str | Path) else list(paths)
-    if not given:
-        raise ParameterError("paths", paths, "must name at least one file")
-    for path in map(str, given):
-        found = (
-            [path]
-            if path == _STANDARD_INPUT or _is_remote(path) or Path(path).exists()
-            else _match(path)
-        )
-        for each in found:
-            yield from _list_folder(Path(each)) if Path(each).is_dir() else [each]
-
-
-def _list_folder(folder: Path) -> list[str]:
-    """The files in a folder and its folders; not those that start with a dot or an underscore."""
-    inside = sorted(path for path in folder.rglob("*") if path.is_file())
-    shown = [
-        path
-        for path in inside
-        if not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
-    ]
-    if not shown:
-        raise DataError(f"{folder} is a folder without files")
-    return [*map(str, shown)]
-
-
-def _refuse_twice(paths: Iterable[str]) -> list[str]:
-    """The paths; refuses a file that is named twice, by whichever of its names.
-
-    Its people would take part twice, and no guarantee covers that.
-    """
-    names: dict[Path | str, str] = {}
-    for path in paths:
-        file = path if _is_remote(path) or path == _STANDARD_INPUT else Path(path).resolve()
-        if file in names:
-            raise DataError(f"{path} is named twice: the same people would count twice")
-        names[file] = path
-    return list(names.values())
-
-
-def _match(pattern: str) -> list[str]:
-    matches = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207  (it may be absolute)
-    if matches:
-        return matches
-    if glob.has_magic(pattern):
-        raise DataError(f"no file matches {pattern}")
-    raise DataError(f"there is no file {pattern}")
-
-
-def _is_remote(path: str) -> bool:
-    return "://" in path
-
-
-def _describe(path: str) -> DataFile:
-    if path == _STANDARD_INPUT:
-        return _describe_input()
-    kind = Format.of(path)
-    if _is_remote(path):
-        return DataFile(path=path, format=kind, bytes=0, columns=(), types=())
-    if not Path(path).is_file():
-        raise DataError(f"{path} is not a file")
-    with explain_unreadable(path):
-        size = Path(path).stat().st_size
-        if size == 0:
-            raise DataError(f"{path} is empty")
-        known = DataFile(path=path, format=kind, bytes=size, columns=(), types=())
-        if _packing(path) == ".bz2":  # which DuckDB does not read
-            with _unpack(path) as source:
-                known = _copy(known, source, Path(path).stem)
-        return replace(_DESCRIBE[kind](known), partition=_read_partition(path))
-
-
-def _describe_input() -> DataFile:
-    """What comes in, as a private file: it is read more than once."""
-    with explain_unreadable("standard input"):
-        known = DataFile(path=_STANDARD_INPUT, format=Format.CSV, bytes=0, columns=(), types=())
-        found = _name_by_content(_copy(known, sys.stdin.buffer))
-        if _packing(found.where) is not None:
-            with _unpack(found.where) as source:
-                found = _name_by_content(_copy(found, source))
-        return _DESCRIBE[found.format](found)
-
-
-def _name_by_content(file: DataFile) -> DataFile:
-    """The copy, under a name whose suffix tells its format."""
-    with Path(file.where).open("rb") as source:
-        start = source.read(_SAMPLE)
-    if not start:
-        raise DataError("standard input is empty")
-    kind, suffix = _recognize(start)
-    place = Path(file.where).rename(file.where + suffix)
-    return replace(file, format=kind, place=str(place), bytes=place.stat().st_size)
-
-
-def _recognize(start: bytes) -> tuple[Format, str]:
-    """The format of what starts like this, and the suffix that tells it."""
-    for magic, kind, suffix in _MAGIC:
-        if start.startswith(magic):
-            return kind, suffix
-    if start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"[")):
-        return Format.JSONL, ".json"
-    return Format.CSV, ".csv"
-
-
-class _Private:
-    """A private folder that goes away with this object, or when the process ends."""
-
-    __slots__ = ("__weakref__", "folder")
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-
-
-def _copy(file: DataFile, source: Any, name: str = "rows") -> DataFile:
-    """The file, with its unpacked bytes in a private folder."""
-    held = _Private(Path(mkdtemp(prefix="shuffledp.")))
-    place = held.folder / name
-    with place.open("wb") as target:
-        shutil.copyfileobj(source, target, _SAMPLE)
-    return replace(file, place=str(place), held=held)
-
-
-def _read_partition(path: str) -> tuple[tuple[str, str | None], ...]:
-    """The columns that the names of folders tell.
-
-    >>> _read_partition("data/year=2013/kind=a%20b/x.parquet")
-    (('year', '2013'), ('kind', 'a b'))
-    """
-    pairs = [part.split("=", 1) for part in Path(path).parts[:-1] if "=" in part.strip("=")]
-    return tuple(
-        (unquote(name), None if text == _NO_VALUE else unquote(text)) for name, text in pairs
-    )
-
-
-def _describe_parquet(file: DataFile) -> DataFile:
-    import pyarrow.parquet as pq
-
-    with pq.ParquetFile(file.where) as opened:
-        schema, rows = opened.schema_arrow, opened.metadata.num_rows
-    return _add_types(file, schema, rows)
-
-
-def _describe_arrow(file: DataFile) -> DataFile:
-    with _open_arrow(file) as (schema, batches):
-        return _add_types(file, schema, sum(batch.num_rows for batch in batches))
-
-
-@contextmanager
-def _open_arrow(file: DataFile) -> Iterator[tuple[Any, Iterator[Any]]]:
-    """The schema and the batches of an Arrow file, or of a stream in a file."""
-    import pyarrow as pa
-
-    with pa.memory_map(file.where) as source:
-        if source.read(len(_ARROW)) != _ARROW:
-            source.seek(0)
-            with pa.ipc.open_stream(source) as stream:
-                yield stream.schema, iter(stream)
-            return
-        with pa.ipc.open_file(source) as opened:
-            numbers = range(opened.num_record_batches)
-            yield opened.schema, (opened.get_batch(number) for number in numbers)
-
-
-def _add_types(file: DataFile, schema: Any, rows: int) -> DataFile:
-    types = tuple(str(field.type) for field in schema)
-    return replace(file, columns=tuple(schema.names), types=types, rows=rows)
-
-
-def _describe_csv(file: DataFile) -> DataFile:
-    sample = _sample(file)
-    header = sample.partition("\n")[0].rstrip("\r")
-    outside_quotes = "".join(header.split('"')[::2])
-    used = [mark for mark in _DELIMITERS if mark in outside_quotes]
-    delimiter = used[0] if used else ","
-    (columns,) = csv.reader([header], delimiter=delimiter) if header else ([],)
-    if not any(columns):
-        raise DataError(f"{file.path} has no header line with the names of its columns")
-    if len(set(columns)) < len(columns):
-        raise DataError(f"{file.path} has two columns of the same name")
-    return _guess_rows(replace(file, delimiter=delimiter), columns, sample, skip=1)
-
-
-def _describe_jsonl(file: DataFile) -> DataFile:
-    sample = _sample(file)
-    if file.by_line:
-        rows = [json.loads(line) for line in sample.split("\n") if line.strip()]
-    else:
-        rows = _list_objects(sample)
-    if not all(isinstance(row, dict) for row in rows):
-        raise DataError(f"{file.path} cannot be read: a line is not a JSON object")
-    if not rows:
-        raise DataError(f"{file.path} has no rows")
-    columns = dict.fromkeys(key for row in rows for key in row)
-    return _guess_rows(file, columns, sample, skip=0)
-
-
-def _list_objects(sample: str) -> list[Any]:
-    """The objects at the start of a list of them, or one after the other; the last may be cut.
-
-    >>> _list_objects('[{"x": 1}, {"x": 2}, {"x"')
-    [{'x': 1}, {'x': 2}]
-    """
-    found: list[Any] = []
-    decoder, text = json.JSONDecoder(), sample.strip().removeprefix("[")
-    place = 0
-    while (start := _GAP.match(text, place).end()) < len(text) and text[start] != "]":  # type: ignore[union-attr]
-        try:
-            row, place = decoder.raw_decode(text, start)
-        except ValueError:
-            if not found:
-                raise
-            break
-        found.append(row)
-    return found
-
-
-def _guess_rows(file: DataFile, columns: Iterable[str], sample: str, skip: int) -> DataFile:
-    names = tuple(columns)
-    guess, longest = None, _LONGEST_LINE
-    if _packing(file.where) is None:
-        size, lines = Path(file.where).stat().st_size, max(1, sample.count("\n"))
-        guess = max(1, round(size * lines / max(1, len(sample.encode())))) - skip
-        longest = _bound_lines(Path(file.where)) if file.by_line else _LONGEST_LINE
-    types = (_TEXT,) * len(names)
-    return replace(file, columns=names, types=types, rows_guess=guess, longest=longest)
-
-
-def _bound_lines(path: Path) -> int:
-    """A length that no line has, in bytes.
-
-    Readers must know, and their buffers are that long. A line that is longer than usual fills a block of half
-    the usual length, so looking for a block without an end of line is enough, and touches little of the file.
-    """
-    block = _LONGEST_LINE // 2
-    bound = run = 0
-    with path.open("rb") as file, closing(mmap(file.fileno(), 0, access=ACCESS_READ)) as data:
-        for start in range(0, len(data), block):
-            ends = (data.find(mark, start, start + block) for mark in (b"\n", b"\r"))
-            run = run + 1 if max(ends) < 0 else 0
-            bound = max(bound, run)
-    longest = max(_LONGEST_LINE, (bound + 2) * block)
-    if longest > _HUGEST_LINE:
-        raise DataError(f"{path} has a line of more than {_HUGEST_LINE >> 20:,} megabytes")
-    return longest
-
-
-def _sample(file: DataFile) -> str:
-    """The first lines of a text file."""
-    lines, size = [], 0
-    with _unpack(file.where) as source:
-        if not file.by_line:
-            return source.read(_SAMPLE).decode("utf-8-sig", "ignore")  # the last letter may be cut
-        while size < _SAMPLE and (line := source.readline(_HUGEST_LINE)):
-            lines.append(line)
-            size += len(line)
-    return b"".join(lines).decode("utf-8-sig")
-
-
-@contextmanager
-def _unpack(path: str) -> Iterator[IO[bytes]]:
-    """A file of text, as it was before it was compressed."""
-    import pyarrow as pa
-
-    packing = _packing(path)
-    with ExitStack() as stack:
-        file = stack.enter_context(Path(path).open("rb"))
-        if packing is None:
-            yield file
-            return
-        unpacked = stack.enter_context(pa.CompressedInputStream(file, _PACKINGS[packing]))
-        yield stack.enter_context(io.BufferedReader(unpacked))
-
-
-_DESCRIBE = {
-    Format.PARQUET: _describe_parquet,
-    Format.ARROW: _describe_arrow,
-    Format.CSV: _describe_csv,
-    Format.JSONL: _describe_jsonl,
-}
-
-
-@contextmanager
-def explain_unreadable(path: str) -> Iterator[None]:
-    """Turn what readers complain about into one sentence that quotes none of the data.
-
-    >>> with explain_unreadable("people.csv"):
-    ...     raise OSError("disk on fire")
-    Traceback (most recent call last):
-    shuffledp.core.errors.DataError: people.csv cannot be read: disk on fire
-    """
-    import duckdb
-    import pyarrow as pa
-
-    try:
-        yield
-    except ShuffledpError:
-        raise
-    except (duckdb.Error, pa.ArrowException, OSError, EOFError, ValueError) as error:
-        raise DataError(f"{path} cannot be read: {_first_sentence(error)}") from error
-
-
-def _first_sentence(error: Exception) -> str:
-    # Readers add the offending line and advice about their options: the one is private, the other
-    # not for our users.
-    lines = [line.strip() for line in str(error).splitlines()]
-    advice = ("Possible", "Try ", "To correctly parse")
-    stop = next((i for i, line in enumerate(lines) if line.startswith(advice)), len(lines))
-    said = [line for line in lines[:stop] if line and not line.startswith("Original Line")]
-    return "; ".join(said)[:300] or type(error).__name__
 
 
 def take_column(data: Any, column: str | None = None) -> Column:
@@ -657,7 +209,8 @@ class Chunk(NamedTuple):
 def read_chunks(column: Column, threads: int | None = None) -> Iterator[Chunk]:
     """The column's values in order, in chunks that fit in memory.
 
-    >>> from tempfile import mkdtemp
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder, "pets.csv")
     ...     _ = path.write_text("pet,owner\\ncat,1\\ndog,2\\ncat,3\\n")
@@ -713,7 +266,7 @@ def _value_of(file: DataFile, batch: Any, name: str) -> Any:
 
 
 def _map_arrow(file: DataFile, names: list[str]) -> Iterator[Any]:
-    with _open_arrow(file) as (_, batches):
+    with open_arrow(file) as (_, batches):
         for batch in batches:
             chosen = batch.select(names)
             for start in range(0, batch.num_rows, _ROWS):
@@ -756,7 +309,8 @@ def categories_of(column: Column) -> tuple[str, ...]:
 
     That a rare value occurs at all tells that somebody has it, whatever noise is added to its count.
 
-    >>> from tempfile import mkdtemp
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder, "pets.csv")
     ...     _ = path.write_text("pet\\ndog\\ncat\\n\\ndog\\n")

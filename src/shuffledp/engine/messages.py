@@ -42,7 +42,8 @@ from shuffledp.engine.chunks import (
     work_on_chunks,
 )
 from shuffledp.engine.codes import Coded, Coder, OnInvalid
-from shuffledp.engine.columns import Column, Format, Paths, explain_unreadable, open_column
+from shuffledp.engine.columns import Column, open_column
+from shuffledp.engine.formats import Format, Paths, explain_unreadable
 from shuffledp.engine.output import explain_unwritable, stage
 from shuffledp.engine.tallies import Collected, describe, restore
 from shuffledp.numerics.entropy import SecureWords

@@ -45,7 +45,8 @@ from shuffledp.engine.chunks import (
     tally_codes,
 )
 from shuffledp.engine.codes import FAULTS, Coded, Coder
-from shuffledp.engine.columns import Column, DataFile, Format
+from shuffledp.engine.columns import Column
+from shuffledp.engine.formats import DataFile, Format
 from shuffledp.numerics.entropy import SeededWords
 
 if TYPE_CHECKING:
