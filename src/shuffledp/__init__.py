@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         protocols,
         request,
         samples,
+        serve,
         tasks,
         wire,
     )
@@ -161,6 +162,7 @@ __all__ = [
     "run_file",
     "sample_complexity",
     "samples",
+    "serve",
     "shuffle",
     "smallest_n",
     "sum",
@@ -211,6 +213,7 @@ _ROOMS = (
     "protocols",
     "request",
     "samples",
+    "serve",
     "tasks",
     "wire",
 )

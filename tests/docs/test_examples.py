@@ -1,8 +1,15 @@
 """Every Python block and every `shuffledp` command of the README and of the documentation runs."""
 
 import doctest
+import hashlib
+import json
 import re
 import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from sybil import Sybil
@@ -28,18 +35,83 @@ def typed(text):
         yield shlex.split(command, comments=True), output.strip()
 
 
+SERVERS = ("serve", "shuffler", "analyzer")
+
+
+def place_of(folder):
+    """The id of the collection that a page made, and ports that are free instead of those that it names."""
+    ports = json.loads((folder / ".ports").read_text()) if (folder / ".ports").exists() else {}
+    for port in ("8000", "8001"):
+        ports.setdefault(port, str(sdp.serve.find_port()))
+    (folder / ".ports").write_text(json.dumps(ports))
+    made = folder / "survey" / "collection.json"
+    found = {
+        **ports,
+        "ID": hashlib.sha256(made.read_bytes()).hexdigest() if made.exists() else "ID",
+    }
+    return lambda word: re.sub(r"\b(8000|8001|ID)\b", lambda match: found[match[0]], word)
+
+
+def serve_until_the_end(words, folder):
+    """A server is a process of its own; it answers before the page goes on, and ends with it."""
+    command = [sys.executable, "-m", "shuffledp", *words[1:]]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    RUNNING.append(process)
+    for line in process.stdout:
+        if "End with Ctrl-C" in line:
+            return
+    raise AssertionError(f"{shlex.join(words)} ended with {process.wait()}")
+
+
+RUNNING = []
+
+
+@pytest.fixture(autouse=True)
+def servers():
+    yield
+    while RUNNING:
+        process = RUNNING.pop()
+        process.send_signal(signal.SIGINT)
+        process.stdout.close()
+        process.wait(30)
+
+
+def write_survey(example):
+    """The survey file that the text before the block names."""
+    before = example.document.text[: example.start]
+    for name in re.findall(r"`(\w+\.toml)`", before)[-1:]:
+        Path(name).write_text(example.parsed)
+
+
 def run_commands(example):
-    for words, expected in typed(example.parsed):
+    for typed_words, expected in typed(example.parsed):
+        words = [*map(place_of(Path.cwd()), typed_words)]
+        if words[0] == "cp":
+            shutil.copy(words[1], words[2])
         if words[0] != "shuffledp":
             continue  # make and pip are not ours to run here
+        if words[1] in SERVERS:
+            serve_until_the_end(words, Path.cwd())
+            continue
+        target = None
+        if ">" in words:
+            words, target = words[: words.index(">")], Path(words[-1])
         result = CliRunner().invoke(app, words[1:])
+        if target is not None:
+            target.write_text(result.stdout)
         assert result.exit_code == 0, f"{shlex.join(words)}: {result.output}"
         same = doctest.OutputChecker().check_output(expected + "\n", result.stdout, SAME)
         assert same or not expected, f"{shlex.join(words)} printed {result.stdout}"
 
 
 PYTHON = PythonCodeBlockParser(doctest_optionflags=SAME)
-EXAMPLES = Sybil(parsers=[PYTHON, CodeBlockParser("console", run_commands)])
+EXAMPLES = Sybil(
+    parsers=[
+        PYTHON,
+        CodeBlockParser("console", run_commands),
+        CodeBlockParser("toml", write_survey),
+    ]
+)
 WITH_EXAMPLES = [path for path in documents() if FENCE.search(path.read_text())]
 
 
@@ -54,6 +126,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "tests" / "plugin")
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr(sdp.tasks, "_TASKS", known := dict(sdp.tasks.TASKS))
     monkeypatch.setattr(sdp.tasks, "TASKS", known)  # a task of a page is for that page alone
     (tmp_path / "demo").mkdir()

@@ -106,6 +106,8 @@ class Analyzer:
         self._open = opener
         self._step = step
         self._guarantee: Guarantee | None = None
+        self.confirmed: set[int] = set()
+        """Windows whose receipt the shuffler has; asking again after a start does no harm."""
         self._db = sqlite3.connect(
             folder / "analyzer.sqlite", isolation_level=None, check_same_thread=False, timeout=30
         )

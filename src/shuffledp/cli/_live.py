@@ -1,0 +1,48 @@
+"""What the commands of live collections share: who may learn what, and where a folder is."""
+
+import textwrap
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import shuffledp as sdp
+
+__all__ = ["FolderArgument", "PortOption", "WorkersOption", "describe_collection", "open_home"]
+
+FolderArgument = Annotated[Path, typer.Argument(help="The folder that `collection new` made.")]
+PortOption = Annotated[int | None, typer.Option(help="The port to listen on.")]
+WorkersOption = Annotated[
+    int | None, typer.Option(help="Processes for decryption; default: one per core.")
+]
+
+
+def open_home(folder: Path) -> sdp.serve.Home:
+    """The folder of a collection; says so if there is none, or no web stack."""
+    sdp.serve.require_serve()
+    home = sdp.serve.Home(folder)
+    home.collection()
+    return home
+
+
+def describe_collection(collection: sdp.wire.Collection) -> str:
+    """The questions, what each report costs, and who may learn what."""
+    lines = [collection.title, ""]
+    lines += [
+        f"  {each.name}: {each.text} ({each.task}, by {each.protocol.name})"
+        for each in collection.questions
+    ]
+    lines += [
+        "",
+        f"A report has {collection.report_size} bytes, whatever the answers are.",
+        f"A batch is opened from {collection.pledge.min_batch:,} reports on.",
+        "",
+        "Who may learn what, if these are compromised:",
+    ]
+    for who, what in sdp.collect.describe_trust(collection):
+        lines += textwrap.wrap(who, 78, initial_indent="- ", subsequent_indent="  ")
+        lines += textwrap.wrap(
+            f"people still have: {what}", 78, initial_indent="    ", subsequent_indent="    "
+        )
+    lines += ["", f"Id: {collection.id.hex()}", f"Link: {collection.link}"]
+    return "\n".join(lines)

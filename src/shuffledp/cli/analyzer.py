@@ -1,0 +1,27 @@
+"""`shuffledp analyzer`: ask for batches, open them, publish."""
+
+from typing import Annotated
+
+import typer
+
+import shuffledp as sdp
+from shuffledp.cli._live import FolderArgument, PortOption, WorkersOption, open_home
+from shuffledp.cli._terminal import explain_errors
+
+__all__ = ["analyzer"]
+
+
+def analyzer(
+    folder: FolderArgument,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: PortOption = 8001,
+    workers: WorkersOption = None,
+    every: Annotated[
+        float, typer.Option(help="Seconds between two questions to the shuffler.")
+    ] = 2.0,
+) -> None:
+    """Be the analyzer of a live collection: it learns the answers, and not whose."""
+    with explain_errors():
+        home = open_home(folder)
+        typer.echo(f"Results will be on {host}:{port}. End with Ctrl-C.")
+        sdp.serve.run_analyzer(home, host=host, port=port or 8001, workers=workers, every=every)

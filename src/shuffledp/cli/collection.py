@@ -1,0 +1,213 @@
+"""`shuffledp collection`: make, rehearse, check, watch and close a live collection."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import shuffledp as sdp
+from shuffledp.cli._live import FolderArgument, describe_collection, open_home
+from shuffledp.cli._options import JsonOption, whole_number
+from shuffledp.cli._terminal import explain_errors
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    name="collection",
+    help="Make, rehearse, check, watch or close a live collection: a survey on people's own devices.",
+    no_args_is_help=True,
+    add_completion=False,
+)
+
+SurveyArgument = Annotated[Path, typer.Argument(help="The survey file, in TOML.")]
+PeopleOption = Annotated[
+    str | None, typer.Option(help="How many reports a window is expected to have.")
+]
+FloorOption = Annotated[
+    float | None,
+    typer.Option(help="What every report keeps if everybody else conspires; 3 if not given."),
+]
+
+
+def _read(
+    survey: Path, people: str | None, local_epsilon: float | None, url: str | None = None
+) -> Any:
+    """The survey, with what the command line says instead of what the file says."""
+    found = sdp.collect.read_survey(survey)
+    said: dict[str, Any] = {
+        "people": None if people is None else whole_number(people, "people"),
+        "local_epsilon": local_epsilon,
+        "url": url,
+    }
+    given = {name: value for name, value in said.items() if value is not None}
+    return replace(found, settings=replace(found.settings, **given))
+
+
+@app.command()
+def new(
+    survey: SurveyArgument,
+    out: Annotated[
+        Path | None, typer.Option(help="The folder to make; default: the name of the survey file.")
+    ] = None,
+    url: Annotated[str | None, typer.Option(help="Where devices reach the shuffler.")] = None,
+    people: PeopleOption = None,
+    local_epsilon: FloorOption = None,
+    analyzer: Annotated[
+        Path | None,
+        typer.Option(
+            help="The analyzer's public keys, which its operator made with `collection keys`."
+        ),
+    ] = None,
+) -> None:
+    """Plan a survey for people's own devices: choose protocols, make keys, write the document."""
+    with explain_errors():
+        found = _read(survey, people, local_epsilon, url)
+        home = sdp.serve.Home(out or survey.with_suffix(""))
+        design = sdp.collect.choose_protocols(
+            found.asked, epsilon=found.epsilon, delta=found.delta, settings=found.settings
+        )
+        shuffler = sdp.collect.ShufflerSecrets.generate(found.settings.keys)
+        secrets, public, sign = _analyzer_keys(analyzer)
+        collection = sdp.collect.create(
+            design, found.settings, shuffler=shuffler, analyzer_public=public, analyzer_sign=sign
+        )
+        home.create(collection, shuffler, secrets)
+        typer.echo(describe_collection(collection))
+        typer.echo(
+            f"One report can move an answer by up to {design.influence:.3g} people; "
+            f"accuracy is limited by {design.limited_by}."
+        )
+        typer.echo(f"Written: {home.path}")
+
+
+def _analyzer_keys(path: Path | None) -> tuple[Any, bytes, bytes]:
+    if path is None:
+        return sdp.collect.generate_analyzer()
+    try:
+        content = json.loads(path.read_text())
+        return None, bytes.fromhex(content["public"]), bytes.fromhex(content["sign"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise sdp.DataError(f"{path} has no public keys of an analyzer") from error
+
+
+@app.command()
+def keys(
+    folder: Annotated[Path, typer.Argument(help="The folder to make, on the analyzer's machine.")],
+) -> None:
+    """Make the keys of an analyzer on its own machine, and print the public ones."""
+    with explain_errors():
+        secrets, public, sign = sdp.collect.generate_analyzer()
+        secrets.save(sdp.serve.Home(folder).analyzer)
+        typer.echo(json.dumps({"public": public.hex(), "sign": sign.hex()}))
+
+
+@app.command()
+def check(
+    document: Annotated[
+        str, typer.Argument(help="A document (a file), or the link of a collection.")
+    ],
+) -> None:
+    """Check a document as a device does: hash, law, keys, and the promise, recomputed."""
+    with explain_errors():
+        if document.startswith(("http://", "https://")):
+            sdp.serve.require_serve()
+            raw, expected = sdp.serve.fetch_document(document)
+            collection = sdp.wire.Collection.read(raw, expected)
+        else:
+            path = Path(document)
+            place = path / "collection.json" if path.is_dir() else path
+            try:
+                collection = sdp.wire.Collection.read(place.read_bytes())
+            except OSError as error:
+                raise sdp.DataError(f"{place} cannot be read: {error.strerror}") from error
+        found = collection.verify()
+        typer.echo(describe_collection(collection))
+        typer.echo(f"\nThe promise holds: {found}")
+
+
+@app.command()
+def status(folder: FolderArgument, as_json: JsonOption = False) -> None:
+    """What a running shuffler has accepted and rejected, by reason, and how far its windows are."""
+    with explain_errors():
+        found = sdp.serve.Operator(open_home(folder)).status()
+        if as_json:
+            typer.echo(json.dumps(found))
+            return
+        typer.echo(f"Accepted since the start: {found['accepted']:,}")
+        for reason, number in found["rejected"].items():
+            typer.echo(f"Rejected, {reason}: {number:,}")
+        for window in found["windows"]:
+            typer.echo(
+                f"Window {window['window']}: {window['state']}, {window.get('reports', 0):,} reports"
+            )
+        seen = found["analyzer_seen_seconds_ago"]
+        typer.echo(
+            "The analyzer has not asked yet."
+            if seen is None
+            else f"The analyzer asked {seen} seconds ago."
+        )
+
+
+@app.command()
+def close(folder: FolderArgument) -> None:
+    """Take no more reports: seal every window that has begun."""
+    with explain_errors():
+        for window in sdp.serve.Operator(open_home(folder)).close()["windows"]:
+            typer.echo(
+                f"Window {window['window']}: {window['state']}, {window.get('reports', 0):,} reports"
+            )
+
+
+@app.command()
+def results(folder: FolderArgument, as_json: JsonOption = False) -> None:
+    """What the analyzer has published, window after window."""
+    with explain_errors():
+        home = sdp.serve.Home(folder)
+        analyzer = home.open_analyzer()
+        found = analyzer.results()
+        if as_json:
+            typer.echo(json.dumps({"results": found}))
+        elif found:
+            typer.echo(sdp.serve.show_text(analyzer.collection, found))
+        else:
+            typer.echo("Nothing is published yet.")
+
+
+@app.command()
+def rehearse(
+    survey: SurveyArgument,
+    people: Annotated[str, typer.Option(help="How many made-up people take part.")] = "1000",
+    hostile: Annotated[float, typer.Option(help="The share of them that is hostile.")] = 0.0,
+    local_epsilon: FloorOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Play a survey from end to end on this machine before it goes live, with made-up people."""
+    with explain_errors():
+        sdp.serve.require_serve()
+        found = _read(survey, None, local_epsilon)
+        played = sdp.serve.rehearse(found, people=whole_number(people, "people"), hostile=hostile)
+        typer.echo(json.dumps(played.to_dict()) if as_json else _describe(played))
+    if not played.fine:
+        raise typer.Exit(1)
+
+
+def _describe(played: sdp.serve.Rehearsal) -> str:
+    lines = [
+        f"{played.people:,} people, {played.accepted:,} reports accepted, {played.lost:,} lost, "
+        f"{played.doubled:,} doubled, in {played.seconds:g} seconds.",
+        f"epsilon = {played.epsilon:g}, delta = {played.delta:g}, local epsilon = {played.local_epsilon:g}; "
+        f"{played.bytes_per_report} bytes per report.",
+    ]
+    lines += [f"Rejected, {reason}: {number:,}" for reason, number in played.rejected.items()]
+    for name, rows in played.questions.items():
+        lines += ["", f"{name}{'':<20} {'truth':>12} {'estimate':>12}   interval"]
+        lines += [
+            f"  {row['label'][:22]:<22} {row['truth']:>12,.4g} {row['value']:>12,.4g}   "
+            f"{row['low']:,.4g} .. {row['high']:,.4g}"
+            for row in rows
+        ]
+    return "\n".join(lines)

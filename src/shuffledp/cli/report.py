@@ -1,0 +1,92 @@
+"""`shuffledp report`: be a device."""
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import shuffledp as sdp
+from shuffledp.cli._live import describe_collection
+from shuffledp.cli._terminal import explain_errors
+
+__all__ = ["report"]
+
+
+def report(
+    link: Annotated[str, typer.Argument(help="The link of the collection.")],
+    answer: Annotated[
+        list[str] | None, typer.Option(help="An answer, QUESTION=VALUE; one for each question.")
+    ] = None,
+    simulate: Annotated[
+        Path | None, typer.Option(help="Send a report for everybody in this file instead.")
+    ] = None,
+    column: Annotated[
+        list[str] | None, typer.Option(help="With --simulate: QUESTION=COLUMN, if they differ.")
+    ] = None,
+    outbox: Annotated[
+        Path | None, typer.Option(help="Where this device keeps its reports and its budget.")
+    ] = None,
+    token: Annotated[
+        str | None, typer.Option(help="The token that you were given, if any.")
+    ] = None,
+    budget: Annotated[
+        float, typer.Option(help="The epsilon that this device spends over all collections.")
+    ] = sdp.collect.BUDGET,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say who may learn what before anything is sent.")
+    ] = False,
+) -> None:
+    """Be a device: answer a live collection, or send a report for everybody in a file."""
+    with explain_errors():
+        sdp.serve.require_serve()
+        raw, expected = sdp.serve.fetch_document(link)
+        if simulate is not None:
+            _simulate(sdp.wire.Collection.read(raw, expected), simulate, _pairs(column or []))
+            return
+        device = sdp.collect.Device(outbox or _default_outbox(), budget=budget)
+        collection = device.check(raw, expected)
+        if explain:
+            typer.echo(describe_collection(collection))
+        given = _pairs(answer or [])
+        window = device.answer(collection, given, time.time(), _token(token))
+        state = sdp.serve.send(device, collection, window)
+        typer.echo(f"Report of window {window}: {state.value}.")
+        if state is not sdp.collect.Sending.ACKNOWLEDGED:
+            raise typer.Exit(1)
+
+
+def _pairs(texts: list[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        if not sign or name in found:
+            raise sdp.UnsupportedError(f"{text!r} must be QUESTION=VALUE, once for each question")
+        found[name] = value
+    return found
+
+
+def _token(text: str | None) -> bytes:
+    try:
+        return b"" if text is None else bytes.fromhex(text)
+    except ValueError:
+        raise sdp.UnsupportedError("a token is 64 hexadecimal digits") from None
+
+
+def _default_outbox() -> Path:
+    folder = Path.home() / ".local" / "share" / "shuffledp"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder / "outbox.sqlite"
+
+
+def _simulate(collection: sdp.wire.Collection, path: Path, columns: dict[str, str]) -> None:
+    window = collection.windows.at(time.time())
+    if window is None:
+        raise sdp.UnsupportedError("the collection takes no answers now")
+    places = sdp.serve.read_places(collection, path, columns)
+    sent = sdp.serve.send_people(collection, window, places)
+    typer.echo(f"{sent.accepted:,} reports of window {window} were acknowledged.")
+    for reason, number in sent.rejected.items():
+        typer.echo(f"Rejected, {reason}: {number:,}")
+    if sent.rejected:
+        raise typer.Exit(1)

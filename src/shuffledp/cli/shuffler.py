@@ -1,0 +1,24 @@
+"""`shuffledp shuffler`: serve the shuffler of a collection."""
+
+from typing import Annotated
+
+import typer
+
+import shuffledp as sdp
+from shuffledp.cli._live import FolderArgument, PortOption, WorkersOption, open_home
+from shuffledp.cli._terminal import explain_errors
+
+__all__ = ["shuffler"]
+
+
+def shuffler(
+    folder: FolderArgument,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: PortOption = 8000,
+    workers: WorkersOption = None,
+) -> None:
+    """Be the shuffler of a live collection: it learns who takes part, and no answers."""
+    with explain_errors():
+        home = open_home(folder)
+        typer.echo(f"The shuffler listens on {host}:{port}. End with Ctrl-C.")
+        sdp.serve.run_shuffler(home, host=host, port=port or 8000, workers=workers)

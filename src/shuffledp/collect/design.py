@@ -1,0 +1,358 @@
+"""From a survey to a collection: which protocol carries each question, and what can be promised.
+
+Everybody answers every question, and the floor is for the whole report: the questions share it by their weights.
+Then the shuffled guarantee at min_batch is computed from the composed privacy curves. If it is worse than what was
+asked for, every question gets less of the floor, until it holds.
+"""
+
+import math
+import time
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+
+from shuffledp.collect.keys import AnalyzerSecrets, ShufflerSecrets, signing_public
+from shuffledp.core.domain import Reals
+from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
+from shuffledp.core.privacy import Model, up
+from shuffledp.core.protocol import HONEST, ShuffleProtocol, honest_users
+from shuffledp.core.task import Task
+from shuffledp.core.validate import fraction_of_one, positive, whole
+from shuffledp.planner.choice import choose
+from shuffledp.protocols import make
+from shuffledp.tasks import task_named
+from shuffledp.wire.document import (
+    Collection,
+    Pledge,
+    Question,
+    Windows,
+    compute_guarantee,
+    write_document,
+)
+from shuffledp.wire.hpke import public_bytes
+
+__all__ = [
+    "LOCAL_EPSILON",
+    "Asked",
+    "Design",
+    "Settings",
+    "SurveyFile",
+    "choose_protocols",
+    "create",
+    "describe_trust",
+    "generate_analyzer",
+    "measure_influence",
+    "read_survey",
+]
+
+LOCAL_EPSILON = 3.0
+"""The floor of a whole report, unless the operator says otherwise: right guesses in at most 95 % of cases."""
+_LIVE = ("count", "histogram", "mean", "sum")
+_CLOSE = 0.01
+_LABEL_YES = ("no", "yes")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A question of a survey: what it is about, and how much of the floor it may take."""
+
+    name: str
+    kind: str
+    """count, histogram, mean or sum."""
+    task: Task
+    text: str
+    column: str
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How a collection is run: the table `[collection]` of a survey file, or options of the command."""
+
+    title: str = "A survey"
+    url: str = "http://127.0.0.1:8000"
+    people: int = 1000
+    """How many reports a window is expected to have."""
+    min_batch: int | None = None
+    """None: half of the people."""
+    honest: float = HONEST
+    local_epsilon: float = LOCAL_EPSILON
+    start: int | None = None
+    """Seconds since 1970; None: now."""
+    seconds: int = 7 * 86_400
+    windows: int = 1
+    grace: int = 600
+    reports_per_device: int = 1
+    composed: bool = True
+    tokens: bool = False
+    keys: int = 1
+    """How many keys the shuffler has, each for an equal share of the windows."""
+
+    @property
+    def batch(self) -> int:
+        """min_batch, as given or as it follows."""
+        return max(2, self.people // 2) if self.min_batch is None else self.min_batch
+
+
+_KINDS: Mapping[str, tuple[type, ...]] = {
+    "title": (str,),
+    "url": (str,),
+    "people": (int,),
+    "min_batch": (int,),
+    "honest": (float, int),
+    "local_epsilon": (float, int),
+    "start": (int,),
+    "seconds": (int,),
+    "windows": (int,),
+    "grace": (int,),
+    "reports_per_device": (int,),
+    "composed": (bool,),
+    "tokens": (bool,),
+    "keys": (int,),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SurveyFile:
+    """What a survey file says."""
+
+    epsilon: float
+    delta: float
+    asked: tuple[Asked, ...]
+    settings: Settings = field(default_factory=Settings)
+
+
+def read_survey(path: str | Path) -> SurveyFile:
+    """A survey file in TOML: epsilon, delta, `[questions.NAME]` and, if need be, `[collection]`."""
+    where = Path(path)
+    try:
+        content = tomllib.loads(where.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise DataError(f"there is no file {path}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} cannot be read: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise DataError(f"{path} is not TOML: {error}") from error
+    strange = set(content) - {"epsilon", "delta", "questions", "collection"}
+    if strange:
+        raise DataError(f"{path} has the unknown field {min(strange)!r}")
+    questions = content.get("questions")
+    if not isinstance(questions, dict) or not questions:
+        raise DataError(f"{path} has no [questions.NAME]")
+    return SurveyFile(
+        epsilon=positive("epsilon", content.get("epsilon")),
+        delta=fraction_of_one("delta", content.get("delta")),
+        asked=tuple(_read_question(name, each) for name, each in questions.items()),
+        settings=_read_settings(content.get("collection", {}), where),
+    )
+
+
+def _read_question(name: str, content: object) -> Asked:
+    if not isinstance(content, dict):
+        raise DataError(f"[questions.{name}] must be a table")
+    given = dict(content)
+    kind = given.pop("task", None)
+    if kind not in _LIVE:
+        raise UnsupportedError(
+            f"question {name!r}: task={kind!r} cannot be collected live; {', '.join(_LIVE)} can"
+        )
+    text, column = str(given.pop("text", name)), str(given.pop("column", name))
+    weight = positive(f"the weight of {name}", given.pop("weight", 1))
+    if "by" in given or "error" in given:
+        raise UnsupportedError(f"question {name!r}: 'by' and 'error' cannot be collected live yet")
+    if given.get("categories_from_data"):
+        raise UnsupportedError(f"question {name!r}: there are no data yet to read categories from")
+    # A sum is collected as the mean of the same numbers, times how many people answered.
+    declared = task_named("mean" if kind == "sum" else kind).declare(given).task
+    return Asked(name=name, kind=kind, task=declared, text=text, column=column, weight=weight)
+
+
+def _read_settings(content: object, path: Path) -> Settings:
+    if not isinstance(content, dict):
+        raise DataError(f"{path}: [collection] must be a table")
+    for name, value in content.items():
+        if name not in _KINDS:
+            raise DataError(f"{path}: [collection] has the unknown field {name!r}")
+        kinds = _KINDS[name]
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            raise ParameterError(name, value, f"must be a {kinds[0].__name__}")
+    return Settings(**{"title": path.stem, **content})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Design:
+    """The questions with their protocols, and the promise that holds for them."""
+
+    questions: tuple[Question, ...]
+    pledge: Pledge
+    limited_by: str
+    """What keeps the answers from being more accurate: the floor, or the promise."""
+
+    @property
+    def influence(self) -> float:
+        """By how many people one report can move an answer, at most: all its messages may be for one question."""
+        return len(self.questions) * max(map(measure_influence, self.questions))
+
+
+def measure_influence(question: Question) -> float:
+    """By how many people one message can move the answer, rounded up."""
+    influence: Fraction = question.protocol.analyzer.influence  # type: ignore[attr-defined]
+    return math.nextafter(float(influence), math.inf)
+
+
+def choose_protocols(
+    asked: Sequence[Asked], *, epsilon: float, delta: float, settings: Settings
+) -> Design:
+    """The most accurate protocols within the floor and the promise.
+
+    The floor usually decides: shuffling makes far more of it than was asked for, and the promise says so.
+    """
+    floor = positive("local_epsilon", settings.local_epsilon)
+    batch = whole("min_batch", settings.batch, at_least=2)
+    honest_users(batch, settings.honest)
+    pledge = Pledge(
+        epsilon=positive("epsilon", epsilon),
+        delta=fraction_of_one("delta", delta),
+        honest=settings.honest,
+        min_batch=batch,
+        local_epsilon=floor,
+        reports_per_device=settings.reports_per_device,
+        composed=settings.composed,
+    )
+    weights = sum(each.weight for each in asked)
+    chosen = [
+        _choose(each, floor * each.weight / weights * (1 - 1e-12), settings.people)
+        for each in asked
+    ]
+    return _fit(asked, chosen, pledge)
+
+
+def _choose(asked: Asked, epsilon0: float, people: int) -> ShuffleProtocol:
+    made = choose(asked.task, n=max(2, people), epsilon=epsilon0, model=Model.LOCAL)
+    assert isinstance(made, ShuffleProtocol)
+    return made
+
+
+def _fit(asked: Sequence[Asked], chosen: Sequence[ShuffleProtocol], pledge: Pledge) -> Design:
+    """With as much of the floor as the promise allows."""
+
+    def at(share: float) -> tuple[tuple[Question, ...], float]:
+        questions = tuple(
+            _question(each, _scale(protocol, share))
+            for each, protocol in zip(asked, chosen, strict=True)
+        )
+        return questions, compute_guarantee(questions, pledge).epsilon
+
+    questions, reached = at(1.0)
+    limited_by = "the floor"
+    if reached > pledge.epsilon:
+        limited_by = "the promise"
+        # Answers that are epsilon / 2-private together without any shuffling keep the promise.
+        low, high = pledge.epsilon / pledge.local_epsilon / 2 / pledge.reports_per_device, 1.0
+        found = at(low)
+        while high - low > _CLOSE * low:
+            middle = (low + high) / 2
+            tried, epsilon = at(middle)
+            if epsilon <= pledge.epsilon:
+                low, found = middle, (tried, epsilon)
+            else:
+                high = middle
+        questions, reached = found
+    local = sum(each.epsilon0 for each in questions)
+    return Design(
+        questions=questions,
+        pledge=replace(
+            pledge,
+            epsilon=min(pledge.epsilon, float(up(reached, 4))),
+            local_epsilon=min(pledge.local_epsilon, float(up(local, 4))),
+        ),
+        limited_by=limited_by,
+    )
+
+
+def _scale(protocol: ShuffleProtocol, share: float) -> ShuffleProtocol:
+    given = dict(protocol.parameters)
+    return make(protocol.name, **{**given, "epsilon": given["epsilon"] * share})
+
+
+def _question(asked: Asked, protocol: ShuffleProtocol) -> Question:
+    labels: tuple[str, ...] | None = asked.task.domain.labels
+    if asked.kind == "count":
+        labels = _LABEL_YES
+    elif isinstance(protocol.randomizer.domain, Reals):
+        labels = None
+    return Question(
+        name=asked.name, text=asked.text, task=asked.kind, protocol=protocol, labels=labels
+    )
+
+
+def create(
+    design: Design,
+    settings: Settings,
+    *,
+    shuffler: ShufflerSecrets,
+    analyzer_public: bytes,
+    analyzer_sign: bytes,
+    now: float | None = None,
+) -> Collection:
+    """The document. The analyzer's keys are its public ones: nobody else ever has the others."""
+    moment = time.time() if now is None else now
+    return write_document(
+        title=settings.title,
+        questions=design.questions,
+        pledge=design.pledge,
+        windows=Windows(
+            start=int(moment) if settings.start is None else settings.start,
+            seconds=settings.seconds,
+            count=settings.windows,
+            grace=settings.grace,
+        ),
+        url=settings.url.rstrip("/"),
+        shuffler_keys=shuffler.public_keys(settings.windows),
+        shuffler_sign=signing_public(shuffler.sign),
+        analyzer_public=analyzer_public,
+        analyzer_sign=analyzer_sign,
+        tokens=settings.tokens,
+    )
+
+
+def describe_trust(collection: Collection) -> list[tuple[str, str]]:
+    """Who may learn what, with the collection's own numbers: (who is compromised, what people still have)."""
+    pledge = collection.pledge
+    needed = honest_users(pledge.min_batch, pledge.honest)
+    together = (
+        "for all reports of a device together" if pledge.composed else "for each report of a device"
+    )
+    rows = [
+        (
+            "readers of the result; an analyzer that only watches",
+            f"epsilon = {pledge.epsilon:g}, delta = {pledge.delta:g} ({together}), if {needed:,} of the "
+            "reports of a batch come from honest devices, which nobody can verify",
+        ),
+        (
+            "a shuffler that only watches",
+            "everything, except that it knows that and when they took part",
+        ),
+        (
+            "a shuffler that drops or adds reports; whoever floods the collection and blocks the others; "
+            "shuffler and analyzer together",
+            f"local epsilon = {pledge.local_epsilon:g}: somebody who was undecided guesses a yes or no right "
+            f"in at most {100 * pledge.guess:.1f} % of cases",
+        ),
+        ("whoever serves the page or the program that asks", "nothing: it sees the answers"),
+        (
+            "the network",
+            "everything, except that it sees who takes part, when, and in which collection",
+        ),
+    ]
+    if collection.development:
+        rows.insert(0, ("one operator plays all roles here", "trust as in the central model"))
+    return rows
+
+
+def generate_analyzer() -> tuple[AnalyzerSecrets, bytes, bytes]:
+    """New keys of an analyzer, and their public halves."""
+    secrets = AnalyzerSecrets.generate()
+    return secrets, public_bytes(secrets.inner), signing_public(secrets.sign)

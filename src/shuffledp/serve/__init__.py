@@ -1,0 +1,34 @@
+"""A live collection on the network: servers for the shuffler and the analyzer, devices that send, a rehearsal.
+
+The web stack is the extra `serve`, and is imported when a server starts or something is sent.
+"""
+
+from shuffledp.serve.analyzer import run_analyzer, show_page, show_text
+from shuffledp.serve.client import Operator, fetch_document, read_link, send
+from shuffledp.serve.folders import Home
+from shuffledp.serve.http import require_serve
+from shuffledp.serve.processes import Role, find_port, play_roles
+from shuffledp.serve.rehearse import Rehearsal, rehearse
+from shuffledp.serve.shuffler import run_shuffler
+from shuffledp.serve.simulate import Sent, read_places, send_people
+
+__all__ = [
+    "Home",
+    "Operator",
+    "Rehearsal",
+    "Role",
+    "Sent",
+    "fetch_document",
+    "find_port",
+    "play_roles",
+    "read_link",
+    "read_places",
+    "rehearse",
+    "require_serve",
+    "run_analyzer",
+    "run_shuffler",
+    "send",
+    "send_people",
+    "show_page",
+    "show_text",
+]

@@ -1,0 +1,189 @@
+"""The analyzer's server: asks the shuffler for batches, opens them, and shows what was published."""
+
+from __future__ import annotations
+
+import html
+import threading
+from typing import TYPE_CHECKING, Any
+
+from shuffledp.collect.design import describe_trust
+from shuffledp.core.errors import ShuffledpError, WireError
+from shuffledp.serve.client import ask_manifest, connect
+from shuffledp.serve.http import listen, run_loop
+from shuffledp.serve.pool import RecordPool
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import httpx
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from shuffledp.collect.analyzer import Analyzer
+    from shuffledp.collect.keys import AnalyzerSecrets
+    from shuffledp.serve.folders import Home
+    from shuffledp.wire.document import Collection
+
+__all__ = ["run_analyzer", "show_page", "show_text", "work_once"]
+
+_FINAL = ("published", "refused")
+
+
+def work_once(analyzer: Analyzer, sign: bytes, client: httpx.Client) -> dict[int, str]:
+    """Ask for every window that is not done yet; returns what keeps each of the others waiting."""
+    import httpx
+
+    waiting: dict[int, str] = {}
+    collection = analyzer.collection
+    for window in range(collection.windows.count):
+        try:
+            _work_on(analyzer, sign, client, window)
+        except WireError as error:
+            waiting[window] = str(error)
+            if error.reason == "not_ready":
+                break  # later ones are not ready either
+        except httpx.TransportError:
+            waiting[window] = f"the shuffler at {collection.url} cannot be reached"
+            break
+    return waiting
+
+
+def _work_on(analyzer: Analyzer, sign: bytes, client: httpx.Client, window: int) -> None:
+    state = analyzer.states().get(window)
+    if state in _FINAL and window in analyzer.confirmed:
+        return
+    manifest, signature, header = ask_manifest(client, analyzer.collection, window, sign)
+    if state is None:
+        answer = client.get(f"/batches/{window}", headers=header)
+        if answer.status_code != 200:
+            raise WireError("not_ready", f"the batch of window {window} cannot be fetched")
+        analyzer.take(manifest, signature, answer.content)
+    analyzer.advance(window)
+    answer = client.post(
+        f"/batches/{window}/receipt", headers=header, content=analyzer.receipt(window)
+    )
+    if answer.status_code == 204:
+        analyzer.confirmed.add(window)
+
+
+def run_analyzer(
+    home: Home, *, host: str, port: int, workers: int | None = None, every: float = 2.0
+) -> None:
+    """Work and serve until a signal comes."""
+    from shuffledp.collect.keys import AnalyzerSecrets
+
+    analyzer = home.open_analyzer(RecordPool(workers))
+    keys: AnalyzerSecrets = AnalyzerSecrets.load(home.analyzer, analyzer.collection)
+    ending = threading.Event()
+    waiting: dict[int, str] = {}
+
+    def work() -> None:
+        while not ending.is_set():
+            try:
+                with connect(analyzer.collection.url) as client:
+                    found = work_once(analyzer, keys.sign, client)
+            except (ShuffledpError, OSError) as error:
+                found = {-1: str(error)}
+            waiting.clear()
+            waiting.update(found)
+            ending.wait(every)
+
+    worker = threading.Thread(target=work, daemon=True)
+    worker.start()
+    try:
+        run_loop(listen((make_app(analyzer, waiting), {"host": host, "port": port})))
+    finally:
+        ending.set()
+        worker.join(timeout=30)
+        analyzer.close()
+
+
+def make_app(analyzer: Analyzer, waiting: dict[int, str]) -> Starlette:
+    """What readers of the result see."""
+    from starlette.applications import Starlette
+    from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse
+    from starlette.routing import Route
+
+    safe = {
+        "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
+        "Referrer-Policy": "no-referrer",
+        "Cache-Control": "no-store",
+    }
+
+    async def results(_: Request) -> Response:
+        return JSONResponse({"results": analyzer.results()}, headers=safe)
+
+    async def page(_: Request) -> Response:
+        return HTMLResponse(show_page(analyzer.collection, analyzer.results()), headers=safe)
+
+    async def health(_: Request) -> Response:
+        return PlainTextResponse("ok\n")
+
+    async def status(_: Request) -> Response:
+        states = {str(window): state for window, state in analyzer.states().items()}
+        reasons = {str(window): reason for window, reason in waiting.items()}
+        return JSONResponse({"windows": states, "waiting": reasons}, headers=safe)
+
+    handlers: list[tuple[str, Callable[[Request], Any]]] = [
+        ("/", page),
+        ("/results.json", results),
+        ("/status", status),
+        ("/healthz", health),
+    ]
+    return Starlette(routes=[Route(path, handler) for path, handler in handlers])
+
+
+def show_page(collection: Collection, results: list[dict[str, Any]]) -> str:
+    """The results as one page: no script, nothing from elsewhere, every text escaped."""
+    say = html.escape
+    parts = [
+        "<!doctype html><meta charset=utf-8><meta name=viewport content='width=device-width'>",
+        f"<title>{say(collection.title)}</title>",
+        "<style>body{font:16px system-ui;max-width:46em;margin:2em auto;padding:0 1em}"
+        "td,th{text-align:left;padding:.2em 1em .2em 0}td.n{text-align:right}"
+        "i{display:inline-block;height:.8em;background:#0072B2}</style>",
+        f"<h1>{say(collection.title)}</h1>",
+    ]
+    if not results:
+        parts.append("<p>Nothing is published yet.</p>")
+    for question in collection.questions:
+        parts.append(f"<h2>{say(question.text)}</h2>")
+        parts += [_table(each, question.name) for each in results]
+    rows = "".join(
+        f"<tr><td>{say(who)}</td><td>{say(what)}</td></tr>"
+        for who, what in describe_trust(collection)
+    )
+    parts.append(
+        f"<h2>Who may learn what</h2><table><tr><th>compromised<th>people still have</tr>{rows}</table>"
+    )
+    return "".join(parts)
+
+
+def _table(result: dict[str, Any], name: str) -> str:
+    answer = result["questions"][name]
+    largest = max((abs(row["value"]) for row in answer["estimate"]), default=1.0) or 1.0
+    lines = []
+    for row in answer["estimate"]:
+        width = max(0, round(160 * row["value"] / largest))
+        lines.append(
+            f"<tr><th>{html.escape(row['label'])}<td class=n>{row['value']:,.4g}"
+            f"<td class=n>{row['low']:,.4g} .. {row['high']:,.4g}<td><i style='width:{width}px'></i></tr>"
+        )
+    people = f"{answer['people']:,} people, window {result['window']}"
+    return f"<p>{people}; intervals cover with probability {result['level']:.0%}</p><table>{''.join(lines)}</table>"
+
+
+def show_text(collection: Collection, results: list[dict[str, Any]]) -> str:
+    """The results as a table for a terminal: one block per question, window after window."""
+    lines = [collection.title]
+    for question in collection.questions:
+        lines += ["", question.text]
+        for result in results:
+            answer = result["questions"][question.name]
+            lines.append(f"  window {result['window']}: {answer['people']:,} people")
+            lines += [
+                f"    {row['label'][:24]:<24} {row['value']:>14,.4g}   {row['low']:,.4g} .. {row['high']:,.4g}"
+                for row in answer["estimate"]
+            ]
+    return "\n".join(lines)

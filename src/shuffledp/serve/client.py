@@ -1,0 +1,163 @@
+"""Talking to the servers: a device that fetches and sends, an analyzer that asks for batches, an operator."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from shuffledp.collect.device import Device, Sending, read_reply
+from shuffledp.core.errors import DataError, WireError
+from shuffledp.wire.batch import sign_fetch
+from shuffledp.wire.document import Collection
+from shuffledp.wire.report import MEDIA_TYPE
+
+if TYPE_CHECKING:
+    import httpx
+
+    from shuffledp.serve.folders import Home
+
+__all__ = ["Operator", "ask_manifest", "fetch_document", "read_link", "send", "send_upload"]
+
+_PATIENCE = 30.0
+
+
+def read_link(link: str) -> tuple[str, bytes]:
+    """The URL of the document, and the id that it must have.
+
+    >>> url, expected = read_link("http://127.0.0.1:8000/collections/" + 64 * "a" + "#" + 64 * "a")
+    >>> url[-4:], len(expected)
+    ('aaaa', 32)
+    """
+    url, _, fragment = link.partition("#")
+    try:
+        expected = bytes.fromhex(fragment)
+    except ValueError:
+        expected = b""
+    if len(expected) != 32 or not url.startswith(
+        ("https://", "http://127.0.0.1", "http://localhost")
+    ):
+        raise DataError(f"{link!r} is not the link of a collection, which ends in # and its id")
+    return url, expected
+
+
+def connect(base: str) -> httpx.Client:
+    """A client that follows nowhere and says little."""
+    import httpx
+
+    return httpx.Client(base_url=base, timeout=_PATIENCE, follow_redirects=False, trust_env=False)
+
+
+def fetch_document(link: str) -> tuple[bytes, bytes]:
+    """The bytes of the document, and the id that the link states."""
+    url, expected = read_link(link)
+    import httpx
+
+    with connect("") as client:
+        try:
+            answer = client.get(url)
+        except httpx.TransportError as error:
+            raise WireError("unreachable", f"{url} cannot be reached: {error}") from error
+        if answer.status_code != 200:
+            raise WireError("unreachable", f"{url} answers {answer.status_code}")
+        return answer.content, expected
+
+
+def send(device: Device, collection: Collection, window: int, *, tries: int = 5) -> Sending:
+    """Send a kept report until it is acknowledged, or known to be too late."""
+    import httpx
+
+    before = device.state(collection, window)
+    for attempt in range(tries):
+        body = device.upload(collection, window)
+        if body is None:
+            return device.state(collection, window)
+        try:
+            (outcome,) = send_upload(collection, body, 1)
+        except (httpx.TransportError, WireError):
+            before = Sending.SENT  # it may have arrived
+            time.sleep(min(5.0, 0.2 * 2**attempt))
+            continue
+        state = device.settle(collection, window, outcome, before=before)
+        if state not in (Sending.PENDING, Sending.SENT):
+            return state
+    return device.state(collection, window)
+
+
+def send_upload(
+    collection: Collection, body: bytes, reports: int, client: httpx.Client | None = None
+) -> list[str | None]:
+    """What the shuffler says of each report of an upload."""
+    own = connect(collection.url) if client is None else client
+    try:
+        answer = own.post("/reports", content=body, headers={"Content-Type": MEDIA_TYPE})
+        if answer.status_code != 200:
+            raise WireError(*_problem(answer))
+        return read_reply(answer.content, reports)
+    finally:
+        if client is None:
+            own.close()
+
+
+def _problem(answer: httpx.Response) -> tuple[str, str]:
+    try:
+        content = answer.json()
+        return str(content["title"])[:60], str(content["detail"])[:300]
+    except (ValueError, KeyError, TypeError):
+        return "unreachable", f"the server answers {answer.status_code}"
+
+
+def ask_manifest(
+    client: httpx.Client, collection: Collection, window: int, secret: bytes
+) -> tuple[bytes, bytes, dict[str, str]]:
+    """The manifest of a window, its signature, and the header that shows who asks."""
+    header = {"Authorization": f"Signature {sign_fetch(collection, window, secret).hex()}"}
+    answer = client.get(f"/batches/{window}/manifest", headers=header)
+    if answer.status_code != 200:
+        raise WireError(*_problem(answer))
+    content = answer.json()
+    return content["manifest"].encode(), bytes.fromhex(content["signature"]), header
+
+
+class Operator:
+    """The shuffler's operator, on its socket."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+
+    def _client(self) -> httpx.Client:
+        import httpx
+
+        path: Path = self._home.socket
+        if not path.exists():
+            raise DataError(f"the shuffler of {self._home.path} is not running on this machine")
+        token = (self._home.shuffler / "admin-token").read_text()
+        return httpx.Client(
+            transport=httpx.HTTPTransport(uds=str(path)),
+            base_url="http://localhost",
+            headers={"Authorization": f"Bearer {token}"},
+            timeout=600,
+        )
+
+    def status(self) -> dict[str, Any]:
+        """Counts by reason, windows, the analyzer's last contact."""
+        return self._ask("GET", "/status").json()  # type: ignore[no-any-return]
+
+    def metrics(self) -> str:
+        """The same for a monitoring system."""
+        return self._ask("GET", "/metrics").text
+
+    def close(self) -> dict[str, Any]:
+        """Take no more reports: seal what has begun."""
+        return self._ask("POST", "/close").json()  # type: ignore[no-any-return]
+
+    def issue_tokens(self, hashes: list[bytes]) -> None:
+        """Make known which tokens were given out, by their SHA-256."""
+        self._ask("POST", "/tokens", b"".join(hashes))
+
+    def _ask(self, method: str, path: str, content: bytes = b"") -> httpx.Response:
+        with self._client() as client:
+            answer = client.request(method, path, content=content)
+        if answer.status_code >= 300:
+            raise WireError(*_problem(answer))
+        return answer

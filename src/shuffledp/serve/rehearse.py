@@ -1,0 +1,232 @@
+"""The dress rehearsal: a survey from beginning to end on this machine, before it goes live.
+
+Real servers on loopback, real stores and processes, simulated devices with made-up answers, some of them hostile.
+Every message that was acknowledged is looked for in the batch that the analyzer got: one that is missing is lost, one
+that is there twice is doubled.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from shuffledp.collect.design import choose_protocols, create, generate_analyzer
+from shuffledp.collect.keys import ShufflerSecrets
+from shuffledp.core.domain import PLACE_BITS, Bits, Reals
+from shuffledp.core.errors import ParameterError, UnsupportedError, WireError
+from shuffledp.core.validate import number, whole
+from shuffledp.serve.client import Operator, connect, send_upload
+from shuffledp.serve.folders import Home
+from shuffledp.serve.processes import find_port, play_roles
+from shuffledp.serve.simulate import seal_people, send_people
+from shuffledp.wire.report import join_upload, seal_inner, seal_report
+
+if TYPE_CHECKING:
+    from shuffledp.collect.design import SurveyFile
+    from shuffledp.core.arrays import Codes
+    from shuffledp.wire.document import Collection, Question
+
+__all__ = ["Rehearsal", "rehearse"]
+
+_PATIENCE = 600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rehearsal:
+    """What happened."""
+
+    people: int
+    accepted: int
+    rejected: dict[str, int]
+    lost: int
+    doubled: int
+    epsilon: float
+    delta: float
+    local_epsilon: float
+    bytes_per_report: int
+    seconds: float
+    questions: dict[str, list[dict[str, Any]]]
+
+    @property
+    def fine(self) -> bool:
+        """Whether nothing was lost and nothing doubled."""
+        return self.lost == 0 and self.doubled == 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and strings."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+def rehearse(survey: SurveyFile, *, people: int, hostile: float = 0.0) -> Rehearsal:
+    """Play a survey with so many made-up people, a share of them hostile."""
+    whole("people", people, at_least=2)
+    if not 0 <= number("hostile", hostile) <= 0.5:
+        raise ParameterError("hostile", hostile, "must be from 0 to 0.5")
+    began = time.monotonic()
+    settings = replace(
+        survey.settings,
+        people=people,
+        url=f"http://127.0.0.1:{find_port()}",
+        start=int(time.time()) - 1,
+        seconds=86_400,
+        windows=1,
+        reports_per_device=1,
+        tokens=False,
+        keys=1,
+    )
+    if settings.batch > people * (1 - hostile):
+        raise UnsupportedError(
+            f"min_batch={settings.batch:,} needs more than {people:,} people: nothing would be published"
+        )
+    design = choose_protocols(
+        survey.asked, epsilon=survey.epsilon, delta=survey.delta, settings=settings
+    )
+    shuffler = ShufflerSecrets.generate()
+    analyzer, public, sign = generate_analyzer()
+    collection = create(
+        design, settings, shuffler=shuffler, analyzer_public=public, analyzer_sign=sign
+    )
+    with TemporaryDirectory(prefix="shuffledp-rehearsal-") as folder:
+        home = Home(Path(folder) / "survey")
+        home.create(collection, shuffler, analyzer)
+        return _play(home, collection, people, hostile, began)
+
+
+def _play(
+    home: Home, collection: Collection, people: int, hostile: float, began: float
+) -> Rehearsal:
+    port = find_port()
+    bad = round(people * hostile)
+    places = _make_up(collection, people - bad)
+    with play_roles(home, port):
+        sent = send_people(collection, 0, places, keep=True)
+        refused = Counter(sent.rejected)
+        if bad:
+            refused += _be_hostile(collection, bad)
+        operator = Operator(home)
+        operator.close()
+        result = _wait_for(port)
+    lost, doubled = _compare(home, sent.inners)
+    refused += Counter(result["dropped"])
+    return Rehearsal(
+        people=people,
+        accepted=sent.accepted,
+        rejected=dict(sorted(refused.items())),
+        lost=lost,
+        doubled=doubled,
+        epsilon=collection.pledge.epsilon,
+        delta=collection.pledge.delta,
+        local_epsilon=collection.pledge.local_epsilon,
+        bytes_per_report=collection.report_size,
+        seconds=round(time.monotonic() - began, 2),
+        questions={
+            question.name: _compare_answers(question, places[question.name], result)
+            for question in collection.questions
+        },
+    )
+
+
+def _make_up(collection: Collection, people: int) -> dict[str, Codes]:
+    """Answers that fall off from the first to the last, so that every bar is different."""
+    source = np.random.default_rng(int.from_bytes(os.urandom(8), "big"))
+    found: dict[str, Codes] = {}
+    for question in collection.questions:
+        domain = question.protocol.randomizer.domain
+        if isinstance(domain, Reals):
+            share = source.beta(2.0, 4.0, people)
+            found[question.name] = domain.places(
+                domain.lower + share * (domain.upper - domain.lower)
+            )
+        else:
+            weights = 1 / np.arange(1, domain.size + 1)
+            if isinstance(domain, Bits):
+                weights = np.array([0.7, 0.3])
+            found[question.name] = source.choice(domain.size, people, p=weights / weights.sum())
+    return found
+
+
+def _be_hostile(collection: Collection, reports: int) -> Counter[str]:
+    """Garbage, replays, wrong windows, messages that no honest device sends: what is refused at once, by reason."""
+    refused: Counter[str] = Counter()
+    codes = {each.name: np.zeros(reports, dtype=np.int64) for each in collection.questions}
+    people = seal_people(collection, 0, codes)
+    junk = bytes([255]) * (1 + collection.message_size)
+    with connect(collection.url) as client:
+        for number_, inners in enumerate(people):
+            good = seal_report(collection, 0, inners)
+            kind = number_ % 5
+            if kind == 0:
+                body = join_upload(collection, [good[:-1] + bytes([good[-1] ^ 1])])
+            elif kind == 1:
+                body = join_upload(collection, [bytes([9]) + good[1:]])
+            elif kind == 2:
+                strange = [seal_inner(collection, 0, junk) for _ in inners]
+                body = join_upload(collection, [seal_report(collection, 0, strange)])
+            elif kind == 3:
+                garbage = [os.urandom(len(each)) for each in inners]
+                body = join_upload(collection, [seal_report(collection, 0, garbage)])
+            else:
+                body = join_upload(collection, [good])[:-3]
+            for _ in range(2):  # everything twice: replays
+                try:
+                    outcomes = send_upload(collection, body, 1, client)
+                except WireError as error:
+                    outcomes = [error.reason]
+            refused.update(each for each in outcomes if each is not None)
+    return refused
+
+
+def _wait_for(port: int) -> dict[str, Any]:
+    end = time.monotonic() + _PATIENCE
+    with connect(f"http://127.0.0.1:{port}") as client:
+        while time.monotonic() < end:
+            results: list[dict[str, Any]] = client.get("/results.json").json()["results"]
+            if results:
+                return results[0]
+            states = client.get("/status").json()
+            if "refused" in states["windows"].values():
+                raise UnsupportedError("after dropping bad messages fewer than min_batch were left")
+            time.sleep(0.1)
+    raise UnsupportedError(f"the analyzer published nothing: {states['waiting']}")
+
+
+def _compare(home: Home, acknowledged: set[bytes]) -> tuple[int, int]:
+    """Messages that were acknowledged and are not in the batch, and messages that are there more than once."""
+    batch = (home.analyzer / "batch-0.bin").read_bytes()
+    size = home.collection().inner_size
+    seen = Counter(batch[place : place + size] for place in range(0, len(batch), size))
+    lost = sum(1 for inner in acknowledged if seen[inner] == 0)
+    doubled = sum(1 for inner in acknowledged if seen[inner] > 1)
+    return lost, doubled
+
+
+def _compare_answers(
+    question: Question, places: Codes, result: dict[str, Any]
+) -> list[dict[str, Any]]:
+    domain = question.protocol.randomizer.domain
+    truths: list[float]
+    if isinstance(domain, Reals):
+        share = places / float(1 << PLACE_BITS)
+        total = float((domain.lower + share * (domain.upper - domain.lower)).sum())
+        truths = [total if question.task == "sum" else total / len(places)]
+    else:
+        counts = np.bincount(places, minlength=domain.size)
+        truths = [float(counts[1])] if question.task == "count" else counts.astype(float).tolist()
+    rows = result["questions"][question.name]["estimate"]
+    return [
+        {
+            "label": row["label"],
+            "truth": truth,
+            "value": row["value"],
+            "low": row["low"],
+            "high": row["high"],
+        }
+        for row, truth in zip(rows, truths, strict=True)
+    ]

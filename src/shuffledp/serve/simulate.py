@@ -1,0 +1,145 @@
+"""Many simulated devices on one machine: everybody of a file, or of a rehearsal, sends a report."""
+
+from __future__ import annotations
+
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from shuffledp.core.errors import DataError, MismatchError, WireError
+from shuffledp.numerics.entropy import SecureWords
+from shuffledp.serve.client import connect, send_upload
+from shuffledp.serve.pool import start_pool
+from shuffledp.wire.document import Collection
+from shuffledp.wire.report import MOST_REPORTS, encode_many, join_upload, seal_inner, seal_report
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from shuffledp.core.arrays import Codes
+    from shuffledp.engine.columns import Paths
+
+__all__ = ["Sent", "read_places", "seal_people", "send_people"]
+
+_PIECE = 1_000  # people whose reports are sealed at once
+_worker: dict[str, Any] = {}
+
+
+@dataclass(slots=True)
+class Sent:
+    """What was sent: reports that were acknowledged, and the others by reason."""
+
+    accepted: int = 0
+    rejected: Counter[str] = field(default_factory=Counter)
+    inners: set[bytes] = field(default_factory=set)
+    """The messages that were acknowledged, if they are kept."""
+
+
+def read_places(
+    collection: Collection, paths: Paths, columns: Mapping[str, str] | None = None
+) -> dict[str, Codes]:
+    """Everybody's answers from the columns of a file; the column of a question has its name if not said."""
+    from shuffledp.engine.chunks import code_chunk
+    from shuffledp.engine.codes import Coder, OnInvalid
+    from shuffledp.engine.columns import open_column, read_chunks
+
+    found: dict[str, Codes] = {}
+    for question in collection.questions:
+        domain: Any = question.protocol.randomizer.domain
+        if question.task == "histogram" and question.labels is not None:
+            from shuffledp.core.domain import Categories
+
+            domain = Categories(k=len(question.labels), names=question.labels)
+        column = open_column(paths, (columns or {}).get(question.name, question.name))
+        coder = Coder(domain=domain, on_invalid=OnInvalid.ERROR)
+        parts = [code_chunk(coder, chunk).codes for chunk in read_chunks(column)]
+        if not parts:
+            raise DataError(f"column {question.name!r} is empty")
+        found[question.name] = np.concatenate(parts)
+    lengths = {len(each) for each in found.values()}
+    if len(lengths) != 1:
+        raise MismatchError("the columns of the questions have different lengths")
+    return found
+
+
+def seal_people(
+    collection: Collection, window: int, places: Mapping[str, Codes]
+) -> list[list[bytes]]:
+    """The sealed messages of each of these people, randomized with secure words."""
+    plains = encode_many(collection, places, SecureWords())
+    return [
+        [seal_inner(collection, window, row[person].tobytes()) for row in plains]
+        for person in range(len(plains[0]))
+    ]
+
+
+def _start(raw: bytes) -> None:
+    _worker["collection"] = Collection.read(raw)
+
+
+def _seal(window: int, places: dict[str, Codes]) -> list[tuple[list[bytes], bytes]]:
+    collection = _worker["collection"]
+    return [
+        (inners, seal_report(collection, window, inners))
+        for inners in seal_people(collection, window, places)
+    ]
+
+
+def _pieces(places: Mapping[str, Codes]) -> Iterator[dict[str, Codes]]:
+    people = len(next(iter(places.values())))
+    for start in range(0, people, _PIECE):
+        yield {name: each[start : start + _PIECE] for name, each in places.items()}
+
+
+def send_people(
+    collection: Collection,
+    window: int,
+    places: Mapping[str, Codes],
+    *,
+    each: int = MOST_REPORTS,
+    keep: bool = False,
+    workers: int | None = None,
+) -> Sent:
+    """Everybody's report, `each` of them in an upload: sealed by processes, sent by threads."""
+    sent = Sent()
+    pool = start_pool(workers, _start, collection.raw)
+    with pool, connect(collection.url) as client, ThreadPoolExecutor(4) as senders:
+
+        def upload(group: Sequence[tuple[list[bytes], bytes]]) -> list[str | None]:
+            body = join_upload(collection, [report for _, report in group])
+            for _ in range(200):
+                try:
+                    return send_upload(collection, body, len(group), client)
+                except WireError as error:
+                    if error.reason != "busy":
+                        raise
+            raise WireError("busy", "the shuffler takes no more")
+
+        groups: list[Sequence[tuple[list[bytes], bytes]]] = []
+        waiting = []
+        pieces = list(_pieces(places))
+        for sealed in pool.map(_seal, [window] * len(pieces), pieces):
+            for start in range(0, len(sealed), each):
+                groups.append(sealed[start : start + each])
+                waiting.append(senders.submit(upload, groups[-1]))
+        for group, future in zip(groups, waiting, strict=True):
+            _note(sent, group, future.result(), keep)
+    return sent
+
+
+def _note(
+    sent: Sent,
+    group: Iterable[tuple[list[bytes], bytes]],
+    outcomes: Sequence[str | None],
+    keep: bool,
+) -> None:
+    for (inners, _), outcome in zip(group, outcomes, strict=True):
+        if outcome is None:
+            sent.accepted += 1
+            if keep:
+                sent.inners.update(inners)
+        else:
+            sent.rejected[outcome] += 1
