@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from shuffledp.core.arrays import Codes
-    from shuffledp.engine.columns import Paths
+    from shuffledp.engine import Paths
 
 __all__ = ["Sent", "read_places", "seal_people", "send_people"]
 
