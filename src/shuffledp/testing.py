@@ -41,6 +41,7 @@ from shuffledp.accounting.blanket import Blanketed, law_blankets
 from shuffledp.accounting.exact import shuffled_delta
 from shuffledp.core.answers import Answers
 from shuffledp.core.arrays import Words
+from shuffledp.core.cells import Cells
 from shuffledp.core.domain import Domain, Reals, round_places
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.privacy import Model
@@ -235,7 +236,7 @@ def draw_values(domain: Domain, n: int, seed: int = 0) -> NDArray[Any]:
 
 def _to_values(domain: Domain, codes: NDArray[np.int64]) -> NDArray[Any]:
     values = domain.values(codes)
-    return values if isinstance(domain, Reals) else values.astype(np.int64)
+    return values if isinstance(domain, Reals | Cells) else values.astype(np.int64)
 
 
 def all_tapes(word_bits: int, words: int) -> Words:

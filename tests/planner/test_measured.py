@@ -46,6 +46,7 @@ ASKED = (
     Asked.of("sum", **NUMBERS, lower=-3, upper=5),
     Asked.of("mean", **NUMBERS, lower=0.0, upper=2.0, steps=40),
     Asked.of("histogram", **NUMBERS, k=16),
+    Asked.of("range", **NUMBERS, lower=0, upper=15, at=[3, 9]),
 )
 CASES = [
     pytest.param(asked, each, id=f"{asked.task.name}-{each.model.value}-{each.name}")

@@ -13,6 +13,7 @@ from shuffledp import Bits, Categories, Integers, Reals
 from shuffledp.core.task import Task
 from shuffledp.protocols import PROTOCOLS
 from shuffledp.tasks import TASKS, Count, Histogram, Mean, Sum, task_for
+from shuffledp.tasks.numbers import _Distributed
 from support import any_protocol
 
 UNIT = Reals(lower=0.0, upper=1.0, steps=10)
@@ -25,10 +26,12 @@ SCALAR = [
 
 @pytest.mark.parametrize("name", TASKS)
 def test_every_name_has_its_task(name):
-    task = TASKS[name](domain=Bits())
+    numeric = issubclass(TASKS[name], _Distributed)
+    domain = Integers(lower=0, upper=1) if numeric else Bits()
+    task = TASKS[name](domain=domain)
     assert isinstance(task, Task)
     assert task.name == name
-    assert task.domain == Bits()
+    assert task.domain == domain
 
 
 @pytest.mark.parametrize("spec", PROTOCOLS, ids=lambda spec: spec.name)

@@ -152,7 +152,7 @@ def _task_option(option: sdp.tasks.Option) -> tuple[str, Any, Any]:
     if option.kind is bool:
         flag = f"--{option.name.replace('_', '-')}"
         return option.name, Annotated[bool, _data(flag, help=option.help)], False
-    kind: Any = str if option.kind is tuple else option.kind
+    kind: Any = str if option.kind in (tuple, list) else option.kind
     return option.name, Annotated[kind | None, _data(help=option.help)], None
 
 

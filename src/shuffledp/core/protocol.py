@@ -10,7 +10,9 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from shuffledp.core.analyzer import Analyzer, Tally
+from shuffledp.core.answers import Answers
 from shuffledp.core.arrays import Counts
+from shuffledp.core.cells import Bins
 from shuffledp.core.domain import Bits, Categories, Domain, Integers, Reals
 from shuffledp.core.errors import DataError, MismatchError, ParameterError
 from shuffledp.core.privacy import Guarantee, Model
@@ -327,8 +329,9 @@ class ShuffleProtocol:
         own = self.randomizer.domain
         if domain is None or domain == own:
             return own
-        # A histogram of integers counts each of them as a category.
-        counted = isinstance(own, Categories) and isinstance(domain, Categories | Integers)
+        # A histogram counts whatever has that many values: integers, bins, pairs of answers.
+        kinds = Categories | Integers | Bins | Answers
+        counted = isinstance(own, Categories) and isinstance(domain, kinds)
         if own.size == domain.size and counted:
             return domain
         if _same_numbers(own, domain):

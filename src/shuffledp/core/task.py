@@ -46,7 +46,7 @@ class Column(Protocol):
 class Option:
     """Something a question asks for: typed, with a help text, the same wherever it is asked.
 
-    `kind` is bool, int, float, str, tuple (of strings) or Path. A `float` stays an int if it is one.
+    `kind` is bool, int, float, str, tuple (of strings), list (of numbers) or Path. A `float` stays an int if it is one.
 
     >>> Option(name="categories", kind=tuple, help="The public categories.").read('cat, "dog, big"')
     ('cat', 'dog, big')
@@ -111,12 +111,21 @@ def _names(value: Any) -> tuple[str, ...]:
     return tuple(part.strip() for part in parts)
 
 
+def _numbers(value: Any) -> tuple[float, ...]:
+    """Text with commas between the numbers, a number, or several."""
+    if isinstance(value, str):
+        return tuple(float(part) for part in value.split(","))
+    several = [value] if isinstance(value, Real) and not isinstance(value, bool) else list(value)
+    return tuple(float(_number(part)) for part in several)  # type: ignore[arg-type]
+
+
 _KINDS: Mapping[type, tuple[Callable[[Any], Any], str]] = {
     bool: (_flag, "true or false"),
     int: (_whole, "an integer"),
     float: (_number, "a number"),
     str: (_text, "text"),
     tuple: (_names, "a list of names"),
+    list: (_numbers, "a list of numbers"),
     Path: (Path, "the path of a file"),
 }
 

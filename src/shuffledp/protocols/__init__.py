@@ -30,6 +30,7 @@ from shuffledp.protocols import (
     sparse_histogram,
     split_and_mix,
     subset_selection,
+    tree,
     unary,
     unary_sum,
     zero_sum_flooding,
@@ -71,6 +72,7 @@ __all__ = [
     "split_and_mix",
     "subset_selection",
     "symmetric_unary",
+    "tree",
     "unary_sum",
     "zero_sum_flooding",
     "zsum",
@@ -107,6 +109,7 @@ PROTOCOLS: tuple[Spec, ...] = (
     unary_sum.SPEC,
     rounded_sum.SPEC,
     zero_sum_flooding.SPEC,
+    tree.SPEC,
 )
 
 COMBINED: tuple[Spec, ...] = (bundle.SPEC,)

@@ -16,7 +16,7 @@ Reference: Zhu, Dong, Wang 2022, "Optimal accounting of differential privacy via
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import accumulate, product
@@ -59,6 +59,7 @@ __all__ = [
     "JointError",
     "PartSpec",
     "calibrate",
+    "gaussian_scale",
     "make",
     "questions",
 ]
@@ -396,9 +397,18 @@ class Joint:
 
     def delta(self, honest: int, epsilon: float) -> float:
         """At least the delta of all parts together."""
-        curves = [Curve(accountant=part, honest=honest) for part in self.parts]
+        curves = [Curve(accountant=part, honest=honest) for part in _flatten(self.parts)]
         near = max(self.promise.delta, 1e-90)
         return compose_delta(curves, epsilon=epsilon, near=near, points=_POINTS)
+
+
+def _flatten(parts: Sequence[Accountant]) -> Iterator[Accountant]:
+    """Parts of parts are parts: one sum of losses is sharper than sums of sums."""
+    for part in parts:
+        if isinstance(part, Joint):
+            yield from _flatten(part.parts)
+        else:
+            yield part
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -488,7 +498,7 @@ def calibrate(
         delta = _account(made, promise).delta(crowd.trusted, promise.epsilon)
         return made, math.log(max(delta, 1e-300) / promise.delta)
 
-    return _search(at, _gaussian_scale(promise))
+    return _search(at, gaussian_scale(promise))
 
 
 def _account(parts: Sequence[ShuffleProtocol], promise: Promise) -> Joint:
@@ -546,8 +556,12 @@ def _gaussian_delta(mu: float, epsilon: float) -> float:
     return below(mu / 2 - epsilon / mu) - math.exp(epsilon) * below(-mu / 2 - epsilon / mu)
 
 
-def _gaussian_scale(promise: Promise) -> float:
-    """About the mu of the promise."""
+def gaussian_scale(promise: Promise) -> float:
+    """About the mu of the Gaussian pair that keeps this promise and no better one.
+
+    >>> round(gaussian_scale(Promise(epsilon=1.0, delta=1e-8)), 3)
+    0.198
+    """
     low, high = 1e-6, 50.0
     for _ in range(80):
         middle = math.sqrt(low * high)

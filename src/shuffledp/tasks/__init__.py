@@ -15,22 +15,29 @@ from shuffledp.protocols import bundle
 from shuffledp.tasks.count import Count
 from shuffledp.tasks.distribution import Distribution
 from shuffledp.tasks.histogram import Histogram
+from shuffledp.tasks.numbers import Bin, Cdf, Quantiles, Range, Std, Variance
 from shuffledp.tasks.survey import Questions
 from shuffledp.tasks.totals import Mean, Sum
 from shuffledp.tasks.uniformity import Uniformity
 
 __all__ = [
     "TASKS",
+    "Bin",
+    "Cdf",
     "Count",
     "Declared",
     "Distribution",
     "Histogram",
     "Mean",
     "Option",
+    "Quantiles",
     "Questions",
+    "Range",
+    "Std",
     "Sum",
     "Task",
     "Uniformity",
+    "Variance",
     "register",
     "task_for",
     "task_named",
@@ -53,7 +60,21 @@ def register(task: type[Task]) -> type[Task]:
     return task
 
 
-for _task in (Count, Sum, Mean, Histogram, Distribution, Uniformity, Questions):
+for _task in (
+    Count,
+    Sum,
+    Mean,
+    Histogram,
+    Quantiles,
+    Range,
+    Cdf,
+    Variance,
+    Std,
+    Bin,
+    Distribution,
+    Uniformity,
+    Questions,
+):
     register(_task)
 
 
@@ -64,7 +85,7 @@ def task_named(name: str) -> type[Task]:
     "the average of everybody's numbers"
     >>> task_named("median")
     Traceback (most recent call last):
-    shuffledp.core.errors.ParameterError: task='median' must be one of count, sum, mean, histogram, distribution, uniformity, survey
+    shuffledp.core.errors.ParameterError: task='median' must be one of count, sum, mean, histogram, quantiles, range, cdf, variance, std, bins, distribution, uniformity, survey
     """
     if name not in TASKS:
         raise ParameterError("task", name, f"must be one of {', '.join(TASKS)}")

@@ -1,0 +1,106 @@
+r"""Consistent trees: counts at several resolutions, combined by generalised least squares.
+
+A tree of `shape` (b_1, ..., b_T) has b_1 ... b_l nodes at level l. Every node is measured with independent noise of
+variance v_l, and the total is known. In the basis of sibling contrasts the least-squares matrix is diagonal, so that
+for any weights q of the leaves
+
+    Var(q . leaves) = sum_j |P_j q|^2 / lambda_j,     lambda_j = sum_(i >= j) leaves_i / v_i,
+
+where P_j q is the mean of q over each node of level j less that over its parent, and leaves_i is the number of leaves
+below a node of level i. Contrasts sum to zero, so noise that falls like a fixed number of dummies (negatively
+correlated within a level) has exactly the same variance.
+"""
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from shuffledp.core.arrays import Counts, Floats
+
+__all__ = ["aggregate", "fit_leaves", "functional_variance", "prefix_variances"]
+
+
+def aggregate(leaves: Counts, shape: Sequence[int]) -> list[Counts]:
+    """The counts of each level, from the top; missing leaves are empty.
+
+    >>> [level.tolist() for level in aggregate(np.array([1, 2, 3]), (2, 2))]
+    [[3, 3], [1, 2, 3, 0]]
+    """
+    whole = np.zeros(math.prod(shape), dtype=leaves.dtype)
+    whole[: len(leaves)] = leaves
+    sizes = np.cumprod(shape).tolist()
+    return [whole.reshape(size, -1).sum(axis=1) for size in sizes]
+
+
+def fit_leaves(levels: Sequence[Floats], total: float, variances: Sequence[float]) -> Floats:
+    """The leaves of the tree that fits all levels best and has exactly this total.
+
+    >>> fit_leaves([np.array([6.0, 5.0]), np.array([1.0, 2.0, 3.0, 4.0])], 10.0, (1.0, 1.0))
+    array([1.33333333, 2.33333333, 2.66666667, 3.66666667])
+    """
+    # Up: each node from its own measurement and from its children.
+    sums, spread = [np.asarray(levels[-1], dtype=np.float64)], float(variances[-1])
+    branching = [len(b) // len(a) for a, b in pairwise(levels)]
+    for own, variance, children in zip(
+        reversed(levels[:-1]), reversed(list(variances[:-1])), reversed(branching), strict=True
+    ):
+        below, below_variance = sums[0].reshape(-1, children).sum(axis=1), children * spread
+        weight = below_variance / (below_variance + variance)
+        sums.insert(0, weight * own + (1 - weight) * below)
+        spread = below_variance * variance / (below_variance + variance)
+    # Down: siblings share what is missing from their parent.
+    parent = np.array([total])
+    for nodes in sums:
+        families = nodes.reshape(len(parent), -1)
+        gap = (parent - families.sum(axis=1)) / families.shape[1]
+        parent = (families + gap[:, None]).ravel()
+    return parent
+
+
+def _strengths(shape: Sequence[int], variances: Sequence[float]) -> Floats:
+    """lambda_j for j = 1 .. T."""
+    leaves = [math.prod(shape[level:]) for level in range(1, len(shape) + 1)]
+    each = np.array(leaves) / np.array(variances, dtype=np.float64)
+    return np.cumsum(each[::-1])[::-1]
+
+
+def prefix_variances(shape: Sequence[int], variances: Sequence[float]) -> Floats:
+    """The variance of the sum of the leaves 0 .. c, for every c.
+
+    >>> prefix_variances((2, 2), (1.0, 1.0)).round(4)
+    array([0.5833, 0.3333, 0.5833, 0.    ])
+    """
+    total = math.prod(shape)
+    strengths = _strengths(shape, variances)
+    place = np.arange(1, total + 1)  # leaves that are in the prefix
+    found = np.zeros(total)
+    share = place / total
+    for level, (children, strength) in enumerate(zip(shape, strengths, strict=True), start=1):
+        leaves = math.prod(shape[level:])
+        inside = place % (leaves * children)  # leaves of the node that is cut
+        full, rest = inside // leaves, (inside % leaves) / leaves
+        mean = np.where(inside == 0, 0.0, (full + rest) / children)
+        squares = full * (1 - mean) ** 2 + (rest - mean) ** 2 + (children - full - 1) * mean**2
+        squares = np.where(inside == 0, 0.0, squares)
+        found += leaves * squares / strength
+    return np.where(share == 1, 0.0, found)
+
+
+def functional_variance(q: Floats, shape: Sequence[int], variances: Sequence[float]) -> float:
+    """The variance of q . leaves; leaves beyond the end of q do not count.
+
+    >>> round(functional_variance(np.array([1.0, 1.0, 1.0]), (2, 2), (1.0, 1.0)), 4)
+    0.5833
+    """
+    whole = np.zeros(math.prod(shape))
+    whole[: len(q)] = q
+    before, found = np.array([whole.mean()]), 0.0
+    for level, strength in enumerate(_strengths(shape, variances), start=1):
+        nodes, leaves = math.prod(shape[:level]), math.prod(shape[level:])
+        means = whole.reshape(nodes, -1).mean(axis=1)
+        contrast = means - np.repeat(before, nodes // len(before))
+        found += leaves * float(contrast @ contrast) / float(strength)
+        before = means
+    return found

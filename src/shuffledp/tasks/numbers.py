@@ -1,0 +1,270 @@
+"""How a number is distributed: quantiles, ranges, the distribution function, the spread, and bins.
+
+The first four are answered from a tree of histograms over a declared grid. Integers are their own cells; reals are
+put into cells of one length, and only the number of the cell is sent.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from shuffledp.core.arrays import Floats
+from shuffledp.core.cells import Bins, Cells
+from shuffledp.core.domain import Integers, column
+from shuffledp.core.errors import MismatchError, ParameterError, UnsupportedError
+from shuffledp.core.estimate import Value
+from shuffledp.core.task import Column, Declared, Option, Task
+from shuffledp.core.validate import number
+from shuffledp.numerics.rounding import float_above
+from shuffledp.protocols.tree import read_points
+from shuffledp.tasks.histogram import check_bins
+from shuffledp.tasks.totals import LOWER, STEPS, UPPER, is_whole
+
+__all__ = ["Bin", "Cdf", "Quantiles", "Range", "Std", "Variance"]
+
+AT = Option(
+    name="at",
+    kind=list,
+    help="Which quantiles, such as 0.25,0.5,0.75; the points of a cdf; the two ends of a range.",
+)
+EDGES = Option(name="edges", kind=list, help="The edges of bins of numbers, such as 0,18,65,120.")
+
+_COARSEST, _FINEST = 32, 4096  # cells of reals if none are given
+_PEOPLE = 64  # in a cell, about, if they were spread evenly
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Distributed(Task):
+    """What the questions about a distribution share: the grid."""
+
+    options: ClassVar[tuple[Option, ...]] = (LOWER, UPPER, STEPS, AT)
+    answered_by = ("quantiles",)
+
+    domain: Integers | Cells
+    at: tuple[float, ...] | None = None
+    chosen: bool = False
+    """Whether nobody asked for the number of cells: it is chosen for n."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.domain, Integers | Cells):
+            raise ParameterError("domain", self.domain, "must be Integers or Cells")
+        if self.at is None and self.name == "range":
+            object.__setattr__(self, "at", (self.domain.lower, self.domain.upper))
+        object.__setattr__(self, "at", read_points(self.name, self.at, self.domain))
+
+    @classmethod
+    def declare(cls, options: Mapping[str, Any], column: Column | None = None) -> Declared:
+        given = cls.given(options)
+        if not {"lower", "upper"} <= set(given):
+            raise UnsupportedError(
+                f"a {cls.name} needs both lower and upper, from public knowledge: the smallest and the "
+                "largest value in the data would tell somebody's value"
+            )
+        if cls.name == "range" and "at" not in given:
+            raise UnsupportedError("a range needs its two ends: at")
+        lower, upper = number("lower", given["lower"]), number("upper", given["upper"])
+        if "steps" in given:
+            cells = Cells(lower=lower, upper=upper, cells=given["steps"])
+            return Declared(task=cls(domain=cells, at=given.get("at")))
+        fractional = column is not None and column.fractional
+        if is_whole(lower) and is_whole(upper) and not fractional:
+            integers = Integers(lower=int(lower), upper=int(upper))
+            return Declared(task=cls(domain=integers, at=given.get("at")))
+        cells = Cells(lower=lower, upper=upper, cells=_FINEST)
+        return Declared(task=cls(domain=cells, at=given.get("at"), chosen=True))
+
+    def fit(self, n: int, epsilon: float) -> Task:
+        if not self.chosen or not isinstance(self.domain, Cells):
+            return self
+        wanted = min(max(n * epsilon / _PEOPLE, _COARSEST), _FINEST)
+        return replace(self, domain=replace(self.domain, cells=_align(self.domain, wanted)))
+
+    def remarks(self) -> tuple[str, ...]:
+        if not isinstance(self.domain, Cells):
+            return ()
+        width = (self.domain.upper - self.domain.lower) / self.domain.cells
+        return (
+            f"Values were put into {self.domain.cells:,} public cells of {width:.6g} each; `steps` chooses "
+            "another number.",
+        )
+
+    def arguments(self) -> Mapping[str, Any]:
+        domain = self.domain
+        steps = domain.cells if isinstance(domain, Cells) else None
+        return {
+            "lower": domain.lower,
+            "upper": domain.upper,
+            "steps": steps,
+            "task": self.name,
+            "at": list(self.at or ()) or None,
+        }
+
+    def numbers(self, values: ArrayLike) -> Floats:
+        """The values, all of them in the domain."""
+        self.domain.codes(values)
+        return np.asarray(column(values), dtype=np.float64)
+
+    def loss(self, estimate: Value, truth: Value) -> float:
+        if np.shape(estimate) != np.shape(truth):
+            raise MismatchError(
+                f"the estimate has shape {np.shape(estimate)}, the truth {np.shape(truth)}"
+            )
+        return float(np.mean(np.square(np.asarray(estimate) - np.asarray(truth))))
+
+
+def _align(domain: Cells, wanted: float) -> int:
+    """About so many cells; whole numbers lie on their edges if there are few enough."""
+    reach = domain.upper - domain.lower
+    start = int(reach) if is_whole(domain.lower) and is_whole(reach) and reach <= wanted else 1
+    return start << max(0, round(math.log2(wanted / start)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantiles(_Distributed):
+    """The smallest value that at least the share p of the people do not exceed, for each p; the median by default.
+
+    >>> task = Quantiles.declare({"lower": 0, "upper": 9, "at": "0.25,0.5"}).task
+    >>> task.truth([1, 2, 3, 4])
+    array([1., 2.])
+    """
+
+    name = "quantiles"
+    title = "below which value a share of the people is"
+    answer = total = "a rank"
+
+    def sensitivity(self, n: int) -> float:
+        return float(self.domain.upper) - float(self.domain.lower)
+
+    def truth(self, values: ArrayLike) -> Floats:
+        ordered = np.sort(self.numbers(values))
+        places = [max(math.ceil(Fraction(repr(p)) * len(ordered)), 1) - 1 for p in self.at or ()]
+        return ordered[places]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Range(_Distributed):
+    """How many people have a value from `at[0]` to `at[1]`, both included.
+
+    >>> Range.declare({"lower": 0, "upper": 9, "at": [2, 3]}).task.truth([1, 2, 3, 4])
+    2.0
+    """
+
+    name = "range"
+    title = "how many people have a value between two others"
+    answer = total = "the count"
+
+    def sensitivity(self, n: int) -> float:
+        return 1
+
+    def truth(self, values: ArrayLike) -> float:
+        low, high = self.at or (self.domain.lower, self.domain.upper)
+        found = self.numbers(values)
+        return float(np.sum((found >= low) & (found <= high)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cdf(_Distributed):
+    """Which share of the people has at most each of some values; the intervals hold for all of them together.
+
+    >>> Cdf.declare({"lower": 0, "upper": 9, "at": [2, 9]}).task.truth([1, 2, 3, 4])
+    array([0.5, 1. ])
+    """
+
+    name = "cdf"
+    title = "which share of the people has at most a value"
+    answer, total = "a share", "a count"
+    average = True
+
+    def sensitivity(self, n: int) -> float:
+        return float_above(Fraction(len(self.at or ()), n))
+
+    def truth(self, values: ArrayLike) -> Floats:
+        found = np.sort(self.numbers(values))
+        below = np.searchsorted(found, np.array(self.at), side="right")
+        shares: Floats = below / np.float64(len(found))
+        return shares
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variance(_Distributed):
+    """The variance of the values, around their own mean.
+
+    >>> Variance.declare({"lower": 0, "upper": 9}).task.truth([1, 3])
+    1.0
+    """
+
+    name = "variance"
+    title = "how far the values spread, squared"
+    options = (LOWER, UPPER, STEPS)
+    answer = total = "the variance"
+
+    def sensitivity(self, n: int) -> float:
+        return float_above((Fraction(self.domain.upper) - Fraction(self.domain.lower)) ** 2 / n)
+
+    def truth(self, values: ArrayLike) -> float:
+        return float(np.var(self.numbers(values)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Std(_Distributed):
+    """The standard deviation of the values, around their own mean.
+
+    >>> Std.declare({"lower": 0, "upper": 9}).task.truth([1, 5])
+    2.0
+    """
+
+    name = "std"
+    title = "how far the values spread"
+    options = (LOWER, UPPER, STEPS)
+    answer = total = "the standard deviation"
+
+    def sensitivity(self, n: int) -> float:
+        reach = Fraction(self.domain.upper) - Fraction(self.domain.lower)
+        return float_above(reach) / math.sqrt(n) * (1 + 1e-12)
+
+    def truth(self, values: ArrayLike) -> float:
+        return float(np.std(self.numbers(values)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bin(Task):
+    """How many people have a number in each of some bins; a number on an edge belongs to the upper bin.
+
+    >>> Bin.declare({"edges": "0,18,65,120"}).task.truth([3.5, 18, 40])
+    array([1., 2., 0.])
+    """
+
+    name = "bins"
+    title = "how many people have a number in each of some bins"
+    options = (EDGES,)
+    answered_by = ("histogram",)
+    answer, total = "a bin", "a bin (root of the mean over bins)"
+    bins = True
+
+    domain: Bins
+
+    @classmethod
+    def declare(cls, options: Mapping[str, Any], column: Column | None = None) -> Declared:
+        given = cls.given(options)
+        if "edges" not in given:
+            raise UnsupportedError("bins need their edges, from public knowledge: edges")
+        return Declared(task=cls(domain=Bins(edges=given["edges"])))
+
+    def arguments(self) -> Mapping[str, Any]:
+        return {"k": self.domain.size}
+
+    def sensitivity(self, n: int) -> float:
+        return 2
+
+    def truth(self, values: ArrayLike) -> Floats:
+        codes = self.domain.codes(values)
+        return np.bincount(codes, minlength=self.domain.size).astype(np.float64)
+
+    def loss(self, estimate: Value, truth: Value) -> float:
+        check_bins(self.domain, estimate=estimate, truth=truth)
+        return float(np.mean(np.square(np.asarray(estimate) - np.asarray(truth))))

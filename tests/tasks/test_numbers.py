@@ -1,0 +1,98 @@
+"""Questions about the distribution of a number, from options to answers."""
+
+import numpy as np
+import pytest
+
+import shuffledp as sdp
+from shuffledp.core.cells import Bins, Cells
+from shuffledp.tasks import Quantiles, task_named
+
+VALUES = np.random.default_rng(1).gamma(2.0, 15.0, 30_000).clip(0, 240)
+GIVEN = {"lower": 0, "upper": 240, "epsilon": 1, "delta": 1e-6}
+
+
+@pytest.mark.parametrize(
+    ("task", "more"),
+    [
+        ("quantiles", {"at": [0.25, 0.5, 0.95]}),
+        ("range", {"at": [20, 60]}),
+        ("cdf", {"at": [10, 50, 100]}),
+        ("variance", {}),
+        ("std", {}),
+    ],
+)
+@pytest.mark.parametrize("real", [True, False], ids=["reals", "integers"])
+def test_answers_are_near_the_truth(task, more, real):
+    values = VALUES if real else VALUES.astype(np.int64)
+    answer = sdp.ask(values, task, **GIVEN, **more, rng=sdp.SeededWords(3))
+    domain = answer.protocol.randomizer.domain
+    question = task_named(task)(domain=domain, at=more.get("at"))
+    truth = np.atleast_1d(question.truth(values))
+    low, high = (np.atleast_1d(end) for end in answer.estimate.interval(1 - 1e-9))
+    width = 240 / 256 if real else 0.0  # of a cell: a range or a share is of whole cells
+    slack = {"range": 30_000 * 0.03, "cdf": 0.03, "variance": 240 * width, "std": width}.get(
+        task, width
+    )
+    assert np.all(low - slack * real <= truth)
+    assert np.all(truth <= high + slack * real)
+    assert answer.to_dict()["estimate"][0]["label"]
+
+
+def test_bins_have_names_and_counts():
+    answer = sdp.ask(
+        VALUES, "bins", edges=[0, 20, 50, 240], epsilon=1, delta=1e-6, rng=sdp.SeededWords(1)
+    )
+    assert answer.estimate.labels == ("0 to 20", "20 to 50", "50 to 240")
+    truth = np.histogram(VALUES, [0, 20, 50, 240])[0]
+    assert np.all(np.abs(answer.estimate.value - truth) < 8 * answer.estimate.stderr)
+
+
+def test_reals_get_cells_for_their_number():
+    few, many = (
+        Quantiles.declare({"lower": 0.0, "upper": 0.5}).task.fit(n, 1.0) for n in (500, 10**8)
+    )
+    assert few.domain == Cells(lower=0.0, upper=0.5, cells=32)
+    assert many.domain.cells == 4096
+    assert "public cells" in many.remarks()[0]
+
+
+def test_integers_are_their_own_cells():
+    task = Quantiles.declare({"lower": 0, "upper": 240}).task
+    assert task.domain == sdp.Integers(lower=0, upper=240)
+    assert task.at == (0.5,)
+
+
+@pytest.mark.parametrize(
+    ("task", "given", "said"),
+    [
+        ("quantiles", {}, "needs both lower and upper"),
+        ("quantiles", {"lower": 5, "upper": 5}, "upper=5 must be > lower=5"),
+        ("quantiles", {"lower": 0, "upper": 9, "at": "0.5,2"}, "at=2.0 must be > 0 and < 1"),
+        (
+            "quantiles",
+            {"lower": 0, "upper": 9, "at": "half"},
+            "at='half' must be a list of numbers",
+        ),
+        ("range", {"lower": 0, "upper": 9}, "a range needs its two ends"),
+        ("variance", {"lower": 0, "upper": 9, "at": [1]}, "a variance takes no at"),
+        ("bins", {}, "bins need their edges"),
+        ("bins", {"edges": [3, 2, 1]}, "must increase"),
+        ("bins", {"edges": [1, 2]}, "at least three"),
+    ],
+)
+def test_bad_options_are_refused(task, given, said):
+    with pytest.raises(sdp.ShuffledpError, match=said):
+        task_named(task).declare(given)
+
+
+@pytest.mark.parametrize("bad", [np.nan, -0.1, 120.5])
+def test_values_outside_are_refused(bad):
+    for domain in (Cells(lower=0.0, upper=120.0, cells=8), Bins(edges=(0, 18, 120))):
+        with pytest.raises(sdp.DataError, match="position 1"):
+            domain.codes([3.0, bad])
+
+
+def test_plan_ranks_the_tree():
+    plan = sdp.plan("quantiles", n=10**5, epsilon=1.0, delta=1e-8, lower=0, upper=240)
+    assert plan.chosen.protocol == "tree"
+    assert 15 < plan.chosen.rmse < 30
