@@ -27,6 +27,10 @@ ORDINARY = {
         {"epsilon": 1.0, "sensitivity": 1.0, "k": 2, "labels": ["tea", "coffee"]},
         {"epsilon": 0.1, "sensitivity": 0.5, "k": 20, "utility_error": 1e-09},
     ),
+    "permute_and_flip": (
+        {"epsilon": 1.0, "sensitivity": 1.0, "k": 2, "labels": ["tea", "coffee"]},
+        {"epsilon": 0.1, "sensitivity": 0.5, "k": 20, "utility_error": 1e-09},
+    ),
     "binomial": (
         {"n": 1000, "epsilon": 1.0, "delta": 1e-06},
         {"n": 10000, "epsilon": 1.0, "delta": 1e-06, "calibration": "paper"},

@@ -8,7 +8,15 @@ that the guarantee is about.
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.mechanism import Mechanism, MechanismSpec, Selector
 from shuffledp.core.protocol import Parameters
-from shuffledp.mechanisms import binomial, exponential, geometric, laplace, stability_histogram
+from shuffledp.mechanisms import (
+    binomial,
+    exponential,
+    geometric,
+    laplace,
+    one_sided,
+    permute_and_flip,
+    stability_histogram,
+)
 
 __all__ = [
     "MECHANISMS",
@@ -16,6 +24,8 @@ __all__ = [
     "exponential",
     "geometric",
     "laplace",
+    "one_sided",
+    "permute_and_flip",
     "rebuild",
     "spec",
     "stability_histogram",
@@ -25,6 +35,7 @@ MECHANISMS: tuple[MechanismSpec, ...] = (
     laplace.SPEC,
     geometric.SPEC,
     exponential.SPEC,
+    permute_and_flip.SPEC,
     binomial.SPEC,
     stability_histogram.SPEC,
 )
