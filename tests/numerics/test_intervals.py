@@ -13,6 +13,7 @@ from shuffledp.numerics.intervals import (
     NoiseError,
     SharedNoise,
     SharedNoiseError,
+    laplace,
 )
 
 LAWS = [(10, Fraction(1, 3)), (1000, Fraction(1, 30)), (10**6, Fraction(1, 2)), (10**9, Fraction(1, 10**8)),
@@ -81,17 +82,54 @@ def test_radius_is_the_smallest(shape, beta):
     assert tails[t] <= beta < tails[t - 1]
 
 
-@pytest.mark.parametrize("shape", [Fraction(10, 9), Fraction(7, 10)])
-def test_coarse_radius_covers_and_is_hardly_longer(shape):
-    """At a rate where the radius comes from a coarser grid, against the fine law."""
-    rate, beta = Fraction(1, 2000), Fraction(1, 20)
+@pytest.mark.parametrize("rate", [Fraction(1, 2000), Fraction(1, 7000)])
+@pytest.mark.parametrize("shape", [Fraction(10, 9), Fraction(7, 10), Fraction(1, 5), Fraction(4)])
+def test_coarse_radius_covers_and_is_hardly_longer(shape, rate):
+    """At a rate where numbers are put into blocks, against the fine law."""
+    beta = Fraction(1, 20)
     t = SharedNoise(rate=rate, shape=shape).radius(beta)
-    masses = nbinom.pmf(np.arange(2**16), float(shape), -np.expm1(-float(rate)))
-    size = 2**17
+    size = 2**20
+    masses = nbinom.pmf(np.arange(size // 2), float(shape), -np.expm1(-float(rate)))
     both = np.abs(np.fft.rfft(masses, size)) ** 2
     law = np.fft.irfft(both, size)
     covered = law[0] + 2 * law[1 : t + 1].sum()
     assert 0.95 <= covered <= 0.9503
+
+
+@pytest.mark.parametrize("shape", [0.01, 0.6, 1.0, 1.1, 7.0])
+@pytest.mark.parametrize("size", [1, 3, 64])
+def test_masses_of_blocks_are_upper_bounds(shape, size):
+    rate = 2.0**-10 / size
+    found, rest = laplace._block_masses(rate, shape, size)
+    exact = nbinom.pmf(np.arange(len(found) * size), shape, -np.expm1(-rate))
+    sums = exact.reshape(-1, size).sum(axis=1)
+    assert np.all(found >= sums * (1 - 1e-10))
+    assert found.sum() <= 1 + 1e-3
+    assert rest >= nbinom.sf(len(found) * size - 1, shape, -np.expm1(-rate))
+    assert rest <= 1e-14
+
+
+def test_blocks_have_the_tails_of_their_difference():
+    """Against a plain convolution: what rounding adds is tiny, and enough."""
+    blocks = laplace._block(0.03, 0.8)
+    one, _ = laplace._block_masses(0.03, 0.8, 1)
+    law = np.convolve(one, one[::-1])[len(one) - 1 :]
+    exact = 2 * np.append(np.cumsum(law[:0:-1])[::-1], 0.0)
+    assert np.all(blocks.tails >= exact)
+    assert np.all(blocks.tails <= exact * (1 + 1e-7) + 1e-10)
+
+
+def test_rounded_values_widen_a_radius_by_little():
+    """Against the convolution of the noise with fair coins, the worst rounding."""
+    for rate, people in ((Fraction(1, 40), 400), (Fraction(1, 5), 2000)):
+        one = nbinom.pmf(np.arange(4000), 1.0, -np.expm1(-float(rate)))
+        law = np.convolve(
+            np.correlate(one, one, "full"), binom.pmf(np.arange(people + 1), people, 0.5)
+        )
+        away = np.abs(np.arange(len(law)) - (3999 + people / 2))
+        t = SharedNoise(rate=rate, shape=Fraction(1), rounded=people).radius(Fraction(1, 20))
+        assert law[away > t].sum() <= 0.05
+        assert law[away > 0.7 * t].sum() > 0.05
 
 
 def test_far_tails_are_covered():
