@@ -14,18 +14,14 @@ else, so every engine treats the same value in the same way.
 | `Reals` | numbers of any type | `-1.5`, `2e3`, `inf`, `nan` |
 | any other | what its own `codes` takes | its texts, or the numbers that they spell |
 
-As numbers, booleans (also the words `true` and `false`) are 1 and 0, dates are days since 1970-01-01, and times
-and durations are seconds. Words are read in any case, and spaces around a text do not count. An empty text is
-missing; where a number or yes or no is wanted, so are `NA`, `N/A`, `null` and `none`.
+How texts, dates and other types are read is the business of `engine.values`.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
-from decimal import Decimal
 from enum import Enum
-from functools import lru_cache
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +37,24 @@ from shuffledp.core.domain import (
     outside,
 )
 from shuffledp.core.errors import DataError, ParameterError, PositionError, UnsupportedError
+from shuffledp.engine.values import (
+    BEYOND,
+    FINE,
+    NAN,
+    NULL,
+    OUT_OF_RANGE,
+    UNKNOWN,
+    Faults,
+    Numbers,
+    as_numpy,
+    flatten,
+    mark,
+    read_bits,
+    read_integers,
+    read_names,
+    read_numbers,
+    spread,
+)
 
 __all__ = ["FAULTS", "OTHER", "Action", "Coded", "Coder", "OnInvalid", "as_numpy"]
 
@@ -49,16 +63,6 @@ FAULTS = ("null", "unknown", "out_of_range", "nan")
 
 OTHER = "other"
 """The category that takes what has no category of its own."""
-
-_FINE, _NULL, _UNKNOWN, _OUT_OF_RANGE, _NAN = range(5)
-_INTEGER = r"^[+-]?[0-9]{1,18}$"  # 18 digits always fit in 64 bits
-_NUMBER = r"^[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|(?i:inf|infinity|nan))$"
-
-_GAPS = ("na", "n/a", "null", "none")  # what other tools write where a number is missing
-_TICKS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}  # in a second
-_BEYOND = 2**62  # beyond every declared end
-
-_Faults: TypeAlias = NDArray[np.uint8]
 
 
 class Action(Enum):
@@ -220,13 +224,6 @@ class Coded(NamedTuple):
         return dict(zip(FAULTS, counts, strict=True))
 
 
-class _Read(NamedTuple):
-    """Codes, and what is wrong with each value (None: nothing at all)."""
-
-    codes: Codes
-    faults: _Faults | None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coder:
     """Values to codes under a policy.
@@ -273,19 +270,19 @@ class Coder:
 
         Real values become places, which each person's device rounds.
         """
-        plain = _plain(array)
+        plain = flatten(array)
         read = _reader(self.domain)(plain, self.domain)
         if read.faults is None:
-            return Coded(read.codes, None, None)
+            return Coded(read.values, None, None)
         self._refuse(plain, read.faults)
         # The code of a number out of range is that of the nearest end already.
-        codes, others = read.codes, self.on_invalid.choose(read.faults, Action.OTHER)
+        codes, others = read.values, self.on_invalid.choose(read.faults, Action.OTHER)
         if others.any():
             codes = np.where(others, _names(self.domain).index(OTHER), codes)
         left_out = self.on_invalid.choose(read.faults, Action.DROP)
         return Coded(codes, ~left_out if left_out.any() else None, read.faults)
 
-    def _refuse(self, array: Any, faults: _Faults) -> None:
+    def _refuse(self, array: Any, faults: Faults) -> None:
         refused = self.on_invalid.choose(faults, Action.ERROR)
         if not refused.any():
             return
@@ -304,9 +301,9 @@ def _advise(fault: int, domain: Domain) -> str:
 
 
 def _complaint(fault: int, domain: Domain) -> str:
-    if fault == _NULL:
+    if fault == NULL:
         return "is missing"
-    if isinstance(domain, Integers | Reals) and fault == _OUT_OF_RANGE:
+    if isinstance(domain, Integers | Reals) and fault == OUT_OF_RANGE:
         return f"is outside the domain {domain.lower!r} .. {domain.upper!r}"
     if isinstance(domain, Integers | Reals):
         integer = "is not an integer (for real numbers, give steps)"
@@ -322,21 +319,8 @@ def _names(domain: Domain) -> tuple[str, ...]:
     return (domain.names or ()) if isinstance(domain, Categories) else ()
 
 
-def _plain(array: Any) -> Any:
-    """One array without a dictionary, and texts of a kind that PyArrow computes with."""
-    import pyarrow as pa
-
-    if isinstance(array, pa.ChunkedArray):
-        array = array.combine_chunks()
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    if pa.types.is_null(array.type):
-        array = array.cast(pa.string())
-    return array.cast(pa.large_string()) if pa.types.is_string_view(array.type) else array
-
-
-def _reader(domain: Domain) -> Callable[[Any, Any], _Read]:
-    readers: dict[type, Callable[[Any, Any], _Read]] = {
+def _reader(domain: Domain) -> Callable[[Any, Any], Numbers]:
+    readers: dict[type, Callable[[Any, Any], Numbers]] = {
         Bits: _bits,
         Categories: _categories,
         Integers: _whole_numbers,
@@ -351,115 +335,35 @@ def _reader(domain: Domain) -> Callable[[Any, Any], _Read]:
     return _ask_domain
 
 
-def _bits(array: Any, domain: Bits) -> _Read:
-    import pyarrow as pa
-
+def _bits(array: Any, domain: Bits) -> Numbers:
     if domain.true_value is not None:
         return _compare(array, domain.true_value)
-    if _is_text(array.type):
-        numbers = _read_texts(array, _find_yes_or_no, _find_integers)
-    elif pa.types.is_boolean(array.type):
-        numbers = _fill(array.cast(pa.uint8()))
-    else:
-        numbers = _integers(array, "bits")
-    return _codes_below(numbers, domain.size)
+    return _codes_below(read_bits(array), domain.size)
 
 
-def _compare(array: Any, wanted: str) -> _Read:
+def _compare(array: Any, wanted: str) -> Numbers:
     """1 for this value, 0 for all others; what is missing is neither."""
-    found = _read_names(array, (wanted,))
+    found = read_names(array, (wanted,))
     if found.faults is None:
-        return _Read(np.ones(len(array), dtype=np.int64), None)
-    missing = found.faults == _NULL
-    faults = np.where(missing, _NULL, _FINE).astype(np.uint8) if missing.any() else None
-    return _Read((found.faults == _FINE).astype(np.int64), faults)
+        return Numbers(np.ones(len(array), dtype=np.int64), None)
+    missing = found.faults == NULL
+    faults = np.where(missing, NULL, FINE).astype(np.uint8) if missing.any() else None
+    return Numbers((found.faults == FINE).astype(np.int64), faults)
 
 
-def _categories(array: Any, domain: Categories) -> _Read:
+def _categories(array: Any, domain: Categories) -> Numbers:
     if domain.names is None:
-        return _codes_below(_integers(array, "category codes"), domain.k)
-    return _read_names(array, domain.names)
+        return _codes_below(read_integers(array, "category codes"), domain.k)
+    return read_names(array, domain.names)
 
 
-def _read_names(array: Any, names: tuple[str, ...]) -> _Read:
-    """The place of each value's text among the names."""
-    if _is_text(array.type):
-        return _look_up(array, names)
-    # Distinct values are few, and their text is what the names are compared with.
-    distinct = array.dictionary_encode()
-    codes = np.zeros(len(distinct.dictionary), dtype=np.int64)
-    faults = np.full(len(codes), _UNKNOWN, dtype=np.uint8)
-    for texts in _spell(distinct.dictionary):
-        found = _look_up(texts, names)
-        right = (
-            faults > _FINE if found.faults is None else (faults > _FINE) & (found.faults == _FINE)
-        )
-        codes[right], faults[right] = found.codes[right], _FINE
-    return _spread(distinct.indices, codes, faults)
-
-
-def _spread(indices: Any, codes: Codes, faults: _Faults) -> _Read:
-    """What was found for distinct values, for each value; `indices` has a null for a null."""
-    places = _fill(indices)
-    if len(codes) == 0:
-        return _Read(np.zeros(len(indices), dtype=np.int64), places.faults)
-    of_each = faults[places.values]
-    if places.faults is not None:
-        of_each = np.where(places.faults == _FINE, of_each, places.faults)
-    return _Read(codes[places.values], of_each if of_each.any() else None)
-
-
-def _spell(values: Any) -> list[Any]:
-    """How the names of categories may spell values that are not text, likely ones first."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    kind, types = values.type, pa.types
-    if types.is_boolean(kind):
-        texts = values.cast(pa.string())
-        return [
-            texts,
-            pc.utf8_capitalize(texts),
-            pc.utf8_upper(texts),
-            values.cast(pa.uint8()).cast(pa.string()),
-        ]
-    if types.is_integer(kind) or types.is_date(kind):
-        return [values.cast(pa.string())]
-    if types.is_floating(kind) or types.is_decimal(kind):
-        texts = values.cast(pa.string())
-        whole = pc.replace_substring_regex(texts, r"\.0*$", "")
-        return [whole, pc.binary_join_element_wise(whole, ".0", ""), texts]
-    if types.is_timestamp(kind) or types.is_time(kind):
-        texts = pc.replace_substring_regex(values.cast(pa.string()), r"\.0*(Z?)$", r"\1")
-        days = pc.replace_substring_regex(texts, r" 00:00:00Z?$", "")
-        return [texts, pc.replace_substring(texts, " ", "T"), days]
-    raise _wrong_type(values, "categories")
-
-
-def _look_up(array: Any, names: tuple[str, ...]) -> _Read:
-    texts = _text_array(names).cast(array.type)
-    numbers = _read_texts(array, lambda some: _find(some, texts), gaps=())
-    return _Read(numbers.values, numbers.faults)
-
-
-@lru_cache(maxsize=4)
-def _text_array(names: tuple[str, ...]) -> Any:
-    """Names as an Arrow array. From its buffers: `pa.array` of a list imports pandas, which takes long."""
-    import pyarrow as pa
-
-    texts = [name.encode() for name in names]
-    ends = np.cumsum([0, *map(len, texts)], dtype=np.int64)
-    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(texts))]
-    return pa.Array.from_buffers(pa.large_string(), len(names), buffers)
-
-
-def _ask_domain(array: Any, domain: Domain) -> _Read:
+def _ask_domain(array: Any, domain: Domain) -> Numbers:
     """A domain of somebody else's: it says itself what the code of each distinct value is."""
     distinct = array.dictionary_encode()
     found = [_ask_about(domain, value) for value in distinct.dictionary.to_pylist()]
     codes = np.array([0 if code is None else code for code in found], dtype=np.int64)
-    faults = np.array([_UNKNOWN if code is None else _FINE for code in found], dtype=np.uint8)
-    return _spread(distinct.indices, codes, faults)
+    faults = np.array([UNKNOWN if code is None else FINE for code in found], dtype=np.uint8)
+    return spread(distinct.indices, codes, faults)
 
 
 def _ask_about(domain: Domain, value: object) -> int | None:
@@ -478,272 +382,35 @@ def _read_python(value: object) -> Iterator[Any]:
                 yield kind(value)
 
 
-class _Numbers(NamedTuple):
-    """Numbers (0 where there is none) and what is wrong with each."""
-
-    values: NDArray[Any]
-    faults: _Faults | None
-
-
-def _codes_below(numbers: _Numbers, size: int) -> _Read:
+def _codes_below(numbers: Numbers, size: int) -> Numbers:
     wrong = outside(numbers.values, size)
     if wrong is None:
-        return _Read(numbers.values, numbers.faults)
-    return _Read(np.where(wrong, 0, numbers.values), _mark(numbers.faults, wrong, _UNKNOWN))
+        return Numbers(numbers.values, numbers.faults)
+    return Numbers(np.where(wrong, 0, numbers.values), mark(numbers.faults, wrong, UNKNOWN))
 
 
-def _whole_numbers(array: Any, domain: Integers) -> _Read:
-    numbers = _integers(array, "integers")
+def _whole_numbers(array: Any, domain: Integers) -> Numbers:
+    numbers = read_integers(array, "integers")
     values = _signed(numbers.values)
     wrong = (values < domain.lower) | (values > domain.upper)
-    faults = _mark(numbers.faults, wrong, _OUT_OF_RANGE) if wrong.any() else numbers.faults
-    return _Read(np.clip(values, domain.lower, domain.upper) - domain.lower, faults)
+    faults = mark(numbers.faults, wrong, OUT_OF_RANGE) if wrong.any() else numbers.faults
+    return Numbers(np.clip(values, domain.lower, domain.upper) - domain.lower, faults)
 
 
 def _signed(values: NDArray[Any]) -> NDArray[np.int64]:
     if values.dtype == np.uint64:  # what does not fit is beyond every declared end
-        values = np.minimum(values, np.uint64(_BEYOND))
+        values = np.minimum(values, np.uint64(BEYOND))
     return values.astype(np.int64, copy=False)
 
 
-def _reals(array: Any, domain: Reals) -> _Read:
-    numbers = _floats(array)
+def _reals(array: Any, domain: Reals) -> Numbers:
+    numbers = read_numbers(array)
     values = numbers.values
     inside = (values >= domain.lower) & (values <= domain.upper)
     faults = numbers.faults
     if not inside.all():
         not_numbers = np.isnan(values)
-        faults = _mark(faults, not_numbers, _NAN)
-        faults = _mark(faults, ~inside & ~not_numbers, _OUT_OF_RANGE)
+        faults = mark(faults, not_numbers, NAN)
+        faults = mark(faults, ~inside & ~not_numbers, OUT_OF_RANGE)
         values = np.clip(np.nan_to_num(values, nan=domain.lower), domain.lower, domain.upper)
-    return _Read(domain.places(values) if len(values) else values.astype(np.int64), faults)
-
-
-def _mark(faults: _Faults | None, wrong: Bools, fault: int) -> _Faults:
-    """Note a further fault; the first one found in a value counts."""
-    marked = np.zeros(len(wrong), dtype=np.uint8) if faults is None else faults.copy()
-    marked[wrong & (marked == _FINE)] = fault
-    return marked
-
-
-def _integers(array: Any, wanted: str) -> _Numbers:
-    import pyarrow as pa
-
-    if _is_text(array.type):
-        return _read_texts(array, _find_digits, _find_integers, _find_truth)
-    array = _as_number(array, wanted)
-    if pa.types.is_integer(array.type):
-        return _fill(array)
-    return _make_whole(_fill(array.cast(pa.float64(), safe=False)), array)
-
-
-def _floats(array: Any) -> _Numbers:
-    import pyarrow as pa
-
-    if _is_text(array.type):
-        return _read_texts(array, _find_floats, _find_truth)
-    return _fill(_as_number(array, "numbers").cast(pa.float64(), safe=False))
-
-
-def _as_number(array: Any, wanted: str) -> Any:
-    """Booleans, dates and times as numbers."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    kind, types = array.type, pa.types
-    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
-        return array
-    if types.is_boolean(kind):
-        return array.cast(pa.uint8())
-    if types.is_date(kind):
-        return array.cast(pa.date32()).cast(pa.int32())
-    if types.is_timestamp(kind) or types.is_time(kind) or types.is_duration(kind):
-        ticks = array.cast(pa.int32() if types.is_time32(kind) else pa.int64())
-        return pc.divide(ticks.cast(pa.float64(), safe=False), _TICKS[kind.unit])
-    raise _wrong_type(array, wanted)
-
-
-def _make_whole(numbers: _Numbers, cells: Any) -> _Numbers:
-    """Floats as integers: those with a fraction are none, those beyond every domain stay beyond it."""
-    values, faults = numbers.values, numbers.faults
-    not_numbers = np.isnan(values)
-    if not_numbers.any():
-        faults = _mark(faults, not_numbers, _NAN)
-        values = np.where(not_numbers, 0, values)
-    fractions = np.isfinite(values) & (values != np.floor(values))
-    if fractions.any():
-        faults = _mark(faults, fractions, _UNKNOWN)
-    whole = np.clip(values, -_BEYOND, _BEYOND).astype(np.int64)
-    # Above 2^53 floats have no units: what was written there decides.
-    for place in np.flatnonzero(np.isfinite(values) & (np.abs(values) >= 2**53)):
-        exact = Decimal(cells[int(place)].as_py())
-        whole[place] = int(min(max(exact, Decimal(-_BEYOND)), Decimal(_BEYOND)))
-        if exact != exact.to_integral_value():
-            faults = _mark(faults, np.arange(len(values)) == place, _UNKNOWN)
-    return _Numbers(whole, faults)
-
-
-class _Found(NamedTuple):
-    """What a reader of texts found: numbers, and which texts it can read."""
-
-    values: NDArray[Any]
-    fits: Bools
-    faults: _Faults | None = None
-    """What is wrong with those that it can read."""
-
-
-def _read_texts(
-    texts: Any, *readers: Callable[[Any], _Found], gaps: tuple[str, ...] = _GAPS
-) -> _Numbers:
-    """Each text by the first reader that can; `gaps` are words for a missing value.
-
-    The first reader sees all texts as they are. Those that it cannot read have the spaces around them
-    taken off, and go to all readers in turn.
-    """
-    import pyarrow.compute as pc
-
-    found = readers[0](texts)
-    if found.fits.all():
-        return _Numbers(found.values, found.faults)
-    values = np.where(found.fits, found.values, 0)
-    faults = np.zeros(len(texts), dtype=np.uint8) if found.faults is None else found.faults.copy()
-    left = np.flatnonzero(~found.fits)
-    rest = pc.utf8_trim_whitespace(_take(texts, left))
-    for read in readers:
-        found = read(rest)
-        here = left[found.fits]
-        values[here] = found.values[found.fits]
-        faults[here] = 0 if found.faults is None else found.faults[found.fits]
-        if found.fits.any():
-            left, rest = left[~found.fits], _take(rest, np.flatnonzero(~found.fits))
-    faults[left] = np.where(_are_missing(rest, gaps), _NULL, _UNKNOWN)
-    return _Numbers(values, faults if faults.any() else None)
-
-
-def _take(array: Any, places: NDArray[np.int64]) -> Any:
-    import pyarrow as pa
-
-    buffers = [None, pa.py_buffer(np.ascontiguousarray(places))]
-    return array.take(pa.Array.from_buffers(pa.int64(), len(places), buffers))
-
-
-def _are_missing(texts: Any, gaps: tuple[str, ...]) -> Bools:
-    """Nulls and empty texts: readers of CSV do not agree on which an empty field is."""
-    import pyarrow.compute as pc
-
-    missing: Bools = as_numpy(texts.is_null()) | (as_numpy(pc.binary_length(texts)) == 0)
-    if gaps:
-        missing |= _find(pc.utf8_lower(texts), _text_array(gaps).cast(texts.type)).fits
-    return missing
-
-
-def _find(texts: Any, known: Any) -> _Found:
-    """The place of each text among the known ones."""
-    import pyarrow.compute as pc
-
-    places = pc.index_in(texts, value_set=known)
-    if places.null_count == 0:
-        return _Found(as_numpy(places), np.ones(len(texts), dtype=np.bool_))
-    absent = as_numpy(places.is_null())
-    return _Found(np.where(absent, 0, as_numpy(places)), ~absent)
-
-
-def _find_yes_or_no(texts: Any) -> _Found:
-    return _find_words(texts, ("false", "true", "0", "1", "no", "yes", "f", "t", "n", "y"))
-
-
-def _find_truth(texts: Any) -> _Found:
-    return _find_words(texts, ("false", "true"))
-
-
-def _find_words(texts: Any, words: tuple[str, ...]) -> _Found:
-    """0 and 1 for words that stand for no and yes in turns."""
-    import pyarrow.compute as pc
-
-    found = _find(pc.utf8_lower(texts), _text_array(words).cast(texts.type))
-    return found._replace(values=found.values & 1)
-
-
-def _find_digits(texts: Any) -> _Found:
-    import pyarrow as pa
-
-    return _parse(texts, _INTEGER, pa.int64())
-
-
-def _find_floats(texts: Any) -> _Found:
-    import pyarrow as pa
-
-    return _parse(texts, _NUMBER, pa.float64())
-
-
-def _find_integers(texts: Any) -> _Found:
-    """Whole numbers that are written with a decimal point, an exponent, or very many digits."""
-    found = _find_floats(texts)
-    whole = _make_whole(_Numbers(found.values, None), texts)
-    return _Found(whole.values, found.fits, whole.faults)
-
-
-def _parse(texts: Any, pattern: str, kind: Any) -> _Found:
-    import pyarrow.compute as pc
-
-    matched = pc.match_substring_regex(texts, pattern)
-    fits = as_numpy(matched) & ~as_numpy(texts.is_null())
-    if fits.all():
-        return _Found(_cast(texts, kind), fits)
-    parsed = _cast(texts.filter(matched), kind)
-    values = np.zeros(len(texts), dtype=parsed.dtype)
-    values[fits] = parsed
-    return _Found(values, fits)
-
-
-def _cast(texts: Any, kind: Any) -> NDArray[Any]:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    try:
-        return as_numpy(texts.cast(kind))
-    except pa.ArrowInvalid:  # PyArrow does not read +12
-        return as_numpy(pc.utf8_ltrim(texts, "+").cast(kind))
-
-
-def _fill(array: Any) -> _Numbers:
-    if array.null_count == 0:
-        return _Numbers(as_numpy(array), None)
-    nulls = as_numpy(array.is_null())
-    values = np.where(nulls, 0, as_numpy(array))
-    return _Numbers(values, np.where(nulls, _NULL, _FINE).astype(np.uint8))
-
-
-def as_numpy(array: Any) -> NDArray[Any]:
-    """The values of an Arrow array of numbers or booleans, whatever stands where there is a null.
-
-    From the buffer: Arrow's own conversions (also of scalars) import pandas, which takes longer than
-    a small file. Numbers are not copied.
-
-    >>> import pyarrow as pa
-    >>> as_numpy(pa.array([True, False, True]).slice(1)), as_numpy(pa.array([7, 8, 9]).slice(1))
-    (array([False,  True]), array([8, 9]))
-    """
-    import pyarrow as pa
-
-    name, data = str(array.type), array.buffers()[1]
-    kind = np.dtype(_FLOATS.get(name, name))
-    if len(array) == 0:
-        return np.empty(0, dtype=kind)
-    if not pa.types.is_boolean(array.type):
-        return np.frombuffer(data, kind, count=len(array), offset=array.offset * kind.itemsize)
-    bits = np.unpackbits(np.frombuffer(data, np.uint8), bitorder="little")
-    return bits[array.offset : array.offset + len(array)].astype(np.bool_)
-
-
-_FLOATS = {"halffloat": "float16", "float": "float32"}  # Arrow's names, where NumPy has others
-
-
-def _is_text(kind: Any) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
-
-
-def _wrong_type(array: Any, wanted: str) -> DataError:
-    return DataError(f"the domain wants {wanted}, but the column holds values of type {array.type}")
+    return Numbers(domain.places(values) if len(values) else values.astype(np.int64), faults)

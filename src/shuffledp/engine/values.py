@@ -1,0 +1,426 @@
+"""What values mean, whatever their type: numbers, yes or no, names.
+
+A file may hold a number as an integer, a float, a decimal, a boolean, a date or a text, and texts as other tools
+write them. Each reader takes an Arrow array and says what is wrong with each value that it cannot read.
+
+As numbers, booleans (also the words `true` and `false`) are 1 and 0, dates are days since 1970-01-01, and times
+and durations are seconds. Words are read in any case, and spaces around a text do not count. An empty text is
+missing; where a number or yes or no is wanted, so are `NA`, `N/A`, `null` and `none`.
+"""
+
+from collections.abc import Callable
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.core.arrays import Bools, Codes
+from shuffledp.core.errors import DataError
+
+__all__ = [
+    "BEYOND",
+    "FINE",
+    "NAN",
+    "NULL",
+    "OUT_OF_RANGE",
+    "UNKNOWN",
+    "Faults",
+    "Numbers",
+    "as_numpy",
+    "flatten",
+    "is_text",
+    "mark",
+    "read_bits",
+    "read_integers",
+    "read_names",
+    "read_numbers",
+    "spread",
+]
+
+FINE, NULL, UNKNOWN, OUT_OF_RANGE, NAN = range(5)
+"""What is wrong with a value: nothing; it is missing, not of its kind, out of range, or not a number."""
+
+BEYOND = 2**62
+"""A number beyond every declared end."""
+
+Faults: TypeAlias = NDArray[np.uint8]
+"""For each value, what is wrong with it."""
+
+_INTEGER = r"^[+-]?[0-9]{1,18}$"  # 18 digits always fit in 64 bits
+_NUMBER = r"^[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|(?i:inf|infinity|nan))$"
+_GAPS = ("na", "n/a", "null", "none")  # what other tools write where a number is missing
+_TICKS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}  # in a second
+
+
+class Numbers(NamedTuple):
+    """Numbers or codes (0 where there is none), and what is wrong with each; None: nothing at all.
+
+    >>> Numbers(np.array([7]), None).values
+    array([7])
+    """
+
+    values: NDArray[Any]
+    faults: Faults | None
+
+
+def flatten(array: Any) -> Any:
+    """One array without a dictionary, and texts of a kind that PyArrow computes with.
+
+    >>> import pyarrow as pa
+    >>> flatten(pa.chunked_array([["cat"], ["dog"]]).dictionary_encode()).to_pylist()
+    ['cat', 'dog']
+    """
+    import pyarrow as pa
+
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if pa.types.is_null(array.type):
+        array = array.cast(pa.string())
+    return array.cast(pa.large_string()) if pa.types.is_string_view(array.type) else array
+
+
+def read_bits(array: Any) -> Numbers:
+    """1 for yes and 0 for no; other numbers are left to the caller.
+
+    >>> import pyarrow as pa
+    >>> read_bits(pa.array(["Yes", "n", "1.0"])).values.tolist()
+    [1, 0, 1]
+    """
+    if is_text(array.type):
+        return _read_texts(array, _find_yes_or_no, _find_integers)
+    return read_integers(array, "bits")
+
+
+def read_names(array: Any, names: tuple[str, ...]) -> Numbers:
+    """The place of each value's text among the names.
+
+    >>> import pyarrow as pa
+    >>> read_names(pa.array([" dog", "cow"]), ("cat", "dog")).faults
+    array([0, 2], dtype=uint8)
+    """
+    if is_text(array.type):
+        return _look_up(array, names)
+    # Distinct values are few, and their text is what the names are compared with.
+    distinct = array.dictionary_encode()
+    codes = np.zeros(len(distinct.dictionary), dtype=np.int64)
+    faults = np.full(len(codes), UNKNOWN, dtype=np.uint8)
+    for texts in _spell(distinct.dictionary):
+        found = _look_up(texts, names)
+        right = faults > FINE if found.faults is None else (faults > FINE) & (found.faults == FINE)
+        codes[right], faults[right] = found.values[right], FINE
+    return spread(distinct.indices, codes, faults)
+
+
+def spread(indices: Any, codes: Codes, faults: Faults) -> Numbers:
+    """What was found for distinct values, for each value; `indices` has a null for a null.
+
+    >>> import pyarrow as pa
+    >>> spread(pa.array([1, 1, 0]), np.array([7, 8]), np.zeros(2, dtype=np.uint8)).values
+    array([8, 8, 7])
+    """
+    places = _fill(indices)
+    if len(codes) == 0:
+        return Numbers(np.zeros(len(indices), dtype=np.int64), places.faults)
+    of_each = faults[places.values]
+    if places.faults is not None:
+        of_each = np.where(places.faults == FINE, of_each, places.faults)
+    return Numbers(codes[places.values], of_each if of_each.any() else None)
+
+
+def _spell(values: Any) -> list[Any]:
+    """How the names of categories may spell values that are not text, likely ones first."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind, types = values.type, pa.types
+    if types.is_boolean(kind):
+        texts = values.cast(pa.string())
+        return [
+            texts,
+            pc.utf8_capitalize(texts),
+            pc.utf8_upper(texts),
+            values.cast(pa.uint8()).cast(pa.string()),
+        ]
+    if types.is_integer(kind) or types.is_date(kind):
+        return [values.cast(pa.string())]
+    if types.is_floating(kind) or types.is_decimal(kind):
+        texts = values.cast(pa.string())
+        whole = pc.replace_substring_regex(texts, r"\.0*$", "")
+        return [whole, pc.binary_join_element_wise(whole, ".0", ""), texts]
+    if types.is_timestamp(kind) or types.is_time(kind):
+        texts = pc.replace_substring_regex(values.cast(pa.string()), r"\.0*(Z?)$", r"\1")
+        days = pc.replace_substring_regex(texts, r" 00:00:00Z?$", "")
+        return [texts, pc.replace_substring(texts, " ", "T"), days]
+    raise _wrong_type(values, "categories")
+
+
+def _look_up(array: Any, names: tuple[str, ...]) -> Numbers:
+    texts = _text_array(names).cast(array.type)
+    return _read_texts(array, lambda some: _find(some, texts), gaps=())
+
+
+@lru_cache(maxsize=4)
+def _text_array(names: tuple[str, ...]) -> Any:
+    """Names as an Arrow array. From its buffers: `pa.array` of a list imports pandas, which takes long."""
+    import pyarrow as pa
+
+    texts = [name.encode() for name in names]
+    ends = np.cumsum([0, *map(len, texts)], dtype=np.int64)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(texts))]
+    return pa.Array.from_buffers(pa.large_string(), len(names), buffers)
+
+
+def mark(faults: Faults | None, wrong: Bools, fault: int) -> Faults:
+    """Note a further fault; the first one found in a value counts.
+
+    >>> mark(None, np.array([False, True]), NAN)
+    array([0, 4], dtype=uint8)
+    """
+    marked = np.zeros(len(wrong), dtype=np.uint8) if faults is None else faults.copy()
+    marked[wrong & (marked == FINE)] = fault
+    return marked
+
+
+def read_integers(array: Any, wanted: str) -> Numbers:
+    """Whole numbers; `wanted` says for what, if the column holds something else.
+
+    >>> import pyarrow as pa
+    >>> read_integers(pa.array(["2.0", "1.4e+03"]), "integers").values
+    array([   2, 1400])
+    """
+    import pyarrow as pa
+
+    if is_text(array.type):
+        return _read_texts(array, _find_digits, _find_integers, _find_truth)
+    array = _as_number(array, wanted)
+    if pa.types.is_integer(array.type):
+        return _fill(array)
+    return _make_whole(_fill(array.cast(pa.float64(), safe=False)), array)
+
+
+def read_numbers(array: Any) -> Numbers:
+    """Numbers as floats.
+
+    >>> import pyarrow as pa
+    >>> read_numbers(pa.array(["2", " 3.5"])).values
+    array([2. , 3.5])
+    """
+    import pyarrow as pa
+
+    if is_text(array.type):
+        return _read_texts(array, _find_floats, _find_truth)
+    return _fill(_as_number(array, "numbers").cast(pa.float64(), safe=False))
+
+
+def _as_number(array: Any, wanted: str) -> Any:
+    """Booleans, dates and times as numbers."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind, types = array.type, pa.types
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+        return array
+    if types.is_boolean(kind):
+        return array.cast(pa.uint8())
+    if types.is_date(kind):
+        return array.cast(pa.date32()).cast(pa.int32())
+    if types.is_timestamp(kind) or types.is_time(kind) or types.is_duration(kind):
+        ticks = array.cast(pa.int32() if types.is_time32(kind) else pa.int64())
+        return pc.divide(ticks.cast(pa.float64(), safe=False), _TICKS[kind.unit])
+    raise _wrong_type(array, wanted)
+
+
+def _make_whole(numbers: Numbers, cells: Any) -> Numbers:
+    """Floats as integers: those with a fraction are none, those beyond every domain stay beyond it."""
+    values, faults = numbers.values, numbers.faults
+    not_numbers = np.isnan(values)
+    if not_numbers.any():
+        faults = mark(faults, not_numbers, NAN)
+        values = np.where(not_numbers, 0, values)
+    fractions = np.isfinite(values) & (values != np.floor(values))
+    if fractions.any():
+        faults = mark(faults, fractions, UNKNOWN)
+    whole = np.clip(values, -BEYOND, BEYOND).astype(np.int64)
+    # Above 2^53 floats have no units: what was written there decides.
+    for place in np.flatnonzero(np.isfinite(values) & (np.abs(values) >= 2**53)):
+        exact = Decimal(cells[int(place)].as_py())
+        whole[place] = int(min(max(exact, Decimal(-BEYOND)), Decimal(BEYOND)))
+        if exact != exact.to_integral_value():
+            faults = mark(faults, np.arange(len(values)) == place, UNKNOWN)
+    return Numbers(whole, faults)
+
+
+class _Found(NamedTuple):
+    """What a reader of texts found: numbers, and which texts it can read."""
+
+    values: NDArray[Any]
+    fits: Bools
+    faults: Faults | None = None
+    """What is wrong with those that it can read."""
+
+
+def _read_texts(
+    texts: Any, *readers: Callable[[Any], _Found], gaps: tuple[str, ...] = _GAPS
+) -> Numbers:
+    """Each text by the first reader that can; `gaps` are words for a missing value.
+
+    The first reader sees all texts as they are. Those that it cannot read have the spaces around them
+    taken off, and go to all readers in turn.
+    """
+    import pyarrow.compute as pc
+
+    found = readers[0](texts)
+    if found.fits.all():
+        return Numbers(found.values, found.faults)
+    values = np.where(found.fits, found.values, 0)
+    faults = np.zeros(len(texts), dtype=np.uint8) if found.faults is None else found.faults.copy()
+    left = np.flatnonzero(~found.fits)
+    rest = pc.utf8_trim_whitespace(_take(texts, left))
+    for read in readers:
+        found = read(rest)
+        here = left[found.fits]
+        values[here] = found.values[found.fits]
+        faults[here] = 0 if found.faults is None else found.faults[found.fits]
+        if found.fits.any():
+            left, rest = left[~found.fits], _take(rest, np.flatnonzero(~found.fits))
+    faults[left] = np.where(_are_missing(rest, gaps), NULL, UNKNOWN)
+    return Numbers(values, faults if faults.any() else None)
+
+
+def _take(array: Any, places: NDArray[np.int64]) -> Any:
+    import pyarrow as pa
+
+    buffers = [None, pa.py_buffer(np.ascontiguousarray(places))]
+    return array.take(pa.Array.from_buffers(pa.int64(), len(places), buffers))
+
+
+def _are_missing(texts: Any, gaps: tuple[str, ...]) -> Bools:
+    """Nulls and empty texts: readers of CSV do not agree on which an empty field is."""
+    import pyarrow.compute as pc
+
+    missing: Bools = as_numpy(texts.is_null()) | (as_numpy(pc.binary_length(texts)) == 0)
+    if gaps:
+        missing |= _find(pc.utf8_lower(texts), _text_array(gaps).cast(texts.type)).fits
+    return missing
+
+
+def _find(texts: Any, known: Any) -> _Found:
+    """The place of each text among the known ones."""
+    import pyarrow.compute as pc
+
+    places = pc.index_in(texts, value_set=known)
+    if places.null_count == 0:
+        return _Found(as_numpy(places), np.ones(len(texts), dtype=np.bool_))
+    absent = as_numpy(places.is_null())
+    return _Found(np.where(absent, 0, as_numpy(places)), ~absent)
+
+
+def _find_yes_or_no(texts: Any) -> _Found:
+    return _find_words(texts, ("false", "true", "0", "1", "no", "yes", "f", "t", "n", "y"))
+
+
+def _find_truth(texts: Any) -> _Found:
+    return _find_words(texts, ("false", "true"))
+
+
+def _find_words(texts: Any, words: tuple[str, ...]) -> _Found:
+    """0 and 1 for words that stand for no and yes in turns."""
+    import pyarrow.compute as pc
+
+    found = _find(pc.utf8_lower(texts), _text_array(words).cast(texts.type))
+    return found._replace(values=found.values & 1)
+
+
+def _find_digits(texts: Any) -> _Found:
+    import pyarrow as pa
+
+    return _parse(texts, _INTEGER, pa.int64())
+
+
+def _find_floats(texts: Any) -> _Found:
+    import pyarrow as pa
+
+    return _parse(texts, _NUMBER, pa.float64())
+
+
+def _find_integers(texts: Any) -> _Found:
+    """Whole numbers that are written with a decimal point, an exponent, or very many digits."""
+    found = _find_floats(texts)
+    whole = _make_whole(Numbers(found.values, None), texts)
+    return _Found(whole.values, found.fits, whole.faults)
+
+
+def _parse(texts: Any, pattern: str, kind: Any) -> _Found:
+    import pyarrow.compute as pc
+
+    matched = pc.match_substring_regex(texts, pattern)
+    fits = as_numpy(matched) & ~as_numpy(texts.is_null())
+    if fits.all():
+        return _Found(_cast(texts, kind), fits)
+    parsed = _cast(texts.filter(matched), kind)
+    values = np.zeros(len(texts), dtype=parsed.dtype)
+    values[fits] = parsed
+    return _Found(values, fits)
+
+
+def _cast(texts: Any, kind: Any) -> NDArray[Any]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        return as_numpy(texts.cast(kind))
+    except pa.ArrowInvalid:  # PyArrow does not read +12
+        return as_numpy(pc.utf8_ltrim(texts, "+").cast(kind))
+
+
+def _fill(array: Any) -> Numbers:
+    if array.null_count == 0:
+        return Numbers(as_numpy(array), None)
+    nulls = as_numpy(array.is_null())
+    values = np.where(nulls, 0, as_numpy(array))
+    return Numbers(values, np.where(nulls, NULL, FINE).astype(np.uint8))
+
+
+def as_numpy(array: Any) -> NDArray[Any]:
+    """The values of an Arrow array of numbers or booleans, whatever stands where there is a null.
+
+    From the buffer: Arrow's own conversions (also of scalars) import pandas, which takes longer than
+    a small file. Numbers are not copied.
+
+    >>> import pyarrow as pa
+    >>> as_numpy(pa.array([True, False, True]).slice(1)), as_numpy(pa.array([7, 8, 9]).slice(1))
+    (array([False,  True]), array([8, 9]))
+    """
+    import pyarrow as pa
+
+    name, data = str(array.type), array.buffers()[1]
+    kind = np.dtype(_FLOATS.get(name, name))
+    if len(array) == 0:
+        return np.empty(0, dtype=kind)
+    if not pa.types.is_boolean(array.type):
+        return np.frombuffer(data, kind, count=len(array), offset=array.offset * kind.itemsize)
+    bits = np.unpackbits(np.frombuffer(data, np.uint8), bitorder="little")
+    return bits[array.offset : array.offset + len(array)].astype(np.bool_)
+
+
+_FLOATS = {"halffloat": "float16", "float": "float32"}  # Arrow's names, where NumPy has others
+
+
+def is_text(kind: Any) -> bool:
+    """Whether an Arrow type is that of texts.
+
+    >>> import pyarrow as pa
+    >>> is_text(pa.string()), is_text(pa.int8())
+    (True, False)
+    """
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _wrong_type(array: Any, wanted: str) -> DataError:
+    return DataError(f"the domain wants {wanted}, but the column holds values of type {array.type}")
