@@ -8,7 +8,7 @@ from scipy.stats import binomtest, norm
 
 import shuffledp as sdp
 from shuffledp.core.domain import Reals
-from shuffledp.engine import files
+from shuffledp.engine import Coder, Job, Rounding, groups
 from shuffledp.tasks.totals import choose_steps
 from support import ALPHA
 
@@ -133,17 +133,16 @@ def test_every_engine_rounds_alike(tmp_path):
 
 
 @pytest.mark.parametrize(("mutant", "right"), [(False, True), (True, False)])
-def test_grouped_values_are_rounded_as_independent_people(mutant, right, tmp_path, monkeypatch):
-    """The counts engine: a binomial number of those at one place go up."""
-    path = tmp_path / "equal.csv"
-    path.write_text("x\n" + "0.3\n" * 900)
+def test_equal_values_are_rounded_as_independent_people(mutant, right, monkeypatch):
+    """Each row has a word of its own: a binomial number of those at one place go up."""
     domain = Reals(lower=0.0, upper=1.0, steps=1)
-    column = sdp.open_column(path, "x")
     if mutant:
-        monkeypatch.setattr(files, "binomials", lambda times, *_: times)
-    job = files.Job(column=column, coder=files.Coder(domain=domain, on_invalid="error"))
+        monkeypatch.setattr(groups, "round_places", lambda _, places, *__: places * 0 + 1)
+    coder = Coder(domain=domain, on_invalid="error")
+    job = Job(column=sdp.engine.take_column([0.3] * 900), coder=coder)
     counts = [
-        int(files._count_codes(job, 1, sdp.SeededWords(seed)).counts[1]) for seed in range(100)
+        int(groups.count_by_chunk(job, 1, Rounding(rng=sdp.SeededWords(seed), bits=64)).counts[1])
+        for seed in range(100)
     ]
     z = (np.mean(counts) - 270) / math.sqrt(900 * 0.21 / 100)
     assert (abs(z) < norm.isf(ALPHA / 2)) == right

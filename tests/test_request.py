@@ -63,8 +63,8 @@ class TestAsTheCommandLine:
             ),
             (
                 "histogram",
-                {"column": "pet", "categories": PETS, "engine": "counts", "honest": 0.5},
-                ["--column", "pet", "--categories", "bird,cat,dog", "--engine", "counts",
+                {"column": "pet", "categories": PETS, "engine": "memory", "honest": 0.5},
+                ["--column", "pet", "--categories", "bird,cat,dog", "--engine", "memory",
                  "--honest", 0.5],
             ),
         ],
@@ -305,8 +305,6 @@ class TestLedger:
         ("more", "message"),
         [
             ({"rng": sdp.SeededWords(1)}, "a seed protects nobody"),
-            ({"engine": "counts"}, "the engine counts simulates"),
-            ({"engine": sdp.engine.Counts()}, "the engine counts simulates"),
         ],
     )
     def test_what_no_guarantee_covers_is_not_charged(self, tmp_path, more, message):

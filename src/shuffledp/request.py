@@ -9,7 +9,7 @@
 
 1. `Request(...)` checks what is asked, without looking at the data;
 2. `request.prepare(column)` fixes the public domain, counts the people and makes the protocol;
-3. `prepared.answer()` randomizes, shuffles, tallies and estimates.
+3. `prepared.answer()` deals the tally of everybody's messages, and estimates.
 
 With a ledger, what cannot be charged is refused before step 3, and the charge is on the disk before
 anybody sees the answer.
@@ -66,20 +66,17 @@ if TYPE_CHECKING:
 __all__ = ["Answer", "Prepared", "Request", "Spending", "ask", "check_result", "open_data"]
 
 _SEEDED = "the noise is seeded: whoever knows the seed can undo it, so this protects nobody"
-_SIMULATED = (
-    "the engine {} is a simulation: a curator who sees the exact counts draws the answer with "
-    "floating-point samplers, and the proof of the guarantee does not cover this result"
+_DEALT = (
+    "One machine ({}) held the raw column. It counted the people with each value and dealt the tally: it drew "
+    "what all their messages add up to, exactly with the law that the messages of their devices would have. "
+    "So the promise is the protocol's own."
 )
 _PLAYED = (
-    "One machine ({}) held the raw column and played all devices, the shuffler and the analyzer: "
-    "whoever can read that machine is trusted. The promise is to the people in the file, against "
-    "whoever sees this result."
+    "One machine ({}) held the raw column and played all devices, the shuffler and the analyzer."
 )
-_SIMULATION = (
-    "This was a simulation of the protocol, not a private release. No device made a message: a "
-    "curator saw the exact counts and drew the answer from its law, with samplers that round. What "
-    "is said above is proven for the protocol, with its messages, and not for this result: use "
-    "it to plan, and another engine to publish."
+_TRUSTED = (
+    "Whoever can read that machine is trusted. The promise is to the people in the file, against whoever sees "
+    "this result."
 )
 _COVERED = {
     Action.OTHER: "{} values were counted as 'other'. They are protected like all others, so how many "
@@ -247,12 +244,6 @@ class Request:
             raise UnsupportedError(
                 "a seed protects nobody, so a ledger cannot charge it: leave out one of them"
             )
-        if self.engine is not None and not find_engine(self.engine).private:
-            raise UnsupportedError(
-                f"the engine {find_engine(self.engine).name} simulates the protocol and has no proof "
-                "of privacy, so a ledger cannot charge it: leave out the ledger, or choose another "
-                "engine"
-            )
         if self.options.get("categories_from_data"):
             raise UnsupportedError(
                 "categories_from_data releases which categories occur, and no epsilon covers that, so "
@@ -278,12 +269,8 @@ class Request:
             found=found,
             protocol=protocol,
             notes=(*declared.notes, *question.remarks(), *remarks),
-            not_private=(*self._exposed(engine), *declared.not_private),
+            not_private=(*([] if self.seed is None else [_SEEDED]), *declared.not_private),
         )
-
-    def _exposed(self, engine: Engine) -> list[str]:
-        seeded = [] if self.seed is None else [_SEEDED]
-        return seeded if engine.private else [*seeded, _SIMULATED.format(engine.name)]
 
     def _choose_engine(self, column: Column) -> Engine:
         default = "memory" if column.array is not None else "duckdb"
@@ -354,7 +341,7 @@ class Prepared:
         return {**named, "protocol": self.protocol.name}
 
     def answer(self, *, report: Report | None = None) -> "Answer":
-        """Randomize, shuffle, tally and estimate."""
+        """Deal the tally (or run everybody's device, where that cannot be), and estimate."""
         found = run_file(
             self.protocol,
             self.column,
@@ -374,6 +361,7 @@ class Prepared:
             level=self.request.level,
             column=self.column.name,
             engine=self.engine,
+            dealt=found.dealt,
             files=tuple(file.path for file in self.column.files),
             rows=found.rows,
             invalid=public,
@@ -441,6 +429,8 @@ class Answer:
     """Confidence level of the intervals."""
     column: str | None = None
     engine: Engine | None = None
+    dealt: bool = False
+    """Whether the tally was drawn from the number of people with each code; if not, devices made messages."""
     files: tuple[str, ...] = ()
     rows: int | None = None
     invalid: Mapping[str, int] | None = None
@@ -531,8 +521,8 @@ class Answer:
         """What was promised to whom, and what happened in this run, in plain words."""
         words = [explain(self.protocol)]
         if self.engine is not None:
-            private = self.engine.private
-            said = [_PLAYED.format(self.engine.name) if private else _SIMULATION, self.dropped]
+            played = (_DEALT if self.dealt else _PLAYED).format(self.engine.name)
+            said = [played, _TRUSTED, self.dropped]
             said.extend(_explain_covered(self.on_invalid))
             words.append("In this run. " + " ".join(each for each in said if each is not None))
         return "\n\n".join(words)
@@ -545,6 +535,7 @@ class Answer:
             "protocol": self.protocol.name,
             "parameters": dict(self.protocol.parameters),
             "engine": None if self.engine is None else self.engine.name,
+            "dealt": self.dealt,
             "column": self.column,
             "files": list(self.files),
             "n": self.n,

@@ -54,7 +54,7 @@ from shuffledp.core.protocol import (
 )
 from shuffledp.core.randomizer import Law, Message, Messages, Randomizer, WordSource, randomize
 from shuffledp.core.shuffler import Shuffled, forget, shuffle
-from shuffledp.engine.memory import run, tally
+from shuffledp.engine.memory import run, tally, tally_each
 from shuffledp.numerics.entropy import SeededWords
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols.bundle import questions
@@ -560,7 +560,7 @@ class AtOrdinarySize(_Suite):
     def test_engine_agrees_with_one_big_chunk(self, ordinary: Case) -> None:
         whole = ordinary.send(1500, 3)
         np.testing.assert_array_equal(
-            tally(ordinary.protocol, ordinary.values(1500), SeededWords(3)).counts,
+            tally_each(ordinary.protocol, ordinary.values(1500), SeededWords(3)).counts,
             ordinary.protocol.analyzer.tally(forget(whole)).counts,
         )
 

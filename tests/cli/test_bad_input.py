@@ -286,11 +286,11 @@ class TestOutputs:
 
 SLOW = """
 import time
-from shuffledp.engine import DuckDB, messages
+from shuffledp.engine import files, messages
 def hang(*args, **options):
     print("running", flush=True)
     time.sleep(60)
-DuckDB.tally = hang
+files.tally_counts = hang
 messages._write = hang
 from shuffledp.cli import app
 app()

@@ -83,7 +83,7 @@ class TestAnswers:
         assert [row["label"] for row in found["estimate"]] == [str(lower + i) for i in range(4)]
         assert all(abs(row["value"] - 750) < 60 for row in found["estimate"])
 
-    @pytest.mark.parametrize("engine", ["duckdb", "memory", "counts"])
+    @pytest.mark.parametrize("engine", ["duckdb", "memory"])
     def test_engines(self, shuffledp, people, survey, engine):
         found = answer(
             shuffledp(
@@ -92,19 +92,19 @@ class TestAnswers:
             )
         )  # fmt: skip
         assert found["engine"] == engine
-        assert any("simulation" in text for text in found["not_private"]) == (engine == "counts")
+        assert found["dealt"]
+        assert found["not_private"] == []
         assert abs(found["estimate"][0]["value"] - survey.way.counts[0]) < 60
 
-    def test_a_simulation_is_called_one(self, shuffledp, people):
+    def test_a_dealt_tally_is_called_one(self, shuffledp, people):
         words = ("run", "count", people, "--column", "home", *COMMON, "--explain")
-        simulated = shuffledp(*words, "--engine", "counts", "--out", "r.json", "--plot", "r.html")
-        text = " ".join(simulated.stdout.split())
-        assert "NOT PRIVATE: the engine counts is a simulation" in text
-        assert "not a private release" in text
-        assert "The promise is to the people in the file" not in text
-        assert "is a simulation" in Path("r.json").read_text()
-        assert "is a simulation" in Path("r.html").read_text()
-        assert "simulation" not in shuffledp(*words).stdout
+        text = " ".join(shuffledp(*words).stdout.split())
+        assert "counted the people with each value and dealt the tally" in text
+        assert "The promise is to the people in the file" in text
+        assert "NOT PRIVATE" not in text
+        words = ("run", "histogram", people, "--column", "way", "--categories", WAYS, *COMMON)
+        played = shuffledp(*words, "--explain", "--protocol", "hashed_histogram")
+        assert "played all devices" in " ".join(played.stdout.split())
 
     def test_an_engine_is_known_by_what_it_declares(self, shuffledp, people, monkeypatch):
         """One class and its line in ENGINES: nothing else knows an engine by name."""
@@ -113,10 +113,12 @@ class TestAnswers:
         class Abacus:
             name = "abacus"
             about = "slow and loud"
-            private = False
 
             def headcount(self, job):
                 return sdp.engine.Memory().headcount(job)
+
+            def counts(self, *job):
+                return sdp.engine.Memory().counts(*job)
 
             def tally(self, *job):
                 return sdp.engine.Memory().tally(*job)
@@ -126,23 +128,17 @@ class TestAnswers:
         words = ("run", "count", people, "--column", "home", *COMMON, "--engine", "abacus")
         found = answer(shuffledp(*words, "--json"))
         assert found["engine"] == "abacus"
-        assert "the engine abacus is a simulation" in found["not_private"][0]
-        budget = ("--ledger", "l.json", "--budget-epsilon", 2, "--budget-delta", 1e-3)
-        assert "the engine abacus simulates" in shuffledp(*words, *budget).stderr
         assert "is not an option of the abacus" in shuffledp(*words, "--threads", 2).stderr
 
     def test_spark_gets_its_master(self, shuffledp, people, monkeypatch):
         """What Spark computes is tested with the engine; here, that it is asked."""
         asked = []
 
-        def tally(self, *job):
+        def counts(self, *job):
             asked.append(self.master)
-            return sdp.engine.Memory().tally(*job)
+            return sdp.engine.Memory().counts(*job)
 
-        monkeypatch.setattr(sdp.engine.Spark, "tally", tally)
-        monkeypatch.setattr(
-            sdp.engine.Spark, "headcount", lambda _, job: sdp.engine.Memory().headcount(job)
-        )
+        monkeypatch.setattr(sdp.engine.Spark, "counts", counts)
         words = ("run", "count", people, "--column", "home", *COMMON)
         assert shuffledp(*words, "--engine", "spark", "--master", "local[1]").exit_code == 0
         assert asked == ["local[1]"]

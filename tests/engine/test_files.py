@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,7 +12,7 @@ from scipy.stats import binom
 
 import shuffledp as sdp
 from file_support import COUNTRIES, SUFFIXES, N, people, write
-from shuffledp.engine import ENGINES, DuckDB, chunks, columns, memory
+from shuffledp.engine import ENGINES, DuckDB, chunks, columns, groups, memory
 from support import ALPHA, any_protocol
 
 STREAMING = ("memory", "duckdb")
@@ -85,50 +86,57 @@ class TestSameWordsSameTally:
         assert found == in_memory(KRR, values)
 
     @pytest.mark.parametrize("engine", STREAMING)
-    def test_a_dropped_person_does_not_move_the_words_of_others(self, tmp_path, engine):
-        ages = people()["age"]
-        full = write({"x": ages}, tmp_path / "full.parquet")
-        holes = [None if i % 7 == 3 else age for i, age in enumerate(ages)]
-        some = write({"x": holes}, tmp_path / "some.parquet")
-        mean = sdp.protocols.piecewise.make_local(lower=0, upper=120, steps=120, epsilon=1.0)
-        kept = sdp.run_file(
-            mean, sdp.open_column(some), on_invalid="drop", engine=engine, rng=sdp.SeededWords(3)
-        )
+    def test_dropped_people_do_not_move_the_rounding_of_others(self, tmp_path, engine):
+        shares = np.random.default_rng(3).random(N)
+        holes = [None if i % 7 == 3 else share for i, share in enumerate(shares)]
+        grid = sdp.Reals(lower=0.0, upper=1.0, steps=5)
+        coder = sdp.engine.codes.Coder(domain=grid, on_invalid="drop")
+        found = []
+        for values in (shares, holes):
+            column = sdp.engine.take_column(pa.array(values))
+            job = chunks.Job(column=column, coder=coder)
+            rounding = sdp.engine.Rounding(rng=sdp.SeededWords(3), bits=64)
+            found.append(sdp.engine.find_engine(engine).counts(job, rounding))
+        whole, kept = found
         assert kept.n == N - len(range(3, N, 7))
-        whole = sdp.run_file(mean, sdp.open_column(full), engine=engine, rng=sdp.SeededWords(3))
-        # The messages of the kept are among those of all, cell by cell.
-        assert (kept.tally.counts <= whole.tally.counts).all()
+        assert (kept.counts <= whole.counts).all()
 
-    def test_the_source_goes_on_behind_the_last_row(self, folder):
-        column = sdp.open_column(folder / "people.parquet", "age")
+    def test_every_engine_leaves_the_source_at_the_same_place(self, folder):
+        column = sdp.open_column(folder / "people.parquet", "share")
+        mean = sdp.protocols.duchi.make_local(lower=0.0, upper=1.0, steps=9, epsilon=1.0)
+        after = []
         for engine in STREAMING:
             source = sdp.SeededWords(3)
-            source.words(2)
-            sdp.run_file(AGES, column, engine=engine, rng=source)
-            assert source.words(1) == sdp.SeededWords(3).words(N + 3)[-1]
+            sdp.run_file(mean, column, engine=engine, rng=source)
+            after.append(source.words(1))
+        assert after[0] == after[1]
 
     def test_a_mutant_that_starts_every_piece_anew_is_noticed(self, tmp_path, monkeypatch):
         monkeypatch.setattr(columns, "_ROWS", 4096)
         monkeypatch.setattr(chunks.Tapes, "at", lambda *_: sdp.SeededWords(5))
-        values = np.random.default_rng(2).integers(4, size=40_000)
+        values = np.random.default_rng(2).random(40_000)
         path = write({"x": values}, tmp_path / "a.parquet")
-        assert counts(KRR, path, "x") != in_memory(KRR, values)
+        mean = sdp.protocols.duchi.make_local(lower=0.0, upper=1.0, steps=9, epsilon=1.0)
+        assert counts(mean, path, "x") != in_memory(mean, values)
 
 
-class TestCounts:
+SURE = sdp.protocols.krr.make_local(k=4, epsilon=40.0)
+"""Everybody tells the truth, so the tally is the number of people with each code."""
+
+
+@pytest.mark.parametrize("engine", STREAMING)
+class TestGroups:
     @pytest.mark.parametrize("suffix", SUFFIXES)
-    def test_law(self, folder, suffix):
-        """Each cell is a sum of two binomials; here everybody tells the truth, so it is the truth."""
-        sure = sdp.protocols.krr.make_local(k=4, epsilon=40.0)
+    def test_everybody_counts_once(self, folder, suffix, engine):
         path = folder / f"people.{suffix}"
-        found = counts(sure, path, "country", domain=COUNTRIES, engine="counts")
+        found = counts(SURE, path, "country", domain=COUNTRIES, engine=engine)
         truth = np.bincount(COUNTRIES.codes(people()["country"]), minlength=4)
         assert found == truth.tolist()
 
-    def test_noise(self, folder):
+    def test_noise(self, folder, engine):
         path = folder / "people.parquet"
         truth = np.bincount(COUNTRIES.codes(people()["country"]), minlength=4)
-        first = counts(KRR, path, "country", domain=COUNTRIES, engine="counts")[0]
+        first = counts(KRR, path, "country", domain=COUNTRIES, engine=engine)[0]
         p, q = float(KRR.randomizer.p), float(KRR.randomizer.q)
         centre = truth[0] * p + (N - truth[0]) * q
         # A sum of independent bits is no wider than a binomial of its mean.
@@ -136,27 +144,56 @@ class TestCounts:
         assert not ALPHA < binom.cdf(first, N, 2 * centre / N) < 1 - ALPHA
 
     @pytest.mark.parametrize("suffix", ["parquet", "csv", "arrow"])
-    def test_policies(self, tmp_path, suffix):
+    def test_policies(self, tmp_path, suffix, engine):
         path = write({"x": ["ch", None, "de", "fr", "fr", "ch"]}, tmp_path / f"a.{suffix}")
-        sure = sdp.protocols.krr.make_local(k=4, epsilon=40.0)
         column = sdp.open_column(path)
-        other = sdp.run_file(sure, column, domain=COUNTRIES, on_invalid="other", engine="counts")
+        other = sdp.run_file(SURE, column, domain=COUNTRIES, on_invalid="other", engine=engine)
         assert other.tally.counts.tolist() == [2, 1, 0, 3]
         assert other.invalid == {"null": 1, "unknown": 2, "out_of_range": 0, "nan": 0}
-        dropped = sdp.run_file(sure, column, domain=COUNTRIES, on_invalid="drop", engine="counts")
+        dropped = sdp.run_file(SURE, column, domain=COUNTRIES, on_invalid="drop", engine=engine)
         assert (dropped.n, dropped.rows) == (3, 6)
         assert dropped.tally.counts.tolist() == [2, 1, 0, 0]
         with pytest.raises(sdp.DataError, match=r"value None in row 2 of .* is missing"):
-            sdp.run_file(sure, column, domain=COUNTRIES, engine="counts")
+            sdp.run_file(SURE, column, domain=COUNTRIES, engine=engine)
 
-    def test_needs_a_law(self, folder):
-        hashing = sdp.protocols.local_hashing.make_local(k=4, epsilon=1.0)
+    def test_what_is_dealt_is_called_so(self, folder, engine):
         column = sdp.open_column(folder / "people.parquet", "country")
-        with pytest.raises(sdp.UnsupportedError, match="has no simulation of its tally"):
-            sdp.run_file(hashing, column, domain=COUNTRIES, engine="counts")
+        hashing = sdp.protocols.local_hashing.make_local(k=4, epsilon=1.0)
+        assert sdp.run_file(KRR, column, domain=COUNTRIES, engine=engine).dealt
+        found = sdp.run_file(hashing, column, domain=COUNTRIES, engine=engine)
+        assert not found.dealt
+        assert found.n == N
+
+    def test_more_distinct_values_than_memory(self, folder, engine, monkeypatch):
+        """They are never spilled to disk: codes are counted chunk by chunk instead."""
+        path = folder / "people.csv"
+        expected = counts(KRR, path, "country", domain=COUNTRIES, engine=engine)
+
+        def fail(*_):
+            raise columns.TooManyGroupsError
+
+        monkeypatch.setattr(groups, "group_values", fail)
+        assert counts(KRR, path, "country", domain=COUNTRIES, engine=engine) == expected
 
 
-@pytest.mark.parametrize("engine", ["counts", "duckdb", "memory"])
+def test_duckdb_spills_nothing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with columns.connect() as connection:
+        connection.sql("set memory_limit = '20MB'")
+        query = connection.sql("select range as x, count(*) from range(3000000) group by x")
+        with pytest.raises(duckdb.OutOfMemoryException):
+            query.fetchall()
+    assert not [*tmp_path.rglob("*")]
+
+
+def test_groups_do_not_show_themselves(folder):
+    column = sdp.open_column(folder / "people.csv", "country")
+    found = sdp.headcount(column, COUNTRIES, "drop")
+    assert found.groups is not None
+    assert str(found.groups.counts[0]) not in repr(found) + repr(found.groups)
+
+
+@pytest.mark.parametrize("engine", STREAMING)
 class TestEveryEngine:
     def test_too_few_users(self, tmp_path, engine):
         protocol = sdp.protocols.zsum_sparse.make(n=1000, epsilon=1.0, delta=1e-6)
@@ -214,10 +251,15 @@ class TestEveryEngine:
                 sdp.run_file(KRR, column, domain=domain, engine=engine)
 
 
+class Undealt:
+    """Nothing is an instance of it."""
+
+
 def test_secure_workers_share_no_words(tmp_path, monkeypatch):
     """Everybody has the same value, so equal words would show as equal messages."""
-    monkeypatch.setattr(columns, "_ROWS", 512)
+    monkeypatch.setattr(groups, "_PEOPLE", 512)
     protocol = sdp.protocols.krr.make_local(k=2**16, epsilon=1e-3)  # nearly uniform
+    monkeypatch.setattr(groups, "Dealt", Undealt)
     path = write({"x": [0] * 20_000}, tmp_path / "a.parquet")
     column = sdp.open_column(path)
     # 20,000 uniform values of 16 bits: that one of them occurs more than 15 times has probability
@@ -286,6 +328,7 @@ class TestReadOnce:
         found = sdp.headcount(column, COUNTRIES, on_invalid, engine=engine)
         passes = []
         monkeypatch.setattr(chunks, "read_chunks", _counting(passes, columns.read_chunks))
+        monkeypatch.setattr(groups, "group_values", _counting(passes, columns.group_values))
         rng = sdp.SeededWords(5)
         again = {"domain": domain, "on_invalid": on_invalid, "engine": engine}
         result = sdp.run_file(KRR, column, **again, rng=rng, found=found)
@@ -302,11 +345,14 @@ class TestReadOnce:
         assert passes == 0
         assert found == in_memory(KRR, COUNTRIES.codes(people()["country"]))
 
-    def test_many_codes_are_not_kept(self, folder, monkeypatch):
+    def test_many_places_are_not_kept(self, folder, monkeypatch):
+        column = sdp.open_column(folder / "people.csv", "share")
+        grid = sdp.Reals(lower=0.0, upper=1.0, steps=9)
+        assert sdp.headcount(column, grid).codes_of(
+            column, sdp.engine.codes.Coder(domain=grid, on_invalid="error")
+        )
         monkeypatch.setattr(chunks, "_KEPT_BYTES", N - 1)
-        found, passes = self.run(folder / "people.csv", monkeypatch)
-        assert passes == 1
-        assert found == in_memory(KRR, COUNTRIES.codes(people()["country"]))
+        assert sdp.headcount(column, grid).job.read is None
 
     def test_codes_of_another_domain_are_read_again(self, folder, monkeypatch):
         other = sdp.Categories(k=4, names=("other", *COUNTRIES.names[:3]))
@@ -326,7 +372,7 @@ def _counting(passes, real):
 class TestCodeCounts:
     """Every engine groups the column by code."""
 
-    @pytest.mark.parametrize("engine", ["counts", "duckdb", "memory"])
+    @pytest.mark.parametrize("engine", STREAMING)
     @pytest.mark.parametrize("suffix", ["parquet", "csv", "arrow", "jsonl"])
     def test_engines_agree(self, tmp_path, engine, suffix):
         path = write({"x": ["ch", None, "de", "fr", "fr", "ch"]}, tmp_path / f"a.{suffix}")
@@ -415,8 +461,7 @@ class TestInMemory:
 
 def test_engines_are_registered():
     assert all(engine.name == name for name, engine in ENGINES.items())
-    assert [name for name, engine in ENGINES.items() if not engine.private] == ["counts"]
-    assert list(ENGINES) == ["duckdb", "memory", "spark", "counts"]
+    assert list(ENGINES) == ["duckdb", "memory", "spark"]
 
 
 def test_what_is_not_installed_is_named(folder, monkeypatch):
@@ -438,9 +483,12 @@ def test_readers_are_imported_when_a_file_is_opened():
     assert done.stdout.strip() == ""
 
 
-def test_a_domain_too_large_to_count(tmp_path):
+@pytest.mark.parametrize("engine", STREAMING)
+def test_a_domain_too_large_to_count(tmp_path, engine):
+    """Everybody's device runs, row by row."""
     fine = sdp.protocols.duchi.make_local(lower=0.0, upper=1.0, steps=2**30, epsilon=1.0)
-    path = write({"x": [0.5]}, tmp_path / "a.parquet")
-    with pytest.raises(sdp.UnsupportedError, match="too many values to count"):
-        sdp.run_file(fine, sdp.open_column(path), engine="counts")
-    assert sdp.run_file(fine, sdp.open_column(path)).n == 1
+    values = np.random.default_rng(1).random(500)
+    path = write({"x": values}, tmp_path / "a.parquet")
+    found = sdp.run_file(fine, sdp.open_column(path), engine=engine, rng=sdp.SeededWords(5))
+    assert (found.n, found.dealt) == (500, False)
+    assert found.tally.counts.tolist() == in_memory(fine, values)

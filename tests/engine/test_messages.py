@@ -37,7 +37,7 @@ def test_there_and_back(spec, tmp_path, monkeypatch):
     if not isinstance(domain, sdp.Reals):
         values = values.astype(np.int64)
     path = write({"x": values}, tmp_path / "a.parquet")
-    expected = memory.tally(protocol, values, sdp.SeededWords(5)).counts
+    expected = memory.tally_each(protocol, values, sdp.SeededWords(5)).counts
     for suffix in ("parquet", "arrow"):
         out = tmp_path / f"messages.{suffix}"
         sent = sdp.randomize_file(protocol, sdp.open_column(path), out, rng=sdp.SeededWords(5))
@@ -288,5 +288,5 @@ def test_many_files_of_spool(column, tmp_path, monkeypatch):
     monkeypatch.setattr(columns, "_ROWS", 512)
     send(column, tmp_path / "m.parquet")
     codes = COUNTRIES.codes(people()["country"])
-    expected = memory.tally(KRR, codes, sdp.SeededWords(5)).counts
+    expected = memory.tally_each(KRR, codes, sdp.SeededWords(5)).counts
     np.testing.assert_array_equal(sdp.tally_file(tmp_path / "m.parquet").tally.counts, expected)

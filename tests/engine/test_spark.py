@@ -5,7 +5,9 @@ It needs Java 17 or later. Nothing here is skipped: without Java these tests fai
 
 import bz2
 import json
+import pickle
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -116,6 +118,87 @@ def test_vectors_and_several_messages(tmp_path):
     same(run(dummies, path), dummies, values)
 
 
+def test_no_python_runs_on_workers_to_group(folder, monkeypatch):
+    def fail(*_):
+        raise AssertionError
+
+    monkeypatch.setattr(spark, "_map", fail)
+    same(
+        run(KRR, folder / "people.parquet", "country", domain=COUNTRIES),
+        KRR,
+        COUNTRIES.codes(people()["country"]),
+    )
+    hashing = sdp.protocols.local_hashing.make_local(k=4, epsilon=1.0)
+    same(
+        run(hashing, folder / "people.csv", "country", domain=COUNTRIES),
+        hashing,
+        COUNTRIES.codes(people()["country"]),
+    )
+
+
+def test_reals_are_rounded_beside_the_data(tmp_path):
+    values = np.random.default_rng(2).random(20_000)
+    pq.write_table(pa.table({"x": values}), tmp_path / "a.parquet", row_group_size=2000)
+    mean = sdp.protocols.duchi.make_local(lower=0.0, upper=1.0, steps=9, epsilon=1.0)
+    same(run(mean, tmp_path / "a.parquet"), mean, values)
+    fine = sdp.protocols.duchi.make_local(lower=0.0, upper=1.0, steps=2**30, epsilon=1.0)
+    same(run(fine, tmp_path / "a.parquet"), fine, values)
+    column = sdp.open_column(tmp_path / "a.parquet")
+    found = [sdp.run_file(mean, column, engine="spark").tally.counts.tolist() for _ in range(2)]
+    assert found[0] != found[1]
+    assert [sum(each) for each in found] == [20_000, 20_000]
+
+
+@pytest.mark.parametrize("steps", [9, 2**30])
+def test_a_repeated_partition_repeats_itself(steps, monkeypatch):
+    """Spark computes a lost partition again: fresh words would mix two randomizations of its people."""
+    mean = sdp.protocols.duchi.make_local(lower=0.0, upper=1.0, steps=steps, epsilon=1.0)
+    coder = sdp.engine.codes.Coder(domain=mean.randomizer.domain, on_invalid="error")
+    whole = pa.record_batch([pa.array(np.random.default_rng(2).random(9000))], names=["value"])
+    work = spark._Work(coder=coder, words=spark._words(None), group=steps == 9, bits=64)
+    if steps != 9:
+        work = replace(work, randomizer=mean.randomizer, analyzer=mean.analyzer)
+    work = pickle.loads(pickle.dumps(work))  # noqa: S301
+
+    def compute(partition, batches):
+        monkeypatch.setattr(spark, "_partition", lambda: partition)
+        (sent,) = work(iter(batches))
+        return sent.to_pydict()
+
+    once = compute(3, [whole])
+    assert compute(3, [whole.slice(0, 4000), whole.slice(4000)]) == once
+    assert compute(4, [whole]) != once
+
+
+@pytest.mark.parametrize(
+    ("said", "meaning"),
+    [
+        ("ModuleNotFoundError: No module named 'pyarrow'\n", "workers have no pyarrow: install"),
+        ("[PYTHON_VERSION_MISMATCH] Python in worker", "another version of Python"),
+        ('java.io.IOException: Cannot run program "python9"', "cannot start Python: set"),
+        ("java.lang.OutOfMemoryError: Java heap space", "ran out of memory"),
+    ],
+)
+def test_what_a_cluster_lacks_is_named(said, meaning):
+    with pytest.raises(sdp.UnsupportedError, match=meaning):
+        spark._explain_workers(said)
+    spark._explain_workers("something is wrong with the data")
+
+
+def test_a_worker_without_a_module_is_not_an_unreadable_file(session, folder):
+    def lose(batches):
+        import no_such_module  # noqa: F401
+
+        yield from batches
+
+    column = sdp.open_column(folder / "people.parquet", "age")
+    with (
+        pytest.raises(sdp.UnsupportedError, match="have no no_such_module"),
+        spark._explain_errors(column),
+    ):
+        spark._map(spark._frame(session, column), lose, "value long").collect()
+
+
 def test_secure_words_differ(folder):
     column = sdp.open_column(folder / "people.parquet", "country")
     found = [sdp.run_file(KRR, column, domain=COUNTRIES, engine="spark") for _ in range(2)]
@@ -125,10 +208,10 @@ def test_secure_words_differ(folder):
 
 def test_errors_are_one_sentence(folder, tmp_path):
     with pytest.raises(
-        sdp.DataError, match=r"^column 'age': value .* is none of the categories; on"
+        sdp.DataError, match=r"^column 'age': value .* is none of the categories; to go on"
     ):
         run(KRR, folder / "people.parquet", "age")
-    with pytest.raises(sdp.DataError, match=r"^column 'share': the domain wants category codes"):
+    with pytest.raises(sdp.DataError, match=r"^column 'share': value .* is none of the categories"):
         run(KRR, folder / "people.parquet", "share")
     with pytest.raises(sdp.UnsupportedError, match="Spark does not read"):
         run(KRR, folder / "people.arrow", "country", domain=COUNTRIES)

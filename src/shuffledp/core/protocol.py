@@ -270,6 +270,18 @@ class ShuffleProtocol:
         """What one user sends."""
         return self.randomizer.cost
 
+    @property
+    def dealt(self) -> bool:
+        """Whether the tally of many people can be drawn without their messages, exactly.
+
+        >>> from shuffledp import protocols
+        >>> protocols.krr.make_local(k=4, epsilon=1.0).dealt
+        True
+        >>> protocols.local_hashing.make_local(k=4, epsilon=1.0).dealt
+        False
+        """
+        return isinstance(self.randomizer, Dealt)
+
     def guarantee_if(self, honest: float) -> Guarantee:
         """What is left if only this share of the people who take part follows the protocol.
 

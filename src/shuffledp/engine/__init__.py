@@ -7,6 +7,7 @@ from shuffledp.engine.chunks import (
     Job,
     Progress,
     Report,
+    Rounding,
     Tallied,
 )
 from shuffledp.engine.codes import Action, Coded, Coder, OnInvalid
@@ -18,7 +19,6 @@ from shuffledp.engine.columns import (
 )
 from shuffledp.engine.files import (
     ENGINES,
-    Counts,
     DuckDB,
     FileRun,
     Memory,
@@ -41,7 +41,6 @@ __all__ = [
     "Coder",
     "Collected",
     "Column",
-    "Counts",
     "DataFile",
     "DuckDB",
     "Engine",
@@ -55,6 +54,7 @@ __all__ = [
     "Progress",
     "Randomized",
     "Report",
+    "Rounding",
     "Spark",
     "Staged",
     "Tallied",

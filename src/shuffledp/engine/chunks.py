@@ -37,6 +37,7 @@ __all__ = [
     "Job",
     "Progress",
     "Report",
+    "Rounding",
     "Tallied",
     "Tapes",
     "add_invalid",
@@ -113,22 +114,43 @@ class Headcount:
     invalid: dict[str, int] | None
     """None if that is not known yet: nothing had to be read to know n."""
     job: Job | None = field(default=None, repr=False, compare=False)
-    """The job with its codes, if there were not too many to keep."""
+    """The job that was done."""
+    groups: "CodeCounts | None" = field(default=None, repr=False, compare=False)
+    """How many people have each code, if the column was grouped. Secret."""
 
     def codes_of(self, column: Column, coder: Coder) -> tuple[Coded, ...] | None:
-        """The codes that were kept, if they are what this coder makes of this column."""
-        if self.job is None or self.job.column is not column:
-            return None
-        return self.job.read if self.job.coder.agrees(coder) else None
+        """The codes of all chunks, if they were kept and are what this coder makes of this column."""
+        return self.job.read if self.job is not None and self._is_of(column, coder) else None
+
+    def groups_of(self, column: Column, coder: Coder) -> "CodeCounts | None":
+        """The groups, if they were kept and are those of this coder and column."""
+        return self.groups if self._is_of(column, coder) else None
+
+    def _is_of(self, column: Column, coder: Coder) -> bool:
+        job = self.job
+        return job is not None and job.column is column and job.coder.agrees(coder)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CodeCounts:
-    """How many users have each code of the domain. Exact, so not private."""
+    """How many people have each code of the domain. As secret as the data, so it does not show them."""
 
-    counts: Counts
-    rows: int
-    invalid: dict[str, int]
+    counts: Counts = field(repr=False)
+    rows: int = field(repr=False)
+    invalid: dict[str, int] = field(repr=False)
+
+    @property
+    def n(self) -> int:
+        """How many people there are."""
+        return int(self.counts.sum())
+
+
+class Rounding(NamedTuple):
+    """How real values get to the grid: by a word of `bits` bits for each row."""
+
+    rng: WordSource | None
+    """None: secure words."""
+    bits: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,17 +172,15 @@ class Engine(Protocol):
     name: ClassVar[str]
     about: ClassVar[str]
     """What it is for, in a few words."""
-    private: ClassVar[bool]
-    """Whether a protocol's guarantee covers what this engine makes of it."""
 
     def headcount(self, job: Job) -> Headcount:
         """Read the column once and say what is valid."""
 
-    def counts(self, job: Job) -> CodeCounts:
-        """Group the column by code: how many users have each."""
+    def counts(self, job: Job, rounding: Rounding | None = None) -> CodeCounts:
+        """Group the column by code; real values are rounded, to the nearest point unless said otherwise."""
 
     def tally(self, job: Job, protocol: ShuffleProtocol, rng: WordSource | None) -> Tallied:
-        """Randomize and tally the column; secure words unless a seeded source is given."""
+        """Randomize and tally row by row, where a column cannot be grouped; secure words without an rng."""
 
 
 def add_invalid(counts: Iterable[dict[str, int]]) -> dict[str, int]:
@@ -347,28 +367,33 @@ class Tapes:
     """Word sources for workers that each take some rows: user r reads the same words in every engine.
 
     Without a seed every worker has a secure source of its own. With one, row r reads the words
-    r * tape_width and following of the seed's stream, whatever the chunks and their order.
+    r * width and following of the seed's stream, whatever the chunks and their order.
 
     >>> from shuffledp import protocols
     >>> rr = protocols.rr.make_local(epsilon=1.0).randomizer
-    >>> Tapes(rr, SeededWords(7)).at(1).words(1)
+    >>> Tapes.of(rr, SeededWords(7)).at(1).words(1)
     array([6715552757042428571], dtype=uint64)
     """
 
-    __slots__ = ("_bits", "_local", "_rng", "_width")
+    __slots__ = ("_local", "_rng", "_width", "bits")
 
-    def __init__(self, randomizer: Randomizer, rng: WordSource | None) -> None:
+    def __init__(self, rng: WordSource | None, *, width: int, bits: int) -> None:
         if rng is not None and not isinstance(rng, SecureWords | SeededWords):
             raise ParameterError("rng", rng, "must be SecureWords or SeededWords")
-        self._width = tape_width(randomizer)
-        self._bits = randomizer.word_bits
+        self.bits = bits
+        self._width = width
         self._rng = rng
         self._local = threading.local()
+
+    @classmethod
+    def of(cls, randomizer: Randomizer, rng: WordSource | None) -> "Tapes":
+        """The words of people with that randomizer."""
+        return cls(rng, width=tape_width(randomizer), bits=randomizer.word_bits)
 
     def at(self, row: int) -> WordSource:
         """Where the user of that row (counted from 0) finds words."""
         if isinstance(self._rng, SeededWords):
-            return self._rng.ahead(row * self._width, self._bits)
+            return self._rng.ahead(row * self._width, self.bits)
         if "source" not in self._local.__dict__:
             self._local.source = SecureWords()
         source: SecureWords = self._local.source
@@ -377,4 +402,4 @@ class Tapes:
     def finish(self, rows: int) -> None:
         """Leave a seeded source where one reader of all these rows would have left it."""
         if isinstance(self._rng, SeededWords):
-            self._rng.skip(rows * self._width, self._bits)
+            self._rng.skip(rows * self._width, self.bits)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Chunk",
     "Column",
+    "TooManyGroupsError",
     "categories_of",
     "connect",
     "group_values",
@@ -195,6 +196,10 @@ def _as_arrow(values: Any) -> Any:
         raise DataError("the values are not one column of one type") from error
 
 
+class TooManyGroupsError(Exception):
+    """A column has more distinct values than fit in memory; on disk they have no place."""
+
+
 class Chunk(NamedTuple):
     """Some rows of a column, as an Arrow array, and where they stand."""
 
@@ -297,11 +302,16 @@ def group_values(column: Column, threads: int | None = None) -> Iterator[tuple[A
         return
     value, times = duckdb.ColumnExpression(_VALUE), duckdb.FunctionExpression("count_star")
     for file in column.files:
+        if file.remote:
+            raise DataError(f"{file.path} is not on this machine: use the Spark engine")
         with explain_unreadable(file.path), connect(threads) as connection:
             groups = _relation(connection, file, column.name).aggregate([value, times])
-            with _batches(groups) as stream:
-                for batch in stream:
-                    yield batch.column(0), batch.column(1)
+            try:
+                with _batches(groups) as stream:
+                    for batch in stream:
+                        yield batch.column(0), batch.column(1)
+            except duckdb.OutOfMemoryException as error:
+                raise TooManyGroupsError from error
 
 
 def categories_of(column: Column) -> tuple[str, ...]:
@@ -417,6 +427,8 @@ def connect(threads: int | None = None) -> "Iterator[duckdb.DuckDBPyConnection]"
         "python_enable_replacements": "false",
         "autoinstall_known_extensions": "false",
         "autoload_known_extensions": "false",
+        # What a query holds may be exact counts of people: it is never spilled to disk.
+        "max_temp_directory_size": "0KB",
     }
     connection = duckdb.connect(":memory:", config=settings)
     try:

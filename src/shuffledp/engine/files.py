@@ -16,13 +16,9 @@ from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-import numpy as np
-
 from shuffledp.core.analyzer import Tally
-from shuffledp.core.arrays import Codes
-from shuffledp.core.arrays import Counts as Counted
-from shuffledp.core.domain import PLACE_BITS, Domain, Reals
-from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
+from shuffledp.core.domain import Domain, Reals, rounding_words
+from shuffledp.core.errors import ParameterError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import WordSource
@@ -32,6 +28,7 @@ from shuffledp.engine.chunks import (
     Headcount,
     Job,
     Report,
+    Rounding,
     Tallied,
     Tapes,
     add_invalid,
@@ -40,16 +37,21 @@ from shuffledp.engine.chunks import (
     tally_codes,
     work_on_chunks,
 )
-from shuffledp.engine.codes import Coded, Coder, OnInvalid, as_numpy
-from shuffledp.engine.columns import Column, group_values, thread_count
-from shuffledp.engine.memory import simulate
+from shuffledp.engine.codes import Coded, Coder, OnInvalid
+from shuffledp.engine.columns import Column, thread_count
+from shuffledp.engine.formats import Format
+from shuffledp.engine.groups import (
+    MOST_CODES,
+    are_grouped,
+    count_by_chunk,
+    count_by_query,
+    tally_counts,
+)
 from shuffledp.engine.spark import Spark
-from shuffledp.numerics.dealing import binomials
-from shuffledp.numerics.entropy import SecureWords
+from shuffledp.numerics.entropy import SecureWords, SeededWords
 
 __all__ = [
     "ENGINES",
-    "Counts",
     "DuckDB",
     "FileRun",
     "Memory",
@@ -58,15 +60,13 @@ __all__ = [
     "run_file",
 ]
 
-_MOST_VALUES = 1 << 27  # a gigabyte of counts
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DuckDB:
     """Streams a column of any size through memory of constant size.
 
-    Each thread of a pool turns chunks of a hundred thousand rows into codes, randomizes and tallies
-    them. Nothing of a chunk is left when its tally has been added.
+    One query groups the column by value. Real values are rounded in chunks of a hundred thousand rows, by
+    a pool of threads; nothing of a chunk is left when its codes have been counted.
     """
 
     threads: int | None = None
@@ -74,7 +74,6 @@ class DuckDB:
 
     name: ClassVar[str] = "duckdb"
     about: ClassVar[str] = "files of any size on this machine"
-    private: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         thread_count(self.threads)
@@ -82,13 +81,17 @@ class DuckDB:
     def headcount(self, job: Job) -> Headcount:
         return count_users(job, self.threads)
 
-    def counts(self, job: Job) -> CodeCounts:
-        return _count_codes(job, self.threads)
+    def counts(self, job: Job, rounding: Rounding | None = None) -> CodeCounts:
+        # NumPy is the fastest on what is in memory already, or mapped into it.
+        mapped = all(file.format is Format.ARROW for file in job.column.files)
+        if mapped or job.read is not None or isinstance(job.coder.domain, Reals):
+            return count_by_chunk(job, self.threads, rounding)
+        return count_by_query(job, self.threads)
 
     def tally(self, job: Job, protocol: ShuffleProtocol, rng: WordSource | None) -> Tallied:
         keep_freed_memory()
         randomizer, analyzer = protocol.randomizer, protocol.analyzer
-        tapes = Tapes(randomizer, rng)
+        tapes = Tapes.of(randomizer, rng)
 
         def tally(row: int, some: Coded) -> Tally | None:
             return tally_codes(randomizer, analyzer, some.codes, tapes.at(row), some.kept)
@@ -109,105 +112,23 @@ class DuckDB:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """Reads the whole column first, then randomizes it on one thread."""
+    """Counts and randomizes with NumPy on one thread."""
 
     name: ClassVar[str] = "memory"
     about: ClassVar[str] = "columns that fit in memory, on one thread"
-    private: ClassVar[bool] = True
 
     def headcount(self, job: Job) -> Headcount:
         return count_users(job, threads=1)
 
-    def counts(self, job: Job) -> CodeCounts:
-        return _count_codes(job, threads=1)
+    def counts(self, job: Job, rounding: Rounding | None = None) -> CodeCounts:
+        return count_by_chunk(job, 1, rounding)
 
     def tally(self, job: Job, protocol: ShuffleProtocol, rng: WordSource | None) -> Tallied:
-        with work_on_chunks(lambda *_: None, job, threads=1) as found:
-            parts = [some for some, _ in found]
-        tapes = Tapes(protocol.randomizer, rng)
-        keep_freed_memory()
-        codes = np.concatenate([part.codes for part in parts] or [np.empty(0, dtype=np.int64)])
-        valid = np.concatenate([part.valid for part in parts] or [np.empty(0, dtype=np.bool_)])
-        kept = None if valid.all() else valid
-        total = tally_codes(protocol.randomizer, protocol.analyzer, codes, tapes.at(0), kept)
-        if total is None:
-            raise job.nobody()
-        tapes.finish(len(codes))
-        invalid = add_invalid(part.invalid() for part in parts)
-        return Tallied(tally=total, rows=len(codes), invalid=invalid)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
-    """Counts the values with a group-by, then draws the tally from its law: no messages are made.
-
-    A simulation by somebody who sees the exact counts; the guarantee does not cover its result.
-    """
-
-    threads: int | None = None
-
-    name: ClassVar[str] = "counts"
-    about: ClassVar[str] = "simulations, NOT private"
-    private: ClassVar[bool] = False
-
-    def headcount(self, job: Job) -> Headcount:
-        return count_users(job, self.threads)
-
-    def counts(self, job: Job) -> CodeCounts:
-        return _count_codes(job, self.threads)
-
-    def tally(self, job: Job, protocol: ShuffleProtocol, rng: WordSource | None) -> Tallied:
-        source = SecureWords() if rng is None else rng
-        found = _count_codes(job, self.threads, source)
-        if not found.counts.any():
-            raise job.nobody()
-        tally = simulate(protocol, found.counts, source)
-        return Tallied(tally=tally, rows=found.rows, invalid=found.invalid)
-
-
-def _count_codes(job: Job, threads: int | None, source: WordSource | None = None) -> CodeCounts:
-    """Group by code. Real values are rounded to the nearest point, or at random if there is a source."""
-    size = job.coder.domain.size
-    if size > _MOST_VALUES:
-        raise UnsupportedError(f"a domain of {size:,} values has too many values to count")
-    counts = np.zeros(size, dtype=np.int64)
-    rows, invalid = 0, add_invalid(())
-    for values, column in group_values(job.column, threads):
-        times = as_numpy(column)
-        some = _code_groups(job, values)
-        _add_groups(counts, job.coder, some.codes, np.where(some.valid, times, 0), source)
-        rows += int(times.sum())
-        invalid = add_invalid((invalid, some.invalid(times)))
-        job.show(rows)
-    return CodeCounts(counts=counts, rows=rows, invalid=invalid)
-
-
-def _add_groups(
-    counts: Counted, coder: Coder, codes: Codes, times: Counted, source: WordSource | None
-) -> None:
-    """Add times[i] people of each of these codes or places."""
-    if source is None or not isinstance(coder.domain, Reals):
-        np.add.at(counts, coder.nearest(codes), times)
-        return
-    # The people of one place are rounded independently: a binomial number of them go up.
-    below, part = coder.domain.split(codes)
-    ups = binomials(times, part.tolist(), PLACE_BITS, source)
-    np.add.at(counts, below, times - ups)
-    np.add.at(counts, below + (part > 0), ups)
-
-
-def _code_groups(job: Job, values: object) -> Coded:
-    try:
-        return job.coder.codes(values)
-    except DataError:
-        count_users(
-            job, threads=None
-        )  # finds the row, which a group-by has forgotten, and names it
-        raise
+        return DuckDB(threads=1).tally(job, protocol, rng)
 
 
 ENGINES: Mapping[str, type[Engine]] = MappingProxyType(
-    {engine.name: engine for engine in (DuckDB, Memory, Spark, Counts)}
+    {engine.name: engine for engine in (DuckDB, Memory, Spark)}
 )
 """The engines by name; to add one, implement `Engine` and put it here."""
 
@@ -222,7 +143,7 @@ def find_engine(engine: Engine | str, **options: Any) -> Engine:
     shuffledp.core.errors.ParameterError: master='local[2]' is not an option of the duckdb engine
     >>> find_engine("abacus")
     Traceback (most recent call last):
-    shuffledp.core.errors.ParameterError: engine='abacus' must be one of duckdb, memory, spark, counts
+    shuffledp.core.errors.ParameterError: engine='abacus' must be one of duckdb, memory, spark
     """
     if not isinstance(engine, str):
         return engine
@@ -248,6 +169,8 @@ class FileRun:
     invalid: dict[str, int]
     """How many values were invalid, by reason: null, unknown, out_of_range, nan. Not private."""
     engine: str
+    dealt: bool
+    """Whether the tally was dealt; if not, everybody's device made messages."""
 
 
 def headcount(
@@ -280,10 +203,21 @@ def headcount(
         # Every row is a user, or the run stops at the one that is not.
         return Headcount(n=column.rows, rows=column.rows, invalid=None)
     job = Job(column=column, coder=coder, report=report)
-    found = chosen.headcount(job)
+    found = _group_once(chosen, job) if _is_groupable(domain) else chosen.headcount(job)
     if found.n == 0:
         raise job.nobody()
     return found
+
+
+def _is_groupable(domain: Domain) -> bool:
+    """Whether a column of it can be grouped before its protocol is known: reals have no grid yet."""
+    return domain.size <= MOST_CODES and not rounding_words(domain)
+
+
+def _group_once(engine: Engine, job: Job) -> Headcount:
+    """One pass for the headcount, the invalid values and the tally, which is dealt from the groups later."""
+    groups = engine.counts(job)
+    return Headcount(n=groups.n, rows=groups.rows, invalid=groups.invalid, job=job, groups=groups)
 
 
 def run_file(
@@ -297,16 +231,15 @@ def run_file(
     report: Report | None = None,
     found: Headcount | None = None,
 ) -> FileRun:
-    """Randomize, shuffle, tally and estimate a column; secure words unless a seed is given.
+    """The tally and the estimate that a protocol makes of a column; secure words unless a seed is given.
+
+    The column is grouped by code, and the tally dealt: drawn with exactly the law that everybody's messages
+    would have. So the guarantee is that of the protocol. A protocol that cannot deal has everybody's device
+    run, in the order of codes.
 
     `domain` gives the names of the categories; without it values are what the protocol's own domain
-    says. Refuses fewer users than the guarantee counts on. With `SeededWords`, row r has the same
-    words in every engine, so all of them but "counts" give the same tally. `found` is what
-    `headcount` said about this column: codes that it kept are not read again.
-
-    The engine "counts" is not a private release: it sees the exact counts and draws the tally from
-    its law with NumPy's floating-point samplers, which the proof of the guarantee does not cover.
-    Use it to plan and to simulate.
+    says. Refuses fewer users than the guarantee counts on. The same `SeededWords` give the same tally in
+    every engine. `found` is what `headcount` said about this column: what it grouped is not read again.
 
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
@@ -317,8 +250,8 @@ def run_file(
     ...     path = Path(folder, "pets.csv")
     ...     _ = path.write_text("pet,owner\\nbird,1\\ncat,2\\ncat,3\\ndog,4\\ndog,5\\ndog,6\\n")
     ...     result = run_file(p, open_column(path, "pet"), domain=pets, rng=SeededWords(3))
-    >>> result.n, result.tally.counts, result.estimate.labels
-    (6, array([1, 2, 3]), ('bird', 'cat', 'dog'))
+    >>> result.n, result.dealt, result.estimate.labels
+    (6, True, ('bird', 'cat', 'dog'))
     """
     declared = protocol.match_domain(domain)
     coder = Coder(domain=declared, on_invalid=OnInvalid.read(on_invalid))
@@ -327,8 +260,12 @@ def run_file(
         protocol.check_users(column.rows)
     read = None if found is None else found.codes_of(column, coder)
     job = Job(column=column, coder=coder, report=report, read=read)
-    counted = chosen.tally(job, protocol, rng)
-    protocol.check_users(counted.tally.users)
+    if are_grouped(protocol):
+        kept = None if found is None else found.groups_of(column, coder)
+        counted = _deal(protocol, chosen, job, kept, rng)
+    else:
+        counted = chosen.tally(job, protocol, rng)
+        protocol.check_users(counted.tally.users)
     return FileRun(
         tally=counted.tally,
         estimate=protocol.analyzer.estimate(counted.tally).label(declared),
@@ -336,4 +273,26 @@ def run_file(
         rows=counted.rows,
         invalid=counted.invalid,
         engine=chosen.name,
+        dealt=protocol.dealt and are_grouped(protocol),
     )
+
+
+def _deal(
+    protocol: ShuffleProtocol,
+    engine: Engine,
+    job: Job,
+    kept: CodeCounts | None,
+    rng: WordSource | None,
+) -> Tallied:
+    if rng is not None and not isinstance(rng, SecureWords | SeededWords):
+        raise ParameterError("rng", rng, "must be SecureWords or SeededWords")
+    real = rounding_words(job.coder.domain) > 0
+    rounding = Rounding(rng=rng, bits=protocol.randomizer.word_bits) if real else None
+    groups = kept or engine.counts(job, rounding)
+    if groups.n == 0:
+        raise job.nobody()
+    protocol.check_users(groups.n)
+    source = SecureWords() if rng is None else rng
+    threads = 1 if isinstance(engine, Memory) else None
+    tally = tally_counts(protocol, groups.counts, source, threads)
+    return Tallied(tally=tally, rows=groups.rows, invalid=groups.invalid)

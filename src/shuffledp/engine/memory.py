@@ -12,20 +12,20 @@ from shuffledp.core.errors import (
     MismatchError,
     ParameterError,
     PositionError,
-    UnsupportedError,
 )
 from shuffledp.core.estimate import Estimate
-from shuffledp.core.protocol import Dealt, ShuffleProtocol
+from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import WordSource, randomize
 from shuffledp.core.shuffler import forget
 from shuffledp.engine.chunks import keep_freed_memory, users_per_chunk
+from shuffledp.engine.groups import are_grouped, count_values, tally_counts
 from shuffledp.numerics.entropy import SecureWords
 
 __all__ = [
     "run",
     "run_counts",
-    "simulate",
     "tally",
+    "tally_each",
 ]
 
 
@@ -36,7 +36,10 @@ def run(
     *,
     domain: Domain | None = None,
 ) -> Estimate:
-    """Randomize, shuffle, tally and estimate a column; secure words unless a source is given.
+    """The estimate that a protocol makes of a column; secure words unless a source is given.
+
+    The people with each code are counted, and the tally of their messages is dealt: drawn with exactly the
+    law that it would have if everybody's device sent its messages. `sdp.randomize` makes the messages.
 
     The column may be a list, or one of NumPy, pandas, Polars or PyArrow. `domain` gives the names of
     the categories, if the column holds those and not their codes.
@@ -67,11 +70,10 @@ def run(
 def run_counts(
     protocol: ShuffleProtocol, counts: ArrayLike, rng: WordSource | None = None
 ) -> Estimate:
-    """Simulate the estimate for counts[x] people of code x, without their messages. NOT private.
+    """The estimate for counts[x] people of code x: what `run` makes of their column, without the column.
 
-    Messages of many users add up to numbers with a known law, so simulating a billion people takes
-    milliseconds. For planning and papers: whoever runs it has seen the exact counts, and NumPy's
-    samplers round, so the protocol's guarantee does not cover the result.
+    The tally is dealt, exactly with the law of everybody's messages, so a billion people take
+    milliseconds. The result has the guarantee of the protocol; `counts` itself is as secret as the data.
 
     >>> from shuffledp import SeededWords, protocols
     >>> p = protocols.krr.make_local(k=3, epsilon=5.0)
@@ -84,22 +86,31 @@ def run_counts(
         raise MismatchError(f"counts of shape {inputs.shape} for a domain of {size} values")
     if inputs.dtype.kind not in "iu" or int(inputs.min()) < 0 or int(inputs.sum()) < 1:
         raise DataError("counts must be integers >= 0, and not all 0")
-    return protocol.analyzer.estimate(simulate(protocol, inputs.astype(np.int64), rng))
-
-
-def simulate(protocol: ShuffleProtocol, counts: NDArray[np.int64], rng: WordSource | None) -> Tally:
-    """Draw the tally of counts[x] people of code x from its law."""
-    if not isinstance(protocol.randomizer, Dealt):
-        raise UnsupportedError(f"{protocol.name} has no simulation of its tally")
-    return protocol.randomizer.deal(counts, SecureWords() if rng is None else rng)
+    source = SecureWords() if rng is None else rng
+    return protocol.analyzer.estimate(tally_counts(protocol, inputs.astype(np.int64), source))
 
 
 def tally(protocol: ShuffleProtocol, values: ArrayLike, rng: WordSource) -> Tally:
-    """Randomize and tally a column, without ever holding more than a chunk of tape.
+    """Group a column by code and deal the tally; where that cannot be, run everybody's device.
 
     >>> from shuffledp import SeededWords, protocols
     >>> p = protocols.krr.make_local(k=3, epsilon=5.0)
-    >>> tally(p, [0, 1, 1, 2, 2, 2], SeededWords(3)).counts
+    >>> tally(p, [0, 1, 1, 2, 2, 2], SeededWords(3)).users
+    6
+    """
+    if not are_grouped(protocol):
+        return tally_each(protocol, values, rng)
+    return tally_counts(protocol, count_values(protocol.randomizer, column(values), rng), rng)
+
+
+def tally_each(protocol: ShuffleProtocol, values: ArrayLike, rng: WordSource) -> Tally:
+    """Run everybody's device, row by row, without ever holding more than a chunk of tape.
+
+    `tally` has the same law, as tests prove by enumeration.
+
+    >>> from shuffledp import SeededWords, protocols
+    >>> p = protocols.krr.make_local(k=3, epsilon=5.0)
+    >>> tally_each(p, [0, 1, 1, 2, 2, 2], SeededWords(3)).counts
     array([1, 2, 3])
     """
     whole = column(values)

@@ -155,7 +155,7 @@ def _spool(
     stack: ExitStack,
 ) -> _Sent:
     keep_freed_memory()
-    tapes = Tapes(protocol.randomizer, rng)
+    tapes = Tapes.of(protocol.randomizer, rng)
 
     def send(row: int, some: Coded) -> list[NDArray[Any]]:
         return _payloads(protocol.randomizer, some, tapes.at(row))

@@ -1,11 +1,18 @@
-"""The Spark engine: every partition randomizes and tallies its own rows, and tallies add.
+"""The Spark engine: the cluster groups the column by value, and the driver deals the tally.
 
-`mapInArrow` runs the same code as on one machine beside the data: codes, words (from a secure source
-of each worker), messages, tally. What leaves a partition are the cells of its tally, not its messages;
-a group-by adds them, and one small collect brings the total. Workers need shuffledp and PyArrow.
+The group-by is Spark's own, in the JVM: no Python runs on the workers, and no randomness. So a task that
+Spark repeats repeats itself.
+
+Only two kinds of columns need Python workers (with shuffledp and PyArrow), by `mapInArrow`: real values, which
+take a word each to be rounded to the grid, and domains too large to be counted, whose people's devices all
+run. Then what leaves a partition are counts of codes, or the cells of a tally, never messages; a group-by adds
+them, and one small collect brings the total. The words of a partition are derived from one secret key of the
+run and the number of the partition, so that a repeated task makes the same choices: fresh words would mix two
+randomizations of the same people.
 
 Spark reads Parquet, CSV and JSON lines. An invalid value is named, but not its row: Spark does not
-know it.
+know it. What Spark itself writes to the disks of its workers between stages is encrypted in sessions that
+start here.
 """
 
 import os
@@ -18,13 +25,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeAlias
 from uuid import uuid4
 
 import numpy as np
 
 from shuffledp.core.analyzer import Analyzer, Tally
 from shuffledp.core.arrays import Counts
+from shuffledp.core.domain import Reals, round_places
 from shuffledp.core.errors import (
     DataError,
     ParameterError,
@@ -34,11 +42,12 @@ from shuffledp.core.errors import (
     shown,
 )
 from shuffledp.core.protocol import ShuffleProtocol
-from shuffledp.core.randomizer import Randomizer, WordSource
+from shuffledp.core.randomizer import Randomizer, WordSource, tape_width
 from shuffledp.engine.chunks import (
     CodeCounts,
     Headcount,
     Job,
+    Rounding,
     Tallied,
     Tapes,
     keep_freed_memory,
@@ -47,7 +56,8 @@ from shuffledp.engine.chunks import (
 from shuffledp.engine.codes import FAULTS, Coded, Coder
 from shuffledp.engine.columns import Column
 from shuffledp.engine.formats import DataFile, Format
-from shuffledp.numerics.entropy import SeededWords
+from shuffledp.engine.groups import add_groups
+from shuffledp.numerics.entropy import RunKey, SeededWords
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -76,25 +86,32 @@ class Spark:
 
     name: ClassVar[str] = "spark"
     about: ClassVar[str] = "files that a cluster reads"
-    private: ClassVar[bool] = True
 
     def headcount(self, job: Job) -> Headcount:
         cells = self._run(job, _Work(coder=job.coder))
         return Headcount(n=cells[_USERS], rows=cells[_READ], invalid=_invalid(cells))
 
-    def counts(self, job: Job) -> CodeCounts:
-        cells = self._run(job, _Work(coder=job.coder, group=True))
+    def counts(self, job: Job, rounding: Rounding | None = None) -> CodeCounts:
+        if not isinstance(job.coder.domain, Reals):
+            return add_groups(job, self._group(job), _refuse)
+        work = _Work(coder=job.coder, group=True)
+        if rounding is not None:
+            tapes = Tapes(rounding.rng, width=1, bits=rounding.bits)
+            work = replace(work, bits=rounding.bits, words=_words(rounding.rng))
+        cells = self._run(job, work)
+        if rounding is not None:
+            tapes.finish(cells[_READ])
         counts = np.zeros(job.coder.domain.size, dtype=np.int64)
         _fill(counts, cells)
         return CodeCounts(counts=counts, rows=cells[_READ], invalid=_invalid(cells))
 
     def tally(self, job: Job, protocol: ShuffleProtocol, rng: WordSource | None) -> Tallied:
-        tapes = Tapes(protocol.randomizer, rng)
+        tapes = Tapes.of(protocol.randomizer, rng)
         work = _Work(
             coder=job.coder,
             randomizer=protocol.randomizer,
             analyzer=protocol.analyzer,
-            seed=rng if isinstance(rng, SeededWords) else None,
+            words=_words(rng),
         )
         cells = self._run(job, work)
         if cells[_USERS] == 0:
@@ -105,12 +122,23 @@ class Spark:
         tally = Tally(counts=counts, users=cells[_USERS])
         return Tallied(tally=tally, rows=cells[_READ], invalid=_invalid(cells))
 
+    def _group(self, job: Job) -> list[tuple[Any, Any]]:
+        """Distinct values and how often each occurs, by Spark's own group-by."""
+        spark = self._open(job.column)
+        with _explain_errors(job.column):
+            groups = _frame(spark, job.column).groupBy("value").count()
+            (table,) = _watch(job, spark, lambda: [groups.toArrow()])
+        return [(table.column(0), table.column(1).combine_chunks())]
+
+    def _open(self, column: Column) -> "SparkSession":
+        if column.array is not None:
+            raise UnsupportedError("Spark reads files: for a column in memory use another engine")
+        return session(self.master)
+
     def _run(self, job: Job, work: "_Work") -> _Cells:
         """The cells of all partitions, added."""
         column = job.column
-        if column.array is not None:
-            raise UnsupportedError("Spark reads files: for a column in memory use another engine")
-        spark = session(self.master)
+        spark = self._open(column)
         with _explain_errors(column):
             rows = _collect(spark, job, column, work)
         errors = [error for _, _, _, error in rows if error is not None]
@@ -118,6 +146,20 @@ class Spark:
             raise DataError(f"column {column.name!r}: {min(errors)}")
         found = {cell: _wrap(low + (high << 32)) for cell, low, high, _ in rows}
         return dict.fromkeys((_USERS, _READ, *_FAULTS), 0) | found
+
+
+def _refuse(job: Job, error: DataError) -> NoReturn:
+    said = (
+        f"value {shown(error.value)} {error.complaint}"
+        if isinstance(error, PositionError)
+        else error
+    )
+    raise DataError(f"column {job.column.name!r}: {said}") from None
+
+
+def _words(rng: WordSource | None) -> RunKey | SeededWords:
+    """Where all partitions find their words: the same ones if they are asked again."""
+    return rng if isinstance(rng, SeededWords) else RunKey()
 
 
 def _fill(counts: Counts, cells: _Cells) -> None:
@@ -135,9 +177,11 @@ class _Work:
 
     coder: Coder
     group: bool = False
+    bits: int = 0
+    """Of the word by which each real value is rounded before it is counted; 0: to the nearest point."""
     randomizer: Randomizer | None = None
     analyzer: Analyzer | None = None
-    seed: SeededWords | None = None
+    words: RunKey | SeededWords | None = None
     starts: dict[int, int] = field(default_factory=dict)
     """With a seed: the number of each partition's first row."""
 
@@ -152,11 +196,11 @@ class _Work:
     def _cells(self, batches: Iterator[Any]) -> _Cells:
         keep_freed_memory()
         cells = dict.fromkeys((_USERS, _READ, *_FAULTS), 0)
-        start = self.starts.get(_partition(), 0) if self.starts else 0
+        source = self._source()
         counts: Any = 0
         for batch in batches:
             some = self.coder.codes(batch.column(0))
-            counts = counts + self._counts(some, start + cells[_READ])
+            counts = counts + self._counts(some, source)
             cells[_USERS] += some.users
             cells[_READ] += len(some.codes)
             found = some.invalid()
@@ -164,15 +208,30 @@ class _Work:
                 cells[cell] += found[why]
         return cells | _cells_of(np.atleast_1d(counts)) if cells[_USERS] else cells
 
-    def _counts(self, some: Coded, row: int) -> Any:
+    def _source(self) -> WordSource | None:
+        """The words of this partition, from its first row on."""
+        if isinstance(self.words, RunKey):
+            return self.words.words(f"partition {_partition()}")
+        if self.words is None:
+            return None
+        width, bits = (1, self.bits) if self.randomizer is None else _shape(self.randomizer)
+        return Tapes(self.words, width=width, bits=bits).at(self.starts.get(_partition(), 0))
+
+    def _counts(self, some: Coded, source: WordSource | None) -> Any:
         if self.group:
-            codes = self.coder.nearest(some.codes[some.valid])
-            return np.bincount(codes, minlength=self.coder.domain.size)
-        if self.randomizer is None or self.analyzer is None:
+            codes = self.coder.nearest(some.codes)
+            if source is not None:
+                words = source.words(len(some.codes), self.bits).reshape(-1, 1)
+                codes = round_places(self.coder.domain, some.codes, words, self.bits)
+            return np.bincount(codes[some.valid], minlength=self.coder.domain.size)
+        if self.randomizer is None or self.analyzer is None or source is None:
             return 0
-        source = Tapes(self.randomizer, self.seed).at(row)
         part = tally_codes(self.randomizer, self.analyzer, some.codes, source, some.kept)
         return 0 if part is None else part.counts
+
+
+def _shape(randomizer: Randomizer) -> tuple[int, int]:
+    return tape_width(randomizer), randomizer.word_bits
 
 
 def _cells_of(counts: Any) -> _Cells:
@@ -212,7 +271,7 @@ def _collect(spark: "SparkSession", job: Job, column: Column, work: _Work) -> li
     import pyspark.sql.functions as sql
 
     frame = _frame(spark, column)
-    if work.seed is not None:
+    if isinstance(work.words, SeededWords):
         work = replace(work, starts=_starts(frame))
     cells = _map(frame, work.__call__, _CELLS).groupBy("cell")
     total = cells.agg(sql.sum("low"), sql.sum("high"), sql.min("error"))
@@ -230,8 +289,37 @@ def _explain_errors(column: Column) -> Iterator[None]:
     except (PySparkException, Py4JError) as error:
         condition = error.getCondition() if isinstance(error, PySparkException) else None
         kind = condition or type(error).__name__
+        _explain_workers(str(error))
         named = column.files[0].path + (" and others" if len(column.files) > 1 else "")
         raise DataError(f"Spark cannot read {column.name!r} of {named}: {kind}") from error
+
+
+_TROUBLES = (
+    (
+        r"No module named '([\w.]+)'",
+        "Spark's Python workers have no {}: install shuffledp[spark] wherever they run",
+    ),
+    (
+        r"PYTHON_VERSION_MISMATCH|Python in worker has different version",
+        "Spark's workers run another version of Python than this process: set PYSPARK_PYTHON",
+    ),
+    (
+        r"Cannot run program",
+        "Spark's workers cannot start Python: set PYSPARK_PYTHON to an interpreter that all of them have",
+    ),
+    (
+        r"java\.lang\.OutOfMemoryError",
+        "Spark ran out of memory: raise spark.driver.memory and spark.executor.memory",
+    ),
+)
+
+
+def _explain_workers(said: str) -> None:
+    """Raise the error that names what a cluster lacks, if that is the trouble and not the data."""
+    for pattern, meaning in _TROUBLES:
+        found = re.search(pattern, said)
+        if found:
+            raise UnsupportedError(meaning.format(*found.groups()))
 
 
 def _map(
@@ -328,6 +416,7 @@ def session(master: str | None = None) -> "SparkSession":
 
 
 _SETTINGS = {
+    "spark.io.encryption.enabled": "true",  # what a shuffle writes to disk: exact counts
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(_ROWS),

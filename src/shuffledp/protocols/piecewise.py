@@ -262,7 +262,7 @@ def make_local(
     >>> ages = make_local(lower=0, upper=120, steps=120, epsilon=3.0)
     >>> answer = run(ages, [20, 40, 60] * 50_000, SeededWords(1))
     >>> round(answer.value, 1), round(answer.stderr, 1)
-    (40.2, 0.1)
+    (40.0, 0.1)
     """
     domain = Reals(lower=lower, upper=upper, steps=steps)
     device = Piecewise(domain=domain, epsilon0=epsilon, word_bits=word_bits)

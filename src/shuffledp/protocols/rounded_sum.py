@@ -340,7 +340,7 @@ def make(
     (7, 1, 3)
     >>> answer = run(p, [0.2, 0.4] * 5000, SeededWords(1))
     >>> round(answer.value), round(answer.stderr, 1)
-    (2983, 10.6)
+    (3000, 10.5)
     """
     domain, task = read_scale(lower, upper, steps, task)
     search = Levels(

@@ -314,7 +314,7 @@ def make(
     (100, 140)
     >>> answer = run(p, [0.2, 0.4] * 5000, SeededWords(1))
     >>> round(answer.value), round(answer.stderr, 1)
-    (3000, 4.5)
+    (3003, 4.5)
     """
     if calibration is Calibration.PAPER:
         raise UnsupportedError("no constants are published for this variant: calibration='exact'")

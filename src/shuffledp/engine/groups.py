@@ -1,0 +1,203 @@
+"""The one road of data on one machine: group by code, then deal.
+
+A tally depends on the data only through the number of people with each code. So every engine groups the column
+by code, and what follows is the same for all of them: the protocol deals the tally of that many people
+(`Dealt`), exactly with the law that their messages would have. It is the protocol, with its guarantee; only
+the messages are left out. A protocol that cannot deal lets everybody's device run, in the order of their codes.
+
+Real values take one word per row to be rounded to the grid without bias; the codes of the grid are grouped.
+
+The number of people with each code is as secret as the data: it is never shown, logged or written to disk.
+"""
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import reduce
+from operator import add
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.core.analyzer import Tally
+from shuffledp.core.arrays import Codes, Counts
+from shuffledp.core.domain import read_places, round_places, rounding_words
+from shuffledp.core.errors import DataError, PositionError
+from shuffledp.core.protocol import Dealt, ShuffleProtocol
+from shuffledp.core.randomizer import Randomizer, WordSource
+from shuffledp.engine.chunks import (
+    CodeCounts,
+    Job,
+    Rounding,
+    Tapes,
+    add_invalid,
+    count_users,
+    keep_freed_memory,
+    tally_codes,
+    work_on_chunks,
+)
+from shuffledp.engine.codes import Coded, as_numpy
+from shuffledp.engine.columns import TooManyGroupsError, group_values, thread_count
+
+__all__ = [
+    "MOST_CODES",
+    "add_codes",
+    "add_groups",
+    "are_grouped",
+    "count_by_chunk",
+    "count_by_query",
+    "count_values",
+    "tally_counts",
+]
+
+MOST_CODES = 1 << 27
+"""Domains up to this size are counted code by code: a gigabyte of counts."""
+
+_AT_ONCE = 1 << 20  # values whose codes are held at a time
+_PEOPLE = 1 << 17  # whose devices one thread runs before it takes the next ones
+
+
+def are_grouped(protocol: ShuffleProtocol) -> bool:
+    """Whether a column is grouped for this protocol; if not, each row has its device run.
+
+    >>> from shuffledp import protocols
+    >>> are_grouped(protocols.krr.make_local(k=4, epsilon=1.0))
+    True
+    """
+    domain = protocol.randomizer.domain
+    if domain.size > MOST_CODES:
+        return False
+    return isinstance(protocol.randomizer, Dealt) or not rounding_words(domain)
+
+
+def tally_counts(
+    protocol: ShuffleProtocol, counts: Counts, rng: WordSource, threads: int | None = 1
+) -> Tally:
+    """The tally of counts[x] people of each code x: dealt, or of everybody's messages.
+
+    >>> from shuffledp import SeededWords, protocols
+    >>> p = protocols.krr.make_local(k=3, epsilon=5.0)
+    >>> tally_counts(p, np.array([10**9, 0, 5]), SeededWords(3)).users
+    1000000005
+    """
+    if isinstance(protocol.randomizer, Dealt):
+        return protocol.randomizer.deal(counts, rng)
+    return _tally_everybody(protocol, counts, rng, thread_count(threads))
+
+
+def _tally_everybody(
+    protocol: ShuffleProtocol, counts: Counts, rng: WordSource, threads: int
+) -> Tally:
+    keep_freed_memory()
+    randomizer, ends = protocol.randomizer, counts.cumsum()
+    people = int(ends[-1])
+    starts = range(0, people, _PEOPLE)
+
+    def tally(start: int, source: WordSource) -> Tally:
+        places = np.arange(start, min(start + _PEOPLE, people))
+        codes = ends.searchsorted(places, side="right")
+        part = tally_codes(randomizer, protocol.analyzer, codes, source)
+        assert part is not None
+        return part
+
+    if threads == 1:
+        return reduce(add, (tally(start, rng) for start in starts))
+    tapes = Tapes.of(randomizer, rng)
+    with ThreadPoolExecutor(threads) as pool:
+        total = reduce(add, pool.map(lambda start: tally(start, tapes.at(start)), starts))
+    tapes.finish(people)
+    return total
+
+
+def count_values(randomizer: Randomizer, values: NDArray[Any], rng: WordSource) -> Counts:
+    """How many of these values have each code; real ones are rounded at random first.
+
+    >>> from shuffledp import SeededWords, protocols
+    >>> count_values(protocols.krr.KRR(k=4, epsilon0=1.0), np.array([3, 1, 3]), SeededWords(1))
+    array([0, 1, 0, 2])
+    """
+    domain, bits = randomizer.domain, randomizer.word_bits
+    counts = np.zeros(domain.size, dtype=np.int64)
+    for start in range(0, len(values), _AT_ONCE):
+        try:
+            places = read_places(domain, values[start : start + _AT_ONCE])
+        except PositionError as error:
+            raise error.moved(start) from None
+        width = rounding_words(domain)
+        words = rng.words(len(places) * width, bits).reshape(len(places), width)
+        add_codes(counts, round_places(domain, places, words, bits))
+    return counts
+
+
+def add_codes(counts: Counts, codes: Codes) -> None:
+    """Count people with these codes.
+
+    >>> counts = np.array([5, 5])
+    >>> add_codes(counts, np.array([1, 1, 1]))
+    >>> counts
+    array([5, 8])
+    """
+    if len(counts) <= len(codes):
+        counts += np.bincount(codes, minlength=len(counts))
+    else:
+        np.add.at(counts, codes, 1)
+
+
+def count_by_chunk(job: Job, threads: int | None, rounding: Rounding | None = None) -> CodeCounts:
+    """Group a column with NumPy, chunk by chunk; real values are rounded if they are to be."""
+    counts = np.zeros(job.coder.domain.size, dtype=np.int64)
+    rows, invalid = 0, add_invalid(())
+    tapes = None if rounding is None else Tapes(rounding.rng, width=1, bits=rounding.bits)
+
+    def find_codes(row: int, some: Coded) -> Codes:
+        codes = job.coder.nearest(some.codes) if tapes is None else round_rows(row, some.codes)
+        return codes if some.kept is None else codes[some.kept]
+
+    def round_rows(row: int, places: Codes) -> Codes:
+        assert tapes is not None
+        words = tapes.at(row).words(len(places), tapes.bits).reshape(-1, 1)
+        return round_places(job.coder.domain, places, words, tapes.bits)
+
+    with work_on_chunks(find_codes, job, threads) as parts:
+        for some, codes in parts:
+            add_codes(counts, codes)
+            rows += len(some.codes)
+            invalid = add_invalid((invalid, some.invalid()))
+    if tapes is not None:
+        tapes.finish(rows)
+    return CodeCounts(counts=counts, rows=rows, invalid=invalid)
+
+
+def count_by_query(job: Job, threads: int | None) -> CodeCounts:
+    """Group a column with DuckDB: one query for headcount, invalid values and codes."""
+    try:
+        return add_groups(job, group_values(job.column, threads), _find_row)
+    except TooManyGroupsError:
+        return count_by_chunk(job, threads)
+
+
+def add_groups(
+    job: Job, groups: Iterable[tuple[Any, Any]], refuse: Callable[[Job, DataError], NoReturn]
+) -> CodeCounts:
+    """The codes of distinct values, each with the number of rows that hold it, as Arrow arrays.
+
+    `refuse` raises the error for a value that the policy does not allow.
+    """
+    counts = np.zeros(job.coder.domain.size, dtype=np.int64)
+    rows, invalid = 0, add_invalid(())
+    for values, column in groups:
+        times = as_numpy(column)
+        try:
+            some = job.coder.codes(values)
+        except DataError as error:
+            refuse(job, error)
+        np.add.at(counts, some.codes, np.where(some.valid, times, 0))
+        rows += int(times.sum())
+        invalid = add_invalid((invalid, some.invalid(times)))
+        job.show(rows)
+    return CodeCounts(counts=counts, rows=rows, invalid=invalid)
+
+
+def _find_row(job: Job, error: DataError) -> NoReturn:
+    count_users(job, threads=None)  # names the row, which a group-by has forgotten
+    raise error
