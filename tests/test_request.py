@@ -326,7 +326,11 @@ class TestRefused:
             ("uniformity", {}, "the planner does not rank"),
             ("count", {"epsilon": -1}, "epsilon=-1 must be > 0"),
             ("count", {"delta": None}, "the shuffle model needs delta"),
-            ("count", {"model": "central"}, "model='central' must be 'shuffle' or 'local'"),
+            (
+                "count",
+                {"model": "trusted"},
+                "model='trusted' must be 'shuffle', 'local' or 'central'",
+            ),
             ("count", {"model": "local"}, "the local model takes no delta"),
             ("count", {"on_invalid": "ignore"}, "on_invalid='ignore' must be one of"),
             ("count", {"engine": "abacus"}, "engine='abacus' must be one of"),

@@ -26,9 +26,10 @@ from typing import TYPE_CHECKING, Any
 
 from shuffledp.core.display import Number, Picture, as_html, as_text, short
 from shuffledp.core.domain import Categories, Domain, Integers, Reals
-from shuffledp.core.errors import LedgerError, ParameterError, UnsupportedError
+from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate
-from shuffledp.core.privacy import Guarantee, Model, up
+from shuffledp.core.mechanism import Mechanism
+from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import HONEST, ShuffleProtocol
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.task import Task
@@ -41,29 +42,33 @@ from shuffledp.engine import (
     Column,
     DuckDB,
     Engine,
+    FileRun,
     Headcount,
     OnInvalid,
     Randomized,
+    Released,
     Report,
     find_engine,
     headcount,
     open_column,
     randomize_file,
+    release_column,
     run_file,
     take_column,
 )
-from shuffledp.ledger import Budget, Entry, Ledger
+from shuffledp.ledger import Budget, Ledger, Spending
 from shuffledp.ledger.ledger import DATASET
 from shuffledp.numerics.entropy import SeededWords
 from shuffledp.planner import choose
+from shuffledp.planner.choice import curator_error
 from shuffledp.planner.question import check_delta, planned
 from shuffledp.protocols.explain import explain
-from shuffledp.tasks import task_named
+from shuffledp.tasks import Mean, Sum, task_named
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Answer", "Prepared", "Request", "Spending", "ask", "check_result", "open_data"]
+__all__ = ["Answer", "Prepared", "Request", "ask", "check_result", "open_data"]
 
 _SEEDED = "the noise is seeded: whoever knows the seed can undo it, so this protects nobody"
 _DEALT = (
@@ -86,6 +91,26 @@ _COVERED = {
 }
 _BECAME = {Action.OTHER: "became other", Action.CLAMP: "were moved to the end of the range"}
 _FAULT_NAMES = {"null": "missing", "unknown": "unknown", "out_of_range": "out of range"}
+
+
+_CURATED = (
+    "One machine ({}) held the raw column, computed the exact answer and added the noise to it."
+)
+_REHEARSAL = (
+    "This machine saw every value. The central model would trust it and be off by about {} (RMSE) at the "
+    "same epsilon, with delta = 0 and without counting on honest people. The shuffle model on a file is the "
+    "rehearsal of a collection."
+)
+_NEEDLESS = {
+    Model.LOCAL: (
+        ("delta", "honest", "max_messages"),
+        "its delta is 0, its people trust nobody, and they send one message",
+    ),
+    Model.CENTRAL: (
+        ("honest", "max_messages"),
+        "a trusted machine adds the noise, and nobody sends a message",
+    ),
+}
 
 
 def ask(
@@ -121,7 +146,7 @@ def ask(
     `lower` and `upper` for a bin per integer.
 
     The planner chooses the protocol, unless `protocol` names one. `model="local"` trusts nobody and
-    takes no delta; one above 1/n is refused, unless `allow_large_delta`. `honest` is the share of people
+    takes no delta, `model="central"` trusts this machine and needs none; one above 1/n is refused, unless `allow_large_delta`. `honest` is the share of people
     whose noise the guarantee counts on. `on_invalid`
     says how to handle nulls and out-of-domain values: "error", "drop", "other", "clamp", or an action
     for each fault, {"null": "drop", "out_of_range": "clamp"}. Words are secure unless `rng` is a
@@ -215,8 +240,8 @@ class Request:
         object.__setattr__(self, "on_invalid", OnInvalid.read(self.on_invalid))
         if self.engine is not None:
             object.__setattr__(self, "engine", find_engine(self.engine))
-        if self.model is Model.LOCAL:
-            self._check_local()
+        if self.model in _NEEDLESS:
+            self._check_needless()
         elif self.delta is None:
             raise UnsupportedError(
                 "the shuffle model needs delta: choose it far below 1/n, such as 1e-8 for a million people"
@@ -224,13 +249,13 @@ class Request:
         if self.protocol is not None and self.max_messages is not None:
             raise UnsupportedError("max_messages is for choosing a protocol: leave out protocol")
 
-    def _check_local(self) -> None:
-        names = ("delta", "honest", "max_messages")
+    def _check_needless(self) -> None:
+        assert isinstance(self.model, Model)
+        names, why = _NEEDLESS[self.model]
         wrong = [name for name in names if getattr(self, name) is not None]
         if wrong:
             raise UnsupportedError(
-                f"the local model takes no {', '.join(wrong)}: its delta is 0, its people trust "
-                "nobody, and they send one message"
+                f"the {self.model.value} model takes no {', '.join(wrong)}: {why}"
             )
 
     @property
@@ -258,19 +283,28 @@ class Request:
         found = headcount(column, question.domain, self.on_invalid, engine=engine, report=report)
         n = found.n if self.n is None else self.n
         question = question.fit(n, self.epsilon)
-        allow = self.allow_large_delta
-        remarks = () if not self.delta else check_delta(self.delta, n, allow_large_delta=allow)
         protocol = self._make_protocol(question, n)
         return Prepared(
             request=self,
             column=column,
             engine=engine,
-            domain=protocol.match_domain(question.domain),
+            question=question,
             found=found,
             protocol=protocol,
-            notes=(*declared.notes, *question.remarks(), *remarks),
+            notes=(*declared.notes, *self._remarks(question, n)),
             not_private=(*([] if self.seed is None else [_SEEDED]), *declared.not_private),
         )
+
+    def _remarks(self, question: Task, n: int) -> Iterator[str]:
+        """About the grid, a large delta, and what trusting this machine would give."""
+        if self.model is not Model.CENTRAL:  # which adds up the values themselves
+            yield from question.remarks()
+        if self.delta:
+            yield from check_delta(self.delta, n, allow_large_delta=self.allow_large_delta)
+        if self.model is Model.SHUFFLE and self.n is None:
+            error = curator_error(question, n=n, epsilon=self.epsilon)
+            if error is not None:
+                yield _REHEARSAL.format(f"{error:.3g}")
 
     def _choose_engine(self, column: Column) -> Engine:
         default = "memory" if column.array is not None else "duckdb"
@@ -279,12 +313,12 @@ class Request:
     @property
     def _share(self) -> float:
         """The share of honest people; the local model needs nobody else's noise, so one person is enough."""
-        if self.model is Model.LOCAL:
+        if self.model is not Model.SHUFFLE:
             return 1.0
         return HONEST if self.honest is None else self.honest
 
-    def _make_protocol(self, task: Task, n: int) -> ShuffleProtocol:
-        made = choose(
+    def _make_protocol(self, task: Task, n: int) -> ShuffleProtocol | Mechanism:
+        return choose(
             task,
             n=n,
             epsilon=self.epsilon,
@@ -294,20 +328,18 @@ class Request:
             protocol=self.protocol,
             max_messages=self.max_messages,
         )
-        assert isinstance(made, ShuffleProtocol)
-        return made
 
 
 def _read_model(model: Model | str) -> Model:
-    if model not in ("shuffle", "local", Model.SHUFFLE, Model.LOCAL):
-        raise ParameterError("model", model, "must be 'shuffle' or 'local'")
+    if model not in [*Model, *(each.value for each in Model)]:
+        raise ParameterError("model", model, "must be 'shuffle', 'local' or 'central'")
     return Model(model)
 
 
 def _on_a_grid(task: Task) -> Task:
     """Local protocols for numbers take reals: the integers are the points of a grid."""
     domain = task.domain
-    if task.bins or not isinstance(domain, Integers):
+    if not isinstance(domain, Integers) or not isinstance(task, Mean | Sum):
         return task
     grid = Reals(lower=domain.lower, upper=domain.upper, steps=domain.size - 1)
     return type(task)(domain=grid)
@@ -320,10 +352,9 @@ class Prepared:
     request: Request
     column: Column
     engine: Engine
-    domain: Domain
-    """What the values are, and what they are called."""
+    question: Task
     found: Headcount
-    protocol: ShuffleProtocol
+    protocol: ShuffleProtocol | Mechanism
     notes: tuple[str, ...] = ()
     """What the reader of the answer should know."""
     not_private: tuple[str, ...] = ()
@@ -341,27 +372,22 @@ class Prepared:
         return {**named, "protocol": self.protocol.name}
 
     def answer(self, *, report: Report | None = None) -> "Answer":
-        """Deal the tally (or run everybody's device, where that cannot be), and estimate."""
-        found = run_file(
-            self.protocol,
-            self.column,
-            domain=self.domain,
-            on_invalid=self.policy,
-            engine=self.engine,
-            rng=self.request.rng,
-            report=report,
-            found=self.found,
-        )
+        """Deal the tally (or run everybody's device, where that cannot be), and estimate.
+
+        A curator answers exactly and adds the noise.
+        """
+        found = self._run(report)
+        made = self.protocol
         public, private = self.describe_invalid(found.invalid)
         return Answer(
             task=self.request.task,
-            protocol=self.protocol.with_people(found.n),
+            protocol=made.with_people(found.n) if isinstance(made, ShuffleProtocol) else made,
             estimate=found.estimate,
             n=found.n,
             level=self.request.level,
             column=self.column.name,
             engine=self.engine,
-            dealt=found.dealt,
+            dealt=isinstance(found, FileRun) and found.dealt,
             files=tuple(file.path for file in self.column.files),
             rows=found.rows,
             invalid=public,
@@ -371,6 +397,19 @@ class Prepared:
             not_private=self.not_private,
             for_operator=private,
         )
+
+    def _run(self, report: Report | None) -> FileRun | Released:
+        common: dict[str, Any] = {
+            "engine": self.engine,
+            "on_invalid": self.policy,
+            "rng": self.request.rng,
+            "report": report,
+            "found": self.found,
+        }
+        if not isinstance(self.protocol, ShuffleProtocol):
+            return release_column(self.protocol, self.question, self.column, **common)
+        domain = self.protocol.match_domain(self.question.domain)
+        return run_file(self.protocol, self.column, domain=domain, **common)
 
     def describe_invalid(
         self, invalid: Mapping[str, int]
@@ -395,11 +434,13 @@ class Prepared:
 
     def randomize(self, out: str | Path, *, report: Report | None = None) -> Randomized:
         """Write everybody's messages to a file: shuffled, and without their senders."""
+        if not isinstance(self.protocol, ShuffleProtocol):
+            raise UnsupportedError("nobody sends messages in the central model")
         return randomize_file(
             self.protocol,
             self.column,
             out,
-            domain=_name_bins(self.protocol, self.domain),
+            domain=_name_bins(self.protocol, self.question.domain),
             on_invalid=self.policy,
             rng=self.request.rng,
             threads=self.engine.threads if isinstance(self.engine, DuckDB) else None,
@@ -408,8 +449,9 @@ class Prepared:
         )
 
 
-def _name_bins(protocol: ShuffleProtocol, domain: Domain) -> Domain:
+def _name_bins(protocol: ShuffleProtocol, declared: Domain) -> Domain:
     """The bins by name: messages carry the names of categories, not the ends of a range."""
+    domain = protocol.match_domain(declared)
     if isinstance(protocol.randomizer.domain, Categories) and isinstance(domain, Integers):
         return Categories(k=domain.size, names=domain.labels)
     return domain
@@ -421,7 +463,7 @@ class Answer:
 
     task: str
     """The question by name."""
-    protocol: ShuffleProtocol
+    protocol: ShuffleProtocol | Mechanism
     estimate: Estimate
     n: int
     """How many people took part."""
@@ -517,12 +559,17 @@ class Answer:
             "that somebody's value was left out is not protected."
         )
 
+    @property
+    def _played(self) -> str:
+        if not isinstance(self.protocol, ShuffleProtocol):
+            return _CURATED
+        return _DEALT if self.dealt else _PLAYED
+
     def explain(self) -> str:
         """What was promised to whom, and what happened in this run, in plain words."""
         words = [explain(self.protocol)]
         if self.engine is not None:
-            played = (_DEALT if self.dealt else _PLAYED).format(self.engine.name)
-            said = [played, _TRUSTED, self.dropped]
+            said = [self._played.format(self.engine.name), _TRUSTED, self.dropped]
             said.extend(_explain_covered(self.on_invalid))
             words.append("In this run. " + " ".join(each for each in said if each is not None))
         return "\n\n".join(words)
@@ -670,41 +717,3 @@ def _explain_covered(policy: OnInvalid | None) -> Iterator[str]:
 
 def _list_reasons(invalid: Mapping[str, int]) -> str:
     return ", ".join(f"{why} {times:,}" for why, times in invalid.items() if times)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spending:
-    """A ledger, the data set whose budget is spent, and the budget that the first release states."""
-
-    ledger: Ledger
-    budget: Budget | None = None
-    dataset: str = DATASET
-
-    def __post_init__(self) -> None:
-        self.ledger.check_writable()
-        if self.dataset not in self.ledger.datasets and self.budget is None:
-            raise LedgerError(
-                f"{self.ledger.path} has no budget for data set {self.dataset!r} yet: "
-                "state the budget (its epsilon and delta) with the first release"
-            )
-
-    def check(self, guarantee: Guarantee) -> None:
-        """Refuse now what could not be charged later."""
-        self.ledger.check(guarantee, dataset=self.dataset, budget=self.budget)
-
-    def charge(self, guarantee: Guarantee, note: Mapping[str, Any]) -> Entry:
-        """Write the release down. Call it before anybody sees the answer."""
-        return self.ledger.charge(
-            guarantee, dataset=self.dataset, budget=self.budget, note=dict(note)
-        )
-
-    def mark_released(self, entry: Entry) -> str:
-        """Write down that it is out; returns what is spent, and the head of the ledger."""
-        head = self.ledger.mark_released(entry)
-        total, budget = self.ledger.spent(self.dataset), self.ledger.budget(self.dataset)
-        return (
-            f"Spent of data set {self.dataset!r}: epsilon {up(total.epsilon, 6)} of "
-            f"{budget.epsilon:.6g}, delta {up(total.delta, 3)} of {budget.delta:.3g}, "
-            f"in {total.releases} release{'s' * (total.releases != 1)}.\n"
-            f"Head of the ledger, to note elsewhere: {head}"
-        )

@@ -94,7 +94,7 @@ class TestRun:
         question = ("--column", "way", "--categories-from-data", "--epsilon", 0.5, "--delta", 1e-8)
         for command in (("run", "histogram", people), ("randomize", people, "--out", "m.parquet")):
             text = refused(shuffledp(*command, *question, *FIRST), 2)
-            assert "categories_from_data releases which categories occur" in text
+            assert "--categories-from-data releases which categories occur" in text
         assert not (tmp_path / "ledger.json").exists()
 
     def test_every_charge_prints_the_head(self, shuffledp, people, tmp_path):

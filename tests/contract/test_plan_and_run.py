@@ -33,9 +33,9 @@ def check_cell(column, n, epsilon, delta, *, every_row=True):
     if n * delta > 1:
         check_refusal(task, people, {"epsilon": epsilon, "delta": delta}, planned, options)
         return
-    for model in ("shuffle", "local"):
+    for model in ("shuffle", "local", "central"):
         asked = {"epsilon": epsilon, "model": model, **options}
-        if model == "shuffle":
+        if model != "local":
             asked["delta"] = delta
         plan = sdp.plan(task, n=n, models=model, epsilon=epsilon, delta=delta, **planned)
         for row in plan.rows if every_row else ():

@@ -169,7 +169,7 @@ def test_nothing_available_says_why():
             {"k": 2**23},
             "has 8,388,608 values: errors are computed for up to 4,194,304",
         ),
-        ("sum", {"lower": 1.5}, "upper=1.0 must be > lower=1.5"),
+        ("sum", {"lower": 1.5}, "upper=1 must be > lower=1.5"),
         ("median", {}, "task='median' must be one of count, sum, mean, histogram"),
         ("count", {"models": ("friends",)}, "models=.* must be some of central, local, shuffle"),
         ("count", {"models": ()}, "must be some of"),

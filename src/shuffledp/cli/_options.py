@@ -119,6 +119,7 @@ def round_down(value: float) -> str:
 class _Model(StrEnum):
     SHUFFLE = "shuffle"
     LOCAL = "local"
+    CENTRAL = "central"
 
 
 TASK_NAMES = [name for name, task in sdp.tasks.TASKS.items() if task.elsewhere is None]
@@ -168,7 +169,7 @@ class PrivacyOptions:
     epsilon: Annotated[float, _privacy(help="The epsilon of the guarantee, above 0.")]
     delta: Annotated[
         float | None,
-        _privacy(help="The delta of the guarantee, far below 1/n; not in the local model."),
+        _privacy(help="The delta of the guarantee, far below 1/n; the shuffle model needs one."),
     ] = None
     column: Annotated[str | None, _data(help="Which column; may be left out if there is one.")] = (
         None
@@ -180,8 +181,12 @@ class PrivacyOptions:
             "fault, such as null=drop,out_of_range=clamp."
         ),
     ] = "error"
-    model: Annotated[_Model, _privacy(help="Trust a shuffler, or nobody.")] = _Model.SHUFFLE
-    protocol: Annotated[str | None, _privacy(help="Use this protocol, not the best one.")] = None
+    model: Annotated[
+        _Model, _privacy(help="Trust a shuffler, nobody (local), or this machine (central).")
+    ] = _Model.SHUFFLE
+    protocol: Annotated[
+        str | None, _privacy(help="Use this protocol or mechanism, not the best one.")
+    ] = None
     max_messages: Annotated[
         float | None, _privacy(help="Most messages a person may send, on average.")
     ] = None
@@ -257,7 +262,7 @@ class BudgetOptions:
         str | None, _budget(help="Name of the data set in the ledger: whose budget to charge.")
     ] = None
 
-    def open(self, request: sdp.Request) -> sdp.request.Spending | None:
+    def open(self, request: sdp.Request) -> sdp.ledger.Spending | None:
         """The ledger, and the budget if one is stated; None without a ledger."""
         if self.ledger is None:
             if self != BudgetOptions():
@@ -267,7 +272,7 @@ class BudgetOptions:
             return None
         request.check_chargeable()
         more = {} if self.dataset is None else {"dataset": self.dataset}
-        return sdp.request.Spending(
+        return sdp.ledger.Spending(
             ledger=sdp.ledger.Ledger(self.ledger), budget=self._stated(), **more
         )
 

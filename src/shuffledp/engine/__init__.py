@@ -1,5 +1,6 @@
 """Concept 8, engines: where data and randomness meet."""
 
+from shuffledp.engine.central import Released, release_column, release_counts
 from shuffledp.engine.chunks import (
     CodeCounts,
     Engine,
@@ -53,6 +54,7 @@ __all__ = [
     "Paths",
     "Progress",
     "Randomized",
+    "Released",
     "Report",
     "Rounding",
     "Spark",
@@ -65,6 +67,8 @@ __all__ = [
     "open_column",
     "randomize_file",
     "read_tally",
+    "release_column",
+    "release_counts",
     "run",
     "run_counts",
     "run_file",

@@ -3,5 +3,6 @@
 from shuffledp.ledger.budget import Budget, Spent
 from shuffledp.ledger.events import Entry
 from shuffledp.ledger.ledger import Ledger, Verified
+from shuffledp.ledger.spending import Spending
 
-__all__ = ["Budget", "Entry", "Ledger", "Spent", "Verified"]
+__all__ = ["Budget", "Entry", "Ledger", "Spending", "Spent", "Verified"]

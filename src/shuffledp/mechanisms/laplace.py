@@ -15,7 +15,8 @@ epsilon-DP, rounding included.
 
 A caveat that no mechanism can remove: `sensitivity` must hold for the answer *as computed*. A sum of
 floats depends on the order and on rounding errors of all other terms, so two neighbouring sums may
-differ by more than one term. Sum integers (fixed point), then divide by a power of two.
+differ by more than one term. Sum integers (fixed point), and release the `Fraction` that they stand for: it
+is rounded once, to the grid.
 
 Reference: Dwork, McSherry, Nissim, Smith 2006, "Calibrating noise to sensitivity in private data
 analysis".
@@ -102,10 +103,18 @@ class Laplace:
         """The width of the grid."""
         return math.ldexp(1.0, self.step_exponent)
 
-    def release(self, exact_answer: ArrayLike, rng: WordSource) -> Estimate:
-        """The answer (a number if k = 1, otherwise k numbers) on the grid, with noise."""
-        exact = read_reals(exact_answer, self.k)
-        noisy = self._round_to_grid(exact) + discrete_laplace(self.noise.rate, self.k, rng)
+    def release(self, exact_answer: ArrayLike | Fraction, rng: WordSource) -> Estimate:
+        """The answer (a number, also a `Fraction`, if k = 1, otherwise k numbers) on the grid, with noise.
+
+        >>> from shuffledp import SeededWords
+        >>> make(epsilon=1e6, sensitivity=1.0).release(Fraction(1, 3), SeededWords(1)).value
+        0.3333332538604736
+        """
+        if isinstance(exact_answer, Fraction):
+            steps, exact_answer = self._round_exactly(exact_answer), 0.0
+        else:
+            steps = self._round_to_grid(read_reals(exact_answer, self.k))
+        noisy = steps + discrete_laplace(self.noise.rate, self.k, rng)
         value = np.ldexp(noisy.astype(np.float64), self.step_exponent)
         error = DiscreteLaplaceError(
             noise=self.noise,
@@ -117,12 +126,22 @@ class Laplace:
             value=shape_like(value, exact_answer), error=error, limits=(-math.inf, math.inf)
         )
 
+    def _round_exactly(self, exact: Fraction) -> Counts:
+        whole("k", self.k, at_least=1, at_most=1)
+        steps = math.floor(exact / Fraction(2) ** self.step_exponent + Fraction(1, 2))
+        if abs(steps) > _LARGEST_STEPS:
+            raise self._too_far()
+        return np.array([steps], dtype=np.int64)
+
+    def _too_far(self) -> DataError:
+        return DataError(
+            f"the exact answer must be within 2^60 steps of 2^{self.step_exponent}: "
+            "a coarser grid (a larger step_exponent) reaches further"
+        )
+
     def _round_to_grid(self, exact: Floats) -> Counts:
         if np.any(np.abs(exact) > _LARGEST_STEPS * self.unit):
-            raise DataError(
-                f"the exact answer must be within 2^60 steps of 2^{self.step_exponent}: "
-                "a coarser grid (a larger step_exponent) reaches further"
-            )
+            raise self._too_far()
         steps = np.ldexp(exact, -self.step_exponent)
         whole_steps = np.floor(steps)
         # floor(steps + 0.5) would round twice; the difference to the floor is exact where it counts.

@@ -24,6 +24,7 @@ from shuffledp.tasks import Count, Histogram, Mean, Sum
 __all__ = [
     "choose",
     "count",
+    "curator_error",
     "histogram",
     "mean",
     "order_candidates",
@@ -173,6 +174,10 @@ def choose(
 def _fitting(task: Task, model: Model) -> list[Candidate]:
     """The candidates of the model; with very many bins only those whose cost does not grow with them."""
     fitting = [each for each in order_candidates(task) if each.model is model]
+    if not fitting:
+        raise UnsupportedError(
+            f"no protocol fits: the {model.value} model has none for {task.name}"
+        )
     if task.domain.size > MOST_VALUES and model is Model.SHUFFLE:
         return [each for each in fitting if each.name == _HASHED]
     return fitting
@@ -271,6 +276,22 @@ def recognise(asked: Asked) -> Callable[[Row], bool]:
         return row.error <= floor and row.bits_per_user <= _FEW_BITS * asked.raw_bits
 
     return is_enough
+
+
+def curator_error(task: Task, *, n: int, epsilon: float) -> float | None:
+    """The RMSE of the answer (of a mean, for means) that a trusted curator gives with delta = 0.
+
+    None if no mechanism answers the task.
+
+    >>> round(curator_error(Count(domain=Bits()), n=1000, epsilon=1.0), 3)
+    1.357
+    """
+    asked = Asked.of(_shrink(task), n=n, epsilon=epsilon, delta=0.0, honest=1.0)
+    limits = Limits.of(models=Model.CENTRAL)
+    central = (each for each in candidates(asked.task) if each.model is Model.CENTRAL)
+    rows = [row for row in (evaluate(each, asked, limits) for each in central) if row.available]
+    errors = [row.rmse for row in rows if row.rmse is not None]
+    return min(errors) / task.scale(n) if errors else None
 
 
 def _curator_error(asked: Asked) -> float:

@@ -301,7 +301,7 @@ def candidates(task: Task) -> Iterator[Candidate]:
     ['geometric', 'binomial', 'rr']
     """
     for mechanism in mechanisms.MECHANISMS:
-        if task.name in mechanism.tasks:
+        if task.name in mechanism.tasks or (task.bins and "histogram" in mechanism.tasks):
             yield Candidate(
                 name=mechanism.name, model=Model.CENTRAL, answers=task.name, maker=mechanism.make
             )

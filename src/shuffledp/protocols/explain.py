@@ -4,17 +4,23 @@ import math
 from decimal import ROUND_FLOOR, Context, Decimal
 
 from shuffledp.accounting.generator import bound_generator
+from shuffledp.core.mechanism import CentralMechanism
 from shuffledp.core.privacy import Guarantee, Model, up
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.numerics.rounding import float_above
 
 __all__ = ["explain"]
 
+_ADDS_UP = (
+    "What the result says about everybody, and so also about each person, such as that smoking is "
+    "harmful: that is what it is for. Other releases about the same people add up with this one: keep a "
+    "ledger. The raw data are only as safe as the place where they are stored."
+)
 _MANY = 1_000_000  # how many people a local protocol may have, to have a number
 
 
-def explain(protocol: ShuffleProtocol) -> str:
-    """The promise of a protocol for somebody who has to decide whether to take part.
+def explain(protocol: ShuffleProtocol | CentralMechanism) -> str:
+    """The promise of a protocol or mechanism for somebody who has to decide whether to take part.
 
     Paragraphs: the promise, who must be trusted, what is left without the shuffler, what n and
     delta mean, and what is not protected.
@@ -24,6 +30,8 @@ def explain(protocol: ShuffleProtocol) -> str:
     The promise. Whatever one person's value is, every possible result
     """
     promise = protocol.guarantee
+    if not isinstance(protocol, ShuffleProtocol):
+        return "\n\n".join([_promise(promise), _CURATOR, _exact(promise)])
     return "\n\n".join(
         [
             _promise(promise),
@@ -32,6 +40,20 @@ def explain(protocol: ShuffleProtocol) -> str:
             _numbers(protocol),
             _not_protected(protocol),
         ]
+    )
+
+
+_CURATOR = (
+    "Who is trusted. The machine that holds everybody's values: it adds the noise to the exact answer. "
+    "Nobody else has to follow any protocol, and nobody else is trusted. How many people take part, and "
+    "who, is public: only the values are protected."
+)
+
+
+def _exact(promise: Guarantee) -> str:
+    return (
+        f"What is not protected. {_ADDS_UP} The proof: {promise.proof}. The noise is made of words of "
+        "AES-256, and the promise holds against whoever cannot break that."
     )
 
 
@@ -122,12 +144,7 @@ def _not_protected(protocol: ShuffleProtocol) -> str:
         if protocol.cost.count_depends_on_value
         else ""
     )
-    return (
-        "What is not protected. What the result says about everybody, and so also about each person, "
-        "such as that smoking is harmful: that is what it is for. Other releases about the same people "
-        "add up with this one: keep a ledger. The raw data are only as safe as the place where they are "
-        f"stored.{counts} The proof: {protocol.guarantee.proof}. {_generator(protocol)}"
-    )
+    return f"What is not protected. {_ADDS_UP}{counts} The proof: {protocol.guarantee.proof}. {_generator(protocol)}"
 
 
 def _generator(protocol: ShuffleProtocol) -> str:

@@ -1,0 +1,146 @@
+"""A trusted curator: this machine adds up the column exactly, and releases one noisy answer.
+
+There is no device and no shuffler. Integers, bits and categories are grouped by code. Real values are places,
+whole multiples of 2^-42 of the range, and places are added up as integers, so one person moves the exact
+answer by what the mechanism's sensitivity says, and no rounding of floats comes in between.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from shuffledp.core.arrays import Counts
+from shuffledp.core.domain import PLACE_BITS, Bits, Domain, Integers, Reals
+from shuffledp.core.errors import UnsupportedError
+from shuffledp.core.estimate import Estimate
+from shuffledp.core.mechanism import Mechanism
+from shuffledp.core.randomizer import WordSource
+from shuffledp.core.task import Task
+from shuffledp.engine.chunks import Engine, Headcount, Job, Report, add_invalid, work_on_chunks
+from shuffledp.engine.codes import Coded, Coder, OnInvalid
+from shuffledp.engine.columns import Column
+from shuffledp.numerics.entropy import SecureWords
+
+__all__ = ["Released", "release_column", "release_counts"]
+
+_HALF = PLACE_BITS // 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Released:
+    """What a curator's run on a column gives."""
+
+    estimate: Estimate
+    n: int
+    rows: int
+    invalid: dict[str, int]
+
+
+def release_column(
+    mechanism: Mechanism,
+    task: Task,
+    column: Column,
+    *,
+    engine: Engine,
+    on_invalid: OnInvalid | Mapping[str, str] | str = OnInvalid.ERROR,
+    rng: WordSource | None = None,
+    report: Report | None = None,
+    found: Headcount | None = None,
+) -> Released:
+    """Answer the task about the column exactly, and release that answer once, with secure words.
+
+    >>> from shuffledp import Bits, SeededWords, mechanisms, tasks
+    >>> from shuffledp.engine import find_engine, take_column
+    >>> count, people = tasks.Count(domain=Bits()), take_column([True, False] * 500)
+    >>> geometric = mechanisms.geometric.make(epsilon=1.0, sensitivity=1)
+    >>> release_column(geometric, count, people, engine=find_engine("memory"), rng=SeededWords(1)).estimate.value
+    499.0
+    """
+    coder = Coder(domain=task.domain, on_invalid=OnInvalid.read(on_invalid))
+    read = None if found is None else found.codes_of(column, coder)
+    job = Job(column=column, coder=coder, report=report, read=read)
+    source = SecureWords() if rng is None else rng
+    if isinstance(task.domain, Reals):
+        total, n, rows, invalid = _add_places(job, task.domain)
+        return Released(
+            estimate=_release(mechanism, task, total, n, source), n=n, rows=rows, invalid=invalid
+        )
+    kept = None if found is None else found.groups_of(column, coder)
+    groups = kept or engine.counts(job)
+    if groups.n == 0:
+        raise job.nobody()
+    return Released(
+        estimate=release_counts(mechanism, task, groups.counts, source),
+        n=groups.n,
+        rows=groups.rows,
+        invalid=groups.invalid,
+    )
+
+
+def release_counts(mechanism: Mechanism, task: Task, counts: Counts, rng: WordSource) -> Estimate:
+    """The answer about counts[x] people of each code x, with noise.
+
+    >>> from shuffledp import Integers, SeededWords, mechanisms, tasks
+    >>> ages = tasks.Sum(domain=Integers(lower=10, upper=12))
+    >>> geometric = mechanisms.geometric.make(epsilon=100.0, sensitivity=2)
+    >>> release_counts(geometric, ages, np.array([1, 0, 4]), SeededWords(1)).value
+    58.0
+    """
+    n = int(counts.sum())
+    if task.bins:
+        return _name_bins(mechanism.release(counts, rng), task.domain, n)
+    return _release(mechanism, task, _add_values(task.domain, counts), n, rng)
+
+
+def _add_values(domain: Domain, counts: Counts) -> Fraction:
+    """The exact sum of everybody's values."""
+    if not isinstance(domain, Bits | Integers):
+        raise UnsupportedError(f"{domain} cannot be added up")
+    lower = domain.lower if isinstance(domain, Integers) else 0
+    seen = np.flatnonzero(counts)
+    pairs = zip(seen.tolist(), counts[seen].tolist(), strict=True)
+    return Fraction(sum((lower + code) * count for code, count in pairs))
+
+
+def _add_places(job: Job, domain: Reals) -> tuple[Fraction, int, int, dict[str, int]]:
+    """The exact sum of everybody's places as values; how many people, rows and invalid values."""
+
+    def add(_: int, some: Coded) -> int:
+        kept = some.codes if some.kept is None else some.codes[some.kept]
+        # In two halves, so that no number of rows overflows.
+        high, low = kept >> _HALF, kept & ((1 << _HALF) - 1)
+        return (int(high.sum(dtype=np.int64)) << _HALF) + int(low.sum(dtype=np.int64))
+
+    places, n, rows, invalid = 0, 0, 0, add_invalid(())
+    with work_on_chunks(add, job, None) as parts:
+        for some, part in parts:
+            places, n, rows = places + part, n + some.users, rows + len(some.codes)
+            invalid = add_invalid((invalid, some.invalid()))
+    if n == 0:
+        raise job.nobody()
+    lower, upper = Fraction(domain.lower), Fraction(domain.upper)
+    return n * lower + (upper - lower) * Fraction(places, 1 << PLACE_BITS), n, rows, invalid
+
+
+def _release(
+    mechanism: Mechanism, task: Task, total: Fraction, n: int, rng: WordSource
+) -> Estimate:
+    """One number, with the limits that are publicly known."""
+    exact: Any = total / task.scale(n)
+    if exact.denominator == 1:
+        exact = int(exact)
+    people = Fraction(n, task.scale(n))
+    lower, upper = (task.domain.values(np.array([code]))[0] for code in (0, task.domain.size - 1))
+    limits = (float(people * Fraction(lower)), float(people * Fraction(upper)))
+    return replace(mechanism.release(exact, rng), limits=limits)
+
+
+def _name_bins(estimate: Estimate, domain: Domain, n: int) -> Estimate:
+    """With the names of the bins: of all, or of those that the mechanism published."""
+    names = domain.labels
+    if estimate.labels is not None:
+        names = tuple(names[int(place)] for place in estimate.labels)
+    return replace(estimate, labels=names, limits=(0.0, float(n)))
