@@ -158,6 +158,18 @@ class TestCheckIn:
         assert "leave out --check-in" in result.output
 
 
+class TestAdaptive:
+    def test_adaptive(self, answer):
+        found = answer(*ASKED, "--adaptive")
+        assert "depend on earlier messages" in found["proof"]
+        assert found["epsilon"] == answer(*ASKED)["epsilon"]
+
+    def test_of_unknown_randomizers_only(self, run):
+        result = run(*ASKED, "--adaptive", "--randomizer", "rr")
+        assert result.exit_code != 0
+        assert "goes without randomizer" in result.output
+
+
 class TestAll:
     def test_every_bound_has_a_line(self, answer):
         found = answer(*ASKED, "--all")

@@ -7,7 +7,7 @@ protocol adds to its delta what words of AES-256 cost (`protocols.assembly`).
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
@@ -172,6 +172,7 @@ _BLANKET = (
 )
 _BINARY = "binary randomized response, worst case over all data sets, evaluated numerically"
 _APPROXIMATE = "stronger clones for approximate local randomizers (docs/theory/approximate.md), evaluated numerically"
+_ADAPTIVE = "randomizers that depend on earlier messages included (docs/theory/adaptive.md)"
 _REFINED = "total-variation refined blanket of any local randomizer, evaluated numerically"
 
 
@@ -183,6 +184,7 @@ def profile(
     randomizer: Randomizer | None = None,
     total_variation: float | None = None,
     check_in: float = 1.0,
+    adaptive: bool = False,
     honest: float = HONEST,
     bound: str | None = None,
 ) -> ShuffledProfile:
@@ -192,7 +194,8 @@ def profile(
     bound on the total variation distance between its laws is known), or the `randomizer` itself,
     whose own law gives more. `delta0` is for randomizers that are only (epsilon0, delta0)-local. With
     `check_in` everybody takes part with this probability only, by a secret coin of her own, and n counts
-    all who may. The curve is the minimum of all bounds that apply, or the one named by
+    all who may. `adaptive` is for people in random order whose randomizers may depend on all earlier
+    messages; nothing but epsilon0 (and a total variation) is known of those. The curve is the minimum of all bounds that apply, or the one named by
     `bound` ("clones 2021", "clones 2023", "total variation", "blanket", "binary", "approximate clones"). `honest` is
     the share of the n users whose messages the guarantee counts on: the others may deviate or collude.
 
@@ -203,6 +206,8 @@ def profile(
     """
     trusted = honest_users(n, honest)
     local = _local_epsilon(epsilon0, randomizer)
+    if adaptive:
+        _check_adaptive(randomizer=randomizer, delta0=delta0 or None, check_in=1 - check_in or None)
     if check_in != 1:
         _check_check_in(check_in, delta0=delta0 or None, total_variation=total_variation)
     if check_delta0(delta0):
@@ -213,6 +218,8 @@ def profile(
     else:
         found = _generic_bounds(local, trusted, total_variation)
         found += [] if randomizer is None else _own_bounds(randomizer, trusted)
+    if adaptive:
+        found = [replace(each, proof=f"{each.proof}, {_ADAPTIVE}") for each in found]
     # The older statement never gives less: it is there for those who ask for it.
     chosen = [b for b in found if b.name == bound or (bound is None and b.name != OLDER)]
     if not chosen:
@@ -243,6 +250,14 @@ def _checked_in_bounds(
     found = [bound("clones 2023", _CLONES_2023, (generic_blanket(epsilon0=epsilon0),))]
     blankets = () if randomizer is None else _blankets(randomizer)
     return [*found, bound("blanket", _BLANKET, blankets)] if blankets else found
+
+
+def _check_adaptive(**others: object) -> None:
+    for name, value in others.items():
+        if value is not None:
+            raise ParameterError(
+                "adaptive", True, f"goes without {name}: its bound is about one round"
+            )
 
 
 def _check_check_in(check_in: float, **others: object) -> None:
@@ -281,6 +296,7 @@ def amplify(
     randomizer: Randomizer | None = None,
     total_variation: float | None = None,
     check_in: float = 1.0,
+    adaptive: bool = False,
     honest: float = HONEST,
     bound: str | None = None,
 ) -> Guarantee:
@@ -301,6 +317,7 @@ def amplify(
         randomizer=randomizer,
         total_variation=total_variation,
         check_in=check_in,
+        adaptive=adaptive,
         honest=honest,
         bound=bound,
     )

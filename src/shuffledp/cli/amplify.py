@@ -44,6 +44,10 @@ def amplify(
     check_in: Annotated[
         float, typer.Option(help="The probability that a person takes part, by a secret coin.")
     ] = 1.0,
+    adaptive: Annotated[
+        bool,
+        typer.Option("--adaptive", help="Randomizers may depend on earlier messages."),
+    ] = False,
     honest: HonestOption = HONEST,
     rounds: Annotated[int, typer.Option(help="How often everybody is asked.")] = 1,
     bound: Annotated[
@@ -73,7 +77,8 @@ def amplify(
             honest=honest,
             rounds=rounds,
         )
-        curve = sdp.profile(**question.crowd, **question.law, check_in=check_in, bound=bound)
+        way: dict[str, Any] = {"check_in": check_in, "adaptive": adaptive, "bound": bound}
+        curve = sdp.profile(**question.crowd, **question.law, **way)
         answer = question.answer(curve)
         lower = question.lower() if check_in == 1 else None
         lines = _every_bound(question, curve.honest, lower) if show_all else None

@@ -1,17 +1,20 @@
 """Learn a distribution, test whether it is uniform or a known one, and plan how many people that takes."""
 
 from shuffledp.inference.accuracy import Accuracy, Noise
+from shuffledp.inference.bisection import Bisected, bisect_quantile
 from shuffledp.inference.complexity import Order, SampleComplexity, sample_complexity
 from shuffledp.inference.learning import Learned, learn, total_variation
 from shuffledp.inference.uniformity import UniformityTest, identity_test, uniformity_test
 
 __all__ = [
     "Accuracy",
+    "Bisected",
     "Learned",
     "Noise",
     "Order",
     "SampleComplexity",
     "UniformityTest",
+    "bisect_quantile",
     "identity_test",
     "learn",
     "sample_complexity",
