@@ -43,6 +43,7 @@ from shuffledp.engine import (
     DuckDB,
     Engine,
     FileRun,
+    Filter,
     Headcount,
     OnInvalid,
     Randomized,
@@ -129,6 +130,7 @@ def ask(
     engine: Engine | str | None = None,
     rng: WordSource | None = None,
     level: float = 0.95,
+    where: Filter | str | None = None,
     ledger: Ledger | str | Path | None = None,
     budget: Budget | None = None,
     dataset: str = DATASET,
@@ -150,7 +152,7 @@ def ask(
     whose noise the guarantee counts on. `on_invalid`
     says how to handle nulls and out-of-domain values: "error", "drop", "other", "clamp", or an action
     for each fault, {"null": "drop", "out_of_range": "clamp"}. Words are secure unless `rng` is a
-    `SeededWords`.
+    `SeededWords`. `where` says whom the question is about: `"distance > 1000 and carrier = 'AA'"`.
 
     With a `ledger` (or its path) the answer is charged to `dataset` before it is returned, or refused
     if the budget is spent; `budget` states the budget with the first release.
@@ -180,7 +182,7 @@ def ask(
         request.check_chargeable()
         opened = ledger if isinstance(ledger, Ledger) else Ledger(Path(ledger))
         spending = Spending(ledger=opened, budget=budget, dataset=dataset)
-    prepared = request.prepare(open_data(data, column), report=report)
+    prepared = request.prepare(open_data(data, column, where), report=report)
     if spending is not None:
         spending.check(prepared.protocol.guarantee)
     answer = prepared.answer(report=report)
@@ -190,18 +192,20 @@ def ask(
     return answer
 
 
-def open_data(data: Any, column: str | None = None) -> Column:
+def open_data(data: Any, column: str | None = None, where: Filter | str | None = None) -> Column:
     """Open a column of files or in memory; a list of `Path` objects is files, one of strings is values.
 
     >>> open_data(["cat", "dog", "cat"]).rows
     3
     """
     if isinstance(data, Column):
+        if where is not None:
+            raise UnsupportedError("the column is open already: give where to open_column")
         return data
     several = isinstance(data, list | tuple) and bool(data)
     if isinstance(data, str | Path) or (several and all(isinstance(each, Path) for each in data)):
-        return open_column(data, column)
-    return take_column(data, column)
+        return open_column(data, column, where=where)
+    return take_column(data, column, where=where)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,7 +295,7 @@ class Request:
             question=question,
             found=found,
             protocol=protocol,
-            notes=(*declared.notes, *self._remarks(question, n)),
+            notes=(*declared.notes, *_tell_filter(column), *self._remarks(question, n)),
             not_private=(*([] if self.seed is None else [_SEEDED]), *declared.not_private),
         )
 
@@ -328,6 +332,15 @@ class Request:
             protocol=self.protocol,
             max_messages=self.max_messages,
         )
+
+
+def _tell_filter(column: Column) -> list[str]:
+    if column.where is None:
+        return []
+    return [
+        f"The question is about the people with {column.where}. This filter is part of the question, and n is "
+        "the number of people that it takes: it is exact, and that somebody is among them is not protected."
+    ]
 
 
 def _read_model(model: Model | str) -> Model:
@@ -369,6 +382,8 @@ class Prepared:
     def note(self) -> dict[str, Any]:
         """What a ledger writes down about it."""
         named = {"task": self.request.task, "column": self.column.name}
+        if self.column.where is not None:
+            named["where"] = str(self.column.where)
         return {**named, "protocol": self.protocol.name}
 
     def answer(self, *, report: Report | None = None) -> "Answer":
@@ -389,6 +404,7 @@ class Prepared:
             engine=self.engine,
             dealt=isinstance(found, FileRun) and found.dealt,
             files=tuple(file.path for file in self.column.files),
+            where=self.column.where,
             rows=found.rows,
             invalid=public,
             on_invalid=self.policy,
@@ -474,6 +490,8 @@ class Answer:
     dealt: bool = False
     """Whether the tally was drawn from the number of people with each code; if not, devices made messages."""
     files: tuple[str, ...] = ()
+    where: Filter | None = None
+    """Whom it is about; None: everybody."""
     rows: int | None = None
     invalid: Mapping[str, int] | None = None
     """How many values were left out, by reason; None if that would break the promise."""
@@ -524,7 +542,8 @@ class Answer:
     def title(self) -> str:
         """The question in a line."""
         of = "" if self.column is None else f" of {short(self.column)}"
-        return f"{self.task}{of}, {self.n:,} people"
+        whose = "" if self.where is None else f" with {short(str(self.where))}"
+        return f"{self.task}{of}, {self.n:,} people{whose}"
 
     @property
     def warnings(self) -> list[str]:
@@ -585,6 +604,7 @@ class Answer:
             "dealt": self.dealt,
             "column": self.column,
             "files": list(self.files),
+            "where": None if self.where is None else str(self.where),
             "n": self.n,
             "rows": self.rows,
             "invalid": None if self.invalid is None else dict(self.invalid),

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import shuffledp as sdp
+from shuffledp.cli import app
 
 WAYS = "car,bicycle,bus,train,on foot,tram,at home,motorcycle,scooter,ferry"
 
@@ -41,6 +43,24 @@ class TestAnswers:
         for row in found["estimate"]:
             assert row["low"] <= row["value"] <= row["high"]
             assert 0 < row["stderr"] < 20
+
+    def test_filters(self, shuffledp, people, survey):
+        words = ("run", "count", people, "--column", "home", *COMMON, "--where", "minutes >= 60")
+        found = answer(shuffledp(*words, "--json"))
+        taken = survey.minutes >= 60
+        assert found["n"] == taken.sum()
+        assert found["where"] == "minutes >= 60"
+        assert abs(found["estimate"][0]["value"] - survey.home[taken].sum()) < 60
+        assert "This filter is part of the question" in " ".join(shuffledp(*words).stdout.split())
+        wrong = shuffledp(*words[:-1], "minutes >= 60; drop table people")
+        assert wrong.exit_code == 2
+        assert "cannot be read at '; drop table people'" in wrong.stderr
+
+    def test_standard_input(self, shuffledp, people, survey, monkeypatch):
+        words = ("run", "count", "-", "--column", "home", *COMMON, "--json")
+        result = CliRunner().invoke(app, [*map(str, words)], input=people.read_bytes())
+        assert answer(result)["n"] == len(survey.home)
+        assert answer(result)["files"] == ["-"]
 
     def test_count(self, shuffledp, people, survey):
         found = answer(shuffledp("run", "count", people, "--column", "home", *COMMON, "--json"))

@@ -275,3 +275,18 @@ def test_what_other_tools_write(tmp_path):
         (tmp_path / "folders" / f"x={number}").mkdir(parents=True)
         write({"y": [7, 7]}, tmp_path / "folders" / f"x={number}" / "p.parquet")
     same(run(KRR, tmp_path / "folders", "x"), KRR, [1, 1, 3, 3])
+
+
+def test_filters(tmp_path):
+    """Also with a seed: partitions start where the rows that are taken do."""
+    table = {"x": [0, 3, 2, 1] * 500, "far": [900, 1500, 2000, 1000] * 500}
+    for suffix in ("parquet", "csv", "jsonl"):
+        path = write(table, tmp_path / f"a.{suffix}")
+        column = sdp.open_column(path, "x", where="far > 1000")
+        words = [sdp.SeededWords(5), sdp.SeededWords(5)]
+        found, expected = (
+            sdp.run_file(KRR, column, engine=engine, rng=rng)
+            for engine, rng in zip(("spark", "duckdb"), words, strict=True)
+        )
+        assert found.n == expected.n == 1000
+        np.testing.assert_array_equal(found.tally.counts, expected.tally.counts)

@@ -174,6 +174,10 @@ class PrivacyOptions:
     column: Annotated[str | None, _data(help="Which column; may be left out if there is one.")] = (
         None
     )
+    where: Annotated[
+        str | None,
+        _data(help="Whom the question is about: \"distance > 1000 and carrier in ('AA', 'UA')\"."),
+    ] = None
     on_invalid: Annotated[
         str,
         _data(

@@ -64,7 +64,7 @@ def randomize(
         request = privacy.request(question, options, "duckdb", n=users)
         spending = budget.open(request)
         with stage_outputs([out], force=force) as outputs, meter(quiet=privacy.quiet) as report:
-            column = sdp.open_column(paths, privacy.column)
+            column = sdp.open_column(paths, privacy.column, where=privacy.where)
             read = [*(file.path for file in column.files), budget.ledger]
             keep_inputs([out], [*read, options.categories_file])
             prepared = request.prepare(column, report=report)

@@ -54,7 +54,7 @@ def run(
         spending = budget.open(request)
         with stage_outputs(targets, force=output.force) as outputs:
             with meter(quiet=privacy.quiet) as report:
-                column = sdp.open_column(paths, privacy.column)
+                column = sdp.open_column(paths, privacy.column, where=privacy.where)
                 read = [*(file.path for file in column.files), budget.ledger]
                 keep_inputs(targets, [*read, options.categories_file])
                 prepared = request.prepare(column, report=report)

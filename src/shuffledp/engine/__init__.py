@@ -27,6 +27,7 @@ from shuffledp.engine.files import (
     headcount,
     run_file,
 )
+from shuffledp.engine.filters import Filter
 from shuffledp.engine.formats import DataFile, Format, Paths
 from shuffledp.engine.memory import run, run_counts
 from shuffledp.engine.messages import Randomized, randomize_file, tally_file
@@ -46,6 +47,7 @@ __all__ = [
     "DuckDB",
     "Engine",
     "FileRun",
+    "Filter",
     "Format",
     "Headcount",
     "Job",

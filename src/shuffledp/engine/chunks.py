@@ -202,7 +202,7 @@ def code_chunk(coder: Coder, chunk: Chunk) -> Coded:
     except PositionError as error:
         if chunk.file is None:
             raise error.moved(chunk.row) from None
-        place = f"row {chunk.row_in_file + error.position + 1} of {chunk.file}"
+        place = f"row {chunk.place_of(error.position) + 1} of {chunk.file}"
         raise DataError(f"value {shown(error.value)} in {place} {error.complaint}") from None
     except DataError as error:
         if chunk.file is None:

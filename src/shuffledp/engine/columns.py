@@ -15,8 +15,11 @@ from itertools import chain
 from os import cpu_count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.validate import whole
+from shuffledp.engine.filters import Filter
 from shuffledp.engine.formats import (
     TEXT,
     DataFile,
@@ -58,11 +61,13 @@ class Column:
     files: tuple[DataFile, ...] = ()
     array: Any = field(default=None, repr=False, compare=False)
     """The values; None for a column of files."""
+    where: Filter | None = None
+    """Whom the question is about; an array in memory holds only their values."""
 
     @property
     def rows(self) -> int | None:
         """How many rows, if that is known without reading them."""
-        counts = self._sizes(lambda file: file.rows)
+        counts = self._sizes(lambda file: file.rows if self.where is None else None)
         return None if None in counts else sum(count or 0 for count in counts)
 
     @property
@@ -104,10 +109,13 @@ class Column:
         return categories_of(self)
 
 
-def open_column(paths: Paths, column: str | None = None) -> Column:
+def open_column(
+    paths: Paths, column: str | None = None, *, where: Filter | str | None = None
+) -> Column:
     """Find the files and the column; the name may be left out if there is only one column.
 
-    A path with a scheme (`s3://...`) is taken as it is: only the Spark engine reads it.
+    A path with a scheme (`s3://...`) is taken as it is: only the Spark engine reads it. `where` says whose
+    rows are taken: `"distance > 1000"`, see `Filter`.
 
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
@@ -122,11 +130,17 @@ def open_column(paths: Paths, column: str | None = None) -> Column:
     files = find_files(paths)
     for file in files:
         if not file.remote and (column is None or not file.has(column)):
-            told = tuple(name for name, _ in file.partition)
-            column = _choose(file.columns, file.path, column, told)
+            column = _choose(file.columns, file.path, column, tuple(dict(file.partition)))
     if column is None:
         raise ParameterError("column", column, "must be named: the files are not on this machine")
-    return Column(name=column, files=files)
+    if where is None:
+        return Column(name=column, files=files)
+    chosen = Filter.read(where)
+    for name in chosen.columns:
+        for file in files:
+            if not file.remote and not file.has(name):
+                _choose(file.columns, file.path, name, tuple(dict(file.partition)))
+    return Column(name=column, files=files, where=chosen)
 
 
 def _require_readers() -> None:
@@ -153,7 +167,9 @@ def _choose(
     return columns[0]
 
 
-def take_column(data: Any, column: str | None = None) -> Column:
+def take_column(
+    data: Any, column: str | None = None, *, where: Filter | str | None = None
+) -> Column:
     """A column in memory: values, or a table and the name of one of its columns.
 
     Values are a list, a NumPy array, a pandas or Polars Series, or an Arrow array. A table is a pandas
@@ -170,12 +186,20 @@ def take_column(data: Any, column: str | None = None) -> Column:
     names = getattr(data, "column_names", None)
     if names is None:
         names = getattr(data, "columns", None)
+    table = data
     if names is not None:
         column = _choose(tuple(map(str, names)), "the table", column)
         data = data[column]
     own = getattr(data, "name", None)
     name = column if column is not None else own if isinstance(own, str) else "values"
-    return Column(name=name, array=_as_arrow(data))
+    array = _as_arrow(data)
+    if where is None:
+        return Column(name=name, array=array)
+    chosen, known = Filter.read(where), (name,) if names is None else tuple(map(str, names))
+    for each in chosen.columns:
+        _choose(known, "the table", each)
+    kept = chosen.choose(lambda each: array if each == name else _as_arrow(table[each]))
+    return Column(name=name, array=array.take(np.flatnonzero(kept)), where=chosen)
 
 
 def _as_arrow(values: Any) -> Any:
@@ -209,6 +233,12 @@ class Chunk(NamedTuple):
     row_in_file: int
     row: int
     """The number of its first row in the whole column."""
+    kept: Any = None
+    """Which of the rows of the file from `row_in_file` on they are, if there is a filter; None: all."""
+
+    def place_of(self, position: int) -> int:
+        """The row of a value in its file, counted from 0."""
+        return self.row_in_file + (position if self.kept is None else int(self.kept[position]))
 
 
 def read_chunks(column: Column, threads: int | None = None) -> Iterator[Chunk]:
@@ -226,25 +256,33 @@ def read_chunks(column: Column, threads: int | None = None) -> Iterator[Chunk]:
         for row in range(0, len(column.array), _ROWS):
             yield Chunk(column.array.slice(row, _ROWS), None, row, row)
         return
-    row = 0
+    row, where = 0, column.where
+    needed = [column.name] if where is None else [*dict.fromkeys((column.name, *where.columns))]
     for file in column.files:
-        start = row
+        in_file = 0
         with explain_unreadable(file.path):
-            for array in _arrays(file, column.name, threads):
-                yield Chunk(array, file.path, row - start, row)
-                row += len(array)
+            for arrays in _arrays(file, needed, threads):
+                array, kept = arrays[column.name], None
+                if where is not None:
+                    kept = np.flatnonzero(where.choose(arrays.__getitem__))
+                chosen = array if kept is None else array.take(kept)
+                if len(chosen):
+                    yield Chunk(chosen, file.path, in_file, row, kept)
+                row += len(chosen)
+                in_file += len(array)
 
 
-def _arrays(file: DataFile, name: str, threads: int | None) -> Iterator[Any]:
+def _arrays(file: DataFile, names: list[str], threads: int | None) -> Iterator[dict[str, Any]]:
+    """The columns of a file by their names, some rows at a time."""
     if file.remote:
         raise DataError(f"{file.path} is not on this machine: use the Spark engine")
     if file.format in _DIRECT:
-        for batch in _DIRECT[file.format](file, _own(file, [name])):
-            yield _value_of(file, batch, name)
+        for batch in _DIRECT[file.format](file, _own(file, names)):
+            yield {name: _value_of(file, batch, name) for name in names}
         return
-    with connect(threads) as connection, _batches(_relation(connection, file, name)) as batches:
+    with connect(threads) as connection, _batches(_relation(connection, file, *names)) as batches:
         for batch in batches:
-            yield batch.column(0)
+            yield {name: batch.column(place) for place, name in enumerate(names)}
 
 
 def _batches(relation: "duckdb.DuckDBPyRelation") -> Any:
@@ -300,6 +338,11 @@ def group_values(column: Column, threads: int | None = None) -> Iterator[tuple[A
         counted = column.array.value_counts()
         yield counted.field(0), counted.field(1)
         return
+    if column.where is not None:
+        for chunk in read_chunks(column, threads):
+            counted = chunk.array.value_counts()
+            yield counted.field(0), counted.field(1)
+        return
     value, times = duckdb.ColumnExpression(_VALUE), duckdb.FunctionExpression("count_star")
     for file in column.files:
         if file.remote:
@@ -336,29 +379,30 @@ def categories_of(column: Column) -> tuple[str, ...]:
 
 
 def _relation(
-    connection: "duckdb.DuckDBPyConnection", file: DataFile, name: str
+    connection: "duckdb.DuckDBPyConnection", file: DataFile, *names: str
 ) -> "duckdb.DuckDBPyRelation":
-    """The column alone, under a name of our own.
+    """Some columns of a file, in this order; the first one under a name of our own.
 
-    By its place, since names of columns may hold dots and quotes, or differ in case only.
+    By their places, since names of columns may hold dots and quotes, or differ in case only.
     """
     import duckdb
 
-    names = _own(file, [name])
+    own = _own(file, names)
     if file.format is Format.ARROW:
-        found = connection.from_arrow(_stream_arrow(file, names or [file.columns[0]]))
-        names = names and [found.columns[0]]
+        found = connection.from_arrow(_stream_arrow(file, own or [file.columns[0]]))
     elif file.format is Format.JSONL:
-        found = connection.sql(f"from {_read_json(file, name)}")
+        found = connection.sql(f"from {_read_json(file, own or names)}")
     else:
-        found = connection.sql(f"from {_read_table(file)}")
-    if not names:
-        told = dict(file.partition)[name]
-        text = "null::varchar" if told is None else _quote(told)
-        return found.select(duckdb.SQLExpression(text).alias(_VALUE))
-    whole = file.format in (Format.CSV, Format.PARQUET)
-    place = file.columns.index(name) if whole else 0
-    return found.select(duckdb.SQLExpression(f"#{place + 1}").alias(_VALUE))
+        found, own = connection.sql(f"from {_read_table(file)}"), [*file.columns]
+    texts = (f"#{own.index(name) + 1}" if name in own else _tell(file, name) for name in names)
+    chosen = [duckdb.SQLExpression(text) for text in texts]
+    return found.select(chosen[0].alias(_VALUE), *chosen[1:])
+
+
+def _tell(file: DataFile, name: str) -> str:
+    """What the folders of a file tell, for DuckDB."""
+    told = dict(file.partition)[name]
+    return "null::varchar" if told is None else _quote(told)
 
 
 def _read_table(file: DataFile) -> str:
@@ -370,9 +414,9 @@ def _read_table(file: DataFile) -> str:
 
 # In SQL, and not by DuckDB's functions of the same names: those import pandas, which takes longer
 # than reading a small file.
-def _read_json(file: DataFile, name: str) -> str:
-    # Only this key is parsed, and its values stay the text that they are.
-    only = f"{{{_quote(name)}: 'VARCHAR'}}"
+def _read_json(file: DataFile, names: Sequence[str]) -> str:
+    # Only these keys are parsed, and their values stay the text that they are.
+    only = "{" + ", ".join(f"{_quote(name)}: 'VARCHAR'" for name in names) + "}"
     layout = "newline_delimited" if file.by_line else "auto"
     return (
         f"read_json({_quote(literal(file.where))}, format='{layout}', columns={only}, "

@@ -55,6 +55,7 @@ from shuffledp.engine.chunks import (
 )
 from shuffledp.engine.codes import FAULTS, Coded, Coder
 from shuffledp.engine.columns import Column
+from shuffledp.engine.filters import Filter
 from shuffledp.engine.formats import DataFile, Format
 from shuffledp.engine.groups import add_groups
 from shuffledp.numerics.entropy import RunKey, SeededWords
@@ -427,25 +428,50 @@ def _frame(spark: "SparkSession", column: Column) -> "DataFrame":
     """The column alone, file after file, under a name of our own: PySpark cannot handle dots in names."""
     import pyspark.sql.functions as sql
 
-    def value(file: DataFile) -> Any:
-        if file.columns and column.name not in file.columns:  # its folders tell it
-            return sql.lit(dict(file.partition)[column.name]).cast("string")
-        return sql.col(f"`{column.name.replace('`', '``')}`")
+    where = column.where
+    names = [*dict.fromkeys((column.name, *(() if where is None else where.columns)))]
 
-    frames = [
-        _read(spark, file, column.name).select(value(file).alias("value")) for file in column.files
-    ]
-    return reduce(lambda some, more: some.union(more), frames)
+    def value(file: DataFile, name: str) -> Any:
+        if file.columns and name not in file.columns:  # its folders tell it
+            return sql.lit(dict(file.partition)[name]).cast("string")
+        return sql.col(f"`{name.replace('`', '``')}`")
+
+    def select(file: DataFile) -> "DataFrame":
+        chosen = [value(file, name).alias(f"value{place}") for place, name in enumerate(names)]
+        return _read(spark, file, names).select(*chosen)
+
+    frame = reduce(lambda some, more: some.union(more), map(select, column.files))
+    if where is None:
+        return frame
+    kind = frame.schema[0].dataType.simpleString()
+    return _map(frame, _Sieve(where, tuple(names)).__call__, f"value0 {kind}")
 
 
-def _read(spark: "SparkSession", file: DataFile, name: str) -> "DataFrame":
+@dataclass(frozen=True, slots=True)
+class _Sieve:
+    """Lets a worker take the rows of a filter."""
+
+    where: Filter
+    names: tuple[str, ...]
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            columns = dict(zip(self.names, batch.columns, strict=True))
+            kept = np.flatnonzero(self.where.choose(columns.__getitem__))
+            yield batch.select([0]).take(kept)
+
+
+def _read(spark: "SparkSession", file: DataFile, names: list[str]) -> "DataFrame":
     from pyspark.sql.types import StringType, StructType
 
     path = _uri(file)
     if file.format is Format.PARQUET:
         return spark.read.parquet(path)
     if file.format is Format.JSONL:
-        reader = spark.read.schema(StructType().add(name, StringType()))
+        keys = StructType()
+        for name in names:
+            keys = keys.add(name, StringType())
+        reader = spark.read.schema(keys)
         return reader.json(path, mode="FAILFAST", multiLine=not file.by_line)
     if file.format is not Format.CSV:
         raise UnsupportedError(f"Spark does not read {file.path}: use Parquet, CSV or JSON lines")

@@ -1,0 +1,387 @@
+"""Filters: whom a question is about, `distance > 1000 and carrier in ('AA', 'UA')`.
+
+A filter is a text in a small language of its own. It is parsed into an object that can compare columns with values
+and nothing else: no part of the text reaches a database.
+
+| written | means |
+|---|---|
+| `distance > 1000` | also `>=`, `<`, `<=`, `=`, `==`, `!=`, `<>` |
+| `carrier = 'AA'` | a text, in quotes of either kind |
+| `day >= '2013-06-01'` | a date, where the column holds dates; as texts such dates compare in the same way |
+| `carrier in ('AA', 'UA')`, `distance between 100 and 200` | also with `not` |
+| `delay is null`, `delay is not null` | whether there is a value |
+| `cancelled`, `cancelled = true` | yes or no |
+| `not (a > 1 or b > 2) and c > 3` | `not` before `and` before `or` |
+
+A column whose name is not a word stands in double quotes or backquotes: `"air time" > 60`. Values are read as in a
+question: a number may be a text. A value that is missing or cannot be read makes a comparison unknown, as in SQL,
+and nobody is taken whose filter is unknown.
+"""
+
+import operator
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+
+from shuffledp.core.arrays import Bools
+from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.engine.values import (
+    FINE,
+    as_numpy,
+    flatten,
+    is_text,
+    read_bits,
+    read_names,
+    read_numbers,
+)
+
+__all__ = ["Filter"]
+
+_Value: TypeAlias = float | str | bool
+_Read: TypeAlias = Callable[[str], Any]
+"""The Arrow array of a column by its name."""
+
+_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "=": operator.eq,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_TOKEN = re.compile(
+    r"""\s*(?:
+        (?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.]))
+      | (?P<text>'(?:[^']|'')*')
+      | (?P<quoted>"(?:[^"]|"")+"|`(?:[^`]|``)+`)
+      | (?P<word>[^\W\d]\w*(?:\.\w+)*)
+      | (?P<mark><=|>=|<>|!=|==|[=<>(),])
+    )""",
+    re.VERBOSE,
+)
+_KEYWORDS = {"and", "or", "not", "in", "is", "null", "between", "true", "false"}
+
+
+class _Answer(NamedTuple):
+    """For each row whether the filter says yes and whether it says no; neither where it is unknown."""
+
+    yes: Bools
+    no: Bools
+
+
+class _Part(Protocol):
+    def columns(self) -> Iterator[str]: ...
+
+    def ask(self, read: _Read) -> _Answer: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Compare:
+    name: str
+    mark: str
+    value: _Value
+
+    def columns(self) -> Iterator[str]:
+        yield self.name
+
+    def ask(self, read: _Read) -> _Answer:
+        values, known = _operands(read(self.name), self)
+        yes = np.asarray(_OPERATORS[self.mark](values, _right(self, values)), dtype=np.bool_)
+        return _Answer(yes & known, ~yes & known)
+
+
+@dataclass(frozen=True, slots=True)
+class _IsNull:
+    name: str
+
+    def columns(self) -> Iterator[str]:
+        yield self.name
+
+    def ask(self, read: _Read) -> _Answer:
+        null = _find_missing(flatten(read(self.name)))
+        return _Answer(null, ~null)
+
+
+def _find_missing(array: Any) -> Bools:
+    """Nulls, and empty texts: readers of CSV do not agree on which an empty field is."""
+    import pyarrow.compute as pc
+
+    null = as_numpy(array.is_null())
+    return null | (as_numpy(pc.binary_length(array)) == 0) if is_text(array.type) else null
+
+
+@dataclass(frozen=True, slots=True)
+class _Not:
+    part: _Part
+
+    def columns(self) -> Iterator[str]:
+        yield from self.part.columns()
+
+    def ask(self, read: _Read) -> _Answer:
+        yes, no = self.part.ask(read)
+        return _Answer(no, yes)
+
+
+@dataclass(frozen=True, slots=True)
+class _All:
+    parts: tuple[_Part, ...]
+
+    def columns(self) -> Iterator[str]:
+        for part in self.parts:
+            yield from part.columns()
+
+    def ask(self, read: _Read) -> _Answer:
+        answers = [part.ask(read) for part in self.parts]
+        yes = np.logical_and.reduce([answer.yes for answer in answers])
+        return _Answer(yes, np.logical_or.reduce([answer.no for answer in answers]))
+
+
+def _some(parts: tuple[_Part, ...]) -> _Part:
+    """At least one of them: not all of them are not."""
+    return _Not(_All(tuple(_Not(part) for part in parts)))
+
+
+def _operands(array: Any, asked: _Compare) -> tuple[Any, Bools]:
+    """The values as what they are compared with, and which of them are known."""
+    array = flatten(array)
+    if isinstance(asked.value, bool):
+        found = read_bits(array)
+    elif isinstance(asked.value, str):
+        return _as_texts(array, asked)
+    else:
+        found = read_numbers(array)
+    known = np.ones(len(array), dtype=np.bool_) if found.faults is None else found.faults == FINE
+    return found.values, known & ~np.isnan(found.values)
+
+
+def _as_texts(array: Any, asked: _Compare) -> tuple[Any, Bools]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    known = ~_find_missing(array)
+    if asked.mark in ("=", "==", "!=", "<>") and not pa.types.is_temporal(array.type):
+        found = read_names(array, (str(asked.value),))
+        return found.faults == FINE if found.faults is not None else known, known
+    if is_text(array.type):
+        wanted = pa.scalar(asked.value, array.type)
+        return _order(pc.utf8_trim_whitespace(array), wanted), known
+    if not pa.types.is_temporal(array.type):
+        raise DataError(f"{asked.name!r} holds no texts: compare it with a number, without quotes")
+    try:
+        return _order(array, pa.scalar(asked.value).cast(array.type)), known
+    except pa.ArrowInvalid:
+        raise DataError(f"{asked.name!r} holds {array.type}, and {asked.value!r} is none") from None
+
+
+def _order(array: Any, wanted: Any) -> Any:
+    """-1, 0 or 1: where each value stands to the wanted one."""
+    import pyarrow.compute as pc
+
+    above, below = (as_numpy(ask(array, wanted)).astype(np.int8) for ask in (pc.greater, pc.less))
+    return above - below
+
+
+def _right(asked: _Compare, values: Any) -> Any:
+    """What the values are compared with: texts have become places or truths on the way."""
+    if not isinstance(asked.value, str):
+        return asked.value
+    return True if values.dtype == np.bool_ else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Whom a question is about.
+
+    >>> adults = Filter.read("age >= 18 and not (way = 'car' or way is null)")
+    >>> adults.columns
+    ('age', 'way')
+    >>> import pyarrow as pa
+    >>> people = {"age": pa.array(["17", "18", "64", ""]), "way": pa.array(["bus", "bus", "car", "bus"])}
+    >>> adults.choose(people.__getitem__)
+    array([False,  True, False, False])
+    >>> Filter.read("age > 18; drop table people")
+    Traceback (most recent call last):
+    shuffledp.core.errors.ParameterError: where='age > 18; drop table people' cannot be read at '; drop table people'
+    """
+
+    text: str
+    part: Any
+
+    @classmethod
+    def read(cls, text: "str | Filter") -> "Filter":
+        """Parse it."""
+        if isinstance(text, Filter):
+            return text
+        if not text.strip():
+            raise ParameterError("where", text, "must be a comparison such as 'distance > 1000'")
+        try:
+            return cls(text.strip(), _Parser(text).parse())
+        except RecursionError:
+            raise ParameterError("where", text, "has too many parentheses") from None
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it needs, each once."""
+        return tuple(dict.fromkeys(self.part.columns()))
+
+    def choose(self, read: _Read) -> Bools:
+        """Which rows it takes; `read` gives the Arrow array of a column by its name."""
+        answer: _Answer = self.part.ask(read)
+        return answer.yes
+
+
+class _Token(NamedTuple):
+    kind: str
+    text: str
+    start: int
+
+
+class _Parser:
+    """One token at a time, from left to right."""
+
+    __slots__ = ("_next", "_text", "_tokens")
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = [*self._split()]
+        self._next = 0
+
+    def _split(self) -> Iterator[_Token]:
+        place = 0
+        while place < len(self._text.rstrip()):
+            found = _TOKEN.match(self._text, place)
+            if found is None:
+                raise self._wrong(place)
+            kind = str(found.lastgroup)
+            word = found[kind]
+            if kind == "word" and word.lower() in _KEYWORDS:
+                kind, word = "keyword", word.lower()
+            yield _Token(kind, word, found.start(str(found.lastgroup)))
+            place = found.end()
+
+    def _wrong(self, place: int) -> ParameterError:
+        left = self._text[place:].strip()
+        return ParameterError(
+            "where", self._text, f"cannot be read at {left!r}" if left else "ends too early"
+        )
+
+    def parse(self) -> _Part:
+        found = self._any()
+        if self._next < len(self._tokens):
+            raise self._wrong(self._tokens[self._next].start)
+        return found
+
+    def _take(self, *wanted: str) -> str | None:
+        """The next mark or keyword, if it is one of these."""
+        if self._next == len(self._tokens):
+            return None
+        token = self._tokens[self._next]
+        if token.kind not in ("mark", "keyword") or token.text not in wanted:
+            return None
+        self._next += 1
+        return token.text
+
+    def _expect(self, wanted: str) -> None:
+        if self._take(wanted) is None:
+            raise self._here()
+
+    def _here(self) -> ParameterError:
+        ended = self._next == len(self._tokens)
+        return self._wrong(len(self._text) if ended else self._tokens[self._next].start)
+
+    def _any(self) -> _Part:
+        parts = [self._all()]
+        while self._take("or"):
+            parts.append(self._all())
+        return parts[0] if len(parts) == 1 else _some(tuple(parts))
+
+    def _all(self) -> _Part:
+        parts = [self._negated()]
+        while self._take("and"):
+            parts.append(self._negated())
+        return parts[0] if len(parts) == 1 else _All(tuple(parts))
+
+    def _negated(self) -> _Part:
+        if self._take("not"):
+            return _Not(self._negated())
+        if self._take("("):
+            inside = self._any()
+            self._expect(")")
+            return inside
+        return self._test()
+
+    def _test(self) -> _Part:
+        token = self._tokens[self._next] if self._next < len(self._tokens) else None
+        if token is not None and token.kind in ("number", "text"):
+            return self._turned()
+        name = self._name()
+        mark = self._take(*_OPERATORS)
+        if mark is not None:
+            return _Compare(name, mark, self._value())
+        if self._take("is"):
+            missing: _Part = _IsNull(name)
+            kept = self._take("not") is not None
+            self._expect("null")
+            return _Not(missing) if kept else missing
+        negated = self._take("not") is not None
+        if self._take("in"):
+            found: _Part = _some(tuple(_Compare(name, "=", value) for value in self._list()))
+        elif self._take("between"):
+            low = self._value()
+            self._expect("and")
+            found = _All((_Compare(name, ">=", low), _Compare(name, "<=", self._value())))
+        elif negated:
+            raise self._here()
+        else:
+            return _Compare(name, "=", True)
+        return _Not(found) if negated else found
+
+    def _turned(self) -> _Part:
+        """1000 < distance."""
+        value = self._value()
+        mark = self._take(*_OPERATORS)
+        if mark is None:
+            raise self._here()
+        return _Compare(self._name(), _TURNED.get(mark, mark), value)
+
+    def _list(self) -> list[_Value]:
+        self._expect("(")
+        values = [self._value()]
+        while self._take(","):
+            values.append(self._value())
+        self._expect(")")
+        return values
+
+    def _name(self) -> str:
+        if self._next == len(self._tokens):
+            raise self._here()
+        token = self._tokens[self._next]
+        if token.kind not in ("word", "quoted"):
+            raise self._here()
+        self._next += 1
+        return token.text if token.kind == "word" else _unquote(token.text)
+
+    def _value(self) -> _Value:
+        if self._next == len(self._tokens):
+            raise self._here()
+        token = self._tokens[self._next]
+        if token.kind == "keyword" and token.text in ("true", "false"):
+            self._next += 1
+            return token.text == "true"
+        if token.kind not in ("number", "text", "quoted"):
+            raise self._here()
+        self._next += 1
+        return float(token.text) if token.kind == "number" else _unquote(token.text)
+
+
+def _unquote(text: str) -> str:
+    return text[1:-1].replace(text[0] * 2, text[0])
