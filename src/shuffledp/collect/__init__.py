@@ -5,24 +5,28 @@ reports, seals windows, and forgets; `analyzer` opens a batch, charges the ledge
 has a clock or a socket: `serve` gives them both, and tests give them years in milliseconds.
 """
 
-from shuffledp.collect.analyzer import Analyzer
-from shuffledp.collect.design import (
-    LOCAL_EPSILON,
-    Asked,
-    Design,
-    Settings,
-    SurveyFile,
-    choose_protocols,
-    create,
-    describe_trust,
-    generate_analyzer,
-    measure_influence,
-    read_survey,
-)
-from shuffledp.collect.device import BUDGET, Device, Sending, read_reply
-from shuffledp.collect.keys import AnalyzerSecrets, ShufflerSecrets
-from shuffledp.collect.shuffler import Reply, Shuffler
-from shuffledp.collect.store import SqliteStore, State, Store, WindowRow
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from shuffledp.collect.analyzer import Analyzer
+    from shuffledp.collect.design import (
+        LOCAL_EPSILON,
+        Asked,
+        Design,
+        Settings,
+        SurveyFile,
+        choose_protocols,
+        create,
+        describe_trust,
+        generate_analyzer,
+        measure_influence,
+        read_survey,
+    )
+    from shuffledp.collect.device import BUDGET, Device, Sending, read_reply
+    from shuffledp.collect.keys import AnalyzerSecrets, ShufflerSecrets
+    from shuffledp.collect.shuffler import Reply, Shuffler
+    from shuffledp.collect.store import SqliteStore, State, Store, WindowRow
 
 __all__ = [
     "BUDGET",
@@ -50,3 +54,18 @@ __all__ = [
     "read_reply",
     "read_survey",
 ]
+
+# A device needs neither the planner nor the ledger, and should not wait for them.
+_PLACES = {
+    **dict.fromkeys(("BUDGET", "Device", "Sending", "read_reply"), "device"),
+    **dict.fromkeys(("AnalyzerSecrets", "ShufflerSecrets"), "keys"),
+    **dict.fromkeys(("Reply", "Shuffler"), "shuffler"),
+    **dict.fromkeys(("SqliteStore", "State", "Store", "WindowRow"), "store"),
+    "Analyzer": "analyzer",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'shuffledp.collect' has no attribute {name!r}")
+    return getattr(import_module(f"shuffledp.collect.{_PLACES.get(name, 'design')}"), name)

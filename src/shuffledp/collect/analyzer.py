@@ -21,7 +21,8 @@ from shuffledp.core.arrays import Bools
 from shuffledp.core.display import Number, make_picture
 from shuffledp.core.errors import WireError
 from shuffledp.core.octets import Octets
-from shuffledp.core.privacy import Guarantee
+from shuffledp.core.privacy import Guarantee, Model
+from shuffledp.core.protocol import honest_users
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.version import __version__
 from shuffledp.ledger import Budget, Ledger
@@ -105,7 +106,6 @@ class Analyzer:
         self._folder = folder
         self._open = opener
         self._step = step
-        self._guarantee: Guarantee | None = None
         self.confirmed: set[int] = set()
         """Windows whose receipt the shuffler has; asking again after a start does no harm."""
         self._db = sqlite3.connect(
@@ -239,11 +239,15 @@ class Analyzer:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What one window of min_batch reports costs a person."""
-        if self._guarantee is None:
-            once = replace(self.collection.pledge, composed=False)
-            self._guarantee = compute_guarantee(self.collection.questions, once)
-        return self._guarantee
+        """What a window costs a person, at most: what was promised for all of a device's reports, or for each."""
+        pledge = self.collection.pledge
+        return Guarantee(
+            epsilon=pledge.epsilon,
+            delta=pledge.delta,
+            model=Model.SHUFFLE,
+            proof="the promise of the collection, which every device recomputes",
+            honest=honest_users(pledge.min_batch, pledge.honest),
+        )
 
     def _charge(self, window: int) -> None:
         promise, windows = self.collection.pledge, self.collection.windows.count

@@ -16,7 +16,8 @@ from shuffledp.wire.report import Opened
 
 __all__ = ["RecordPool", "ReportPool", "start_pool"]
 
-_CHUNK = 2_000
+_CHUNK = 5_000
+_FEW = 20_000  # opened sooner than a pool has started
 _worker: dict[str, object] = {}
 
 
@@ -76,7 +77,7 @@ class RecordPool:
     def __call__(
         self, collection: Collection, window: int, secret: bytes, records: Octets
     ) -> tuple[Octets, Bools]:
-        if len(records) <= _CHUNK:
+        if len(records) <= _FEW:
             return open_records(collection, window, secret, records)
         pieces = [
             records[start : start + _CHUNK].tobytes() for start in range(0, len(records), _CHUNK)

@@ -65,9 +65,9 @@ class Role:
                 self.process.wait()
 
 
-def start(role: str, home: Home, port: int, *, workers: int | None = None) -> Role:
+def start(role: str, home: Home, port: int, *more: str, workers: int | None = None) -> Role:
     """Start `shuffledp shuffler` or `shuffledp analyzer` for a folder."""
-    command = [sys.executable, "-m", "shuffledp", role, str(home.path), "--port", str(port)]
+    command = [sys.executable, "-m", "shuffledp", role, str(home.path), "--port", str(port), *more]
     if workers is not None:
         command += ["--workers", str(workers)]
     environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
@@ -77,13 +77,14 @@ def start(role: str, home: Home, port: int, *, workers: int | None = None) -> Ro
 
 @contextmanager
 def play_roles(
-    home: Home, analyzer_port: int, *, workers: int | None = None
+    home: Home, analyzer_port: int, *, workers: int | None = None, every: float = 0.5
 ) -> Iterator[tuple[Role, Role]]:
     """Both roles, each in its own process; they end with the block."""
     port = int(home.collection().url.rpartition(":")[2])
     roles = [start("shuffler", home, port, workers=workers)]
     try:
-        roles.append(start("analyzer", home, analyzer_port, workers=workers))
+        often = ("--every", str(every))
+        roles.append(start("analyzer", home, analyzer_port, *often, workers=workers))
         for role in roles:
             role.wait_until_ready()
         yield roles[0], roles[1]

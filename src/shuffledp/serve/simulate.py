@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from shuffledp.wire.document import Collection
 from shuffledp.wire.report import MOST_REPORTS, encode_many, join_upload, seal_inner, seal_report
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from shuffledp.core.arrays import Codes
     from shuffledp.engine import Paths
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Sent", "read_places", "seal_people", "send_people"]
 
 _PIECE = 1_000  # people whose reports are sealed at once
+_FEW = 2_000  # sealed sooner than a pool has started
 _worker: dict[str, Any] = {}
 
 
@@ -80,6 +82,18 @@ def _start(raw: bytes) -> None:
     _worker["collection"] = Collection.read(raw)
 
 
+class _Here(nullcontext[None]):
+    """In place of a pool: this process."""
+
+    def __init__(self, collection: Collection) -> None:
+        super().__init__()
+        _worker["collection"] = collection
+
+    def map(self, call: Callable[..., Any], *arguments: Iterable[Any]) -> Iterator[Any]:
+        """One after the other."""
+        return map(call, *arguments)
+
+
 def _seal(window: int, places: dict[str, Codes]) -> list[tuple[list[bytes], bytes]]:
     collection = _worker["collection"]
     return [
@@ -105,7 +119,8 @@ def send_people(
 ) -> Sent:
     """Everybody's report, `each` of them in an upload: sealed by processes, sent by threads."""
     sent = Sent()
-    pool = start_pool(workers, _start, collection.raw)
+    people = len(next(iter(places.values())))
+    pool = _Here(collection) if people <= _FEW else start_pool(workers, _start, collection.raw)
     with pool, connect(collection.url) as client, ThreadPoolExecutor(4) as senders:
 
         def upload(group: Sequence[tuple[list[bytes], bytes]]) -> list[str | None]:

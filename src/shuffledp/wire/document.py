@@ -9,18 +9,18 @@ import hashlib
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
 from shuffledp.core.domain import Bits, Categories, Reals, read_places
-from shuffledp.core.errors import DataError, ShuffledpError, WireError
+from shuffledp.core.errors import DataError, ShuffledpError, UnsupportedError, WireError
 from shuffledp.core.octets import Carried, MessageCode
 from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import ShuffleProtocol, honest_users
-from shuffledp.core.randomizer import Randomizer
+from shuffledp.core.randomizer import Randomizer, tape_width
 from shuffledp.wire.hpke import OVERHEAD, SUITE
 from shuffledp.wire.strict import Fields, as_decimal, canonical, read_decimal, read_json
 
@@ -360,21 +360,40 @@ def _compute(devices: tuple[Randomizer, ...], times: int, honest: int, delta: fl
     from shuffledp.accounting.amplify import profile
     from shuffledp.accounting.compose import compose
 
+    left = _set_generator_aside(devices, times, honest, delta)
     curves = [profile(randomizer=each, n=honest, honest=1.0) for each in devices]
     if len(curves) * times == 1:
-        return curves[0].best(delta)
+        return replace(curves[0].best(left), delta=delta)
     # Each of a curve's bounds is a curve of its own, and one takes a fraction of the time of all.
     best = [
-        min((bound.curve for bound in each.bounds), key=lambda one: one.epsilon(delta))
+        min((bound.curve for bound in each.bounds), key=lambda one: one.epsilon(left))
         for each in curves
     ]
     return Guarantee(
-        epsilon=compose([*best] * times, delta=delta),
+        epsilon=compose([*best] * times, delta=left),
         delta=delta,
         model=Model.SHUFFLE,
         proof="composition of the amplified answers' privacy curves",
         honest=honest,
     )
+
+
+def _set_generator_aside(
+    devices: tuple[Randomizer, ...], times: int, honest: int, delta: float
+) -> float:
+    """What is left of delta for uniform words: those of the honest devices come from a generator.
+
+    It adds (1 + e^epsilon) times its advantage, and epsilon is at most what the reports have without a shuffler.
+    """
+    from shuffledp.accounting.generator import bound_generator
+    from shuffledp.numerics.rounding import float_below
+
+    words = times * sum(map(tape_width, devices))
+    most = times * sum(each.epsilon0 for each in devices)
+    left = Fraction(delta) - bound_generator(honest, words, most)
+    if 2 * left < Fraction(delta):
+        raise UnsupportedError(f"delta={delta} is too small for the words of {honest:,} devices")
+    return float_below(left)
 
 
 def write_document(
