@@ -48,6 +48,16 @@ def plan(
     max_bits: Annotated[
         float | None, typer.Option(help="Bits that a user may send, on average.")
     ] = None,
+    max_bytes: Annotated[
+        float | None, typer.Option(help="Bytes of a report of a live collection, encrypted.")
+    ] = None,
+    max_influence: Annotated[
+        float | None, typer.Option(help="By how many people one report may move the answer.")
+    ] = None,
+    local_epsilon: Annotated[
+        float | None,
+        typer.Option(help="What every report keeps if everybody else conspires; 3 is usual."),
+    ] = None,
     model: Annotated[
         str, typer.Option(help="The models of trust to compare, with commas between them.")
     ] = "central,local,shuffle",
@@ -74,6 +84,9 @@ def plan(
             steps=steps,
             max_messages=max_messages,
             max_bits=max_bits,
+            max_bytes=max_bytes,
+            max_influence=max_influence,
+            local_epsilon=local_epsilon,
             models=[name.strip() for name in model.split(",")],
             honest=honest,
             allow_large_delta=allow_large_delta,

@@ -33,6 +33,7 @@ from shuffledp.wire.report import open_inner
 __all__ = ["Analyzer", "Counted", "Opener", "count_messages", "open_records"]
 
 _LEVEL = 0.95
+_NUMBERS = ("value", "stderr", "low", "high")
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS batches (
     window INTEGER PRIMARY KEY, manifest BLOB NOT NULL, state TEXT NOT NULL, tallies TEXT, dropped TEXT);
@@ -309,7 +310,6 @@ def _drop_copies(records: Octets) -> tuple[Octets, int]:
 def _answer(question: Question, tally: Tally) -> dict[str, Any]:
     estimate = question.protocol.analyzer.estimate(tally)
     rows = make_picture(estimate, _LEVEL, label=question.task).rows
-    times = tally.users if question.task == "sum" else 1
     labels: Sequence[str] = [row.label for row in rows]
     if question.labels is not None and len(rows) == len(question.labels):
         labels = question.labels
@@ -318,10 +318,9 @@ def _answer(question: Question, tally: Tally) -> dict[str, Any]:
         "task": question.task,
         "protocol": question.protocol.name,
         "people": tally.users,
-        "estimate": [_row(label, row, times) for label, row in zip(labels, rows, strict=True)],
+        "estimate": [_row(label, row) for label, row in zip(labels, rows, strict=True)],
     }
 
 
-def _row(label: str, row: Number, times: int) -> dict[str, Any]:
-    numbers = {name: times * getattr(row, name) for name in ("value", "stderr", "low", "high")}
-    return {"label": label, **numbers}
+def _row(label: str, row: Number) -> dict[str, Any]:
+    return {"label": label, **{name: getattr(row, name) for name in _NUMBERS}}

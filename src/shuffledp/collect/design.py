@@ -10,12 +10,12 @@ import time
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from pathlib import Path
 
 from shuffledp.collect.keys import AnalyzerSecrets, ShufflerSecrets, signing_public
 from shuffledp.core.domain import Reals
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
+from shuffledp.core.octets import Influential
 from shuffledp.core.privacy import Model, up
 from shuffledp.core.protocol import HONEST, ShuffleProtocol, honest_users
 from shuffledp.core.task import Task
@@ -164,8 +164,7 @@ def _read_question(name: str, content: object) -> Asked:
         raise UnsupportedError(f"question {name!r}: 'by' and 'error' cannot be collected live yet")
     if given.get("categories_from_data"):
         raise UnsupportedError(f"question {name!r}: there are no data yet to read categories from")
-    # A sum is collected as the mean of the same numbers, times how many people answered.
-    declared = task_named("mean" if kind == "sum" else kind).declare(given).task
+    declared = task_named(kind).declare(given).task
     return Asked(name=name, kind=kind, task=declared, text=text, column=column, weight=weight)
 
 
@@ -198,8 +197,9 @@ class Design:
 
 def measure_influence(question: Question) -> float:
     """By how many people one message can move the answer, rounded up."""
-    influence: Fraction = question.protocol.analyzer.influence  # type: ignore[attr-defined]
-    return math.nextafter(float(influence), math.inf)
+    analyzer = question.protocol.analyzer
+    assert isinstance(analyzer, Influential)  # as those of all protocols that can be carried
+    return math.nextafter(float(analyzer.influence), math.inf)
 
 
 def choose_protocols(

@@ -6,6 +6,7 @@ device could have sent it, and one that could not never spoils the others.
 """
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -14,7 +15,20 @@ from numpy.typing import NDArray
 from shuffledp.core.arrays import Bools
 from shuffledp.core.errors import DataError, MismatchError
 
-__all__ = ["BitCode", "Carried", "Decoded", "MessageCode", "NumberCode", "Octets"]
+__all__ = [
+    "OVERHEAD",
+    "BitCode",
+    "Carried",
+    "Decoded",
+    "Influential",
+    "MessageCode",
+    "NumberCode",
+    "Octets",
+    "report_bytes",
+]
+
+OVERHEAD = 48
+"""Bytes that encryption adds: the encapsulated key (32) and the tag (16)."""
 
 Octets: TypeAlias = NDArray[np.uint8]
 """Bytes, one message per row."""
@@ -53,6 +67,29 @@ class Carried(Protocol):
     @property
     def code(self) -> MessageCode:
         """Its messages as bytes."""
+
+
+@runtime_checkable
+class Influential(Protocol):
+    """An analyzer that knows how far one message can move its answer.
+
+    >>> from shuffledp import protocols
+    >>> isinstance(protocols.krr.make_local(k=4, epsilon=1.0).analyzer, Influential)
+    True
+    """
+
+    @property
+    def influence(self) -> Fraction:
+        """By how many honest people one message can move the answer, at most."""
+
+
+def report_bytes(slots: int, message_size: int, token: int = 0) -> int:
+    """Bytes of a report in an upload: messages encrypted one by one, then together.
+
+    >>> report_bytes(slots=1, message_size=1)
+    104
+    """
+    return 2 + OVERHEAD + 4 + token + slots * (1 + message_size + OVERHEAD)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -168,6 +168,9 @@ def plan(
     error: float | None = None,
     max_messages: float | None = None,
     max_bits: float | None = None,
+    max_bytes: float | None = None,
+    max_influence: float | None = None,
+    local_epsilon: float | None = None,
     models: Iterable[Model | str] | Model | str = tuple(Model),
     honest: float = HONEST,
     allow_large_delta: bool = False,
@@ -178,8 +181,12 @@ def plan(
     `task` is "count", "sum", "mean" or "histogram" (or another name of `sdp.tasks.TASKS`), with the options of
     that task: a histogram has `k` categories; sums and means are of integers `lower` .. `upper` (0 .. 1 if not
     given), or of reals on a grid of `steps` steps. `honest` is the share of users whose noise the guarantee
-    counts on. A `delta` above 1/n is refused, unless `allow_large_delta`. Rows beyond `max_messages` or `max_bits` per user, of a model outside `models`, or
-    outside their theorem's range are not available, and say why.
+    counts on. A `delta` above 1/n is refused, unless `allow_large_delta`. Rows beyond `max_messages` or
+    `max_bits` per user, of a model outside `models`, or outside their theorem's range are not available, and say why.
+
+    **Live collections** have limits of their own: `max_bytes` of a report as it travels, encrypted; `max_influence`,
+    by how many people one report may move the answer; `local_epsilon`, what every report keeps if everybody else
+    conspires. Local protocols behind a shuffler are taken at most at that epsilon, and promise more than was asked for.
 
     **The error** of each row (`rmse`) is exact, on the scale of the count or sum (also for means) and per bin
     for histograms, for the data set that is worst for that protocol.
@@ -202,7 +209,14 @@ def plan(
     >>> wanted.chosen.protocol, 0.148 < wanted.epsilon < 0.15, wanted.chosen.rmse <= 1000
     ('split_and_mix', True, True)
     """
-    limits = Limits.of(max_messages=max_messages, max_bits=max_bits, models=models)
+    limits = Limits.of(
+        max_messages=max_messages,
+        max_bits=max_bits,
+        max_bytes=max_bytes,
+        max_influence=max_influence,
+        local_epsilon=local_epsilon,
+        models=models,
+    )
     if delta is None:
         such = "" if n is None else f", such as {hint_delta(n):g}"
         raise UnsupportedError(f"a plan needs delta: choose it far below 1/n{such}")
@@ -338,7 +352,8 @@ def _columns(plan: Plan) -> list[str]:
     if plan.aim is Aim.USERS:
         names.append("n")
     beside = plan.asked.task.columns(rmse=0.0, worst=None, n=1)
-    return [*names, "RMSE", *beside, "messages", "bits", "local"]
+    live = ["bytes", "influence", "guess"] if plan.limits.live else []
+    return [*names, "RMSE", *beside, *([] if live else ["messages", "bits"]), *live, "local"]
 
 
 def _cells(plan: Plan, row: Row) -> list[str]:
@@ -353,7 +368,10 @@ def _cells(plan: Plan, row: Row) -> list[str]:
     beside = plan.asked.task.columns(rmse=row.rmse, worst=row.worst_bin, n=row.n)
     cells += map(_short, (row.rmse, *beside.values()))
     floor = "-" if row.local_floor is None else up(row.local_floor.epsilon, _DIGITS)
-    return [*cells, _short(row.messages_per_user), _short(row.bits_per_user), floor]
+    if not plan.limits.live:
+        return [*cells, _short(row.messages_per_user), _short(row.bits_per_user), floor]
+    guess = "100 %" if row.guess is None else f"{100 * row.guess:.1f} %"
+    return [*cells, _short(row.bytes_per_report), _short(row.influence), guess, floor]
 
 
 def _caption(plan: Plan) -> str:
@@ -361,7 +379,14 @@ def _caption(plan: Plan) -> str:
     notes = [f"RMSE: exact, of {task.total}, on the data set that is worst for the protocol."]
     if task.bins:
         notes.append("Worst bin: with probability about 95 % no bin is off by more.")
-    notes.append("Messages, bits: per user. Local: epsilon if the shuffler tells who sent what.")
+    if plan.limits.live:
+        notes.append(
+            "Bytes: of a report, encrypted. Influence: by how many people one report can move the answer. Guess: "
+            "how often a yes or no is guessed right, at most, if everybody else conspires."
+        )
+    else:
+        notes.append("Messages, bits: per user.")
+    notes.append("Local: epsilon if the shuffler tells who sent what.")
     if plan.rounding:
         notes.append(f"It counts {_short(plan.rounding)} for rounding reals to the grid at random.")
     return " ".join([*notes, *task.remarks(), *plan.remarks])

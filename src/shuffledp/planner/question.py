@@ -51,6 +51,12 @@ class Limits:
     models: frozenset[Model]
     max_messages: float | None = None
     max_bits: float | None = None
+    max_bytes: float | None = None
+    """Of a report as a live collection carries it, encrypted."""
+    max_influence: float | None = None
+    """By how many people one report may move the answer."""
+    local_epsilon: float | None = None
+    """What every report must keep if everybody else conspires."""
 
     @classmethod
     def of(
@@ -59,13 +65,44 @@ class Limits:
         models: Iterable[Model | str] | Model | str,
         max_messages: float | None = None,
         max_bits: float | None = None,
+        max_bytes: float | None = None,
+        max_influence: float | None = None,
+        local_epsilon: float | None = None,
     ) -> "Limits":
         """Checked."""
         return cls(
             max_messages=_at_least_one("max_messages", max_messages),
             max_bits=_at_least_one("max_bits", max_bits),
+            max_bytes=_at_least_one("max_bytes", max_bytes),
+            max_influence=_at_least_one("max_influence", max_influence),
+            local_epsilon=None
+            if local_epsilon is None
+            else positive("local_epsilon", local_epsilon),
             models=_models(models),
         )
+
+    @property
+    def live(self) -> bool:
+        """Whether a limit of live collections was given: then plans show what they are about."""
+        return not (self.max_bytes is self.max_influence is self.local_epsilon is None)
+
+    def refuse(self, size: int | None, influence: float | None, local: float | None) -> str | None:
+        """Why a live collection would not carry it; None if it would, or if nobody asked.
+
+        >>> Limits.of(models="local", max_bytes=100).refuse(104, 1.2, 3.0)
+        '104 bytes per report, more than 100'
+        """
+        over = []
+        if self.max_bytes is not None and (size is None or size > self.max_bytes):
+            sent = "no report" if size is None else f"{size:,} bytes per report"
+            over.append(f"{sent}, more than {self.max_bytes:g}")
+        if self.max_influence is not None and (influence is None or influence > self.max_influence):
+            moved = "no known bound" if influence is None else f"up to {influence:.4g} people"
+            over.append(f"one report moves the answer by {moved}, more than {self.max_influence:g}")
+        if self.local_epsilon is not None and (local is None or local > self.local_epsilon):
+            kept = "no local floor" if local is None else f"a local epsilon of {local:.4g}"
+            over.append(f"{kept}, and {self.local_epsilon:g} was asked for")
+        return "; ".join(over) or None
 
     def excess(self, messages: float, bits: float) -> str | None:
         """By how much a user would send too much; None if it is within the limits."""

@@ -7,12 +7,15 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any
 
+from shuffledp.accounting.amplify import profile
 from shuffledp.core.errors import ShuffledpError, UnsupportedError
 from shuffledp.core.mechanism import Mechanism
+from shuffledp.core.octets import Carried, Influential, report_bytes
 from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.planner.errors import Measured, measure, measure_worst_bin
 from shuffledp.planner.question import Asked, Candidate, Limits
+from shuffledp.protocols import spec
 from shuffledp.tasks import task_named
 
 __all__ = ["SAME", "Aim", "Row", "choose_row", "evaluate", "rank"]
@@ -22,6 +25,7 @@ SAME = 1.25
 _SAME_SEARCHED = 1.002  # what the searches for epsilon and n leave open
 _GAPS = (0.2, 0.3, 0.4, 0.5)  # a wider gap between two noises costs accuracy and saves messages
 _STEP, _CLOSE = 1.5, 1.01  # ratios of epsilons: while one is searched for, and when it is found
+_UNDER = 1e-3  # below the epsilon of the floor, so that the calibration stays within it
 _ISLANDS = 8  # steps of _CLOSE
 
 
@@ -57,6 +61,10 @@ class Row:
     """The question that the protocol itself answers: a mean times n is a sum."""
     n: int | None = None
     """For how many users it was made."""
+    bytes_per_report: int | None = None
+    """Of a report as a live collection would carry it, encrypted: as many messages as a user may send."""
+    influence: float | None = None
+    """By how many people one report can move the answer; None: no bound is known."""
     measured: Measured | None = field(default=None, repr=False, compare=False)
     """What was made, and the data set of the error."""
 
@@ -76,6 +84,11 @@ class Row:
         if self.measured is None or self.answers is None or not task_named(self.answers).bins:
             return None
         return measure_worst_bin(self.measured)
+
+    @property
+    def guess(self) -> float | None:
+        """How often a yes or no is guessed right if everybody else conspires, at most; None: always."""
+        return None if self.local_floor is None else 1 / (1 + math.exp(-self.local_floor.epsilon))
 
     @property
     def error(self) -> float:
@@ -120,6 +133,9 @@ class Row:
             "delta": None if promise is None else promise.delta,
             "proof": None if promise is None else promise.proof,
             "local_floor": None if floor is None else _finite(floor.epsilon),
+            "local_guess": self.guess,
+            "bytes_per_report": self.bytes_per_report,
+            "influence": _finite(self.influence),
             "answers": self.answers,
             "n": self.n,
         }
@@ -157,7 +173,10 @@ def _within(row: Row, candidate: Candidate, asked: Asked, limits: Limits) -> Row
     """The row, if need be with a wider gap, or with the reason why it is beyond the limits."""
     assert row.messages_per_user is not None
     assert row.bits_per_user is not None
-    reason = limits.excess(row.messages_per_user, row.bits_per_user)
+    row = _at_floor(row, candidate, asked, limits)
+    assert row.messages_per_user is not None
+    assert row.bits_per_user is not None
+    reason = limits.excess(row.messages_per_user, row.bits_per_user) or _refuse(row, limits)
     if reason is None or not candidate.takes("gap"):
         return replace(row, reason=reason)
     for gap in _GAPS:
@@ -167,9 +186,52 @@ def _within(row: Row, candidate: Candidate, asked: Asked, limits: Limits) -> Row
             continue
         assert wider.messages_per_user is not None
         assert wider.bits_per_user is not None
-        if limits.excess(wider.messages_per_user, wider.bits_per_user) is None:
-            return wider
+        if not limits.excess(wider.messages_per_user, wider.bits_per_user):
+            return replace(wider, reason=_refuse(wider, limits))
     return replace(row, reason=reason)
+
+
+def _refuse(row: Row, limits: Limits) -> str | None:
+    if row.model is Model.CENTRAL:
+        return "a live collection has no curator" if limits.live else None
+    floor = row.local_floor
+    local = None if floor is None else floor.epsilon
+    return limits.refuse(row.bytes_per_report, row.influence, local)
+
+
+def _at_floor(row: Row, candidate: Candidate, asked: Asked, limits: Limits) -> Row:
+    """An amplified protocol whose messages keep the floor by themselves: more private than was asked for."""
+    floor, most = row.local_floor, limits.local_epsilon
+    if not candidate.amplified or most is None or floor is None or floor.epsilon <= most:
+        return row
+    alone = spec(candidate.name).make_local
+    assert alone is not None  # or it would not be amplified
+    asked_of = Candidate(
+        name=candidate.name, model=Model.LOCAL, answers=candidate.answers, maker=alone
+    )
+    local = asked_of.make(asked.at(epsilon=most))
+    shuffled = profile(randomizer=local.randomizer, n=asked.n, honest=asked.crowd.honest)
+    epsilon = shuffled.epsilon(asked.promise.delta) * (1 - _UNDER)
+    less = replace(asked, promise=replace(asked.promise, epsilon=epsilon))  # on the same grid
+    try:
+        return _fill(row, candidate, less)
+    except ShuffledpError:
+        return row
+
+
+def _size_report(made: ShuffleProtocol) -> int:
+    """Bytes of the longest report; messages that have no bytes yet are counted by their bits."""
+    device = made.randomizer
+    bits = made.cost.bits_per_message
+    size = device.code.size if isinstance(device, Carried) else -(-bits // 8)
+    return report_bytes(made.cost.messages_max, size)
+
+
+def _find_influence(made: ShuffleProtocol) -> float | None:
+    """For a whole report: all of its messages may be false."""
+    if not isinstance(made.analyzer, Influential):
+        return None
+    return float(made.cost.messages_max * made.analyzer.influence)
 
 
 def _at_less(bare: Row, candidate: Candidate, asked: Asked, limits: Limits) -> Row | None:
@@ -205,9 +267,11 @@ def _at_less(bare: Row, candidate: Candidate, asked: Asked, limits: Limits) -> R
 def _fill(bare: Row, candidate: Candidate, asked: Asked, gap: float | None = None) -> Row:
     measured = measure(candidate, asked, gap)
     made, sent, bits, floor = measured.made, 1.0, float(asked.raw_bits), None
+    size, influence = None, None
     if isinstance(made, ShuffleProtocol):
         sent, floor = made.cost.messages_mean, made.local_floor
         bits = sent * made.cost.bits_per_message
+        size, influence = _size_report(made), _find_influence(made)
     return replace(
         bare,
         rmse=measured.rmse,
@@ -216,6 +280,8 @@ def _fill(bare: Row, candidate: Candidate, asked: Asked, gap: float | None = Non
         total_bytes=math.ceil(Fraction(bits) * asked.n / 8),
         guarantee=made.guarantee,
         local_floor=floor,
+        bytes_per_report=size,
+        influence=influence,
         answers=made.task if isinstance(made, ShuffleProtocol) else asked.task.name,
         measured=measured,
     )

@@ -17,11 +17,11 @@ from urllib.parse import urlsplit
 
 from shuffledp.core.domain import Bits, Categories, Reals, read_places
 from shuffledp.core.errors import DataError, ShuffledpError, UnsupportedError, WireError
-from shuffledp.core.octets import Carried, MessageCode
+from shuffledp.core.octets import OVERHEAD, Carried, MessageCode, report_bytes
 from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import ShuffleProtocol, honest_users
 from shuffledp.core.randomizer import Randomizer, tape_width
-from shuffledp.wire.hpke import OVERHEAD, SUITE
+from shuffledp.wire.hpke import SUITE
 from shuffledp.wire.strict import Fields, as_decimal, canonical, read_decimal, read_json
 
 __all__ = [
@@ -269,8 +269,7 @@ class Collection:
     @property
     def report_size(self) -> int:
         """Bytes of a report in an upload: the same whatever the answers are."""
-        token = 32 if self.tokens else 0
-        return 2 + OVERHEAD + 4 + token + self.slots * self.inner_size
+        return report_bytes(self.slots, self.message_size, token=32 if self.tokens else 0)
 
     @property
     def development(self) -> bool:

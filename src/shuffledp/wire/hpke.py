@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from shuffledp.core.errors import WireError
+from shuffledp.core.octets import OVERHEAD
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.x25519 import (
@@ -19,8 +20,6 @@ __all__ = ["OVERHEAD", "SUITE", "open_sealed", "private_key", "public_bytes", "p
 
 SUITE = 1
 """DHKEM(X25519, HKDF-SHA256), HKDF-SHA256, AES-128-GCM. 2 is reserved for a post-quantum hybrid."""
-OVERHEAD = 48
-"""Bytes that encryption adds: the encapsulated key (32) and the tag (16)."""
 
 
 @cache

@@ -194,6 +194,11 @@ class SumModulo:
     task: str
     tail: int
 
+    @property
+    def influence(self) -> Fraction:
+        """A message's share of what a report can do: move the sum anywhere among all q, in people."""
+        return Fraction(self.device.modulus, reach(self.device.domain) * self.device.shares)
+
     def tally(self, shuffled: Shuffled) -> Tally:
         payload = shuffled.payload
         if payload.ndim != 1 or payload.dtype.kind not in "iu":
