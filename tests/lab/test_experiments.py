@@ -10,7 +10,13 @@ from shuffledp.lab import Context, Effort, experiments, load, run_lab
 from shuffledp.lab.local_bound import _convolve_reports, _distance, local_lower_bound
 
 NAMES = [each.name for each in experiments()]
-EXPECTED_DIFFERENCES = {"adaptive": 1, "amplification": 2, "one_sided": 1, "robustness": 1}
+EXPECTED_DIFFERENCES = {
+    "adaptive": 1,
+    "amplification": 2,
+    "levels": 1,
+    "one_sided": 1,
+    "robustness": 1,
+}
 QUICK = ("histogram", "lower_bound")
 
 
