@@ -57,6 +57,7 @@ from shuffledp.engine import (
     run_file,
     take_column,
 )
+from shuffledp.engine.stages import CALIBRATION, GROUPING, stage
 from shuffledp.ledger import Budget, Ledger, Spending
 from shuffledp.ledger.ledger import DATASET
 from shuffledp.numerics.entropy import SeededWords
@@ -284,10 +285,14 @@ class Request:
         engine = self._choose_engine(column)
         declared = planned(self.task).declare(self.options, column)
         question = _on_a_grid(declared.task) if self.model is Model.LOCAL else declared.task
-        found = headcount(column, question.domain, self.on_invalid, engine=engine, report=report)
+        with stage(GROUPING):
+            found = headcount(
+                column, question.domain, self.on_invalid, engine=engine, report=report
+            )
         n = found.n if self.n is None else self.n
         question = question.fit(n, self.epsilon)
-        protocol = self._make_protocol(question, n)
+        with stage(CALIBRATION):
+            protocol = self._make_protocol(question, n)
         return Prepared(
             request=self,
             column=column,

@@ -126,6 +126,21 @@ class TestAnswers:
         played = shuffledp(*words, "--explain", "--protocol", "hashed_histogram")
         assert "played all devices" in " ".join(played.stdout.split())
 
+    def test_timings(self, shuffledp, people):
+        words = ("run", "count", people, "--column", "home", *COMMON, "--json")
+        found = shuffledp(*words, "--timings")
+        assert answer(found)["dealt"]
+        stages = [line.rsplit(maxsplit=2)[0].strip() for line in found.stderr.splitlines()]
+        assert stages == [
+            "start and imports",
+            "opening files",
+            "reading and grouping",
+            "calibration",
+            "dealing",
+            "display",
+        ]
+        assert shuffledp(*words).stderr == ""
+
     def test_an_engine_is_known_by_what_it_declares(self, shuffledp, people, monkeypatch):
         """One class and its line in ENGINES: nothing else knows an engine by name."""
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy.stats import binom, nbinom
+from scipy.stats import binom, nbinom, norm
 
 from shuffledp.numerics.intervals import (
     BinomialLaw,
@@ -13,6 +13,8 @@ from shuffledp.numerics.intervals import (
     NoiseError,
     SharedNoise,
     SharedNoiseError,
+    bounded,
+    counts,
     laplace,
 )
 
@@ -160,3 +162,15 @@ def test_a_range_leaves_half_of_beta_on_each_side(beta):
     low, high = BinomialLaw(n=30, gamma=Fraction(1, 3)).range(beta)
     assert sum(exact[:low]) <= beta / 2 < sum(exact[: low + 1])
     assert sum(exact[high + 1 :]) <= beta / 2 < sum(exact[high:])
+
+
+def test_normal_tails_do_not_depend_on_how_many_there_are():
+    z = np.linspace(-3, 37, 400)
+    few = bounded._normal_tail(z)
+    many = bounded._normal_tail(np.tile(z, 20))
+    np.testing.assert_allclose(few, many[:400], rtol=1e-12)
+
+
+def test_scores_are_near_normal_quantiles():
+    p = np.concatenate([10.0 ** -np.arange(1, 300), np.linspace(0.001, 0.999, 999)])
+    np.testing.assert_allclose(counts._score(p), norm.ppf(p), atol=1e-4)

@@ -32,6 +32,7 @@ __all__ = [
     "REFUSED",
     "WRONG",
     "Meter",
+    "age_of_process",
     "check_folder",
     "check_picture",
     "check_result",
@@ -47,6 +48,8 @@ __all__ = [
     "stage_outputs",
     "write_answer",
 ]
+
+_IMPORTED = time.perf_counter()
 
 WRONG = 2
 """The exit code when something is wrong with what was asked or given."""
@@ -442,3 +445,13 @@ def _end(limit: float) -> str:
     """A limit as people write it: whole numbers in full, unless they are very long."""
     whole = float(limit).is_integer() and abs(limit) < 1e15
     return f"{limit:,.0f}" if whole else f"{limit:,.6g}"
+
+
+def age_of_process() -> float:
+    """Seconds since this process started; since this module was imported, where the system does not tell."""
+    try:
+        fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+        ticks = int(fields[19])  # since the system started
+        return time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+    except (OSError, AttributeError, ValueError):
+        return time.perf_counter() - _IMPORTED

@@ -15,6 +15,7 @@ from shuffledp.cli._options import (
     spread,
 )
 from shuffledp.cli._terminal import (
+    age_of_process,
     check_picture,
     check_result,
     explain_errors,
@@ -25,6 +26,7 @@ from shuffledp.cli._terminal import (
     stage_outputs,
     write_answer,
 )
+from shuffledp.engine.stages import DISPLAY, IMPORTS, OPENING, stage, watch
 
 __all__ = ["run"]
 
@@ -44,8 +46,30 @@ def run(
         str | None,
         typer.Option(help="Where Spark runs, e.g. local[2].", rich_help_panel="Machine"),
     ] = None,
+    timings: Annotated[
+        bool,
+        typer.Option(help="Say where the time went, on standard error.", rich_help_panel="Machine"),
+    ] = False,
 ) -> None:
     """Answer a question about a column of files: a count, a sum, a mean or a histogram."""
+    started = age_of_process()
+    with watch() as seconds:
+        _run(task, paths, options, privacy, output, budget, engine, master)
+    if timings:
+        for name, spent in {IMPORTS: started, **seconds}.items():
+            typer.echo(f"{name:<22}{spent:8.3f} s", err=True)
+
+
+def _run(
+    task: str,
+    paths: list[str],
+    options: TaskOptions,
+    privacy: PrivacyOptions,
+    output: OutputOptions,
+    budget: BudgetOptions,
+    engine: str,
+    master: str | None,
+) -> None:
     targets = [output.out, output.plot]
     with explain_errors():
         request = privacy.request(task, options, engine, master=master, level=output.level)
@@ -54,7 +78,8 @@ def run(
         spending = budget.open(request)
         with stage_outputs(targets, force=output.force) as outputs:
             with meter(quiet=privacy.quiet) as report:
-                column = sdp.open_column(paths, privacy.column, where=privacy.where)
+                with stage(OPENING):
+                    column = sdp.open_column(paths, privacy.column, where=privacy.where)
                 read = [*(file.path for file in column.files), budget.ledger]
                 keep_inputs(targets, [*read, options.categories_file])
                 prepared = request.prepare(column, report=report)
@@ -65,7 +90,8 @@ def run(
                 say(answer.for_operator, err=True)
             # Everything is ready before the charge, and everything is shown after it: also if the
             # files cannot be put in their places.
-            write_answer(answer, outputs, out=output.out, plot=output.plot)
+            with stage(DISPLAY):
+                write_answer(answer, outputs, out=output.out, plot=output.plot)
             entry = None
             if spending is not None:
                 note = {**prepared.note, "n": answer.n}
@@ -74,7 +100,8 @@ def run(
                 outputs.publish()
             finally:
                 try:
-                    print_answer(answer, as_json=output.as_json, explain=output.explain)
+                    with stage(DISPLAY):
+                        print_answer(answer, as_json=output.as_json, explain=output.explain)
                 finally:
                     if spending is not None and entry is not None:
                         typer.echo(spending.mark_released(entry), err=output.as_json)

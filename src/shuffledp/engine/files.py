@@ -48,6 +48,7 @@ from shuffledp.engine.groups import (
     tally_counts,
 )
 from shuffledp.engine.spark import Spark
+from shuffledp.engine.stages import DEALING, GROUPING, stage
 from shuffledp.numerics.entropy import SecureWords, SeededWords
 
 __all__ = [
@@ -264,7 +265,8 @@ def run_file(
         kept = None if found is None else found.groups_of(column, coder)
         counted = _deal(protocol, chosen, job, kept, rng)
     else:
-        counted = chosen.tally(job, protocol, rng)
+        with stage(DEALING):
+            counted = chosen.tally(job, protocol, rng)
         protocol.check_users(counted.tally.users)
     return FileRun(
         tally=counted.tally,
@@ -288,11 +290,13 @@ def _deal(
         raise ParameterError("rng", rng, "must be SecureWords or SeededWords")
     real = rounding_words(job.coder.domain) > 0
     rounding = Rounding(rng=rng, bits=protocol.randomizer.word_bits) if real else None
-    groups = kept or engine.counts(job, rounding)
+    with stage(GROUPING):
+        groups = kept or engine.counts(job, rounding)
     if groups.n == 0:
         raise job.nobody()
     protocol.check_users(groups.n)
     source = SecureWords() if rng is None else rng
     threads = 1 if isinstance(engine, Memory) else None
-    tally = tally_counts(protocol, groups.counts, source, threads)
+    with stage(DEALING):
+        tally = tally_counts(protocol, groups.counts, source, threads)
     return Tallied(tally=tally, rows=groups.rows, invalid=groups.invalid)

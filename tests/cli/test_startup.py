@@ -1,0 +1,39 @@
+"""What an ordinary run loads: start-up is most of the time that small inputs take."""
+
+import subprocess
+import sys
+
+import pytest
+
+CODE = """
+import sys
+from shuffledp.cli import app
+try:
+    app()
+except SystemExit as done:
+    assert not done.code, done.code
+print(*{name.split(".")[0] for name in sys.modules} & {"scipy", "pandas", "pyspark", "matplotlib"})
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (("run", "count", "people.csv", "--column", "home"), "count"),
+        (
+            ("run", "histogram", "people.csv", "--column", "way", "--categories", "bus,car,walk"),
+            "histogram",
+        ),
+    ],
+    ids=["count", "histogram"],
+)
+def test_an_ordinary_run_needs_no_scipy(tmp_path, words, name):
+    rows = "\n".join(f"{i % 3 == 0:d},{('bus', 'car', 'walk')[i % 3]}" for i in range(1000))
+    (tmp_path / "people.csv").write_text(f"home,way\n{rows}\n")
+    done = subprocess.run(
+        [sys.executable, "-c", CODE, *words, "--epsilon", "1", "--delta", "1e-6"],
+        cwd=tmp_path, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    *shown, loaded = done.stdout.splitlines()
+    assert loaded == ""
+    assert any(name in line for line in shown)
