@@ -7,6 +7,7 @@ import pytest
 
 import shuffledp as sdp
 from shuffledp.accounting.generator import Computational, bound_generator
+from shuffledp.core.randomizer import tape_width
 from shuffledp.protocols.assembly import Amplified
 
 PROTOCOLS = [
@@ -14,11 +15,14 @@ PROTOCOLS = [
     pytest.param(sdp.protocols.symmetric_unary.make, {"k": 50}, id="symmetric_unary"),
     pytest.param(sdp.protocols.zsum_sparse.make, {}, id="zsum_sparse"),
     pytest.param(sdp.protocols.dummies_histogram.make, {"k": 20}, id="dummies_histogram"),
+    pytest.param(
+        sdp.protocols.rounded_sum.make, {"lower": 0.0, "upper": 1.0, "steps": 9}, id="reals"
+    ),
 ]
 
 
 def added(protocol, people, epsilon):
-    return bound_generator(people, protocol.randomizer.words_per_input, epsilon)
+    return bound_generator(people, tape_width(protocol.randomizer), epsilon)
 
 
 @pytest.mark.parametrize(("make", "own"), PROTOCOLS)
@@ -111,3 +115,10 @@ class TestExplained:
         )
         pure = sdp.explain(sdp.protocols.pure_count.make(n=60, epsilon=1.0))
         assert "those of uniform words; ours could add at most 3.8e-28." in pure
+
+
+def test_the_word_that_rounds_a_real_is_counted():
+    real = sdp.protocols.rounded_sum.make(
+        n=5000, epsilon=1.0, delta=1e-6, lower=0.0, upper=1.0, steps=9
+    )
+    assert real.accountant.words_per_input == real.randomizer.words_per_input + 1

@@ -4,6 +4,7 @@ The tally of a category that c of n people hold is Bin(c, p) + Bin(n - c, q) and
 messages, binomials that do not depend on the data. So coverage at c is a finite sum, and nothing is simulated.
 """
 
+from collections import Counter
 from fractions import Fraction
 from functools import cache
 from itertools import combinations_with_replacement
@@ -14,7 +15,7 @@ from scipy.stats import binom
 
 from shuffledp import UnsupportedError
 from shuffledp.core.analyzer import Tally
-from shuffledp.core.domain import Reals
+from shuffledp.core.domain import PLACE_BITS, Reals
 from shuffledp.core.estimate import NormalError
 from shuffledp.numerics.enclosures import bound_at_most
 from shuffledp.numerics.intervals import BoundedError, SupportLaw, TwoBinomialsError
@@ -266,21 +267,31 @@ MEANS = [
 ]
 
 
+def message_law(device, number):
+    """Of somebody with so many steps, a fraction: the steps are rounded at random first."""
+    place = round(number * 2**PLACE_BITS / device.domain.steps)
+    law = Counter()
+    for code, chance in device.domain.rounding_law(place, 64).items():
+        for sent, mass in device.pmf(code).items():
+            law[sent] += float(chance * mass)
+    return law
+
+
 def cover_mean(protocol, inputs, level, find):
-    """The exact probability that the interval holds the mean of these codes."""
+    """The exact probability that the interval holds the mean of so many steps each."""
     analyzer, domain = protocol.analyzer, protocol.randomizer.domain
     law = {Fraction(0): 1.0}  # of the sum of the decoded codes
-    for code in inputs:
+    for number in inputs:
         after = {}
-        for (y,), mass in protocol.randomizer.pmf(code).items():
+        for (y,), mass in message_law(protocol.randomizer, number).items():
             for total, before in law.items():
                 reached = total + protocol.randomizer.decode(y)
-                after[reached] = after.get(reached, 0.0) + before * float(mass)
+                after[reached] = after.get(reached, 0.0) + before * mass
         law = after
     n, unit = len(inputs), (domain.upper - domain.lower) / domain.steps
     any_tally = Tally(counts=np.eye(protocol.randomizer.alphabet, dtype=np.int64)[0] * n, users=n)
     error = analyzer.estimate(any_tally).error
-    truth = domain.lower + unit * sum(inputs) / n
+    truth = domain.lower + unit * float(sum(inputs)) / n
     value = domain.lower + unit * np.array([float(total) for total in law]) / n
     low, high = find(error, value, level)
     held = (low <= truth + 1e-12) & (truth - 1e-12 <= high)
@@ -293,8 +304,9 @@ def cover_mean(protocol, inputs, level, find):
 @pytest.mark.parametrize("level", [0.5, 0.95])
 def test_covers_every_data_set_of_a_mean(protocol, last, level):
     people = 4 if protocol.name == "duchi" else 1  # the others have a thousand messages
+    between = [Fraction(1, 2), last - Fraction(1, 3)]  # real values, off the grid
     for n in range(1, people + 1):
-        for inputs in combinations_with_replacement(range(last + 1), n):
+        for inputs in combinations_with_replacement([*range(last + 1), *between], n):
             found = cover_mean(protocol, inputs, level, lambda error, *rest: error.interval(*rest))
             assert found >= level - 1e-12
 
@@ -346,16 +358,17 @@ def test_covers_rounded_sums(task, n):
     answers = [analyzer.estimate(Tally(counts=counts, users=n)).interval(0.6) for counts in tallies]
     share = 1 / n if task == "mean" else 1.0
     worst = 1.0
-    for inputs in combinations_with_replacement(range(5), n):
+    between = [Fraction(1, 2), Fraction(10, 3)] if n < 5 else []  # real values, off the grid
+    for inputs in combinations_with_replacement([*range(5), *between], n):
         law = {(0, 0, 0): 1.0}
-        for code in inputs:
+        for number in inputs:
             after = {}
-            for (y,), mass in device.pmf(code).items():
+            for (y,), mass in message_law(device, number).items():
                 for counts, before in law.items():
                     reached = tuple(np.add(counts, np.eye(3, dtype=int)[y]).tolist())
-                    after[reached] = after.get(reached, 0.0) + before * float(mass)
+                    after[reached] = after.get(reached, 0.0) + before * mass
             law = after
-        truth = share * sum(1 + code / 2 for code in inputs)
+        truth = share * float(sum(1 + Fraction(number) / 2 for number in inputs))
         worst = min(
             worst,
             sum(

@@ -46,6 +46,7 @@ from shuffledp.core.protocol import (
     Spec,
     Unconditional,
 )
+from shuffledp.core.randomizer import tape_width
 from shuffledp.core.validate import fraction_of_one
 from shuffledp.numerics.rounding import float_above, float_below
 from shuffledp.numerics.search import largest_above
@@ -241,7 +242,7 @@ def _account(parts: Parts, crowd: Crowd, promise: Promise, left: Promise) -> Com
             f"epsilon={promise.epsilon} and delta={promise.delta} do not hold with "
             f"{crowd.trusted} honest users: delta would be {reached.delta:.3g}"
         )
-    return Computational(ideal=ideal, words_per_input=parts.device.words_per_input, crowd=crowd)
+    return Computational(ideal=ideal, words_per_input=tape_width(parts.device), crowd=crowd)
 
 
 def _set_aside(
@@ -264,7 +265,7 @@ def _set_aside(
             )
         rest = replace(promise, delta=float_below(wanted - added))
         parts = build(rest)
-        words = parts.device.words_per_input
+        words = tape_width(parts.device)
         if bound_generator(crowd.n, words, promise.epsilon) <= wanted - Fraction(rest.delta):
             return parts, rest
 
