@@ -1,12 +1,13 @@
 """Interactive rounds: a quantile by asking one after the other
 
-If the people come in random order, each may be asked by a randomizer that depends on all earlier answers, and the same
-amplification holds as for one shuffled round. So a median can be found by bisection: one noisy yes or no from everybody,
-every group of people halving what the group before has left. The rival asks everybody at once, shuffles the reports
-of a frequency oracle, and reads the median off the noisy histogram: its noise comes from all categories below.
+If the people come in random order, each may be asked by a randomizer that depends on all earlier answers, and
+the same amplification holds as for one shuffled round. So a median can be found by bisection: one noisy yes
+or no from everybody, every group of people halving what the group before has left. The rival asks everybody
+at once, shuffles the reports of a frequency oracle, and reads the median off the noisy histogram: its noise
+comes from all categories below.
 
-The theorem is compared with the exact divergence of random trees of two and three people, and both protocols with their
-ranks over many runs.
+The theorem is compared with the exact divergence of random trees of two and three people, and both protocols
+with their ranks over many runs.
 """
 
 import math

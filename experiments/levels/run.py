@@ -1,9 +1,10 @@
 """People with different randomizers: hidden and visible levels
 
-Everybody chooses an epsilon0 from a public list and runs k-ary randomized response with it. If messages do not tell their
-level, people hide among the uniform messages of all levels; if they do, among those of their own level only, and the
-analyzer can weigh. Both guarantees are computed, both estimates are measured against their predicted errors, and two ways to spoil
-it are shown: a level that depends on the value, and a message that carries its sender's number.
+Everybody chooses an epsilon0 from a public list and runs k-ary randomized response with it. If messages do
+not tell their level, people hide among the uniform messages of all levels; if they do, among those of their
+own level only, and the analyzer can weigh. Both guarantees are computed, both estimates are measured against
+their predicted errors, and two ways to spoil it are shown: a level that depends on the value, and a message
+that carries its sender's number.
 """
 
 import math

@@ -1,8 +1,9 @@
 """Noise upwards only: what exponential noise protects
 
-A note adds exponential noise, which is never negative, and argues in two lines that it is as private as Laplace noise.
-The two lines are about answers that both data sets can give. Here the exact divergences of both directions are computed,
-and then the use for which one-sided noise is enough both ways: announcing the largest of several noisy utilities.
+A note adds exponential noise, which is never negative, and argues in two lines that it is as private as
+Laplace noise. The two lines are about answers that both data sets can give. Here the exact divergences of
+both directions are computed, and then the use for which one-sided noise is enough both ways: announcing the
+largest of several noisy utilities.
 """
 
 import itertools

@@ -1,9 +1,10 @@
 """Renyi, trade-off, Gaussian: three other views of one shuffled round
 
-A privacy curve can be read as a bound of Renyi divergences, as a trade-off between the two errors of any test of a person's
-value, and as the mu of a Gaussian pair that is at least as easy to tell apart. Each view is computed from the certified
-curve and compared with exact views: those of shuffled bits on explicit data sets, and the Gaussian limit for many people.
-A last question is what a random check-in adds, when people take part only by a secret coin.
+A privacy curve can be read as a bound of Renyi divergences, as a trade-off between the two errors of any test
+of a person's value, and as the mu of a Gaussian pair that is at least as easy to tell apart. Each view is
+computed from the certified curve and compared with exact views: those of shuffled bits on explicit data sets,
+and the Gaussian limit for many people. A last question is what a random check-in adds, when people take part
+only by a secret coin.
 """
 
 import math

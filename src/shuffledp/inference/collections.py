@@ -10,7 +10,7 @@ tally of n users is one multinomial number. So a thousand crowds cost no more th
 In arrays the last axis is over the cells (or the categories), all axes before it are runs.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Protocol
 
@@ -26,6 +26,7 @@ from shuffledp.mechanisms.geometric import Geometric
 from shuffledp.protocols.correlated_histogram import CorrelatedHistogram
 from shuffledp.protocols.dummies_histogram import DummiesHistogram
 from shuffledp.protocols.hadamard import HadamardResponse
+from shuffledp.protocols.pure_count import PureCount
 from shuffledp.protocols.rr import RR
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "NoisyCounts",
     "NoisyDeviation",
     "OneMessage",
+    "PureCells",
     "RRMessages",
     "Reports",
     "collisions",
@@ -367,6 +369,49 @@ class Correlated:
 
     def statistic(self, observed: Floats, r: Floats, n: int) -> Floats:
         return collisions(observed, r, n=n, noise_variance=_variance(self.protocol, n))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PureCells:
+    """A pure count of every cell, each with half of epsilon: delta = 0; the collisions of the estimates.
+
+    Cells have noise of their own, and replacing a value changes two of them: e^(epsilon/2) times e^(epsilon/2). Messages
+    carry their cell, so everybody sends cells times d bits.
+    """
+
+    cells: int
+    protocol: ShuffleProtocol
+    randomizer: PureCount
+
+    @property
+    def guarantee(self) -> Guarantee:
+        half = self.protocol.guarantee
+        proof = f"two cells with half of epsilon each, by {half.proof}"
+        return replace(half, epsilon=2 * half.epsilon, proof=proof)
+
+    def observe(self, values: Codes, rng: WordSource) -> Floats:
+        analyzer = self.protocol.analyzer
+        found = [
+            analyzer.estimate(tally(self.protocol, (values == cell).astype(np.int64), rng)).value
+            for cell in range(self.cells)
+        ]
+        return np.array(found, dtype=np.float64)
+
+    def simulate(self, p: Floats, n: int, runs: int, generator: np.random.Generator) -> Floats:
+        counts = multinomials(generator, n, p, runs)
+        noise = self.randomizer
+        rate, law = float(noise.rate), np.array(noise.noise, dtype=np.float64)
+        holders = generator.binomial(counts, rate)
+        noisy = holders + generator.binomial(n - counts, rate)
+        drawn = generator.choice(len(law), size=int(noisy.sum()), p=law / law.sum()) - noise.d / 2
+        sums = np.bincount(np.repeat(np.arange(noisy.size), noisy.ravel()), drawn, noisy.size)
+        # Whoever draws no noise is 1/2 above or below the middle d/2.
+        quiet = (counts - holders) / 2 - (n - counts - (noisy - holders)) / 2
+        middle = sums.reshape(noisy.shape) + quiet
+        return np.asarray(middle / (1 - rate) + n / 2)
+
+    def statistic(self, observed: Floats, r: Floats, n: int) -> Floats:
+        return collisions(observed, r, n=n, noise_variance=self.randomizer.variance(n))
 
 
 def _counted(values: Codes, cells: int) -> Counts:

@@ -669,6 +669,11 @@ def _shuffled(
             k**0.75 / (alpha * epsilon) + free,
             "the variance of the noise",
         ),
+        "shuffle, private, pure": (
+            "k^(3/4) / (alpha epsilon) + k^(1/2) / alpha^2",
+            k**0.75 / (alpha * epsilon) + free,
+            "the variance of the noise",
+        ),
         "shuffle, public, direct": public,
         "shuffle, public, hashed": public,
         "shuffle, public, amplified": (

@@ -34,15 +34,17 @@ from shuffledp.inference.collections import (
     HadamardMessages,
     NoisyCounts,
     NoisyDeviation,
+    PureCells,
     Reports,
     RRMessages,
 )
 from shuffledp.inference.public_randomness import part_sizes, partition, split_into_groups
 from shuffledp.mechanisms import geometric
-from shuffledp.protocols import correlated_histogram, dummies_histogram, hadamard, rr
+from shuffledp.protocols import correlated_histogram, dummies_histogram, hadamard, pure_count, rr
 
 __all__ = [
     "METHODS",
+    "PURE",
     "Tester",
     "choose_method",
     "count_lowered",
@@ -201,6 +203,13 @@ def _correlated(want: _Wanted) -> _Plan:
     return 1, Correlated(protocol=protocol, randomizer=randomizer)
 
 
+def _pure(want: _Wanted) -> _Plan:
+    protocol = pure_count.make(n=want.n, epsilon=want.epsilon / 2, honest=want.honest)
+    randomizer = protocol.randomizer
+    assert isinstance(randomizer, pure_count.PureCount)
+    return 1, PureCells(cells=want.k, protocol=protocol, randomizer=randomizer)
+
+
 def _amplified_hadamard(want: _Wanted) -> _Plan:
     return 1, _reports(_shuffled_hadamard(want, want.k, 1))
 
@@ -292,6 +301,12 @@ METHODS: dict[tuple[str, str], dict[str, Callable[[_Wanted], _Plan]]] = {
 """(model, coin): the methods by name, the default first."""
 
 
+PURE: dict[tuple[str, str], dict[str, Callable[[_Wanted], _Plan]]] = {
+    ("shuffle", "private"): {"pure": _pure}
+}
+"""Methods with delta = 0 where the model needs none; they are for some thousand users, so nothing chooses them by itself."""
+
+
 def method_names(model: str, coin: str) -> tuple[str, ...]:
     """The methods of a model and a coin, the default first.
 
@@ -317,6 +332,8 @@ def choose_method(model: str, coin: str, method: str | None) -> str:
     names = method_names(model, coin)
     if method is None:
         return names[0]
+    if method in PURE.get((model, coin), {}):
+        return method
     if method not in names:
         raise ParameterError(
             "method", method, f"must be one of {', '.join(names)} for {model}, {coin} coin"
@@ -344,7 +361,8 @@ def make_tester(
     if n < 2:
         raise UnsupportedError(f"n={n} users are too few: collisions need two")
     want = _Wanted(n=n, k=k, epsilon=epsilon, delta=delta, honest=honest)
-    number, collection = METHODS[model, coin][chosen](want)
+    plans = METHODS[model, coin] | PURE.get((model, coin), {})
+    number, collection = plans[chosen](want)
     want.group(number)
     return Tester(
         model=model, coin=coin, method=chosen, k=k, n=n, groups=number, collection=collection

@@ -36,7 +36,7 @@ from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, number, positive, whole
 from shuffledp.inference.public_randomness import public_words, split_into_groups
 from shuffledp.inference.reduction import Reduction
-from shuffledp.inference.testers import Tester, choose_method, count_lowered, make_tester
+from shuffledp.inference.testers import PURE, Tester, choose_method, count_lowered, make_tester
 from shuffledp.numerics.entropy import SecureWords
 
 __all__ = [
@@ -134,6 +134,7 @@ def uniformity_test(
     | local | private | hadamard |
     | local | public | hashed (L parts, Hadamard response), halving (two parts, randomized response) |
     | shuffle | private | direct (values and dummies), amplified (Hadamard), correlated (more messages, less noise) |
+    | shuffle | private | pure (delta = 0, for some thousand users, if asked for) |
     | shuffle | public | direct (Canonne and Lyu), amplified (halving), hashed (L parts, Hadamard) |
 
     The local and central methods are pure and do not use `delta`; without privacy `epsilon` is not used
@@ -407,7 +408,8 @@ def check_question(
     if model != "none":
         asked["epsilon"] = positive("epsilon", epsilon)
     if model == "shuffle":
-        asked["delta"] = fraction_of_one("delta", delta)
+        pure = name in PURE.get((model, coin), {}) and not delta
+        asked["delta"] = 0.0 if pure else fraction_of_one("delta", delta)
         share = number("honest", honest)
         if not 0 < share <= 1:
             raise ParameterError("honest", honest, "must be > 0 and <= 1")
