@@ -311,6 +311,21 @@ def test_covers_every_data_set_of_a_mean(protocol, last, level):
             assert found >= level - 1e-12
 
 
+@pytest.mark.parametrize("steps", [1, 3])
+@pytest.mark.parametrize("module", [duchi, piecewise, hybrid])
+def test_the_largest_variance_counts_the_rounding(module, steps):
+    """Of one person with a real value, on and off the grid."""
+    protocol = module.make_local(lower=0.0, upper=float(steps), steps=steps, epsilon=3.0)
+    device = protocol.randomizer
+    alone = Tally(counts=np.eye(device.alphabet, dtype=np.int64)[0], users=1)
+    a, b, c = protocol.analyzer.estimate(alone).error.most
+    for number in [Fraction(i, 6) for i in range(6 * steps + 1)]:
+        x = float(number)
+        law = message_law(device, number)
+        exact = sum(mass * (float(device.decode(y)) - x) ** 2 for (y,), mass in law.items())
+        assert exact <= (a + x * (b + x * c)) * (1 + 1e-9)
+
+
 def test_one_bit_of_many_people():
     """Everybody at one end, or half at each: the number of ones is a sum of two binomials."""
     protocol = duchi.make_local(lower=0.0, upper=1.0, epsilon=1.0, steps=1)
