@@ -10,10 +10,13 @@ Each `*.toml` file beside this one lists mutants of one room:
 
 `old` is found by its content and must occur exactly once in src/shuffledp, so moving code around does
 not break the list; `file`, the end of a path, narrows the search. `tests` must catch the mutant: files
-or folders, named by the end of their path. A mutant that cannot be caught says why in `survives`.
+or folders, named by the end of their path, and `only`, an expression as of `pytest -k`, picks some of
+them. A mutant that cannot be caught says why in `survives`.
 
 The runner copies the tree, checks that the tests pass there, plants each mutant in turn and runs its
-tests. It needs no network and never touches the tree it was started from.
+tests. A mutant is killed if a test fails, or if the tests take many times as long as without it. Mutants that
+do not fit the code, or whose tests fail anyway, are BROKEN: nothing is left out. It needs no network and never
+touches the tree it was started from.
 
 Usage: make mutants, or PYTHONPATH=tests python -m mutants.run [--list] [--only TEXT] [--jobs N]
 """
@@ -43,8 +46,8 @@ HERE = Path(__file__).resolve().parent
 SOURCE = Path("src/shuffledp")
 FLOOR = 0.97
 """The share of mutants that must be killed."""
-_KEYS = {"name", "old", "new", "tests", "file", "survives"}
-_PATIENCE = 10  # times as long as the tests take without the mutant, and a minute
+_KEYS = {"name", "old", "new", "tests", "file", "only", "survives"}
+_PATIENCE, _GRACE = 8, 30.0  # times as long as the tests take without the mutant, and seconds
 _COLUMNS = 100
 
 
@@ -72,7 +75,13 @@ class Mutant:
     new: str
     tests: tuple[str, ...]
     file: str = ""
+    only: str = ""
     survives: str = ""
+
+    @property
+    def watched(self) -> tuple[str, ...]:
+        """What is run, the same for many mutants."""
+        return *self.tests, f"-k{self.only}"
 
     def find(self, sources: Sources) -> Path:
         """The one source file that holds the old text."""
@@ -143,6 +152,15 @@ def check(mutants: Iterable[Mutant], root: Path = ROOT) -> None:
         find_tests(mutant, root)
 
 
+def find_fault(mutant: Mutant, root: Path) -> str:
+    """Why the mutant does not fit the code; nothing if it does."""
+    try:
+        check([mutant], root)
+    except BadListError as error:
+        return str(error)
+    return ""
+
+
 def find_tests(mutant: Mutant, root: Path) -> list[str]:
     """The paths of the mutant's tests, from the root."""
     known = [path.relative_to(root).as_posix() for path in (root / "tests").rglob("*")]
@@ -197,10 +215,11 @@ class Run:
         return ""
 
 
-def run_tests(tests: Sequence[str], tree: Path, patience: float | None = None) -> Run:
-    """Run these tests in the tree until the first failure."""
+def run_tests(mutant: Mutant, tree: Path, patience: float | None = None) -> Run:
+    """Run the mutant's tests in the tree until the first failure."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
-    command += ["-n", "0", "-m", "not slow", "--no-header", "--tb", "line", *tests]
+    command += ["-n", "0", "-m", "not slow", "--no-header", "--tb", "line"]
+    command += [*(["-k", mutant.only] if mutant.only else []), *find_tests(mutant, tree)]
     environment = os.environ | {"PYTHONPATH": str(tree / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
     start = time.monotonic()
     try:
@@ -224,7 +243,7 @@ def judge(mutant: Mutant, tree: Path, unchanged: Run) -> Verdict:
             seconds=unchanged.seconds,
         )
     with plant(mutant, tree):
-        run = run_tests(find_tests(mutant, tree), tree, _PATIENCE * unchanged.seconds + 60)
+        run = run_tests(mutant, tree, _PATIENCE * unchanged.seconds + _GRACE)
     outcome, detail = tell(mutant, run)
     return Verdict(mutant=mutant, outcome=outcome, detail=detail, seconds=run.seconds)
 
@@ -270,18 +289,27 @@ def run_mutants(
     mutants: Sequence[Mutant], *, root: Path, jobs: int, say: Callable[[str], None]
 ) -> list[Verdict]:
     """Judge all of them, `jobs` at a time, and tell of each as soon as it is known."""
-    check(mutants, root)
+    broken = {mutant.name: why for mutant in mutants if (why := find_fault(mutant, root))}
+    fitting = [mutant for mutant in mutants if mutant.name not in broken]
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         trees = Trees(root=root, folder=Path(folder), jobs=jobs)
         trees.make()
         with ThreadPoolExecutor(jobs) as pool:
-            firsts = {mutant.tests: mutant for mutant in mutants}
+            firsts = {mutant.watched: mutant for mutant in fitting}
             ended = pool.map(lambda mutant: _run_unchanged(mutant, trees), firsts.values())
             unchanged = dict(zip(firsts, ended, strict=True))
 
             def one(mutant: Mutant) -> Verdict:
-                with trees.borrow() as tree:
-                    verdict = judge(mutant, tree, unchanged[mutant.tests])
+                if mutant.name in broken:
+                    verdict = Verdict(
+                        mutant=mutant,
+                        outcome=Outcome.BROKEN,
+                        detail=broken[mutant.name],
+                        seconds=0.0,
+                    )
+                else:
+                    with trees.borrow() as tree:
+                        verdict = judge(mutant, tree, unchanged[mutant.watched])
                 say(_line(verdict))
                 return verdict
 
@@ -290,7 +318,7 @@ def run_mutants(
 
 def _run_unchanged(mutant: Mutant, trees: Trees) -> Run:
     with trees.borrow() as tree:
-        return run_tests(find_tests(mutant, tree), tree)
+        return run_tests(mutant, tree)
 
 
 def _line(verdict: Verdict) -> str:
@@ -298,12 +326,14 @@ def _line(verdict: Verdict) -> str:
     return f"{head:{_COLUMNS}} {verdict.seconds:6.1f} s\n          {verdict.detail}"
 
 
-def summarize(verdicts: Sequence[Verdict]) -> tuple[str, bool]:
-    """The share killed, the survivors, and whether that is good enough."""
+def summarize(verdicts: Sequence[Verdict], seconds: float = 0.0) -> tuple[str, bool]:
+    """The share killed, the time, the survivors, and whether that is good enough."""
     by_outcome = Counter(verdict.outcome for verdict in verdicts)
     killed, total = by_outcome[Outcome.KILLED], len(verdicts)
     lines = [
-        f"{killed} of {total} mutants killed: {killed / total:.1%}, at least {FLOOR:.0%} wanted"
+        f"{killed} of {total} mutants killed: {killed / total:.1%}, at least {FLOOR:.0%} wanted; "
+        f"{by_outcome[Outcome.SURVIVED]} survived, {by_outcome[Outcome.EXPLAINED]} explained, "
+        f"{by_outcome[Outcome.BROKEN]} broken; {seconds / 60:.1f} minutes"
     ]
     lines += [
         f"  {each.outcome.value}: {each.mutant.room}: {each.mutant.name}: {each.detail}"
@@ -342,11 +372,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 say(f"{mutant.find(sources).relative_to(ROOT / SOURCE)!s:32} {mutant.name}")
             say(f"{len(chosen)} mutants")
             return 0
+        start = time.monotonic()
         verdicts = run_mutants(chosen, root=ROOT, jobs=options.jobs, say=say)
     except BadListError as error:
         say(f"error: {error}")
         return 2
-    text, good = summarize(verdicts)
+    text, good = summarize(verdicts, time.monotonic() - start)
     say("\n" + text)
     return 0 if good else 1
 

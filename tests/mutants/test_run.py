@@ -91,6 +91,36 @@ def test_a_mutant_that_does_not_fit_is_an_error(tree, changes, why):
         run.check([mutant(**changes)], tree)
 
 
+def test_one_that_does_not_fit_is_broken_and_the_others_are_run(tree):
+    mutants = [mutant(name="lost", old="return 7"), mutant()]
+    lost, killed = run.run_mutants(mutants, root=tree, jobs=1, say=str)
+    assert (lost.outcome, killed.outcome) == (Outcome.BROKEN, Outcome.KILLED)
+    assert "occurs 0 times" in lost.detail
+    text, good = run.summarize([lost, killed], 90.0)
+    assert "1 broken; 1.5 minutes" in text
+    assert not good
+
+
+def test_only_some_of_the_tests_are_run(tree):
+    found = run.run_mutants([mutant(only="red")], root=tree, jobs=1, say=str)
+    assert found[0].outcome is Outcome.BROKEN  # no test is called so
+    with (tree / "tests/test_one.py").open("a") as file:
+        file.write("\n\ndef test_slow():\n    raise AssertionError\n")
+    (verdict,) = run.run_mutants([mutant(only="not slow")], root=tree, jobs=1, say=str)
+    assert verdict.outcome is Outcome.KILLED
+
+
+def test_tests_that_do_not_end_kill_only_if_they_end_without_the_mutant(tree, monkeypatch):
+    monkeypatch.setattr(run, "_GRACE", 0.0)
+    monkeypatch.setattr(run, "_PATIENCE", 2)
+    endless = mutant(new="while True:\n        pass")
+    (verdict,) = run.run_mutants([endless], root=tree, jobs=1, say=str)
+    assert (verdict.outcome, verdict.detail) == (
+        Outcome.KILLED,
+        "ran far longer than without the mutant",
+    )
+
+
 @pytest.mark.parametrize(
     "text",
     [
