@@ -31,7 +31,7 @@ from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.privacy import Profile
 from shuffledp.core.validate import fraction_of_one
-from shuffledp.numerics.rounding import UNIT, exp_bounds, float_above
+from shuffledp.numerics.rounding import UNIT, exp_bounds, scale_above
 
 __all__ = ["Composed", "compose", "compose_delta", "compose_renyi", "renyi"]
 
@@ -237,10 +237,9 @@ class _Loss:
 
     def curve(self, step: float) -> Callable[[float], float]:
         """The same as a function of epsilon."""
-        unit = Fraction(1, 1 << self.bits)
-        masses = np.array([float_above(mass * unit) for mass in self.masses])
+        masses = np.array([scale_above(mass, self.bits) for mass in self.masses])
         losses = step * np.arange(self.first, self.first + len(masses)) * (1 + 4 * UNIT)
-        endless = float_above(self.endless * unit)
+        endless = scale_above(self.endless, self.bits)
 
         def delta_at(epsilon: float) -> float:
             over = np.maximum(losses - epsilon, 0.0)
@@ -312,7 +311,9 @@ def _multiply(first: Sequence[int], second: Sequence[int], bits: int) -> list[in
     largest = max(first) * max(second) * min(len(first), len(second))
     size = largest.bit_length() // 8 + 1
     length = len(first) + len(second) - 1
-    product = (_pack(first, size) * _pack(second, size)).to_bytes(size * (length + 1), "little")
+    one = _pack(first, size)
+    other = one if first is second else _pack(second, size)  # Python squares in less time
+    product = (one * other).to_bytes(size * (length + 1), "little")
     return [_shift_up(value, bits) for value in _unpack(product, size, length)]
 
 
