@@ -437,14 +437,15 @@ def _frame(spark: "SparkSession", column: Column) -> "DataFrame":
         return sql.col(f"`{name.replace('`', '``')}`")
 
     def select(file: DataFile) -> "DataFrame":
-        chosen = [value(file, name).alias(f"value{place}") for place, name in enumerate(names)]
+        places = ("value", *(f"filter{place}" for place in range(1, len(names))))
+        chosen = [value(file, name).alias(place) for name, place in zip(names, places, strict=True)]
         return _read(spark, file, names).select(*chosen)
 
     frame = reduce(lambda some, more: some.union(more), map(select, column.files))
     if where is None:
         return frame
     kind = frame.schema[0].dataType.simpleString()
-    return _map(frame, _Sieve(where, tuple(names)).__call__, f"value0 {kind}")
+    return _map(frame, _Sieve(where, tuple(names)).__call__, f"value {kind}")
 
 
 @dataclass(frozen=True, slots=True)
