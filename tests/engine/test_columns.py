@@ -293,6 +293,20 @@ class TestOtherFiles:
         column = sdp.open_column(tmp_path / f"a.{suffix}", "x")
         assert values(column) == ["1", "2.5", None]
 
+    @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-8-sig"])
+    @pytest.mark.parametrize("suffix", ["csv", "txt.gz", "csv.bz2"])
+    def test_spreadsheets(self, tmp_path, encoding, suffix):
+        """They write UTF-16 with a mark, and tabs."""
+        text = "x\ty\r\ngröße\t1\r\n東京\t2\r\n"
+        mark = "\ufeff" if encoding == "utf-16-be" else ""
+        pack(tmp_path / f"a.{suffix}", (mark + text).encode(encoding))
+        assert values(sdp.open_column(tmp_path / f"a.{suffix}", "x")) == ["größe", "東京"]
+
+    def test_other_encodings_are_one_sentence(self, tmp_path):
+        (tmp_path / "a.csv").write_bytes("x,y\ngröße,1\n".encode("cp1252"))
+        with pytest.raises(sdp.DataError, match=r"a\.csv cannot be read: it is not text in UTF-8$"):
+            sdp.open_column(tmp_path / "a.csv", "x")
+
     def test_a_long_list(self, tmp_path):
         rows = [{"x": i, "text": "größe" * 20} for i in range(20_000)]
         (tmp_path / "a.json").write_text(json.dumps(rows, ensure_ascii=False))

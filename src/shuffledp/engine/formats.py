@@ -14,6 +14,7 @@ Text may be compressed: `.gz`, `.zst`, `.bz2`. A folder stands for all files in 
 are a column `year`. The path `-` is standard input, whose format is told by its first bytes.
 """
 
+import codecs
 import csv
 import glob
 import io
@@ -236,10 +237,23 @@ def _describe(path: str) -> DataFile:
         if size == 0:
             raise DataError(f"{path} is empty")
         known = DataFile(path=path, format=kind, bytes=size, columns=(), types=())
-        if _packing(path) == ".bz2":  # which DuckDB does not read
-            with _unpack(path) as source:
-                known = _copy(known, source, Path(path).stem)
+        if kind in _TEXTUAL:
+            known = _make_readable(known)
         return replace(_DESCRIBE[kind](known), partition=_read_partition(path))
+
+
+def _make_readable(file: DataFile) -> DataFile:
+    """The file, or a copy of it if DuckDB does not read it: what is in .bz2, or in UTF-16, as of spreadsheets."""
+    with _unpack(file.where) as source:
+        start = source.read(2)
+    packed = _packing(file.where)
+    if start not in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) and packed != ".bz2":
+        return file
+    name = Path(file.where).name.removesuffix(packed or "")
+    with _unpack(file.where) as source:
+        if start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            return _copy(file, codecs.EncodedFile(source, "utf-8", "utf-16"), name)
+        return _copy(file, source, name)
 
 
 def _describe_input() -> DataFile:
@@ -250,6 +264,8 @@ def _describe_input() -> DataFile:
         if _packing(found.where) is not None:
             with _unpack(found.where) as source:
                 found = _name_by_content(_copy(found, source))
+        if found.format in _TEXTUAL:
+            found = _make_readable(found)
         return _DESCRIBE[found.format](found)
 
 
@@ -426,7 +442,10 @@ def _sample(file: DataFile) -> str:
         while size < _SAMPLE and (line := source.readline(_HUGEST_LINE)):
             lines.append(line)
             size += len(line)
-    return b"".join(lines).decode("utf-8-sig")
+    try:
+        return b"".join(lines).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise DataError(f"{file.path} cannot be read: it is not text in UTF-8") from None
 
 
 @contextmanager

@@ -4,6 +4,7 @@ Adding a protocol is one file with `SPEC`, one line in `PROTOCOLS`, one test. A 
 one as an entry point of the group `shuffledp.protocols`; `registered()` has both kinds.
 """
 
+import inspect
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -188,10 +189,19 @@ def make(name: str, /, **parameters: Any) -> ShuffleProtocol:
     True
     >>> make("krr", k=4, n=10_000, epsilon=1.0, delta=1e-6).guarantee.model.value
     'shuffle'
+    >>> make("krr", epsilon=1.0)
+    Traceback (most recent call last):
+    shuffledp.core.errors.ParameterError: k must be given: krr needs it
     """
     chosen = spec(name)
     maker = chosen.make if "n" in parameters else chosen.make_local
     if maker is not None:
+        known = inspect.signature(maker).parameters
+        for each in known.values():
+            if each.default is inspect.Parameter.empty and each.name not in parameters:
+                raise ParameterError(each.name, None, f"must be given: {name} needs it")
+        for strange in parameters.keys() - known.keys():
+            raise ParameterError(strange, parameters[strange], f"is no parameter of {name}")
         return maker(**parameters)
     if "n" in parameters:
         raise UnsupportedError(f"{name} is for the local model, where the number n does not matter")
