@@ -280,8 +280,13 @@ class Request:
                 "a ledger cannot charge it: declare categories or categories_file"
             )
 
-    def prepare(self, column: Column, *, report: Report | None = None) -> "Prepared":
-        """Fix the domain, count the people and make the protocol: nothing is randomized yet."""
+    def prepare(
+        self, column: Column, *, report: Report | None = None, sent: bool = False
+    ) -> "Prepared":
+        """Fix the domain, count the people and make the protocol: nothing is randomized yet.
+
+        If messages are to be sent, protocols that send little come first, otherwise those that deal.
+        """
         engine = self._choose_engine(column)
         declared = planned(self.task).declare(self.options, column)
         question = _on_a_grid(declared.task) if self.model is Model.LOCAL else declared.task
@@ -292,7 +297,7 @@ class Request:
         n = found.n if self.n is None else self.n
         question = question.fit(n, self.epsilon)
         with stage(CALIBRATION):
-            protocol = self._make_protocol(question, n)
+            protocol = self._make_protocol(question, n, sent=sent)
         return Prepared(
             request=self,
             column=column,
@@ -326,7 +331,7 @@ class Request:
             return 1.0
         return HONEST if self.honest is None else self.honest
 
-    def _make_protocol(self, task: Task, n: int) -> ShuffleProtocol | Mechanism:
+    def _make_protocol(self, task: Task, n: int, *, sent: bool) -> ShuffleProtocol | Mechanism:
         return choose(
             task,
             n=n,
@@ -336,6 +341,7 @@ class Request:
             model=self.model,
             protocol=self.protocol,
             max_messages=self.max_messages,
+            for_file=not sent,
         )
 
 

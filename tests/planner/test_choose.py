@@ -1,6 +1,7 @@
 """One chooser: what it takes, that a plan takes the same, that a larger budget is never wasted."""
 
 from itertools import pairwise
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -165,3 +166,32 @@ def test_very_many_bins():
     assert choose(task, n=1000, epsilon=1.0, delta=1e-6).name == "hashed_histogram"
     local = choose(task, n=1000, epsilon=1.0, model="local")
     assert local.randomizer.domain.size == 2**23
+
+
+class TestFiles:
+    """Nobody sends anything: of equal errors the one that is dealt."""
+
+    ASKED = MappingProxyType({"n": 10_000, "epsilon": 2.0, "model": "local"})
+
+    def test_dealt_at_equal_error(self):
+        task = Histogram(domain=sdp.Categories(k=64))
+        sent = choose(task, **self.ASKED)
+        dealt = choose(task, **self.ASKED, for_file=True)
+        assert not sent.dealt
+        assert dealt.dealt
+        asked = Asked.of(task, n=10_000, epsilon=2.0, delta=0.0, honest=1.0)
+        limits = Limits.of(models="local")
+        rows = [evaluate(each, asked, limits) for each in order_candidates(task)]
+        found = {row.protocol: row for row in rows if row.available}
+        assert found[dealt.name].rmse <= SAME * min(row.rmse for row in found.values())
+        assert [found[each.name].dealt for each in (sent, dealt)] == [False, True]
+
+    def test_ask_prefers_it_and_messages_do_not(self, tmp_path):
+        path = tmp_path / "a.csv"
+        path.write_text("x\n" + "\n".join(str(i % 64) for i in range(10_000)) + "\n")
+        request = sdp.request.Request(
+            task="histogram", options={"k": 64}, epsilon=2.0, model="local"
+        )
+        column = sdp.open_column(path)
+        assert request.prepare(column).protocol.dealt
+        assert not request.prepare(column, sent=True).protocol.dealt

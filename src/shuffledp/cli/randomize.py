@@ -67,7 +67,7 @@ def randomize(
             column = sdp.open_column(paths, privacy.column, where=privacy.where)
             read = [*(file.path for file in column.files), budget.ledger]
             keep_inputs([out], [*read, options.categories_file])
-            prepared = request.prepare(column, report=report)
+            prepared = request.prepare(column, report=report, sent=True)
             guarantee, entry = prepared.protocol.guarantee, None
             if spending is not None:
                 # Messages reach the disk while they are made, so the charge comes first.

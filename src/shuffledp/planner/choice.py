@@ -18,7 +18,15 @@ from shuffledp.core.protocol import HONEST, ShuffleProtocol
 from shuffledp.core.task import Task
 from shuffledp.core.validate import fraction_of_one
 from shuffledp.planner.question import MOST_VALUES, Asked, Candidate, Limits, candidates
-from shuffledp.planner.rows import SAME, Aim, Row, choose_row, evaluate
+from shuffledp.planner.rows import (
+    SAME,
+    Aim,
+    Row,
+    choose_row,
+    evaluate,
+    prefer_dealt,
+    prefer_few_bits,
+)
 from shuffledp.tasks import Count, Histogram, Mean, Sum
 
 __all__ = [
@@ -138,10 +146,12 @@ def choose(
     protocol: str | None = None,
     max_messages: float | None = None,
     max_bits: float | None = None,
+    for_file: bool = False,
 ) -> ShuffleProtocol | Mechanism:
     """The best protocol (or mechanism) of a model that answers the task as it is put, or the one named.
 
     It is the row that `sdp.plan` chooses with the same limits, found without looking at the rest where it can be.
+    For a file, whose people send nothing, of those nearly the best one that deals its tally, if there is one.
 
     >>> choose(Count(domain=Bits()), n=1_000_000, epsilon=1.0, delta=1e-8).name
     'correlated_count'
@@ -163,7 +173,8 @@ def choose(
             rows.append(evaluate(each, asked, limits))
             yield rows[-1]
 
-    found = choose_row(look(), Aim.ERROR, enough=recognise(asked))
+    prefer = prefer_dealt if for_file else prefer_few_bits
+    found = choose_row(look(), Aim.ERROR, enough=recognise(asked), prefer=prefer)
     if found is None:
         raise UnsupportedError("no protocol fits: " + "; ".join(row.explain() for row in rows))
     if task == asked.task:

@@ -18,7 +18,16 @@ from shuffledp.planner.question import Asked, Candidate, Limits
 from shuffledp.protocols import spec
 from shuffledp.tasks import task_named
 
-__all__ = ["SAME", "Aim", "Row", "choose_row", "evaluate", "rank"]
+__all__ = [
+    "SAME",
+    "Aim",
+    "Row",
+    "choose_row",
+    "evaluate",
+    "prefer_dealt",
+    "prefer_few_bits",
+    "rank",
+]
 
 SAME = 1.25
 """Errors up to this many times the smallest count as equal."""
@@ -67,6 +76,12 @@ class Row:
     """By how many people one report can move the answer; None: no bound is known."""
     measured: Measured | None = field(default=None, repr=False, compare=False)
     """What was made, and the data set of the error."""
+
+    @property
+    def dealt(self) -> bool:
+        """Whether the tally of a file can be dealt; if not, the device of every person in it runs."""
+        made = None if self.measured is None else self.measured.made
+        return isinstance(made, ShuffleProtocol) and made.dealt
 
     @property
     def available(self) -> bool:
@@ -136,6 +151,7 @@ class Row:
             "local_guess": self.guess,
             "bytes_per_report": self.bytes_per_report,
             "influence": _finite(self.influence),
+            "dealt": self.dealt,
             "answers": self.answers,
             "n": self.n,
         }
@@ -322,12 +338,25 @@ def _bits(row: Row) -> float:
     return math.inf if row.bits_per_user is None else row.bits_per_user
 
 
+def prefer_dealt(row: Row) -> tuple[float, float]:
+    """For files, where no bits are sent: what can be dealt comes first."""
+    return float(not row.dealt), _bits(row)
+
+
+def prefer_few_bits(row: Row) -> tuple[float, float]:
+    """For devices, which send what they send."""
+    return _bits(row), 0.0
+
+
 def choose_row(
-    rows: Iterable[Row], aim: Aim, enough: Callable[[Row], bool] = lambda _: False
+    rows: Iterable[Row],
+    aim: Aim,
+    enough: Callable[[Row], bool] = lambda _: False,
+    prefer: Callable[[Row], tuple[float, float]] = prefer_few_bits,
 ) -> Row | None:
     """The first row that is enough; otherwise of those nearly the best the one with the fewest bits.
 
-    A curator is chosen only if nobody else is available.
+    A curator is chosen only if nobody else is available. `prefer` puts those nearly the best in another order.
 
     >>> few = Row(protocol="few", model=Model.SHUFFLE, rmse=1.2, bits_per_user=1.0)
     >>> many = Row(protocol="many", model=Model.SHUFFLE, rmse=1.0, bits_per_user=100.0)
@@ -347,4 +376,4 @@ def choose_row(
         return None
     most = (SAME if aim is Aim.ERROR else _SAME_SEARCHED) * min(map(aim.merit, rivals))
     nearly_best = (row for row in rivals if aim.merit(row) <= most)
-    return min(nearly_best, key=lambda row: (_bits(row), _exact_merit(row, aim)))
+    return min(nearly_best, key=lambda row: (*prefer(row), _exact_merit(row, aim)))
