@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         samples,
         serve,
         tasks,
+        web,
         wire,
     )
     from shuffledp.accounting.amplify import (
@@ -170,6 +171,7 @@ __all__ = [
     "tally_file",
     "tasks",
     "uniformity_test",
+    "web",
     "wire",
     "write_tally",
 ]
@@ -215,6 +217,7 @@ _ROOMS = (
     "samples",
     "serve",
     "tasks",
+    "web",
     "wire",
 )
 

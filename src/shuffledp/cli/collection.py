@@ -178,6 +178,19 @@ def results(folder: FolderArgument, as_json: JsonOption = False) -> None:
 
 
 @app.command()
+def page(
+    out: Annotated[Path, typer.Argument(help="The folder to make.")],
+) -> None:
+    """Write the participation page, to host it apart from the shuffler, and print the hash to publish."""
+    with explain_errors():
+        digest = sdp.web.write_site(out)
+        typer.echo(
+            f"Written: {out}. Invite people to index.html#link=LINK with the link of the collection."
+        )
+        typer.echo(f"The SHA-256 hash of its SHA256SUMS, to publish: {digest}")
+
+
+@app.command()
 def rehearse(
     survey: SurveyArgument,
     people: Annotated[str, typer.Option(help="How many made-up people take part.")] = "1000",

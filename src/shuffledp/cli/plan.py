@@ -21,7 +21,9 @@ __all__ = ["plan"]
 
 
 def plan(
-    task: Annotated[str, typer.Argument(help=f"The question: {', '.join(TASK_NAMES)}.")],
+    task: Annotated[
+        str | None, typer.Argument(help=f"The question: {', '.join(TASK_NAMES)}.")
+    ] = None,
     n: Annotated[str | None, typer.Option("--n", help="How many people; 1e6 is a million.")] = None,
     epsilon: Annotated[float | None, typer.Option(help="The epsilon of the guarantee.")] = None,
     delta: Annotated[
@@ -68,9 +70,19 @@ def plan(
         Path | None, typer.Option(help="Draw error against n into this file (.png, .svg, .pdf).")
     ] = None,
     force: ForceOption = False,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Plan a live survey in a page on this machine instead.")
+    ] = False,
 ) -> None:
     """Rank every protocol for a question by its exact error, with its cost."""
     with explain_errors():
+        if serve:
+            _serve()
+            return
+        if task is None:
+            raise sdp.DataError(
+                f"name a question: {', '.join(TASK_NAMES)}; or plan in a page: --serve"
+            )
         check_picture(plot, force=force)
         answer = sdp.plan(
             task,
@@ -99,6 +111,15 @@ def plan(
                 _draw(answer, place)
             if not as_json:
                 typer.echo(f"\nThe picture is in {plot}.")
+
+
+def _serve() -> None:
+    sdp.serve.require_serve()
+    sdp.serve.run_desk(
+        sdp.serve.Planner(),
+        None,
+        say=lambda link: typer.echo(f"Plan a survey: {link}\nEnd with Ctrl-C."),
+    )
 
 
 def _draw(answer: sdp.Plan, path: Path) -> None:

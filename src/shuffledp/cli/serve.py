@@ -1,8 +1,11 @@
 """`shuffledp serve`: all roles on one machine."""
 
+import signal
+import sys
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
@@ -33,33 +36,39 @@ def serve(
         Path | None, typer.Argument(help="The folder of a collection; without, a demonstration.")
     ] = None,
     port: Annotated[
-        int | None, typer.Option(help="The analyzer's port; default: a free one.")
+        int | None, typer.Option(help="The port of the operator's desk; default: a free one.")
     ] = None,
     workers: WorkersOption = None,
 ) -> None:
     """Play all roles of a live collection on this machine: a first look, and tests."""
     with explain_errors():
         sdp.serve.require_serve()
-        home = _make_demonstration() if folder is None else open_home(folder)
-        collection = home.collection()
-        if not collection.development:
-            raise sdp.UnsupportedError(
-                "this collection is for two operators: start shuffledp shuffler and shuffledp analyzer"
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the roles end, too
+        with ExitStack() as stack:
+            if folder is None:
+                place = stack.enter_context(TemporaryDirectory(prefix="shuffledp-"))
+                home = _make_demonstration(Path(place))
+            else:
+                home = open_home(folder)
+            desk = sdp.serve.Desk(home.path.parent / "collections", workers=workers)
+            stack.callback(desk.stop)
+            desk.adopt(home)
+            _explain(desk, home)
+            sdp.serve.run_desk(
+                desk, port, say=lambda link: typer.echo(f"Your desk:      {link}\nEnd with Ctrl-C.")
             )
-        results = port or sdp.serve.find_port()
-        with sdp.serve.play_roles(home, results, workers=workers) as roles:
-            typer.echo(describe_collection(collection))
-            answers = " ".join(
-                f"--answer {each.name}={_example(each)}" for each in collection.questions
-            )
-            typer.echo(f"\nAnswer it:    shuffledp report '{collection.link}' {answers}")
-            typer.echo(f"Close it:     shuffledp collection close {home.path}")
-            typer.echo(f"See results:  http://127.0.0.1:{results}")
-            typer.echo("End with Ctrl-C.")
-            try:
-                roles[0].process.wait()
-            except KeyboardInterrupt:
-                typer.echo("Ended.")
+        typer.echo("Ended.")
+
+
+def _explain(desk: sdp.serve.Desk, home: sdp.serve.Home) -> None:
+    collection = home.collection()
+    (status,) = desk.status()["collections"]
+    answers = " ".join(f"--answer {each.name}={_example(each)}" for each in collection.questions)
+    typer.echo(describe_collection(collection))
+    typer.echo(f"\nAnswer it:      {collection.page}")
+    typer.echo(f"or by:          shuffledp report '{collection.link}' {answers}")
+    typer.echo(f"See results:    {status['results_page']}")
+    typer.echo(f"Close it:       shuffledp collection close {home.path}")
 
 
 def _example(question: sdp.wire.Question) -> str:
@@ -68,8 +77,7 @@ def _example(question: sdp.wire.Question) -> str:
     return f"{question.protocol.randomizer.domain.values([0])[0]:g}"  # type: ignore[arg-type]
 
 
-def _make_demonstration() -> sdp.serve.Home:
-    place = Path(mkdtemp(prefix="shuffledp-demonstration-"))
+def _make_demonstration(place: Path) -> sdp.serve.Home:
     survey = place / "survey.toml"
     survey.write_text(_DEMONSTRATION)
     found = sdp.collect.read_survey(survey)

@@ -11,6 +11,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from shuffledp.collect.keys import AnalyzerSecrets, ShufflerSecrets, signing_public
 from shuffledp.core.domain import Reals
@@ -44,6 +45,7 @@ __all__ = [
     "describe_trust",
     "generate_analyzer",
     "measure_influence",
+    "parse_survey",
     "read_survey",
 ]
 
@@ -135,6 +137,11 @@ def read_survey(path: str | Path) -> SurveyFile:
         raise DataError(f"{path} cannot be read: {error}") from error
     except tomllib.TOMLDecodeError as error:
         raise DataError(f"{path} is not TOML: {error}") from error
+    return parse_survey(content, where)
+
+
+def parse_survey(content: Mapping[str, Any], path: Path) -> SurveyFile:
+    """What a survey file says, read already; `path` is for messages and the title."""
     strange = set(content) - {"epsilon", "delta", "questions", "collection"}
     if strange:
         raise DataError(f"{path} has the unknown field {min(strange)!r}")
@@ -145,7 +152,7 @@ def read_survey(path: str | Path) -> SurveyFile:
         epsilon=positive("epsilon", content.get("epsilon")),
         delta=fraction_of_one("delta", content.get("delta")),
         asked=tuple(_read_question(name, each) for name, each in questions.items()),
-        settings=_read_settings(content.get("collection", {}), where),
+        settings=_read_settings(content.get("collection", {}), path),
     )
 
 

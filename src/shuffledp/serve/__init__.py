@@ -7,14 +7,17 @@ from shuffledp.serve.analyzer import run_analyzer, show_page, show_text
 from shuffledp.serve.client import Operator, fetch_document, read_link, send
 from shuffledp.serve.folders import Home
 from shuffledp.serve.http import require_serve
+from shuffledp.serve.operator import Desk, Planner, run_desk
 from shuffledp.serve.processes import Role, find_port, play_roles
 from shuffledp.serve.rehearse import Rehearsal, rehearse
 from shuffledp.serve.shuffler import run_shuffler
 from shuffledp.serve.simulate import Sent, read_places, send_people
 
 __all__ = [
+    "Desk",
     "Home",
     "Operator",
+    "Planner",
     "Rehearsal",
     "Role",
     "Sent",
@@ -26,6 +29,7 @@ __all__ = [
     "rehearse",
     "require_serve",
     "run_analyzer",
+    "run_desk",
     "run_shuffler",
     "send",
     "send_people",

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import csv
 import html
+import io
 import threading
 from typing import TYPE_CHECKING, Any
 
 from shuffledp.collect.design import describe_trust
+from shuffledp.core.domain import Reals
 from shuffledp.core.errors import ShuffledpError, WireError
 from shuffledp.serve.client import ask_manifest, connect
 from shuffledp.serve.http import listen, run_loop
+from shuffledp.serve.pages import asset_routes, show_asset
 from shuffledp.serve.pool import RecordPool
 
 if TYPE_CHECKING:
@@ -111,10 +115,20 @@ def make_app(analyzer: Analyzer, waiting: dict[int, str]) -> Starlette:
         "Cache-Control": "no-store",
     }
 
-    async def results(_: Request) -> Response:
-        return JSONResponse({"results": analyzer.results()}, headers=safe)
+    about = describe_collection(analyzer.collection)
 
-    async def page(_: Request) -> Response:
+    async def results(_: Request) -> Response:
+        content = {"collection": about, "results": analyzer.results()}
+        return JSONResponse(content, headers=safe)
+
+    async def table(_: Request) -> Response:
+        text = write_csv(analyzer.results())
+        return PlainTextResponse(text, headers=safe, media_type="text/csv")
+
+    async def page(request: Request) -> Response:
+        return show_asset(request, "/assets/result.html")
+
+    async def plain(_: Request) -> Response:
         return HTMLResponse(show_page(analyzer.collection, analyzer.results()), headers=safe)
 
     async def health(_: Request) -> Response:
@@ -127,11 +141,45 @@ def make_app(analyzer: Analyzer, waiting: dict[int, str]) -> Starlette:
 
     handlers: list[tuple[str, Callable[[Request], Any]]] = [
         ("/", page),
+        ("/results.html", plain),
         ("/results.json", results),
+        ("/results.csv", table),
         ("/status", status),
         ("/healthz", health),
     ]
-    return Starlette(routes=[Route(path, handler) for path, handler in handlers])
+    routes = [Route(path, handler) for path, handler in handlers]
+    return Starlette(routes=[*routes, *asset_routes()])
+
+
+def describe_collection(collection: Collection) -> dict[str, Any]:
+    """What the pages of results say about a collection."""
+    questions = []
+    for each in collection.questions:
+        domain = each.protocol.randomizer.domain
+        ends = (domain.lower, domain.upper) if isinstance(domain, Reals) else (None, None)
+        lower, upper = ends
+        shown = {"name": each.name, "text": each.text, "task": each.task}
+        questions.append({**shown, "lower": lower, "upper": upper})
+    return {
+        "id": collection.id.hex(),
+        "title": collection.title,
+        "one_operator": collection.development,
+        "questions": questions,
+        "trust": [list(row) for row in describe_trust(collection)],
+    }
+
+
+def write_csv(results: list[dict[str, Any]]) -> str:
+    """The results as a table: one line per window, question and row."""
+    lines = io.StringIO()
+    writer = csv.writer(lines)
+    writer.writerow(["window", "question", "people", "label", "value", "stderr", "low", "high"])
+    for result in results:
+        for name, answer in result["questions"].items():
+            for row in answer["estimate"]:
+                numbers = [row[each] for each in ("value", "stderr", "low", "high")]
+                writer.writerow([result["window"], name, answer["people"], row["label"], *numbers])
+    return lines.getvalue()
 
 
 def show_page(collection: Collection, results: list[dict[str, Any]]) -> str:

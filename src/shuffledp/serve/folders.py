@@ -20,6 +20,8 @@ from shuffledp.wire.document import Collection
 
 __all__ = ["Home"]
 
+_LONGEST_SOCKET = 103
+
 
 @dataclass(frozen=True, slots=True)
 class Home:
@@ -53,11 +55,20 @@ class Home:
         """A new folder; refuses one that has a collection already."""
         if self.document.exists():
             raise DataError(f"{self.document} is there already: a collection never changes")
+        self.check_length()
         make_private(self.path)
         shuffler.save(self.shuffler)
         if analyzer is not None:
             analyzer.save(self.analyzer)
         write_whole(self.document, [collection.raw])
+
+    def check_length(self) -> None:
+        """Refuse a folder whose path is too long for the operator's socket: systems allow about 100 bytes."""
+        if len(bytes(self.socket.absolute())) > _LONGEST_SOCKET:
+            raise DataError(
+                f"the path {self.socket.absolute()} is too long for a socket, which may have "
+                f"{_LONGEST_SOCKET} bytes: choose a folder with a shorter path"
+            )
 
     def collection(self) -> Collection:
         """The collection, read strictly."""
@@ -70,6 +81,7 @@ class Home:
 
     def open_shuffler(self) -> Shuffler:
         """The shuffler with its store; refuses keys that others may read."""
+        self.check_length()
         collection = self.collection()
         secrets = ShufflerSecrets.load(self.shuffler, collection)
         store = SqliteStore(self.shuffler / "store.sqlite", collection)

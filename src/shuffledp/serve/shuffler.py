@@ -19,6 +19,7 @@ from shuffledp.core.errors import WireError
 from shuffledp.serve.bucket import Buckets
 from shuffledp.serve.http import CORS, host_of, listen, problem, read_body, run_loop
 from shuffledp.serve.intake import Intake
+from shuffledp.serve.pages import asset_routes, show_asset
 from shuffledp.serve.pool import ReportPool
 from shuffledp.wire.batch import verify_fetch
 from shuffledp.wire.report import MEDIA_TYPE, MOST_REPORTS, split_upload
@@ -73,6 +74,8 @@ class ShufflerServer:
             routes=[
                 Route("/collections", self._list),
                 Route("/collections/{id}", self._document),
+                Route("/c/{id}", self._page),
+                *asset_routes(),
                 Route("/reports", self._receive, methods=["POST"]),
                 Route("/reports", self._preflight, methods=["OPTIONS"]),
                 Route("/windows", self._windows),
@@ -139,6 +142,11 @@ class ShufflerServer:
         if request.path_params["id"] != collection.id.hex():
             raise WireError("unknown_collection", "there is no such collection here")
         return Response(collection.raw, media_type="application/json", headers=CORS)
+
+    async def _page(self, request: Request) -> Response:
+        if request.path_params["id"] != self.shuffler.collection.id.hex():
+            raise WireError("unknown_collection", "there is no such collection here")
+        return show_asset(request, "/assets/answer.html")
 
     async def _preflight(self, request: Request) -> Response:
         from starlette.responses import Response

@@ -281,6 +281,11 @@ class Collection:
         """Where to get the document, and the id that it must have."""
         return f"{self.url}/collections/{self.id.hex()}#{self.id.hex()}"
 
+    @property
+    def page(self) -> str:
+        """Where a person answers in a browser, if the shuffler serves the page."""
+        return f"{self.url}/c/{self.id.hex()}#{self.id.hex()}"
+
     def question(self, name: str) -> Question:
         """The question of that name."""
         for each in self.questions:

@@ -1,0 +1,219 @@
+// The participation page: the questions, the promise, what leaves the device, sending.
+
+import { BrowserOutbox, Device, isSupported, MemoryOutbox, randomize, secureWords, WireError } from "/device/index.js";
+import { describeTrust } from "./trust.js";
+import { find, make, makeTable } from "./dom.js";
+import { strings } from "./strings.js";
+
+/** @typedef {import("/device/index.js").Collection} Collection */
+
+const main = find("main");
+
+/** The link of the collection: of this page, or after #link= if the page is hosted apart from the shuffler. */
+function findLink() {
+  const given = new URLSearchParams(location.hash.slice(1)).get("link");
+  if (given) return given;
+  const id = /\/c\/([0-9a-f]{64})$/.exec(location.pathname)?.[1];
+  const named = /^#([0-9a-f]{64})$/.exec(location.hash)?.[1] ?? id;
+  return id ? `${location.origin}/collections/${id}#${named}` : null;
+}
+
+function openOutbox() {
+  return "indexedDB" in globalThis && navigator.locks ? new BrowserOutbox() : new MemoryOutbox();
+}
+
+/** @param {string} sentence @param {string=} more */
+function refuse(sentence, more) {
+  main.replaceChildren(make("h1", {}, strings.cannot), make("p", { class: "bad", role: "alert" }, sentence));
+  if (more) main.append(make("p", { class: "soft" }, more));
+}
+
+async function start() {
+  const link = findLink();
+  if (!link) return refuse(strings.noLink);
+  if (!(await isSupported())) return refuse(strings.noCurve);
+  const device = new Device(openOutbox());
+  let collection;
+  try {
+    collection = await device.open(link);
+  } catch (error) {
+    const known = error instanceof WireError && error.reason !== "unreachable";
+    return refuse(known ? strings.tampered : strings.offline, String(error instanceof Error ? error.message : error));
+  }
+  show(device, collection);
+}
+
+/** @param {Device} device @param {Collection} collection */
+async function show(device, collection) {
+  document.title = collection.title;
+  const window = collection.windowAt(Date.now() / 1000);
+  main.replaceChildren(make("h1", { dir: "auto" }, collection.title));
+  if (collection.development) main.append(make("p", { class: "bad" }, strings.development));
+  main.append(describePromise(collection));
+  const status = make("p", { role: "status", "aria-live": "polite", id: "state" });
+  const state = window === null ? null : await device.state(collection, window).catch(() => null);
+  if (window === null) main.append(make("p", { role: "alert" }, strings.closed));
+  else if (state) main.append(make("p", {}, strings.answered), status, makeAgain(device, collection, window, status));
+  else main.append(makeForm(device, collection, status));
+  if (state) say(status, state);
+  main.append(illustrate(collection), explainTrust(collection), explainCheck(collection));
+}
+
+/** @param {Collection} collection */
+function describePromise(collection) {
+  const { promise } = collection;
+  return make(
+    "section", { class: "card", "aria-labelledby": "promise" },
+    make("h2", { id: "promise" }, strings.inShort),
+    make("p", {}, strings.promise.noise),
+    make("p", {}, strings.promise.guess(collection.guess)),
+    make("details", {}, make("summary", {}, strings.numbers),
+      make("p", {}, strings.promise.shuffled(promise.epsilon, promise.delta)),
+      make("p", {}, strings.promise.batch(promise.minBatch))),
+  );
+}
+
+/** @param {Device} device @param {Collection} collection @param {HTMLElement} status */
+function makeForm(device, collection, status) {
+  const token = make("input", { type: "text", id: "token", autocomplete: "off", size: 64, dir: "ltr" });
+  const button = make("button", { type: "submit" }, strings.send);
+  const form = make("form", { novalidate: true }, ...collection.questions.map(makeQuestion));
+  if (collection.tokens) form.append(make("p", {}, make("label", { for: "token" }, strings.token), token));
+  form.append(button, status);
+  form.addEventListener("submit", async (/** @type {SubmitEvent} */ event) => {
+    event.preventDefault();
+    const answers = readAnswers(form, collection);
+    if (!answers) return tell(status, strings.choose, "bad");
+    button.disabled = true;
+    try {
+      const key = Uint8Array.from((token.value.match(/[0-9a-f]{2}/g) ?? []).map((/** @type {string} */ pair) => parseInt(pair, 16)));
+      const window = await device.answer(collection, answers, undefined, key);
+      form.querySelectorAll("fieldset").forEach((/** @type {HTMLElement} */ each) => each.setAttribute("disabled", ""));
+      button.remove();
+      form.append(makeAgain(device, collection, window, status));
+      await send(device, collection, window, status);
+    } catch (error) {
+      button.disabled = false;
+      tell(status, error instanceof Error ? error.message : String(error), "bad");
+    }
+  });
+  return form;
+}
+
+/** @param {any} question */
+function makeQuestion(question) {
+  const group = make("fieldset", { name: question.name });
+  group.append(make("legend", { dir: "auto" }, question.text));
+  if (question.labels) {
+    const box = make("div", { role: "radiogroup", "aria-label": question.text });
+    question.labels.forEach((/** @type {string} */ label) => {
+      const input = make("input", { type: "radio", name: question.name, value: label, required: true });
+      box.append(make("label", { class: "choice" }, input, make("span", { dir: "auto" }, label)));
+    });
+    group.append(box);
+    return group;
+  }
+  const { lower, upper } = question.randomizer.grid;
+  const step = upper - lower > 20 && Number.isInteger(lower) && Number.isInteger(upper) ? 1 : (upper - lower) / 1000;
+  const middle = lower + Math.round((upper - lower) / 2 / step) * step;
+  const ends = { min: lower, max: upper, step };
+  const slider = make("input", { type: "range", ...ends, value: middle, "aria-label": question.text });
+  const box = make("input", { type: "number", ...ends, step: "any", name: question.name, inputmode: "decimal",
+    "aria-label": strings.exactly(question.text) });
+  slider.addEventListener("input", () => (box.value = slider.value));
+  box.addEventListener("input", () => (slider.value = box.value));
+  group.append(make("div", { class: "pair" }, slider, box), make("p", { class: "soft" }, strings.between(lower, upper)));
+  return group;
+}
+
+/** @param {HTMLFormElement} form @param {Collection} collection */
+function readAnswers(form, collection) {
+  const data = new FormData(form);
+  /** @type {Record<string, any>} */
+  const answers = {};
+  for (const { name } of collection.questions) {
+    const value = data.get(name);
+    if (value === null || value === "") return null;
+    answers[name] = value;
+  }
+  return answers;
+}
+
+/** @param {HTMLElement} status @param {string} sentence @param {string} kind */
+function tell(status, sentence, kind = "") {
+  status.textContent = sentence;
+  status.className = kind;
+}
+
+/** @param {HTMLElement} status @param {import("/device/device.js").State} state */
+function say(status, state) {
+  tell(status, strings.states[state], state === "acknowledged" ? "good" : state === "refused" ? "bad" : "");
+}
+
+/** @param {Device} device @param {Collection} collection @param {number} window @param {HTMLElement} status */
+async function send(device, collection, window, status) {
+  try {
+    say(status, await device.send(collection, window));
+  } catch (error) {
+    if (error instanceof WireError) tell(status, error.message, "bad");
+    else tell(status, strings.offline, "bad");
+  }
+  const state = await device.state(collection, window);
+  status.dataset.state = state;
+  for (const each of document.querySelectorAll("button.again")) {
+    each.classList.toggle("hidden", !["pending", "sent"].includes(state));
+  }
+}
+
+/** @param {Device} device @param {Collection} collection @param {number} window @param {HTMLElement} status */
+function makeAgain(device, collection, window, status) {
+  const again = () => send(device, collection, window, status);
+  addEventListener("online", again);
+  return make("button", { type: "button", class: "quiet again hidden", onclick: again }, strings.again);
+}
+
+/** What a message says, in words. @param {any} question @param {any} message */
+function describeMessage(question, message) {
+  if (Array.isArray(message) && typeof message[0] === "boolean") {
+    return strings.marks(question.labels.filter((/** @type {string} */ _, /** @type {number} */ place) => message[place]));
+  }
+  const { code } = question.randomizer;
+  const alike = question.labels && "sizes" in code && code.sizes.length === 1 && Number(code.sizes[0]) === question.labels.length;
+  return alike ? question.labels[Number(message)] : strings.numberSent(String(message));
+}
+
+/** @param {Collection} collection */
+function illustrate(collection) {
+  const question = collection.questions[0];
+  const choice = make("select", { id: "made-up" });
+  if (question.labels) question.labels.forEach((label, place) => choice.append(make("option", { value: place }, label)));
+  else for (const place of [0, 0.5, 1]) {
+    const grid = /** @type {any} */ (question.randomizer.grid);
+    choice.append(make("option", { value: place * 2 ** 41 }, String(grid.lower + place * (grid.upper - grid.lower))));
+  }
+  const shown = make("p", { role: "status", class: "code", id: "drawn", dir: "auto" });
+  const drawIt = () => (shown.textContent = describeMessage(question, randomize(question, Number(choice.value), secureWords)));
+  choice.addEventListener("change", drawIt);
+  drawIt();
+  return make(
+    "details", {}, make("summary", {}, strings.illustration),
+    make("p", { class: "soft" }, strings.illustrationHelp),
+    make("p", {}, make("label", { for: "made-up" }, `${strings.ifAnswer} `), choice),
+    make("p", {}, strings.wouldSend), shown,
+    make("button", { type: "button", class: "quiet", onclick: drawIt }, strings.drawAgain),
+    make("p", { class: "soft" }, strings.bytes(collection.reportSize)),
+  );
+}
+
+/** @param {Collection} collection */
+function explainTrust(collection) {
+  return make("details", {}, make("summary", {}, strings.trust), makeTable(strings.trustHead, describeTrust(collection)));
+}
+
+/** @param {Collection} collection */
+function explainCheck(collection) {
+  const id = Array.from(collection.id, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return make("details", {}, make("summary", {}, strings.check), make("p", {}, strings.checkText), make("p", { class: "code" }, id));
+}
+
+start();

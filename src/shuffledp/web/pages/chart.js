@@ -1,0 +1,95 @@
+// Charts as inline SVG, with the numbers as text: bars with intervals, a mean on its range, a series over rounds.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** @param {string} name @param {Record<string, string | number>} attributes @param {string=} text */
+function draw(name, attributes, text) {
+  const element = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, String(value));
+  if (text !== undefined) element.textContent = text;
+  return element;
+}
+
+/** @param {number} value */
+export function show(value) {
+  if (Math.abs(value) >= 1000) return Math.round(value).toLocaleString("en");
+  return String(Number(value.toPrecision(4)));
+}
+
+/** @typedef {{ label: string, value: number, low: number, high: number }} Row */
+
+/**
+ * A bar for each row with its interval; negative values go to the left.
+ * @param {Row[]} rows
+ * @param {string} title for screen readers
+ */
+export function drawBars(rows, title) {
+  const width = 640, left = 170, right = 90, height = 34;
+  const low = Math.min(0, ...rows.map((row) => row.low)), high = Math.max(...rows.map((row) => row.high), 1e-12);
+  const place = (/** @type {number} */ value) => left + ((value - low) / (high - low)) * (width - left - right);
+  const chart = draw("svg", { viewBox: `0 0 ${width} ${rows.length * height + 6}`, role: "img", "aria-label": title });
+  rows.forEach((row, index) => {
+    const middle = index * height + height / 2, [start, end] = [place(Math.min(0, row.value)), place(Math.max(0, row.value))];
+    const label = row.label.length > 22 ? `${row.label.slice(0, 21)}…` : row.label;
+    chart.append(
+      draw("text", { x: left - 10, y: middle + 5, "text-anchor": "end" }, label),
+      draw("rect", { x: start, y: middle - 9, width: Math.max(end - start, 1), height: 18, class: "bar", rx: 2 }),
+      draw("line", { x1: place(row.low), x2: place(row.high), y1: middle, y2: middle, class: "whisker" }),
+      draw("line", { x1: place(row.low), x2: place(row.low), y1: middle - 5, y2: middle + 5, class: "whisker" }),
+      draw("line", { x1: place(row.high), x2: place(row.high), y1: middle - 5, y2: middle + 5, class: "whisker" }),
+      draw("text", { x: width, y: middle + 5, "text-anchor": "end" }, show(row.value)),
+    );
+  });
+  chart.append(draw("line", { x1: place(0), x2: place(0), y1: 0, y2: rows.length * height, class: "axis" }));
+  return chart;
+}
+
+/**
+ * A number with its interval on the range that was asked about.
+ * @param {Row} row
+ * @param {number} lower
+ * @param {number} upper
+ * @param {string} title
+ */
+export function drawRange(row, lower, upper, title) {
+  const width = 640, margin = 60;
+  const [low, high] = [Math.min(lower, row.low), Math.max(upper, row.high)];
+  const place = (/** @type {number} */ value) => margin + ((value - low) / (high - low)) * (width - 2 * margin);
+  const chart = draw("svg", { viewBox: `0 0 ${width} 84`, role: "img", "aria-label": title });
+  chart.append(
+    draw("line", { x1: place(lower), x2: place(upper), y1: 46, y2: 46, class: "axis" }),
+    draw("line", { x1: place(row.low), x2: place(row.high), y1: 46, y2: 46, class: "whisker" }),
+    draw("circle", { cx: place(row.value), cy: 46, r: 7, class: "dot" }),
+    draw("text", { x: place(row.value), y: 26, "text-anchor": "middle" }, show(row.value)),
+    draw("text", { x: place(lower), y: 76, "text-anchor": "middle" }, show(lower)),
+    draw("text", { x: place(upper), y: 76, "text-anchor": "middle" }, show(upper)),
+  );
+  return chart;
+}
+
+/**
+ * One row of several rounds: a band for the intervals, dots for the values.
+ * @param {Row[]} rows one per round
+ * @param {string} title
+ */
+export function drawSeries(rows, title) {
+  const width = 640, height = 180, left = 70, bottom = 26;
+  const low = Math.min(0, ...rows.map((row) => row.low)), high = Math.max(...rows.map((row) => row.high));
+  const x = (/** @type {number} */ round) => left + (rows.length > 1 ? round / (rows.length - 1) : 0.5) * (width - left - 20);
+  const y = (/** @type {number} */ value) => 10 + (1 - (value - low) / (high - low || 1)) * (height - bottom - 10);
+  const band = [...rows.map((row, i) => `${x(i)},${y(row.high)}`), ...rows.map((row, i) => `${x(i)},${y(row.low)}`).reverse()];
+  const chart = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": title });
+  chart.append(draw("polygon", { points: band.join(" "), class: "band" }));
+  rows.forEach((row, i) => {
+    chart.append(
+      draw("line", { x1: x(i), x2: x(i), y1: y(row.low), y2: y(row.high), class: "whisker" }),
+      draw("circle", { cx: x(i), cy: y(row.value), r: 4, class: "dot" }),
+      draw("text", { x: x(i), y: height - 6, "text-anchor": "middle" }, String(i + 1)),
+    );
+  });
+  chart.append(
+    draw("text", { x: left - 10, y: y(high) + 5, "text-anchor": "end" }, show(high)),
+    draw("text", { x: left - 10, y: y(low) + 5, "text-anchor": "end" }, show(low)),
+  );
+  return chart;
+}

@@ -1,0 +1,34 @@
+// Elements with text content only: nothing that a document says is ever read as HTML.
+
+/**
+ * @param {string} name
+ * @param {Record<string, any>=} attributes
+ * @param {...(Node | string)} children
+ * @returns {any}
+ */
+export function make(name, attributes = {}, ...children) {
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (value === false || value === undefined) continue;
+    if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
+    else element.setAttribute(key, value === true ? "" : String(value));
+  }
+  element.append(...children);
+  return element;
+}
+
+/** @param {string[]} head @param {(string | Node)[][]} rows @param {number[]} numbers columns that are numbers */
+export function makeTable(head, rows, numbers = []) {
+  const kind = (/** @type {number} */ place) => (numbers.includes(place) ? { class: "number" } : {});
+  const cells = (/** @type {string} */ tag, /** @type {(string | Node)[]} */ row) =>
+    make("tr", {}, ...row.map((cell, place) => make(tag, tag === "th" ? { scope: "col", ...kind(place) } : kind(place), cell)));
+  const table = make("table", {}, make("thead", {}, cells("th", head)), make("tbody", {}, ...rows.map((row) => cells("td", row))));
+  return make("div", { class: "table", tabindex: 0, role: "region", "aria-label": head.filter(Boolean).join(", ") }, table);
+}
+
+/** @param {string} id */
+export function find(id) {
+  const found = document.getElementById(id);
+  if (!found) throw new Error(`there is no #${id}`);
+  return found;
+}

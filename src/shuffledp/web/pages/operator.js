@@ -1,0 +1,217 @@
+// The operator's desk: collections and how they are doing, and a form that plans a new one while it is filled in.
+
+import { drawBars, drawRange, show } from "./chart.js";
+import { find, make, makeTable } from "./dom.js";
+import { showResults } from "./results.js";
+import { strings } from "./strings.js";
+
+const main = find("main");
+const text = strings.desk;
+const token = location.hash.slice(1);
+
+/** @param {string} path @param {object=} body */
+async function ask(path, body) {
+  const reply = await fetch(path, {
+    method: body ? "POST" : "GET", body: body && JSON.stringify(body), credentials: "omit",
+    headers: { authorization: `Bearer ${token}`, ...(body ? { "content-type": "application/json" } : {}) },
+  });
+  const content = await reply.json();
+  if (!reply.ok) throw new Error(content.detail);
+  return content;
+}
+
+// ---- Collections
+
+/** @param {any} window @param {any} collection */
+function describeWindow(window, collection) {
+  const until = new Date(1000 * window.closes).toLocaleString();
+  const progress = make("progress", { max: collection.min_batch, value: Math.min(window.reports, collection.min_batch),
+    "aria-label": text.progress(window.reports, collection.min_batch) });
+  const waiting = collection.waiting[String(window.window)];
+  return make("li", {}, make("strong", {}, text.window(window.window)), ` ${text.states[window.state] ?? window.state} `,
+    make("span", { class: "soft" }, text.until(until)), progress, text.progress(window.reports, collection.min_batch),
+    ...(waiting ? [make("p", { class: "soft" }, waiting.replace(/^\w+: /, ""))] : []));
+}
+
+/** @param {any} collection */
+function showCollection(collection) {
+  const results = make("div", { class: "card" });
+  showResults(results, collection, collection.results);
+  const reasons = Object.entries(collection.rejected).map(([reason, count]) => [reason, String(count)]);
+  const commands = [
+    `shuffledp collection status ${collection.folder}`, `shuffledp collection close ${collection.folder}`,
+    `shuffledp report '${collection.link}' ...`,
+  ];
+  const close = make("button", { type: "button", class: "quiet", onclick: async () => {
+    close.disabled = true;
+    await ask(`/api/collections/${collection.id}/close`, {}).finally(refresh);
+  } }, text.close);
+  const open = collection.windows.some((/** @type {any} */ each) => each.state === "open");
+  return make("article", { class: "card" },
+    make("h2", { dir: "auto" }, collection.title),
+    make("p", {}, make("a", { href: collection.page, target: "_blank", rel: "noopener" }, text.page), " · ",
+      make("a", { href: collection.results_page, target: "_blank", rel: "noopener" }, text.results)),
+    make("p", {}, text.accepted(collection.accepted), " ", text.keyAge(collection.key_age_seconds), " ",
+      collection.analyzer_seen_seconds_ago === null ? text.analyzerNever : text.analyzerSeen(collection.analyzer_seen_seconds_ago)),
+    make("ol", { class: "timeline" }, ...collection.windows.map((/** @type {any} */ each) => describeWindow(each, collection))),
+    ...(reasons.length ? [makeTable(text.rejected, reasons, [1])] : []),
+    ...(open ? [close] : []),
+    results,
+    make("details", {}, make("summary", {}, text.commands), ...commands.map((each) => make("p", { class: "code" }, each))));
+}
+
+async function refresh() {
+  const place = document.getElementById("collections");
+  if (!place) return;
+  try {
+    const { collections } = await ask("/api/status");
+    const opened = [...place.querySelectorAll("details[open] > summary")].map((each) => each.textContent);
+    place.replaceChildren(...(collections.length ? collections.map(showCollection) : [make("p", { class: "soft" }, text.none)]));
+    for (const each of place.querySelectorAll("details > summary")) {
+      if (opened.includes(each.textContent)) /** @type {HTMLDetailsElement} */ (each.parentElement).open = true;
+    }
+  } catch (error) {
+    place.replaceChildren(make("p", { class: "bad", role: "alert" }, String(error instanceof Error ? error.message : error)));
+  }
+}
+
+// ---- A new survey
+
+/** @param {string} label @param {any} input */
+function field(label, input) {
+  return make("p", {}, make("label", {}, make("span", {}, `${label} `), make("br"), input));
+}
+
+/** A slider on a logarithmic scale with the number beside it. @param {string} name @param {number} low @param {number} high @param {number} value */
+function slider(name, low, high, value) {
+  const range = make("input", { type: "range", min: Math.log(low), max: Math.log(high), step: "any", value: Math.log(value), "aria-label": text.fields[name] });
+  const box = make("input", { type: "text", inputmode: "decimal", name, value, size: 9, "aria-label": text.fields[name] });
+  const whole = name === "people";
+  range.addEventListener("input", () => {
+    const chosen = Math.exp(Number(range.value));
+    box.value = String(whole ? Number(chosen.toPrecision(2)) : Number(chosen.toPrecision(2)));
+    box.dispatchEvent(new Event("input", { bubbles: true }));
+  });
+  box.addEventListener("change", () => (range.value = String(Math.log(Number(box.value)))));
+  return make("p", {}, make("span", { "aria-hidden": "true" }, text.fields[name]), make("span", { class: "pair" }, range, box));
+}
+
+let questions = 0;
+
+/** @param {Partial<{ text: string, task: string, categories: string }>} given */
+function makeQuestion(given = {}) {
+  questions += 1;
+  const box = make("fieldset", { class: "question", "data-name": `q${questions}` }, make("legend", {}, text.question(questions)));
+  const task = make("select", { class: "task" }, ...Object.entries(text.tasks).map(([value, label]) =>
+    make("option", { value, selected: value === given.task }, label)));
+  const choices = field(text.categories, make("input", { type: "text", class: "categories", value: given.categories ?? "", size: 40 }));
+  const ends = make("div", {}, field(text.lower, make("input", { type: "text", inputmode: "decimal", class: "lower", value: "0", size: 8 })),
+    field(text.upper, make("input", { type: "text", inputmode: "decimal", class: "upper", value: "100", size: 8 })));
+  const adapt = () => {
+    choices.classList.toggle("hidden", task.value !== "histogram");
+    ends.classList.toggle("hidden", task.value !== "mean");
+  };
+  task.addEventListener("change", adapt);
+  const remove = make("button", { type: "button", class: "quiet", onclick: () => { box.remove(); plan(); } }, text.remove);
+  box.append(field(text.words, make("input", { type: "text", class: "words", value: given.text ?? "", size: 40 })),
+    field(text.task, task), choices, ends, remove);
+  adapt();
+  return box;
+}
+
+/** @param {HTMLElement} form */
+function readSurvey(form) {
+  const value = (/** @type {string} */ name) => /** @type {HTMLInputElement} */ (form.querySelector(`[name=${name}]`)).value.trim();
+  /** @type {Record<string, any>} */
+  const asked = {};
+  for (const each of form.querySelectorAll("fieldset.question")) {
+    const inner = (/** @type {string} */ kind) => /** @type {HTMLInputElement} */ (each.querySelector(`.${kind}`)).value.trim();
+    const name = /** @type {HTMLElement} */ (each).dataset.name ?? "";
+    asked[name] = { task: inner("task"), text: inner("words") || name };
+    if (inner("task") === "histogram") asked[name].categories = inner("categories").split(",").map((part) => part.trim()).filter(Boolean);
+    if (inner("task") === "mean") Object.assign(asked[name], { lower: inner("lower"), upper: inner("upper") });
+  }
+  const hours = Number(value("hours"));
+  const wanted = value("error");
+  return {
+    epsilon: value("epsilon"), delta: value("delta"), questions: asked, ...(wanted ? { error: String(Number(wanted) / 100) } : {}),
+    collection: { title: value("title") || "A survey", people: Math.round(Number(value("people"))), local_epsilon: value("local_epsilon"),
+      seconds: Math.max(1, Math.round(3600 * hours)), grace: Math.min(600, Math.round(3600 * hours)) },
+  };
+}
+
+let asking = 0;
+
+async function plan() {
+  const form = find("survey"), place = find("preview");
+  const mine = ++asking;
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  if (mine !== asking) return;
+  try {
+    const found = await ask("/api/preview", readSurvey(form));
+    if (mine === asking) place.replaceChildren(...showPreview(found));
+  } catch (error) {
+    if (mine === asking) place.replaceChildren(make("p", { class: "bad" }, error instanceof Error ? error.message : String(error)));
+  }
+}
+
+/** @param {any} found */
+function showPreview(found) {
+  const facts = [
+    [text.facts.epsilon, `${found.epsilon}, delta = ${found.delta}`], [text.facts.local, `${found.local_epsilon} (${(100 * found.guess).toFixed(1)} %)`],
+    [text.facts.batch, found.min_batch.toLocaleString("en")], [text.facts.bytes, String(found.bytes)],
+    [text.facts.influence, show(found.influence)], [text.facts.limit, found.limited_by],
+  ];
+  return [
+    make("h3", {}, text.preview), makeTable(["", ""], facts),
+    ...found.questions.flatMap((/** @type {any} */ each) => {
+      const title = `${each.text} (${each.protocol})`;
+      const chart = each.lower !== null && each.task === "mean" ? drawRange(each.estimate[0], each.lower, each.upper, title) : drawBars(each.estimate, title);
+      return [make("p", { dir: "auto" }, make("strong", {}, each.text), make("span", { class: "soft" }, ` ${each.protocol}`)), chart];
+    }),
+    make("p", { class: "soft" }, text.madeUp),
+  ];
+}
+
+/** @param {boolean} alone without collections */
+function makePlanner(alone) {
+  const form = make("form", { id: "survey" });
+  const list = make("div", {}, makeQuestion({ text: "How do you come to work?", task: "histogram", categories: "car, bicycle, bus, train, other" }));
+  const input = (/** @type {string} */ name, /** @type {any} */ value, /** @type {number} */ size) =>
+    field(text.fields[name], make("input", { type: "text", name, value, size }));
+  form.append(input("title", "A survey", 40), list,
+    make("button", { type: "button", class: "quiet", onclick: () => { list.append(makeQuestion({ task: "count" })); plan(); } }, text.add),
+    slider("people", 50, 1e6, 2000), slider("epsilon", 0.05, 8, 1), slider("local_epsilon", 0.2, 8, 3),
+    input("delta", "1e-8", 10), input("hours", "168", 6), input("error", "", 6));
+  form.addEventListener("input", plan);
+  const status = make("p", { role: "status" });
+  if (!alone) form.append(make("button", { type: "submit", id: "make" }, text.make), status);
+  form.addEventListener("submit", async (/** @type {SubmitEvent} */ event) => {
+    event.preventDefault();
+    status.textContent = text.starting;
+    try {
+      const made = await ask("/api/collections", readSurvey(form));
+      status.replaceChildren(make("a", { href: made.page, id: "made", target: "_blank", rel: "noopener" }, text.made));
+      await refresh();
+    } catch (error) {
+      status.textContent = error instanceof Error ? error.message : String(error);
+    }
+  });
+  const preview = make("section", { id: "preview", class: "card", "aria-live": "polite", "aria-label": text.preview });
+  return make("div", { class: "columns" }, form, preview);
+}
+
+async function start() {
+  const alone = await ask("/api/status").then(() => false, (error) => (error.message === text.unauthorized ? null : true));
+  if (alone === null) return main.replaceChildren(make("h1", {}, text.title), make("p", { class: "bad", role: "alert" }, text.unauthorized));
+  main.replaceChildren(make("h1", {}, alone ? text.planner : text.title));
+  if (!alone) main.append(make("section", { id: "collections", "aria-label": text.collections }), make("h2", {}, text.fresh));
+  main.append(makePlanner(alone));
+  plan();
+  if (!alone) {
+    await refresh();
+    setInterval(refresh, 3000);
+  }
+}
+
+start();

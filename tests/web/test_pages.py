@@ -1,0 +1,309 @@
+"""The pages in a real browser: an operator makes a survey, people answer in the page and from Python, a result appears."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import numpy as np
+import pytest
+
+from shuffledp import serve, web
+from shuffledp.wire import Collection
+
+ROOT = Path(__file__).parents[2]
+BROWSER = shutil.which("chromium")
+AXE = ROOT / ".venv" / "npm" / "node_modules" / "axe-core" / "axe.min.js"
+REQUIRED = os.environ.get("SHUFFLEDP_BROWSER") == "required"
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+pytestmark = pytest.mark.xdist_group("browser")
+
+
+def need(found, what):
+    """Skip, or fail where everything must be there."""
+    if not found:
+        (pytest.fail if REQUIRED else pytest.skip)(f"{what} is missing: the pages are not tested")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    need(BROWSER, "Debian's chromium")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        need(False, "playwright")
+    with sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=BROWSER, args=FLAGS)
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def demonstration():
+    """`shuffledp serve`, and the addresses that it prints."""
+    process = subprocess.Popen(
+        [sys.executable, "-u", "-m", "shuffledp", "serve", "--workers", "1"],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    printed = ""
+    while "End with" not in printed:
+        line = process.stdout.readline()
+        assert line, printed
+        printed += line
+    names = {"page": "Answer it", "results": "See results", "desk": "Your desk"}
+    yield {key: re.search(rf"{name}:\s+(\S+)", printed)[1] for key, name in names.items()}
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) in (0, 143)
+    process.stdout.close()
+
+
+class Visit:
+    """A page that remembers what went wrong and where it went."""
+
+    def __init__(self, browser, **options):
+        self.context = browser.new_context(**options)
+        self.page = self.context.new_page()
+        self.errors, self.hosts = [], set()
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("request", lambda request: self.hosts.add(urlsplit(request.url).hostname))
+        self.page.on("dialog", lambda dialog: self.errors.append(dialog.message))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.context.close()
+
+    def check(self):
+        assert self.errors == []
+        assert self.hosts <= {"127.0.0.1", None}, "a page asks nobody else"
+
+
+def answer(visit, url, way="bicycle", home="yes"):
+    page = visit.page
+    page.goto(url)
+    page.check(f"input[value={way}]")
+    page.check(f"input[name=home][value={home}]")
+    page.click("button[type=submit]")
+
+
+def test_an_answer_is_sent_once_however_often_the_page_is_opened(browser, demonstration):
+    with Visit(browser, viewport={"width": 390, "height": 844}) as visit:
+        answer(visit, demonstration["page"])
+        visit.page.wait_for_selector("#state[data-state=acknowledged]")
+        visit.page.reload()
+        visit.page.wait_for_selector("text=This device has answered already")
+        assert visit.page.query_selector("form") is None
+        visit.check()
+
+
+def test_nothing_leaves_before_sending_and_the_illustration_is_made_up(browser, demonstration):
+    with Visit(browser) as visit:
+        page, posts = visit.page, []
+        page.on("request", lambda request: posts.append(request.method))
+        page.goto(demonstration["page"])
+        page.check("input[value=car]")
+        page.click("text=Try it with a made-up answer")
+        drawn = set()
+        for _ in range(60):
+            page.click("text=Draw again")
+            drawn.add(page.inner_text("#drawn"))
+        assert drawn > {"car"}, "chance shows"
+        assert set(posts) == {"GET"}
+        visit.check()
+
+
+def test_offline_then_online(browser, demonstration):
+    with Visit(browser) as visit:
+        visit.page.goto(demonstration["page"])
+        visit.page.wait_for_selector("form")
+        visit.context.set_offline(True)
+        visit.page.check("input[value=bus]")
+        visit.page.check("input[name=home][value=no]")
+        visit.page.click("button[type=submit]")
+        visit.page.wait_for_selector("text=No connection")
+        visit.context.set_offline(False)
+        visit.page.wait_for_selector("#state[data-state=acknowledged]")
+        visit.check()
+
+
+def test_two_tabs_one_report(browser, demonstration):
+    with Visit(browser) as visit:
+        other = visit.context.new_page()
+        other.goto(demonstration["page"])
+        other.wait_for_selector("form")
+        answer(visit, demonstration["page"])
+        visit.page.wait_for_selector("#state[data-state=acknowledged]")
+        other.check("input[value=car]")
+        other.check("input[name=home][value=no]")
+        other.click("button[type=submit]")
+        other.wait_for_selector("text=answered in window 0 already")
+        visit.check()
+
+
+def test_a_tampered_document_is_refused(browser, demonstration):
+    with Visit(browser) as visit:
+
+        def tamper(route):
+            response = route.fetch()
+            route.fulfill(response=response, body=response.text().replace("bicycle", "unicycle"))
+
+        visit.page.route("**/collections/*", tamper)
+        visit.page.goto(demonstration["page"])
+        visit.page.wait_for_selector("text=not the one that the link names")
+        assert visit.page.query_selector("form") is None
+
+
+def test_a_browser_without_the_curve_is_told(browser, demonstration):
+    with Visit(browser) as visit:
+        visit.page.add_init_script("crypto.subtle.generateKey = () => Promise.reject(Error('no'))")
+        visit.page.goto(demonstration["page"])
+        visit.page.wait_for_selector("text=This browser lacks a piece of cryptography")
+
+
+HOSTILE = "<img src=x onerror=document.body.dataset.hacked=1> & co"
+
+
+def test_the_whole_story(browser, demonstration):
+    """200 people: some in the page, most from Python. Texts that try to run do not."""
+    with Visit(browser, viewport={"width": 1200, "height": 900}) as desk:
+        page = desk.page
+        page.goto(demonstration["desk"])
+        page.wait_for_selector("#preview svg")
+        page.fill("[name=title]", HOSTILE)
+        page.fill(".words", f"Which one? {HOSTILE}")
+        page.fill(".categories", f"car, bicycle, {HOSTILE}")
+        page.fill("[name=people]", "200")
+        page.click("#make")
+        link = page.wait_for_selector("#made").get_attribute("href")
+        truth = np.repeat([0, 1, 2], [100, 60, 38])
+        people_in_the_page(browser, link)
+        collection = Collection.read(*serve.fetch_document(link.replace("/c/", "/collections/")))
+        sent = serve.send_people(collection, 0, {"q1": truth}, workers=1)
+        assert sent.accepted == 198
+        article = page.locator("article", has=page.locator(f'a[href="{link}"]'))
+        article.locator("text=Close it now").click()
+        article.locator("svg").first.wait_for()
+        assert page.evaluate("document.body.dataset.hacked") is None
+        desk.check()
+        results = article.locator("text=public results").get_attribute("href")
+    with Visit(browser) as visit:
+        visit.page.goto(results)
+        visit.page.wait_for_selector("svg")
+        shown = visit.page.evaluate("fetch('/results.json').then((reply) => reply.json())")
+        assert visit.page.inner_text("h1") == HOSTILE
+        visit.check()
+    (result,) = shown["results"]
+    rows = result["questions"]["q1"]["estimate"]
+    assert [row["label"] for row in rows] == ["car", "bicycle", HOSTILE]
+    for row, expected in zip(rows, (100, 62, 38), strict=True):
+        assert abs(row["value"] - expected) <= 6.5 * row["stderr"]
+        assert row["low"] <= row["value"] <= row["high"]
+
+
+def people_in_the_page(browser, link):
+    for _ in range(2):
+        with Visit(browser) as visit:
+            visit.page.goto(link)
+            visit.page.check("input[value=bicycle]")
+            visit.page.click("button[type=submit]")
+            visit.page.wait_for_selector("#state[data-state=acknowledged]")
+            assert visit.page.evaluate("document.body.dataset.hacked") is None
+            visit.check()
+
+
+def test_the_desk_wants_its_token(browser, demonstration):
+    with Visit(browser) as visit:
+        visit.page.goto(demonstration["desk"].partition("#")[0])
+        visit.page.wait_for_selector("text=open the link that the command printed")
+        assert visit.page.query_selector("form") is None
+
+
+VECTORS = """async ({ messages, report }) => {
+  const device = await import("/device/index.js");
+  const hex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  let same = 0;
+  for (const { law, cases } of messages) {
+    const randomizer = device.buildRandomizer(law);
+    for (const { place, words, message } of cases) {
+      const sent = device.randomize({ randomizer }, place, device.listedWords(words.map(BigInt)));
+      if (hex(device.encodeMessage(randomizer.code, sent)) !== message) throw new Error(law.type);
+      same += 1;
+    }
+  }
+  const collection = await device.Collection.read(new TextEncoder().encode(report.document), report.collection_id);
+  const plains = device.encodeAnswers(collection, report.answers, device.listedWords(report.words.map(BigInt)));
+  if (plains.map(hex).join() !== report.plains.join()) throw new Error("plains");
+  return same;
+}"""
+
+
+def test_vectors_in_the_browser(browser, demonstration):
+    read = {
+        name: json.loads((ROOT / "vectors" / f"{name}.json").read_text())
+        for name in ("messages", "report")
+    }
+    cases = sum(len(each["cases"]) for each in read["messages"])
+    with Visit(browser) as visit:
+        visit.page.goto(demonstration["page"])
+        assert visit.page.evaluate(VECTORS, read) == cases
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("which", ["page", "results", "desk"])
+def test_accessibility(browser, demonstration, which, scheme):
+    need(AXE.exists(), "axe-core")
+    with Visit(browser, color_scheme=scheme, bypass_csp=True) as visit:
+        visit.page.goto(demonstration[which])
+        visit.page.wait_for_selector("#preview svg" if which == "desk" else "h1")
+        visit.page.evaluate(
+            "document.querySelectorAll('details').forEach((each) => (each.open = true))"
+        )
+        visit.page.add_script_tag(path=str(AXE))
+        found = visit.page.evaluate("axe.run().then((report) => report.violations)")
+        serious = [each for each in found if each["impact"] in ("serious", "critical")]
+        assert [(each["id"], each["nodes"][0]["html"]) for each in serious] == []
+
+
+def test_long_words_and_the_other_direction_do_not_break_the_page(browser, demonstration):
+    with Visit(browser, viewport={"width": 320, "height": 640}) as visit:
+        visit.page.goto(demonstration["page"])
+        visit.page.wait_for_selector("form")
+        visit.page.evaluate(
+            "document.documentElement.dir = 'rtl';"
+            "document.querySelector('legend').textContent = 'x'.repeat(300)"
+        )
+        wide = visit.page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= 320
+
+
+def test_the_page_is_small():
+    import gzip
+
+    used = [name for name in web.list_assets() if "operator" not in name and "result" not in name]
+    packed = sum(len(gzip.compress(web.find_asset(name).content, 9)) for name in used)
+    assert packed <= 40_000
+
+
+def test_the_page_elsewhere(tmp_path):
+    first, again = web.write_site(tmp_path / "one"), web.write_site(tmp_path / "two")
+    assert first == again
+    assert (tmp_path / "one" / "index.html").exists()
+    assert (tmp_path / "one" / "device" / "laws.js").exists()
+    (tmp_path / "one" / "SHA256SUMS").unlink()
+    with pytest.raises(Exception, match="not empty"):
+        web.write_site(tmp_path / "one")
