@@ -27,6 +27,7 @@ NAMES = (
     "memory",
     "engines",
     "import_time",
+    "live",
 )
 
 

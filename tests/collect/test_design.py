@@ -118,6 +118,25 @@ def replace_asked(name):
     return sdp.collect.Asked(name=name, kind="histogram", task=task, text="?", column=name)
 
 
+def test_groups_are_pairs(tmp_path):
+    path = tmp_path / "groups.toml"
+    path.write_text(
+        'epsilon = 1.0\ndelta = 1e-6\ntitle = "T"\nhonest = 0.8\n[questions.way]\ntask = "histogram"\n'
+        'categories = ["car", "bus"]\nprotocol = "hadamard"\n[questions.home]\ntask = "count"\nby = "way"\n'
+        '[questions.minutes]\ntask = "bins"\nedges = [0, 10, 60]\n'
+    )
+    survey = read_survey(path)
+    assert (survey.settings.title, survey.settings.honest) == ("T", 0.8)
+    home = survey.asked[1]
+    assert home.task.domain.labels == ("car: no", "car: yes", "bus: no", "bus: yes")
+    design = choose_protocols(
+        survey.asked, epsilon=1.0, delta=1e-6, settings=replace(survey.settings, people=5000)
+    )
+    assert design.questions[0].protocol.name == "hadamard"
+    assert design.questions[1].place_of("bus: no") == 2
+    assert design.questions[2].labels == ("0 to 10", "10 to 60")
+
+
 def test_the_device_checks_what_was_designed(made, tmp_path):
     _, collection = made
     device = sdp.collect.Device(tmp_path / "outbox.sqlite", rng=sdp.SeededWords(1))

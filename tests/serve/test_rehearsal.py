@@ -130,7 +130,9 @@ def test_two_operators_make_their_keys_apart(survey, tmp_path):
     [
         (("task", "quantiles"), "cannot be collected live"),
         (("weight", 0), "weight"),
-        (("by", "home"), "by"),
+        (("by", "home"), "needs its groups"),
+        (("error", 0.1), "aim at an error"),
+        (("protocol", "zsum"), "zsum"),
         (("colour", "red"), "takes no colour"),
         (("categories_from_data", True), "no data yet"),
     ],

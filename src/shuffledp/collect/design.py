@@ -51,7 +51,8 @@ __all__ = [
 
 LOCAL_EPSILON = 3.0
 """The floor of a whole report, unless the operator says otherwise: right guesses in at most 95 % of cases."""
-_LIVE = ("count", "histogram", "mean", "sum")
+_TOP = ("epsilon", "delta", "honest", "title", "on_invalid")
+_LIVE = ("count", "histogram", "bins", "mean", "sum")
 _CLOSE = 0.01
 _LABEL_YES = ("no", "yes")
 
@@ -67,6 +68,8 @@ class Asked:
     text: str
     column: str
     weight: float = 1.0
+    protocol: str | None = None
+    """Use this one, not the most accurate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,24 +145,32 @@ def read_survey(path: str | Path) -> SurveyFile:
 
 def parse_survey(content: Mapping[str, Any], path: Path) -> SurveyFile:
     """What a survey file says, read already; `path` is for messages and the title."""
-    strange = set(content) - {"epsilon", "delta", "questions", "collection"}
+    strange = set(content) - {*_TOP, "questions", "collection"}
     if strange:
         raise DataError(f"{path} has the unknown field {min(strange)!r}")
     questions = content.get("questions")
-    if not isinstance(questions, dict) or not questions:
+    if not isinstance(questions, dict) or not all(isinstance(q, dict) for q in questions.values()):
+        raise DataError(f"{path}: questions must be tables, [questions.NAME]")
+    if not questions:
         raise DataError(f"{path} has no [questions.NAME]")
+    # What a survey says for files too stands above; [collection] may say it again for people's devices.
+    said = {name: content[name] for name in ("title", "honest") if name in content}
     return SurveyFile(
         epsilon=positive("epsilon", content.get("epsilon")),
         delta=fraction_of_one("delta", content.get("delta")),
-        asked=tuple(_read_question(name, each) for name, each in questions.items()),
-        settings=_read_settings(content.get("collection", {}), path),
+        asked=tuple(_read_question(name, questions) for name in questions),
+        settings=_read_settings({**said, **_table(content.get("collection", {}), path)}, path),
     )
 
 
-def _read_question(name: str, content: object) -> Asked:
+def _table(content: object, path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
-        raise DataError(f"[questions.{name}] must be a table")
-    given = dict(content)
+        raise DataError(f"{path}: [collection] must be a table")
+    return content
+
+
+def _read_question(name: str, questions: Mapping[str, Mapping[str, Any]]) -> Asked:
+    given = dict(questions[name])
     kind = given.pop("task", None)
     if kind not in _LIVE:
         raise UnsupportedError(
@@ -167,17 +178,53 @@ def _read_question(name: str, content: object) -> Asked:
         )
     text, column = str(given.pop("text", name)), str(given.pop("column", name))
     weight = positive(f"the weight of {name}", given.pop("weight", 1))
-    if "by" in given or "error" in given:
-        raise UnsupportedError(f"question {name!r}: 'by' and 'error' cannot be collected live yet")
+    wanted, by, groups = (given.pop(field, None) for field in ("protocol", "by", "groups"))
+    given.pop("on_invalid", None)  # a device takes no invalid answer
+    if "error" in given:
+        raise UnsupportedError(f"question {name!r}: a live collection cannot aim at an error yet")
     if given.get("categories_from_data"):
         raise UnsupportedError(f"question {name!r}: there are no data yet to read categories from")
     declared = task_named(kind).declare(given).task
-    return Asked(name=name, kind=kind, task=declared, text=text, column=column, weight=weight)
+    asked = Asked(
+        name=name,
+        kind="histogram" if kind == "bins" else kind,  # a participant chooses a bin
+        task=declared,
+        text=text,
+        column=column,
+        weight=weight,
+        protocol=wanted,
+    )
+    return asked if by is None else _pair(asked, _find_groups(name, by, groups, questions))
 
 
-def _read_settings(content: object, path: Path) -> Settings:
-    if not isinstance(content, dict):
-        raise DataError(f"{path}: [collection] must be a table")
+def _find_groups(
+    name: str, by: object, groups: object, questions: Mapping[str, Mapping[str, Any]]
+) -> tuple[str, ...]:
+    """Those that are listed, or the categories of another question about the same column."""
+    if isinstance(groups, list) and groups:
+        return tuple(map(str, groups))
+    for other, each in questions.items():
+        if each.get("column", other) == by and "categories" in each:
+            return tuple(map(str, each["categories"]))
+    raise UnsupportedError(
+        f"question {name!r}: by={by!r} needs its groups: groups = [...], or a question about "
+        f"{by!r} with categories"
+    )
+
+
+def _pair(asked: Asked, groups: tuple[str, ...]) -> Asked:
+    """A count or histogram by group is a histogram over pairs: nobody need say their group in clear."""
+    if asked.kind not in ("count", "histogram"):
+        raise UnsupportedError(
+            f"question {asked.name!r}: a {asked.kind} by group cannot be collected live yet"
+        )
+    answers = _LABEL_YES if asked.kind == "count" else asked.task.domain.labels
+    labels = tuple(f"{group}: {answer}" for group in groups for answer in answers)
+    task = task_named("histogram").declare({"categories": labels}).task
+    return replace(asked, kind="histogram", task=task)
+
+
+def _read_settings(content: Mapping[str, Any], path: Path) -> Settings:
     for name, value in content.items():
         if name not in _KINDS:
             raise DataError(f"{path}: [collection] has the unknown field {name!r}")
@@ -237,7 +284,9 @@ def choose_protocols(
 
 
 def _choose(asked: Asked, epsilon0: float, people: int) -> ShuffleProtocol:
-    made = choose(asked.task, n=max(2, people), epsilon=epsilon0, model=Model.LOCAL)
+    made = choose(
+        asked.task, n=max(2, people), epsilon=epsilon0, model=Model.LOCAL, protocol=asked.protocol
+    )
     assert isinstance(made, ShuffleProtocol)
     return made
 

@@ -49,6 +49,9 @@ class ReportPool:
     ) -> None:
         self.executor = start_pool(workers, _start_reports, collection.raw, secrets)
         self.open = _open_reports
+        self.executor.submit(
+            _open_reports, []
+        )  # so that the first upload does not wait for a start
 
     def close(self) -> None:
         """End the processes."""

@@ -1,0 +1,293 @@
+"""Live collections: uploads, the seal of a window, the analyzer, and a device.
+
+Servers and clients share the machine here, so the rates are wall-clock rates of everything together. Reports are
+sealed beforehand. `SHUFFLEDP_LIVE=1` measures the sizes of the figures (10^5 reports, 10^6 messages), which takes
+minutes; without, a tenth of them.
+"""
+
+import asyncio
+import hashlib
+import os
+import resource
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+from timing import Row, show
+
+import shuffledp as sdp
+from shuffledp.collect import analyzer as analysis
+from shuffledp.collect.analyzer import Analyzer
+from shuffledp.collect.design import Asked, Settings, choose_protocols, create, generate_analyzer
+from shuffledp.collect.shuffler import Shuffler
+from shuffledp.collect.store import SqliteStore
+from shuffledp.serve.folders import Home
+from shuffledp.serve.pool import RecordPool, start_pool
+from shuffledp.serve.processes import find_port, start
+from shuffledp.serve.simulate import seal_people, send_people
+from shuffledp.wire.batch import Manifest
+from shuffledp.wire.document import Collection
+from shuffledp.wire.report import (
+    MEDIA_TYPE,
+    Opened,
+    encode_answers,
+    encode_many,
+    join_upload,
+    open_inner,
+    seal_inner,
+    seal_report,
+)
+
+FULL = os.environ.get("SHUFFLEDP_LIVE") == "1"
+REPORTS = 100_000 if FULL else 10_000
+MESSAGES = 1_000_000 if FULL else 100_000
+OPENED = 1_000_000 if FULL else 40_000
+
+
+def rows() -> list[Row]:
+    with TemporaryDirectory() as folder:
+        home = make_home(Path(folder))
+        collection = home.collection()
+        found = [*measure_device(collection, Path(folder))]
+        sealed = seal_all(collection, REPORTS)
+        found += measure_uploads(home, collection, sealed)
+        found += measure_seal(collection, Path(folder))
+        found += measure_analyzer(home, collection)
+    return [*found, measure_file()]
+
+
+def make_home(folder: Path) -> Home:
+    task = sdp.tasks.Histogram.declare({"categories": ["car", "bicycle", "bus", "train"]}).task
+    asked = Asked(name="way", kind="histogram", task=task, text="?", column="way")
+    settings = Settings(people=REPORTS, min_batch=1000, url=f"http://127.0.0.1:{find_port()}")
+    design = choose_protocols([asked], epsilon=1.0, delta=1e-8, settings=settings)
+    secrets = sdp.collect.ShufflerSecrets.generate()
+    analyzer, public, sign = generate_analyzer()
+    home = Home(folder / "survey")
+    home.create(
+        create(design, settings, shuffler=secrets, analyzer_public=public, analyzer_sign=sign),
+        secrets,
+        analyzer,
+    )
+    return home
+
+
+def measure_device(collection: Collection, folder: Path) -> list[Row]:
+    device = sdp.collect.Device(folder / "outbox.sqlite", budget=1e9)
+    window = device.answer(collection, {"way": "bus"}, collection.windows.start)
+    times = []
+    for _ in range(200):
+        began = time.process_time()
+        plains = encode_answers(collection, {"way": "bus"}, sdp.SecureWords())
+        inners = [seal_inner(collection, window, plain) for plain in plains]
+        seal_report(collection, window, inners)
+        times.append(time.process_time() - began)
+    one = float(np.median(times))
+    began = time.process_time()
+    many = seal_people(collection, 0, {"way": np.zeros(2000, dtype=np.int64)})
+    for inners in many:
+        seal_report(collection, 0, inners)
+    each = (time.process_time() - began) / 2000
+    return [
+        row("device: one report, warm (CPU)", f"{1e3 * one:.2f} ms", "< 2 ms", one < 2e-3),
+        row("device: many simulated, each (CPU)", f"{1e3 * each:.2f} ms", "< 0.5 ms", each < 5e-4),
+    ]
+
+
+def row(what: str, ours: str, wanted: str, met: bool, baseline: str = "-", ratio: str = "-") -> Row:
+    return Row(what=what, baseline=baseline, ours=ours, ratio=ratio, wanted=wanted, met=met)
+
+
+_raw: dict[str, Collection] = {}
+
+
+def _begin(raw: bytes) -> None:
+    _raw["collection"] = Collection.read(raw)
+
+
+def _seal(people: int) -> list[bytes]:
+    collection = _raw["collection"]
+    sealed = seal_people(collection, 0, {"way": np.zeros(people, dtype=np.int64)})
+    return [seal_report(collection, 0, inners) for inners in sealed]
+
+
+def seal_all(collection: Collection, people: int) -> list[bytes]:
+    with start_pool(None, _begin, collection.raw) as pool:
+        return [each for part in pool.map(_seal, [1000] * (people // 1000)) for each in part]
+
+
+def measure_uploads(home: Home, collection: Collection, sealed: Sequence[bytes]) -> list[Row]:
+    port = int(collection.url.rpartition(":")[2])
+    found = []
+    for each, wanted in ((1, 3000), (50, 10_000)):
+        for path in home.shuffler.glob("store.sqlite*"):
+            path.unlink()
+        idle = spend_on_start(home, port)
+        used = cpu_of_children()
+        server = start("shuffler", home, port)
+        try:
+            server.wait_until_ready()
+            groups = [sealed[place : place + each] for place in range(0, len(sealed), each)]
+            bodies = [request(join_upload(collection, group)) for group in groups]
+            began = time.perf_counter()
+            asyncio.run(send_all(port, bodies, connections=64 if each == 1 else 8))
+            rate = len(sealed) / (time.perf_counter() - began)
+        finally:
+            server.stop()
+        count = home.open_shuffler().store.count(0)
+        assert count == len(sealed), f"{count} of {len(sealed)} reports are stored"
+        what = f"uploads of {each}, durable before the reply ({len(sealed):,} reports)"
+        cpu = 1e6 * (cpu_of_children() - used - idle) / len(sealed)
+        shown = f"{rate:,.0f}/s, {cpu:.0f} us of the server's CPU each"
+        found.append(row(what, shown, f"{wanted:,}/s", rate >= wanted))
+    return found
+
+
+def cpu_of_children() -> float:
+    """CPU seconds of the processes that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def spend_on_start(home: Home, port: int) -> float:
+    """CPU seconds of a server that starts, is asked once, and ends."""
+    before = cpu_of_children()
+    server = start("shuffler", home, port)
+    server.wait_until_ready()
+    server.stop()
+    for path in home.shuffler.glob("store.sqlite*"):
+        path.unlink()
+    return cpu_of_children() - before
+
+
+def request(body: bytes) -> bytes:
+    head = (
+        f"POST /reports HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: {MEDIA_TYPE}\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+async def send_all(port: int, requests: Sequence[bytes], connections: int) -> None:
+    waiting = iter(requests)
+
+    async def work() -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for each in waiting:
+            writer.write(each)
+            head = await reader.readuntil(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 200"), head
+            length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
+            body = await reader.readexactly(length)
+            assert b'"failed":[]' in body
+        writer.close()
+
+    await asyncio.gather(*(work() for _ in range(connections)))
+
+
+def measure_seal(collection: Collection, folder: Path) -> list[Row]:
+    place = folder / "seal"
+    place.mkdir(mode=0o700)
+    store = SqliteStore(place / "store.sqlite", collection)
+    source = np.random.default_rng(1)
+    now = collection.windows.start + 1
+    began = time.perf_counter()
+    for _ in range(0, MESSAGES, 10_000):
+        raw = source.bytes(10_000 * collection.inner_size)
+        size = collection.inner_size
+        group = [
+            Opened(source.bytes(16), 0, b"", raw[at : at + size]) for at in range(0, len(raw), size)
+        ]
+        assert store.admit(group, now) == [None] * len(group)
+    stored = MESSAGES / (time.perf_counter() - began)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    secrets = sdp.collect.ShufflerSecrets.generate()
+    shuffler = Shuffler(collection=collection, secrets=secrets, store=store, folder=place)
+    began = time.perf_counter()
+    shuffler.advance(0)
+    took = time.perf_counter() - began
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    what = f"seal of {MESSAGES:,} messages (sort, write, fsync, delete)"
+    return [
+        row("store: 10,000 reports per commit", f"{stored:,.0f}/s", "-", True),
+        row(what, f"{took:.2f} s, +{grown:.0f} MB", "< 5 s, < 300 MB", took < 5 and grown < 300),
+    ]
+
+
+def _open_some(arguments: tuple[bytes, bytes, int]) -> float:
+    inner, secret, times = arguments
+    began = time.perf_counter()
+    for _ in range(times):
+        open_inner(_raw["collection"], 0, inner, secret)
+    return time.perf_counter() - began
+
+
+def measure_analyzer(home: Home, collection: Collection) -> list[Row]:
+    """A batch of messages of which many are copies: the analyzer is told that copies are fine."""
+    secrets = sdp.collect.AnalyzerSecrets.load(home.analyzer, collection)
+    plain = encode_many(collection, {"way": np.zeros(1000, dtype=np.int64)}, sdp.SecureWords())[0]
+    inners = [seal_inner(collection, 0, each.tobytes()) for each in plain]
+    records = np.frombuffer(b"".join(inners), dtype=np.uint8).reshape(1000, -1)
+    many = np.tile(records, (OPENED // 1000, 1))
+    cores = os.cpu_count() or 1
+    with start_pool(cores, _begin, collection.raw) as pool:
+        list(pool.map(_open_some, [(inners[0], secrets.inner, 10)] * cores))
+        began = time.perf_counter()
+        list(pool.map(_open_some, [(inners[0], secrets.inner, OPENED // cores)] * cores))
+        bare = time.perf_counter() - began
+    batch = many.tobytes()
+    manifest = Manifest(
+        collection_id=collection.id,
+        window=0,
+        reports=OPENED,
+        messages=OPENED,
+        sha256=hashlib.sha256(batch).digest(),
+    )
+    shuffler = sdp.collect.ShufflerSecrets.load(home.shuffler, collection)
+    analysis._drop_copies = lambda rows: (rows, 0)
+    with TemporaryDirectory() as folder:
+        analyzer = Analyzer(
+            collection=collection, secrets=secrets, folder=Path(folder), opener=RecordPool()
+        )
+        began = time.perf_counter()
+        analyzer.take(manifest.raw, manifest.sign(shuffler.sign), batch)
+        assert analyzer.advance(0) == "published"
+        took = time.perf_counter() - began
+    what = f"analyzer: {OPENED:,} messages to a result"
+    ratio = took / bare
+    return [
+        row(
+            what,
+            f"{took:.1f} s",
+            "<= 1.3x",
+            ratio <= 1.3,
+            f"bare opens: {bare:.1f} s",
+            f"{ratio:.2f}x",
+        )
+    ]
+
+
+def measure_file(people: int = REPORTS) -> Row:
+    """Everybody of a file, end to end."""
+    with TemporaryDirectory() as folder:
+        home = make_home(Path(folder))
+        collection = home.collection()
+        port = int(collection.url.rpartition(":")[2])
+        server = start("shuffler", home, port)
+        try:
+            server.wait_until_ready()
+            began = time.perf_counter()
+            sent = send_people(collection, 0, {"way": np.zeros(people, dtype=np.int64)})
+            took = time.perf_counter() - began
+        finally:
+            server.stop()
+        assert sent.accepted == people == home.open_shuffler().store.count(0)
+    return row(
+        f"{people:,} simulated devices, end to end", f"{took:.1f} s", "< 60 s for 10^5", took < 60
+    )
+
+
+if __name__ == "__main__":
+    show(rows(), "Live collections")
