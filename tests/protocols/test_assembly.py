@@ -116,6 +116,12 @@ class TestExplained:
         pure = sdp.explain(sdp.protocols.pure_count.make(n=60, epsilon=1.0))
         assert "those of uniform words; ours could add at most 3.8e-28." in pure
 
+    def test_the_word_that_rounds_is_in_the_size(self):
+        """Three words of a person are two blocks of the cipher, the two of the noise alone are one."""
+        hybrid = sdp.protocols.hybrid.make_local(lower=0.0, upper=1.0, steps=10, epsilon=1.0)
+        assert (hybrid.randomizer.words_per_input, tape_width(hybrid.randomizer)) == (2, 3)
+        assert "ours could add at most 3.1e-27 for 1,000,000 people" in sdp.explain(hybrid)
+
 
 def test_the_word_that_rounds_a_real_is_counted():
     real = sdp.protocols.rounded_sum.make(

@@ -7,6 +7,7 @@ from shuffledp.accounting.generator import bound_generator
 from shuffledp.core.mechanism import CentralMechanism
 from shuffledp.core.privacy import Guarantee, Model, up
 from shuffledp.core.protocol import ShuffleProtocol
+from shuffledp.core.randomizer import tape_width
 from shuffledp.numerics.rounding import float_above
 
 __all__ = ["explain"]
@@ -149,7 +150,7 @@ def _not_protected(protocol: ShuffleProtocol) -> str:
 
 def _generator(protocol: ShuffleProtocol) -> str:
     promise, people = protocol.guarantee, protocol.users or _MANY
-    added = bound_generator(people, protocol.randomizer.words_per_input, promise.epsilon)
+    added = bound_generator(people, tape_width(protocol.randomizer), promise.epsilon)
     text = "The noise is made of words of AES-256, and the promise holds against whoever cannot break that"
     size = up(float_above(added), 2)
     if promise.delta:
