@@ -20,6 +20,7 @@ demo: $(VENV)/.demo ## ask a million people three questions under three kinds of
 	@$(BIN)/shuffledp demo $(DEMO_ARGS)
 	@echo
 	@echo "The command is $(BIN)/shuffledp. To call it shuffledp: source $(BIN)/activate"
+	@echo "A live survey with its page in the browser: $(BIN)/shuffledp serve"
 
 test: lint types imports docs pytest ## everything that must pass; the slow sweeps are in test-all
 
@@ -77,8 +78,8 @@ clean: ## remove everything that was built, the virtual environment included
 
 # A stamp is younger than what it was installed from, or the installation is repeated.
 $(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/pip
-	@echo "== installing shuffledp[data,plot] into $(VENV)"
-	@$(INSTALL) --editable '.[data,plot]'
+	@echo "== installing shuffledp[data,plot,serve] into $(VENV)"
+	@$(INSTALL) --editable '.[data,plot,serve]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/pip

@@ -299,6 +299,13 @@ def test_the_page_is_small():
     assert packed <= 40_000
 
 
+def test_the_page_asks_for_all_its_modules_at_once():
+    page = web.find_asset("/assets/answer.html").content.decode()
+    asked = set(re.findall(r'modulepreload" href="([^"]+)"', page))
+    assert {name for name in web.list_assets() if name.startswith("/device/")} <= asked
+    assert asked <= set(web.list_assets())
+
+
 def test_the_page_elsewhere(tmp_path):
     first, again = web.write_site(tmp_path / "one"), web.write_site(tmp_path / "two")
     assert first == again

@@ -1,0 +1,72 @@
+"""The participation page in a browser whose processor is slowed down four times.
+
+    python benchmarks/page.py
+
+Needs Debian's chromium and `pip install playwright`. Prints bytes on the wire, the time until the form can be used
+after a cold start, and the time that one report takes (randomize, encrypt twice, keep durably).
+"""
+
+import re
+import signal
+import subprocess
+import sys
+from gzip import compress
+
+import typer
+from playwright.sync_api import sync_playwright
+
+from shuffledp import web
+
+SLOWER = 4
+ROUNDS = 5
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+
+REPORT = """async (link) => {
+  const { Device, MemoryOutbox } = await import("/device/index.js");
+  const device = new Device(new MemoryOutbox());
+  const collection = await device.open(link);
+  const answers = Object.fromEntries(collection.questions.map((each) => [each.name, each.labels[0]]));
+  const began = performance.now();
+  await device.answer(collection, answers);
+  return (performance.now() - began) / collection.slots;
+}"""
+
+
+def main() -> None:
+    used = [name for name in web.list_assets() if "operator" not in name and "result" not in name]
+    packed = sum(len(compress(web.find_asset(name).content, 9)) for name in used)
+    typer.echo(f"page with everything, compressed: {packed / 1000:.1f} kB in {len(used)} files")
+    command = [sys.executable, "-u", "-m", "shuffledp", "serve", "--workers", "1"]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603
+    try:
+        printed = ""
+        while "End with" not in printed:
+            printed += server.stdout.readline()
+        page = re.search(r"Answer it:\s+(\S+)", printed)[1]
+        measure(page, page.replace("/c/", "/collections/"))
+    finally:
+        server.send_signal(signal.SIGTERM)
+        server.wait()
+
+
+def measure(url: str, link: str) -> None:
+    usable, report = [], []
+    with sync_playwright() as driver:
+        for _ in range(ROUNDS):
+            browser = driver.chromium.launch(executable_path="/usr/bin/chromium", args=FLAGS)
+            page = browser.new_page()
+            slow = page.context.new_cdp_session(page)
+            slow.send("Emulation.setCPUThrottlingRate", {"rate": SLOWER})
+            page.goto(url)
+            page.wait_for_selector("form button[type=submit]")
+            usable.append(page.evaluate("performance.now()"))
+            report.append(page.evaluate(REPORT, link))
+            browser.close()
+    typer.echo(
+        f"usable after a cold start, {SLOWER}x slower: {min(usable):.0f} to {max(usable):.0f} ms"
+    )
+    typer.echo(f"one report, per slot, {SLOWER}x slower: {min(report):.0f} to {max(report):.0f} ms")
+
+
+if __name__ == "__main__":
+    main()
