@@ -15,11 +15,9 @@ With a ledger, what cannot be charged is refused before step 3, and the charge i
 anybody sees the answer.
 """
 
-import csv
 import html
-import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -57,6 +55,7 @@ from shuffledp.engine import (
     run_file,
     take_column,
 )
+from shuffledp.engine.results import check_result, write_result
 from shuffledp.engine.stages import CALIBRATION, GROUPING, stage
 from shuffledp.ledger import Budget, Ledger, Spending
 from shuffledp.ledger.ledger import DATASET
@@ -651,9 +650,7 @@ class Answer:
         >>> answer.write(f"{mkdtemp()}/r.csv").read_text().split()[0]
         'label,value,stderr,low,high'
         """
-        target = Path(path)
-        _WRITERS[check_result(target)](self, target)
-        return target
+        return write_result(self.to_dict(), Path(path))
 
     def plot(self, path: str | Path) -> Path:
         """Draw it as a picture (.png, .svg, .pdf) or as a page (.html)."""
@@ -683,50 +680,6 @@ class Answer:
         said = [*(f"{text}." for text in self.warnings), self.dropped, *self.notes]
         said.append(f"{self.protocol.name}: {self.guarantee}.")
         return [line for line in said if line is not None]
-
-
-def check_result(path: Path) -> str:
-    """The suffix of a file for a result; refuses one that no result is written to.
-
-    >>> check_result(Path("r.parquet"))
-    '.parquet'
-    """
-    suffix = path.suffix.lower()
-    if suffix not in _WRITERS:
-        raise ParameterError("out", str(path), f"must end in one of {', '.join(_WRITERS)}")
-    return suffix
-
-
-def _write_json(answer: Answer, path: Path) -> None:
-    text = json.dumps(answer.to_dict(), allow_nan=False, ensure_ascii=False)
-    path.write_text(text + "\n", encoding="utf-8")
-
-
-def _write_text(answer: Answer, path: Path) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        mark = "\t" if path.suffix.lower() == ".tsv" else ","
-        writer = csv.DictWriter(file, Number._fields, delimiter=mark, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(_plain(row) for row in answer.picture.rows)
-
-
-def _write_parquet(answer: Answer, path: Path) -> None:
-    """The rows, and all about them as JSON in the metadata."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    numbers = [(name, pa.float64()) for name in Number._fields[1:]]
-    about = {"shuffledp": json.dumps(answer.to_dict(), allow_nan=False)}
-    schema = pa.schema([("label", pa.string()), *numbers], metadata=about)
-    pq.write_table(pa.Table.from_pylist([*map(_plain, answer.picture.rows)], schema), path)
-
-
-_WRITERS: Mapping[str, Callable[[Answer, Path], None]] = {
-    ".json": _write_json,
-    ".csv": _write_text,
-    ".tsv": _write_text,
-    ".parquet": _write_parquet,
-}
 
 
 def _plain(row: Number) -> dict[str, Any]:
