@@ -1,6 +1,7 @@
 """One request: in Python what `shuffledp run` does on the command line."""
 
 import json
+from datetime import date, datetime
 
 import numpy as np
 import pandas as pd
@@ -192,6 +193,32 @@ class TestData:
             assert mean.estimate.value == pytest.approx(2, abs=0.1)
             ones = sdp.ask(data, "histogram", categories=["1", "3"], **asked)
             assert ones.estimate.value == pytest.approx([1000, 1000], abs=20)
+
+    @pytest.mark.parametrize(
+        ("lower", "upper", "middle"),
+        [
+            ("2013-01-01", "2013-12-31", 15_890),
+            ("2013-01-01 00:00", "2013-12-31 00:00", 15_890 * 86_400),
+        ],
+    )
+    def test_dates_have_a_mean(self, tmp_path, lower, upper, middle):
+        days = [date(2013, 7, 3), date(2013, 7, 5)] * 500
+        moments = [datetime(2013, 7, 3), datetime(2013, 7, 5)] * 500
+        path = tmp_path / "days.csv"
+        path.write_text("day\n" + "2013-07-03\n2013-07-05 00:00:00\n" * 500)
+        asked = {"lower": lower, "upper": upper, "epsilon": 5, "delta": 1e-6}
+        for data in (days, moments, [*map(str, days)], path):
+            answer = sdp.ask(data, "mean", **asked)
+            assert answer.estimate.value == pytest.approx(middle, rel=1e-4)
+            assert any("since 1970-01-01" in note for note in answer.notes)
+        with pytest.raises(sdp.DataError, match="'soon' at position 0 is not a number"):
+            sdp.ask(["soon", *map(str, days)], "mean", **asked)
+
+    def test_ends_of_two_kinds(self):
+        asked = {"epsilon": 5, "delta": 1e-6, "lower": "2013-01-01"}
+        for upper in ("2013-12-31 10:00", 16_000):
+            with pytest.raises(sdp.UnsupportedError, match="both dates"):
+                sdp.ask(["2013-07-03"] * 100, "mean", upper=upper, **asked)
 
     def test_booleans_have_a_mean(self):
         answer = sdp.ask([True, False, True, True] * 500, "mean", epsilon=5, delta=1e-6)

@@ -18,7 +18,7 @@ anybody sees the answer.
 import html
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,7 @@ from shuffledp.core.mechanism import Mechanism
 from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import HONEST, ShuffleProtocol
 from shuffledp.core.randomizer import WordSource
-from shuffledp.core.task import Task
+from shuffledp.core.task import Task, read_moment
 from shuffledp.core.validate import level as valid_level
 from shuffledp.core.validate import positive
 from shuffledp.core.version import __version__
@@ -287,6 +287,7 @@ class Request:
         If messages are to be sent, protocols that send little come first, otherwise those that deal.
         """
         engine = self._choose_engine(column)
+        column = self._measure(column)
         declared = planned(self.task).declare(self.options, column)
         question = _on_a_grid(declared.task) if self.model is Model.LOCAL else declared.task
         with stage(GROUPING):
@@ -304,9 +305,24 @@ class Request:
             question=question,
             found=found,
             protocol=protocol,
-            notes=(*declared.notes, *_tell_filter(column), *self._remarks(question, n)),
+            notes=(
+                *declared.notes,
+                *_tell_moments(column),
+                *_tell_filter(column),
+                *self._remarks(question, n),
+            ),
             not_private=(*([] if self.seed is None else [_SEEDED]), *declared.not_private),
         )
+
+    def _measure(self, column: Column) -> Column:
+        """The column, with dates as numbers if its ends are dates."""
+        ends = [self.options.get(name) for name in ("lower", "upper")]
+        units = {found[1] for found in map(read_moment, ends) if found is not None}
+        if not units:
+            return column
+        if len(units) > 1 or not all(map(read_moment, ends)):
+            raise UnsupportedError("lower and upper must be both dates, or both dates with a time")
+        return replace(column, moments=units.pop())
 
     def _remarks(self, question: Task, n: int) -> Iterator[str]:
         """About the grid, a large delta, and what trusting this machine would give."""
@@ -342,6 +358,10 @@ class Request:
             max_messages=self.max_messages,
             for_file=not sent,
         )
+
+
+def _tell_moments(column: Column) -> list[str]:
+    return [] if column.moments is None else [f"Dates are {column.moments} since 1970-01-01."]
 
 
 def _tell_filter(column: Column) -> list[str]:

@@ -153,7 +153,8 @@ def _task_option(option: sdp.tasks.Option) -> tuple[str, Any, Any]:
     if option.kind is bool:
         flag = f"--{option.name.replace('_', '-')}"
         return option.name, Annotated[bool, _data(flag, help=option.help)], False
-    kind: Any = str if option.kind in (tuple, list) else option.kind
+    # The task reads numbers: a number may be a date.
+    kind: Any = str if option.kind in (tuple, list, float) else option.kind
     return option.name, Annotated[kind | None, _data(help=option.help)], None
 
 

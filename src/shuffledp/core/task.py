@@ -9,6 +9,7 @@ import csv
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -20,7 +21,9 @@ from shuffledp.core.domain import Domain
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate, Value
 
-__all__ = ["Column", "Declared", "Option", "Task"]
+__all__ = ["Column", "Declared", "Option", "Task", "read_moment"]
+
+_START = datetime(1970, 1, 1)
 
 
 class Column(Protocol):
@@ -94,7 +97,26 @@ def _number(value: object) -> object:
     try:
         return int(value)
     except ValueError:
-        return float(value)
+        found = read_moment(value)
+        return float(value) if found is None else found[0]
+
+
+def read_moment(text: object) -> tuple[float, str] | None:
+    """A date as days, or a date with a time as seconds, since 1970-01-01; None if it is neither.
+
+    >>> read_moment("2013-07-04"), read_moment("1970-01-02 00:00:01"), read_moment("20130704")
+    ((15890, 'days'), (86401.0, 'seconds'), None)
+    """
+    if not isinstance(text, str) or text[4:5] != "-":
+        return None
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        return None
+    if len(text.strip()) == len("2013-07-04"):
+        return (moment.date() - _START.date()).days, "days"
+    zone = _START if moment.tzinfo is None else _START.replace(tzinfo=UTC)
+    return (moment - zone).total_seconds(), "seconds"
 
 
 def _text(value: object) -> str:

@@ -29,6 +29,7 @@ from shuffledp.engine.formats import (
     find_files,
     open_arrow,
 )
+from shuffledp.engine.values import measure_moments
 
 if TYPE_CHECKING:
     import duckdb
@@ -63,6 +64,12 @@ class Column:
     """The values; None for a column of files."""
     where: Filter | None = None
     """Whom the question is about; an array in memory holds only their values."""
+    moments: str | None = None
+    """Dates are read as these, days or seconds since 1970-01-01; None: as their type says."""
+
+    def measure(self, array: Any) -> Any:
+        """Some of its values, with dates as numbers if that is wanted."""
+        return array if self.moments is None else measure_moments(array, self.moments)
 
     @property
     def rows(self) -> int | None:
@@ -97,7 +104,7 @@ class Column:
     @property
     def fractional(self) -> bool:
         """Whether the type of the values allows for fractions: text does, whatever it holds."""
-        return any(word in self.type for word in _FRACTIONAL)
+        return self.moments == "seconds" or any(word in self.type for word in _FRACTIONAL)
 
     @property
     def boolean(self) -> bool:
@@ -254,7 +261,7 @@ def read_chunks(column: Column, threads: int | None = None) -> Iterator[Chunk]:
     """
     if column.array is not None:
         for row in range(0, len(column.array), _ROWS):
-            yield Chunk(column.array.slice(row, _ROWS), None, row, row)
+            yield Chunk(column.measure(column.array.slice(row, _ROWS)), None, row, row)
         return
     row, where = 0, column.where
     needed = [column.name] if where is None else [*dict.fromkeys((column.name, *where.columns))]
@@ -267,7 +274,7 @@ def read_chunks(column: Column, threads: int | None = None) -> Iterator[Chunk]:
                     kept = np.flatnonzero(where.choose(arrays.__getitem__))
                 chosen = array if kept is None else array.take(kept)
                 if len(chosen):
-                    yield Chunk(chosen, file.path, in_file, row, kept)
+                    yield Chunk(column.measure(chosen), file.path, in_file, row, kept)
                 row += len(chosen)
                 in_file += len(array)
 
@@ -336,7 +343,7 @@ def group_values(column: Column, threads: int | None = None) -> Iterator[tuple[A
 
     if column.array is not None:
         counted = column.array.value_counts()
-        yield counted.field(0), counted.field(1)
+        yield column.measure(counted.field(0)), counted.field(1)
         return
     if column.where is not None:
         for chunk in read_chunks(column, threads):
@@ -352,7 +359,7 @@ def group_values(column: Column, threads: int | None = None) -> Iterator[tuple[A
             try:
                 with _batches(groups) as stream:
                     for batch in stream:
-                        yield batch.column(0), batch.column(1)
+                        yield column.measure(batch.column(0)), batch.column(1)
             except duckdb.OutOfMemoryException as error:
                 raise TooManyGroupsError from error
 

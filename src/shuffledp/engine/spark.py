@@ -428,6 +428,8 @@ def _frame(spark: "SparkSession", column: Column) -> "DataFrame":
     """The column alone, file after file, under a name of our own: PySpark cannot handle dots in names."""
     import pyspark.sql.functions as sql
 
+    if column.moments is not None:
+        raise UnsupportedError("Spark does not read dates as numbers: use another engine")
     where = column.where
     names = [*dict.fromkeys((column.name, *(() if where is None else where.columns)))]
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from shuffledp.core.arrays import Bools, Codes
 from shuffledp.core.errors import DataError
+from shuffledp.core.task import read_moment
 
 __all__ = [
     "BEYOND",
@@ -32,6 +33,7 @@ __all__ = [
     "flatten",
     "is_text",
     "mark",
+    "measure_moments",
     "read_bits",
     "read_integers",
     "read_names",
@@ -51,6 +53,7 @@ Faults: TypeAlias = NDArray[np.uint8]
 _INTEGER = r"^[+-]?[0-9]{1,18}$"  # 18 digits always fit in 64 bits
 _NUMBER = r"^[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|(?i:inf|infinity|nan))$"
 _GAPS = ("na", "n/a", "null", "none")  # what other tools write where a number is missing
+_DAY = 86_400  # seconds
 _TICKS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}  # in a second
 
 
@@ -383,6 +386,42 @@ def _fill(array: Any) -> Numbers:
     nulls = as_numpy(array.is_null())
     values = np.where(nulls, 0, as_numpy(array))
     return Numbers(values, np.where(nulls, NULL, FINE).astype(np.uint8))
+
+
+def measure_moments(array: Any, unit: str) -> Any:
+    """Dates and moments as numbers, days or seconds since 1970-01-01; in texts as texts, the others as they are.
+
+    >>> import pyarrow as pa
+    >>> measure_moments(pa.array(["2013-07-04", "soon", None]), "days").to_pylist()
+    ['15890', 'soon', None]
+    >>> measure_moments(pa.array([43200], pa.timestamp("s")), "days").to_pylist()
+    [0.5]
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    array = flatten(array)
+    if pa.types.is_date(array.type):
+        days = _as_number(array, "dates")
+        return days if unit == "days" else pc.multiply(days.cast(pa.int64()), _DAY)
+    if pa.types.is_timestamp(array.type):
+        seconds = _as_number(array, "dates")
+        return seconds if unit == "seconds" else pc.divide(seconds, float(_DAY))
+    if not is_text(array.type):
+        return array
+    distinct = array.dictionary_encode()
+    texts = [_measure_text(text, unit) for text in distinct.dictionary.to_pylist()]
+    return pa.array(texts, pa.string()).take(distinct.indices)
+
+
+def _measure_text(text: str, unit: str) -> str:
+    found = read_moment(text.strip())
+    if found is None:
+        return text
+    number, own = found
+    if own == unit:
+        return repr(number)
+    return repr(number * _DAY if own == "days" else number / _DAY)
 
 
 def as_numpy(array: Any) -> NDArray[Any]:
