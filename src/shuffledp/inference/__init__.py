@@ -4,12 +4,14 @@ from shuffledp.inference.accuracy import Accuracy, Noise
 from shuffledp.inference.bisection import Bisected, bisect_quantile
 from shuffledp.inference.complexity import Order, SampleComplexity, sample_complexity
 from shuffledp.inference.learning import Learned, learn, total_variation
+from shuffledp.inference.robust import MedianOfGroups, median_of_groups, worst_bias
 from shuffledp.inference.uniformity import UniformityTest, identity_test, uniformity_test
 
 __all__ = [
     "Accuracy",
     "Bisected",
     "Learned",
+    "MedianOfGroups",
     "Noise",
     "Order",
     "SampleComplexity",
@@ -17,7 +19,9 @@ __all__ = [
     "bisect_quantile",
     "identity_test",
     "learn",
+    "median_of_groups",
     "sample_complexity",
     "total_variation",
     "uniformity_test",
+    "worst_bias",
 ]
