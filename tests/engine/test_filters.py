@@ -170,7 +170,9 @@ class TestColumns:
         assert sdp.headcount(column, sdp.Integers(lower=1, upper=4)).n == 100
         assert column.categories() == ("1", "4")
 
-    @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table], ids=str)
+    @pytest.mark.parametrize(
+        "make", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "pyarrow"]
+    )
     def test_memory(self, make):
         column = take_column(make(PEOPLE), "x", where="far and way = 'a'")
         assert column.array.to_pylist() == self.expected()
