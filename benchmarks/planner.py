@@ -3,7 +3,7 @@
 Warm means that everything is imported and that this kind of question was asked before, with another epsilon: no row
 of it is remembered. Asking the very same question again finds every row kept, and is listed apart. A curve is
 of 200 points over the three models, at a question that was not asked before. The inverse questions search: each row
-of their table is evaluated several times.
+of their table is evaluated several times. The last row is the slowest of 100 random questions of any size.
 """
 
 import time
@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
 from timing import Row, quantity, seconds, show
 
 import shuffledp as sdp
@@ -38,6 +39,7 @@ INVERSE: dict[str, tuple[str, dict[str, Any]]] = {
 }
 WARM = (1.03, 0.97, 0.91)
 MOST_PLAN, MOST_CURVE, MOST_INVERSE, POINTS = 300.0, 5.0, 3.0, 200
+RANDOM, SEED, MOST_RANDOM = 100, 20, 5.0
 
 
 def rows() -> list[Row]:
@@ -46,7 +48,44 @@ def rows() -> list[Row]:
         found += _plans(name, task, numbers)
         found.append(_curve(name, task, numbers))
     found += [_inverse(name, task, numbers) for name, (task, numbers) in INVERSE.items()]
-    return found
+    return [*found, _slowest()]
+
+
+def _slowest() -> Row:
+    rng = np.random.default_rng(SEED)
+    took = sorted(_took(partial(_print_plan, *_draw(rng, place))) for place in range(RANDOM))
+    return quantity(
+        f"the slowest of {RANDOM} random plans",
+        baseline=f"the median {seconds(took[RANDOM // 2])}",
+        ours=took[-1],
+        unit="s",
+        at_most=MOST_RANDOM,
+    )
+
+
+def _draw(rng: np.random.Generator, place: int) -> tuple[str, dict[str, Any]]:
+    """n from 10 to 10^9, epsilon from 0.01 to 20, delta from 1e-12 to 1e-3, k from 2 to 10^6."""
+
+    def between(low: float, high: float) -> float:
+        return float(10 ** rng.uniform(np.log10(low), np.log10(high)))
+
+    numbers = {
+        "n": round(between(10, 1e9)),
+        "epsilon": between(0.01, 20),
+        "delta": between(1e-12, 1e-3),
+    }
+    k = round(between(2, 1e6))
+    task, options = (
+        ("histogram", {"k": k}),
+        ("count", {}),
+        ("histogram", {"k": k}),
+        ("sum", {"lower": 0, "upper": max(1, k - 1)}),
+    )[place % 4]
+    return task, {**numbers, **options}
+
+
+def _print_plan(task: str, numbers: dict[str, Any]) -> str:
+    return str(sdp.plan(task, **numbers, allow_large_delta=True))
 
 
 def _plans(name: str, task: str, numbers: dict[str, Any]) -> list[Row]:

@@ -7,6 +7,7 @@ values into them and refuses everything outside, `values` turns them back.
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -136,7 +137,7 @@ class Categories:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        return self.names if self.names is not None else tuple(map(str, range(self.k)))
+        return self.names if self.names is not None else _number(self.k)
 
     def codes(self, values: ArrayLike) -> Codes:
         array = column(values)
@@ -341,6 +342,11 @@ def round_places(domain: Domain, places: Codes, words: Words, bits: int) -> Code
     array([1, 0])
     """
     return domain.round(places, words[:, 0], bits) if isinstance(domain, Reals) else places
+
+
+@lru_cache(maxsize=2)
+def _number(k: int) -> tuple[str, ...]:
+    return tuple(map(str, range(k)))
 
 
 def _is_name(name: object) -> bool:

@@ -18,22 +18,24 @@ import numpy as np
 from shuffledp.core.analyzer import Analyzer, Tally
 from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.errors import UnsupportedError
-from shuffledp.core.estimate import Value
+from shuffledp.core.estimate import Estimate, Value
 from shuffledp.core.mechanism import AdditiveMechanism, Mechanism
-from shuffledp.core.protocol import Dealt, ShuffleProtocol
-from shuffledp.numerics.entropy import SeededWords
+from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.planner.question import Asked, Candidate
 from shuffledp.tasks import task_named
 
 __all__ = [
     "Biased",
+    "BinByBin",
     "CountDependent",
+    "Foreseeing",
     "Measured",
     "Worst",
     "mean_squared_error",
     "measure",
     "measure_worst_bin",
     "worst_bin",
+    "worst_bit",
     "worst_case",
     "worst_shape",
 ]
@@ -107,11 +109,7 @@ def _measure_protocol(made: ShuffleProtocol, asked: Asked) -> Measured:
 
 def _measure_mechanism(made: Mechanism, candidate: Candidate, asked: Asked) -> Measured:
     if isinstance(made, CountDependent):
-        worst = worst_shape(
-            lambda inputs: float(np.mean(made.squared_error(inputs))),
-            n=asked.n,
-            size=asked.domain.size,
-        )
+        worst = worst_shape(made.squared_error, n=asked.n, size=asked.domain.size)
         return Measured(made=made, rmse=math.sqrt(worst.mse), inputs=worst.inputs)
     mse = made.variance()
     if isinstance(made, AdditiveMechanism) and Fraction(made.unit).denominator > 1:
@@ -127,6 +125,14 @@ def measure_worst_bin(measured: Measured) -> float:
         return measured.made.accuracy(1 - LEVEL)
     assert measured.inputs is not None
     return worst_bin(measured.made, measured.inputs, LEVEL)
+
+
+@runtime_checkable
+class BinByBin(Protocol):
+    """An analyzer whose error in a bin depends on the bin's count and n alone."""
+
+    def squared_errors(self, counts: Counts, n: int) -> Floats:
+        """Exact mean squared error of bins with these true counts, among n people."""
 
 
 @runtime_checkable
@@ -172,8 +178,10 @@ def worst_case(analyzer: Analyzer, *, n: int, size: int, bins: bool) -> Worst:
     def error(inputs: Counts) -> float:
         return mean_squared_error(analyzer, inputs)
 
+    if isinstance(analyzer, BinByBin):
+        return worst_shape(lambda counts: analyzer.squared_errors(counts, n), n=n, size=size)
     if isinstance(analyzer, Biased):
-        return worst_shape(error, n=n, size=size)
+        return worst_bit(error, n=n)
     inputs = np.zeros(size, dtype=np.int64)
 
     def at(x: int) -> float:
@@ -201,21 +209,41 @@ def _worst_number(at: Callable[[int], float], size: int) -> int:
     return 0 if _flat(values) else _peak(at, values, _ladder(size), last)
 
 
-def worst_shape(error: Callable[[Counts], float], *, n: int, size: int) -> Worst:
+def worst_shape(errors: Callable[[Counts], Floats], *, n: int, size: int) -> Worst:
     """The largest error over data sets where some values have s people each, and one has the rest.
 
-    >>> def lost(inputs):  # up to 30 people in a bin are taken for nobody
-    ...     return float(np.mean(np.where(inputs <= 30, inputs, 0) ** 2))
+    `errors` are the mean squared errors of bins with these counts: those of equal bins are computed once.
+
+    >>> def lost(counts):  # up to 30 people in a bin are taken for nobody
+    ...     return np.where(counts <= 30, counts, 0) ** 2.0
     >>> worst_shape(lost, n=1000, size=4).inputs
     array([910,  30,  30,  30])
     """
 
+    def bins(s: int) -> int:
+        return min(size - 1, n // s) if s else 0
+
+    def mse(s: int) -> float:
+        some = bins(s)
+        rest, each, none = errors(np.array([n - some * s, s, 0], dtype=np.int64)).tolist()
+        return float((rest + some * each + (size - 1 - some) * none) / size)
+
+    best = _peak(mse, {}, _from_below(n), n)
+    inputs = np.zeros(size, dtype=np.int64)
+    inputs[size - bins(best) :] = best
+    inputs[0] = n - bins(best) * best
+    return Worst(inputs=inputs, mse=mse(best))
+
+
+def worst_bit(error: Callable[[Counts], float], *, n: int) -> Worst:
+    """The largest error over data sets with s yeses among n people.
+
+    >>> worst_bit(lambda inputs: float(min(inputs[1], 30)), n=100).inputs[1] >= 30
+    True
+    """
+
     def shaped(s: int) -> Counts:
-        inputs = np.zeros(size, dtype=np.int64)
-        if s:
-            inputs[size - min(size - 1, n // s) :] = s
-        inputs[0] = n - int(inputs.sum())
-        return inputs
+        return np.array([n - s, s], dtype=np.int64)
 
     best = _peak(lambda s: error(shaped(s)), {}, _from_below(n), n)
     return Worst(inputs=shaped(best), mse=error(shaped(best)))
@@ -268,33 +296,35 @@ def _flat(values: dict[int, float]) -> bool:
 def worst_bin(protocol: ShuffleProtocol, inputs: Counts, level: float) -> float:
     """With probability about `level` all bins are within this distance of the truth (union bound).
 
-    About, since the widths of the intervals are those of one simulated tally; they hardly depend on it.
+    About, since the widths of the intervals are those where the noise is at its mean; they hardly depend on it.
 
     >>> from shuffledp import protocols
     >>> p = protocols.correlated_histogram.make(n=100_000, k=16, epsilon=1.0, delta=1e-6)
     >>> worst_bin(p, np.full(16, 100_000 // 16), 0.95)
     13.0
     """
-    estimate = protocol.analyzer.estimate(_typical(protocol, inputs))
+    estimate = _foresee(protocol.analyzer, inputs)
     low, high = estimate.interval(1 - (1 - level) / len(inputs))
     value = np.asarray(estimate.value)
     return float(np.max(np.maximum(value - low, high - value)))
 
 
-def _typical(protocol: ShuffleProtocol, inputs: Counts) -> Tally:
-    randomizer = protocol.randomizer
-    if isinstance(randomizer, Dealt):
-        # A fixed seed: the same question has the same answer, and nobody's data are in it.
-        return randomizer.deal(inputs, SeededWords(0))
-    return _expected(protocol.analyzer, inputs)
+@runtime_checkable
+class Foreseeing(Protocol):
+    """An analyzer that knows what its estimate is where the noise is at its mean."""
+
+    def foresee(self, inputs: Counts) -> Estimate:
+        """The estimate to expect for inputs[x] people of each code x."""
 
 
-def _expected(analyzer: Analyzer, inputs: Counts) -> Tally:
-    """The tally whose estimate is the truth, where an estimate is affine in its bin's count."""
-    n = int(inputs.sum())
+def _foresee(analyzer: Analyzer, inputs: Counts) -> Estimate:
+    """Of other analyzers: the tally whose estimate is the truth, each being affine in its bin's count."""
+    if isinstance(analyzer, Foreseeing):
+        return analyzer.foresee(inputs)
+    n, kinds = int(inputs.sum()), np.unique(inputs)  # equal bins have equal intervals
     zero, one = (
-        np.asarray(analyzer.estimate(Tally(counts=np.full(len(inputs), c), users=n)).value)
+        np.asarray(analyzer.estimate(Tally(counts=np.full(len(kinds), c), users=n)).value)
         for c in (0, n)
     )
-    counts = np.rint((inputs - zero) / (one - zero) * n).astype(np.int64)
-    return Tally(counts=counts, users=n)
+    counts = np.rint((kinds - zero) / (one - zero) * n).astype(np.int64)
+    return analyzer.estimate(Tally(counts=counts, users=n))

@@ -20,7 +20,7 @@ near-optimal accuracy with vanishing communication overhead" (the noise of one b
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
@@ -199,14 +199,22 @@ class SignedHistogramAnalyzer:
         return message_tally(shuffled, 2 * self.randomizer.k)
 
     def estimate(self, tally: Tally) -> Estimate:
-        n, noise, domain = tally.people(), self.randomizer.noise, self.randomizer.domain
+        found = self._answer(tally.counts[1::2] - tally.counts[::2], tally.people())
+        return replace(found, labels=self.randomizer.domain.labels)
+
+    def foresee(self, inputs: Counts) -> Estimate:
+        """What the estimate is for this data set where the noise is at its mean, once for equal bins."""
+        return self._answer(np.unique(inputs), int(inputs.sum()))
+
+    def _answer(self, found: Counts, n: int) -> Estimate:
+        noise = self.randomizer.noise
         error = DifferenceError(
             noise=Difference(r=float(n * noise.share), p=noise.p),
-            shape=(domain.k,),
+            shape=found.shape,
             distance=noise.distance(n, 2),
         )
-        value: Floats = (tally.counts[1::2] - tally.counts[::2]).astype(np.float64)
-        return Estimate(value=value, error=error, limits=(0.0, float(n)), labels=domain.labels)
+        value: Floats = found.astype(np.float64)
+        return Estimate(value=value, error=error, limits=(0.0, float(n)))
 
     def weights(self, message: Message) -> tuple[Fraction, ...]:
         assert isinstance(message, int)

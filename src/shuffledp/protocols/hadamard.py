@@ -17,7 +17,7 @@ privacy or the estimator; together they lower the mean variance by a third for k
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
@@ -264,11 +264,24 @@ class HadamardAnalyzer:
         x = np.arange(response.k)
         row, block = x // response.blocks + 1, x % response.blocks
         correlation = _walsh_hadamard(counts)[block, row]
-        value: Floats = correlation / np.float64(response.lead)
-        error = self._error(n, correlation, value, counts.sum(axis=1)[block])
-        return Estimate(
-            value=value, error=error, limits=(0.0, float(n)), labels=response.domain.labels
-        )
+        found = self._answer(n, correlation, counts.sum(axis=1)[block])
+        return replace(found, labels=response.domain.labels)
+
+    def foresee(self, inputs: Counts) -> Estimate:
+        """What the estimate is where the noise is at its mean: for held bins, and an empty one of each block."""
+        n, lead = int(inputs.sum()), float(self.randomizer.lead)
+        block = np.arange(self.randomizer.k) % self.randomizer.blocks
+        empty = np.flatnonzero(inputs == 0)
+        first = np.unique(block[empty], return_index=True)[1]
+        kinds = np.concatenate([np.flatnonzero(inputs), empty[first]])
+        holders, own = np.bincount(block, weights=inputs)[block[kinds]], inputs[kinds]
+        in_block = np.rint(n * float(self._stray) + lead * holders).astype(np.int64)
+        return self._answer(n, np.rint(lead * own).astype(np.int64), in_block)
+
+    def _answer(self, n: int, correlation: Counts, in_block: Counts) -> Estimate:
+        value: Floats = correlation / np.float64(self.randomizer.lead)
+        error = self._error(n, correlation, value, in_block)
+        return Estimate(value=value, error=error, limits=(0.0, float(n)))
 
     def _error(self, n: int, correlation: Counts, value: Floats, in_block: Counts) -> ErrorLaw:
         response = self.randomizer

@@ -141,6 +141,22 @@ class ZsumHistogramAnalyzer:
             labels=self.randomizer.domain.labels,
         )
 
+    def foresee(self, inputs: Counts) -> Estimate:
+        """What the estimate is for this data set where the noise is at its mean, once for equal bins."""
+        n = int(inputs.sum())
+        noise = round(n * (1 - self.randomizer.gamma))
+        return self.estimate(Tally(counts=np.unique(inputs) + noise, users=n))
+
+    def squared_errors(self, counts: Counts, n: int) -> Floats:
+        """Exact mean squared error of bins with these true counts, among n people.
+
+        >>> analyzer = ZsumHistogramAnalyzer(randomizer=ZsumHistogram(k=3, silent=1, word_bits=2))
+        >>> analyzer.squared_errors(np.array([380, 20, 0]), 400).round(3)
+        array([ 75., 400.,   0.])
+        """
+        bias, variance = self._rule(n).moments(counts)
+        return variance + np.square(bias)
+
     def weights(self, message: Message) -> tuple[Fraction, ...]:
         raise UnsupportedError(
             "the answer of zsum_histogram is not linear in the messages: use sparse_histogram"
