@@ -361,6 +361,33 @@ def test_bounds_cover_the_widest_laws(n):
             assert missed[1] > 0.05
 
 
+def test_variances_are_looked_at_range_by_range():
+    """If the variance may be tiny the normal bound says nothing there, but Bennett's does."""
+    widths = [
+        high - low
+        for low, high in (
+            BoundedError(
+                stderr=100.0, most=(1e4, 0.0, 0.0), least=least, reach=1.0, limits=(0.0, 1e4)
+            ).interval(5000.0, 0.95)
+            for least in (1e4, 10.0)
+        )
+    ]
+    assert widths[0] <= widths[1] < 1.03 * widths[0]
+    assert widths[0] < 1.1 * 2 * 1.96 * 100  # Bennett's bound alone: 1.4
+
+
+@pytest.mark.parametrize(("n", "p"), [(4000, 0.5), (4000, 0.02), (200, 0.3)])
+def test_any_variance_within_its_bounds_is_covered(n, p):
+    """A law whose variance is far below what is thought possible."""
+    x, law = np.arange(n + 1.0), binomial(n, p)
+    error = BoundedError(
+        stderr=1.0, most=(n / 4, 0.0, 0.0), least=n * p * (1 - p), reach=1.0, limits=(0.0, float(n))
+    )
+    for level in (0.5, 0.95, 0.999):
+        low, high = error.interval(x, level)
+        assert law[(low <= n * p) & (n * p <= high)].sum() >= level
+
+
 @pytest.mark.parametrize("task", ["sum", "mean"])
 @pytest.mark.parametrize("n", [2, 5])
 def test_covers_rounded_sums(task, n):

@@ -11,7 +11,7 @@ from shuffledp.numerics.intervals.binomial import (
     NoiseError,
     NoiseWindow,
 )
-from shuffledp.numerics.intervals.bounded import BoundedError, bound_tail
+from shuffledp.numerics.intervals.bounded import BoundedError
 from shuffledp.numerics.intervals.counts import SupportLaw, TwoBinomialsError
 from shuffledp.numerics.intervals.laplace import (
     Difference,
@@ -37,5 +37,4 @@ __all__ = [
     "SharedNoiseError",
     "SupportLaw",
     "TwoBinomialsError",
-    "bound_tail",
 ]

@@ -3,18 +3,25 @@ r"""Unbiased answers whose law depends on more than the truth: intervals by cert
 An answer is a sum of independent terms, each within `reach` of its expectation, and of its variance v it is known
 that least <= v <= most, over all data with the same true answer. Two bounds hold for Pr[answer - truth >= t]:
 
-    exp(-(v / reach^2) h(reach t / v)),  h(u) = (1 + u) ln(1 + u) - u,  at v = most       (Bennett)
-    Phi(-t / sqrt(most)) + 0.56 reach / sqrt(least)                                       (Berry, Esseen)
+    exp(-(v / reach^2) h(reach t / v)),  h(u) = (1 + u) ln(1 + u) - u                     (Bennett)
+    Phi(-t / sqrt(v)) + 0.56 reach / sqrt(v)                                              (Berry, Esseen)
 
 The first is good for few people, the second for many: 0.56 is the constant for independent terms of different laws of
 Shevtsova 2010, "An improvement of convergence rate estimates in the Lyapunov theorem", Doklady Mathematics 82(3),
-862-864, in front of the sum of the third absolute moments over v^(3/2); that sum is at most reach * v. The interval holds every truth that the smaller of the two
-does not refuse at (1 - level) / 2. If `most` is a concave function of the truth, then what is not refused is an
-interval around the answer (both bounds are quasi-convex), so that bisection finds its ends.
+862-864, in front of the sum of the third absolute moments over v^(3/2); that sum is at most reach * v.
+
+A truth is refused if, for every v, one of the bounds is at most (1 - level) / 2. From `least` to `most` is cut into
+ranges of v. In each, the first bound and Phi are largest at its upper end, a share of `most`, and 0.56 reach / sqrt(v)
+at its lower one. If `most` is a concave function of the truth, then the first bound alone leaves an interval around
+the answer (it is quasi-convex). The smallest `most` in that interval makes 0.56 reach / sqrt(v) a constant in each range,
+so that the second bound is quasi-convex, too. What is left in each range is an interval around the answer, and all
+together are one: bisection finds its ends.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 
@@ -22,34 +29,14 @@ from shuffledp.core.arrays import Bools, Floats
 from shuffledp.core.estimate import Interval, Value
 from shuffledp.core.validate import level as valid_level
 
-__all__ = ["BoundedError", "bound_tail"]
+__all__ = ["BoundedError"]
 
 _ESSEEN = 0.56
-_HALVINGS = 60
-_MANY = 4096
-
-
-def bound_tail(t: Floats, *, most: Floats, least: Value, reach: float) -> Floats:
-    """At least Pr[answer - truth >= t], t >= 0.
-
-    >>> bound_tail(np.array([2.0]), most=np.array([1.0]), least=1.0, reach=1e-3).round(4)
-    array([0.0233])
-    """
-    u = reach * t / most
-    bennett = np.exp(-most / reach**2 * ((1 + u) * np.log1p(u) - u))
-    esseen = _normal_tail(t / np.sqrt(most)) + _ESSEEN * reach / np.sqrt(least)
-    return np.minimum(bennett, esseen) * (1 + 1e-9)
-
-
-def _normal_tail(z: Floats) -> Floats:
-    """Pr[normal >= z]. Importing SciPy takes longer than a few thousand values."""
-    if z.size > _MANY:
-        from scipy.special import ndtr
-
-        tail: Floats = ndtr(-z)
-        return tail
-    each = [math.erfc(value) / 2 for value in (z / math.sqrt(2)).ravel().tolist()]
-    return np.array(each).reshape(z.shape)
+_HALVINGS = 40
+_SHARES = (1.0, 0.8, 0.64, 0.5, 0.4, 0.3)
+"""The upper ends of ranges of variances, as shares of the largest."""
+_ROUNDING = 1 + 1e-9
+_TINY = 1e-4  # below, h is bounded by its series: no digits are lost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -87,25 +74,66 @@ class BoundedError:
         """The truths that are not refused at this tail, on either side."""
         seen = np.asarray(value, dtype=np.float64)
         start = np.clip(seen, *self.limits)
-        low = self._end(seen, start, np.broadcast_to(self.limits[0], seen.shape), tail)
-        high = self._end(seen, start, np.broadcast_to(self.limits[1], seen.shape), tail)
+
+        def few(truth: Floats) -> Bools:
+            return self._bennett(self._off(seen, truth), self._variance(truth), tail)
+
+        ends = [np.broadcast_to(np.asarray(end, np.float64), seen.shape) for end in self.limits]
+        low, high = (_search(start, end, few) for end in ends)
+        scores = self._scores(np.minimum(self._variance(low), self._variance(high)), tail)
+
+        def many(truth: Floats) -> Bools:
+            off, most = self._off(seen, truth), self._variance(truth)
+            score, refused = off / np.sqrt(most), np.ones(seen.shape, dtype=bool)
+            for share, least in zip(_SHARES, scores, strict=True):
+                normal = score >= least * math.sqrt(share)
+                refused &= normal | self._bennett(off, most * share, tail)
+            return refused
+
+        low, high = (_search(start, end, many) for end in (low, high))
         if seen.ndim:
             return Interval(low, high)
         return Interval(float(low), float(high))
 
-    def _end(self, seen: Floats, kept: Floats, refused: Floats, tail: float) -> Floats:
-        """Where truths begin to be refused on the way from `kept` to `refused`."""
-        everything = ~self._refuses(seen, refused, tail)
-        edge = refused
-        for _ in range(_HALVINGS):
-            middle = (kept + refused) / 2
-            over = self._refuses(seen, middle, tail)
-            kept, refused = np.where(over, kept, middle), np.where(over, middle, refused)
-        return np.where(everything, edge, refused)
-
-    def _refuses(self, seen: Floats, truth: Floats, tail: float) -> Bools:
+    def _variance(self, truth: Floats) -> Floats:
+        """The largest one of data with this answer."""
         a, b, c = self.most
         x = truth - self.origin
-        most = a + x * (b + x * c)
-        off = np.maximum(np.abs(seen - truth) - self.bias, 0.0)
-        return bound_tail(off, most=most, least=self.least, reach=self.reach) <= tail
+        variance: Floats = np.asarray(a + x * (b + x * c))
+        return variance
+
+    def _off(self, seen: Floats, truth: Floats) -> Floats:
+        off: Floats = np.maximum(np.abs(seen - truth) - self.bias, 0.0)
+        return off
+
+    def _bennett(self, off: Floats, most: Floats, tail: float) -> Bools:
+        """Whether the first bound is at most `tail`."""
+        u = self.reach * off / most
+        h = np.where(u < _TINY, u * u / 2 * (1 - u / 3), (1 + u) * np.log1p(u) - u)
+        refused: Bools = most / self.reach**2 * h >= -math.log(tail) * _ROUNDING
+        return refused
+
+    def _scores(self, smallest: Floats, tail: float) -> list[Floats]:
+        """For each range, the smallest t / sqrt(v) at which the second bound is at most `tail`."""
+        floors = [np.maximum(self.least, smallest * share) for share in _SHARES[1:]]
+        ends = [*floors, np.broadcast_to(np.asarray(self.least, np.float64), smallest.shape)]
+        left = (tail - _ESSEEN * self.reach / np.sqrt(end) for end in ends)
+        return [_ROUNDING * _isf(each) for each in left]
+
+
+def _isf(tail: Floats) -> Floats:
+    """z with Pr[normal >= z] = tail; infinite where there is none."""
+    normal = NormalDist()
+    distinct, back = np.unique(tail, return_inverse=True)
+    found = [-normal.inv_cdf(each) if each > 0 else math.inf for each in distinct.tolist()]
+    return np.array(found)[back].reshape(tail.shape)
+
+
+def _search(kept: Floats, end: Floats, refuses: Callable[[Floats], Bools]) -> Floats:
+    """Where truths begin to be refused on the way from `kept` to `end`, or the end."""
+    everything, refused = ~refuses(end), end
+    for _ in range(_HALVINGS):
+        middle = (kept + refused) / 2
+        over = refuses(middle)
+        kept, refused = np.where(over, kept, middle), np.where(over, middle, refused)
+    return np.where(everything, end, refused)
