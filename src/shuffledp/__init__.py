@@ -79,6 +79,7 @@ if TYPE_CHECKING:
     from shuffledp.protocols import make
     from shuffledp.protocols.explain import explain
     from shuffledp.request import Answer, Request, ask
+    from shuffledp.surveys import Question, Survey, SurveyAnswer, SurveyPlan
 
 __all__ = [
     "Accountant",
@@ -112,6 +113,7 @@ __all__ = [
     "PostProcessed",
     "Profile",
     "Promise",
+    "Question",
     "Randomizer",
     "Reals",
     "Request",
@@ -120,6 +122,9 @@ __all__ = [
     "ShuffleProtocol",
     "Shuffled",
     "ShuffledpError",
+    "Survey",
+    "SurveyAnswer",
+    "SurveyPlan",
     "Tally",
     "Task",
     "UnsupportedError",
@@ -168,6 +173,7 @@ __all__ = [
     "smallest_n",
     "sum",
     "survey",
+    "surveys",
     "tally_file",
     "tasks",
     "uniformity_test",
@@ -188,6 +194,7 @@ _LATER = {
     **dict.fromkeys(("randomize_file", "tally_file"), "engine.messages"),
     **dict.fromkeys(("read_tally", "write_tally"), "engine.tallies"),
     **dict.fromkeys(("Answer", "Request", "ask"), "request"),
+    **dict.fromkeys(("Question", "Survey", "SurveyAnswer", "SurveyPlan"), "surveys"),
     "compose": "accounting.compose",
     "compose_renyi": "accounting.compose",
     "make": "protocols",

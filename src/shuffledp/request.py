@@ -20,7 +20,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, overload
 
 from shuffledp.core.display import Number, Picture, as_html, as_text, short
 from shuffledp.core.domain import Categories, Domain, Integers, Reals
@@ -114,11 +114,26 @@ _NEEDLESS = {
 }
 
 
+class Asking(Protocol):
+    """Several questions at once: an `sdp.Survey`."""
+
+    def ask(self, data: Any, **options: Any) -> Any:
+        """Ask the people in a file or a table."""
+
+
+@overload
+def ask(data: Any, task: Asking, **options: Any) -> Any: ...
+
+
+@overload
+def ask(data: Any, task: str, *, epsilon: float, **options: Any) -> "Answer": ...
+
+
 def ask(
     data: Any,
-    task: str,
+    task: str | Asking,
     *,
-    epsilon: float,
+    epsilon: float | None = None,
     delta: float | None = None,
     column: str | None = None,
     model: Model | str = Model.SHUFFLE,
@@ -154,6 +169,9 @@ def ask(
     for each fault, {"null": "drop", "out_of_range": "clamp"}. Words are secure unless `rng` is a
     `SeededWords`. `where` says whom the question is about: `"distance > 1000 and carrier = 'AA'"`.
 
+    `task` may also be an `sdp.Survey`: several questions, which say themselves what they ask and how privately; the
+    answer is an `sdp.SurveyAnswer`.
+
     With a `ledger` (or its path) the answer is charged to `dataset` before it is returned, or refused
     if the budget is spent; `budget` states the budget with the first release.
 
@@ -162,9 +180,14 @@ def ask(
     >>> answer.n, answer.protocol.name, abs(answer.estimate.value - 500) < 20
     (1000, 'correlated_count', True)
     """
+    if not isinstance(task, str):
+        common = {"engine": engine, "rng": rng, "level": level, "where": where, "report": report}
+        spent = {"ledger": ledger, "budget": budget, "dataset": dataset}
+        own = {"epsilon": epsilon, "delta": delta, "column": column, "protocol": protocol}
+        return task.ask(data, **common, **spent, **own, **options)  # type: ignore[no-any-return]
     request = Request(
         task=task,
-        epsilon=epsilon,
+        epsilon=positive("epsilon", epsilon),
         delta=delta,
         options=options,
         model=model,

@@ -79,7 +79,7 @@ def test_smallest_dummies_of_several_histograms(parts, mu):
     device = made.randomizer.devices[0]
     found = float(device.rho * device.hit) * 10**6
     assert mu * 0.995 < found < mu * 1.005
-    assert 0.95e-8 < made.guarantee.delta <= 1e-8
+    assert 0.95e-8 < made.accountant.delta(10**6, 1.0) <= made.guarantee.delta == 1e-8
 
 
 def test_weights_share_the_budget():
@@ -154,7 +154,7 @@ def test_budgets_that_do_not_fit_are_refused():
 def test_calibrated_parts_use_the_promise_up():
     crowd, promise = Crowd(n=10_000, honest=1.0), Promise(epsilon=1.0, delta=1e-6)
     made = bundle.calibrate(crowd, promise, [bundle.PartSpec.read(part) for part in TWO])
-    joint = bundle.Joint(parts=tuple(each.accountant for each in made), promise=promise)
+    joint = bundle.Joint(parts=tuple(each.accountant for _, each in made), promise=promise)
     assert 0.9e-6 < joint.delta(10_000, 1.0) <= 1e-6
 
 

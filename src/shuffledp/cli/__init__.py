@@ -22,6 +22,7 @@ COMMANDS = {
     "randomize": "Write the messages of everybody in a column: shuffled, and without their senders.",
     "tally": "Count messages. Tallies of several files add, if they belong to the same protocol.",
     "estimate": "Estimate the answer that tallies give together, with standard errors and intervals.",
+    "survey": "Write a survey file by answering a few questions, or check one.",
     "ledger": "Show or verify a budget ledger, or change a budget.",
     "plan": "Rank every protocol for a question by its exact error, with its cost.",
     "collection": "Make, rehearse, check, watch or close a live collection: a survey on people's own devices.",

@@ -124,7 +124,11 @@ class _Model(StrEnum):
 
 TASK_NAMES = [name for name, task in sdp.tasks.TASKS.items() if task.elsewhere is None]
 TaskArgument = Annotated[
-    str, typer.Argument(help=f"The question: {', '.join(TASK_NAMES)}.", show_default=False)
+    str,
+    typer.Argument(
+        help=f"The question: {', '.join(TASK_NAMES)}; or a survey file, survey.toml.",
+        show_default=False,
+    ),
 ]
 PathsArgument = Annotated[
     list[str],
@@ -167,7 +171,10 @@ TaskOptions: Any = make_dataclass("TaskOptions", map(_task_option, _DECLARED), f
 class PrivacyOptions:
     """How to read the column, how private the answer is, and with how much machinery."""
 
-    epsilon: Annotated[float, _privacy(help="The epsilon of the guarantee, above 0.")]
+    epsilon: Annotated[
+        float | None,
+        _privacy(help="The epsilon of the guarantee, above 0; a survey states its own."),
+    ] = None
     delta: Annotated[
         float | None,
         _privacy(help="The delta of the guarantee, far below 1/n; the shuffle model needs one."),
@@ -210,6 +217,8 @@ class PrivacyOptions:
         self, task: str, options: Any, engine: str, *, master: str | None = None, **more: Any
     ) -> sdp.Request:
         """What the options ask for."""
+        if self.epsilon is None:
+            raise sdp.ParameterError("epsilon", None, "must be given, with --epsilon")
         return sdp.Request(
             task=task,
             options={each.name: getattr(options, each.name) for each in fields(options)},
@@ -267,7 +276,7 @@ class BudgetOptions:
         str | None, _budget(help="Name of the data set in the ledger: whose budget to charge.")
     ] = None
 
-    def open(self, request: sdp.Request) -> sdp.ledger.Spending | None:
+    def open(self, request: Any) -> sdp.ledger.Spending | None:
         """The ledger, and the budget if one is stated; None without a ledger."""
         if self.ledger is None:
             if self != BudgetOptions():

@@ -14,6 +14,7 @@ from shuffledp.cli._options import (
     LargeDeltaOption,
     whole_number,
 )
+from shuffledp.cli._survey import is_survey, plan_survey
 from shuffledp.cli._terminal import check_picture, draw_into, explain_errors
 from shuffledp.core.protocol import HONEST
 
@@ -22,7 +23,8 @@ __all__ = ["plan"]
 
 def plan(
     task: Annotated[
-        str | None, typer.Argument(help=f"The question: {', '.join(TASK_NAMES)}.")
+        str | None,
+        typer.Argument(help=f"The question: {', '.join(TASK_NAMES)}; or a survey file."),
     ] = None,
     n: Annotated[str | None, typer.Option("--n", help="How many people; 1e6 is a million.")] = None,
     epsilon: Annotated[float | None, typer.Option(help="The epsilon of the guarantee.")] = None,
@@ -84,6 +86,11 @@ def plan(
                 f"name a question: {', '.join(TASK_NAMES)}; or plan in a page: --serve"
             )
         check_picture(plot, force=force)
+        if is_survey(task):
+            given = {"epsilon": epsilon, "delta": delta, "error": error, "k": k, "plot": plot}
+            people = None if n is None else whole_number(n)
+            plan_survey(task, people, {**given, "steps": steps}, as_json=as_json)
+            return
         answer = sdp.plan(
             task,
             n=None if n is None else whole_number(n),

@@ -1,6 +1,6 @@
 """`shuffledp run`: a question about a column of files, answered privately."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -14,6 +14,7 @@ from shuffledp.cli._options import (
     TaskOptions,
     spread,
 )
+from shuffledp.cli._survey import is_survey, run_survey
 from shuffledp.cli._terminal import (
     age_of_process,
     check_picture,
@@ -54,10 +55,16 @@ def run(
     """Answer a question about a column of files: a count, a sum, a mean or a histogram."""
     started = age_of_process()
     with watch() as seconds:
-        _run(task, paths, options, privacy, output, budget, engine, master)
+        answer = _run_survey if is_survey(task) else _run
+        answer(task, paths, options, privacy, output, budget, engine, master)
     if timings:
         for name, spent in {IMPORTS: started, **seconds}.items():
             typer.echo(f"{name:<22}{spent:8.3f} s", err=True)
+
+
+def _run_survey(*given: Any) -> None:
+    with explain_errors():
+        run_survey(*given)
 
 
 def _run(

@@ -49,6 +49,7 @@ from shuffledp.numerics.trees import (
     functional_variance,
     prefix_variances,
 )
+from shuffledp.protocols import dummies_histogram
 from shuffledp.protocols.assembly import register, shuffle
 from shuffledp.protocols.bundle import Joint, gaussian_scale
 from shuffledp.protocols.dummies_histogram import DummiesHistogram
@@ -68,7 +69,7 @@ TASKS = ("quantiles", "range", "cdf", "variance", "std")
 """What the leaves answer."""
 _MOST_CELLS = 1 << 22
 _MOST_MESSAGES = 10_000.0
-_POINTS = 100  # of each curve
+_POINTS = 64  # of each curve
 _CHEAP = 0.25  # a factor of e in messages is worth this part of one in the error
 _DEEPEST = 10
 
@@ -535,9 +536,13 @@ def make(
     task: str = "quantiles",
     at: Sequence[float] | None = None,
     shape: Sequence[int] | None = None,
+    levels: Sequence[float] | None = None,
     word_bits: int = 64,
 ) -> Parts:
     """The distribution of integers lower .. upper, or of reals in `steps` cells, for what `task` asks.
+
+    `levels` are the epsilons that the histograms of the levels keep on their own, at the common delta; without them
+    all levels get the same noise, the least that keeps the promise.
 
     >>> p = make(n=100_000, lower=0, upper=240, epsilon=1.0, delta=1e-8)
     >>> p.parameters["shape"], round(p.cost.messages_mean, 1)
@@ -554,10 +559,13 @@ def make(
             f"trees have up to {_MOST_CELLS:,} cells, and `steps` chooses fewer"
         )
     chosen = choose_shape(domain.size, crowd, promise) if shape is None else _read_shape(shape)
-    levels = _fit_levels(crowd, promise, chosen, word_bits)
-    tree = Tree(domain=domain, shape=chosen, levels=levels)
+    if levels is None:
+        devices = _fit_levels(crowd, promise, chosen, word_bits)
+    else:
+        devices = _make_levels(crowd, promise, chosen, levels, word_bits)
+    tree = Tree(domain=domain, shape=chosen, levels=devices)
     accountant = Joint(
-        parts=tuple(NoiseAccountant(device=each, epsilon=promise.epsilon) for each in levels),
+        parts=tuple(NoiseAccountant(device=each, epsilon=promise.epsilon) for each in devices),
         promise=promise,
     )
     return Parts(
@@ -617,6 +625,31 @@ def _check_point(task: str, point: float, domain: Integers | Cells) -> None:
         raise ParameterError("at", point, "must be > 0 and < 1")
     if task != "quantiles" and not domain.lower <= point <= domain.upper:
         raise ParameterError("at", point, f"must be within {domain.lower} .. {domain.upper}")
+
+
+def _make_levels(
+    crowd: Crowd,
+    promise: Promise,
+    shape: tuple[int, ...],
+    epsilons: Sequence[float],
+    word_bits: int,
+) -> tuple[DummiesHistogram, ...]:
+    """Levels that each keep an epsilon of their own."""
+    if len(epsilons) != len(shape):
+        raise ParameterError("levels", epsilons, f"must be one epsilon for each of {len(shape)}")
+    sizes = np.cumprod(shape).tolist()
+    made = (
+        dummies_histogram.make(
+            n=crowd.n,
+            honest=crowd.honest,
+            k=size,
+            epsilon=epsilon,
+            delta=promise.delta,
+            word_bits=word_bits,
+        ).randomizer
+        for size, epsilon in zip(sizes, epsilons, strict=True)
+    )
+    return tuple(device for device in made if isinstance(device, DummiesHistogram))
 
 
 def _fit_levels(

@@ -1,0 +1,106 @@
+"""`run` and `plan` where the first argument is a survey file, not a task."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+import shuffledp as sdp
+from shuffledp.cli._terminal import check_picture, echo_json, keep_inputs, meter, stage_outputs
+
+if TYPE_CHECKING:
+    from shuffledp.cli._options import BudgetOptions, OutputOptions, PrivacyOptions
+
+__all__ = ["is_survey", "plan_survey", "run_survey"]
+
+
+def is_survey(task: str) -> bool:
+    """Whether it names a survey file.
+
+    >>> is_survey("survey.toml"), is_survey("count")
+    (True, False)
+    """
+    return task.lower().endswith(".toml")
+
+
+def plan_survey(path: str, n: int | None, given: dict[str, Any], *, as_json: bool) -> None:
+    """Print which protocols answer a survey, how well, and what each question costs."""
+    _refuse(given)
+    if n is None:
+        raise sdp.ParameterError("n", n, "must be given: how many people take part")
+    plan = sdp.Survey.load(path).plan(n)
+    if as_json:
+        echo_json(plan.to_dict())
+    else:
+        typer.echo(str(plan))
+
+
+def run_survey(
+    path: str,
+    paths: list[str],
+    options: Any,
+    privacy: PrivacyOptions,
+    output: OutputOptions,
+    budget: BudgetOptions,
+    engine: str,
+    master: str | None,
+) -> None:
+    """Ask the people in files all questions of a survey."""
+    _refuse({each.name: getattr(options, each.name) for each in fields(options)})
+    own = ("epsilon", "delta", "column", "protocol", "max_messages", "honest")
+    _refuse({name: getattr(privacy, name) for name in own})
+    survey = sdp.Survey.load(path)
+    rng = None if privacy.seed is None else sdp.SeededWords(privacy.seed)
+    chosen = sdp.engine.find_engine(engine, threads=privacy.threads, master=master)
+    targets = [output.out, output.plot]
+    _check_targets(output)
+    spending = budget.open(survey.chargeable(rng))
+    with stage_outputs(targets, force=output.force) as outputs:
+        keep_inputs(targets, [path, *paths, budget.ledger])
+        with meter(quiet=privacy.quiet) as report:
+            data = [Path(each) for each in paths]
+            prepared = survey.prepare(data, engine=chosen, where=privacy.where, report=report)
+            if spending is not None:
+                spending.check(prepared.plan.guarantee)
+            answer = prepared.answer(rng=rng, level=output.level, report=report)
+        if output.out is not None:
+            answer.write(outputs[output.out])
+        if output.plot is not None:
+            answer.write_page(outputs[output.plot])
+        entry = None if spending is None else spending.charge(answer.guarantee, answer.note)
+        try:
+            outputs.publish()
+        finally:
+            _print(answer, as_json=output.as_json, explain=output.explain)
+            if spending is not None and entry is not None:
+                typer.echo(spending.mark_released(entry), err=output.as_json)
+
+
+def _check_targets(output: OutputOptions) -> None:
+    check_picture(output.plot, force=output.force, page=True)
+    if output.plot is not None and output.plot.suffix.lower() != ".html":
+        raise sdp.UnsupportedError("a survey is drawn as a page: --plot must end in .html")
+    if output.out is not None and output.out.suffix.lower() != ".json":
+        raise sdp.UnsupportedError("a survey is written as JSON: --out must end in .json")
+
+
+def _refuse(given: dict[str, Any]) -> None:
+    """A survey says itself what it asks and how privately."""
+    said = [name for name, value in given.items() if value not in (None, False)]
+    if said:
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in said)
+        raise sdp.UnsupportedError(f"{flags} is for one question: a survey file says it itself")
+
+
+def _print(answer: sdp.SurveyAnswer, *, as_json: bool, explain: bool) -> None:
+    if as_json:
+        echo_json(answer.to_dict())
+        for warning in answer.warnings:
+            typer.echo(warning, err=True)
+    else:
+        typer.echo(str(answer))
+    if explain:
+        typer.echo(f"\n{answer.explain()}", err=as_json)

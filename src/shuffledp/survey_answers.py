@@ -1,0 +1,183 @@
+"""What a survey answers: every question with its numbers, under one guarantee."""
+
+import html
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from shuffledp.core.display import Number, Picture, as_html, as_text, short
+from shuffledp.core.errors import ParameterError
+from shuffledp.core.estimate import Estimate
+from shuffledp.core.privacy import Guarantee, up
+from shuffledp.core.protocol import ShuffleProtocol
+from shuffledp.core.version import __version__
+from shuffledp.protocols.explain import explain
+from shuffledp.tasks import task_named
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["QuestionAnswer", "SurveyAnswer", "describe_promise"]
+
+
+def describe_promise(promise: Guarantee) -> dict[str, Any]:
+    """What JSON says about a guarantee."""
+    return {
+        "text": str(promise),
+        "model": promise.model.value,
+        "neighbours": promise.neighbours.value,
+        "honest": promise.honest,
+        "proof": promise.proof,
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class QuestionAnswer:
+    """The answer to one question of a survey."""
+
+    name: str
+    task: str
+    kind: str
+    """The task itself, without its groups."""
+    protocol: ShuffleProtocol
+    estimate: Estimate
+    level: float = 0.95
+    notes: tuple[str, ...] = ()
+
+    @property
+    def picture(self) -> Picture:
+        """What to draw: every number with its error."""
+        return task_named(self.kind).show(self.estimate, self.level)
+
+    @property
+    def title(self) -> str:
+        """The question in a line."""
+        return f"{short(self.name)}: {self.task}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and strings."""
+        rows = ({**row._asdict()} for row in self.picture.rows)
+        return {
+            "task": self.kind,
+            "protocol": self.protocol.name,
+            "estimate": [{key: _finite(value) for key, value in row.items()} for row in rows],
+        }
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class SurveyAnswer:
+    """All answers of a survey, and the one guarantee that covers them together."""
+
+    name: str
+    """What the survey is called."""
+    protocol: ShuffleProtocol
+    answers: tuple[QuestionAnswer, ...]
+    n: int
+    level: float = 0.95
+    not_private: tuple[str, ...] = ()
+    for_operator: str | None = None
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What was promised about all answers together."""
+        return self.protocol.guarantee
+
+    @property
+    def note(self) -> dict[str, Any]:
+        """What a ledger writes down about it."""
+        return {
+            "task": "survey",
+            "questions": [answer.name for answer in self.answers],
+            "protocol": self.protocol.name,
+            "n": self.n,
+        }
+
+    @property
+    def title(self) -> str:
+        """The survey in a line."""
+        return f"{short(self.name)}: {len(self.answers)} questions, {self.n:,} people"
+
+    @property
+    def warnings(self) -> list[str]:
+        """What must be said aloud."""
+        return [f"NOT PRIVATE: {text}" for text in self.not_private]
+
+    def __getitem__(self, name: str) -> QuestionAnswer:
+        for answer in self.answers:
+            if answer.name == name:
+                return answer
+        names = ", ".join(answer.name for answer in self.answers)
+        raise ParameterError("question", name, f"must be one of {names}")
+
+    def explain(self) -> str:
+        """What was promised to whom, in plain words."""
+        return explain(self.protocol)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, strings, lists and None: what `shuffledp run survey.toml --json` prints."""
+        return {
+            "epsilon": self.guarantee.epsilon,
+            "delta": self.guarantee.delta,
+            "n": self.n,
+            "questions": {answer.name: answer.to_dict() for answer in self.answers},
+            "guarantee": describe_promise(self.guarantee),
+            "version": __version__,
+        }
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """A row for each number: question, label, value, stderr, low, high."""
+        import pandas as pd
+
+        rows = [(answer.name, *row) for answer in self.answers for row in answer.picture.rows]
+        return pd.DataFrame(rows, columns=["question", *Number._fields])
+
+    def write(self, path: str | Path) -> Path:
+        """Write it as JSON."""
+        place = Path(path)
+        place.write_text(json.dumps(self.to_dict(), indent=1) + "\n", encoding="utf-8")
+        return place
+
+    def __repr__(self) -> str:
+        return f"SurveyAnswer({self.title})"
+
+    def __str__(self) -> str:
+        said = [self.title]
+        for answer in self.answers:
+            said += ["", answer.title, as_text(answer.picture), *answer.notes]
+        return "\n".join([*said, "", *(f"{text}." for text in self.warnings), f"{self.guarantee}."])
+
+    def _repr_html_(self) -> str:
+        """How notebooks show it."""
+        return self._page_body()
+
+    def _page_body(self) -> str:
+        parts = [f"<h1>{html.escape(self.title)}</h1>"]
+        parts += [f"<p><b>{html.escape(text)}.</b></p>" for text in self.warnings]
+        for answer in self.answers:
+            parts.append(f"<h2>{html.escape(answer.title)}</h2>")
+            parts.append(as_html(answer.picture))
+            parts += [f"<p>{html.escape(note)}</p>" for note in answer.notes]
+        spent = (
+            f"Spent, for all questions together: epsilon = {up(self.guarantee.epsilon, 6)}, "
+            f"delta = {up(self.guarantee.delta, 3)}."
+        )
+        parts.append(f"<h2>The promise</h2><p>{html.escape(spent)}</p>")
+        parts += [f"<p>{html.escape(text)}</p>" for text in self.explain().split("\n\n")]
+        return "".join(parts)
+
+    def write_page(self, path: str | Path) -> Path:
+        """One HTML page: all questions, the promise in words, and what was spent; no script, no outside file."""
+        style = "body{font-family:sans-serif;max-width:50em;margin:2em auto}td,th{padding:0 .6em}"
+        page = (
+            f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{html.escape(self.title)}'
+            f"</title><style>{style}</style></head><body>{self._page_body()}</body></html>\n"
+        )
+        place = Path(path)
+        place.write_text(page, encoding="utf-8")
+        return place

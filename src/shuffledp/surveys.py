@@ -1,0 +1,647 @@
+"""Surveys: several questions to the same people, written down in one file, answered under one guarantee.
+
+    epsilon = 1.0
+    delta = 1e-8
+    [questions.way]
+    task = "histogram"
+    column = "way"
+    categories = ["car", "bicycle", "bus", "train", "other"]
+    [questions.home_by_way]
+    task = "count"
+    column = "home"
+    by = "way"
+
+    survey = Survey.load("survey.toml")
+    print(survey.plan(n=100_000))
+    answer = ask("people.parquet", survey)
+    answer["way"].estimate, answer.guarantee
+
+Everybody answers every question. The parts of the survey are a bundle (`protocols.bundle`): their privacy losses add
+up, and their budgets are found so that together they use up exactly what the survey promises. Without weights the
+largest relative error is made small; a question with twice the weight of another one gets about half of its error.
+"""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from shuffledp.core.display import short
+from shuffledp.core.domain import Categories, Domain, Integers, Reals
+from shuffledp.core.errors import (
+    DataError,
+    ParameterError,
+    ShuffledpError,
+    UnsupportedError,
+)
+from shuffledp.core.estimate import Estimate
+from shuffledp.core.privacy import Guarantee
+from shuffledp.core.protocol import HONEST, Crowd, Promise, ShuffleProtocol
+from shuffledp.core.randomizer import WordSource
+from shuffledp.core.task import Task
+from shuffledp.core.validate import fraction_of_one, positive
+from shuffledp.core.validate import level as valid_level
+from shuffledp.core.version import __version__
+from shuffledp.engine import (
+    Column,
+    Engine,
+    Filter,
+    OnInvalid,
+    Report,
+    find_engine,
+    headcount,
+    run_file,
+)
+from shuffledp.engine.chunks import code_chunk
+from shuffledp.engine.codes import Coder
+from shuffledp.engine.columns import read_chunks
+from shuffledp.ledger import Budget, Ledger, Spending
+from shuffledp.ledger.ledger import DATASET
+from shuffledp.numerics.entropy import SeededWords
+from shuffledp.planner import choose
+from shuffledp.planner.errors import worst_case
+from shuffledp.planner.question import check_delta, planned
+from shuffledp.protocols import bundle, make
+from shuffledp.request import open_data
+from shuffledp.survey_answers import QuestionAnswer, SurveyAnswer, describe_promise
+from shuffledp.tasks import task_named
+from shuffledp.tasks.groups import Grouped
+
+if TYPE_CHECKING:
+    pass
+
+__all__ = [
+    "Chargeable",
+    "PreparedSurvey",
+    "Question",
+    "QuestionAnswer",
+    "Survey",
+    "SurveyAnswer",
+    "SurveyPlan",
+    "SurveyRow",
+    "find_error",
+]
+
+_STEEPEST = 8.0  # how far apart the budgets may be that the planner chooses
+_SEEDED = "the noise is seeded: whoever knows the seed can undo it, so this protects nobody"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One question of a survey: the task, the column, its options, and for which groups.
+
+    >>> Question(name="home", task="count", column="home").weight is None
+    True
+    """
+
+    name: str
+    task: str
+    column: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    by: str | None = None
+    """The column of the groups."""
+    groups: tuple[str, ...] | None = None
+    """The groups; None: the categories of another question about the column `by`."""
+    weight: float | None = None
+    protocol: str | None = None
+    on_invalid: str | None = None
+    line: int | None = field(default=None, compare=False)
+    """Where it stands in its file."""
+
+    def __post_init__(self) -> None:
+        planned(self.task).given(self.options)
+        if self.options.get("categories_from_data"):
+            raise UnsupportedError(
+                "categories_from_data releases which categories occur, and no epsilon covers that: a survey "
+                "declares its categories"
+            )
+        if self.weight is not None:
+            positive("weight", self.weight)
+        if self.groups is not None and self.by is None:
+            raise UnsupportedError("groups needs by: the column that says who is in which group")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """Questions to the same people, and what is promised to each of them about all answers together.
+
+    >>> survey = Survey(epsilon=1.0, delta=1e-6, questions=(
+    ...     Question(name="home", task="count", column="home"),
+    ...     Question(name="way", task="histogram", column="way", options={"categories": ("car", "bus")})))
+    >>> [question.name for question in survey.questions]
+    ['home', 'way']
+    """
+
+    epsilon: float
+    delta: float
+    questions: tuple[Question, ...]
+    honest: float = HONEST
+    on_invalid: str = "error"
+    title: str = "survey"
+    path: str | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
+        object.__setattr__(self, "delta", fraction_of_one("delta", self.delta))
+        Crowd(n=10**9, honest=self.honest)
+        if not self.questions:
+            raise ParameterError("questions", self.questions, "must be at least one")
+        names = [question.name for question in self.questions]
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            raise ParameterError("questions", twice[0], "is asked twice")
+        for policy in (self.on_invalid, *(q.on_invalid for q in self.questions if q.on_invalid)):
+            if OnInvalid.read(policy).drops:
+                raise UnsupportedError(
+                    "on_invalid=drop would leave people out of one question and not of the others: "
+                    "declare a category 'other' (on_invalid=other), or clamp numbers"
+                )
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Survey":
+        """Read a survey file."""
+        place = Path(path)
+        try:
+            text = place.read_text(encoding="utf-8-sig")
+        except FileNotFoundError:
+            raise DataError(f"there is no file {path}") from None
+        except UnicodeDecodeError as error:
+            raise DataError(f"{path} is not text in UTF-8") from error
+        except OSError as error:
+            raise DataError(f"{path} cannot be read: {error.strerror}") from error
+        return cls.loads(text, str(path))
+
+    @classmethod
+    def loads(cls, text: str, path: str = "survey.toml") -> "Survey":
+        """Read a survey from text; errors name the line.
+
+        >>> Survey.loads('epsilon = 1.0')
+        Traceback (most recent call last):
+        shuffledp.core.errors.DataError: survey.toml: delta is missing
+        """
+        from shuffledp.survey_file import read_survey
+
+        return read_survey(text, path)
+
+    def tasks(self, columns: Mapping[str, Column | None], n: int) -> tuple[Task, ...]:
+        """What each question asks, with its public domain."""
+        declared = {}
+        for question in self.questions:
+            with _At(self, question):
+                task = planned(question.task).declare(
+                    question.options, columns.get(question.column)
+                )
+                declared[question.name] = task.task.fit(n, self.part_epsilon)
+        return tuple(
+            self._group(question, declared[question.name], declared) for question in self.questions
+        )
+
+    def _group(self, question: Question, task: Task, declared: Mapping[str, Task]) -> Task:
+        if question.by is None:
+            return task
+        with _At(self, question):
+            return Grouped.of(task, self._find_groups(question, declared))
+
+    def _find_groups(self, question: Question, declared: Mapping[str, Task]) -> Categories:
+        if question.groups is not None:
+            return Categories(k=len(question.groups), names=question.groups)
+        for other in self.questions:
+            domain = declared[other.name].domain
+            if other.column != question.by or other.by is not None:
+                continue
+            if isinstance(domain, Categories):
+                return domain
+            if isinstance(domain, Integers):
+                return Categories(k=domain.size, names=domain.labels)
+        raise UnsupportedError(
+            f"by={question.by!r} needs its groups from public knowledge: groups = [...], or a histogram of "
+            f"the column {question.by!r} in the same survey"
+        )
+
+    @property
+    def part_epsilon(self) -> float:
+        """About the epsilon that a question has for itself, if all have the same."""
+        if len(self.questions) == 1:
+            return self.epsilon
+        scale = bundle.gaussian_scale(Promise(epsilon=self.epsilon, delta=self.delta))
+        share = scale / math.sqrt(len(self.questions))
+        return min(self.epsilon, bundle.gaussian_epsilon(share, self.delta))
+
+    def plan(self, n: int) -> "SurveyPlan":
+        """Which protocols answer it for n people, how well, and what each question costs."""
+        return self._plan(n, {})
+
+    def _plan(self, n: int, columns: Mapping[str, Column | None]) -> "SurveyPlan":
+        check_delta(self.delta, n)
+        tasks = self.tasks(columns, n)
+        chosen = self._choose(tasks, n)
+        weights = self._weigh(chosen, tasks, n)
+        parts = [
+            {
+                "name": question.name,
+                "protocol": protocol.name,
+                **_own_parameters(protocol),
+                "weight": weight,
+            }
+            for question, protocol, weight in zip(self.questions, chosen, weights, strict=True)
+        ]
+        made = _make_bundle(n, self.epsilon, self.delta, self.honest, json.dumps(parts))
+        return SurveyPlan(survey=self, n=n, tasks=tasks, weights=weights, protocol=made)
+
+    def _choose(self, tasks: Sequence[Task], n: int) -> list[ShuffleProtocol]:
+        """The best protocol for each question at about the budget that it will have."""
+        found = []
+        for question, task in zip(self.questions, tasks, strict=True):
+            with _At(self, question):
+                made = choose(
+                    task,
+                    n=n,
+                    epsilon=self.part_epsilon,
+                    delta=self.delta,
+                    honest=self.honest,
+                    protocol=question.protocol,
+                )
+            assert isinstance(made, ShuffleProtocol)
+            found.append(made)
+        return found
+
+    def _weigh(
+        self, chosen: Sequence[ShuffleProtocol], tasks: Sequence[Task], n: int
+    ) -> list[float]:
+        """The user's weights if there are any, otherwise those that make relative errors equal."""
+        if any(question.weight is not None for question in self.questions):
+            return [question.weight or 1.0 for question in self.questions]
+        errors = [
+            max(find_error(protocol, n) / _scale(task, n), 1e-12)
+            for protocol, task in zip(chosen, tasks, strict=True)
+        ]
+        middle = math.exp(math.fsum(map(math.log, errors)) / len(errors))
+        most = math.sqrt(_STEEPEST)
+        return [float(f"{min(max(each / middle, 1 / most), most):.3g}") for each in errors]
+
+    def ask(
+        self,
+        data: Any,
+        *,
+        engine: Engine | str | None = None,
+        rng: WordSource | None = None,
+        level: float = 0.95,
+        where: Filter | str | None = None,
+        ledger: Ledger | str | Path | None = None,
+        budget: Budget | None = None,
+        dataset: str = DATASET,
+        report: Report | None = None,
+        **own: Any,
+    ) -> SurveyAnswer:
+        """Ask the people in a file or a table; one charge to the ledger, if there is one.
+
+        What a survey says itself, such as epsilon, is refused here.
+        """
+        for name, value in own.items():
+            if value is not None:
+                raise ParameterError(name, value, "is for one question: a survey says it itself")
+        valid_level(level)
+        spending = None
+        if ledger is not None:
+            self.chargeable(rng).check_chargeable()
+            opened = ledger if isinstance(ledger, Ledger) else Ledger(Path(ledger))
+            spending = Spending(ledger=opened, budget=budget, dataset=dataset)
+        prepared = self.prepare(data, engine=engine, where=where, report=report)
+        if spending is not None:
+            spending.check(prepared.plan.protocol.guarantee)
+        answer = prepared.answer(rng=rng, level=level, report=report)
+        if spending is not None:
+            spending.mark_released(spending.charge(answer.guarantee, answer.note))
+        return answer
+
+    def chargeable(self, rng: WordSource | None) -> "Chargeable":
+        """What a ledger can ask about a run with these words."""
+        return Chargeable(rng=rng)
+
+    def prepare(
+        self,
+        data: Any,
+        *,
+        engine: Engine | str | None = None,
+        where: Filter | str | None = None,
+        report: Report | None = None,
+    ) -> "PreparedSurvey":
+        """Open the columns, count the people and make the protocols: nothing is randomized yet."""
+        columns: dict[str, Column | None] = {}
+        for question in self.questions:
+            for name in (question.column, question.by):
+                if name is not None and name not in columns:
+                    with _At(self, question):
+                        columns[name] = open_data(data, name, where)
+        first = self.questions[0]
+        column = columns[first.column]
+        assert column is not None
+        default = "memory" if column.array is not None else "duckdb"
+        chosen = find_engine(default if engine is None else engine)
+        n = column.rows
+        if n is None:
+            task = planned(first.task).declare(first.options, column).task
+            policy = first.on_invalid or self.on_invalid
+            n = headcount(column, task.domain, policy, engine=chosen, report=report).n
+        plan = self._plan(n, columns)
+        return PreparedSurvey(plan=plan, columns=columns, engine=chosen)
+
+
+class _At:
+    """Says in which question, and in which line, an error is."""
+
+    def __init__(self, survey: Survey, question: Question) -> None:
+        self._survey, self._question = survey, question
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, ShuffledpError) and not getattr(error, "placed", False):
+            question = self._question
+            line = "" if question.line is None else f", line {question.line}"
+            where = "" if self._survey.path is None else f"{self._survey.path}{line}: "
+            raise DataError(f"{where}question {question.name!r}: {error}") from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chargeable:
+    """What a ledger asks before anything is released."""
+
+    rng: WordSource | None
+
+    def check_chargeable(self) -> None:
+        """Refuse what no guarantee covers: a ledger cannot charge it."""
+        if isinstance(self.rng, SeededWords):
+            raise UnsupportedError(
+                "a seed protects nobody, so a ledger cannot charge it: leave out one of them"
+            )
+
+
+def _own_parameters(protocol: ShuffleProtocol) -> dict[str, Any]:
+    common = ("n", "epsilon", "delta", "honest")
+    return {name: value for name, value in protocol.parameters.items() if name not in common}
+
+
+@lru_cache(maxsize=32)
+def _make_bundle(
+    n: int, epsilon: float, delta: float, honest: float, parts: str
+) -> ShuffleProtocol:
+    return make("bundle", n=n, epsilon=epsilon, delta=delta, honest=honest, parts=json.loads(parts))
+
+
+def find_error(protocol: ShuffleProtocol, n: int) -> float:
+    """The root of the mean squared error on the worst data, on the scale of the answer; of quantiles, in ranks."""
+    task = task_named(protocol.task)
+    size = protocol.randomizer.domain.size
+    return math.sqrt(worst_case(protocol.analyzer, n=n, size=size, bins=task.bins).mse)
+
+
+def _scale(task: Task, n: int) -> float:
+    """What an error is relative to: everybody, or the whole range."""
+    domain = task.domain
+    if task.name in ("sum", "mean", "variance", "std") and isinstance(domain, Integers | Reals):
+        reach = float(domain.upper) - float(domain.lower)
+        power = 2 if task.name == "variance" else 1
+        return reach**power * (n if task.name == "sum" else 1)
+    return 1.0 if task.average else float(n)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SurveyRow:
+    """One question of a plan: who answers it, how well, and what it costs."""
+
+    question: str
+    task: str
+    protocol: str
+    error: float
+    """Root of the mean squared error on the worst data; of quantiles in ranks."""
+    relative: float
+    """The same, relative to everybody or to the whole range."""
+    share: float
+    """Its part of the privacy budget, of 1 together."""
+    messages: float
+    """Messages of one person."""
+    without: float
+    """By which factor all other errors would fall without it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SurveyPlan:
+    """How a survey will be answered, and what that costs."""
+
+    survey: Survey
+    n: int
+    tasks: tuple[Task, ...]
+    weights: Sequence[float]
+    protocol: ShuffleProtocol
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is promised about all answers together."""
+        return self.protocol.guarantee
+
+    @property
+    def rows(self) -> tuple[SurveyRow, ...]:
+        """A row for each question."""
+        total = math.fsum(weight**2 for weight in self.weights)
+        rows = []
+        for question, task, weight, (_, part) in zip(
+            self.survey.questions,
+            self.tasks,
+            self.weights,
+            bundle.questions(self.protocol),
+            strict=True,
+        ):
+            error, share = find_error(part, self.n), weight**2 / total
+            rows.append(
+                SurveyRow(
+                    question=question.name,
+                    task=_name_task(question),
+                    protocol=part.name,
+                    error=error,
+                    relative=error / _scale(task, self.n),
+                    share=share,
+                    messages=part.cost.messages_mean,
+                    without=math.sqrt(1 - share),
+                )
+            )
+        return tuple(rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and strings: what `shuffledp plan survey.toml --json` prints."""
+        cost = self.protocol.cost
+        return {
+            "epsilon": self.guarantee.epsilon,
+            "delta": self.guarantee.delta,
+            "n": self.n,
+            "questions": {
+                row.question: {
+                    "task": row.task,
+                    "protocol": row.protocol,
+                    "rmse": row.error,
+                    "relative": row.relative,
+                    "share": row.share,
+                    "messages_per_user": row.messages,
+                    "others_without": row.without,
+                }
+                for row in self.rows
+            },
+            "messages_per_user": cost.messages_mean,
+            "bits_per_user": cost.messages_mean * cost.bits_per_message,
+            "guarantee": describe_promise(self.guarantee),
+            "version": __version__,
+        }
+
+    def __str__(self) -> str:
+        head = ("question", "task", "protocol", "error", "relative", "budget", "messages")
+        lines = [head] + [
+            (
+                short(row.question),
+                row.task,
+                row.protocol,
+                f"{row.error:.3g}",
+                f"{100 * row.relative:.2g} %",
+                f"{100 * row.share:.0f} %",
+                f"{row.messages:.2f}",
+            )
+            for row in self.rows
+        ]
+        widths = [max(len(line[place]) for line in lines) for place in range(len(head))]
+        table = [
+            "  ".join(
+                cell.ljust(width) if place < 3 else cell.rjust(width)
+                for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+            )
+            for line in lines
+        ]
+        said = [self._costliest()] if len(self.rows) > 1 else []
+        cost = self.protocol.cost
+        said.append(
+            f"Everybody answers everything: {cost.messages_mean:.2f} messages of {cost.bits_per_message} bits "
+            "each."
+        )
+        title = f"{self.survey.title}: {len(self.rows)} questions, {self.n:,} people"
+        return "\n".join([title, *table, *said, f"{self.guarantee}."])
+
+    def _costliest(self) -> str:
+        most = max(self.rows, key=lambda row: row.share)
+        return (
+            f"The dearest question is {short(most.question)}: without it, all other errors would be about "
+            f"{100 * (1 - most.without):.0f} % smaller."
+        )
+
+
+def _name_task(question: Question) -> str:
+    return question.task if question.by is None else f"{question.task} by {question.by}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PreparedSurvey:
+    """A plan and its columns: all that must be known before anybody's answers are randomized."""
+
+    plan: SurveyPlan
+    columns: Mapping[str, Column | None]
+    engine: Engine
+
+    def answer(
+        self,
+        *,
+        rng: WordSource | None = None,
+        level: float = 0.95,
+        report: Report | None = None,
+    ) -> SurveyAnswer:
+        """Randomize, shuffle, tally and estimate, question by question: their words are independent."""
+        plan = self.plan
+        answers = []
+        for question, task, (_, part) in zip(
+            plan.survey.questions, plan.tasks, bundle.questions(plan.protocol), strict=True
+        ):
+            with _At(plan.survey, question):
+                estimate = self._run(question, task, part, rng, report)
+            answers.append(
+                QuestionAnswer(
+                    name=question.name,
+                    task=_name_task(question),
+                    kind=question.task,
+                    protocol=part,
+                    estimate=estimate,
+                    level=level,
+                    notes=task.remarks(),
+                )
+            )
+        seeded = isinstance(rng, SeededWords)
+        exposed = [_SEEDED] if seeded else []
+        return SurveyAnswer(
+            name=plan.survey.title,
+            protocol=plan.protocol,
+            answers=tuple(answers),
+            n=plan.n,
+            level=level,
+            not_private=tuple(exposed),
+        )
+
+    def _run(
+        self,
+        question: Question,
+        task: Task,
+        part: ShuffleProtocol,
+        rng: WordSource | None,
+        report: Report | None,
+    ) -> Estimate:
+        policy = OnInvalid.read(question.on_invalid or self.plan.survey.on_invalid)
+        column, domain = self.columns[question.column], part.match_domain(task.domain)
+        assert column is not None
+        if isinstance(task, Grouped):
+            assert question.by is not None
+            groups = self.columns[question.by]
+            assert groups is not None
+            column = _pair(question, task, (column, groups), policy)
+            domain, policy = Categories(k=task.domain.size), OnInvalid.ERROR
+        found = run_file(
+            part,
+            column,
+            domain=domain,
+            on_invalid=policy,
+            engine=self.engine,
+            rng=rng,
+            report=report,
+        )
+        if found.n != self.plan.n:
+            raise DataError(f"{found.n:,} answers, but {self.plan.n:,} people take part")
+        return task.convert(found.estimate) if isinstance(task, Grouped) else found.estimate
+
+
+def _pair(
+    question: Question, task: Grouped, columns: tuple[Column, Column], policy: OnInvalid
+) -> Column:
+    """The joint codes of two columns, as a column in memory."""
+    import pyarrow as pa
+
+    codes = [
+        _read_codes(column, domain, policy)
+        for column, domain in zip(columns, task.domain.parts, strict=True)
+    ]
+    if len(codes[0]) != len(codes[1]):
+        raise DataError(f"columns {question.column!r} and {question.by!r} differ in length")
+    joint = task.domain.join(codes).astype(np.min_scalar_type(task.domain.size - 1))
+    return Column(name=f"{question.column} by {question.by}", array=pa.array(joint))
+
+
+def _read_codes(column: Column, domain: Domain, policy: OnInvalid) -> np.ndarray[Any, Any]:
+    try:
+        coder = Coder(domain=domain, on_invalid=policy)
+    except ParameterError:  # what is right for the answers need not be for the groups
+        coder = Coder(domain=domain, on_invalid=OnInvalid.ERROR)
+    kind = np.min_scalar_type(domain.size - 1)
+    found = [
+        code_chunk(coder, chunk).codes.astype(kind)
+        for chunk in read_chunks(column)
+        if len(chunk.array)
+    ]
+    return np.concatenate(found) if found else np.zeros(0, dtype=kind)

@@ -1,0 +1,91 @@
+"""Survey files on the command line: run, plan, survey check and survey new."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from shuffledp.cli import app
+
+SURVEY = """epsilon = 1.0
+delta = 1e-6
+[questions.home]
+task = "count"
+[questions.home_by_way]
+task = "count"
+column = "home"
+by = "way"
+groups = ["car", "bicycle", "bus", "train", "on foot", "tram", "at home", "motorcycle", "scooter", "ferry"]
+"""
+
+
+@pytest.fixture
+def questions(tmp_path):
+    path = tmp_path / "survey.toml"
+    path.write_text(SURVEY)
+    return path
+
+
+def test_run_prints_json(shuffledp, people, questions, survey):
+    found = shuffledp("run", questions, people, "--json", "--seed", 1)
+    assert found.exit_code == 0, found.output
+    answer = json.loads(found.stdout)
+    assert answer["n"] == 3000
+    assert abs(answer["questions"]["home"]["estimate"][0]["value"] - survey.home.sum()) < 60
+    assert [row["label"] for row in answer["questions"]["home_by_way"]["estimate"]][:2] == [
+        "car",
+        "bicycle",
+    ]
+
+
+def test_run_prints_text_and_writes_a_page(shuffledp, people, questions, tmp_path):
+    page = tmp_path / "report.html"
+    found = shuffledp("run", questions, people, "--plot", page, "--out", tmp_path / "a.json")
+    assert found.exit_code == 0, found.output
+    assert "home_by_way: count by way" in found.output
+    assert "<h2>home: count</h2>" in page.read_text()
+    assert set(json.loads((tmp_path / "a.json").read_text())["questions"]) == {
+        "home",
+        "home_by_way",
+    }
+
+
+def test_plan(shuffledp, questions):
+    found = shuffledp("plan", questions, "--n", "1e4")
+    assert found.exit_code == 0, found.output
+    assert "2 questions, 10,000 people" in found.output
+    found = shuffledp("plan", questions, "--n", "1e4", "--json")
+    assert set(json.loads(found.stdout)["questions"]) == {"home", "home_by_way"}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--epsilon", 1), "--epsilon is for one question"),
+        (("--lower", 1), "--lower is for one question"),
+        (("--plot", "a.png"), "must end in .html"),
+        (("--ledger", "l.json", "--seed", 1), "a seed protects nobody"),
+    ],
+)
+def test_what_a_survey_says_itself(shuffledp, people, questions, words, said):
+    found = shuffledp("run", questions, people, *words)
+    assert found.exit_code == 2
+    assert said in " ".join(found.output.split())
+
+
+def test_check(shuffledp, questions):
+    assert "is fine: 2 questions" in shuffledp("survey", "check", questions).output
+    questions.write_text(SURVEY.replace("by =", "bye ="))
+    found = shuffledp("survey", "check", questions)
+    assert found.exit_code == 2
+    assert "line 8" in " ".join(found.output.split())
+
+
+def test_new_writes_what_check_accepts(shuffledp, tmp_path):
+    path = tmp_path / "new.toml"
+    said = "1.0\n1e-6\nway\nway\nhistogram\ncar, bus\ny\nminutes\nlong\nquantiles\n0\n240\n0.5\nn\n"
+    found = CliRunner().invoke(app, ["survey", "new", str(path)], input=said)
+    assert found.exit_code == 0, found.output
+    assert shuffledp("survey", "check", path).exit_code == 0
+    assert 'categories = ["car", "bus"]' in path.read_text()
+    assert shuffledp("survey", "new", path).exit_code == 2, "it exists"

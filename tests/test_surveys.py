@@ -1,0 +1,272 @@
+"""Surveys: files with errors that name the line, one guarantee for all questions, answers by name."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow.csv import write_csv
+
+import shuffledp as sdp
+from shuffledp.ledger import Budget, Ledger
+from shuffledp.tasks import Count, Histogram, Mean, Sum
+from shuffledp.tasks.groups import Grouped
+
+TEXT = """epsilon = 1.0
+delta = 1e-6
+
+[questions.way]
+task = "histogram"
+column = "way"
+categories = ["car", "bus", "other"]
+
+[questions.minutes]
+task = "quantiles"
+column = "minutes"
+lower = 0
+upper = 15
+at = [0.25, 0.5]
+weight = 2
+
+[questions.home_by_way]
+task = "count"
+column = "home"
+by = "way"
+"""
+N = 20_000
+RNG = np.random.default_rng(1)
+PEOPLE = pa.table(
+    {
+        "way": RNG.choice(["car", "bus", "other"], N, p=[0.5, 0.3, 0.2]),
+        "minutes": RNG.integers(0, 16, N),
+        "home": RNG.random(N) < 0.25,
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def survey():
+    return sdp.Survey.loads(TEXT)
+
+
+@pytest.fixture(scope="module")
+def answer(survey):
+    return sdp.ask(PEOPLE, survey, rng=sdp.SeededWords(1))
+
+
+def test_answers_are_right(answer):
+    way = PEOPLE["way"].to_numpy(zero_copy_only=False)
+    home, minutes = PEOPLE["home"].to_numpy(), PEOPLE["minutes"].to_numpy()
+    found = answer["way"].estimate
+    assert found.labels == ("car", "bus", "other")
+    truth = np.array([(way == name).sum() for name in found.labels])
+    assert np.all(np.abs(found.value - truth) < 8 * np.asarray(found.stderr))
+    by_way = answer["home_by_way"].estimate
+    assert by_way.labels == found.labels
+    truth = np.array([home[way == name].sum() for name in found.labels])
+    assert np.all(np.abs(by_way.value - truth) < 8 * np.asarray(by_way.stderr))
+    low, high = answer["minutes"].estimate.interval(1 - 1e-9)
+    wanted = np.quantile(minutes, [0.25, 0.5], method="inverted_cdf")
+    assert np.all((low <= wanted) & (wanted <= high))
+
+
+def test_guarantee_is_that_of_the_survey(answer):
+    promise = answer.guarantee
+    assert (promise.epsilon, promise.delta) == (1.0, 1e-6)
+    joint = answer.protocol.accountant.delta(promise.honest, 1.0)
+    assert 0.5e-6 < joint <= 1e-6, "the budget is used up, and no more"
+
+
+def test_json_has_exactly_these_fields(answer):
+    found = json.loads(json.dumps(answer.to_dict()))
+    assert set(found) == {"epsilon", "delta", "n", "questions", "guarantee", "version"}
+    assert found["n"] == N
+    assert list(found["questions"]) == ["way", "minutes", "home_by_way"]
+    for question in found["questions"].values():
+        assert set(question) == {"task", "protocol", "estimate"}
+        for row in question["estimate"]:
+            assert set(row) == {"label", "value", "stderr", "low", "high"}
+    assert found["questions"]["minutes"]["protocol"] == "tree"
+
+
+def test_answer_can_be_read(answer, tmp_path):
+    text = str(answer)
+    assert "home_by_way: count by way" in text
+    assert "NOT PRIVATE: the noise is seeded" in text
+    page = answer.write_page(tmp_path / "report.html").read_text()
+    assert "<h2>minutes: quantiles</h2>" in page
+    assert "The promise" in page
+    assert "<script" not in page
+    assert list(answer.to_pandas().columns) == [
+        "question",
+        "label",
+        "value",
+        "stderr",
+        "low",
+        "high",
+    ]
+    with pytest.raises(sdp.ParameterError, match="must be one of way"):
+        answer["age"]
+
+
+def test_plan_says_what_each_question_costs(survey):
+    plan = survey.plan(N)
+    shares = {row.question: row.share for row in plan.rows}
+    assert shares == pytest.approx({"way": 1 / 6, "minutes": 4 / 6, "home_by_way": 1 / 6})
+    assert "The dearest question is minutes" in str(plan)
+    assert plan.to_dict()["messages_per_user"] == pytest.approx(
+        sum(row.messages for row in plan.rows)
+    )
+
+
+def test_without_weights_relative_errors_are_evened_out():
+    questions = (
+        sdp.Question(name="home", task="count", column="home"),
+        sdp.Question(name="m", task="mean", column="minutes", options={"lower": 0, "upper": 15}),
+    )
+    survey = sdp.Survey(epsilon=1.0, delta=1e-6, questions=questions)
+    first, second = survey.plan(N).rows
+    assert 0.5 < first.relative / second.relative < 2
+
+
+def test_one_charge_to_the_ledger(tmp_path):
+    questions = (sdp.Question(name="home", task="count", column="home"),)
+    survey = sdp.Survey(epsilon=1.0, delta=1e-6, questions=questions)
+    path = tmp_path / "ledger.json"
+    sdp.ask(PEOPLE, survey, ledger=path, budget=Budget(epsilon=1.5, delta=1e-5))
+    spent = Ledger(path).spent()
+    assert (spent.releases, spent.epsilon) == (1, 1.0)
+    with pytest.raises(sdp.BudgetError):
+        sdp.ask(PEOPLE, survey, ledger=path)
+    with pytest.raises(sdp.UnsupportedError, match="seed"):
+        sdp.ask(PEOPLE, survey, ledger=path, rng=sdp.SeededWords(1))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("epsilon = 1.0", "epsilon = -1", "line 1: epsilon=-1 must be > 0"),
+        ("delta = 1e-6", "delta = 2", "line 2: delta=2 must be > 0 and < 1"),
+        ("epsilon = 1.0", "", "epsilon is missing"),
+        ("delta = 1e-6", "delta = 1e-6\ncolour = 3", "line 3: 'colour' is not a field of a survey"),
+        (
+            'task = "count"',
+            'task = "mode"',
+            "line 18: question 'home_by_way': task='mode' must be one",
+        ),
+        (
+            "weight = 2",
+            "wait = 2",
+            "line 15: question 'minutes': 'wait' is not a field of a quantiles",
+        ),
+        ("weight = 2", "weight = 0", "line 15: question 'minutes': weight=0 must be > 0"),
+        ("weight = 2", "weight = nan", "line 15: question 'minutes': weight=nan must be finite"),
+        ("at = [0.25, 0.5]", "at = [0.25, 1.5]", "line 14: question 'minutes': at=1.5 must be > 0"),
+        ("upper = 15", "upper = -3", "line 13: question 'minutes': upper=-3 must be > lower=0"),
+        ("upper = 15", "", "line 9: question 'minutes': a quantiles needs both lower and upper"),
+        ("[questions.minutes]", "[questions.way]", "survey.toml: Cannot declare"),
+        ('task = "quantiles"', "", "line 9: question 'minutes' has no task"),
+        ('categories = ["car", "bus", "other"]', 'categories = ["car"]', "must be at least two"),
+        ("epsilon = 1.0", 'epsilon = 1.0\non_invalid = "drop"', "leave people out of one question"),
+        ("epsilon = 1.0", "epsilon = ", "survey.toml: Invalid value"),
+    ],
+)
+def test_errors_name_the_line(old, new, said):
+    with pytest.raises(sdp.DataError) as error:
+        sdp.Survey.loads(TEXT.replace(old, new, 1))
+    assert said in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('by = "way"', 'by = "home"', "needs its groups from public knowledge"),
+        (
+            'column = "home"',
+            'column = "house"',
+            "line 17: question 'home_by_way': the table has no column",
+        ),
+        ('by = "way"', 'by = "way"\ngroups = ["car", "bus"]', "is none of the categories"),
+        ("delta = 1e-6", "delta = 0.01", "must be at most 1/n"),
+    ],
+)
+def test_data_that_do_not_fit_are_refused(old, new, said):
+    survey = sdp.Survey.loads(TEXT.replace(old, new, 1))
+    with pytest.raises(sdp.ShuffledpError, match=said):
+        sdp.ask(PEOPLE, survey)
+
+
+def test_one_person_is_not_enough(survey):
+    with pytest.raises(sdp.ShuffledpError):
+        sdp.ask(PEOPLE.slice(0, 1), survey)
+
+
+def test_a_question_twice_is_refused():
+    question = sdp.Question(name="home", task="count", column="home")
+    with pytest.raises(sdp.ParameterError, match="is asked twice"):
+        sdp.Survey(epsilon=1.0, delta=1e-6, questions=(question, question))
+
+
+def test_files_and_tables_are_asked_alike(tmp_path):
+    questions = (
+        sdp.Question(name="home", task="count", column="home"),
+        sdp.Question(
+            name="both", task="count", column="home", by="way", groups=("car", "bus", "other")
+        ),
+    )
+    survey = sdp.Survey(epsilon=1.0, delta=1e-6, questions=questions)
+
+    path = tmp_path / "people.csv"
+    write_csv(PEOPLE, path)
+    for data in (PEOPLE, path, str(path)):
+        found = sdp.ask(data, survey, rng=sdp.SeededWords(3))
+        assert abs(found["home"].estimate.value - PEOPLE["home"].to_numpy().sum()) < 60
+        assert found.n == N
+    with pytest.raises(sdp.ParameterError, match="a survey says it itself"):
+        sdp.ask(PEOPLE, survey, epsilon=1.0)
+
+
+class TestGroups:
+    groups = sdp.Categories(k=2, names=("a", "b"))
+
+    @pytest.mark.parametrize(
+        ("task", "truth"),
+        [
+            (Count(domain=sdp.Bits()), [2, 0]),
+            (Sum(domain=sdp.Integers(lower=0, upper=1)), [2, 0]),
+            (Mean(domain=sdp.Integers(lower=0, upper=1)), [2 / 3, 0]),
+            (Histogram(domain=sdp.Categories(k=2)), [1, 2, 1, 0]),
+        ],
+    )
+    def test_truth(self, task, truth):
+        by_group = Grouped.of(task, self.groups)
+        values = ([1, 0, 1, 0], ["a", "a", "a", "b"])
+        assert by_group.truth(values) == pytest.approx(truth)
+
+    @pytest.mark.parametrize("name", ["sum", "mean"])
+    def test_intervals_of_numbers_by_group_cover(self, name):
+        task = {"sum": Sum, "mean": Mean}[name](domain=sdp.Integers(lower=2, upper=9))
+        by_group = Grouped.of(task, self.groups)
+        rng = np.random.default_rng(2)
+        values = (rng.integers(2, 10, 3000), rng.choice(["a", "b"], 3000, p=[0.7, 0.3]))
+        protocol = sdp.protocols.dummies_histogram.make(
+            n=3000, k=by_group.domain.size, epsilon=1.0, delta=1e-5
+        )
+        truth, source = by_group.truth(values), sdp.SeededWords(4)
+        counts = np.bincount(by_group.domain.codes(values), minlength=by_group.domain.size)
+        hits = np.zeros(2)
+        for _ in range(300):
+            bins = protocol.analyzer.estimate(protocol.randomizer.deal(counts, source))
+            low, high = by_group.convert(bins).interval(0.9)
+            hits += (low <= truth) & (truth <= high)
+        assert hits.min() > 230
+
+    def test_medians_have_no_groups(self):
+        task = sdp.tasks.Quantiles(domain=sdp.Integers(lower=0, upper=9))
+        with pytest.raises(sdp.UnsupportedError, match="by is for count, histogram, sum, mean"):
+            Grouped.of(task, self.groups)
+
+    def test_many_values_are_put_into_cells(self):
+        by_group = Grouped.of(Mean(domain=sdp.Integers(lower=0, upper=10_000)), self.groups)
+        assert by_group.domain.parts[0].size == 64
+        assert "middle of their cell" in by_group.remarks()[0]
