@@ -11,6 +11,7 @@ from shuffledp.core.protocol import Parameters
 from shuffledp.mechanisms import (
     binomial,
     exponential,
+    frequency_list,
     geometric,
     laplace,
     one_sided,
@@ -22,6 +23,7 @@ __all__ = [
     "MECHANISMS",
     "binomial",
     "exponential",
+    "frequency_list",
     "geometric",
     "laplace",
     "one_sided",

@@ -14,7 +14,7 @@ draws, that is a side channel.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -38,7 +38,9 @@ __all__ = [
     "Logistic",
     "bernoulli",
     "bernoulli_exp",
+    "cut_weights",
     "discrete_laplace",
+    "find_position",
     "geometric",
 ]
 
@@ -273,7 +275,7 @@ class Choice:
         words = rng.words(count, bits)
         drawn = np.empty(count, dtype=np.int64)
         for i, word in enumerate(words.tolist()):
-            found = _position(word, starts, ends)
+            found = find_position(word, starts, ends)
             drawn[i] = self._extend(word, rng, bits) if found is None else found
         return drawn
 
@@ -282,7 +284,7 @@ class Choice:
         while True:
             number = (number << bits) | int(rng.words(1, bits)[0])
             width += bits
-            found = _position(number, *self._cuts(width))
+            found = find_position(number, *self._cuts(width))
             if found is not None:
                 return found
 
@@ -294,17 +296,26 @@ class Choice:
         return [around[x][0] for x in self.exponents], [around[x][1] for x in self.exponents]
 
     def _cuts(self, width: int) -> tuple[list[int], list[int]]:
-        """For each r: certainly "U is at or above C_r" from starts[r] on, "below" before ends[r].
+        return cut_weights(*self._weights(width), width)
 
-        C_r is the cumulative probability, U's first bits are a number below 2^width.
-        """
-        lows, highs = self._weights(width)
-        below_low, below_high = list(accumulate(lows)), list(accumulate(highs))
-        rest_low = [below_low[-1] - low for low in below_low]
-        rest_high = [below_high[-1] - high for high in below_high]
-        ends = [(a << width) // (a + z) for a, z in zip(below_low, rest_high, strict=True)]
-        starts = [-((-a << width) // (a + z)) for a, z in zip(below_high, rest_low, strict=True)]
-        return starts, ends
+
+def cut_weights(
+    lows: Sequence[int], highs: Sequence[int], width: int
+) -> tuple[list[int], list[int]]:
+    """For each r: certainly "U is at or above C_r" from starts[r] on, "below" before ends[r].
+
+    C_r is the cumulative share of weights that lie between `lows` and `highs`, U's first bits are a number
+    below 2^width.
+
+    >>> cut_weights([1, 1], [1, 1], 8)
+    ([128, 256], [128, 256])
+    """
+    below_low, below_high = list(accumulate(lows)), list(accumulate(highs))
+    rest_low = [below_low[-1] - low for low in below_low]
+    rest_high = [below_high[-1] - high for high in below_high]
+    ends = [(a << width) // (a + z) for a, z in zip(below_low, rest_high, strict=True)]
+    starts = [-((-a << width) // (a + z)) for a, z in zip(below_high, rest_low, strict=True)]
+    return starts, ends
 
 
 def _scale(p: Enclosure, scale: int) -> tuple[int, int]:
@@ -312,6 +323,11 @@ def _scale(p: Enclosure, scale: int) -> tuple[int, int]:
     return int(low * (1 << scale) // 1), int(-(-high * (1 << scale) // 1))
 
 
-def _position(number: int, starts: list[int], ends: list[int]) -> int | None:
+def find_position(number: int, starts: list[int], ends: list[int]) -> int | None:
+    """The position that U's first bits decide on; None if they do not.
+
+    >>> find_position(127, [128, 256], [128, 256]), find_position(128, [128, 256], [128, 256])
+    (0, 1)
+    """
     r = bisect_right(ends, number)  # the first r with number < ends[r]; the last end is 2^width
     return r if r == 0 or number >= starts[r - 1] else None

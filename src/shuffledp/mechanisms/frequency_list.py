@@ -1,0 +1,158 @@
+r"""How often the most frequent password occurs, the second, the third, ...: a private list of frequencies.
+
+The list f_1 >= f_2 >= ... >= 0 of n people says how guessable passwords are, and names none. Replacing one person lowers
+one frequency by 1 and raises another, and sorting does not increase l1 distances: the list changes by at most 2.
+The exponential mechanism with utility -||f - g||_1 releases each non-increasing list g of n numbers from 0 to n (an integer
+partition, padded with zeros) with probability proportional to e^(-epsilon ||f - g||_1 / 4): epsilon-DP, delta = 0.
+
+There are far fewer ordered lists than lists, so the l1 error is of the order of sqrt(n)/epsilon, while independent noise on
+every place costs n/epsilon.
+
+**Sampling.** Let W_i(v) be the weight of all ways to continue from place i with numbers at most v:
+W_i(v) = sum over u <= v of e^(-c |f_i - u|) W_(i+1)(u). The places are drawn one after the other with these weights. The weights
+are enclosed by integers of many bits; a word decides, and if it does not, more bits and further words do (see
+numerics/exact_draws): the law is exact. It takes n^2 steps.
+
+Reference: Blocki, Datta, Bonneau 2016, "Differentially private password frequency lists" (the law; the sampling is ours).
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from shuffledp.core.arrays import Counts
+from shuffledp.core.errors import DataError
+from shuffledp.core.privacy import Guarantee, Model
+from shuffledp.core.randomizer import WordSource
+from shuffledp.core.validate import whole
+from shuffledp.mechanisms._answers import read_exactly
+from shuffledp.numerics.exact_draws import ExpMinus, cut_weights, find_position
+
+__all__ = ["FrequencyList"]
+
+_MOST = 1000  # people: a million steps
+_BITS = 64  # of a word
+_START = 192  # bits of the weights; twice as many whenever they do not decide
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrequencyList:
+    """The sorted frequencies of n people's values.
+
+    >>> from shuffledp import SeededWords
+    >>> passwords = FrequencyList(n=10, epsilon=4.0)
+    >>> found = passwords.release([6, 3, 1], SeededWords(1))
+    >>> len(found), bool((np.diff(found) <= 0).all())
+    (10, True)
+    """
+
+    n: int
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        whole("n", self.n, at_least=1, at_most=_MOST)
+        read_exactly("epsilon", self.epsilon)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return Guarantee(
+            epsilon=self.epsilon,
+            delta=0.0,
+            model=Model.CENTRAL,
+            proof="the exponential mechanism on integer partitions, Blocki, Datta, Bonneau 2016",
+        )
+
+    @property
+    def rate(self) -> Fraction:
+        """What one unit of l1 distance costs in the exponent."""
+        return Fraction(self.epsilon) / 4
+
+    def release(self, frequencies: ArrayLike, rng: WordSource, bits: int = _BITS) -> Counts:
+        """n frequencies, the largest first; most are 0. Each call spends the guarantee once more."""
+        exact = self._read(frequencies)
+        tables = _Tables(exact, self.rate, self.n)
+        found, most = np.zeros(self.n, dtype=np.int64), self.n
+        for place in range(self.n):
+            most = tables.draw(place, most, rng, bits)
+            if most == 0:
+                break
+            found[place] = most
+        return found
+
+    def law(self, frequencies: ArrayLike) -> dict[tuple[int, ...], Fraction]:
+        """Every list with its probability, to about 50 digits: for n up to 6 or so.
+
+        >>> law = FrequencyList(n=2, epsilon=1.0).law([2])
+        >>> len(law), round(float(law[2, 0]), 3)
+        (6, 0.228)
+        """
+        exact = self._read(frequencies)
+        weights = {
+            each: ExpMinus(self.rate * sum(abs(a - b) for a, b in zip(exact, each, strict=True)))(
+                60
+            )[0]
+            for each in _list_ordered(self.n, self.n)
+        }
+        total = sum(weights.values())
+        return {each: weight / total for each, weight in weights.items()}
+
+    def _read(self, frequencies: ArrayLike) -> list[int]:
+        array = np.asarray(frequencies)
+        if array.ndim != 1 or array.dtype.kind not in "iu" or len(array) == 0:
+            raise DataError("frequencies must be a list of integers")
+        listed = sorted((int(each) for each in array.tolist() if each), reverse=True)
+        if sum(listed) != self.n or (listed and listed[-1] < 0):
+            raise DataError(f"frequencies must be >= 0 and sum to n={self.n}, not {sum(listed)}")
+        return listed + [0] * (self.n - len(listed))
+
+
+class _Tables:
+    """Integers around the weights 2^bits e^(-c |f_i - u|) W_(i+1)(u), for every place i and number u."""
+
+    def __init__(self, exact: Sequence[int], rate: Fraction, n: int) -> None:
+        self.exact, self.rate, self.n = exact, rate, n
+        self.scale = 0
+        self.lows: list[list[int]] = []
+        self.highs: list[list[int]] = []
+        self._fill(_START)
+
+    def draw(self, place: int, most: int, rng: WordSource, bits: int) -> int:
+        """A number up to `most` for this place."""
+        word, width = int(rng.words(1, bits)[0]), bits
+        while True:
+            lows, highs = self.lows[place][: most + 1], self.highs[place][: most + 1]
+            # Weights that are not yet told from 0 decide nothing.
+            found = find_position(word, *cut_weights(lows, highs, width)) if sum(lows) else None
+            if found is not None:
+                return found
+            word = (word << bits) | int(rng.words(1, bits)[0])
+            width += bits
+            if width + _START > self.scale:
+                self._fill(2 * self.scale)
+
+    def _fill(self, scale: int) -> None:
+        digits = math.ceil(0.31 * scale) + 8
+        bounds = [ExpMinus(self.rate * d)(digits) for d in range(self.n + 1)]
+        low = [math.floor(each * (1 << scale)) for each, _ in bounds]
+        high = [math.ceil(each * (1 << scale)) for _, each in bounds]
+        self.scale, self.lows, self.highs = scale, [], []
+        after_low = after_high = [1 << scale] * (self.n + 1)
+        for f in reversed(self.exact):
+            lows = [low[abs(f - u)] * w >> scale for u, w in enumerate(after_low)]
+            highs = [-(-high[abs(f - u)] * w >> scale) for u, w in enumerate(after_high)]
+            self.lows.append(lows)
+            self.highs.append(highs)
+            after_low, after_high = list(accumulate(lows)), list(accumulate(highs))
+        self.lows.reverse()
+        self.highs.reverse()
+
+
+def _list_ordered(places: int, most: int) -> list[tuple[int, ...]]:
+    if places == 0:
+        return [()]
+    return [(u, *rest) for u in range(most + 1) for rest in _list_ordered(places - 1, u)]
