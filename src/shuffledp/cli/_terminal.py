@@ -12,6 +12,7 @@ import textwrap
 import threading
 import time
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -91,14 +92,6 @@ def _fail(message: str, code: int, error: BaseException) -> None:
     raise typer.Exit(code) from error
 
 
-_OPTIONS = (
-    "on_invalid",
-    "max_messages",
-    "max_bits",
-    "categories_file",
-    "categories_from_data",
-    "true_value",
-)
 _QUOTED = re.compile(r"""('[^']*'|"[^"]*")""")
 
 
@@ -108,7 +101,11 @@ def _name_options(message: str) -> str:
     >>> _name_options("value 'on_invalid' is missing; to go on: on_invalid null=drop")
     "value 'on_invalid' is missing; to go on: --on-invalid null=drop"
     """
-    names = re.compile(rf"(?<![\w-])({'|'.join(_OPTIONS)})(?!\w)")
+    from shuffledp.cli._options import BudgetOptions, OutputOptions, PrivacyOptions, TaskOptions
+
+    groups = (PrivacyOptions, TaskOptions, OutputOptions, BudgetOptions)
+    options = {each.name for group in groups for each in fields(group) if "_" in each.name}
+    names = re.compile(rf"(?<![\w-])({'|'.join(sorted(options))}|max_bits)(?!\w)")
     parts = _QUOTED.split(message)
     for place in range(0, len(parts), 2):
         parts[place] = names.sub(lambda found: "--" + found[0].replace("_", "-"), parts[place])

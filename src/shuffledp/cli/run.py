@@ -27,7 +27,7 @@ from shuffledp.cli._terminal import (
     stage_outputs,
     write_answer,
 )
-from shuffledp.engine.stages import DISPLAY, IMPORTS, OPENING, stage, watch
+from shuffledp.engine import stages
 
 __all__ = ["run"]
 
@@ -54,11 +54,11 @@ def run(
 ) -> None:
     """Answer a question about a column of files: a count, a sum, a mean or a histogram."""
     started = age_of_process()
-    with watch() as seconds:
+    with stages.watch() as seconds:
         answer = _run_survey if is_survey(task) else _run
         answer(task, paths, options, privacy, output, budget, engine, master)
     if timings:
-        for name, spent in {IMPORTS: started, **seconds}.items():
+        for name, spent in {stages.IMPORTS: started, **seconds}.items():
             typer.echo(f"{name:<22}{spent:8.3f} s", err=True)
 
 
@@ -85,7 +85,7 @@ def _run(
         spending = budget.open(request)
         with stage_outputs(targets, force=output.force) as outputs:
             with meter(quiet=privacy.quiet) as report:
-                with stage(OPENING):
+                with stages.stage(stages.OPENING):
                     column = sdp.open_column(paths, privacy.column, where=privacy.where)
                 read = [*(file.path for file in column.files), budget.ledger]
                 keep_inputs(targets, [*read, options.categories_file])
@@ -97,7 +97,7 @@ def _run(
                 say(answer.for_operator, err=True)
             # Everything is ready before the charge, and everything is shown after it: also if the
             # files cannot be put in their places.
-            with stage(DISPLAY):
+            with stages.stage(stages.DISPLAY):
                 write_answer(answer, outputs, out=output.out, plot=output.plot)
             entry = None
             if spending is not None:
@@ -107,7 +107,7 @@ def _run(
                 outputs.publish()
             finally:
                 try:
-                    with stage(DISPLAY):
+                    with stages.stage(stages.DISPLAY):
                         print_answer(answer, as_json=output.as_json, explain=output.explain)
                 finally:
                     if spending is not None and entry is not None:

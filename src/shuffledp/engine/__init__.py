@@ -1,5 +1,6 @@
 """Concept 8, engines: where data and randomness meet."""
 
+from shuffledp.engine import stages
 from shuffledp.engine.central import Released, release_column, release_counts
 from shuffledp.engine.chunks import (
     CodeCounts,
@@ -75,6 +76,7 @@ __all__ = [
     "run_counts",
     "run_file",
     "stage",
+    "stages",
     "take_column",
     "tally_file",
     "write_tally",
