@@ -1,6 +1,7 @@
 """Histograms with correlated noise: the figures, the constants, the law of the errors."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -83,6 +84,15 @@ def test_cutting_the_number_of_events_costs_delta():
     assert make(**wanted, most_events=12).randomizer.words_per_input <= 2 * (2 + 24)
     with pytest.raises(sdp.UnsupportedError, match="delta"):
         make(**wanted, most_events=2)
+
+
+@pytest.mark.parametrize("most", [5, 7])
+@pytest.mark.parametrize("epsilon", [0.3, 1.0])
+def test_what_cutting_changes_counts_for_both_data_sets(most, epsilon):
+    device = make(n=1000, k=16, epsilon=1.0, delta=1e-6, honest=1.0).randomizer
+    cut = replace(device, most_events=most)
+    apart = (1 + math.exp(epsilon)) * cut.distance(1000)
+    assert apart <= cut.delta(1000, epsilon) <= apart * (1 + 1e-9) + device.delta(1000, epsilon)
 
 
 def test_few_honest_users():
