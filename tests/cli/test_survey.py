@@ -50,6 +50,22 @@ def test_run_prints_text_and_writes_a_page(shuffledp, people, questions, tmp_pat
     }
 
 
+def test_people_from_standard_input(people, questions):
+    words = ["run", str(questions), "-", "--json"]
+    found = CliRunner().invoke(app, words, input=people.read_bytes())
+    assert found.exit_code == 0, found.output
+    assert json.loads(found.stdout)["n"] == 3000
+
+
+def test_a_full_disk_is_named(shuffledp, people, questions, monkeypatch):
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("shuffledp.SurveyAnswer.write", fail)
+    found = shuffledp("run", questions, people, "--out", "a.json")
+    assert found.stderr == "error: a.json cannot be written: No space left on device\n"
+
+
 def test_plan(shuffledp, questions):
     found = shuffledp("plan", questions, "--n", "1e4")
     assert found.exit_code == 0, found.output
@@ -63,6 +79,8 @@ def test_plan(shuffledp, questions):
     [
         (("--epsilon", 1), "--epsilon is for one question"),
         (("--lower", 1), "--lower is for one question"),
+        (("--on-invalid", "other"), "--on-invalid is for one question"),
+        (("--model", "local"), "--model is for one question"),
         (("--plot", "a.png"), "must end in .html"),
         (("--ledger", "l.json", "--seed", 1), "a seed protects nobody"),
     ],

@@ -438,6 +438,14 @@ class TestStandardInput:
         self.give(monkeypatch, write({"x": [1, 2]}, tmp_path / f"a.{suffix}").read_bytes())
         assert values(sdp.open_column("-", "x")) == [1, 2]
 
+    def test_several_columns(self, monkeypatch):
+        self.give(monkeypatch, ROWS)
+        one, other = sdp.open_column("-", "x"), sdp.open_column("-", "y")
+        assert (values(one), values(other)) == (["1", "2"], ["a", "b"])
+        assert one.files[0].where == other.files[0].where
+        self.give(monkeypatch, ROWS.replace(b"1", b"7"))
+        assert values(sdp.open_column("-", "x")) == ["7", "2"], "another stream"
+
     def test_nothing(self, monkeypatch):
         self.give(monkeypatch, b"")
         with pytest.raises(sdp.DataError, match="standard input is empty"):

@@ -52,6 +52,8 @@ def run_survey(
     _refuse({each.name: getattr(options, each.name) for each in fields(options)})
     own = ("epsilon", "delta", "column", "protocol", "max_messages", "honest")
     _refuse({name: getattr(privacy, name) for name in own})
+    # These have defaults, so only another value tells that they were given.
+    _refuse({"on_invalid": privacy.on_invalid != "error", "model": privacy.model != "shuffle"})
     survey = sdp.Survey.load(path)
     rng = None if privacy.seed is None else sdp.SeededWords(privacy.seed)
     chosen = sdp.engine.find_engine(engine, threads=privacy.threads, master=master)
@@ -66,10 +68,10 @@ def run_survey(
             if spending is not None:
                 spending.check(prepared.plan.guarantee)
             answer = prepared.answer(rng=rng, level=output.level, report=report)
-        if output.out is not None:
-            answer.write(outputs[output.out])
-        if output.plot is not None:
-            answer.write_page(outputs[output.plot])
+        for target, write in ((output.out, answer.write), (output.plot, answer.write_page)):
+            if target is not None:
+                with sdp.engine.explain_unwritable(target):
+                    write(outputs[target])
         entry = None if spending is None else spending.charge(answer.guarantee, answer.note)
         try:
             outputs.publish()

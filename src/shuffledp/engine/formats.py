@@ -258,6 +258,9 @@ def _make_readable(file: DataFile) -> DataFile:
 
 def _describe_input() -> DataFile:
     """What comes in, as a private file: it is read more than once."""
+    before = _inputs.get(_STANDARD_INPUT)
+    if before is not None and before.source is sys.stdin and before.known is not None:
+        return replace(before.known, held=before)  # another column of the same rows
     with explain_unreadable("standard input"):
         known = DataFile(path=_STANDARD_INPUT, format=Format.CSV, bytes=0, columns=(), types=())
         found = _name_by_content(_copy(known, sys.stdin.buffer))
@@ -266,7 +269,11 @@ def _describe_input() -> DataFile:
                 found = _name_by_content(_copy(found, source))
         if found.format in _TEXTUAL:
             found = _make_readable(found)
-        return _DESCRIBE[found.format](found)
+        described = _DESCRIBE[found.format](found)
+    described.held.source = sys.stdin
+    described.held.known = replace(described, held=None)
+    _inputs[_STANDARD_INPUT] = described.held
+    return described
 
 
 def _name_by_content(file: DataFile) -> DataFile:
@@ -293,11 +300,18 @@ def _recognize(start: bytes) -> tuple[Format, str]:
 class _Private:
     """A private folder that goes away with this object, or when the process ends."""
 
-    __slots__ = ("__weakref__", "folder")
+    __slots__ = ("__weakref__", "folder", "known", "source")
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.source: Any = None
+        """The stream that was copied here, if it was standard input."""
+        self.known: DataFile | None = None
+        """What is known of it."""
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+
+
+_inputs: "weakref.WeakValueDictionary[str, _Private]" = weakref.WeakValueDictionary()
 
 
 def _copy(file: DataFile, source: Any, name: str = "rows") -> DataFile:
