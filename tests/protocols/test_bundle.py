@@ -115,7 +115,8 @@ def test_one_part_is_the_protocol_itself():
     assert device.r_flood == pytest.approx(alone.randomizer.r_flood, rel=1e-12)
     assert device.p_flood == pytest.approx(alone.randomizer.p_flood, rel=1e-12)
     assert one.guarantee.epsilon == 1
-    assert one.guarantee.delta == pytest.approx(alone.guarantee.delta, rel=1e-9)
+    assert alone.guarantee.delta <= one.guarantee.delta <= 1e-4
+    assert one.guarantee.delta == pytest.approx(1e-4, rel=1e-9)
 
 
 def test_answers_come_back_by_part():

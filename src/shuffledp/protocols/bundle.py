@@ -70,6 +70,8 @@ _POINTS = 64  # of each curve: the composed delta is within about 4 % of the tru
 _FEW_POINTS = 24
 _CLOSE = 0.03  # below ln(delta asked for): where the search ends
 _TRIES = 16
+_SAME_SCALE = 3e-4
+_CLOSER = 5
 _FIRST = 0.98  # of the Gaussian scale: most parts need a little more noise than Gaussian ones
 
 
@@ -540,11 +542,7 @@ def _search(at: Callable[[float, int], _Tried], start: float) -> _Made:
         if best.close:
             break
     if best.made:
-        few = best.place
-        for _ in range(2):
-            place = few - (best.excess + _CLOSE / 2) / best.slope if best.many else few
-            best.refine(place, at)
-        return best.made
+        return _sharpen(best.made, best.place, best.slope, at)
     raise best.refusal or UnsupportedError("no budget of the parts keeps the promise")
 
 
@@ -558,11 +556,10 @@ class _Best:
         self.low, self.high = -math.inf, math.inf
         self.before: tuple[float, float] | None = None
         self.refusal: ShuffledpError | None = None
-        self.many = False
 
     @property
     def close(self) -> bool:
-        return bool(self.made) and self.excess > -2 * _CLOSE
+        return bool(self.made) and (self.excess > -2 * _CLOSE or self.high - self.low < _SAME_SCALE)
 
     def step(self, place: float, at: Callable[[float, int], _Tried], points: int) -> float:
         """Look at a place; returns the next one."""
@@ -573,20 +570,33 @@ class _Best:
             return place - 0.3 if math.isinf(self.low) else (self.low + place) / 2
         if self.before is not None and abs(place - self.before[0]) > 1e-9:
             slope = (excess - self.before[1]) / (place - self.before[0])
-            self.slope = min(max(slope, 5.0), 200.0)
+            self.slope = min(max(slope, 5.0), 5000.0)
         self.before = place, excess
         if excess <= 0 and place > self.low:
             self.made, self.place, self.excess, self.low = made, place, excess, place
         elif excess > 0:
             self.high = min(self.high, place)
         further = place - (excess + _CLOSE) / self.slope
-        return min(max(further, self.low), self.high - 1e-6, place + 1.0)
+        width = self.high - self.low
+        if math.isinf(width):
+            return min(max(further, place - 1.0), place + 1.0)
+        return min(max(further, self.low + 0.05 * width), self.high - 0.05 * width)
 
-    def refine(self, place: float, at: Callable[[float, int], _Tried]) -> None:
-        """Look closer, and keep what is within the promise."""
-        made, excess = at(math.exp(place), _POINTS)
-        if excess <= 0 and (not self.many or excess > self.excess):
-            self.made, self.excess, self.many = made, excess, True
+
+def _sharpen(made: _Made, place: float, slope: float, at: Callable[[float, int], _Tried]) -> _Made:
+    """Look closer from a place that is safe, and keep the best that is within the promise."""
+    before, most = None, -math.inf
+    for _ in range(_CLOSER):
+        found, excess = at(math.exp(place), _POINTS)
+        if most < excess <= 0:
+            made, most = found, excess
+        if -_CLOSE < excess <= 0:
+            break
+        if before is not None and abs(place - before[0]) > 1e-9:
+            slope = min(max((excess - before[1]) / (place - before[0]), 5.0), 5000.0)
+        before = place, excess
+        place -= (excess + _CLOSE / 2) / slope
+    return made
 
 
 def _gaussian_delta(mu: float, epsilon: float) -> float:
