@@ -140,6 +140,16 @@ def test_clock_that_jumps_back(tmp_path):
     assert manifest.reports == 25
 
 
+def test_batches_are_sorted_by_their_bytes(tmp_path):
+    """Nothing of the order of arrival is left, nor of which messages came together."""
+    shuffler = open_shuffler(tmp_path / "s")
+    fill(shuffler)
+    shuffler.tick(1110.0)
+    batch, size = shuffler.batch(0).read_bytes(), COLLECTION.inner_size
+    records = [batch[place : place + size] for place in range(0, len(batch), size)]
+    assert records == sorted(inner for inners in POOL[:25] for inner in inners)
+
+
 def test_thin_windows_expire(tmp_path):
     shuffler = open_shuffler(tmp_path / "s")
     fill(shuffler, people=19)

@@ -41,6 +41,12 @@ def test_what_has_no_floor_is_not_available():
     assert plan.to_dict()["rows"][0]["bytes_per_report"] == 104
 
 
+def test_a_floor_in_the_local_model_is_its_epsilon():
+    plan = sdp.plan("count", n=1000, epsilon=5.0, delta=1e-6, local_epsilon=3, models="local")
+    assert plan.chosen is None
+    assert "a local epsilon of 5, and 3 was asked for" in plan.reasons()
+
+
 def test_influence_is_what_a_liar_can_do():
     sums = rows_of(
         sdp.plan("sum", n=1000, lower=0, upper=1, epsilon=1.0, delta=1e-8, max_influence=10)
