@@ -13,7 +13,9 @@ from shuffledp.surveys import Question, Survey
 __all__ = ["read_survey"]
 
 _TOP = ("epsilon", "delta", "honest", "on_invalid", "title", "questions")
-_OWN = ("task", "column", "by", "groups", "weight", "protocol", "on_invalid")
+_LIVE = ("collection",)
+"""Tables for live collections, which check them: a file of people's data has no use for them."""
+_OWN = ("task", "column", "by", "groups", "weight", "protocol", "on_invalid", "text")
 
 
 def read_survey(text: str, path: str) -> Survey:
@@ -46,7 +48,7 @@ class _Reader:
         except tomllib.TOMLDecodeError as error:
             raise DataError(f"{self.path}: {error}") from error
         for key in content:
-            if key not in _TOP:
+            if key not in _TOP + _LIVE:
                 raise self.fail(f"{key!r} is not a field of a survey: {', '.join(_TOP)}", key)
         for key in ("epsilon", "delta", "questions"):
             if key not in content:

@@ -165,3 +165,17 @@ def test_more_windows_have_keys_of_their_own():
     assert replace(settings, keys=2) == settings
     with pytest.raises(sdp.DataError, match="keys for"):
         sdp.collect.ShufflerSecrets.generate(5).public_keys(4)
+
+
+def test_the_same_file_is_for_people_s_data_and_for_their_devices(tmp_path):
+    path = tmp_path / "both.toml"
+    path.write_text(SURVEY)
+    assert [question.name for question in sdp.Survey.load(path).questions] == [
+        each.name for each in read_survey(path).asked
+    ]
+    path.write_text(SURVEY.replace('task = "count"', 'task = "count"\ncolour = "red"'))
+    with pytest.raises(sdp.DataError, match="line 19"):
+        read_survey(path)
+    path.write_text(SURVEY.replace("people = 4000", "poeple = 4000"))
+    with pytest.raises(sdp.DataError, match="poeple"):
+        read_survey(path)

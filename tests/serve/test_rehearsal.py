@@ -128,13 +128,12 @@ def test_two_operators_make_their_keys_apart(survey, tmp_path):
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        (("task", "quantiles"), "cannot be collected live"),
         (("weight", 0), "weight"),
         (("by", "home"), "needs its groups"),
-        (("error", 0.1), "aim at an error"),
+        (("error", 0.1), "is not a field of a histogram"),
         (("protocol", "zsum"), "zsum"),
-        (("colour", "red"), "takes no colour"),
-        (("categories_from_data", True), "no data yet"),
+        (("colour", "red"), "is not a field of a histogram"),
+        (("categories_from_data", True), "categories_from_data"),
     ],
 )
 def test_questions_that_cannot_be_collected(tmp_path, change, match):
@@ -166,6 +165,16 @@ def test_survey_files_that_are_none(tmp_path, text):
     path.write_text(text)
     assert call("collection", "new", path).exit_code == 2
     assert call("collection", "new", tmp_path / "missing.toml").exit_code == 2
+
+
+def test_quantiles_are_for_files_so_far(tmp_path):
+    path = tmp_path / "quantiles.toml"
+    path.write_text(
+        "epsilon = 1.0\ndelta = 1e-6\n[questions.q]\ntask = 'quantiles'\nlower = 0\nupper = 9\n"
+    )
+    result = call("collection", "new", path)
+    assert result.exit_code == 2
+    assert "cannot be collected live" in result.output.replace("\n", " ")
 
 
 def test_too_few_people_for_the_promise(survey):

@@ -23,6 +23,7 @@ from shuffledp.core.task import Task
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.planner.choice import choose
 from shuffledp.protocols import make
+from shuffledp.surveys import Survey
 from shuffledp.tasks import task_named
 from shuffledp.wire.document import (
     Collection,
@@ -130,17 +131,13 @@ class SurveyFile:
 
 
 def read_survey(path: str | Path) -> SurveyFile:
-    """A survey file in TOML: epsilon, delta, `[questions.NAME]` and, if need be, `[collection]`."""
+    """A survey file in TOML, the same as for files: `sdp.Survey` reads it, and names the line of what is wrong.
+
+    `[collection]` says how it is run on people's devices; a question may have a `text` for them.
+    """
     where = Path(path)
-    try:
-        content = tomllib.loads(where.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise DataError(f"there is no file {path}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path} cannot be read: {error}") from error
-    except tomllib.TOMLDecodeError as error:
-        raise DataError(f"{path} is not TOML: {error}") from error
-    return parse_survey(content, where)
+    Survey.load(where)
+    return parse_survey(tomllib.loads(where.read_text(encoding="utf-8-sig")), where)
 
 
 def parse_survey(content: Mapping[str, Any], path: Path) -> SurveyFile:
