@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import binom
 
 from shuffledp.numerics.masses import (
+    FAR_ERROR,
     RELATIVE_ERROR,
     Binomials,
     binomial,
@@ -45,6 +46,16 @@ def test_binomial(n, p):
         exact = binomial_mass(k, n, Fraction(p))
         found = float(binomial(np.array(float(k)), n, p))
         assert abs(found - exact) <= RELATIVE_ERROR * exact + 1e-300
+
+
+@pytest.mark.parametrize("p", [0.3, 0.7123, 1e-4])
+def test_binomial_of_very_many(p):
+    n = 10**12 - 7
+    sd = math.sqrt(n * p * (1 - p))
+    for z in np.linspace(-20, 20, 29):
+        k = int(n * p + z * sd)
+        exact = binomial_mass(k, n, Fraction(p))
+        assert abs(float(binomial(np.array(float(k)), n, p)) - exact) <= FAR_ERROR * exact
 
 
 @pytest.mark.parametrize("mean", [0.01, 1.0, 40.5, 84_336.0, 1e7, 1e9, 1e12])

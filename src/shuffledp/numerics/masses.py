@@ -9,6 +9,14 @@ formula, and D(x, m) = x ln(x/m) + m - x,
 
 No large numbers cancel. Reference: Loader 2000, "Fast and accurate computation of binomial
 probabilities".
+
+**Errors**, in units of 2^-53, if functions are right within 8 of them. All masses that are floats have a deviance D
+below 745. Both parts of (1 + u) ln(1 + u) - u are at most 200 times their difference from |u| = 0.01 on, where the
+series takes over: 2000 D. A mean m that is off by 2 units of itself changes D by 2 m |ln(1 + u) - u|, at most 56 D for
+m <= 10^12. The logarithms of the peak make 1000. So much for Poisson masses, where k - m is right within itself:
+1.6 million units, 2e-10. Of the others, k - total p is off by 3 (v + |k - total p|), v the variance of the binomial; D
+changes with it by about |k - total p| / v, so by 3 |k - total p| + 6 D. With total <= 10^9 that is at most 2 million,
+with total <= 10^12 and 20 standard deviations 30 million units, 3.4e-9; a negative binomial has v <= r.
 """
 
 import math
@@ -19,6 +27,7 @@ import numpy as np
 from shuffledp.core.arrays import Floats
 
 __all__ = [
+    "FAR_ERROR",
     "RELATIVE_ERROR",
     "Binomials",
     "binomial",
@@ -29,7 +38,10 @@ __all__ = [
 ]
 
 RELATIVE_ERROR = 1e-9
-"""Bound on the relative error of masses up to sizes of 10^12; tests against 40 digits find below 2e-10."""
+"""Bound on the relative error of masses: Poisson ones of means up to 10^12, binomial ones up to n = 10^9, negative
+binomial ones up to r = 10^9."""
+FAR_ERROR = 5e-9
+"""The same for binomial masses up to n = 10^12, within 20 standard deviations of the mean."""
 
 _LOG_TAU = math.log(2 * math.pi)
 _SERIES_FROM = 16  # Stirling's series has all digits from here on

@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 _BEYOND = 1e-30  # mass past 12 standard deviations and 100, by Bernstein's inequality, with room
-_SLACK = 1e-8  # of a sum of masses, each within masses.RELATIVE_ERROR
+_SLACK = 1e-8  # of a sum of masses, each within masses.FAR_ERROR
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
