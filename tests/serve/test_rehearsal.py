@@ -133,7 +133,7 @@ def test_two_operators_make_their_keys_apart(survey, tmp_path):
         (("error", 0.1), "is not a field of a histogram"),
         (("protocol", "zsum"), "zsum"),
         (("colour", "red"), "is not a field of a histogram"),
-        (("categories_from_data", True), "categories_from_data"),
+        (("categories_from_data", True), "declares its categories"),
     ],
 )
 def test_questions_that_cannot_be_collected(tmp_path, change, match):
