@@ -116,6 +116,17 @@ class TestEqualNoise:
         )
         assert best <= noise.radius(0.05) <= 1.002 * best
 
+    @pytest.mark.parametrize("length", [3, 10, 40])
+    @pytest.mark.parametrize("rate", [0.0, 0.3])
+    def test_what_lies_beyond_a_table_is_bounded(self, length, rate):
+        """E[(1 + 2 X) e^(s X)] where X or Y is at least `length`, from a sum far beyond it."""
+        noise = EqualNoise(k=5, r=1.5, p=0.5)
+        x = np.arange(600.0)
+        mass = stats.nbinom(noise.r, 1 - noise.p).pmf(x)
+        tilted = mass * (1 + 2 * x) * np.exp(rate * x)
+        far = tilted[length:].sum() + tilted[:length].sum() * mass[length:].sum()
+        assert far <= noise._beyond(length, rate) <= 40 * far
+
     def test_variance_is_that_of_the_difference(self):
         noise = EqualNoise(k=3, r=1.3, p=0.6)
         assert noise.variance == pytest.approx(Difference(r=1.3, p=0.6).variance)
@@ -231,6 +242,12 @@ class TestSpread:
         if name == "subset_selection":
             messages = [m for m in messages if sum(m) in (0, protocol.randomizer.w)]
         found = widest(protocol, messages)
+        assert found <= spread_of(protocol) * (1 + 1e-9) <= 1.3 * found
+
+    def test_sets_of_several_elements(self):
+        protocol = sdp.protocols.subset_selection.make_local(k=7, epsilon=0.4)
+        assert protocol.randomizer.w == 3
+        found = widest(protocol, [m for m in product((0, 1), repeat=7) if sum(m) in (0, 3)])
         assert found <= spread_of(protocol) * (1 + 1e-9) <= 1.3 * found
 
     def test_messages_that_count_themselves(self):
