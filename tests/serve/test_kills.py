@@ -133,7 +133,7 @@ def finish(home, collection, port, other, shuffler, source, kills):
         analyzer.process.wait()
     last = start("analyzer", home, other, "--every", "0.05", workers=1)
     STARTED.append(last)
-    end = time.monotonic() + 120
+    end = time.monotonic() + 400
     opened = home.open_analyzer()
     while time.monotonic() < end:
         states = Operator(home).status()["windows"]

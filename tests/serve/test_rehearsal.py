@@ -90,7 +90,7 @@ def test_from_a_new_collection_to_its_results(survey, tmp_path, monkeypatch):
         checked = call("collection", "check", collection.link)
         assert "The promise holds" in checked.output
         analyzer = home.open_analyzer()
-        end = time.monotonic() + 120
+        end = time.monotonic() + 400
         while not analyzer.results() and time.monotonic() < end:
             time.sleep(0.1)
         (result,) = analyzer.results()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Operator", "ask_manifest", "fetch_document", "read_link", "send", "send_upload"]
 
-_PATIENCE = 30.0
+_PATIENCE = 120.0
 
 
 def read_link(link: str) -> tuple[str, bytes]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Role", "find_port", "play_roles", "start"]
 
-_PATIENCE = 60.0
+_PATIENCE = 240.0
 
 
 def find_port() -> int:
