@@ -1,4 +1,4 @@
-"""Histograms of the shuffle model, k = 1024: noise messages against the plain dense way, and the counts engine.
+"""Histograms of the shuffle model, k = 1024: noise messages against the plain dense way, and a billion users.
 
 The dense way draws an n by k Bernoulli matrix with PCG64, in chunks, and counts its ones.
 """
@@ -35,7 +35,7 @@ def made(name: str, n: int) -> ShuffleProtocol:
 
 
 def against_dense(name: str) -> Row:
-    """`sdp.run` with secure words, every message materialised."""
+    """`sdp.run` with secure words: the tally is dealt."""
     rng = np.random.default_rng(1)
     values = rng.integers(K, size=N)
     protocol = made(name, N)
@@ -63,11 +63,11 @@ def dense(values: NDArray[np.int64], gamma: float, rng: np.random.Generator) -> 
 
 
 def crowd(name: str) -> Row:
-    """The counts engine, with a billion users."""
+    """A dealt tally of a billion users."""
     protocol = made(name, CROWD)
     inputs = np.full(K, CROWD // K)
     took = best({"ours": partial(run_counts, protocol, inputs)}, ROUNDS)["ours"]
-    what = f"{name} k={K} n=10^9, counts engine"
+    what = f"{name} k={K} n=10^9, dealt"
     return quantity(what, baseline="-", ours=took, unit="s", at_most=AT_MOST)
 
 

@@ -483,6 +483,22 @@ def test_readers_are_imported_when_a_file_is_opened():
     assert done.stdout.strip() == ""
 
 
+def test_integers_on_a_grid_are_not_rounded(tmp_path, monkeypatch):
+    """The local model has its means on a grid of reals: integers are its points, and are grouped."""
+    ages = people()["age"]
+    mean = sdp.protocols.duchi.make_local(lower=0, upper=120, steps=120, epsilon=1.0)
+    path = write({"x": ages}, tmp_path / "a.parquet")
+    expected = in_memory(mean, np.array(ages))
+
+    def fail(*_):
+        raise AssertionError
+
+    monkeypatch.setattr(chunks, "read_chunks", fail)
+    assert counts(mean, path, "x") == expected
+    with pytest.raises(sdp.DataError, match="is outside the domain"):
+        memory.tally(mean, np.array([3, 121]), sdp.SeededWords(1))
+
+
 @pytest.mark.parametrize("engine", STREAMING)
 def test_a_domain_too_large_to_count(tmp_path, engine):
     """Everybody's device runs, row by row."""

@@ -11,6 +11,7 @@
 `Spark(master="local[4]")`. `report` is called with a `Progress` while rows are read.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from types import MappingProxyType
@@ -43,6 +44,7 @@ from shuffledp.engine.formats import Format
 from shuffledp.engine.groups import (
     MOST_CODES,
     are_grouped,
+    as_integers,
     count_by_chunk,
     count_by_query,
     tally_counts,
@@ -198,16 +200,25 @@ def headcount(
     >>> found.n, found.invalid
     (1, {'null': 1, 'unknown': 1, 'out_of_range': 0, 'nan': 0})
     """
-    coder = Coder(domain=domain, on_invalid=OnInvalid.read(on_invalid))
+    coder = _make_coder(column, domain, on_invalid)
     chosen = find_engine(engine)
     if not coder.on_invalid.drops and column.rows:
         # Every row is a user, or the run stops at the one that is not.
         return Headcount(n=column.rows, rows=column.rows, invalid=None)
     job = Job(column=column, coder=coder, report=report)
-    found = _group_once(chosen, job) if _is_groupable(domain) else chosen.headcount(job)
+    found = _group_once(chosen, job) if _is_groupable(coder.domain) else chosen.headcount(job)
     if found.n == 0:
         raise job.nobody()
     return found
+
+
+def _make_coder(
+    column: Column, domain: Domain, on_invalid: OnInvalid | Mapping[str, str] | str
+) -> Coder:
+    whole = re.fullmatch(r"u?int\d+", column.type) is not None
+    return Coder(
+        domain=as_integers(domain) if whole else domain, on_invalid=OnInvalid.read(on_invalid)
+    )
 
 
 def _is_groupable(domain: Domain) -> bool:
@@ -255,7 +266,7 @@ def run_file(
     (6, True, ('bird', 'cat', 'dog'))
     """
     declared = protocol.match_domain(domain)
-    coder = Coder(domain=declared, on_invalid=OnInvalid.read(on_invalid))
+    coder = _make_coder(column, declared, on_invalid)
     chosen = find_engine(engine)
     if column.rows is not None:
         protocol.check_users(column.rows)

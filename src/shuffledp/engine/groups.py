@@ -21,7 +21,14 @@ from numpy.typing import NDArray
 
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts
-from shuffledp.core.domain import read_places, round_places, rounding_words
+from shuffledp.core.domain import (
+    Domain,
+    Integers,
+    Reals,
+    read_places,
+    round_places,
+    rounding_words,
+)
 from shuffledp.core.errors import DataError, PositionError
 from shuffledp.core.protocol import Dealt, ShuffleProtocol
 from shuffledp.core.randomizer import Randomizer, WordSource
@@ -44,6 +51,7 @@ __all__ = [
     "add_codes",
     "add_groups",
     "are_grouped",
+    "as_integers",
     "count_by_chunk",
     "count_by_query",
     "count_values",
@@ -117,6 +125,8 @@ def count_values(randomizer: Randomizer, values: NDArray[Any], rng: WordSource) 
     array([0, 1, 0, 2])
     """
     domain, bits = randomizer.domain, randomizer.word_bits
+    if values.dtype.kind in "iu":
+        domain = as_integers(domain)
     counts = np.zeros(domain.size, dtype=np.int64)
     for start in range(0, len(values), _AT_ONCE):
         try:
@@ -127,6 +137,21 @@ def count_values(randomizer: Randomizer, values: NDArray[Any], rng: WordSource) 
         words = rng.words(len(places) * width, bits).reshape(len(places), width)
         add_codes(counts, round_places(domain, places, words, bits))
     return counts
+
+
+def as_integers(domain: Domain) -> Domain:
+    """The integers, if those are the points of a grid of reals: on the grid already, they are not rounded.
+
+    >>> as_integers(Reals(lower=0.0, upper=9.0, steps=9))
+    Integers(lower=0, upper=9)
+    >>> as_integers(Reals(lower=0.0, upper=9.0, steps=3)).steps
+    3
+    """
+    if not isinstance(domain, Reals) or domain.upper - domain.lower != domain.steps:
+        return domain
+    if not domain.lower.is_integer():
+        return domain
+    return Integers(lower=int(domain.lower), upper=int(domain.upper))
 
 
 def add_codes(counts: Counts, codes: Codes) -> None:
