@@ -178,7 +178,7 @@ def ask(
     >>> from shuffledp import SeededWords
     >>> answer = ask([True, False] * 500, "count", epsilon=1, delta=1e-6, rng=SeededWords(1))
     >>> answer.n, answer.protocol.name, abs(answer.estimate.value - 500) < 20
-    (1000, 'correlated_count', True)
+    (1000, 'split_and_mix', True)
     """
     if not isinstance(task, str):
         common = {"engine": engine, "rng": rng, "level": level, "where": where, "report": report}

@@ -46,7 +46,7 @@ def check_cell(column, n, epsilon, delta, *, every_row=True):
                 sdp.ask(people, task, **asked)
         else:
             answer = sdp.ask(people, task, **asked)
-            assert answer.protocol.name == plan.chosen.protocol
+            assert answer.protocol.name == plan.on_file.protocol
 
 
 def check_refusal(task, people, private, planned, options):

@@ -6,7 +6,7 @@ evaluated, and of those whose error is nearly the smallest the one with the fewe
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from shuffledp import protocols
@@ -22,10 +22,9 @@ from shuffledp.planner.rows import (
     SAME,
     Aim,
     Row,
+    choose_for_file,
     choose_row,
     evaluate,
-    prefer_dealt,
-    prefer_few_bits,
 )
 from shuffledp.tasks import Count, Histogram, Mean, Sum
 
@@ -36,6 +35,7 @@ __all__ = [
     "histogram",
     "mean",
     "order_candidates",
+    "pick_for_file",
     "recognise",
     "smallest_error",
     "sum",
@@ -151,7 +151,7 @@ def choose(
     """The best protocol (or mechanism) of a model that answers the task as it is put, or the one named.
 
     It is the row that `sdp.plan` chooses with the same limits, found without looking at the rest where it can be.
-    For a file, whose people send nothing, of those nearly the best one that deals its tally, if there is one.
+    For a file, whose people send nothing, it is `Plan.on_file`: the error decides, and not the bits.
 
     >>> choose(Count(domain=Bits()), n=1_000_000, epsilon=1.0, delta=1e-8).name
     'correlated_count'
@@ -173,13 +173,34 @@ def choose(
             rows.append(evaluate(each, asked, limits))
             yield rows[-1]
 
-    prefer = prefer_dealt if for_file else prefer_few_bits
-    found = choose_row(look(), Aim.ERROR, enough=recognise(asked), prefer=prefer)
+    if for_file:
+        found = pick_for_file(look(), asked)
+    else:
+        found = choose_row(look(), Aim.ERROR, enough=recognise(asked))
     if found is None:
         raise UnsupportedError("no protocol fits: " + "; ".join(row.explain() for row in rows))
     if task == asked.task:
         return found.make()
     return _make(_find_named(found.protocol, trusted, task), task, asked, limits)
+
+
+def pick_for_file(rows: Iterable[Row], asked: Asked) -> Row | None:
+    """The row of a model with the smallest error, given in the order of `order_candidates`.
+
+    The usual winners come first. If the best of them is within a quarter of what even a curator would make of
+    the honest users' noise, the others need no look.
+    """
+    every = iter(rows)
+    usual, first = [], None
+    for row in every:
+        if row.protocol not in _USUAL:
+            first = row
+            break
+        usual.append(row)
+    best = choose_for_file(usual)
+    if best is not None and best.error <= SAME * _curator_error(asked):
+        return best
+    return choose_for_file([*usual, *([] if first is None else [first]), *every])
 
 
 def _fitting(task: Task, model: Model) -> list[Candidate]:

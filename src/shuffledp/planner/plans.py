@@ -14,7 +14,7 @@ from shuffledp.core.privacy import Model, up
 from shuffledp.core.protocol import HONEST, ShuffleProtocol
 from shuffledp.core.task import Task
 from shuffledp.core.validate import positive
-from shuffledp.planner.choice import order_candidates, recognise
+from shuffledp.planner.choice import order_candidates, pick_for_file, recognise
 from shuffledp.planner.inverse import least_epsilon, least_n
 from shuffledp.planner.question import Asked, Limits, check_delta, hint_delta
 from shuffledp.planner.rows import Aim, Row, choose_row, evaluate, rank
@@ -48,6 +48,8 @@ class Plan:
     """The error that was wanted, if the question was the inverse one."""
     remarks: tuple[str, ...] = ()
     """What whoever reads the plan should know."""
+    on_file: Row | None = None
+    """What `sdp.ask` and `shuffledp run` take: on a file messages cost nothing, so the error decides."""
 
     @property
     def task(self) -> str:
@@ -114,6 +116,7 @@ class Plan:
             "delta": self.delta,
             "chosen": None if self.chosen is None else self.chosen.protocol,
             "model": None if self.chosen is None else self.chosen.model.value,
+            "on_file": None if self.on_file is None else self.on_file.protocol,
             "error": self.error,
             "honest": self.asked.crowd.honest,
             "rounding": self.rounding,
@@ -239,9 +242,18 @@ def plan(
         aim=aim,
         rows=rank(evaluated, aim),
         chosen=chosen,
+        on_file=_pick_for_file(evaluated, asked, limits) if aim is Aim.ERROR else None,
         error=error,
         remarks=check(chosen.n) if aim is Aim.USERS and chosen is not None else remarks,
     )
+
+
+def _pick_for_file(rows: list[Row], asked: Asked, limits: Limits) -> Row | None:
+    """Of the model that trusts least after the shuffler: what a run takes if it is not told otherwise."""
+    model = next(
+        each for each in (Model.SHUFFLE, Model.LOCAL, Model.CENTRAL) if each in limits.models
+    )
+    return pick_for_file((row for row in rows if row.model is model), asked)
 
 
 def _check_delta(
@@ -395,7 +407,10 @@ def _caption(plan: Plan) -> str:
 def _verdict(plan: Plan) -> str:
     if plan.chosen is None:
         return ""
-    return f"> chosen: {plan.chosen.protocol} ({plan.chosen.model.value})"
+    chosen = f"> chosen: {plan.chosen.protocol} ({plan.chosen.model.value})"
+    if plan.on_file is None or plan.on_file.protocol == plan.chosen.protocol:
+        return chosen
+    return f"{chosen}; on a file, where messages cost nothing: {plan.on_file.protocol}"
 
 
 def _wrapped(text: str, first: str = "", later: str = "") -> list[str]:

@@ -18,19 +18,11 @@ from shuffledp.planner.question import Asked, Candidate, Limits
 from shuffledp.protocols import spec
 from shuffledp.tasks import task_named
 
-__all__ = [
-    "SAME",
-    "Aim",
-    "Row",
-    "choose_row",
-    "evaluate",
-    "prefer_dealt",
-    "prefer_few_bits",
-    "rank",
-]
+__all__ = ["SAME", "Aim", "Row", "choose_for_file", "choose_row", "evaluate", "rank"]
 
 SAME = 1.25
 """Errors up to this many times the smallest count as equal."""
+_EQUAL = 1.01  # the same, for files: what searches for the largest epsilon leave open
 _SAME_SEARCHED = 1.002  # what the searches for epsilon and n leave open
 _GAPS = (0.2, 0.3, 0.4, 0.5)  # a wider gap between two noises costs accuracy and saves messages
 _STEP, _CLOSE = 1.5, 1.01  # ratios of epsilons: while one is searched for, and when it is found
@@ -338,25 +330,30 @@ def _bits(row: Row) -> float:
     return math.inf if row.bits_per_user is None else row.bits_per_user
 
 
-def prefer_dealt(row: Row) -> tuple[float, float]:
-    """For files, where no bits are sent: what can be dealt comes first."""
-    return float(not row.dealt), _bits(row)
+def choose_for_file(rows: Iterable[Row]) -> Row | None:
+    """The row with the smallest error: on a file messages cost nothing. Of equal ones, one that is dealt.
 
-
-def prefer_few_bits(row: Row) -> tuple[float, float]:
-    """For devices, which send what they send."""
-    return _bits(row), 0.0
+    >>> few = Row(protocol="few", model=Model.SHUFFLE, rmse=1.2, bits_per_user=1.0)
+    >>> many = Row(protocol="many", model=Model.SHUFFLE, rmse=1.0, bits_per_user=100.0)
+    >>> choose_for_file([few, many]).protocol
+    'many'
+    """
+    available = [row for row in rows if row.available]
+    if not available:
+        return None
+    most = _EQUAL * min(row.error for row in available)
+    equal = (row for row in available if row.error <= most)
+    return min(equal, key=lambda row: (not row.dealt, row.error, _bits(row)))
 
 
 def choose_row(
     rows: Iterable[Row],
     aim: Aim,
     enough: Callable[[Row], bool] = lambda _: False,
-    prefer: Callable[[Row], tuple[float, float]] = prefer_few_bits,
 ) -> Row | None:
     """The first row that is enough; otherwise of those nearly the best the one with the fewest bits.
 
-    A curator is chosen only if nobody else is available. `prefer` puts those nearly the best in another order.
+    A curator is chosen only if nobody else is available.
 
     >>> few = Row(protocol="few", model=Model.SHUFFLE, rmse=1.2, bits_per_user=1.0)
     >>> many = Row(protocol="many", model=Model.SHUFFLE, rmse=1.0, bits_per_user=100.0)
@@ -376,4 +373,4 @@ def choose_row(
         return None
     most = (SAME if aim is Aim.ERROR else _SAME_SEARCHED) * min(map(aim.merit, rivals))
     nearly_best = (row for row in rivals if aim.merit(row) <= most)
-    return min(nearly_best, key=lambda row: (*prefer(row), _exact_merit(row, aim)))
+    return min(nearly_best, key=lambda row: (_bits(row), _exact_merit(row, aim)))

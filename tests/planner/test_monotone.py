@@ -1,0 +1,91 @@
+"""More budget never gives a worse answer: the error on a file falls with epsilon, with delta and with n.
+
+A protocol that does not exist at a large epsilon is taken at a smaller one, which keeps the promise as well. Searches
+for the largest one leave about a percent open, and errors within a percent count as equal.
+"""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from shuffledp.planner.choice import order_candidates, pick_for_file
+from shuffledp.planner.question import Asked, Limits
+from shuffledp.planner.rows import evaluate
+
+SLACK = 1.025
+TASKS = {
+    "count": {},
+    "histogram": {"k": 12},
+    "sum": {"lower": 0, "upper": 20},
+    "mean": {"lower": 0.0, "upper": 100.0, "steps": 10_000},
+}
+LIMITS = Limits.of(models="shuffle")
+
+
+def error_of(task, **numbers):
+    """Of the mean, or of a share of the people: a total of more people may be off by more."""
+    asked = Asked.of(task, honest=0.9, **{**TASKS.get(task, {}), **numbers})
+    rows = (evaluate(each, asked, LIMITS) for each in order_candidates(asked.task))
+    row = pick_for_file((row for row in rows if row.model.value == "shuffle"), asked)
+    if row is None:
+        return np.inf
+    assert row.guarantee.epsilon <= asked.epsilon
+    assert row.guarantee.delta <= asked.promise.delta
+    return row.error / asked.n
+
+
+def falls(errors):
+    return all(after <= SLACK * before for before, after in pairwise(errors))
+
+
+@pytest.mark.parametrize(
+    ("task", "epsilons", "numbers"),
+    [
+        ("mean", (4, 8), {"n": 10**6, "delta": 1e-9}),
+        ("histogram", (11, 12), {"n": 36_834_635, "delta": 4.2e-11, "k": 82}),
+        ("count", (13, 14), {"n": 21_352, "delta": 7.9e-12}),
+    ],
+)
+def test_where_a_larger_epsilon_was_wasted(task, epsilons, numbers):
+    assert falls([error_of(task, epsilon=epsilon, **numbers) for epsilon in epsilons])
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize(("n", "delta"), [(300, 1e-5), (200_000, 1e-9)])
+def test_in_epsilon(task, n, delta):
+    epsilons = (0.05, 0.3, 1.0, 3.0, 7.0, 12.0, 20.0)
+    errors = [error_of(task, n=n, delta=delta, epsilon=epsilon) for epsilon in epsilons]
+    assert falls(errors)
+    assert not falls(errors[::-1])
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("epsilon", [0.3, 6.0])
+def test_in_delta(task, epsilon):
+    deltas = (1e-18, 1e-12, 1e-9, 1e-7, 1e-5)
+    assert falls([error_of(task, n=20_000, epsilon=epsilon, delta=delta) for delta in deltas])
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("epsilon", [0.3, 6.0])
+def test_in_n(task, epsilon):
+    users = (10, 100, 1_000, 10_000, 1_000_000)
+    assert falls([error_of(task, n=n, epsilon=epsilon, delta=1e-7) for n in users])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(40))
+def test_anywhere(seed):
+    rng = np.random.default_rng(seed)
+    task = sorted(TASKS)[seed % 4]
+    numbers = {
+        "n": round(10 ** rng.uniform(1, 8)),
+        "epsilon": float(10 ** rng.uniform(-2, 1.3)),
+        "delta": float(10 ** rng.uniform(-12, -4)),
+    }
+    before = error_of(task, **numbers)
+    for name, factor in (("epsilon", 1.3), ("delta", 20.0), ("n", 3)):
+        more = {**numbers, name: min(numbers[name] * factor, 0.5 if name == "delta" else 1e12)}
+        more["n"] = int(more["n"])
+        assert falls([before, error_of(task, **more)]), name
