@@ -16,6 +16,7 @@ from shuffledp.core.domain import Integers, Reals
 from shuffledp.core.protocol import Dealt
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.numerics import dealing
+from shuffledp.numerics.trees import aggregate
 from shuffledp.protocols.correlated_count import CorrelatedCount
 from shuffledp.protocols.correlated_histogram import CorrelatedHistogram
 from shuffledp.protocols.duchi import Duchi
@@ -31,6 +32,7 @@ from shuffledp.protocols.rr import RR
 from shuffledp.protocols.sparse_histogram import SparseHistogram
 from shuffledp.protocols.split_and_mix import SplitAndMix
 from shuffledp.protocols.split_and_mix.noise import NoiseShare
+from shuffledp.protocols.tree import Tree
 from shuffledp.protocols.unary import Unary
 from shuffledp.protocols.unary_sum import UnaryDevice
 from shuffledp.protocols.zero_sum_flooding import ZeroSumFlooding
@@ -115,6 +117,14 @@ SHORT = {
     "unary_sum": UnaryDevice(
         domain=Reals(lower=-1.0, upper=2.0, steps=4), ones=2, coins=1, threshold=2, word_bits=2
     ),
+    "tree": Tree(
+        domain=Integers(lower=0, upper=3),
+        shape=(2, 2),
+        levels=(
+            DummiesHistogram(k=2, surely=0, threshold=1, word_bits=2),
+            DummiesHistogram(k=4, surely=0, threshold=1, word_bits=2),
+        ),
+    ),
     "rounded_sum": RoundedResponse(
         domain=Integers(lower=-1, upper=3), levels=2, gamma=Fraction(1, 2), word_bits=5
     ),
@@ -162,7 +172,9 @@ def analyzer_of(name, device):
     """That of an example of the protocol, with another device."""
     case = next(case for case in DEALT if case.spec.name == name.split()[0].rstrip(","))
     analyzer = case.protocol.analyzer
-    (place,) = {"randomizer", "oracle", "users", "device"} & {f.name for f in fields(analyzer)}
+    (place,) = {"randomizer", "oracle", "users", "device", "tree"} & {
+        f.name for f in fields(analyzer)
+    }
     return replace(analyzer, **{place: device})
 
 
@@ -173,7 +185,7 @@ def check_two_people(name):
         assert deal_law(device, data, size) == message_law(device, analyzer_of(name, device), data)
 
 
-LONG = ("fake_users", "hybrid")  # with a word for each bit there are 65,536 tapes or more
+LONG = ("fake_users", "hybrid", "tree")  # with a word for each bit there are 65,536 tapes or more
 
 
 @pytest.mark.parametrize("name", [name for name in SHORT if name not in LONG])
@@ -294,7 +306,7 @@ def is_right(terms):
     return chi2.ppf(ALPHA / 2, terms.size) < terms.sum() < chi2.isf(ALPHA / 2, terms.size)
 
 
-ELSEWHERE = {"zsum_histogram", "count_min"}  # below
+ELSEWHERE = {"zsum_histogram", "count_min", "tree"}  # below
 SUMS = {"split_and_mix", "unary_sum", "rounded_sum", "zero_sum_flooding"}  # in their own modules
 
 
@@ -323,6 +335,33 @@ def test_zsum_histogram_at_64_bits_and_a_mutant():
 
     assert is_right(terms(device))
     assert not is_right(terms(more("silent", 1.5)(device)))
+
+
+def test_tree_at_64_bits_and_a_mutant():
+    """Every node has the people below it and dummies."""
+    device = protocols.tree.make(**SHUFFLED, lower=0, upper=15).randomizer
+    assert device.word_bits == 64
+    inputs = np.full(16, 1250)
+    own = np.concatenate(aggregate(inputs, device.shape))
+    moments = [
+        [
+            20_000 * float(sum(times * p * (1 - power * p) for times, p in level.noise))
+            for power in (0, 1)
+        ]
+        for level in device.levels
+        for _ in range(level.k)
+    ]
+    mean, variance = np.array(moments).T
+
+    def terms(dealing_device):
+        source = sdp.SeededWords(13)
+        tallies = [dealing_device.deal(inputs, source).counts for _ in range(150)]
+        return ((np.array(tallies) - own - mean) ** 2 / variance).ravel()
+
+    assert is_right(terms(device))
+    first, *others = device.levels
+    louder = replace(first, threshold=int(first.threshold * 1.5))
+    assert not is_right(terms(replace(device, levels=(louder, *others))))
 
 
 def test_count_min_at_64_bits_and_a_mutant():

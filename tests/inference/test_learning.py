@@ -9,7 +9,6 @@ from scipy import stats
 
 import shuffledp as sdp
 from shuffledp import SeededWords
-from shuffledp.core.randomizer import randomize
 from shuffledp.inference.learning import Learned, Reported, find_source, total_variation
 from shuffledp.tasks import Distribution
 from support import ALPHA
@@ -189,10 +188,8 @@ class TestChoice:
     def test_devices_and_release_agree(self):
         protocol = sdp.protocols.krr.make_local(k=8, epsilon=1.0)
         values = people(500, SKEWED)
-        messages = randomize(protocol.randomizer, values, SeededWords(2))
-        by_hand = protocol.analyzer.estimate(
-            protocol.analyzer.tally(sdp.core.shuffler.forget(messages))
-        )
+        dealt = protocol.randomizer.deal(np.bincount(values, minlength=8), SeededWords(2))
+        by_hand = protocol.analyzer.estimate(dealt)
         learned = sdp.learn(
             values, k=8, epsilon=1.0, model="local", protocol="krr", rng=SeededWords(2)
         )

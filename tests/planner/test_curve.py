@@ -8,7 +8,7 @@ from shuffledp.planner import curves
 
 @pytest.fixture(scope="module")
 def plan():
-    return sdp.plan("count", n=2_000_000, epsilon=1.0, delta=1e-6, models=("shuffle", "central"))
+    return sdp.plan("count", n=2_000_000, epsilon=1.0, delta=1e-10, models=("shuffle", "central"))
 
 
 def test_three_models_and_the_chosen_point(plan):
@@ -26,7 +26,7 @@ def test_points_are_the_errors_of_plans(plan):
         if curve.model.value != "central":
             continue
         for point in curve.points:
-            other = sdp.plan("count", n=point.n, epsilon=1.0, delta=1e-6, models="central")
+            other = sdp.plan("count", n=point.n, epsilon=1.0, delta=1e-10, models="central")
             assert point.error == other.chosen.rmse
 
 

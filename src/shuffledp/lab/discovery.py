@@ -36,7 +36,7 @@ def load(name: str) -> Experiment:
 
     >>> load("laplace").name
     Traceback (most recent call last):
-    shuffledp.core.errors.ParameterError: experiment='laplace' must be one of amplification, ...
+    shuffledp.core.errors.ParameterError: experiment='laplace' must be one of adaptive, amplification, ...
     """
     known = folders()
     if name not in known:

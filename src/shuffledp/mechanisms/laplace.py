@@ -108,7 +108,7 @@ class Laplace:
 
         >>> from shuffledp import SeededWords
         >>> make(epsilon=1e6, sensitivity=1.0).release(Fraction(1, 3), SeededWords(1)).value
-        0.3333332538604736
+        0.3333330839577684
         """
         if isinstance(exact_answer, Fraction):
             steps, exact_answer = self._round_exactly(exact_answer), 0.0

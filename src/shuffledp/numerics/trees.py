@@ -38,7 +38,7 @@ def fit_leaves(levels: Sequence[Floats], total: float, variances: Sequence[float
     """The leaves of the tree that fits all levels best and has exactly this total.
 
     >>> fit_leaves([np.array([6.0, 5.0]), np.array([1.0, 2.0, 3.0, 4.0])], 10.0, (1.0, 1.0))
-    array([1.33333333, 2.33333333, 2.66666667, 3.66666667])
+    array([1.83333333, 2.83333333, 2.16666667, 3.16666667])
     """
     # Up: each node from its own measurement and from its children.
     sums, spread = [np.asarray(levels[-1], dtype=np.float64)], float(variances[-1])

@@ -315,7 +315,7 @@ def maker_arguments(
     >>> from shuffledp import protocols, tasks
     >>> task = tasks.Mean.declare({"lower": 0, "upper": 120}).task
     >>> maker_arguments(protocols.hybrid.make_local, task, {"epsilon": 1.0, "honest": None})
-    {'lower': 0, 'upper': 120, 'steps': 120, 'epsilon': 1.0}
+    {'lower': 0, 'upper': 120, 'steps': 120, 'epsilon': 1.0, 'task': 'mean'}
     """
     wanted = _signature(maker)
     known = {**given, **task.arguments()}

@@ -612,7 +612,7 @@ def gaussian_scale(promise: Promise) -> float:
     """About the mu of the Gaussian pair that keeps this promise and no better one.
 
     >>> round(gaussian_scale(Promise(epsilon=1.0, delta=1e-8)), 3)
-    0.198
+    0.196
     """
     low, high = 1e-6, 50.0
     for _ in range(80):

@@ -450,8 +450,8 @@ _ONE_SIGMA = math.erf(1 / math.sqrt(2))
 def joint_poisson_level(*, parts: int, epsilon: float, delta: float) -> float:
     """The smallest mu, within a part in 2,000, such that Poisson(mu) dummies per bin of so many histograms suffice.
 
-    >>> round(joint_poisson_level(parts=2, epsilon=1.0, delta=1e-8))
-    109
+    >>> round(joint_poisson_level(parts=2, epsilon=1.0, delta=1e-8), 1)
+    109.6
     """
     alone = poisson_level(epsilon=epsilon, delta=delta)
     if parts == 1:
@@ -546,7 +546,7 @@ def make(
 
     >>> p = make(n=100_000, lower=0, upper=240, epsilon=1.0, delta=1e-8)
     >>> p.parameters["shape"], round(p.cost.messages_mean, 1)
-    ([16, 16], 2.3)
+    ([7, 6, 6], 3.5)
     """
     domain = _read_domain(lower, upper, steps)
     if task not in TASKS:
