@@ -140,14 +140,9 @@ SHORT = {
 }
 
 
-LEVELS = {
-    "tree"
-}  # a dummies_histogram for each level, dealt independently; its own tests are at 64 bits
-
-
 def test_every_dealt_protocol_has_a_device_with_short_words():
     short = {name.split()[0].rstrip(",") for name in SHORT}
-    assert {case.spec.name for case in DEALT} == short | LEVELS
+    assert {case.spec.name for case in DEALT} == short
 
 
 def message_law(device, analyzer, data):
@@ -311,7 +306,7 @@ SUMS = {"split_and_mix", "unary_sum", "rounded_sum", "zero_sum_flooding"}  # in 
 
 
 def test_every_dealt_protocol_is_tried_at_64_bits():
-    assert {case.spec.name for case in DEALT} == WIDE.keys() | ELSEWHERE | SUMS | LEVELS
+    assert {case.spec.name for case in DEALT} == WIDE.keys() | ELSEWHERE | SUMS
 
 
 @pytest.mark.parametrize("name", WIDE)

@@ -238,7 +238,7 @@ def worst_shape(errors: Callable[[Counts], Floats], *, n: int, size: int) -> Wor
 def worst_bit(error: Callable[[Counts], float], *, n: int) -> Worst:
     """The largest error over data sets with s yeses among n people.
 
-    >>> worst_bit(lambda inputs: float(min(inputs[1], 30)), n=100).inputs[1] >= 30
+    >>> bool(worst_bit(lambda inputs: float(min(inputs[1], 30)), n=100).inputs[1] >= 30)
     True
     """
 
