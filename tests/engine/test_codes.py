@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shuffledp import Bits, Categories, DataError, Integers, ParameterError, Reals, UnsupportedError
+from shuffledp.core.cells import Bins, Cells
 from shuffledp.core.domain import PLACE_BITS
 from shuffledp.engine.codes import Coder, OnInvalid, as_numpy
 
@@ -453,3 +454,40 @@ def test_pandas_is_not_imported_on_the_way():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["1", "1", "1", "1", "False"]
+
+
+@pytest.mark.parametrize(
+    "domain", [Cells(lower=0.0, upper=4.0, cells=4), Bins(edges=(0.0, 1.0, 2.0, 3.0, 4.0))], ids=str
+)
+class TestCells:
+    """Numbers in cells are numbers: faults have their names, and many values take one pass."""
+
+    VALUES = (0.0, 1.5, None, float("nan"), 9.0, -1.0, 4.0)
+
+    def test_faults_have_their_names(self, domain):
+        coded = Coder(domain=domain, on_invalid="drop").codes(pa.array(self.VALUES))
+        assert coded.invalid() == {"null": 1, "unknown": 0, "out_of_range": 2, "nan": 1}
+
+    def test_clamp(self, domain):
+        coder = Coder(domain=domain, on_invalid="clamp,drop")
+        coded = coder.codes(pa.array(self.VALUES))
+        assert coded.codes[coded.kept].tolist() == [0, 1, 3, 0, 3]
+
+    def test_text_and_integers(self, domain):
+        for values in (["0", " 1.5 ", "4e0"], [0, 1, 4]):
+            assert Coder(domain=domain, on_invalid="error").codes(
+                pa.array(values)
+            ).codes.tolist() == [
+                0,
+                1,
+                3,
+            ]
+
+    def test_it_asks_once_for_many(self, domain, monkeypatch):
+        calls = []
+        codes = type(domain).codes
+        monkeypatch.setattr(
+            type(domain), "codes", lambda self, values: calls.append(1) or codes(self, values)
+        )
+        Coder(domain=domain, on_invalid="error").codes(pa.array(np.linspace(0, 4, 1000)))
+        assert calls == [1]

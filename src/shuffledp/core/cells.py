@@ -81,6 +81,16 @@ class Bins:
         if any(a >= b for a, b in pairwise(edges)):
             raise ParameterError("edges", self.edges, "must increase")
 
+    @property
+    def lower(self) -> float:
+        """The smallest value."""
+        return self.edges[0]
+
+    @property
+    def upper(self) -> float:
+        """The largest value."""
+        return self.edges[-1]
+
     def __str__(self) -> str:
         return f"reals in {self.size:,} bins from {self.edges[0]:g} to {self.edges[-1]:g}"
 

@@ -11,7 +11,7 @@ else, so every engine treats the same value in the same way.
 | `Categories` with names | strings, dictionaries; numbers, booleans and dates by their text | the names, letter by letter |
 | `Categories` without names | the whole numbers 0 .. k-1 | as integers |
 | `Integers` | whole numbers of any type | `-12`, `+12`, `12.0`, `1.2e+01` |
-| `Reals` | numbers of any type | `-1.5`, `2e3`, `inf`, `nan` |
+| `Reals`, `Cells`, `Bins` | numbers of any type | `-1.5`, `2e3`, `inf`, `nan` |
 | any other | what its own `codes` takes | its texts, or the numbers that they spell |
 
 How texts, dates and other types are read is the business of `engine.values`.
@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.arrays import Bools, Codes
+from shuffledp.core.cells import Bins, Cells
 from shuffledp.core.domain import (
     PLACE_BITS,
     Bits,
@@ -241,7 +242,7 @@ class Coder:
     def __post_init__(self) -> None:
         object.__setattr__(self, "on_invalid", OnInvalid.read(self.on_invalid))
         clamps = self.on_invalid.out_of_range is Action.CLAMP
-        if clamps and not isinstance(self.domain, Integers | Reals):
+        if clamps and not isinstance(self.domain, Integers | Reals | Cells | Bins):
             raise ParameterError("on_invalid", "clamp", "is for numbers: categories have no ends")
         if self.on_invalid.faults_with(Action.OTHER) and OTHER not in _names(self.domain):
             raise ParameterError("on_invalid", OTHER, f"needs a declared category {OTHER!r}")
@@ -303,9 +304,9 @@ def _advise(fault: int, domain: Domain) -> str:
 def _complaint(fault: int, domain: Domain) -> str:
     if fault == NULL:
         return "is missing"
-    if isinstance(domain, Integers | Reals) and fault == OUT_OF_RANGE:
+    if isinstance(domain, Integers | Reals | Cells | Bins) and fault == OUT_OF_RANGE:
         return f"is outside the domain {domain.lower!r} .. {domain.upper!r}"
-    if isinstance(domain, Integers | Reals):
+    if isinstance(domain, Integers | Reals | Cells | Bins):
         integer = "is not an integer (for real numbers, give steps)"
         return integer if isinstance(domain, Integers) else "is not a number"
     if isinstance(domain, Bits):
@@ -325,6 +326,8 @@ def _reader(domain: Domain) -> Callable[[Any, Any], Numbers]:
         Categories: _categories,
         Integers: _whole_numbers,
         Reals: _reals,
+        Cells: _cells,
+        Bins: _cells,
     }
     if type(domain) in readers:
         return readers[type(domain)]
@@ -404,6 +407,21 @@ def _signed(values: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def _reals(array: Any, domain: Reals) -> Numbers:
+    numbers = _between_ends(array, domain)
+    values = numbers.values
+    return Numbers(
+        domain.places(values) if len(values) else values.astype(np.int64), numbers.faults
+    )
+
+
+def _cells(array: Any, domain: Cells | Bins) -> Numbers:
+    numbers = _between_ends(array, domain)
+    values = numbers.values
+    return Numbers(domain.codes(values) if len(values) else values.astype(np.int64), numbers.faults)
+
+
+def _between_ends(array: Any, domain: Reals | Cells | Bins) -> Numbers:
+    """The numbers; those that are missing or out of range are moved to an end."""
     numbers = read_numbers(array)
     values = numbers.values
     inside = (values >= domain.lower) & (values <= domain.upper)
@@ -413,4 +431,4 @@ def _reals(array: Any, domain: Reals) -> Numbers:
         faults = mark(faults, not_numbers, NAN)
         faults = mark(faults, ~inside & ~not_numbers, OUT_OF_RANGE)
         values = np.clip(np.nan_to_num(values, nan=domain.lower), domain.lower, domain.upper)
-    return Numbers(domain.places(values) if len(values) else values.astype(np.int64), faults)
+    return Numbers(values, faults)
