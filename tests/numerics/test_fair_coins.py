@@ -131,6 +131,22 @@ class TestTables:
         assert [block - k for k in reversed(heads)] == heads
         assert [2**64 - 1 - word for word in reversed(first)] == last
 
+    @pytest.mark.parametrize("guide", [1, 3, 16])
+    @pytest.mark.parametrize(("block", "bits"), [(6, 2), (8, 5), (200, 12), (4096, 64)])
+    def test_the_guide_finds_what_a_search_finds(self, block, bits, guide, monkeypatch):
+        monkeypatch.setattr(fair_coins, "_GUIDE_BITS", guide)
+        table = fair_coins._table.__wrapped__(block, bits)
+        some = SeededWords(5).words(5_000, bits).astype(np.uint64)
+        words = np.concatenate([some, table.first, table.last, table.first - np.uint64(1)])
+        words &= np.uint64((1 << bits) - 1)
+        expected = table.first.searchsorted(words, side="right") - 1
+        assert table.find(words).tolist() == expected.tolist()
+
+    @pytest.mark.parametrize("block", fair_coins._BLOCKS)
+    def test_the_guide_mostly_decides(self, block):
+        guide = fair_coins._table(block, 64).guide
+        assert np.mean(guide[1:] == guide[:-1]) > 0.9
+
     def test_an_open_word_is_read_on(self):
         """The word right below F(2050) of 4,096 coins: the second word decides."""
         cuts = fair_coins._cuts(4096, 64)

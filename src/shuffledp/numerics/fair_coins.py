@@ -41,6 +41,7 @@ LARGEST = 1 << 62
 _BLOCKS = (1 << 20, 1 << 16, 1 << 12)  # even numbers, from large to small
 _WORD_BITS = 64  # of the words that decide a block
 _GUARD_BITS = 64  # more bits than words have, for the weights
+_GUIDE_BITS = 16  # of a word: they decide more than nine in ten
 _CHUNK = 1 << 15  # words of keystream at a time: they stay in the cache
 _NOWHERE = np.zeros(1, dtype=np.int64)
 _ONE = np.uint64(1)
@@ -136,7 +137,7 @@ def _add_blocks(source: WordSource, block: int, size: int, ends: Counts) -> tupl
 def _toss_blocks(size: int, block: int, source: WordSource) -> Counts:
     """The heads of each of `size` blocks."""
     table, words = _table(block, _WORD_BITS), source.words(size, _WORD_BITS).astype(np.uint64)
-    place = table.first.searchsorted(words, side="right") - 1
+    place = table.find(words)
     heads: Counts = table.heads[place]
     for i in np.flatnonzero((place < 0) | (words > table.last[place])).tolist():
         heads[i] = _decide(int(words[i]), block, source)
@@ -168,15 +169,31 @@ class _Table(NamedTuple):
     heads: Counts
     first: Words
     last: Words
+    guide: Counts
+    """How many of the first numbers are at most a word that begins with i and ends in zeros."""
+    shift: np.uint64
+    """How many bits of a word come after i."""
+
+    def find(self, words: Words) -> Counts:
+        """The last place whose first number is at most the word, or -1: mostly the high bits tell."""
+        high = (words >> self.shift).astype(np.int64)
+        past: Counts = self.guide[high]
+        torn = np.flatnonzero(past != self.guide[high + 1])
+        past[torn] = self.first.searchsorted(words[torn], side="right")
+        return past - 1
 
 
 @lru_cache(maxsize=8)
 def _table(block: int, bits: int) -> _Table:
-    cuts = _cuts(block, bits)
+    cuts, high = _cuts(block, bits), min(bits, _GUIDE_BITS)
+    first, shift = np.array(cuts.first, dtype=np.uint64), np.uint64(bits - high)
+    starts = np.arange(1 << high, dtype=np.uint64) << shift
     return _Table(
-        np.array(cuts.heads, dtype=np.int64),
-        np.array(cuts.first, dtype=np.uint64),
-        np.array(cuts.last, dtype=np.uint64),
+        heads=np.array(cuts.heads, dtype=np.int64),
+        first=first,
+        last=np.array(cuts.last, dtype=np.uint64),
+        guide=np.append(first.searchsorted(starts, side="right"), len(first)),
+        shift=shift,
     )
 
 
