@@ -14,6 +14,8 @@ from support import ALPHA
 
 make = correlated_count.make
 
+SOME_RUNS = pytest.mark.parametrize("runs", [2000, pytest.param(8000, marks=pytest.mark.slow)])
+
 
 def rmse(protocol, n):
     return math.sqrt(protocol.analyzer.variance(np.array([n - n // 3, n // 3])))
@@ -112,19 +114,25 @@ def fits(errors, rate):
     return stats.chisquare(observed, expected).pvalue > ALPHA
 
 
-def test_error_is_discrete_laplace():
-    errors = errors_of(make(n=10**6, epsilon=1.0, delta=1e-6, honest=1.0), 10**6, 8000, seed=11)
+@pytest.mark.parametrize(
+    ("runs", "wrong"), [(2000, 1.2), pytest.param(8000, 1.0, marks=pytest.mark.slow)]
+)
+def test_error_is_discrete_laplace(runs, wrong):
+    """A wrong rate is found out, by more runs a nearer one."""
+    errors = errors_of(make(n=10**6, epsilon=1.0, delta=1e-6, honest=1.0), 10**6, runs, seed=11)
     assert fits(errors, 0.9)
-    assert not fits(errors, 1.0)
+    assert not fits(errors, wrong)
 
 
-def test_mutant_that_draws_each_share_twice_is_caught():
+@SOME_RUNS
+def test_mutant_that_draws_each_share_twice_is_caught(runs):
     protocol = make(n=10**6, epsilon=1.0, delta=1e-6, honest=0.5)
-    assert not fits(errors_of(protocol, 10**6, 8000, seed=12), 0.9)
+    assert not fits(errors_of(protocol, 10**6, runs, seed=12), 0.9)
 
 
+@SOME_RUNS
 @pytest.mark.parametrize("honest", [0.9, 1.0])
-def test_intervals_cover_what_the_discrete_law_allows(honest):
+def test_intervals_cover_what_the_discrete_law_allows(honest, runs):
     """|error| <= 3 has probability 96.1 %, |error| <= 2 only 90.4 %: no interval has 95 %."""
     protocol = make(n=10**6, epsilon=1.0, delta=1e-6, honest=honest)
     estimate = run_counts(protocol, [750_000, 250_000], sdp.SeededWords(1))
@@ -132,9 +140,9 @@ def test_intervals_cover_what_the_discrete_law_allows(honest):
     radius = (high - low) / 2
     law = estimate.error.noise
     assert law.tail(int(radius)) <= 0.05 < law.tail(int(radius) - 1)
-    covered = (np.abs(errors_of(protocol, 10**6, 8000, seed=13)) <= radius).sum()
+    covered = (np.abs(errors_of(protocol, 10**6, runs, seed=13)) <= radius).sum()
     wanted = 1 - law.tail(int(radius))
-    assert stats.binomtest(int(covered), 8000, wanted).pvalue > ALPHA
+    assert stats.binomtest(int(covered), runs, wanted).pvalue > ALPHA
 
 
 def test_intervals_cover_95_percent_where_steps_are_small():
