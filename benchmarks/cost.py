@@ -7,6 +7,7 @@ slope of the last two, and hollow in the chart. `--long` measures on, up to a mi
 """
 
 import json
+import re
 import sys
 import time
 from pathlib import Path
@@ -113,6 +114,8 @@ def draw(found: dict[str, list[tuple[int, float]]], path: Path) -> None:
     axes.grid(alpha=0.3)
     axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
     figure.savefig(path, metadata={"Date": None})
+    text = re.sub(r"<metadata>.*?</metadata>\n?|<!DOCTYPE.*?>\n?", "", path.read_text(), flags=re.S)
+    path.write_text(text)
 
 
 def main() -> None:

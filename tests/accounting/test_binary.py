@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from shuffledp.accounting.binary import BinaryResponse, Point
 from shuffledp.numerics.rounding import exp_bounds
 
-mpmath.mp.dps = 50
+mpmath.mp.dps = 60
 
 
 def local(epsilon0):

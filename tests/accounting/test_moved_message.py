@@ -26,7 +26,7 @@ from shuffledp.core.privacy import Profile
 from shuffledp.numerics.enclosures import bound_mass, bound_mills
 from shuffledp.numerics.rounding import exp_bounds
 
-mpmath.mp.dps = 40
+mpmath.mp.dps = 60
 
 
 def binomial_law(n, p):

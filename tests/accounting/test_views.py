@@ -91,7 +91,7 @@ def test_many_rounds_by_the_gaussian():
 
 def test_the_lower_gaussian_curve_is_one():
     mpmath = pytest.importorskip("mpmath")
-    mpmath.mp.dps = 40
+    mpmath.mp.dps = 60
     for mu, z in product((1e-6, 0.01, 1.0, 5.0), (0.0, 0.3, 5.0, 30.0)):
         epsilon = mu * z
         first, second = (

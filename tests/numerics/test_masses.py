@@ -19,7 +19,7 @@ from shuffledp.numerics.masses import (
 )
 from shuffledp.numerics.tails import TINY, binomial_at_most, binomial_mass, poisson_mass
 
-mpmath.mp.dps = 50
+mpmath.mp.dps = 60
 DEVIATIONS = (-35, -19, -12, -6, -3, -1, 0, 1, 3, 6, 12, 19, 35)
 
 

@@ -151,6 +151,8 @@ def close_quietly(home):
         return
 
 
+# A client that loses its server in mid-sentence may leave a socket to the garbage collector.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.xdist_group("servers")
 def test_a_few_kills(tmp_path):
     kill_again_and_again(tmp_path, kills=2, seed=1)
