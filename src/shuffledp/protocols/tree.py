@@ -9,11 +9,11 @@ The analyzer fits the leaves by generalised least squares, with the public n as 
 of counts are unbiased, and their variances exact, whatever the data are. Quantiles, ranges, the distribution function,
 variance and standard deviation follow from the leaves.
 
-Intervals. A count of people in some cells is off by a sum of independent noise with weights of at most 1 in absolute
-value; its interval is the normal one, wider by the largest skewness that such weights allow. The interval of a quantile
-holds every cell c that is not excluded: c is excluded if the upper end of the count up to c is below p n, or the lower
-end of the count up to c - 1 is above it, each with half of the error probability. The true cell is excluded with at
-most that probability, so the interval covers.
+Intervals. A count of people in some cells is off by a sum of independent noise; its interval is the normal one, wider
+by the skewness that weights of at most 1 in absolute value allow. That is an approximation, checked by simulation, and
+not a bound: `exact_interval` refuses. The interval of a quantile holds every cell c that is not excluded: c is excluded
+if the upper end of the count up to c is below p n, or the lower end of the count up to c - 1 is above it, each with
+half of the error probability. So it covers as far as the intervals of counts do.
 """
 
 import math
@@ -250,7 +250,7 @@ def bound_radius(stderr: Value, tail: float) -> Any:
     """How far a weighted sum of noise is off, except with probability `tail` on either side.
 
     The normal quantile z standard errors, and (z^2 - 1) / 6 for a skewness of one over the standard error: the
-    largest that weights of at most 1 allow (Cornish, Fisher 1938).
+    largest that weights of at most 1 allow (Cornish, Fisher 1938). An approximation, not a bound.
     """
     z = -NormalDist().inv_cdf(tail)
     return z * np.asarray(stderr) + max(z * z - 1, 0.0) / 6 * (np.asarray(stderr) > 0)
