@@ -179,3 +179,12 @@ def test_python_reads_what_the_command_wrote(shuffledp, people):
     good(shuffledp("tally", "m.parquet", "--out", "t.json"))
     collected = read_tally("t.json")
     assert collected.protocol == sdp.count(n=3000, epsilon=1.0, delta=1e-6)
+
+
+def test_the_messages_of_a_file_state_the_guarantee_of_its_people(shuffledp, people):
+    """They may be seen before those of other files join them."""
+    words = ("randomize", people, "--task", "count", "--column", "home", "--epsilon", 1)
+    words += ("--delta", 1e-6, "--protocol", "zsum_sparse", "--json")
+    alone = json.loads(good(shuffledp(*words, "--out", "alone.parquet")).stdout)
+    made_for_more = json.loads(good(shuffledp(*words, "--n", 3200, "--out", "more.parquet")).stdout)
+    assert alone["delta"] <= 1e-6 < made_for_more["delta"]

@@ -68,7 +68,10 @@ def randomize(
             read = [*(file.path for file in column.files), budget.ledger]
             keep_inputs([out], [*read, options.categories_file])
             prepared = request.prepare(column, report=report, sent=True)
-            guarantee, entry = prepared.protocol.guarantee, None
+            made, entry = prepared.protocol, None
+            if isinstance(made, sdp.ShuffleProtocol):  # whatever number it was made for
+                made = made.with_people(prepared.found.n)
+            guarantee = made.guarantee
             if spending is not None:
                 # Messages reach the disk while they are made, so the charge comes first.
                 entry = spending.charge(guarantee, {**prepared.note, "out": out.name})
