@@ -113,7 +113,9 @@ def test_it_is_the_shift_divergence_of_the_flood_plus_a_geometric():
     assert noise.delta(0.9) == pytest.approx(np.maximum(terms, 0).sum() / (1 + p), rel=1e-8)
 
 
-@pytest.mark.parametrize("r", [0.01, 0.3, 1.0, 5.5, 300.25, 1e5])
+@pytest.mark.parametrize(
+    "r", [0.01, 0.3, 1.0, 5.5, 300.25, pytest.param(1e5, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("p", [1e-6, 0.3, 0.95, 0.9999])
 def test_windows_lie_within_their_error(r, p):
     flood = NegativeBinomialFlood(r=r, p=p)

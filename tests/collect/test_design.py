@@ -35,6 +35,9 @@ people = 4000
 """
 
 
+pytestmark = pytest.mark.xdist_group("design")  # planning several questions takes seconds: once
+
+
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     path = tmp_path_factory.mktemp("survey") / "all.toml"

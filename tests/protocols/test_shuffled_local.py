@@ -177,7 +177,7 @@ COUNTED = [
     (krr, {"k": 4}, [400, 300, 200, 100]),
     (symmetric_unary, {"k": 4}, [400, 300, 200, 100]),
     (optimized_unary, {"k": 4}, [400, 300, 200, 100]),
-    (hadamard, {"k": 4}, [400, 300, 200, 100]),
+    pytest.param(hadamard, {"k": 4}, [400, 300, 200, 100], marks=pytest.mark.slow),
 ]
 
 
