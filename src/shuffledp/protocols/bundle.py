@@ -401,7 +401,7 @@ class Joint:
             epsilon=self.promise.epsilon,
             delta=max(found, self.promise.delta),
             model=Model.SHUFFLE,
-            proof=f"the sum of the privacy losses of {len(self.parts)} parts, composed exactly",
+            proof=f"the sum of the privacy losses of {len(self.parts)} parts, composed numerically and rounded up",
             honest=honest,
         )
 

@@ -113,7 +113,7 @@ class Tree:
 
     @property
     def proof(self) -> str:
-        return f"the sum of the privacy losses of {len(self.levels)} levels, composed exactly"
+        return f"the sum of the privacy losses of {len(self.levels)} levels, composed numerically and rounded up"
 
     @property
     def cost(self) -> Cost:
