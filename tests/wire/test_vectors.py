@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -20,7 +21,10 @@ from shuffledp.wire.report import (
 )
 from wire.vectors import ANSWERS, FOLDER, WRITERS, Listed
 
-CLIENT = Path(__file__).parents[2] / "clients" / "js"
+ROOT = Path(__file__).parents[2]
+CLIENT = ROOT / "clients" / "js"
+INDEPENDENT = ("@hpke/core", "hpke")
+REQUIRED = os.environ.get("SHUFFLEDP_BROWSER") == "required"
 NODE = shutil.which("node")
 needs_node = pytest.mark.skipif(
     NODE is None, reason="no node: the JavaScript device is not tested here"
@@ -70,13 +74,32 @@ def run_node(*arguments):
     )
 
 
+@pytest.fixture(scope="module")
+def tested():
+    return run_node("--test", "test/")
+
+
 @needs_node
-def test_javascript_does_the_same():
-    done = run_node("--test", "test/")
+def test_javascript_does_the_same(tested):
+    done = tested
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
     assert "# fail 0" in done.stdout
     passed = int(done.stdout.split("# pass ")[1].split()[0])
     assert passed >= 80
+
+
+@needs_node
+def test_independent_implementations_take_part(tested):
+    """`.ci/run` installs them; elsewhere the line of the skip says how."""
+    modules = ROOT / ".venv" / "npm" / "node_modules"
+    missing = [name for name in INDEPENDENT if not (modules / name / "package.json").exists()]
+    if missing:
+        command = f"npm install --prefix .venv/npm --no-save {' '.join(missing)}"
+        (pytest.fail if REQUIRED else pytest.skip)(f"HPKE is not compared with others: {command}")
+    for name in INDEPENDENT:
+        assert re.search(rf"^ok \d+ - {name} opens what we seal$", tested.stdout, re.MULTILINE)
+        assert re.search(rf"^ok \d+ - we open what {name} seals", tested.stdout, re.MULTILINE)
+    assert "# skipped 0" in tested.stdout
 
 
 SEAL = """
