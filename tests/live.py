@@ -8,12 +8,12 @@ from shuffledp import SeededWords, protocols
 from shuffledp.wire.document import (
     Collection,
     Pledge,
-    Question,
     ShufflerKey,
     Windows,
     write_document,
 )
 from shuffledp.wire.hpke import public_bytes
+from shuffledp.wire.question import Question
 from shuffledp.wire.report import encode_answers, seal_inner, seal_report
 
 

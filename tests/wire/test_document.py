@@ -9,7 +9,8 @@ import pytest
 import live
 import shuffledp as sdp
 from shuffledp import protocols
-from shuffledp.wire.document import Collection, Pledge, Windows, carry, compute_guarantee
+from shuffledp.wire.document import Collection, Pledge, Windows, compute_guarantee
+from shuffledp.wire.question import carry
 from shuffledp.wire.strict import as_decimal, canonical, read_decimal, read_json
 
 COLLECTION = live.make_collection()

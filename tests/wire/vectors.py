@@ -16,7 +16,7 @@ from contract.examples import all_examples
 from live import make_collection, questions, secret
 from shuffledp import Reals, SeededWords, protocols
 from shuffledp.core.randomizer import encode_places, tape_width
-from shuffledp.wire.document import Question, carry, describe_law
+from shuffledp.wire.question import Question, carry, describe_law
 from shuffledp.wire.report import (
     encode_answers,
     join_upload,
@@ -94,10 +94,19 @@ def survey():
     """One question of each kind."""
     mean = protocols.duchi.make_local(lower=0.0, upper=240.0, steps=16, epsilon=0.5)
     minutes = Question(name="minutes", text="How long does it take?", task="mean", protocol=mean)
-    return make_collection(questions=(*questions(1.0), minutes))
+    groups = protocols.krr.make_local(k=4, epsilon=0.5)
+    cost = Question(
+        name="cost",
+        text="What does it cost?",
+        task="mean_by_group",
+        protocol=groups,
+        labels=("car", "car: old"),
+        range=(-1.5, 10.0),
+    )
+    return make_collection(questions=(*questions(0.8), minutes, cost))
 
 
-ANSWERS = {"way": "bus", "home": "yes", "minutes": 37.5}
+ANSWERS = {"way": "bus", "home": "yes", "minutes": 37.5, "cost": "car: old: 2.25"}
 
 
 def write_documents():
@@ -121,7 +130,15 @@ def write_documents():
         ("a user in the URL", "http://127.0.0.1", "https://127.0.0.1:1@127.0.0.1", "document"),
         ("another suite", '"suite":1', '"suite":2', "document"),
         ("another format", "collection 1", "collection 2", "document"),
-        ("slots that do not follow", '"slots":3', '"slots":4', "document"),
+        ("slots that do not follow", '"slots":4', '"slots":5', "document"),
+        ("groups that do not fit", '"car","car: old"', '"car","car: old","bus"', "document"),
+        ("a range that is none", '"lower":"-1.5"', '"lower":"10.0"', "document"),
+        (
+            "a range where none belongs",
+            '"labels":["no","yes"],',
+            '"labels":["no","yes"],"range":null,',
+            "document",
+        ),
         ("a size that does not follow", '"message_size":1', '"message_size":2', "document"),
         ("a promise of more", '"local_epsilon":"3.0"', '"local_epsilon":"2.0"', "promise"),
         ("a law of its own", f'"share":"{law}"', f'"share":"{int(law) // 2}"', None),
@@ -139,11 +156,11 @@ def write_documents():
 def write_report():
     """A whole report, with all keys."""
     collection, window = survey(), 1
-    tape = [SeededWords(9 + place) for place in range(3)]
+    tape = [SeededWords(9 + place) for place in range(4)]
     words = [
         str(word)
         for source, each in zip(tape, collection.questions, strict=True)
-        for word in source.words(tape_width(each.protocol.randomizer), 64).tolist()
+        for word in source.words(each.width, 64).tolist()
     ]
     plains = encode_answers(collection, dict(ANSWERS), Listed(words))
     inners = [seal_inner(collection, window, plain) for plain in plains]

@@ -10,6 +10,7 @@ import { placeOf } from "./places.js";
 import { Fields, readJson } from "./strict.js";
 
 const FORMAT = "shuffledp collection 1";
+const BY_GROUP = ["mean_by_group", "sum_by_group"];
 const YES = { yes: "yes", true: "yes", 1: "yes", no: "no", false: "no", 0: "no" };
 
 /** @param {string} sentence */
@@ -25,6 +26,7 @@ function bad(sentence) {
  * @property {string[] | null} labels what a participant chooses among; null for numbers
  * @property {string} protocol
  * @property {import("./laws.js").Randomizer} randomizer
+ * @property {import("./laws.js").Grid | null} range the two ends of a number by group; the groups are the labels
  *
  * @typedef {{ id: number, first: number, last: number, public: Uint8Array }} ShufflerKey
  *
@@ -122,6 +124,10 @@ export class Collection {
  * @param {unknown} answer
  */
 export function findPlace(question, answer) {
+  if (question.range) {
+    const { group, rest } = splitAnswer(question, String(answer));
+    return group * (2 ** 41 + 1) + placeOf(question.range, readNumber(question, rest));
+  }
   if (question.labels) {
     let shown = String(answer);
     if (question.task === "count" && Object.hasOwn(YES, shown.toLowerCase())) {
@@ -131,9 +137,24 @@ export function findPlace(question, answer) {
     if (place < 0) throw new WireError("answers", `${question.name}='${shown}' must be one of ${question.labels.slice(0, 20).join(", ")}`);
     return place;
   }
+  return placeOf(/** @type {import("./laws.js").Grid} */ (question.randomizer.grid), readNumber(question, answer));
+}
+
+/** @param {Question} question @param {unknown} answer */
+function readNumber(question, answer) {
   const given = typeof answer === "string" && answer.trim() === "" ? NaN : Number(answer);
   if (Number.isNaN(given)) throw new WireError("answers", `${question.name}='${answer}' must be a number`);
-  return placeOf(/** @type {import("./laws.js").Grid} */ (question.randomizer.grid), given);
+  return given;
+}
+
+/** The group that "GROUP: NUMBER" begins with (the longest, if several), and the rest. @param {Question} question @param {string} answer */
+function splitAnswer(question, answer) {
+  const groups = /** @type {string[]} */ (question.labels);
+  const fitting = groups.filter((each) => answer.startsWith(`${each}:`)).sort((a, b) => b.length - a.length);
+  if (!fitting.length) {
+    throw new WireError("answers", `${question.name}='${answer}' must be GROUP: NUMBER, with one of the groups ${groups.slice(0, 20).join(", ")}`);
+  }
+  return { group: groups.indexOf(fitting[0]), rest: answer.slice(fitting[0].length + 1) };
 }
 
 /** @param {any[]} entries @returns {Question[]} */
@@ -152,18 +173,28 @@ function readQuestion(content) {
   const parameters = found.take("parameters");
   if (parameters === null || typeof parameters !== "object" || Array.isArray(parameters)) throw bad("parameters must be an object");
   const randomizer = buildRandomizer(found.take("law"));
+  const range = BY_GROUP.includes(task) ? readRange(new Fields("range", found.take("range"))) : null;
   found.done();
-  const kinds = { count: false, histogram: false, mean: true, sum: true };
+  const kinds = { count: false, histogram: false, mean: true, sum: true, mean_by_group: false, sum_by_group: false };
   if (!Object.hasOwn(kinds, task) || kinds[/** @type {keyof kinds} */ (task)] !== (randomizer.grid !== undefined)) {
     throw bad(`${protocol} does not answer the ${task} '${name}'`);
   }
-  if ((labels === null) !== (randomizer.grid !== undefined) || (labels && labels.length !== randomizer.size)) {
+  const codes = labels && labels.length * (range ? 2 : 1);
+  if ((labels === null) !== (randomizer.grid !== undefined) || (labels && codes !== randomizer.size) || (range && codes > 2000)) {
     throw bad(`the labels of '${name}' do not fit its law`);
   }
   if (task === "count" && (labels?.[0] !== "no" || labels[1] !== "yes")) {
     throw bad(`the labels of the count '${name}' must be no and yes`);
   }
-  return { name, text, task, labels, protocol, randomizer };
+  return { name, text, task, labels, protocol, randomizer, range };
+}
+
+/** @param {Fields} found @returns {import("./laws.js").Grid} */
+function readRange(found) {
+  const lower = found.decimal("lower"), upper = found.decimal("upper");
+  found.done();
+  if (!(lower < upper && Number.isFinite(upper - lower))) throw bad("the range of a number must have lower < upper");
+  return { lower, upper, steps: 1n };
 }
 
 /** @param {any} content @returns {string[] | null} */

@@ -23,11 +23,14 @@ export const MEDIA_TYPE = "application/vnd.shuffledp.reports";
  * @param {import("./words.js").WordSource} source
  */
 export function randomize(question, place, source) {
-  const { randomizer } = question;
-  const grid = randomizer.grid, own = randomizer.wordsPerInput;
+  const { randomizer, range } = question;
+  const grid = range ?? randomizer.grid, own = randomizer.wordsPerInput;
   const words = source.words(own + (grid ? 1 : 0), randomizer.wordBits);
-  const code = grid ? roundPlace(grid, place, words[own], randomizer.wordBits) : place;
-  return randomizer.encode(code, words.slice(0, own));
+  if (!grid) return randomizer.encode(place, words);
+  // By group: the group at one of the two ends of the range. Otherwise there is no group, and the grid's own point.
+  const group = range ? Math.floor(place / (2 ** 41 + 1)) : 0;
+  const point = roundPlace(grid, place - group * (2 ** 41 + 1), words[own], randomizer.wordBits);
+  return randomizer.encode(2 * group + point, words.slice(0, own));
 }
 
 /**

@@ -12,7 +12,7 @@ import { outerInfo } from "../src/report.js";
 
 const report = JSON.parse(readFileSync(new URL("../../../vectors/report.json", import.meta.url), "utf8"));
 const load = () => Collection.read(utf8(report.document), report.collection_id);
-const answers = { way: "bus", home: "yes", minutes: 37.5 };
+const answers = { way: "bus", home: "yes", minutes: 37.5, cost: "car: 2.25" };
 
 /** A shuffler that answers with what it is given, and keeps the bodies. @param {(string | Error | object)[]} replies */
 function fakeShuffler(replies) {
@@ -84,6 +84,9 @@ test("answers that are no answers", async () => {
     [{ ...answers, way: "rocket" }, /must be one of/],
     [{ ...answers, minutes: 241 }, /outside/],
     [{ ...answers, minutes: "" }, /must be a number/],
+    [{ ...answers, cost: "bus: 1" }, /must be GROUP: NUMBER/],
+    [{ ...answers, cost: "car: much" }, /must be a number/],
+    [{ ...answers, cost: "car: 11" }, /outside/],
     [{ ...answers, more: 1 }, /no question/],
     [{ way: "bus" }, /no answer to home/],
   ])) {

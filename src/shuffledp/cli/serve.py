@@ -72,6 +72,8 @@ def _explain(desk: sdp.serve.Desk, home: sdp.serve.Home) -> None:
 
 
 def _example(question: sdp.wire.Question) -> str:
+    if question.range is not None and question.labels is not None:
+        return f"'{question.labels[-1]}: {question.range[0]:g}'"
     if question.labels is not None:
         return question.labels[-1]
     return f"{question.protocol.randomizer.domain.values([0])[0]:g}"  # type: ignore[arg-type]

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from shuffledp.collect.disk import transaction, write_whole
+from shuffledp.collect.groups import estimate_groups
 from shuffledp.collect.keys import AnalyzerSecrets
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Bools
@@ -27,7 +28,8 @@ from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.version import __version__
 from shuffledp.ledger import Budget, Ledger
 from shuffledp.wire.batch import Manifest, check_batch, write_receipt
-from shuffledp.wire.document import Collection, Question, compute_guarantee
+from shuffledp.wire.document import Collection, compute_guarantee
+from shuffledp.wire.question import Question
 from shuffledp.wire.report import open_inner
 
 __all__ = ["Analyzer", "Counted", "Opener", "count_messages", "open_records"]
@@ -308,7 +310,10 @@ def _drop_copies(records: Octets) -> tuple[Octets, int]:
 
 
 def _answer(question: Question, tally: Tally) -> dict[str, Any]:
-    estimate = question.protocol.analyzer.estimate(tally)
+    if question.range is not None:
+        estimate = estimate_groups(question, tally)
+    else:
+        estimate = question.protocol.analyzer.estimate(tally)
     rows = make_picture(estimate, _LEVEL, label=question.task).rows
     labels: Sequence[str] = [row.label for row in rows]
     if question.labels is not None and len(rows) == len(question.labels):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from shuffledp.collect.keys import AnalyzerSecrets, ShufflerSecrets, signing_public
-from shuffledp.core.domain import Reals
+from shuffledp.core.domain import Integers, Reals
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.octets import Influential
 from shuffledp.core.privacy import Model, up
@@ -28,12 +28,12 @@ from shuffledp.tasks import task_named
 from shuffledp.wire.document import (
     Collection,
     Pledge,
-    Question,
     Windows,
     compute_guarantee,
     write_document,
 )
 from shuffledp.wire.hpke import public_bytes
+from shuffledp.wire.question import Question
 
 __all__ = [
     "LOCAL_EPSILON",
@@ -64,13 +64,16 @@ class Asked:
 
     name: str
     kind: str
-    """count, histogram, mean or sum."""
+    """count, histogram, mean, sum, mean_by_group or sum_by_group."""
     task: Task
     text: str
     column: str
     weight: float = 1.0
     protocol: str | None = None
     """Use this one, not the most accurate."""
+    groups: tuple[str, ...] = ()
+    """Of a number by group, which has a `range`, too."""
+    range: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,15 +213,22 @@ def _find_groups(
 
 
 def _pair(asked: Asked, groups: tuple[str, ...]) -> Asked:
-    """A count or histogram by group is a histogram over pairs: nobody need say their group in clear."""
-    if asked.kind not in ("count", "histogram"):
-        raise UnsupportedError(
-            f"question {asked.name!r}: a {asked.kind} by group cannot be collected live yet"
-        )
-    answers = _LABEL_YES if asked.kind == "count" else asked.task.domain.labels
+    """A question by group is a histogram over pairs: nobody need say their group in clear.
+
+    Of numbers only one of the two ends is sent, at random: far fewer pairs, and so far less noise.
+    """
+    domain = asked.task.domain
+    if asked.kind in ("mean", "sum"):
+        assert isinstance(domain, Reals | Integers)
+        ends = float(domain.lower), float(domain.upper)
+        kind, answers = f"{asked.kind}_by_group", tuple(map("{:g}".format, ends))
+        asked = replace(asked, groups=groups, range=ends)
+    else:
+        kind, answers = "histogram", _LABEL_YES if asked.kind == "count" else domain.labels
     labels = tuple(f"{group}: {answer}" for group in groups for answer in answers)
-    task = task_named("histogram").declare({"categories": labels}).task
-    return replace(asked, kind="histogram", task=task)
+    return replace(
+        asked, kind=kind, task=task_named("histogram").declare({"categories": labels}).task
+    )
 
 
 def _read_settings(content: Mapping[str, Any], path: Path) -> Settings:
@@ -334,10 +344,17 @@ def _question(asked: Asked, protocol: ShuffleProtocol) -> Question:
     labels: tuple[str, ...] | None = asked.task.domain.labels
     if asked.kind == "count":
         labels = _LABEL_YES
+    elif asked.groups:
+        labels = asked.groups
     elif isinstance(protocol.randomizer.domain, Reals):
         labels = None
     return Question(
-        name=asked.name, text=asked.text, task=asked.kind, protocol=protocol, labels=labels
+        name=asked.name,
+        text=asked.text,
+        task=asked.kind,
+        protocol=protocol,
+        labels=labels,
+        range=asked.range,
     )
 
 

@@ -157,7 +157,7 @@ def describe_collection(collection: Collection) -> dict[str, Any]:
     for each in collection.questions:
         domain = each.protocol.randomizer.domain
         ends = (domain.lower, domain.upper) if isinstance(domain, Reals) else (None, None)
-        lower, upper = ends
+        lower, upper = each.range or ends
         shown = {"name": each.name, "text": each.text, "task": each.task}
         questions.append({**shown, "lower": lower, "upper": upper})
     return {

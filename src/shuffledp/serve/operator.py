@@ -23,8 +23,9 @@ from shuffledp.collect.design import (
     measure_influence,
     parse_survey,
 )
+from shuffledp.collect.groups import foresee_groups
 from shuffledp.collect.keys import ShufflerSecrets
-from shuffledp.core.arrays import Counts
+from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.domain import Bits, Reals
 from shuffledp.core.errors import DataError, ShuffledpError, UnsupportedError
 from shuffledp.serve.client import Operator, connect
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from shuffledp.collect.design import Design
-    from shuffledp.wire.document import Question
+    from shuffledp.wire.question import Question
 
 __all__ = ["Desk", "Planner", "make_desk_app", "run_desk"]
 
@@ -135,25 +136,35 @@ def _make_up(question: Question, people: int) -> Counts:
 
 def _imagine(question: Question, people: int) -> dict[str, Any]:
     counts = _make_up(question, people)
-    spread = _Z * np.sqrt(np.asarray(question.protocol.analyzer.variance(counts)))
-    domain = question.protocol.randomizer.domain
     ends: dict[str, float | None] = {"lower": None, "upper": None}
-    if isinstance(domain, Reals):
-        mean = float(domain.values(np.arange(domain.size)) @ counts / people)
-        truth, labels = np.array([mean]), [question.task]
-        ends = {"lower": domain.lower, "upper": domain.upper}
-    elif question.task == "count":
-        truth, labels = np.array([float(counts[1])]), ["yes"]
+    domain = question.protocol.randomizer.domain
+    if question.range is not None:
+        shown = foresee_groups(question, counts)
+        truth, spread, labels = shown.value, _Z * np.asarray(shown.stderr), question.labels
+        ends = {"lower": question.range[0], "upper": question.range[1]}
     else:
-        truth, labels = counts.astype(np.float64), list(question.labels or domain.labels)
-    spread = np.broadcast_to(spread, truth.shape)
-    if question.task == "sum":
-        truth = truth * people
+        spread = _Z * np.sqrt(np.asarray(question.protocol.analyzer.variance(counts)))
+        truth, labels = _imagine_truth(question, counts)
+    if isinstance(domain, Reals):
+        ends = {"lower": domain.lower, "upper": domain.upper}
+    spread = np.broadcast_to(spread, np.shape(truth))
     rows = [
         {"label": label, "value": value, "low": value - error, "high": value + error}
-        for label, value, error in zip(labels, truth.tolist(), spread.tolist(), strict=True)
+        for label, value, error in zip(
+            labels or (), np.asarray(truth).tolist(), spread.tolist(), strict=True
+        )
     ]
     return {"estimate": rows, **ends}
+
+
+def _imagine_truth(question: Question, counts: Counts) -> tuple[Floats, tuple[str, ...]]:
+    domain, people = question.protocol.randomizer.domain, int(counts.sum())
+    if isinstance(domain, Reals):
+        total = float(domain.values(np.arange(domain.size)) @ counts)
+        return np.array([total if question.task == "sum" else total / people]), (question.task,)
+    if question.task == "count":
+        return np.array([float(counts[1])]), ("yes",)
+    return counts.astype(np.float64), question.labels or domain.labels
 
 
 def _largest_error(design: Design, people: int) -> float:
@@ -162,7 +173,7 @@ def _largest_error(design: Design, people: int) -> float:
     for each in design.questions:
         shown = _imagine(each, people)
         unit = people if shown["lower"] is None else shown["upper"] - shown["lower"]
-        if each.task == "sum":
+        if each.task in ("sum", "sum_by_group"):
             unit *= people
         errors += [(row["high"] - row["value"]) / unit for row in shown["estimate"]]
     return max(errors)

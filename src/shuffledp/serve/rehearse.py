@@ -30,8 +30,9 @@ from shuffledp.wire.report import join_upload, seal_inner, seal_report
 
 if TYPE_CHECKING:
     from shuffledp.collect.design import SurveyFile
-    from shuffledp.core.arrays import Codes
-    from shuffledp.wire.document import Collection, Question
+    from shuffledp.core.arrays import Codes, Floats
+    from shuffledp.wire.document import Collection
+    from shuffledp.wire.question import Question
 
 __all__ = ["Rehearsal", "rehearse"]
 
@@ -139,11 +140,12 @@ def _make_up(collection: Collection, people: int) -> dict[str, Codes]:
     found: dict[str, Codes] = {}
     for question in collection.questions:
         domain = question.protocol.randomizer.domain
+        numbers = np.rint(source.beta(2.0, 4.0, people) * (1 << PLACE_BITS)).astype(np.int64)
         if isinstance(domain, Reals):
-            share = source.beta(2.0, 4.0, people)
-            found[question.name] = domain.places(
-                domain.lower + share * (domain.upper - domain.lower)
-            )
+            found[question.name] = numbers
+        elif question.range is not None:
+            groups = source.integers(0, domain.size // 2, people)
+            found[question.name] = question.join_places(groups, numbers)
         else:
             weights = 1 / np.arange(1, domain.size + 1)
             if isinstance(domain, Bits):
@@ -210,15 +212,7 @@ def _compare(home: Home, acknowledged: set[bytes]) -> tuple[int, int]:
 def _compare_answers(
     question: Question, places: Codes, result: dict[str, Any]
 ) -> list[dict[str, Any]]:
-    domain = question.protocol.randomizer.domain
-    truths: list[float]
-    if isinstance(domain, Reals):
-        share = places / float(1 << PLACE_BITS)
-        total = float((domain.lower + share * (domain.upper - domain.lower)).sum())
-        truths = [total if question.task == "sum" else total / len(places)]
-    else:
-        counts = np.bincount(places, minlength=domain.size)
-        truths = [float(counts[1])] if question.task == "count" else counts.astype(float).tolist()
+    truths = _find_truths(question, places)
     rows = result["questions"][question.name]["estimate"]
     return [
         {
@@ -230,3 +224,25 @@ def _compare_answers(
         }
         for row, truth in zip(rows, truths, strict=True)
     ]
+
+
+def _find_truths(question: Question, places: Codes) -> list[float]:
+    domain = question.protocol.randomizer.domain
+    if question.range is not None:
+        groups, numbers = question.split_places(places)
+        values = _find_values(numbers, *question.range)
+        size = domain.size // 2
+        sums = np.bincount(groups, weights=values, minlength=size)
+        people = np.maximum(np.bincount(groups, minlength=size), 1)
+        truths: list[float] = (sums if question.task == "sum_by_group" else sums / people).tolist()
+        return truths
+    if isinstance(domain, Reals):
+        total = float(_find_values(places, domain.lower, domain.upper).sum())
+        return [total if question.task == "sum" else total / len(places)]
+    counts = np.bincount(places, minlength=domain.size)
+    return [float(counts[1])] if question.task == "count" else counts.astype(float).tolist()
+
+
+def _find_values(places: Codes, lower: float, upper: float) -> Floats:
+    found: Floats = lower + places / float(1 << PLACE_BITS) * (upper - lower)
+    return found

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from shuffledp.core.domain import Categories, Reals
 from shuffledp.core.errors import DataError, MismatchError, WireError
 from shuffledp.numerics.entropy import SecureWords
 from shuffledp.serve.client import connect, send_upload
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from shuffledp.core.arrays import Codes
+    from shuffledp.core.domain import Domain
     from shuffledp.engine import Paths
+    from shuffledp.wire.question import Question
 
 __all__ = ["Sent", "read_places", "seal_people", "send_people"]
 
@@ -43,28 +46,53 @@ class Sent:
 def read_places(
     collection: Collection, paths: Paths, columns: Mapping[str, str] | None = None
 ) -> dict[str, Codes]:
-    """Everybody's answers from the columns of a file; the column of a question has its name if not said."""
+    """Everybody's answers from the columns of a file.
+
+    The column of a question has its name if not said; a number by group needs the column of the group, too, which is
+    said as that of NAME.group.
+    """
+    said = columns or {}
+    found: dict[str, Codes] = {}
+    for question in collection.questions:
+        name = question.name
+        own = said.get(name, name)
+        if question.range is None:
+            found[name] = _read_codes(paths, own, _domain_of(question))
+            continue
+        if f"{name}.group" not in said:
+            raise DataError(f"{name} is by group: say which column has it, {name}.group=COLUMN")
+        assert question.labels is not None
+        groups = Categories(k=len(question.labels), names=question.labels)
+        lower, upper = question.range
+        values = _read_codes(paths, own, Reals(lower=lower, upper=upper, steps=1))
+        group_codes = _read_codes(paths, said[f"{name}.group"], groups)
+        _check_lengths([values, group_codes])
+        found[name] = question.join_places(group_codes, values)
+    _check_lengths(found.values())
+    return found
+
+
+def _check_lengths(columns: Iterable[Codes]) -> None:
+    if len({len(each) for each in columns}) != 1:
+        raise MismatchError("the columns of the questions have different lengths")
+
+
+def _domain_of(question: Question) -> Domain:
+    if question.task == "histogram" and question.labels is not None:
+        return Categories(k=len(question.labels), names=question.labels)
+    return question.protocol.randomizer.domain
+
+
+def _read_codes(paths: Paths, name: str, domain: Any) -> Codes:
     from shuffledp.engine.chunks import code_chunk
     from shuffledp.engine.codes import Coder, OnInvalid
     from shuffledp.engine.columns import open_column, read_chunks
 
-    found: dict[str, Codes] = {}
-    for question in collection.questions:
-        domain: Any = question.protocol.randomizer.domain
-        if question.task == "histogram" and question.labels is not None:
-            from shuffledp.core.domain import Categories
-
-            domain = Categories(k=len(question.labels), names=question.labels)
-        column = open_column(paths, (columns or {}).get(question.name, question.name))
-        coder = Coder(domain=domain, on_invalid=OnInvalid.ERROR)
-        parts = [code_chunk(coder, chunk).codes for chunk in read_chunks(column)]
-        if not parts:
-            raise DataError(f"column {question.name!r} is empty")
-        found[question.name] = np.concatenate(parts)
-    lengths = {len(each) for each in found.values()}
-    if len(lengths) != 1:
-        raise MismatchError("the columns of the questions have different lengths")
-    return found
+    coder = Coder(domain=domain, on_invalid=OnInvalid.ERROR)
+    parts = [code_chunk(coder, chunk).codes for chunk in read_chunks(open_column(paths, name))]
+    if not parts:
+        raise DataError(f"column {name!r} is empty")
+    return np.concatenate(parts)
 
 
 def seal_people(

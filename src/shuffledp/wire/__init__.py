@@ -1,21 +1,20 @@
 """What travels in a live collection: the document, reports, batches, receipts. No sockets, no clock.
 
-`strict` is JSON with one meaning, `document` the collection that everybody holds the same bytes of, `hpke` the
-encryption, `report` what a device sends, `batch` what the shuffler hands to the analyzer.
+`strict` is JSON with one meaning, `question` the way from an answer to a message, `document` the collection that
+everybody holds the same bytes of, `hpke` the encryption, `report` what a device sends, `batch` what the shuffler
+hands to the analyzer.
 """
 
 from shuffledp.wire.batch import Manifest
 from shuffledp.wire.document import (
     Collection,
     Pledge,
-    Question,
     ShufflerKey,
     Windows,
-    carry,
     compute_guarantee,
-    describe_law,
     write_document,
 )
+from shuffledp.wire.question import Question, carry, describe_law
 from shuffledp.wire.report import MEDIA_TYPE, MOST_REPORTS, Opened
 
 __all__ = [

@@ -8,161 +8,36 @@ promise, which a device does before it answers.
 import hashlib
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
-from shuffledp.core.domain import Bits, Categories, Reals, read_places
-from shuffledp.core.errors import DataError, ShuffledpError, UnsupportedError, WireError
-from shuffledp.core.octets import OVERHEAD, Carried, MessageCode, report_bytes
+from shuffledp.core.errors import DataError, UnsupportedError, WireError
+from shuffledp.core.octets import OVERHEAD, report_bytes
 from shuffledp.core.privacy import Guarantee, Model
-from shuffledp.core.protocol import ShuffleProtocol, honest_users
-from shuffledp.core.randomizer import Randomizer, tape_width
+from shuffledp.core.protocol import honest_users
+from shuffledp.core.randomizer import Randomizer
 from shuffledp.wire.hpke import SUITE
-from shuffledp.wire.strict import Fields, as_decimal, canonical, read_decimal, read_json
+from shuffledp.wire.question import Question, read_questions
+from shuffledp.wire.strict import Fields, as_decimal, canonical, read_json
 
 __all__ = [
     "FORMAT",
     "Collection",
     "Pledge",
-    "Question",
     "ShufflerKey",
     "Windows",
-    "carry",
     "compute_guarantee",
-    "describe_law",
     "write_document",
 ]
 
 FORMAT = "shuffledp collection 1"
 _MOST_QUESTIONS = 64
-_MOST_LABELS = 10_000
 _LATEST = 2**40
 _ROUND = 1e-9  # of an epsilon that was computed on another machine
-
-
-def carry(protocol: ShuffleProtocol) -> MessageCode:
-    """How a live collection carries the messages of a protocol, or why it cannot.
-
-    >>> from shuffledp import protocols
-    >>> carry(protocols.krr.make_local(k=300, epsilon=1.0)).size
-    2
-    >>> carry(protocols.zsum.make(n=1000, epsilon=1.0, delta=1e-6))
-    Traceback (most recent call last):
-    shuffledp.core.errors.DataError: zsum cannot be collected live: how many messages a device sends depends on its value, and whoever counts them learns of it
-    """
-    cost, device = protocol.cost, protocol.randomizer
-    if cost.count_depends_on_value:
-        reason = "how many messages a device sends depends on its value, and whoever counts them learns of it"
-    elif cost.messages_mean != cost.messages_max:
-        reason = "devices send different numbers of messages, so reports would have different sizes"
-    elif not math.isfinite(device.epsilon0):
-        reason = "it has no local floor: whoever floods the collection or runs the shuffler would read the answers"
-    elif cost.messages_max != 1 or not isinstance(device, Carried):
-        reason = "its messages have no bytes yet"
-    else:
-        return device.code
-    raise DataError(f"{protocol.name} cannot be collected live: {reason}")
-
-
-def describe_law(randomizer: object) -> dict[str, Any]:
-    """Every number of the device, thresholds included, as strings: what a client in any language runs.
-
-    >>> from shuffledp import protocols
-    >>> describe_law(protocols.krr.KRR(k=4, epsilon0=1.0))
-    {'type': 'KRR', 'k': '4', 'epsilon0': '1.0', 'word_bits': '64', 'share': '3225924259609386020'}
-    """
-    return {"type": type(randomizer).__name__, **_describe_fields(randomizer)}
-
-
-def _describe_fields(thing: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for each in fields(thing):
-        value = getattr(thing, each.name)
-        nested = is_dataclass(value) and not isinstance(value, type)
-        found[each.name] = describe_law(value) if nested else _describe_number(value)
-    return found
-
-
-def _describe_number(value: object) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, float):
-        return as_decimal(value)
-    if isinstance(value, int | Fraction):
-        return str(value)
-    raise DataError(f"{value!r} cannot stand in a document")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """One question: its words, the protocol that answers it, and what its codes mean to a participant."""
-
-    name: str
-    text: str
-    task: str
-    protocol: ShuffleProtocol
-    labels: tuple[str, ...] | None = None
-    """What a participant chooses among; None for numbers."""
-
-    def place_of(self, answer: object) -> int:
-        """The code of an answer (the place in the range, if it is a real number), or `DataError` with what would be one.
-
-        >>> from shuffledp import protocols
-        >>> made = protocols.krr.make_local(k=2, epsilon=1.0)
-        >>> pet = Question(name="pet", text="?", task="histogram", protocol=made, labels=("cat", "dog"))
-        >>> pet.place_of("dog")
-        1
-        """
-        if self.labels is not None:
-            shown = _as_label(answer, yes_or_no=self.task == "count")
-            if shown not in self.labels:
-                raise DataError(
-                    f"{self.name}={answer!r} must be one of {', '.join(self.labels[:20])}"
-                )
-            return self.labels.index(shown)
-        try:
-            number = float(answer)  # type: ignore[arg-type]
-        except (TypeError, ValueError):
-            raise DataError(f"{self.name}={answer!r} must be a number") from None
-        return int(read_places(self.protocol.randomizer.domain, [number])[0])
-
-    @property
-    def code(self) -> MessageCode:
-        """Its messages as bytes."""
-        return carry(self.protocol)
-
-    @property
-    def epsilon0(self) -> float:
-        """What is left of privacy for this answer alone if the shuffler tells who sent what."""
-        return self.protocol.randomizer.epsilon0
-
-    def to_dict(self) -> dict[str, Any]:
-        """As it stands in the document."""
-        return {
-            "name": self.name,
-            "text": self.text,
-            "task": self.task,
-            "labels": None if self.labels is None else list(self.labels),
-            "protocol": self.protocol.name,
-            "parameters": {
-                name: value if isinstance(value, int) else as_decimal(value)
-                for name, value in self.protocol.parameters.items()
-                if name != "task"
-            },
-            "law": describe_law(self.protocol.randomizer),
-        }
-
-
-_YES = {"yes": "yes", "true": "yes", "1": "yes", "no": "no", "false": "no", "0": "no"}
-
-
-def _as_label(answer: object, *, yes_or_no: bool) -> str:
-    shown = str(answer)
-    return _YES.get(shown.lower(), shown) if yes_or_no else shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,7 +189,7 @@ class Collection:
         found = cls(
             raw=bytes(raw),
             title=top.text("title"),
-            questions=_read_questions(top.items("questions", _MOST_QUESTIONS)),
+            questions=read_questions(top.items("questions", _MOST_QUESTIONS)),
             pledge=_read_pledge(Fields("promise", top.take("promise")), windows),
             windows=windows,
             url=_read_url(shuffler.text("url")),
@@ -356,15 +231,18 @@ def compute_guarantee(questions: Sequence[Question], pledge: Pledge) -> Guarante
     devices = tuple(each.protocol.randomizer for each in questions)
     times = pledge.reports_per_device if pledge.composed else 1
     honest = honest_users(pledge.min_batch, pledge.honest)
-    return _compute(devices, times, honest, pledge.delta)
+    words = sum(each.width for each in questions)
+    return _compute(devices, words, times, honest, pledge.delta)
 
 
 @lru_cache(maxsize=256)
-def _compute(devices: tuple[Randomizer, ...], times: int, honest: int, delta: float) -> Guarantee:
+def _compute(
+    devices: tuple[Randomizer, ...], words: int, times: int, honest: int, delta: float
+) -> Guarantee:
     from shuffledp.accounting.amplify import profile
     from shuffledp.accounting.compose import compose
 
-    left = _set_generator_aside(devices, times, honest, delta)
+    left = _set_generator_aside(devices, words * times, times, honest, delta)
     curves = [profile(randomizer=each, n=honest, honest=1.0) for each in devices]
     if len(curves) * times == 1:
         return replace(curves[0].best(left), delta=delta)
@@ -383,7 +261,7 @@ def _compute(devices: tuple[Randomizer, ...], times: int, honest: int, delta: fl
 
 
 def _set_generator_aside(
-    devices: tuple[Randomizer, ...], times: int, honest: int, delta: float
+    devices: tuple[Randomizer, ...], words: int, times: int, honest: int, delta: float
 ) -> float:
     """What is left of delta for uniform words: those of the honest devices come from a generator.
 
@@ -392,7 +270,6 @@ def _set_generator_aside(
     from shuffledp.accounting.generator import bound_generator
     from shuffledp.numerics.rounding import float_below
 
-    words = times * sum(map(tape_width, devices))
     most = times * sum(each.epsilon0 for each in devices)
     left = Fraction(delta) - bound_generator(honest, words, most)
     if 2 * left < Fraction(delta):
@@ -450,90 +327,6 @@ def write_document(
     collection = Collection.read(canonical(content))
     collection.verify()
     return collection
-
-
-def _read_questions(entries: list[Any]) -> tuple[Question, ...]:
-    questions = tuple(map(_read_question, entries))
-    names = [each.name for each in questions]
-    if len(set(names)) < len(names):
-        raise WireError("document", "two questions have the same name")
-    return questions
-
-
-def _read_question(content: object) -> Question:
-    found = Fields("question", content)
-    name = found.text("name", 60)
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name):
-        raise WireError("document", f"the name {name!r} must be letters, digits, _ and -")
-    text, task = found.text("text"), found.text("task", 40)
-    labels = _read_labels(found.take("labels"))
-    protocol = _read_protocol(found.text("protocol", 60), task, found.take("parameters"))
-    law = found.take("law")
-    found.done()
-    if law != describe_law(protocol.randomizer):
-        raise WireError("document", f"the law of {name!r} is not that of its protocol here")
-    _check_labels(name, task, labels, protocol)
-    return Question(name=name, text=text, task=task, protocol=protocol, labels=labels)
-
-
-def _read_labels(content: object) -> tuple[str, ...] | None:
-    if content is None:
-        return None
-    if not isinstance(content, list) or not 2 <= len(content) <= _MOST_LABELS:
-        raise WireError("document", f"labels must be null or 2 to {_MOST_LABELS:,} texts")
-    for each in content:
-        if not isinstance(each, str) or not each.strip() or len(each) > 200:
-            raise WireError("document", "labels must be texts of 1 to 200 characters")
-    if len(set(content)) < len(content):
-        raise WireError("document", "two labels are the same")
-    return tuple(content)
-
-
-def _check_labels(
-    name: str, task: str, labels: tuple[str, ...] | None, protocol: ShuffleProtocol
-) -> None:
-    domain = protocol.randomizer.domain
-    kinds = {"count": Bits, "histogram": Categories, "mean": Reals, "sum": Reals}
-    if task not in kinds or not isinstance(domain, kinds[task]):
-        raise WireError("document", f"{protocol.name} does not answer the {task} {name!r}")
-    wanted = None if isinstance(domain, Reals) else domain.size
-    if (None if labels is None else len(labels)) != wanted:
-        raise WireError("document", f"the labels of {name!r} do not fit {domain}")
-    if task == "count" and labels != ("no", "yes"):
-        raise WireError("document", f"the labels of the count {name!r} must be no and yes")
-
-
-def _read_protocol(name: str, task: str, parameters: object) -> ShuffleProtocol:
-    from shuffledp.protocols import make
-
-    given = dict(_read_parameters(parameters))
-    if task == "sum":  # the makers of means answer it, if they are told
-        given["task"] = task
-    if "n" in given:
-        raise WireError("document", "a protocol is given by its local parameters, without n")
-    try:
-        protocol = make(name, **given)
-        carry(protocol)
-    except (ShuffledpError, TypeError, OverflowError, MemoryError) as error:
-        raise WireError("document", f"no protocol of this version: {error}") from error
-    return protocol
-
-
-_BOUNDS = {"k": _MOST_LABELS, "steps": 1 << 20, "word_bits": 64}
-
-
-def _read_parameters(parameters: object) -> Mapping[str, Any]:
-    if not isinstance(parameters, dict) or len(parameters) > 10:
-        raise WireError("document", "parameters must be an object with at most 10 fields")
-    found: dict[str, Any] = {}
-    for name, value in parameters.items():
-        if isinstance(value, int) and not isinstance(value, bool):
-            if name in _BOUNDS and value > _BOUNDS[name]:
-                raise WireError("document", f"{name}={value} must be at most {_BOUNDS[name]}")
-            found[name] = value
-        else:
-            found[name] = read_decimal(name, value)
-    return found
 
 
 def _read_pledge(found: Fields, windows: Windows) -> Pledge:

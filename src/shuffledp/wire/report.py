@@ -19,7 +19,7 @@ import numpy as np
 from shuffledp.core.arrays import Codes
 from shuffledp.core.errors import WireError
 from shuffledp.core.octets import Octets
-from shuffledp.core.randomizer import WordSource, encode_places, tape_width
+from shuffledp.core.randomizer import WordSource
 from shuffledp.wire.document import Collection
 from shuffledp.wire.hpke import SUITE, open_sealed, seal
 
@@ -76,11 +76,10 @@ def encode_many(
     """For each question the plaintexts[n, 1 + message_size] of n people at these places, randomized."""
     found = []
     for kind, question in enumerate(collection.questions):
-        device = question.protocol.randomizer
+        bits, width = question.protocol.randomizer.word_bits, question.width
         inputs = places[question.name]
-        width = tape_width(device)
-        words = rng.words(len(inputs) * width, device.word_bits).reshape(len(inputs), width)
-        payload = encode_places(device, inputs, words).payload
+        words = rng.words(len(inputs) * width, bits).reshape(len(inputs), width)
+        payload = question.randomize(inputs, words)
         plain = np.zeros((len(inputs), 1 + collection.message_size), dtype=np.uint8)
         plain[:, 0] = kind
         plain[:, 1 : 1 + question.code.size] = question.code.encode_message(payload)

@@ -1,6 +1,6 @@
 // The participation page: the questions, the promise, what leaves the device, sending.
 
-import { BrowserOutbox, Device, isSupported, MemoryOutbox, randomize, secureWords, WireError } from "/device/index.js";
+import { BrowserOutbox, Device, findPlace, isSupported, MemoryOutbox, randomize, secureWords, WireError } from "/device/index.js";
 import { describeTrust } from "./trust.js";
 import { find, make, makeTable } from "./dom.js";
 import { strings } from "./strings.js";
@@ -104,16 +104,25 @@ function makeForm(device, collection, status) {
 function makeQuestion(question) {
   const group = make("fieldset", { name: question.name });
   group.append(make("legend", { dir: "auto" }, question.text));
-  if (question.labels) {
-    const box = make("div", { role: "radiogroup", "aria-label": question.text });
-    question.labels.forEach((/** @type {string} */ label) => {
-      const input = make("input", { type: "radio", name: question.name, value: label, required: true });
-      box.append(make("label", { class: "choice" }, input, make("span", { dir: "auto" }, label)));
-    });
-    group.append(box);
-    return group;
-  }
-  const { lower, upper } = question.randomizer.grid;
+  if (question.labels) group.append(makeChoices(question));
+  if (!question.labels || question.range) group.append(...makeNumber(question));
+  return group;
+}
+
+/** @param {any} question */
+function makeChoices(question) {
+  const box = make("div", { role: "radiogroup", "aria-label": question.range ? strings.group : question.text });
+  question.labels.forEach((/** @type {string} */ label) => {
+    const name = question.range ? `${question.name}:group` : question.name;
+    const input = make("input", { type: "radio", name, value: label, required: true });
+    box.append(make("label", { class: "choice" }, input, make("span", { dir: "auto" }, label)));
+  });
+  return box;
+}
+
+/** A slider and a box for the exact number. @param {any} question */
+function makeNumber(question) {
+  const { lower, upper } = question.range ?? question.randomizer.grid;
   const step = upper - lower > 20 && Number.isInteger(lower) && Number.isInteger(upper) ? 1 : (upper - lower) / 1000;
   const middle = lower + Math.round((upper - lower) / 2 / step) * step;
   const ends = { min: lower, max: upper, step };
@@ -122,8 +131,7 @@ function makeQuestion(question) {
     "aria-label": strings.exactly(question.text) });
   slider.addEventListener("input", () => (box.value = slider.value));
   box.addEventListener("input", () => (slider.value = box.value));
-  group.append(make("div", { class: "pair" }, slider, box), make("p", { class: "soft" }, strings.between(lower, upper)));
-  return group;
+  return [make("div", { class: "pair" }, slider, box), make("p", { class: "soft" }, strings.between(lower, upper))];
 }
 
 /** @param {HTMLFormElement} form @param {Collection} collection */
@@ -131,10 +139,10 @@ function readAnswers(form, collection) {
   const data = new FormData(form);
   /** @type {Record<string, any>} */
   const answers = {};
-  for (const { name } of collection.questions) {
-    const value = data.get(name);
-    if (value === null || value === "") return null;
-    answers[name] = value;
+  for (const { name, range } of collection.questions) {
+    const value = data.get(name), group = range ? data.get(`${name}:group`) : "";
+    if (value === null || value === "" || group === null) return null;
+    answers[name] = range ? `${group}: ${value}` : value;
   }
   return answers;
 }
@@ -175,22 +183,34 @@ function makeAgain(device, collection, window, status) {
 /** What a message says, in words. @param {any} question @param {any} message */
 function describeMessage(question, message) {
   if (Array.isArray(message) && typeof message[0] === "boolean") {
-    return strings.marks(question.labels.filter((/** @type {string} */ _, /** @type {number} */ place) => message[place]));
+    const names = question.range ? question.labels.flatMap((/** @type {string} */ each) =>
+      [`${each}: ${question.range.lower}`, `${each}: ${question.range.upper}`]) : question.labels;
+    return strings.marks(names.filter((/** @type {string} */ _, /** @type {number} */ place) => message[place]));
   }
   const { code } = question.randomizer;
-  const alike = question.labels && "sizes" in code && code.sizes.length === 1 && Number(code.sizes[0]) === question.labels.length;
+  if (question.range && !Array.isArray(message) && Number(code.sizes?.[0]) === 2 * question.labels.length) {
+    const end = Number(message) % 2 ? question.range.upper : question.range.lower;
+    return `${question.labels[Math.floor(Number(message) / 2)]}: ${end}`;
+  }
+  const alike = question.labels && !question.range && "sizes" in code && code.sizes.length === 1 && Number(code.sizes[0]) === question.labels.length;
   return alike ? question.labels[Number(message)] : strings.numberSent(String(message));
+}
+
+/** Made-up answers to a question: what they say, and their places. @param {any} question @returns {[string, number][]} */
+function makeUp(question) {
+  const grid = question.range ?? question.randomizer.grid;
+  const numbers = grid ? [0, 0.5, 1].map((place) => grid.lower + place * (grid.upper - grid.lower)) : [];
+  const answers = question.range
+    ? question.labels.flatMap((/** @type {string} */ label) => numbers.map((value) => `${label}: ${value}`))
+    : question.labels ?? numbers.map(String);
+  return answers.map((/** @type {string} */ answer) => [answer, findPlace(question, answer)]);
 }
 
 /** @param {Collection} collection */
 function illustrate(collection) {
   const question = collection.questions[0];
   const choice = make("select", { id: "made-up" });
-  if (question.labels) question.labels.forEach((label, place) => choice.append(make("option", { value: place }, label)));
-  else for (const place of [0, 0.5, 1]) {
-    const grid = /** @type {any} */ (question.randomizer.grid);
-    choice.append(make("option", { value: place * 2 ** 41 }, String(grid.lower + place * (grid.upper - grid.lower))));
-  }
+  for (const [answer, place] of makeUp(question)) choice.append(make("option", { value: place }, answer));
   const shown = make("p", { role: "status", class: "code", id: "drawn", dir: "auto" });
   const drawIt = () => (shown.textContent = describeMessage(question, randomize(question, Number(choice.value), secureWords)));
   choice.addEventListener("change", drawIt);

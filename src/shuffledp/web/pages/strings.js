@@ -32,6 +32,7 @@ export const strings = {
   numberSent: (/** @type {string} */ text) => `the number ${text}`,
   between: (/** @type {number} */ low, /** @type {number} */ high) => `a number from ${low} to ${high}`,
   exactly: (/** @type {string} */ text) => `${text}, exactly`,
+  group: "Group",
   token: "The single-use code of your invitation",
   send: "Send",
   again: "Send again",
