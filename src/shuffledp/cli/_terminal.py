@@ -62,6 +62,7 @@ _BINS = 20
 _WIDEST = 100
 _LONGEST_LABEL = 24
 _EIGHTHS = " ▏▎▍▌▋▊▉"
+_MEANING = "What that line means: --explain, or docs/guides/guarantee-line.md."
 
 
 @contextmanager
@@ -359,6 +360,8 @@ def _show_answer(answer: sdp.Answer, *, explain: bool) -> None:
     if explain:
         console.print()
         console.print(escape(answer.explain()))
+    else:
+        console.print(f"[dim]{_MEANING}[/dim]")
 
 
 def _rich_table(title: str, kept: list[Number], level: float, more: int) -> Any:

@@ -1,7 +1,6 @@
 """Run experiments, one or several at a time, and write their files."""
 
 import csv
-import re
 import shutil
 import time
 import traceback
@@ -14,7 +13,7 @@ from pathlib import Path
 
 from shuffledp.lab.contract import Context, Drawn, Effort, Experiment, Result, Verdict
 from shuffledp.lab.discovery import load
-from shuffledp.plots.style import new_figure
+from shuffledp.plots.style import new_figure, save_svg
 
 __all__ = ["Record", "run_experiment", "run_lab"]
 
@@ -152,14 +151,6 @@ def _write(result: Result, folder: Path) -> None:
 
 
 def _save(drawn: Drawn, folder: Path) -> None:
-    from matplotlib import rc_context
-
     path = folder / drawn.name
     drawn.figure.savefig(path.with_suffix(".png"), dpi=160)
-    # A fixed salt and no date: the same picture is the same file. Letters as outlines: it looks the
-    # same wherever it is opened.
-    with rc_context({"svg.hashsalt": "shuffledp", "svg.fonttype": "path"}):
-        drawn.figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
-    text = path.with_suffix(".svg").read_text()
-    bare = re.sub(r"<metadata>.*?</metadata>\n?|<!DOCTYPE.*?>\n?", "", text, flags=re.DOTALL)
-    path.with_suffix(".svg").write_text(bare)
+    save_svg(drawn.figure, path.with_suffix(".svg"))

@@ -7,6 +7,7 @@ brightness, so that a grey print still works.
 
 from __future__ import annotations
 
+import re
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,6 +33,7 @@ __all__ = [
     "colour_of",
     "new_figure",
     "save",
+    "save_svg",
 ]
 
 GREY = "#7A7A7A"
@@ -87,4 +89,22 @@ def save(figure: Figure, path: Path) -> Path:
         # Matplotlib's font lacks some scripts: it draws a box then, and a page (.html) the letters.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         figure.savefig(path, dpi=160)
+    return path
+
+
+def save_svg(figure: Figure, path: Path) -> Path:
+    """Write a picture for a page: the same drawing is the same file, with its letters as outlines.
+
+    >>> from tempfile import mkdtemp
+    >>> path = Path(mkdtemp()) / "empty.svg"
+    >>> save_svg(new_figure(1, 1), path).read_bytes() == save_svg(new_figure(1, 1), path).read_bytes()
+    True
+    """
+    from matplotlib import rc_context
+
+    with rc_context({"svg.hashsalt": "shuffledp", "svg.fonttype": "path"}):
+        figure.savefig(path, metadata={"Date": None})
+    text = path.read_text(encoding="utf-8")
+    bare = re.sub(r"<metadata>.*?</metadata>\n?|<!DOCTYPE.*?>\n?", "", text, flags=re.DOTALL)
+    path.write_text("\n".join(map(str.rstrip, bare.splitlines())) + "\n", encoding="utf-8")
     return path
