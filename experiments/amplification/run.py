@@ -20,7 +20,7 @@ import shuffledp as sdp
 from shuffledp.accounting import closed_forms
 from shuffledp.lab.contract import Context, Drawn, Result, Verdict
 from shuffledp.lab.drawing import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, VERMILION, panels
-from shuffledp.planner.curves import exponent
+from shuffledp.planner.growth import exponent
 
 ORDER = 50
 DELTA = 1e-6

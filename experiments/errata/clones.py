@@ -6,7 +6,7 @@ import numpy as np
 
 import shuffledp as sdp
 from shuffledp.accounting.closed_forms import doona, doona_large, feldman_2021
-from shuffledp.planner.curves import exponent
+from shuffledp.planner.growth import exponent
 
 from .registry import Finding, erratum
 

@@ -9,7 +9,7 @@ import numpy as np
 import shuffledp as sdp
 from shuffledp.accounting.exact import local_ratio
 from shuffledp.lab.local_bound import local_lower_bound
-from shuffledp.planner.curves import exponent
+from shuffledp.planner.growth import exponent
 
 from .registry import Finding, erratum
 

@@ -16,7 +16,7 @@ import numpy as np
 import shuffledp as sdp
 from shuffledp.lab.contract import Context, Drawn, Result, Verdict
 from shuffledp.lab.drawing import BLUE, GREEN, GREY, VERMILION, panels
-from shuffledp.planner.curves import exponent
+from shuffledp.planner.growth import exponent
 
 ORDER = 40
 N, EPSILON, DELTA = 10_000, 1.0, 1e-6

@@ -16,7 +16,7 @@ import numpy as np
 import shuffledp as sdp
 from shuffledp.lab.contract import Context, Drawn, Result, Verdict
 from shuffledp.lab.drawing import BLUE, GREEN, GREY, PURPLE, VERMILION, panels
-from shuffledp.planner.curves import exponent
+from shuffledp.planner.growth import exponent
 
 ORDER = 90
 N = 1_000_000

@@ -12,7 +12,7 @@ from shuffledp.lab.contract import Context, Drawn, Result, Verdict
 from shuffledp.lab.drawing import BLUE, GREY, ORANGE, panels
 from shuffledp.mechanisms import geometric
 from shuffledp.mechanisms.frequency_list import FrequencyList
-from shuffledp.planner.curves import exponent
+from shuffledp.planner.growth import exponent
 
 ORDER = 14
 EPSILON = 1.0

@@ -20,7 +20,7 @@ import shuffledp as sdp
 from shuffledp.lab.contract import Context, Drawn, Result, Verdict
 from shuffledp.lab.drawing import BLUE, GREEN, GREY, VERMILION, panels
 from shuffledp.lab.local_bound import local_lower_bound
-from shuffledp.planner.curves import exponent
+from shuffledp.planner.growth import exponent
 
 ORDER = 20
 EPSILONS = (0.25, 1.0, 3.0)

@@ -16,7 +16,7 @@ from shuffledp.inference.complexity import sample_complexity
 from shuffledp.inference.uniformity import uniformity_test
 from shuffledp.lab.contract import Context, Drawn, Result, Verdict
 from shuffledp.lab.drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILION, panels
-from shuffledp.planner.curves import exponent as fitted_exponent
+from shuffledp.planner.growth import exponent as fitted_exponent
 
 ORDER = 70
 ALPHA, EPSILON, DELTA = 0.25, 1.0, 1e-6

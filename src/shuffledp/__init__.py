@@ -10,8 +10,7 @@ analyzer computes the answer (A).
 (3,)
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from shuffledp.core.analyzer import Analyzer, Tally
 from shuffledp.core.display import Number, Picture
@@ -28,6 +27,7 @@ from shuffledp.core.errors import (
     WireError,
 )
 from shuffledp.core.estimate import ErrorLaw, Estimate, Interval, PostProcessed
+from shuffledp.core.loading import load_later
 from shuffledp.core.mechanism import Mechanism
 from shuffledp.core.privacy import Guarantee, Model, Neighbours, Profile
 from shuffledp.core.protocol import Accountant, Cost, Crowd, Device, Promise, ShuffleProtocol
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         request,
         samples,
         serve,
+        surveys,
         tasks,
         web,
         wire,
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
         smallest_n,
     )
     from shuffledp.accounting.compose import compose, compose_renyi
+    from shuffledp.answer import Answer
     from shuffledp.engine.codes import OnInvalid
     from shuffledp.engine.columns import categories_of, open_column
     from shuffledp.engine.files import headcount, run_file
@@ -74,11 +76,11 @@ if TYPE_CHECKING:
     from shuffledp.inference.learning import learn
     from shuffledp.inference.uniformity import identity_test, uniformity_test
     from shuffledp.planner.choice import count, histogram, mean, sum
-    from shuffledp.planner.curves import survey
+    from shuffledp.planner.growth import survey
     from shuffledp.planner.plans import Plan, plan
     from shuffledp.protocols import make
     from shuffledp.protocols.explain import explain
-    from shuffledp.request import Answer, Request, ask
+    from shuffledp.request import Request, ask
     from shuffledp.surveys import Question, Survey, SurveyAnswer, SurveyPlan
 
 __all__ = [
@@ -184,59 +186,49 @@ __all__ = [
 
 # What needs the protocols and the accountant is imported when it is first used: there are many, and
 # a command line that only wants to print its help should not wait for them.
-_LATER = {
-    **dict.fromkeys(("amplify", "amplify_lower", "calibrate", "profile"), "accounting.amplify"),
-    **dict.fromkeys(("count", "histogram", "mean", "sum"), "planner.choice"),
-    **dict.fromkeys(("categories_of", "open_column"), "engine.columns"),
-    **dict.fromkeys(("headcount", "run_file"), "engine.files"),
-    "OnInvalid": "engine.codes",
-    "explain": "protocols.explain",
-    **dict.fromkeys(("randomize_file", "tally_file"), "engine.messages"),
-    **dict.fromkeys(("read_tally", "write_tally"), "engine.tallies"),
-    **dict.fromkeys(("Answer", "Request", "ask"), "request"),
-    **dict.fromkeys(("Question", "Survey", "SurveyAnswer", "SurveyPlan"), "surveys"),
-    "compose": "accounting.compose",
-    "compose_renyi": "accounting.compose",
-    "make": "protocols",
-    "Plan": "planner.plans",
-    "plan": "planner.plans",
-    "learn": "inference.learning",
-    "run": "engine.memory",
-    "run_counts": "engine.memory",
-    "sample_complexity": "inference.complexity",
-    "smallest_n": "accounting.amplify",
-    "survey": "planner.curves",
-    "identity_test": "inference.uniformity",
-    "uniformity_test": "inference.uniformity",
-}
-_ROOMS = (
-    "accounting",
-    "audit",
-    "collect",
-    "engine",
-    "inference",
-    "ledger",
-    "mechanisms",
-    "planner",
-    "plots",
-    "protocols",
-    "request",
-    "samples",
-    "serve",
-    "tasks",
-    "web",
-    "wire",
+__getattr__ = load_later(
+    __name__,
+    {
+        "accounting.amplify": "amplify amplify_lower calibrate profile smallest_n",
+        "planner.choice": "count histogram mean sum",
+        "engine.columns": "categories_of open_column",
+        "engine.files": "headcount run_file",
+        "engine.codes": "OnInvalid",
+        "protocols.explain": "explain",
+        "engine.messages": "randomize_file tally_file",
+        "engine.tallies": "read_tally write_tally",
+        "answer": "Answer",
+        "request": "Request ask",
+        "surveys": "Question Survey SurveyAnswer SurveyPlan",
+        "accounting.compose": "compose compose_renyi",
+        "protocols": "make",
+        "planner.plans": "Plan plan",
+        "inference.learning": "learn",
+        "engine.memory": "run run_counts",
+        "inference.complexity": "sample_complexity",
+        "planner.growth": "survey",
+        "inference.uniformity": "identity_test uniformity_test",
+    },
+    modules=(
+        "accounting",
+        "audit",
+        "collect",
+        "engine",
+        "inference",
+        "ledger",
+        "mechanisms",
+        "planner",
+        "plots",
+        "protocols",
+        "request",
+        "samples",
+        "serve",
+        "surveys",
+        "tasks",
+        "web",
+        "wire",
+    ),
 )
-
-
-def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
-        return import_module(f"shuffledp.{name}")
-    if name in _LATER:
-        value = getattr(import_module(f"shuffledp.{_LATER[name]}"), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module 'shuffledp' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

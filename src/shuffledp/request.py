@@ -1,4 +1,4 @@
-"""One request and its answer: a question about a column, answered privately.
+"""One request: a question about a column, answered privately.
 
     answer = ask("people.parquet", "histogram", column="way", categories=["car", "bus", "other"],
                  epsilon=1, delta=1e-8)
@@ -15,88 +15,43 @@ With a ledger, what cannot be charged is refused before step 3, and the charge i
 anybody sees the answer.
 """
 
-import html
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
-from shuffledp.core.display import Number, Picture, as_html, as_text, short
+from shuffledp.answer import Answer, list_reasons
 from shuffledp.core.domain import Categories, Domain, Integers, Reals
 from shuffledp.core.errors import ParameterError, UnsupportedError
-from shuffledp.core.estimate import Estimate
 from shuffledp.core.mechanism import Mechanism
-from shuffledp.core.privacy import Guarantee, Model
+from shuffledp.core.privacy import Model
 from shuffledp.core.protocol import HONEST, ShuffleProtocol
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.task import Task, read_moment
 from shuffledp.core.validate import level as valid_level
 from shuffledp.core.validate import positive
-from shuffledp.core.version import __version__
-from shuffledp.engine import (
-    Action,
-    Collected,
-    Column,
-    DuckDB,
-    Engine,
-    FileRun,
-    Filter,
-    Headcount,
-    OnInvalid,
-    Randomized,
-    Released,
-    Report,
-    find_engine,
-    headcount,
-    open_column,
-    randomize_file,
-    release_column,
-    run_file,
-    take_column,
-)
-from shuffledp.engine.results import check_result, write_result
+from shuffledp.engine.chunks import Engine, Headcount, Report
+from shuffledp.engine.codes import Action, OnInvalid
+from shuffledp.engine.columns import Column, open_column, take_column
+from shuffledp.engine.files import DuckDB, FileRun, find_engine, headcount, run_file
+from shuffledp.engine.filters import Filter
+from shuffledp.engine.results import check_result
 from shuffledp.engine.stages import CALIBRATION, GROUPING, stage
-from shuffledp.ledger import Budget, Ledger, Spending
-from shuffledp.ledger.ledger import DATASET
+from shuffledp.ledger import DATASET
 from shuffledp.numerics.entropy import SeededWords
-from shuffledp.planner import choose
-from shuffledp.planner.choice import curator_error
+from shuffledp.planner.choice import choose, curator_error
 from shuffledp.planner.question import check_delta, planned
-from shuffledp.protocols.explain import explain
-from shuffledp.tasks import Mean, Sum, task_named
+from shuffledp.tasks import Mean, Sum
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from shuffledp.engine.central import Released
+    from shuffledp.engine.messages import Randomized
+    from shuffledp.ledger import Budget, Ledger
 
-__all__ = ["Answer", "Prepared", "Request", "ask", "check_result", "open_data"]
+__all__ = ["Prepared", "Request", "ask", "check_result", "open_data"]
 
 _SEEDED = "the noise is seeded: whoever knows the seed can undo it, so this protects nobody"
-_DEALT = (
-    "One machine ({}) held the raw column. It counted the people with each value and dealt the tally: it drew "
-    "what all their messages add up to, exactly with the law that the messages of their devices would have. "
-    "So the promise is the protocol's own."
-)
-_PLAYED = (
-    "One machine ({}) held the raw column and played all devices, the shuffler and the analyzer."
-)
-_TRUSTED = (
-    "Whoever can read that machine is trusted. The promise is to the people in the file, against whoever sees "
-    "this result."
-)
-_COVERED = {
-    Action.OTHER: "{} values were counted as 'other'. They are protected like all others, so how many "
-    "there were is not part of the result.",
-    Action.CLAMP: "Numbers {} were moved to the nearest end. They are protected like all others, so how "
-    "many there were is not part of the result.",
-}
 _BECAME = {Action.OTHER: "became other", Action.CLAMP: "were moved to the end of the range"}
-_FAULT_NAMES = {"null": "missing", "unknown": "unknown", "out_of_range": "out of range"}
-
-
-_CURATED = (
-    "One machine ({}) held the raw column, computed the exact answer and added the noise to it."
-)
 _REHEARSAL = (
     "This machine saw every value. The central model would trust it and be off by about {} (RMSE) at the "
     "same epsilon, with delta = 0 and without counting on honest people. The shuffle model on a file is the "
@@ -126,7 +81,7 @@ def ask(data: Any, task: Asking, **options: Any) -> Any: ...
 
 
 @overload
-def ask(data: Any, task: str, *, epsilon: float, **options: Any) -> "Answer": ...
+def ask(data: Any, task: str, *, epsilon: float, **options: Any) -> Answer: ...
 
 
 def ask(
@@ -146,12 +101,12 @@ def ask(
     rng: WordSource | None = None,
     level: float = 0.95,
     where: Filter | str | None = None,
-    ledger: Ledger | str | Path | None = None,
-    budget: Budget | None = None,
+    ledger: "Ledger | str | Path | None" = None,
+    budget: "Budget | None" = None,
     dataset: str = DATASET,
     report: Report | None = None,
     **options: Any,
-) -> "Answer":
+) -> Answer:
     """Answer a question about a column privately: what `shuffledp run` does, in Python.
 
     `data` is a path or a pattern like `"data/*.csv"` (or several as `Path` objects), or in memory: a
@@ -202,6 +157,8 @@ def ask(
     )
     spending = None
     if ledger is not None:
+        from shuffledp.ledger import Ledger, Spending
+
         request.check_chargeable()
         opened = ledger if isinstance(ledger, Ledger) else Ledger(Path(ledger))
         spending = Spending(ledger=opened, budget=budget, dataset=dataset)
@@ -439,7 +396,7 @@ class Prepared:
             named["where"] = str(self.column.where)
         return {**named, "protocol": self.protocol.name}
 
-    def answer(self, *, report: Report | None = None) -> "Answer":
+    def answer(self, *, report: Report | None = None) -> Answer:
         """Deal the tally (or run everybody's device, where that cannot be), and estimate.
 
         A curator answers exactly and adds the noise.
@@ -467,7 +424,7 @@ class Prepared:
             for_operator=private,
         )
 
-    def _run(self, report: Report | None) -> FileRun | Released:
+    def _run(self, report: Report | None) -> "FileRun | Released":
         common: dict[str, Any] = {
             "engine": self.engine,
             "on_invalid": self.policy,
@@ -476,6 +433,8 @@ class Prepared:
             "found": self.found,
         }
         if not isinstance(self.protocol, ShuffleProtocol):
+            from shuffledp.engine.central import release_column
+
             return release_column(self.protocol, self.question, self.column, **common)
         domain = self.protocol.match_domain(self.question.domain)
         return run_file(self.protocol, self.column, domain=domain, **common)
@@ -496,15 +455,17 @@ class Prepared:
             inside = {fault: invalid[fault] for fault in faults}
             if any(inside.values()):
                 count = sum(inside.values())
-                said.append(f"{count:,} invalid values ({_list_reasons(inside)}) {became}")
+                said.append(f"{count:,} invalid values ({list_reasons(inside)}) {became}")
         public = {fault: count for fault, count in invalid.items() if fault not in covered}
         alone = f"For you alone (exact, so not private): {'; '.join(said)}." if said else None
         return (public if not covered or self.policy.drops else None), alone
 
-    def randomize(self, out: str | Path, *, report: Report | None = None) -> Randomized:
+    def randomize(self, out: str | Path, *, report: Report | None = None) -> "Randomized":
         """Write everybody's messages to a file: shuffled, and without their senders."""
         if not isinstance(self.protocol, ShuffleProtocol):
             raise UnsupportedError("nobody sends messages in the central model")
+        from shuffledp.engine.messages import randomize_file
+
         return randomize_file(
             self.protocol,
             self.column,
@@ -524,223 +485,3 @@ def _name_bins(protocol: ShuffleProtocol, declared: Domain) -> Domain:
     if isinstance(protocol.randomizer.domain, Categories) and isinstance(domain, Integers):
         return Categories(k=domain.size, names=domain.labels)
     return domain
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Answer:
-    """What `ask` returns, and what `shuffledp run` prints."""
-
-    task: str
-    """The question by name."""
-    protocol: ShuffleProtocol | Mechanism
-    estimate: Estimate
-    n: int
-    """How many people took part."""
-    level: float = 0.95
-    """Confidence level of the intervals."""
-    column: str | None = None
-    engine: Engine | None = None
-    dealt: bool = False
-    """Whether the tally was drawn from the number of people with each code; if not, devices made messages."""
-    files: tuple[str, ...] = ()
-    where: Filter | None = None
-    """Whom it is about; None: everybody."""
-    rows: int | None = None
-    invalid: Mapping[str, int] | None = None
-    """How many values were left out, by reason; None if that would break the promise."""
-    on_invalid: OnInvalid | None = None
-    seed: int | None = None
-    notes: tuple[str, ...] = ()
-    not_private: tuple[str, ...] = ()
-    """What this tells that no noise protects."""
-    for_operator: str | None = None
-    """Exact numbers for whoever has the data anyway. Not part of the result: do not publish them."""
-
-    def __post_init__(self) -> None:
-        valid_level(self.level)
-
-    @classmethod
-    def of(
-        cls, collected: Collected, *, level: float = 0.95, files: tuple[str, ...] = ()
-    ) -> "Answer":
-        """The answer that a tally gives.
-
-        >>> from shuffledp import protocols
-        >>> from shuffledp.core.analyzer import Tally
-        >>> import numpy as np
-        >>> p = protocols.krr.make_local(k=2, epsilon=1.0)
-        >>> Answer.of(Collected(protocol=p, tally=Tally(counts=np.array([3, 1]), users=4)))
-        Answer(histogram, 4 people, krr)
-        """
-        return cls(
-            task=collected.protocol.task,
-            protocol=collected.protocol.with_people(collected.tally.users),
-            estimate=collected.estimate,
-            n=collected.tally.users,
-            level=level,
-            files=files,
-        )
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What was promised."""
-        return self.protocol.guarantee
-
-    @property
-    def picture(self) -> Picture:
-        """What to draw: every number with its error."""
-        return task_named(self.task).show(self.estimate, self.level)
-
-    @property
-    def title(self) -> str:
-        """The question in a line."""
-        of = "" if self.column is None else f" of {short(self.column)}"
-        whose = "" if self.where is None else f" with {short(str(self.where))}"
-        return f"{self.task}{of}, {self.n:,} people{whose}"
-
-    @property
-    def warnings(self) -> list[str]:
-        """What must be said aloud."""
-        exposed = [f"NOT PRIVATE: {text}" for text in self.not_private]
-        return exposed if self._weakened is None else [*exposed, self._weakened]
-
-    @property
-    def _weakened(self) -> str | None:
-        """What is lost if fewer people took part than the noise was made for."""
-        asked = self.protocol.parameters
-        planned, promise = asked.get("n"), self.guarantee
-        if planned is None or self.n >= planned:
-            return None
-        if promise.epsilon <= asked["epsilon"] and promise.delta <= asked.get("delta", 0.0):
-            return None
-        return (
-            f"WEAKER THAN PLANNED: the noise was made for {planned:,} people, and {self.n:,} took part; "
-            "the guarantee below is the one for them"
-        )
-
-    @property
-    def dropped(self) -> str | None:
-        """How many people were left out, if somebody was."""
-        invalid = {} if self.invalid is None else self.invalid
-        count = sum(invalid.values())
-        if not count:
-            return None
-        return (
-            f"{count:,} of {self.rows:,} values were invalid ({_list_reasons(invalid)}) and were left "
-            f"out: n is {self.n:,}, and the promise is made for that many. These numbers are exact: "
-            "that somebody's value was left out is not protected."
-        )
-
-    @property
-    def _played(self) -> str:
-        if not isinstance(self.protocol, ShuffleProtocol):
-            return _CURATED
-        return _DEALT if self.dealt else _PLAYED
-
-    def explain(self) -> str:
-        """What was promised to whom, and what happened in this run, in plain words."""
-        words = [explain(self.protocol)]
-        if self.engine is not None:
-            said = [self._played.format(self.engine.name), _TRUSTED, self.dropped]
-            said.extend(_explain_covered(self.on_invalid))
-            words.append("In this run. " + " ".join(each for each in said if each is not None))
-        return "\n\n".join(words)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, strings, lists and None: what `shuffledp run --json` prints."""
-        promise = self.guarantee
-        return {
-            "task": self.task,
-            "protocol": self.protocol.name,
-            "parameters": dict(self.protocol.parameters),
-            "engine": None if self.engine is None else self.engine.name,
-            "dealt": self.dealt,
-            "column": self.column,
-            "files": list(self.files),
-            "where": None if self.where is None else str(self.where),
-            "n": self.n,
-            "rows": self.rows,
-            "invalid": None if self.invalid is None else dict(self.invalid),
-            "on_invalid": None if self.on_invalid is None else self.on_invalid.value,
-            "epsilon": promise.epsilon,
-            "delta": promise.delta,
-            "level": self.level,
-            "estimate": [_plain(row) for row in self.picture.rows],
-            "guarantee": {
-                "text": str(promise),
-                "model": promise.model.value,
-                "neighbours": promise.neighbours.value,
-                "honest": promise.honest,
-                "proof": promise.proof,
-            },
-            "not_private": list(self.not_private),
-            "seed": self.seed,
-            "notes": list(self.notes),
-            "version": __version__,
-        }
-
-    def to_pandas(self) -> "pd.DataFrame":
-        """A row for each number: label, value, stderr, low, high."""
-        import pandas as pd
-
-        return pd.DataFrame(self.picture.rows, columns=list(Number._fields))
-
-    def write(self, path: str | Path) -> Path:
-        """Write it as its suffix says: all about it (.json), or a row for each number (.csv, .tsv, .parquet).
-
-        >>> from tempfile import mkdtemp
-        >>> answer = ask([True, False] * 500, "count", epsilon=1, delta=1e-6)
-        >>> answer.write(f"{mkdtemp()}/r.csv").read_text().split()[0]
-        'label,value,stderr,low,high'
-        """
-        return write_result(self.to_dict(), Path(path))
-
-    def plot(self, path: str | Path) -> Path:
-        """Draw it as a picture (.png, .svg, .pdf) or as a page (.html)."""
-        from shuffledp.plots import plot_estimate
-
-        promise = f"{self.protocol.name}: {self.guarantee}"
-        return plot_estimate(
-            self.picture,
-            Path(path),
-            title=self.title,
-            notes=[*self.warnings, promise, *self.notes],
-        )
-
-    def __repr__(self) -> str:
-        return f"Answer({self.title}, {self.protocol.name})"
-
-    def __str__(self) -> str:
-        return "\n".join([self.title, as_text(self.picture), *self._remarks()])
-
-    def _repr_html_(self) -> str:
-        """How notebooks show it."""
-        title = f"<p><b>{html.escape(self.title)}</b></p>"
-        said = (f"<p>{html.escape(line)}</p>" for line in self._remarks())
-        return "".join([title, as_html(self.picture), *said])
-
-    def _remarks(self) -> list[str]:
-        said = [*(f"{text}." for text in self.warnings), self.dropped, *self.notes]
-        said.append(f"{self.protocol.name}: {self.guarantee}.")
-        return [line for line in said if line is not None]
-
-
-def _plain(row: Number) -> dict[str, Any]:
-    named = row._asdict()
-    return {
-        name: None if isinstance(value, float) and not math.isfinite(value) else value
-        for name, value in named.items()
-    }
-
-
-def _explain_covered(policy: OnInvalid | None) -> Iterator[str]:
-    """What happened to invalid values that are part of the result."""
-    for action, words in _COVERED.items():
-        faults = () if policy is None else policy.faults_with(action)
-        if faults:
-            text = words.format(" and ".join(_FAULT_NAMES[fault] for fault in faults))
-            yield text[0].upper() + text[1:]
-
-
-def _list_reasons(invalid: Mapping[str, int]) -> str:
-    return ", ".join(f"{why} {times:,}" for why, times in invalid.items() if times)

@@ -60,8 +60,7 @@ from shuffledp.engine import (
 from shuffledp.engine.chunks import code_chunk
 from shuffledp.engine.codes import Coder
 from shuffledp.engine.columns import read_chunks
-from shuffledp.ledger import Budget, Ledger, Spending
-from shuffledp.ledger.ledger import DATASET
+from shuffledp.ledger import DATASET, Budget, Ledger, Spending
 from shuffledp.numerics.entropy import SeededWords
 from shuffledp.planner import choose
 from shuffledp.planner.errors import worst_case

@@ -39,5 +39,10 @@ class TestEveryProtocol:
         assert spec in (found, getattr(found, "SPEC", None))
 
 
+def test_every_line_of_the_registry_says_what_its_protocol_says():
+    """They are read before the protocols are loaded."""
+    assert {spec.name: spec.task for spec in PROTOCOLS} == sdp.protocols.LINES
+
+
 def test_names_are_unique():
     assert len({spec.name for spec in PROTOCOLS}) == len(PROTOCOLS)

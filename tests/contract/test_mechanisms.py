@@ -253,6 +253,10 @@ def test_bad_sizes(spec, name, value):
         spec.make(**{**ORDINARY[spec.name][0], name: value})
 
 
+def test_every_line_of_the_registry_says_what_its_mechanism_says():
+    assert {spec.name: spec.tasks for spec in MECHANISMS} == sdp.mechanisms.LINES
+
+
 def test_names():
     names = [spec.name for spec in MECHANISMS]
     assert len(set(names)) == len(names)

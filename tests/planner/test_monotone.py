@@ -9,7 +9,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from shuffledp.planner.choice import order_candidates, pick_for_file
+from shuffledp.core.privacy import Model
+from shuffledp.planner.choice import pick_for_file
 from shuffledp.planner.question import Asked, Limits
 from shuffledp.planner.rows import evaluate
 
@@ -26,8 +27,7 @@ LIMITS = Limits.of(models="shuffle")
 def error_of(task, **numbers):
     """Of the mean, or of a share of the people: a total of more people may be off by more."""
     asked = Asked.of(task, honest=0.9, **{**TASKS.get(task, {}), **numbers})
-    rows = (evaluate(each, asked, LIMITS) for each in order_candidates(asked.task))
-    row = pick_for_file((row for row in rows if row.model.value == "shuffle"), asked)
+    row = pick_for_file(asked, Model.SHUFFLE, lambda each: evaluate(each, asked, LIMITS))
     if row is None:
         return np.inf
     assert row.guarantee.epsilon <= asked.epsilon

@@ -1,8 +1,18 @@
 """Guarantees from parameters: every delta is an upper bound after truncation and rounding."""
 
-from shuffledp.accounting.amplify import BinaryOutput, Bound, ShuffledProfile
-from shuffledp.accounting.closed_forms import CLOSED_FORMS, ClosedForm, Covers
-from shuffledp.accounting.rules import compose_advanced, compose_basic, group_privacy, replace_one
+from typing import TYPE_CHECKING
+
+from shuffledp.core.loading import load_later
+
+if TYPE_CHECKING:
+    from shuffledp.accounting.amplify import BinaryOutput, Bound, ShuffledProfile
+    from shuffledp.accounting.closed_forms import CLOSED_FORMS, ClosedForm, Covers
+    from shuffledp.accounting.rules import (
+        compose_advanced,
+        compose_basic,
+        group_privacy,
+        replace_one,
+    )
 
 __all__ = [
     "CLOSED_FORMS",
@@ -16,3 +26,12 @@ __all__ = [
     "group_privacy",
     "replace_one",
 ]
+
+__getattr__ = load_later(
+    __name__,
+    {
+        "amplify": "BinaryOutput Bound ShuffledProfile",
+        "closed_forms": "CLOSED_FORMS ClosedForm Covers",
+        "rules": "compose_advanced compose_basic group_privacy replace_one",
+    },
+)

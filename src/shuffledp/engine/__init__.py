@@ -1,40 +1,45 @@
 """Concept 8, engines: where data and randomness meet."""
 
-from shuffledp.engine import stages
-from shuffledp.engine.central import Released, release_column, release_counts
-from shuffledp.engine.chunks import (
-    CodeCounts,
-    Engine,
-    Headcount,
-    Job,
-    Progress,
-    Report,
-    Rounding,
-    Tallied,
-)
-from shuffledp.engine.codes import Action, Coded, Coder, OnInvalid
-from shuffledp.engine.columns import (
-    Column,
-    categories_of,
-    open_column,
-    take_column,
-)
-from shuffledp.engine.files import (
-    ENGINES,
-    DuckDB,
-    FileRun,
-    Memory,
-    find_engine,
-    headcount,
-    run_file,
-)
-from shuffledp.engine.filters import Filter
-from shuffledp.engine.formats import DataFile, Format, Paths
-from shuffledp.engine.memory import run, run_counts
-from shuffledp.engine.messages import Randomized, randomize_file, tally_file
-from shuffledp.engine.output import Staged, explain_unwritable, stage
-from shuffledp.engine.spark import Spark
-from shuffledp.engine.tallies import Collected, read_tally, write_tally
+from typing import TYPE_CHECKING
+
+from shuffledp.core.loading import load_later
+
+if TYPE_CHECKING:
+    from shuffledp.engine import stages
+    from shuffledp.engine.central import Released, release_column, release_counts
+    from shuffledp.engine.chunks import (
+        CodeCounts,
+        Engine,
+        Headcount,
+        Job,
+        Progress,
+        Report,
+        Rounding,
+        Tallied,
+    )
+    from shuffledp.engine.codes import Action, Coded, Coder, OnInvalid
+    from shuffledp.engine.columns import (
+        Column,
+        categories_of,
+        open_column,
+        take_column,
+    )
+    from shuffledp.engine.files import (
+        ENGINES,
+        DuckDB,
+        FileRun,
+        Memory,
+        find_engine,
+        headcount,
+        run_file,
+    )
+    from shuffledp.engine.filters import Filter
+    from shuffledp.engine.formats import DataFile, Format, Paths
+    from shuffledp.engine.memory import run, run_counts
+    from shuffledp.engine.messages import Randomized, randomize_file, tally_file
+    from shuffledp.engine.output import Staged, explain_unwritable, stage
+    from shuffledp.engine.spark import Spark
+    from shuffledp.engine.tallies import Collected, read_tally, write_tally
 
 __all__ = [
     "ENGINES",
@@ -81,3 +86,22 @@ __all__ = [
     "tally_file",
     "write_tally",
 ]
+
+__getattr__ = load_later(
+    __name__,
+    {
+        "central": "Released release_column release_counts",
+        "chunks": "CodeCounts Engine Headcount Job Progress Report Rounding Tallied",
+        "codes": "Action Coded Coder OnInvalid",
+        "columns": "Column categories_of open_column take_column",
+        "files": "ENGINES DuckDB FileRun Memory find_engine headcount run_file",
+        "filters": "Filter",
+        "formats": "DataFile Format Paths",
+        "memory": "run run_counts",
+        "messages": "Randomized randomize_file tally_file",
+        "output": "Staged explain_unwritable stage",
+        "spark": "Spark",
+        "tallies": "Collected read_tally write_tally",
+    },
+    modules=("stages",),
+)

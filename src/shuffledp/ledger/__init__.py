@@ -1,8 +1,26 @@
 """The budget of a data set: every release is written down, and one too many is refused."""
 
-from shuffledp.ledger.budget import Budget, Spent
-from shuffledp.ledger.events import Entry
-from shuffledp.ledger.ledger import Ledger, Verified
-from shuffledp.ledger.spending import Spending
+from typing import TYPE_CHECKING
 
-__all__ = ["Budget", "Entry", "Ledger", "Spending", "Spent", "Verified"]
+from shuffledp.core.loading import load_later
+
+if TYPE_CHECKING:
+    from shuffledp.ledger.budget import Budget, Spent
+    from shuffledp.ledger.events import Entry
+    from shuffledp.ledger.ledger import Ledger, Verified
+    from shuffledp.ledger.spending import Spending
+
+__all__ = ["DATASET", "Budget", "Entry", "Ledger", "Spending", "Spent", "Verified"]
+
+DATASET = "data"
+"""The data set that is meant if none is named: counting too much together is the safe mistake."""
+
+__getattr__ = load_later(
+    __name__,
+    {
+        "budget": "Budget Spent",
+        "events": "Entry",
+        "ledger": "Ledger Verified",
+        "spending": "Spending",
+    },
+)

@@ -18,14 +18,12 @@ from typing import Any
 
 from shuffledp.core.errors import BudgetError, LedgerError, ParameterError
 from shuffledp.core.privacy import Guarantee
+from shuffledp.ledger import DATASET
 from shuffledp.ledger.budget import Budget, Spent, add_up, find_excess
 from shuffledp.ledger.events import Account, Entry, Event, find_head, replay
 from shuffledp.ledger.stores import Store, check_writable, open_store
 
-__all__ = ["DATASET", "Ledger", "Verified"]
-
-DATASET = "data"
-"""The data set that is meant if none is named: counting too much together is the safe mistake."""
+__all__ = ["Ledger", "Verified"]
 
 _LONGEST_NAME = 1000
 

@@ -6,9 +6,10 @@ from typing import Any
 
 from shuffledp.core.errors import LedgerError
 from shuffledp.core.privacy import Guarantee, up
+from shuffledp.ledger import DATASET
 from shuffledp.ledger.budget import Budget
 from shuffledp.ledger.events import Entry
-from shuffledp.ledger.ledger import DATASET, Ledger
+from shuffledp.ledger.ledger import Ledger
 
 __all__ = ["Spending"]
 

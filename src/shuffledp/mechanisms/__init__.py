@@ -5,22 +5,30 @@ exponential mechanism, `select(utilities, rng)`). All noise is integer and drawn
 that the guarantee is about.
 """
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
 from shuffledp.core.errors import ParameterError
+from shuffledp.core.loading import load_later
 from shuffledp.core.mechanism import Mechanism, MechanismSpec, Selector
 from shuffledp.core.protocol import Parameters
-from shuffledp.mechanisms import (
-    binomial,
-    exponential,
-    frequency_list,
-    geometric,
-    laplace,
-    one_sided,
-    permute_and_flip,
-    stability_histogram,
-)
+
+if TYPE_CHECKING:
+    from shuffledp.mechanisms import (
+        binomial,
+        exponential,
+        frequency_list,
+        geometric,
+        laplace,
+        one_sided,
+        permute_and_flip,
+        stability_histogram,
+    )
 
 __all__ = [
+    "LINES",
     "MECHANISMS",
+    "answering",
     "binomial",
     "exponential",
     "frequency_list",
@@ -33,14 +41,35 @@ __all__ = [
     "stability_histogram",
 ]
 
-MECHANISMS: tuple[MechanismSpec, ...] = (
-    laplace.SPEC,
-    geometric.SPEC,
-    exponential.SPEC,
-    permute_and_flip.SPEC,
-    binomial.SPEC,
-    stability_histogram.SPEC,
-)
+LINES: dict[str, tuple[str, ...]] = {
+    "laplace": ("sum", "mean"),
+    "geometric": ("count", "sum", "histogram"),
+    "exponential": (),
+    "permute_and_flip": (),
+    "binomial": ("count",),
+    "stability_histogram": ("histogram",),
+}
+"""A line for each mechanism: its name and its tasks. Its file is loaded when somebody looks at it."""
+
+if TYPE_CHECKING:
+    MECHANISMS: tuple[MechanismSpec, ...]
+
+_find = load_later(__name__, {}, modules=(*LINES, "frequency_list", "one_sided"))
+
+
+def __getattr__(name: str) -> Any:
+    return tuple(map(spec, LINES)) if name == "MECHANISMS" else _find(name)
+
+
+def answering(*tasks: str) -> Iterator[MechanismSpec]:
+    """Those that answer one of the tasks.
+
+    >>> [each.name for each in answering("mean")]
+    ['laplace']
+    """
+    for name, own in LINES.items():
+        if not set(own).isdisjoint(tasks):
+            yield spec(name)
 
 
 def spec(name: str) -> MechanismSpec:
@@ -49,17 +78,16 @@ def spec(name: str) -> MechanismSpec:
     >>> spec("laplace").title
     'Laplace mechanism on a grid'
     """
-    for candidate in MECHANISMS:
-        if candidate.name == name:
-            return candidate
-    names = ", ".join(candidate.name for candidate in MECHANISMS)
-    raise ParameterError("name", name, f"must be one of {names}")
+    if name not in LINES:
+        raise ParameterError("name", name, f"must be one of {', '.join(LINES)}")
+    found: MechanismSpec = _find(name).SPEC
+    return found
 
 
 def rebuild(name: str, parameters: Parameters) -> Mechanism | Selector:
     """The mechanism that a name and its parameters (e.g. from JSON) describe.
 
-    >>> mechanism = geometric.make(epsilon=1.0, sensitivity=1)
+    >>> mechanism = spec("geometric").make(epsilon=1.0, sensitivity=1)
     >>> rebuild(mechanism.name, mechanism.parameters) == mechanism
     True
     """

@@ -1,12 +1,17 @@
 """Which protocol: for a task, a number of users and a guarantee."""
 
+from typing import TYPE_CHECKING
+
+from shuffledp.core.loading import load_later
 from shuffledp.core.privacy import Model
-from shuffledp.planner.choice import choose, count, histogram, mean, sum
-from shuffledp.planner.curves import Curve, Point, SurveyRow, curves, exponent, survey
-from shuffledp.planner.errors import Measured
-from shuffledp.planner.plans import Plan, plan
-from shuffledp.planner.question import Asked, Limits
-from shuffledp.planner.rows import Aim, Row
+
+if TYPE_CHECKING:
+    from shuffledp.planner.choice import choose, count, histogram, mean, sum
+    from shuffledp.planner.errors import Measured
+    from shuffledp.planner.growth import Curve, Point, SurveyRow, curves, exponent, survey
+    from shuffledp.planner.plans import Plan, plan
+    from shuffledp.planner.question import Asked, Limits
+    from shuffledp.planner.rows import Aim, Row
 
 __all__ = [
     "Aim",
@@ -29,3 +34,15 @@ __all__ = [
     "sum",
     "survey",
 ]
+
+__getattr__ = load_later(
+    __name__,
+    {
+        "choice": "choose count histogram mean sum",
+        "growth": "Curve Point SurveyRow curves exponent survey",
+        "errors": "Measured",
+        "plans": "Plan plan",
+        "question": "Asked Limits",
+        "rows": "Aim Row",
+    },
+)

@@ -6,7 +6,7 @@ evaluated, and of those whose error is nearly the smallest the one with the fewe
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from shuffledp import protocols
@@ -17,8 +17,9 @@ from shuffledp.core.privacy import Model
 from shuffledp.core.protocol import HONEST, ShuffleProtocol
 from shuffledp.core.task import Task
 from shuffledp.core.validate import fraction_of_one
-from shuffledp.planner.question import MOST_VALUES, Asked, Candidate, Limits, candidates
+from shuffledp.planner.question import MOST_VALUES, Asked, Candidate, Limits, candidates, curators
 from shuffledp.planner.rows import (
+    EQUAL,
     SAME,
     Aim,
     Row,
@@ -168,51 +169,52 @@ def choose(
         return _make(_find_named(protocol, trusted, task), task, asked, limits)
     rows: list[Row] = []
 
-    def look() -> Iterator[Row]:
-        for each in _fitting(task, trusted):
-            rows.append(evaluate(each, asked, limits))
-            yield rows[-1]
+    def look(candidate: Candidate) -> Row:
+        rows.append(evaluate(candidate, asked, limits))
+        return rows[-1]
 
-    if for_file:
-        found = pick_for_file(look(), asked)
+    if for_file and task == asked.task:
+        found = pick_for_file(asked, trusted, look)
     else:
-        found = choose_row(look(), Aim.ERROR, enough=recognise(asked))
+        found = choose_row(map(look, _fitting(task, trusted)), Aim.ERROR, enough=recognise(asked))
     if found is None:
-        raise UnsupportedError("no protocol fits: " + "; ".join(row.explain() for row in rows))
+        none = f"the {trusted.value} model has none for {task.name}"
+        reasons = "; ".join(row.explain() for row in rows)
+        raise UnsupportedError(f"no protocol fits: {reasons or none}")
     if task == asked.task:
         return found.make()
     return _make(_find_named(found.protocol, trusted, task), task, asked, limits)
 
 
-def pick_for_file(rows: Iterable[Row], asked: Asked) -> Row | None:
-    """The row of a model with the smallest error, given in the order of `order_candidates`.
+def pick_for_file(asked: Asked, model: Model, look: Callable[[Candidate], Row]) -> Row | None:
+    """The row of a model with the smallest error; `look` finds or makes the row of a candidate.
 
-    The usual winners come first. If the best of them is within a quarter of what even a curator would make of
-    the honest users' noise, the others need no look.
+    The usual winners come first, and the most accurate of them before the others. One that is as good as a curator
+    with the honest users' noise is taken at once. If none is, but the best is within a quarter of that, the other
+    protocols need no look.
     """
-    every = iter(rows)
-    usual, first = [], None
-    for row in every:
-        if row.protocol not in _USUAL:
-            first = row
-            break
-        usual.append(row)
-    best = choose_for_file(usual)
-    if best is not None and best.error <= SAME * _curator_error(asked):
+    usual = sorted(candidates(asked.task, _USUAL), key=lambda each: -_USUAL.index(each.name))
+    floor = _curator_error(asked)
+    seen: list[Row] = []
+    for each in usual:
+        if each.model is model:
+            seen.append(look(each))
+            if seen[-1].available and seen[-1].error <= EQUAL * floor:
+                return seen[-1]
+    best = choose_for_file(seen)
+    if best is not None and best.error <= SAME * floor:
         return best
-    return choose_for_file([*usual, *([] if first is None else [first]), *every])
+    rest = (each for each in _fitting(asked.task, model) if each.name not in _USUAL)
+    return choose_for_file([*seen, *map(look, rest)])
 
 
-def _fitting(task: Task, model: Model) -> list[Candidate]:
+def _fitting(task: Task, model: Model) -> Iterator[Candidate]:
     """The candidates of the model; with very many bins only those whose cost does not grow with them."""
-    fitting = [each for each in order_candidates(task) if each.model is model]
-    if not fitting:
-        raise UnsupportedError(
-            f"no protocol fits: the {model.value} model has none for {task.name}"
-        )
-    if task.domain.size > MOST_VALUES and model is Model.SHUFFLE:
-        return [each for each in fitting if each.name == _HASHED]
-    return fitting
+    many = task.domain.size > MOST_VALUES and model is Model.SHUFFLE
+    if model is Model.CENTRAL:
+        return curators(task)
+    every = candidates(task, [_HASHED]) if many else order_candidates(task)
+    return (each for each in every if each.model is model)
 
 
 def _shrink(task: Task) -> Task:
@@ -223,7 +225,7 @@ def _shrink(task: Task) -> Task:
 
 
 def _find_named(name: str, model: Model, task: Task) -> Candidate:
-    known = [each for each in candidates(task) if each.name == name]
+    known = list(candidates(task, [name]))
     if not known and model is not Model.CENTRAL:
         answers = protocols.spec(name).task
         raise UnsupportedError(f"{name} answers a {answers}, not a {task.name}")
@@ -278,18 +280,16 @@ def smallest_error(
     return min(fine, key=lambda row: math.inf if row.rmse is None else row.rmse)
 
 
-def order_candidates(task: Task) -> list[Candidate]:
+def order_candidates(task: Task) -> Iterator[Candidate]:
     """The usual winners first; amplified local protocols, rarely the best and slow to calibrate, last.
 
     >>> [each.name for each in order_candidates(Count(domain=Bits()))][:2]
     ['correlated_count', 'split_and_mix']
     """
-    return sorted(candidates(task), key=lambda each: (_place(each), each.amplified))
-
-
-def _place(candidate: Candidate) -> int:
-    usual = candidate.model is Model.SHUFFLE and candidate.name in _USUAL
-    return _USUAL.index(candidate.name) if usual else len(_USUAL)
+    usual = list(candidates(task, _USUAL))
+    yield from sorted(usual, key=lambda each: _USUAL.index(each.name))
+    rest = (each for each in candidates(task) if each.name not in _USUAL)
+    yield from sorted(rest, key=lambda each: each.amplified)
 
 
 def recognise(asked: Asked) -> Callable[[Row], bool]:
@@ -320,16 +320,15 @@ def curator_error(task: Task, *, n: int, epsilon: float) -> float | None:
     """
     asked = Asked.of(_shrink(task), n=n, epsilon=epsilon, delta=0.0, honest=1.0)
     limits = Limits.of(models=Model.CENTRAL)
-    central = (each for each in candidates(asked.task) if each.model is Model.CENTRAL)
-    rows = [row for row in (evaluate(each, asked, limits) for each in central) if row.available]
+    every = (evaluate(each, asked, limits) for each in curators(asked.task))
+    rows = [row for row in every if row.available]
     errors = [row.rmse for row in rows if row.rmse is not None]
     return min(errors) / task.scale(n) if errors else None
 
 
 def _curator_error(asked: Asked) -> float:
     """The error of a curator whose noise comes from users of whom only some are honest; 0 if unknown."""
-    central = (each for each in candidates(asked.task) if each.model is Model.CENTRAL)
-    first = next(central, None)
+    first = next(curators(asked.task), None)
     if first is None:
         return 0.0
     try:

@@ -253,7 +253,8 @@ def _pick_for_file(rows: list[Row], asked: Asked, limits: Limits) -> Row | None:
     model = next(
         each for each in (Model.SHUFFLE, Model.LOCAL, Model.CENTRAL) if each in limits.models
     )
-    return pick_for_file((row for row in rows if row.model is model), asked)
+    known = {row.protocol: row for row in rows if row.model is model}
+    return pick_for_file(asked, model, lambda each: known[each.name])
 
 
 def _check_delta(

@@ -6,7 +6,7 @@ own arguments (k, lower, upper, ...) that its signature has. So a protocol that 
 
 import inspect
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -28,6 +28,7 @@ __all__ = [
     "Limits",
     "candidates",
     "check_delta",
+    "curators",
     "hint_delta",
     "maker_arguments",
     "planned",
@@ -330,21 +331,19 @@ def maker_arguments(
     return found
 
 
-def candidates(task: Task) -> Iterator[Candidate]:
-    """All makers of the registries that answer a task, central ones first.
+def candidates(task: Task, names: Collection[str] | None = None) -> Iterator[Candidate]:
+    """All makers of the registries that answer a task, or those of some names; central ones first.
+
+    Protocols are loaded one by one: whoever stops early waits for no more.
 
     >>> task = task_named("count").declare({}).task
     >>> [each.name for each in candidates(task) if each.model is not Model.SHUFFLE]
     ['geometric', 'binomial', 'rr']
+    >>> [each.name for each in candidates(task, ["rr", "krr"])]
+    ['rr', 'rr']
     """
-    for mechanism in mechanisms.MECHANISMS:
-        if task.name in mechanism.tasks or (task.bins and "histogram" in mechanism.tasks):
-            yield Candidate(
-                name=mechanism.name, model=Model.CENTRAL, answers=task.name, maker=mechanism.make
-            )
-    for spec in protocols.registered():
-        if spec.task not in task.answered_by:
-            continue
+    yield from curators(task, names)
+    for spec in protocols.answering(*task.answered_by, names=names):
         both = spec.make_local is not None
         for model, maker in ((Model.SHUFFLE, spec.make), (Model.LOCAL, spec.make_local)):
             if maker is not None:
@@ -355,3 +354,15 @@ def candidates(task: Task) -> Iterator[Candidate]:
                     maker=maker,
                     amplified=both and model is Model.SHUFFLE,
                 )
+
+
+def curators(task: Task, names: Collection[str] | None = None) -> Iterator[Candidate]:
+    """The mechanisms of the central model that answer a task.
+
+    >>> [each.name for each in curators(task_named("mean").declare({"lower": 0, "upper": 9}).task)]
+    ['laplace']
+    """
+    wanted = (task.name, "histogram") if task.bins else (task.name,)
+    for each in mechanisms.answering(*wanted):
+        if names is None or each.name in names:
+            yield Candidate(name=each.name, model=Model.CENTRAL, answers=task.name, maker=each.make)

@@ -7,7 +7,6 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any
 
-from shuffledp.accounting.amplify import profile
 from shuffledp.core.errors import ShuffledpError, UnsupportedError
 from shuffledp.core.mechanism import Mechanism
 from shuffledp.core.octets import Carried, Influential, report_bytes
@@ -18,11 +17,12 @@ from shuffledp.planner.question import Asked, Candidate, Limits
 from shuffledp.protocols import spec
 from shuffledp.tasks import task_named
 
-__all__ = ["SAME", "Aim", "Row", "choose_for_file", "choose_row", "evaluate", "rank"]
+__all__ = ["EQUAL", "SAME", "Aim", "Row", "choose_for_file", "choose_row", "evaluate", "rank"]
 
 SAME = 1.25
 """Errors up to this many times the smallest count as equal."""
-_EQUAL = 1.01  # the same, for files: what searches for the largest epsilon leave open
+EQUAL = 1.01
+"""The same for files, where bits cost nothing: what searches for the largest epsilon leave open."""
 _SAME_SEARCHED = 1.002  # what the searches for epsilon and n leave open
 _GAPS = (0.2, 0.3, 0.4, 0.5)  # a wider gap between two noises costs accuracy and saves messages
 _STEP, _CLOSE = 1.5, 1.01  # ratios of epsilons: while one is searched for, and when it is found
@@ -212,6 +212,8 @@ def _at_floor(row: Row, candidate: Candidate, asked: Asked, limits: Limits) -> R
     floor, most = row.local_floor, limits.local_epsilon
     if not candidate.amplified or most is None or floor is None or floor.epsilon <= most:
         return row
+    from shuffledp.accounting.amplify import profile
+
     alone = spec(candidate.name).make_local
     assert alone is not None  # or it would not be amplified
     asked_of = Candidate(
@@ -341,7 +343,7 @@ def choose_for_file(rows: Iterable[Row]) -> Row | None:
     available = [row for row in rows if row.available]
     if not available:
         return None
-    most = _EQUAL * min(row.error for row in available)
+    most = EQUAL * min(row.error for row in available)
     equal = (row for row in available if row.error <= most)
     return min(equal, key=lambda row: (not row.dealt, row.error, _bits(row)))
 

@@ -1,53 +1,56 @@
 """Local and shuffle models, one file each: randomizer, analyzer, `make_local` or `make`, and `SPEC`.
 
-Adding a protocol is one file with `SPEC`, one line in `PROTOCOLS`, one test. A package of its own offers
+Adding a protocol is one file with `SPEC`, one line in `LINES`, one test. A package of its own offers
 one as an entry point of the group `shuffledp.protocols`; `registered()` has both kinds.
 """
 
 import inspect
+from collections.abc import Collection, Iterator
 from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from shuffledp.core.errors import ParameterError, PluginError, UnsupportedError
+from shuffledp.core.loading import load_later
 from shuffledp.core.protocol import ShuffleProtocol, Spec
-from shuffledp.protocols import (
-    bundle,
-    correlated_count,
-    correlated_histogram,
-    count_min,
-    duchi,
-    dummies_histogram,
-    fake_users,
-    hadamard,
-    hadamard_blanket,
-    hashed_histogram,
-    hybrid,
-    krr,
-    local_hashing,
-    piecewise,
-    pure_count,
-    rounded_sum,
-    rr,
-    sparse_histogram,
-    split_and_mix,
-    subset_selection,
-    tree,
-    unary,
-    unary_sum,
-    zero_sum_flooding,
-    zsum,
-    zsum_histogram,
-)
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-zsum_sparse = zsum.SPARSE
+    from shuffledp.protocols import (
+        bundle,
+        correlated_count,
+        correlated_histogram,
+        count_min,
+        duchi,
+        dummies_histogram,
+        fake_users,
+        hadamard,
+        hadamard_blanket,
+        hashed_histogram,
+        hybrid,
+        krr,
+        local_hashing,
+        piecewise,
+        pure_count,
+        rounded_sum,
+        rr,
+        sparse_histogram,
+        split_and_mix,
+        subset_selection,
+        tree,
+        unary_sum,
+        zero_sum_flooding,
+        zsum,
+        zsum_histogram,
+    )
 
 __all__ = [
     "COMBINED",
     "GROUP",
+    "LINES",
     "PROTOCOLS",
+    "answering",
     "bundle",
     "correlated_count",
     "correlated_histogram",
@@ -62,6 +65,7 @@ __all__ = [
     "krr",
     "local_hashing",
     "make",
+    "offered",
     "optimized_unary",
     "piecewise",
     "pure_count",
@@ -81,65 +85,117 @@ __all__ = [
     "zsum_sparse",
 ]
 
-symmetric_unary, optimized_unary = unary.SYMMETRIC, unary.OPTIMIZED
+LINES: dict[str, str] = {
+    "krr": "histogram",
+    "rr": "count",
+    "symmetric_unary": "histogram",
+    "optimized_unary": "histogram",
+    "hadamard": "histogram",
+    "subset_selection": "histogram",
+    "local_hashing": "histogram",
+    "duchi": "mean",
+    "piecewise": "mean",
+    "hybrid": "mean",
+    "zsum": "count",
+    "zsum_sparse": "count",
+    "correlated_count": "count",
+    "pure_count": "count",
+    "zsum_histogram": "histogram",
+    "sparse_histogram": "histogram",
+    "dummies_histogram": "histogram",
+    "correlated_histogram": "histogram",
+    "hashed_histogram": "histogram",
+    "hadamard_blanket": "histogram",
+    "count_min": "histogram",
+    "fake_users": "histogram",
+    "split_and_mix": "sum",
+    "unary_sum": "sum",
+    "rounded_sum": "sum",
+    "zero_sum_flooding": "sum",
+    "tree": "quantiles",
+}
+"""A line for each protocol of this package: its name and its task. Its file is loaded when somebody looks at it."""
 
-PROTOCOLS: tuple[Spec, ...] = (
-    krr.SPEC,
-    rr.SPEC,
-    symmetric_unary,
-    optimized_unary,
-    hadamard.SPEC,
-    subset_selection.SPEC,
-    local_hashing.SPEC,
-    duchi.SPEC,
-    piecewise.SPEC,
-    hybrid.SPEC,
-    zsum.SPEC,
-    zsum_sparse,
-    correlated_count.SPEC,
-    pure_count.SPEC,
-    zsum_histogram.SPEC,
-    sparse_histogram.SPEC,
-    dummies_histogram.SPEC,
-    correlated_histogram.SPEC,
-    hashed_histogram.SPEC,
-    hadamard_blanket.SPEC,
-    count_min.SPEC,
-    fake_users.SPEC,
-    split_and_mix.SPEC,
-    unary_sum.SPEC,
-    rounded_sum.SPEC,
-    zero_sum_flooding.SPEC,
-    tree.SPEC,
-)
-
-COMBINED: tuple[Spec, ...] = (bundle.SPEC,)
-"""Those that are made of others: no planner chooses them, but name and parameters make them again."""
-
+_OF_OTHERS = ("bundle",)
+_TWO_IN_A_FILE = {
+    "symmetric_unary": ("unary", "SYMMETRIC"),
+    "optimized_unary": ("unary", "OPTIMIZED"),
+    "zsum_sparse": ("zsum", "SPARSE"),
+}
 
 GROUP = "shuffledp.protocols"
 """The group of entry points by which a package offers protocols: name = "module:SPEC"."""
 
+if TYPE_CHECKING:
+    PROTOCOLS: tuple[Spec, ...]
+    """Every protocol of this package."""
+    COMBINED: tuple[Spec, ...]
+    """Those that are made of others: no planner chooses them, but name and parameters make them again."""
+    symmetric_unary: Spec
+    optimized_unary: Spec
+    zsum_sparse: Spec
 
-@cache
+_find = load_later(__name__, {}, modules=(*(LINES.keys() - _TWO_IN_A_FILE.keys()), *_OF_OTHERS))
+
+
+def __getattr__(name: str) -> Any:
+    if name == "PROTOCOLS":
+        return tuple(map(_own, LINES))
+    if name == "COMBINED":
+        return tuple(map(_own, _OF_OTHERS))
+    return _own(name) if name in _TWO_IN_A_FILE else _find(name)
+
+
+def _own(name: str) -> Spec:
+    """The spec of a protocol of this package."""
+    file, spec = _TWO_IN_A_FILE.get(name, (name, "SPEC"))
+    own: Spec = getattr(import_module(f"{__name__}.{file}"), spec)
+    return own
+
+
 def registered() -> tuple[Spec, ...]:
     """Every protocol: those of this package, then those that installed packages offer.
 
-    >>> len(registered()) >= len(PROTOCOLS)
+    >>> len(registered()) >= len(LINES)
+    True
+    """
+    return (*map(_own, LINES), *offered())
+
+
+def answering(*tasks: str, names: Collection[str] | None = None) -> Iterator[Spec]:
+    """Those that answer one of the tasks, perhaps only some of them by name; others are not even loaded.
+
+    >>> [each.name for each in answering("sum", names=["split_and_mix", "krr"])]
+    ['split_and_mix']
+    """
+    for name, task in LINES.items():
+        if task in tasks and (names is None or name in names):
+            yield _own(name)
+    for each in offered():
+        if each.task in tasks and (names is None or each.name in names):
+            yield each
+
+
+@cache
+def offered() -> tuple[Spec, ...]:
+    """What installed packages offer.
+
+    >>> all(each.name not in LINES for each in offered())
     True
     """
     from importlib.metadata import entry_points
 
-    found = {each.name: (each, "shuffledp") for each in PROTOCOLS}
+    found: dict[str, tuple[Spec, str]] = {}
     entries = sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, _package(entry)))
     for entry in entries:
-        offered, package = _load(entry), _package(entry)
-        if offered.name in found:
+        one, package = _load(entry), _package(entry)
+        if one.name in LINES or one.name in found:
+            owner = "shuffledp" if one.name in LINES else found[one.name][1]
             raise PluginError(
-                f"{package} offers a protocol named {offered.name!r}, which "
-                f"{found[offered.name][1]} has already: uninstall one of them"
+                f"{package} offers a protocol named {one.name!r}, which {owner} has already: "
+                "uninstall one of them"
             )
-        found[offered.name] = (offered, package)
+        found[one.name] = (one, package)
     return tuple(each for each, _ in found.values())
 
 
@@ -169,13 +225,12 @@ def spec(name: str) -> Spec:
     >>> spec("krr").title
     'k-ary randomized response'
     """
-    for each in (*PROTOCOLS, *COMBINED):  # without a look at other packages
-        if each.name == name:
-            return each
-    for each in registered():
-        if each.name == name:
-            return each
-    names = ", ".join(each.name for each in registered())
+    if name in LINES or name in _OF_OTHERS:  # without a look at other packages
+        return _own(name)
+    others = {each.name: each for each in offered()}
+    if name in others:
+        return others[name]
+    names = ", ".join([*LINES, *others])
     raise ParameterError("name", name, f"must be one of {names}")
 
 
@@ -185,7 +240,7 @@ def make(name: str, /, **parameters: Any) -> ShuffleProtocol:
     A protocol's name and parameters, which are plain numbers and strings, make it again.
 
     >>> local = make("krr", k=4, epsilon=1.0)
-    >>> local == krr.make_local(k=4, epsilon=1.0) == make(local.name, **local.parameters)
+    >>> local == spec("krr").make_local(k=4, epsilon=1.0) == make(local.name, **local.parameters)
     True
     >>> make("krr", k=4, n=10_000, epsilon=1.0, delta=1e-6).guarantee.model.value
     'shuffle'

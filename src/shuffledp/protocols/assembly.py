@@ -24,13 +24,11 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
 from functools import cache, partial, update_wrapper
-from typing import Any, Concatenate, Generic, ParamSpec
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec
 
 import numpy as np
 
-from shuffledp.accounting.amplify import ShuffledProfile, calibrate, profile
 from shuffledp.accounting.base import SMALLEST_DELTA
-from shuffledp.accounting.binary import BinaryResponse, gaussian_epsilon0
 from shuffledp.accounting.generator import Computational, bound_generator
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.privacy import Guarantee, Model, up
@@ -61,6 +59,10 @@ __all__ = [
     "shuffle",
     "shuffled",
 ]
+
+if TYPE_CHECKING:  # the bounds of amplification are loaded by those who need them
+    from shuffledp.accounting.amplify import ShuffledProfile
+    from shuffledp.accounting.binary import BinaryResponse
 
 P = ParamSpec("P")
 
@@ -301,6 +303,9 @@ def fit(
 
     With a `shape` that changes, the safe epsilon0 can be several intervals, one for each shape.
     """
+    from shuffledp.accounting.amplify import calibrate
+    from shuffledp.accounting.binary import BinaryResponse
+
     users, epsilon, delta = crowd.trusted, promise.epsilon, promise.delta
 
     @cache
@@ -351,18 +356,20 @@ def _certify(
     return Parts(*parts, accountant=accountant, task=protocol.task)
 
 
-def _reached(curve: ShuffledProfile, epsilon: float) -> tuple[float, str]:
+def _reached(curve: "ShuffledProfile", epsilon: float) -> tuple[float, str]:
     """The best delta at epsilon, and its proof."""
     return min((bound.curve.delta(epsilon), bound.proof) for bound in curve.bounds)
 
 
-def _own(curve: ShuffledProfile) -> ShuffledProfile:
+def _own(curve: "ShuffledProfile") -> "ShuffledProfile":
     """Without the bounds of every randomizer, which have nothing to add above the `least` epsilon0."""
     own = tuple(bound for bound in curve.bounds if not bound.name.startswith("clones"))
     return replace(curve, bounds=own) if own else curve
 
 
-def _curve(randomizer: Device, honest: int) -> ShuffledProfile:
+def _curve(randomizer: Device, honest: int) -> "ShuffledProfile":
+    from shuffledp.accounting.amplify import profile
+
     curve = profile(randomizer=randomizer, n=honest, honest=1)
     binary = tuple(bound for bound in curve.bounds if bound.name == "binary")
     # Where the exact accountant of a bit applies, the others cost time and give nothing more.
@@ -383,7 +390,7 @@ def _largest(spare: Callable[[float], float], least: float) -> float:
 def _largest_of_bits(
     spare: Callable[[float], float],
     least: float,
-    response: Callable[[float], BinaryResponse | None],
+    response: "Callable[[float], BinaryResponse | None]",
     epsilon: float,
     delta: float,
 ) -> float | None:
@@ -391,6 +398,8 @@ def _largest_of_bits(
 
     None if this is not one, or if nothing safe was found soon.
     """
+    from shuffledp.accounting.binary import gaussian_epsilon0
+
     first = response(least)
     if first is None:
         return None

@@ -11,7 +11,6 @@ from shuffledp.core.answers import Answers
 from shuffledp.core.errors import MismatchError, ParameterError
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.task import Declared, Option, Task
-from shuffledp.protocols import bundle
 from shuffledp.tasks.count import Count
 from shuffledp.tasks.distribution import Distribution
 from shuffledp.tasks.histogram import Histogram
@@ -103,6 +102,8 @@ def task_for(protocol: ShuffleProtocol) -> Task:
     """
     domain = protocol.randomizer.domain
     if isinstance(domain, Answers):
+        from shuffledp.protocols import bundle
+
         parts = tuple(task_for(part) for _, part in bundle.questions(protocol))
         return Questions(domain=domain, parts=parts)
     return task_named(protocol.task)(domain=domain)

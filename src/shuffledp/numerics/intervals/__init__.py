@@ -4,23 +4,28 @@
 of its shares, `bounded` answers whose law depends on more than the truth.
 """
 
-from shuffledp.numerics.intervals.binomial import (
-    BinomialError,
-    BinomialLaw,
-    BinomialSum,
-    NoiseError,
-    NoiseWindow,
-)
-from shuffledp.numerics.intervals.bounded import BoundedError
-from shuffledp.numerics.intervals.counts import SupportLaw, TwoBinomialsError
-from shuffledp.numerics.intervals.laplace import (
-    Difference,
-    DifferenceError,
-    DiscreteLaplace,
-    DiscreteLaplaceError,
-    SharedNoise,
-    SharedNoiseError,
-)
+from typing import TYPE_CHECKING
+
+from shuffledp.core.loading import load_later
+
+if TYPE_CHECKING:
+    from shuffledp.numerics.intervals.binomial import (
+        BinomialError,
+        BinomialLaw,
+        BinomialSum,
+        NoiseError,
+        NoiseWindow,
+    )
+    from shuffledp.numerics.intervals.bounded import BoundedError
+    from shuffledp.numerics.intervals.counts import SupportLaw, TwoBinomialsError
+    from shuffledp.numerics.intervals.laplace import (
+        Difference,
+        DifferenceError,
+        DiscreteLaplace,
+        DiscreteLaplaceError,
+        SharedNoise,
+        SharedNoiseError,
+    )
 
 __all__ = [
     "BinomialError",
@@ -38,3 +43,13 @@ __all__ = [
     "SupportLaw",
     "TwoBinomialsError",
 ]
+
+__getattr__ = load_later(
+    __name__,
+    {
+        "binomial": "BinomialError BinomialLaw BinomialSum NoiseError NoiseWindow",
+        "bounded": "BoundedError",
+        "counts": "SupportLaw TwoBinomialsError",
+        "laplace": "Difference DifferenceError DiscreteLaplace DiscreteLaplaceError SharedNoise SharedNoiseError",
+    },
+)

@@ -1,0 +1,280 @@
+"""The answer to a request: the estimate, how private it is, and how it is shown and written."""
+
+import html
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from shuffledp.core.display import Number, Picture, as_html, as_text, short
+from shuffledp.core.estimate import Estimate
+from shuffledp.core.mechanism import Mechanism
+from shuffledp.core.privacy import Guarantee
+from shuffledp.core.protocol import ShuffleProtocol
+from shuffledp.core.validate import level as valid_level
+from shuffledp.core.version import __version__
+from shuffledp.engine.chunks import Engine
+from shuffledp.engine.codes import Action, OnInvalid
+from shuffledp.engine.filters import Filter
+from shuffledp.engine.results import write_result
+from shuffledp.tasks import task_named
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from shuffledp.engine.tallies import Collected
+
+__all__ = ["Answer", "list_reasons"]
+
+_DEALT = (
+    "One machine ({}) held the raw column. It counted the people with each value and dealt the tally: it drew "
+    "what all their messages add up to, exactly with the law that the messages of their devices would have. "
+    "So the promise is the protocol's own."
+)
+_PLAYED = (
+    "One machine ({}) held the raw column and played all devices, the shuffler and the analyzer."
+)
+_TRUSTED = (
+    "Whoever can read that machine is trusted. The promise is to the people in the file, against whoever sees "
+    "this result."
+)
+_COVERED = {
+    Action.OTHER: "{} values were counted as 'other'. They are protected like all others, so how many "
+    "there were is not part of the result.",
+    Action.CLAMP: "Numbers {} were moved to the nearest end. They are protected like all others, so how "
+    "many there were is not part of the result.",
+}
+_FAULT_NAMES = {"null": "missing", "unknown": "unknown", "out_of_range": "out of range"}
+_CURATED = (
+    "One machine ({}) held the raw column, computed the exact answer and added the noise to it."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Answer:
+    """What `ask` returns, and what `shuffledp run` prints."""
+
+    task: str
+    """The question by name."""
+    protocol: ShuffleProtocol | Mechanism
+    estimate: Estimate
+    n: int
+    """How many people took part."""
+    level: float = 0.95
+    """Confidence level of the intervals."""
+    column: str | None = None
+    engine: Engine | None = None
+    dealt: bool = False
+    """Whether the tally was drawn from the number of people with each code; if not, devices made messages."""
+    files: tuple[str, ...] = ()
+    where: Filter | None = None
+    """Whom it is about; None: everybody."""
+    rows: int | None = None
+    invalid: Mapping[str, int] | None = None
+    """How many values were left out, by reason; None if that would break the promise."""
+    on_invalid: OnInvalid | None = None
+    seed: int | None = None
+    notes: tuple[str, ...] = ()
+    not_private: tuple[str, ...] = ()
+    """What this tells that no noise protects."""
+    for_operator: str | None = None
+    """Exact numbers for whoever has the data anyway. Not part of the result: do not publish them."""
+
+    def __post_init__(self) -> None:
+        valid_level(self.level)
+
+    @classmethod
+    def of(
+        cls, collected: "Collected", *, level: float = 0.95, files: tuple[str, ...] = ()
+    ) -> "Answer":
+        """The answer that a tally gives.
+
+        >>> from shuffledp import protocols
+        >>> from shuffledp.core.analyzer import Tally
+        >>> from shuffledp.engine import Collected
+        >>> import numpy as np
+        >>> p = protocols.krr.make_local(k=2, epsilon=1.0)
+        >>> Answer.of(Collected(protocol=p, tally=Tally(counts=np.array([3, 1]), users=4)))
+        Answer(histogram, 4 people, krr)
+        """
+        return cls(
+            task=collected.protocol.task,
+            protocol=collected.protocol.with_people(collected.tally.users),
+            estimate=collected.estimate,
+            n=collected.tally.users,
+            level=level,
+            files=files,
+        )
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What was promised."""
+        return self.protocol.guarantee
+
+    @property
+    def picture(self) -> Picture:
+        """What to draw: every number with its error."""
+        return task_named(self.task).show(self.estimate, self.level)
+
+    @property
+    def title(self) -> str:
+        """The question in a line."""
+        of = "" if self.column is None else f" of {short(self.column)}"
+        whose = "" if self.where is None else f" with {short(str(self.where))}"
+        return f"{self.task}{of}, {self.n:,} people{whose}"
+
+    @property
+    def warnings(self) -> list[str]:
+        """What must be said aloud."""
+        exposed = [f"NOT PRIVATE: {text}" for text in self.not_private]
+        return exposed if self._weakened is None else [*exposed, self._weakened]
+
+    @property
+    def _weakened(self) -> str | None:
+        """What is lost if fewer people took part than the noise was made for."""
+        asked = self.protocol.parameters
+        planned, promise = asked.get("n"), self.guarantee
+        if planned is None or self.n >= planned:
+            return None
+        if promise.epsilon <= asked["epsilon"] and promise.delta <= asked.get("delta", 0.0):
+            return None
+        return (
+            f"WEAKER THAN PLANNED: the noise was made for {planned:,} people, and {self.n:,} took part; "
+            "the guarantee below is the one for them"
+        )
+
+    @property
+    def dropped(self) -> str | None:
+        """How many people were left out, if somebody was."""
+        invalid = {} if self.invalid is None else self.invalid
+        count = sum(invalid.values())
+        if not count:
+            return None
+        return (
+            f"{count:,} of {self.rows:,} values were invalid ({list_reasons(invalid)}) and were left "
+            f"out: n is {self.n:,}, and the promise is made for that many. These numbers are exact: "
+            "that somebody's value was left out is not protected."
+        )
+
+    @property
+    def _played(self) -> str:
+        if not isinstance(self.protocol, ShuffleProtocol):
+            return _CURATED
+        return _DEALT if self.dealt else _PLAYED
+
+    def explain(self) -> str:
+        """What was promised to whom, and what happened in this run, in plain words."""
+        from shuffledp.protocols.explain import explain
+
+        words = [explain(self.protocol)]
+        if self.engine is not None:
+            said = [self._played.format(self.engine.name), _TRUSTED, self.dropped]
+            said.extend(_explain_covered(self.on_invalid))
+            words.append("In this run. " + " ".join(each for each in said if each is not None))
+        return "\n\n".join(words)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, strings, lists and None: what `shuffledp run --json` prints."""
+        promise = self.guarantee
+        return {
+            "task": self.task,
+            "protocol": self.protocol.name,
+            "parameters": dict(self.protocol.parameters),
+            "engine": None if self.engine is None else self.engine.name,
+            "dealt": self.dealt,
+            "column": self.column,
+            "files": list(self.files),
+            "where": None if self.where is None else str(self.where),
+            "n": self.n,
+            "rows": self.rows,
+            "invalid": None if self.invalid is None else dict(self.invalid),
+            "on_invalid": None if self.on_invalid is None else self.on_invalid.value,
+            "epsilon": promise.epsilon,
+            "delta": promise.delta,
+            "level": self.level,
+            "estimate": [_plain(row) for row in self.picture.rows],
+            "guarantee": {
+                "text": str(promise),
+                "model": promise.model.value,
+                "neighbours": promise.neighbours.value,
+                "honest": promise.honest,
+                "proof": promise.proof,
+            },
+            "not_private": list(self.not_private),
+            "seed": self.seed,
+            "notes": list(self.notes),
+            "version": __version__,
+        }
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """A row for each number: label, value, stderr, low, high."""
+        import pandas as pd
+
+        return pd.DataFrame(self.picture.rows, columns=list(Number._fields))
+
+    def write(self, path: str | Path) -> Path:
+        """Write it as its suffix says: all about it (.json), or a row for each number (.csv, .tsv, .parquet).
+
+        >>> from tempfile import mkdtemp
+        >>> from shuffledp import ask
+        >>> answer = ask([True, False] * 500, "count", epsilon=1, delta=1e-6)
+        >>> answer.write(f"{mkdtemp()}/r.csv").read_text().split()[0]
+        'label,value,stderr,low,high'
+        """
+        return write_result(self.to_dict(), Path(path))
+
+    def plot(self, path: str | Path) -> Path:
+        """Draw it as a picture (.png, .svg, .pdf) or as a page (.html)."""
+        from shuffledp.plots import plot_estimate
+
+        promise = f"{self.protocol.name}: {self.guarantee}"
+        return plot_estimate(
+            self.picture,
+            Path(path),
+            title=self.title,
+            notes=[*self.warnings, promise, *self.notes],
+        )
+
+    def __repr__(self) -> str:
+        return f"Answer({self.title}, {self.protocol.name})"
+
+    def __str__(self) -> str:
+        return "\n".join([self.title, as_text(self.picture), *self._remarks()])
+
+    def _repr_html_(self) -> str:
+        """How notebooks show it."""
+        title = f"<p><b>{html.escape(self.title)}</b></p>"
+        said = (f"<p>{html.escape(line)}</p>" for line in self._remarks())
+        return "".join([title, as_html(self.picture), *said])
+
+    def _remarks(self) -> list[str]:
+        said = [*(f"{text}." for text in self.warnings), self.dropped, *self.notes]
+        said.append(f"{self.protocol.name}: {self.guarantee}.")
+        return [line for line in said if line is not None]
+
+
+def _plain(row: Number) -> dict[str, Any]:
+    named = row._asdict()
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in named.items()
+    }
+
+
+def _explain_covered(policy: OnInvalid | None) -> Iterator[str]:
+    """What happened to invalid values that are part of the result."""
+    for action, words in _COVERED.items():
+        faults = () if policy is None else policy.faults_with(action)
+        if faults:
+            text = words.format(" and ".join(_FAULT_NAMES[fault] for fault in faults))
+            yield text[0].upper() + text[1:]
+
+
+def list_reasons(invalid: Mapping[str, int]) -> str:
+    """Why values were invalid, and how many of them.
+
+    >>> list_reasons({"null": 1200, "unknown": 0})
+    'null 1,200'
+    """
+    return ", ".join(f"{why} {times:,}" for why, times in invalid.items() if times)
