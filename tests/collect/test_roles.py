@@ -1,6 +1,7 @@
 """The three roles together, on a clock that tests turn."""
 
 import dataclasses
+import hashlib
 
 import pytest
 
@@ -12,7 +13,13 @@ from shuffledp.collect.keys import AnalyzerSecrets, ShufflerSecrets
 from shuffledp.collect.shuffler import Shuffler
 from shuffledp.collect.store import SqliteStore, State
 from shuffledp.wire.batch import write_receipt
-from shuffledp.wire.report import join_upload, seal_inner, seal_report, split_upload
+from shuffledp.wire.report import (
+    join_upload,
+    open_report,
+    seal_inner,
+    seal_report,
+    split_upload,
+)
 
 COLLECTION = live.make_collection()
 POOL = [live.make_inners(COLLECTION, 0, seed) for seed in range(30)]
@@ -299,8 +306,6 @@ def test_forged_receipt_deletes_nothing(tmp_path):
 def test_spent_token_plus_replay(tmp_path):
     collection = live.make_collection(tokens=True)
     shuffler = open_shuffler(tmp_path / "s", collection)
-    import hashlib
-
     token, other = b"t" * 32, b"u" * 32
     shuffler.store.issue_tokens([hashlib.sha256(token).digest()])
     mine, theirs = (live.make_inners(collection, 0, seed) for seed in (1, 2))
@@ -413,3 +418,33 @@ def test_replies_that_cannot_be_understood():
         b'{"accepted":0,"failed":[{"index":7,"reason":"x"}]}',
     ):
         assert refused(read_reply, raw, 1) == "reply"
+
+
+def test_keys_of_windows_that_are_over_can_be_deleted(tmp_path):
+    """Then nobody can open their reports: a late one is too late, and the others are taken as before."""
+    collection = live.make_collection()
+    secrets = sdp.collect.ShufflerSecrets(
+        outer=live.outer_secrets(collection), sign=live.secret("shuffler")
+    )
+    secrets.save(tmp_path / "shuffler")
+    forget = sdp.collect.ShufflerSecrets.forget
+    assert forget(tmp_path / "shuffler", collection, 1109.0) == ()
+    assert forget(tmp_path / "shuffler", collection, 1110.0) == (0,)
+    assert forget(tmp_path / "shuffler", collection, 1110.0) == ()
+    left = sdp.collect.ShufflerSecrets.load(tmp_path / "shuffler", collection)
+    assert set(left.outer) == {1}
+    assert secrets.outer[0].hex() not in (tmp_path / "shuffler" / "keys.json").read_text()
+    late, good = (live.make_report(collection, window, 1) for window in (0, 1))
+    with pytest.raises(sdp.WireError, match="too_late"):
+        open_report(collection, late, dict(left.outer))
+    assert open_report(collection, good, dict(left.outer)).window == 1
+
+
+def test_tokens_are_counted_by_their_hashes(tmp_path):
+    collection = live.make_collection(tokens=True)
+    shuffler = open_shuffler(tmp_path / "s", collection)
+    hashes = [hashlib.sha256(bytes([i]) * 32).digest() for i in range(4)]
+    shuffler.store.issue_tokens(hashes[:3])
+    body = join_upload(collection, [live.make_report(collection, 0, 1, bytes([0]) * 32)])
+    assert shuffler.receive(body, 1001.0).failed == ()
+    assert shuffler.store.count_tokens(hashes) == {"unused": 2, "spent": 1, "unknown": 1}

@@ -1,6 +1,7 @@
 """The servers over real HTTP: what they take, what they refuse, and that nobody sees an exception."""
 
 import asyncio
+import hashlib
 import json
 from random import Random
 
@@ -32,9 +33,9 @@ class Clock:
 class Server:
     """The applications of a shuffler without sockets, on a clock that tests turn."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, collection=COLLECTION):
         self.clock = Clock()
-        self.shuffler = open_shuffler(folder)
+        self.shuffler = open_shuffler(folder, collection)
         self.intake = None
 
     async def __aenter__(self):
@@ -63,9 +64,9 @@ def client(app, base):
     return httpx.AsyncClient(transport=transport, base_url=base)
 
 
-def play(folder, scene):
+def play(folder, scene, collection=COLLECTION):
     async def run():
-        async with Server(folder) as server:
+        async with Server(folder, collection) as server:
             return await scene(server)
 
     return asyncio.run(run())
@@ -236,6 +237,36 @@ def test_a_full_queue_is_told_to_come_back(tmp_path, monkeypatch):
         server.intake._sealed.get_nowait()
 
     play(tmp_path / "s", scene)
+
+
+def test_the_operator_issues_and_counts_tokens(tmp_path):
+    collection = live.make_collection(tokens=True)
+    token = bytes(32)
+    body = join_upload(collection, [live.make_report(collection, 0, 1, token)])
+    hashes = hashlib.sha256(token).digest() + hashlib.sha256(b"other").digest()
+    word = {"Authorization": "Bearer word"}
+
+    async def scene(server):
+        async def ask(path, content, headers=word):
+            return await server.admin.post(path, content=content, headers=headers)
+
+        assert (await ask("/tokens", hashes, {})).status_code == 401
+        assert title(await ask("/tokens", hashes[:-1])) == (400, "token")
+        assert title(await ask("/tokens", b"")) == (400, "token")
+        sent = await server.public.post("/reports", content=body, headers=TYPE)
+        assert sent.json()["failed"] == [{"index": 0, "reason": "unknown_token"}]
+        assert (await ask("/tokens", hashes[:32])).status_code == 204
+        sent = await server.public.post("/reports", content=body, headers=TYPE)
+        assert sent.json() == {"accepted": 1, "failed": []}
+        counted = (await ask("/tokens/count", hashes)).json()
+        assert counted == {"unused": 0, "spent": 1, "unknown": 1}
+
+    async def without(server):
+        answer = await server.admin.post("/tokens", content=hashes, headers=word)
+        assert title(answer) == (400, "token")
+
+    play(tmp_path / "s", scene, collection)
+    play(tmp_path / "t", without)
 
 
 def fuzz(random):

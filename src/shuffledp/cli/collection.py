@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -160,6 +163,58 @@ def close(folder: FolderArgument) -> None:
             typer.echo(
                 f"Window {window['window']}: {window['state']}, {window.get('reports', 0):,} reports"
             )
+
+
+@app.command()
+def forget(folder: FolderArgument) -> None:
+    """Delete the shuffler's keys of windows that are over: nobody can open their reports any more."""
+    with explain_errors():
+        home = sdp.serve.Home(folder)
+        secrets = sdp.collect.ShufflerSecrets
+        over = secrets.forget(home.shuffler, home.collection(), time.time())
+        typer.echo(f"Deleted keys: {', '.join(map(str, over)) or 'none'}.")
+
+
+@app.command()
+def tokens(
+    count: Annotated[str, typer.Argument(help="How many to make.")],
+    out: Annotated[Path, typer.Option(help="The file to make, with one token in each line.")],
+) -> None:
+    """Make single-use tokens to give to participants, and print their hashes for the shuffler's operator."""
+    with explain_errors():
+        made = [os.urandom(32) for _ in range(whole_number(count, "count"))]
+        lines = "".join(f"{each.hex()}\n" for each in made)
+        sdp.collect.write_private(out, lines.encode())
+        typer.echo("\n".join(hashlib.sha256(each).hexdigest() for each in made))
+
+
+@app.command()
+def issue(
+    folder: FolderArgument,
+    hashes: Annotated[Path, typer.Argument(help="The hashes that `collection tokens` printed.")],
+    only_check: Annotated[
+        bool, typer.Option("--check", help="Issue nothing: say how many are unused and spent.")
+    ] = False,
+) -> None:
+    """Tell a running shuffler which tokens were given out, or ask how many of them are spent."""
+    with explain_errors():
+        known = _read_hashes(hashes)
+        operator = sdp.serve.Operator(open_home(folder))
+        if not only_check:
+            operator.issue_tokens(known)
+        found = operator.count_tokens(known)
+        shown = ", ".join(f"{number:,} {state}" for state, number in found.items())
+        typer.echo(f"{len(known):,} tokens: {shown}.")
+
+
+def _read_hashes(path: Path) -> list[bytes]:
+    try:
+        found = [bytes.fromhex(line) for line in path.read_text().split()]
+    except (OSError, ValueError) as error:
+        raise sdp.DataError(f"{path} cannot be read as hashes of tokens: {error}") from error
+    if not found or {len(each) for each in found} != {32}:
+        raise sdp.DataError(f"{path} must have one hash of 64 hexadecimal digits in each line")
+    return found
 
 
 @app.command()

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         read_survey,
     )
     from shuffledp.collect.device import BUDGET, Device, Sending, read_reply
+    from shuffledp.collect.disk import write_private
     from shuffledp.collect.keys import AnalyzerSecrets, ShufflerSecrets
     from shuffledp.collect.shuffler import Reply, Shuffler
     from shuffledp.collect.store import SqliteStore, State, Store, WindowRow
@@ -53,6 +54,7 @@ __all__ = [
     "measure_influence",
     "read_reply",
     "read_survey",
+    "write_private",
 ]
 
 # A device needs neither the planner nor the ledger, and should not wait for them.
@@ -62,6 +64,7 @@ _PLACES = {
     **dict.fromkeys(("Reply", "Shuffler"), "shuffler"),
     **dict.fromkeys(("SqliteStore", "State", "Store", "WindowRow"), "store"),
     "Analyzer": "analyzer",
+    "write_private": "disk",
 }
 
 

@@ -15,6 +15,7 @@ __all__ = [
     "read_private",
     "sync_folder",
     "transaction",
+    "write_private",
     "write_whole",
 ]
 
@@ -39,6 +40,18 @@ def write_whole(path: Path, pieces: Iterable[bytes | memoryview]) -> None:
         os.fsync(file.fileno())
     draft.rename(path)
     sync_folder(path.parent)
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """A new file that only its owner may read; refuses to overwrite one."""
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise DataError(f"{path} is there already: secrets are never overwritten") from None
+    except OSError as error:
+        raise DataError(f"{path} cannot be written: {error.strerror}") from error
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
 
 
 def make_private(folder: Path) -> Path:

@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -51,12 +51,12 @@ class ShufflerSecrets:
 
     def save(self, folder: Path) -> None:
         """Into a private folder."""
-        outer = {str(i): key.hex() for i, key in self.outer.items()}
-        _save(folder, {"outer": outer, "sign": self.sign.hex()})
+        _refuse_overwriting(folder)
+        self._write(folder)
 
     @classmethod
     def load(cls, folder: Path, collection: Collection) -> "ShufflerSecrets":
-        """From a private folder; they must be the keys of the collection."""
+        """From a private folder; they must be keys of the collection. Those of old windows may be gone."""
         content = _load(folder)
         found = cls(
             outer={int(i): bytes.fromhex(key) for i, key in content["outer"].items()},
@@ -64,9 +64,27 @@ class ShufflerSecrets:
         )
         wanted = {key.id: key.public for key in collection.shuffler_keys}
         mine = {i: public_bytes(key) for i, key in found.outer.items()}
-        if mine != wanted or signing_public(found.sign) != collection.shuffler_sign:
+        if (
+            not mine.items() <= wanted.items()
+            or signing_public(found.sign) != collection.shuffler_sign
+        ):
             raise MismatchError(f"the keys in {folder} are not the shuffler's of this collection")
         return found
+
+    @classmethod
+    def forget(cls, folder: Path, collection: Collection, now: float) -> tuple[int, ...]:
+        """Delete the keys whose windows are all over from the folder; returns their ids."""
+        found = cls.load(folder, collection)
+        last = {key.id: key.last for key in collection.shuffler_keys}
+        over = tuple(i for i in found.outer if now >= collection.windows.closes(last[i]))
+        if over:
+            left = {i: key for i, key in found.outer.items() if i not in over}
+            replace(found, outer=left)._write(folder)
+        return over
+
+    def _write(self, folder: Path) -> None:
+        outer = {str(i): key.hex() for i, key in self.outer.items()}
+        _write_keys(folder, {"outer": outer, "sign": self.sign.hex()})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -83,7 +101,8 @@ class AnalyzerSecrets:
 
     def save(self, folder: Path) -> None:
         """Into a private folder."""
-        _save(folder, {"inner": self.inner.hex(), "sign": self.sign.hex()})
+        _refuse_overwriting(folder)
+        _write_keys(folder, {"inner": self.inner.hex(), "sign": self.sign.hex()})
 
     @classmethod
     def load(cls, folder: Path, collection: Collection) -> "AnalyzerSecrets":
@@ -96,11 +115,14 @@ class AnalyzerSecrets:
         return found
 
 
-def _save(folder: Path, content: Mapping[str, object]) -> None:
-    place = make_private(folder) / _FILE
+def _refuse_overwriting(folder: Path) -> None:
+    place = folder / _FILE
     if place.exists():
         raise DataError(f"{place} is there already: keys are never overwritten")
-    write_whole(place, [json.dumps(content).encode()])
+
+
+def _write_keys(folder: Path, content: Mapping[str, object]) -> None:
+    write_whole(make_private(folder) / _FILE, [json.dumps(content).encode()])
 
 
 def _load(folder: Path) -> dict[str, Any]:

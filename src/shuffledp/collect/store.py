@@ -83,6 +83,9 @@ class Store(Protocol):
     def issue_tokens(self, hashes: Sequence[bytes]) -> None:
         """Make known which tokens a third party gave out, by their SHA-256."""
 
+    def count_tokens(self, hashes: Sequence[bytes]) -> dict[str, int]:
+        """How many of these tokens are unused, spent, and unknown."""
+
 
 class SqliteStore:
     """A file, with a write-ahead log. `durable=False` is for tests of logic alone."""
@@ -143,6 +146,16 @@ class SqliteStore:
         with transaction(self._db):
             rows = [(each,) for each in hashes]
             self._db.executemany("INSERT OR IGNORE INTO issued VALUES (?)", rows)
+
+    def count_tokens(self, hashes: Sequence[bytes]) -> dict[str, int]:
+        found = {"unused": 0, "spent": 0, "unknown": 0}
+        for each in hashes:
+            issued, spent = (
+                self._db.execute(f"SELECT 1 FROM {table} WHERE hash = ?", (each,)).fetchone()  # noqa: S608
+                for table in ("issued", "tokens")
+            )
+            found["unknown" if issued is None else "unused" if spent is None else "spent"] += 1
+        return found
 
     def seal(self, window: int) -> WindowRow:
         with transaction(self._db):

@@ -13,6 +13,8 @@ from shuffledp.wire.document import Collection
 from shuffledp.wire.report import MEDIA_TYPE
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import httpx
 
     from shuffledp.serve.folders import Home
@@ -119,6 +121,13 @@ def ask_manifest(
     return content["manifest"].encode(), bytes.fromhex(content["signature"]), header
 
 
+def _split_hashes(hashes: list[bytes]) -> Iterator[bytes]:
+    from shuffledp.serve.shuffler import MOST_TOKENS
+
+    for start in range(0, len(hashes), MOST_TOKENS):
+        yield b"".join(hashes[start : start + MOST_TOKENS])
+
+
 class Operator:
     """The shuffler's operator, on its socket."""
 
@@ -153,7 +162,16 @@ class Operator:
 
     def issue_tokens(self, hashes: list[bytes]) -> None:
         """Make known which tokens were given out, by their SHA-256."""
-        self._ask("POST", "/tokens", b"".join(hashes))
+        for some in _split_hashes(hashes):
+            self._ask("POST", "/tokens", some)
+
+    def count_tokens(self, hashes: list[bytes]) -> dict[str, int]:
+        """How many of these tokens are unused, spent, and unknown."""
+        found = {"unused": 0, "spent": 0, "unknown": 0}
+        for some in _split_hashes(hashes):
+            for state, number in self._ask("POST", "/tokens/count", some).json().items():
+                found[state] += number
+        return found
 
     def _ask(self, method: str, path: str, content: bytes = b"") -> httpx.Response:
         with self._client() as client:

@@ -32,8 +32,10 @@ if TYPE_CHECKING:
     from shuffledp.collect.shuffler import Shuffler
     from shuffledp.serve.folders import Home
 
-__all__ = ["ShufflerServer", "run_shuffler"]
+__all__ = ["MOST_TOKENS", "ShufflerServer", "run_shuffler"]
 
+MOST_TOKENS = 100_000
+"""In one request of the operator."""
 _STATUS = {
     "busy": 429,
     "expired": 410,
@@ -231,6 +233,7 @@ class ShufflerServer:
                 Route("/metrics", self._only_operator(self._metrics)),
                 Route("/close", self._only_operator(self._close), methods=["POST"]),
                 Route("/tokens", self._only_operator(self._issue), methods=["POST"]),
+                Route("/tokens/count", self._only_operator(self._count), methods=["POST"]),
                 Route("/healthz", self._health),
             ],
             exception_handlers={WireError: self._explain, Exception: self._hide},
@@ -306,10 +309,24 @@ class ShufflerServer:
     async def _issue(self, request: Request) -> Response:
         from starlette.responses import Response
 
-        body = await read_body(request, 32 * 100_000)
-        hashes = [body[place : place + 32] for place in range(0, len(body), 32)]
+        hashes = await self._read_hashes(request)
         await self.intake.run(lambda: self.shuffler.store.issue_tokens(hashes))
         return Response(status_code=204)
+
+    async def _count(self, request: Request) -> Response:
+        from starlette.responses import JSONResponse
+
+        hashes = await self._read_hashes(request)
+        found = await self.intake.run(lambda: self.shuffler.store.count_tokens(hashes))
+        return JSONResponse(found)
+
+    async def _read_hashes(self, request: Request) -> list[bytes]:
+        if not self.shuffler.collection.tokens:
+            raise WireError("token", "this collection takes no tokens")
+        body = await read_body(request, 32 * MOST_TOKENS)
+        if not body or len(body) % 32:
+            raise WireError("token", "the hashes of tokens have 32 bytes each")
+        return [body[place : place + 32] for place in range(0, len(body), 32)]
 
 
 def run_shuffler(home: Home, *, host: str, port: int, workers: int | None = None) -> None:

@@ -149,6 +149,10 @@ def open_report(collection: Collection, sealed: bytes, secrets: dict[int, bytes]
     if header[0] != SUITE:
         raise WireError("malformed", f"the suite {header[0]} is not {SUITE}")
     if header[1] not in secrets:
+        if any(
+            header[1] == key.id for key in collection.shuffler_keys
+        ):  # deleted: its windows are over
+            raise WireError("too_late", f"the windows of the shuffler's key {header[1]} are over")
         raise WireError("stale_key", f"the shuffler's key {header[1]} is not in use")
     try:
         plain = open_sealed(sealed[2:], secrets[header[1]], _outer_info(header, collection))

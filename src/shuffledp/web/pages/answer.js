@@ -9,12 +9,14 @@ import { strings } from "./strings.js";
 
 const main = find("main");
 
-/** The link of the collection: of this page, or after #link= if the page is hosted apart from the shuffler. */
+/** What stands after the #: the id, or link=LINK if the page is hosted apart from the shuffler; and token=TOKEN. */
+const given = new URLSearchParams(location.hash.slice(1));
+
+/** The link of the collection. */
 function findLink() {
-  const given = new URLSearchParams(location.hash.slice(1)).get("link");
-  if (given) return given;
+  if (given.get("link")) return given.get("link");
   const id = /\/c\/([0-9a-f]{64})$/.exec(location.pathname)?.[1];
-  const named = /^#([0-9a-f]{64})$/.exec(location.hash)?.[1] ?? id;
+  const named = [...given.keys()].find((key) => /^[0-9a-f]{64}$/.test(key)) ?? id;
   return id ? `${location.origin}/collections/${id}#${named}` : null;
 }
 
@@ -75,7 +77,8 @@ function describePromise(collection) {
 
 /** @param {Device} device @param {Collection} collection @param {HTMLElement} status */
 function makeForm(device, collection, status) {
-  const token = make("input", { type: "text", id: "token", autocomplete: "off", size: 64, dir: "ltr" });
+  const token = make("input", { type: "text", id: "token", autocomplete: "off", size: 64, dir: "ltr",
+    value: given.get("token") ?? "" });
   const button = make("button", { type: "submit" }, strings.send);
   const form = make("form", { novalidate: true }, ...collection.questions.map(makeQuestion));
   if (collection.tokens) form.append(make("p", {}, make("label", { for: "token" }, strings.token), token));
@@ -86,7 +89,7 @@ function makeForm(device, collection, status) {
     if (!answers) return tell(status, strings.choose, "bad");
     button.disabled = true;
     try {
-      const key = Uint8Array.from((token.value.match(/[0-9a-f]{2}/g) ?? []).map((/** @type {string} */ pair) => parseInt(pair, 16)));
+      const key = Uint8Array.from((token.value.toLowerCase().match(/[0-9a-f]{2}/g) ?? []).map((/** @type {string} */ pair) => parseInt(pair, 16)));
       const window = await device.answer(collection, answers, undefined, key);
       form.querySelectorAll("fieldset").forEach((/** @type {HTMLElement} */ each) => each.setAttribute("disabled", ""));
       button.remove();
