@@ -1,15 +1,25 @@
 """What the tests share."""
 
 import numpy as np
+import pytest
 from scipy.stats import chi2
 
 from contract.examples import examples_of
 from shuffledp.numerics.entropy import SeededWords
 from shuffledp.testing import ALPHA, all_tapes, enumerate_law
 
-__all__ = ["ALPHA", "all_tapes", "any_protocol", "encode_many", "enumerated_law", "fits"]
+__all__ = ["ALPHA", "all_tapes", "any_protocol", "encode_many", "enumerated_law", "first", "fits"]
 
 enumerated_law = enumerate_law
+
+
+def first(cases, number=1):
+    """Parameters of which the first are always tried, and the others by `make test-all`."""
+    cases = list(cases)
+    return cases[:number] + [
+        pytest.param(*(each if isinstance(each, tuple) else (each,)), marks=pytest.mark.slow)
+        for each in cases[number:]
+    ]
 
 
 def any_protocol(spec):

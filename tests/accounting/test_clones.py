@@ -11,6 +11,7 @@ import pytest
 from shuffledp.accounting import clones as module
 from shuffledp.accounting.clones import Clones, clones_2021, clones_2023
 from shuffledp.core.errors import UnsupportedError
+from support import first
 
 PAIRS = {"2021": clones_2021, "2023": clones_2023}
 
@@ -81,7 +82,7 @@ def check(clones: Clones, epsilon: float, rho: mp.mpf) -> None:
 
 @pytest.mark.parametrize("name", PAIRS)
 @pytest.mark.parametrize("epsilon0", [0.01, 1.0, 4.0, 12.0])
-@pytest.mark.parametrize("n", [2, 50, 300, 3000])
+@pytest.mark.parametrize("n", first([2, 50, 300, 3000], 3))
 def test_bracket_of_the_full_sum(name, n, epsilon0):
     clones, rho = PAIRS[name](epsilon0=epsilon0, n=n), ideal_rho(name, epsilon0)
     for part in (0.02, 0.3, 0.9, 0.999):

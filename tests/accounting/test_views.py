@@ -111,6 +111,7 @@ def test_a_wider_curve_is_not_covered():
     assert not np.all(table.deltas <= _gaussian_delta_below(table.grid[1:], 0.99 * curve.mu()))
 
 
+@pytest.mark.slow
 def test_a_delta0_has_no_renyi_and_no_gaussian_view():
     curve = sdp.profile(epsilon0=1.0, delta0=1e-9, n=1000, honest=1)
     assert curve.renyi(2.0) == curve.mu() == math.inf

@@ -15,7 +15,7 @@ from shuffledp.accounting.binary import BinaryResponse
 from shuffledp.audit import black_box
 from shuffledp.audit.outcomes import Draws, draw
 from shuffledp.protocols import PROTOCOLS
-from support import ALPHA
+from support import ALPHA, first
 
 SAMPLES = 40_000
 
@@ -163,7 +163,9 @@ def test_odds_cover(p, q):
     assert wrong <= 0.05
 
 
-@pytest.mark.parametrize(("p", "q", "delta"), [(0.5, 0.1, 0.1), (0.3, 0.25, 0.01), (0.9, 0.5, 0.3)])
+@pytest.mark.parametrize(
+    ("p", "q", "delta"), first([(0.5, 0.1, 0.1), (0.3, 0.25, 0.01), (0.9, 0.5, 0.3)])
+)
 def test_ratios_cover(p, q, delta):
     """Two limits: the bound exceeds ln((p - delta) / q) in at most 10 % of all cases."""
     draws = 30
@@ -182,7 +184,7 @@ def test_ratios_cover(p, q, delta):
     assert law[off].sum() <= 0.1
 
 
-@pytest.mark.parametrize("p", [0.2, 0.5, 0.8])
+@pytest.mark.parametrize("p", first([0.2, 0.5, 0.8]))
 def test_each_limit_has_half_of_the_probability(p):
     """The other probability is 1/2 and almost known: what is left is the error of one limit, 5 %."""
     draws, many, ways = 50, 10**9, np.arange(51)

@@ -60,6 +60,7 @@ def test_both_errors_at_the_n_returned(question):
     assert found.protocol == f"{question[2]}, {question[1]} coin"
 
 
+@pytest.mark.slow
 def test_both_errors_of_the_real_test():
     """The whole path, from values to verdict, with the values of a law at distance alpha."""
     n = needed("shuffle", "public", "direct", k=64).n
@@ -86,7 +87,12 @@ def slope(ks, **question):
     ("ks", "question", "exponent"),
     [
         ((64, 1024), {"alpha": 0.25, "model": "none"}, 1 / 2),
-        ((64, 1024), {"alpha": 0.5, "epsilon": 0.25, "delta": 1e-6}, 3 / 4),
+        pytest.param(
+            (64, 1024),
+            {"alpha": 0.5, "epsilon": 0.25, "delta": 1e-6},
+            3 / 4,
+            marks=pytest.mark.slow,
+        ),
         ((1024, 16384), {"alpha": 0.25, **PRIVACY, "coin": "public"}, 2 / 3),
         pytest.param(
             (64, 1024),

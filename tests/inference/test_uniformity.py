@@ -30,7 +30,14 @@ def words(n, k, seed):
 class TestSimulation:
     """`Collection.simulate` has the law of the protocol's own `simulate`."""
 
-    @pytest.mark.parametrize("question", [one for one in EVERY if one[0] in ("local", "shuffle")])
+    @pytest.mark.parametrize(
+        "question",
+        [
+            pytest.param(one, marks=pytest.mark.slow if one[2] == "correlated" else ())
+            for one in EVERY
+            if one[0] in ("local", "shuffle")
+        ],
+    )
     def test_same_law_as_the_protocol(self, question):
         n, runs = 60, 1500
         made = make_tester(

@@ -130,6 +130,7 @@ def test_mutant_that_draws_each_share_twice_is_caught(runs):
     assert not fits(errors_of(protocol, 10**6, runs, seed=12), 0.9)
 
 
+@pytest.mark.slow
 @SOME_RUNS
 @pytest.mark.parametrize("honest", [0.9, 1.0])
 def test_intervals_cover_what_the_discrete_law_allows(honest, runs):

@@ -149,6 +149,7 @@ def test_mutant_with_too_much_noise_is_caught():
     assert not fits(errors, 0.45)
 
 
+@pytest.mark.slow
 def test_intervals_cover_what_the_discrete_law_allows():
     n = 10**7
     protocol = make(n=n, k=20_000, epsilon=0.2, delta=1e-6)

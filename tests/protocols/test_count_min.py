@@ -250,6 +250,7 @@ def test_intervals_cover_over_functions_and_noise(data, n, k, more):
     assert hits.mean() / runs >= 0.95
 
 
+@pytest.mark.slow
 def test_normal_intervals_do_not_cover():
     """In a sixth of all cases the heavy category collides in some row."""
     runs, kept = 400, 0

@@ -156,6 +156,7 @@ class TestAccuracy:
         fewer = replace(p.randomizer, flips=p.randomizer.flips * 3 // 4)
         assert not is_the_variance(squared_errors(fewer, p, codes, runs=40, seed=5))
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("n", "k"),
         [

@@ -63,6 +63,7 @@ def errors(protocol, inputs, runs, seed):
         yield protocol.analyzer.estimate(protocol.randomizer.deal(inputs, words))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inputs", [[100, 0], [40, 60], [0, 100]])
 def test_intervals_cover(hundred, inputs):
     """The noise is a small integer, so the interval covers a little more than its level."""

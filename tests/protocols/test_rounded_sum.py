@@ -178,6 +178,7 @@ def answers(p, inputs, runs, seed):
     return [run_counts(p, inputs, rng) for _ in range(runs)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("level", "right"), [(0.95, True), (0.1, False)])
 def test_coverage_in_the_worst_case(level, right):
     """The interval holds for all data with the same sum, so it covers more often than it must."""
@@ -191,6 +192,7 @@ def test_coverage_in_the_worst_case(level, right):
     assert (binomtest(hits, 1500, 0.95, alternative="less").pvalue > ALPHA) == right
 
 
+@pytest.mark.slow
 def test_coverage_of_spread_values_is_at_least_the_level():
     p = make(n=1000, epsilon=1.0, delta=1e-6, lower=0.0, upper=1.0, steps=60)
     inputs = crowd("spread", p, 1000)

@@ -181,6 +181,7 @@ COUNTED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("module", "parameters", "thousands"), COUNTED)
 def test_intervals_cover(module, parameters, thousands):
     data = 1000 * np.array(thousands)

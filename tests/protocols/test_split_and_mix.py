@@ -175,6 +175,7 @@ def test_squared_error_is_the_declared_variance(factor, right):
     assert (low < ratio < high) == right
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("level", "right"), [(0.95, True), (0.9, False)])
 def test_coverage(level, right):
     """An interval of 90 % passed off as 95 % must be noticed."""

@@ -127,6 +127,7 @@ def answers(p, inputs, runs, seed):
     return [run_counts(p, inputs, rng) for _ in range(runs)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("level", "right"), [(0.95, True), (0.9, False)])
 def test_coverage(level, right):
     steps = 77

@@ -123,6 +123,7 @@ class TestAnswers:
         assert many.failure == pytest.approx(100 * few.failure)
 
 
+@pytest.mark.slow
 def test_coverage():
     """400 histograms of 1000 bins by the counts engine."""
     n, k = 10**6, 1000
