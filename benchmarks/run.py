@@ -19,6 +19,7 @@ NAMES = (
     "accountant",
     "makers",
     "planner",
+    "surveys",
     "shuffled",
     "shuffled_sums",
     "learning",

@@ -421,3 +421,46 @@ def test_bad_parameters():
         dummies(n=3, rho=Fraction(0), pair=Fraction(1, 2))
     with pytest.raises(ParameterError, match="epsilon"):
         TwoBins(total=PoissonTotal(mean=1.0)).delta(-1.0)
+
+
+class TestManyAtOnce:
+    """`deltas` looks masses up in one table; `expect` with a continued fraction for each cell is the other way."""
+
+    @settings(max_examples=20, deadline=None)
+    @given(n=st.integers(1, 12), top=st.integers(1, 63), epsilon=st.floats(0.01, 5))
+    def test_by_enumeration(self, n, top, epsilon):
+        p = Fraction(top, 64)
+        law = split_evenly(binomial_law(n, p))
+        found = TwoBins(total=BinomialTotal(n=n, p=p)).deltas(np.array([0.0, epsilon / 3, epsilon]))
+        for value, at in zip(found, (0.0, epsilon / 3, epsilon), strict=True):
+            check(value, divergence(law, at))
+
+    @pytest.mark.parametrize(
+        ("total", "end", "most"),
+        [
+            (PoissonTotal(mean=700.0), 0.7, 1e-9),
+            (BinomialTotal(n=90_000, p=Fraction(1, 100)), 0.6, 1e-9),
+            (dummies(n=1000, rho=Fraction(9, 2), pair=Fraction(1, 5)).total, 0.6, 1e-9),
+            (PoissonTotal(mean=30_000.0), 0.1, 0.02),
+        ],
+    )
+    def test_agrees_with_cell_by_cell(self, total, end, most):
+        epsilons = np.linspace(0.0, end, 5)
+        found = TwoBins(total=total).deltas(epsilons)
+        for value, epsilon in zip(found, epsilons, strict=True):
+            growth = math.expm1(epsilon) * (1 - 8 * moved_message.UNIT)
+            other = decreasing_mean.expect(total, lambda t, growth=growth: _fair_inner(t, growth))
+            assert other * (1 - 1e-9) <= value <= other * (1 + most)
+
+    def test_a_table_that_is_too_large_is_not_made(self, monkeypatch):
+        curve, epsilons = TwoBins(total=PoissonTotal(mean=700.0)), np.array([0.1, 0.4])
+        table = curve.deltas(epsilons)
+        monkeypatch.setattr(moved_message, "_LARGEST_TABLE", 10)
+        assert curve.deltas(epsilons) == pytest.approx(table, rel=1e-9)
+
+    def test_a_shorter_tail_is_only_looser(self, monkeypatch):
+        """What lies below the last column is left out of what is subtracted."""
+        curve, epsilons = TwoBins(total=PoissonTotal(mean=700.0)), np.array([0.5])
+        whole = curve.deltas(epsilons)
+        monkeypatch.setattr(moved_message, "_BELOW", 0.0)
+        assert np.all(curve.deltas(epsilons) > whole)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import shuffledp as sdp
+from shuffledp.accounting.compose import compose_delta
 from shuffledp.accounting.exact import shuffled_delta
 from shuffledp.core.protocol import Crowd, Promise
 from shuffledp.numerics.rounding import exp_lower
@@ -162,3 +163,56 @@ def test_calibrated_parts_use_the_promise_up():
 def test_law_of_a_bundle_is_the_product():
     made = bundle.make(**EXAMPLES.shuffled_tiny[0])
     assert sum(made.randomizer.pmf(2).values()) == Fraction(1)
+
+
+class TestSearch:
+    """Budgets: as large as the promise allows, whatever the shape of the curves."""
+
+    @staticmethod
+    def make(protocol, parts):
+        wanted = [{"name": str(i), "protocol": protocol, "k": 3 + i} for i in range(parts)]
+        return bundle.make(n=10**5, epsilon=1.0, delta=1e-8, honest=1.0, parts=wanted)
+
+    @pytest.mark.parametrize("protocol", ["dummies_histogram", "correlated_histogram"])
+    def test_nothing_is_left_over(self, protocol):
+        made = self.make(protocol, 3)
+        assert 0.9e-8 < made.accountant.delta(10**5, 1.0) <= made.guarantee.delta == 1e-8
+
+    def test_a_distance_to_ideal_noise_is_added_once_for_each_part(self):
+        made = self.make("correlated_histogram", 2)
+        parts = [part for _, part in bundle.questions(made)]
+        joint = bundle.Joint(
+            parts=tuple(part.accountant.ideal for part in parts),
+            promise=Promise(epsilon=1.0, delta=1e-8),
+        )
+        curves = [bundle.Curve(accountant=part.accountant.ideal, honest=10**5) for part in parts]
+        apart = sum(part.randomizer.distance(10**5) for part in parts)
+        assert apart > 0
+        one_by_one = compose_delta(curves, epsilon=1.0, near=1e-8, points=96)
+        found = joint.delta(10**5, 1.0)
+        assert found >= (1 + np.e) * apart
+        assert found == pytest.approx(one_by_one, rel=0.01)
+
+    def test_equal_noise_in_other_bins_is_one_curve(self):
+        parts = [part for _, part in bundle.questions(self.make("correlated_histogram", 3))]
+        assert len({part.randomizer.open_curve(10**5)[0] for part in parts}) == 1
+
+    def test_refusals_end_the_search(self):
+        def refuse(scale):
+            raise sdp.UnsupportedError("not at all")
+
+        with pytest.raises(sdp.UnsupportedError, match="not at all"):
+            bundle._search(refuse, 0.2, -18.0)
+
+    @pytest.mark.parametrize("power", [-2.0, -1.0, -4.0, 0.3])
+    def test_other_curves_than_gaussian_ones(self, power):
+        """ln(delta) of any shape: the largest safe scale is found, and never an unsafe one."""
+        goal = 0.137
+
+        def at(scale):
+            if power > 0:  # a jump
+                return ((scale,),), -40.0 if scale <= goal else -1.0
+            return ((scale,),), -18.0 * (scale / goal) ** power
+
+        ((found,),) = bundle._search(at, 0.2, -18.0)
+        assert goal * (0.9 if power > 0 else 0.995) < found <= goal

@@ -2,15 +2,22 @@
 
 import math
 from collections.abc import Callable
+from typing import Protocol, runtime_checkable
 
+import numpy as np
+
+from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import UnsupportedError
+from shuffledp.core.privacy import Profile
 from shuffledp.core.validate import fraction_of_one, positive
 from shuffledp.numerics.search import smallest_parameter, smallest_safe
 
 __all__ = [
     "LEAST",
     "SMALLEST_DELTA",
+    "Batch",
     "check_budget",
+    "find_deltas",
     "find_epsilon",
     "find_level",
     "gaussian_epsilon",
@@ -24,6 +31,27 @@ LEAST = 1e-12
 """Times epsilon0: where a search ends that would otherwise go down through all floats."""
 
 _LARGEST_EPSILON = 700.0
+
+
+@runtime_checkable
+class Batch(Profile, Protocol):
+    """A curve that finds many deltas in little more time than one."""
+
+    def deltas(self, epsilons: Floats) -> Floats:
+        """At least the true delta at each of these."""
+
+
+def find_deltas(curve: Profile, epsilons: Floats) -> Floats:
+    """At least the true delta at each of these epsilons, at most 1.
+
+    >>> from shuffledp.accounting.amplify import profile
+    >>> curve, epsilons = profile(epsilon0=1.0, n=10_000), np.array([0.05, 0.1])
+    >>> find_deltas(curve, epsilons).tolist() == [curve.delta(0.05), curve.delta(0.1)]
+    True
+    """
+    if isinstance(curve, Batch):
+        return np.minimum(curve.deltas(epsilons), 1.0)
+    return np.array([min(1.0, curve.delta(epsilon)) for epsilon in epsilons.tolist()])
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:

@@ -26,7 +26,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from shuffledp.accounting.base import find_epsilon
+from shuffledp.accounting.base import find_deltas, find_epsilon, gaussian_epsilon
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.privacy import Profile
@@ -41,6 +41,7 @@ _TAIL_SHARE = 1e-3  # of delta: where a curve ends, over all rounds
 _CUT_SHARE = 1e-6  # of delta: what may be cut off at each end of a sum
 _GUARD = 64  # bits of the points beyond those of the masses
 _LEAST_STEP = 2.0**-40  # with this many guard bits, masses are off by less than one unit
+_NEARBY = np.array([0.7, 0.9, 1.0, 1.1, 1.2, 1.35, 1.6])
 _LEAST_END, _FIRST_END, _LAST_END, _WIDER = 1e-12, 0.1, 64.0, 3.0  # to look for the end of a curve
 
 
@@ -106,16 +107,32 @@ def _sum_up(
 ) -> "tuple[float, float, _Loss | None]":
     """What the total variation distances add up to, and the sum of the losses in steps (None: nothing)."""
     different = Counter(rounds)
-    apart = math.fsum(times * curve.delta(0.0) for curve, times in different.items())
+    distances = {curve: float(find_deltas(curve, np.zeros(1))[0]) for curve in different}
+    apart = math.fsum(times * distances[curve] for curve, times in different.items())
     share = _TAIL_SHARE * wanted / len(rounds)
-    ends = {curve: _find_end(curve, share) for curve in different}
+    ends = {curve: _find_end(curve, share, distances[curve]) for curve in different}
     step = max(ends.values()) / points
     total = None if step < _LEAST_STEP else _add_losses(different, ends, step, wanted)
     return apart * (1 + 4 * UNIT), step, total
 
 
-def _find_end(curve: Profile, delta: float) -> float:
-    """About where a curve falls below delta, or where it is smallest if it never does."""
+def _find_end(curve: Profile, delta: float, distance: float) -> float:
+    """About where a curve falls below delta, or where it is smallest if it never does.
+
+    `distance` is its delta at 0: most curves are about those of a Gaussian pair with the same one.
+    """
+    if distance <= delta:
+        return _LEAST_END
+    guesses = gaussian_epsilon(2.51 * distance, delta) * _NEARBY
+    if guesses[-1] < _LAST_END:
+        found = find_deltas(curve, guesses)
+        if found[0] > delta >= found[-1]:
+            return float(guesses[np.argmax(found <= delta)])
+    return _search_end(curve, delta)
+
+
+def _search_end(curve: Profile, delta: float) -> float:
+    """The same for curves of any shape."""
     high = _FIRST_END
     while high > _LEAST_END and curve.delta(high / _WIDER) <= delta:
         high /= _WIDER
@@ -252,10 +269,9 @@ def _find_loss(curve: Profile, step: float, end: float, bits: int) -> _Loss:
     one = 1 << scale
     xs = _list_powers(step, last, scale)
     # At most j step, which is rounded.
-    heights = [
-        _at_scale(min(1.0, curve.delta(j * step * (1 - 2 * UNIT))), scale) for j in range(last + 1)
-    ]
-    heights = list(np.minimum.accumulate(np.array(heights, dtype=object)))
+    places = step * np.arange(last + 1, dtype=np.float64)
+    found = find_deltas(curve, places * (1 - 4 * UNIT))
+    heights = [_at_scale(value, scale) for value in np.minimum.accumulate(found).tolist()]
     below = [
         (one * one // xs[j], one - (one - heights[j]) * one // xs[j]) for j in range(last, 0, -1)
     ]

@@ -26,6 +26,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
@@ -225,7 +226,7 @@ class CorrelatedNoise:
         """At least the divergence of S against S + 1, epsilon >= 0."""
         beyond = 32
         while beyond <= _LONGEST:
-            bound, done = self._sum(self.flood.window(beyond), epsilon)
+            bound, done = self._sum(beyond, epsilon)
             if done:
                 return bound
             beyond *= 4
@@ -235,11 +236,11 @@ class CorrelatedNoise:
         """At least the true epsilon at this delta; `UnsupportedError` if there is none."""
         return _invert(self.delta, delta, guess=1.2 * self.epsilon_star)
 
-    def _sum(self, window: Window, epsilon: float) -> tuple[float, bool]:
+    def _sum(self, beyond: int, epsilon: float) -> tuple[float, bool]:
         """The bound, and whether it needs no longer window."""
         star, epsilon = self.epsilon_star, min(epsilon, _LARGEST_EPSILON)
         decay = math.exp(-2 * star)
-        H = _accumulate(window.masses, decay)
+        window, H = _open(self.flood, beyond, decay)
         # p^(2i) is a product of up to len(H) rounded factors, each off by its exponent's rounding.
         error = window.error + (12 + 2 * star) * (len(H) + 64) * UNIT
         factor = math.exp(epsilon - star) * (1 - (12 + 2 * epsilon + 2 * star) * UNIT)
@@ -328,7 +329,14 @@ class ThinnedNoise:
             total += float(np.maximum(law * up - following * down, 0.0).sum())
         return min(1.0, (total + outside) * (1 + error))
 
+    def epsilon(self, delta: float) -> float:
+        """At least the true epsilon at this delta; `UnsupportedError` if there is none."""
+        return _invert(self.delta, delta, guess=1.2 * self.pure)
+
     def _diagonals(self) -> tuple[list[Floats], float, float]:
+        return _find_diagonals(self)
+
+    def find_diagonals(self) -> tuple[list[Floats], float, float]:
         """C_0, C_1, ...; their relative error; what is outside, as a bound of its probability."""
         q, rest = self._masses()
         beyond = 64
@@ -364,6 +372,11 @@ class ThinnedNoise:
         # The tail of either sign, and len(q) + 1 geometric sums of q(z) q(z + k) <= p^(2 z + k).
         products = (length + 1) * math.exp(-length * self.epsilon_star) / (1 - p * p)
         return q, (2 * float(q[-1]) * p / (1 - p) + products) * (1 + 1e-9)
+
+
+@lru_cache(maxsize=2)  # a curve is looked at again and again
+def _find_diagonals(noise: ThinnedNoise) -> tuple[list[Floats], float, float]:
+    return noise.find_diagonals()
 
 
 def _larger(noise: CorrelatedNoise | ThinnedNoise, epsilon: float) -> float:
@@ -438,6 +451,7 @@ def published_flood(*, epsilon: float, gap: float, delta: float) -> NegativeBino
     return NegativeBinomialFlood(r=3 * (1 + math.log(1 / delta)), p=math.exp(-0.2 * gap * epsilon))
 
 
+@lru_cache(maxsize=256)
 def flood_level(*, epsilon: float, epsilon_star: float, delta: float) -> NegativeBinomialFlood:
     """The negative binomial flood of nearly the smallest mean with (epsilon, delta).
 
@@ -536,6 +550,12 @@ def _check(epsilon: float, epsilon_star: float, delta: float) -> None:
         raise ParameterError(
             "epsilon_star", epsilon_star, f"must be > 0 and < epsilon = {epsilon!r}"
         )
+
+
+@lru_cache(maxsize=8)  # a curve is looked at again and again
+def _open(flood: Flood, beyond: int, decay: float) -> tuple[Window, Floats]:
+    window = flood.window(beyond)
+    return window, _accumulate(window.masses, decay)
 
 
 def _accumulate(f: Floats, decay: float) -> Floats:

@@ -24,7 +24,7 @@ ratios are certified (numerics/enclosures), so every delta is an upper bound by 
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -35,6 +35,8 @@ from shuffledp.accounting.decreasing_mean import (
     SumOfBinomials,
     Total,
     expect,
+    find_step,
+    place_finely,
 )
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError
@@ -53,6 +55,8 @@ __all__ = [
 
 _LARGEST_EPSILON = 400.0  # delta does not increase with epsilon, so this one serves for all beyond
 _BITS = 48
+_LARGEST_TABLE = 4_000_000
+_BELOW = 24.0  # tails end where masses have fallen by e^-24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +72,25 @@ class TwoBins:
     def delta(self, epsilon: float) -> float:
         """At least the true delta at this epsilon."""
         growth = _growth(epsilon)
+        if not self.total.chooses_places and find_step(self.total) == 1:
+            return float(self.deltas(np.array([epsilon]))[0])
         return expect(self.total, lambda t: _fair_inner(t, growth))
+
+    def deltas(self, epsilons: Floats) -> Floats:
+        """At least the true delta at each of these: faster than one by one, and up to 2 % larger.
+
+        >>> curve = TwoBins(total=PoissonTotal(mean=2 * 20.0))
+        >>> many = curve.deltas(np.array([0.5, 1.0]))
+        >>> bool(many[1] >= 3.1998e-04), round(float(many[1] / curve.delta(1.0)), 2)
+        (True, 1.0)
+        """
+        growths = np.array([_growth(float(epsilon)) for epsilon in epsilons])
+        places, masses = self.total.floor(place_finely(self.total))
+        if len(places) * _count_columns(float(places[-1]), growths) > _LARGEST_TABLE:
+            return np.array(
+                [expect(self.total, partial(_fair_inner, growth=growth)) for growth in growths]
+            )
+        return _FairTable(places, growths).expect(masses)
 
     def epsilon(self, delta: float) -> float:
         """At least the true epsilon at this delta; `UnsupportedError` if there is none."""
@@ -213,7 +235,7 @@ def dummies_level(
 
 def _fair_inner(t: Floats, growth: float) -> Floats:
     """D_t = Pr[k] (1 - (E - 1) Pr[<= k - 1] / Pr[k]), rounded up by more than the rounding errors."""
-    k = np.clip(np.ceil((t + 1) / (growth + 2)) - 1, 0, t)
+    k = _place(t, growth)
     part = np.ones(len(t))
     some = k > 0
     x, tosses = k[some], t[some]
@@ -221,6 +243,62 @@ def _fair_inner(t: Floats, growth: float) -> Floats:
     part[some] = 1 - growth * ratio * (1 - 16 * UNIT)
     # A k that is rounded wrongly loses a term of a few units of the mass.
     return np.clip(bound_mass(k, t, 0.5)[1] * (part + 64 * UNIT), 0.0, 1.0)
+
+
+def _place(t: Floats, growth: float) -> Floats:
+    """k: so many of t fair tosses, or fewer, are where the ratio is above e^epsilon."""
+    k: Floats = np.clip(np.ceil((t + 1) / (growth + 2)) - 1, 0, t)
+    return k
+
+
+def _count_columns(t: float, growths: Floats) -> int:
+    """From the largest k of t tosses down to where nothing is left to add to the tail below the smallest."""
+    last = np.array([t])
+    least, most = float(growths.min()), float(growths.max())
+    between = _place(last, least) - _place(last, most)
+    further = math.ceil(_BELOW / math.log1p(max(most, 1e-6))) if most > 0 else 0
+    return min(int(between[0]) + 3 + further, int(t) // 2 + 2)
+
+
+class _FairTable:
+    """Pr[Bin(t, 1/2) = k] and its sums for some t, each for all k that these epsilons need.
+
+    A row begins with a certified mass, and f(k - 1) = f(k) k / (t - k + 1). Each step is two roundings, and the
+    sum over a row one for each column; what lies below its end is left out of the tail, which is subtracted.
+    """
+
+    def __init__(self, t: Floats, growths: Floats) -> None:
+        self.t, self.growths = t, growths
+        width = _count_columns(float(t[-1]), growths)
+        self.top = _place(t, float(growths.min()))
+        k = np.maximum(self.top[:, None] - np.arange(width - 1, dtype=np.float64), 0.0)
+        steps = k / (t[:, None] - k + 1)
+        self.masses = np.cumprod(np.column_stack([np.ones(len(t)), steps]), axis=1)
+        self.tails = np.cumsum(self.masses[:, ::-1], axis=1)[:, ::-1]
+        self.wrong = 8 * (width + 16) * UNIT
+        self.low, self.high = bound_mass(self.top, t, 0.5)
+
+    def expect(self, masses: Floats) -> Floats:
+        """At least E[D_T] for each growth, if T is at each t with at most this mass."""
+        slack = 1 + (len(masses) + 2) * UNIT
+        found = [
+            float(masses @ np.minimum.accumulate(self.bound_inner(growth))) * slack + 1e-300
+            for growth in self.growths.tolist()
+        ]
+        deltas: Floats = np.minimum(np.array(found), 1.0)
+        return deltas
+
+    def bound_inner(self, growth: float) -> Floats:
+        """D_t for all t, as in `_fair_inner`."""
+        rows = np.arange(len(self.t))
+        column = (self.top - _place(self.t, growth)).astype(np.intp)
+        width = self.masses.shape[1]
+        mass = self.masses[rows, column] * self.high * (1 + self.wrong + 64 * UNIT)
+        below = np.minimum(column + 1, width - 1)
+        tail = np.where(column + 1 < width, self.tails[rows, below], 0.0)
+        tail *= self.low * (1 - self.wrong)
+        inner: Floats = np.clip(mass - growth * tail * (1 - 16 * UNIT) + 1e-300, 0.0, 1.0)
+        return inner
 
 
 def _growth(epsilon: float) -> float:

@@ -15,7 +15,7 @@ from shuffledp.core.arrays import Counts
 from shuffledp.core.cells import Bins
 from shuffledp.core.domain import Bits, Categories, Domain, Integers, Reals
 from shuffledp.core.errors import DataError, MismatchError, ParameterError
-from shuffledp.core.privacy import Guarantee, Model
+from shuffledp.core.privacy import Guarantee, Model, Profile
 from shuffledp.core.randomizer import Randomizer, WordSource
 from shuffledp.core.validate import number, positive, whole
 
@@ -25,6 +25,7 @@ __all__ = [
     "Calibration",
     "Cost",
     "Crowd",
+    "Curved",
     "Dealt",
     "Device",
     "NoiseAccountant",
@@ -157,6 +158,17 @@ class NoisyDevice(Device, Protocol):
 
     def delta(self, honest: int, epsilon: float) -> float:
         """At least the delta at epsilon of what the shuffler shows, if `honest` users make noise."""
+
+
+@runtime_checkable
+class Curved(Protocol):
+    """A noisy device that has its whole privacy curve at hand, which is faster than `delta` one by one."""
+
+    def open_curve(self, honest: int) -> tuple[Profile, float] | None:
+        """The curve of ideal noise of `honest` users, and the distance d of the sampled noise to it.
+
+        The noise itself has at most the curve's delta + (1 + e^epsilon) d. None: only `delta` knows.
+        """
 
 
 @runtime_checkable

@@ -34,12 +34,14 @@ from shuffledp.core.answers import Answers, Columns
 from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.errors import DataError, ParameterError, ShuffledpError, UnsupportedError
 from shuffledp.core.estimate import Estimate, Interval, Value
-from shuffledp.core.privacy import Guarantee, Model
+from shuffledp.core.privacy import Guarantee, Model, Profile
 from shuffledp.core.protocol import (
     Accountant,
     Cost,
     Crowd,
+    Curved,
     Device,
+    NoiseAccountant,
     Parts,
     Promise,
     ShuffleProtocol,
@@ -49,6 +51,7 @@ from shuffledp.core.protocol import (
 from shuffledp.core.randomizer import Law, Message, Messages, Randomizer
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import positive
+from shuffledp.numerics.rounding import UNIT
 from shuffledp.protocols.assembly import register, shuffle
 
 __all__ = [
@@ -66,12 +69,11 @@ __all__ = [
     "questions",
 ]
 
-_POINTS = 64  # of each curve: the composed delta is within about 4 % of the true one
+_POINTS = 96  # of each curve
 _FEW_POINTS = 24
 _CLOSE = 0.03  # below ln(delta asked for): where the search ends
 _TRIES = 16
-_SAME_SCALE = 3e-4
-_CLOSER = 5
+_SAME_SCALE = 1e-4
 _FIRST = 0.98  # of the Gaussian scale: most parts need a little more noise than Gaussian ones
 
 
@@ -411,9 +413,24 @@ class Joint:
 
     def look(self, honest: int, epsilon: float, points: int) -> float:
         """The same from so many points of each curve: fewer are faster, and a little looser."""
-        curves = [Curve(accountant=part, honest=honest) for part in _flatten(self.parts)]
-        near = max(self.promise.delta, 1e-90)
-        return compose_delta(curves, epsilon=epsilon, near=near, points=points)
+        parts, near = list(_flatten(self.parts)), max(self.promise.delta, 1e-90)
+        curves, apart = zip(*(_open_curve(part, honest) for part in parts), strict=True)
+        try:
+            delta = compose_delta(curves, epsilon=epsilon, near=near, points=points)
+        except UnsupportedError:  # some curve has no delta at some epsilon; `Curve` says 1 there
+            curves, apart = tuple(Curve(accountant=part, honest=honest) for part in parts), (0.0,)
+            delta = compose_delta(curves, epsilon=epsilon, near=near, points=points)
+        # The sampled noise of all parts together is no further from the ideal one than this.
+        added = (1 + math.exp(min(epsilon, 700.0))) * math.fsum(apart)
+        return min(1.0, (delta + added) * (1 + 8 * UNIT))
+
+
+def _open_curve(part: Accountant, honest: int) -> tuple[Profile, float]:
+    """The curve of a part, and what its noise is off."""
+    found = None
+    if isinstance(part, NoiseAccountant) and isinstance(part.device, Curved):
+        found = part.device.open_curve(honest)
+    return found or (Curve(accountant=part, honest=honest), 0.0)
 
 
 def _flatten(parts: Sequence[Accountant]) -> Iterator[Accountant]:
@@ -511,15 +528,14 @@ def calibrate(
         return ((whole, whole.make(crowd)),)
     norm = math.hypot(*(part.weight for part in parts))
 
-    def at(scale: float, points: int) -> _Tried:
+    def at(scale: float) -> _Tried:
         spent = [part.spend(scale * part.weight / norm, promise) for part in parts]
         made = [part.make(crowd) for part in spent]
-        joint = _account(made, promise)
-        delta = joint.look(crowd.trusted, promise.epsilon, points)
+        delta = _account(made, promise).delta(crowd.trusted, promise.epsilon)
         found = tuple(zip(spent, made, strict=True))
-        return found, math.log(max(delta, 1e-300) / promise.delta)
+        return found, math.log(max(delta, 1e-300))
 
-    return _search(at, _FIRST * gaussian_scale(promise))
+    return _search(at, _FIRST * gaussian_scale(promise), math.log(promise.delta))
 
 
 def _account(parts: Sequence[ShuffleProtocol], promise: Promise) -> Joint:
@@ -531,18 +547,22 @@ _Made: TypeAlias = tuple[tuple[PartSpec, ShuffleProtocol], ...]
 _Tried: TypeAlias = tuple[_Made, float]
 
 
-def _search(at: Callable[[float, int], _Tried], start: float) -> _Made:
-    """The parts at nearly the largest scale whose delta is within the promise.
+def _search(at: Callable[[float], _Tried], start: float, wanted: float) -> _Made:
+    """The parts at nearly the largest scale whose ln(delta) is at most what is wanted.
 
-    First with few points of each curve, then with many: by secants in the logarithm of the scale.
+    ln(delta) is about linear in 1 / scale^2, and 0 at 0, as for Gaussian pairs: by secants.
     """
-    place, best = math.log(start), _Best()
+    scale, best = start, _Best()
     for _ in range(_TRIES):
-        place = best.step(place, at, _FEW_POINTS)
-        if best.close:
+        try:
+            best.add(scale, at(scale), wanted)
+        except ShuffledpError as error:
+            best.refuse(scale, error)
+        if best.close(wanted):
             break
+        scale = best.choose(scale, wanted)
     if best.made:
-        return _sharpen(best.made, best.place, best.slope, at)
+        return best.made
     raise best.refusal or UnsupportedError("no budget of the parts keeps the promise")
 
 
@@ -551,52 +571,38 @@ class _Best:
 
     def __init__(self) -> None:
         self.made: _Made = ()
-        self.place = self.excess = -math.inf
-        self.slope = 20.0  # of ln(delta) in ln(scale)
-        self.low, self.high = -math.inf, math.inf
-        self.before: tuple[float, float] | None = None
+        self.reached = -math.inf
+        self.low, self.high = 0.0, math.inf
+        self.seen: list[tuple[float, float]] = [(0.0, 0.0)]  # (1 / scale^2, ln(delta))
         self.refusal: ShuffledpError | None = None
 
-    @property
-    def close(self) -> bool:
-        return bool(self.made) and (self.excess > -2 * _CLOSE or self.high - self.low < _SAME_SCALE)
+    def add(self, scale: float, tried: _Tried, wanted: float) -> None:
+        made, reached = tried
+        self.seen.append((scale**-2, reached))
+        if reached > wanted:
+            self.high = min(self.high, scale)
+        elif scale > self.low:
+            self.made, self.reached, self.low = made, reached, scale
 
-    def step(self, place: float, at: Callable[[float, int], _Tried], points: int) -> float:
-        """Look at a place; returns the next one."""
-        try:
-            made, excess = at(math.exp(place), points)
-        except ShuffledpError as error:
-            self.refusal, self.high = error, min(self.high, place)
-            return place - 0.3 if math.isinf(self.low) else (self.low + place) / 2
-        if self.before is not None and abs(place - self.before[0]) > 1e-9:
-            slope = (excess - self.before[1]) / (place - self.before[0])
-            self.slope = min(max(slope, 5.0), 5000.0)
-        self.before = place, excess
-        if excess <= 0 and place > self.low:
-            self.made, self.place, self.excess, self.low = made, place, excess, place
-        elif excess > 0:
-            self.high = min(self.high, place)
-        further = place - (excess + _CLOSE) / self.slope
-        width = self.high - self.low
-        if math.isinf(width):
-            return min(max(further, place - 1.0), place + 1.0)
-        return min(max(further, self.low + 0.05 * width), self.high - 0.05 * width)
+    def refuse(self, scale: float, error: ShuffledpError) -> None:
+        self.refusal, self.high = error, min(self.high, scale)
 
+    def close(self, wanted: float) -> bool:
+        near = self.reached > wanted - _CLOSE or self.high < self.low * (1 + _SAME_SCALE)
+        return bool(self.made) and near
 
-def _sharpen(made: _Made, place: float, slope: float, at: Callable[[float, int], _Tried]) -> _Made:
-    """Look closer from a place that is safe, and keep the best that is within the promise."""
-    before, most = None, -math.inf
-    for _ in range(_CLOSER):
-        found, excess = at(math.exp(place), _POINTS)
-        if most < excess <= 0:
-            made, most = found, excess
-        if -_CLOSE < excess <= 0:
-            break
-        if before is not None and abs(place - before[0]) > 1e-9:
-            slope = min(max((excess - before[1]) / (place - before[0]), 5.0), 5000.0)
-        before = place, excess
-        place -= (excess + _CLOSE / 2) / slope
-    return made
+    def choose(self, scale: float, wanted: float) -> float:
+        """Where to look next: a little on the safe side of where the line through the last two points says."""
+        (x0, y0), (x1, y1) = self.seen[-2:] if len(self.seen) > 1 else [(0.0, 0.0)] * 2
+        rise = (y1 - y0) / (x1 - x0) if x1 != x0 else 0.0
+        x = x1 + (wanted - _CLOSE / 2 - y1) / rise if rise < 0 else 0.0
+        further = x**-0.5 if x > 0 else (scale / 2 if scale >= self.high else 2 * scale)
+        further = min(max(further, scale / 3), 3 * scale)
+        if self.low < further < self.high:
+            return further
+        if self.low == 0.0:
+            return 0.7 * self.high
+        return math.sqrt(self.low * self.high) if math.isfinite(self.high) else 1.3 * self.low
 
 
 def _gaussian_delta(mu: float, epsilon: float) -> float:

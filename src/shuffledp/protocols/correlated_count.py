@@ -28,6 +28,7 @@ from shuffledp.core.analyzer import Tally, message_tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Bits
 from shuffledp.core.estimate import Estimate
+from shuffledp.core.privacy import Profile
 from shuffledp.core.protocol import Calibration, Cost, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
@@ -43,6 +44,7 @@ from shuffledp.protocols.correlated_noise import (
     bound_delta,
     calibrate,
     message_law,
+    open_curve,
 )
 
 __all__ = ["SPEC", "CorrelatedCount", "SignedAnalyzer", "make"]
@@ -125,6 +127,9 @@ class CorrelatedCount:
     def delta(self, honest: int, epsilon: float) -> float:
         """One bin, which loses a person or gains one."""
         return bound_delta(self, honest, epsilon, lambda noise: noise.delta)
+
+    def open_curve(self, honest: int) -> tuple[Profile, float] | None:
+        return open_curve(self, honest, lambda noise: noise)
 
     def encode(self, inputs: Codes, words: Words) -> Messages:
         w = self.noise.words

@@ -30,6 +30,7 @@ from shuffledp.core.analyzer import Tally, message_tally
 from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.estimate import Estimate
+from shuffledp.core.privacy import Profile
 from shuffledp.core.protocol import Calibration, Cost, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
@@ -45,6 +46,7 @@ from shuffledp.protocols.correlated_noise import (
     bound_delta,
     calibrate,
     message_law,
+    open_curve,
 )
 
 __all__ = ["SPEC", "CorrelatedHistogram", "SignedHistogramAnalyzer", "make"]
@@ -145,6 +147,9 @@ class CorrelatedHistogram:
     def delta(self, honest: int, epsilon: float) -> float:
         """Two bins: one loses a person and one gains it."""
         return bound_delta(self, honest, epsilon, lambda noise: CorrelatedPair(noise=noise).delta)
+
+    def open_curve(self, honest: int) -> tuple[Profile, float] | None:
+        return open_curve(self, honest, lambda noise: CorrelatedPair(noise=noise))
 
     def encode(self, inputs: Codes, words: Words) -> Messages:
         noise_user, noise_cell = self.noise.draw(words[:, : self.noise.words])

@@ -18,6 +18,7 @@ from shuffledp.accounting.correlated import (
 )
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.errors import UnsupportedError
+from shuffledp.core.privacy import Profile
 from shuffledp.core.protocol import Calibration, Crowd, NoisyDevice, Promise
 from shuffledp.core.randomizer import Law, WordSource
 from shuffledp.numerics import tape
@@ -36,6 +37,7 @@ __all__ = [
     "bound_delta",
     "calibrate",
     "message_law",
+    "open_curve",
 ]
 
 GAP = 0.1
@@ -98,16 +100,44 @@ def bound_delta(
     ideal and the sampled noise is added, (1 + e^epsilon) times. For a tape of a few bits the divergence is
     computed from the sampled law itself.
     """
-    flood = NegativeBinomialFlood(r=_below(honest * device.flood_share), p=device.p_flood)
-    share = honest * device.noise_share
-    noise = add_shares(
-        epsilon_star=device.star, share=1.0 if share >= 1 else _below(share), flood=flood
-    )
+    noise = _find_noise(device, honest, _below(honest * device.flood_share))
     try:
         bound = min(1.0, curve(noise)(epsilon) + _overhead(device, honest, epsilon))
     except UnsupportedError:  # too little noise for an exact sum in reasonable time
         bound = 1.0
     return min(bound, _enumerate(device, honest, epsilon)) if _is_small(device) else bound
+
+
+def open_curve(
+    device: CorrelatedDevice,
+    honest: int,
+    curve: Callable[[CorrelatedNoise | ThinnedNoise], Profile],
+) -> tuple[Profile, float] | None:
+    """The curve for ideal noise, and the distance to the sampled noise; None for a tape of a few bits.
+
+    Less flood is less privacy, so a shorter number serves for it, and other bins have the same curve.
+    """
+    if _is_small(device):
+        return None
+    r = _shorten(_below(honest * device.flood_share))
+    return curve(_find_noise(device, honest, r)), device.distance(honest) * (1 + 1e-12)
+
+
+def _find_noise(
+    device: CorrelatedDevice, honest: int, r_flood: float
+) -> CorrelatedNoise | ThinnedNoise:
+    share = honest * device.noise_share
+    return add_shares(
+        epsilon_star=device.star,
+        share=1.0 if share >= 1 else _below(share),
+        flood=NegativeBinomialFlood(r=r_flood, p=device.p_flood),
+    )
+
+
+def _shorten(x: float) -> float:
+    """At most x, in 30 bits."""
+    mantissa, exponent = math.frexp(x)
+    return math.ldexp(math.floor(math.ldexp(mantissa, 30)), exponent - 30)
 
 
 def _below(x: Fraction) -> float:
@@ -155,7 +185,7 @@ def calibrate(
     """
     if calibration is Calibration.PAPER:
         return build(_publish(promise, star, losing))
-    epsilon, delta, target = promise.epsilon, promise.delta, promise.delta
+    epsilon, delta, target = promise.epsilon, promise.delta, _shorten(promise.delta)
     if star < _LEAST_STAR:
         raise UnsupportedError(
             f"epsilon={epsilon!r} is too small: the noise is too long for a table"

@@ -18,11 +18,12 @@ from itertools import product
 
 import numpy as np
 
-from shuffledp.accounting.moved_message import dummies, dummies_level
+from shuffledp.accounting.moved_message import TwoBins, dummies, dummies_level
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError, UnsupportedError
+from shuffledp.core.privacy import Profile
 from shuffledp.core.protocol import Cost, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Messages, WordSource
 from shuffledp.core.validate import whole
@@ -111,7 +112,13 @@ class DummiesHistogram:
         return "how the dummies split between the two bins that change"
 
     def delta(self, honest: int, epsilon: float) -> float:
-        return dummies(n=honest, rho=self.rho, pair=2 * self.hit).delta(epsilon)
+        return self._curve(honest).delta(epsilon)
+
+    def open_curve(self, honest: int) -> tuple[Profile, float]:
+        return self._curve(honest), 0.0
+
+    def _curve(self, honest: int) -> TwoBins:
+        return dummies(n=honest, rho=self.rho, pair=2 * self.hit)
 
     def encode(self, inputs: Codes, words: Words) -> Messages:
         users = np.arange(len(inputs))
