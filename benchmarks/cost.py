@@ -26,6 +26,7 @@ SHORT, LONG = (
 K = 16
 NUMBERS = {"lower": 0.0, "upper": 1.0, "steps": 100}
 INTEGERS = {"lower": 0, "upper": 100}
+PURE = {"pure_count": {}, "pure_histogram": {"k": K}}
 LOCAL = {
     "rr": {},
     "krr": {"k": K},
@@ -57,8 +58,8 @@ def make(name: str, n: int) -> ShuffleProtocol:
     """For n people: everybody's share of the noise depends on it."""
     if name in LOCAL:
         return sdp.protocols.make(name, epsilon=1.0, **LOCAL[name])
-    if name == "pure_count":  # is for hundreds of people; its tally can be dealt to any number
-        return sdp.protocols.make(name, n=200, epsilon=1.0)
+    if name in PURE:  # is for hundreds of people; its tally can be dealt to any number
+        return sdp.protocols.make(name, n=200, epsilon=1.0, **PURE[name])
     return sdp.protocols.make(name, n=n, epsilon=1.0, delta=1e-12, **SHUFFLED[name])
 
 
@@ -120,7 +121,7 @@ def draw(found: dict[str, list[tuple[int, float]]], path: Path) -> None:
 
 def main() -> None:
     found, most = {}, LONG if "--long" in sys.argv else SHORT
-    for name in (*LOCAL, "pure_count", *SHUFFLED):
+    for name in (*LOCAL, *PURE, *SHUFFLED):
         found[name] = measure(name, most)
         sys.stderr.write(f"{name}: {found[name][-1:]}\n")
     chart, numbers = map(Path, sys.argv[1:3])

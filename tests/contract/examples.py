@@ -280,6 +280,17 @@ EXAMPLES = {
             {"n": 4, "epsilon": 1.5, "honest": 1.0, "word_bits": 8},
         ),
     ),
+    "pure_histogram": Examples(
+        spec("pure_histogram"),
+        shuffled=(
+            {"n": 60, "k": 3, "epsilon": 2.0},
+            {"n": 100, "k": 2, "epsilon": 3.0, "honest": 1.0},
+        ),
+        shuffled_tiny=(
+            {"n": 3, "k": 2, "epsilon": 2.0, "honest": 1.0, "word_bits": 6},
+            {"n": 4, "k": 2, "epsilon": 3.0, "honest": 0.75, "word_bits": 5},
+        ),
+    ),
     "zsum_histogram": Examples(
         spec("zsum_histogram"),
         shuffled=(

@@ -27,6 +27,7 @@ from shuffledp.protocols.hybrid import Hybrid
 from shuffledp.protocols.krr import KRR
 from shuffledp.protocols.piecewise import Piecewise
 from shuffledp.protocols.pure_count import PureCount
+from shuffledp.protocols.pure_histogram import PureHistogram
 from shuffledp.protocols.rounded_sum import RoundedResponse
 from shuffledp.protocols.rr import RR
 from shuffledp.protocols.sparse_histogram import SparseHistogram
@@ -95,6 +96,7 @@ SHORT = {
     "zsum_sparse": Zsum(threshold=5, word_bits=4),
     "correlated_count": CorrelatedCount(star=1.0, r_flood=0.5, p_flood=0.4, sharers=2, word_bits=1),
     "pure_count": PureCount(noise=(1, 3, 3, 1), word_bits=4),
+    "pure_histogram": PureHistogram(k=2, count=PureCount(noise=(1, 1), word_bits=2)),
     "zsum_histogram": ZsumHistogram(k=2, silent=3, word_bits=2),
     "sparse_histogram": SparseHistogram(k=2, shares=(1, 2, 1), word_bits=2),
     "sparse_histogram, rejected words": SparseHistogram(k=3, shares=(2, 1, 1), word_bits=2),
@@ -272,6 +274,13 @@ WIDE = {
     "pure_count": (
         protocols.pure_count.make(n=200, epsilon=1.0, honest=1.0),
         lambda device: replace(device, noise=tuple(2 * share for share in device.noise)),
+    ),
+    "pure_histogram": (
+        protocols.pure_histogram.make(n=200, k=3, epsilon=2.0, honest=1.0),
+        lambda device: replace(
+            device,
+            count=replace(device.count, noise=tuple(2 * each for each in device.count.noise)),
+        ),
     ),
 }
 

@@ -39,7 +39,7 @@ from shuffledp.numerics.intervals import BoundedError
 from shuffledp.numerics.tape import table
 from shuffledp.protocols.assembly import register, shuffle
 
-__all__ = ["SPEC", "PureAccountant", "PureCount", "PureCountAnalyzer", "make"]
+__all__ = ["SPEC", "PureAccountant", "PureCount", "PureCountAnalyzer", "find_noise", "make"]
 
 _Waves: TypeAlias = NDArray[np.complex128]
 
@@ -288,11 +288,13 @@ class PureAccountant:
 
     randomizer: PureCount
     stated: Guarantee
+    counts: int = 1
+    """In how many counts a person's bit may change: their losses add."""
 
     def guarantee(self, honest: int) -> Guarantee:
         epsilon = self.stated.epsilon
         if honest < self.stated.honest:
-            epsilon = self.randomizer.total.largest_loss(honest)
+            epsilon = self.counts * self.randomizer.total.largest_loss(honest)
         return replace(self.stated, epsilon=epsilon, honest=honest)
 
     def delta(self, honest: int, epsilon: float) -> float:
@@ -316,7 +318,7 @@ def make(crowd: Crowd, promise: Promise, *, word_bits: int = 64) -> Parts:
     True
     """
     whole("word_bits", word_bits, at_least=4, at_most=64)
-    device = _find_noise(promise.epsilon, crowd.trusted, word_bits)
+    device = find_noise(promise.epsilon, crowd.trusted, word_bits)
     stated = Guarantee(
         epsilon=promise.epsilon,
         delta=0.0,
@@ -329,7 +331,7 @@ def make(crowd: Crowd, promise: Promise, *, word_bits: int = 64) -> Parts:
 
 
 @lru_cache(maxsize=64)  # seconds for a thousand users
-def _find_noise(epsilon: float, users: int, word_bits: int) -> PureCount:
+def find_noise(epsilon: float, users: int, word_bits: int) -> PureCount:
     """The noise with the smallest error that the search finds, and more of it until it is proved."""
     chosen = _search(epsilon, users, word_bits)
     for _ in range(_TRIES):
