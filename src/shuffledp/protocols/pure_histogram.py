@@ -171,7 +171,7 @@ class PureHistogramAnalyzer:
         """What the estimate is for this data set where the noise is at its mean, once for equal bins.
 
         >>> device = PureHistogram(k=3, count=PureCount(noise=(1, 2, 2, 1), word_bits=4))
-        >>> PureHistogramAnalyzer(randomizer=device).foresee(np.array([40, 40, 20])).value
+        >>> PureHistogramAnalyzer(randomizer=device).foresee(np.array([40, 40, 20])).value.round()
         array([20., 40.])
         """
         n, count = int(inputs.sum()), self.randomizer.count
