@@ -12,7 +12,7 @@ summation from anonymous messages" (the count).
 
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import chain, product
+from itertools import product
 
 import numpy as np
 
@@ -88,15 +88,13 @@ class PureHistogram:
         return Messages(payload=bins + sent, owner=np.repeat(np.arange(users), width), users=users)
 
     def pmf(self, x: int) -> Law:
-        laws = [self.count.pmf(int(j == x)).items() for j in range(self.k)]
         law: Law = {}
-        for each in product(*laws):
-            sent = chain.from_iterable(
-                (2 * j + b for b in bits) for j, (bits, _) in enumerate(each)
-            )
-            mass = Fraction(1)
-            for _, share in each:
-                mass *= share
+        for ones in product(range(self.count.d + 1), repeat=self.k):
+            mass, sent = Fraction(1), []
+            for j, z in enumerate(ones):
+                zeros = self.count.d - z
+                mass *= self.count.pmf(int(j == x))[(1,) * z + (0,) * zeros]
+                sent += [2 * j + 1] * z + [2 * j] * zeros
             law[tuple(sent)] = mass
         return law
 
