@@ -2,7 +2,6 @@
 
 import doctest
 import hashlib
-import json
 import re
 import shlex
 import shutil
@@ -36,14 +35,14 @@ def typed(text):
 
 
 SERVERS = ("serve", "shuffler", "analyzer")
+PORTS = {}
 
 
 def place_of(folder):
     """The id of the collection that a page made, and ports that are free instead of those that it names."""
-    ports = json.loads((folder / ".ports").read_text()) if (folder / ".ports").exists() else {}
+    ports = PORTS.setdefault(folder, {})
     for port in ("8000", "8001"):
         ports.setdefault(port, str(sdp.serve.find_port()))
-    (folder / ".ports").write_text(json.dumps(ports))
     made = folder / "survey" / "collection.json"
     found = {
         **ports,
