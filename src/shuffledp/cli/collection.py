@@ -147,6 +147,8 @@ def status(folder: FolderArgument, as_json: JsonOption = False) -> None:
             typer.echo(
                 f"Window {window['window']}: {window['state']}, {window.get('reports', 0):,} reports"
             )
+        if found["failing"] is not None:
+            typer.echo(f"Cannot seal windows or write batches now: {found['failing']}")
         seen = found["analyzer_seen_seconds_ago"]
         typer.echo(
             "The analyzer has not asked yet."

@@ -1,5 +1,6 @@
 """Files that are whole or not there, transactions, and folders that nobody else may read."""
 
+import fcntl
 import os
 import sqlite3
 import stat
@@ -11,6 +12,7 @@ from shuffledp.core.errors import DataError
 
 __all__ = [
     "check_private",
+    "hold",
     "make_private",
     "read_private",
     "sync_folder",
@@ -82,7 +84,23 @@ def transaction(db: sqlite3.Connection) -> Iterator[None]:
     db.execute("BEGIN IMMEDIATE")
     try:
         yield
+        db.execute("COMMIT")
     except BaseException:
-        db.execute("ROLLBACK")
+        # A full disk may have undone it already; otherwise it must not stay open for the next one.
+        if db.in_transaction:
+            db.execute("ROLLBACK")
         raise
-    db.execute("COMMIT")
+
+
+@contextmanager
+def hold(folder: Path, what: str) -> Iterator[None]:
+    """Be the only process that works in a folder; refuses if another one does."""
+    handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise DataError(f"another {what} is running in {folder}") from None
+        yield
+    finally:
+        os.close(handle)

@@ -70,6 +70,8 @@ class Shuffler:
     """Reports by the reason why they were refused: since the start, in memory only."""
     accepted: int = 0
     """Reports that were acknowledged, repeated ones included."""
+    done: set[int] = field(default_factory=set)
+    """Windows that need nothing more: years of them are not looked at again and again."""
     unscrubbed: bool = True
     """Whether deleted rows may still be in the journal."""
 
@@ -105,7 +107,8 @@ class Shuffler:
         for window in range(self.collection.windows.count):
             if now < self.collection.windows.closes(window):
                 break
-            self.advance(window)
+            if window not in self.done:
+                self.advance(window)
         if self.unscrubbed:
             self.unscrubbed = not self.store.scrub()
 
@@ -120,6 +123,8 @@ class Shuffler:
             self._write(window)
         if row.state is State.DELETED:
             self._unlink(window)
+        if row.state in (State.DELETED, State.EXPIRED):
+            self.done.add(window)
 
     def close(self, now: float) -> None:
         """Seal every window that has begun, now: nothing more is taken."""

@@ -5,16 +5,19 @@ from __future__ import annotations
 import csv
 import html
 import io
+import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
 from shuffledp.collect.design import describe_trust
+from shuffledp.collect.disk import hold
 from shuffledp.core.domain import Reals
-from shuffledp.core.errors import ShuffledpError, WireError
-from shuffledp.serve.client import ask_manifest, connect
+from shuffledp.core.errors import WireError
+from shuffledp.serve.client import ask_manifest, connect, read_at_most
 from shuffledp.serve.http import listen, run_loop
 from shuffledp.serve.pages import asset_routes, show_asset
 from shuffledp.serve.pool import RecordPool
+from shuffledp.wire.batch import Manifest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,7 +50,7 @@ def work_once(analyzer: Analyzer, sign: bytes, client: httpx.Client) -> dict[int
             waiting[window] = str(error)
             if error.reason == "not_ready":
                 break  # later ones are not ready either
-        except httpx.TransportError:
+        except httpx.HTTPError:
             waiting[window] = f"the shuffler at {collection.url} cannot be reached"
             break
     return waiting
@@ -59,10 +62,10 @@ def _work_on(analyzer: Analyzer, sign: bytes, client: httpx.Client, window: int)
         return
     manifest, signature, header = ask_manifest(client, analyzer.collection, window, sign)
     if state is None:
-        answer = client.get(f"/batches/{window}", headers=header)
-        if answer.status_code != 200:
-            raise WireError("not_ready", f"the batch of window {window} cannot be fetched")
-        analyzer.take(manifest, signature, answer.content)
+        stated = Manifest.verify(manifest, signature, analyzer.collection)
+        size = stated.messages * analyzer.collection.inner_size
+        batch = read_at_most(client, f"/batches/{window}", size, header)
+        analyzer.take(manifest, signature, batch)
     analyzer.advance(window)
     answer = client.post(
         f"/batches/{window}/receipt", headers=header, content=analyzer.receipt(window)
@@ -75,9 +78,14 @@ def run_analyzer(
     home: Home, *, host: str, port: int, workers: int | None = None, every: float = 2.0
 ) -> None:
     """Work and serve until a signal comes."""
+    analyzer = home.open_analyzer(RecordPool(workers))
+    with hold(home.analyzer, "analyzer"):
+        _run(home, analyzer, host, port, every)
+
+
+def _run(home: Home, analyzer: Analyzer, host: str, port: int, every: float) -> None:
     from shuffledp.collect.keys import AnalyzerSecrets
 
-    analyzer = home.open_analyzer(RecordPool(workers))
     keys: AnalyzerSecrets = AnalyzerSecrets.load(home.analyzer, analyzer.collection)
     ending = threading.Event()
     waiting: dict[int, str] = {}
@@ -87,8 +95,9 @@ def run_analyzer(
             try:
                 with connect(analyzer.collection.url) as client:
                     found = work_once(analyzer, keys.sign, client)
-            except (ShuffledpError, OSError) as error:
-                found = {-1: str(error)}
+            except Exception as error:  # a full disk, a damaged store: say so, and try again
+                sys.stderr.write(f"shuffledp analyzer: {type(error).__name__}: {error}\n")
+                found = {-1: "the analyzer cannot work now; its operator is told why"}
             waiting.clear()
             waiting.update(found)
             ending.wait(every)

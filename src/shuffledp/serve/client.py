@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from shuffledp.collect.device import Device, Sending, read_reply
 from shuffledp.core.errors import DataError, WireError
 from shuffledp.wire.batch import sign_fetch
-from shuffledp.wire.document import Collection
+from shuffledp.wire.document import Collection, read_url
 from shuffledp.wire.report import MEDIA_TYPE
+from shuffledp.wire.strict import MOST_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,9 +37,11 @@ def read_link(link: str) -> tuple[str, bytes]:
         expected = bytes.fromhex(fragment)
     except ValueError:
         expected = b""
-    if len(expected) != 32 or not url.startswith(
-        ("https://", "http://127.0.0.1", "http://localhost")
-    ):
+    try:
+        read_url(url)
+    except WireError:
+        expected = b""
+    if len(expected) != 32:
         raise DataError(f"{link!r} is not the link of a collection, which ends in # and its id")
     return url, expected
 
@@ -57,12 +60,9 @@ def fetch_document(link: str) -> tuple[bytes, bytes]:
 
     with connect("") as client:
         try:
-            answer = client.get(url)
-        except httpx.TransportError as error:
+            return read_at_most(client, url, MOST_BYTES), expected
+        except httpx.HTTPError as error:
             raise WireError("unreachable", f"{url} cannot be reached: {error}") from error
-        if answer.status_code != 200:
-            raise WireError("unreachable", f"{url} answers {answer.status_code}")
-        return answer.content, expected
 
 
 def send(device: Device, collection: Collection, window: int, *, tries: int = 5) -> Sending:
@@ -117,8 +117,25 @@ def ask_manifest(
     answer = client.get(f"/batches/{window}/manifest", headers=header)
     if answer.status_code != 200:
         raise WireError(*_problem(answer))
-    content = answer.json()
-    return content["manifest"].encode(), bytes.fromhex(content["signature"]), header
+    try:
+        content = answer.json()
+        return content["manifest"].encode(), bytes.fromhex(content["signature"]), header
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise WireError("reply", "the shuffler's manifest cannot be understood") from None
+
+
+def read_at_most(client: httpx.Client, address: str, most: int, headers: Any = None) -> bytes:
+    """What stands there, if it is no longer than it may be: whoever answers may be hostile."""
+    body = bytearray()
+    with client.stream("GET", address, headers=headers) as answer:
+        if answer.status_code != 200:
+            answer.read()
+            raise WireError(*_problem(answer))
+        for piece in answer.iter_bytes():
+            body += piece
+            if len(body) > most:
+                raise WireError("unreachable", f"{address} sends more than {most:,} bytes")
+    return bytes(body)
 
 
 def _split_hashes(hashes: list[bytes]) -> Iterator[bytes]:

@@ -54,11 +54,16 @@ async def read_body(request: Request, most: int) -> bytes:
         raise WireError("malformed", "the length of the body is not a number") from None
     if stated > most:
         raise WireError("malformed", f"the body has more than {most} bytes")
+    from starlette.requests import ClientDisconnect
+
     body = bytearray()
-    async for piece in request.stream():
-        body += piece
-        if len(body) > most:
-            raise WireError("malformed", f"the body has more than {most} bytes")
+    try:
+        async for piece in request.stream():
+            body += piece
+            if len(body) > most:
+                raise WireError("malformed", f"the body has more than {most} bytes")
+    except ClientDisconnect:
+        raise WireError("malformed", "the body ended early") from None
     return bytes(body)
 
 
@@ -89,6 +94,8 @@ async def listen(*servers: tuple[Starlette, dict[str, Any]]) -> None:
     """Serve several applications in this loop until SIGINT or SIGTERM."""
     import uvicorn
 
+    from shuffledp.serve.connections import ImpatientProtocol
+
     class Quiet(uvicorn.Server):
         """Without signal handlers of its own."""
 
@@ -105,7 +112,7 @@ async def listen(*servers: tuple[Starlette, dict[str, Any]]) -> None:
                 log_level="error",
                 server_header=False,
                 date_header=False,
-                http="httptools",
+                http=ImpatientProtocol,
                 ws="none",
                 timeout_keep_alive=30,
                 timeout_graceful_shutdown=5,

@@ -7,7 +7,7 @@ upload does not wait. A full queue is told to come back: memory stays bounded.
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -89,15 +89,17 @@ class Intake:
                 group.append(self._sealed.get_nowait())
                 size += len(group[-1].sealed)
             sealed = [each for upload in group for each in upload.sealed]
+            broken = None
             try:
                 if self._pool is None or len(sealed) <= _INLINE:
                     shuffler = self.shuffler
                     opened = open_reports(shuffler.collection, sealed, dict(shuffler.secrets.outer))
                 else:
-                    opened = await loop.run_in_executor(
-                        self._pool.executor, self._pool.open, sealed
-                    )
+                    broken = self._pool.executor
+                    opened = await loop.run_in_executor(broken, self._pool.open, sealed)
             except Exception as error:  # whatever it is, nobody may wait for ever
+                if isinstance(error, BrokenExecutor) and self._pool is not None:
+                    self._renew(self._pool, broken)
                 _fail(group, error)
                 continue
             place = 0
@@ -105,6 +107,11 @@ class Intake:
                 upload.opened = opened[place : place + len(upload.sealed)]
                 place += len(upload.sealed)
                 self._opened.put_nowait(upload)
+
+    def _renew(self, pool: ReportPool, broken: Executor | None) -> None:
+        """Once, however many notice it."""
+        if pool.executor is broken:
+            pool.restart()
 
     def _admit(self, uploads: Sequence[Sequence[Opened | str]]) -> list[Reply]:
         return self.shuffler.admit(uploads, self.clock())

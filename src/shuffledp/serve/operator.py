@@ -263,6 +263,7 @@ class Desk(Planner):
             "min_batch": collection.pledge.min_batch,
             "accepted": shuffler["accepted"],
             "rejected": shuffler["rejected"],
+            "failing": shuffler["failing"],
             "analyzer_seen_seconds_ago": shuffler["analyzer_seen_seconds_ago"],
             "waiting": analyzer["waiting"],
             "windows": [

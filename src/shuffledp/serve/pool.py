@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 
 import numpy as np
@@ -47,8 +48,13 @@ class ReportPool:
     def __init__(
         self, collection: Collection, secrets: dict[int, bytes], workers: int | None = None
     ) -> None:
-        self.executor = start_pool(workers, _start_reports, collection.raw, secrets)
+        self._begin = partial(start_pool, workers, _start_reports, collection.raw, secrets)
         self.open = _open_reports
+        self.restart()
+
+    def restart(self) -> None:
+        """New processes: one that died, for want of memory say, takes the others with it."""
+        self.executor = self._begin()
         self.executor.submit(
             _open_reports, []
         )  # so that the first upload does not wait for a start

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from shuffledp.collect.disk import write_whole
+from shuffledp.collect.disk import hold, write_whole
 from shuffledp.core.errors import WireError
 from shuffledp.serve.bucket import Buckets
 from shuffledp.serve.http import CORS, host_of, listen, problem, read_body, run_loop
@@ -65,7 +65,8 @@ class ShufflerServer:
         self._buckets = buckets or Buckets()
         self._requests: Counter[str] = Counter()
         self._analyzer_seen: float | None = None
-        self._stop = asyncio.Event()
+        self._failing: str | None = None
+        """Why windows cannot be sealed or batches written now; for the operator."""
 
     def public(self) -> Starlette:
         """What devices and the analyzer see."""
@@ -104,8 +105,11 @@ class ShufflerServer:
 
     async def _tick(self) -> None:
         while True:
-            with suppress(OSError):  # a full disk: try again
+            try:
                 await self.intake.run(lambda: self.shuffler.tick(self.clock()))
+                self._failing = None
+            except Exception as error:  # a full disk, a damaged store: say so, and try again
+                self._failing = f"{type(error).__name__}: {error}"
             await asyncio.sleep(0.5)
 
     def _check_host(self, request: Request) -> None:
@@ -264,6 +268,7 @@ class ShufflerServer:
                 "rejected": dict(self.shuffler.refused),
                 "requests_refused": dict(self._requests),
                 "windows": windows,
+                "failing": self._failing,
                 "analyzer_seen_seconds_ago": None if seen is None else round(now - seen, 1),
             }
         )
@@ -294,6 +299,7 @@ class ShufflerServer:
         closes = self.shuffler.collection.windows.closes
         age = max((now - closes(window) for window in waiting), default=0.0)
         lines.append(f"shuffledp_oldest_batch_seconds {max(0.0, age):.0f}")
+        lines.append(f"shuffledp_failing {int(self._failing is not None)}")
         seen = -1.0 if self._analyzer_seen is None else now - self._analyzer_seen
         lines.append(f"shuffledp_analyzer_last_contact_seconds {seen:.0f}")
         return "\n".join(lines) + "\n"
@@ -332,20 +338,21 @@ class ShufflerServer:
 def run_shuffler(home: Home, *, host: str, port: int, workers: int | None = None) -> None:
     """Serve until a signal comes; then answer what was taken, and end."""
     shuffler = home.open_shuffler()
-    token = randomness.token_hex(16)
-    write_whole(home.shuffler / "admin-token", [token.encode()])
-    home.socket.unlink(missing_ok=True)
-    pool = ReportPool(shuffler.collection, dict(shuffler.secrets.outer), workers)
-
-    async def serve() -> None:
-        intake = Intake(shuffler, pool=pool)
-        server = ShufflerServer(shuffler, intake, token=token)
-        await listen(
-            (server.public(), {"host": host, "port": port}),
-            (server.admin(), {"uds": str(home.socket)}),
-        )
-
-    try:
-        run_loop(serve())
-    finally:
+    with hold(home.shuffler, "shuffler"):
+        token = randomness.token_hex(16)
+        write_whole(home.shuffler / "admin-token", [token.encode()])
         home.socket.unlink(missing_ok=True)
+        pool = ReportPool(shuffler.collection, dict(shuffler.secrets.outer), workers)
+
+        async def serve() -> None:
+            intake = Intake(shuffler, pool=pool)
+            server = ShufflerServer(shuffler, intake, token=token)
+            await listen(
+                (server.public(), {"host": host, "port": port}),
+                (server.admin(), {"uds": str(home.socket)}),
+            )
+
+        try:
+            run_loop(serve())
+        finally:
+            home.socket.unlink(missing_ok=True)

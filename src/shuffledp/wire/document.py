@@ -31,6 +31,7 @@ __all__ = [
     "ShufflerKey",
     "Windows",
     "compute_guarantee",
+    "read_url",
     "write_document",
 ]
 
@@ -192,7 +193,7 @@ class Collection:
             questions=read_questions(top.items("questions", _MOST_QUESTIONS)),
             pledge=_read_pledge(Fields("promise", top.take("promise")), windows),
             windows=windows,
-            url=_read_url(shuffler.text("url")),
+            url=read_url(shuffler.text("url")),
             shuffler_keys=_read_keys(shuffler.items("keys", 256), windows),
             shuffler_sign=shuffler.key("sign"),
             analyzer_public=analyzer.key("public"),
@@ -379,7 +380,8 @@ def _read_keys(entries: list[Any], windows: Windows) -> tuple[ShufflerKey, ...]:
     return tuple(keys)
 
 
-def _read_url(text: str) -> str:
+def read_url(text: str) -> str:
+    """The URL, if it is https, or http on this very machine, and has nothing else in it."""
     try:
         parts = urlsplit(text)
         port_fine = parts.port is None or parts.port > 0

@@ -12,11 +12,20 @@ from typing import Any, NoReturn
 
 from shuffledp.core.errors import WireError
 
-__all__ = ["Fields", "as_decimal", "canonical", "read_decimal", "read_hex", "read_json"]
+__all__ = [
+    "MOST_BYTES",
+    "Fields",
+    "as_decimal",
+    "canonical",
+    "read_decimal",
+    "read_hex",
+    "read_json",
+]
 
 _LARGEST = 2**53
 _DEEPEST = 8
-_MOST_BYTES = 1 << 20
+MOST_BYTES = 1 << 20
+"""Of a document."""
 _DECIMAL = re.compile(r"-?(0|[1-9]\d{0,15})(\.\d{1,20})?(e-?\d{1,3})?")
 _UNWANTED = {"Cc", "Cf", "Co", "Cn", "Cs", "Zl", "Zp"}
 
@@ -30,8 +39,8 @@ def read_json(raw: bytes) -> dict[str, Any]:
     Traceback (most recent call last):
     shuffledp.core.errors.WireError: document: the key 'a' is there twice
     """
-    if len(raw) > _MOST_BYTES:
-        raise _bad(f"it has {len(raw):,} bytes, more than {_MOST_BYTES:,}")
+    if len(raw) > MOST_BYTES:
+        raise _bad(f"it has {len(raw):,} bytes, more than {MOST_BYTES:,}")
     try:
         found = json.loads(
             raw.decode("utf-8"),

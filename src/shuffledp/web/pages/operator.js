@@ -53,6 +53,7 @@ function showCollection(collection) {
       make("a", { href: collection.results_page, target: "_blank", rel: "noopener" }, text.results)),
     make("p", {}, text.accepted(collection.accepted), " ", text.keyAge(collection.key_age_seconds), " ",
       collection.analyzer_seen_seconds_ago === null ? text.analyzerNever : text.analyzerSeen(collection.analyzer_seen_seconds_ago)),
+    ...(collection.failing ? [make("p", { class: "bad", role: "alert" }, text.failing(collection.failing))] : []),
     make("ol", { class: "timeline" }, ...collection.windows.map((/** @type {any} */ each) => describeWindow(each, collection))),
     ...(reasons.length ? [makeTable(text.rejected, reasons, [1])] : []),
     ...(open ? [close] : []),

@@ -96,6 +96,7 @@ export const strings = {
     keyAge: (/** @type {number} */ seconds) => `The key is ${Math.round(seconds / 3600)} hours old.`,
     analyzerNever: "The analyzer has not asked yet.",
     analyzerSeen: (/** @type {number} */ seconds) => `The analyzer asked ${Math.round(seconds)} seconds ago.`,
+    failing: (/** @type {string} */ reason) => `Rounds cannot be sealed now: ${reason}`,
     rejected: ["Rejected because", "reports"],
     close: "Close it now",
     commands: "The same from the command line",
