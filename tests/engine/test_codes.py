@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from shuffledp import Bits, Categories, DataError, Integers, ParameterError, Reals, UnsupportedError
 from shuffledp.core.cells import Bins, Cells
 from shuffledp.core.domain import PLACE_BITS
+from shuffledp.engine import values as readers
 from shuffledp.engine.codes import Coder, OnInvalid, as_numpy
 
 PETS = Categories(k=3, names=("cat", "dog", "other"))
@@ -23,6 +24,12 @@ AGES = Integers(lower=-2, upper=9)
 SHARES = Reals(lower=0.0, upper=1.0, steps=4)
 QUARTER = 1 << PLACE_BITS - 2
 NONE = {"null": 0, "unknown": 0, "out_of_range": 0, "nan": 0}
+
+
+@pytest.fixture(autouse=True)
+def many(monkeypatch):
+    """Texts are read as if there were many of them; `test_few_texts_are_read_like_many` has the others."""
+    monkeypatch.setattr(readers, "_FEW", 0)
 
 
 def code(domain, values, on_invalid="error", kind=None):
@@ -491,3 +498,40 @@ class TestCells:
         )
         Coder(domain=domain, on_invalid="error").codes(pa.array(np.linspace(0, 4, 1000)))
         assert calls == [1]
+
+
+def test_a_large_number_is_no_bit():
+    """2^32 must not become 0 by overflow."""
+    with pytest.raises(DataError, match="4294967296"):
+        code(Bits(), ["yes", "4294967296"])
+
+
+STRANGE = [
+    "1", "0", "+7", "-3", " 12", "12 ", "007", "1.0", "-0.0", ".5", "5.", "1e3", "1E+03", "9" * 18, "9" * 19, "1_000", "٣",
+    "inf", "-Infinity", "NaN", "nan", "true", "FALSE", "Yes", "n", "Y", "cat", " dog", "Dog", "", " ", "NA", "null", "été",
+    "K", "İ", "0x10", "1e999", "--1",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
+@pytest.mark.parametrize(
+    "read",
+    [
+        readers.read_bits,
+        readers.read_numbers,
+        lambda array: readers.read_integers(array, "integers"),
+        lambda array: readers.read_names(array, ("cat", "dog", "été", "1.0", "")),
+    ],
+)
+def test_few_texts_are_read_like_many(read, kind, monkeypatch):
+    """Few are read in Python, many by PyArrow."""
+    whole = pa.array(["before", *STRANGE], kind).slice(1)
+    for array in (whole, *(whole.slice(place, 1) for place in range(len(whole)))):
+        monkeypatch.setattr(readers, "_FEW", 64)
+        few = read(array)
+        monkeypatch.setattr(readers, "_FEW", 0)
+        every = read(array)
+        np.testing.assert_array_equal(few.values, every.values)
+        assert few.values.dtype.kind == every.values.dtype.kind
+        assert (few.faults is None) == (every.faults is None)
+        assert few.faults is None or few.faults.tolist() == every.faults.tolist()

@@ -6,11 +6,15 @@ Commands are loaded when they are called, so that the help does not wait for all
 import codecs
 import gc
 import io
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from enum import EnumType
+from functools import partial
 from importlib import import_module
-from typing import Annotated, Any
+from types import NoneType
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -62,6 +66,50 @@ def _accept_any_terminal() -> None:
             stream.reconfigure(errors="shuffledp")
 
 
+_NUMBER = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]{1,4})?")
+
+
+def _read_plainly(options: list[Any], hints: Mapping[str, Any]) -> list[Any]:
+    """Let options that were not given, and plain words and numbers, be taken as they are.
+
+    Typer makes a validator for each option, which takes longer than answering a small question. It still reads
+    what is unusual, and complains of what is wrong.
+    """
+    for each in options:
+        hint = hints.get(each.name)
+        kinds = {*get_args(hint)} - {NoneType} or {hint}
+        kind = kinds.pop() if len(kinds) == 1 else None
+        if "process_value" not in vars(each):
+            each.process_value = partial(_read_value, each, each.process_value, kind)
+    return options
+
+
+def _read_value(option: Any, usual: Callable[..., Any], kind: Any, ctx: Any, value: Any) -> Any:
+    if option.multiple or option.nargs != 1:
+        plain = list(value) if kind is str and value and option.callback is None else None
+    elif value is None and not option.required:
+        return None if option.callback is None else option.callback(ctx, option, None)
+    else:
+        plain = _read_one(kind, value) if option.callback is None else None
+    return usual(ctx, value) if plain is None else plain
+
+
+def _read_one(kind: Any, value: Any) -> Any:
+    """None if it takes more to read it."""
+    if kind in (str, float, int, bool) and type(value) is kind:
+        return value
+    if kind is float and isinstance(value, str) and _NUMBER.fullmatch(value):
+        return float(value)
+    return kind(value) if isinstance(kind, EnumType) and value in [*kind] else None
+
+
+class _Command(TyperCommand):
+    """One command."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _read_plainly(super().get_params(ctx), get_type_hints(self.callback))
+
+
 class _LazyGroup(TyperGroup):
     """Knows the names of the commands and a line about each; the rest comes later."""
 
@@ -74,6 +122,9 @@ class _LazyGroup(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _read_plainly(super().get_params(ctx), {})
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command: a stand-in with its help line while the commands are listed."""
@@ -112,7 +163,7 @@ def _load(name: str) -> Any:
     inner = getattr(module, "app", None)
     if inner is None:
         inner = typer.Typer(add_completion=False)
-        inner.command(name)(getattr(module, name))
+        inner.command(name, cls=_Command)(getattr(module, name))
     command = get_command(inner)
     command.name = name
     return command

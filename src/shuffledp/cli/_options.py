@@ -215,7 +215,7 @@ class PrivacyOptions:
 
     def request(
         self, task: str, options: Any, engine: str, *, master: str | None = None, **more: Any
-    ) -> sdp.Request:
+    ) -> "sdp.Request":
         """What the options ask for."""
         if self.epsilon is None:
             raise sdp.ParameterError("epsilon", None, "must be given, with --epsilon")
@@ -276,7 +276,7 @@ class BudgetOptions:
         str | None, _budget(help="Name of the data set in the ledger: whose budget to charge.")
     ] = None
 
-    def open(self, request: Any) -> sdp.ledger.Spending | None:
+    def open(self, request: Any) -> "sdp.ledger.Spending | None":
         """The ledger, and the budget if one is stated; None without a ledger."""
         if self.ledger is None:
             if self != BudgetOptions():
@@ -290,7 +290,7 @@ class BudgetOptions:
             ledger=sdp.ledger.Ledger(self.ledger), budget=self._stated(), **more
         )
 
-    def _stated(self) -> sdp.ledger.Budget | None:
+    def _stated(self) -> "sdp.ledger.Budget | None":
         epsilon, delta = self.budget_epsilon, self.budget_delta
         if (epsilon is None) != (delta is None):
             raise sdp.UnsupportedError("--budget-epsilon and --budget-delta belong together")

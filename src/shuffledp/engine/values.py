@@ -8,9 +8,12 @@ and durations are seconds. Words are read in any case, and spaces around a text 
 missing; where a number or yes or no is wanted, so are `NA`, `N/A`, `null` and `none`.
 """
 
+import re
 from collections.abc import Callable
+from contextlib import suppress
 from decimal import Decimal
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -53,6 +56,7 @@ Faults: TypeAlias = NDArray[np.uint8]
 _INTEGER = r"^[+-]?[0-9]{1,18}$"  # 18 digits always fit in 64 bits
 _NUMBER = r"^[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|(?i:inf|infinity|nan))$"
 _GAPS = ("na", "n/a", "null", "none")  # what other tools write where a number is missing
+_FEW = 64
 _DAY = 86_400  # seconds
 _TICKS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}  # in a second
 
@@ -162,8 +166,7 @@ def _spell(values: Any) -> list[Any]:
 
 
 def _look_up(array: Any, names: tuple[str, ...]) -> Numbers:
-    texts = _text_array(names).cast(array.type)
-    return _read_texts(array, lambda some: _find(some, texts), gaps=())
+    return _read_texts(array, lambda some: _find_names(some, names), gaps=())
 
 
 @lru_cache(maxsize=4)
@@ -222,7 +225,6 @@ def read_numbers(array: Any) -> Numbers:
 def _as_number(array: Any, wanted: str) -> Any:
     """Booleans, dates and times as numbers."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     kind, types = array.type, pa.types
     if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
@@ -232,6 +234,8 @@ def _as_number(array: Any, wanted: str) -> Any:
     if types.is_date(kind):
         return array.cast(pa.date32()).cast(pa.int32())
     if types.is_timestamp(kind) or types.is_time(kind) or types.is_duration(kind):
+        import pyarrow.compute as pc
+
         ticks = array.cast(pa.int32() if types.is_time32(kind) else pa.int64())
         return pc.divide(ticks.cast(pa.float64(), safe=False), _TICKS[kind.unit])
     raise _wrong_type(array, wanted)
@@ -274,11 +278,11 @@ def _read_texts(
     The first reader sees all texts as they are. Those that it cannot read have the spaces around them
     taken off, and go to all readers in turn.
     """
-    import pyarrow.compute as pc
-
     found = readers[0](texts)
     if found.fits.all():
         return Numbers(found.values, found.faults)
+    import pyarrow.compute as pc
+
     values = np.where(found.fits, found.values, 0)
     faults = np.zeros(len(texts), dtype=np.uint8) if found.faults is None else found.faults.copy()
     left = np.flatnonzero(~found.fits)
@@ -311,15 +315,41 @@ def _are_missing(texts: Any, gaps: tuple[str, ...]) -> Bools:
     return missing
 
 
+def _take_few(texts: Any) -> list[str] | None:
+    """The texts as Python's, if they are few: to load PyArrow's functions takes longer than to read these."""
+    if len(texts) > _FEW or texts.null_count or not is_text(texts.type):
+        return None
+    kind = np.dtype(np.int32 if str(texts.type) == "string" else np.int64)
+    _, ends, data = texts.buffers()
+    if ends is None or data is None:
+        return None
+    start = texts.offset * kind.itemsize
+    places = np.frombuffer(ends, kind, count=len(texts) + 1, offset=start).tolist()
+    with suppress(UnicodeDecodeError):
+        return [data[low:high].to_pybytes().decode() for low, high in pairwise(places)]
+    return None
+
+
+def _find_names(texts: Any, names: tuple[str, ...]) -> _Found:
+    """The place of each text among the names."""
+    few = _take_few(texts)
+    if few is None or len(names) > _FEW:
+        return _find(texts, _text_array(names).cast(texts.type))
+    known = {name: place for place, name in enumerate(names)}
+    places = np.array([known.get(text, -1) for text in few], dtype=np.int64)
+    return _Found(np.maximum(places, 0), places >= 0)
+
+
 def _find(texts: Any, known: Any) -> _Found:
     """The place of each text among the known ones."""
     import pyarrow.compute as pc
 
     places = pc.index_in(texts, value_set=known)
+    found = as_numpy(places).astype(np.int64)  # other readers may find large numbers beside it
     if places.null_count == 0:
-        return _Found(as_numpy(places), np.ones(len(texts), dtype=np.bool_))
+        return _Found(found, np.ones(len(texts), dtype=np.bool_))
     absent = as_numpy(places.is_null())
-    return _Found(np.where(absent, 0, as_numpy(places)), ~absent)
+    return _Found(np.where(absent, 0, found), ~absent)
 
 
 def _find_yes_or_no(texts: Any) -> _Found:
@@ -332,10 +362,15 @@ def _find_truth(texts: Any) -> _Found:
 
 def _find_words(texts: Any, words: tuple[str, ...]) -> _Found:
     """0 and 1 for words that stand for no and yes in turns."""
+    few = _take_few(texts)
+    if few is not None:
+        places = [words.index(text.lower()) if text.lower() in words else -1 for text in few]
+        found = np.array(places, dtype=np.int64)
+        return _Found(found & 1, found >= 0)
     import pyarrow.compute as pc
 
-    found = _find(pc.utf8_lower(texts), _text_array(words).cast(texts.type))
-    return found._replace(values=found.values & 1)
+    every = _find(pc.utf8_lower(texts), _text_array(words).cast(texts.type))
+    return every._replace(values=every.values & 1)
 
 
 def _find_digits(texts: Any) -> _Found:
@@ -358,6 +393,12 @@ def _find_integers(texts: Any) -> _Found:
 
 
 def _parse(texts: Any, pattern: str, kind: Any) -> _Found:
+    few = _take_few(texts)
+    if few is not None:
+        number = int if str(kind) == "int64" else float
+        read = [number(text) if re.fullmatch(pattern, text) else None for text in few]
+        values = np.array([each or 0 for each in read], dtype=np.int64 if number is int else float)
+        return _Found(values, np.array([each is not None for each in read], dtype=np.bool_))
     import pyarrow.compute as pc
 
     matched = pc.match_substring_regex(texts, pattern)

@@ -5,7 +5,7 @@ exponential mechanism, `select(utilities, rng)`). All noise is integer and drawn
 that the guarantee is about.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
 from shuffledp.core.errors import ParameterError
@@ -61,14 +61,14 @@ def __getattr__(name: str) -> Any:
     return tuple(map(spec, LINES)) if name == "MECHANISMS" else _find(name)
 
 
-def answering(*tasks: str) -> Iterator[MechanismSpec]:
-    """Those that answer one of the tasks.
+def answering(*tasks: str, names: Collection[str] | None = None) -> Iterator[MechanismSpec]:
+    """Those that answer one of the tasks, perhaps only some of them by name; others are not even loaded.
 
     >>> [each.name for each in answering("mean")]
     ['laplace']
     """
     for name, own in LINES.items():
-        if not set(own).isdisjoint(tasks):
+        if not set(own).isdisjoint(tasks) and (names is None or name in names):
             yield spec(name)
 
 

@@ -8,6 +8,7 @@ evaluated, and of those whose error is nearly the smallest the one with the fewe
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import chain
 
 from shuffledp import protocols
 from shuffledp.core.domain import Bits, Categories
@@ -193,10 +194,9 @@ def pick_for_file(asked: Asked, model: Model, look: Callable[[Candidate], Row]) 
     with the honest users' noise is taken at once. If none is, but the best is within a quarter of that, the other
     protocols need no look.
     """
-    usual = sorted(candidates(asked.task, _USUAL), key=lambda each: -_USUAL.index(each.name))
     floor = _curator_error(asked)
     seen: list[Row] = []
-    for each in usual:
+    for each in chain.from_iterable(candidates(asked.task, [name]) for name in reversed(_USUAL)):
         if each.model is model:
             seen.append(look(each))
             if seen[-1].available and seen[-1].error <= EQUAL * floor:
@@ -286,8 +286,7 @@ def order_candidates(task: Task) -> Iterator[Candidate]:
     >>> [each.name for each in order_candidates(Count(domain=Bits()))][:2]
     ['correlated_count', 'split_and_mix']
     """
-    usual = list(candidates(task, _USUAL))
-    yield from sorted(usual, key=lambda each: _USUAL.index(each.name))
+    yield from chain.from_iterable(candidates(task, [name]) for name in _USUAL)
     rest = (each for each in candidates(task) if each.name not in _USUAL)
     yield from sorted(rest, key=lambda each: each.amplified)
 

@@ -363,6 +363,5 @@ def curators(task: Task, names: Collection[str] | None = None) -> Iterator[Candi
     ['laplace']
     """
     wanted = (task.name, "histogram") if task.bins else (task.name,)
-    for each in mechanisms.answering(*wanted):
-        if names is None or each.name in names:
-            yield Candidate(name=each.name, model=Model.CENTRAL, answers=task.name, maker=each.make)
+    for each in mechanisms.answering(*wanted, names=names):
+        yield Candidate(name=each.name, model=Model.CENTRAL, answers=task.name, maker=each.make)

@@ -174,6 +174,8 @@ def answering(*tasks: str, names: Collection[str] | None = None) -> Iterator[Spe
     for name, task in LINES.items():
         if task in tasks and (names is None or name in names):
             yield _own(name)
+    if names is not None and LINES.keys() >= set(names):  # no need to ask other packages
+        return
     for each in offered():
         if each.task in tasks and (names is None or each.name in names):
             yield each
