@@ -81,27 +81,6 @@ def test_the_help_loads_no_command():
     assert result.stderr.split() == []
 
 
-def test_a_count_loads_no_protocol_that_it_does_not_look_at(tmp_path):
-    path = tmp_path / "bits.csv"
-    path.write_text("x\n" + "1\n0\n" * 500)
-    command = ["shuffledp", "run", "count", str(path), "--epsilon", "1", "--delta", "1e-6"]
-    code = (
-        f"import sys; sys.argv = {command!r}\n"
-        "from shuffledp.cli import app\n"
-        "try: app()\n"
-        "except SystemExit: pass\n"
-        "print(*sys.modules, file=sys.stderr)"
-    )
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-    loaded = result.stderr.split()
-    assert "shuffledp.protocols.split_and_mix" in loaded
-    unneeded = {"shuffledp.protocols.krr", "shuffledp.accounting.amplify", "shuffledp.plots"}
-    assert not unneeded & set(loaded)
-    assert not {"scipy", "pandas", "matplotlib", "polars"} & set(loaded)
-
-
 def test_an_unknown_command_is_an_error(run):
     result = run("abacus")
     assert result.exit_code == 2
