@@ -21,8 +21,17 @@ ASKED = {
     "sum": (AGES, {"lower": 10, "upper": 59}, float(sum(AGES))),
     "mean": (AGES, {"lower": 10, "upper": 59}, sum(AGES) / 100),
     "histogram": (ANIMALS, {"categories": ["cat", "dog", "eel"]}, [60.0, 39.0, 1.0]),
+    "quantiles": (AGES, {"lower": 10, "upper": 59, "at": [0.25, 0.5]}, [22.0, 34.0]),
+    "range": (AGES, {"lower": 10, "upper": 59, "at": [20, 29]}, 20.0),
+    "cdf": (AGES, {"lower": 10, "upper": 59, "at": [19, 39]}, [0.2, 0.6]),
+    "variance": (AGES, {"lower": 10, "upper": 59}, np.var(AGES)),
+    "std": (AGES, {"lower": 10, "upper": 59}, np.std(AGES)),
+    "bins": (AGES, {"edges": [0, 20, 60]}, [20.0, 80.0]),
 }
-REACH = {"count": 1.0, "sum": 49.0, "mean": 0.49, "histogram": 2.0}
+REACH = {
+    "count": 1.0, "sum": 49.0, "mean": 0.49, "histogram": 2.0, "quantiles": 9.0, "range": 40.0,
+    "cdf": 0.4, "variance": 400.0, "std": 20.0, "bins": 2.0,
+}  # fmt: skip
 LARGE = 90.0  # an epsilon with little noise: more than 30 / 90 of the reach once in 10^13 draws
 
 
@@ -133,7 +142,7 @@ def test_the_command_line_with_a_ledger(task, tmp_path, monkeypatch):
     (tmp_path / "x.csv").write_text("x\n" + "\n".join(map(str, data)) + "\n")
     words = ["run", task, "x.csv", "--epsilon", "1", "--model", "central", "--json"]
     for name, value in options.items():
-        words += [f"--{name}", ",".join(value) if isinstance(value, list) else str(value)]
+        words += [f"--{name}", ",".join(map(str, value)) if isinstance(value, list) else str(value)]
     ledger = ["--ledger", "l.json", "--budget-epsilon", "1", "--budget-delta", "0"]
     first = CliRunner().invoke(app, [*words, *ledger])
     assert first.exit_code == 0, first.output

@@ -82,6 +82,12 @@ def models() -> str:
     return markdown(("question", "trust a curator", "trust a shuffler", "trust nobody"), rows)
 
 
+def _name_models(spec: sdp.protocols.Spec) -> str:
+    if spec.make is None:
+        return "local"
+    return "shuffle" if spec.make_local is None else "both"
+
+
 def protocols() -> str:
     """Every registered protocol."""
     rows = [
@@ -89,7 +95,7 @@ def protocols() -> str:
             f"`{spec.name}`",
             _capitalize(spec.title),
             "sum, mean" if spec.task in ("sum", "mean") else spec.task,
-            "shuffle" if spec.make_local is None else "both",
+            _name_models(spec),
             spec.reference,
         )
         for spec in PROTOCOLS

@@ -39,6 +39,18 @@ ORDINARY = {
         {"n": 1000, "epsilon": 1.0, "delta": 1e-06},
         {"n": 10, "epsilon": 3.0, "delta": 0.01},
     ),
+    "geometric_tree": (
+        {"n": 1000, "epsilon": 1.0, "lower": 0, "upper": 20, "task": "range", "at": [3, 9]},
+        {
+            "n": 50,
+            "epsilon": 0.1,
+            "lower": 0.0,
+            "upper": 1.0,
+            "steps": 8,
+            "task": "range",
+            "at": [0.1, 0.5],
+        },
+    ),
 }
 """Ordinary parameters."""
 
@@ -94,6 +106,8 @@ def some_answer(mechanism):
     if mechanism.name == "stability_histogram":
         rest = mechanism.n // 3
         return {"b": mechanism.n - rest, "a": rest}
+    if mechanism.name == "geometric_tree":
+        return np.arange(7, 7 + mechanism.domain.size)
     if mechanism.name == "binomial":
         return mechanism.n // 3
     exact = np.arange(7, 7 + mechanism.k)

@@ -10,7 +10,7 @@ from scipy.signal import convolve2d
 import shuffledp as sdp
 from mse import is_the_variance, resolution, squared_errors
 from shuffledp.core.analyzer import Tally
-from shuffledp.protocols.hadamard import HadamardResponse, _walsh_hadamard, make_local
+from shuffledp.protocols.hadamard import HadamardResponse, make_local, walsh_hadamard
 from support import first
 
 REGIMES = [(5, 0.3), (31, 1.0), (60, 2.0), (1000, 4.0), (16, 6.0), (3, 9.0)]
@@ -109,7 +109,7 @@ def test_encode_at_full_width(k, epsilon):
 @pytest.mark.parametrize("shape", [(1, 2), (1, 64), (8, 16), (32, 2)])
 def test_fast_transform_is_the_matrix_product(shape):
     counts = np.random.default_rng(2).integers(0, 2**40, shape)
-    np.testing.assert_array_equal(_walsh_hadamard(counts), counts @ sylvester(shape[1]))
+    np.testing.assert_array_equal(walsh_hadamard(counts), counts @ sylvester(shape[1]))
 
 
 @pytest.mark.parametrize(("k", "epsilon"), REGIMES)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         exponential,
         frequency_list,
         geometric,
+        geometric_tree,
         laplace,
         one_sided,
         permute_and_flip,
@@ -33,6 +34,7 @@ __all__ = [
     "exponential",
     "frequency_list",
     "geometric",
+    "geometric_tree",
     "laplace",
     "one_sided",
     "permute_and_flip",
@@ -48,6 +50,7 @@ LINES: dict[str, tuple[str, ...]] = {
     "permute_and_flip": (),
     "binomial": ("count",),
     "stability_histogram": ("histogram",),
+    "geometric_tree": ("quantiles", "range", "cdf", "variance", "std"),
 }
 """A line for each mechanism: its name and its tasks. Its file is loaded when somebody looks at it."""
 

@@ -14,12 +14,34 @@ correlated within a level) has exactly the same variance.
 import math
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from shuffledp.core.arrays import Counts, Floats
 
-__all__ = ["aggregate", "fit_leaves", "functional_variance", "prefix_variances"]
+__all__ = [
+    "LevelWeights",
+    "aggregate",
+    "even_shapes",
+    "fit_leaves",
+    "functional_variance",
+    "mean_prefix_variance",
+    "node_weights",
+    "prefix_variances",
+    "prefix_weights",
+]
+
+_DEEPEST = 10
+
+
+class LevelWeights(NamedTuple):
+    """With which weights the nodes of a level enter some sums of leaves: a row for each sum."""
+
+    values: Floats
+    """[sums, kinds of nodes]"""
+    counts: Floats
+    """How many nodes have that weight."""
 
 
 def aggregate(leaves: Counts, shape: Sequence[int]) -> list[Counts]:
@@ -103,4 +125,109 @@ def functional_variance(q: Floats, shape: Sequence[int], variances: Sequence[flo
         contrast = means - np.repeat(before, nodes // len(before))
         found += leaves * float(contrast @ contrast) / float(strength)
         before = means
+    return found
+
+
+def mean_prefix_variance(shape: Sequence[int], variances: Sequence[float]) -> float:
+    """The mean of `prefix_variances` over all leaves, without a list of them.
+
+    With f full children, a part r of the next one, and s = f + r, uniform over the places where a prefix may end, the
+    contrasts of a family of b children have the square f + r^2 - s^2 / b.
+
+    >>> round(mean_prefix_variance((2, 2), (1.0, 1.0)), 4), prefix_variances((2, 2), (1.0, 1.0)).mean().round(4)
+    (0.375, np.float64(0.375))
+    """
+    found = 0.0
+    for level, (children, strength) in enumerate(
+        zip(shape, _strengths(shape, variances), strict=True), start=1
+    ):
+        leaves = math.prod(shape[level:])
+        square = (
+            (children - 1) / 2 + _mean_square(leaves) - children * _mean_square(leaves * children)
+        )
+        found += leaves * square / float(strength)
+    return found
+
+
+def _mean_square(parts: int) -> float:
+    """Of a number that is uniform on 0, 1/parts, ..., 1 - 1/parts."""
+    return (1 - 1 / parts) * (2 - 1 / parts) / 6
+
+
+def node_weights(
+    q: Floats, shape: Sequence[int], variances: Sequence[float]
+) -> tuple[LevelWeights, ...]:
+    """How much the nodes' measurements move q . leaves.
+
+    >>> [level.values.round(4).tolist() for level in node_weights(np.array([1.0, 1.0]), (2, 2), (1.0, 1.0))]
+    [[[-0.3333, 0.3333]], [[-0.1667, 0.1667]]]
+    """
+    whole = np.zeros(math.prod(shape))
+    whole[: len(q)] = q
+    before, sums, found = np.array([whole.mean()]), np.zeros(1), []
+    strengths = _strengths(shape, variances)
+    for level, (strength, variance) in enumerate(zip(strengths, variances, strict=True), start=1):
+        nodes, leaves = math.prod(shape[:level]), math.prod(shape[level:])
+        means = whole.reshape(nodes, -1).mean(axis=1)
+        contrast = means - np.repeat(before, nodes // len(before))
+        sums = np.repeat(sums, nodes // len(before)) + contrast / strength
+        before = means
+        values, counts = np.unique(leaves / variance * sums, return_counts=True)
+        found.append(LevelWeights(values=values[None], counts=counts[None].astype(np.float64)))
+    return tuple(found)
+
+
+def prefix_weights(
+    cells: Counts, shape: Sequence[int], variances: Sequence[float]
+) -> tuple[LevelWeights, ...]:
+    """The same for the sums of the leaves 0 .. c, for each c: there are few kinds of nodes.
+
+    At every level the nodes beside the way down to the cut are of two kinds, left and right of it.
+
+    >>> [level.values.round(4).tolist() for level in prefix_weights(np.array([1]), (2, 2), (1.0, 1.0))]
+    [[[0.3333, -0.3333, -0.3333]], [[0.1667, -0.1667, -0.1667, -0.1667, -0.1667]]]
+    """
+    place = np.asarray(cells, dtype=np.int64) + 1
+    way = np.zeros(len(place))
+    values: list[Floats] = []
+    counts: list[Floats] = []
+    found = []
+    strengths = _strengths(shape, variances)
+    for level, (children, strength, variance) in enumerate(
+        zip(shape, strengths, variances, strict=True), start=1
+    ):
+        leaves = math.prod(shape[level:])
+        inside = place % (leaves * children)
+        full, rest = inside // leaves, (inside % leaves) / leaves
+        mean = (full + rest) / children
+        cut = np.where(inside > 0, 1.0, 0.0) / strength
+        counts = [each * children for each in counts]
+        values += [way + cut * (1 - mean), way - cut * mean]
+        counts += [full.astype(np.float64), (children - full - 1).astype(np.float64)]
+        way = way + cut * (rest - mean)
+        found.append(
+            LevelWeights(
+                values=leaves / variance * np.stack([*values, way], axis=1),
+                counts=np.stack([*counts, np.ones(len(place))], axis=1),
+            )
+        )
+    return tuple(found)
+
+
+def even_shapes(cells: int) -> list[tuple[int, ...]]:
+    """Trees of every depth with at least so many leaves, whose branches are as even as they can be.
+
+    >>> even_shapes(64)[:3]
+    [(64,), (8, 8), (4, 4, 4)]
+    """
+    found = []
+    for depth in range(1, min(_DEEPEST, cells.bit_length()) + 1):
+        branch = max(2, round(cells ** (1 / depth)))
+        shape = [branch] * depth
+        while math.prod(shape) < cells:
+            shape[shape.index(min(shape))] += 1
+        for i in range(depth):
+            while shape[i] > 2 and math.prod(shape) // shape[i] * (shape[i] - 1) >= cells:
+                shape[i] -= 1
+        found.append(tuple(sorted(shape, reverse=True)))
     return found

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         hybrid,
         krr,
         local_hashing,
+        local_tree,
         piecewise,
         pure_count,
         pure_histogram,
@@ -65,6 +66,7 @@ __all__ = [
     "hybrid",
     "krr",
     "local_hashing",
+    "local_tree",
     "make",
     "offered",
     "optimized_unary",
@@ -116,6 +118,7 @@ LINES: dict[str, str] = {
     "rounded_sum": "sum",
     "zero_sum_flooding": "sum",
     "tree": "quantiles",
+    "local_tree": "quantiles",
 }
 """A line for each protocol of this package: its name and its task. Its file is loaded when somebody looks at it."""
 

@@ -40,7 +40,7 @@ from shuffledp.numerics.intervals import BoundedError, TwoBinomialsError
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols.assembly import local, register, shuffled
 
-__all__ = ["SPEC", "HadamardAnalyzer", "HadamardResponse", "make", "make_local"]
+__all__ = ["SPEC", "HadamardAnalyzer", "HadamardResponse", "make", "make_local", "walsh_hadamard"]
 
 _AT_ONCE = 1 << 22  # outputs of all categories that are dealt in one go
 
@@ -263,7 +263,7 @@ class HadamardAnalyzer:
         counts = tally.counts.reshape(response.blocks, response.block_length)
         x = np.arange(response.k)
         row, block = x // response.blocks + 1, x % response.blocks
-        correlation = _walsh_hadamard(counts)[block, row]
+        correlation = walsh_hadamard(counts)[block, row]
         found = self._answer(n, correlation, counts.sum(axis=1)[block])
         return replace(found, labels=response.domain.labels)
 
@@ -364,10 +364,10 @@ def _parity(numbers: NDArray[np.unsignedinteger], size: int) -> NDArray[np.unsig
     return folded & folded.dtype.type(1)
 
 
-def _walsh_hadamard(counts: Counts) -> Counts:
+def walsh_hadamard(counts: Counts) -> Counts:
     """Each row of counts[B, b] times the b x b Sylvester-Hadamard matrix, in b log2(b) additions.
 
-    >>> _walsh_hadamard(np.array([[5, 1, 0, 0]]))
+    >>> walsh_hadamard(np.array([[5, 1, 0, 0]]))
     array([[6, 4, 6, 4]])
     """
     blocks, length = counts.shape

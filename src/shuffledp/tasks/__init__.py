@@ -6,6 +6,7 @@ class, here or in another package; `register` makes it known to planner, command
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 from shuffledp.core.answers import Answers
 from shuffledp.core.errors import MismatchError, ParameterError
@@ -106,4 +107,6 @@ def task_for(protocol: ShuffleProtocol) -> Task:
 
         parts = tuple(task_for(part) for _, part in bundle.questions(protocol))
         return Questions(domain=domain, parts=parts)
-    return task_named(protocol.task)(domain=domain)
+    points = protocol.parameters.get("at")
+    asked: dict[str, Any] = {} if not points else {"at": tuple(points)}
+    return task_named(protocol.task)(domain=domain, **asked)

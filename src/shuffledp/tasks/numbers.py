@@ -20,6 +20,7 @@ from shuffledp.core.errors import MismatchError, ParameterError, UnsupportedErro
 from shuffledp.core.estimate import Value
 from shuffledp.core.task import Column, Declared, Option, Task
 from shuffledp.core.validate import number
+from shuffledp.numerics.leaves import read_points
 from shuffledp.numerics.rounding import float_above
 from shuffledp.tasks.histogram import check_bins
 from shuffledp.tasks.totals import LOWER, STEPS, UPPER, is_whole
@@ -54,8 +55,6 @@ class _Distributed(Task):
             raise ParameterError("domain", self.domain, "must be Integers or Cells")
         if self.at is None and self.name == "range":
             object.__setattr__(self, "at", (self.domain.lower, self.domain.upper))
-        from shuffledp.protocols.tree import read_points
-
         object.__setattr__(self, "at", read_points(self.name, self.at, self.domain))
 
     @classmethod

@@ -1,0 +1,162 @@
+"""The tree of a curator: counts at several resolutions, each with discrete Laplace noise.
+
+A grid of cells is the lowest level of a tree of shape (b_1, ..., b_T). Replacing one person moves one count down and
+one up at every level, so all counts together have l1 sensitivity 2 T, and discrete Laplace noise of rate
+epsilon / (2 T) in each of them is epsilon-DP, with delta = 0. The leaves are fitted by generalised least squares, with
+the public n as the root, and answer quantiles, ranges, the distribution function, variance and standard deviation
+(`numerics.leaves`). It is what `protocols.tree` would be if a curator were trusted.
+
+Reference: Hay, Rastogi, Miklau, Suciu 2010, "Boosting the accuracy of differentially private histograms through
+consistency". Deviation: integer noise, and the public n as the root.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from shuffledp.core.arrays import Floats
+from shuffledp.core.cells import Cells
+from shuffledp.core.domain import Integers
+from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
+from shuffledp.core.estimate import Estimate
+from shuffledp.core.mechanism import MechanismSpec
+from shuffledp.core.privacy import Guarantee, Model
+from shuffledp.core.protocol import Parameters
+from shuffledp.core.randomizer import WordSource
+from shuffledp.core.validate import fraction_of_one, positive, whole
+from shuffledp.mechanisms._answers import find_rate, read_integers
+from shuffledp.numerics.exact_draws import discrete_laplace
+from shuffledp.numerics.leaves import TASKS, LeafQuestion, Leaves, read_cells, read_points
+from shuffledp.numerics.tree_noise import GeometricNoise, IndependentLevels
+from shuffledp.numerics.trees import aggregate, even_shapes, fit_leaves, mean_prefix_variance
+
+__all__ = ["SPEC", "GeometricTree", "make"]
+
+_MOST_CELLS = 1 << 22
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GeometricTree:
+    """A question about a distribution, from counts of all nodes with discrete Laplace noise.
+
+    >>> from shuffledp import SeededWords
+    >>> median = make(n=1000, lower=0, upper=9, epsilon=1.0)
+    >>> median.release([100] * 10, SeededWords(1)).value
+    array([4.])
+    """
+
+    domain: Integers | Cells
+    shape: tuple[int, ...]
+    question: LeafQuestion
+    epsilon: float
+    n: int
+    """For which errors are stated; the promise does not depend on it."""
+
+    @property
+    def name(self) -> str:
+        return "geometric_tree"
+
+    @property
+    def parameters(self) -> Parameters:
+        return {
+            "n": self.n,
+            "epsilon": self.epsilon,
+            "lower": self.domain.lower,
+            "upper": self.domain.upper,
+            "steps": self.domain.cells if isinstance(self.domain, Cells) else None,
+            "task": self.question.task,
+            "at": list(self.question.at) or None,
+            "shape": list(self.shape),
+        }
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return Guarantee(
+            epsilon=self.epsilon,
+            delta=0.0,
+            model=Model.CENTRAL,
+            proof=f"the likelihood ratio of discrete Laplace noise, {2 * len(self.shape)} counts changing by one",
+        )
+
+    def _leaves(self, values: Floats, n: int) -> Leaves:
+        rate = find_rate(self.epsilon, 2 * len(self.shape))
+        noise = IndependentLevels(levels=(GeometricNoise(rate=float(rate)),) * len(self.shape))
+        return Leaves(domain=self.domain, shape=self.shape, values=values, n=n, noise=noise)
+
+    def release(self, exact_answer: ArrayLike, rng: WordSource) -> Estimate:
+        """The answer from how many people are in each cell."""
+        counts = read_integers(exact_answer, self.domain.size)
+        n, rate = int(counts.sum()), find_rate(self.epsilon, 2 * len(self.shape))
+        if n < 1:
+            raise DataError("nobody is in any cell")
+        levels = [
+            (nodes + discrete_laplace(rate, len(nodes), rng)).astype(np.float64)
+            for nodes in aggregate(counts, self.shape)
+        ]
+        fitted = fit_leaves(levels, float(n), [1.0] * len(self.shape))[: self.domain.size]
+        return self.question.answer(self._leaves(fitted, n))
+
+    def variance(self) -> float:
+        """Of a count of people; of a quantile, of its rank: the mean over all cells."""
+        return self.question.variance(self._leaves(np.zeros(self.domain.size), self.n))
+
+    def accuracy(self, beta: float) -> float:
+        """So far off is every count of people up to a cell, at most, except with probability beta."""
+        empty = self._leaves(np.zeros(self.domain.size), self.n)
+        return empty.farthest(fraction_of_one("beta", beta))
+
+
+def make(
+    *,
+    n: int,
+    epsilon: float,
+    lower: float,
+    upper: float,
+    steps: int | None = None,
+    task: str = "quantiles",
+    at: Sequence[float] | None = None,
+    shape: Sequence[int] | None = None,
+) -> GeometricTree:
+    """The mechanism for integers lower .. upper, or reals in `steps` cells, for what `task` asks.
+
+    >>> tree = make(n=10**6, lower=0, upper=4095, epsilon=1.0)
+    >>> tree.shape, round(tree.variance() ** 0.5, 1)
+    ((16, 16, 16), 23.0)
+    """
+    domain = read_cells(lower, upper, steps)
+    if domain.size > _MOST_CELLS:
+        raise UnsupportedError(
+            f"{domain.size:,} cells are too many: trees have up to {_MOST_CELLS:,}, and `steps` "
+            "chooses fewer"
+        )
+    points = read_points(task, at, domain)
+    chosen = _choose_shape(domain.size) if shape is None else tuple(shape)
+    if math.prod(chosen) < domain.size:
+        raise ParameterError("shape", shape, f"must have {domain.size} leaves")
+    return GeometricTree(
+        domain=domain,
+        shape=chosen,
+        question=LeafQuestion(task=task, at=points),
+        epsilon=positive("epsilon", epsilon),
+        n=whole("n", n, at_least=1),
+    )
+
+
+def _choose_shape(cells: int) -> tuple[int, ...]:
+    """The smallest error of a rank; the variance of the noise grows with the square of the depth."""
+    return min(
+        even_shapes(cells),
+        key=lambda shape: mean_prefix_variance(shape, [len(shape) ** 2] * len(shape)),
+    )
+
+
+SPEC = MechanismSpec(
+    name="geometric_tree",
+    title="Geometric tree",
+    tasks=TASKS,
+    reference="Hay, Rastogi, Miklau, Suciu 2010",
+    make=make,
+)

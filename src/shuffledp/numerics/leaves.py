@@ -1,0 +1,454 @@
+r"""What the fitted leaves of a tree answer: quantiles, ranges, the distribution function, variance, standard deviation.
+
+Every answer follows from sums of leaves, and every interval from certified tails of such sums (`numerics.tree_noise`).
+So intervals cover with at least their level, whatever the data are and however many people there are.
+
+* A count, or a share: both ends with half of the error probability. All points of a distribution function hold
+  together, each with its part of the error probability.
+* A quantile: cell c is excluded if its people and those before are surely fewer than p n, or those before it surely at
+  least that many, each with half of the error probability. What is not excluded is the interval, in whole cells.
+* A variance or standard deviation: from intervals of the first two moments, which hold together.
+
+Reals are known to their cell only. A point inside a cell is between the edges of the cell, so its interval holds what
+either edge allows; a standard deviation is off by at most half a cell.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from shuffledp.core.arrays import Counts, Floats
+from shuffledp.core.cells import Cells
+from shuffledp.core.domain import Integers
+from shuffledp.core.errors import ParameterError
+from shuffledp.core.estimate import Estimate, Interval, Value
+from shuffledp.core.validate import level as valid_level
+from shuffledp.core.validate import number, whole
+from shuffledp.numerics.tree_noise import Tails, TreeNoise, find_radius
+from shuffledp.numerics.trees import (
+    LevelWeights,
+    functional_variance,
+    mean_prefix_variance,
+    node_weights,
+    prefix_variances,
+    prefix_weights,
+)
+
+__all__ = ["TASKS", "LeafQuestion", "Leaves", "read_cells", "read_points"]
+
+TASKS = ("quantiles", "range", "cdf", "variance", "std")
+"""What leaves answer."""
+_AT_ONCE = 1 << 13  # cells whose tails are looked at together
+_FEW = 64
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Leaves:
+    """The fitted leaves of n people, and the noise in the tree that they were fitted from."""
+
+    domain: Integers | Cells
+    shape: tuple[int, ...]
+    values: Floats
+    """One number for each cell: unbiased, some of them negative."""
+    n: int
+    noise: TreeNoise
+
+    @cached_property
+    def prefixes(self) -> Floats:
+        """How many people are in the cells up to each one; the last is n."""
+        found = np.cumsum(self.values)
+        if len(self.values) == math.prod(self.shape):
+            found[-1] = self.n
+        return found
+
+    @cached_property
+    def stderrs(self) -> Floats:
+        """Standard errors of the prefixes."""
+        every = prefix_variances(self.shape, self.noise.variances)
+        return np.sqrt(every[: len(self.values)])
+
+    @cached_property
+    def edges(self) -> Floats:
+        """The ends of the cells; integers are cells that hold one value."""
+        if isinstance(self.domain, Cells):
+            return self.domain.edges
+        return np.arange(self.domain.lower, self.domain.upper + 2, dtype=np.float64)
+
+    @property
+    def middles(self) -> Floats:
+        """The value that stands for a cell."""
+        return self.domain.values(np.arange(self.domain.size))
+
+    @property
+    def blur(self) -> float:
+        """How far a value may be from the one that stands for its cell."""
+        if not isinstance(self.domain, Cells):
+            return 0.0
+        return (self.domain.upper - self.domain.lower) / self.domain.cells / 2
+
+    def sum_error(self, q: Floats) -> float:
+        """Standard error of the sum of the leaves with these weights."""
+        return math.sqrt(functional_variance(q, self.shape, self.noise.variances))
+
+    def sum_ends(self, q: Floats, tail: float) -> tuple[float, float]:
+        """An interval of the sum of the leaves with these weights, with error probability `tail` on either side."""
+        value = float(self.values @ q)
+        above, below = _sum_radii(self.noise, self.shape, q.tobytes(), tail)
+        return value - above, value + below
+
+    def prefix_ends(self, cells: Counts, tail: float) -> tuple[Floats, Floats]:
+        """Intervals of the prefixes up to these cells; -1 is the one of nobody."""
+        some = cells >= 0
+        value, error = np.zeros(len(cells)), np.zeros(len(cells))
+        value[some], error[some] = self.prefixes[cells[some]], self.stderrs[cells[some]]
+        weights = prefix_weights(np.maximum(cells, 0), self.shape, self.noise.variances)
+        above, below = (
+            find_radius(self.noise.tails(each), tail, error) for each in (weights, _negate(weights))
+        )
+        return np.clip(value - above, 0, self.n), np.clip(value + below, 0, self.n)
+
+    def farthest(self, beta: float) -> float:
+        """How far off all prefixes are at most, except with probability beta."""
+        tail, most = beta / 2 / len(self.values), 0.0
+        for start in range(0, len(self.values), _AT_ONCE):
+            cells = np.arange(start, min(start + _AT_ONCE, len(self.values)))
+            weights = prefix_weights(cells, self.shape, self.noise.variances)
+            ends = _radii(self.noise, weights, tail, self.stderrs[cells])
+            most = max(most, *(float(each.max()) for each in ends))
+        return most
+
+    def monotone(self) -> Floats:
+        """The prefixes, made monotone and put between 0 and n: halfway between the highest and the lowest way."""
+        up = np.maximum.accumulate(self.prefixes)
+        down = np.minimum.accumulate(self.prefixes[::-1])[::-1]
+        middle: Floats = np.clip((up + down) / 2, 0.0, self.n)
+        middle[-1] = self.n
+        return middle
+
+    def quantile(self, p: float) -> tuple[float, int]:
+        """The p-quantile (the integer, or the place inside the cell by interpolation), and its cell."""
+        counts = self.monotone()
+        cell = int(np.searchsorted(counts, p * self.n))
+        if isinstance(self.domain, Integers):
+            return float(self.edges[cell]), cell
+        before = counts[cell - 1] if cell else 0.0
+        inside = max(counts[cell] - before, 1e-300)
+        part = min(max((p * self.n - before) / inside, 0.0), 1.0)
+        return float(self.edges[cell] + part * (self.edges[cell + 1] - self.edges[cell])), cell
+
+    def quantile_cells(self, p: float, tail: float) -> tuple[int, int]:
+        """The first and the last cell that are not excluded, with error probability `tail` on either side."""
+        missing = p * self.n - self.prefixes
+        # Cell c is too low if the people up to c are too few, and too high if those up to c - 1 are enough.
+        first = self._first_kept(missing, tail)
+        last = self._last_kept(-missing[:-1], tail)
+        cell = self.quantile(p)[1]
+        return min(first, cell), max(last, cell)
+
+    def _first_kept(self, missing: Floats, tail: float) -> int:
+        """The first cell whose prefix may reach the quantile: errors of -missing are not rare enough."""
+        for start in range(0, len(missing), _AT_ONCE):
+            cells = np.arange(start, min(start + _AT_ONCE, len(missing)))
+            left = cells[self._tails(cells, -1.0).screen(missing[cells]) > tail]
+            for begin in range(0, len(left), _FEW):
+                some = left[begin : begin + _FEW]
+                kept = self._tails(some, -1.0).above(missing[some]) > tail
+                if kept.any():
+                    return int(some[np.argmax(kept)])
+        return len(missing) - 1
+
+    def _last_kept(self, excess: Floats, tail: float) -> int:
+        """The last cell before which there may be too few people: one after the last prefix that is not surely above."""
+        for stop in range(len(excess), 0, -_AT_ONCE):
+            cells = np.arange(max(0, stop - _AT_ONCE), stop)
+            left = cells[self._tails(cells, 1.0).screen(excess[cells]) > tail][::-1]
+            for begin in range(0, len(left), _FEW):
+                some = left[begin : begin + _FEW]
+                kept = self._tails(some, 1.0).above(excess[some]) > tail
+                if kept.any():
+                    return int(some[np.argmax(kept)]) + 1
+        return 0
+
+    def _tails(self, cells: Counts, sign: float) -> Tails:
+        weights = prefix_weights(cells, self.shape, self.noise.variances)
+        return self.noise.tails(weights if sign > 0 else _negate(weights))
+
+
+@lru_cache(maxsize=32)
+def _sum_radii(
+    noise: TreeNoise, shape: tuple[int, ...], q: bytes, tail: float
+) -> tuple[float, float]:
+    """How far a sum of leaves with these weights is too high, and too low, except with probability `tail` each."""
+    weights = np.frombuffer(q)
+    error = np.array([math.sqrt(functional_variance(weights, shape, noise.variances))])
+    above, below = _radii(noise, node_weights(weights, shape, noise.variances), tail, error)
+    return float(above[0]), float(below[0])
+
+
+@lru_cache(maxsize=32)
+def _prefix_radii(
+    noise: TreeNoise, shape: tuple[int, ...], cells: tuple[int, ...], tail: float
+) -> tuple[Floats, Floats]:
+    """The same for prefixes; the one up to cell -1 has no noise."""
+    places, variances = np.array(cells), noise.variances
+    error = np.sqrt(prefix_variances(shape, variances))[places]
+    error[places < 0] = 0.0
+    return _radii(noise, prefix_weights(np.maximum(places, 0), shape, variances), tail, error)
+
+
+def _radii(
+    noise: TreeNoise, weights: Sequence[LevelWeights], tail: float, error: Floats
+) -> tuple[Floats, Floats]:
+    above, below = (
+        find_radius(noise.tails(each), tail, error) for each in (weights, _negate(weights))
+    )
+    return above, below
+
+
+def _negate(weights: Sequence[LevelWeights]) -> tuple[LevelWeights, ...]:
+    return tuple(LevelWeights(values=-level.values, counts=level.counts) for level in weights)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeafQuestion:
+    """What is asked of the leaves."""
+
+    task: str = "quantiles"
+    at: tuple[float, ...] = (0.5,)
+    """The quantiles; for the distribution function the points; for a range its two ends."""
+
+    def answer(self, leaves: Leaves) -> Estimate:
+        """The answer; its intervals cover."""
+        return Estimate(
+            value=self._value(leaves),
+            error=_LeafError(leaves=leaves, question=self),
+            limits=self._limits(leaves),
+            labels=self._labels(),
+        )
+
+    def _labels(self) -> tuple[str, ...] | None:
+        if self.task == "quantiles":
+            return tuple(f"{p:g}" for p in self.at)
+        if self.task == "cdf":
+            return tuple(f"<= {point:g}" for point in self.at)
+        return None
+
+    def _limits(self, leaves: Leaves) -> tuple[float, float]:
+        lower, upper = float(leaves.edges[0]), float(leaves.domain.upper)
+        if self.task == "quantiles":
+            return lower, upper
+        if self.task == "cdf":
+            return 0.0, 1.0
+        if self.task == "range":
+            return 0.0, float(leaves.n)
+        spread = (upper - lower) / 2
+        return 0.0, spread**2 if self.task == "variance" else spread
+
+    def _value(self, leaves: Leaves) -> Value:
+        if self.task == "quantiles":
+            return np.array([leaves.quantile(p)[0] for p in self.at])
+        if self.task == "cdf":
+            inner, outer, part = self._brackets(leaves)
+            below = np.concatenate([[0.0], leaves.prefixes])
+            between: Floats = (1 - part) * below[inner + 1] + part * below[outer + 1]
+            return between / leaves.n
+        if self.task == "range":
+            return float(leaves.values @ self._between(leaves))
+        variance = self._variance(leaves)
+        return variance if self.task == "variance" else math.sqrt(max(variance, 0.0))
+
+    def _brackets(self, leaves: Leaves) -> tuple[Counts, Counts, Floats]:
+        """For each point the last cell that is surely below, the last that may be, and how much of that one is."""
+        points = np.array(self.at)
+        if isinstance(leaves.domain, Integers):
+            cells = np.floor(points).astype(np.int64) - leaves.domain.lower
+            return cells, cells, np.zeros(len(points))
+        edges = leaves.edges
+        cells = np.clip(np.searchsorted(edges, points, side="right") - 1, 0, len(edges) - 2)
+        part = (points - edges[cells]) / (edges[cells + 1] - edges[cells])
+        at_end = points >= edges[-1]  # everybody is at most the upper end
+        return np.where(at_end, cells, cells - 1), cells, np.where(at_end, 0.0, part)
+
+    def _between(self, leaves: Leaves) -> Floats:
+        """How much of each cell is between the two ends."""
+        (low, high), edges = self.at, leaves.edges
+        if isinstance(leaves.domain, Integers):
+            values = edges[:-1]
+            return ((values >= low) & (values <= high)).astype(np.float64)
+        inside = np.minimum(edges[1:], high) - np.maximum(edges[:-1], low)
+        return np.clip(inside / (edges[1:] - edges[:-1]), 0.0, 1.0)
+
+    def _touched(self, leaves: Leaves) -> tuple[Floats, Floats]:
+        """Cells that are surely between the two ends, and those that may hold somebody between them."""
+        (low, high), edges = self.at, leaves.edges
+        if isinstance(leaves.domain, Integers):
+            same = self._between(leaves)
+            return same, same
+        last = np.arange(len(edges) - 1) == len(edges) - 2
+        # A cell holds its lower edge, and the last one its upper edge as well.
+        inner = (edges[:-1] >= low) & (edges[1:] <= high)
+        outer = (edges[:-1] <= high) & ((edges[1:] > low) | last)
+        return inner.astype(np.float64), outer.astype(np.float64)
+
+    def _moments(self, leaves: Leaves) -> tuple[Floats, Floats]:
+        """Weights of the leaves for the first and the second moment around the middle of the range."""
+        middles = leaves.middles
+        from_centre = middles - (middles[0] + middles[-1]) / 2
+        return from_centre, from_centre**2
+
+    def _variance(self, leaves: Leaves) -> float:
+        """Unbiased: the square of a noisy mean is too large by the variance of its noise."""
+        first, second = self._moments(leaves)
+        mean = float(leaves.values @ first) / leaves.n
+        noise = leaves.sum_error(first) / leaves.n
+        return float(leaves.values @ second) / leaves.n - mean * mean + noise * noise
+
+    def interval(self, leaves: Leaves, level: float) -> Interval:
+        """Both ends, each with half of the error probability; for the distribution function all points at once."""
+        tail = (1 - level) / 2
+        if self.task == "quantiles":
+            return _on_edges(leaves, [leaves.quantile_cells(p, tail) for p in self.at])
+        if self.task == "cdf":
+            inner, outer, _ = self._brackets(leaves)
+            tail /= len(self.at)
+            low, high = leaves.prefix_ends(inner, tail)[0], leaves.prefix_ends(outer, tail)[1]
+            return Interval(low / leaves.n, high / leaves.n)
+        if self.task == "range":
+            inner_cells, outer_cells = self._touched(leaves)
+            least = leaves.sum_ends(inner_cells, tail)[0]
+            return Interval(least, leaves.sum_ends(outer_cells, tail)[1])
+        return self._spread_interval(leaves, tail / 2)
+
+    def _spread_interval(self, leaves: Leaves, tail: float) -> Interval:
+        """From intervals of both moments, which hold together."""
+        (mean_low, mean_high), (square_low, square_high) = (
+            (low / leaves.n, high / leaves.n)
+            for low, high in (leaves.sum_ends(each, tail) for each in self._moments(leaves))
+        )
+        largest = max(mean_low**2, mean_high**2)
+        smallest = 0.0 if mean_low <= 0 <= mean_high else min(mean_low**2, mean_high**2)
+        low = math.sqrt(max(0.0, square_low - largest))
+        high = math.sqrt(max(0.0, square_high - smallest))
+        low, high = max(0.0, low - leaves.blur), high + leaves.blur
+        return Interval(low, high) if self.task == "std" else Interval(low**2, high**2)
+
+    def stderr(self, leaves: Leaves) -> Value:
+        """Of a quantile, about half the length of the interval of one standard error."""
+        if self.task == "cdf":
+            inner, outer, part = self._brackets(leaves)
+            return leaves.stderrs[np.where(part > 0.5, outer, np.maximum(inner, 0))] / leaves.n
+        if self.task == "range":
+            return leaves.sum_error(self._between(leaves))
+        if self.task == "quantiles":
+            low, high = _on_edges(leaves, [self._one_sigma(leaves, p) for p in self.at])
+            return np.asarray((np.asarray(high) - np.asarray(low)) / 2, dtype=np.float64)
+        first, second = self._moments(leaves)
+        mean = float(leaves.values @ first) / leaves.n
+        variance_error = leaves.sum_error(second - 2 * mean * first) / leaves.n
+        if self.task == "variance":
+            return variance_error
+        return variance_error / (2 * math.sqrt(max(self._variance(leaves), 1e-300)))
+
+    def _one_sigma(self, leaves: Leaves, p: float) -> tuple[int, int]:
+        """The cells that normal noise would leave."""
+        wanted, cell = p * leaves.n, leaves.quantile(p)[1]
+        reached = np.flatnonzero(leaves.prefixes + leaves.stderrs >= wanted)
+        short = np.flatnonzero(leaves.prefixes[:-1] - leaves.stderrs[:-1] <= wanted)
+        first = int(reached[0]) if len(reached) else cell
+        return min(first, cell), max(int(short[-1]) + 1 if len(short) else 0, cell)
+
+    def variance(self, leaves: Leaves) -> float:
+        """That of a count of people, whatever the data are; of a quantile, of its rank: the mean over all cells."""
+        n = leaves.n
+        if self.task == "quantiles":
+            return mean_prefix_variance(leaves.shape, leaves.noise.variances)
+        if self.task == "cdf":
+            _, outer, _ = self._brackets(leaves)
+            return float(np.mean((leaves.stderrs[outer] / n) ** 2))
+        if self.task == "range":
+            return leaves.sum_error(self._between(leaves)) ** 2
+        first, second = self._moments(leaves)
+        scale = float(np.max(np.abs(first)))
+        error = leaves.sum_error(second) + 2 * scale * leaves.sum_error(first)
+        return (error / n) ** 2 if self.task == "variance" else error**2 / n**2 / scale**2
+
+
+def _on_edges(leaves: Leaves, ends: Sequence[tuple[int, int]]) -> Interval:
+    """The values from the first to the last cell."""
+    more = 0 if isinstance(leaves.domain, Integers) else 1
+    return Interval(
+        np.array([leaves.edges[first] for first, _ in ends]),
+        np.array([leaves.edges[last + more] for _, last in ends]),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _LeafError:
+    """Intervals of what the leaves answer: certified ones, so there is one kind only."""
+
+    leaves: Leaves
+    question: LeafQuestion
+
+    @property
+    def stderr(self) -> Value:
+        return self.question.stderr(self.leaves)
+
+    def interval(self, value: Value, level: float) -> Interval:
+        return self.exact_interval(value, level)
+
+    def exact_interval(self, value: Value, level: float) -> Interval:
+        return self.question.interval(self.leaves, valid_level(level))
+
+
+def read_cells(lower: float, upper: float, steps: int | None) -> Integers | Cells:
+    """The integers lower .. upper, or reals in `steps` cells.
+
+    >>> read_cells(0, 9, None).size, read_cells(0, 1, 4).size
+    (10, 4)
+    """
+    if steps is not None:
+        return Cells(lower=lower, upper=upper, cells=whole("steps", steps, at_least=2))
+    return Integers(lower=lower, upper=upper)  # type: ignore[arg-type]
+
+
+def read_points(
+    task: str, at: Sequence[float] | None, domain: Integers | Cells
+) -> tuple[float, ...]:
+    """The quantiles, points or ends that a task wants, checked; its own choice for None.
+
+    >>> read_points("quantiles", [0.5, 1.5], Integers(lower=0, upper=9))
+    Traceback (most recent call last):
+    shuffledp.core.errors.ParameterError: at=1.5 must be > 0 and < 1
+    """
+    if task not in TASKS:
+        raise ParameterError("task", task, f"must be one of {', '.join(TASKS)}")
+    if task in ("variance", "std"):
+        return ()
+    if at is None:
+        return _choose_points(task, domain)
+    points = tuple(number("at", point) for point in at)
+    if not points:
+        raise ParameterError("at", at, "must be at least one number")
+    for point in points:
+        _check_point(task, point, domain)
+    if task == "range" and (len(points) != 2 or points[0] > points[1]):
+        raise ParameterError("at", at, "must be the two ends of the range, the lower one first")
+    return points
+
+
+def _choose_points(task: str, domain: Integers | Cells) -> tuple[float, ...]:
+    if task == "quantiles":
+        return (0.5,)
+    if task == "range":
+        raise ParameterError("at", None, "must be the two ends of the range")
+    return tuple(np.linspace(float(domain.lower), float(domain.upper), 21)[1:].tolist())
+
+
+def _check_point(task: str, point: float, domain: Integers | Cells) -> None:
+    if task == "quantiles" and not 0 < point < 1:
+        raise ParameterError("at", point, "must be > 0 and < 1")
+    if task != "quantiles" and not domain.lower <= point <= domain.upper:
+        raise ParameterError("at", point, f"must be within {domain.lower} .. {domain.upper}")

@@ -1,0 +1,384 @@
+r"""How far off weighted sums of the noise in a tree are: certified tails.
+
+Two bounds of Pr[X >= x], the smaller of which counts. X is a sum of independent noise with a known transform
+M(t) = E exp(t X).
+
+*Chernoff*: M(t) exp(-t x), for any t > 0.
+
+*Selberg's majorant*: a trigonometric polynomial T of degree N and period P that is nowhere below the indicator of
+[x, x + P/2], so that
+
+    Pr[X >= x] <= E T(X) + Pr[X >= x + P/2],     E T(X) = sum over |k| <= N of T_k M(2 pi i k / P).
+
+That is a finite sum of known numbers, with no remainder. T exceeds the indicator by P / (2 N + 2) on either side, so
+the tail is bounded as if X were a thirtieth of a standard deviation larger.
+
+Reference: Vaaler 1985, "Some extremal functions in Fourier analysis", Theorem 18.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.core.arrays import Floats
+from shuffledp.numerics.trees import LevelWeights
+
+__all__ = [
+    "BoundedNoise",
+    "DummyNoise",
+    "GeometricNoise",
+    "IndependentLevels",
+    "LevelNoise",
+    "OneLevelEach",
+    "Tails",
+    "TreeNoise",
+    "find_radius",
+]
+
+_DEGREE = 512
+_FIRST = 96  # coefficients beyond are usually too small to matter
+_NEGLIGIBLE = -37.0  # ln of a coefficient
+_PERIOD = 32.0  # standard deviations
+_SLOPES = (0.4, 0.6, 0.75, 0.85, 0.95, 1.0, 1.1, 1.3)
+_ROUNDING = 1e-9  # of a sum of a thousand terms whose exponents are known to 1e-11
+_SMALLEST = 1e-6  # tails below are Chernoff's alone
+_SAFE = 1 + 1e-9
+_CLOSE = 1e-3
+
+Transform = NDArray[Any]
+"""[sums, arguments], real or complex"""
+
+
+class Tails(Protocol):
+    """The tails of some sums, each one in a row."""
+
+    def above(self, distance: Floats) -> Floats:
+        """At least Pr[X >= distance] of each sum."""
+
+    def screen(self, distance: Floats) -> Floats:
+        """The same, faster and looser."""
+
+
+class TreeNoise(Protocol):
+    """The noise in all nodes of a tree."""
+
+    def __hash__(self) -> int:
+        """Its parameters never change."""
+
+    @property
+    def variances(self) -> tuple[float, ...]:
+        """Of a node, by level: exact, or the largest that the data allow."""
+
+    def tails(self, weights: Sequence[LevelWeights]) -> Tails:
+        """The upper tails of sums with these weights."""
+
+
+class LevelNoise(Protocol):
+    """The noise in the nodes of a level, independent of the other levels'."""
+
+    @property
+    def variance(self) -> float:
+        """Of a node."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether the transform is exact, also at imaginary arguments; if not, it is a bound at real ones."""
+
+    @property
+    def limit(self) -> float:
+        """Up to which |t w| it is finite."""
+
+    def log_modulus(self, t: Floats, weights: LevelWeights) -> Floats:
+        """At least ln |E exp(i t X)|; it falls in t as long as |t w| <= pi for all weights."""
+
+    def log_transform(self, t: Transform, weights: LevelWeights) -> Transform:
+        """ln E exp(t X) of the centred sums, for each row of arguments."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DummyNoise:
+    """Tries that hit each node with the same probability, and at most one node each: (number, probability)."""
+
+    tries: tuple[tuple[int, float], ...]
+
+    @property
+    def variance(self) -> float:
+        """Of sums whose weights add up to 0, as if the nodes were independent."""
+        return math.fsum(number * hit for number, hit in self.tries)
+
+    @property
+    def exact(self) -> bool:
+        return True
+
+    @property
+    def limit(self) -> float:
+        return math.inf
+
+    def log_modulus(self, t: Floats, weights: LevelWeights) -> Floats:
+        # |1 + z| <= exp(Re z)
+        moved = _over_nodes(lambda u: 1 - np.cos(u), t, weights)
+        return -moved * self.variance
+
+    def log_transform(self, t: Transform, weights: LevelWeights) -> Transform:
+        moved = _over_nodes(np.expm1, t, weights)
+        mean = t * (weights.values * weights.counts).sum(axis=1)[:, None]
+        found = np.zeros_like(moved)
+        for number, hit in self.tries:
+            found = found + number * (np.log1p(hit * moved) - hit * mean)
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GeometricNoise:
+    """Discrete Laplace noise in every node: Pr[z] is proportional to exp(-rate |z|)."""
+
+    rate: float
+
+    @property
+    def variance(self) -> float:
+        return 2 * math.exp(-self.rate) / math.expm1(-self.rate) ** 2
+
+    @property
+    def exact(self) -> bool:
+        return True
+
+    @property
+    def limit(self) -> float:
+        return self.rate * (1 - 1e-3)
+
+    def log_modulus(self, t: Floats, weights: LevelWeights) -> Floats:
+        return self.log_transform(1j * t, weights).real
+
+    def log_transform(self, t: Transform, weights: LevelWeights) -> Transform:
+        twice = 2 * self.variance
+        return _over_nodes(lambda u: -np.log1p(-twice * np.sinh(u / 2) ** 2), t, weights)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundedNoise:
+    """Many independent terms, uncorrelated between nodes, each moving a sum by at most `most` sums of all |weights|.
+
+    Bennett's bound of the transform: V / M^2 (e^(t M) - 1 - t M), V the variance of the sum, M the largest term.
+    """
+
+    variance: float
+    most: float
+
+    @property
+    def exact(self) -> bool:
+        return False
+
+    @property
+    def limit(self) -> float:
+        return math.inf
+
+    def log_modulus(self, t: Floats, weights: LevelWeights) -> Floats:
+        return np.zeros(np.broadcast_shapes(t.shape, (len(weights.values), 1)))
+
+    def log_transform(self, t: Transform, weights: LevelWeights) -> Transform:
+        total = (weights.values**2 * weights.counts).sum(axis=1)[:, None] * self.variance
+        largest = self.most * (np.abs(weights.values) * weights.counts).sum(axis=1)[:, None]
+        u = t * np.maximum(largest, 1e-300)
+        # For a small u the difference is lost in rounding: there it is u^2 / 2, and a little more.
+        shape = np.where(u < 1e-4, u * u / 2 * (1 + u), np.expm1(u) - u)
+        return np.asarray(total * shape / np.maximum(largest, 1e-300) ** 2)
+
+
+def _over_nodes(
+    each: Callable[[Transform], Transform], t: Transform, weights: LevelWeights
+) -> Transform:
+    """The sum of each(t w) over all nodes, kind by kind: rows of sums, columns of arguments."""
+    found = np.zeros(np.broadcast_shapes(t.shape, (len(weights.values), 1)), dtype=t.dtype)
+    for value, count in zip(weights.values.T, weights.counts.T, strict=True):
+        found += count[:, None] * each(t * value[:, None])
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndependentLevels:
+    """A tree whose levels have independent noise.
+
+    >>> noise = IndependentLevels(levels=(GeometricNoise(rate=1.0),))
+    >>> one = (LevelWeights(values=np.array([[1.0]]), counts=np.array([[1.0]])),)
+    >>> bool(0.0265 < noise.tails(one).above(np.array([3.0]))[0] < 0.07)  # Pr[Z >= 3] = 0.0364
+    True
+    """
+
+    levels: tuple[LevelNoise, ...]
+
+    @property
+    def variances(self) -> tuple[float, ...]:
+        return tuple(level.variance for level in self.levels)
+
+    def tails(self, weights: Sequence[LevelWeights]) -> "_SumTails":
+        return _SumTails(levels=self.levels, weights=tuple(weights))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _SumTails:
+    levels: tuple[LevelNoise, ...]
+    weights: tuple[LevelWeights, ...]
+
+    @cached_property
+    def deviation(self) -> Floats:
+        """Standard deviations of the sums."""
+        parts = (
+            level.variance * (own.values**2 * own.counts).sum(axis=1)
+            for level, own in zip(self.levels, self.weights, strict=True)
+        )
+        return np.sqrt(np.asarray(sum(parts), dtype=np.float64))
+
+    @cached_property
+    def largest(self) -> Floats:
+        """The largest weights, in absolute value."""
+        return np.asarray(
+            np.max([np.abs(own.values).max(axis=1) for own in self.weights], axis=0),
+            dtype=np.float64,
+        )
+
+    @property
+    def _limit(self) -> Floats:
+        ends = [
+            level.limit / np.maximum(np.abs(own.values).max(axis=1), 1e-300)
+            for level, own in zip(self.levels, self.weights, strict=True)
+        ]
+        return np.asarray(np.min(ends, axis=0), dtype=np.float64)
+
+    def _log_transform(self, t: Transform) -> Transform:
+        parts = (
+            level.log_transform(t, own)
+            for level, own in zip(self.levels, self.weights, strict=True)
+        )
+        return np.asarray(sum(parts))
+
+    def screen(self, distance: Floats) -> Floats:
+        return self._chernoff(distance, (1.0,))
+
+    def _chernoff(self, distance: Floats, slopes: Sequence[float]) -> Floats:
+        positive = (distance > 0) & (self.deviation > 0)
+        x = np.where(positive, distance, 1.0)
+        scale = np.maximum(self.largest, 1e-300)
+        variance = np.maximum(self.deviation**2, 1e-300)
+        best = np.log1p(x * scale / variance) / scale  # Bennett's choice
+        t = np.minimum(best[:, None] * np.array(slopes), self._limit[:, None])
+        with np.errstate(over="ignore", invalid="ignore"):
+            exponent = self._log_transform(t) - t * x[:, None]
+        found = np.exp(np.minimum(np.nan_to_num(exponent, nan=0.0).min(axis=1), 0.0)) * _SAFE
+        # Without noise nothing is above 0.
+        return np.where(positive, found, np.where((distance > 0), 0.0, 1.0))
+
+    def above(self, distance: Floats) -> Floats:
+        rough = self._chernoff(distance, _SLOPES)
+        if not all(level.exact for level in self.levels):
+            return rough
+        worth = (rough > _SMALLEST) & (distance > 0) & (self.deviation > 0)
+        if not worth.any():
+            return rough
+        beyond = self._chernoff(distance + _PERIOD / 2 * self.deviation, _SLOPES)
+        sharp = self._majorant(distance) + beyond + _ROUNDING
+        return np.where(worth, np.minimum(rough, sharp), rough)
+
+    @property
+    def _period(self) -> Floats:
+        return _PERIOD * np.maximum(self.deviation, 1e-300)
+
+    @cached_property
+    def _coefficients(self) -> NDArray[np.complex128]:
+        """M(2 pi i k / P) for k = 1 .. N, or as many as matter."""
+        some = _FIRST if self._fades() else _DEGREE
+        turns = 2j * np.pi * np.arange(1, some + 1)
+        return np.asarray(np.exp(self._log_transform(turns / self._period[:, None])))
+
+    def _fades(self) -> bool:
+        """Whether all coefficients after the first ones are negligible: they only fall."""
+        if np.any(2 * np.pi * _DEGREE / self._period * self.largest > np.pi):
+            return False
+        t = (2 * np.pi * _FIRST / self._period)[:, None]
+        parts = (
+            level.log_modulus(t, own) for level, own in zip(self.levels, self.weights, strict=True)
+        )
+        return bool(np.all(np.asarray(sum(parts)) < _NEGLIGIBLE))
+
+    def _majorant(self, distance: Floats) -> Floats:
+        """E T(X) for the arc from the distance on, half of the period long."""
+        k = np.arange(1, self._coefficients.shape[1] + 1)
+        start = distance / self._period
+        turned = self._coefficients * np.exp(-2j * np.pi * k * start[:, None])
+        part = k / (_DEGREE + 1)
+        smooth = np.pi * part * (1 - part) / np.tan(np.pi * part) + part
+        # The far end of the arc is half a turn away: even terms cancel here, and odd ones there.
+        odd = (2 * smooth / (np.pi * k))[::2] * turned.imag[:, ::2]
+        even = 2 * (1 - part)[1::2] * turned.real[:, 1::2]
+        return np.asarray(0.5 + odd.sum(axis=1) + (1 + even.sum(axis=1)) / (_DEGREE + 1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneLevelEach:
+    """n people, each of whom answers for one random level, with probability `shares`, by a sign that counts 1 / gain.
+
+    What a person adds to a sum has a second moment of at most sum_l |w_l|^2 / (share_l gain^2), and is at most the sum
+    of all |weights| of a level over share_l gain. Bernstein's inequality, whatever the data are.
+    """
+
+    n: int
+    shares: tuple[float, ...]
+    gain: float
+
+    @property
+    def variances(self) -> tuple[float, ...]:
+        return tuple(self.n / (share * self.gain**2) for share in self.shares)
+
+    def tails(self, weights: Sequence[LevelWeights]) -> "_BernsteinTails":
+        squares = sum(
+            variance * (own.values**2 * own.counts).sum(axis=1)
+            for variance, own in zip(self.variances, weights, strict=True)
+        )
+        most = np.max(
+            [
+                (np.abs(own.values) * own.counts).sum(axis=1) / (share * self.gain)
+                for share, own in zip(self.shares, weights, strict=True)
+            ],
+            axis=0,
+        )
+        return _BernsteinTails(variance=np.asarray(squares), most=2 * np.asarray(most))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _BernsteinTails:
+    variance: Floats
+    most: Floats
+
+    def screen(self, distance: Floats) -> Floats:
+        return self.above(distance)
+
+    def above(self, distance: Floats) -> Floats:
+        spread = 2 * (self.variance + self.most * np.maximum(distance, 0.0) / 3)
+        found = np.exp(-np.square(np.maximum(distance, 0.0)) / np.maximum(spread, 1e-300))
+        return np.asarray(found * _SAFE)
+
+
+def find_radius(tails: Tails, tail: float, deviation: Floats) -> Floats:
+    """For each sum an x with Pr[X >= x] <= tail, nearly the smallest that the bounds allow.
+
+    >>> noise = IndependentLevels(levels=(DummyNoise(tries=((10**6, 1e-4),)),))  # two nodes of about Poisson(100)
+    >>> pair = (LevelWeights(values=np.array([[1.0, -1.0]]), counts=np.array([[1.0, 1.0]])),)
+    >>> float(find_radius(noise.tails(pair), 0.025, np.array([200.0**0.5]))[0].round(1))  # 1.96 sqrt(200) = 27.7
+    28.2
+    """
+    low = np.zeros(len(deviation))
+    high = np.where(deviation > 0, deviation, 0.0)
+    while True:
+        over = (tails.above(high) > tail) & (deviation > 0)
+        if not over.any():
+            break
+        low, high = np.where(over, high, low), np.where(over, 1.6 * high, high)
+    while np.any(high - low > _CLOSE * high):
+        middle = (low + high) / 2
+        fine = tails.above(middle) <= tail
+        low, high = np.where(fine, low, middle), np.where(fine, middle, high)
+    return high

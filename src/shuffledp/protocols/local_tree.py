@@ -1,0 +1,266 @@
+r"""The whole distribution of a number in the local model: everybody answers for one random level of a tree.
+
+A device draws a level of the tree of shape (b_1, ..., b_T), at random and whatever its value is, and a column j of the
+Hadamard matrix of that level (2^m columns, at least as many as there are nodes). It sends the level, j, and the sign
+H[a, j] = (-1)^|a & j| of its own node a there, flipped with probability q = 1 / (e^epsilon + 1). So one bit depends on
+the value, and the message is epsilon-private by itself.
+
+With D_j the +1 less the -1 that were sent for column j of a level, sum_j H[a, j] D_j / (share (1 - 2 q)) is an unbiased
+estimate of how many people are below node a. What one person adds to it has the same square whatever the value is, so
+variances are known: n / (share (1 - 2 q)^2) for each node, uncorrelated between nodes but for the true counts. The leaves
+are fitted by generalised least squares, with the public n as the root.
+
+Reference: Cormode, Kulkarni, Srivastava 2019, "Answering range queries under local differential privacy" (trees with
+Hadamard randomized response, levels sampled, and consistency). Deviation: the number of people at a level is taken at
+its mean, which keeps estimates exactly unbiased.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from shuffledp.accounting.blanket import Blanket, two_level_blanket
+from shuffledp.core.analyzer import Tally, message_tally
+from shuffledp.core.arrays import Codes, Counts, Floats, Words
+from shuffledp.core.cells import Cells
+from shuffledp.core.domain import Integers
+from shuffledp.core.errors import ParameterError, UnsupportedError
+from shuffledp.core.estimate import Estimate, Value
+from shuffledp.core.octets import NumberCode
+from shuffledp.core.protocol import Cost, Parts
+from shuffledp.core.randomizer import Law, Message, Messages
+from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.validate import whole
+from shuffledp.numerics.gf2_systems import parity
+from shuffledp.numerics.leaves import LeafQuestion, Leaves, read_cells, read_points
+from shuffledp.numerics.tape import bernoulli, table
+from shuffledp.numerics.tree_noise import OneLevelEach
+from shuffledp.numerics.trees import even_shapes, fit_leaves, mean_prefix_variance
+from shuffledp.protocols.assembly import local, register
+from shuffledp.protocols.hadamard import walsh_hadamard
+from shuffledp.protocols.rr import RR
+
+__all__ = ["SPEC", "LocalTree", "LocalTreeAnalyzer", "make_local"]
+
+_MOST_CELLS = 1 << 22
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalTree:
+    """A random level, a random column of its Hadamard matrix, and the sign there, flipped now and then.
+
+    The message is 2 (start of the level + column) + (0 for +1, 1 for -1).
+
+    >>> tree = LocalTree(domain=Integers(lower=0, upper=3), shape=(2, 2), epsilon0=1.0, word_bits=4)
+    >>> tree.messages, tree.pmf(3)[1,], tree.pmf(3)[3,]
+    (12, Fraction(5, 64), Fraction(11, 64))
+    """
+
+    domain: Integers | Cells
+    shape: tuple[int, ...]
+    epsilon0: float
+    word_bits: int = 64
+
+    def __post_init__(self) -> None:
+        if math.prod(self.shape) < self.domain.size:
+            raise ParameterError("shape", self.shape, f"must have {self.domain.size} leaves")
+        whole("word_bits", self.word_bits, at_least=1, at_most=64)
+        if max(self.columns[-1], len(self.shape)) > 1 << self.word_bits:
+            raise ParameterError(
+                "word_bits", self.word_bits, f"must be enough for {self.columns[-1]} columns"
+            )
+        RR(epsilon0=self.epsilon0, word_bits=self.word_bits)
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """Columns of the Hadamard matrix of each level."""
+        nodes = np.cumprod(self.shape).tolist()
+        return tuple(1 << (count - 1).bit_length() for count in nodes)
+
+    @property
+    def starts(self) -> tuple[int, ...]:
+        """Columns of the levels above."""
+        return (0, *np.cumsum(self.columns).tolist()[:-1])
+
+    @property
+    def messages(self) -> int:
+        """The number of different messages."""
+        return 2 * sum(self.columns)
+
+    @property
+    def _shares(self) -> tuple[int, ...]:
+        """Words that choose each level."""
+        depth, words = len(self.shape), 1 << self.word_bits
+        return tuple(words // depth + (level < words % depth) for level in range(depth))
+
+    @property
+    def shares(self) -> tuple[Fraction, ...]:
+        """Exact probability of each level."""
+        return tuple(Fraction(share, 1 << self.word_bits) for share in self._shares)
+
+    @property
+    def _sign(self) -> RR:
+        return RR(epsilon0=self.epsilon0, word_bits=self.word_bits)
+
+    @property
+    def gain(self) -> Fraction:
+        """What is left of a sign in the mean: 1 - 2 q."""
+        return 1 - 2 * self._sign.q
+
+    @property
+    def words_per_input(self) -> int:
+        """The level, the column, the coin."""
+        return 3
+
+    @property
+    def cost(self) -> Cost:
+        return Cost.fixed((self.messages - 1).bit_length())
+
+    @property
+    def code(self) -> NumberCode:
+        return NumberCode.of(self.messages)
+
+    def blankets(self) -> tuple[Blanket, ...]:
+        """What all laws have in common, for the accountant of the shuffled view.
+
+        Two nodes of a level have the same sign in half of the columns; values that share a node there are closer yet.
+        """
+        q = self._sign.q
+        return (two_level_blanket(ratio=(1 - q) / q, one=q / 2, both=q / 2, neither=q / 2),)
+
+    def encode(self, inputs: Codes, words: Words) -> Messages:
+        level = table(words[:, 0], self._shares, self.word_bits)
+        leaves = math.prod(self.shape)
+        below = np.array([leaves // nodes for nodes in np.cumprod(self.shape).tolist()])
+        node = inputs.astype(np.int64) // below[level]
+        last = np.array(self.columns)[level] - 1
+        column = words[:, 1].astype(np.uint64) & last.astype(np.uint64)
+        sign = parity(node.astype(np.uint64) & column).astype(np.int64)
+        flipped = bernoulli(words[:, 2], self._sign.threshold, self.word_bits)
+        start = np.array(self.starts)[level]
+        return Messages.one_each(2 * (start + column.astype(np.int64)) + (sign ^ flipped))
+
+    def pmf(self, x: int) -> Law:
+        law: Law = {}
+        leaves, kept = math.prod(self.shape), (1 - self._sign.q, self._sign.q)
+        nodes = np.cumprod(self.shape).tolist()
+        for share, start, size, columns in zip(
+            self.shares, self.starts, nodes, self.columns, strict=True
+        ):
+            node = x // (leaves // size)
+            for column in range(columns):
+                odd = (node & column).bit_count() & 1
+                for sent in (0, 1):
+                    law[2 * (start + column) + sent,] = share / columns * kept[odd ^ sent]
+        return law
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalTreeAnalyzer:
+    """Decodes every level by a fast Hadamard transform, fits the leaves, and answers what was asked."""
+
+    tree: LocalTree
+    question: LeafQuestion
+
+    @property
+    def influence(self) -> float:
+        """By how many people one message can move a node: 1 / (share (1 - 2 q))."""
+        return float(1 / (min(self.tree.shares) * self.tree.gain))
+
+    def tally(self, shuffled: Shuffled) -> Tally:
+        return message_tally(shuffled, self.tree.messages)
+
+    def measure(self, tally: Tally) -> list[Floats]:
+        """The unbiased counts of the nodes, level by level."""
+        tree, found = self.tree, []
+        signs = tally.counts.reshape(-1, 2)
+        differences = signs[:, 0] - signs[:, 1]
+        nodes = np.cumprod(tree.shape).tolist()
+        for share, start, size, columns in zip(
+            tree.shares, tree.starts, nodes, tree.columns, strict=True
+        ):
+            own = walsh_hadamard(differences[None, start : start + columns])[0][:size]
+            found.append(own / np.float64(share * tree.gain))
+        return found
+
+    def fit(self, tally: Tally) -> Leaves:
+        """The leaves."""
+        n, noise = tally.people(), self._noise(1)
+        leaves = fit_leaves(self.measure(tally), float(n), noise.variances)
+        return self._leaves(leaves[: self.tree.domain.size], n)
+
+    def _noise(self, n: int) -> OneLevelEach:
+        shares = tuple(float(share) for share in self.tree.shares)
+        return OneLevelEach(n=n, shares=shares, gain=float(self.tree.gain))
+
+    def _leaves(self, values: Floats, n: int) -> Leaves:
+        tree = self.tree
+        return Leaves(
+            domain=tree.domain, shape=tree.shape, values=values, n=n, noise=self._noise(n)
+        )
+
+    def estimate(self, tally: Tally) -> Estimate:
+        return self.question.answer(self.fit(tally))
+
+    def weights(self, message: Message) -> tuple[Fraction, ...]:
+        raise UnsupportedError("a fitted tree has no weights of single messages")
+
+    def variance(self, inputs: Counts) -> Value:
+        """At most that of a count of people, whatever the data are; of a quantile, of its rank: the mean over all cells."""
+        return self.question.variance(
+            self._leaves(np.zeros(self.tree.domain.size), int(inputs.sum()))
+        )
+
+
+@local(
+    name="local_tree",
+    task="quantiles",
+    title="tree of Hadamard responses",
+    reference="Cormode, Kulkarni, Srivastava 2019",
+)
+def make_local(
+    *,
+    lower: float,
+    upper: float,
+    epsilon: float,
+    steps: int | None = None,
+    task: str = "quantiles",
+    at: Sequence[float] | None = None,
+    shape: Sequence[int] | None = None,
+    word_bits: int = 64,
+) -> Parts:
+    """The distribution of integers lower .. upper, or of reals in `steps` cells, for what `task` asks.
+
+    >>> p = make_local(lower=0, upper=240, epsilon=1.0)
+    >>> p.parameters["shape"], p.cost.bits_per_message
+    ([3, 3, 3, 3, 3], 10)
+    """
+    domain = read_cells(lower, upper, steps)
+    points = read_points(task, at, domain)
+    if domain.size > _MOST_CELLS:
+        raise UnsupportedError(
+            f"{domain.size:,} cells are too many: trees have up to {_MOST_CELLS:,}, and `steps` "
+            "chooses fewer"
+        )
+    chosen = _choose_shape(domain.size) if shape is None else tuple(shape)
+    tree = LocalTree(domain=domain, shape=chosen, epsilon0=epsilon, word_bits=word_bits)
+    return Parts(
+        tree,
+        LocalTreeAnalyzer(tree=tree, question=LeafQuestion(task=task, at=points)),
+        task=task,
+        resolved={"shape": list(chosen), "at": list(points) or None},
+    )
+
+
+def _choose_shape(cells: int) -> tuple[int, ...]:
+    """The smallest error of a rank: the variance of a node grows with the depth."""
+    return min(
+        even_shapes(cells),
+        key=lambda shape: mean_prefix_variance(shape, [len(shape)] * len(shape)),
+    )
+
+
+SPEC = register(make_local)
