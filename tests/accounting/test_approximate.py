@@ -99,6 +99,23 @@ def test_without_delta0_it_is_the_pure_bound():
         assert mine.epsilon(1e-6) == pytest.approx(pure.epsilon(1e-6), rel=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("epsilon0", "delta0", "n"), [(20.0, 1e-6, 10**12), (1.0, 1e-10, 10**4), (8.0, 1e-8, 10**6)]
+)
+def test_delta_falls_with_epsilon(epsilon0, delta0, n):
+    """Through the range where the theorem itself is above 1, too."""
+    curve = ApproximateClones(epsilon0=epsilon0, delta0=delta0, n=n)
+    found = [curve.delta(epsilon0 * i / 40) for i in range(41)]
+    assert all(a >= b for a, b in pairwise(found))
+    assert found[0] <= 1
+    assert found[-1] == delta0
+
+
+def test_a_large_epsilon0_is_amplified_up_to_its_end():
+    curve = ApproximateClones(epsilon0=20.0, delta0=1e-6, n=10**12)
+    assert 1e-6 < curve.delta(18.0) < curve.delta(15.0) < 1.3e-4
+
+
 ask = partial(sdp.amplify, n=10_000, delta=1e-6, honest=1)
 
 

@@ -104,6 +104,16 @@ def test_the_lower_gaussian_curve_is_one():
         assert found >= exact * (1 - 1e-4)  # what cancels at mu = 1e-6 and z = 30 is 2.4e-5
 
 
+def test_the_lower_gaussian_curve_holds_where_mu_is_large():
+    mpmath = pytest.importorskip("mpmath")
+    with mpmath.workdps(60):
+        for mu, epsilon in product((8.0, 20.0), (0.0, 1e-9, 3.0, 100.0, 150.0)):
+            first, second = (mpmath.mpf(s) * mu / 2 - mpmath.mpf(epsilon) / mu for s in (1, -1))
+            exact = mpmath.ncdf(first) - mpmath.exp(epsilon) * mpmath.ncdf(second)
+            found = float(_gaussian_delta_below(np.array([epsilon]), mu)[0])
+            assert exact * (1 - 1e-9) <= found <= exact
+
+
 def test_a_wider_curve_is_not_covered():
     """A mutant that forgets that a cell's right end is the one to cover would pass with this mu."""
     curve = sdp.profile(epsilon0=1.0, n=1000, honest=1)

@@ -14,6 +14,7 @@ from shuffledp.numerics.enclosures import (
     bound_at_most,
     bound_mass,
     bound_mills,
+    bound_normal_mills,
     bound_poisson_mass,
 )
 
@@ -212,3 +213,50 @@ class TestMutants:
         monkeypatch.setattr(enclosures, "_STEPS", 0.0)
         monkeypatch.setattr(enclosures.math, "inf", 1e3)
         assert self.misses() > 0
+
+
+class TestNormalMills:
+    POINTS = (
+        -10.0,
+        -3.3,
+        -1.0,
+        -0.999,
+        -1e-9,
+        0.0,
+        0.3,
+        0.9999,
+        1.1,
+        1.9999,
+        2.0,
+        2.5,
+        9.0,
+        40.0,
+        1e6,
+    )
+
+    def test_encloses_the_truth(self):
+        low, high = bound_normal_mills(np.array(self.POINTS))
+        with mp.workdps(60):
+            for x, below, above in zip(self.POINTS, low, high, strict=True):
+                exact = mp.erfc(mp.mpf(x) / mp.sqrt(2)) / 2 / mp.npdf(x)
+                assert below <= exact <= above
+                assert above - below <= exact * 2e-12
+
+    @pytest.mark.parametrize("x", [0.5, 2.0])
+    def test_the_fraction_is_an_identity(self, x):
+        """(n + 1) I_(n+1) = I_(n-1) - x I_n, by quadrature."""
+
+        def integrate(n):
+            return mp.quad(lambda t: (t - x) ** n * mp.npdf(t), [x, x + 5, x + 30]) / mp.factorial(
+                n
+            )
+
+        with mp.workdps(30):
+            tails = [mp.npdf(x), *map(integrate, range(5))]
+            for n in range(4):
+                assert mp.almosteq((n + 1) * tails[n + 2], tails[n] - x * tails[n + 1], 1e-15)
+
+    def test_far_below_is_refused(self):
+        with pytest.raises(UnsupportedError, match="not certified"):
+            bound_normal_mills(np.array([-10.5]))
+        assert bound_normal_mills(np.empty(0))[0].size == 0

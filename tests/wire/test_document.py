@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -157,6 +159,17 @@ def test_a_false_promise_about_the_floor():
     claimed = Collection.read(changed("promise", "local_epsilon", to="2.9"))
     with pytest.raises(sdp.WireError, match="local_epsilon"):
         claimed.verify()
+
+
+def test_promises_have_no_tolerance():
+    """One step of a float less than what holds is not what holds."""
+    holds = COLLECTION.verify().epsilon
+    floor = sum(Fraction(each.epsilon0) for each in COLLECTION.questions)
+    for name, least in (("epsilon", holds), ("local_epsilon", float(floor))):
+        assert Collection.read(changed("promise", name, to=as_decimal(least))).verify()
+        below = as_decimal(math.nextafter(least, 0))
+        with pytest.raises(sdp.WireError, match=name):
+            Collection.read(changed("promise", name, to=below)).verify()
 
 
 def test_a_promise_that_holds_once_and_not_composed():

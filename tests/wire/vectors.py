@@ -141,6 +141,12 @@ def write_documents():
         ),
         ("a size that does not follow", '"message_size":1', '"message_size":2', "document"),
         ("a promise of more", '"local_epsilon":"3.0"', '"local_epsilon":"2.0"', "promise"),
+        (
+            "a promise of a little more",
+            '"local_epsilon":"3.0"',
+            '"local_epsilon":"2.5999999999"',
+            "promise",
+        ),
         ("a law of its own", f'"share":"{law}"', f'"share":"{int(law) // 2}"', None),
         ("trailing text", '"message_size":1}', '"message_size":1}{}', "document"),
         ("equal keys", survey().analyzer_sign.hex(), survey().shuffler_sign.hex(), "document"),

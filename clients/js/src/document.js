@@ -2,6 +2,7 @@
 // laws and their floor, sizes, keys and URL; it cannot recompute epsilon, which is therefore *claimed*.
 
 import { WireError } from "./errors.js";
+import { scale } from "./exact.js";
 import { OVERHEAD, SUITE } from "./hpke.js";
 import { buildRandomizer } from "./laws.js";
 import { messageSize } from "./messages.js";
@@ -68,9 +69,10 @@ export class Collection {
     }
     const keys = [...this.shufflerKeys.map((each) => toHex(each.public)), analyzerKey, ...signs];
     if (new Set(keys).size < keys.length) throw bad("two of its keys are equal: each role needs its own");
-    const floor = this.questions.reduce((sum, each) => sum + each.randomizer.epsilon0, 0);
-    if (floor > this.promise.localEpsilon * (1 + 1e-9)) {
-      throw new WireError("promise", `the answers of a report are ${floor}-private together, not ${this.promise.localEpsilon}`);
+    const floors = this.questions.map((each) => each.randomizer.epsilon0);
+    if (floors.reduce((sum, each) => sum + scale(each), 0n) > scale(this.promise.localEpsilon)) {
+      const all = floors.join(" + ");
+      throw new WireError("promise", `the answers of a report are ${all}-private together, not ${this.promise.localEpsilon}`);
     }
   }
 

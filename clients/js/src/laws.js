@@ -5,6 +5,7 @@
 // by which a device checks the local floor; `code` says how messages become bytes.
 
 import { WireError } from "./errors.js";
+import { isAtMostExp } from "./exact.js";
 
 /**
  * @typedef {number | bigint | boolean[] | bigint[]} Message
@@ -264,10 +265,6 @@ export function buildRandomizer(law) {
   demand(build !== null, `this client has no randomizer ${law?.type}`);
   const made = build(law);
   const [over, under] = made.ratio;
-  // 60 digits more than the quotient needs: its logarithm is right to a few units in the last place of a float.
-  const shift = BigInt(bitLength(under)) - BigInt(bitLength(over)) + 60n;
-  const scaled = Number(shift >= 0n ? (over << shift) / under : over / (under << -shift));
-  const found = Math.log(scaled) - Number(shift) * Math.LN2;
-  demand(found <= made.epsilon0 * (1 + 1e-9) + 1e-12, `the likelihood ratio is e^${found}, not e^${made.epsilon0}`);
+  demand(isAtMostExp(over, under, made.epsilon0), `the likelihood ratio ${over}/${under} is above e^${made.epsilon0}`);
   return made;
 }

@@ -8,6 +8,7 @@ import {
   buildRandomizer, Collection, encodeAnswers, encodeMessage, joinUpload, LAWS, listedWords, messageSize, open, randomize,
   reportId, sealInner, sealReport,
 } from "../src/index.js";
+import { isAtMostExp, scale } from "../src/exact.js";
 import { concat, fromHex, sha256, toHex, utf8 } from "../src/octets.js";
 import { innerInfo, outerInfo } from "../src/report.js";
 
@@ -67,6 +68,27 @@ test("a law with a larger likelihood ratio than it states is refused", () => {
     const stated = { ...law, epsilon0: String(Number(law.epsilon0) * 0.999) };
     assert.throws(() => buildRandomizer(stated), /likelihood ratio/);
   }
+  for (const { law } of messages.filter((/** @type {any} */ each) => ["RR", "KRR"].includes(each.law.type))) {
+    if (law.word_bits !== "64") continue;
+    const stated = { ...law, epsilon0: String(Number(law.epsilon0) * (1 - 1e-12)) };
+    assert.throws(() => buildRandomizer(stated), /likelihood ratio/);
+  }
+});
+
+test("numbers are compared exactly", () => {
+  assert.equal(scale(0), 0n);
+  assert.equal(scale(5e-324), 1n);
+  assert.equal(scale(2 ** -1022), 1n << 52n);
+  assert.equal(scale(0.1) + scale(0.2) > scale(0.3), true);
+  assert.equal(scale(3), 3n << 1074n);
+  // e = 2.71828182845904523536028747135266249775724709369995...
+  const ten = 10n ** 45n;
+  assert.equal(isAtMostExp(2718281828459045235360287471352662497757247093n, ten, 1), true);
+  assert.equal(isAtMostExp(2718281828459045235360287471352662497757247094n, ten, 1), false);
+  assert.equal(isAtMostExp(1n, 1n, 0), true);
+  assert.equal(isAtMostExp(1n, 2n, -1), false);
+  assert.equal(isAtMostExp(1n << 280n, 1n, 1e300), true);
+  assert.equal(isAtMostExp(1n << 300n, 1n, NaN), false);
 });
 
 for (const { what, document, reason } of documents) {

@@ -13,10 +13,16 @@ docs/theory/approximate.md.
 Three things are free. The messages of some people may be revealed, so the bound for any smaller n holds, too. The
 true delta is convex in E and at most delta0 from E = p on, so chords to that point hold. And for n = 1 there is nothing to
 grow: the local guarantee itself.
+
+A chord from epsilon = s to that point is delta0 + (1 - E/p) h(s), where h(s) = (delta(s) - delta0) / (1 - e^s/p) does
+not depend on E: the best one starts where h is least, for every epsilon from there on. For a fixed number of people the
+theorem is convex in E, so h falls and then rises, and min over s <= epsilon of h(s) is found by a search. Both factors
+fall with epsilon, and so does the bound.
 """
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 from shuffledp.accounting.base import find_epsilon, gaussian_epsilon
 from shuffledp.accounting.clones import Clones
@@ -27,7 +33,9 @@ from shuffledp.numerics.rounding import UNIT
 __all__ = ["ApproximateClones", "check_delta0"]
 
 _SLACK = 1 + 64 * UNIT  # for a handful of operations, an exponential among them
-_DOWNWARDS = 1.25  # steps of epsilon, in the search for a chord
+_GOLDEN = (math.sqrt(5) - 1) / 2
+_NEAR = 1e-3  # relatively: does h fall here?
+_STEPS = 36  # of the search for the best chord: it is found to 3e-8 epsilon0
 _LARGEST_EXPONENT = 600.0
 
 
@@ -53,14 +61,16 @@ class ApproximateClones:
         """At least the true delta at epsilon."""
         if epsilon >= self.epsilon0:
             return self.delta0
-        best, start = self._direct(epsilon), epsilon
-        while (start := start / _DOWNWARDS) > 1e-3 * epsilon:
-            share = math.expm1(epsilon - self.epsilon0) / math.expm1(start - self.epsilon0)
-            chord = (self.delta0 + share * (self._direct(start) - self.delta0)) * _SLACK
-            if chord >= best:
+        beyond = -math.expm1(epsilon - self.epsilon0)
+        # Half as many people as long as that is better.
+        people, best = self.n, self._slope(self.n, epsilon)
+        while people > 1:
+            people //= 2
+            fewer = self._slope(people, epsilon)
+            if fewer >= best and beyond * best < 1:
                 break
-            best = chord
-        return min(1.0, best)
+            best = min(best, fewer)
+        return min(1.0, (self.delta0 + beyond * best) * _SLACK)
 
     def epsilon(self, delta: float) -> float:
         """At least the true epsilon at delta; no epsilon is enough if delta < delta0."""
@@ -73,28 +83,47 @@ class ApproximateClones:
         guess = min(gaussian_epsilon(mu, delta), self.epsilon0)
         return find_epsilon(self.delta, delta, epsilon0=self.epsilon0, guess=guess)
 
-    def _direct(self, epsilon: float) -> float:
-        """The theorem at epsilon, for n people or fewer: half as many as long as that is better."""
-        people, best = self.n, self._of(self.n, epsilon)
-        while people > 1:
-            people //= 2
-            fewer = self._of(people, epsilon)
-            if fewer >= best and best < 1:
-                break
-            best = min(best, fewer)
-        return best
+    def _slope(self, people: int, epsilon: float) -> float:
+        """The least h(s), s <= epsilon, of the theorem for so many people."""
+        here = self._h(people, epsilon)
+        if not self.delta0 or self._h(people, epsilon * (1 - _NEAR)) >= here:
+            return here  # it still falls: a pure curve does so all the way
+        turn, least = _find_turn(self, people)
+        return min(here, least) if turn <= epsilon else here
+
+    def _h(self, people: int, start: float) -> float:
+        rise = self._of(people, start) - self.delta0
+        return rise / -math.expm1(start - self.epsilon0) * _SLACK
 
     def _of(self, people: int, epsilon: float) -> float:
         eta = 2 * self.delta0 * math.exp(-self.epsilon0) * _SLACK
         exponent = (people - 1) * math.log1p(2 * eta) * _SLACK
         if exponent > _LARGEST_EXPONENT:
-            return 1.0
+            return math.inf
         # An exponent of 600 costs 600 units.
         growth = math.expm1(exponent) * (1 + 1024 * UNIT)
         rho = 2 / (math.exp(self.epsilon0) + 1) * (1 - self.delta0) / (1 + 2 * eta) / _SLACK
         clones = Clones(epsilon0=self.epsilon0, n=people, rho=rho)
         shuffled = (1 + growth) * clones.delta(epsilon) + math.expm1(epsilon) * growth / 2
         return (self.delta0 + (1 - self.delta0) * shuffled) * _SLACK
+
+
+@lru_cache(maxsize=256)
+def _find_turn(curve: ApproximateClones, people: int) -> tuple[float, float]:
+    """Where h is least, and that value, by a golden section."""
+    low, high = 0.0, curve.epsilon0
+    left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+    at_left, at_right = curve._h(people, left), curve._h(people, right)
+    for _ in range(_STEPS):
+        if at_left <= at_right:
+            high, right, at_right = right, left, at_left
+            left = high - _GOLDEN * (high - low)
+            at_left = curve._h(people, left)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + _GOLDEN * (high - low)
+            at_right = curve._h(people, right)
+    return (left, at_left) if at_left <= at_right else (right, at_right)
 
 
 def check_delta0(delta0: float) -> float:

@@ -23,8 +23,10 @@ from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.privacy import Profile
 from shuffledp.core.validate import number
+from shuffledp.numerics.enclosures import bound_normal_mills
 from shuffledp.numerics.rounding import UNIT
 from shuffledp.numerics.search import smallest_parameter
+from shuffledp.numerics.tails import TINY
 
 __all__ = ["CUT", "Table", "tabulate"]
 
@@ -93,16 +95,15 @@ class Table:
 def _gaussian_delta_below(epsilons: Floats, mu: float) -> Floats:
     """At most the delta of a mu-Gaussian pair.
 
-    With z = epsilon/mu - mu/2 and Mills' ratio M it is phi(z) (M(z) - M(z + mu)): the two terms have this factor
-    in common. `erfcx` is within 4 units (measured: below 3); the difference may cancel, so these are taken off it.
+    With z = epsilon/mu - mu/2 and Mills' ratio M it is phi(z) (M(z) - M(z + mu)), and it falls with epsilon. So z is
+    rounded up, which is an epsilon above, and z + mu is rounded down, where M is larger; both ratios are certified.
     """
-    from scipy.special import erfcx
-
-    z = epsilons / mu - mu / 2
-    first, second = erfcx(z / math.sqrt(2)), erfcx((z + mu) / math.sqrt(2))
-    # z is off by 2 units, and so e^(-z^2/2) by 2 z^2 units: less than 1e-12 where it is a number.
-    difference = first - second - (16 + 8 * z * z) * UNIT * first
-    value: Floats = np.maximum(difference, 0.0) * np.exp(-z * z / 2) / 2 * (1 - 1e-11)
+    share = epsilons / mu
+    z = share - mu / 2 + 4 * UNIT * (share + mu / 2)
+    difference = bound_normal_mills(z)[0] - bound_normal_mills(np.nextafter(z + mu, -math.inf))[1]
+    # z^2 / 2 <= 745 is off by two units of itself, e^ by 8 more, and three operations follow.
+    density = np.exp(-z * z / 2) / math.sqrt(2 * math.pi) * (1 - 1e-12)
+    value: Floats = np.where(density > TINY, np.maximum(difference, 0.0) * density, 0.0)
     return value
 
 

@@ -29,6 +29,7 @@ from shuffledp.wire.document import (
     Collection,
     Pledge,
     Windows,
+    add_floors,
     compute_guarantee,
     write_document,
 )
@@ -323,13 +324,12 @@ def _fit(asked: Sequence[Asked], chosen: Sequence[ShuffleProtocol], pledge: Pled
             else:
                 high = middle
         questions, reached = found
-    local = sum(each.epsilon0 for each in questions)
     return Design(
         questions=questions,
         pledge=replace(
             pledge,
             epsilon=min(pledge.epsilon, float(up(reached, 4))),
-            local_epsilon=min(pledge.local_epsilon, float(up(local, 4))),
+            local_epsilon=min(pledge.local_epsilon, float(up(add_floors(questions), 4))),
         ),
         limited_by=limited_by,
     )

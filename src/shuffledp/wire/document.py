@@ -17,9 +17,10 @@ from urllib.parse import urlsplit
 
 from shuffledp.core.errors import DataError, UnsupportedError, WireError
 from shuffledp.core.octets import OVERHEAD, report_bytes
-from shuffledp.core.privacy import Guarantee, Model
+from shuffledp.core.privacy import Guarantee, Model, up
 from shuffledp.core.protocol import honest_users
 from shuffledp.core.randomizer import Randomizer
+from shuffledp.numerics.rounding import float_above, float_below
 from shuffledp.wire.hpke import SUITE
 from shuffledp.wire.question import Question, read_questions
 from shuffledp.wire.strict import Fields, as_decimal, canonical, read_json
@@ -30,6 +31,7 @@ __all__ = [
     "Pledge",
     "ShufflerKey",
     "Windows",
+    "add_floors",
     "compute_guarantee",
     "read_url",
     "write_document",
@@ -38,7 +40,6 @@ __all__ = [
 FORMAT = "shuffledp collection 1"
 _MOST_QUESTIONS = 64
 _LATEST = 2**40
-_ROUND = 1e-9  # of an epsilon that was computed on another machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,21 +211,34 @@ class Collection:
 
     def verify(self) -> Guarantee:
         """Recompute what is promised; `WireError` with the reason "promise" if it does not hold."""
-        floor = sum(question.epsilon0 for question in self.questions)
-        if floor > self.pledge.local_epsilon * (1 + _ROUND):
+        # No tolerance: what a document states was rounded up when it was written.
+        floor = add_floors(self.questions)
+        if floor > self.pledge.local_epsilon:
             raise WireError(
                 "promise",
-                f"the answers of a report are {floor:.4g}-private together, not local_epsilon="
-                f"{self.pledge.local_epsilon:g}",
+                f"the answers of a report are {up(floor, 6)}-private together, not local_epsilon="
+                f"{self.pledge.local_epsilon}",
             )
         found = compute_guarantee(self.questions, self.pledge)
-        if found.epsilon > self.pledge.epsilon * (1 + _ROUND):
+        if found.epsilon > self.pledge.epsilon:
             raise WireError(
                 "promise",
-                f"with min_batch={self.pledge.min_batch:,} epsilon is {found.epsilon:.4g}, not "
-                f"{self.pledge.epsilon:g}",
+                f"with min_batch={self.pledge.min_batch:,} epsilon is {up(found.epsilon, 6)}, not "
+                f"{self.pledge.epsilon}",
             )
         return found
+
+
+def add_floors(questions: Sequence[Question]) -> float:
+    """What is left of privacy for a whole report if the shuffler tells who sent what, rounded up.
+
+    >>> from shuffledp import protocols
+    >>> made = protocols.rr.make_local(epsilon=0.1)
+    >>> asked = Question(name="pet", text="?", task="count", protocol=made, labels=("no", "yes"))
+    >>> add_floors([asked] * 3) > 0.3
+    True
+    """
+    return float_above(sum((Fraction(each.epsilon0) for each in questions), Fraction(0)))
 
 
 def compute_guarantee(questions: Sequence[Question], pledge: Pledge) -> Guarantee:
@@ -269,9 +283,8 @@ def _set_generator_aside(
     It adds (1 + e^epsilon) times its advantage, and epsilon is at most what the reports have without a shuffler.
     """
     from shuffledp.accounting.generator import bound_generator
-    from shuffledp.numerics.rounding import float_below
 
-    most = times * sum(each.epsilon0 for each in devices)
+    most = float_above(times * sum((Fraction(each.epsilon0) for each in devices), Fraction(0)))
     left = Fraction(delta) - bound_generator(honest, words, most)
     if 2 * left < Fraction(delta):
         raise UnsupportedError(f"delta={delta} is too small for the words of {honest:,} devices")
