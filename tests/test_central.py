@@ -58,6 +58,13 @@ def test_reals_are_added_up_without_a_grid(task):
     assert scale * answer.estimate.value == pytest.approx(float(exact), abs=30 / LARGE)
 
 
+@pytest.mark.parametrize("lower", [-3.0, 2.5])
+def test_reals_are_counted_from_their_lower_end(lower):
+    values = lower + 4 * SHARES
+    answer = sdp.ask(values, "sum", epsilon=LARGE, model="central", lower=lower, upper=lower + 4)
+    assert answer.estimate.value == pytest.approx(values.sum(), abs=4 * 30 / LARGE)
+
+
 def test_the_noise_has_the_declared_law():
     """The answers of a count are the truth plus discrete Laplace noise, by a chi-squared test."""
     mechanism = sdp.mechanisms.geometric.make(epsilon=1.0, sensitivity=1)

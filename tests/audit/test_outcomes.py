@@ -96,6 +96,7 @@ class TestHostileOutcomes:
             lambda: bytearray(b"xy"),
             lambda: memoryview(b"xy"),
             lambda: np.array(["a", None, ("b", 1.5)], dtype=object),
+            lambda: np.array([str(10**9), ("b", float("1.5"))], dtype=object),
             lambda: np.array([[1, 2], [3, 4]]),
             lambda: np.array(["2030-01-01"], dtype="datetime64[D]"),
             lambda: Fraction(1, 3),

@@ -13,30 +13,38 @@ not break the list; `file`, the end of a path, narrows the search. `tests` must 
 or folders, named by the end of their path, and `only`, an expression as of `pytest -k`, picks some of
 them. A mutant that cannot be caught says why in `survives`.
 
-The runner copies the tree, checks that the tests pass there, plants each mutant in turn and runs its
-tests. A mutant is killed if a test fails, or if the tests take many times as long as without it. Mutants that
-do not fit the code, or whose tests fail anyway, are BROKEN: nothing is left out. It needs no network and never
-touches the tree it was started from.
+The runner copies the tree, plants each mutant in turn and runs its tests until one fails. A mutant is killed if that
+test passes without it, or if the tests take many times as long as without it. Mutants that do not fit the code, or
+whose test fails anyway, are BROKEN: nothing is left out. It needs no network and never touches the tree it was started
+from.
 
-Usage: make mutants, or PYTHONPATH=tests python -m mutants.run [--list] [--only TEXT] [--jobs N]
+Each verdict is written to .mutants.tsv at once, and the next run goes on from there: a mutant that was killed is
+tried again only if it, the file that it changes or its tests are different. Whatever was not killed is always
+tried again, and `--anew` tries everything.
+
+Usage: make mutants, or PYTHONPATH=tests python -m mutants.run [--list] [--only TEXT] [--jobs N] [--anew]
 """
 
 import argparse
 import compileall
+import hashlib
+import multiprocessing
 import os
 import py_compile
 import queue
 import shutil
-import subprocess
+import signal
 import sys
 import tempfile
+import threading
 import time
 import tomllib
+import types
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 
@@ -44,10 +52,12 @@ from repository import ROOT, tracked_files
 
 HERE = Path(__file__).resolve().parent
 SOURCE = Path("src/shuffledp")
+RECORD = ROOT / ".mutants.tsv"
+"""What became of each mutant, so that a run can go on where the last one ended."""
 FLOOR = 0.97
 """The share of mutants that must be killed."""
 _KEYS = {"name", "old", "new", "tests", "file", "only", "survives"}
-_PATIENCE, _GRACE = 8, 30.0  # times as long as the tests take without the mutant, and seconds
+_LIMIT, _PATIENCE = 600.0, 8  # seconds; times as long as the tests take without the mutant
 _COLUMNS = 100
 
 
@@ -77,11 +87,6 @@ class Mutant:
     file: str = ""
     only: str = ""
     survives: str = ""
-
-    @property
-    def watched(self) -> tuple[str, ...]:
-        """What is run, the same for many mutants."""
-        return *self.tests, f"-k{self.only}"
 
     def find(self, sources: Sources) -> Path:
         """The one source file that holds the old text."""
@@ -117,6 +122,51 @@ class Verdict:
     outcome: Outcome
     detail: str
     seconds: float
+    known: bool = False
+    """Whether an earlier run said so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """The verdicts on disk, one line each: key, outcome, seconds, room, name, detail."""
+
+    path: Path
+
+    def recall(self, mutant: Mutant, key: str) -> Verdict | None:
+        """The last verdict on the mutant if it was killed, or survived as explained, with the same code and tests."""
+        if not self.path.exists():
+            return None
+        lines = self.path.read_text(encoding="utf-8").splitlines()
+        # The line that was being written when the power went off is not one.
+        fields = [parts for line in lines if len(parts := line.split("\t")) == 6]
+        for found, outcome, seconds, _, _, detail in reversed(fields):
+            if found == key and outcome in (Outcome.KILLED.value, Outcome.EXPLAINED.value):
+                return Verdict(
+                    mutant=mutant,
+                    outcome=Outcome(outcome),
+                    detail=detail,
+                    seconds=float(seconds),
+                    known=True,
+                )
+        return None
+
+    def note(self, verdict: Verdict, key: str) -> None:
+        mutant, detail = verdict.mutant, " ".join(verdict.detail.split())
+        parts = (key, verdict.outcome.value, f"{verdict.seconds:.1f}", mutant.room, mutant.name)
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write("\t".join([*parts, detail]) + "\n")
+
+
+def make_key(mutant: Mutant, root: Path) -> str:
+    """A digest of the mutant, of the file that it changes, and of its tests."""
+    digest = hashlib.sha256(repr(mutant).encode())
+    paths = [mutant.find(read_sources(root))]
+    for name in find_tests(mutant, root):
+        place = root / name
+        paths += sorted(place.rglob("*.py")) if place.is_dir() else [place]
+    for path in paths:
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def load_mutants(folder: Path = HERE) -> list[Mutant]:
@@ -215,37 +265,84 @@ class Run:
         return ""
 
 
-def run_tests(mutant: Mutant, tree: Path, patience: float | None = None) -> Run:
-    """Run the mutant's tests in the tree until the first failure."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
-    command += ["-n", "0", "-m", "not slow", "--no-header", "--tb", "line"]
-    command += [*(["-k", mutant.only] if mutant.only else []), *find_tests(mutant, tree)]
-    environment = os.environ | {"PYTHONPATH": str(tree / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+def run_tests(tests: Sequence[str], only: str, tree: Path, patience: float | None = None) -> Run:
+    """Run tests in the tree until the first failure, in a process that has NumPy and pytest already."""
+    command = ["-x", "-q", "-p", "no:cacheprovider", "-n", "0", "-m", "not slow", "--no-header"]
+    command += ["--tb", "line", *(["-k", only] if only else []), *tests]
+    said = tree.with_suffix(".txt")
+    said.write_text("")
     start = time.monotonic()
-    try:
-        done = subprocess.run(
-            command, cwd=tree, env=environment, capture_output=True, text=True, timeout=patience
-        )
-    except subprocess.TimeoutExpired:
-        return Run(code=None, output="", seconds=time.monotonic() - start)
-    return Run(
-        code=done.returncode, output=done.stdout + done.stderr, seconds=time.monotonic() - start
-    )
+    process = _WARM.Process(target=_run_pytest, args=(command, str(tree), str(said)))
+    process.start()
+    process.join(patience)
+    stopped = process.exitcode is None
+    if stopped:
+        os.killpg(process.pid or 0, signal.SIGKILL)  # its children, too
+        process.join()
+    output, seconds = said.read_text(errors="replace"), time.monotonic() - start
+    return Run(code=None if stopped else process.exitcode, output=output, seconds=seconds)
 
 
-def judge(mutant: Mutant, tree: Path, unchanged: Run) -> Verdict:
+_WARM = multiprocessing.get_context("forkserver")
+_WARM.set_forkserver_preload(["pytest", "numpy", "scipy.special", "scipy.stats", "cryptography"])
+
+
+def _run_pytest(command: list[str], tree: str, said: str) -> None:
+    os.setsid()
+    with Path(said).open("w") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    os.chdir(tree)
+    os.environ |= {"PYTHONPATH": f"{tree}/src", "PYTHONDONTWRITEBYTECODE": "1"}
+    sys.dont_write_bytecode = True
+    ours = {str(place) for place in (ROOT, ROOT / "src", ROOT / "tests")}
+    sys.path[:] = [f"{tree}/src", *(each for each in sys.path if each not in ours)]
+    for name in ("repository", "mutants", "mutants.run", "__mp_main__"):  # the tests have their own
+        sys.modules.pop(name, None)
+    sys.modules["__main__"] = types.ModuleType(
+        "__main__"
+    )  # processes that tests start need not import ours
+    import pytest
+
+    code = pytest.main(command)
+    sys.stdout.flush()
+    os._exit(code)
+
+
+def judge(mutant: Mutant, tree: Path, originals: "Originals") -> Verdict:
     """Plant the mutant, run its tests, and say what became of it."""
-    if unchanged.code != 0:
-        return Verdict(
-            mutant=mutant,
-            outcome=Outcome.BROKEN,
-            detail=f"its tests fail without it: {unchanged.culprit or unchanged.output[-500:]}",
-            seconds=unchanged.seconds,
-        )
+    tests = find_tests(mutant, tree)
     with plant(mutant, tree):
-        run = run_tests(mutant, tree, _PATIENCE * unchanged.seconds + _GRACE)
+        run = run_tests(tests, mutant.only, tree, _LIMIT)
     outcome, detail = tell(mutant, run)
-    return Verdict(mutant=mutant, outcome=outcome, detail=detail, seconds=run.seconds)
+    seconds = run.seconds
+    if outcome is Outcome.KILLED:
+        original = originals.run(run, tests, mutant.only, tree)
+        seconds += original.seconds
+        if original.code != 0:
+            outcome = Outcome.BROKEN
+            detail = f"its tests fail without it: {original.culprit or original.output[-500:]}"
+    return Verdict(mutant=mutant, outcome=outcome, detail=detail, seconds=seconds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Originals:
+    """How the tests that failed end without any mutant: each is run once, however many it kills."""
+
+    _ended: dict[tuple[str, ...], Run] = field(default_factory=dict)
+    _alone: threading.Lock = field(default_factory=threading.Lock)
+
+    def run(self, failed: Run, tests: Sequence[str], only: str, tree: Path) -> Run:
+        """Run the test that failed, or all of them if it was the clock."""
+        watched = (failed.culprit, "") if failed.culprit else (*tests, only)
+        with self._alone:
+            known = self._ended.get(watched)
+        if known:
+            return replace(known, seconds=0.0)
+        run = run_tests(watched[:-1], watched[-1], tree, _LIMIT / _PATIENCE)
+        with self._alone:
+            self._ended[watched] = run
+        return run
 
 
 def tell(mutant: Mutant, run: Run) -> tuple[Outcome, str]:
@@ -286,54 +383,58 @@ class Trees:
 
 
 def run_mutants(
-    mutants: Sequence[Mutant], *, root: Path, jobs: int, say: Callable[[str], None]
+    mutants: Sequence[Mutant],
+    *,
+    root: Path,
+    jobs: int,
+    say: Callable[[str], None],
+    record: Record | None = None,
 ) -> list[Verdict]:
-    """Judge all of them, `jobs` at a time, and tell of each as soon as it is known."""
-    broken = {mutant.name: why for mutant in mutants if (why := find_fault(mutant, root))}
-    fitting = [mutant for mutant in mutants if mutant.name not in broken]
+    """Judge all of them, `jobs` at a time, and tell and record each verdict as soon as it is known."""
+    originals = Originals()
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         trees = Trees(root=root, folder=Path(folder), jobs=jobs)
         trees.make()
-        with ThreadPoolExecutor(jobs) as pool:
-            firsts = {mutant.watched: mutant for mutant in fitting}
-            ended = pool.map(lambda mutant: _run_unchanged(mutant, trees), firsts.values())
-            unchanged = dict(zip(firsts, ended, strict=True))
 
-            def one(mutant: Mutant) -> Verdict:
-                if mutant.name in broken:
-                    verdict = Verdict(
-                        mutant=mutant,
-                        outcome=Outcome.BROKEN,
-                        detail=broken[mutant.name],
-                        seconds=0.0,
-                    )
-                else:
-                    with trees.borrow() as tree:
-                        verdict = judge(mutant, tree, unchanged[mutant.watched])
+        def one(mutant: Mutant) -> Verdict:
+            if why := find_fault(mutant, root):
+                verdict = Verdict(mutant=mutant, outcome=Outcome.BROKEN, detail=why, seconds=0.0)
                 say(_line(verdict))
                 return verdict
+            with trees.borrow() as tree:
+                # Keys are those of the copy: the tree may change while mutants are run.
+                key = make_key(mutant, tree)
+                verdict = record.recall(mutant, key) if record else None
+                if verdict is None:
+                    verdict = judge(mutant, tree, originals)
+                    if record:
+                        record.note(verdict, key)
+            say(_line(verdict))
+            return verdict
 
+        pool = ThreadPoolExecutor(jobs)
+        try:
             return list(pool.map(one, mutants))
-
-
-def _run_unchanged(mutant: Mutant, trees: Trees) -> Run:
-    with trees.borrow() as tree:
-        return run_tests(mutant, tree)
+        finally:  # after an interruption, too: those that have not begun never will
+            pool.shutdown(cancel_futures=True)
 
 
 def _line(verdict: Verdict) -> str:
     head = f"{verdict.outcome.value:9} {verdict.mutant.room}: {verdict.mutant.name}"
-    return f"{head:{_COLUMNS}} {verdict.seconds:6.1f} s\n          {verdict.detail}"
+    known = ", known from an earlier run" if verdict.known else ""
+    return f"{head:{_COLUMNS}} {verdict.seconds:6.1f} s{known}\n          {verdict.detail}"
 
 
 def summarize(verdicts: Sequence[Verdict], seconds: float = 0.0) -> tuple[str, bool]:
     """The share killed, the time, the survivors, and whether that is good enough."""
     by_outcome = Counter(verdict.outcome for verdict in verdicts)
     killed, total = by_outcome[Outcome.KILLED], len(verdicts)
+    known = [verdict for verdict in verdicts if verdict.known]
     lines = [
         f"{killed} of {total} mutants killed: {killed / total:.1%}, at least {FLOOR:.0%} wanted; "
         f"{by_outcome[Outcome.SURVIVED]} survived, {by_outcome[Outcome.EXPLAINED]} explained, "
         f"{by_outcome[Outcome.BROKEN]} broken; {seconds / 60:.1f} minutes"
+        + (f", and {len(known)} known from an earlier run" if known else "")
     ]
     lines += [
         f"  {each.outcome.value}: {each.mutant.room}: {each.mutant.name}: {each.detail}"
@@ -355,6 +456,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--list", action="store_true", help="check and list the mutants, run nothing"
     )
+    parser.add_argument(
+        "--anew",
+        action="store_true",
+        help="forget the verdicts of earlier runs, and try everything",
+    )
     options = parser.parse_args(arguments)
 
     def say(text: str) -> None:
@@ -372,8 +478,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 say(f"{mutant.find(sources).relative_to(ROOT / SOURCE)!s:32} {mutant.name}")
             say(f"{len(chosen)} mutants")
             return 0
-        start = time.monotonic()
-        verdicts = run_mutants(chosen, root=ROOT, jobs=options.jobs, say=say)
+        if options.anew:
+            RECORD.unlink(missing_ok=True)
+        start, record = time.monotonic(), Record(path=RECORD)
+        verdicts = run_mutants(chosen, root=ROOT, jobs=options.jobs, say=say, record=record)
     except BadListError as error:
         say(f"error: {error}")
         return 2

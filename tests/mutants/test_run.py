@@ -111,8 +111,8 @@ def test_only_some_of_the_tests_are_run(tree):
 
 
 def test_tests_that_do_not_end_kill_only_if_they_end_without_the_mutant(tree, monkeypatch):
-    monkeypatch.setattr(run, "_GRACE", 0.0)
-    monkeypatch.setattr(run, "_PATIENCE", 2)
+    monkeypatch.setattr(run, "_LIMIT", 20.0)
+    monkeypatch.setattr(run, "_PATIENCE", 1)
     endless = mutant(new="while True:\n        pass")
     (verdict,) = run.run_mutants([endless], root=tree, jobs=1, say=str)
     assert (verdict.outcome, verdict.detail) == (
