@@ -62,6 +62,10 @@ def plan(
         float | None,
         typer.Option(help="What every report keeps if everybody else conspires; 3 is usual."),
     ] = None,
+    liars: Annotated[
+        float | None,
+        typer.Option(help="Share of people who lie: what they can do to the answer, at most."),
+    ] = None,
     model: Annotated[
         str, typer.Option(help="The models of trust to compare, with commas between them.")
     ] = "central,local,shuffle",
@@ -106,6 +110,7 @@ def plan(
             max_bytes=max_bytes,
             max_influence=max_influence,
             local_epsilon=local_epsilon,
+            liars=liars,
             models=[name.strip() for name in model.split(",")],
             honest=honest,
             allow_large_delta=allow_large_delta,

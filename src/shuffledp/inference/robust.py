@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,15 +25,13 @@ from shuffledp.core.errors import DataError, UnsupportedError
 from shuffledp.core.octets import Influential
 from shuffledp.core.privacy import Guarantee
 from shuffledp.core.protocol import ShuffleProtocol
-from shuffledp.core.randomizer import Message, WordSource
+from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import whole
 from shuffledp.engine.memory import run
 from shuffledp.inference.public_randomness import split_into_groups
 from shuffledp.numerics.entropy import SecureWords
 
 __all__ = ["MedianOfGroups", "median_of_groups", "worst_bias"]
-
-_LISTABLE, _FEW = 64, 8  # values, and messages of a report: beyond, a law is too long to list
 
 
 def worst_bias(protocol: ShuffleProtocol, liars: int) -> float:
@@ -45,31 +44,25 @@ def worst_bias(protocol: ShuffleProtocol, liars: int) -> float:
     216.4
     """
     count = whole("liars", liars, at_least=0)
-    return math.nextafter(float(count * _find_reach(protocol)), math.inf) if count else 0.0
+    return math.nextafter(float(_find_reach(protocol, count)), math.inf) if count else 0.0
 
 
-def _find_reach(protocol: ShuffleProtocol) -> Fraction:
-    """How far one report can move the answer, at most."""
-    analyzer, most = protocol.analyzer, protocol.cost.messages_max
+@runtime_checkable
+class Leaping(Protocol):
+    """An analyzer whose answer is not linear in the messages, but bounded in what they can do."""
+
+    def reach(self, messages: int, n: int) -> Fraction:
+        """How far so many messages can move the answer among n people."""
+
+
+def _find_reach(protocol: ShuffleProtocol, liars: int) -> Fraction:
+    """How far the reports of so many liars can move the answer, at most."""
+    analyzer, messages = protocol.analyzer, liars * protocol.cost.messages_max
     if isinstance(analyzer, Influential):
-        return most * analyzer.influence
-    if protocol.task not in ("count", "histogram"):
-        raise UnsupportedError(f"{protocol.name} states no influence of a message")
-    # What is sent, and the constant that the analyzer adds for everybody, against an honest count of 0 or 1.
-    heaviest = max(
-        abs(w) for message in _list_messages(protocol) for w in analyzer.weights(message)
-    )
-    added: tuple[Fraction, ...] = getattr(analyzer, "offset", (Fraction(0),))
-    return most * heaviest + max(abs(part) for part in added) + 1
-
-
-def _list_messages(protocol: ShuffleProtocol) -> set[Message]:
-    device = protocol.randomizer
-    if device.domain.size > _LISTABLE or protocol.cost.messages_max > _FEW:
-        raise UnsupportedError(f"{protocol.name} has too many messages to list")
-    return {
-        message for x in range(device.domain.size) for sent in device.pmf(x) for message in sent
-    }
+        return messages * analyzer.influence
+    if isinstance(analyzer, Leaping) and protocol.users is not None:
+        return analyzer.reach(messages, protocol.users)
+    raise UnsupportedError(f"{protocol.name} states no influence of a message")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

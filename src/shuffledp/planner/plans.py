@@ -2,18 +2,20 @@
 
 import html
 import json
+import math
 import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from shuffledp.core.domain import Integers, Reals
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.mechanism import Mechanism
 from shuffledp.core.privacy import Model, up
 from shuffledp.core.protocol import HONEST, ShuffleProtocol
 from shuffledp.core.task import Task
-from shuffledp.core.validate import positive
+from shuffledp.core.validate import fraction_of_one, positive
 from shuffledp.planner.choice import order_candidates, pick_for_file, recognise
 from shuffledp.planner.inverse import least_epsilon, least_n
 from shuffledp.planner.question import Asked, Limits, check_delta, hint_delta
@@ -50,6 +52,8 @@ class Plan:
     """What whoever reads the plan should know."""
     on_file: Row | None = None
     """What `sdp.ask` and `shuffledp run` take: on a file messages cost nothing, so the error decides."""
+    liars: float | None = None
+    """The share of people whose reports may say anything, if somebody asked what they can do to the answer."""
 
     @property
     def task(self) -> str:
@@ -80,6 +84,23 @@ class Plan:
         0.2
         """
         return self.asked.rounding
+
+    def bias(self, row: Row) -> float | None:
+        """By how much the liars can move the answer of a row, at most, on the scale of its RMSE; None: no bound.
+
+        A curator counts what he is told: there a liar moves the answer by one person, whatever else he says.
+
+        >>> from shuffledp import plan
+        >>> asked = plan("count", n=10_000, epsilon=1.0, delta=1e-6, models="local", liars=0.01)
+        >>> round(asked.bias(asked.chosen))
+        216
+        """
+        influence = 1.0 if row.model is Model.CENTRAL else row.influence
+        if self.liars is None or influence is None or row.n is None:
+            return None
+        domain = self.asked.domain
+        width = domain.upper - domain.lower if isinstance(domain, Integers | Reals) else 1
+        return math.ceil(self.liars * row.n) * influence * float(width)
 
     def make(self) -> ShuffleProtocol | Mechanism:
         """The chosen protocol (or mechanism); `UnsupportedError` with all reasons if there is none.
@@ -121,7 +142,8 @@ class Plan:
             "honest": self.asked.crowd.honest,
             "rounding": self.rounding,
             "remarks": list(self.remarks),
-            "rows": [row.to_dict() for row in self.rows],
+            "liars": self.liars,
+            "rows": [{**row.to_dict(), "bias": self.bias(row)} for row in self.rows],
         }
 
     def to_json(self) -> str:
@@ -174,6 +196,7 @@ def plan(
     max_bytes: float | None = None,
     max_influence: float | None = None,
     local_epsilon: float | None = None,
+    liars: float | None = None,
     models: Iterable[Model | str] | Model | str = tuple(Model),
     honest: float = HONEST,
     allow_large_delta: bool = False,
@@ -190,6 +213,9 @@ def plan(
     **Live collections** have limits of their own: `max_bytes` of a report as it travels, encrypted; `max_influence`,
     by how many people one report may move the answer; `local_epsilon`, what every report keeps if everybody else
     conspires. Local protocols behind a shuffler are taken at most at that epsilon, and promise more than was asked for.
+
+    **Liars** cannot weaken the guarantee beyond what `honest` allows for, but they can move the answer: for a share
+    `liars` of people who may send anything each row says by how much, at most (`Plan.bias`).
 
     **The error** of each row (`rmse`) is exact, on the scale of the count or sum (also for means) and per bin
     for histograms, for the data set that is worst for that protocol.
@@ -244,6 +270,7 @@ def plan(
         chosen=chosen,
         on_file=_pick_for_file(evaluated, asked, limits) if aim is Aim.ERROR else None,
         error=error,
+        liars=None if liars is None else fraction_of_one("liars", liars),
         remarks=check(chosen.n) if aim is Aim.USERS and chosen is not None else remarks,
     )
 
@@ -366,7 +393,8 @@ def _columns(plan: Plan) -> list[str]:
         names.append("n")
     beside = plan.asked.task.columns(rmse=0.0, worst=None, n=1)
     live = ["bytes", "influence", "guess"] if plan.limits.live else []
-    return [*names, "RMSE", *beside, *([] if live else ["messages", "bits"]), *live, "local"]
+    lies = [] if plan.liars is None else ["liars"]
+    return [*names, "RMSE", *beside, *lies, *([] if live else ["messages", "bits"]), *live, "local"]
 
 
 def _cells(plan: Plan, row: Row) -> list[str]:
@@ -380,6 +408,8 @@ def _cells(plan: Plan, row: Row) -> list[str]:
         cells.append(f"{row.n:,}")
     beside = plan.asked.task.columns(rmse=row.rmse, worst=row.worst_bin, n=row.n)
     cells += map(_short, (row.rmse, *beside.values()))
+    if plan.liars is not None:
+        cells.append(_short(plan.bias(row)))
     floor = "-" if row.local_floor is None else up(row.local_floor.epsilon, _DIGITS)
     if not plan.limits.live:
         return [*cells, _short(row.messages_per_user), _short(row.bits_per_user), floor]
@@ -392,6 +422,10 @@ def _caption(plan: Plan) -> str:
     notes = [f"RMSE: exact, of {task.total}, on the data set that is worst for the protocol."]
     if task.bins:
         notes.append("Worst bin: with probability about 95 % no bin is off by more.")
+    if plan.liars is not None:
+        notes.append(
+            f"Liars: by how much {100 * plan.liars:g} % of the people can move it if their reports lie, at most."
+        )
     if plan.limits.live:
         notes.append(
             "Bytes: of a report, encrypted. Influence: by how many people one report can move the answer. Guess: "

@@ -187,6 +187,11 @@ class SignedAnalyzer:
 
     randomizer: CorrelatedCount
 
+    @property
+    def influence(self) -> Fraction:
+        """By how many people one message can move the count: from -1 to 1."""
+        return Fraction(2)
+
     def tally(self, shuffled: Shuffled) -> Tally:
         return message_tally(shuffled, 2)
 

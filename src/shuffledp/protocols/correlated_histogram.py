@@ -200,6 +200,11 @@ class SignedHistogramAnalyzer:
 
     randomizer: CorrelatedHistogram
 
+    @property
+    def influence(self) -> Fraction:
+        """By how many people one message can move a bin: from -1 to 1."""
+        return Fraction(2)
+
     def tally(self, shuffled: Shuffled) -> Tally:
         return message_tally(shuffled, 2 * self.randomizer.k)
 

@@ -327,6 +327,12 @@ class CountMinAnalyzer:
 
     randomizer: CountMin
 
+    @property
+    def influence(self) -> Fraction:
+        """By how many people one message can move a category: that of one row."""
+        width = self.randomizer.width
+        return Fraction(width, self.randomizer.rows * (width - 1))
+
     def tally(self, shuffled: Shuffled) -> Tally:
         return message_tally(shuffled, self.randomizer.rows * self.randomizer.width)
 

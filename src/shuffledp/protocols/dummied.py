@@ -164,6 +164,11 @@ class DummiedAnalyzer:
         one = -oracle.q * (1 + oracle.rho) / (oracle.p - oracle.q)
         return (one,) * oracle.domain.k
 
+    @property
+    def influence(self) -> Fraction:
+        """By how many people one message can move a bin: 1 / (p - q)."""
+        return 1 / (self.oracle.p - self.oracle.q)
+
     def tally(self, shuffled: Shuffled) -> Tally:
         return self.oracle.tally(shuffled)
 

@@ -144,6 +144,11 @@ class FakeUsersAnalyzer:
         users = self.users
         return (-users.vectors * users.f / (1 - 2 * users.f),) * users.k
 
+    @property
+    def influence(self) -> Fraction:
+        """By how many people one message can move a bin: 1 / (1 - 2 f)."""
+        return 1 / (1 - 2 * self.users.f)
+
     def tally(self, shuffled: Shuffled) -> Tally:
         return bit_tally(shuffled, self.users.k)
 

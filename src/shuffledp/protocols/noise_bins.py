@@ -53,6 +53,11 @@ class NoiseBinsAnalyzer:
     def _noise(self, n: int) -> BinomialSum:
         return BinomialSum(parts=tuple((n * times, p) for times, p in self.randomizer.noise))
 
+    @property
+    def influence(self) -> Fraction:
+        """By how many people one message can move a bin."""
+        return Fraction(1)
+
     def tally(self, shuffled: Shuffled) -> Tally:
         return message_tally(shuffled, self.randomizer.domain.k)
 

@@ -259,6 +259,11 @@ class PureCountAnalyzer:
         p, d = self.randomizer.rate, self.randomizer.d
         return (-((1 - p) * (d // 2) + p * Fraction(d, 2)) / (1 - p),)
 
+    @property
+    def influence(self) -> Fraction:
+        """By how many people one message can move the count: 1 / (1 - p)."""
+        return 1 / (1 - self.randomizer.rate)
+
     def tally(self, shuffled: Shuffled) -> Tally:
         return message_tally(shuffled, 2)
 

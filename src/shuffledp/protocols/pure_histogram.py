@@ -148,6 +148,11 @@ class PureHistogramAnalyzer:
         """What one user adds to the estimates before any message."""
         return self._count.offset * self.randomizer.k
 
+    @property
+    def influence(self) -> Fraction:
+        """By how many people one message can move a bin."""
+        return self._count.influence
+
     def tally(self, shuffled: Shuffled) -> Tally:
         return message_tally(shuffled, 2 * self.randomizer.k)
 

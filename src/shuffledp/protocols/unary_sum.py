@@ -225,6 +225,11 @@ class UnarySum:
     device: UnaryDevice
     task: str
 
+    @property
+    def influence(self) -> Fraction:
+        """By how many people one message can move the sum: a person moves it by the whole range."""
+        return 1 / (self.device.per_code * reach(self.device.domain))
+
     def tally(self, shuffled: Shuffled) -> Tally:
         payload = shuffled.payload
         if payload.ndim != 1 or payload.dtype.kind not in "iu" or np.any(payload != 1):

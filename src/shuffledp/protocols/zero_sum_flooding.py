@@ -576,6 +576,11 @@ class MessageSum:
     device: ZeroSumFlooding
     task: str
 
+    @property
+    def influence(self) -> Fraction:
+        """By how many people one message can move the sum: from minus the whole range to the whole range."""
+        return Fraction(2)
+
     def tally(self, shuffled: Shuffled) -> Tally:
         payload, levels = shuffled.payload, reach(self.device.domain)
         if payload.ndim != 1 or payload.dtype.kind not in "iu":

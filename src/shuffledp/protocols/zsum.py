@@ -219,6 +219,10 @@ class ZsumAnalyzer:
     def _rule(self, n: int) -> CutAnswers:
         return CutAnswers(n=n, gamma=1 - self.randomizer.rate)
 
+    def reach(self, messages: int, n: int) -> Fraction:
+        """How far so many messages can move the answer among n people: past the cut it leaps by n gamma."""
+        return messages + n * self.randomizer.gamma
+
     def tally(self, shuffled: Shuffled) -> Tally:
         return self.randomizer.tally(shuffled)
 
@@ -277,6 +281,11 @@ class SparseZsumAnalyzer:
     def offset(self) -> tuple[Fraction, ...]:
         """What each user adds before any message."""
         return (-self.randomizer.rate,)
+
+    @property
+    def influence(self) -> Fraction:
+        """By how many people one message can move the count."""
+        return Fraction(1)
 
     def tally(self, shuffled: Shuffled) -> Tally:
         return self.randomizer.tally(shuffled)

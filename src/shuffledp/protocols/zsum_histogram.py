@@ -128,6 +128,10 @@ class ZsumHistogramAnalyzer:
     def _rule(self, n: int) -> CutAnswers:
         return CutAnswers(n=n, gamma=self.randomizer.gamma)
 
+    def reach(self, messages: int, n: int) -> Fraction:
+        """How far so many messages can move the answer among n people: past the cut it leaps by n gamma."""
+        return messages + n * self.randomizer.gamma
+
     def tally(self, shuffled: Shuffled) -> Tally:
         return message_tally(shuffled, self.randomizer.k)
 
