@@ -1,12 +1,15 @@
 """Pictures: drawn at all sizes, refused clearly, and showing the numbers that they are given."""
 
+import re
 import sys
 
 import numpy as np
 import pytest
 
 import shuffledp as sdp
+from shuffledp.core.display import Number, Picture
 from shuffledp.core.estimate import Estimate, NormalError
+from shuffledp.plots import estimates, style
 
 LABELS = ("cat", "dog", "owl")
 
@@ -87,7 +90,9 @@ class TestPrivacyCurves:
         import matplotlib as mpl
 
         with mpl.rc_context({"svg.fonttype": "none"}):
-            path = sdp.plots.privacy_curves(curves, tmp_path / "c.svg", largest=1.0, title="T")
+            path = sdp.plots.privacy_curves(
+                curves, tmp_path / "c.svg", largest=1.0, title="T", **options
+            )
         return path.read_text()
 
     def test_names_every_curve_and_axis(self, tmp_path):
@@ -106,6 +111,18 @@ class TestPrivacyCurves:
             path = sdp.profile(randomizer=krr, n=200, honest=1).plot(tmp_path / "profile.svg")
         drawn = path.read_text()
         for text in ("clones 2023", "blanket", "200 honest users, epsilon0 = 1"):
+            assert f">{text}<" in drawn, text
+        assert re.search(
+            r">Shuffling makes epsilon = [0-9.]+ of epsilon0 = 1 \(delta = 1e-6\)<", drawn
+        )
+
+    def test_points_and_dashes_for_many_bounds(self, tmp_path):
+        points = {f"formula {place}": [(0.1, 1e-3), (0.2 + place, 1e-9)] for place in range(9)}
+        drawn = self.svg(
+            tmp_path, {**points, "curve": lambda e: 1e-6 / e}, smallest=0.01, dashed={"formula 3"},
+            notes=["by a proof"], mark=(0.1, 1e-3),
+        )  # fmt: skip
+        for text in (*points, "curve", "by a proof"):
             assert f">{text}<" in drawn, text
 
     def test_missing_matplotlib_says_what_to_install(self, tmp_path, monkeypatch):
@@ -134,6 +151,20 @@ def test_error_curves_name_models_protocols_and_the_choice(tmp_path):
     drawn = path.read_text()
     for text in ("chosen: correlated_count", "central", "geometric", "shuffle", "local", "rr", "T"):
         assert f">{text}<" in drawn, text
+
+
+def test_error_curves_show_every_row(tmp_path):
+    import matplotlib as mpl
+
+    rows = [("shuffle", f"protocol_{place}", 1.0 + place) for place in range(30)]
+    with mpl.rc_context({"svg.fonttype": "none"}):
+        path = sdp.plots.error_curves(
+            {"local": [(10, 9.0, "rr"), (1000, 90.0, "rr")]}, tmp_path / "plan.svg", title="T",
+            subtitle="S", ylabel="RMSE", chosen=(1000, 3.0, "protocol_2"), rows=rows,
+        )  # fmt: skip
+    drawn = path.read_text()
+    assert all(f">protocol_{place}<" in drawn for place in range(30))
+    assert ">every protocol, 1,000 users<" in drawn
 
 
 def test_error_curves_of_nothing_are_refused(tmp_path):
@@ -220,6 +251,73 @@ class TestPlotEstimate:
         assert page.count("<tr>") == 41
         assert "The 40 largest of 5,000" in page
 
+    def test_the_largest_are_sorted(self, tmp_path):
+        values = np.random.default_rng(1).permutation(100).astype(float)
+        mixed = Estimate(value=values, error=NormalError(stderr=0.1), limits=(0, 99))
+        page = self.draw(tmp_path, mixed, "html").read_text()
+        shown = re.findall(r"<tr><th>(\d+)</th>", page)
+        assert [values[int(place)] for place in shown] == list(range(99, 59, -1))
+
+    def test_few_bins_keep_their_order(self, tmp_path):
+        page = self.draw(tmp_path, self.labelled("a", "b", "c"), "html").read_text()
+        assert re.findall(r"<tr><th>(\w+)</th>", page) == ["a", "b", "c"]
+
+    @pytest.mark.parametrize("suffix", ["svg", "html"])
+    def test_finding_above_title_and_warnings_not_in_small_print(self, tmp_path, suffix):
+        said = {"finding": "b is the largest", "warnings": ["NOT PRIVATE: it is seeded"]}
+        drawn = self.draw(tmp_path, self.labelled("a", "b"), suffix, **said).read_text()
+        places = [
+            drawn.index(text) for text in ("b is the largest", "NOT PRIVATE: it is", "a $note$")
+        ]
+        assert places == sorted(places)
+        assert "T &amp; &lt;T&gt;" in drawn
+
+    def test_letters_that_no_font_has_are_remarked(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(style, "_find_missing", lambda text, _: set(text) & {"東"})
+        seen = []
+        monkeypatch.setattr(estimates, "foot", lambda _, lines: seen.extend(lines))
+        self.draw(tmp_path, self.labelled("東京", "x"), "png")
+        assert any("No installed font" in line for line in seen)
+        seen.clear()
+        self.draw(tmp_path, self.labelled("kyoto", "x"), "png")
+        assert not any("No installed font" in line for line in seen)
+
+    def test_an_svg_leaves_such_letters_to_the_viewer(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(style, "_find_missing", lambda text, _: set(text) & {"東"})
+        path = sdp.plots.plot_estimate(self.labelled("東京", "x"), tmp_path / "a.svg", title="T")
+        assert ">東京<" in path.read_text()
+
     def test_other_suffixes_are_refused(self, tmp_path):
         with pytest.raises(sdp.UnsupportedError, match="ends in one of"):
             self.draw(tmp_path, self.labelled("a", "b"), "doc")
+
+
+def test_a_font_that_has_the_letters_is_chosen(monkeypatch):
+    from matplotlib.font_manager import fontManager
+
+    has = {str(font.fname): font.name == "STIXGeneral" for font in fontManager.ttflist}
+    monkeypatch.setattr(
+        style, "_find_missing", lambda text, path: set() if has[str(path)] else set(text) & {"東"}
+    )
+    assert style.choose_fonts("東x") == (["DejaVu Sans", "STIXGeneral"], True)
+    assert style.choose_fonts("x") == (["DejaVu Sans"], True)
+
+
+def test_a_placeholder_font_is_no_font_with_letters():
+    fonts, _ = style.choose_fonts("\U000e0fff" + "\N{TAMIL LETTER A}")
+    assert not any(name.startswith("Last Resort") for name in fonts)
+
+
+@pytest.mark.parametrize(("gap", "clear"), [(5.4, False), (5.6, True)])
+def test_the_largest_is_named_only_if_it_stands_out(gap, clear):
+    rows = (Number("a", 100.0, 3.0, 94, 106), Number("b", 100 + gap * 5, 4.0, 92, 108))
+    finding = sdp.plots.state_finding(Picture(rows=rows, level=0.95))
+    assert ("b is the largest of 2" in finding) == clear
+    assert ("too close" in finding) != clear
+
+
+def test_unknown_errors_name_no_largest():
+    rows = tuple(
+        Number(name, value, float("nan"), 0, 9) for name, value in (("a", 1.0), ("b", 99.0))
+    )
+    assert "too close" in sdp.plots.state_finding(Picture(rows=rows, level=0.95))

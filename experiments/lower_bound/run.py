@@ -15,7 +15,7 @@ import numpy as np
 
 import shuffledp as sdp
 from shuffledp.lab.contract import Context, Drawn, Result, Verdict
-from shuffledp.lab.drawing import BLUE, GREEN, GREY, PURPLE, VERMILION, panels
+from shuffledp.lab.drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, panels
 from shuffledp.planner.growth import exponent
 
 ORDER = 90
@@ -130,7 +130,7 @@ def draw(rows) -> Drawn:
     x = [-math.log(row["delta"]) for row in rows]
     lines = (
         ("one_bit", BLUE, "o-", "one bit per user, exact"),
-        ("plus_minus", VERMILION, "o-", "+1 and -1 messages"),
+        ("plus_minus", ORANGE, "o-", "+1 and -1 messages"),
         ("split_and_mix", PURPLE, "o-", "split and mix"),
         ("central", GREEN, "--", "trusted curator"),
     )

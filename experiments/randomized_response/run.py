@@ -18,7 +18,7 @@ import numpy as np
 
 import shuffledp as sdp
 from shuffledp.lab.contract import Context, Drawn, Result, Verdict
-from shuffledp.lab.drawing import BLUE, GREEN, GREY, VERMILION, panels
+from shuffledp.lab.drawing import GREEN, GREY, INK, VERMILION, panels
 from shuffledp.lab.local_bound import local_lower_bound
 from shuffledp.planner.growth import exponent
 
@@ -113,13 +113,15 @@ def draw(rows) -> Drawn:
         mine = [row for row in rows if row["epsilon"] == epsilon]
         n = [row["n"] for row in mine]
         lines = (
-            ("exact", BLUE, "-", "randomized response, exact"),
-            ("lower_bound", VERMILION, "--", "lower bound for local protocols"),
+            ("exact", VERMILION, "-", "randomized response, exact"),
+            ("lower_bound", INK, "--", "lower bound for local protocols"),
             ("central", GREEN, "-", "trusted curator"),
         )
         for key, colour, style, label in lines:
             panel.plot(n, [row[key] for row in mine], style, color=colour, lw=1.6, label=label)
-        panel.plot(n, [row["measured"] for row in mine], "o", color=BLUE, ms=5, label="measured")
+        panel.plot(
+            n, [row["measured"] for row in mine], "o", color=VERMILION, ms=5, label="measured"
+        )
         panel.set(ylim=(1e-7, 2))
     axes[0].legend(frameon=False, fontsize=8, labelcolor=GREY, loc="lower left")
     return Drawn(

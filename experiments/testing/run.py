@@ -15,7 +15,7 @@ import numpy as np
 from shuffledp.inference.complexity import sample_complexity
 from shuffledp.inference.uniformity import uniformity_test
 from shuffledp.lab.contract import Context, Drawn, Result, Verdict
-from shuffledp.lab.drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILION, panels
+from shuffledp.lab.drawing import BLUE, GREY, ORANGE, PURPLE, VERMILION, panels
 from shuffledp.planner.growth import exponent as fitted_exponent
 
 ORDER = 70
@@ -25,7 +25,7 @@ CURVES = (
     ("local, public coin", "local", "public", 1.0, ORANGE),
     ("shuffle, private coin", "shuffle", "private", 0.75, BLUE),
     ("shuffle, public coin", "shuffle", "public", 2 / 3, PURPLE),
-    ("no privacy", "none", "private", 0.5, GREEN),
+    ("no privacy", "none", "private", 0.5, GREY),
 )
 COMMON = 256
 """A number of categories that all curves have, whatever the effort."""

@@ -226,14 +226,17 @@ class Answer:
 
     def plot(self, path: str | Path) -> Path:
         """Draw it as a picture (.png, .svg, .pdf) or as a page (.html)."""
-        from shuffledp.plots import plot_estimate
+        from shuffledp.plots import plot_estimate, state_finding
 
+        told = self.task == "histogram" or len(self.picture.rows) == 1
         promise = f"{self.protocol.name}: {self.guarantee}"
         return plot_estimate(
             self.picture,
             Path(path),
             title=self.title,
-            notes=[*self.warnings, promise, *self.notes],
+            finding=state_finding(self.picture) if told else "",
+            warnings=self.warnings,
+            notes=[promise, *self.notes],
         )
 
     def __repr__(self) -> str:

@@ -120,6 +120,16 @@ class TestAmplify:
         assert run(*ASKED, "--plot", "curve.png", "--force").exit_code == 0
         assert picture.read_bytes().startswith(b"\x89PNG")
 
+    def test_every_bound_is_drawn(self, run, tmp_path):
+        import matplotlib as mpl
+
+        with mpl.rc_context({"svg.fonttype": "none"}):
+            assert run(*ASKED, "--all", "--plot", tmp_path / "all.svg").exit_code == 0
+        drawn = (tmp_path / "all.svg").read_text()
+        for name in ("balle_2019_bennett", "feldman_2021", "doona", "doona_large", "clones 2021"):
+            assert f">{name}<" in drawn, name
+        assert ">data sets (lower)<" in drawn
+
     def test_plot_leaves_json_alone(self, answer, tmp_path):
         assert set(answer(*ASKED, "--plot", tmp_path / "curve.svg")) == FIELDS
         assert (tmp_path / "curve.svg").exists()

@@ -28,7 +28,7 @@ from shuffledp.accounting.clones import LARGEST_N, clones_2021, clones_2023
 from shuffledp.accounting.lower import DataSets, generic_data_sets, randomizer_data_sets
 from shuffledp.accounting.views import Table, tabulate
 from shuffledp.core.errors import ParameterError, UnsupportedError
-from shuffledp.core.privacy import Guarantee, Model, Profile
+from shuffledp.core.privacy import Guarantee, Model, Profile, up
 from shuffledp.core.protocol import HONEST, honest_users
 from shuffledp.core.randomizer import Randomizer
 from shuffledp.core.validate import fraction_of_one, number, positive
@@ -153,11 +153,13 @@ class ShuffledProfile:
         """Draw delta against epsilon for every bound, and save the picture."""
         from shuffledp.plots import privacy_curves
 
+        best = self.epsilon(1e-6)
         return privacy_curves(
             {bound.name: bound.curve.delta for bound in self.bounds},
             Path(path),
             largest=min(self.epsilon0, 1.3 * self.epsilon(1e-12)),
-            title=f"{self.honest:,} honest users, epsilon0 = {self.epsilon0:g}",
+            title=f"Shuffling makes epsilon = {up(best, 3)} of epsilon0 = {self.epsilon0:g} (delta = 1e-6)",
+            notes=[f"{self.honest:,} honest users, epsilon0 = {self.epsilon0:g}"],
         )
 
 

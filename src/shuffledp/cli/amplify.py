@@ -21,6 +21,7 @@ from shuffledp.cli._options import (
     whole_number,
 )
 from shuffledp.cli._terminal import check_picture, draw_into, explain_errors, say
+from shuffledp.core.privacy import up
 from shuffledp.core.protocol import HONEST
 
 __all__ = ["amplify"]
@@ -84,7 +85,7 @@ def amplify(
         lines = _every_bound(question, curve.honest, lower) if show_all else None
         if plot is not None:
             with draw_into(plot, force=force) as place:
-                curve.plot(place)
+                _draw(question, curve, answer, place, every=show_all)
         if as_json:
             record = _record(question, chosen, curve, answer, lower) | {"check_in": check_in}
             more = {} if lines is None else {"bounds": [asdict(line) for line in lines]}
@@ -253,6 +254,69 @@ def _closed(form: sdp.accounting.ClosedForm, question: _Question, honest_users: 
         reference=form.reference,
         why_not=why_not,
     )
+
+
+_DELTAS = [10.0**-power for power in range(1, 15)]
+
+
+def _draw(
+    question: _Question,
+    curve: sdp.accounting.ShuffledProfile,
+    answer: sdp.Guarantee,
+    path: Path,
+    *,
+    every: bool,
+) -> None:
+    """The bounds that count, or with `every` all that apply: formulas, approximations and the lower bound too."""
+    title = (
+        f"Shuffling makes epsilon = {up(answer.epsilon, 3)} of epsilon0 = {question.epsilon0:g} "
+        f"(delta = {question.delta:g})"
+    )
+    curves: dict[str, Any] = {bound.name: bound.curve.delta for bound in curve.bounds}
+    dashed: set[str] = set()
+    smallest, largest = 0.0, min(curve.epsilon0, 1.3 * curve.epsilon(1e-12))
+    if every:
+        curves, dashed = _every_curve(question, curve.honest)
+        drawn = [epsilon for each in curves.values() if not callable(each) for epsilon, _ in each]
+        smallest, largest = answer.epsilon / 10, max(largest, *drawn)
+    sdp.plots.privacy_curves(
+        curves,
+        path,
+        largest=largest,
+        smallest=smallest,
+        title=title,
+        notes=[
+            f"{curve.honest:,} honest users, epsilon0 = {question.epsilon0:g}. The ring: {answer}.",
+            *(["Dashed: no guarantees (approximations, the lower bound)."] if dashed else []),
+        ],
+        dashed=dashed,
+        mark=(answer.epsilon, question.delta),
+    )
+
+
+def _every_curve(question: _Question, honest_users: int) -> tuple[dict[str, Any], set[str]]:
+    """Each bound by name, and those that are no upper bounds."""
+    curves: dict[str, Any] = {}
+    dashed = {"data sets (lower)"}
+    for form in sdp.accounting.CLOSED_FORMS:
+        lines = (
+            (_closed(form, replace(question, delta=delta), honest_users), delta)
+            for delta in _DELTAS
+        )
+        points = [(line.epsilon, delta) for line, delta in lines if line.epsilon is not None]
+        if points:
+            curves[form.name] = points
+            if form.covers is sdp.accounting.Covers.APPROXIMATION:
+                dashed.add(form.name)
+    for name in _NUMERIC:
+        try:
+            (bound,) = sdp.profile(**question.crowd, **question.law, bound=name).bounds
+        except sdp.ParameterError:  # it does not apply, as the table says
+            continue
+        curves[name] = bound.curve.delta
+    lowest = [(replace(question, delta=delta).lower(), delta) for delta in _DELTAS]
+    curves["data sets (lower)"] = [(found, delta) for found, delta in lowest if found]
+    return {name: curve for name, curve in curves.items() if curve}, dashed
 
 
 def _print_table(lines: list[_Line]) -> None:

@@ -139,15 +139,41 @@ def _draw(answer: sdp.Plan, path: Path) -> None:
     assert chosen is not None
     assert chosen.rmse is not None
     assert chosen.n is not None
-    task = answer.asked.task
+    task, scale = answer.asked.task, answer.asked.task.scale(chosen.n)
+    found = [
+        (row.model.value, row.protocol, row.rmse / scale)
+        for row in answer.rows
+        if row.available and row.rmse is not None
+    ]
     sdp.plots.error_curves(
         {
             curve.model.value: [(each.n, each.error, each.protocol) for each in curve.points]
             for curve in sdp.planner.curves(answer)
         },
         path,
-        title=f"What trust is worth: the error of a {answer.task} in three models",
+        title=_finding(answer.task, chosen.protocol, found),
         subtitle=answer.title(),
         ylabel=f"RMSE of {task.answer}, worst data set",
-        chosen=(chosen.n, chosen.rmse / task.scale(chosen.n), chosen.protocol),
+        chosen=(chosen.n, chosen.rmse / scale, chosen.protocol),
+        rows=found,
+    )
+
+
+def _finding(task: str, chosen: str, rows: list[tuple[str, str, float]]) -> str:
+    """What the trust in a shuffler is worth; or, if not all models were asked for, which protocol is best.
+
+    >>> _finding("count", "rr", [("local", "rr", 90.0), ("shuffle", "rr", 3.0), ("central", "geometric", 1.5)])
+    'A count: a shuffler is 30 times as accurate as trusting nobody, a curator 2 times as accurate as a shuffler'
+    >>> _finding("count", "rr", [("local", "rr", 90.0)])
+    'The best count that fits: rr'
+    """
+    best: dict[str, float] = {}
+    for model, _, error in rows:
+        best[model] = min(error, best.get(model, error))
+    if not {"local", "shuffle", "central"} <= best.keys() or not min(best.values()):
+        return f"The best {task} that fits: {chosen}"
+    gain, loss = best["local"] / best["shuffle"], best["shuffle"] / best["central"]
+    return (
+        f"A {task}: a shuffler is {gain:,.3g} times as accurate as trusting nobody, "
+        f"a curator {loss:,.3g} times as accurate as a shuffler"
     )

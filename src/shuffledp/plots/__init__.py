@@ -6,6 +6,7 @@ from shuffledp.plots.estimates import (
     compare_errors,
     compare_histograms,
     plot_estimate,
+    state_finding,
 )
 from shuffledp.plots.style import MODEL_COLOURS
 
@@ -17,4 +18,5 @@ __all__ = [
     "error_curves",
     "plot_estimate",
     "privacy_curves",
+    "state_finding",
 ]

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import textwrap
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from shuffledp.core.errors import UnsupportedError
-from shuffledp.plots.style import COLOURS, FAINT, INK, colour_of, new_figure, save
+from shuffledp.plots.style import (
+    COLOURS,
+    FAINT,
+    INK,
+    MORE_COLOURS,
+    colour_of,
+    foot,
+    new_figure,
+    save,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,6 +28,8 @@ __all__ = ["error_curves", "privacy_curves"]
 
 Line: TypeAlias = Sequence[tuple[int, float, str]]
 """(n, error, protocol), by growing n."""
+Points: TypeAlias = Sequence[tuple[float, float]]
+"""(epsilon, delta)."""
 
 _POINTS = 120
 _LOWEST = 1e-14
@@ -27,31 +39,70 @@ _NARROW = 100.0  # largest / smallest error, below which powers of ten are too f
 
 
 def privacy_curves(
-    curves: Mapping[str, Callable[[float], float]], path: Path, *, largest: float, title: str
+    curves: Mapping[str, Callable[[float], float] | Points],
+    path: Path,
+    *,
+    largest: float,
+    smallest: float = 0.0,
+    title: str,
+    notes: Sequence[str] = (),
+    dashed: Collection[str] = (),
+    mark: tuple[float, float] | None = None,
 ) -> Path:
-    """Draw delta(epsilon) for epsilon from 0 to `largest`, delta on a logarithmic scale.
+    """Draw delta(epsilon) for epsilon from `smallest` to `largest`, delta on a logarithmic scale.
+
+    So is epsilon if `smallest` is above 0, for bounds that are far apart.
+
+    A curve is a function, or points (epsilon, delta) where a formula goes the other way. Those named in `dashed` are no
+    guarantees; `mark` is the (epsilon, delta) that was asked for; notes are in small print below.
 
     >>> import math, tempfile
     >>> path = Path(tempfile.mkdtemp()) / "curve.png"
     >>> privacy_curves({"some bound": lambda e: math.exp(-e)}, path, largest=3.0, title="A curve").name
     'curve.png'
     """
-    figure = new_figure(7.6, 4.6)
+    many = len(curves) > len(COLOURS)
+    small = [line for note in notes for line in textwrap.wrap(note, 150)]
+    figure = new_figure(9.6 if many else 7.6, 4.6 + 0.14 * len(small))
     axes = figure.subplots()
-    epsilons = np.linspace(0, largest, _POINTS)
-    for index, (name, delta) in enumerate(curves.items()):
-        values = np.array([delta(epsilon) for epsilon in epsilons])
-        seen = np.where(values >= _LOWEST, values, np.nan)
-        axes.plot(epsilons, seen, lw=2, color=COLOURS[index % len(COLOURS)], label=name)
+    palette = MORE_COLOURS if many else COLOURS
+    for index, (name, curve) in enumerate(curves.items()):
+        colour = palette[index % len(palette)]
+        style = "--" if name in dashed else ("-", "-.")[index // len(palette) % 2]
+        axes.plot(*_trace(curve, smallest, largest), lw=2, color=colour, ls=style, label=name)
     axes.set_yscale("log")
+    if smallest > 0:
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
+    axes.set_xlim(smallest or -0.02 * largest, 1.02 * largest)
+    axes.set_ylim(_LOWEST / 3, 2)
     axes.set_xlabel("epsilon", color=INK)
     axes.set_ylabel("delta (an upper bound)", color=INK)
-    axes.set_title(title, loc="left", fontsize=13, fontweight="bold", color=INK, pad=12)
+    if mark is not None:
+        axes.plot(*([end] for end in mark), "o", ms=9, mfc="white", mec=INK, mew=2, zorder=5)
     axes.grid(color=FAINT, lw=0.8)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False)
-    figure.tight_layout()
+    if many:
+        axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8.5)
+    else:
+        axes.legend(frameon=False)
+    height = figure.get_size_inches()[1]
+    figure.tight_layout(rect=(0, (0.14 * len(small) + 0.1 * bool(small)) / height, 1, 1 - 0.5 / height))  # fmt: skip
+    figure.text(0.02, 1 - 0.2 / height, title, fontsize=12.5, fontweight="bold", color=INK, va="top")  # fmt: skip
+    foot(figure, small)
     return save(figure, path)
+
+
+def _trace(
+    curve: Callable[[float], float] | Points, smallest: float, largest: float
+) -> tuple[Any, Any]:
+    if callable(curve):
+        spread = np.geomspace if smallest > 0 else np.linspace
+        epsilons = spread(smallest, largest, _POINTS)
+        values = np.array([curve(epsilon) for epsilon in epsilons])
+    else:
+        epsilons, values = np.array(sorted(curve), dtype=np.float64).reshape(-1, 2).T
+    return epsilons, np.where(values >= _LOWEST, values, np.nan)
 
 
 def error_curves(
@@ -62,10 +113,12 @@ def error_curves(
     subtitle: str,
     ylabel: str,
     chosen: tuple[int, float, str],
+    rows: Sequence[tuple[str, str, float]] = (),
 ) -> Path:
     """Draw error against n, both logarithmic; `lines` are by model, `chosen` is (n, error, protocol).
 
-    The suffix of `path` chooses the format: .png, .svg or .pdf.
+    With `rows`, (model, protocol, error) at the n of the choice, a second panel has a dot for each of them. The suffix
+    of `path` chooses the format: .png, .svg or .pdf.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "plan.png"
@@ -76,26 +129,62 @@ def error_curves(
     """
     if not any(lines.values()):
         raise UnsupportedError("there is no curve to draw")
-    figure = new_figure(8.6, 5.0)
-    axes = figure.subplots()
-    figure.subplots_adjust(left=0.1, right=0.8, top=0.82, bottom=0.12)
+    high = max(5.0, 1.5 + 0.19 * len(rows))
+    width = 14.2 if rows else 8.6
+    figure = new_figure(width, high)
+    axes = figure.add_axes((0.9 / width, 0.6 / high, 5.9 / width, 1 - 1.55 / high))
     axes.set_xscale("log")
     axes.set_yscale("log")
     for model, line in lines.items():
         _draw(axes, model, line)
     _mark(axes, chosen)
-    low, high = axes.get_ylim()
-    axes.set_ylim(low / 1.5, high * 1.5)
+    low, most = axes.get_ylim()
+    axes.set_ylim(low / 1.5, most * 1.5)
     _number(axes)
     _name(axes, lines)
     axes.set_xlabel("users", color=INK)
     axes.set_ylabel(ylabel, color=INK)
+    _quieten(axes)
+    if rows:
+        side = figure.add_axes((10.3 / width, 0.6 / high, 3.5 / width, 1 - 1.55 / high))
+        _draw_rows(side, rows, chosen, ylabel)
+    figure.text(0.25 / width, 1 - 0.35 / high, title, fontsize=13.5, fontweight="bold", color=INK)
+    figure.text(0.25 / width, 1 - 0.62 / high, subtitle, fontsize=10, color=INK)
+    return save(figure, path)
+
+
+def _quieten(axes: Axes) -> None:
     axes.grid(color=FAINT, lw=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-    figure.text(0.03, 0.94, title, fontsize=13.5, fontweight="bold", color=INK)
-    figure.text(0.03, 0.885, subtitle, fontsize=10, color=INK)
-    return save(figure, path)
+
+
+def _draw_rows(
+    axes: Axes,
+    rows: Sequence[tuple[str, str, float]],
+    chosen: tuple[int, float, str],
+    ylabel: str,
+) -> None:
+    """Every protocol that is available at the n that was asked for, the best at the top."""
+    ranked = sorted(rows, key=lambda row: row[2])
+    picked = next(
+        (place for place, row in enumerate(ranked) if row[1:] == (chosen[2], chosen[1])), None
+    )
+    for place, (model, _, error) in enumerate(ranked):
+        ring: dict[str, Any] = {"mec": INK, "mew": 2.0} if place == picked else {}
+        axes.plot([error], [place], "o", ms=7, color=colour_of(model, 0), **ring)
+    axes.set_yticks(range(len(ranked)), [name for _, name, _ in ranked], fontsize=8)
+    for place, (label, (model, _, _)) in enumerate(
+        zip(axes.get_yticklabels(), ranked, strict=True)
+    ):
+        label.set_color(colour_of(model, 0))
+        label.set_fontweight("bold" if place == picked else "normal")
+    axes.set_ylim(len(ranked) - 0.4, -0.6)
+    axes.set_xscale("log")
+    axes.tick_params(axis="y", length=0)
+    axes.set_xlabel(ylabel, color=INK, fontsize=9)
+    axes.set_title(f"every protocol, {chosen[0]:,} users", loc="left", fontsize=10.5, color=INK)
+    _quieten(axes)
 
 
 def _draw(axes: Axes, model: str, line: Line) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import html
+import math
 import textwrap
+import unicodedata
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,7 +36,9 @@ from shuffledp.plots.style import (
     PALE,
     VERMILION,
     check_format,
+    choose_fonts,
     colour_of,
+    foot,
     new_figure,
     save,
 )
@@ -42,10 +47,23 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["check_picture", "compare_errors", "compare_histograms", "plot_estimate"]
+__all__ = [
+    "check_picture",
+    "compare_errors",
+    "compare_histograms",
+    "plot_estimate",
+    "state_finding",
+]
 
 _PAGES = (".html", *FORMATS)
 _MOST_BARS = 40
+_NEARLY_NONE = 0.5  # people: where a logarithmic scale of errors begins
+_CLEAR = (
+    5.5  # standard errors of a difference: a chance of 2e-8, small for the largest of many bins too
+)
+_NO_FONT = (
+    "No installed font has all letters of these labels: a page (.html) or an .svg shows them."
+)
 
 
 def plot_estimate(
@@ -53,12 +71,17 @@ def plot_estimate(
     path: Path,
     *,
     title: str,
+    finding: str = "",
+    warnings: Sequence[str] = (),
     notes: Sequence[str] = (),
 ) -> Path:
     """Draw an estimate with its intervals (95 %, or those of the picture); of many bins, the largest 40.
 
-    The suffix of `path` chooses the format. A page (.html) holds the picture, the table and the notes
-    in one file without scripts; the other formats need Matplotlib.
+    What was found is the headline, and the title stands below it; without a finding the title is the headline.
+    Warnings follow in colour, notes (what was promised, by which proof) in small print at the bottom. The suffix
+    of `path` chooses the format. A page (.html) holds the picture, the table and the notes in one file without
+    scripts; the other formats need Matplotlib. Letters that the usual font lacks are drawn in an installed font that
+    has them. Without one a remark says so, and a page shows them all the same.
 
     >>> import tempfile
     >>> import shuffledp as sdp
@@ -71,14 +94,50 @@ def plot_estimate(
     picture = estimate if isinstance(estimate, Picture) else make_picture(estimate)
     table, level = list(picture.rows), picture.level
     kept = largest(table, _MOST_BARS)
-    notes = [*notes, f"Bars: the estimates; lines: {100 * level:.15g}% intervals."]
+    said = [*notes, f"Bars: the estimates; lines: {100 * level:.15g}% intervals."]
     if len(kept) < len(table):
-        notes.append(f"The {len(kept)} largest of {len(table):,}.")
+        kept = sorted(kept, key=lambda row: -row.value)
+        said.append(f"The {len(kept)} largest of {len(table):,}.")
+    words = _Words(headline=finding or title, title=title if finding else "", warnings=tuple(warnings), notes=tuple(said))  # fmt: skip
     if path.suffix == ".html":
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(_page(kept, title, notes), encoding="utf-8")
+        path.write_text(_page(kept, words), encoding="utf-8")
         return path
-    return _picture(kept, path, title, notes)
+    return _picture(kept, path, words)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Words:
+    """What is said beside a picture."""
+
+    headline: str
+    title: str
+    warnings: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def state_finding(picture: Picture) -> str:
+    """What a histogram or a single number says, in a line; the largest group only if it stands out from the noise.
+
+    >>> rows = (Number("car", 120.0, 3.0, 114.0, 126.0), Number("bus", 50.0, 3.0, 44.0, 56.0))
+    >>> state_finding(Picture(rows=rows, level=0.95))
+    'car is the largest of 2: 120'
+    >>> state_finding(Picture(rows=(rows[0], rows[0]._replace(label="tram")), level=0.95))
+    'car and tram are too close to tell which is larger'
+    >>> state_finding(Picture(rows=rows[:1], level=0.95))
+    'car: 120, with 95% confidence 114 to 126'
+    """
+    table = sorted(picture.rows, key=lambda row: -row.value)
+    places = decimals(table)
+    first = table[0]
+    if len(table) == 1:
+        low, high = (format_number(end, places) for end in (first.low, first.high))
+        sure = f"with {100 * picture.level:.15g}% confidence {low} to {high}"
+        return f"{short(first.label)}: {format_number(first.value, places)}, {sure}"
+    second = table[1]
+    if first.value - second.value > _CLEAR * math.hypot(first.stderr, second.stderr):
+        return f"{short(first.label)} is the largest of {len(table):,}: {format_number(first.value, places)}"
+    return f"{short(first.label)} and {short(second.label)} are too close to tell which is larger"
 
 
 def check_picture(path: Path, *, page: bool = False) -> None:
@@ -93,23 +152,39 @@ def check_picture(path: Path, *, page: bool = False) -> None:
         new_figure(1, 1)
 
 
-def _picture(kept: list[Number], path: Path, title: str, notes: Sequence[str]) -> Path:
-    lines = [line for note in notes for line in textwrap.wrap(note.replace("$", r"\$"), 110)]
+def _picture(kept: list[Number], path: Path, words: _Words) -> Path:
+    from matplotlib import rc_context
+
+    spoken = "".join([words.headline, words.title, *words.notes, *(row.label for row in kept)])
+    fonts, complete = choose_fonts(spoken)
+    if not complete and path.suffix != ".svg":  # a browser finds letters of its own
+        words = replace(words, notes=(*words.notes, _NO_FONT))
+    kind = "path" if complete else "none"
+    with rc_context({"font.family": fonts, **({} if complete else {"svg.fonttype": kind})}):
+        return save(_draw_bars(kept, words), path)
+
+
+def _draw_bars(kept: list[Number], words: _Words) -> Figure:
+    heads = _wrap(words.headline, 68)
+    lines = _wrap(words.title, 105) + [line for text in words.warnings for line in _wrap(text, 95)]
+    small = [line for note in words.notes for line in _wrap(note, 150)]
     labels = [_plain(row.label) for row in kept]
-    margin = 0.35 + 0.085 * max(map(len, labels))  # inches, as all that follows
-    width, height = 8.0, 1.25 + 0.2 * len(lines) + 0.32 * max(2, len(kept))
+    margin = 0.35 + 0.085 * max(map(_width, labels))  # inches, as all that follows
+    top, bottom = 0.45 + 0.28 * len(heads) + 0.2 * len(lines), 0.55 + 0.135 * len(small)
+    width, height = 8.0, top + bottom + 0.32 * max(2, len(kept))
     figure = new_figure(width, height)
     axes = figure.subplots()
     figure.subplots_adjust(
-        left=margin / width,
-        right=0.97,
-        top=1 - (0.75 + 0.2 * len(lines)) / height,
-        bottom=0.4 / height,
+        left=margin / width, right=0.97, top=1 - top / height, bottom=bottom / height
     )
-    figure.text(
-        0.2 / width, 1 - 0.38 / height, _plain(title, 90), fontsize=14, fontweight="bold", color=INK
-    )
-    figure.text(0.2 / width, 1 - 0.52 / height, "\n".join(lines), fontsize=9, color=INK, va="top", linespacing=1.4)  # fmt: skip
+    below = 1 - 0.15 / height
+    figure.text(0.2 / width, below, "\n".join(heads), fontsize=14, fontweight="bold", color=INK, va="top", linespacing=1.3)  # fmt: skip
+    below -= (0.08 + 0.28 * len(heads)) / height
+    for line in lines:
+        loud = line not in words.title
+        figure.text(0.2 / width, below, line, fontsize=10, color=VERMILION if loud else INK, va="top", fontweight="bold" if loud else "normal")  # fmt: skip
+        below -= 0.2 / height
+    foot(figure, small)
     places = decimals(kept)
     for place, row in enumerate(kept):
         axes.barh(place, row.value, color=BLUE if row.value >= 0 else VERMILION, height=0.62)
@@ -131,7 +206,21 @@ def _picture(kept: list[Number], path: Path, title: str, notes: Sequence[str]) -
     axes.set_axisbelow(True)
     axes.grid(axis="x", color=FAINT, lw=0.8)
     axes.spines[:].set_visible(False)
-    return save(figure, path)
+    return figure
+
+
+def _wrap(text: str, width: int) -> list[str]:
+    """Lines that Matplotlib does not read as mathematics."""
+    return textwrap.wrap(text.replace("$", r"\$"), width)
+
+
+def _width(label: str) -> int:
+    """Letters of East Asia are twice as wide.
+
+    >>> _width("abc"), _width("東京")
+    (3, 4)
+    """
+    return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in label)
 
 
 def _plain(text: str, width: int = 28) -> str:
@@ -139,21 +228,24 @@ def _plain(text: str, width: int = 28) -> str:
     return short(text, width).replace("$", r"\$")
 
 
-def _page(kept: list[Number], title: str, notes: Sequence[str]) -> str:
+def _page(kept: list[Number], words: _Words) -> str:
     low = min(0.0, *(min(row.low, row.value) for row in kept))
     high = max(0.0, *(max(row.high, row.value) for row in kept))
     scale = 100 / ((high - low) or 1.0)
     body = "\n".join(
         _line(row, columns, low, scale) for row, columns in zip(kept, cells(kept), strict=True)
     )
-    said = "\n".join(f"<p>{html.escape(note)}</p>" for note in notes)
-    name = html.escape(short(title, 200))
+    said = [f"<p>{html.escape(words.title)}</p>"] if words.title else []
+    said += [f'<p class="w">{html.escape(text)}</p>' for text in words.warnings]
+    small = "\n".join(f"<p>{html.escape(note)}</p>" for note in words.notes)
+    name = html.escape(short(words.headline, 200))
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{name}</title><style>{_STYLE}</style></head>\n<body><h1>{name}</h1>\n{said}\n"
-        "<table><thead><tr><th></th><th>estimate</th><th>std. error</th><th>interval</th><th></th>"
-        f"</tr></thead><tbody>\n{body}\n</tbody></table></body></html>\n"
+        f"<title>{name}</title><style>{_STYLE}</style></head>\n<body><h1>{name}</h1>\n"
+        f"{''.join(said)}\n"
+        '<div class="t"><table><thead><tr><th></th><th>estimate</th><th>std. error</th><th>interval</th><th></th>'
+        f"</tr></thead><tbody>\n{body}\n</tbody></table></div><footer>{small}</footer></body></html>\n"
     )
 
 
@@ -180,8 +272,10 @@ _STYLE = (
     "h1{font-size:1.3em}p{margin:.3em 0;opacity:.85}"
     "table{border-collapse:collapse;width:100%;margin-top:1em}"
     "th,td{padding:.2em .7em;text-align:left;font-weight:normal;white-space:nowrap}"
+    ".t{overflow-x:auto}.w{color:#B34700;font-weight:bold;opacity:1}"
+    "footer{font-size:.8em;margin-top:1.2em}"
     "thead th{opacity:.7}.n{text-align:right;font-variant-numeric:tabular-nums}"
-    ".b{width:45%}.i{stroke:currentColor;stroke-width:2}.z{stroke:currentColor;opacity:.5}"
+    ".b{width:45%;min-width:9em}.i{stroke:currentColor;stroke-width:2}.z{stroke:currentColor;opacity:.5}"
 )
 
 
@@ -221,14 +315,9 @@ def compare_histograms(
     return save(figure, path)
 
 
-def _new_panels(
-    counts: Floats,
-    estimates: Mapping[str, Estimate],
-    labels: tuple[str, ...],
-    title: str,
-    subtitle: str,
-) -> tuple[Figure, list[Axes]]:
-    """A panel with the truth and an empty one for each estimate; refuses sizes that do not agree."""
+def _check_sizes(
+    counts: Floats, estimates: Mapping[str, Estimate], labels: tuple[str, ...]
+) -> None:
     if counts.ndim != 1 or not 1 <= len(counts) <= _MOST_BARS:
         raise UnsupportedError(
             f"counts of shape {counts.shape}: a picture shows 1 to {_MOST_BARS} bins"
@@ -238,6 +327,17 @@ def _new_panels(
             raise MismatchError(
                 f"{name}: {np.size(estimate.value)} values, {len(counts)} counts, {len(labels)} labels"
             )
+
+
+def _new_panels(
+    counts: Floats,
+    estimates: Mapping[str, Estimate],
+    labels: tuple[str, ...],
+    title: str,
+    subtitle: str,
+) -> tuple[Figure, list[Axes]]:
+    """A panel with the truth and an empty one for each estimate; refuses sizes that do not agree."""
+    _check_sizes(counts, estimates, labels)
     panels = 1 + len(estimates)
     width, height = 1.3 + 3.6 * panels, 2.3 + 0.36 * len(counts)  # inches, as all that follows
     figure = new_figure(width, height)
@@ -325,10 +425,10 @@ def compare_errors(
     subtitle: str = "",
     level: float = 0.95,
 ) -> Path:
-    """Draw the true histogram, and beside it by how much each estimate misses each bin.
+    """Draw the true histogram, beside it how far off each estimate may be, and by how much each misses.
 
-    All panels of errors share one scale, so one look tells the models apart where the bins are so
-    large that the estimates themselves look alike. Lines are intervals, moved by the truth.
+    The middle panel has half the width of each interval on a logarithmic scale, a dot for each estimate: one look tells
+    the models apart where the bins are so large that the estimates themselves look alike. At the right are the numbers.
 
     >>> import tempfile
     >>> import shuffledp as sdp
@@ -340,31 +440,63 @@ def compare_errors(
     'pets.png'
     """
     counts = np.asarray(truth, dtype=np.float64)
-    figure, axes = _new_panels(counts, estimates, labels, title, subtitle)
-    axes[0].set_xlim(0, 1.35 * max(1.0, float(counts.max())))
-    reach = 0.0
-    for place, (name, estimate) in enumerate(estimates.items(), start=1):
-        colour = colour_of(name, place - 1)
-        reach = max(reach, _draw_error(axes[place], name, estimate, counts, level, colour))
-    for panel in axes[1:]:
-        panel.set_xlim(-1.1 * (reach or 1.0), 1.9 * (reach or 1.0))
+    _check_sizes(counts, estimates, labels)
+    bottom = 0.75
+    width, height = 8.6 + 1.75 * len(estimates), 1.75 + bottom + 0.36 * len(counts)  # inches
+    figure = new_figure(width, height)
+    top = 1 - 1.75 / height
+    for place, (text, size, weight) in enumerate(((title, 15, "bold"), (subtitle, 10, "normal"))):
+        figure.text(0.2 / width, 1 - (0.15 + 0.42 * place) / height, text, fontsize=size, fontweight=weight, color=INK, va="top", linespacing=1.5)  # fmt: skip
+
+    def panel(left: float, wide: float) -> Axes:
+        box = left / width, bottom / height, wide / width, top - bottom / height
+        axes: Axes = figure.add_axes(box)
+        axes.set_ylim(len(counts) - 0.4, -0.6)
+        return axes
+
+    bars, dots = panel(1.2, 3.0), panel(4.6, 3.6)
+    _quieten(bars)
+    _draw_truth(bars, counts, labels)
+    bars.set_xlim(0, 1.4 * max(1.0, float(counts.max())))
+    _quieten(dots)
+    dots.set_yticks([])
+    reach = [_draw_error(dots, panel(8.5 + 1.75 * place, 1.7), name, estimate, counts, level, colour_of(name, place))
+             for place, (name, estimate) in enumerate(estimates.items())]  # fmt: skip
+    dots.set_xscale("log")
+    least, most = min(low for low, _ in reach), max(high for _, high in reach)
+    dots.set_xlim(least / 2, most * 2)
+    dots.xaxis.set_major_formatter(lambda x, _: f"{x:,.10g}")
+    dots.minorticks_off()
+    dots.set_xlabel("how far off, people (logarithmic)", fontsize=9, color=INK)
+    dots.set_title(
+        f"half the width of the {100 * level:.15g}% interval", loc="left", fontsize=10.5, color=INK, pad=8
+    )  # fmt: skip
     return save(figure, path)
 
 
 def _draw_error(
-    axes: Axes, name: str, estimate: Estimate, truth: Floats, level: float, colour: str
-) -> float:
-    """Returns how far the drawing goes."""
+    dots: Axes,
+    numbers: Axes,
+    name: str,
+    estimate: Estimate,
+    truth: Floats,
+    level: float,
+    colour: str,
+) -> tuple[float, float]:
+    """A dot for each bin and a column of numbers; returns from where to where the dots reach."""
     places = np.arange(len(truth))
     off = np.asarray(estimate.value, dtype=np.float64) - truth
-    low, high = (np.asarray(end, dtype=np.float64) - truth for end in estimate.interval(level))
-    axes.set_title(name, loc="left", fontsize=11.5, color=colour, fontweight="bold", pad=8)
-    axes.hlines(places, low, high, color=colour, lw=5, alpha=0.35)
-    axes.plot(off, places, "o", color=colour, markersize=6)
+    low, high = (np.asarray(end, dtype=np.float64) for end in estimate.interval(level))
     radius = (high - low) / 2
-    notes = [f"{_signed(error)} ± {_format_count(r)}" for error, r in zip(off, radius, strict=True)]
-    _annotate(axes, np.maximum(high, 0.0), notes)
-    return float(max(np.abs(low).max(), np.abs(high).max(), 0.0))
+    seen = np.maximum(radius, _NEARLY_NONE)  # no error at all has no place on this scale
+    dots.plot(seen, places, "o", color=colour, markersize=8, alpha=0.85)
+    model, _, trust = name.partition(": ")
+    numbers.set_title(f"{model}\n{trust}" if trust else name, loc="left", fontsize=10.5, color=colour, fontweight="bold", pad=8)  # fmt: skip
+    numbers.set_axis_off()
+    for place, (error, r) in enumerate(zip(off, radius, strict=True)):
+        text = f"{_signed(error)} ± {_format_count(r)}"
+        numbers.text(0, place, text, va="center", fontsize=9, color=colour)
+    return float(seen.min()), float(seen.max())
 
 
 def _signed(error: float) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,11 +27,14 @@ __all__ = [
     "GREY",
     "INK",
     "MODEL_COLOURS",
+    "MORE_COLOURS",
     "PALE",
     "PURPLE",
     "VERMILION",
     "check_format",
+    "choose_fonts",
     "colour_of",
+    "foot",
     "new_figure",
     "save",
     "save_svg",
@@ -40,6 +44,8 @@ GREY = "#7A7A7A"
 BLUE, VERMILION, GREEN, PURPLE = COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
 MODEL_COLOURS = {"central": GREEN, "shuffle": BLUE, "local": VERMILION}
 """A model of trust has one colour in every picture."""
+MORE_COLOURS = (*COLOURS, "#E69F00", "#56B4E9", "#7A7A7A", "#222222")
+"""For pictures with more than four lines, none of which stands for a model."""
 INK = "#222222"
 PALE = "#C8C8C8"
 FAINT = "#E2E2E2"
@@ -86,14 +92,59 @@ def save(figure: Figure, path: Path) -> Path:
     check_format(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     with warnings.catch_warnings():
-        # Matplotlib's font lacks some scripts: it draws a box then, and a page (.html) the letters.
+        # Where no installed font has a letter there is a box, and a remark in the picture.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        if path.suffix == ".svg":
+            return save_svg(figure, path)
         figure.savefig(path, dpi=160)
     return path
 
 
+def choose_fonts(text: str) -> tuple[list[str], bool]:
+    """Installed fonts that have the letters of a text, the usual one first; and whether they have them all.
+
+    >>> fonts, complete = choose_fonts("größe")
+    >>> fonts, complete
+    (['DejaVu Sans'], True)
+    """
+    from matplotlib.font_manager import FontProperties, findfont, fontManager
+
+    chosen = ["DejaVu Sans"]
+    missing = _find_missing(text, findfont(FontProperties(family=chosen)))
+    for font in fontManager.ttflist if missing else ():
+        if font.name.startswith("Last Resort"):  # has every letter, as a box
+            continue
+        left = _find_missing("".join(missing), font.fname)
+        if len(left) < len(missing) and font.name not in chosen:
+            chosen.append(font.name)
+            missing = left
+        if not missing:
+            break
+    return chosen, not missing
+
+
+def _find_missing(text: str, path: str) -> set[str]:
+    """The letters that a font lacks."""
+    from matplotlib.ft2font import FT2Font
+
+    try:
+        known = FT2Font(path).get_charmap()
+    except (OSError, RuntimeError):  # a font that cannot be read has no letters
+        known = {}
+    return {letter for letter in text if letter.isprintable() and ord(letter) not in known}
+
+
+def foot(figure: Figure, lines: Sequence[str]) -> None:
+    """Small print at the bottom: proofs, remarks, how to read the picture."""
+    width, height = figure.get_size_inches()
+    figure.text(
+        0.2 / width, 0.12 / height, "\n".join(lines), fontsize=7, color=GREY, va="bottom",
+        linespacing=1.35,
+    )  # fmt: skip
+
+
 def save_svg(figure: Figure, path: Path) -> Path:
-    """Write a picture for a page: the same drawing is the same file, with its letters as outlines.
+    """Write an SVG file: the same drawing is the same file, without a date and other metadata.
 
     >>> from tempfile import mkdtemp
     >>> path = Path(mkdtemp()) / "empty.svg"
@@ -102,7 +153,7 @@ def save_svg(figure: Figure, path: Path) -> Path:
     """
     from matplotlib import rc_context
 
-    with rc_context({"svg.hashsalt": "shuffledp", "svg.fonttype": "path"}):
+    with rc_context({"svg.hashsalt": "shuffledp"}):
         figure.savefig(path, metadata={"Date": None})
     text = path.read_text(encoding="utf-8")
     bare = re.sub(r"<metadata>.*?</metadata>\n?|<!DOCTYPE.*?>\n?", "", text, flags=re.DOTALL)
