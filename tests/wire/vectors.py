@@ -103,10 +103,20 @@ def survey():
         labels=("car", "car: old"),
         range=(-1.5, 10.0),
     )
-    return make_collection(questions=(*questions(0.8), minutes, cost))
+    tree = protocols.local_tree.make_local(
+        lower=0.5, upper=8.5, steps=12, epsilon=0.3, at=(0.25, 0.5)
+    )
+    distance = Question(name="distance", text="How far?", task="quantiles", protocol=tree)
+    return make_collection(questions=(*questions(0.8), minutes, cost, distance))
 
 
-ANSWERS = {"way": "bus", "home": "yes", "minutes": 37.5, "cost": "car: old: 2.25"}
+ANSWERS = {
+    "way": "bus",
+    "home": "yes",
+    "minutes": 37.5,
+    "cost": "car: old: 2.25",
+    "distance": 4.5,
+}
 
 
 def write_documents():
@@ -130,7 +140,7 @@ def write_documents():
         ("a user in the URL", "http://127.0.0.1", "https://127.0.0.1:1@127.0.0.1", "document"),
         ("another suite", '"suite":1', '"suite":2', "document"),
         ("another format", "collection 1", "collection 2", "document"),
-        ("slots that do not follow", '"slots":4', '"slots":5', "document"),
+        ("slots that do not follow", '"slots":5', '"slots":6', "document"),
         ("groups that do not fit", '"car","car: old"', '"car","car: old","bus"', "document"),
         ("a range that is none", '"lower":"-1.5"', '"lower":"10.0"', "document"),
         (
@@ -162,7 +172,7 @@ def write_documents():
 def write_report():
     """A whole report, with all keys."""
     collection, window = survey(), 1
-    tape = [SeededWords(9 + place) for place in range(4)]
+    tape = [SeededWords(9 + place) for place in range(5)]
     words = [
         str(word)
         for source, each in zip(tape, collection.questions, strict=True)

@@ -7,11 +7,16 @@ import { OVERHEAD, SUITE } from "./hpke.js";
 import { buildRandomizer } from "./laws.js";
 import { messageSize } from "./messages.js";
 import { fromHex, sha256, toHex } from "./octets.js";
-import { placeOf } from "./places.js";
+import { cellOf, placeOf } from "./places.js";
 import { Fields, readJson } from "./strict.js";
 
 const FORMAT = "shuffledp collection 1";
 const BY_GROUP = ["mean_by_group", "sum_by_group"];
+/** What the law of each task is about. @type {Record<string, string>} */
+const KINDS = {
+  count: "codes", histogram: "codes", mean_by_group: "codes", sum_by_group: "codes", mean: "grid", sum: "grid",
+  quantiles: "cells", cdf: "cells", range: "cells", variance: "cells", std: "cells",
+};
 const YES = { yes: "yes", true: "yes", 1: "yes", no: "no", false: "no", 0: "no" };
 
 /** @param {string} sentence */
@@ -139,7 +144,14 @@ export function findPlace(question, answer) {
     if (place < 0) throw new WireError("answers", `${question.name}='${shown}' must be one of ${question.labels.slice(0, 20).join(", ")}`);
     return place;
   }
-  return placeOf(/** @type {import("./laws.js").Grid} */ (question.randomizer.grid), readNumber(question, answer));
+  const { grid, cells } = question.randomizer, given = readNumber(question, answer);
+  return cells ? cellOf(cells, given) : placeOf(/** @type {import("./laws.js").Grid} */ (grid), given);
+}
+
+/** Between which numbers answers are; null if they are no numbers. @param {Question} question */
+export function findEnds(question) {
+  const { grid, cells } = question.randomizer, found = question.range ?? grid ?? cells;
+  return found ? { lower: found.lower, upper: found.upper, whole: cells?.cells === null } : null;
 }
 
 /** @param {Question} question @param {unknown} answer */
@@ -177,12 +189,12 @@ function readQuestion(content) {
   const randomizer = buildRandomizer(found.take("law"));
   const range = BY_GROUP.includes(task) ? readRange(new Fields("range", found.take("range"))) : null;
   found.done();
-  const kinds = { count: false, histogram: false, mean: true, sum: true, mean_by_group: false, sum_by_group: false };
-  if (!Object.hasOwn(kinds, task) || kinds[/** @type {keyof kinds} */ (task)] !== (randomizer.grid !== undefined)) {
+  const kind = randomizer.grid ? "grid" : randomizer.cells ? "cells" : "codes";
+  if (!Object.hasOwn(KINDS, task) || KINDS[task] !== kind) {
     throw bad(`${protocol} does not answer the ${task} '${name}'`);
   }
   const codes = labels && labels.length * (range ? 2 : 1);
-  if ((labels === null) !== (randomizer.grid !== undefined) || (labels && codes !== randomizer.size) || (range && codes > 2000)) {
+  if ((labels === null) !== (kind !== "codes") || (labels && codes !== randomizer.size) || (range && codes > 2000)) {
     throw bad(`the labels of '${name}' do not fit its law`);
   }
   if (task === "count" && (labels?.[0] !== "no" || labels[1] !== "yes")) {

@@ -1,5 +1,5 @@
 export { BUDGET, Device, settle } from "./device.js";
-export { Collection, findPlace } from "./document.js";
+export { Collection, findEnds, findPlace } from "./document.js";
 export { WireError } from "./errors.js";
 export { isSupported, open, seal } from "./hpke.js";
 export { buildRandomizer, LAWS } from "./laws.js";

@@ -19,6 +19,8 @@ import { isAtMostExp } from "./exact.js";
  * @property {number} epsilon0 as the document states it
  * @property {MessageCode} code
  * @property {Grid=} grid of real numbers; absent otherwise
+ * @property {Cells=} cells of the numbers of a tree; absent otherwise
+ * @typedef {{ lower: number, upper: number, cells: number | null }} Cells null: integers, each its own cell
  * @typedef {{ lower: number, upper: number, steps: bigint }} Grid
  * @typedef {Record<string, any>} Law
  */
@@ -34,7 +36,7 @@ function demand(holds, sentence) {
   if (!holds) throw new WireError("law", sentence);
 }
 
-/** @param {Law} law @param {string} name @param {bigint} least */
+/** @param {Law} law @param {string | number} name @param {bigint} least */
 function whole(law, name, least = 0n) {
   const text = law[name];
   demand(typeof text === "string" && /^(0|[1-9]\d{0,20})$/.test(text), `${name} must be a whole number`);
@@ -57,7 +59,7 @@ function readBits(law, most = 64) {
   return bits;
 }
 
-/** @param {Law} law @param {string} name @param {number} least */
+/** @param {Law} law @param {string | number} name @param {number} least */
 function readSize(law, name, least) {
   const size = whole(law, name, BigInt(least));
   demand(size <= 2n ** 31n, `${name}=${size} must be <= 2^31`);
@@ -75,6 +77,17 @@ function readGrid(law) {
   };
   demand(grid.lower < grid.upper && grid.steps <= 2n ** 32n, "the grid must have lower < upper and at most 2^32 steps");
   return grid;
+}
+
+/** @param {Law} law @returns {Cells} */
+function readCells(law) {
+  const domain = law.domain;
+  demand(domain?.type === "Integers" || domain?.type === "Cells", "the domain must be integers or cells");
+  const lower = decimal(domain, "lower"), upper = decimal(domain, "upper");
+  const cells = domain.type === "Cells" ? readSize(domain, "cells", 2) : null;
+  const fine = cells !== null || (Number.isSafeInteger(lower) && Number.isSafeInteger(upper));
+  demand(fine && lower < upper && Number.isFinite(upper - lower), "the domain must have lower < upper");
+  return { lower, upper, cells };
 }
 
 /** @param {bigint} value */
@@ -197,6 +210,40 @@ const BUILDERS = {
         const x = BigInt(code), row = (x >> blockBits) + 1n, inside = y & (length - 1n);
         const moved = parity(row & inside) ? inside ^ (row & -row) : inside;
         return moved | ((x & (blocks - 1n)) << positionBits);
+      },
+    };
+  },
+
+  LocalTree(law) {
+    const wordBits = readBits(law), all = 1n << BigInt(wordBits), cells = readCells(law);
+    demand(law.sign?.type === "RR", "the sign must be flipped by randomized response");
+    const sign = BUILDERS.RR(law.sign);
+    demand(sign.wordBits === wordBits, "the sign must have words of the same size");
+    demand(Array.isArray(law.shape) && law.shape.length >= 1 && law.shape.length <= 40, "shape must be a list");
+    const size = cells.cells ?? cells.upper - cells.lower + 1;
+    const nodes = [];
+    let leaves = 1;
+    for (const place of law.shape.keys()) {
+      leaves *= readSize(law.shape, place, 2);
+      demand(leaves <= 2 ** 30, "the tree must have at most 2^30 leaves");
+      nodes.push(leaves);
+    }
+    demand(leaves >= size, "the tree must have a leaf for every cell");
+    const columns = nodes.map((count) => 2 ** bitLength(BigInt(count - 1)));
+    const starts = columns.map((_, level) => columns.slice(0, level).reduce((sum, each) => sum + each, 0));
+    const depth = BigInt(nodes.length), total = starts[starts.length - 1] + columns[columns.length - 1];
+    demand(BigInt(Math.max(columns[columns.length - 1], nodes.length)) <= all, "word_bits must be enough for the columns");
+    return {
+      size, wordBits, wordsPerInput: 3, epsilon0: decimal(law, "epsilon0"), cells,
+      ratio: sign.ratio, code: { sizes: [2n * BigInt(total)] },
+      encode: (code, [first, second, coin]) => {
+        // The words are dealt to the levels in turn; the first levels have one more each if they do not divide.
+        const part = all / depth, longer = all % depth, end = longer * (part + 1n);
+        const level = Number(first < end ? first / (part + 1n) : longer + (first - end) / part);
+        const node = Math.floor(code / (leaves / nodes[level]));
+        const column = Number(second & BigInt(columns[level] - 1));
+        const odd = parity(BigInt(node) & BigInt(column));
+        return 2 * (starts[level] + column) + /** @type {number} */ (sign.encode(odd, [coin]));
       },
     };
   },

@@ -44,3 +44,23 @@ export function roundPlace(grid, place, word, bits) {
   const share = wide < PLACE_BITS ? part >> (PLACE_BITS - wide) : part;
   return Number(code + (drawn < share ? 1n : 0n));
 }
+
+/**
+ * The cell of a value: the number of an integer, or of the part of the range. A value on an edge belongs to the upper one.
+ * @param {import("./laws.js").Cells} domain
+ * @param {number} value
+ */
+export function cellOf({ lower, upper, cells }, value) {
+  if (!(value >= lower && value <= upper) || (cells === null && !Number.isInteger(value))) {
+    throw new WireError("answers", `${value} is outside [${lower}, ${upper}]`);
+  }
+  if (cells === null) return value - lower;
+  const edge = (/** @type {number} */ place) => (place === cells ? upper : lower + (upper - lower) * (place / cells));
+  let low = 0, high = cells; // edge(low) <= value, and value < edge(high) unless it is the upper end
+  while (high - low > 1) {
+    const middle = Math.floor((low + high) / 2);
+    if (edge(middle) <= value) low = middle;
+    else high = middle;
+  }
+  return low;
+}

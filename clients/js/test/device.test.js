@@ -8,11 +8,12 @@ import { test } from "node:test";
 
 import { Collection, Device, FolderOutbox, listedWords, MemoryOutbox, open, secureWords, settle, WireError } from "../src/node.js";
 import { fromHex, toHex, utf8 } from "../src/octets.js";
+import { cellOf } from "../src/places.js";
 import { outerInfo } from "../src/report.js";
 
 const report = JSON.parse(readFileSync(new URL("../../../vectors/report.json", import.meta.url), "utf8"));
 const load = () => Collection.read(utf8(report.document), report.collection_id);
-const answers = { way: "bus", home: "yes", minutes: 37.5, cost: "car: 2.25" };
+const answers = { way: "bus", home: "yes", minutes: 37.5, cost: "car: 2.25", distance: 4.5 };
 
 /** A shuffler that answers with what it is given, and keeps the bodies. @param {(string | Error | object)[]} replies */
 function fakeShuffler(replies) {
@@ -87,6 +88,7 @@ test("answers that are no answers", async () => {
     [{ ...answers, cost: "bus: 1" }, /must be GROUP: NUMBER/],
     [{ ...answers, cost: "car: much" }, /must be a number/],
     [{ ...answers, cost: "car: 11" }, /outside/],
+    [{ ...answers, distance: 8.6 }, /outside/],
     [{ ...answers, more: 1 }, /no question/],
     [{ way: "bus" }, /no answer to home/],
   ])) {
@@ -94,6 +96,15 @@ test("answers that are no answers", async () => {
   }
   await assert.rejects(device.answer(collection, answers, 10), /takes no answers/);
   assert.equal(await device.spent(), 0);
+});
+
+test("cells of numbers are those of Python: an edge belongs to the upper cell, the end to the last", () => {
+  const cells = { lower: 0.1, upper: 0.7, cells: 6 };
+  assert.deepEqual([0.1, 0.2, 0.19999999999999998, 0.4, 0.7].map((value) => cellOf(cells, value)), [0, 1, 0, 3, 5]);
+  const whole = { lower: -3, upper: 4, cells: null };
+  assert.deepEqual([-3, 0, 4].map((value) => cellOf(whole, value)), [0, 3, 7]);
+  assert.throws(() => cellOf(whole, 0.5), /outside/);
+  assert.throws(() => cellOf(whole, NaN), /outside/);
 });
 
 test("the folder keeps the report and never the answer", async () => {

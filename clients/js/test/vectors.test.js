@@ -125,6 +125,6 @@ test("what we seal has the sizes of the document, and opens", async () => {
   assert.equal(inner.length, collection.innerSize);
   const plain = await open(inner, fromHex(report.secrets.analyzer), collection.analyzerKey, innerInfo(collection, 1));
   assert.equal(toHex(plain), report.plains[0]);
-  const sealed = await sealReport(collection, 1, concat(inner, inner, inner, inner));
+  const sealed = await sealReport(collection, 1, concat(inner, inner, inner, inner, inner));
   assert.equal(sealed.length, collection.reportSize);
 });

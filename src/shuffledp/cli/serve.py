@@ -1,5 +1,6 @@
 """`shuffledp serve`: all roles on one machine."""
 
+import shlex
 import signal
 import sys
 from contextlib import ExitStack
@@ -72,11 +73,11 @@ def _explain(desk: sdp.serve.Desk, home: sdp.serve.Home) -> None:
 
 
 def _example(question: sdp.wire.Question) -> str:
-    if question.range is not None and question.labels is not None:
-        return f"'{question.labels[-1]}: {question.range[0]:g}'"
-    if question.labels is not None:
-        return question.labels[-1]
-    return f"{question.protocol.randomizer.domain.values([0])[0]:g}"  # type: ignore[arg-type]
+    label = "" if question.labels is None else question.labels[-1]
+    if question.ends is None:
+        return shlex.quote(label)
+    number = f"{question.ends[0]:g}"
+    return shlex.quote(f"{label}: {number}") if label else number
 
 
 def _make_demonstration(place: Path) -> sdp.serve.Home:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from shuffledp.collect.keys import AnalyzerSecrets, ShufflerSecrets, signing_public
-from shuffledp.core.domain import Integers, Reals
+from shuffledp.core.domain import Categories, Integers, Reals
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.octets import Influential
 from shuffledp.core.privacy import Model, up
@@ -34,7 +34,7 @@ from shuffledp.wire.document import (
     write_document,
 )
 from shuffledp.wire.hpke import public_bytes
-from shuffledp.wire.question import Question
+from shuffledp.wire.question import BY_TREE, Question
 
 __all__ = [
     "LOCAL_EPSILON",
@@ -54,7 +54,7 @@ __all__ = [
 LOCAL_EPSILON = 3.0
 """The floor of a whole report, unless the operator says otherwise: right guesses in at most 95 % of cases."""
 _TOP = ("epsilon", "delta", "honest", "title", "on_invalid")
-_LIVE = ("count", "histogram", "bins", "mean", "sum")
+_LIVE = ("count", "histogram", "bins", "mean", "sum", *BY_TREE)
 _CLOSE = 0.01
 _LABEL_YES = ("no", "yes")
 
@@ -65,7 +65,7 @@ class Asked:
 
     name: str
     kind: str
-    """count, histogram, mean, sum, mean_by_group or sum_by_group."""
+    """count, histogram, mean, sum, quantiles, ..., mean_by_group or sum_by_group."""
     task: Task
     text: str
     column: str
@@ -219,6 +219,10 @@ def _pair(asked: Asked, groups: tuple[str, ...]) -> Asked:
     Of numbers only one of the two ends is sent, at random: far fewer pairs, and so far less noise.
     """
     domain = asked.task.domain
+    if asked.kind in BY_TREE:
+        raise UnsupportedError(
+            f"question {asked.name!r}: {asked.kind} by group cannot be collected live"
+        )
     if asked.kind in ("mean", "sum"):
         assert isinstance(domain, Reals | Integers)
         ends = float(domain.lower), float(domain.upper)
@@ -341,13 +345,13 @@ def _scale(protocol: ShuffleProtocol, share: float) -> ShuffleProtocol:
 
 
 def _question(asked: Asked, protocol: ShuffleProtocol) -> Question:
-    labels: tuple[str, ...] | None = asked.task.domain.labels
+    labels: tuple[str, ...] | None = None
     if asked.kind == "count":
         labels = _LABEL_YES
     elif asked.groups:
         labels = asked.groups
-    elif isinstance(protocol.randomizer.domain, Reals):
-        labels = None
+    elif isinstance(protocol.randomizer.domain, Categories):
+        labels = asked.task.domain.labels
     return Question(
         name=asked.name,
         text=asked.text,

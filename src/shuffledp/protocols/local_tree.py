@@ -17,7 +17,7 @@ its mean, which keeps estimates exactly unbiased.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
@@ -38,7 +38,12 @@ from shuffledp.numerics.gf2_systems import parity
 from shuffledp.numerics.leaves import LeafQuestion, Leaves, read_cells, read_points
 from shuffledp.numerics.tape import bernoulli, table
 from shuffledp.numerics.tree_noise import OneLevelEach
-from shuffledp.numerics.trees import even_shapes, fit_leaves, mean_prefix_variance
+from shuffledp.numerics.trees import (
+    even_shapes,
+    fit_leaves,
+    mean_prefix_variance,
+    prefix_weights,
+)
 from shuffledp.protocols.assembly import local, register
 from shuffledp.protocols.hadamard import walsh_hadamard
 from shuffledp.protocols.rr import RR
@@ -46,6 +51,7 @@ from shuffledp.protocols.rr import RR
 __all__ = ["SPEC", "LocalTree", "LocalTreeAnalyzer", "make_local"]
 
 _MOST_CELLS = 1 << 22
+_LOOKED_AT = 4096  # ranks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +69,8 @@ class LocalTree:
     shape: tuple[int, ...]
     epsilon0: float
     word_bits: int = 64
+    sign: RR = field(init=False)
+    """What flips the sign."""
 
     def __post_init__(self) -> None:
         if math.prod(self.shape) < self.domain.size:
@@ -72,7 +80,8 @@ class LocalTree:
             raise ParameterError(
                 "word_bits", self.word_bits, f"must be enough for {self.columns[-1]} columns"
             )
-        RR(epsilon0=self.epsilon0, word_bits=self.word_bits)
+        sign = RR(epsilon0=self.epsilon0, word_bits=self.word_bits)
+        object.__setattr__(self, "sign", sign)
 
     @property
     def columns(self) -> tuple[int, ...]:
@@ -102,13 +111,9 @@ class LocalTree:
         return tuple(Fraction(share, 1 << self.word_bits) for share in self._shares)
 
     @property
-    def _sign(self) -> RR:
-        return RR(epsilon0=self.epsilon0, word_bits=self.word_bits)
-
-    @property
     def gain(self) -> Fraction:
         """What is left of a sign in the mean: 1 - 2 q."""
-        return 1 - 2 * self._sign.q
+        return 1 - 2 * self.sign.q
 
     @property
     def words_per_input(self) -> int:
@@ -128,7 +133,7 @@ class LocalTree:
 
         Two nodes of a level have the same sign in half of the columns; values that share a node there are closer yet.
         """
-        q = self._sign.q
+        q = self.sign.q
         return (two_level_blanket(ratio=(1 - q) / q, one=q / 2, both=q / 2, neither=q / 2),)
 
     def encode(self, inputs: Codes, words: Words) -> Messages:
@@ -139,13 +144,13 @@ class LocalTree:
         last = np.array(self.columns)[level] - 1
         column = words[:, 1].astype(np.uint64) & last.astype(np.uint64)
         sign = parity(node.astype(np.uint64) & column).astype(np.int64)
-        flipped = bernoulli(words[:, 2], self._sign.threshold, self.word_bits)
+        flipped = bernoulli(words[:, 2], self.sign.threshold, self.word_bits)
         start = np.array(self.starts)[level]
         return Messages.one_each(2 * (start + column.astype(np.int64)) + (sign ^ flipped))
 
     def pmf(self, x: int) -> Law:
         law: Law = {}
-        leaves, kept = math.prod(self.shape), (1 - self._sign.q, self._sign.q)
+        leaves, kept = math.prod(self.shape), (1 - self.sign.q, self.sign.q)
         nodes = np.cumprod(self.shape).tolist()
         for share, start, size, columns in zip(
             self.shares, self.starts, nodes, self.columns, strict=True
@@ -167,8 +172,19 @@ class LocalTreeAnalyzer:
 
     @property
     def influence(self) -> float:
-        """By how many people one message can move a node: 1 / (share (1 - 2 q))."""
-        return float(1 / (min(self.tree.shares) * self.tree.gain))
+        """By how many people one message can move a rank: its sign, times the weights of the nodes of its level.
+
+        Of a tree with very many cells the ranks at some thousands of them are looked at.
+        """
+        size, noise = self.tree.domain.size, self._noise(1)
+        cells = np.unique(np.linspace(0, size - 1, min(size, _LOOKED_AT)).astype(np.int64))
+        levels = prefix_weights(cells, self.tree.shape, noise.variances)
+        moved = max(
+            float((np.abs(level.values) * level.counts).sum(axis=1).max() / share)
+            for level, share in zip(levels, self.tree.shares, strict=True)
+        )
+        # A sign says -1 in place of +1; a range is the difference of two ranks.
+        return (4 if self.question.task == "range" else 2) * moved / float(self.tree.gain)
 
     def tally(self, shuffled: Shuffled) -> Tally:
         return message_tally(shuffled, self.tree.messages)
@@ -204,6 +220,10 @@ class LocalTreeAnalyzer:
 
     def estimate(self, tally: Tally) -> Estimate:
         return self.question.answer(self.fit(tally))
+
+    def foresee(self, inputs: Counts) -> Estimate:
+        """What the estimate is where the noise is at its mean."""
+        return self.question.answer(self._leaves(inputs.astype(np.float64), int(inputs.sum())))
 
     def weights(self, message: Message) -> tuple[Fraction, ...]:
         raise UnsupportedError("a fitted tree has no weights of single messages")

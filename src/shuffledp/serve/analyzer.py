@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from shuffledp.collect.design import describe_trust
 from shuffledp.collect.disk import hold
-from shuffledp.core.domain import Reals
 from shuffledp.core.errors import WireError
 from shuffledp.serve.client import ask_manifest, connect, read_at_most
 from shuffledp.serve.http import listen, run_loop
@@ -164,9 +163,7 @@ def describe_collection(collection: Collection) -> dict[str, Any]:
     """What the pages of results say about a collection."""
     questions = []
     for each in collection.questions:
-        domain = each.protocol.randomizer.domain
-        ends = (domain.lower, domain.upper) if isinstance(domain, Reals) else (None, None)
-        lower, upper = each.range or ends
+        lower, upper = each.ends or (None, None)
         shown = {"name": each.name, "text": each.text, "task": each.task}
         questions.append({**shown, "lower": lower, "upper": upper})
     return {

@@ -26,13 +26,16 @@ from shuffledp.collect.design import (
 from shuffledp.collect.groups import foresee_groups
 from shuffledp.collect.keys import ShufflerSecrets
 from shuffledp.core.arrays import Counts, Floats
+from shuffledp.core.display import list_numbers
 from shuffledp.core.domain import Bits, Reals
 from shuffledp.core.errors import DataError, ShuffledpError, UnsupportedError
+from shuffledp.protocols.local_tree import LocalTreeAnalyzer
 from shuffledp.serve.client import Operator, connect
 from shuffledp.serve.folders import Home
 from shuffledp.serve.http import host_of, listen, problem, read_body, run_loop
 from shuffledp.serve.pages import asset_routes, show_asset
 from shuffledp.serve.processes import Role, find_port, start
+from shuffledp.wire.question import BY_TREE
 from shuffledp.wire.strict import read_json
 
 if TYPE_CHECKING:
@@ -43,11 +46,12 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from shuffledp.collect.design import Design
+    from shuffledp.core.estimate import Estimate
     from shuffledp.wire.question import Question
 
 __all__ = ["Desk", "Planner", "make_desk_app", "run_desk"]
 
-_Z = 1.96  # of a 95 % interval
+_Z, _LEVEL = 1.96, 0.95  # of a 95 % interval
 _MOST_BYTES = 1 << 18
 _LARGEST_FLOOR = 8.0
 _SOLVED = 0.01
@@ -135,26 +139,42 @@ def _make_up(question: Question, people: int) -> Counts:
 
 
 def _imagine(question: Question, people: int) -> dict[str, Any]:
+    """A made-up result with the error bars to expect; `unit` is what errors are measured by."""
     counts = _make_up(question, people)
-    ends: dict[str, float | None] = {"lower": None, "upper": None}
-    domain = question.protocol.randomizer.domain
+    lower, upper = question.ends or (None, None)
+    if question.range is not None or question.task in BY_TREE:
+        shown = _foresee(question, counts)
+        rows = list_numbers(shown, _LEVEL, label=question.task)
+        return {
+            "estimate": [
+                {"label": each.label, "value": each.value, "low": each.low, "high": each.high}
+                for each in rows
+            ],
+            "unit": shown.limits[1] - shown.limits[0],
+            "lower": lower,
+            "upper": upper,
+        }
+    truth, labels = _imagine_truth(question, counts)
+    spread = _Z * np.sqrt(np.asarray(question.protocol.analyzer.variance(counts)))
+    pairs = zip(labels, truth.tolist(), np.broadcast_to(spread, truth.shape).tolist(), strict=True)
+    unit = people if lower is None or upper is None else upper - lower
+    return {
+        "estimate": [
+            {"label": label, "value": value, "low": value - error, "high": value + error}
+            for label, value, error in pairs
+        ],
+        "unit": unit * people if question.task == "sum" else unit,
+        "lower": lower,
+        "upper": upper,
+    }
+
+
+def _foresee(question: Question, counts: Counts) -> Estimate:
     if question.range is not None:
-        shown = foresee_groups(question, counts)
-        truth, spread, labels = shown.value, _Z * np.asarray(shown.stderr), question.labels
-        ends = {"lower": question.range[0], "upper": question.range[1]}
-    else:
-        spread = _Z * np.sqrt(np.asarray(question.protocol.analyzer.variance(counts)))
-        truth, labels = _imagine_truth(question, counts)
-    if isinstance(domain, Reals):
-        ends = {"lower": domain.lower, "upper": domain.upper}
-    spread = np.broadcast_to(spread, np.shape(truth))
-    rows = [
-        {"label": label, "value": value, "low": value - error, "high": value + error}
-        for label, value, error in zip(
-            labels or (), np.asarray(truth).tolist(), spread.tolist(), strict=True
-        )
-    ]
-    return {"estimate": rows, **ends}
+        return foresee_groups(question, counts)
+    analyzer = question.protocol.analyzer
+    assert isinstance(analyzer, LocalTreeAnalyzer)  # the one that answers these
+    return analyzer.foresee(counts)
 
 
 def _imagine_truth(question: Question, counts: Counts) -> tuple[Floats, tuple[str, ...]]:
@@ -168,14 +188,11 @@ def _imagine_truth(question: Question, counts: Counts) -> tuple[Floats, tuple[st
 
 
 def _largest_error(design: Design, people: int) -> float:
-    """Half of the longest error bar, relative to the people or to the range of a mean."""
+    """Half of the longest error bar, relative to the people or to the range of a number."""
     errors: list[float] = []
     for each in design.questions:
         shown = _imagine(each, people)
-        unit = people if shown["lower"] is None else shown["upper"] - shown["lower"]
-        if each.task in ("sum", "sum_by_group"):
-            unit *= people
-        errors += [(row["high"] - row["value"]) / unit for row in shown["estimate"]]
+        errors += [(row["high"] - row["value"]) / shown["unit"] for row in shown["estimate"]]
     return max(errors)
 
 

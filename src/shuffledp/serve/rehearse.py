@@ -22,10 +22,13 @@ from shuffledp.collect.keys import ShufflerSecrets
 from shuffledp.core.domain import PLACE_BITS, Bits, Reals
 from shuffledp.core.errors import ParameterError, UnsupportedError, WireError
 from shuffledp.core.validate import number, whole
+from shuffledp.protocols.local_tree import LocalTreeAnalyzer
 from shuffledp.serve.client import Operator, connect, send_upload
 from shuffledp.serve.folders import Home
 from shuffledp.serve.processes import find_port, play_roles
 from shuffledp.serve.simulate import seal_people, send_people
+from shuffledp.tasks import task_named
+from shuffledp.wire.question import BY_TREE
 from shuffledp.wire.report import join_upload, seal_inner, seal_report
 
 if TYPE_CHECKING:
@@ -140,9 +143,12 @@ def _make_up(collection: Collection, people: int) -> dict[str, Codes]:
     found: dict[str, Codes] = {}
     for question in collection.questions:
         domain = question.protocol.randomizer.domain
-        numbers = np.rint(source.beta(2.0, 4.0, people) * (1 << PLACE_BITS)).astype(np.int64)
+        shares = source.beta(2.0, 4.0, people)
+        numbers = np.rint(shares * (1 << PLACE_BITS)).astype(np.int64)
         if isinstance(domain, Reals):
             found[question.name] = numbers
+        elif question.task in BY_TREE:
+            found[question.name] = np.floor(shares * domain.size).astype(np.int64)
         elif question.range is not None:
             groups = source.integers(0, domain.size // 2, people)
             found[question.name] = question.join_places(groups, numbers)
@@ -239,6 +245,12 @@ def _find_truths(question: Question, places: Codes) -> list[float]:
     if isinstance(domain, Reals):
         total = float(_find_values(places, domain.lower, domain.upper).sum())
         return [total if question.task == "sum" else total / len(places)]
+    if question.task in BY_TREE:
+        analyzer = question.protocol.analyzer
+        assert isinstance(analyzer, LocalTreeAnalyzer)  # the one that answers these
+        asked: Any = task_named(question.task)
+        asked = asked(domain=domain, at=analyzer.question.at or None)
+        return [float(each) for each in np.atleast_1d(asked.truth(domain.values(places)))]
     counts = np.bincount(places, minlength=domain.size)
     return [float(counts[1])] if question.task == "count" else counts.astype(float).tolist()
 

@@ -1,7 +1,7 @@
 """One question of a collection: its words, its protocol, and the way from an answer to a message.
 
 An answer has a *place*: the code of a category, a real number in units of 2^-41 of its range, or both for a number by
-group. A place and the words of a tape make a message. Sums and means by group: the number is rounded to one of the
+group; of a number for a tree it is its cell. A place and the words of a tape make a message. Sums and means by group: the number is rounded to one of the
 two ends of its range, at random, so that its expectation is right, and what is sent is the pair of group and end, by a
 protocol for histograms. The noise comes later, so rounding costs no privacy.
 """
@@ -17,19 +17,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.arrays import Codes, Words
-from shuffledp.core.domain import PLACE_BITS, Bits, Categories, Reals, read_places
+from shuffledp.core.cells import Cells
+from shuffledp.core.domain import PLACE_BITS, Bits, Categories, Integers, Reals, read_places
 from shuffledp.core.errors import DataError, ShuffledpError, WireError
 from shuffledp.core.octets import Carried, MessageCode
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import encode_places, tape_width
 from shuffledp.wire.strict import Fields, as_decimal, read_decimal
 
-__all__ = ["BY_GROUP", "Question", "carry", "describe_law", "read_questions"]
+__all__ = ["BY_GROUP", "BY_TREE", "Question", "carry", "describe_law", "read_questions"]
 
 BY_GROUP = ("mean_by_group", "sum_by_group")
 """The tasks whose answers are a group and a number."""
+BY_TREE = ("quantiles", "cdf", "range", "variance", "std")
+"""The tasks whose answers are numbers in the cells of a tree."""
 _MOST_LABELS = 10_000
 _MOST_GROUPS = 1_000
+_MOST_POINTS = 100  # of a list of parameters
 _PLACES = (1 << PLACE_BITS) + 1  # of a number
 
 
@@ -76,9 +80,11 @@ def _describe_fields(thing: Any) -> dict[str, Any]:
     return found
 
 
-def _describe_number(value: object) -> str | None:
+def _describe_number(value: object) -> str | list[Any] | None:
     if value is None or isinstance(value, str):
         return value
+    if isinstance(value, tuple):
+        return [_describe_number(each) for each in value]
     if isinstance(value, float):
         return as_decimal(value)
     if isinstance(value, int | Fraction):
@@ -118,7 +124,9 @@ class Question:
                     f"{self.name}={answer!r} must be one of {', '.join(self.labels[:20])}"
                 )
             return self.labels.index(shown)
-        return int(read_places(self.protocol.randomizer.domain, [self._number(answer)])[0])
+        number, domain = self._number(answer), self.protocol.randomizer.domain
+        whole = isinstance(domain, Integers) and number.is_integer()
+        return int(read_places(domain, [int(number) if whole else number])[0])
 
     def _number(self, answer: object) -> float:
         try:
@@ -168,6 +176,14 @@ class Question:
         return device.encode(2 * groups + ends, words[:, :-1]).payload
 
     @property
+    def ends(self) -> tuple[float, float] | None:
+        """Between which numbers answers are; None if they are no numbers."""
+        domain = self.protocol.randomizer.domain
+        if isinstance(domain, Reals | Integers | Cells):
+            return float(domain.lower), float(domain.upper)
+        return self.range
+
+    @property
     def code(self) -> MessageCode:
         """Its messages as bytes."""
         return carry(self.protocol)
@@ -186,13 +202,19 @@ class Question:
             "labels": None if self.labels is None else list(self.labels),
             "protocol": self.protocol.name,
             "parameters": {
-                name: value if isinstance(value, int) else as_decimal(value)
+                name: _write_parameter(value)
                 for name, value in self.protocol.parameters.items()
-                if name != "task"
+                if name != "task" and value is not None
             },
             "law": describe_law(self.protocol.randomizer),
             **({} if self.range is None else {"range": _write_range(*self.range)}),
         }
+
+
+def _write_parameter(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_write_parameter(each) for each in value]
+    return value if isinstance(value, int) else as_decimal(value)
 
 
 def _write_range(lower: float, upper: float) -> dict[str, str]:
@@ -256,14 +278,23 @@ def _read_labels(content: object) -> tuple[str, ...] | None:
     return tuple(content)
 
 
+_KINDS: Mapping[str, tuple[type, ...]] = {
+    "count": (Bits,),
+    "histogram": (Categories,),
+    "mean": (Reals,),
+    "sum": (Reals,),
+    **dict.fromkeys(BY_GROUP, (Categories,)),
+    **dict.fromkeys(BY_TREE, (Integers, Cells)),
+}
+
+
 def _check_labels(
     name: str, task: str, labels: tuple[str, ...] | None, protocol: ShuffleProtocol
 ) -> None:
     domain = protocol.randomizer.domain
-    kinds = {"count": Bits, "histogram": Categories, "mean": Reals, "sum": Reals}
-    if not isinstance(domain, kinds.get(task, Categories if task in BY_GROUP else ())):
+    if not isinstance(domain, _KINDS.get(task, ())):
         raise WireError("document", f"{protocol.name} does not answer the {task} {name!r}")
-    wanted = None if isinstance(domain, Reals) else domain.size
+    wanted = domain.size if isinstance(domain, Bits | Categories) else None
     have = None if labels is None else len(labels)
     if task in BY_GROUP:  # a group at the lower and at the upper end
         have = 2 * (have or 0) if (have or 0) <= _MOST_GROUPS else 0
@@ -277,7 +308,9 @@ def _read_protocol(name: str, task: str, parameters: object) -> ShuffleProtocol:
     from shuffledp.protocols import make
 
     given = dict(_read_parameters(parameters))
-    if task == "sum":  # the makers of means answer it, if they are told
+    if (
+        task == "sum" or task in BY_TREE
+    ):  # the makers of means and trees answer it, if they are told
         given["task"] = task
     if "n" in given:
         raise WireError("document", "a protocol is given by its local parameters, without n")
@@ -289,18 +322,26 @@ def _read_protocol(name: str, task: str, parameters: object) -> ShuffleProtocol:
     return protocol
 
 
-_BOUNDS = {"k": _MOST_LABELS, "steps": 1 << 20, "word_bits": 64}
+_BOUNDS = {"k": _MOST_LABELS, "steps": 1 << 20, "word_bits": 64, "shape": 1 << 22}
 
 
 def _read_parameters(parameters: object) -> Mapping[str, Any]:
     if not isinstance(parameters, dict) or len(parameters) > 10:
         raise WireError("document", "parameters must be an object with at most 10 fields")
-    found: dict[str, Any] = {}
-    for name, value in parameters.items():
-        if isinstance(value, int) and not isinstance(value, bool):
-            if name in _BOUNDS and value > _BOUNDS[name]:
-                raise WireError("document", f"{name}={value} must be at most {_BOUNDS[name]}")
-            found[name] = value
-        else:
-            found[name] = read_decimal(name, value)
-    return found
+    return {name: _read_parameter(name, value) for name, value in parameters.items()}
+
+
+def _read_parameter(name: str, value: object) -> Any:
+    if isinstance(value, list):
+        if not 1 <= len(value) <= _MOST_POINTS:
+            raise WireError("document", f"{name} must be 1 to {_MOST_POINTS} numbers")
+        return [_read_number(name, each) for each in value]
+    return _read_number(name, value)
+
+
+def _read_number(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int):
+        return read_decimal(name, value)
+    if name in _BOUNDS and value > _BOUNDS[name]:
+        raise WireError("document", f"{name}={value} must be at most {_BOUNDS[name]}")
+    return value

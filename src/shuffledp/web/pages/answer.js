@@ -1,6 +1,6 @@
 // The participation page: the questions, the promise, what leaves the device, sending.
 
-import { BrowserOutbox, Device, findPlace, isSupported, MemoryOutbox, randomize, secureWords, WireError } from "/device/index.js";
+import { BrowserOutbox, Device, findEnds, findPlace, isSupported, MemoryOutbox, randomize, secureWords, WireError } from "/device/index.js";
 import { describeTrust } from "./trust.js";
 import { find, make, makeTable } from "./dom.js";
 import { strings } from "./strings.js";
@@ -125,12 +125,12 @@ function makeChoices(question) {
 
 /** A slider and a box for the exact number. @param {any} question */
 function makeNumber(question) {
-  const { lower, upper } = question.range ?? question.randomizer.grid;
-  const step = upper - lower > 20 && Number.isInteger(lower) && Number.isInteger(upper) ? 1 : (upper - lower) / 1000;
+  const { lower, upper, whole } = /** @type {any} */ (findEnds(question));
+  const step = whole || (upper - lower > 20 && Number.isInteger(lower) && Number.isInteger(upper)) ? 1 : (upper - lower) / 1000;
   const middle = lower + Math.round((upper - lower) / 2 / step) * step;
   const ends = { min: lower, max: upper, step };
   const slider = make("input", { type: "range", ...ends, value: middle, "aria-label": question.text });
-  const box = make("input", { type: "number", ...ends, step: "any", name: question.name, inputmode: "decimal",
+  const box = make("input", { type: "number", ...ends, step: whole ? 1 : "any", name: question.name, inputmode: "decimal",
     "aria-label": strings.exactly(question.text) });
   slider.addEventListener("input", () => (box.value = slider.value));
   box.addEventListener("input", () => (slider.value = box.value));
@@ -201,8 +201,8 @@ function describeMessage(question, message) {
 
 /** Made-up answers to a question: what they say, and their places. @param {any} question @returns {[string, number][]} */
 function makeUp(question) {
-  const grid = question.range ?? question.randomizer.grid;
-  const numbers = grid ? [0, 0.5, 1].map((place) => grid.lower + place * (grid.upper - grid.lower)) : [];
+  const ends = findEnds(question);
+  const numbers = ends ? [ends.lower, (ends.lower + ends.upper) / 2, ends.upper].map((each) => (ends.whole ? Math.floor(each) : each)) : [];
   const answers = question.range
     ? question.labels.flatMap((/** @type {string} */ label) => numbers.map((value) => `${label}: ${value}`))
     : question.labels ?? numbers.map(String);
