@@ -71,3 +71,24 @@ def test_shares_are_checked(share):
 def test_a_delta_below_the_generators_is_refused():
     with pytest.raises(sdp.UnsupportedError, match="generator"):
         bisect_quantile(spread(100), **(ASKED | {"delta": 1e-40}))
+
+
+def test_a_plan_says_how_near_it_comes():
+    asked = {"n": 20_000, "lower": 0, "upper": 255, "epsilon": 1.0, "delta": 1e-6}
+    (remark,) = [each for each in sdp.plan("quantiles", **asked).remarks if "In rounds" in each]
+    found = bisect_quantile(
+        np.arange(20_000) % 256,
+        share=0.5,
+        lower=0,
+        upper=255,
+        epsilon=1.0,
+        delta=1e-6,
+        rng=sdp.SeededWords(1),
+    )
+    stated = int(remark.split("within ")[1].split(" ranks")[0].replace(",", ""))
+    assert stated == pytest.approx(20_000 * found.rank_error(0.05), rel=0.01)
+    assert not [
+        each
+        for each in sdp.plan("quantiles", models="central", **asked).remarks
+        if "In rounds" in each
+    ]

@@ -20,6 +20,7 @@ from shuffledp.core.display import Picture, make_picture
 from shuffledp.core.domain import Domain
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate, Value
+from shuffledp.core.protocol import Crowd, Promise
 
 __all__ = ["Column", "Declared", "Option", "Task", "read_moment"]
 
@@ -221,6 +222,10 @@ class Task(ABC):
     def remarks(self) -> tuple[str, ...]:
         """What whoever reads the answer should know about the domain."""
         return ()
+
+    def in_rounds(self, crowd: Crowd, promise: Promise) -> str | None:
+        """What an interactive protocol, which no plan ranks, would make of the question; None: there is none."""
+        return None
 
     @classmethod
     def scale(cls, n: int) -> int:

@@ -13,7 +13,6 @@ t = sqrt(ln(2 groups / beta) / (2 m)) / (1 - 2 f) in all groups, except with pro
 also holds for samples drawn without replacement. Then the rank of the result is within t of what was asked.
 """
 
-import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -31,6 +30,7 @@ from shuffledp.core.validate import fraction_of_one
 from shuffledp.inference.public_randomness import split_into_groups
 from shuffledp.numerics.entropy import SecureWords
 from shuffledp.protocols.rr import RR
+from shuffledp.tasks.numbers import bound_rank_error, count_halvings
 
 __all__ = ["Bisected", "bisect_quantile"]
 
@@ -61,8 +61,8 @@ class Bisected:
         >>> 0 < found.rank_error(0.05) < 0.2
         True
         """
-        likely = math.log(2 * len(self.path) / fraction_of_one("beta", beta))
-        return math.sqrt(likely / (2 * self.group)) / math.tanh(self.epsilon0 / 2)
+        fraction_of_one("beta", beta)
+        return bound_rank_error(self.group, len(self.path), self.epsilon0, beta)
 
 
 def bisect_quantile(
@@ -86,7 +86,7 @@ def bisect_quantile(
     """
     fraction_of_one("share", share)
     people = Integers(lower=lower, upper=upper).codes(values) + lower
-    n, stages = len(people), max(1, math.ceil(math.log2(upper - lower + 1)))
+    n, stages = len(people), count_halvings(upper - lower + 1)
     if n < stages:
         raise DataError(f"{n} people are too few for {stages} questions")
     ideal = float(

@@ -260,6 +260,9 @@ def plan(
     aim = _aim(asked.task, n, epsilon, error)
     check = partial(_check_delta, limits, delta, allow_large_delta=allow_large_delta)
     remarks = () if n is None else check(n)
+    if aim is Aim.ERROR and Model.SHUFFLE in limits.models:
+        rounds = asked.task.in_rounds(asked.crowd, asked.promise)
+        remarks += () if rounds is None else (rounds,)
     evaluated = list(_rows(asked, limits, aim, error))
     chosen = choose_row(evaluated, aim, recognise(asked))
     return Plan(

@@ -16,8 +16,9 @@ from numpy.typing import ArrayLike
 from shuffledp.core.arrays import Floats
 from shuffledp.core.cells import Bins, Cells
 from shuffledp.core.domain import Integers, column
-from shuffledp.core.errors import MismatchError, ParameterError, UnsupportedError
+from shuffledp.core.errors import MismatchError, ParameterError, ShuffledpError, UnsupportedError
 from shuffledp.core.estimate import Value
+from shuffledp.core.protocol import Crowd, Promise
 from shuffledp.core.task import Column, Declared, Option, Task
 from shuffledp.core.validate import number
 from shuffledp.numerics.leaves import read_points
@@ -25,7 +26,16 @@ from shuffledp.numerics.rounding import float_above
 from shuffledp.tasks.histogram import check_bins
 from shuffledp.tasks.totals import LOWER, STEPS, UPPER, is_whole
 
-__all__ = ["Bin", "Cdf", "Quantiles", "Range", "Std", "Variance"]
+__all__ = [
+    "Bin",
+    "Cdf",
+    "Quantiles",
+    "Range",
+    "Std",
+    "Variance",
+    "bound_rank_error",
+    "count_halvings",
+]
 
 AT = Option(
     name="at",
@@ -35,6 +45,7 @@ AT = Option(
 EDGES = Option(name="edges", kind=list, help="The edges of bins of numbers, such as 0,18,65,120.")
 
 _COARSEST, _FINEST = 32, 4096  # cells of reals if none are given
+_MISSED = 0.05
 _PEOPLE = 64  # in a cell, about, if they were spread evenly
 
 
@@ -140,10 +151,50 @@ class Quantiles(_Distributed):
     def sensitivity(self, n: int) -> float:
         return float(self.domain.upper) - float(self.domain.lower)
 
+    def in_rounds(self, crowd: Crowd, promise: Promise) -> str | None:
+        """How near one yes or no from everybody, asked group by group, brings a bisection."""
+        from shuffledp.accounting.amplify import calibrate  # only plans need it
+
+        stages = count_halvings(self.domain.size)
+        try:
+            epsilon0 = calibrate(
+                n=crowd.n, epsilon=promise.epsilon, delta=promise.delta, honest=crowd.honest
+            )
+        except ShuffledpError:
+            return None
+        if crowd.n < stages:
+            return None
+        share = bound_rank_error(crowd.n // stages, stages, epsilon0, _MISSED)
+        return (
+            f"In rounds, one yes or no from everybody: sdp.inference.bisect_quantile comes within "
+            f"{min(share, 1.0) * crowd.n:,.0f} ranks with probability {1 - _MISSED:.0%}."
+        )
+
     def truth(self, values: ArrayLike) -> Floats:
         ordered = np.sort(self.numbers(values))
         places = [max(math.ceil(Fraction(repr(p)) * len(ordered)), 1) - 1 for p in self.at or ()]
         return ordered[places]
+
+
+def count_halvings(size: int) -> int:
+    """How many questions "at most c?" find one of so many values.
+
+    >>> count_halvings(1000)
+    10
+    """
+    return max(1, (size - 1).bit_length())
+
+
+def bound_rank_error(group: int, stages: int, epsilon0: float, beta: float) -> float:
+    """How far the rank of a bisected quantile may be off, as a share of all, except with probability beta.
+
+    Each of the stages asks a group of people, by randomized response. Hoeffding's inequality, which holds for samples
+    drawn without replacement as well, and a union over the stages.
+
+    >>> round(bound_rank_error(10_000, 10, 4.0, 0.05), 4)
+    0.018
+    """
+    return math.sqrt(math.log(2 * stages / beta) / (2 * group)) / math.tanh(epsilon0 / 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
