@@ -270,3 +270,77 @@ class TestGroups:
         by_group = Grouped.of(Mean(domain=sdp.Integers(lower=0, upper=10_000)), self.groups)
         assert by_group.domain.parts[0].size == 64
         assert "middle of their cell" in by_group.remarks()[0]
+
+
+class TestErrors:
+    """An error for each question: the smallest epsilon is found."""
+
+    TEXT = """delta = 1e-6
+[questions.home]
+task = "count"
+error = 0.002
+[questions.way]
+task = "histogram"
+categories = ["car", "bus", "other"]
+error = 0.001
+"""
+
+    def test_every_error_is_reached_and_nothing_is_wasted(self):
+        plan = sdp.Survey.loads(self.TEXT).plan(N)
+        for row, error in zip(plan.rows, (0.002, 0.001), strict=True):
+            assert 0.98 * error < row.relative <= error
+        assert plan.guarantee.delta == 1e-6
+        assert 0.05 < plan.guarantee.epsilon < 3
+        # An epsilon in the file is the most that may be spent.
+        again = sdp.Survey.loads("epsilon = 3\n" + self.TEXT).plan(N)
+        assert again.guarantee.epsilon == pytest.approx(plan.guarantee.epsilon, rel=0.01)
+
+    def test_answers_are_charged_what_was_found(self):
+        answer = sdp.ask(PEOPLE, sdp.Survey.loads(self.TEXT), rng=sdp.SeededWords(3))
+        assert abs(answer["home"].estimate.value - PEOPLE["home"].to_numpy().sum()) < 7 * 0.002 * N
+        assert answer.guarantee.epsilon == sdp.Survey.loads(self.TEXT).plan(N).guarantee.epsilon
+
+    @pytest.mark.parametrize(
+        ("old", "new", "said"),
+        [
+            ("error = 0.001\n", "", "error must be given for every question or for none: 'way'"),
+            ("error = 0.001", "error = 0", "line 8: question 'way': error=0 must be > 0 and < 1"),
+            ("error = 0.001", "error = 0.1\nweight = 2", "leave out weight"),
+        ],
+    )
+    def test_files_that_are_refused(self, old, new, said):
+        with pytest.raises(sdp.DataError) as error:
+            sdp.Survey.loads(self.TEXT.replace(old, new, 1))
+        assert said in str(error.value)
+
+    def test_more_than_the_survey_may_spend(self):
+        with pytest.raises(sdp.DataError, match=r"these errors need epsilon = .* 'way'"):
+            sdp.Survey.loads("epsilon = 0.01\n" + self.TEXT).plan(N)
+
+    def test_out_of_reach(self):
+        text = self.TEXT.replace("error = 0.001", "error = 1e-9")
+        with pytest.raises(sdp.DataError, match=r"line 5: question 'way': error=1e-09 cannot be reached"):
+            sdp.Survey.loads(text).plan(N)
+
+
+def test_leaving_a_question_out_wins_what_the_plan_says():
+    """The plan composes what the others spend; here the others are planned anew."""
+    text = "epsilon = 1.0\ndelta = 1e-6\n" + "".join(
+        f'[questions.q{i}]\ntask = "histogram"\nprotocol = "dummies_histogram"\nlower = 1\nupper = 4\n'
+        for i in range(3)
+    )
+    plan = sdp.Survey.loads(text).plan(N)
+    fewer = sdp.Survey.loads(text.partition("[questions.q2]")[0]).plan(N)
+    assert plan.rows[2].without == pytest.approx(fewer.rows[0].error / plan.rows[0].error, rel=0.03)
+    assert plan.to_dict()["questions"]["q2"]["others_without"] == plan.rows[2].without
+    assert sdp.Survey.loads(text.partition("[questions.q1]")[0]).plan(N).rows[0].without is None
+
+
+def test_many_histograms_have_dummies():
+    """As good as correlated noise among six parts, at half of the messages."""
+    text = "epsilon = 1.0\ndelta = 1e-6\n" + "".join(
+        f'[questions.q{i}]\ntask = "histogram"\nlower = 1\nupper = 4\n' for i in range(6)
+    )
+    assert {row.protocol for row in sdp.Survey.loads(text).plan(N).rows} == {"dummies_histogram"}
+    few = sdp.Survey.loads(text.partition("[questions.q2]")[0]).plan(N)
+    assert {row.protocol for row in few.rows} == {"correlated_histogram"}

@@ -15,7 +15,7 @@ __all__ = ["read_survey"]
 _TOP = ("epsilon", "delta", "honest", "on_invalid", "title", "questions")
 _LIVE = ("collection",)
 """Tables for live collections, which check them: a file of people's data has no use for them."""
-_OWN = ("task", "column", "by", "groups", "weight", "protocol", "on_invalid", "text")
+_OWN = ("task", "column", "by", "groups", "weight", "error", "protocol", "on_invalid", "text")
 
 
 def read_survey(text: str, path: str) -> Survey:
@@ -50,7 +50,7 @@ class _Reader:
         for key in content:
             if key not in _TOP + _LIVE:
                 raise self.fail(f"{key!r} is not a field of a survey: {', '.join(_TOP)}", key)
-        for key in ("epsilon", "delta", "questions"):
+        for key in ("delta", "questions"):
             if key not in content:
                 raise self.fail(f"{key} is missing")
         asked = content["questions"]
@@ -59,7 +59,7 @@ class _Reader:
         questions = tuple(self.read_question(name, given) for name, given in asked.items())
         top = {key: content[key] for key in _TOP if key in content and key != "questions"}
         try:
-            return Survey(**top, questions=questions, path=self.path)
+            return Survey(**{"epsilon": None, **top}, questions=questions, path=self.path)
         except (ShuffledpError, TypeError) as error:
             name = getattr(error, "name", None)
             raise self.fail(str(error), *([name] if name in content else [])) from error
@@ -102,6 +102,7 @@ class _Reader:
                 by=given.get("by"),
                 groups=None if groups is None else tuple(map(str, groups)),
                 weight=given.get("weight"),
+                error=given.get("error"),
                 protocol=given.get("protocol"),
                 on_invalid=given.get("on_invalid"),
                 line=self.lines.get(place),

@@ -21,32 +21,26 @@ up, and their budgets are found so that together they use up exactly what the su
 largest relative error is made small; a question with twice the weight of another one gets about half of its error.
 """
 
-import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from shuffledp.core.display import short
-from shuffledp.core.domain import Categories, Domain, Integers, Reals
+from shuffledp.core.domain import Categories, Domain, Integers
 from shuffledp.core.errors import (
     DataError,
     ParameterError,
-    ShuffledpError,
     UnsupportedError,
 )
 from shuffledp.core.estimate import Estimate
-from shuffledp.core.privacy import Guarantee
 from shuffledp.core.protocol import HONEST, Crowd, Promise, ShuffleProtocol
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.task import Task
 from shuffledp.core.validate import fraction_of_one, positive
 from shuffledp.core.validate import level as valid_level
-from shuffledp.core.version import __version__
 from shuffledp.engine import (
     Column,
     Engine,
@@ -62,17 +56,12 @@ from shuffledp.engine.codes import Coder
 from shuffledp.engine.columns import read_chunks
 from shuffledp.ledger import DATASET, Budget, Ledger, Spending
 from shuffledp.numerics.entropy import SeededWords
-from shuffledp.planner import choose
-from shuffledp.planner.errors import worst_case
 from shuffledp.planner.question import check_delta, planned
-from shuffledp.protocols import bundle, make
+from shuffledp.protocols import bundle
 from shuffledp.request import open_data
-from shuffledp.survey_answers import QuestionAnswer, SurveyAnswer, describe_promise
-from shuffledp.tasks import task_named
+from shuffledp.survey_answers import QuestionAnswer, SurveyAnswer
+from shuffledp.survey_plans import At, SurveyPlan, SurveyRow, find_error, make_plan, name_task
 from shuffledp.tasks.groups import Grouped
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = [
     "Chargeable",
@@ -86,7 +75,7 @@ __all__ = [
     "find_error",
 ]
 
-_STEEPEST = 8.0  # how far apart the budgets may be that the planner chooses
+_USUAL_EPSILON = 1.0  # where a search for another one starts
 _SEEDED = "the noise is seeded: whoever knows the seed can undo it, so this protects nobody"
 
 
@@ -107,6 +96,8 @@ class Question:
     groups: tuple[str, ...] | None = None
     """The groups; None: the categories of another question about the column `by`."""
     weight: float | None = None
+    error: float | None = None
+    """The root mean squared error that is wanted, relative to everybody or to the whole range."""
     protocol: str | None = None
     on_invalid: str | None = None
     line: int | None = field(default=None, compare=False)
@@ -121,6 +112,10 @@ class Question:
             )
         if self.weight is not None:
             positive("weight", self.weight)
+        if self.error is not None:
+            fraction_of_one("error", self.error)
+            if self.weight is not None:
+                raise UnsupportedError("error says how sharp the answer is: leave out weight")
         if self.groups is not None and self.by is None:
             raise UnsupportedError("groups needs by: the column that says who is in which group")
 
@@ -136,7 +131,8 @@ class Survey:
     ['home', 'way']
     """
 
-    epsilon: float
+    epsilon: float | None
+    """Where every question has an error: the most that may be spent, None for any."""
     delta: float
     questions: tuple[Question, ...]
     honest: float = HONEST
@@ -145,7 +141,8 @@ class Survey:
     path: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
+        if self.epsilon is not None:
+            object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
         object.__setattr__(self, "delta", fraction_of_one("delta", self.delta))
         Crowd(n=10**9, honest=self.honest)
         if not self.questions:
@@ -154,12 +151,28 @@ class Survey:
         twice = [name for name in names if names.count(name) > 1]
         if twice:
             raise ParameterError("questions", twice[0], "is asked twice")
+        self._check_errors()
         for policy in (self.on_invalid, *(q.on_invalid for q in self.questions if q.on_invalid)):
             if OnInvalid.read(policy).drops:
                 raise UnsupportedError(
                     "on_invalid=drop would leave people out of one question and not of the others: "
                     "declare a category 'other' (on_invalid=other), or clamp numbers"
                 )
+
+    def _check_errors(self) -> None:
+        aims = [question.error is not None for question in self.questions]
+        if any(aims) and not all(aims):
+            missing = self.questions[aims.index(False)].name
+            raise UnsupportedError(
+                f"error must be given for every question or for none: {missing!r} has none"
+            )
+        if self.epsilon is None and not all(aims):
+            raise UnsupportedError("epsilon is missing, or an error for every question")
+
+    @property
+    def aims(self) -> bool:
+        """Whether the errors are given, and epsilon is found."""
+        return self.questions[0].error is not None
 
     @classmethod
     def load(cls, path: str | Path) -> "Survey":
@@ -191,7 +204,7 @@ class Survey:
         """What each question asks, with its public domain."""
         declared = {}
         for question in self.questions:
-            with _At(self, question):
+            with At(self, question):
                 task = planned(question.task).declare(
                     question.options, columns.get(question.column)
                 )
@@ -203,7 +216,7 @@ class Survey:
     def _group(self, question: Question, task: Task, declared: Mapping[str, Task]) -> Task:
         if question.by is None:
             return task
-        with _At(self, question):
+        with At(self, question):
             return Grouped.of(task, self._find_groups(question, declared))
 
     def _find_groups(self, question: Question, declared: Mapping[str, Task]) -> Categories:
@@ -225,63 +238,20 @@ class Survey:
     @property
     def part_epsilon(self) -> float:
         """About the epsilon that a question has for itself, if all have the same."""
+        whole = _USUAL_EPSILON if self.epsilon is None else self.epsilon
         if len(self.questions) == 1:
-            return self.epsilon
-        scale = bundle.gaussian_scale(Promise(epsilon=self.epsilon, delta=self.delta))
+            return whole
+        scale = bundle.gaussian_scale(Promise(epsilon=whole, delta=self.delta))
         share = scale / math.sqrt(len(self.questions))
-        return min(self.epsilon, bundle.gaussian_epsilon(share, self.delta))
+        return min(whole, bundle.gaussian_epsilon(share, self.delta))
 
-    def plan(self, n: int) -> "SurveyPlan":
+    def plan(self, n: int) -> SurveyPlan:
         """Which protocols answer it for n people, how well, and what each question costs."""
         return self._plan(n, {})
 
-    def _plan(self, n: int, columns: Mapping[str, Column | None]) -> "SurveyPlan":
+    def _plan(self, n: int, columns: Mapping[str, Column | None]) -> SurveyPlan:
         check_delta(self.delta, n)
-        tasks = self.tasks(columns, n)
-        chosen = self._choose(tasks, n)
-        weights = self._weigh(chosen, tasks, n)
-        parts = [
-            {
-                "name": question.name,
-                "protocol": protocol.name,
-                **_own_parameters(protocol),
-                "weight": weight,
-            }
-            for question, protocol, weight in zip(self.questions, chosen, weights, strict=True)
-        ]
-        made = _make_bundle(n, self.epsilon, self.delta, self.honest, json.dumps(parts))
-        return SurveyPlan(survey=self, n=n, tasks=tasks, weights=weights, protocol=made)
-
-    def _choose(self, tasks: Sequence[Task], n: int) -> list[ShuffleProtocol]:
-        """The best protocol for each question at about the budget that it will have."""
-        found = []
-        for question, task in zip(self.questions, tasks, strict=True):
-            with _At(self, question):
-                made = choose(
-                    task,
-                    n=n,
-                    epsilon=self.part_epsilon,
-                    delta=self.delta,
-                    honest=self.honest,
-                    protocol=question.protocol,
-                )
-            assert isinstance(made, ShuffleProtocol)
-            found.append(made)
-        return found
-
-    def _weigh(
-        self, chosen: Sequence[ShuffleProtocol], tasks: Sequence[Task], n: int
-    ) -> list[float]:
-        """The user's weights if there are any, otherwise those that make relative errors equal."""
-        if any(question.weight is not None for question in self.questions):
-            return [question.weight or 1.0 for question in self.questions]
-        errors = [
-            max(find_error(protocol, n) / _scale(task, n), 1e-12)
-            for protocol, task in zip(chosen, tasks, strict=True)
-        ]
-        middle = math.exp(math.fsum(map(math.log, errors)) / len(errors))
-        most = math.sqrt(_STEEPEST)
-        return [float(f"{min(max(each / middle, 1 / most), most):.3g}") for each in errors]
+        return make_plan(self, self.tasks(columns, n), n)
 
     def ask(
         self,
@@ -335,7 +305,7 @@ class Survey:
         for question in self.questions:
             for name in (question.column, question.by):
                 if name is not None and name not in columns:
-                    with _At(self, question):
+                    with At(self, question):
                         columns[name] = open_data(data, name, where)
         first = self.questions[0]
         column = columns[first.column]
@@ -351,23 +321,6 @@ class Survey:
         return PreparedSurvey(plan=plan, columns=columns, engine=chosen)
 
 
-class _At:
-    """Says in which question, and in which line, an error is."""
-
-    def __init__(self, survey: Survey, question: Question) -> None:
-        self._survey, self._question = survey, question
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, ShuffledpError) and not getattr(error, "placed", False):
-            question = self._question
-            line = "" if question.line is None else f", line {question.line}"
-            where = "" if self._survey.path is None else f"{self._survey.path}{line}: "
-            raise DataError(f"{where}question {question.name!r}: {error}") from error
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chargeable:
     """What a ledger asks before anything is released."""
@@ -380,164 +333,6 @@ class Chargeable:
             raise UnsupportedError(
                 "a seed protects nobody, so a ledger cannot charge it: leave out one of them"
             )
-
-
-def _own_parameters(protocol: ShuffleProtocol) -> dict[str, Any]:
-    common = ("n", "epsilon", "delta", "honest")
-    return {name: value for name, value in protocol.parameters.items() if name not in common}
-
-
-@lru_cache(maxsize=32)
-def _make_bundle(
-    n: int, epsilon: float, delta: float, honest: float, parts: str
-) -> ShuffleProtocol:
-    return make("bundle", n=n, epsilon=epsilon, delta=delta, honest=honest, parts=json.loads(parts))
-
-
-def find_error(protocol: ShuffleProtocol, n: int) -> float:
-    """The root of the mean squared error on the worst data, on the scale of the answer; of quantiles, in ranks."""
-    task = task_named(protocol.task)
-    size = protocol.randomizer.domain.size
-    return math.sqrt(worst_case(protocol.analyzer, n=n, size=size, bins=task.bins).mse)
-
-
-def _scale(task: Task, n: int) -> float:
-    """What an error is relative to: everybody, or the whole range."""
-    domain = task.domain
-    if task.name in ("sum", "mean", "variance", "std") and isinstance(domain, Integers | Reals):
-        reach = float(domain.upper) - float(domain.lower)
-        power = 2 if task.name == "variance" else 1
-        return reach**power * (n if task.name == "sum" else 1)
-    return 1.0 if task.average else float(n)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SurveyRow:
-    """One question of a plan: who answers it, how well, and what it costs."""
-
-    question: str
-    task: str
-    protocol: str
-    error: float
-    """Root of the mean squared error on the worst data; of quantiles in ranks."""
-    relative: float
-    """The same, relative to everybody or to the whole range."""
-    share: float
-    """Its part of the privacy budget, of 1 together."""
-    messages: float
-    """Messages of one person."""
-    without: float
-    """By which factor all other errors would fall without it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SurveyPlan:
-    """How a survey will be answered, and what that costs."""
-
-    survey: Survey
-    n: int
-    tasks: tuple[Task, ...]
-    weights: Sequence[float]
-    protocol: ShuffleProtocol
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What is promised about all answers together."""
-        return self.protocol.guarantee
-
-    @property
-    def rows(self) -> tuple[SurveyRow, ...]:
-        """A row for each question."""
-        total = math.fsum(weight**2 for weight in self.weights)
-        rows = []
-        for question, task, weight, (_, part) in zip(
-            self.survey.questions,
-            self.tasks,
-            self.weights,
-            bundle.questions(self.protocol),
-            strict=True,
-        ):
-            error, share = find_error(part, self.n), weight**2 / total
-            rows.append(
-                SurveyRow(
-                    question=question.name,
-                    task=_name_task(question),
-                    protocol=part.name,
-                    error=error,
-                    relative=error / _scale(task, self.n),
-                    share=share,
-                    messages=part.cost.messages_mean,
-                    without=math.sqrt(1 - share),
-                )
-            )
-        return tuple(rows)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and strings: what `shuffledp plan survey.toml --json` prints."""
-        cost = self.protocol.cost
-        return {
-            "epsilon": self.guarantee.epsilon,
-            "delta": self.guarantee.delta,
-            "n": self.n,
-            "questions": {
-                row.question: {
-                    "task": row.task,
-                    "protocol": row.protocol,
-                    "rmse": row.error,
-                    "relative": row.relative,
-                    "share": row.share,
-                    "messages_per_user": row.messages,
-                    "others_without": row.without,
-                }
-                for row in self.rows
-            },
-            "messages_per_user": cost.messages_mean,
-            "bits_per_user": cost.messages_mean * cost.bits_per_message,
-            "guarantee": describe_promise(self.guarantee),
-            "version": __version__,
-        }
-
-    def __str__(self) -> str:
-        head = ("question", "task", "protocol", "error", "relative", "budget", "messages")
-        lines = [head] + [
-            (
-                short(row.question),
-                row.task,
-                row.protocol,
-                f"{row.error:.3g}",
-                f"{100 * row.relative:.2g} %",
-                f"{100 * row.share:.0f} %",
-                f"{row.messages:.2f}",
-            )
-            for row in self.rows
-        ]
-        widths = [max(len(line[place]) for line in lines) for place in range(len(head))]
-        table = [
-            "  ".join(
-                cell.ljust(width) if place < 3 else cell.rjust(width)
-                for place, (cell, width) in enumerate(zip(line, widths, strict=True))
-            )
-            for line in lines
-        ]
-        said = [self._costliest()] if len(self.rows) > 1 else []
-        cost = self.protocol.cost
-        said.append(
-            f"Everybody answers everything: {cost.messages_mean:.2f} messages of {cost.bits_per_message} bits "
-            "each."
-        )
-        title = f"{self.survey.title}: {len(self.rows)} questions, {self.n:,} people"
-        return "\n".join([title, *table, *said, f"{self.guarantee}."])
-
-    def _costliest(self) -> str:
-        most = max(self.rows, key=lambda row: row.share)
-        return (
-            f"The dearest question is {short(most.question)}: without it, all other errors would be about "
-            f"{100 * (1 - most.without):.0f} % smaller."
-        )
-
-
-def _name_task(question: Question) -> str:
-    return question.task if question.by is None else f"{question.task} by {question.by}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -561,12 +356,12 @@ class PreparedSurvey:
         for question, task, (_, part) in zip(
             plan.survey.questions, plan.tasks, bundle.questions(plan.protocol), strict=True
         ):
-            with _At(plan.survey, question):
+            with At(plan.survey, question):
                 estimate = self._run(question, task, part, rng, report)
             answers.append(
                 QuestionAnswer(
                     name=question.name,
-                    task=_name_task(question),
+                    task=name_task(question),
                     kind=question.task,
                     protocol=part,
                     estimate=estimate,

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.accounting.base import invert
-from shuffledp.accounting.compose import compose_delta
+from shuffledp.accounting.compose import compose_curve
 from shuffledp.accounting.generator import find_ideal
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.answers import Answers, Columns
@@ -74,6 +74,7 @@ _FEW_POINTS = 24
 _CLOSE = 0.03  # below ln(delta asked for): where the search ends
 _TRIES = 16
 _SAME_SCALE = 1e-4
+_SHARP = 6.0  # deltas down to a 400th of the promise are sharp
 _FIRST = 0.98  # of the Gaussian scale: most parts need a little more noise than Gaussian ones
 
 
@@ -413,16 +414,25 @@ class Joint:
 
     def look(self, honest: int, epsilon: float, points: int) -> float:
         """The same from so many points of each curve: fewer are faster, and a little looser."""
+        return self.open(honest, points)(epsilon)
+
+    def open(self, honest: int, points: int) -> Callable[[float], float]:
+        """The same as a function of epsilon."""
         parts, near = list(_flatten(self.parts)), max(self.promise.delta, 1e-90)
-        curves, apart = zip(*(_open_curve(part, honest) for part in parts), strict=True)
+        curves, distances = zip(*(_open_curve(part, honest) for part in parts), strict=True)
+        apart = math.fsum(distances) * (1 + 4 * UNIT)
         try:
-            delta = compose_delta(curves, epsilon=epsilon, near=near, points=points)
+            ideal = compose_curve(curves, near=near, points=points)
         except UnsupportedError:  # some curve has no delta at some epsilon; `Curve` says 1 there
-            curves, apart = tuple(Curve(accountant=part, honest=honest) for part in parts), (0.0,)
-            delta = compose_delta(curves, epsilon=epsilon, near=near, points=points)
-        # The sampled noise of all parts together is no further from the ideal one than this.
-        added = (1 + math.exp(min(epsilon, 700.0))) * math.fsum(apart)
-        return min(1.0, (delta + added) * (1 + 8 * UNIT))
+            curves, apart = tuple(Curve(accountant=part, honest=honest) for part in parts), 0.0
+            ideal = compose_curve(curves, near=near, points=points)
+
+        def delta_at(epsilon: float) -> float:
+            # The sampled noise of all parts together is no further from the ideal one than `apart`.
+            added = (1 + math.exp(min(epsilon, 700.0))) * apart
+            return min(1.0, (ideal(epsilon) + added) * (1 + 32 * UNIT))
+
+        return delta_at
 
 
 def _open_curve(part: Accountant, honest: int) -> tuple[Profile, float]:
@@ -573,7 +583,7 @@ class _Best:
         self.made: _Made = ()
         self.reached = -math.inf
         self.low, self.high = 0.0, math.inf
-        self.seen: list[tuple[float, float]] = [(0.0, 0.0)]  # (1 / scale^2, ln(delta))
+        self.seen: list[tuple[float, float]] = []  # (1 / scale^2, ln(delta))
         self.refusal: ShuffledpError | None = None
 
     def add(self, scale: float, tried: _Tried, wanted: float) -> None:
@@ -593,16 +603,23 @@ class _Best:
 
     def choose(self, scale: float, wanted: float) -> float:
         """Where to look next: a little on the safe side of where the line through the last two points says."""
-        (x0, y0), (x1, y1) = self.seen[-2:] if len(self.seen) > 1 else [(0.0, 0.0)] * 2
-        rise = (y1 - y0) / (x1 - x0) if x1 != x0 else 0.0
-        x = x1 + (wanted - _CLOSE / 2 - y1) / rise if rise < 0 else 0.0
-        further = x**-0.5 if x > 0 else (scale / 2 if scale >= self.high else 2 * scale)
-        further = min(max(further, scale / 3), 3 * scale)
-        if self.low < further < self.high:
-            return further
+        # Far below what is wanted, deltas are not sharp.
+        sharp = [(0.0, 0.0), *(point for point in self.seen if point[1] > wanted - _SHARP)]
+        if self.reached > wanted - _SHARP or not self.made:
+            further = _follow(sharp[-2:], wanted - _CLOSE / 2, scale)
+            if self.low < further < self.high:
+                return further
         if self.low == 0.0:
-            return 0.7 * self.high
-        return math.sqrt(self.low * self.high) if math.isfinite(self.high) else 1.3 * self.low
+            return 0.7 * min(self.high, scale)
+        return math.sqrt(self.low * self.high) if math.isfinite(self.high) else 1.4 * self.low
+
+
+def _follow(points: Sequence[tuple[float, float]], wanted: float, scale: float) -> float:
+    """The scale where the line through these points reaches what is wanted, not too far away; 0 if it does not."""
+    (x0, y0), (x1, y1) = points if len(points) == 2 else [points[0]] * 2
+    rise = (y1 - y0) / (x1 - x0) if x1 != x0 else 0.0
+    x = x1 + (wanted - y1) / rise if rise < 0 else 0.0
+    return min(max(x**-0.5, scale / 3), 3 * scale) if x > 0 else 0.0
 
 
 def _gaussian_delta(mu: float, epsilon: float) -> float:

@@ -1,0 +1,485 @@
+"""How a survey will be answered: the building block and the budget of each question, and what they cost.
+
+Everybody answers every question. Each question gets the protocol with the smallest error at about the budget that it
+will have. Among many parts, histograms with dummies can be as good as those with correlated noise and send far less,
+so both are looked at.
+
+Budgets go by weights. Without weights they make the largest relative error small. With an `error` for each question
+no budget is given: every question gets the noise that its error allows, and the survey the smallest epsilon that
+covers all of them together.
+"""
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from shuffledp.accounting.base import find_epsilon
+from shuffledp.accounting.generator import find_ideal
+from shuffledp.core.display import short
+from shuffledp.core.domain import Integers, Reals
+from shuffledp.core.errors import DataError, ShuffledpError, UnsupportedError
+from shuffledp.core.privacy import Guarantee, up
+from shuffledp.core.protocol import Crowd, Promise, ShuffleProtocol
+from shuffledp.core.task import Task
+from shuffledp.core.version import __version__
+from shuffledp.planner import choose
+from shuffledp.planner.errors import worst_case
+from shuffledp.protocols import bundle, make
+from shuffledp.survey_answers import describe_promise
+from shuffledp.tasks import task_named
+
+if TYPE_CHECKING:
+    from shuffledp.surveys import Question, Survey
+
+__all__ = ["At", "SurveyPlan", "SurveyRow", "find_error", "make_plan", "name_task"]
+
+_STEEPEST = 8.0  # how far apart the budgets may be that the planner chooses
+_DUMMIES, _CORRELATED = "dummies_histogram", "correlated_histogram"
+_AS_GOOD = 1.05  # with fewer messages
+_MANY = (
+    6  # histograms, from which on dummies are as good as correlated noise (QUERIES.md, section 2)
+)
+_LARGEST_EPSILON = 25.6
+_CLOSE = 0.99
+_TRIES = 12
+_POINTS, _FEW_POINTS = 96, 24  # of each curve: for the promise, and for what is said about costs
+
+
+class At:
+    """Says in which question, and in which line, an error is."""
+
+    def __init__(self, survey: "Survey", question: "Question") -> None:
+        self._survey, self._question = survey, question
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, ShuffledpError) and not getattr(error, "placed", False):
+            question = self._question
+            line = "" if question.line is None else f", line {question.line}"
+            where = "" if self._survey.path is None else f"{self._survey.path}{line}: "
+            raise DataError(f"{where}question {question.name!r}: {error}") from error
+
+
+def name_task(question: "Question") -> str:
+    """What is asked, and of which groups."""
+    return question.task if question.by is None else f"{question.task} by {question.by}"
+
+
+def find_error(protocol: ShuffleProtocol, n: int) -> float:
+    """The root of the mean squared error on the worst data, on the scale of the answer; of quantiles, in ranks.
+
+    >>> round(find_error(make("dummies_histogram", n=10_000, k=4, epsilon=1.0, delta=1e-6), 10_000), 1)
+    6.8
+    """
+    task = task_named(protocol.task)
+    size = protocol.randomizer.domain.size
+    return math.sqrt(worst_case(protocol.analyzer, n=n, size=size, bins=task.bins).mse)
+
+
+def _scale(task: Task, n: int) -> float:
+    """What an error is relative to: everybody, or the whole range."""
+    domain = task.domain
+    if task.name in ("sum", "mean", "variance", "std") and isinstance(domain, Integers | Reals):
+        reach = float(domain.upper) - float(domain.lower)
+        power = 2 if task.name == "variance" else 1
+        return reach**power * (n if task.name == "sum" else 1)
+    return 1.0 if task.average else float(n)
+
+
+def make_plan(survey: "Survey", tasks: Sequence[Task], n: int) -> "SurveyPlan":
+    """The best way to answer these tasks, those of the survey's questions."""
+    maker = _Maker(survey, tuple(tasks), n)
+    if survey.aims:
+        return maker.aim()
+    parts = maker.choose(survey.part_epsilon)
+    frugal = maker.save_messages(parts)
+    if frugal is None:
+        return maker.fit(parts).plan()
+    other = maker.fit(frugal)
+    if _count_histograms(frugal) >= _MANY:
+        return other.plan()
+    found = maker.fit(parts)
+    return (other if other.merit <= _AS_GOOD * found.merit else found).plan()
+
+
+def _count_histograms(parts: Sequence[ShuffleProtocol]) -> int:
+    """Each level of a tree is a histogram of its own."""
+    return sum(len(part.parameters.get("shape") or (1,)) for part in parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SurveyRow:
+    """One question of a plan: who answers it, how well, and what it costs."""
+
+    question: str
+    task: str
+    protocol: str
+    error: float
+    """Root of the mean squared error on the worst data; of quantiles in ranks."""
+    relative: float
+    """The same, relative to everybody or to the whole range."""
+    share: float
+    """Its part of the privacy budget, of 1 together."""
+    messages: float
+    """Messages of one person."""
+    without: float | None
+    """By which factor all other errors would fall without it; None if there are no others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SurveyPlan:
+    """How a survey will be answered, and what that costs."""
+
+    survey: "Survey"
+    n: int
+    tasks: tuple[Task, ...]
+    protocol: ShuffleProtocol
+    rows: tuple[SurveyRow, ...]
+    """A row for each question."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is promised about all answers together."""
+        return self.protocol.guarantee
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and strings: what `shuffledp plan survey.toml --json` prints."""
+        cost = self.protocol.cost
+        return {
+            "epsilon": self.guarantee.epsilon,
+            "delta": self.guarantee.delta,
+            "n": self.n,
+            "questions": {
+                row.question: {
+                    "task": row.task,
+                    "protocol": row.protocol,
+                    "rmse": row.error,
+                    "relative": row.relative,
+                    "share": row.share,
+                    "messages_per_user": row.messages,
+                    "others_without": row.without,
+                }
+                for row in self.rows
+            },
+            "messages_per_user": cost.messages_mean,
+            "bits_per_user": cost.messages_mean * cost.bits_per_message,
+            "guarantee": describe_promise(self.guarantee),
+            "version": __version__,
+        }
+
+    def __str__(self) -> str:
+        head = ("question", "task", "protocol", "error", "relative", "budget", "messages", "others")
+        lines = [head] + [
+            (
+                short(row.question),
+                row.task,
+                row.protocol,
+                f"{row.error:.3g}",
+                f"{100 * row.relative:.2g} %",
+                f"{100 * row.share:.0f} %",
+                f"{row.messages:.2f}",
+                "" if row.without is None else f"-{100 * (1 - row.without):.0f} %",
+            )
+            for row in self.rows
+        ]
+        widths = [max(len(line[place]) for line in lines) for place in range(len(head))]
+        table = [
+            "  ".join(
+                cell.ljust(width) if place < 3 else cell.rjust(width)
+                for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+            ).rstrip()
+            for line in lines
+        ]
+        cost = self.protocol.cost
+        said = [self._say_costs()] if len(self.rows) > 1 else []
+        said.append(
+            f"Everybody answers everything: {cost.messages_mean:.2f} messages of {cost.bits_per_message} bits "
+            "each."
+        )
+        title = f"{self.survey.title}: {len(self.rows)} questions, {self.n:,} people"
+        return "\n".join([title, *table, *said, f"{self.guarantee}."])
+
+    def _say_costs(self) -> str:
+        most = max(self.rows, key=lambda row: row.share)
+        assert most.without is not None
+        return (
+            "The last column is what leaving a question out would take off all other errors. The dearest question "
+            f"is {short(most.question)}: without it, they would be about {100 * (1 - most.without):.0f} % smaller."
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Found:
+    """A bundle for a survey, before anybody asks what it costs."""
+
+    maker: "_Maker"
+    parts: tuple[ShuffleProtocol, ...]
+    weights: tuple[float, ...]
+    protocol: ShuffleProtocol
+
+    @property
+    def answers(self) -> tuple[ShuffleProtocol, ...]:
+        return tuple(part for _, part in bundle.questions(self.protocol))
+
+    @property
+    def merit(self) -> float:
+        """The largest relative error, each times the weight that the user gave."""
+        return max(
+            (question.weight or 1.0) * find_error(part, self.maker.n) / _scale(task, self.maker.n)
+            for question, task, part in zip(
+                self.maker.survey.questions, self.maker.tasks, self.answers, strict=True
+            )
+        )
+
+    def plan(self) -> SurveyPlan:
+        n, survey = self.maker.n, self.maker.survey
+        total = math.fsum(weight**2 for weight in self.weights)
+        rows = []
+        for place, (question, task, part) in enumerate(
+            zip(survey.questions, self.maker.tasks, self.answers, strict=True)
+        ):
+            error = find_error(part, n)
+            rows.append(
+                SurveyRow(
+                    question=question.name,
+                    task=name_task(question),
+                    protocol=part.name,
+                    error=error,
+                    relative=error / _scale(task, n),
+                    share=self.weights[place] ** 2 / total,
+                    messages=part.cost.messages_mean,
+                    without=self._leave_out(place),
+                )
+            )
+        return SurveyPlan(
+            survey=survey, n=n, tasks=self.maker.tasks, protocol=self.protocol, rows=tuple(rows)
+        )
+
+    def _leave_out(self, place: int) -> float | None:
+        """What the other errors could be multiplied with: all the budget for what the others spend of it."""
+        others = [part for i, part in enumerate(self.answers) if i != place]
+        if not others:
+            return None
+        delta = self.protocol.guarantee.delta
+        found = (
+            _find_epsilon(parts, self.maker.crowd, delta, _FEW_POINTS)
+            for parts in (others, self.answers)
+        )
+        promises = (Promise(epsilon=epsilon, delta=delta) for epsilon in found)
+        less, whole = map(bundle.gaussian_scale, promises)
+        return min(1.0, less / whole)
+
+
+def _find_epsilon(
+    parts: Sequence[ShuffleProtocol], crowd: Crowd, delta: float, points: int = _POINTS
+) -> float:
+    """The epsilon of these parts together at delta."""
+    promise = Promise(epsilon=1.0, delta=delta)
+    joint = bundle.Joint(
+        parts=tuple(find_ideal(part.accountant) for part in parts), promise=promise
+    )
+    curve = joint.open(crowd.trusted, points)
+    largest = 0.1
+    while curve(largest) > delta:
+        largest *= 2
+        if largest > _LARGEST_EPSILON:
+            raise UnsupportedError(f"no epsilon reaches delta={delta!r} with this noise")
+    return find_epsilon(curve, delta, epsilon0=largest, guess=0.7 * largest, tolerance=1e-4)
+
+
+class _Maker:
+    """Chooses and calibrates the parts of one survey."""
+
+    def __init__(self, survey: "Survey", tasks: tuple[Task, ...], n: int) -> None:
+        self.survey, self.tasks, self.n = survey, tasks, n
+        self.crowd = Crowd(n=n, honest=survey.honest)
+
+    def choose(self, epsilon: float) -> list[ShuffleProtocol]:
+        """The best protocol for each question at about the budget that it will have."""
+        return [
+            self._choose(question, task, epsilon, question.protocol)
+            for question, task in zip(self.survey.questions, self.tasks, strict=True)
+        ]
+
+    def _choose(
+        self, question: "Question", task: Task, epsilon: float, protocol: str | None
+    ) -> ShuffleProtocol:
+        with At(self.survey, question):
+            made = choose(
+                task,
+                n=self.n,
+                epsilon=epsilon,
+                delta=self.survey.delta,
+                honest=self.survey.honest,
+                protocol=protocol,
+            )
+        assert isinstance(made, ShuffleProtocol)
+        return made
+
+    def save_messages(self, parts: Sequence[ShuffleProtocol]) -> list[ShuffleProtocol] | None:
+        """The same with dummies in place of correlated noise; None if that changes nothing."""
+        if len(parts) == 1:
+            return None
+        frugal = [
+            self._choose(question, task, self.survey.part_epsilon, _DUMMIES)
+            if part.name == _CORRELATED and question.protocol is None
+            else part
+            for question, task, part in zip(self.survey.questions, self.tasks, parts, strict=True)
+        ]
+        return None if all(a is b for a, b in zip(frugal, parts, strict=True)) else frugal
+
+    def fit(self, parts: Sequence[ShuffleProtocol]) -> _Found:
+        """The parts with the largest budgets within the promise, by their weights."""
+        weights = self._weigh(parts)
+        wanted = [
+            {
+                "name": question.name,
+                "protocol": part.name,
+                **_own_parameters(part),
+                "weight": weight,
+            }
+            for question, part, weight in zip(self.survey.questions, parts, weights, strict=True)
+        ]
+        assert self.survey.epsilon is not None
+        return self._bundle(parts, weights, wanted, self.survey.epsilon)
+
+    def _bundle(
+        self,
+        parts: Sequence[ShuffleProtocol],
+        weights: Sequence[float],
+        wanted: Sequence[dict[str, Any]],
+        epsilon: float,
+    ) -> _Found:
+        made = _make_bundle(
+            self.n, epsilon, self.survey.delta, self.survey.honest, json.dumps(wanted)
+        )
+        return _Found(maker=self, parts=tuple(parts), weights=tuple(weights), protocol=made)
+
+    def _weigh(self, chosen: Sequence[ShuffleProtocol]) -> list[float]:
+        """The user's weights if there are any, otherwise those that make relative errors equal."""
+        questions = self.survey.questions
+        if any(question.weight is not None for question in questions):
+            return [question.weight or 1.0 for question in questions]
+        errors = [
+            max(find_error(protocol, self.n) / _scale(task, self.n), 1e-12)
+            for protocol, task in zip(chosen, self.tasks, strict=True)
+        ]
+        middle = math.exp(math.fsum(map(math.log, errors)) / len(errors))
+        most = math.sqrt(_STEEPEST)
+        return [float(f"{min(max(each / middle, 1 / most), most):.3g}") for each in errors]
+
+    def aim(self) -> SurveyPlan:
+        """The smallest epsilon with which every question has the error that is wanted."""
+        spent, found = self._spend(self.choose(self.survey.part_epsilon))
+        # Which protocol is best depends on the budget, and the budget on the protocol.
+        scale = math.sqrt(math.fsum(mu**2 for _, _, mu in spent) / len(spent))
+        parts = self.choose(bundle.gaussian_epsilon(scale, self.survey.delta))
+        frugal = self.save_messages(parts)
+        tried = [self._spend(each) for each in (parts, frugal) if each is not None]
+        spent, found = tried[0]
+        if len(tried) == 2 and tried[1][1] <= _AS_GOOD * found:
+            spent, found = tried[1]
+        self._check(found, spent)
+        epsilon = float(up(found * (1 + 1e-9), 5))
+        wanted = [
+            {**spec.to_dict(), "epsilon": min(spec.epsilon or epsilon, epsilon)}
+            for spec, _, _ in spent
+        ]
+        scales = [mu for _, _, mu in spent]
+        return self._bundle([part for _, part, _ in spent], scales, wanted, epsilon).plan()
+
+    def _spend(
+        self, parts: Sequence[ShuffleProtocol]
+    ) -> tuple[list[tuple[bundle.PartSpec, ShuffleProtocol, float]], float]:
+        """The parts with the least budgets whose errors are those wanted, and their epsilon together."""
+        spent = [
+            self._reach(question, task, part)
+            for question, task, part in zip(self.survey.questions, self.tasks, parts, strict=True)
+        ]
+        return spent, _find_epsilon([part for _, part, _ in spent], self.crowd, self._left)
+
+    @property
+    def _left(self) -> float:
+        """What the words' generator leaves of delta, and a little less."""
+        return self.survey.delta * (1 - 1e-6)
+
+    def _check(
+        self, epsilon: float, spent: Sequence[tuple[bundle.PartSpec, ShuffleProtocol, float]]
+    ) -> None:
+        most = self.survey.epsilon
+        if most is not None and epsilon > most:
+            dearest = max(spent, key=lambda each: each[2])[0].name
+            where = "" if self.survey.path is None else f"{self.survey.path}: "
+            raise DataError(
+                f"{where}these errors need epsilon = {up(epsilon, 3)} of {self.n:,} people, and the survey has "
+                f"epsilon = {most:g}; the dearest question is {dearest!r}"
+            )
+
+    def _reach(
+        self, question: "Question", task: Task, part: ShuffleProtocol
+    ) -> tuple[bundle.PartSpec, ShuffleProtocol, float]:
+        """The part with the least budget whose error is the wanted one or less."""
+        assert question.error is not None
+        spec = bundle.PartSpec(
+            name=question.name, protocol=part.name, parameters=_own_parameters(part)
+        )
+        promise = Promise(epsilon=_LARGEST_EPSILON, delta=self._left)
+        wanted = question.error * _scale(task, self.n)
+
+        def at(mu: float) -> tuple[bundle.PartSpec, ShuffleProtocol, float]:
+            tried = spec.spend(mu, promise)
+            made = tried.make(self.crowd)
+            return tried, made, find_error(made, self.n)
+
+        start = bundle.gaussian_scale(replace(promise, epsilon=self.survey.part_epsilon))
+        with At(self.survey, question):
+            return _search(at, wanted, start, question.error, self.n)
+
+
+_Tried = tuple[bundle.PartSpec, ShuffleProtocol, float]
+
+
+def _search(
+    at: Callable[[float], _Tried], wanted: float, mu: float, error: float, n: int
+) -> _Tried:
+    """The part, and its mu, whose error is `wanted` or a little less: errors are about proportional to 1 / mu."""
+    most = bundle.gaussian_scale(Promise(epsilon=_LARGEST_EPSILON, delta=1e-8))
+    best: _Tried | None = None
+    low = 0.0
+    for _ in range(_TRIES):
+        mu = min(mu, most)
+        spec, made, found = at(mu)
+        if found <= wanted:
+            best = spec, made, mu
+            if found >= _CLOSE * wanted:
+                break
+        else:
+            low = max(low, mu)
+            if mu == most:
+                break
+        mu *= found / wanted * (1 + (1 - _CLOSE) / 2)
+        if best is not None and not low < mu < best[2]:
+            mu = (low + best[2]) / 2
+    if best is None:
+        raise UnsupportedError(
+            f"error={error!r} cannot be reached with {n:,} people: even at epsilon = {_LARGEST_EPSILON:g} it is "
+            f"{error * found / wanted:.2g}"
+        )
+    return best
+
+
+def _own_parameters(protocol: ShuffleProtocol) -> dict[str, Any]:
+    common = ("n", "epsilon", "delta", "honest")
+    return {name: value for name, value in protocol.parameters.items() if name not in common}
+
+
+@lru_cache(maxsize=32)
+def _make_bundle(
+    n: int, epsilon: float, delta: float, honest: float, parts: str
+) -> ShuffleProtocol:
+    return make("bundle", n=n, epsilon=epsilon, delta=delta, honest=honest, parts=json.loads(parts))
