@@ -74,7 +74,7 @@ def find_error(protocol: ShuffleProtocol, n: int) -> float:
     """The root of the mean squared error on the worst data, on the scale of the answer; of quantiles, in ranks.
 
     >>> round(find_error(make("dummies_histogram", n=10_000, k=4, epsilon=1.0, delta=1e-6), 10_000), 1)
-    6.8
+    6.9
     """
     task = task_named(protocol.task)
     size = protocol.randomizer.domain.size
