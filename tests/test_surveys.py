@@ -319,7 +319,9 @@ error = 0.001
 
     def test_out_of_reach(self):
         text = self.TEXT.replace("error = 0.001", "error = 1e-9")
-        with pytest.raises(sdp.DataError, match=r"line 5: question 'way': error=1e-09 cannot be reached"):
+        with pytest.raises(
+            sdp.DataError, match=r"line 5: question 'way': error=1e-09 cannot be reached"
+        ):
             sdp.Survey.loads(text).plan(N)
 
 
