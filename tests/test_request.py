@@ -245,6 +245,7 @@ class TestAnswer:
         assert (answer.task, answer.n) == ("histogram", 2000)
         assert answer.guarantee == answer.protocol.guarantee
         assert answer.guarantee.epsilon <= 1.0
+        assert answer.guarantee.honest == 1800  # nine of ten, unless said otherwise
         truth = np.array([500, 500, 1000])
         assert np.abs(answer.estimate.value - truth).max() < 100
 
@@ -305,7 +306,7 @@ class TestLedger:
 
     def test_one_too_many_is_refused_before_anything_is_randomized(self, tmp_path, monkeypatch):
         self.ask(tmp_path)
-        monkeypatch.setattr(sdp.engine.Memory, "tally", None)
+        monkeypatch.setattr("shuffledp.request.run_file", None)
         with pytest.raises(sdp.BudgetError):
             self.ask(tmp_path)
         assert len(sdp.ledger.Ledger(tmp_path / "ledger.json").entries()) == 1

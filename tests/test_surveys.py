@@ -1,6 +1,7 @@
 """Surveys: files with errors that name the line, one guarantee for all questions, answers by name."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -140,6 +141,32 @@ def test_one_charge_to_the_ledger(tmp_path):
         sdp.ask(PEOPLE, survey, ledger=path)
     with pytest.raises(sdp.UnsupportedError, match="seed"):
         sdp.ask(PEOPLE, survey, ledger=path, rng=sdp.SeededWords(1))
+
+
+def test_a_spent_budget_is_noticed_before_anybody_is_asked(tmp_path, monkeypatch):
+    questions = (sdp.Question(name="home", task="count", column="home"),)
+    survey = sdp.Survey(epsilon=1.0, delta=1e-6, questions=questions)
+    monkeypatch.setattr(sdp.surveys.PreparedSurvey, "answer", lambda *_, **__: 1 / 0)
+    with pytest.raises(sdp.BudgetError):
+        sdp.ask(PEOPLE, survey, ledger=tmp_path / "a.json", budget=Budget(epsilon=0.5, delta=1e-5))
+
+
+def test_what_no_epsilon_covers_is_refused():
+    with pytest.raises(sdp.UnsupportedError, match="declares its categories"):
+        sdp.Question(
+            name="way", task="histogram", column="way", options={"categories_from_data": True}
+        )
+    question = sdp.Question(name="home", task="count", column="home")
+    for where in ({"on_invalid": "drop"}, {"questions": (replace(question, on_invalid="drop"),)}):
+        with pytest.raises(sdp.UnsupportedError, match="leave people out of one question"):
+            sdp.Survey(**{"epsilon": 1.0, "delta": 1e-6, "questions": (question,)} | where)
+
+
+def test_the_share_of_honest_people_is_that_of_the_survey():
+    question = sdp.Question(name="home", task="count", column="home")
+    for honest in (0.5, 1.0):
+        survey = sdp.Survey(epsilon=1.0, delta=1e-6, questions=(question,), honest=honest)
+        assert survey.plan(n=1000).protocol.guarantee.honest == 1000 * honest
 
 
 @pytest.mark.parametrize(

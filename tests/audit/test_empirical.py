@@ -184,6 +184,13 @@ def test_ratios_cover(p, q, delta):
     assert law[off].sum() <= 0.1
 
 
+def test_delta_is_taken_off_the_probability():
+    """With so many draws both probabilities are almost known, and what is left is delta."""
+    many = 10**8
+    found = black_box._bound_ratio(counts(many // 2, many // 4, (many, many)), 0.2, 0.1)
+    assert math.log(0.3 / 0.25) - 0.01 < found <= math.log(0.3 / 0.25)
+
+
 @pytest.mark.parametrize("p", first([0.2, 0.5, 0.8]))
 def test_each_limit_has_half_of_the_probability(p):
     """The other probability is 1/2 and almost known: what is left is the error of one limit, 5 %."""

@@ -257,6 +257,16 @@ def test_batch_below_min_batch_after_drops(tmp_path):
     assert analyzer.dropped(0) == {"undecryptable": 1, "copy": 1}
 
 
+def test_too_few_messages_of_one_question(tmp_path):
+    """The promise is for min_batch answers to each question, not for those that most people answered."""
+    shuffler, analyzer = open_shuffler(tmp_path / "s"), open_analyzer(tmp_path / "a")
+    fill(shuffler, people=19)
+    half = [seal_inner(COLLECTION, 0, b"\0\1"), bytes(COLLECTION.inner_size)]
+    assert shuffler.receive(upload(half), 1001.0).failed == ()
+    shuffler.tick(1110.0)
+    assert hand_over(shuffler, analyzer) == "refused"
+
+
 def hostile(plain):
     return [seal_inner(COLLECTION, 0, plain), seal_inner(COLLECTION, 0, b"\1\0")]
 
@@ -407,6 +417,35 @@ def test_a_device_refuses_a_collection_that_is_not_that_of_its_link(tmp_path):
     mine = live.make_collection(title="Only for you")
     assert refused(device.check, mine.raw, COLLECTION.id) == "document"
     assert refused(device.answer, COLLECTION, ANSWERS, 999.0) == "closed"
+
+
+def test_a_device_recomputes_the_promise(tmp_path):
+    false = COLLECTION.raw.replace(b'"epsilon":"4.0"', b'"epsilon":"0.01"', 1)
+    assert false != COLLECTION.raw
+    device = Device(tmp_path / "outbox.sqlite")
+    assert refused(device.check, false, hashlib.sha256(false).digest()) == "promise"
+
+
+@pytest.mark.parametrize(("composed", "times"), [(True, 1), (False, 2)])
+def test_what_two_reports_cost(tmp_path, composed, times):
+    """Promised together they cost the promise once, otherwise each; and there is no third one."""
+    pledge = dataclasses.replace(
+        COLLECTION.pledge, epsilon=8.0, reports_per_device=2, composed=composed
+    )
+    windows = dataclasses.replace(COLLECTION.windows, count=3)
+    collection = live.make_collection(pledge=pledge, windows=windows)
+    device = Device(tmp_path / "outbox.sqlite", budget=16.0)
+    for now in (1001.0, 1101.0):
+        device.answer(collection, ANSWERS, now)
+    assert device.spent == times * 8.0
+    assert refused(device.answer, collection, ANSWERS, 1201.0) == "answered"
+
+
+def test_how_many_have_answered_so_far_is_for_the_operator(tmp_path):
+    shuffler = open_shuffler(tmp_path / "s")
+    fill(shuffler, people=3)
+    assert shuffler.status(1002.0, operator=False) == [{"window": 0, "state": "open"}]
+    assert shuffler.status(1002.0, operator=True)[0]["reports"] == 3
 
 
 def test_replies_that_cannot_be_understood():

@@ -158,8 +158,9 @@ class Record:
 
 
 def make_key(mutant: Mutant, root: Path) -> str:
-    """A digest of the mutant, of the file that it changes, and of its tests."""
-    digest = hashlib.sha256(repr(mutant).encode())
+    """A digest of what the mutant changes, of the file that it is in, and of its tests."""
+    change = (mutant.old, mutant.new, mutant.tests, mutant.only, mutant.survives)
+    digest = hashlib.sha256(repr(change).encode())
     paths = [mutant.find(read_sources(root))]
     for name in find_tests(mutant, root):
         place = root / name

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, nbinom, norm
 
+from shuffledp.core.errors import UnsupportedError
 from shuffledp.numerics.intervals import (
     BinomialLaw,
     BinomialSum,
@@ -17,6 +18,7 @@ from shuffledp.numerics.intervals import (
     counts,
     laplace,
 )
+from shuffledp.numerics.intervals.laplace import Difference, DifferenceError
 
 LAWS = [(10, Fraction(1, 3)), (1000, Fraction(1, 30)), (10**6, Fraction(1, 2)), (10**9, Fraction(1, 10**8)),
         (500, Fraction(29, 30))]  # fmt: skip
@@ -173,3 +175,30 @@ def test_normal_quantiles():
 def test_scores_are_near_normal_quantiles():
     p = np.concatenate([10.0 ** -np.arange(1, 300), np.linspace(0.001, 0.999, 999)])
     np.testing.assert_allclose(counts._score(p), norm.ppf(p), atol=1e-4)
+
+
+def test_what_is_not_known_of_the_noise_is_taken_off_the_tails():
+    """A law that is off by d covers at 1 - beta what it covers at 1 - (beta - d)."""
+    noise = Difference(r=2.0, p=0.99)
+    off, sharp = (DifferenceError(noise=noise, shape=(), distance=d) for d in (0.02, 0.0))
+    assert off.exact_interval(0.0, 0.95) == sharp.exact_interval(0.0, 0.97)
+    assert off.exact_interval(0.0, 0.95).high > sharp.exact_interval(0.0, 0.95).high
+    with pytest.raises(UnsupportedError, match="too close to 1"):
+        off.exact_interval(0.0, 0.97)
+
+
+def test_a_bias_widens_both_sides():
+    plain, biased = (
+        SharedNoiseError(rate=Fraction(1, 10), shape=Fraction(1), step=0.5, bias=bias)
+        for bias in (0.0, 3.0)
+    )
+    low, high = plain.interval(10.0, 0.95)
+    assert biased.interval(10.0, 0.95) == pytest.approx((low - 3, high + 3))
+    plain, biased = (
+        bounded.BoundedError(
+            stderr=1.0, most=(1.0, 0.0, 0.0), least=1.0, reach=0.001, limits=(0.0, 99.0), bias=bias
+        )
+        for bias in (0.0, 3.0)
+    )
+    low, high = plain.interval(50.0, 0.95)
+    assert biased.interval(50.0, 0.95) == pytest.approx((low - 3, high + 3), abs=1e-6)

@@ -161,6 +161,16 @@ def test_the_local_model_adds_up():
     assert choose(task, n=1000, epsilon=1.0, model="central").name == "geometric"
 
 
+def test_limits_hold_for_very_many_bins():
+    """Whose protocol is made without a row of a plan."""
+    task = Histogram(domain=sdp.Categories(k=10**9))
+    asked = {"n": 10_000, "epsilon": 1.0, "delta": 1e-6, "protocol": "hashed_histogram"}
+    made = choose(task, **asked)
+    assert choose(task, **asked, max_messages=made.cost.messages_mean + 1) == made
+    with pytest.raises(sdp.UnsupportedError, match="no protocol fits: hashed_histogram"):
+        choose(task, **asked, max_messages=made.cost.messages_mean * 0.99)
+
+
 def test_very_many_bins():
     task = Histogram.declare({"k": 2**23}).task
     assert choose(task, n=1000, epsilon=1.0, delta=1e-6).name == "hashed_histogram"

@@ -131,6 +131,36 @@ def test_answers_come_back_by_part():
     assert abs(found[1].value - 2000) < 7 * found[1].stderr
 
 
+def test_messages_and_tallies_of_others_are_refused():
+    made = bundle.make(n=4000, epsilon=1.0, delta=1e-4, parts=TWO)
+    mine = [
+        part.analyzer.tally(
+            sdp.core.shuffler.Shuffled(payload=np.empty(0, dtype=np.int64), users=users)
+        )
+        for part, users in zip(made.analyzer.parts, (10, 11), strict=True)
+    ]
+    with pytest.raises(sdp.DataError, match="of the same people"):
+        made.analyzer.join(mine)
+    for tag in (-1, 2):
+        strange = sdp.core.shuffler.Shuffled(payload=np.array([[tag, 0]]), users=1)
+        with pytest.raises(sdp.DataError, match="of no part"):
+            made.analyzer.tally(strange)
+
+
+def test_a_part_that_only_states_a_guarantee():
+    """Its curve is that of randomized response that fails with the stated delta."""
+
+    class Stated:
+        def guarantee(self, honest):
+            return sdp.Guarantee(
+                epsilon=1.0, delta=0.1, model=sdp.Model.SHUFFLE, proof="stated", honest=honest
+            )
+
+    curve = bundle.Curve(accountant=Stated(), honest=10)
+    assert curve.delta(1.0) == curve.delta(5.0) == pytest.approx(0.1)
+    assert curve.delta(0.0) == pytest.approx(0.1 + 0.9 * np.tanh(0.5))
+
+
 @pytest.mark.parametrize(
     ("parts", "said"),
     [

@@ -56,6 +56,14 @@ def test_ranks_are_unbiased_and_their_variance_is_exact(made):
     assert 0.85 < ratio < 1.15
 
 
+def test_all_levels_are_accounted_for(made):
+    """With fewer honest people, too: together the levels tell more than any one of them."""
+    for honest in (18_000, 9000):
+        together = made.accountant.delta(honest, 1.0)
+        alone = [level.delta(honest, 1.0) for level in made.randomizer.levels]
+        assert together > 3 * max(alone)
+
+
 @pytest.mark.parametrize("task", ["quantiles", "cdf", "range", "variance", "std"])
 def test_intervals_cover(task):
     at = {"quantiles": [0.1, 0.5, 0.9], "cdf": [0, 5, 30, 50], "range": [3, 9]}.get(task)

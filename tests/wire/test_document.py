@@ -172,6 +172,14 @@ def test_promises_have_no_tolerance():
             Collection.read(changed("promise", name, to=below)).verify()
 
 
+def test_the_generator_of_the_words_is_paid_for():
+    """A delta that words of AES-256 cannot carry is not promised; just above, less of it is left."""
+    tiny = dataclasses.replace(COLLECTION.pledge, delta=1e-27, epsilon=100.0)
+    with pytest.raises(sdp.UnsupportedError, match="too small for the words"):
+        compute_guarantee(COLLECTION.questions, tiny)
+    assert compute_guarantee(COLLECTION.questions, dataclasses.replace(tiny, delta=1e-25))
+
+
 def test_a_promise_that_holds_once_and_not_composed():
     """Two reports of a device are more than one: a promise for all of them counts both."""
     once = COLLECTION.verify().epsilon
