@@ -109,7 +109,7 @@ def test_a_bounded_level_bounds_what_it_bounds():
     """Bennett's transform is above that of a sum of coins with the same variance and the largest step."""
     n, q = 200, 0.1
     one = LevelWeights(values=np.array([[1.0]]), counts=np.array([[1.0]]))
-    bound = IndependentLevels(levels=(BoundedNoise(variance=n * q * (1 - q), most=1.0),))
+    bound = IndependentLevels(levels=(BoundedNoise(variance=n * q * (1 - q), most=2 / 3),))
     tails = bound.tails((one,))
     for x in product((1.0, 10.0, 20.0)):
         true = stats.binom.sf(n * q + x[0] - 1, n, q)

@@ -31,6 +31,14 @@ POLYNOMIALS = {
     14: 0x4021,
     15: 0x8003,
     16: 0x1002B,
+    17: 0x20009,
+    18: 0x40009,
+    19: 0x80027,
+    20: 0x100009,
+    21: 0x200005,
+    22: 0x400003,
+    23: 0x800021,
+    24: 0x100001B,
     32: 0x10000008D,
 }
 """The smallest irreducible polynomial of each degree r, bit i being the coefficient of z^i."""

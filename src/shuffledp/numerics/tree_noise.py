@@ -93,6 +93,9 @@ class LevelNoise(Protocol):
     def limit(self) -> float:
         """Up to which |t w| it is finite."""
 
+    def largest(self, weights: LevelWeights) -> Floats:
+        """About the largest that a term of each sum may be."""
+
     def log_modulus(self, t: Floats, weights: LevelWeights) -> Floats:
         """At least ln |E exp(i t X)|; it falls in t as long as |t w| <= pi for all weights."""
 
@@ -118,6 +121,9 @@ class DummyNoise:
     @property
     def limit(self) -> float:
         return math.inf
+
+    def largest(self, weights: LevelWeights) -> Floats:
+        return _largest_weight(weights)
 
     def log_modulus(self, t: Floats, weights: LevelWeights) -> Floats:
         # |1 + z| <= exp(Re z)
@@ -151,6 +157,9 @@ class GeometricNoise:
     def limit(self) -> float:
         return self.rate * (1 - 1e-3)
 
+    def largest(self, weights: LevelWeights) -> Floats:
+        return _largest_weight(weights)
+
     def log_modulus(self, t: Floats, weights: LevelWeights) -> Floats:
         return self.log_transform(1j * t, weights).real
 
@@ -161,8 +170,9 @@ class GeometricNoise:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundedNoise:
-    """Many independent terms, uncorrelated between nodes, each moving a sum by at most `most` sums of all |weights|.
+    """Many independent terms, uncorrelated between nodes, each of which is in some of them, or not.
 
+    Weights add up to 0, so a term moves a sum by at most half of all |weights|, and the largest one, times `most`.
     Bennett's bound of the transform: V / M^2 (e^(t M) - 1 - t M), V the variance of the sum, M the largest term.
     """
 
@@ -177,16 +187,24 @@ class BoundedNoise:
     def limit(self) -> float:
         return math.inf
 
+    def largest(self, weights: LevelWeights) -> Floats:
+        size = np.abs(weights.values)
+        return np.asarray(self.most * ((size * weights.counts).sum(axis=1) / 2 + size.max(axis=1)))
+
     def log_modulus(self, t: Floats, weights: LevelWeights) -> Floats:
         return np.zeros(np.broadcast_shapes(t.shape, (len(weights.values), 1)))
 
     def log_transform(self, t: Transform, weights: LevelWeights) -> Transform:
         total = (weights.values**2 * weights.counts).sum(axis=1)[:, None] * self.variance
-        largest = self.most * (np.abs(weights.values) * weights.counts).sum(axis=1)[:, None]
+        largest = self.largest(weights)[:, None]
         u = t * np.maximum(largest, 1e-300)
         # For a small u the difference is lost in rounding: there it is u^2 / 2, and a little more.
         shape = np.where(u < 1e-4, u * u / 2 * (1 + u), np.expm1(u) - u)
         return np.asarray(total * shape / np.maximum(largest, 1e-300) ** 2)
+
+
+def _largest_weight(weights: LevelWeights) -> Floats:
+    return np.asarray(np.abs(weights.values).max(axis=1), dtype=np.float64)
 
 
 def _over_nodes(
@@ -235,16 +253,14 @@ class _SumTails:
 
     @cached_property
     def largest(self) -> Floats:
-        """The largest weights, in absolute value."""
-        return np.asarray(
-            np.max([np.abs(own.values).max(axis=1) for own in self.weights], axis=0),
-            dtype=np.float64,
-        )
+        """The largest terms, in absolute value."""
+        terms = [level.largest(own) for level, own in zip(self.levels, self.weights, strict=True)]
+        return np.asarray(np.max(terms, axis=0), dtype=np.float64)
 
     @property
     def _limit(self) -> Floats:
         ends = [
-            level.limit / np.maximum(np.abs(own.values).max(axis=1), 1e-300)
+            level.limit / np.maximum(_largest_weight(own), 1e-300)
             for level, own in zip(self.levels, self.weights, strict=True)
         ]
         return np.asarray(np.min(ends, axis=0), dtype=np.float64)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         hadamard,
         hadamard_blanket,
         hashed_histogram,
+        hashed_tree,
         hybrid,
         krr,
         local_hashing,
@@ -63,6 +64,7 @@ __all__ = [
     "hadamard",
     "hadamard_blanket",
     "hashed_histogram",
+    "hashed_tree",
     "hybrid",
     "krr",
     "local_hashing",
@@ -119,6 +121,7 @@ LINES: dict[str, str] = {
     "zero_sum_flooding": "sum",
     "tree": "quantiles",
     "local_tree": "quantiles",
+    "hashed_tree": "quantiles",
 }
 """A line for each protocol of this package: its name and its task. Its file is loaded when somebody looks at it."""
 

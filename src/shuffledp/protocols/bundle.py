@@ -75,6 +75,7 @@ _CLOSE = 0.03  # below ln(delta asked for): where the search ends
 _TRIES = 16
 _SAME_SCALE = 1e-4
 _SHARP = 6.0  # deltas down to a 400th of the promise are sharp
+_TREES = ("tree", "hashed_tree")  # whose levels share a budget
 _FIRST = 0.98  # of the Gaussian scale: most parts need a little more noise than Gaussian ones
 
 
@@ -500,7 +501,7 @@ class PartSpec:
     def spend(self, mu: float, promise: Promise) -> "PartSpec":
         """The part with the budget of a mu-Gaussian pair; a tree shares it among its levels."""
         own, epsilon = dict(self.parameters), promise.epsilon
-        depth = len(own.get("shape") or ()) if self.protocol == "tree" else 0
+        depth = len(own.get("shape") or ()) if self.protocol in _TREES else 0
         if depth:
             own["levels"] = [gaussian_epsilon(mu / math.sqrt(depth), promise.delta)] * depth
         else:

@@ -49,6 +49,7 @@ __all__ = ["SPEC", "HashedHistogram", "make"]
 
 _ALL = 1 << 28
 """Categories up to which a tally of all of them is made: 2 GB."""
+_DEGREES: tuple[int, ...] = (*range(2, 17), 32)  # of two or four bytes
 _SPARE_BITS = 5  # width is then 32 .. 64, so that rounding it up moves q by 3 % at most
 
 
@@ -256,7 +257,7 @@ def make(
 
 def _degree(k: int, s: int) -> int:
     needed = max(s, (k - 1).bit_length())
-    return min(r for r in POLYNOMIALS if r >= needed)
+    return min(r for r in _DEGREES if r >= needed)
 
 
 SPEC = register(make)

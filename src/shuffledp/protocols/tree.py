@@ -13,11 +13,12 @@ Intervals cover with at least their level: the law of the noise is known (`numer
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import product
+from typing import TypeVar
 
 import numpy as np
 
@@ -31,7 +32,7 @@ from shuffledp.core.cells import Cells
 from shuffledp.core.domain import Integers
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate, Value
-from shuffledp.core.protocol import Cost, Crowd, NoiseAccountant, Parts, Promise
+from shuffledp.core.protocol import Cost, Crowd, NoiseAccountant, NoisyDevice, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
@@ -49,9 +50,15 @@ __all__ = [
     "Tree",
     "TreeAnalyzer",
     "choose_shape",
+    "guess_level",
     "joint_poisson_level",
     "make",
+    "make_levels",
+    "read_shape",
+    "search_noise",
 ]
+
+Built = TypeVar("Built")
 
 _MOST_CELLS = 1 << 22
 _MOST_MESSAGES = 10_000.0
@@ -230,7 +237,7 @@ def joint_poisson_level(*, parts: int, epsilon: float, delta: float) -> float:
     return find_level(
         delta_at,
         delta,
-        guess=_guess_level(parts, epsilon, delta),
+        guess=guess_level(parts, epsilon, delta),
         largest=1e9,
         refusal=f"epsilon={epsilon!r} needs more noise than this routine handles",
         tolerance=5e-4,
@@ -238,7 +245,7 @@ def joint_poisson_level(*, parts: int, epsilon: float, delta: float) -> float:
 
 
 @lru_cache(maxsize=64)
-def _guess_level(parts: int, epsilon: float, delta: float) -> float:
+def guess_level(parts: int, epsilon: float, delta: float) -> float:
     """About the same: each further part costs 2 / g^2, g the parameter of a Gaussian pair with this promise."""
     scale = gaussian_scale(Promise(epsilon=epsilon, delta=delta))
     return poisson_level(epsilon=epsilon, delta=delta) + (parts - 1) * 2 / scale**2
@@ -252,7 +259,7 @@ def choose_shape(cells: int, crowd: Crowd, promise: Promise) -> tuple[int, ...]:
     """
 
     def merit(shape: tuple[int, ...]) -> float:
-        mu = _guess_level(len(shape), promise.epsilon, promise.delta)
+        mu = guess_level(len(shape), promise.epsilon, promise.delta)
         sent = math.fsum(
             1 + mu * math.prod(shape[:i]) / crowd.trusted for i in range(1, len(shape) + 1)
         )
@@ -293,16 +300,16 @@ def make(
     domain = read_cells(lower, upper, steps)
     points = read_points(task, at, domain)
     if domain.size > _MOST_CELLS:
-        sent = _guess_level(3, promise.epsilon, promise.delta) * domain.size / crowd.trusted
+        sent = guess_level(3, promise.epsilon, promise.delta) * domain.size / crowd.trusted
         raise UnsupportedError(
             f"{domain.size:,} cells are too many: everybody would send {sent:,.0f} messages; "
             f"trees have up to {_MOST_CELLS:,} cells, and `steps` chooses fewer"
         )
-    chosen = choose_shape(domain.size, crowd, promise) if shape is None else _read_shape(shape)
+    chosen = choose_shape(domain.size, crowd, promise) if shape is None else read_shape(shape)
     if levels is None:
         devices = _fit_levels(crowd, promise, chosen, word_bits)
     else:
-        devices = _make_levels(crowd, promise, chosen, levels, word_bits)
+        devices = make_levels(crowd, promise, chosen, levels, word_bits)
     tree = Tree(domain=domain, shape=chosen, levels=devices)
     accountant = Joint(
         parts=tuple(NoiseAccountant(device=each, epsilon=promise.epsilon) for each in devices),
@@ -317,13 +324,14 @@ def make(
     )
 
 
-def _read_shape(shape: Sequence[int]) -> tuple[int, ...]:
+def read_shape(shape: Sequence[int]) -> tuple[int, ...]:
+    """Branches by level, checked."""
     if not shape:
         raise ParameterError("shape", shape, "must have at least one level")
     return tuple(whole("shape", branches, at_least=2) for branches in shape)
 
 
-def _make_levels(
+def make_levels(
     crowd: Crowd,
     promise: Promise,
     shape: tuple[int, ...],
@@ -356,24 +364,39 @@ def _fit_levels(
     sizes = np.cumprod(shape).tolist()
     if sizes[-1] > words:
         raise ParameterError("word_bits", word_bits, f"must be enough for {sizes[-1]} nodes")
-    mu = joint_poisson_level(parts=len(shape), epsilon=promise.epsilon, delta=promise.delta)
-    while True:
+
+    def build(mu: float) -> tuple[DummiesHistogram, ...]:
         rhos = [dyadic_above(mu * size / crowd.trusted, word_bits) for size in sizes]
         if sum(rhos) > _MOST_MESSAGES:
             raise UnsupportedError(
                 f"n={crowd.n} users are too few for {sizes[-1]:,} cells: each would send "
                 f"{float(sum(rhos)):,.0f} messages"
             )
-        levels = tuple(
+        return tuple(
             DummiesHistogram.sending(max(rho, Fraction(1, words)), k=size, word_bits=word_bits)
             for rho, size in zip(rhos, sizes, strict=True)
         )
+
+    return search_noise(crowd, promise, len(shape), build, lambda levels: levels)
+
+
+def search_noise(
+    crowd: Crowd,
+    promise: Promise,
+    depth: int,
+    build: Callable[[float], Built],
+    levels: Callable[[Built], Sequence[NoisyDevice]],
+) -> Built:
+    """What `build` makes of nearly the smallest noise mu per node whose levels keep the promise together."""
+    mu = joint_poisson_level(parts=depth, epsilon=promise.epsilon, delta=promise.delta)
+    while True:
+        built = build(mu)
         accountants = tuple(
-            NoiseAccountant(device=each, epsilon=promise.epsilon) for each in levels
+            NoiseAccountant(device=each, epsilon=promise.epsilon) for each in levels(built)
         )
         delta = Joint(parts=accountants, promise=promise).delta(crowd.trusted, promise.epsilon)
         if delta <= promise.delta:
-            return levels
+            return built
         # ln(delta) falls by about 20 while the noise grows by a factor of e^2.
         mu *= math.exp(max(math.log(delta / promise.delta) / 10, 2e-4))
 

@@ -1,0 +1,140 @@
+"""Trees whose leaves are hashed: uncorrelated collisions, published errors, intervals that cover."""
+
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import shuffledp as sdp
+from shuffledp.accounting.exact import shuffled_delta
+from shuffledp.numerics.rounding import exp_lower
+from shuffledp.protocols import hashed_tree
+from shuffledp.protocols.hashed_tree import HashedLevel
+from shuffledp.testing import ALPHA, Examples, enumerate_law
+
+EXAMPLES = Examples(
+    hashed_tree.SPEC,
+    shuffled=(
+        {"n": 20_000, "lower": 0, "upper": 99, "epsilon": 1.0, "delta": 1e-6, "shape": [10, 10], "hash_bits": 5},
+        {"n": 5000, "lower": -1.0, "upper": 1.0, "steps": 64, "epsilon": 2.0, "delta": 1e-5, "at": [0.5]},
+    ),
+)  # fmt: skip
+TINY = HashedLevel(k=3, r=2, s=1, dummies=8, word_bits=5)
+RUNS = 60
+
+
+def test_the_sampler_follows_its_declared_law():
+    for x in range(TINY.k):
+        declared = {sent: mass for sent, mass in TINY.pmf(x).items() if mass}
+        assert sum(declared.values()) == 1
+        assert enumerate_law(TINY, x) == declared
+
+
+@pytest.mark.parametrize(
+    "level", [TINY, HashedLevel(k=7, r=3, s=2, dummies=8, word_bits=8)], ids=["k=3", "k=7"]
+)
+def test_collisions_with_two_others_are_independent(level):
+    """Over all functions, exactly: a message of x supports y and z each with probability q, both with q^2."""
+    codes = np.arange(level.k)
+    seen = []
+    for function in range(1 << 2 * level.r):
+        a, b = (np.full(level.k, part, dtype=np.uint64) for part in divmod(function, 1 << level.r))
+        seen.append(level._hash(a, b, codes))
+    hashes = np.array(seen)  # [functions, k]
+    for x, y, z in combinations(range(level.k), 3):
+        like_y, like_z = hashes[:, x] == hashes[:, y], hashes[:, x] == hashes[:, z]
+        assert Fraction(int(like_y.sum()), len(hashes)) == level.q
+        assert Fraction(int((like_y & like_z).sum()), len(hashes)) == level.q**2
+
+
+def test_supports_are_counted():
+    level = HashedLevel(k=100, r=7, s=4, dummies=8)
+    messages = np.random.default_rng(1).integers(0, 1 << level.bits, 500)
+    expected = np.zeros(100, dtype=np.int64)
+    for message in messages.tolist():
+        expected[list(level.supported(message))] += 1
+    np.testing.assert_array_equal(level.count(messages), expected)
+
+
+def test_the_guarantee_of_the_level_is_above_the_exact_one():
+    level = HashedLevel(k=2, r=2, s=1, dummies=16, word_bits=5)
+    laws = [level.pmf(x) for x in range(2)]
+    for epsilon in (0.0, 0.7):
+        exact = float(shuffled_delta(laws, 1, exp_lower(epsilon)))
+        assert 0 < exact <= level.delta(1, epsilon)
+
+
+def test_published_errors_and_messages():
+    """2^16 cells: at most 52 ranks with at most 6 messages per person."""
+    p = hashed_tree.make(n=10**6, lower=0, upper=2**16 - 1, epsilon=1.0, delta=1e-8, honest=1.0)
+    assert np.sqrt(p.analyzer.variance(np.array([10**6]))) <= 52
+    assert p.cost.messages_mean <= 6
+    assert 0.9e-8 < p.guarantee.delta <= 1e-8
+
+
+def run_many(shrink):
+    p = hashed_tree.make(
+        n=3000, lower=0, upper=255, epsilon=1.0, delta=1e-5, shape=[16, 16], hash_bits=5, task="cdf", at=[3, 40, 200]
+    )  # fmt: skip
+    values = np.minimum(np.random.default_rng(3).exponential(40, 3000).astype(np.int64), 255)
+    values[:1000] = 7  # many in one cell: where collisions would be seen
+    truth = np.array([np.mean(values <= point) for point in (3, 40, 200)])
+    source, hits, errors = sdp.SeededWords(7), 0, []
+    for _ in range(RUNS):
+        estimate = sdp.run(p, values, source)
+        low, high = estimate.interval(0.9)
+        middle = np.asarray(estimate.value)
+        errors.append(middle - truth)
+        inside = (middle + shrink * (low - middle) <= truth) & (
+            truth <= middle + shrink * (high - middle)
+        )
+        hits += inside.all()
+    return hits, np.array(errors) / np.asarray(estimate.stderr)
+
+
+def test_intervals_cover_and_errors_are_as_stated():
+    hits, errors = run_many(1.0)
+    assert hits >= binom.ppf(ALPHA, RUNS, 0.9)
+    assert np.all(np.abs(errors.mean(axis=0)) < 6.2 / np.sqrt(RUNS))
+    assert 0.5 < errors.std() < 1.4
+
+
+def test_a_fifth_of_the_width_would_be_seen():
+    """The mutant of the test above."""
+    assert run_many(0.2)[0] < binom.ppf(ALPHA, RUNS, 0.9)
+
+
+def test_messages_can_be_few():
+    crowd, promise = (
+        sdp.core.protocol.Crowd(n=10**5, honest=1.0),
+        sdp.core.protocol.Promise(epsilon=1.0, delta=1e-8),
+    )
+    few, many = (hashed_tree.choose_tree(4096, crowd, promise, messages) for messages in (4.0, 8.0))
+    assert len(few[0]) < len(many[0]) or few[1] < many[1]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"shape": [256]}, "at least two levels"),
+        ({"shape": [2, 2]}, "must have 256 leaves"),
+        ({"hash_bits": 40}, "hash_bits=40 must be"),
+        ({"upper": 2}, "3 cells: hashed trees have 4 to"),
+        ({"upper": 2**30}, "1,073,741,825 cells"),
+        ({"at": [1.5]}, "at=1.5 must be > 0 and < 1"),
+    ],
+)
+def test_bad_parameters_are_refused(change, said):
+    given = {
+        "n": 3000,
+        "lower": 0,
+        "upper": 255,
+        "epsilon": 1.0,
+        "delta": 1e-5,
+        "shape": [16, 16],
+        "hash_bits": 5,
+    }
+    with pytest.raises((sdp.ParameterError, sdp.UnsupportedError), match=said):
+        hashed_tree.make(**{**given, **change})
