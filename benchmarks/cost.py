@@ -1,13 +1,14 @@
 """What a dealt tally costs as n grows, for every protocol that deals: a chart, and its numbers as JSON.
 
     python benchmarks/cost.py docs/img/dealing-cost.svg docs/img/dealing-cost.json
+    python benchmarks/cost.py docs/img/dealing-cost.svg docs/img/dealing-cost.json --draw      # without measuring
+    python benchmarks/cost.py docs/img/dealing-cost.svg docs/img/dealing-cost.json krr rr      # only these anew
 
 A protocol is measured up to n = 10^12, unless a tally takes seconds before; what is beyond is extrapolated with the
 slope of the last two, and hollow in the chart. `--long` measures on, up to a minute for a tally.
 """
 
 import json
-import re
 import sys
 import time
 from pathlib import Path
@@ -16,6 +17,7 @@ import numpy as np
 
 import shuffledp as sdp
 from shuffledp.core.protocol import ShuffleProtocol
+from shuffledp.plots.style import FAINT, INK, MORE_COLOURS, new_figure, save_svg
 
 SIZES = tuple(10**power for power in (3, 5, 7, 9, 10, 11, 12, 13, 14))
 MEASURED = 10**12
@@ -98,35 +100,78 @@ def extrapolate(measured: list[tuple[int, float]]) -> list[tuple[int, float]]:
     return [(n, t1 * (n / n1) ** slope) for n in SIZES if n > n1]
 
 
-def draw(found: dict[str, list[tuple[int, float]]], path: Path) -> None:
-    from matplotlib.figure import Figure
+PANELS = {
+    "Local protocols": tuple(LOCAL),
+    "Counts and sums": ("pure_count", *(name for name in SHUFFLED if "k" not in SHUFFLED[name])),
+    "Histograms": tuple(name for name in SHUFFLED if "k" in SHUFFLED[name]),
+}
 
-    figure = Figure(figsize=(9, 6), layout="constrained")
-    axes = figure.subplots()
-    for place, (name, points) in enumerate(sorted(found.items(), key=lambda each: -each[1][-1][1])):
-        style = {"color": f"C{place % 10}", "linestyle": ("-", "--", ":")[place // 10]}
-        axes.plot(*zip(*points, strict=True), label=name, marker=".", **style)
-        beyond = extrapolate(points)
-        if beyond:
-            axes.plot(
-                *zip(points[-1], *beyond, strict=True), marker="o", mfc="white", lw=0.6, **style
-            )
-    axes.set(xscale="log", yscale="log", xlabel="people", ylabel="CPU seconds of one dealt tally")
-    axes.grid(alpha=0.3)
-    axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
-    figure.savefig(path, metadata={"Date": None})
-    text = re.sub(r"<metadata>.*?</metadata>\n?|<!DOCTYPE.*?>\n?", "", path.read_text(), flags=re.S)
-    path.write_text(text)
+
+def draw(found: dict[str, list[tuple[int, float]]], path: Path) -> None:
+    """A panel for each family; each line has its name at its end, in its colour."""
+    figure = new_figure(12.5, 5.4)
+    panels = figure.subplots(1, len(PANELS), sharex=True, sharey=True)
+    figure.subplots_adjust(left=0.065, right=0.885, top=0.8, bottom=0.12, wspace=0.52)
+    for axes, (title, names) in zip(panels, PANELS.items(), strict=True):
+        lines = {name: found[name] for name in names if found.get(name)}
+        axes.set(xscale="log", yscale="log", xlim=(SIZES[0], SIZES[-1]), ylim=(1e-5, 1e3))
+        axes.set_title(title, loc="left", fontsize=11, fontweight="bold", color=INK)
+        axes.set_xlabel("people", color=INK)
+        axes.grid(color=FAINT, lw=0.7)
+        axes.spines[["top", "right"]].set_visible(False)
+        ends = {}
+        for colour, (name, points) in zip(MORE_COLOURS, lines.items(), strict=False):
+            axes.plot(*zip(*points, strict=True), color=colour, lw=1.8)
+            beyond = [points[-1], *extrapolate(points)]
+            axes.plot(*zip(*beyond, strict=True), color=colour, lw=1, ls=":")
+            ends[name] = (beyond[-1][1], colour)
+        label_ends(axes, ends)
+    panels[0].set_ylabel("CPU seconds of one dealt tally", color=INK)
+    figure.text(
+        0.012, 0.93, f"A tally takes {worst(found, 10**9):.1g} s or less for 10⁹ people, and up to "
+        f"{worst(found, 10**12):.1g} s for 10¹²",
+        fontsize=14, fontweight="bold", color=INK,
+    )  # fmt: skip
+    figure.text(
+        0.012, 0.875, f"k = {K} categories or 100 steps, epsilon = 1, delta = 1e-12; dotted: extrapolated",
+        fontsize=9.5, color=INK,
+    )  # fmt: skip
+    save_svg(figure, path)
+
+
+def worst(found: dict[str, list[tuple[int, float]]], n: int) -> float:
+    """The most that was measured for n people."""
+    return max(dict(points).get(n, 0.0) for points in found.values())
+
+
+def label_ends(axes, ends: dict[str, tuple[float, str]]) -> None:
+    """Names right of the lines, from the lowest up, moved apart where they would overlap."""
+    low, high = np.log(axes.get_ylim())
+    floor = 0.0
+    for name, (value, colour) in sorted(ends.items(), key=lambda each: each[1][0]):
+        height = min(max((np.log(value) - low) / (high - low), floor), 1.0)
+        axes.text(
+            1.02, height, name, transform=axes.transAxes, va="center", fontsize=8.5, color=colour
+        )
+        floor = height + 0.045
 
 
 def main() -> None:
+    words = [word for word in sys.argv[1:] if not word.startswith("--")]
+    chart, numbers, names = Path(words[0]), Path(words[1]), words[2:]
+    every = (*LOCAL, "pure_count", *SHUFFLED)
     found, most = {}, LONG if "--long" in sys.argv else SHORT
-    for name in (*LOCAL, *PURE, *SHUFFLED):
-        found[name] = measure(name, most)
-        sys.stderr.write(f"{name}: {found[name][-1:]}\n")
-    chart, numbers = map(Path, sys.argv[1:3])
-    numbers.write_text(json.dumps(found) + "\n")
-    draw({name: points for name, points in found.items() if points}, chart)
+    if (names or "--draw" in sys.argv) and numbers.exists():
+        found = json.loads(numbers.read_text())
+    if "--draw" not in sys.argv:
+        for name in names or every:
+            found[name] = measure(name, most)
+            sys.stderr.write(f"{name}: {found[name][-1:]}\n")
+    rows = ",\n".join(
+        f" {json.dumps(name)}: {json.dumps(found[name])}" for name in every if name in found
+    )
+    numbers.write_text(f"{{\n{rows}\n}}\n")
+    draw({name: [(n, t) for n, t in points] for name, points in found.items() if points}, chart)
 
 
 if __name__ == "__main__":

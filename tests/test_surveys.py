@@ -90,6 +90,13 @@ def test_json_has_exactly_these_fields(answer):
     assert found["questions"]["minutes"]["protocol"] == "tree"
 
 
+def test_code_in_remarks_is_code_on_the_page(answer, tmp_path):
+    first, *others = answer.answers
+    noted = replace(first, notes=("`steps` chooses another grid, < 9",))
+    page = replace(answer, answers=(noted, *others)).write_page(tmp_path / "r.html").read_text()
+    assert "<p><code>steps</code> chooses another grid, &lt; 9</p>" in page
+
+
 def test_answer_can_be_read(answer, tmp_path):
     text = str(answer)
     assert "home_by_way: count by way" in text
@@ -98,6 +105,7 @@ def test_answer_can_be_read(answer, tmp_path):
     assert "<h2>minutes: quantiles</h2>" in page
     assert "The promise" in page
     assert "<script" not in page
+    assert "`" not in page
     assert list(answer.to_pandas().columns) == [
         "question",
         "label",

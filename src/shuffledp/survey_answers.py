@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shuffledp.core.display import Number, Picture, as_html, as_text, short
+from shuffledp.core.display import Number, Picture, as_html, as_prose, as_text, short
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.privacy import Guarantee, up
@@ -162,20 +162,27 @@ class SurveyAnswer:
         for answer in self.answers:
             parts.append(f"<h2>{html.escape(answer.title)}</h2>")
             parts.append(as_html(answer.picture))
-            parts += [f"<p>{html.escape(note)}</p>" for note in answer.notes]
+            parts += [f"<p>{as_prose(note)}</p>" for note in answer.notes]
         spent = (
             f"Spent, for all questions together: epsilon = {up(self.guarantee.epsilon, 6)}, "
             f"delta = {up(self.guarantee.delta, 3)}."
         )
         parts.append(f"<h2>The promise</h2><p>{html.escape(spent)}</p>")
-        parts += [f"<p>{html.escape(text)}</p>" for text in self.explain().split("\n\n")]
+        parts += [f"<p>{as_prose(text)}</p>" for text in self.explain().split("\n\n")]
         return "".join(parts)
 
     def write_page(self, path: str | Path) -> Path:
         """One HTML page: all questions, the promise in words, and what was spent; no script, no outside file."""
-        style = "body{font-family:sans-serif;max-width:50em;margin:2em auto}td,th{padding:0 .6em}"
+        style = (
+            ":root{color-scheme:light dark}"
+            "body{font:15px/1.5 system-ui,sans-serif;max-width:50em;margin:2em auto;padding:0 1em}"
+            "table{display:block;overflow-x:auto;border-collapse:collapse}td,th{padding:.1em .6em;white-space:nowrap}"
+            "th{font-weight:normal}thead th{opacity:.7}code{font-size:.92em}"
+        )
         page = (
-            f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{html.escape(self.title)}'
+            f'<!doctype html><html lang="en"><head><meta charset="utf-8">'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">'
+            f"<title>{html.escape(self.title)}"
             f"</title><style>{style}</style></head><body>{self._page_body()}</body></html>\n"
         )
         place = Path(path)

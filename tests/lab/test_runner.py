@@ -1,5 +1,6 @@
 """Running experiments: files, failures, interruption, and the same result every time."""
 
+import base64
 import csv
 import json
 import re
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 import shuffledp as sdp
 from shuffledp.cli import app
 from shuffledp.lab import Effort, Record, Verdict, discovery, page, run_lab, write_page
+from shuffledp.lab.page import name_verdict
 
 GOOD = '''
     """Two and two
@@ -73,8 +75,14 @@ def test_files_and_verdicts(laboratory):
         rows = list(csv.DictReader(file))
     assert [row["size"] for row in rows] == ["1"] * 3
     assert json.loads((out / "verdicts.json").read_text()) == [
-        {"experiment": "good", "claim": "2 + 2 is 4", "measured": "4", "agrees": True},
-        {"experiment": "good", "claim": "2 + 2 is 5", "measured": "4", "agrees": False},
+        {
+            "experiment": "good",
+            "id": name_verdict("good", claim),
+            "claim": claim,
+            "measured": "4",
+            "agrees": agrees,
+        }
+        for claim, agrees in (("2 + 2 is 4", True), ("2 + 2 is 5", False))
     ]
 
 
@@ -140,13 +148,39 @@ def test_a_page_is_written_whole_or_not_at_all(laboratory, monkeypatch):
 def test_the_page_needs_nothing_but_itself(laboratory):
     command("good", "--quick", "--out", laboratory / "report")
     text = (laboratory / "report" / "index.html").read_text()
-    outside = re.sub(r"data:image/svg\+xml;base64,[\w+/=]+", "data:", text)
+    outside = re.sub(
+        r"data:(image/svg\+xml|text/csv|application/json);base64,[\w+/=]+", "data:", text
+    )
     assert outside.count('src="data:"') == 1
     assert not re.search(r"https?:|<script|<link|@import|url\(|src=\"(?!data:)", outside)
-    assert set(re.findall(r'href="([^"]*)"', outside)) == {"#good"}
+    links = set(re.findall(r'href="([^"]*)"', outside))
+    assert {link for link in links if not link.startswith("#good-")} == {"#good", "data:"}
+    assert {link[1:] for link in links if link != "data:"} <= set(
+        re.findall(r'id="([^"]*)"', outside)
+    )
     assert "a &lt; b" in outside
     assert "share = 0.5" in outside
     assert "20,000" in outside
+
+
+def test_experiments_can_be_repeated_cited_and_taken_home(laboratory):
+    out = laboratory / "report"
+    command("good", "--quick", "--out", out)
+    text = (out / "index.html").read_text()
+    assert "<code>shuffledp lab good --quick</code>" in text
+    assert "@software{shuffledp_good," in text
+    found = dict(re.findall(r'download="([\w.]+)" href="data:[\w/]+;base64,([\w+/=]+)"', text))
+    assert base64.b64decode(found["good.csv"]) == (out / "good" / "table.csv").read_bytes()
+    verdicts = json.loads(base64.b64decode(found["good.json"]))
+    assert [each["id"] for each in verdicts] == [
+        each["id"] for each in json.loads((out / "verdicts.json").read_text())
+    ]
+    assert all(f'<tr id="{each["id"]}">' in text for each in verdicts)
+
+
+def test_names_of_verdicts_differ():
+    names = {name_verdict("a", "x"), name_verdict("a", "y"), name_verdict("b", "x")}
+    assert len(names) == 3
 
 
 def test_an_unexplained_difference_says_so(tmp_path):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import math
+import re
 import unicodedata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -21,6 +22,7 @@ __all__ = [
     "Number",
     "Picture",
     "as_html",
+    "as_prose",
     "as_text",
     "cells",
     "decimals",
@@ -245,3 +247,12 @@ def _bar(share: float) -> str:
     colour = "#0072B2" if share >= 0 else "#D55E00"
     width = max(0, round(160 * abs(share)))
     return f'<div style="background:{colour};height:0.8em;width:{width}px"></div>'
+
+
+def as_prose(text: str) -> str:
+    """A sentence as HTML: escaped, and what stands between backticks as code.
+
+    >>> as_prose("`steps` < 9 chooses another")
+    '<code>steps</code> &lt; 9 chooses another'
+    """
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text))

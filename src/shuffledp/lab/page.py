@@ -2,6 +2,7 @@
 
 import base64
 import csv
+import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -16,7 +17,7 @@ from shuffledp.lab.contract import Effort, Verdict
 from shuffledp.lab.runner import Record
 from shuffledp.lab.typography import typeset
 
-__all__ = ["write_page"]
+__all__ = ["name_verdict", "write_page"]
 
 _ROWS = 24  # of a table that the page shows; the file has them all
 
@@ -26,6 +27,7 @@ def write_page(records: Sequence[Record], *, effort: Effort, out: Path) -> Path:
     verdicts = [
         {
             "experiment": record.name,
+            "id": name_verdict(record.name, verdict.claim),
             "claim": verdict.claim,
             "measured": verdict.measured,
             "agrees": verdict.agrees,
@@ -38,12 +40,12 @@ def write_page(records: Sequence[Record], *, effort: Effort, out: Path) -> Path:
     text = template.substitute(
         version=shuffledp.__version__,
         effort=effort.value,
-        experiments=len(records),
+        experiments="1 experiment" if len(records) == 1 else f"{len(records)} experiments",
         seconds=_duration(sum(record.seconds for record in records)),
         score=_score(records),
         differences=_differences(records),
         summary="\n".join(map(_summary, records)),
-        sections="\n".join(_section(record, out / record.name) for record in records),
+        sections="\n".join(_section(record, effort, out / record.name) for record in records),
     )
     return _replace(out / "index.html", text)
 
@@ -105,18 +107,67 @@ def _mark(verdict: Verdict) -> str:
     return f'<span class="{kind}" title="{escape(verdict.claim, quote=True)}">{sign}</span>'
 
 
-def _section(record: Record, folder: Path) -> str:
+def _section(record: Record, effort: Effort, folder: Path) -> str:
     about = "".join(f"<p>{typeset(part)}</p>" for part in record.about.split("\n\n"))
-    head = f'<section id="{record.name}"><h2>{typeset(record.title)}</h2>{about}'
+    head = f'<section id="{record.name}"><h2>{typeset(record.title)} {_permalink(record.name)}</h2>{about}'
     if record.failure:
         return f"{head}<pre>{escape(record.failure)}</pre></section>"
     figures = "".join(_figure(folder, name, text) for name, text in record.captions.items())
-    verdicts = "".join(map(_verdict, record.verdicts))
+    verdicts = "".join(_verdict(record.name, verdict) for verdict in record.verdicts)
     return (
         f'{head}{figures}<table class="verdicts"><thead><tr><th></th><th>claim</th><th>measured</th>'
         f"</tr></thead><tbody>{verdicts}</tbody></table>{_parameters(record)}"
-        f"{_table(folder)}</section>"
+        f"{_yourself(record, effort, folder)}{_table(folder)}</section>"
     )
+
+
+def _permalink(name: str) -> str:
+    return f'<a class="link" href="#{name}" title="link to this">#</a>'
+
+
+def name_verdict(experiment: str, claim: str) -> str:
+    """Where a verdict is on the page; it stays the same while the claim does, whatever is added around it.
+
+    >>> name_verdict("laplace_tail", "a claim") == name_verdict("laplace_tail", "a claim")
+    True
+    """
+    return f"{experiment}-{hashlib.sha256(claim.encode()).hexdigest()[:8]}"
+
+
+def _yourself(record: Record, effort: Effort, folder: Path) -> str:
+    """The command, the citation, and the data to take home."""
+    command = f"shuffledp lab {record.name}" + (" --quick" if effort is Effort.QUICK else "")
+    agree = sum(verdict.agrees for verdict in record.verdicts)
+    citation = (
+        f"@software{{shuffledp_{record.name},\n"
+        "  author  = {{The shuffledp authors}},\n"
+        "  title   = {shuffledp: differential privacy in the shuffle model},\n"
+        f"  version = {{{shuffledp.__version__}}},\n"
+        f"  note    = {{Experiment {record.name} ({command}): {agree} of {len(record.verdicts)} claims agree}}\n"
+        "}"
+    )
+    verdicts = [
+        {
+            "id": name_verdict(record.name, each.claim),
+            "claim": each.claim,
+            "measured": each.measured,
+            "agrees": each.agrees,
+        }
+        for each in record.verdicts
+    ]
+    numbers = (folder / "table.csv").read_bytes()
+    judged = json.dumps(verdicts, indent=1, ensure_ascii=False).encode()
+    return (
+        f'<p class="small"><b>Run it yourself:</b> <code>{command}</code>. <b>Data:</b> '
+        f"{_download(f'{record.name}.csv', 'text/csv', numbers)}, "
+        f"{_download(f'{record.name}.json', 'application/json', judged)}.</p>"
+        f"<details><summary>Cite it</summary><pre>{escape(citation)}</pre></details>"
+    )
+
+
+def _download(name: str, kind: str, content: bytes) -> str:
+    data = base64.b64encode(content).decode()
+    return f'<a download="{name}" href="data:{kind};base64,{data}">{name}</a>'
 
 
 def _figure(folder: Path, name: str, caption: str) -> str:
@@ -127,10 +178,11 @@ def _figure(folder: Path, name: str, caption: str) -> str:
     )
 
 
-def _verdict(verdict: Verdict) -> str:
+def _verdict(experiment: str, verdict: Verdict) -> str:
+    place = name_verdict(experiment, verdict.claim)
     why = "" if verdict.agrees else f'<p class="why">{typeset(verdict.why or _UNKNOWN)}</p>'
     return (
-        f"<tr><td>{_mark(verdict)}</td><td>{typeset(verdict.claim)}</td>"
+        f'<tr id="{place}"><td>{_mark(verdict)}</td><td>{typeset(verdict.claim)} {_permalink(place)}</td>'
         f"<td>{typeset(verdict.measured)}{why}</td></tr>"
     )
 

@@ -18,6 +18,7 @@ from shuffledp.core.arrays import Floats
 from shuffledp.core.display import (
     Number,
     Picture,
+    as_prose,
     cells,
     decimals,
     format_number,
@@ -167,7 +168,7 @@ def _picture(kept: list[Number], path: Path, words: _Words) -> Path:
 def _draw_bars(kept: list[Number], words: _Words) -> Figure:
     heads = _wrap(words.headline, 68)
     lines = _wrap(words.title, 105) + [line for text in words.warnings for line in _wrap(text, 95)]
-    small = [line for note in words.notes for line in _wrap(note, 150)]
+    small = [line for note in words.notes for line in _wrap(note.replace("`", ""), 150)]
     labels = [_plain(row.label) for row in kept]
     margin = 0.35 + 0.085 * max(map(_width, labels))  # inches, as all that follows
     top, bottom = 0.45 + 0.28 * len(heads) + 0.2 * len(lines), 0.55 + 0.135 * len(small)
@@ -237,7 +238,7 @@ def _page(kept: list[Number], words: _Words) -> str:
     )
     said = [f"<p>{html.escape(words.title)}</p>"] if words.title else []
     said += [f'<p class="w">{html.escape(text)}</p>' for text in words.warnings]
-    small = "\n".join(f"<p>{html.escape(note)}</p>" for note in words.notes)
+    small = "\n".join(f"<p>{as_prose(note)}</p>" for note in words.notes)
     name = html.escape(short(words.headline, 200))
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
