@@ -1,15 +1,16 @@
 """The answer to a request: the estimate, how private it is, and how it is shown and written."""
 
-import html
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shuffledp.core.display import Number, Picture, as_html, as_text, short
+from shuffledp.core.display import Number, Picture, as_text, short
 from shuffledp.core.estimate import Estimate
+from shuffledp.core.frames import Columns, make_arrow, make_columns, make_pandas, make_polars
 from shuffledp.core.mechanism import Mechanism
+from shuffledp.core.notebook import as_html, say, stack
 from shuffledp.core.privacy import Guarantee
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.validate import level as valid_level
@@ -22,10 +23,12 @@ from shuffledp.tasks import task_named
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
+    import pyarrow as pa
 
     from shuffledp.engine.tallies import Collected
 
-__all__ = ["Answer", "list_reasons"]
+__all__ = ["Answer", "list_reasons", "tell_dropped"]
 
 _DEALT = (
     "One machine ({}) held the raw column. It counted the people with each value and dealt the tally: it drew "
@@ -147,15 +150,7 @@ class Answer:
     @property
     def dropped(self) -> str | None:
         """How many people were left out, if somebody was."""
-        invalid = {} if self.invalid is None else self.invalid
-        count = sum(invalid.values())
-        if not count:
-            return None
-        return (
-            f"{count:,} of {self.rows:,} values were invalid ({list_reasons(invalid)}) and were left "
-            f"out: n is {self.n:,}, and the promise is made for that many. These numbers are exact: "
-            "that somebody's value was left out is not protected."
-        )
+        return tell_dropped(self.invalid, self.rows, self.n)
 
     @property
     def _played(self) -> str:
@@ -194,13 +189,7 @@ class Answer:
             "delta": promise.delta,
             "level": self.level,
             "estimate": [_plain(row) for row in self.picture.rows],
-            "guarantee": {
-                "text": str(promise),
-                "model": promise.model.value,
-                "neighbours": promise.neighbours.value,
-                "honest": promise.honest,
-                "proof": promise.proof,
-            },
+            "guarantee": promise.to_dict(),
             "not_private": list(self.not_private),
             "seed": self.seed,
             "notes": list(self.notes),
@@ -209,9 +198,18 @@ class Answer:
 
     def to_pandas(self) -> "pd.DataFrame":
         """A row for each number: label, value, stderr, low, high."""
-        import pandas as pd
+        return make_pandas(self._columns())
 
-        return pd.DataFrame(self.picture.rows, columns=list(Number._fields))
+    def to_polars(self) -> "pl.DataFrame":
+        """The same for Polars."""
+        return make_polars(self._columns())
+
+    def to_arrow(self) -> "pa.Table":
+        """The same as an Arrow table."""
+        return make_arrow(self._columns())
+
+    def _columns(self) -> Columns:
+        return make_columns(Number._fields, self.picture.rows)
 
     def write(self, path: str | Path) -> Path:
         """Write it as its suffix says: all about it (.json), or a row for each number (.csv, .tsv, .parquet).
@@ -247,9 +245,8 @@ class Answer:
 
     def _repr_html_(self) -> str:
         """How notebooks show it."""
-        title = f"<p><b>{html.escape(self.title)}</b></p>"
-        said = (f"<p>{html.escape(line)}</p>" for line in self._remarks())
-        return "".join([title, as_html(self.picture), *said])
+        said = (say(line) for line in self._remarks())
+        return stack(say(self.title, bold=True), as_html(self.picture), *said)
 
     def _remarks(self) -> list[str]:
         said = [*(f"{text}." for text in self.warnings), self.dropped, *self.notes]
@@ -272,6 +269,23 @@ def _explain_covered(policy: OnInvalid | None) -> Iterator[str]:
         if faults:
             text = words.format(" and ".join(_FAULT_NAMES[fault] for fault in faults))
             yield text[0].upper() + text[1:]
+
+
+def tell_dropped(invalid: Mapping[str, int] | None, rows: int | None, n: int) -> str | None:
+    """How many people were left out, if somebody was.
+
+    >>> tell_dropped({"null": 1, "nan": 0}, 10, 9)
+    "1 of 10 values were invalid (null 1) and were left out: n is 9, and the promise is made for that many. These numbers are exact: that somebody's value was left out is not protected."
+    """
+    faults = {} if invalid is None else invalid
+    count = sum(faults.values())
+    if not count:
+        return None
+    return (
+        f"{count:,} of {rows:,} values were invalid ({list_reasons(faults)}) and were left "
+        f"out: n is {n:,}, and the promise is made for that many. These numbers are exact: "
+        "that somebody's value was left out is not protected."
+    )
 
 
 def list_reasons(invalid: Mapping[str, int]) -> str:

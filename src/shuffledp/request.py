@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
-from shuffledp.answer import Answer, list_reasons
+from shuffledp.answer import Answer, list_reasons, tell_dropped
 from shuffledp.core.domain import Categories, Domain, Integers, Reals
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.mechanism import Mechanism
@@ -35,7 +35,7 @@ from shuffledp.engine.codes import Action, OnInvalid
 from shuffledp.engine.columns import Column, open_column, take_column
 from shuffledp.engine.files import DuckDB, FileRun, find_engine, headcount, run_file
 from shuffledp.engine.filters import Filter
-from shuffledp.engine.results import check_result
+from shuffledp.engine.results import check_result, write_result
 from shuffledp.engine.stages import CALIBRATION, GROUPING, stage
 from shuffledp.ledger import DATASET
 from shuffledp.numerics.entropy import SeededWords
@@ -48,9 +48,20 @@ if TYPE_CHECKING:
     from shuffledp.engine.messages import Randomized
     from shuffledp.ledger import Budget, Ledger
 
-__all__ = ["Prepared", "Request", "ask", "check_result", "open_data"]
+__all__ = [
+    "SEEDED",
+    "Prepared",
+    "Request",
+    "ask",
+    "check_result",
+    "describe_invalid",
+    "open_data",
+    "tell_dropped",
+    "write_result",
+]
 
-_SEEDED = "the noise is seeded: whoever knows the seed can undo it, so this protects nobody"
+SEEDED = "the noise is seeded: whoever knows the seed can undo it, so this protects nobody"
+"""What must be said of every answer with a seed."""
 _BECAME = {Action.OTHER: "became other", Action.CLAMP: "were moved to the end of the range"}
 _REHEARSAL = (
     "This machine saw every value. The central model would trust it and be off by about {} (RMSE) at the "
@@ -291,7 +302,7 @@ class Request:
                 *_tell_filter(column),
                 *self._remarks(question, n),
             ),
-            not_private=(*([] if self.seed is None else [_SEEDED]), *declared.not_private),
+            not_private=(*([] if self.seed is None else [SEEDED]), *declared.not_private),
         )
 
     def _measure(self, column: Column) -> Column:
@@ -368,6 +379,31 @@ def _on_a_grid(task: Task) -> Task:
     return type(task)(domain=grid)
 
 
+def describe_invalid(
+    policy: OnInvalid, invalid: Mapping[str, int]
+) -> tuple[dict[str, int] | None, str | None]:
+    """The numbers of invalid values if a result may hold them, otherwise a line for the operator.
+
+    Whoever is left out is outside the promise. A value that became 'other' or the end of a range is
+    inside: its exact count, beside the noisy one, would undo the noise.
+
+    >>> describe_invalid(OnInvalid.read("clamp"), {"null": 0, "unknown": 0, "out_of_range": 2, "nan": 0})
+    (None, 'For you alone (exact, so not private): 2 invalid values (out_of_range 2) were moved to the end of the range.')
+    """
+    said: list[str] = []
+    covered: set[str] = set()
+    for action, became in _BECAME.items():
+        faults = policy.faults_with(action)
+        covered.update(faults)
+        inside = {fault: invalid[fault] for fault in faults}
+        if any(inside.values()):
+            count = sum(inside.values())
+            said.append(f"{count:,} invalid values ({list_reasons(inside)}) {became}")
+    public = {fault: count for fault, count in invalid.items() if fault not in covered}
+    alone = f"For you alone (exact, so not private): {'; '.join(said)}." if said else None
+    return (public if not covered or policy.drops else None), alone
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Prepared:
     """A request and its column: all that must be known before anybody's value is randomized."""
@@ -442,23 +478,8 @@ class Prepared:
     def describe_invalid(
         self, invalid: Mapping[str, int]
     ) -> tuple[dict[str, int] | None, str | None]:
-        """The numbers of invalid values if the result may hold them, otherwise a line for the operator.
-
-        Whoever is left out is outside the promise. A value that became 'other' or the end of a range is
-        inside: its exact count, beside the noisy one, would undo the noise.
-        """
-        said: list[str] = []
-        covered: set[str] = set()
-        for action, became in _BECAME.items():
-            faults = self.policy.faults_with(action)
-            covered.update(faults)
-            inside = {fault: invalid[fault] for fault in faults}
-            if any(inside.values()):
-                count = sum(inside.values())
-                said.append(f"{count:,} invalid values ({list_reasons(inside)}) {became}")
-        public = {fault: count for fault, count in invalid.items() if fault not in covered}
-        alone = f"For you alone (exact, so not private): {'; '.join(said)}." if said else None
-        return (public if not covered or self.policy.drops else None), alone
+        """The numbers of invalid values if the result may hold them, otherwise a line for the operator."""
+        return describe_invalid(self.policy, invalid)
 
     def randomize(self, out: str | Path, *, report: Report | None = None) -> "Randomized":
         """Write everybody's messages to a file: shuffled, and without their senders."""

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shuffledp.core.display import Number, Picture, as_html, as_prose, as_text, short
+from shuffledp.core.display import Number, Picture, as_text, short
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.estimate import Estimate
+from shuffledp.core.frames import Columns, make_arrow, make_columns, make_pandas, make_polars
+from shuffledp.core.notebook import as_html, as_prose, say, stack
 from shuffledp.core.privacy import Guarantee, up
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.version import __version__
@@ -18,19 +20,10 @@ from shuffledp.tasks import task_named
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
+    import pyarrow as pa
 
-__all__ = ["QuestionAnswer", "SurveyAnswer", "describe_promise"]
-
-
-def describe_promise(promise: Guarantee) -> dict[str, Any]:
-    """What JSON says about a guarantee."""
-    return {
-        "text": str(promise),
-        "model": promise.model.value,
-        "neighbours": promise.neighbours.value,
-        "honest": promise.honest,
-        "proof": promise.proof,
-    }
+__all__ = ["QuestionAnswer", "SurveyAnswer"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -55,6 +48,26 @@ class QuestionAnswer:
     def title(self) -> str:
         """The question in a line."""
         return f"{short(self.name)}: {self.task}"
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """A row for each number: label, value, stderr, low, high."""
+        return make_pandas(self._columns())
+
+    def to_polars(self) -> "pl.DataFrame":
+        """The same for Polars."""
+        return make_polars(self._columns())
+
+    def to_arrow(self) -> "pa.Table":
+        """The same as an Arrow table."""
+        return make_arrow(self._columns())
+
+    def _columns(self) -> Columns:
+        return make_columns(Number._fields, self.picture.rows)
+
+    def _repr_html_(self) -> str:
+        """How notebooks show it; the guarantee is that of the whole survey."""
+        notes = (say(note) for note in self.notes)
+        return stack(say(self.title, bold=True), as_html(self.picture), *notes)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and strings."""
@@ -126,16 +139,25 @@ class SurveyAnswer:
             "delta": self.guarantee.delta,
             "n": self.n,
             "questions": {answer.name: answer.to_dict() for answer in self.answers},
-            "guarantee": describe_promise(self.guarantee),
+            "guarantee": self.guarantee.to_dict(),
             "version": __version__,
         }
 
     def to_pandas(self) -> "pd.DataFrame":
         """A row for each number: question, label, value, stderr, low, high."""
-        import pandas as pd
+        return make_pandas(self._columns())
 
+    def to_polars(self) -> "pl.DataFrame":
+        """The same for Polars."""
+        return make_polars(self._columns())
+
+    def to_arrow(self) -> "pa.Table":
+        """The same as an Arrow table."""
+        return make_arrow(self._columns())
+
+    def _columns(self) -> Columns:
         rows = [(answer.name, *row) for answer in self.answers for row in answer.picture.rows]
-        return pd.DataFrame(rows, columns=["question", *Number._fields])
+        return make_columns(["question", *Number._fields], rows)
 
     def write(self, path: str | Path) -> Path:
         """Write it as JSON."""

@@ -21,6 +21,7 @@ from shuffledp.accounting.generator import find_ideal
 from shuffledp.core.display import short
 from shuffledp.core.domain import Integers, Reals
 from shuffledp.core.errors import DataError, ShuffledpError, UnsupportedError
+from shuffledp.core.notebook import make_table, say, stack
 from shuffledp.core.privacy import Guarantee, up
 from shuffledp.core.protocol import Crowd, Promise, ShuffleProtocol
 from shuffledp.core.task import Task
@@ -28,13 +29,14 @@ from shuffledp.core.version import __version__
 from shuffledp.planner import choose
 from shuffledp.planner.errors import worst_case
 from shuffledp.protocols import bundle, make
-from shuffledp.survey_answers import describe_promise
 from shuffledp.tasks import task_named
 
 if TYPE_CHECKING:
     from shuffledp.surveys import Question, Survey
 
 __all__ = ["At", "SurveyPlan", "SurveyRow", "find_error", "make_plan", "name_task"]
+
+_HEADS = ("question", "task", "protocol", "error", "relative", "budget", "messages", "others")
 
 _STEEPEST = 8.0  # how far apart the budgets may be that the planner chooses
 _DUMMIES, _CORRELATED = "dummies_histogram", "correlated_histogram"
@@ -168,13 +170,33 @@ class SurveyPlan:
             },
             "messages_per_user": cost.messages_mean,
             "bits_per_user": cost.messages_mean * cost.bits_per_message,
-            "guarantee": describe_promise(self.guarantee),
+            "guarantee": self.guarantee.to_dict(),
             "version": __version__,
         }
 
     def __str__(self) -> str:
-        head = ("question", "task", "protocol", "error", "relative", "budget", "messages", "others")
-        lines = [head] + [
+        lines = [_HEADS, *self._lines()]
+        widths = [max(len(line[place]) for line in lines) for place in range(len(_HEADS))]
+        table = [
+            "  ".join(
+                cell.ljust(width) if place < 3 else cell.rjust(width)
+                for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+            ).rstrip()
+            for line in lines
+        ]
+        return "\n".join([self._title, *table, *self._remarks()])
+
+    def _repr_html_(self) -> str:
+        """How notebooks show it."""
+        table = make_table(_HEADS, self._lines(), texts=3)
+        return stack(say(self._title, bold=True), table, *map(say, self._remarks()))
+
+    @property
+    def _title(self) -> str:
+        return f"{self.survey.title}: {len(self.rows)} questions, {self.n:,} people"
+
+    def _lines(self) -> list[tuple[str, ...]]:
+        return [
             (
                 short(row.question),
                 row.task,
@@ -187,22 +209,15 @@ class SurveyPlan:
             )
             for row in self.rows
         ]
-        widths = [max(len(line[place]) for line in lines) for place in range(len(head))]
-        table = [
-            "  ".join(
-                cell.ljust(width) if place < 3 else cell.rjust(width)
-                for place, (cell, width) in enumerate(zip(line, widths, strict=True))
-            ).rstrip()
-            for line in lines
-        ]
+
+    def _remarks(self) -> list[str]:
         cost = self.protocol.cost
-        said = [self._say_costs()] if len(self.rows) > 1 else []
-        said.append(
+        return [
+            *([self._say_costs()] if len(self.rows) > 1 else []),
             f"Everybody answers everything: {cost.messages_mean:.2f} messages of {cost.bits_per_message} bits "
-            "each."
-        )
-        title = f"{self.survey.title}: {len(self.rows)} questions, {self.n:,} people"
-        return "\n".join([title, *table, *said, f"{self.guarantee}."])
+            "each.",
+            f"{self.guarantee}.",
+        ]
 
     def _say_costs(self) -> str:
         most = max(self.rows, key=lambda row: row.share)

@@ -58,7 +58,7 @@ from shuffledp.ledger import DATASET, Budget, Ledger, Spending
 from shuffledp.numerics.entropy import SeededWords
 from shuffledp.planner.question import check_delta, planned
 from shuffledp.protocols import bundle
-from shuffledp.request import open_data
+from shuffledp.request import SEEDED, open_data
 from shuffledp.survey_answers import QuestionAnswer, SurveyAnswer
 from shuffledp.survey_plans import At, SurveyPlan, SurveyRow, find_error, make_plan, name_task
 from shuffledp.tasks.groups import Grouped
@@ -76,7 +76,6 @@ __all__ = [
 ]
 
 _USUAL_EPSILON = 1.0  # where a search for another one starts
-_SEEDED = "the noise is seeded: whoever knows the seed can undo it, so this protects nobody"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -370,7 +369,7 @@ class PreparedSurvey:
                 )
             )
         seeded = isinstance(rng, SeededWords)
-        exposed = [_SEEDED] if seeded else []
+        exposed = [SEEDED] if seeded else []
         return SurveyAnswer(
             name=plan.survey.title,
             protocol=plan.protocol,

@@ -411,8 +411,11 @@ class TestProgress:
 
     @pytest.mark.parametrize(("quiet", "terminal"), [(True, True), (False, False)])
     def test_off(self, monkeypatch, quiet, terminal):
-        from shuffledp.cli._terminal import meter
+        from shuffledp.cli._terminal import meter, take_quiet
+
+        def look() -> None:
+            with meter() as report:
+                assert report is None
 
         monkeypatch.setattr("sys.stderr.isatty", lambda: terminal)
-        with meter(quiet=quiet) as report:
-            assert report is None
+        take_quiet(look)(quiet=quiet)

@@ -22,7 +22,7 @@ machine learning"; Dong, Roth, Su 2022, "Gaussian differential privacy".
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from shuffledp.audit.outcomes import Draws, Source, check_neighbours, draw
 from shuffledp.core.arrays import Bools, Floats
 from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.core.notebook import list_facts, say, stack
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, number, whole
 from shuffledp.numerics.entropy import SecureWords
@@ -88,6 +89,25 @@ class EmpiricalAudit:
         (True, False)
         """
         return self.epsilon > epsilon
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and strings: what `shuffledp audit --samples --json` prints."""
+        return asdict(self)
+
+    def _repr_html_(self) -> str:
+        """How notebooks show it."""
+        hits, draws = self.counted.hits, self.counted.draws
+        facts = [
+            (
+                "epsilon, at least",
+                f"{math.floor(self.epsilon * 1e4) / 1e4:g} at delta = {self.delta:g}",
+            ),
+            ("confidence", f"{self.confidence:g}, {self.method}"),
+            ("samples", f"{self.samples:,}"),
+            ("event", self.counted.event),
+            ("happened", f"{hits[0]:,} of {draws[0]:,} times against {hits[1]:,} of {draws[1]:,}"),
+        ]
+        return stack(say("sampled audit: a lower bound", bold=True), list_facts(facts))
 
     def __str__(self) -> str:
         hits, draws = self.counted.hits, self.counted.draws

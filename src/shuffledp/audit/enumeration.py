@@ -15,9 +15,10 @@ ones in floating point with both ends (`bounds`), and those beyond are refused w
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from decimal import ROUND_FLOOR, Context
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,6 +28,7 @@ from shuffledp.audit.multisets import Integers
 from shuffledp.audit.search import Bounds, Sweep
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
+from shuffledp.core.notebook import list_facts, say, stack
 from shuffledp.core.privacy import up
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import Law, Randomizer
@@ -84,12 +86,32 @@ class ExactAudit:
         """Whether the view is not (epsilon, delta)-DP, for certain."""
         return self.lower > delta
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and strings: what `shuffledp audit --json` prints."""
+        return asdict(self)
+
+    def _repr_html_(self) -> str:
+        """How notebooks show it."""
+        facts = [
+            ("epsilon", f"{self.epsilon:g}"),
+            ("delta, at most", up(self.delta, 10)),
+            ("delta, at least", _down(self.lower)),
+            ("view", f"{self.view}, {self.n:,} people"),
+        ]
+        return stack(
+            say("exact audit: the worst neighbouring data sets", bold=True), list_facts(facts)
+        )
+
     def __str__(self) -> str:
         users = f"{self.n:,} users" if self.n > 1 else "one user"
         return (
             f"delta = {up(self.delta, 4)} at epsilon = {self.epsilon:g}: exact, the worst pair of "
             f"neighbouring data sets of {users}, {self.view}"
         )
+
+
+def _down(value: float) -> str:
+    return str(Context(prec=10, rounding=ROUND_FLOOR).create_decimal_from_float(value))
 
 
 def exact(

@@ -31,6 +31,8 @@ COMMANDS = {
     "estimate": "Estimate the answer that tallies give together, with standard errors and intervals.",
     "survey": "Write a survey file by answering a few questions, or check one.",
     "ledger": "Show or verify a budget ledger, or change a budget.",
+    "learn": "Learn how a population is distributed over categories, and how far off that may be.",
+    "test": "Test whether everybody's values are uniform, or have a known law: accept or reject.",
     "plan": "Rank every protocol for a question by its exact error, with its cost.",
     "collection": "Make, rehearse, check, watch or close a live collection: a survey on people's own devices.",
     "serve": "Play all roles of a live collection on this machine: a first look, and tests.",
@@ -39,6 +41,8 @@ COMMANDS = {
     "report": "Be a device: answer a live collection, or send a report for everybody in a file.",
     "lab": "Check by computation what the literature states, and write report/index.html.",
     "demo": "Ask people about their way to work: with a trusted curator, with a shuffler, with neither.",
+    "audit": "Check a privacy claim by computation, or refute it by samples.",
+    "doctor": "Say what works on this machine, and how to get the rest.",
     "amplify": "Compute the (epsilon, delta) of n shuffled messages, one from each person.",
     "calibrate": "Find the largest epsilon0 with which n shuffled messages are (epsilon, delta)-private.",
 }
@@ -103,14 +107,34 @@ def _read_one(kind: Any, value: Any) -> Any:
     return kind(value) if isinstance(kind, EnumType) and value in [*kind] else None
 
 
+def _no_type(*_: Any, **__: Any) -> str:
+    return ""
+
+
+def _hide_types(parameters: list[Any]) -> list[Any]:
+    """Flags without the type of their value: they take none."""
+    for each in parameters:
+        if getattr(each, "is_flag", False):
+            each.display_type_rich = each.display_type = _no_type
+    return parameters
+
+
 class _Command(TyperCommand):
     """One command."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        return _read_plainly(super().get_params(ctx), get_type_hints(self.callback))
+        hints = get_type_hints(self.callback)
+        return _hide_types(_read_plainly(super().get_params(ctx), hints))
 
 
-class _LazyGroup(TyperGroup):
+class _Group(TyperGroup):
+    """A command that has commands."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _hide_types(_read_plainly(super().get_params(ctx), {}))
+
+
+class _LazyGroup(_Group):
     """Knows the names of the commands and a line about each; the rest comes later."""
 
     _listing = False
@@ -123,9 +147,6 @@ class _LazyGroup(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)
 
-    def get_params(self, ctx: Any) -> list[Any]:
-        return _read_plainly(super().get_params(ctx), {})
-
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command: a stand-in with its help line while the commands are listed."""
         if cmd_name not in COMMANDS:
@@ -136,9 +157,19 @@ class _LazyGroup(TyperGroup):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """The help, without loading what it lists."""
+        with self._list():
+            super().format_help(ctx, formatter)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """What a shell offers, without loading it."""
+        with self._list():
+            return super().shell_complete(ctx, incomplete)
+
+    @contextmanager
+    def _list(self) -> Iterator[None]:
         self._listing = True
         try:
-            super().format_help(ctx, formatter)
+            yield
         finally:
             self._listing = False
 
@@ -160,10 +191,16 @@ def _load(name: str) -> Any:
     """The command `name` is what the module `shuffledp.cli.name` calls `name` or `app`."""
     with _no_garbage():
         module = import_module(f"shuffledp.cli.{name}")
+        from shuffledp.cli._terminal import take_quiet
     inner = getattr(module, "app", None)
     if inner is None:
         inner = typer.Typer(add_completion=False)
-        inner.command(name, cls=_Command)(getattr(module, name))
+        inner.command(name)(getattr(module, name))
+    inner.info.cls = _Group
+    for each in inner.registered_commands:
+        each.cls = _Command
+        if each.callback is not None and "quiet" not in each.callback.__annotations__:
+            each.callback = take_quiet(each.callback)
     command = get_command(inner)
     command.name = name
     return command

@@ -16,19 +16,32 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 import shuffledp as sdp
+from shuffledp.cli._completion import (
+    complete_column,
+    complete_protocol,
+    complete_randomizer,
+    complete_task,
+)
 
 __all__ = [
     "TASK_NAMES",
     "BudgetOptions",
+    "CategoryOptions",
     "Delta0Option",
     "DeltaOption",
     "ForceOption",
     "HonestOption",
+    "InferenceOptions",
     "JsonOption",
     "LargeDeltaOption",
+    "LevelOption",
+    "MaxMessagesOption",
+    "OutOption",
     "OutputOptions",
+    "ParameterOptions",
     "PathsArgument",
     "PrivacyOptions",
+    "ProtocolOption",
     "RandomizerOptions",
     "SeedOption",
     "TaskArgument",
@@ -128,6 +141,7 @@ TaskArgument = Annotated[
     typer.Argument(
         help=f"The question: {', '.join(TASK_NAMES)}; or a survey file, survey.toml.",
         show_default=False,
+        autocompletion=complete_task,
     ),
 ]
 PathsArgument = Annotated[
@@ -149,7 +163,49 @@ LargeDeltaOption = Annotated[
     bool, _privacy("--allow-large-delta", help="Accept a delta above 1/n: it may protect nobody.")
 ]
 JsonOption = Annotated[bool, _output("--json", help="Print one JSON object, nothing else.")]
+LevelOption = Annotated[float, _output(help="Confidence level of the intervals.")]
+OutOption = Annotated[
+    Path | None,
+    _output(
+        help="Write the result: .json with all about it; .csv, .tsv or .parquet with its numbers."
+    ),
+]
 ForceOption = Annotated[bool, _output("--force", help="Replace outputs that exist.")]
+_PromisedDelta = Annotated[
+    float | None,
+    _privacy(help="The delta of the guarantee, far below 1/n; the shuffle model needs one."),
+]
+_ColumnOption = Annotated[
+    str | None,
+    _data(help="Which column; may be left out if there is one.", autocompletion=complete_column),
+]
+_WhereOption = Annotated[
+    str | None,
+    _data(help="Whom the question is about: \"distance > 1000 and carrier in ('AA', 'UA')\"."),
+]
+_OnInvalidOption = Annotated[
+    str,
+    _data(
+        help="How to handle nulls and out-of-domain values: error, drop, other, clamp, or one for each "
+        "fault, such as null=drop,out_of_range=clamp."
+    ),
+]
+ProtocolOption = Annotated[
+    str | None,
+    _privacy(
+        help="Use this protocol or mechanism, not the best one.", autocompletion=complete_protocol
+    ),
+]
+MaxMessagesOption = Annotated[
+    float | None, _privacy(help="Most messages a person may send, on average.")
+]
+_HonestShare = Annotated[
+    float | None,
+    _privacy(
+        help="Share of those who take part that is assumed to follow the protocol; 0.9 if not given."
+    ),
+]
+_ThreadsOption = Annotated[int | None, _machine(help="How many threads; default: all.")]
 
 
 def _task_option(option: sdp.tasks.Option) -> tuple[str, Any, Any]:
@@ -165,6 +221,10 @@ def _task_option(option: sdp.tasks.Option) -> tuple[str, Any, Any]:
 _DECLARED = dict.fromkeys(each for name in TASK_NAMES for each in sdp.tasks.TASKS[name].options)
 TaskOptions: Any = make_dataclass("TaskOptions", map(_task_option, _DECLARED), frozen=True)
 """What the questions ask for: categories, lower, upper, ..."""
+CategoryOptions: Any = make_dataclass(
+    "CategoryOptions", map(_task_option, sdp.tasks.Histogram.options), frozen=True
+)
+"""Which categories there are, from public knowledge."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,43 +235,19 @@ class PrivacyOptions:
         float | None,
         _privacy(help="The epsilon of the guarantee, above 0; a survey states its own."),
     ] = None
-    delta: Annotated[
-        float | None,
-        _privacy(help="The delta of the guarantee, far below 1/n; the shuffle model needs one."),
-    ] = None
-    column: Annotated[str | None, _data(help="Which column; may be left out if there is one.")] = (
-        None
-    )
-    where: Annotated[
-        str | None,
-        _data(help="Whom the question is about: \"distance > 1000 and carrier in ('AA', 'UA')\"."),
-    ] = None
-    on_invalid: Annotated[
-        str,
-        _data(
-            help="How to handle nulls and out-of-domain values: error, drop, other, clamp, or one for each "
-            "fault, such as null=drop,out_of_range=clamp."
-        ),
-    ] = "error"
+    delta: _PromisedDelta = None
+    column: _ColumnOption = None
+    where: _WhereOption = None
+    on_invalid: _OnInvalidOption = "error"
     model: Annotated[
         _Model, _privacy(help="Trust a shuffler, nobody (local), or this machine (central).")
     ] = _Model.SHUFFLE
-    protocol: Annotated[
-        str | None, _privacy(help="Use this protocol or mechanism, not the best one.")
-    ] = None
-    max_messages: Annotated[
-        float | None, _privacy(help="Most messages a person may send, on average.")
-    ] = None
-    honest: Annotated[
-        float | None,
-        _privacy(
-            help="Share of those who take part that is assumed to follow the protocol; 0.9 if not given."
-        ),
-    ] = None
+    protocol: ProtocolOption = None
+    max_messages: MaxMessagesOption = None
+    honest: _HonestShare = None
     allow_large_delta: LargeDeltaOption = False
     seed: SeedOption = None
-    threads: Annotated[int | None, _machine(help="How many threads; default: all.")] = None
-    quiet: Annotated[bool, _output("--quiet", help="No progress bar, no remarks.")] = False
+    threads: _ThreadsOption = None
 
     def request(
         self, task: str, options: Any, engine: str, *, master: str | None = None, **more: Any
@@ -236,23 +272,64 @@ class PrivacyOptions:
         )
 
 
+class _InferenceModel(StrEnum):
+    SHUFFLE = "shuffle"
+    LOCAL = "local"
+    CENTRAL = "central"
+    NONE = "none"
+
+
+@dataclass(frozen=True, kw_only=True)
+class InferenceOptions:
+    """What learning and testing share: the column, how private the answer is, how the noise is made."""
+
+    epsilon: Annotated[float | None, _privacy(help="The epsilon of the guarantee, above 0.")] = None
+    delta: _PromisedDelta = None
+    column: _ColumnOption = None
+    where: _WhereOption = None
+    on_invalid: _OnInvalidOption = "error"
+    model: Annotated[
+        _InferenceModel,
+        _privacy(
+            help="Trust a shuffler, nobody (local), this machine (central); none: NOT private."
+        ),
+    ] = _InferenceModel.SHUFFLE
+    honest: _HonestShare = None
+    allow_large_delta: LargeDeltaOption = False
+    seed: SeedOption = None
+    threads: _ThreadsOption = None
+
+    @property
+    def rng(self) -> sdp.SeededWords | None:
+        """Where the noise comes from; None: secure."""
+        return None if self.seed is None else sdp.SeededWords(self.seed)
+
+    @property
+    def promise(self) -> dict[str, Any]:
+        """How `sdp.learn` and the tests are told what to promise."""
+        more = {} if self.honest is None else {"honest": self.honest}
+        asked = {"epsilon": self.epsilon, "delta": self.delta, "model": self.model.value}
+        return {**asked, "rng": self.rng, **more}
+
+
 @dataclass(frozen=True, kw_only=True)
 class OutputOptions:
     """How to show an answer, and where to write it."""
 
-    level: Annotated[float, _output(help="Confidence level of the intervals.")] = 0.95
+    level: LevelOption = 0.95
     as_json: JsonOption = False
-    out: Annotated[
-        Path | None,
-        _output(
-            help="Write the result: .json with all about it; .csv, .tsv or .parquet with its numbers."
-        ),
-    ] = None
+    out: OutOption = None
     plot: Annotated[Path | None, _output(help="Draw the result: .png, .svg, .pdf or .html.")] = None
     explain: Annotated[
         bool, _output("--explain", help="Say in plain words what was promised to whom.")
     ] = False
     force: ForceOption = False
+
+    @property
+    def shown(self) -> dict[str, bool]:
+        """How `print_answer` is told what to print."""
+        written = self.out is not None or self.plot is not None
+        return {"as_json": self.as_json, "explain": self.explain, "written": written}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -303,6 +380,36 @@ class BudgetOptions:
         return sdp.ledger.Budget(epsilon=epsilon, delta=delta, reserve=self.budget_reserve)
 
 
+_KOption = Annotated[int | None, typer.Option(help="Categories of the randomizer.")]
+_LowerOption = Annotated[float | None, typer.Option(help="Smallest value, for means.")]
+_UpperOption = Annotated[float | None, typer.Option(help="Largest value, for means.")]
+_StepsOption = Annotated[int | None, typer.Option(help="Steps of the grid, for means.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParameterOptions:
+    """The parameters of a protocol that is named, all but its privacy.
+
+    >>> ParameterOptions(k=3).given
+    {'k': 3}
+    """
+
+    k: _KOption = None
+    lower: _LowerOption = None
+    upper: _UpperOption = None
+    steps: _StepsOption = None
+
+    @property
+    def given(self) -> dict[str, float]:
+        """Those that were given."""
+        return _find_given(self)
+
+
+def _find_given(options: Any) -> dict[str, float]:
+    named = {name: getattr(options, name) for name in ("k", "lower", "upper", "steps")}
+    return {name: value for name, value in named.items() if value is not None}
+
+
 @dataclass(frozen=True, kw_only=True)
 class RandomizerOptions:
     """A local protocol by name with its parameters, all but epsilon; or any randomizer.
@@ -316,18 +423,20 @@ class RandomizerOptions:
 
     randomizer: Annotated[
         str | None,
-        typer.Option(help="A local protocol by name (krr, rr, hadamard, ...). Default: any."),
+        typer.Option(
+            help="A local protocol by name (krr, rr, hadamard, ...). Default: any.",
+            autocompletion=complete_randomizer,
+        ),
     ] = None
-    k: Annotated[int | None, typer.Option(help="Categories of the randomizer.")] = None
-    lower: Annotated[float | None, typer.Option(help="Smallest value, for means.")] = None
-    upper: Annotated[float | None, typer.Option(help="Largest value, for means.")] = None
-    steps: Annotated[int | None, typer.Option(help="Steps of the grid, for means.")] = None
+    k: _KOption = None
+    lower: _LowerOption = None
+    upper: _UpperOption = None
+    steps: _StepsOption = None
 
     @property
     def parameters(self) -> dict[str, float]:
         """Those that were given."""
-        given = {name: getattr(self, name) for name in ("k", "lower", "upper", "steps")}
-        return {name: value for name, value in given.items() if value is not None}
+        return _find_given(self)
 
     def check(self) -> None:
         """Refuse parameters that the randomizer does not take, or lacks."""

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 import shuffledp as sdp
-from shuffledp.cli._terminal import check_picture, echo_json, keep_inputs, meter, stage_outputs
+from shuffledp.cli._terminal import (
+    check_picture,
+    echo_json,
+    is_quiet,
+    keep_inputs,
+    meter,
+    stage_outputs,
+    tell,
+)
 
 if TYPE_CHECKING:
     from shuffledp.cli._options import BudgetOptions, OutputOptions, PrivacyOptions
@@ -62,7 +70,7 @@ def run_survey(
     spending = budget.open(survey.chargeable(rng))
     with stage_outputs(targets, force=output.force) as outputs:
         keep_inputs(targets, [path, *paths, budget.ledger])
-        with meter(quiet=privacy.quiet) as report:
+        with meter() as report:
             data = [Path(each) for each in paths]
             prepared = survey.prepare(data, engine=chosen, where=privacy.where, report=report)
             if spending is not None:
@@ -76,9 +84,9 @@ def run_survey(
         try:
             outputs.publish()
         finally:
-            _print(answer, as_json=output.as_json, explain=output.explain)
+            _print(answer, **output.shown)
             if spending is not None and entry is not None:
-                typer.echo(spending.mark_released(entry), err=output.as_json)
+                tell(spending.mark_released(entry), err=output.as_json)
 
 
 def _check_targets(output: OutputOptions) -> None:
@@ -97,8 +105,11 @@ def _refuse(given: dict[str, Any]) -> None:
         raise sdp.UnsupportedError(f"{flags} is for one question: a survey file says it itself")
 
 
-def _print(answer: sdp.SurveyAnswer, *, as_json: bool, explain: bool) -> None:
-    if as_json:
+def _print(answer: sdp.SurveyAnswer, *, as_json: bool, explain: bool, written: bool) -> None:
+    if written and is_quiet() and not as_json:
+        for warning in answer.warnings:
+            typer.echo(warning, err=True)
+    elif as_json:
         echo_json(answer.to_dict())
         for warning in answer.warnings:
             typer.echo(warning, err=True)

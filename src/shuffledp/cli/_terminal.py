@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
@@ -12,9 +13,11 @@ import textwrap
 import threading
 import time
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import fields
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -22,7 +25,7 @@ import shuffledp as sdp
 from shuffledp.core.display import Number, cells, decimals, format_number, heads, largest, short
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from rich.progress import Progress as Bar
     from rich.progress import TaskID
@@ -42,11 +45,14 @@ __all__ = [
     "draw_into",
     "echo_json",
     "explain_errors",
+    "is_quiet",
     "keep_inputs",
     "meter",
     "print_answer",
     "say",
     "stage_outputs",
+    "take_quiet",
+    "tell",
     "write_answer",
 ]
 
@@ -123,6 +129,65 @@ def say(text: str, *, err: bool = False) -> None:
     typer.echo(textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False), err=err)
 
 
+_QUIET = ContextVar("quiet", default=False)
+QuietOption = Annotated[
+    bool,
+    typer.Option(
+        "--quiet",
+        "-q",
+        help="Print the result alone, or nothing if it goes to a file.",
+        rich_help_panel="Output",
+    ),
+]
+
+
+def take_quiet(function: Callable[..., None]) -> Callable[..., None]:
+    """The command with an option `--quiet`, which silences `tell` and the progress bar.
+
+    >>> def greet(name: str) -> None:
+    ...     tell(f"good morning, {name}")
+    >>> take_quiet(greet)(name="Ada")
+    good morning, Ada
+    >>> take_quiet(greet)(name="Ada", quiet=True)
+    """
+    hints = get_type_hints(function, include_extras=True)
+    signature = inspect.signature(function)
+    own = [each.replace(annotation=hints[each.name]) for each in signature.parameters.values()]
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    flag = inspect.Parameter("quiet", keyword, annotation=QuietOption, default=False)
+
+    @wraps(function)
+    def command(*given: Any, quiet: bool = False, **named: Any) -> None:
+        before = _QUIET.set(quiet)
+        try:
+            function(*given, **named)
+        finally:
+            _QUIET.reset(before)
+
+    command.__signature__ = signature.replace(parameters=[*own, flag])  # type: ignore[attr-defined]
+    command.__annotations__ = {each.name: each.annotation for each in (*own, flag)}
+    return command
+
+
+def is_quiet() -> bool:
+    """Whether the result alone is wanted.
+
+    >>> is_quiet()
+    False
+    """
+    return _QUIET.get()
+
+
+def tell(text: str, *, err: bool = False) -> None:
+    """Print a remark, unless the result alone is wanted.
+
+    >>> tell("Written: result.json")
+    Written: result.json
+    """
+    if not is_quiet():
+        typer.echo(text, err=err)
+
+
 class Meter:
     """Shows nothing for two seconds, then a bar on standard error."""
 
@@ -169,9 +234,9 @@ class Meter:
 
 
 @contextmanager
-def meter(*, quiet: bool) -> Iterator[Report | None]:
+def meter() -> Iterator[Report | None]:
     """A progress bar for what takes longer than two seconds, or None where nobody would see it."""
-    if quiet or not sys.stderr.isatty():
+    if is_quiet() or not sys.stderr.isatty():
         yield None
         return
     shown_bar = Meter()
@@ -315,9 +380,16 @@ def echo_json(record: dict[str, Any]) -> None:
     typer.echo(json.dumps(record, allow_nan=False, ensure_ascii=not unicode))
 
 
-def print_answer(answer: sdp.Answer, *, as_json: bool, explain: bool) -> None:
-    """To standard output: for people, or for programs (then people read standard error)."""
+def print_answer(answer: sdp.Answer, *, as_json: bool, explain: bool, written: bool) -> None:
+    """To standard output: for people, or for programs (then people read standard error).
+
+    Quietly, what is `written` to a file is not printed as well, but warnings are.
+    """
     try:
+        if is_quiet() and written and not as_json and not explain:
+            for warning in answer.warnings:
+                typer.echo(warning, err=True)
+            return
         _print_answer(answer, as_json=as_json, explain=explain)
     except Exception:  # it may have been paid for: then it is shown in another way
         typer.echo(str(answer), err=True)
@@ -345,23 +417,26 @@ def _show_answer(answer: sdp.Answer, *, explain: bool) -> None:
     kept = largest(table, _BINS)
     console.print(_rich_table(answer.title, kept, picture.level, len(table) - len(kept)))
     width = min(_WIDEST, console.width)
-    if picture.limits is not None:
-        lines = draw_gauge(kept[0], picture.limits, width)
-    else:
-        lines = draw_bars(kept, width, len(table) - len(kept)) if len(table) > 1 else []
-    for line in lines:
+    for line in [] if is_quiet() else _draw_answer(picture, kept, width):
         console.print(escape(line), soft_wrap=True)
     for warning in answer.warnings:
         console.print(f"[bold red]{escape(warning)}.[/bold red]")
     for note in (answer.dropped, *answer.notes):
-        if note is not None:
+        if note is not None and not is_quiet():
             console.print(escape(note))
     console.print(escape(f"{answer.protocol.name}: {answer.guarantee}."))
     if explain:
         console.print()
         console.print(escape(answer.explain()))
-    else:
+    elif not is_quiet():
         console.print(f"[dim]{_MEANING}[/dim]")
+
+
+def _draw_answer(picture: sdp.Picture, kept: list[Number], width: int) -> list[str]:
+    if picture.limits is not None:
+        return draw_gauge(kept[0], picture.limits, width)
+    more = len(picture.rows) - len(kept)
+    return draw_bars(kept, width, more) if len(kept) > 1 else []
 
 
 def _rich_table(title: str, kept: list[Number], level: float, more: int) -> Any:

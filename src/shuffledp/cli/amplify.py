@@ -20,7 +20,7 @@ from shuffledp.cli._options import (
     spread,
     whole_number,
 )
-from shuffledp.cli._terminal import check_picture, draw_into, explain_errors, say
+from shuffledp.cli._terminal import check_picture, draw_into, explain_errors, say, tell
 from shuffledp.core.privacy import up
 from shuffledp.core.protocol import HONEST
 
@@ -63,7 +63,10 @@ def amplify(
     ] = None,
     force: ForceOption = False,
 ) -> None:
-    """Compute the (epsilon, delta) of n shuffled messages, one from each person."""
+    """Compute the (epsilon, delta) of n shuffled messages, one from each person.
+
+    $ shuffledp amplify --epsilon0 2 --n 1e6 --delta 1e-8
+    """
     with explain_errors():
         _check_rounds(rounds, one_only=show_all or plot is not None)
         _check_pure(delta0, pure_only=show_all or rounds > 1)
@@ -96,9 +99,9 @@ def amplify(
             _print_table(lines)
         elif lower is not None:
             whose = chosen.randomizer or "an unknown randomizer"
-            typer.echo(f"No analysis of {whose} can give less than epsilon = {round_down(lower)}.")
+            tell(f"No analysis of {whose} can give less than epsilon = {round_down(lower)}.")
     if plot is not None:
-        typer.echo(f"The picture is in {plot}.")
+        tell(f"The picture is in {plot}.")
 
 
 def _check_rounds(rounds: int, *, one_only: bool) -> None:

@@ -6,7 +6,7 @@ import typer
 
 import shuffledp as sdp
 from shuffledp.cli._live import FolderArgument, PortOption, WorkersOption, open_home
-from shuffledp.cli._terminal import explain_errors
+from shuffledp.cli._terminal import explain_errors, tell
 
 __all__ = ["analyzer"]
 
@@ -20,8 +20,11 @@ def analyzer(
         float, typer.Option(help="Seconds between two questions to the shuffler.")
     ] = 2.0,
 ) -> None:
-    """Be the analyzer of a live collection: it learns the answers, and not whose."""
+    """Be the analyzer of a live collection: it learns the answers, and not whose.
+
+    $ shuffledp analyzer survey --port 8001
+    """
     with explain_errors():
         home = open_home(folder)
-        typer.echo(f"Results will be on {host}:{port}. End with Ctrl-C.")
+        tell(f"Results will be on {host}:{port}. End with Ctrl-C.")
         sdp.serve.run_analyzer(home, host=host, port=port or 8001, workers=workers, every=every)

@@ -34,7 +34,10 @@ def calibrate(
     honest: HonestOption = HONEST,
     as_json: JsonOption = False,
 ) -> None:
-    """Find the largest epsilon0 with which n shuffled messages are (epsilon, delta)-private."""
+    """Find the largest epsilon0 with which n shuffled messages are (epsilon, delta)-private.
+
+    $ shuffledp calibrate --epsilon 1 --n 1e6 --delta 1e-8
+    """
     with explain_errors():
         chosen.check()
         users = whole_number(n)

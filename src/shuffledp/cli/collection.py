@@ -15,7 +15,7 @@ import typer
 import shuffledp as sdp
 from shuffledp.cli._live import FolderArgument, describe_collection, open_home
 from shuffledp.cli._options import JsonOption, whole_number
-from shuffledp.cli._terminal import explain_errors
+from shuffledp.cli._terminal import explain_errors, is_quiet, tell
 
 __all__ = ["app"]
 
@@ -66,7 +66,10 @@ def new(
         ),
     ] = None,
 ) -> None:
-    """Plan a survey for people's own devices: choose protocols, make keys, write the document."""
+    """Plan a survey for people's own devices: choose protocols, make keys, write the document.
+
+    $ shuffledp collection new survey.toml
+    """
     with explain_errors():
         found = _read(survey, people, local_epsilon, url)
         home = sdp.serve.Home(out or survey.with_suffix(""))
@@ -79,12 +82,12 @@ def new(
             design, found.settings, shuffler=shuffler, analyzer_public=public, analyzer_sign=sign
         )
         home.create(collection, shuffler, secrets)
-        typer.echo(describe_collection(collection))
-        typer.echo(
+        tell(describe_collection(collection))
+        tell(
             f"One report can move an answer by up to {design.influence:.3g} people; "
             f"accuracy is limited by {design.limited_by}."
         )
-        typer.echo(f"Written: {home.path}")
+        tell(f"Written: {home.path}")
 
 
 def _analyzer_keys(path: Path | None) -> tuple[Any, bytes, bytes]:
@@ -101,7 +104,10 @@ def _analyzer_keys(path: Path | None) -> tuple[Any, bytes, bytes]:
 def keys(
     folder: Annotated[Path, typer.Argument(help="The folder to make, on the analyzer's machine.")],
 ) -> None:
-    """Make the keys of an analyzer on its own machine, and print the public ones."""
+    """Make the keys of an analyzer on its own machine, and print the public ones.
+
+    $ shuffledp collection keys analyzer
+    """
     with explain_errors():
         secrets, public, sign = sdp.collect.generate_analyzer()
         secrets.save(sdp.serve.Home(folder).analyzer)
@@ -114,7 +120,10 @@ def check(
         str, typer.Argument(help="A document (a file), or the link of a collection.")
     ],
 ) -> None:
-    """Check a document as a device does: hash, law, keys, and the promise, recomputed."""
+    """Check a document as a device does: hash, law, keys, and the promise, recomputed.
+
+    $ shuffledp collection check survey/collection.json
+    """
     with explain_errors():
         if document.startswith(("http://", "https://")):
             sdp.serve.require_serve()
@@ -128,13 +137,16 @@ def check(
             except OSError as error:
                 raise sdp.DataError(f"{place} cannot be read: {error.strerror}") from error
         found = collection.verify()
-        typer.echo(describe_collection(collection))
-        typer.echo(f"\nThe promise holds: {found}")
+        tell(describe_collection(collection))
+        tell(f"\nThe promise holds: {found}")
 
 
 @app.command()
 def status(folder: FolderArgument, as_json: JsonOption = False) -> None:
-    """What a running shuffler has accepted and rejected, by reason, and how far its windows are."""
+    """What a running shuffler has accepted and rejected, by reason, and how far its windows are.
+
+    $ shuffledp collection status survey
+    """
     with explain_errors():
         found = sdp.serve.Operator(open_home(folder)).status()
         if as_json:
@@ -159,22 +171,28 @@ def status(folder: FolderArgument, as_json: JsonOption = False) -> None:
 
 @app.command()
 def close(folder: FolderArgument) -> None:
-    """Take no more reports: seal every window that has begun."""
+    """Take no more reports: seal every window that has begun.
+
+    $ shuffledp collection close survey
+    """
     with explain_errors():
         for window in sdp.serve.Operator(open_home(folder)).close()["windows"]:
-            typer.echo(
+            tell(
                 f"Window {window['window']}: {window['state']}, {window.get('reports', 0):,} reports"
             )
 
 
 @app.command()
 def forget(folder: FolderArgument) -> None:
-    """Delete the shuffler's keys of windows that are over: nobody can open their reports any more."""
+    """Delete the shuffler's keys of windows that are over: nobody can open their reports any more.
+
+    $ shuffledp collection forget survey
+    """
     with explain_errors():
         home = sdp.serve.Home(folder)
         secrets = sdp.collect.ShufflerSecrets
         over = secrets.forget(home.shuffler, home.collection(), time.time())
-        typer.echo(f"Deleted keys: {', '.join(map(str, over)) or 'none'}.")
+        tell(f"Deleted keys: {', '.join(map(str, over)) or 'none'}.")
 
 
 @app.command()
@@ -182,7 +200,10 @@ def tokens(
     count: Annotated[str, typer.Argument(help="How many to make.")],
     out: Annotated[Path, typer.Option(help="The file to make, with one token in each line.")],
 ) -> None:
-    """Make single-use tokens to give to participants, and print their hashes for the shuffler's operator."""
+    """Make single-use tokens to give to participants, and print their hashes for the shuffler's operator.
+
+    $ shuffledp collection tokens 100 --out tokens.txt > hashes.txt
+    """
     with explain_errors():
         made = [os.urandom(32) for _ in range(whole_number(count, "count"))]
         lines = "".join(f"{each.hex()}\n" for each in made)
@@ -198,7 +219,10 @@ def issue(
         bool, typer.Option("--check", help="Issue nothing: say how many are unused and spent.")
     ] = False,
 ) -> None:
-    """Tell a running shuffler which tokens were given out, or ask how many of them are spent."""
+    """Tell a running shuffler which tokens were given out, or ask how many of them are spent.
+
+    $ shuffledp collection issue survey hashes.txt
+    """
     with explain_errors():
         known = _read_hashes(hashes)
         operator = sdp.serve.Operator(open_home(folder))
@@ -206,7 +230,10 @@ def issue(
             operator.issue_tokens(known)
         found = operator.count_tokens(known)
         shown = ", ".join(f"{number:,} {state}" for state, number in found.items())
-        typer.echo(f"{len(known):,} tokens: {shown}.")
+        if only_check:
+            typer.echo(f"{len(known):,} tokens: {shown}.")
+        else:
+            tell(f"{len(known):,} tokens: {shown}.")
 
 
 def _read_hashes(path: Path) -> list[bytes]:
@@ -221,7 +248,10 @@ def _read_hashes(path: Path) -> list[bytes]:
 
 @app.command()
 def results(folder: FolderArgument, as_json: JsonOption = False) -> None:
-    """What the analyzer has published, window after window."""
+    """What the analyzer has published, window after window.
+
+    $ shuffledp collection results survey
+    """
     with explain_errors():
         home = sdp.serve.Home(folder)
         analyzer = home.open_analyzer()
@@ -238,13 +268,17 @@ def results(folder: FolderArgument, as_json: JsonOption = False) -> None:
 def page(
     out: Annotated[Path, typer.Argument(help="The folder to make.")],
 ) -> None:
-    """Write the participation page, to host it apart from the shuffler, and print the hash to publish."""
+    """Write the participation page, to host it apart from the shuffler, and print the hash to publish.
+
+    $ shuffledp collection page site
+    """
     with explain_errors():
         digest = sdp.web.write_site(out)
-        typer.echo(
+        tell(
             f"Written: {out}. Invite people to index.html#link=LINK with the link of the collection."
         )
-        typer.echo(f"The SHA-256 hash of its SHA256SUMS, to publish: {digest}")
+        label = "" if is_quiet() else "The SHA-256 hash of its SHA256SUMS, to publish: "
+        typer.echo(f"{label}{digest}")
 
 
 @app.command()
@@ -255,12 +289,18 @@ def rehearse(
     local_epsilon: FloorOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Play a survey from end to end on this machine before it goes live, with made-up people."""
+    """Play a survey from end to end on this machine before it goes live, with made-up people.
+
+    $ shuffledp collection rehearse survey.toml --people 500
+    """
     with explain_errors():
         sdp.serve.require_serve()
         found = _read(survey, None, local_epsilon)
         played = sdp.serve.rehearse(found, people=whole_number(people, "people"), hostile=hostile)
-        typer.echo(json.dumps(played.to_dict()) if as_json else _describe(played))
+        if as_json:
+            typer.echo(json.dumps(played.to_dict()))
+        else:
+            tell(_describe(played))
     if not played.fine:
         raise typer.Exit(1)
 

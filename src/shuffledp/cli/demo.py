@@ -12,7 +12,7 @@ import typer
 
 import shuffledp as sdp
 from shuffledp.cli._options import SeedOption
-from shuffledp.cli._terminal import check_folder, draw_bars, explain_errors
+from shuffledp.cli._terminal import check_folder, draw_bars, explain_errors, is_quiet
 from shuffledp.core.display import Number, decimals, format_number, list_numbers
 
 if TYPE_CHECKING:
@@ -59,7 +59,10 @@ def demo(
     seed: SeedOption = None,
     out: Annotated[Path, typer.Option(help="Folder for the picture and the file.")] = Path("demo"),
 ) -> None:
-    """Ask people about their way to work: with a trusted curator, with a shuffler, with neither."""
+    """Ask people about their way to work: with a trusted curator, with a shuffler, with neither.
+
+    $ shuffledp demo --n 20000 --epsilon 0.5
+    """
     from rich.console import Console
 
     console = Console(highlight=False)
@@ -70,10 +73,13 @@ def demo(
             people = sdp.samples.survey(n)
             answers = list(_ask(people, epsilon, delta, rng))
         _print_table(console, n, epsilon, answers)
-        _print_chart(console, answers)
+        if not is_quiet():
+            _print_chart(console, answers)
         with console.status("drawing the picture"):
             path = _draw(people.way, answers[-1], epsilon, out / "histogram.png")
         table = sdp.samples.survey(min(n, _IN_FILE)).write_csv(out / "people.csv")
+    if is_quiet():
+        return
     console.print(
         f"The picture is in [bold]{path}[/bold], and there is a file to try things on: [bold]{table}[/bold]."
     )

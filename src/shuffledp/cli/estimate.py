@@ -25,7 +25,10 @@ def estimate(
     tallies: Annotated[list[Path], typer.Argument(help="Tallies of disjoint groups: they add.")],
     output: OutputOptions,
 ) -> None:
-    """Estimate the answer that tallies give together, with standard errors and intervals."""
+    """Estimate the answer that tallies give together, with standard errors and intervals.
+
+    $ shuffledp estimate tally.json
+    """
     with explain_errors():
         check_result(output.out)
         check_picture(output.plot, force=output.force, page=True)
@@ -40,7 +43,7 @@ def estimate(
             answer = sdp.Answer.of(total, level=output.level, files=tuple(map(str, tallies)))
             write_answer(answer, outputs, out=output.out, plot=output.plot)
             outputs.publish()
-            print_answer(answer, as_json=output.as_json, explain=output.explain)
+            print_answer(answer, **output.shown)
 
 
 def _check_distinct(paths: list[Path]) -> None:

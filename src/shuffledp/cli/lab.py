@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from shuffledp.cli._terminal import explain_errors
+from shuffledp.cli._terminal import explain_errors, is_quiet, tell
 
 if TYPE_CHECKING:
     from shuffledp.lab import Record
@@ -25,10 +25,12 @@ def lab(
         typer.Option("--quick", help="Run fewer trials and points: two minutes for everything."),
     ] = False,
     out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("report"),
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
     list_them: Annotated[bool, typer.Option("--list", help="List the experiments.")] = False,
 ) -> None:
-    """Check by computation what the literature states, and write report/index.html."""
+    """Check by computation what the literature states, and write report/index.html.
+
+    $ shuffledp lab --quick
+    """
     from shuffledp import lab as laboratory
 
     with explain_errors():
@@ -38,7 +40,7 @@ def lab(
             return
         effort = laboratory.Effort.QUICK if quick else laboratory.Effort.FULL
         names = _chosen(name)
-        with _progress(len(names), quiet) as finished:
+        with _progress(len(names)) as finished:
             records = laboratory.run_lab(
                 names, effort=effort, out=out, workers=os.cpu_count() or 1, finished=finished
             )
@@ -57,13 +59,13 @@ def _chosen(name: str) -> list[str]:
 
 
 @contextmanager
-def _progress(total: int, quiet: bool) -> Iterator[Callable[[Record], None]]:
+def _progress(total: int) -> Iterator[Callable[[Record], None]]:
     """Shows each experiment as it finishes; nothing without a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
-    if quiet or not console.is_terminal:
+    if is_quiet() or not console.is_terminal:
         yield lambda _: None
         return
     bar = Progress(
@@ -86,8 +88,8 @@ def _say(records: tuple[Record, ...], page: Path) -> None:
     for record in records:
         agree = sum(verdict.agrees for verdict in record.verdicts)
         told = "FAILED" if record.failure else f"{agree} of {len(record.verdicts)} agree"
-        typer.echo(f"{record.name:20} {told:18} {record.seconds:7.1f} s")
+        tell(f"{record.name:20} {told:18} {record.seconds:7.1f} s")
         for verdict in record.verdicts:
             if not verdict.agrees:
-                typer.echo(f"  differs: {verdict.claim}\n  measured: {verdict.measured}")
-    typer.echo(f"The report is in {page}.")
+                tell(f"  differs: {verdict.claim}\n  measured: {verdict.measured}")
+    tell(f"The report is in {page}.")

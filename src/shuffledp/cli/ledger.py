@@ -10,7 +10,7 @@ import typer
 
 import shuffledp as sdp
 from shuffledp.cli._options import JsonOption
-from shuffledp.cli._terminal import echo_json, explain_errors
+from shuffledp.cli._terminal import echo_json, explain_errors, tell
 
 if TYPE_CHECKING:
     from shuffledp.ledger import Entry, Ledger
@@ -29,7 +29,10 @@ PathArgument = Annotated[Path, typer.Argument(help="The ledger.")]
 
 @app.command()
 def show(path: PathArgument, as_json: JsonOption = False) -> None:
-    """Show every data set in the ledger: its budget, its releases, what they spent together."""
+    """Show every data set in the ledger: its budget, its releases, what they spent together.
+
+    $ shuffledp ledger show ledger.json
+    """
     with explain_errors():
         ledger = _open(path)
         if as_json:
@@ -50,19 +53,22 @@ def verify(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Check that nothing up to a head was changed or removed since that head was printed."""
+    """Check that nothing up to a head was changed or removed since that head was printed.
+
+    $ shuffledp ledger verify ledger.json
+    """
     with explain_errors():
         heads = head or []
         found = _open(path).verify(*heads)
         if as_json:
             echo_json(asdict(found))
             return
-        typer.echo(f"{path}: the chain of {_count(found.events)} is intact. Head: {found.head}")
+        tell(f"{path}: the chain of {_count(found.events)} is intact. Head: {found.head}")
         if not heads:
-            typer.echo("Without --head this cannot show that the last events were removed.")
+            tell("Without --head this cannot show that the last events were removed.")
             return
         newer = found.events - found.vouched
-        typer.echo(
+        tell(
             f"Nothing up to event {found.vouched:,} was changed or removed. "
             + (
                 f"No head was given for the {_count(newer)} after it."
@@ -81,12 +87,15 @@ def budget(
     delta: Annotated[float, typer.Option(help="New delta that all releases may spend together.")],
     dataset: Annotated[str, typer.Option(help="Which data set.")] = "data",
 ) -> None:
-    """Change the budget of a data set: a new promise to the same people."""
+    """Change the budget of a data set: a new promise to the same people.
+
+    $ shuffledp ledger budget ledger.json --epsilon 2 --delta 1e-6
+    """
     with explain_errors():
         ledger = _open(path)
         head = ledger.change_budget(epsilon=epsilon, delta=delta, dataset=dataset)
-        typer.echo(f"The budget of {dataset!r} is now epsilon = {epsilon:g}, delta = {delta:g}.")
-        typer.echo(f"Head of the ledger, to note elsewhere: {head}")
+        tell(f"The budget of {dataset!r} is now epsilon = {epsilon:g}, delta = {delta:g}.")
+        tell(f"Head of the ledger, to note elsewhere: {head}")
 
 
 def _count(events: int) -> str:

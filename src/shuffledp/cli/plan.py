@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 import shuffledp as sdp
+from shuffledp.cli._completion import complete_task
 from shuffledp.cli._options import (
     TASK_NAMES,
     ForceOption,
@@ -15,7 +16,7 @@ from shuffledp.cli._options import (
     whole_number,
 )
 from shuffledp.cli._survey import is_survey, plan_survey
-from shuffledp.cli._terminal import check_picture, draw_into, explain_errors
+from shuffledp.cli._terminal import check_picture, draw_into, explain_errors, tell
 from shuffledp.core.protocol import HONEST
 
 __all__ = ["plan"]
@@ -24,7 +25,10 @@ __all__ = ["plan"]
 def plan(
     task: Annotated[
         str | None,
-        typer.Argument(help=f"The question: {', '.join(TASK_NAMES)}; or a survey file."),
+        typer.Argument(
+            help=f"The question: {', '.join(TASK_NAMES)}; or a survey file.",
+            autocompletion=complete_task,
+        ),
     ] = None,
     n: Annotated[str | None, typer.Option("--n", help="How many people; 1e6 is a million.")] = None,
     epsilon: Annotated[float | None, typer.Option(help="The epsilon of the guarantee.")] = None,
@@ -80,7 +84,10 @@ def plan(
         bool, typer.Option("--serve", help="Plan a live survey in a page on this machine instead.")
     ] = False,
 ) -> None:
-    """Rank every protocol for a question by its exact error, with its cost."""
+    """Rank every protocol for a question by its exact error, with its cost.
+
+    $ shuffledp plan histogram --n 1e6 --k 20 --epsilon 1 --delta 1e-8
+    """
     with explain_errors():
         if serve:
             _serve()
@@ -122,7 +129,7 @@ def plan(
             with draw_into(plot, force=force) as place:
                 _draw(answer, place)
             if not as_json:
-                typer.echo(f"\nThe picture is in {plot}.")
+                tell(f"\nThe picture is in {plot}.")
 
 
 def _serve() -> None:

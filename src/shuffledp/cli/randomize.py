@@ -20,10 +20,12 @@ from shuffledp.cli._options import (
 from shuffledp.cli._terminal import (
     echo_json,
     explain_errors,
+    is_quiet,
     keep_inputs,
     meter,
     say,
     stage_outputs,
+    tell,
 )
 
 __all__ = ["randomize"]
@@ -55,7 +57,11 @@ def randomize(
     as_json: JsonOption = False,
     force: ForceOption = False,
 ) -> None:
-    """Write the messages of everybody in a column: shuffled, and without their senders."""
+    r"""Write the messages of everybody in a column: shuffled, and without their senders.
+
+    $ shuffledp randomize people.csv --column home --task count \
+        --epsilon 1 --delta 1e-8 --out messages.parquet
+    """
     with explain_errors():
         if out.suffix not in _MESSAGES:
             raise sdp.UnsupportedError(f"{out}: a file of messages ends in .parquet or .arrow")
@@ -63,7 +69,7 @@ def randomize(
         users = None if n is None else whole_number(n)
         request = privacy.request(question, options, "duckdb", n=users)
         spending = budget.open(request)
-        with stage_outputs([out], force=force) as outputs, meter(quiet=privacy.quiet) as report:
+        with stage_outputs([out], force=force) as outputs, meter() as report:
             column = sdp.open_column(paths, privacy.column, where=privacy.where)
             read = [*(file.path for file in column.files), budget.ledger]
             keep_inputs([out], [*read, options.categories_file])
@@ -78,10 +84,10 @@ def randomize(
             sent = prepared.randomize(outputs[out], report=report)
             invalid, for_operator = prepared.describe_invalid(sent.invalid)
             if for_operator is not None:
-                say(for_operator, err=True)
+                tell(for_operator, err=True)
             outputs.publish()
             spent = [] if spending is None or entry is None else [spending.mark_released(entry)]
-        record = {
+        record: dict[str, Any] = {
             "task": question,
             "protocol": prepared.protocol.name,
             "parameters": dict(prepared.protocol.parameters),
@@ -99,12 +105,18 @@ def randomize(
         }
     for text in prepared.not_private:
         say(f"NOT PRIVATE: {text}.", err=True)
+    _show(record, [f"{prepared.protocol.name}: {guarantee}.", *record["notes"]], as_json=as_json)
+
+
+def _show(record: dict[str, Any], lines: list[str], *, as_json: bool) -> None:
     if as_json:
         echo_json(record)
-        return
-    typer.echo(f"{sent.messages:,} messages of {sent.n:,} people are in {out}.")
-    for line in (f"{prepared.protocol.name}: {guarantee}.", *prepared.notes, *spent):
-        say(line)
+    elif not is_quiet():
+        typer.echo(
+            f"{record['messages']:,} messages of {record['n']:,} people are in {record['out']}."
+        )
+        for line in lines:
+            say(line)
 
 
 def _question(task: str | None, options: Any) -> str:

@@ -8,7 +8,7 @@ import typer
 
 import shuffledp as sdp
 from shuffledp.cli._live import describe_collection
-from shuffledp.cli._terminal import explain_errors
+from shuffledp.cli._terminal import explain_errors, tell
 
 __all__ = ["report"]
 
@@ -37,7 +37,10 @@ def report(
         bool, typer.Option("--explain", help="Say who may learn what before anything is sent.")
     ] = False,
 ) -> None:
-    """Be a device: answer a live collection, or send a report for everybody in a file."""
+    """Be a device: answer a live collection, or send a report for everybody in a file.
+
+    $ shuffledp report LINK --answer way=bus --answer home=yes
+    """
     with explain_errors():
         sdp.serve.require_serve()
         raw, expected = sdp.serve.fetch_document(link)
@@ -51,7 +54,7 @@ def report(
         given = _pairs(answer or [])
         window = device.answer(collection, given, time.time(), _token(token))
         state = sdp.serve.send(device, collection, window)
-        typer.echo(f"Report of window {window}: {state.value}.")
+        tell(f"Report of window {window}: {state.value}.")
         if state is not sdp.collect.Sending.ACKNOWLEDGED:
             raise typer.Exit(1)
 
@@ -85,8 +88,8 @@ def _simulate(collection: sdp.wire.Collection, path: Path, columns: dict[str, st
         raise sdp.UnsupportedError("the collection takes no answers now")
     places = sdp.serve.read_places(collection, path, columns)
     sent = sdp.serve.send_people(collection, window, places)
-    typer.echo(f"{sent.accepted:,} reports of window {window} were acknowledged.")
+    tell(f"{sent.accepted:,} reports of window {window} were acknowledged.")
     for reason, number in sent.rejected.items():
-        typer.echo(f"Rejected, {reason}: {number:,}")
+        tell(f"Rejected, {reason}: {number:,}")
     if sent.rejected:
         raise typer.Exit(1)

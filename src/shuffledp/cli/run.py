@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import typer
 
 import shuffledp as sdp
+from shuffledp.cli._completion import complete_engine
 from shuffledp.cli._options import (
     BudgetOptions,
     OutputOptions,
@@ -23,8 +24,8 @@ from shuffledp.cli._terminal import (
     keep_inputs,
     meter,
     print_answer,
-    say,
     stage_outputs,
+    tell,
     write_answer,
 )
 from shuffledp.engine import stages
@@ -42,7 +43,12 @@ def run(
     privacy: PrivacyOptions,
     output: OutputOptions,
     budget: BudgetOptions,
-    engine: Annotated[str, typer.Option(help=f"{_ENGINES}.", rich_help_panel="Machine")] = "duckdb",
+    engine: Annotated[
+        str,
+        typer.Option(
+            help=f"{_ENGINES}.", rich_help_panel="Machine", autocompletion=complete_engine
+        ),
+    ] = "duckdb",
     master: Annotated[
         str | None,
         typer.Option(help="Where Spark runs, e.g. local[2].", rich_help_panel="Machine"),
@@ -52,7 +58,10 @@ def run(
         typer.Option(help="Say where the time went, on standard error.", rich_help_panel="Machine"),
     ] = False,
 ) -> None:
-    """Answer a question about a column of files: a count, a sum, a mean or a histogram."""
+    """Answer a question about a column of files: a count, a sum, a mean or a histogram.
+
+    $ shuffledp run count people.csv --column home --epsilon 1 --delta 1e-8
+    """
     started = age_of_process()
     with stages.watch() as seconds:
         answer = _run_survey if is_survey(task) else _run
@@ -84,7 +93,7 @@ def _run(
         check_picture(output.plot, force=output.force, page=True)
         spending = budget.open(request)
         with stage_outputs(targets, force=output.force) as outputs:
-            with meter(quiet=privacy.quiet) as report:
+            with meter() as report:
                 with stages.stage(stages.OPENING):
                     column = sdp.open_column(paths, privacy.column, where=privacy.where)
                 read = [*(file.path for file in column.files), budget.ledger]
@@ -94,7 +103,7 @@ def _run(
                     spending.check(prepared.protocol.guarantee)
                 answer = prepared.answer(report=report)
             if answer.for_operator is not None:
-                say(answer.for_operator, err=True)
+                tell(answer.for_operator, err=True)
             # Everything is ready before the charge, and everything is shown after it: also if the
             # files cannot be put in their places.
             with stages.stage(stages.DISPLAY):
@@ -108,11 +117,11 @@ def _run(
             finally:
                 try:
                     with stages.stage(stages.DISPLAY):
-                        print_answer(answer, as_json=output.as_json, explain=output.explain)
+                        print_answer(answer, **output.shown)
                 finally:
                     if spending is not None and entry is not None:
-                        typer.echo(spending.mark_released(entry), err=output.as_json)
-    if not output.as_json and not privacy.quiet:
+                        tell(spending.mark_released(entry), err=output.as_json)
+    if not output.as_json:
         for path in targets:
             if path is not None:
-                typer.echo(f"Written: {path}")
+                tell(f"Written: {path}")

@@ -13,7 +13,7 @@ import typer
 
 import shuffledp as sdp
 from shuffledp.cli._live import WorkersOption, describe_collection, open_home
-from shuffledp.cli._terminal import explain_errors
+from shuffledp.cli._terminal import explain_errors, tell
 
 __all__ = ["serve"]
 
@@ -41,7 +41,10 @@ def serve(
     ] = None,
     workers: WorkersOption = None,
 ) -> None:
-    """Play all roles of a live collection on this machine: a first look, and tests."""
+    """Play all roles of a live collection on this machine: a first look, and tests.
+
+    $ shuffledp serve survey
+    """
     with explain_errors():
         sdp.serve.require_serve()
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the roles end, too
@@ -56,20 +59,20 @@ def serve(
             desk.adopt(home)
             _explain(desk, home)
             sdp.serve.run_desk(
-                desk, port, say=lambda link: typer.echo(f"Your desk:      {link}\nEnd with Ctrl-C.")
+                desk, port, say=lambda link: tell(f"Your desk:      {link}\nEnd with Ctrl-C.")
             )
-        typer.echo("Ended.")
+        tell("Ended.")
 
 
 def _explain(desk: sdp.serve.Desk, home: sdp.serve.Home) -> None:
     collection = home.collection()
     (status,) = desk.status()["collections"]
     answers = " ".join(f"--answer {each.name}={_example(each)}" for each in collection.questions)
-    typer.echo(describe_collection(collection))
-    typer.echo(f"\nAnswer it:      {collection.page}")
-    typer.echo(f"or by:          shuffledp report '{collection.link}' {answers}")
-    typer.echo(f"See results:    {status['results_page']}")
-    typer.echo(f"Close it:       shuffledp collection close {home.path}")
+    tell(describe_collection(collection))
+    tell(f"\nAnswer it:      {collection.page}")
+    tell(f"or by:          shuffledp report '{collection.link}' {answers}")
+    tell(f"See results:    {status['results_page']}")
+    tell(f"Close it:       shuffledp collection close {home.path}")
 
 
 def _example(question: sdp.wire.Question) -> str:

@@ -6,7 +6,7 @@ import typer
 
 import shuffledp as sdp
 from shuffledp.cli._live import FolderArgument, PortOption, WorkersOption, open_home
-from shuffledp.cli._terminal import explain_errors
+from shuffledp.cli._terminal import explain_errors, tell
 
 __all__ = ["shuffler"]
 
@@ -17,8 +17,11 @@ def shuffler(
     port: PortOption = 8000,
     workers: WorkersOption = None,
 ) -> None:
-    """Be the shuffler of a live collection: it learns who takes part, and no answers."""
+    """Be the shuffler of a live collection: it learns who takes part, and no answers.
+
+    $ shuffledp shuffler survey --port 8000
+    """
     with explain_errors():
         home = open_home(folder)
-        typer.echo(f"The shuffler listens on {host}:{port}. End with Ctrl-C.")
+        tell(f"The shuffler listens on {host}:{port}. End with Ctrl-C.")
         sdp.serve.run_shuffler(home, host=host, port=port or 8000, workers=workers)

@@ -7,7 +7,7 @@ import typer
 
 import shuffledp as sdp
 from shuffledp.cli._options import ForceOption, whole_number
-from shuffledp.cli._terminal import explain_errors
+from shuffledp.cli._terminal import explain_errors, tell
 
 __all__ = ["app"]
 
@@ -25,7 +25,10 @@ def check(
     path: _FileArgument,
     n: Annotated[str | None, typer.Option("--n", help="Also plan it for so many people.")] = None,
 ) -> None:
-    """Read a survey file and say whether it is fine; errors name the line."""
+    """Read a survey file and say whether it is fine; errors name the line.
+
+    $ shuffledp survey check survey.toml --n 1e6
+    """
     with explain_errors():
         survey = sdp.Survey.load(path)
         if n is not None:
@@ -33,12 +36,15 @@ def check(
         else:
             survey.tasks({}, 10**6)
         count = len(survey.questions)
-        typer.echo(f"{path} is fine: {count} question{'s' * (count != 1)}.")
+        tell(f"{path} is fine: {count} question{'s' * (count != 1)}.")
 
 
 @app.command()
 def new(path: _FileArgument, force: ForceOption = False) -> None:
-    """Ask a few questions and write a survey file."""
+    """Ask a few questions and write a survey file.
+
+    $ shuffledp survey new survey.toml
+    """
     with explain_errors():
         if path.exists() and not force:
             raise sdp.DataError(f"{path} exists already: choose another name, or say --force")
@@ -53,7 +59,7 @@ def new(path: _FileArgument, force: ForceOption = False) -> None:
         text = "\n".join(lines) + "\n"
         survey = sdp.Survey.loads(text, str(path))
         path.write_text(text, encoding="utf-8")
-        typer.echo(f"Written: {path}, {len(survey.questions)} questions.")
+        tell(f"Written: {path}, {len(survey.questions)} questions.")
 
 
 def _ask_question() -> list[str]:

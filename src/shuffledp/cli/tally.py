@@ -7,7 +7,7 @@ import typer
 
 import shuffledp as sdp
 from shuffledp.cli._options import ForceOption
-from shuffledp.cli._terminal import explain_errors, stage_outputs
+from shuffledp.cli._terminal import explain_errors, stage_outputs, tell
 
 __all__ = ["tally"]
 
@@ -17,10 +17,13 @@ def tally(
     out: Annotated[Path, typer.Option(help="The tally, as JSON.")],
     force: ForceOption = False,
 ) -> None:
-    """Count messages. Tallies of several files add, if they belong to the same protocol."""
+    """Count messages. Tallies of several files add, if they belong to the same protocol.
+
+    $ shuffledp tally messages.parquet --out tally.json
+    """
     with explain_errors(), stage_outputs([out], force=force) as outputs:
         collected = sdp.tally_file(files)
         sdp.write_tally(collected, outputs[out])
         outputs.publish()
         people = f"{collected.tally.users:,} people"
-        typer.echo(f"{collected.protocol.name}: the tally of {people} is in {out}.")
+        tell(f"{collected.protocol.name}: the tally of {people} is in {out}.")

@@ -1,14 +1,11 @@
-"""An estimate as people read it: lines of text, and a table for notebooks.
+"""An estimate as people read it: what there is to draw, and lines of text. `core.notebook` has the HTML.
 
-Labels come from data or from users, so they are escaped in HTML, made harmless in a terminal, and cut
-when they are long.
+Labels come from data or from users, so they are made harmless in a terminal, and cut when they are long.
 """
 
 from __future__ import annotations
 
-import html
 import math
-import re
 import unicodedata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -21,8 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Number",
     "Picture",
-    "as_html",
-    "as_prose",
+    "align",
     "as_text",
     "cells",
     "decimals",
@@ -38,6 +34,7 @@ __all__ = [
 _LEVEL = 0.95
 _LINES = 20
 _LABEL = 40
+_EXACT_DECIMALS = 4  # of what is not whole and has no error
 _HUGE = 1e15  # beyond, floats have few digits after the point, and columns no room
 
 
@@ -124,7 +121,8 @@ def decimals(table: list[Number]) -> int:
         for x in (row.value, row.low, row.high)
         if math.isfinite(x)
     )
-    return 0 if whole else error_decimals(table)
+    exact = all(row.stderr == 0 for row in table)
+    return 0 if whole else _EXACT_DECIMALS if exact else error_decimals(table)
 
 
 def error_decimals(table: list[Number]) -> int:
@@ -175,18 +173,26 @@ def as_text(picture: Picture, limit: int = _LINES) -> str:
     """
     table = list(picture.rows)
     kept = largest(table, limit)
-    lines = [heads(picture.level), *cells(kept)]
-    widths = [max(len(line[place]) for line in lines) for place in range(4)]
-    text = [
+    text = align([heads(picture.level), *cells(kept)])
+    if len(kept) < len(table):
+        text.append(f"… and {len(table) - len(kept):,} smaller ones")
+    return "\n".join(text)
+
+
+def align(lines: list[list[str]]) -> list[str]:
+    """Rows of cells as lines: the first column to the left, the others to the right.
+
+    >>> align([["", "n"], ["car", "12"]])
+    ['       n', 'car   12']
+    """
+    widths = [max(len(line[place]) for line in lines) for place in range(len(lines[0]))]
+    return [
         "  ".join(
             [line[0].ljust(widths[0])]
             + [cell.rjust(width + 1) for cell, width in zip(line[1:], widths[1:], strict=True)]
         )
         for line in lines
     ]
-    if len(kept) < len(table):
-        text.append(f"… and {len(table) - len(kept):,} smaller ones")
-    return "\n".join(text)
 
 
 def heads(level: float) -> list[str]:
@@ -214,45 +220,3 @@ def cells(kept: list[Number]) -> list[list[str]]:
         ]
         for row in kept
     ]
-
-
-def as_html(picture: Picture, limit: int = 50) -> str:
-    """A table with bars, for a notebook: no script, no outside file, labels escaped.
-
-    >>> row = Number("<script>", value=1.0, stderr=1.0, low=0.0, high=2.0)
-    >>> "<script" in as_html(Picture(rows=(row,), level=0.95))
-    False
-    """
-    table = list(picture.rows)
-    kept = largest(table, limit)
-    scale = max((abs(row.value) for row in kept), default=0.0) or 1.0
-    lines = [
-        "<table><thead><tr>",
-        *(f"<th>{html.escape(cell)}</th>" for cell in [*heads(picture.level), ""]),
-    ]
-    lines.append("</tr></thead><tbody>")
-    for row, (label, *numbers) in zip(kept, cells(kept), strict=True):
-        columns = "".join(f'<td style="text-align:right">{html.escape(n)}</td>' for n in numbers)
-        bar = _bar(row.value / scale)
-        lines.append(
-            f'<tr><th style="text-align:left">{html.escape(label)}</th>{columns}<td>{bar}</td></tr>'
-        )
-    lines.append("</tbody></table>")
-    if len(kept) < len(table):
-        lines.append(f"<p>… and {len(table) - len(kept):,} smaller ones</p>")
-    return "".join(lines)
-
-
-def _bar(share: float) -> str:
-    colour = "#0072B2" if share >= 0 else "#D55E00"
-    width = max(0, round(160 * abs(share)))
-    return f'<div style="background:{colour};height:0.8em;width:{width}px"></div>'
-
-
-def as_prose(text: str) -> str:
-    """A sentence as HTML: escaped, and what stands between backticks as code.
-
-    >>> as_prose("`steps` < 9 chooses another")
-    '<code>steps</code> &lt; 9 chooses another'
-    """
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text))

@@ -7,16 +7,23 @@ they cost no privacy, usually help a reader, and take away unbiasedness, so they
 import math
 from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
 from shuffledp.core.arrays import Floats
-from shuffledp.core.display import as_html, as_text, make_picture
+from shuffledp.core.display import Number, as_text, list_numbers, make_picture
 from shuffledp.core.domain import Domain
 from shuffledp.core.errors import UnsupportedError
+from shuffledp.core.frames import Columns, make_arrow, make_columns, make_pandas, make_polars
+from shuffledp.core.notebook import as_html, say, stack
 from shuffledp.core.validate import level as valid_level
 from shuffledp.core.validate import number
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
 
 __all__ = [
     "ErrorLaw",
@@ -108,6 +115,14 @@ class PostProcessed:
     step: str
     raw: "Estimate"
 
+    def _repr_html_(self) -> str:
+        """How notebooks show it: the values, and what was done to them."""
+        shown = make_picture(self.raw)
+        values = np.atleast_1d(np.asarray(self.value, dtype=np.float64)).tolist()
+        rows = (row._replace(value=x) for row, x in zip(shown.rows, values, strict=True))
+        note = f"{self.step}; errors and intervals are those of the raw estimate"
+        return stack(as_html(replace(shown, rows=tuple(rows))), say(note, small=True))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Estimate:
@@ -155,6 +170,33 @@ class Estimate:
     def _repr_html_(self) -> str:
         """How notebooks show it."""
         return as_html(make_picture(self))
+
+    def to_pandas(self, level: float = 0.95) -> "pd.DataFrame":
+        """A row for each number: label, value, stderr, low, high (the interval at this level).
+
+        >>> Estimate(value=3.0, error=NormalError(stderr=1.0), limits=(0, 9)).to_pandas().shape
+        (1, 5)
+        """
+        return make_pandas(self._columns(level))
+
+    def to_polars(self, level: float = 0.95) -> "pl.DataFrame":
+        """The same for Polars.
+
+        >>> Estimate(value=3.0, error=NormalError(stderr=1.0), limits=(0, 9)).to_polars()["value"].to_list()
+        [3.0]
+        """
+        return make_polars(self._columns(level))
+
+    def to_arrow(self, level: float = 0.95) -> "pa.Table":
+        """The same as an Arrow table.
+
+        >>> Estimate(value=3.0, error=NormalError(stderr=1.0), limits=(0, 9)).to_arrow().column_names
+        ['label', 'value', 'stderr', 'low', 'high']
+        """
+        return make_arrow(self._columns(level))
+
+    def _columns(self, level: float) -> Columns:
+        return make_columns(Number._fields, list_numbers(self, level))
 
     def clipped(self, limits: tuple[float, float] | None = None) -> PostProcessed:
         """Moved into the public range of the truth: the estimate's own, or the one given."""

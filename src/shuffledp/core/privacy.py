@@ -7,9 +7,10 @@ Pr[view(X) in T] <= e^epsilon Pr[view(X') in T] + delta, over the coins of the p
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context
 from enum import Enum
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from shuffledp.core.errors import ParameterError
+from shuffledp.core.notebook import list_facts, say, stack
 from shuffledp.core.validate import number, whole
 
 __all__ = ["Guarantee", "Model", "Neighbours", "Profile", "up"]
@@ -33,6 +34,17 @@ class Neighbours(Enum):
     """One person's value is replaced by any other; the number of people is public."""
     ADD_REMOVE = "add-remove"
     """One person is added or removed."""
+
+
+_SEEN = {
+    Model.CENTRAL: "a trusted curator sees the values, everybody else the answer",
+    Model.LOCAL: "nobody is trusted; every message may be seen with its sender",
+    Model.SHUFFLE: "messages are seen without their senders; the shuffler is trusted to forget",
+}
+_DIFFER = {
+    Neighbours.REPLACE_ONE: "one person's value is replaced by any other",
+    Neighbours.ADD_REMOVE: "one person is added or removed",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +80,31 @@ class Guarantee:
             f"epsilon = {up(self.epsilon, 6)}, delta = {up(self.delta, 3)}: {self.model.value} model, "
             f"{self.neighbours.value} neighbours, {self._needs()}; by {self.proof}"
         )
+
+    def to_dict(self) -> dict[str, Any]:
+        """What JSON says about it, beside epsilon and delta: plain numbers and strings."""
+        return {
+            "text": str(self),
+            "model": self.model.value,
+            "neighbours": self.neighbours.value,
+            "honest": self.honest,
+            "proof": self.proof,
+        }
+
+    def _repr_html_(self) -> str:
+        """How notebooks show it."""
+        return stack(
+            say(f"epsilon = {up(self.epsilon, 6)}, delta = {up(self.delta, 3)}", bold=True),
+            list_facts(self._facts()),
+        )
+
+    def _facts(self) -> list[tuple[str, str]]:
+        return [
+            ("model", f"{self.model.value}: {_SEEN[self.model]}"),
+            ("neighbours", f"{self.neighbours.value}: {_DIFFER[self.neighbours]}"),
+            ("rests on", self._needs()),
+            ("proof", self.proof),
+        ]
 
     def _needs(self) -> str:
         if self.model is Model.CENTRAL:

@@ -13,8 +13,10 @@ from shuffledp.core.analyzer import Analyzer, Tally
 from shuffledp.core.answers import Answers
 from shuffledp.core.arrays import Counts
 from shuffledp.core.cells import Bins
+from shuffledp.core.display import short
 from shuffledp.core.domain import Bits, Categories, Domain, Integers, Reals
 from shuffledp.core.errors import DataError, MismatchError, ParameterError
+from shuffledp.core.notebook import list_facts, say, stack
 from shuffledp.core.privacy import Guarantee, Model, Profile
 from shuffledp.core.randomizer import Randomizer, WordSource
 from shuffledp.core.validate import number, positive, whole
@@ -261,6 +263,9 @@ class Parts:
     """Parameters that were chosen here, to be recorded in place of their defaults."""
 
 
+_LONGEST = 500  # characters of all parameters together, where they are shown
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShuffleProtocol:
     """P = (R, A) and what it promises; `name` and `parameters` rebuild it."""
@@ -281,6 +286,21 @@ class ShuffleProtocol:
     def cost(self) -> Cost:
         """What one user sends."""
         return self.randomizer.cost
+
+    def _repr_html_(self) -> str:
+        """How notebooks show it: what it is for, what it costs, and what it promises."""
+        made = ", ".join(f"{name} = {value}" for name, value in self.parameters.items())
+        facts: list[tuple[str, object]] = [
+            ("task", self.task),
+            ("parameters", short(made, _LONGEST)),
+            ("messages per person", f"{self.cost.messages_mean:.4g} on average"),
+            ("bits per message", f"{self.cost.bits_per_message:.4g}"),
+            ("guarantee", self.guarantee),
+        ]
+        if self.guarantee.model is Model.SHUFFLE:
+            left = "nothing" if self.local_floor is None else self.local_floor
+            facts.append(("left if the shuffler tells who sent what", left))
+        return stack(say(self.name, bold=True), list_facts(facts))
 
     @property
     def dealt(self) -> bool:

@@ -26,15 +26,17 @@ if TYPE_CHECKING:
     )
     from shuffledp.engine.files import (
         ENGINES,
+        CodedColumn,
         DuckDB,
         FileRun,
         Memory,
         find_engine,
         headcount,
+        read_codes,
         run_file,
     )
     from shuffledp.engine.filters import Filter
-    from shuffledp.engine.formats import DataFile, Format, Paths
+    from shuffledp.engine.formats import DataFile, Format, Paths, find_files
     from shuffledp.engine.memory import run, run_counts
     from shuffledp.engine.messages import Randomized, randomize_file, tally_file
     from shuffledp.engine.output import Staged, explain_unwritable, stage
@@ -46,6 +48,7 @@ __all__ = [
     "Action",
     "CodeCounts",
     "Coded",
+    "CodedColumn",
     "Coder",
     "Collected",
     "Column",
@@ -71,9 +74,11 @@ __all__ = [
     "categories_of",
     "explain_unwritable",
     "find_engine",
+    "find_files",
     "headcount",
     "open_column",
     "randomize_file",
+    "read_codes",
     "read_tally",
     "release_column",
     "release_counts",
@@ -94,9 +99,9 @@ __getattr__ = load_later(
         "chunks": "CodeCounts Engine Headcount Job Progress Report Rounding Tallied",
         "codes": "Action Coded Coder OnInvalid",
         "columns": "Column categories_of open_column take_column",
-        "files": "ENGINES DuckDB FileRun Memory find_engine headcount run_file",
+        "files": "ENGINES CodedColumn DuckDB FileRun Memory find_engine headcount read_codes run_file",
         "filters": "Filter",
-        "formats": "DataFile Format Paths",
+        "formats": "DataFile Format Paths find_files",
         "memory": "run run_counts",
         "messages": "Randomized randomize_file tally_file",
         "output": "Staged explain_unwritable stage",

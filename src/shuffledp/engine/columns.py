@@ -8,7 +8,7 @@ DuckDB reads text and counts values; Parquet and Arrow files are read by PyArrow
 fast where there is only a column to decode.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
@@ -174,25 +174,33 @@ def _choose(
     return columns[0]
 
 
+def _name_columns(data: Any) -> Any:
+    """The names of the columns of a table; None if it is values."""
+    if isinstance(data, Mapping):
+        return list(data)
+    # PyArrow calls them column_names, pandas and Polars columns; asking by name imports none of them.
+    names = getattr(data, "column_names", None)
+    return getattr(data, "columns", None) if names is None else names
+
+
 def take_column(
     data: Any, column: str | None = None, *, where: Filter | str | None = None
 ) -> Column:
     """A column in memory: values, or a table and the name of one of its columns.
 
     Values are a list, a NumPy array, a pandas or Polars Series, or an Arrow array. A table is a pandas
-    or Polars DataFrame, or an Arrow table.
+    or Polars DataFrame, an Arrow table, or a dictionary of columns.
 
     >>> take_column([1, None, 3]).rows
     3
+    >>> take_column({"pet": ["cat", "dog"], "legs": [4, 4]}, "legs").rows
+    2
     >>> import pandas as pd
     >>> take_column(pd.DataFrame({"pet": ["cat", "dog"], "legs": [4, 4]}), "legs").type
     'int64'
     """
     _require_readers()
-    # PyArrow calls them column_names, pandas and Polars columns; asking by name imports none of them.
-    names = getattr(data, "column_names", None)
-    if names is None:
-        names = getattr(data, "columns", None)
+    names = _name_columns(data)
     table = data
     if names is not None:
         column = _choose(tuple(map(str, names)), "the table", column)

@@ -13,11 +13,14 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+import numpy as np
+
 from shuffledp.core.analyzer import Tally
+from shuffledp.core.arrays import Codes
 from shuffledp.core.domain import Domain, Reals, rounding_words
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.estimate import Estimate
@@ -55,11 +58,13 @@ from shuffledp.numerics.entropy import SecureWords, SeededWords
 
 __all__ = [
     "ENGINES",
+    "CodedColumn",
     "DuckDB",
     "FileRun",
     "Memory",
     "find_engine",
     "headcount",
+    "read_codes",
     "run_file",
 ]
 
@@ -154,7 +159,7 @@ def find_engine(engine: Engine | str, **options: Any) -> Engine:
         raise ParameterError("engine", engine, f"must be one of {', '.join(ENGINES)}")
     made = ENGINES[engine]
     given = {name: value for name, value in options.items() if value is not None}
-    own = {field.name for field in fields(made)}  # type: ignore[arg-type]
+    own = {each.name for each in fields(made)}  # type: ignore[arg-type]
     for name in given.keys() - own:
         raise ParameterError(name, given[name], f"is not an option of the {engine} engine")
     return made(**given)
@@ -210,6 +215,48 @@ def headcount(
     if found.n == 0:
         raise job.nobody()
     return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CodedColumn:
+    """Everybody's code, in the order of the rows. As secret as the data, so it does not show them."""
+
+    codes: Codes = field(repr=False)
+    rows: int
+    invalid: dict[str, int] = field(repr=False)
+    """How many values were invalid, by reason: null, unknown, out_of_range, nan. Not private."""
+
+
+def read_codes(
+    column: Column,
+    domain: Domain,
+    on_invalid: OnInvalid | Mapping[str, str] | str = OnInvalid.ERROR,
+    *,
+    threads: int | None = None,
+    report: Report | None = None,
+) -> CodedColumn:
+    """Everybody's code, for what looks at people one by one; whoever is dropped is left out.
+
+    >>> from shuffledp import Categories
+    >>> from shuffledp.engine import take_column
+    >>> pets = Categories(k=2, names=("cat", "dog"))
+    >>> found = read_codes(take_column(["dog", "cow", "cat"]), pets, "drop")
+    >>> found.codes, found.rows, found.invalid["unknown"]
+    (array([1, 0]), 3, 1)
+    """
+    coder = _make_coder(column, domain, on_invalid)
+    job = Job(column=column, coder=coder, report=report)
+    kept: list[Codes] = []
+    rows, invalid = 0, add_invalid(())
+    with work_on_chunks(lambda _, some: some.codes[some.valid], job, threads) as parts:
+        for some, codes in parts:
+            kept.append(codes)
+            rows += len(some.codes)
+            invalid = add_invalid((invalid, some.invalid()))
+    codes = np.concatenate([np.zeros(0, dtype=np.int64), *kept])
+    if len(codes) == 0:
+        raise job.nobody()
+    return CodedColumn(codes=codes, rows=rows, invalid=invalid)
 
 
 def _make_coder(

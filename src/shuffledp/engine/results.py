@@ -13,7 +13,7 @@ __all__ = ["check_result", "write_result"]
 
 
 def write_result(record: Mapping[str, Any], path: Path) -> Path:
-    """Write what `Answer.to_dict` says, as the suffix of the path tells: .json, .csv, .tsv or .parquet.
+    """Write what `to_dict` of an answer says, as the suffix of the path tells: .json, .csv, .tsv or .parquet.
 
     >>> from tempfile import mkdtemp
     >>> row = {"label": "count", "value": 7.0, "stderr": 1.0, "low": 5.0, "high": 9.0}
@@ -45,7 +45,8 @@ def _write_json(record: Mapping[str, Any], path: Path) -> None:
 def _write_text(record: Mapping[str, Any], path: Path) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         mark = "\t" if path.suffix.lower() == ".tsv" else ","
-        writer = csv.DictWriter(file, Number._fields, delimiter=mark, lineterminator="\n")
+        names = list(record["estimate"][0]) if record["estimate"] else Number._fields
+        writer = csv.DictWriter(file, names, delimiter=mark, lineterminator="\n")
         writer.writeheader()
         writer.writerows(record["estimate"])
 
@@ -55,10 +56,11 @@ def _write_parquet(record: Mapping[str, Any], path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    numbers = [(name, pa.float64()) for name in Number._fields[1:]]
+    rows = list(record["estimate"])
+    label, *numbers = list(rows[0]) if rows else Number._fields
     about = {"shuffledp": json.dumps(record, allow_nan=False)}
-    schema = pa.schema([("label", pa.string()), *numbers], metadata=about)
-    pq.write_table(pa.Table.from_pylist(list(record["estimate"]), schema), path)
+    typed = [(label, pa.string()), *((name, pa.float64()) for name in numbers)]
+    pq.write_table(pa.Table.from_pylist(rows, pa.schema(typed, metadata=about)), path)
 
 
 _WRITERS: Mapping[str, Callable[[Mapping[str, Any], Path], None]] = {

@@ -15,14 +15,24 @@ efficiently, and with little communication".
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from shuffledp.core.arrays import Codes, Counts, Floats
-from shuffledp.core.domain import Categories
+from shuffledp.core.display import (
+    Number,
+    align,
+    cells,
+    decimals,
+    format_number,
+    heads,
+    largest,
+    list_numbers,
+)
+from shuffledp.core.domain import Categories, Domain
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import (
     Estimate,
@@ -30,7 +40,9 @@ from shuffledp.core.estimate import (
     PostProcessed,
     ScaledError,
 )
-from shuffledp.core.privacy import Guarantee
+from shuffledp.core.frames import make_arrow, make_columns, make_pandas, make_polars
+from shuffledp.core.notebook import make_table, say, stack
+from shuffledp.core.privacy import Guarantee, up
 from shuffledp.core.protocol import HONEST, Dealt, ShuffleProtocol
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, positive
@@ -44,6 +56,11 @@ from shuffledp.planner.question import Asked, Limits, candidates
 from shuffledp.protocols.correlated_histogram import CorrelatedHistogram
 from shuffledp.protocols.count_min import CountMinAnalyzer
 from shuffledp.tasks import Histogram
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
 
 __all__ = [
     "MODELS",
@@ -60,6 +77,8 @@ __all__ = [
 MODELS = ("none", "central", "local", "shuffle")
 _ONLY = {"none": "empirical", "central": "geometric"}
 """The one source of a model that has no choice."""
+_LEVEL, _LINES = 0.95, 20
+_NAMES = ("label", "share", *Number._fields[1:])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -108,6 +127,110 @@ class Learned:
     def tv_bound(self, beta: float) -> float:
         """The distance to the population's p is at most this, except with probability beta."""
         return self.accuracy.bound(beta)
+
+    def label(self, domain: Domain) -> "Learned":
+        """The same with the domain's names of the categories.
+
+        >>> cats = Categories(k=2, names=("cat", "dog"))
+        >>> learn([0, 1, 1], k=2, model="none").label(cats).raw.labels
+        ('cat', 'dog')
+        """
+        raw = replace(self.raw, labels=domain.labels)
+        return replace(self, processed=replace(self.processed, raw=raw))
+
+    def to_dict(self, level: float = _LEVEL) -> dict[str, Any]:
+        """Plain numbers, strings and None: what `shuffledp learn --json` prints.
+
+        >>> learn([0, 1, 1, 1], k=2, model="none").to_dict()["estimate"][1]
+        {'label': '1', 'share': 0.75, 'value': 0.75, 'stderr': 0.0, 'low': 0.75, 'high': 0.75}
+        """
+        promise = self.guarantee
+        return {
+            "model": self.model,
+            "protocol": self.protocol,
+            "n": self.n,
+            "k": len(self.distribution),
+            "epsilon": None if promise is None else promise.epsilon,
+            "delta": None if promise is None else promise.delta,
+            "level": level,
+            "estimate": [dict(zip(_NAMES, row, strict=True)) for row in self._rows(level)],
+            "expected_tv": self.expected_tv,
+            "expected_tv_sample": self.expected_tv_sample,
+            "tv_bound": self.tv_bound(1 - level),
+            "step": self.processed.step,
+            "guarantee": None if promise is None else promise.to_dict(),
+        }
+
+    def to_pandas(self, level: float = _LEVEL) -> "pd.DataFrame":
+        """A row for each category: label, share, and the raw value, stderr, low, high."""
+        return make_pandas(make_columns(_NAMES, self._rows(level)))
+
+    def to_polars(self, level: float = _LEVEL) -> "pl.DataFrame":
+        """The same for Polars."""
+        return make_polars(make_columns(_NAMES, self._rows(level)))
+
+    def to_arrow(self, level: float = _LEVEL) -> "pa.Table":
+        """The same as an Arrow table."""
+        return make_arrow(make_columns(_NAMES, self._rows(level)))
+
+    def _rows(self, level: float) -> list[tuple[Any, ...]]:
+        raw = list_numbers(self.raw, level)
+        shares = self.distribution.tolist()
+        return [(row.label, share, *row[1:]) for row, share in zip(raw, shares, strict=True)]
+
+    def describe(self, level: float = _LEVEL) -> str:
+        """Lines of text: the shares with the raw estimates behind them, how far off they are, the promise.
+
+        >>> print(learn([0, 1, 1, 1] * 100, k=2, model="none").describe())
+             share   raw share   std. error       95% interval
+        0   0.2500      0.2500            0   0.2500 .. 0.2500
+        1   0.7500      0.7500            0   0.7500 .. 0.7500
+        Distance (total variation) to the distribution of the population: at most 0.0862 with probability 95%, at most 0.02501 on average.
+        Distance to the shares among these people: at most 0 on average.
+        empirical: nothing is promised to anybody.
+        """
+        lines = align([_heads(level), *self._cells(level)])
+        more = len(self.distribution) - len(lines) + 1
+        said = [f"… and {more:,} smaller ones"] if more else []
+        return "\n".join([*lines, *said, *self._remarks(level)])
+
+    def _cells(self, level: float) -> list[list[str]]:
+        """The largest categories: label, share, raw share, standard error, interval."""
+        raw = list_numbers(self.raw, level)
+        kept = largest(raw, _LINES)
+        shares = dict(zip(raw, self.distribution.tolist(), strict=True))
+        places = max(2, decimals(kept))
+        return [
+            [label, format_number(shares[row], places), *numbers]
+            for row, (label, *numbers) in zip(kept, cells(kept), strict=True)
+        ]
+
+    def _remarks(self, level: float) -> list[str]:
+        bound, expected, noise = (
+            up(value, 4)
+            for value in (self.tv_bound(1 - level), self.expected_tv, self.expected_tv_sample)
+        )
+        promised = "nothing is promised to anybody" if self.guarantee is None else self.guarantee
+        return [
+            "Distance (total variation) to the distribution of the population: at most "
+            f"{bound} with probability {100 * level:.15g}%, at most {expected} on average.",
+            f"Distance to the shares among these people: at most {noise} on average.",
+            f"{self.protocol}: {promised}.",
+        ]
+
+    def __str__(self) -> str:
+        return self.describe()
+
+    def _repr_html_(self) -> str:
+        """How notebooks show it."""
+        table = make_table(_heads(_LEVEL), self._cells(_LEVEL))
+        title = f"distribution over {len(self.distribution):,} categories, {self.n:,} people"
+        return stack(say(title, bold=True), table, *map(say, self._remarks(_LEVEL)))
+
+
+def _heads(level: float) -> list[str]:
+    first, _, *others = heads(level)
+    return [first, "share", "raw share", *others]
 
 
 def learn(

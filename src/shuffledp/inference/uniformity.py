@@ -21,7 +21,7 @@ privacy constraints"; Canonne, Lyu 2022, "Uniformity testing in the shuffle mode
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ from numpy.typing import ArrayLike
 from shuffledp.core.arrays import Codes, Floats
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError
+from shuffledp.core.notebook import list_facts, say, stack
 from shuffledp.core.privacy import Guarantee
 from shuffledp.core.protocol import HONEST
 from shuffledp.core.randomizer import WordSource
@@ -100,6 +101,49 @@ class UniformityTest:
     """How many groups of users there were in all, each collected on its own."""
     cells: int = 0
     """On how many cells uniformity was tested: k, or those of the reduction from another law."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, strings and None: what `shuffledp test --json` prints."""
+        promise = self.guarantee
+        named = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {
+            **named,
+            "epsilon": None if promise is None else promise.epsilon,
+            "delta": None if promise is None else promise.delta,
+            "guarantee": None if promise is None else promise.to_dict(),
+        }
+
+    def describe(self) -> str:
+        """The verdict and what it means, in a few lines.
+
+        >>> print(uniformity_test([0, 0, 0, 1] * 500, k=2, alpha=0.2, model="none", error=0.01).describe())
+        Rejected: values like these would be rare if the law were the one tested (p-value 0.000437).
+        If it is, it is rejected with probability at most 0.01; if it is at distance 0.2 or more, with probability about 1 (simulated).
+        collisions: nothing is promised to anybody.
+        """
+        return "\n".join(self._lines())
+
+    def _lines(self) -> list[str]:
+        verdict = "Accepted" if self.accept else "Rejected"
+        why = "would be nothing unusual" if self.accept else "would be rare"
+        promised = "nothing is promised to anybody" if self.guarantee is None else self.guarantee
+        return [
+            f"{verdict}: values like these {why} if the law were the one tested (p-value {self.p_value:.3g}).",
+            f"If it is, it is rejected with probability at most {self.error:.3g}; if it is at distance "
+            f"{self.alpha:g} or more, with probability about {self.power:.3g} (simulated).",
+            f"{self.method}: {promised}.",
+        ]
+
+    def _repr_html_(self) -> str:
+        """How notebooks show it."""
+        facts = [
+            ("statistic", f"{self.statistic:.6g}, rejected above {self.threshold:.6g}"),
+            ("p-value", f"{self.p_value:.3g}, rejected up to {self.level:.3g}"),
+            ("people, categories", f"{self.n:,}, {self.k:,}"),
+            ("model", f"{self.model}, {self.coin} coin, {self.method}"),
+        ]
+        verdict, *others = self._lines()
+        return stack(say(verdict, bold=True), list_facts(facts), *map(say, others))
 
     def __str__(self) -> str:
         verdict = "accept" if self.accept else "reject"

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from shuffledp.planner.errors import Measured
     from shuffledp.planner.growth import Curve, Point, SurveyRow, curves, exponent, survey
     from shuffledp.planner.plans import Plan, plan
-    from shuffledp.planner.question import Asked, Limits
+    from shuffledp.planner.question import Asked, Limits, check_delta
     from shuffledp.planner.rows import Aim, Row
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "Point",
     "Row",
     "SurveyRow",
+    "check_delta",
     "choose",
     "count",
     "curves",
@@ -42,7 +43,7 @@ __getattr__ = load_later(
         "growth": "Curve Point SurveyRow curves exponent survey",
         "errors": "Measured",
         "plans": "Plan plan",
-        "question": "Asked Limits",
+        "question": "Asked Limits check_delta",
         "rows": "Aim Row",
     },
 )

@@ -1,6 +1,5 @@
 """The planner: every registered protocol for one question, ranked, and one of them chosen."""
 
-import html
 import json
 import math
 import textwrap
@@ -12,6 +11,7 @@ from typing import Any
 from shuffledp.core.domain import Integers, Reals
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.mechanism import Mechanism
+from shuffledp.core.notebook import make_table, say, stack
 from shuffledp.core.privacy import Model, up
 from shuffledp.core.protocol import HONEST, ShuffleProtocol
 from shuffledp.core.task import Task
@@ -355,27 +355,14 @@ def _as_text(plan: Plan) -> str:
 
 def _as_html(plan: Plan) -> str:
     """The same for a notebook."""
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in _columns(plan))
-    body = ""
-    for row in plan.rows:
-        if not row.available:
-            continue
-        tag = "th" if row is plan.chosen else "td"
-        cells = "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in _cells(plan, row))
-        body += f"<tr>{cells}</tr>"
-    missing = "".join(
-        f"<li>{html.escape(row.explain())}</li>" for row in plan.rows if not row.available
-    )
-    return (
-        f"<p>{html.escape(plan.title())}</p><table><thead><tr>{head}</tr></thead>"
-        f"<tbody>{body}</tbody></table><p>{html.escape(_caption(plan))}</p>"
-        f"<p>{html.escape(_verdict(plan))}</p>"
-        + (
-            f"<details><summary>not available</summary><ul>{missing}</ul></details>"
-            if missing
-            else ""
-        )
-    )
+    able = [row for row in plan.rows if row.available]
+    chosen = next((place for place, row in enumerate(able) if row is plan.chosen), None)
+    table = make_table(_columns(plan), (_cells(plan, row) for row in able), chosen=chosen, texts=2)
+    missing = "".join(say(row.explain()) for row in plan.rows if not row.available)
+    folded = f"<details><summary>not available</summary>{missing}</details>" if missing else ""
+    verdict = [say(_verdict(plan), bold=True)] if plan.chosen is not None else []
+    caption = say(_caption(plan), small=True)
+    return stack(say(plan.title()), table, *verdict, caption, folded)
 
 
 def _mark(plan: Plan, row: Row) -> str:

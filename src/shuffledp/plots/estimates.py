@@ -18,7 +18,6 @@ from shuffledp.core.arrays import Floats
 from shuffledp.core.display import (
     Number,
     Picture,
-    as_prose,
     cells,
     decimals,
     format_number,
@@ -28,6 +27,7 @@ from shuffledp.core.display import (
 )
 from shuffledp.core.errors import MismatchError, UnsupportedError
 from shuffledp.core.estimate import Estimate
+from shuffledp.core.notebook import as_prose
 from shuffledp.plots.style import (
     BLUE,
     FAINT,

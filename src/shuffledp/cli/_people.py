@@ -1,0 +1,164 @@
+"""What `learn` and `test` share: everybody's category from files, and what the release of an answer takes."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+import shuffledp as sdp
+from shuffledp.cli._terminal import echo_json, is_quiet, keep_inputs, meter, say, tell
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from shuffledp.cli._options import InferenceOptions
+
+__all__ = ["People", "Releasing", "read_people"]
+
+_UNPROTECTED = "the model 'none' adds no noise: the answer is exact, and protects nobody"
+
+
+@dataclass(frozen=True, kw_only=True)
+class People:
+    """Everybody's category, and what must be said about how it was read."""
+
+    codes: Any
+    domain: sdp.Domain
+    column: str
+    rows: int
+    seed: int | None
+    invalid: dict[str, int] | None
+    for_operator: str | None
+    notes: tuple[str, ...]
+    not_private: tuple[str, ...]
+
+    @property
+    def n(self) -> int:
+        """How many take part."""
+        return len(self.codes)
+
+    @property
+    def remarks(self) -> list[str]:
+        """What whoever reads the answer should know."""
+        dropped = sdp.request.tell_dropped(self.invalid, self.rows, self.n)
+        return [*([] if dropped is None else [dropped]), *self.notes]
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The same for programs."""
+        return {
+            "column": self.column,
+            "rows": self.rows,
+            "invalid": self.invalid,
+            "not_private": list(self.not_private),
+            "seed": self.seed,
+            "notes": list(self.notes),
+            "version": sdp.__version__,
+        }
+
+
+def read_people(
+    paths: list[str], categories: Any, given: InferenceOptions, written: list[Path | None]
+) -> People:
+    """Everybody's category; nothing of it is released yet. Refuses files that will be written."""
+    with meter() as report:
+        column = sdp.open_column(paths, given.column, where=given.where)
+        read = [file.path for file in column.files]
+        keep_inputs(written, [*read, categories.categories_file])
+        named = {each.name: getattr(categories, each.name) for each in fields(categories)}
+        declared = sdp.tasks.Histogram.declare(named, column)
+        policy = sdp.OnInvalid.read(given.on_invalid)
+        domain = declared.task.domain
+        found = sdp.engine.read_codes(column, domain, policy, threads=given.threads, report=report)
+    invalid, for_operator = sdp.request.describe_invalid(policy, found.invalid)
+    exposed = [*declared.not_private]
+    if given.seed is not None:
+        exposed.insert(0, sdp.request.SEEDED)
+    if given.model == "none":
+        exposed.insert(0, _UNPROTECTED)
+    return People(
+        codes=found.codes,
+        domain=domain,
+        column=column.name,
+        rows=found.rows,
+        seed=given.seed,
+        invalid=invalid,
+        for_operator=for_operator,
+        notes=(*declared.notes, *_check_delta(given, len(found.codes))),
+        not_private=tuple(exposed),
+    )
+
+
+def _check_delta(given: InferenceOptions, n: int) -> tuple[str, ...]:
+    if given.model != "shuffle" or not given.delta:
+        return ()
+    return sdp.planner.check_delta(given.delta, n, allow_large_delta=given.allow_large_delta)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Releasing:
+    """An answer on its way out: charged first, if there is a ledger, and shown then."""
+
+    given: InferenceOptions
+    categories: Any
+    as_json: bool
+
+    def check_chargeable(self) -> None:
+        """Refuse what no guarantee covers: a ledger cannot charge it."""
+        if self.given.seed is not None:
+            raise sdp.UnsupportedError(
+                "a seed protects nobody, so a ledger cannot charge it: leave out one of them"
+            )
+        if self.given.model == "none":
+            raise sdp.UnsupportedError(
+                "the model 'none' promises nothing, so a ledger cannot charge it"
+            )
+        if self.categories.categories_from_data:
+            raise sdp.UnsupportedError(
+                "categories_from_data releases which categories occur, and no epsilon covers that, so "
+                "a ledger cannot charge it: declare categories or categories_file"
+            )
+
+    @contextmanager
+    def charge(
+        self,
+        spending: sdp.ledger.Spending | None,
+        guarantee: sdp.Guarantee | None,
+        note: dict[str, Any],
+    ) -> Iterator[None]:
+        """Charge the answer, let it be shown, and write down that it is out."""
+        if spending is None or guarantee is None:
+            yield
+            return
+        entry = spending.charge(guarantee, note)
+        try:
+            yield
+        finally:
+            tell(spending.mark_released(entry), err=self.as_json)
+
+    def show(
+        self, people: People, text: str, record: dict[str, Any], *, written: bool = False
+    ) -> None:
+        """To standard output: for people, or for programs; quietly, not what is written to a file."""
+        if people.for_operator is not None and not is_quiet():
+            say(people.for_operator, err=True)
+        for warning in people.not_private:
+            say(f"NOT PRIVATE: {warning}.", err=True)
+        if self.as_json:
+            echo_json(record)
+        if self.as_json or (written and is_quiet()):
+            return
+        for line in (*text.splitlines(), *([] if is_quiet() else people.remarks)):
+            _wrap_line(line)
+
+
+def _wrap_line(line: str) -> None:
+    """A sentence, broken between words; the line of a table as it is."""
+    if "  " in line.strip():
+        typer.echo(line)
+    else:
+        say(line)

@@ -1,0 +1,66 @@
+"""`shuffledp learn`: the distribution of a population, from a column of files."""
+
+import shuffledp as sdp
+from shuffledp.cli._options import (
+    BudgetOptions,
+    CategoryOptions,
+    ForceOption,
+    InferenceOptions,
+    JsonOption,
+    LevelOption,
+    MaxMessagesOption,
+    OutOption,
+    PathsArgument,
+    ProtocolOption,
+    spread,
+)
+from shuffledp.cli._people import Releasing, read_people
+from shuffledp.cli._terminal import check_result, explain_errors, stage_outputs, tell
+
+__all__ = ["learn"]
+
+
+@spread
+def learn(
+    paths: PathsArgument,
+    categories: CategoryOptions,
+    given: InferenceOptions,
+    budget: BudgetOptions,
+    protocol: ProtocolOption = None,
+    max_messages: MaxMessagesOption = None,
+    level: LevelOption = 0.95,
+    as_json: JsonOption = False,
+    out: OutOption = None,
+    force: ForceOption = False,
+) -> None:
+    r"""Learn how a population is distributed over categories, and how far off that may be.
+
+    $ shuffledp learn people.csv --column way --categories car,bus,train \
+        --on-invalid drop --epsilon 1 --delta 1e-8
+    """
+    with explain_errors():
+        check_result(out)
+        release = Releasing(given=given, categories=categories, as_json=as_json)
+        spending = budget.open(release)
+        with stage_outputs([out], force=force) as outputs:
+            people = read_people(paths, categories, given, [out, budget.ledger])
+            found = sdp.learn(
+                people.codes,
+                k=people.domain.size,
+                protocol=protocol,
+                max_messages=max_messages,
+                **given.promise,
+            ).label(people.domain)
+            text = found.describe(level)
+            record = {**found.to_dict(level), **people.record}
+            if out is not None:
+                with sdp.engine.explain_unwritable(out):
+                    sdp.request.write_result(record, outputs[out])
+            note = {"task": "learn", "column": people.column, "protocol": found.protocol}
+            with release.charge(spending, found.guarantee, {**note, "n": people.n}):
+                try:
+                    outputs.publish()
+                finally:
+                    release.show(people, text, record, written=out is not None)
+        if out is not None and not as_json:
+            tell(f"Written: {out}")

@@ -1,0 +1,168 @@
+"""How notebooks show things: small pieces of HTML without scripts, style sheets or outside files.
+
+All text is escaped here. Colours are the reader's own (`currentColor`, no backgrounds); the two that bars
+have are seen on white and on black alike.
+"""
+
+import html
+import math
+import re
+from collections.abc import Iterable, Sequence
+
+from shuffledp.core.display import Number, Picture, cells, heads, largest
+
+__all__ = ["as_html", "as_prose", "list_facts", "make_table", "say", "stack"]
+
+_WIDTH, _HEIGHT = 180, 14
+_BAR, _NEGATIVE = "#0072B2", "#D55E00"
+_LIMIT = 50
+
+
+def as_prose(text: str) -> str:
+    """A sentence as HTML: escaped, and what stands between backticks as code.
+
+    >>> as_prose("`steps` < 9 chooses another")
+    '<code>steps</code> &lt; 9 chooses another'
+    """
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text))
+
+
+def say(text: str, *, bold: bool = False, small: bool = False) -> str:
+    """A paragraph.
+
+    >>> say("a < b"), say("now", bold=True)
+    ('<p>a &lt; b</p>', '<p><b>now</b></p>')
+    """
+    said = as_prose(text)
+    if bold:
+        said = f"<b>{said}</b>"
+    if small:
+        said = f"<small>{said}</small>"
+    return f"<p>{said}</p>"
+
+
+def stack(*parts: str) -> str:
+    """Pieces, one below the other.
+
+    >>> stack(say("one"), say("two"))
+    '<div><p>one</p><p>two</p></div>'
+    """
+    return f"<div>{''.join(parts)}</div>"
+
+
+def list_facts(facts: Iterable[tuple[str, object]]) -> str:
+    """Names and what they are, in two columns.
+
+    >>> list_facts([("n", 3)]).count("<tr")
+    1
+    """
+    lines = (
+        f'<tr style="text-align:left"><th style="text-align:left">{html.escape(name)}</th>'
+        f'<td style="text-align:left">{html.escape(str(value))}</td></tr>'
+        for name, value in facts
+    )
+    return f"<table><tbody>{''.join(lines)}</tbody></table>"
+
+
+def make_table(
+    names: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    chosen: int | None = None,
+    texts: int = 1,
+) -> str:
+    """A table whose first `texts` columns are texts, and the others numbers; the chosen row is in bold.
+
+    >>> make_table(["", "n"], [["a", "3"]]).count("<td")
+    1
+    """
+    lines = [
+        _make_row([*map(html.escape, row)], texts, bold=place == chosen)
+        for place, row in enumerate(rows)
+    ]
+    return _wrap_rows(names, lines)
+
+
+def as_html(picture: Picture, limit: int = _LIMIT) -> str:
+    """A table with an interval in each row: bars from 0, or a dot between the limits that are known.
+
+    >>> row = Number("<script>", value=1.0, stderr=1.0, low=0.0, high=2.0)
+    >>> "<script" in as_html(Picture(rows=(row,), level=0.95))
+    False
+    """
+    table = list(picture.rows)
+    kept = largest(table, limit)
+    ends = _find_ends(kept) if picture.limits is None else picture.limits
+    drawn = (
+        _draw_bar(row, ends) if picture.limits is None else _draw_dot(row, ends) for row in kept
+    )
+    over = "" if picture.limits is None else f"{ends[0]:,.15g} .. {ends[1]:,.15g}"
+    lines = [
+        _make_row([*map(html.escape, texts), svg], 1)
+        for texts, svg in zip(cells(kept), drawn, strict=True)
+    ]
+    shown = _wrap_rows([*heads(picture.level), over], lines)
+    more = len(table) - len(kept)
+    return shown + (say(f"… and {more:,} smaller ones") if more else "")
+
+
+def _make_row(parts: list[str], texts: int, *, bold: bool = False) -> str:
+    """A row of pieces that are HTML already; the first one is its name."""
+    left = ' style="text-align:left"'
+    rest = [
+        f"<td{left if place < texts else ''}>{f'<b>{part}</b>' if bold else part}</td>"
+        for place, part in enumerate(parts[1:], start=1)
+    ]
+    return f'<tr style="text-align:right"><th{left}>{parts[0]}</th>{"".join(rest)}</tr>'
+
+
+def _wrap_rows(names: Sequence[str], lines: list[str]) -> str:
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+
+
+def _find_ends(kept: list[Number]) -> tuple[float, float]:
+    """From where to where bars and intervals reach, 0 included."""
+    reached = [0.0, *(x for row in kept for x in (row.value, row.low, row.high))]
+    finite = [x for x in reached if math.isfinite(x)]
+    low, high = min(finite), max(finite)
+    return (low, high) if low < high else (0.0, 1.0)
+
+
+def _draw_bar(row: Number, ends: tuple[float, float]) -> str:
+    """A bar from 0, to the left if it is negative, and the interval as a line."""
+    zero, value = _place(0.0, ends), _place(row.value, ends)
+    left, right = sorted((zero, value))
+    colour = _BAR if row.value >= 0 else _NEGATIVE
+    bar = f'<rect x="{left}" y="3" width="{right - left}" height="8" fill="{colour}"/>'
+    return _draw(_line(f"M{zero} 0v{_HEIGHT}", faint=True), bar, _draw_interval(row, ends))
+
+
+def _draw_dot(row: Number, ends: tuple[float, float]) -> str:
+    """A dot, and the interval as a line, on the line between the ends."""
+    middle = _HEIGHT // 2
+    dot = f'<circle cx="{_place(row.value, ends)}" cy="{middle}" r="4" fill="{_BAR}"/>'
+    axis = _line(f"M0 {middle}h{_WIDTH}M1 3v8M{_WIDTH - 1} 3v8", faint=True)
+    return _draw(axis, _draw_interval(row, ends), dot)
+
+
+def _draw_interval(row: Number, ends: tuple[float, float]) -> str:
+    low, high = _place(row.low, ends), _place(row.high, ends)
+    return _line(f"M{low} 7H{high}")
+
+
+def _line(path: str, *, faint: bool = False) -> str:
+    look = ' opacity=".4"' if faint else ' stroke-width="2"'
+    return f'<path d="{path}" stroke="currentColor"{look}/>'
+
+
+def _draw(*shapes: str) -> str:
+    return f'<svg width="{_WIDTH}" height="{_HEIGHT}" aria-hidden="true">{"".join(shapes)}</svg>'
+
+
+def _place(x: float, ends: tuple[float, float]) -> int:
+    low, high = ends
+    if math.isnan(x):
+        return 0
+    share = (min(max(x, low), high) - low) / (high - low)
+    return round(2 + share * (_WIDTH - 4))

@@ -1,0 +1,169 @@
+"""`shuffledp learn` and `shuffledp test`: what Python's functions answer, for columns of files."""
+
+import csv
+import json
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import shuffledp as sdp
+
+PROMISE = ("--epsilon", "1", "--delta", "1e-8")
+WAYS = ("--column", "way", "--categories-from-data")
+BUDGET = ("--ledger", "l.json", "--budget-epsilon", "2", "--budget-delta", "1e-6")
+
+
+@pytest.fixture
+def codes(people, survey):
+    """Everybody's `home` in the order of the file."""
+    return survey.home.astype(np.int64)
+
+
+HOME = ("people.csv", "--column", "home", "--categories", "false,true")
+
+
+class TestLearn:
+    @pytest.mark.parametrize("model", ["shuffle", "local", "central"])
+    def test_is_the_function_of_python(self, shuffledp, codes, model):
+        delta = ("--delta", "1e-8") if model == "shuffle" else ()
+        words = ("learn", *HOME, "--epsilon", "1", *delta, "--model", model, "--seed", 5, "--json")
+        told = json.loads(shuffledp(*words).stdout)
+        learned = sdp.learn(
+            codes, k=2, epsilon=1.0, delta=1e-8, model=model, rng=sdp.SeededWords(5)
+        ).label(sdp.Categories(k=2, names=("false", "true")))
+        mine = learned.to_dict()
+        assert {name: told[name] for name in mine} == json.loads(json.dumps(mine))
+        assert [row["label"] for row in told["estimate"]] == ["false", "true"]
+        assert told["seed"] == 5
+        assert "seeded" in told["not_private"][0]
+
+    def test_without_privacy_says_so(self, shuffledp, codes):
+        result = shuffledp("learn", *HOME, "--model", "none")
+        share = codes.mean()
+        assert result.exit_code == 0, result.output
+        assert f"{share:.4f}" in result.stdout
+        assert "nothing is promised" in result.stdout
+        assert "NOT PRIVATE: the model 'none'" in result.stderr.replace("\n", " ")
+
+    def test_a_ledger_is_charged_once_and_refuses_the_third(self, shuffledp, people):
+        words = ("learn", *HOME, *PROMISE)
+        first = shuffledp(*words, *BUDGET)
+        assert first.exit_code == 0, first.output
+        assert "epsilon 1 of 2" in first.stdout
+        (entry,) = sdp.ledger.Ledger(people.parent / "l.json").entries()
+        assert entry.released
+        assert entry.note["task"] == "learn"
+        assert shuffledp(*words, "--ledger", "l.json").exit_code == 0
+        refused = shuffledp(*words, "--ledger", "l.json")
+        assert refused.exit_code == 3
+        assert refused.stdout == ""
+
+    @pytest.mark.parametrize(
+        "more",
+        [("--seed", "1"), ("--model", "none"), ("--categories-from-data",)],
+        ids=["seed", "none", "from data"],
+    )
+    def test_what_promises_nothing_cannot_be_charged(self, shuffledp, people, more):
+        home = HOME[:3] if "--categories-from-data" in more else HOME
+        result = shuffledp("learn", *home, *PROMISE, *BUDGET, *more)
+        assert result.exit_code == 2
+        assert "a ledger cannot charge it" in result.stderr
+        assert not (people.parent / "l.json").exists()
+
+    def test_writes_tables(self, shuffledp, people):
+        for name in ("r.csv", "r.parquet", "r.json"):
+            result = shuffledp("learn", *HOME, *PROMISE, "--out", name, "--json")
+            told = json.loads(result.stdout)["estimate"]
+            assert self.read(people.parent / name) == told
+
+    def read(self, path):
+        if path.suffix == ".json":
+            return json.loads(path.read_text())["estimate"]
+        if path.suffix == ".parquet":
+            return pq.read_table(path).to_pylist()
+        rows = csv.DictReader(path.read_text().splitlines())
+        return [{k: v if k == "label" else float(v) for k, v in row.items()} for row in rows]
+
+    def test_a_large_delta_is_refused(self, shuffledp, people):
+        result = shuffledp("learn", *HOME, "--epsilon", "1", "--delta", "0.01")
+        assert result.exit_code == 2
+        assert "--allow-large-delta" in result.stderr
+        allowed = shuffledp(
+            "learn", *HOME, "--epsilon", "1", "--delta", "0.01", "--allow-large-delta"
+        )
+        assert allowed.exit_code == 0
+        assert "delta = 0.01 is large" in allowed.stdout
+
+    def test_who_is_left_out_is_said(self, shuffledp, people):
+        words = ("people.csv", "--column", "way", "--categories", "car,bus", "--on-invalid", "drop")
+        result = shuffledp("learn", *words, *PROMISE)
+        assert "were left out" in result.stdout
+        other = ("--categories", "car,other", "--on-invalid", "other")
+        told = shuffledp("learn", *words[:3], *other, *PROMISE, "--json")
+        assert json.loads(told.stdout)["invalid"] is None
+        assert "For you alone" in told.stderr
+
+    def test_needs_its_parameters(self, shuffledp, people):
+        assert "epsilon must be given" in shuffledp("learn", *HOME).stderr
+        assert "needs its categories" in shuffledp("learn", *HOME[:3], *PROMISE).stderr
+
+
+class TestTest:
+    def test_is_the_function_of_python(self, shuffledp, codes):
+        words = ("test", *HOME, *PROMISE, "--alpha", "0.2", "--seed", 7, "--json")
+        told = json.loads(shuffledp(*words).stdout)
+        found = sdp.uniformity_test(
+            codes, k=2, alpha=0.2, epsilon=1.0, delta=1e-8, rng=sdp.SeededWords(7)
+        )
+        mine = found.to_dict()
+        assert {name: told[name] for name in mine} == json.loads(json.dumps(mine))
+        assert told["law"] == "uniform"
+        assert told["accept"] is False
+
+    def test_a_known_law(self, shuffledp, codes):
+        share = round(float(codes.mean()), 2)
+        law = f"{1 - share:.2f},{share:.2f}"
+        words = ("test", *HOME, *PROMISE, "--alpha", "0.3", "--error", "1e-3", "--law", law)
+        result = shuffledp(*words)
+        assert result.exit_code == 0, result.output
+        assert f"Is the law {law}? Accepted" in result.stdout
+        wrong = shuffledp(*words[:-1], "1/2,1/4,1/4")
+        assert wrong.exit_code == 2
+        assert "must have one number for each of the 2 categories" in wrong.stderr
+
+    @pytest.mark.parametrize("text", ["a half", "1/0", ""])
+    def test_numbers_are_numbers(self, shuffledp, people, text):
+        result = shuffledp("test", *HOME, *PROMISE, "--alpha", "0.3", "--law", f"{text},1/2")
+        assert result.exit_code == 2
+        assert "must be numbers such as" in result.stderr
+
+    def test_a_public_coin_is_named(self, shuffledp, people):
+        more = ("--coin", "public", "--public-seed", "9", "--json")
+        result = shuffledp("test", *HOME, *PROMISE, "--alpha", "0.2", *more)
+        assert json.loads(result.stdout)["public_seed"] == 9
+
+    def test_a_ledger_is_charged(self, shuffledp, people):
+        result = shuffledp("test", *HOME, *PROMISE, "--alpha", "0.2", *BUDGET)
+        assert result.exit_code == 0, result.output
+        (entry,) = sdp.ledger.Ledger(people.parent / "l.json").entries()
+        assert entry.note["task"] == "test"
+        assert entry.released
+
+
+def test_codes_come_in_the_order_of_the_rows(people, survey):
+    """A public coin puts people into groups by their place: nobody's group may depend on others' values."""
+    column = sdp.open_column(people, "way")
+    ways = survey.way.domain
+    found = sdp.engine.read_codes(column, ways)
+    assert (found.codes == survey.way.codes).all()
+    dropped = sdp.engine.read_codes(column, sdp.Categories(k=2, names=ways.labels[:2]), "drop")
+    assert (dropped.codes == survey.way.codes[survey.way.codes < 2]).all()
+    assert dropped.rows == len(survey.way.codes)
+    assert dropped.invalid["unknown"] == dropped.rows - len(dropped.codes)
+
+
+def test_nobody_is_an_error(people):
+    column = sdp.open_column(people, "way")
+    with pytest.raises(sdp.DataError, match="no valid value"):
+        sdp.engine.read_codes(column, sdp.Categories(k=2, names=("x", "y")), "drop")
