@@ -7,14 +7,19 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
 
+import live
 from shuffledp import serve, web
-from shuffledp.wire import Collection
+from shuffledp.collect.analyzer import count_messages, open_records
+from shuffledp.wire import Collection, Windows
+from shuffledp.wire.report import open_report, split_upload
+from wire.vectors import ask_all
 
 ROOT = Path(__file__).parents[2]
 BROWSER = shutil.which("chromium")
@@ -153,6 +158,41 @@ def test_two_tabs_one_report(browser, demonstration):
         other.click("button[type=submit]")
         other.wait_for_selector("text=answered in window 0 already")
         visit.check()
+
+
+def test_numbers_by_group_and_quantiles_are_asked_for_and_sent(browser, demonstration):
+    """What the page sends opens here, with the keys of the document that it was given."""
+    origin = "{0.scheme}://{0.netloc}".format(urlsplit(demonstration["page"]))
+    windows = Windows(start=int(time.time()) - 100, seconds=86_400, count=1, grace=0)
+    asked = ask_all()[-2:]
+    collection = live.make_collection(questions=asked, windows=windows, url=origin)
+    bodies = []
+
+    def take(route):
+        bodies.append(route.request.post_data_buffer)
+        route.fulfill(json={"accepted": 1, "failed": []})
+
+    with Visit(browser, viewport={"width": 390, "height": 844}) as visit:
+        page = visit.page
+        page.route("**/collections/*", lambda route: route.fulfill(body=collection.raw))
+        page.route("**/reports", take)
+        page.goto(demonstration["page"].split("#")[0] + "#link=" + collection.link)
+        page.fill("input[type=number][name=distance]", "4.5")
+        page.fill("input[type=number][name=cost]", "2.25")
+        page.click("button[type=submit]")
+        page.wait_for_selector("text=Please answer every question")
+        page.check("input[name='cost:group'][value='car: old']")
+        page.click("button[type=submit]")
+        page.wait_for_selector("#state[data-state=acknowledged]")
+        visit.check()
+    (sealed,) = split_upload(collection, bodies[0])
+    opened = open_report(collection, sealed, live.outer_secrets(collection))
+    rows = np.frombuffer(opened.inners, dtype=np.uint8).reshape(-1, collection.inner_size)
+    plains, good = open_records(collection, 0, live.secret("inner"), rows)
+    assert good.all()
+    counted = count_messages(collection, plains)
+    assert counted.dropped == {}
+    assert [tally.users for tally in counted.tallies] == [1] * len(asked)
 
 
 def test_a_tampered_document_is_refused(browser, demonstration):

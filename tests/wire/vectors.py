@@ -90,7 +90,7 @@ def write_messages():
     return found
 
 
-def survey():
+def ask_all():
     """One question of each kind."""
     mean = protocols.duchi.make_local(lower=0.0, upper=240.0, steps=16, epsilon=0.5)
     minutes = Question(name="minutes", text="How long does it take?", task="mean", protocol=mean)
@@ -107,7 +107,12 @@ def survey():
         lower=0.5, upper=8.5, steps=12, epsilon=0.3, at=(0.25, 0.5)
     )
     distance = Question(name="distance", text="How far?", task="quantiles", protocol=tree)
-    return make_collection(questions=(*questions(0.8), minutes, cost, distance))
+    return (*questions(0.8), minutes, cost, distance)
+
+
+def survey():
+    """A collection that asks all of them."""
+    return make_collection(questions=ask_all())
 
 
 ANSWERS = {

@@ -9,7 +9,7 @@ import { test } from "node:test";
 import { Collection, Device, FolderOutbox, listedWords, MemoryOutbox, open, secureWords, settle, WireError } from "../src/node.js";
 import { fromHex, toHex, utf8 } from "../src/octets.js";
 import { cellOf } from "../src/places.js";
-import { outerInfo } from "../src/report.js";
+import { innerInfo, outerInfo, sealInner } from "../src/report.js";
 
 const report = JSON.parse(readFileSync(new URL("../../../vectors/report.json", import.meta.url), "utf8"));
 const load = () => Collection.read(utf8(report.document), report.collection_id);
@@ -96,6 +96,43 @@ test("answers that are no answers", async () => {
   }
   await assert.rejects(device.answer(collection, answers, 10), /takes no answers/);
   assert.equal(await device.spent(), 0);
+});
+
+test("stale key after a lost reply: sealed anew with the same messages, never randomized again", async () => {
+  const collection = await load();
+  const { bodies, fetch } = fakeShuffler([new Error("lost"), failed("stale_key"), failed("too_late")]);
+  const device = new Device(new MemoryOutbox(), { fetch });
+  await device.answer(collection, answers, 1150);
+  await assert.rejects(device.send(collection, 1), /lost/);
+  assert.equal(await device.send(collection, 1), "sent");
+  assert.equal(await device.send(collection, 1), "unknown");
+  assert.equal(await innersOf(bodies[0], collection), await innersOf(bodies[2], collection));
+  await assert.rejects(device.answer(collection, answers, 1151), /already/);
+  assert.equal(await device.spent(), collection.promise.epsilon);
+});
+
+test("a clock that jumps back does not give another answer", async () => {
+  const collection = await load();
+  const device = new Device(new MemoryOutbox());
+  assert.equal(await device.answer(collection, answers, 1150), 1);
+  await assert.rejects(device.answer(collection, answers, 1050), /a device answers 1 times/);
+});
+
+test("inner in another window, in another collection, as outer; each flipped bit", async () => {
+  const collection = await load(), inner = await sealInner(collection, 1, fromHex(report.plains[0]));
+  const secret = fromHex(report.secrets.analyzer), key = collection.analyzerKey;
+  const tryOpen = (/** @type {Uint8Array} */ sealed, /** @type {Uint8Array} */ info) => open(sealed, secret, key, info);
+  assert.equal(toHex(await tryOpen(inner, innerInfo(collection, 1))), report.plains[0]);
+  const other = /** @type {any} */ ({ id: collection.id.map((byte) => byte ^ 1) });
+  for (const info of [innerInfo(collection, 0), innerInfo(other, 1), outerInfo(collection, Uint8Array.of(1, 1))]) {
+    await assert.rejects(tryOpen(inner, info), /undecryptable/);
+  }
+  for (let bit = 0; bit < 8 * inner.length; bit += 3) {
+    // The highest bit of an X25519 key is ignored (RFC 7748), but HPKE hashes the key as it was sent.
+    const flipped = Uint8Array.from(inner);
+    flipped[bit >> 3] ^= 1 << (bit & 7);
+    await assert.rejects(tryOpen(flipped, innerInfo(collection, 1)), /undecryptable/);
+  }
 });
 
 test("cells of numbers are those of Python: an edge belongs to the upper cell, the end to the last", () => {

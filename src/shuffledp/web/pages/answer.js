@@ -129,11 +129,13 @@ function makeNumber(question) {
   const step = whole || (upper - lower > 20 && Number.isInteger(lower) && Number.isInteger(upper)) ? 1 : (upper - lower) / 1000;
   const middle = lower + Math.round((upper - lower) / 2 / step) * step;
   const ends = { min: lower, max: upper, step };
-  const slider = make("input", { type: "range", ...ends, value: middle, "aria-label": question.text });
+  const slider = make("input", { type: "range", ...ends, value: middle, "aria-label": question.text, class: "unset" });
   const box = make("input", { type: "number", ...ends, step: whole ? 1 : "any", name: question.name, inputmode: "decimal",
     "aria-label": strings.exactly(question.text) });
   slider.addEventListener("input", () => (box.value = slider.value));
   box.addEventListener("input", () => (slider.value = box.value));
+  // Pale until something was chosen: a slider in the middle looks like an answer.
+  for (const each of [slider, box]) each.addEventListener("input", () => slider.classList.toggle("unset", box.value === ""));
   return [make("div", { class: "pair" }, slider, box), make("p", { class: "soft" }, strings.between(lower, upper))];
 }
 

@@ -16,28 +16,37 @@ export function show(value) {
   return String(Number(value.toPrecision(4)));
 }
 
+/** How wide a chart is drawn where so many stand side by side: text keeps its size on a phone. */
+export function fitWidth(columns = 1) {
+  return Math.min(640, Math.max(300, Math.min(innerWidth, 1056) / columns - 70));
+}
+
 /** @typedef {{ label: string, value: number, low: number, high: number }} Row */
 
 /**
- * A bar for each row with its interval; negative values go to the left.
+ * A bar for each row with its interval; negative values go to the left. Labels stand above their bars on a phone.
  * @param {Row[]} rows
  * @param {string} title for screen readers
+ * @param {number} width
+ * @param {number | null} people of whom a value is a share, if it is one
  */
-export function drawBars(rows, title) {
-  const width = 640, left = 170, right = 90, height = 34;
+export function drawBars(rows, title, width = fitWidth(), people = null) {
+  const narrow = width < 480, height = narrow ? 54 : 34;
+  const left = narrow ? 2 : Math.round(0.3 * width), right = narrow ? 2 : people ? 110 : 70, most = narrow ? Math.floor(width / 11) : Math.floor(left / 8);
   const low = Math.min(0, ...rows.map((row) => row.low)), high = Math.max(...rows.map((row) => row.high), 1e-12);
   const place = (/** @type {number} */ value) => left + ((value - low) / (high - low)) * (width - left - right);
   const chart = draw("svg", { viewBox: `0 0 ${width} ${rows.length * height + 6}`, role: "img", "aria-label": title });
   rows.forEach((row, index) => {
-    const middle = index * height + height / 2, [start, end] = [place(Math.min(0, row.value)), place(Math.max(0, row.value))];
-    const label = row.label.length > 22 ? `${row.label.slice(0, 21)}…` : row.label;
+    const middle = index * height + height / 2 + (narrow ? 9 : 0), [start, end] = [place(Math.min(0, row.value)), place(Math.max(0, row.value))];
+    const label = row.label.length > most ? `${row.label.slice(0, most - 1)}…` : row.label;
+    const value = people ? `${show(row.value)} (${Math.round((100 * row.value) / people)} %)` : show(row.value);
     chart.append(
-      draw("text", { x: left - 10, y: middle + 5, "text-anchor": "end" }, label),
+      draw("text", narrow ? { x: 0, y: middle - 16 } : { x: left - 10, y: middle + 5, "text-anchor": "end" }, label),
       draw("rect", { x: start, y: middle - 9, width: Math.max(end - start, 1), height: 18, class: "bar", rx: 2 }),
       draw("line", { x1: place(row.low), x2: place(row.high), y1: middle, y2: middle, class: "whisker" }),
       draw("line", { x1: place(row.low), x2: place(row.low), y1: middle - 5, y2: middle + 5, class: "whisker" }),
       draw("line", { x1: place(row.high), x2: place(row.high), y1: middle - 5, y2: middle + 5, class: "whisker" }),
-      draw("text", { x: width, y: middle + 5, "text-anchor": "end" }, show(row.value)),
+      draw("text", { x: width, y: narrow ? middle - 16 : middle + 5, "text-anchor": "end" }, value),
     );
   });
   chart.append(draw("line", { x1: place(0), x2: place(0), y1: 0, y2: rows.length * height, class: "axis" }));
@@ -51,8 +60,8 @@ export function drawBars(rows, title) {
  * @param {number} upper
  * @param {string} title
  */
-export function drawRange(row, lower, upper, title) {
-  const width = 640, margin = 60;
+export function drawRange(row, lower, upper, title, width = fitWidth()) {
+  const margin = 40;
   const [low, high] = [Math.min(lower, row.low), Math.max(upper, row.high)];
   const place = (/** @type {number} */ value) => margin + ((value - low) / (high - low)) * (width - 2 * margin);
   const chart = draw("svg", { viewBox: `0 0 ${width} 84`, role: "img", "aria-label": title });
@@ -72,8 +81,8 @@ export function drawRange(row, lower, upper, title) {
  * @param {Row[]} rows one per round
  * @param {string} title
  */
-export function drawSeries(rows, title) {
-  const width = 640, height = 180, left = 70, bottom = 26;
+export function drawSeries(rows, title, width = fitWidth()) {
+  const height = 180, left = 70, bottom = 26;
   const low = Math.min(0, ...rows.map((row) => row.low)), high = Math.max(...rows.map((row) => row.high));
   const x = (/** @type {number} */ round) => left + (rows.length > 1 ? round / (rows.length - 1) : 0.5) * (width - left - 20);
   const y = (/** @type {number} */ value) => 10 + (1 - (value - low) / (high - low || 1)) * (height - bottom - 10);

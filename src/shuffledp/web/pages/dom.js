@@ -22,7 +22,8 @@ export function makeTable(head, rows, numbers = []) {
   const kind = (/** @type {number} */ place) => (numbers.includes(place) ? { class: "number" } : {});
   const cells = (/** @type {string} */ tag, /** @type {(string | Node)[]} */ row) =>
     make("tr", {}, ...row.map((cell, place) => make(tag, tag === "th" ? { scope: "col", ...kind(place) } : kind(place), cell)));
-  const table = make("table", {}, make("thead", {}, cells("th", head)), make("tbody", {}, ...rows.map((row) => cells("td", row))));
+  const top = head.some(Boolean) ? [make("thead", {}, cells("th", head))] : [];
+  const table = make("table", {}, ...top, make("tbody", {}, ...rows.map((row) => cells("td", row))));
   return make("div", { class: "table", tabindex: 0, role: "region", "aria-label": head.filter(Boolean).join(", ") }, table);
 }
 

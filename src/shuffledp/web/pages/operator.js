@@ -1,8 +1,8 @@
 // The operator's desk: collections and how they are doing, and a form that plans a new one while it is filled in.
 
-import { drawBars, drawRange, show } from "./chart.js";
+import { drawBars, drawRange, fitWidth, show } from "./chart.js";
 import { find, make, makeTable } from "./dom.js";
-import { showResults } from "./results.js";
+import { isShare, nameRow, showResults } from "./results.js";
 import { strings } from "./strings.js";
 
 const main = find("main");
@@ -27,7 +27,7 @@ function describeWindow(window, collection) {
   const until = new Date(1000 * window.closes).toLocaleString();
   const progress = make("progress", { max: collection.min_batch, value: Math.min(window.reports, collection.min_batch),
     "aria-label": text.progress(window.reports, collection.min_batch) });
-  const waiting = collection.waiting[String(window.window)];
+  const waiting = window.state === "open" ? null : collection.waiting[String(window.window)];
   return make("li", {}, make("strong", {}, text.window(window.window)), ` ${text.states[window.state] ?? window.state} `,
     make("span", { class: "soft" }, text.until(until)), progress, text.progress(window.reports, collection.min_batch),
     ...(waiting ? [make("p", { class: "soft" }, waiting.replace(/^\w+: /, ""))] : []));
@@ -110,7 +110,7 @@ function makeQuestion(given = {}) {
     field(text.upper, make("input", { type: "text", inputmode: "decimal", class: "upper", value: "100", size: 8 })));
   const adapt = () => {
     choices.classList.toggle("hidden", task.value !== "histogram");
-    ends.classList.toggle("hidden", task.value !== "mean");
+    ends.classList.toggle("hidden", !["mean", "quantiles"].includes(task.value));
   };
   task.addEventListener("change", adapt);
   const remove = make("button", { type: "button", class: "quiet", onclick: () => { box.remove(); plan(); } }, text.remove);
@@ -130,7 +130,8 @@ function readSurvey(form) {
     const name = /** @type {HTMLElement} */ (each).dataset.name ?? "";
     asked[name] = { task: inner("task"), text: inner("words") || name };
     if (inner("task") === "histogram") asked[name].categories = inner("categories").split(",").map((part) => part.trim()).filter(Boolean);
-    if (inner("task") === "mean") Object.assign(asked[name], { lower: inner("lower"), upper: inner("upper") });
+    if (["mean", "quantiles"].includes(inner("task"))) Object.assign(asked[name], { lower: inner("lower"), upper: inner("upper") });
+    if (inner("task") === "quantiles") asked[name].at = ["0.25", "0.5", "0.75"];
   }
   const hours = Number(value("hours"));
   const wanted = value("error");
@@ -163,11 +164,12 @@ function showPreview(found) {
     [text.facts.batch, found.min_batch.toLocaleString("en")], [text.facts.bytes, String(found.bytes)],
     [text.facts.influence, show(found.influence)], [text.facts.limit, found.limited_by],
   ];
+  const width = fitWidth(matchMedia("(min-width: 56rem)").matches ? 2 : 1);
   return [
     make("h3", {}, text.preview), makeTable(["", ""], facts),
     ...found.questions.flatMap((/** @type {any} */ each) => {
       const title = `${each.text} (${each.protocol})`;
-      const chart = each.lower !== null && each.task === "mean" ? drawRange(each.estimate[0], each.lower, each.upper, title) : drawBars(each.estimate, title);
+      const chart = each.lower !== null && each.task === "mean" ? drawRange(each.estimate[0], each.lower, each.upper, title, width) : drawBars(each.estimate.map((/** @type {any} */ row) => nameRow(each.task, row)), title, width, isShare(each.task) ? each.people : null);
       return [make("p", { dir: "auto" }, make("strong", {}, each.text), make("span", { class: "soft" }, ` ${each.protocol}`)), chart];
     }),
     make("p", { class: "soft" }, text.madeUp),
@@ -198,7 +200,8 @@ function makePlanner(alone) {
       status.textContent = error instanceof Error ? error.message : String(error);
     }
   });
-  const preview = make("section", { id: "preview", class: "card", "aria-live": "polite", "aria-label": text.preview });
+  const preview = make("section", { id: "preview", class: "card", "aria-live": "polite", "aria-label": text.preview },
+    make("p", { class: "soft" }, text.planning));
   return make("div", { class: "columns" }, form, preview);
 }
 

@@ -1,6 +1,6 @@
 // Results as charts and tables; used by the public page and by the operator's.
 
-import { drawBars, drawRange, drawSeries, show } from "./chart.js";
+import { drawBars, drawRange, drawSeries, fitWidth, show } from "./chart.js";
 import { make, makeTable } from "./dom.js";
 import { strings } from "./strings.js";
 
@@ -26,16 +26,26 @@ export function showResults(place, collection, results) {
   );
 }
 
+/** The row with a label in words. @param {string} task @param {any} row */
+export function nameRow(task, row) {
+  if (task === "count") return { ...row, label: strings.yes };
+  return task === "quantiles" ? { ...row, label: strings.result.quantile(Number(row.label)) } : row;
+}
+
+/** Whether the values of a task are numbers of people. @param {string} task */
+export function isShare(task) {
+  return ["count", "histogram", "range"].includes(task);
+}
+
 /** @param {any} question @param {any[]} results */
 function showQuestion(question, results) {
   const answers = results.map((each) => each.questions[question.name]);
-  const named = (/** @type {any} */ row) => (question.task === "count" ? { ...row, label: strings.yes } : row);
-  const last = answers[answers.length - 1], rows = last.estimate.map(named);
+  const last = answers[answers.length - 1], rows = last.estimate.map((/** @type {any} */ row) => nameRow(question.task, row));
   const section = make("section", {}, make("h2", { dir: "auto" }, question.text),
     make("p", { class: "soft" }, strings.result.people(last.people, results[results.length - 1].window)));
   const title = `${question.text}: ${rows.map((/** @type {any} */ row) => `${row.label} ${show(row.value)}`).join(", ")}`;
   const single = rows.length === 1 && question.lower !== null && question.task === "mean";
-  section.append(single ? drawRange(rows[0], question.lower, question.upper, title) : drawBars(rows, title));
+  section.append(single ? drawRange(rows[0], question.lower, question.upper, title) : drawBars(rows, title, fitWidth(), isShare(question.task) ? last.people : null));
   if (answers.length > 1) {
     const leading = rows.reduce((/** @type {number} */ best, /** @type {any} */ row, /** @type {number} */ i) => (row.value > rows[best].value ? i : best), 0);
     const series = answers.map((each) => each.estimate[leading]);

@@ -69,7 +69,8 @@ export const strings = {
   checkText: "The id of this survey is the SHA-256 hash of its document. It should be the same wherever you find it:",
   yes: "yes",
   result: {
-    none: "Nothing is published yet.",
+    none: "Nothing is published yet: results appear here once a round is over and enough people have answered.",
+    quantile: (/** @type {number} */ p) => (p === 0.5 ? "half have at most" : `${Number((100 * p).toPrecision(4))} % have at most`),
     people: (/** @type {number} */ n, /** @type {number} */ window) => `${count(n)} people answered in round ${window + 1}.`,
     intervals: (/** @type {number} */ level) => `The lines are intervals: each holds the true value with probability ${Math.round(100 * level)} %.`,
     promise: (/** @type {any} */ p) =>
@@ -104,7 +105,7 @@ export const strings = {
     question: (/** @type {number} */ n) => `Question ${n}`,
     words: "In words",
     task: "Kind",
-    tasks: { histogram: "choose one of several", count: "yes or no", mean: "a number" },
+    tasks: { histogram: "choose one of several", count: "yes or no", mean: "a number: its mean", quantiles: "a number: its quartiles" },
     categories: "Choices, with commas between",
     lower: "From", upper: "to",
     remove: "Remove", add: "Add a question",
@@ -112,7 +113,7 @@ export const strings = {
       title: "Title", people: "People expected", epsilon: "Promise at most epsilon", local_epsilon: "Floor: what is left if all others conspire",
       delta: "delta", hours: "Hours open", error: "Wanted error in % (solves for the smallest floor; empty: none)",
     },
-    preview: "What you would get",
+    preview: "What you would get", planning: "Planning…",
     facts: { epsilon: "Promise: epsilon", local: "Floor (a guess is right at most)", batch: "Opened from … reports on", bytes: "Bytes per report",
       influence: "One liar moves an answer by … people", limit: "Accuracy is limited by" },
     madeUp: "A made-up result, with the error bars (95 %) that you should expect.",
