@@ -89,7 +89,9 @@ def test_radii_are_nearly_those_of_the_law():
     weights = prefix_weights(cells, (8, 8, 8), noise.variances)
     tails = noise.tails(weights)
     for tail in (0.16, 0.025, 1e-3):
-        ratio = find_radius(tails, tail, tails.deviation) / tails.deviation / stats.norm.isf(tail)
+        radius = find_radius(tails, tail, tails.deviation)
+        assert np.all(tails.above(radius) <= tail)
+        ratio = radius / tails.deviation / stats.norm.isf(tail)
         assert np.all((ratio > 0.99) & (ratio < 1.09))
     far = find_radius(tails, 1e-12, tails.deviation) / tails.deviation
     assert np.all((far > 7) & (far < 9))

@@ -6,6 +6,8 @@ from scipy.stats import binom
 
 import shuffledp as sdp
 from shuffledp.core.cells import Cells
+from shuffledp.numerics import leaves as leaves_module
+from shuffledp.numerics.leaves import LeafQuestion, Leaves
 from shuffledp.protocols import tree
 from shuffledp.testing import ALPHA, Examples
 
@@ -83,6 +85,54 @@ def test_intervals_cover(task):
         inside = (low <= truth) & (truth <= high)
         hits += inside.all() if task == "cdf" else inside
     assert hits.min() >= binom.ppf(ALPHA, RUNS, 0.9)
+
+
+@pytest.mark.parametrize(
+    ("task", "at", "method", "sides"),
+    [
+        ("quantiles", (0.5,), "quantile_cells", 2),
+        ("cdf", (3.0, 9.0, 20.0), "prefix_ends", 1),
+        ("range", (3.0, 9.0), "sum_ends", 1),
+        ("std", (), "sum_ends", 2),
+    ],
+)
+def test_error_probabilities_add_up(made, monkeypatch, task, at, method, sides):
+    """Each bound may fail on so many sides that count; all of them together are 1 - level."""
+    leaves = made.analyzer.fit(made.randomizer.deal(np.full(64, 300), sdp.SeededWords(1)))
+    spent, real = [], getattr(Leaves, method)
+
+    def bound(self, where, tail):
+        spent.append(sides * tail * (len(where) if task == "cdf" else 1))
+        return real(self, where, tail)
+
+    monkeypatch.setattr(Leaves, method, bound)
+    LeafQuestion(task=task, at=at).interval(leaves, 0.9)
+    assert sum(spent) == pytest.approx(0.1)
+
+
+def test_all_prefixes_share_what_their_distance_may_miss(made, monkeypatch):
+    leaves = made.analyzer.fit(made.randomizer.deal(np.full(64, 300), sdp.SeededWords(1)))
+    spent = []
+    real = leaves_module._radii
+    monkeypatch.setattr(
+        leaves_module,
+        "_radii",
+        lambda noise, weights, tail, error: (
+            spent.append(2 * tail * len(error)) or real(noise, weights, tail, error)
+        ),
+    )
+    leaves.farthest(0.1)
+    assert sum(spent) == pytest.approx(0.1)
+
+
+def test_a_spread_of_reals_is_known_up_to_half_a_cell(monkeypatch):
+    """Values are not where their cells are: that is part of the interval, whatever the noise."""
+    p = tree.make(n=5000, lower=-1.0, upper=1.0, steps=32, epsilon=2.0, delta=1e-5, task="std")
+    leaves = p.analyzer.fit(p.randomizer.deal(np.full(32, 160), sdp.SeededWords(1)))
+    moments = iter([(0.0, 0.0), (0.25 * leaves.n, 0.25 * leaves.n)])
+    monkeypatch.setattr(Leaves, "sum_ends", lambda *_: next(moments))
+    low, high = p.analyzer.question.interval(leaves, 0.9)
+    assert (low, high) == pytest.approx((0.5 - 1 / 32, 0.5 + 1 / 32))
 
 
 def test_a_tenth_of_the_noise_would_be_seen():
