@@ -14,11 +14,11 @@ or folders, named by the end of their path, and `only`, an expression as of `pyt
 them. A mutant that cannot be caught says why in `survives`.
 
 The runner copies the tree, plants each mutant in turn and runs its tests until one fails. A mutant is killed if that
-test passes without it, or if the tests take many times as long as without it. Mutants that do not fit the code, or
-whose test fails anyway, are BROKEN: nothing is left out. It needs no network and never touches the tree it was started
-from.
+test passes without it, or if the tests take many times as long as without it. The tests that failed are run together
+without any mutant, for a dozen mutants at a time. Mutants that do not fit the code, or whose test fails anyway, are
+BROKEN: nothing is left out. It needs no network and never touches the tree it was started from.
 
-Each verdict is written to .mutants.tsv at once, and the next run goes on from there: a mutant that was killed is
+Verdicts are written to .mutants.tsv as they are known, and the next run goes on from there: a mutant that was killed is
 tried again only if it, the file that it changes or its tests are different. Whatever was not killed is always
 tried again, and `--anew` tries everything.
 
@@ -36,7 +36,6 @@ import shutil
 import signal
 import sys
 import tempfile
-import threading
 import time
 import tomllib
 import types
@@ -57,6 +56,7 @@ RECORD = ROOT / ".mutants.tsv"
 FLOOR = 0.97
 """The share of mutants that must be killed."""
 _KEYS = {"name", "old", "new", "tests", "file", "only", "survives"}
+_BATCH = 12  # mutants whose verdicts are confirmed together
 _LIMIT, _PATIENCE = 600.0, 8  # seconds; times as long as the tests take without the mutant
 _COLUMNS = 100
 
@@ -124,6 +124,8 @@ class Verdict:
     seconds: float
     known: bool = False
     """Whether an earlier run said so."""
+    culprit: str = ""
+    """The test that failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,18 +260,27 @@ class Run:
     seconds: float
 
     @property
+    def failed(self) -> list[str]:
+        """The tests that failed."""
+        lines = self.output.splitlines()
+        return [
+            line.split(" ", 1)[1].split(" - ")[0]
+            for line in lines
+            if line.startswith(("FAILED ", "ERROR "))
+        ]
+
+    @property
     def culprit(self) -> str:
-        """The first test that failed."""
-        for line in self.output.splitlines():
-            if line.startswith(("FAILED ", "ERROR ")):
-                return line.split(" ", 1)[1].split(" - ")[0]
-        return ""
+        """The first of them."""
+        return next(iter(self.failed), "")
 
 
-def run_tests(tests: Sequence[str], only: str, tree: Path, patience: float | None = None) -> Run:
+def run_tests(
+    tests: Sequence[str], only: str, tree: Path, patience: float | None = None, *failures: str
+) -> Run:
     """Run tests in the tree until the first failure, in a process that has NumPy and pytest already."""
-    command = ["-x", "-q", "-p", "no:cacheprovider", "-n", "0", "-m", "not slow", "--no-header"]
-    command += ["--tb", "line", *(["-k", only] if only else []), *tests]
+    command = [*(failures or ["-x"]), "-q", "-p", "no:cacheprovider", "-n", "0", "-m", "not slow"]
+    command += ["--no-header", "--tb", "line", *(["-k", only] if only else []), *tests]
     said = tree.with_suffix(".txt")
     said.write_text("")
     start = time.monotonic()
@@ -300,9 +311,8 @@ def _run_pytest(command: list[str], tree: str, said: str) -> None:
     sys.path[:] = [f"{tree}/src", *(each for each in sys.path if each not in ours)]
     for name in ("repository", "mutants", "mutants.run", "__mp_main__"):  # the tests have their own
         sys.modules.pop(name, None)
-    sys.modules["__main__"] = types.ModuleType(
-        "__main__"
-    )  # processes that tests start need not import ours
+    # Processes that tests start need not import ours.
+    sys.modules["__main__"] = types.ModuleType("__main__")
     import pytest
 
     code = pytest.main(command)
@@ -310,40 +320,43 @@ def _run_pytest(command: list[str], tree: str, said: str) -> None:
     os._exit(code)
 
 
-def judge(mutant: Mutant, tree: Path, originals: "Originals") -> Verdict:
-    """Plant the mutant, run its tests, and say what became of it."""
+def judge(mutant: Mutant, tree: Path) -> Verdict:
+    """Plant the mutant, run its tests, and say what became of it, unless its tests fail anyway."""
     tests = find_tests(mutant, tree)
     with plant(mutant, tree):
         run = run_tests(tests, mutant.only, tree, _LIMIT)
     outcome, detail = tell(mutant, run)
     seconds = run.seconds
-    if outcome is Outcome.KILLED:
-        original = originals.run(run, tests, mutant.only, tree)
+    if run.code is None:
+        original = run_tests(tests, mutant.only, tree, _LIMIT / _PATIENCE)
         seconds += original.seconds
         if original.code != 0:
-            outcome = Outcome.BROKEN
-            detail = f"its tests fail without it: {original.culprit or original.output[-500:]}"
-    return Verdict(mutant=mutant, outcome=outcome, detail=detail, seconds=seconds)
+            outcome, detail = Outcome.BROKEN, "its tests take long, or fail, without it"
+    return Verdict(
+        mutant=mutant, outcome=outcome, detail=detail, seconds=seconds, culprit=run.culprit
+    )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Originals:
-    """How the tests that failed end without any mutant: each is run once, however many it kills."""
+def confirm(verdicts: Sequence[Verdict], tree: Path) -> list[Verdict]:
+    """The same, with those as BROKEN whose test fails without a mutant."""
+    culprits = {each.culprit for each in verdicts if each.outcome is Outcome.KILLED} - {""}
+    bad = find_bad(sorted(culprits), tree) if culprits else set()
+    return [
+        replace(each, outcome=Outcome.BROKEN, detail=f"its tests fail without it: {each.culprit}")
+        if each.outcome is Outcome.KILLED and each.culprit in bad
+        else each
+        for each in verdicts
+    ]
 
-    _ended: dict[tuple[str, ...], Run] = field(default_factory=dict)
-    _alone: threading.Lock = field(default_factory=threading.Lock)
 
-    def run(self, failed: Run, tests: Sequence[str], only: str, tree: Path) -> Run:
-        """Run the test that failed, or all of them if it was the clock."""
-        watched = (failed.culprit, "") if failed.culprit else (*tests, only)
-        with self._alone:
-            known = self._ended.get(watched)
-        if known:
-            return replace(known, seconds=0.0)
-        run = run_tests(watched[:-1], watched[-1], tree, _LIMIT / _PATIENCE)
-        with self._alone:
-            self._ended[watched] = run
-        return run
+def find_bad(tests: Sequence[str], tree: Path) -> set[str]:
+    """Those of the tests that do not pass; by themselves, if they cannot be run together."""
+    run = run_tests(tests, "", tree, _LIMIT, "--maxfail=1000")
+    if run.code == 0:
+        return set()
+    if len(tests) == 1 or (run.code == 1 and set(run.failed) <= set(tests)):
+        return set(tests) if len(tests) == 1 else set(run.failed)
+    return {test for test in tests if find_bad([test], tree)}
 
 
 def tell(mutant: Mutant, run: Run) -> tuple[Outcome, str]:
@@ -391,31 +404,32 @@ def run_mutants(
     say: Callable[[str], None],
     record: Record | None = None,
 ) -> list[Verdict]:
-    """Judge all of them, `jobs` at a time, and tell and record each verdict as soon as it is known."""
-    originals = Originals()
+    """Judge all of them, `jobs` at a time, and tell and record the verdicts as they are confirmed."""
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         trees = Trees(root=root, folder=Path(folder), jobs=jobs)
         trees.make()
 
-        def one(mutant: Mutant) -> Verdict:
-            if why := find_fault(mutant, root):
-                verdict = Verdict(mutant=mutant, outcome=Outcome.BROKEN, detail=why, seconds=0.0)
-                say(_line(verdict))
-                return verdict
+        def some(batch: Sequence[Mutant]) -> list[Verdict]:
             with trees.borrow() as tree:
-                # Keys are those of the copy: the tree may change while mutants are run.
-                key = make_key(mutant, tree)
-                verdict = record.recall(mutant, key) if record else None
-                if verdict is None:
-                    verdict = judge(mutant, tree, originals)
-                    if record:
-                        record.note(verdict, key)
-            say(_line(verdict))
-            return verdict
+                verdicts = confirm([one(mutant, tree) for mutant in batch], tree)
+                for each in verdicts:
+                    if record and not each.known and each.outcome is not Outcome.BROKEN:
+                        # Keys are those of the copy: the tree may change while mutants are run.
+                        record.note(each, make_key(each.mutant, tree))
+                    say(_line(each))
+            return verdicts
+
+        def one(mutant: Mutant, tree: Path) -> Verdict:
+            if why := find_fault(mutant, tree):
+                return Verdict(mutant=mutant, outcome=Outcome.BROKEN, detail=why, seconds=0.0)
+            known = record.recall(mutant, make_key(mutant, tree)) if record else None
+            return known or judge(mutant, tree)
 
         pool = ThreadPoolExecutor(jobs)
+        size = min(_BATCH, -(-len(mutants) // jobs))
+        batches = [mutants[start : start + size] for start in range(0, len(mutants), size)]
         try:
-            return list(pool.map(one, mutants))
+            return [each for found in pool.map(some, batches) for each in found]
         finally:  # after an interruption, too: those that have not begun never will
             pool.shutdown(cancel_futures=True)
 

@@ -121,6 +121,32 @@ def test_tests_that_do_not_end_kill_only_if_they_end_without_the_mutant(tree, mo
     )
 
 
+def test_a_run_goes_on_where_the_last_one_ended(tree, tmp_path):
+    record = run.Record(path=tmp_path / "record.tsv")
+    mutants = [mutant(), mutant(name="nobody looks", old="return 2", new="return 3")]
+
+    def known():
+        found = run.run_mutants(mutants, root=tree, jobs=1, say=str, record=record)
+        assert [each.outcome for each in found] == [Outcome.KILLED, Outcome.SURVIVED]
+        return [each.known for each in found]
+
+    assert known() == [False, False]
+    with record.path.open("a") as file:
+        file.write("half a li")  # the power went off
+    assert known() == [True, False]  # what was not killed is tried again
+    with (tree / "tests/test_one.py").open("a") as file:
+        file.write("\n\ndef test_more():\n    pass\n")
+    assert known() == [False, False]
+
+
+def test_tests_that_fail_anyway_are_told_from_those_that_kill(tree):
+    tests = [f"tests/test_{name}.py::test_{name}" for name in ("one", "red")]
+    assert run.find_bad(tests, tree) == {tests[1]}
+    assert run.find_bad([tests[0], "tests/test_one.py::test_gone"], tree) == {
+        "tests/test_one.py::test_gone"
+    }
+
+
 @pytest.mark.parametrize(
     "text",
     [
