@@ -15,6 +15,30 @@ _WRAPPED = re.compile(
 )
 
 
+_SCRIPTED_FENCE = re.compile(
+    r'<(?P<kind>msu[bp]|msubsup)>(?P<fence><mo stretchy="true"[^>]*>[^<]*</mo>)'
+)
+_LETTERS = "𝔸𝔹ℂ𝔻𝔼𝔽𝔾ℍ𝕀𝕁𝕂𝕃𝕄ℕ𝕆ℙℚℝ𝕊𝕋𝕌𝕍𝕎𝕏𝕐ℤ"
+_DOUBLE_STRUCK = re.compile(r'<mi mathvariant="double-struck">([A-Z])</mi>')
+
+
+def mend(made: str) -> str:
+    """MathML that browsers draw as it is meant.
+
+    A tall bracket with an index is drawn small: let the index stand on nothing, beside the bracket. Double-struck
+    letters are characters of their own: browsers know no other variants than upright.
+
+    >>> mend('<msub><mo stretchy="true">)</mo><mo>+</mo></msub>')
+    '<mo stretchy="true">)</mo><msub><mi></mi><mo>+</mo></msub>'
+    >>> mend('<mi mathvariant="double-struck">E</mi>')
+    '<mi>𝔼</mi>'
+    """
+    beside = _SCRIPTED_FENCE.sub(r"\g<fence><\g<kind>><mi></mi>", made)
+    return _DOUBLE_STRUCK.sub(
+        lambda found: f"<mi>{_LETTERS[ord(found[1]) - ord('A')]}</mi>", beside
+    )
+
+
 def on_page_content(content: str, page: Any, **_: Any) -> str:
     """Replace every formula of a page."""
 
@@ -23,6 +47,6 @@ def on_page_content(content: str, page: Any, **_: Any) -> str:
         made = convert(latex, display="block" if found["open"] == "[" else "inline")
         if "\\" in made:
             raise ValueError(f"{page.file.src_path}: not understood: {latex}")
-        return made
+        return mend(made)
 
     return _WRAPPED.sub(formula, content)
