@@ -167,6 +167,22 @@ def test_error_curves_show_every_row(tmp_path):
     assert ">every protocol, 1,000 users<" in drawn
 
 
+def test_error_curves_say_what_a_live_report_costs(tmp_path):
+    line = [(100, 4.0, "rr"), (1000, 9.0, "rr")]
+    rows = [("local", "rr", 4.0), ("central", "geometric", 1.0)]
+    path = sdp.plots.error_curves(
+        {"local": line},
+        tmp_path / "plan.svg",
+        title="x",
+        subtitle="y",
+        ylabel="RMSE",
+        chosen=(100, 4.0, "rr"),
+        rows=rows,
+        costs={("local", "rr"): "104 B, 1.27"},
+    )
+    assert "104 B, 1.27" in path.read_text()
+
+
 def test_error_curves_of_nothing_are_refused(tmp_path):
     with pytest.raises(sdp.UnsupportedError, match="no curve"):
         sdp.plots.error_curves(

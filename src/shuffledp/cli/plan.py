@@ -163,7 +163,24 @@ def _draw(answer: sdp.Plan, path: Path) -> None:
         ylabel=f"RMSE of {task.answer}, worst data set",
         chosen=(chosen.n, chosen.rmse / scale, chosen.protocol),
         rows=found,
+        costs={
+            (row.model.value, row.protocol): _describe_cost(row.bytes_per_report, row.influence)
+            for row in answer.rows
+            if row.available and row.bytes_per_report is not None
+        },
     )
+
+
+def _describe_cost(size: int | None, influence: float | None) -> str:
+    """What a live report costs: its bytes, and how many people one liar can move.
+
+    >>> _describe_cost(104, 1.2671), _describe_cost(20_800, None)
+    ('104 B, 1.27', '20,800 B, any number')
+    """
+    moved = "any number"
+    if influence is not None:
+        moved = f"{influence:,.0f}" if influence >= 100 else f"{influence:.3g}"
+    return f"{size:,} B, {moved}"
 
 
 def _finding(task: str, chosen: str, rows: list[tuple[str, str, float]]) -> str:

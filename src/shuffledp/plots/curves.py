@@ -114,11 +114,12 @@ def error_curves(
     ylabel: str,
     chosen: tuple[int, float, str],
     rows: Sequence[tuple[str, str, float]] = (),
+    costs: Mapping[tuple[str, str], str] | None = None,
 ) -> Path:
     """Draw error against n, both logarithmic; `lines` are by model, `chosen` is (n, error, protocol).
 
-    With `rows`, (model, protocol, error) at the n of the choice, a second panel has a dot for each of them. The suffix
-    of `path` chooses the format: .png, .svg or .pdf.
+    With `rows`, (model, protocol, error) at the n of the choice, a second panel has a dot for each of them, and beside
+    it what it costs: `costs` by (model, protocol). The suffix of `path` chooses the format: .png, .svg or .pdf.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "plan.png"
@@ -130,7 +131,7 @@ def error_curves(
     if not any(lines.values()):
         raise UnsupportedError("there is no curve to draw")
     high = max(5.0, 1.5 + 0.19 * len(rows))
-    width = 14.2 if rows else 8.6
+    width = (14.2 + 1.9 * bool(costs)) if rows else 8.6
     figure = new_figure(width, high)
     axes = figure.add_axes((0.9 / width, 0.6 / high, 5.9 / width, 1 - 1.55 / high))
     axes.set_xscale("log")
@@ -147,7 +148,7 @@ def error_curves(
     _quieten(axes)
     if rows:
         side = figure.add_axes((10.3 / width, 0.6 / high, 3.5 / width, 1 - 1.55 / high))
-        _draw_rows(side, rows, chosen, ylabel)
+        _draw_rows(side, rows, chosen, ylabel, costs or {})
     figure.text(0.25 / width, 1 - 0.35 / high, title, fontsize=13.5, fontweight="bold", color=INK)
     figure.text(0.25 / width, 1 - 0.62 / high, subtitle, fontsize=10, color=INK)
     return save(figure, path)
@@ -164,6 +165,7 @@ def _draw_rows(
     rows: Sequence[tuple[str, str, float]],
     chosen: tuple[int, float, str],
     ylabel: str,
+    costs: Mapping[tuple[str, str], str],
 ) -> None:
     """Every protocol that is available at the n that was asked for, the best at the top."""
     ranked = sorted(rows, key=lambda row: row[2])
@@ -182,6 +184,11 @@ def _draw_rows(
     axes.set_ylim(len(ranked) - 0.4, -0.6)
     axes.set_xscale("log")
     axes.tick_params(axis="y", length=0)
+    small: dict[str, Any] = {"transform": axes.get_yaxis_transform(), "va": "center", "color": INK}
+    for place, (model, name, _) in enumerate(ranked):
+        axes.text(1.03, place, costs.get((model, name), ""), fontsize=7.5, **small)
+    if costs:
+        axes.text(1.03, -1.1, "a live report:\nbytes, people it can move", fontsize=7.5, **small)
     axes.set_xlabel(ylabel, color=INK, fontsize=9)
     axes.set_title(f"every protocol, {chosen[0]:,} users", loc="left", fontsize=10.5, color=INK)
     _quieten(axes)
