@@ -301,10 +301,12 @@ class TestGroups:
         with pytest.raises(sdp.UnsupportedError, match="by is for count, histogram, sum, mean"):
             Grouped.of(task, self.groups)
 
-    def test_many_values_are_put_into_cells(self):
+    def test_many_values_are_rounded_to_a_grid(self):
         by_group = Grouped.of(Mean(domain=sdp.Integers(lower=0, upper=10_000)), self.groups)
-        assert by_group.domain.parts[0].size == 64
-        assert "middle of their cell" in by_group.remarks()[0]
+        assert by_group.domain.parts[0].size == 65
+        few, many = (by_group.fit(n, 1.0).domain.parts[0].size for n in (100, 10**6))
+        assert 2 < few < many < 65
+        assert "at random, without bias" in by_group.remarks()[0]
 
 
 class TestErrors:

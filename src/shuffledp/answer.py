@@ -67,6 +67,8 @@ class Answer:
     level: float = 0.95
     """Confidence level of the intervals."""
     column: str | None = None
+    by: str | None = None
+    """The column of the groups; None: it is about everybody together."""
     engine: Engine | None = None
     dealt: bool = False
     """Whether the tally was drawn from the number of people with each code; if not, devices made messages."""
@@ -124,6 +126,7 @@ class Answer:
     def title(self) -> str:
         """The question in a line."""
         of = "" if self.column is None else f" of {short(self.column)}"
+        of += "" if self.by is None else f" by {short(self.by)}"
         whose = "" if self.where is None else f" with {short(str(self.where))}"
         return f"{self.task}{of}, {self.n:,} people{whose}"
 
@@ -180,6 +183,7 @@ class Answer:
             "dealt": self.dealt,
             "column": self.column,
             "files": list(self.files),
+            "by": self.by,
             "where": None if self.where is None else str(self.where),
             "n": self.n,
             "rows": self.rows,

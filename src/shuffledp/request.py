@@ -15,7 +15,7 @@ With a ledger, what cannot be charged is refused before step 3, and the charge i
 anybody sees the answer.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, overload
@@ -23,11 +23,12 @@ from typing import TYPE_CHECKING, Any, Protocol, overload
 from shuffledp.answer import Answer, list_reasons, tell_dropped
 from shuffledp.core.domain import Categories, Domain, Integers, Reals
 from shuffledp.core.errors import ParameterError, UnsupportedError
+from shuffledp.core.estimate import Estimate
 from shuffledp.core.mechanism import Mechanism
 from shuffledp.core.privacy import Model
 from shuffledp.core.protocol import HONEST, ShuffleProtocol
 from shuffledp.core.randomizer import WordSource
-from shuffledp.core.task import Task, read_moment
+from shuffledp.core.task import Declared, Task, read_moment
 from shuffledp.core.validate import level as valid_level
 from shuffledp.core.validate import positive
 from shuffledp.engine.chunks import Engine, Headcount, Report
@@ -41,7 +42,8 @@ from shuffledp.ledger import DATASET
 from shuffledp.numerics.entropy import SeededWords
 from shuffledp.planner.choice import choose, curator_error
 from shuffledp.planner.question import check_delta, planned
-from shuffledp.tasks import Mean, Sum
+from shuffledp.tasks import Histogram, Mean, Sum
+from shuffledp.tasks.groups import GROUPED, Grouped
 
 if TYPE_CHECKING:
     from shuffledp.engine.central import Released
@@ -112,6 +114,8 @@ def ask(
     rng: WordSource | None = None,
     level: float = 0.95,
     where: Filter | str | None = None,
+    by: str | None = None,
+    groups: Sequence[str] | None = None,
     ledger: "Ledger | str | Path | None" = None,
     budget: "Budget | None" = None,
     dataset: str = DATASET,
@@ -135,6 +139,9 @@ def ask(
     for each fault, {"null": "drop", "out_of_range": "clamp"}. Words are secure unless `rng` is a
     `SeededWords`. `where` says whom the question is about: `"distance > 1000 and carrier = 'AA'"`.
 
+    `by` asks a count, sum, mean or histogram for each of some `groups`, which another column names. They are public
+    knowledge and declared; who is in which one is protected like the answer is.
+
     `task` may also be an `sdp.Survey`: several questions, which say themselves what they ask and how privately; the
     answer is an `sdp.SurveyAnswer`.
 
@@ -149,7 +156,8 @@ def ask(
     if not isinstance(task, str):
         common = {"engine": engine, "rng": rng, "level": level, "where": where, "report": report}
         spent = {"ledger": ledger, "budget": budget, "dataset": dataset}
-        own = {"epsilon": epsilon, "delta": delta, "column": column, "protocol": protocol}
+        own: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "column": column}
+        own |= {"protocol": protocol, "by": by, "groups": groups}
         return task.ask(data, **common, **spent, **own, **options)  # type: ignore[no-any-return]
     request = Request(
         task=task,
@@ -165,6 +173,8 @@ def ask(
         engine=engine,
         rng=rng,
         level=level,
+        by=by,
+        groups=groups,
     )
     spending = None
     if ledger is not None:
@@ -173,7 +183,8 @@ def ask(
         request.check_chargeable()
         opened = ledger if isinstance(ledger, Ledger) else Ledger(Path(ledger))
         spending = Spending(ledger=opened, budget=budget, dataset=dataset)
-    prepared = request.prepare(open_data(data, column, where), report=report)
+    grouping = None if by is None else open_data(data, by, where)
+    prepared = request.prepare(open_data(data, column, where), grouping=grouping, report=report)
     if spending is not None:
         spending.check(prepared.protocol.guarantee)
     answer = prepared.answer(report=report)
@@ -226,9 +237,17 @@ class Request:
     """Confidence level of the intervals."""
     n: int | None = None
     """Make the protocol for this many people, not for those in the column."""
+    by: str | None = None
+    """Answer for each group: the column that says who is in which one."""
+    groups: Sequence[str] | None = None
+    """The groups, from public knowledge; yes and no need not be declared."""
 
     def __post_init__(self) -> None:
         planned(self.task).given(self.options)
+        if self.groups is not None and self.by is None:
+            raise UnsupportedError("groups needs by: the column that says who is in which group")
+        if self.by is not None and self.task not in GROUPED:
+            raise UnsupportedError(f"a {self.task} has no groups: by is for {', '.join(GROUPED)}")
         positive("epsilon", self.epsilon)
         valid_level(self.level)
         object.__setattr__(self, "model", _read_model(self.model))
@@ -271,15 +290,23 @@ class Request:
             )
 
     def prepare(
-        self, column: Column, *, report: Report | None = None, sent: bool = False
+        self,
+        column: Column,
+        *,
+        grouping: Column | None = None,
+        report: Report | None = None,
+        sent: bool = False,
     ) -> "Prepared":
-        """Fix the domain, count the people and make the protocol: nothing is randomized yet.
+        """Fix the domain, count the people and make the protocol: no answer is randomized yet.
 
-        If messages are to be sent, protocols that send little come first, otherwise those that deal.
+        If messages are to be sent, protocols that send little come first, otherwise those that deal. `grouping` is the
+        column `by`.
         """
         engine = self._choose_engine(column)
         column = self._measure(column)
         declared = planned(self.task).declare(self.options, column)
+        if self.by is not None:
+            return self._prepare_groups(column, grouping, declared, engine, report, sent=sent)
         question = _on_a_grid(declared.task) if self.model is Model.LOCAL else declared.task
         with stage(GROUPING):
             found = headcount(
@@ -303,6 +330,73 @@ class Request:
                 *self._remarks(question, n),
             ),
             not_private=(*([] if self.seed is None else [SEEDED]), *declared.not_private),
+        )
+
+    def _prepare_groups(
+        self,
+        column: Column,
+        grouping: Column | None,
+        declared: Declared,
+        engine: Engine,
+        report: Report | None,
+        *,
+        sent: bool,
+    ) -> "Prepared":
+        """The same for a question by group: a histogram of pairs, which becomes the answer for each group."""
+        from shuffledp.engine.pairs import pair_columns
+
+        if grouping is None:
+            raise UnsupportedError(f"by={self.by!r} needs the column itself: grouping")
+        grouped = Grouped.of(declared.task, self._read_groups(grouping))
+        with stage(GROUPING):
+            policy = OnInvalid.read(self.on_invalid)
+            n = self.n or column.rows
+            if n is None:
+                own = declared.task.domain
+                n = headcount(column, own, policy, engine=engine, report=report).n
+            # The noise of the local model grows with n: there the fewest bins are best.
+            local = self.model is Model.LOCAL
+            grouped = grouped.round_to(1) if local else grouped.fit(n, self.epsilon)
+            people = pair_columns(column, grouping, grouped.domain, on_invalid=policy, rng=self.rng)
+            question = Histogram(domain=Categories(k=grouped.domain.size))
+            found = headcount(
+                people, question.domain, OnInvalid.ERROR, engine=engine, report=report
+            )
+        with stage(CALIBRATION):
+            protocol = self._make_protocol(question, self.n or found.n, sent=sent)
+        if protocol.name == "stability_histogram":
+            raise UnsupportedError("stability_histogram leaves out bins: it has no answer by group")
+        return Prepared(
+            request=self,
+            column=column,
+            engine=engine,
+            question=question,
+            found=found,
+            protocol=protocol,
+            convert=grouped.convert,
+            people=people,
+            notes=(
+                *declared.notes,
+                *_tell_moments(column),
+                *_tell_filter(column),
+                *grouped.remarks(),
+                *self._remarks(question, found.n),
+            ),
+            not_private=(*([] if self.seed is None else [_SEEDED]), *declared.not_private),
+        )
+
+    def _read_groups(self, grouping: Column) -> Categories:
+        """The groups that were declared; yes and no for a column of bits."""
+        if self.groups is not None:
+            names = tuple(self.groups)
+            if len(names) < 2:
+                raise ParameterError("groups", list(names), "must be at least two")
+            return Categories(k=len(names), names=names)
+        if grouping.boolean:
+            return Categories(k=2, names=("false", "true"))
+        raise UnsupportedError(
+            f"by={self.by!r} needs its groups from public knowledge: groups; those in the data would tell "
+            "who is there"
         )
 
     def _measure(self, column: Column) -> Column:
@@ -414,6 +508,10 @@ class Prepared:
     question: Task
     found: Headcount
     protocol: ShuffleProtocol | Mechanism
+    convert: Callable[[Estimate], Estimate] | None = None
+    """What the answer about pairs is for each group; None: there are no groups."""
+    people: Column | None = None
+    """The pairs of answer and group."""
     notes: tuple[str, ...] = ()
     """What the reader of the answer should know."""
     not_private: tuple[str, ...] = ()
@@ -428,6 +526,8 @@ class Prepared:
     def note(self) -> dict[str, Any]:
         """What a ledger writes down about it."""
         named = {"task": self.request.task, "column": self.column.name}
+        if self.request.by is not None:
+            named["by"] = self.request.by
         if self.column.where is not None:
             named["where"] = str(self.column.where)
         return {**named, "protocol": self.protocol.name}
@@ -438,15 +538,17 @@ class Prepared:
         A curator answers exactly and adds the noise.
         """
         found = self._run(report)
+        estimate = found.estimate if self.convert is None else self.convert(found.estimate)
         made = self.protocol
         public, private = self.describe_invalid(found.invalid)
         return Answer(
             task=self.request.task,
             protocol=made.with_people(found.n) if isinstance(made, ShuffleProtocol) else made,
-            estimate=found.estimate,
+            estimate=estimate,
             n=found.n,
             level=self.request.level,
             column=self.column.name,
+            by=self.request.by,
             engine=self.engine,
             dealt=isinstance(found, FileRun) and found.dealt,
             files=tuple(file.path for file in self.column.files),
@@ -463,17 +565,18 @@ class Prepared:
     def _run(self, report: Report | None) -> "FileRun | Released":
         common: dict[str, Any] = {
             "engine": self.engine,
-            "on_invalid": self.policy,
+            "on_invalid": self.policy if self.people is None else OnInvalid.ERROR,
             "rng": self.request.rng,
             "report": report,
             "found": self.found,
         }
+        column = self.column if self.people is None else self.people
         if not isinstance(self.protocol, ShuffleProtocol):
             from shuffledp.engine.central import release_column
 
-            return release_column(self.protocol, self.question, self.column, **common)
+            return release_column(self.protocol, self.question, column, **common)
         domain = self.protocol.match_domain(self.question.domain)
-        return run_file(self.protocol, self.column, domain=domain, **common)
+        return run_file(self.protocol, column, domain=domain, **common)
 
     def describe_invalid(
         self, invalid: Mapping[str, int]

@@ -27,9 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from shuffledp.core.domain import Categories, Domain, Integers
+from shuffledp.core.domain import Categories, Integers
 from shuffledp.core.errors import (
     DataError,
     ParameterError,
@@ -51,9 +49,7 @@ from shuffledp.engine import (
     headcount,
     run_file,
 )
-from shuffledp.engine.chunks import code_chunk
-from shuffledp.engine.codes import Coder
-from shuffledp.engine.columns import read_chunks
+from shuffledp.engine.pairs import pair_columns
 from shuffledp.ledger import DATASET, Budget, Ledger, Spending
 from shuffledp.numerics.entropy import SeededWords
 from shuffledp.planner.question import check_delta, planned
@@ -209,7 +205,8 @@ class Survey:
                 )
                 declared[question.name] = task.task.fit(n, self.part_epsilon)
         return tuple(
-            self._group(question, declared[question.name], declared) for question in self.questions
+            self._group(question, declared[question.name], declared).fit(n, self.part_epsilon)
+            for question in self.questions
         )
 
     def _group(self, question: Question, task: Task, declared: Mapping[str, Task]) -> Task:
@@ -394,7 +391,7 @@ class PreparedSurvey:
             assert question.by is not None
             groups = self.columns[question.by]
             assert groups is not None
-            column = _pair(question, task, (column, groups), policy)
+            column = pair_columns(column, groups, task.domain, on_invalid=policy, rng=rng)
             domain, policy = Categories(k=task.domain.size), OnInvalid.ERROR
         found = run_file(
             part,
@@ -408,33 +405,3 @@ class PreparedSurvey:
         if found.n != self.plan.n:
             raise DataError(f"{found.n:,} answers, but {self.plan.n:,} people take part")
         return task.convert(found.estimate) if isinstance(task, Grouped) else found.estimate
-
-
-def _pair(
-    question: Question, task: Grouped, columns: tuple[Column, Column], policy: OnInvalid
-) -> Column:
-    """The joint codes of two columns, as a column in memory."""
-    import pyarrow as pa
-
-    codes = [
-        _read_codes(column, domain, policy)
-        for column, domain in zip(columns, task.domain.parts, strict=True)
-    ]
-    if len(codes[0]) != len(codes[1]):
-        raise DataError(f"columns {question.column!r} and {question.by!r} differ in length")
-    joint = task.domain.join(codes).astype(np.min_scalar_type(task.domain.size - 1))
-    return Column(name=f"{question.column} by {question.by}", array=pa.array(joint))
-
-
-def _read_codes(column: Column, domain: Domain, policy: OnInvalid) -> np.ndarray[Any, Any]:
-    try:
-        coder = Coder(domain=domain, on_invalid=policy)
-    except ParameterError:  # what is right for the answers need not be for the groups
-        coder = Coder(domain=domain, on_invalid=OnInvalid.ERROR)
-    kind = np.min_scalar_type(domain.size - 1)
-    found = [
-        code_chunk(coder, chunk).codes.astype(kind)
-        for chunk in read_chunks(column)
-        if len(chunk.array)
-    ]
-    return np.concatenate(found) if found else np.zeros(0, dtype=kind)

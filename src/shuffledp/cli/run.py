@@ -32,6 +32,7 @@ from shuffledp.engine import stages
 
 __all__ = ["run"]
 
+GROUPS = sdp.tasks.Option(name="groups", kind=tuple, help="The public groups.")
 _ENGINES = "; ".join(f"{name}: {each.about}" for name, each in sdp.engine.ENGINES.items())
 
 
@@ -53,6 +54,20 @@ def run(
         str | None,
         typer.Option(help="Where Spark runs, e.g. local[2].", rich_help_panel="Machine"),
     ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            help="Answer for each group: the column that says who is in which one.",
+            rich_help_panel="Data",
+        ),
+    ] = None,
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            help="The public groups, with commas between them; needs --by.",
+            rich_help_panel="Data",
+        ),
+    ] = None,
     timings: Annotated[
         bool,
         typer.Option(help="Say where the time went, on standard error.", rich_help_panel="Machine"),
@@ -64,16 +79,24 @@ def run(
     """
     started = age_of_process()
     with stages.watch() as seconds:
-        answer = _run_survey if is_survey(task) else _run
-        answer(task, paths, options, privacy, output, budget, engine, master)
+        if is_survey(task):
+            _run_survey(task, paths, options, privacy, output, budget, engine, master, by, groups)
+        else:
+            _run(task, paths, options, privacy, output, budget, engine, master, by, groups)
     if timings:
         for name, spent in {stages.IMPORTS: started, **seconds}.items():
             typer.echo(f"{name:<22}{spent:8.3f} s", err=True)
 
 
 def _run_survey(*given: Any) -> None:
+    *rest, by, groups = given
     with explain_errors():
-        run_survey(*given)
+        for name, value in (("by", by), ("groups", groups)):
+            if value is not None:
+                raise sdp.ParameterError(
+                    name, value, "is for one question: a survey says it itself"
+                )
+        run_survey(*rest)
 
 
 def _run(
@@ -85,10 +108,15 @@ def _run(
     budget: BudgetOptions,
     engine: str,
     master: str | None,
+    by: str | None,
+    groups: str | None,
 ) -> None:
     targets = [output.out, output.plot]
     with explain_errors():
-        request = privacy.request(task, options, engine, master=master, level=output.level)
+        grouped = {"by": by, "groups": None if groups is None else GROUPS.read(groups)}
+        request = privacy.request(
+            task, options, engine, master=master, level=output.level, **grouped
+        )
         check_result(output.out)
         check_picture(output.plot, force=output.force, page=True)
         spending = budget.open(request)
@@ -96,9 +124,12 @@ def _run(
             with meter() as report:
                 with stages.stage(stages.OPENING):
                     column = sdp.open_column(paths, privacy.column, where=privacy.where)
+                    grouping = (
+                        None if by is None else sdp.open_column(paths, by, where=privacy.where)
+                    )
                 read = [*(file.path for file in column.files), budget.ledger]
                 keep_inputs(targets, [*read, options.categories_file])
-                prepared = request.prepare(column, report=report)
+                prepared = request.prepare(column, grouping=grouping, report=report)
                 if spending is not None:
                     spending.check(prepared.protocol.guarantee)
                 answer = prepared.answer(report=report)

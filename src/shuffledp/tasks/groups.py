@@ -2,11 +2,15 @@
 
 Who is in which group is protected like the answers are: devices send the pair of answer and group, and what is
 counted is a histogram over all pairs. Sums and means follow from it: every pair counts with its number.
+
+Numbers with more than a few values are rounded at random, without bias, to the points of a coarse grid: fewer bins
+have less noise together. With K steps, a noise of v in each bin and m people in a group, the variance of a sum is
+about (v K / 3 + m / (4 K^2)) times the square of the range, which is smallest at K = (3 m / (2 v))^(1/3).
 """
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +18,6 @@ from numpy.typing import ArrayLike
 
 from shuffledp.core.answers import Answers
 from shuffledp.core.arrays import Counts, Floats
-from shuffledp.core.cells import Cells
 from shuffledp.core.domain import Categories, Domain, Integers, Reals
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.estimate import Estimate, Interval, Value
@@ -24,7 +27,8 @@ __all__ = ["GROUPED", "Grouped"]
 
 GROUPED = ("count", "histogram", "sum", "mean")
 """The questions that may be asked by group."""
-_MOST_LEVELS, _LEVELS = 256, 64  # of a number in a pair
+_FEW, _MOST_STEPS = 16, 64  # values that are counted as they are; steps of a grid
+_NOISE = 12.0  # of a bin at epsilon = 1, about
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,28 +56,45 @@ class Grouped(Task):
 
     @classmethod
     def of(cls, task: Task, groups: Categories) -> "Grouped":
-        """The task for each of the groups; numbers with very many values are put into cells."""
+        """The task for each of the groups; numbers with many values are rounded to a grid."""
         if task.name not in GROUPED:
             raise UnsupportedError(f"a {task.name} has no groups: by is for {', '.join(GROUPED)}")
         own = task.domain
-        if isinstance(own, Integers | Reals) and (
-            isinstance(own, Reals) or own.size > _MOST_LEVELS
-        ):
-            own = Cells(lower=own.lower, upper=own.upper, cells=_LEVELS)
+        rounded = task.name in ("sum", "mean") and (isinstance(own, Reals) or own.size > _FEW)
+        if rounded and isinstance(own, Integers | Reals):
+            own = Reals(lower=own.lower, upper=own.upper, steps=_MOST_STEPS)
         return cls(domain=Answers(parts=(own, groups)), inner=task.name)
+
+    def fit(self, n: int, epsilon: float) -> "Grouped":
+        own, groups = self.domain.parts
+        if not isinstance(own, Reals):
+            return self
+        best = (1.5 * n / groups.size * epsilon**2 / _NOISE) ** (1 / 3)
+        return self.round_to(min(max(round(best), 1), _MOST_STEPS))
+
+    def round_to(self, steps: int) -> "Grouped":
+        """The same with numbers on so many steps; numbers that are not rounded stay as they are."""
+        own, groups = self.domain.parts
+        if not isinstance(own, Reals):
+            return self
+        return replace(self, domain=Answers(parts=(replace(own, steps=steps), groups)))
+
+    @property
+    def step(self) -> float:
+        """The distance of two points of the grid; 0 if numbers are not rounded."""
+        own = self.domain.parts[0]
+        return (own.upper - own.lower) / own.steps if isinstance(own, Reals) else 0.0
 
     @classmethod
     def declare(cls, options: Mapping[str, Any], column: Column | None = None) -> Declared:
         raise UnsupportedError("groups are declared in a survey: by")
 
     def remarks(self) -> tuple[str, ...]:
-        own = self.domain.parts[0]
-        if not isinstance(own, Cells):
+        if not self.step:
             return ()
-        width = (own.upper - own.lower) / own.cells
         return (
-            f"Numbers were put into {own.cells} public cells of {width:.6g}, and count as the middle of their "
-            "cell.",
+            f"Numbers were rounded at random, without bias, to a public grid of {self.domain.parts[0].size - 1} "
+            f"steps of {self.step:.6g}; the intervals count it in.",
         )
 
     @property
@@ -91,8 +112,21 @@ class Grouped(Task):
         return 2
 
     def truth(self, values: ArrayLike) -> Floats:
+        if self.step and isinstance(values, tuple | list) and np.ndim(values[0]) == 1:
+            return self._exact_truth(values[0], values[1])
         counts = np.bincount(self.domain.codes(values), minlength=self.domain.size)
         return np.atleast_1d(np.asarray(self._answer(counts.astype(np.float64))))
+
+    def _exact_truth(self, numbers: ArrayLike, groups: ArrayLike) -> Floats:
+        """From the numbers themselves, before they are rounded."""
+        own, names = self.domain.parts
+        own.codes(numbers)
+        codes = names.codes(groups)
+        sums = np.bincount(codes, weights=np.asarray(numbers, dtype=float), minlength=names.size)
+        if self.inner == "sum":
+            return np.asarray(sums, dtype=np.float64)
+        people = np.maximum(np.bincount(codes, minlength=names.size), 1)
+        return np.asarray(sums / people)
 
     def loss(self, estimate: Value, truth: Value) -> float:
         return float(np.mean(np.square(np.asarray(estimate) - np.asarray(truth))))
@@ -128,7 +162,11 @@ class Grouped(Task):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _GroupError:
-    """Errors of groups, from those of the bins, whose noises are independent."""
+    """Errors of groups, from those of the bins.
+
+    The noises of bins are independent, or all negatively correlated alike because the bins add up to n; then the
+    variance of any weighted sum is at most k / (k - 1) times that of independent ones, k bins in all.
+    """
 
     task: Grouped
     bins: Estimate
@@ -144,20 +182,32 @@ class _GroupError:
 
     def _spread(self) -> Floats:
         """Standard errors of the bins: groups x values."""
-        each = np.broadcast_to(np.asarray(self.bins.stderr), (math.prod(self._shape),))
+        size = math.prod(self._shape)
+        each = np.broadcast_to(np.asarray(self.bins.stderr), (size,))
         return np.asarray(each, dtype=np.float64).reshape(self._shape)
+
+    def _noise(self, weights: Floats) -> Floats:
+        """At least the variance of the sum of each group's bins with these weights: values, or groups x values."""
+        size = math.prod(self._shape)
+        found: Floats = (self._spread() ** 2 * weights**2).sum(axis=1) * (size / (size - 1))
+        return found
+
+    def _rounding(self, people: Floats) -> Floats:
+        """At least the variance that rounding adds to the sums of so many people."""
+        found: Floats = np.maximum(people, 1.0) * self.task.step**2 / 4
+        return found
 
     @property
     def stderr(self) -> Value:
         if self.task.inner in ("count", "histogram"):
             return self._spread().ravel()[self._kept()]
-        numbers, spread = self.task._numbers(), self._spread()
-        if self.task.inner == "sum":
-            return np.sqrt((spread**2) @ numbers**2)
+        numbers = self.task._numbers()
         table = np.asarray(self.bins.value).reshape(self._shape)
-        means = self.task._answer(np.asarray(self.bins.value))
         people = np.maximum(table.sum(axis=1), 1.0)
-        squares = ((numbers - means[:, None]) ** 2 * spread**2).sum(axis=1)
+        if self.task.inner == "sum":
+            return np.sqrt(self._noise(numbers) + self._rounding(people))
+        means = self.task._answer(np.asarray(self.bins.value))
+        squares = self._noise(numbers - means[:, None]) + self._rounding(people)
         return np.asarray(np.sqrt(squares) / people)
 
     def interval(self, value: Value, level: float) -> Interval:
@@ -166,24 +216,31 @@ class _GroupError:
             kept = self._kept()
             return Interval(np.asarray(low)[kept], np.asarray(high)[kept])
         if self.task.inner == "sum":
-            radius = _quantile((1 - level) / 2) * np.asarray(self.stderr)
-            return Interval(np.asarray(value) - radius, np.asarray(value) + radius)
+            return self._sum_interval(np.asarray(value), level)
         return self._mean_interval(level)
+
+    def _most(self, z: float) -> tuple[Floats, Floats]:
+        """The people of each group, at least and at most."""
+        people = np.asarray(self.bins.value).reshape(self._shape).sum(axis=1)
+        radius = z * np.sqrt(self._noise(np.ones(self._shape[1])))
+        return people - radius, people + radius
+
+    def _sum_interval(self, value: Floats, level: float) -> Interval:
+        """Rounding counts for as many people as the group may have."""
+        z = _quantile((1 - level) / 2)
+        rounding = self._rounding(self._most(z)[1])
+        radius = z * np.sqrt(self._noise(self.task._numbers()) + rounding)
+        return Interval(value - radius, value + radius)
 
     def _mean_interval(self, level: float) -> Interval:
         """From intervals of the sum (less the lower end each) and of the people, which hold together."""
         z = _quantile((1 - level) / 4)
-        numbers, spread = self.task._numbers(), self._spread()
-        table = np.asarray(self.bins.value).reshape(self._shape)
-        above = numbers - numbers[0]
-        sums, people = table @ above, table.sum(axis=1)
-        sum_radius, people_radius = (
-            z * np.sqrt((spread**2) @ above**2),
-            z * np.sqrt((spread**2).sum(axis=1)),
-        )
-        most, least = people + people_radius, people - people_radius
-        low = np.maximum(sums - sum_radius, 0.0) / np.maximum(most, 1.0)
-        high = np.where(least > 0, (sums + sum_radius) / np.maximum(least, 1e-9), np.inf)
+        numbers = self.task._numbers()
+        table, above = np.asarray(self.bins.value).reshape(self._shape), numbers - numbers[0]
+        least, most = self._most(z)
+        sums, radius = table @ above, z * np.sqrt(self._noise(above) + self._rounding(most))
+        low = np.maximum(sums - radius, 0.0) / np.maximum(most, 1.0)
+        high = np.where(least > 0, (sums + radius) / np.maximum(least, 1e-9), np.inf)
         ends = (numbers[0], numbers[-1])
         return Interval(np.clip(low + ends[0], *ends), np.clip(high + ends[0], *ends))
 

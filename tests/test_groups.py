@@ -1,0 +1,167 @@
+"""Questions by group, alone: in Python, on the command line, in all three models."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow.csv import write_csv
+from scipy.stats import binom
+from typer.testing import CliRunner
+
+import shuffledp as sdp
+from shuffledp.cli import app
+from shuffledp.engine import take_column
+from shuffledp.engine.pairs import pair_columns
+from shuffledp.tasks import Mean
+from shuffledp.tasks.groups import Grouped
+from support import ALPHA
+
+N = 4000
+RNG = np.random.default_rng(5)
+WAYS = ("car", "bus", "train")
+PEOPLE = pa.table(
+    {
+        "way": RNG.choice(WAYS, N, p=[0.5, 0.3, 0.2]),
+        "home": RNG.random(N) < 0.3,
+        "minutes": RNG.gamma(2.0, 15.0, N).clip(0, 240),
+    }
+)
+ASKED = {
+    "count": ("home", {}),
+    "histogram": ("home", {"categories": ["true", "false"]}),
+    "sum": ("minutes", {"lower": 0, "upper": 240}),
+    "mean": ("minutes", {"lower": 0, "upper": 240}),
+}
+BY = {"by": "way", "groups": WAYS, "epsilon": 1.0}
+
+
+def truth(task):
+    column, way = PEOPLE[ASKED[task][0]].to_numpy(), PEOPLE["way"].to_numpy()
+    if task == "histogram":
+        return np.array(
+            [[np.sum(column[way == w]), np.sum(~column[way == w])] for w in WAYS]
+        ).ravel()
+    add = np.mean if task == "mean" else np.sum
+    return np.array([add(column[way == w]) for w in WAYS])
+
+
+@pytest.mark.parametrize("model", ["shuffle", "central", "local"])
+@pytest.mark.parametrize("task", ASKED)
+def test_answers_are_near_the_truth(task, model):
+    column, options = ASKED[task]
+    private = {**BY, "delta": 1e-6} if model == "shuffle" else BY
+    answer = sdp.ask(
+        PEOPLE, task, column=column, model=model, rng=sdp.SeededWords(2), **private, **options
+    )
+    low, high = answer.estimate.interval(1 - 1e-9)
+    assert np.all(low <= truth(task))
+    assert np.all(truth(task) <= high)
+    assert answer.guarantee.model.value == model
+    assert answer.estimate.labels[0].startswith("car")
+    assert answer.title == f"{task} of {column} by way, 4,000 people"
+    assert answer.to_dict()["by"] == "way"
+
+
+def run_means(numbers, rounds):
+    """How often the interval of the mean of each group covers, and the mean of the estimates."""
+    groups = sdp.Categories(k=2, names=("a", "b"))
+    task = Grouped.of(Mean(domain=sdp.Reals(lower=0.0, upper=1.0, steps=4)), groups).round_to(2)
+    ways = np.where(np.arange(len(numbers)) % 3 == 0, "a", "b")
+    protocol = sdp.protocols.dummies_histogram.make(
+        n=len(numbers), k=task.domain.size, epsilon=1.0, delta=1e-5
+    )
+    truth, source, hits, found = task.truth((numbers, ways)), sdp.SeededWords(4), np.zeros(2), []
+    for _ in range(200):
+        pairs = pair_columns(take_column(numbers), take_column(ways), task.domain, rng=source)
+        codes = pairs.array.to_numpy()
+        if rounds == "nearest":
+            codes = task.domain.codes((numbers, ways))
+        counts = np.bincount(codes, minlength=task.domain.size)
+        bins = protocol.analyzer.estimate(protocol.randomizer.deal(counts, source))
+        estimate = task.convert(bins)
+        low, high = estimate.interval(0.9)
+        hits += (low <= truth) & (truth <= high)
+        found.append(estimate.value)
+    return hits.min(), np.mean(found, axis=0) - truth
+
+
+def test_means_of_reals_by_group_are_unbiased_and_their_intervals_cover():
+    hits, bias = run_means(np.full(900, 0.3), "at random")
+    assert hits >= binom.ppf(ALPHA, 200, 0.9)
+    assert np.all(np.abs(bias) < 0.02)
+
+
+def test_rounding_to_the_nearest_point_would_be_seen():
+    """The mutant of the test above."""
+    hits, bias = run_means(np.full(900, 0.3), "nearest")
+    assert hits < binom.ppf(ALPHA, 200, 0.9)
+    assert np.all(bias > 0.1)
+
+
+@pytest.mark.parametrize("task", ASKED)
+def test_the_command_line_with_a_ledger(task, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_csv(PEOPLE, "people.csv")
+    column, options = ASKED[task]
+    words = [
+        "run",
+        task,
+        "people.csv",
+        "--column",
+        column,
+        "--by",
+        "way",
+        "--groups",
+        ",".join(WAYS),
+    ]
+    for name, value in options.items():
+        words += [f"--{name}", ",".join(value) if isinstance(value, list) else str(value)]
+    words += ["--epsilon", "1", "--delta", "1e-6", "--json", "--ledger", "l.json"]
+    result = CliRunner().invoke(app, [*words, "--budget-epsilon", "1", "--budget-delta", "1e-5"])
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout.splitlines()[0])
+    assert (found["by"], found["column"], found["n"]) == ("way", column, N)
+    assert found["estimate"][0]["label"].startswith("car")
+    (entry,) = sdp.ledger.Ledger(tmp_path / "l.json").entries()
+    assert entry.note["by"] == "way"
+
+
+def test_yes_and_no_need_no_declaration():
+    answer = sdp.ask(
+        PEOPLE, "mean", column="minutes", by="home", lower=0, upper=240, epsilon=1.0, delta=1e-6
+    )
+    assert answer.estimate.labels == ("false", "true")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"groups": None}, "by='way' needs its groups from public knowledge"),
+        ({"groups": []}, r"groups=\[\] must be at least two"),
+        ({"groups": ["car"]}, r"groups=\['car'\] must be at least two"),
+        ({"groups": ["car", "car"]}, "car"),
+        ({"groups": ["car", "bus"]}, "is none of the categories"),
+        ({"by": None}, "groups needs by"),
+        ({"by": "street"}, "street"),
+        ({"on_invalid": "drop"}, "on_invalid=drop is not for questions by group"),
+        (
+            {"task": "quantiles", "lower": 0, "upper": 1},
+            "a quantiles has no groups: by is for count",
+        ),
+    ],
+)
+def test_bad_groups_are_refused(change, said):
+    given = {"task": "count", "column": "home", "delta": 1e-6, **BY, **change}
+    with pytest.raises(sdp.ShuffledpError, match=said):
+        sdp.ask(PEOPLE, **given)
+
+
+def test_a_survey_says_its_groups_itself(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.toml").write_text(
+        'epsilon = 1\ndelta = 1e-6\n[questions.home]\ntask = "count"\n'
+    )
+    result = CliRunner().invoke(app, ["run", "s.toml", "people.csv", "--by", "way"])
+    assert result.exit_code == 2
+    assert "a survey says it itself" in result.stderr
