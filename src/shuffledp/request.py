@@ -382,7 +382,7 @@ class Request:
                 *grouped.remarks(),
                 *self._remarks(question, found.n),
             ),
-            not_private=(*([] if self.seed is None else [_SEEDED]), *declared.not_private),
+            not_private=(*([] if self.seed is None else [SEEDED]), *declared.not_private),
         )
 
     def _read_groups(self, grouping: Column) -> Categories:
