@@ -118,7 +118,7 @@ class UniformityTest:
 
         >>> print(uniformity_test([0, 0, 0, 1] * 500, k=2, alpha=0.2, model="none", error=0.01).describe())
         Rejected: values like these would be rare if the law were the one tested (p-value 0.000437).
-        If it is, it is rejected with probability at most 0.01; if it is at distance 0.2 or more, with probability about 1 (simulated).
+        The law tested is rejected with probability at most 0.01, one at distance 0.2 or more with probability about 1 (simulated).
         collisions: nothing is promised to anybody.
         """
         return "\n".join(self._lines())
@@ -129,8 +129,8 @@ class UniformityTest:
         promised = "nothing is promised to anybody" if self.guarantee is None else self.guarantee
         return [
             f"{verdict}: values like these {why} if the law were the one tested (p-value {self.p_value:.3g}).",
-            f"If it is, it is rejected with probability at most {self.error:.3g}; if it is at distance "
-            f"{self.alpha:g} or more, with probability about {self.power:.3g} (simulated).",
+            f"The law tested is rejected with probability at most {self.error:.3g}, one at distance "
+            f"{self.alpha:g} or more with probability about {self.power:.3g} (simulated).",
             f"{self.method}: {promised}.",
         ]
 
