@@ -274,6 +274,13 @@ class TestPlotEstimate:
         shown = re.findall(r"<tr><th>(\d+)</th>", page)
         assert [values[int(place)] for place in shown] == list(range(99, 59, -1))
 
+    @pytest.mark.parametrize("model", ["central", "shuffle", "local"])
+    def test_bars_have_the_colour_of_the_model(self, tmp_path, model):
+        page = self.draw(tmp_path, self.labelled("a", "b"), "html", model=model).read_text()
+        colour = sdp.plots.MODEL_COLOURS[model]
+        assert f'fill="{colour}" fill-opacity="0.45"/>' in page  # a is negative
+        assert f'fill="{colour}"/>' in page
+
     def test_few_bins_keep_their_order(self, tmp_path):
         page = self.draw(tmp_path, self.labelled("a", "b", "c"), "html").read_text()
         assert re.findall(r"<tr><th>(\w+)</th>", page) == ["a", "b", "c"]

@@ -230,7 +230,8 @@ class Answer:
         """Draw it as a picture (.png, .svg, .pdf) or as a page (.html)."""
         from shuffledp.plots import plot_estimate, state_finding
 
-        told = self.task == "histogram" or len(self.picture.rows) == 1
+        rows = self.picture.rows
+        told = self.task == "histogram" or [row.label for row in rows] == [self.task]
         promise = f"{self.protocol.name}: {self.guarantee}"
         return plot_estimate(
             self.picture,
@@ -239,6 +240,7 @@ class Answer:
             finding=state_finding(self.picture) if told else "",
             warnings=self.warnings,
             notes=[promise, *self.notes],
+            model=self.guarantee.model.value,
         )
 
     def __repr__(self) -> str:

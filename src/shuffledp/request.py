@@ -216,7 +216,7 @@ class Request:
 
     >>> Request(task="count", epsilon=1.0)
     Traceback (most recent call last):
-    shuffledp.core.errors.UnsupportedError: the shuffle model needs delta: choose it far below 1/n, such as 1e-8 for a million people
+    shuffledp.core.errors.UnsupportedError: the shuffle model needs delta: choose it far below 1/n, such as 1e-8 for a million people; on a file, model central needs none
     """
 
     task: str
@@ -258,7 +258,8 @@ class Request:
             self._check_needless()
         elif self.delta is None:
             raise UnsupportedError(
-                "the shuffle model needs delta: choose it far below 1/n, such as 1e-8 for a million people"
+                "the shuffle model needs delta: choose it far below 1/n, such as 1e-8 for a million people; "
+                "on a file, model central needs none"
             )
         if self.protocol is not None and self.max_messages is not None:
             raise UnsupportedError("max_messages is for choosing a protocol: leave out protocol")

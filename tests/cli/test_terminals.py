@@ -197,3 +197,25 @@ def test_demo_looks_at_its_folder_first(shuffledp, tmp_path, monkeypatch):
     result = shuffledp("demo", "--n", 100, "--out", "taken/demo")
     assert result.exit_code == 2
     assert "taken is a file" in result.stderr
+
+
+def test_a_reader_who_has_seen_enough_is_no_error(tmp_path):
+    command = [
+        sys.executable,
+        "-m",
+        "shuffledp",
+        "plan",
+        "count",
+        "--n",
+        "100",
+        "--epsilon",
+        "1",
+        "--delta",
+        "0",
+    ]
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(write)
+    assert done.stderr == ""
+    assert done.returncode in (1, 141)

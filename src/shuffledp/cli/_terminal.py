@@ -84,6 +84,9 @@ def explain_errors() -> Iterator[None]:
     """
     try:
         yield
+    except BrokenPipeError as error:  # whoever reads has seen enough, as `head` has
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        raise typer.Exit(128 + signal.SIGPIPE) from error
     except (sdp.ShuffledpError, OSError) as error:
         code = REFUSED if isinstance(error, sdp.BudgetError) else WRONG
         _fail(str(error), code, error)
@@ -423,7 +426,7 @@ def _show_answer(answer: sdp.Answer, *, explain: bool) -> None:
         console.print(f"[bold red]{escape(warning)}.[/bold red]")
     for note in (answer.dropped, *answer.notes):
         if note is not None and not is_quiet():
-            console.print(escape(note))
+            console.print(escape(note.replace("`steps`", "--steps")))
     console.print(escape(f"{answer.protocol.name}: {answer.guarantee}."))
     if explain:
         console.print()

@@ -29,11 +29,11 @@ from shuffledp.core.errors import MismatchError, UnsupportedError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.notebook import as_prose
 from shuffledp.plots.style import (
-    BLUE,
     FAINT,
     FORMATS,
     GREY,
     INK,
+    MODEL_COLOURS,
     PALE,
     VERMILION,
     check_format,
@@ -62,6 +62,7 @@ _NEARLY_NONE = 0.5  # people: where a logarithmic scale of errors begins
 _CLEAR = (
     5.5  # standard errors of a difference: a chance of 2e-8, small for the largest of many bins too
 )
+_PALE = 0.45  # how much of its colour a negative bar has
 _NO_FONT = (
     "No installed font has all letters of these labels: a page (.html) or an .svg shows them."
 )
@@ -75,12 +76,13 @@ def plot_estimate(
     finding: str = "",
     warnings: Sequence[str] = (),
     notes: Sequence[str] = (),
+    model: str = "shuffle",
 ) -> Path:
     """Draw an estimate with its intervals (95 %, or those of the picture); of many bins, the largest 40.
 
     What was found is the headline, and the title stands below it; without a finding the title is the headline.
-    Warnings follow in colour, notes (what was promised, by which proof) in small print at the bottom. The suffix
-    of `path` chooses the format. A page (.html) holds the picture, the table and the notes in one file without
+    Warnings follow in colour, notes (what was promised, by which proof) in small print at the bottom. Bars have the
+    colour of the `model`, paler where they are negative. The suffix of `path` chooses the format. A page (.html) holds the picture, the table and the notes in one file without
     scripts; the other formats need Matplotlib. Letters that the usual font lacks are drawn in an installed font that
     has them. Without one a remark says so, and a page shows them all the same.
 
@@ -99,7 +101,7 @@ def plot_estimate(
     if len(kept) < len(table):
         kept = sorted(kept, key=lambda row: -row.value)
         said.append(f"The {len(kept)} largest of {len(table):,}.")
-    words = _Words(headline=finding or title, title=title if finding else "", warnings=tuple(warnings), notes=tuple(said))  # fmt: skip
+    words = _Words(headline=finding or title, title=title if finding else "", warnings=tuple(warnings), notes=tuple(said), colour=MODEL_COLOURS[model])  # fmt: skip
     if path.suffix == ".html":
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(_page(kept, words), encoding="utf-8")
@@ -115,6 +117,7 @@ class _Words:
     title: str
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
+    colour: str
 
 
 def state_finding(picture: Picture) -> str:
@@ -188,7 +191,8 @@ def _draw_bars(kept: list[Number], words: _Words) -> Figure:
     foot(figure, small)
     places = decimals(kept)
     for place, row in enumerate(kept):
-        axes.barh(place, row.value, color=BLUE if row.value >= 0 else VERMILION, height=0.62)
+        strength = 1.0 if row.value >= 0 else _PALE
+        axes.barh(place, row.value, color=words.colour, alpha=strength, height=0.62)
         axes.plot([row.low, row.high], [place, place], color=INK, lw=1.4, marker="|", markersize=7)
         axes.annotate(
             format_number(row.value, places), (max(row.high, 0.0), place), xytext=(7, 0),
@@ -234,7 +238,8 @@ def _page(kept: list[Number], words: _Words) -> str:
     high = max(0.0, *(max(row.high, row.value) for row in kept))
     scale = 100 / ((high - low) or 1.0)
     body = "\n".join(
-        _line(row, columns, low, scale) for row, columns in zip(kept, cells(kept), strict=True)
+        _line(row, columns, low, scale, words.colour)
+        for row, columns in zip(kept, cells(kept), strict=True)
     )
     said = [f"<p>{html.escape(words.title)}</p>"] if words.title else []
     said += [f'<p class="w">{html.escape(text)}</p>' for text in words.warnings]
@@ -250,15 +255,15 @@ def _page(kept: list[Number], words: _Words) -> str:
     )
 
 
-def _line(row: Number, columns: list[str], low: float, scale: float) -> str:
+def _line(row: Number, columns: list[str], low: float, scale: float, colour: str) -> str:
     def at(x: float) -> str:
         return f"{(x - low) * scale:.2f}%"
 
     start, end = min(0.0, row.value), max(0.0, row.value)
-    colour = BLUE if row.value >= 0 else VERMILION
+    fill = colour if row.value >= 0 else f'{colour}" fill-opacity="{_PALE}'
     drawing = (
         '<svg width="100%" height="18" role="img">'
-        f'<rect x="{at(start)}" y="3" width="{(end - start) * scale:.2f}%" height="12" fill="{colour}"/>'
+        f'<rect x="{at(start)}" y="3" width="{(end - start) * scale:.2f}%" height="12" fill="{fill}"/>'
         f'<line x1="{at(row.low)}" x2="{at(row.high)}" y1="9" y2="9" class="i"/>'
         f'<line x1="{at(0.0)}" x2="{at(0.0)}" y1="0" y2="18" class="z"/></svg>'
     )
