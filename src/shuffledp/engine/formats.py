@@ -438,8 +438,8 @@ def _bound_lines(path: Path) -> int:
     bound = run = 0
     with path.open("rb") as file, closing(mmap(file.fileno(), 0, access=ACCESS_READ)) as data:
         for start in range(0, len(data), block):
-            ends = (data.find(mark, start, start + block) for mark in (b"\n", b"\r"))
-            run = run + 1 if max(ends) < 0 else 0
+            ends = (data.find(mark, start, start + block) >= 0 for mark in (b"\n", b"\r"))
+            run = 0 if any(ends) else run + 1
             bound = max(bound, run)
     longest = max(_LONGEST_LINE, (bound + 2) * block)
     if longest > _HUGEST_LINE:
@@ -449,15 +449,12 @@ def _bound_lines(path: Path) -> int:
 
 def _sample(file: DataFile) -> str:
     """The first lines of a text file."""
-    lines, size = [], 0
     with _unpack(file.where) as source:
         if not file.by_line:
             return source.read(_SAMPLE).decode("utf-8-sig", "ignore")  # the last letter may be cut
-        while size < _SAMPLE and (line := source.readline(_HUGEST_LINE)):
-            lines.append(line)
-            size += len(line)
+        sample = source.read(_SAMPLE) + source.readline(_HUGEST_LINE)
     try:
-        return b"".join(lines).decode("utf-8-sig")
+        return sample.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise DataError(f"{file.path} cannot be read: it is not text in UTF-8") from None
 
