@@ -171,7 +171,7 @@ def deal(
     dealt = Dealt(
         np.zeros((len(people), len(own[0])), dtype=np.int64), np.zeros(len(common), dtype=np.int64)
     )
-    nodes = _Nodes(
+    nodes = _Nodes.of(
         code=np.arange(len(people)),
         start=np.zeros(len(people), dtype=np.uint64),
         people=people,
@@ -188,32 +188,44 @@ def deal(
 
 
 class _Nodes(NamedTuple):
-    """Intervals of one level, and who is in them: people of one code, or of all codes."""
+    """Intervals of one level, and who is in them: people of one code, or of all codes.
 
-    code: Counts
-    start: Words
-    people: Counts
-    low: Counts
-    """The first and the last cell that the interval meets, as places in the table."""
-    high: Counts
+    The rows of one array: it is cut and joined some dozen times, and each cut has its price.
+    """
+
+    rows: Counts
+    """code, start (as it is in memory), people, low and high: the first and the last cell that the interval meets,
+    as places in the table."""
+
+    @classmethod
+    def of(cls, code: Counts, start: Words, people: Counts, low: Counts, high: Counts) -> "_Nodes":
+        return cls(np.array((code, start.view(np.int64), people, low, high)))
+
+    @property
+    def code(self) -> Counts:
+        return self.rows[0]
+
+    @property
+    def start(self) -> Words:
+        return self.rows[1].view(np.uint64)
+
+    @property
+    def people(self) -> Counts:
+        return self.rows[2]
+
+    @property
+    def low(self) -> Counts:
+        return self.rows[3]
+
+    @property
+    def high(self) -> Counts:
+        return self.rows[4]
 
     def pick(self, which: Bools) -> "_Nodes":
-        return _Nodes(
-            code=self.code[which],
-            start=self.start[which],
-            people=self.people[which],
-            low=self.low[which],
-            high=self.high[which],
-        )
+        return _Nodes(self.rows[:, which])
 
     def join(self, others: "_Nodes") -> "_Nodes":
-        return _Nodes(
-            code=np.concatenate((self.code, others.code)),
-            start=np.concatenate((self.start, others.start)),
-            people=np.concatenate((self.people, others.people)),
-            low=np.concatenate((self.low, others.low)),
-            high=np.concatenate((self.high, others.high)),
-        )
+        return _Nodes(np.concatenate((self.rows, others.rows), axis=1))
 
 
 class _Table(NamedTuple):
@@ -231,6 +243,8 @@ class _Table(NamedTuple):
     high: Counts
     shared: int
     """How many common cells there are."""
+    rows: int
+    """How many rows of other cells."""
 
     @classmethod
     def of(
@@ -254,10 +268,15 @@ class _Table(NamedTuple):
             np.broadcast_to(low, codes),
             np.broadcast_to(high, codes),
             shared,
+            len(own),
         )
 
     def find(self, word: Words, low: Counts, high: Counts) -> Counts:
-        """The first of the cells low .. high that does not end before the word."""
+        """The first of the cells low .. high that does not end before the word, which is in one of them."""
+        if self.rows == 1:
+            first: Counts = self.last[: self.shared].searchsorted(word)
+            others = self.shared + self.last[self.shared :].searchsorted(word)
+            return np.where(high < self.shared, first, others)
         while (low < high).any():
             middle = (low + high) >> 1
             before = self.last[middle] < word
@@ -279,13 +298,13 @@ def _halve(nodes: _Nodes, half: int, table: _Table, source: WordSource) -> _Node
     left = toss(nodes.people, source)
     last = nodes.start + np.uint64(half - 1)  # of the left half
     cut = table.find(last, nodes.low, nodes.high)
-    lefts = nodes._replace(people=left, high=cut)
-    rights = nodes._replace(
-        start=nodes.start + np.uint64(half),
-        people=nodes.people - left,
-        low=cut + (table.last[cut] == last),
-    )
-    return lefts.join(rights)
+    both = nodes.join(nodes)
+    lefts, rights = both.rows[:, : len(left)], both.rows[:, len(left) :]
+    lefts[2], lefts[4] = left, cut
+    rights[1].view(np.uint64)[:] += np.uint64(half)
+    rights[2] -= left
+    rights[3] = cut + (table.last[cut] == last)
+    return both
 
 
 def _settle(nodes: _Nodes, width: int, table: _Table, dealt: Dealt) -> _Nodes:
@@ -318,7 +337,7 @@ def _finish(nodes: _Nodes, bits: int, table: _Table, dealt: Dealt, source: WordS
 def _pool(nodes: _Nodes, width: int, table: _Table) -> _Nodes:
     start = nodes.start[:1]
     low, high = np.zeros(1, dtype=np.int64), np.full(1, table.shared - 1)
-    return _Nodes(
+    return _Nodes.of(
         code=np.full(1, _SHARED),
         start=start,
         people=nodes.people.sum(keepdims=True),

@@ -96,6 +96,10 @@ def _sum_runs(
     """
     ends = lengths.cumsum()
     total = int(ends[-1]) if len(ends) else 0
+    if 0 < total <= chunk:
+        sums, _ = read(total, ends)
+        sums[1:] -= sums[:-1].copy()
+        return sums
     upto = np.zeros(len(ends) + 1, dtype=np.int64)
     done = so_far = first = 0
     while done < total:
