@@ -203,23 +203,27 @@ class _Nodes(NamedTuple):
 
     @property
     def code(self) -> Counts:
-        return self.rows[0]
+        return self._row(0)
 
     @property
     def start(self) -> Words:
-        return self.rows[1].view(np.uint64)
+        return self._row(1).view(np.uint64)
 
     @property
     def people(self) -> Counts:
-        return self.rows[2]
+        return self._row(2)
 
     @property
     def low(self) -> Counts:
-        return self.rows[3]
+        return self._row(3)
 
     @property
     def high(self) -> Counts:
-        return self.rows[4]
+        return self._row(4)
+
+    def _row(self, place: int) -> Counts:
+        row: Counts = self.rows[place]
+        return row
 
     def pick(self, which: Bools) -> "_Nodes":
         return _Nodes(self.rows[:, which])
