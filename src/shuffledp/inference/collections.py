@@ -10,6 +10,7 @@ tally of n users is one multinomial number. So a thousand crowds cost no more th
 In arrays the last axis is over the cells (or the categories), all axes before it are runs.
 """
 
+import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Protocol
@@ -35,6 +36,7 @@ __all__ = [
     "Dummies",
     "Exact",
     "HadamardMessages",
+    "ManyDummies",
     "NoisyCounts",
     "NoisyDeviation",
     "OneMessage",
@@ -42,11 +44,13 @@ __all__ = [
     "RRMessages",
     "Reports",
     "collisions",
+    "draw_occupancy",
     "multinomials",
     "total_deviation",
 ]
 
 _SHORT = 512  # blocks up to this length: a matrix product is faster than the fast transform
+_MISSING = 6.0  # standard deviations: hardly ever are there too many balls already
 
 
 class Collection(Protocol):
@@ -333,6 +337,107 @@ class Dummies:
         return collisions(
             observed, r, n=n, noise_mean=mean, noise_variance=_variance(self.protocol, n)
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManyDummies:
+    """`Dummies` on very many equally likely cells: all that its statistic takes of the counts is two sums.
+
+    What is observed is sum_j c_j and sum_j c_j^2. The simulation knows of no single cell: it draws how many of them
+    hold 0, 1, 2, ... dummies (`draw_occupancy`), and people fall upon cells of these kinds.
+    """
+
+    dense: Dummies
+
+    @property
+    def cells(self) -> int:
+        return self.dense.cells
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return self.dense.guarantee
+
+    def observe(self, values: Codes, rng: WordSource) -> Floats:
+        counts = tally(self.dense.protocol, values, rng).counts
+        return _sum_powers(np.bincount(counts))
+
+    def simulate(self, p: Floats, n: int, runs: int, generator: np.random.Generator) -> Floats:
+        noise = self.dense.randomizer
+        tried = n * noise.surely + generator.binomial(n, float(noise.more), runs)
+        sent = generator.binomial(tried, float(self.cells * noise.hit))
+        laws = np.broadcast_to(p, (runs, self.cells))
+        return np.array(
+            [
+                _sum_powers(self._add_people(law, n, int(dummies), generator))
+                for law, dummies in zip(laws, sent, strict=True)
+            ]
+        )
+
+    def _add_people(
+        self, p: Floats, n: int, dummies: int, generator: np.random.Generator
+    ) -> Counts:
+        if p.min() == p.max():
+            people = draw_occupancy(n, self.cells, generator)
+        else:
+            people = np.bincount(multinomials(generator, n, p, 1)[0])
+        return _raise_cells(draw_occupancy(dummies, self.cells, generator), people, generator)
+
+    def statistic(self, observed: Floats, r: Floats, n: int) -> Floats:
+        """`collisions` with r = 1 / cells, its square expanded: equal sums give equal statistics, bit by bit."""
+        noise, each = self.dense.randomizer.noise, 1 / self.cells
+        mean = n * float(sum(times * chance for times, chance in noise))
+        centre = mean + n * each
+        total, squares = observed[..., 0], observed[..., 1]
+        linear = 2 * centre + 1 - 2 * each
+        constant = self.cells * (
+            centre**2 + mean * (1 - 2 * each) - n * each**2 - _variance(self.dense.protocol, n)
+        )
+        return np.asarray(squares - linear * total + constant)
+
+
+def draw_occupancy(balls: int, cells: int, generator: np.random.Generator) -> Counts:
+    """How many of the cells hold 0, 1, 2, ... balls, if each ball falls into any of them.
+
+    A Poisson number of balls, a little fewer than are wanted, makes the cells independent: how many hold each number
+    is multinomial. Given how many balls that were, they fell uniformly, and so do those that are still missing.
+
+    >>> occupancy = draw_occupancy(1000, 400, np.random.default_rng(1))
+    >>> occupancy.sum(), occupancy @ np.arange(len(occupancy))
+    (np.int64(400), np.int64(1000))
+    """
+    mean = max(0.0, balls - _MISSING * math.sqrt(balls)) / cells
+    numbers = np.arange(int(mean + 12 * math.sqrt(mean)) + 40)
+    steps = np.log(np.maximum(mean, 1e-300) / np.maximum(numbers, 1))
+    steps[0] = -mean
+    law = np.exp(np.cumsum(steps))
+    while True:
+        occupancy = generator.multinomial(cells, law / law.sum())
+        missing = balls - int(occupancy @ numbers)
+        if missing >= 0:
+            break
+    fallen = np.unique(generator.integers(cells, size=missing), return_counts=True)[1]
+    repeats = np.bincount(fallen, minlength=1)
+    repeats[0] = cells - len(fallen)
+    return _raise_cells(occupancy, repeats, generator)
+
+
+def _raise_cells(occupancy: Counts, more: Counts, generator: np.random.Generator) -> Counts:
+    """Let more[j] of the cells, at random, hold j balls more; more sums to the number of cells."""
+    left = occupancy.copy()
+    raised = np.zeros(len(occupancy) + len(more) - 1, dtype=np.int64)
+    for extra in range(len(more) - 1, 0, -1):
+        if more[extra]:
+            chosen = generator.multivariate_hypergeometric(left, more[extra], method="marginals")
+            left -= chosen
+            raised[extra : extra + len(left)] += chosen
+    raised[: len(left)] += left
+    return raised
+
+
+def _sum_powers(occupancy: Counts) -> Floats:
+    """sum_j c_j and sum_j c_j^2 over the cells."""
+    numbers = np.arange(len(occupancy))
+    return np.array([occupancy @ numbers, occupancy @ numbers**2], dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
@@ -32,6 +33,7 @@ from shuffledp.inference.collections import (
     Dummies,
     Exact,
     HadamardMessages,
+    ManyDummies,
     NoisyCounts,
     NoisyDeviation,
     PureCells,
@@ -56,6 +58,9 @@ __all__ = [
 _FEWEST = 8
 """Degrees of freedom of all public partitions together: with fewer a partition too often misses everything."""
 _ROOM = 1 << 22  # numbers held at once in a simulation
+_MANY = (
+    1 << 14
+)  # categories from which on a simulation knows how many cells hold how much, and no single cell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,8 +87,7 @@ class Tester:
     @property
     def _uniform(self) -> Floats:
         """The probability of each part if the categories are equally likely."""
-        shares: Floats = part_sizes(self.k, self.parts) / self.k
-        return shares
+        return _share(self.k, self.parts)
 
     @property
     def _sizes(self) -> Counts:
@@ -114,6 +118,9 @@ class Tester:
 
     def far(self, alpha: float, runs: int, generator: np.random.Generator) -> Floats:
         """The same for values from a random one of the nearest laws at distance alpha, public coins fresh."""
+        if isinstance(self.collection, ManyDummies):  # to which all cells are the same
+            law = _lower_some(self.k, alpha)
+            return self._simulated(runs, generator, lambda _: law)
         sizes = part_sizes(self.k, self.parts)
         return self._simulated(
             runs, generator, lambda rows: draw_alternatives(sizes, alpha, rows, generator)
@@ -123,13 +130,20 @@ class Tester:
         self, runs: int, generator: np.random.Generator, law: Callable[[int], Floats]
     ) -> Floats:
         pieces = []
-        for rows in _chunks(runs, self.parts):
+        for rows in _chunks(runs, 1 if isinstance(self.collection, ManyDummies) else self.parts):
             total = np.zeros(rows)
             for n in self._sizes.tolist():
                 seen = self.collection.simulate(law(rows), n, rows, generator)
                 total += self.collection.statistic(seen, self._uniform, n)
             pieces.append(total)
         return np.concatenate(pieces)
+
+
+@lru_cache(maxsize=4)
+def _share(k: int, parts: int) -> Floats:
+    shares: Floats = part_sizes(k, parts) / k
+    shares.setflags(write=False)
+    return shares
 
 
 def _chunks(runs: int, width: int) -> Iterator[int]:
@@ -191,7 +205,8 @@ def _local_hashed(want: _Wanted) -> _Plan:
 
 
 def _direct(want: _Wanted) -> _Plan:
-    return 1, _dummies(want, want.k)
+    dense = _dummies(want, want.k)
+    return 1, ManyDummies(dense=dense) if want.k >= _MANY else dense
 
 
 def _correlated(want: _Wanted) -> _Plan:
@@ -392,11 +407,21 @@ def draw_alternatives(
     array([1., 1., 1.])
     """
     k = int(sizes.sum())
-    m = count_lowered(k, alpha)
-    down, up = 1 / k - alpha / m, 1 / k + alpha / (k - m)
     if len(sizes) == k:
-        row = np.where(np.arange(k) < m, down, up)
-        return generator.permuted(np.broadcast_to(row, (runs, k)).copy(), axis=1)
+        rows = np.broadcast_to(_lower_some(k, alpha), (runs, k))
+        return generator.permuted(rows.copy(), axis=1)
+    m, down, up = _lower(k, alpha)
     low = generator.multivariate_hypergeometric(sizes, m, size=runs, method="marginals")
-    rows: Floats = low * down + (sizes - low) * up
-    return np.maximum(rows, 0.0)  # rounding may leave a part that is all down below 0
+    parts: Floats = low * down + (sizes - low) * up
+    return np.maximum(parts, 0.0)  # rounding may leave a part that is all down below 0
+
+
+def _lower(k: int, alpha: float) -> tuple[int, float, float]:
+    """How many categories are lowered, and how likely they and the others are then."""
+    m = count_lowered(k, alpha)
+    return m, 1 / k - alpha / m, 1 / k + alpha / (k - m)
+
+
+def _lower_some(k: int, alpha: float) -> Floats:
+    m, down, up = _lower(k, alpha)
+    return np.where(np.arange(k) < m, down, up)
