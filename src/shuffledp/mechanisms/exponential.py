@@ -144,27 +144,7 @@ def _exact(value: object) -> Fraction:
     return Fraction(value)
 
 
-def make(
-    *,
-    epsilon: float,
-    sensitivity: float,
-    k: int,
-    labels: Sequence[str] | None = None,
-    utility_error: float = 0.0,
-) -> Exponential:
-    """The mechanism for k candidates.
-
-    >>> print(make(epsilon=1.0, sensitivity=1.0, k=2).guarantee)
-    epsilon = 1, delta = 0: central model, replace-one neighbours, a trusted curator; by the likelihood ratio of the exponential mechanism
-    """
-    return Exponential(
-        epsilon=epsilon,
-        sensitivity=sensitivity,
-        k=k,
-        labels=None if labels is None else tuple(labels),
-        utility_error=utility_error,
-    )
-
+make = Exponential
 
 SPEC = MechanismSpec(
     name="exponential",

@@ -147,27 +147,7 @@ def _draw_below(count: int, rng: WordSource) -> int:
             return word % count
 
 
-def make(
-    *,
-    epsilon: float,
-    sensitivity: float,
-    k: int,
-    labels: Sequence[str] | None = None,
-    utility_error: float = 0.0,
-) -> PermuteAndFlip:
-    """The mechanism for k candidates.
-
-    >>> print(make(epsilon=1.0, sensitivity=1.0, k=2).guarantee)
-    epsilon = 1, delta = 0: central model, replace-one neighbours, a trusted curator; by the upper tail of one-sided exponential noise
-    """
-    return PermuteAndFlip(
-        epsilon=epsilon,
-        sensitivity=sensitivity,
-        k=k,
-        labels=None if labels is None else tuple(labels),
-        utility_error=utility_error,
-    )
-
+make = PermuteAndFlip
 
 SPEC = MechanismSpec(
     name="permute_and_flip",

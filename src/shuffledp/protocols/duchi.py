@@ -21,8 +21,7 @@ from shuffledp.core.randomizer import Law, Messages, WordSource
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.dealing import binomials
 from shuffledp.protocols.assembly import local, register, shuffled
-from shuffledp.protocols.mean import Affine, MeanAnalyzer, Quadratic, growth, moment
-from shuffledp.protocols.sums import read_mean_task
+from shuffledp.protocols.mean import Affine, Quadratic, assemble_mean, growth, moment
 
 __all__ = ["SPEC", "Duchi", "make", "make_local"]
 
@@ -178,10 +177,8 @@ def make_local(
     >>> round(answer.value, 1), round(answer.stderr, 1)
     (39.9, 0.3)
     """
-    domain = Reals(lower=lower, upper=upper, steps=steps)
-    device = Duchi(domain=domain, epsilon0=epsilon, word_bits=word_bits)
-    analyzer = read_mean_task(task, MeanAnalyzer(oracle=device))
-    return Parts(device, analyzer, task=task)
+    ends = {"lower": lower, "upper": upper, "steps": steps}
+    return assemble_mean(Duchi, task, epsilon=epsilon, word_bits=word_bits, **ends)
 
 
 make = shuffled(make_local)

@@ -24,9 +24,8 @@ from shuffledp.numerics.dealing import binomials
 from shuffledp.numerics.tape import bernoulli
 from shuffledp.protocols.assembly import local, register, shuffled
 from shuffledp.protocols.duchi import Duchi
-from shuffledp.protocols.mean import MeanAnalyzer, Quadratic, growth, moment
+from shuffledp.protocols.mean import Quadratic, assemble_mean, growth, moment
 from shuffledp.protocols.piecewise import Piecewise
-from shuffledp.protocols.sums import read_mean_task
 
 __all__ = ["SPEC", "Hybrid", "make", "make_local"]
 
@@ -179,10 +178,8 @@ def make_local(
     2
     """
     part = Hybrid if positive("epsilon", epsilon) > _CROSSOVER else Duchi
-    domain = Reals(lower=lower, upper=upper, steps=steps)
-    device = part(domain=domain, epsilon0=epsilon, word_bits=word_bits)
-    analyzer = read_mean_task(task, MeanAnalyzer(oracle=device))
-    return Parts(device, analyzer, task=task)
+    ends = {"lower": lower, "upper": upper, "steps": steps}
+    return assemble_mean(part, task, epsilon=epsilon, word_bits=word_bits, **ends)
 
 
 make = shuffled(make_local)

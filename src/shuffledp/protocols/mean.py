@@ -16,9 +16,10 @@ as the analyzer cannot know f, it adds (1 + c) / 4. For one bit, c is -1: roundi
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -27,13 +28,23 @@ from shuffledp.core.arrays import Counts
 from shuffledp.core.domain import Reals
 from shuffledp.core.errors import DataError
 from shuffledp.core.estimate import Estimate
+from shuffledp.core.protocol import Parts
 from shuffledp.core.randomizer import Message
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.numerics.intervals import BoundedError
 from shuffledp.numerics.rounding import exp_lower
-from shuffledp.protocols.sums import bound_bias, unit
+from shuffledp.protocols.sums import bound_bias, read_mean_task, unit
 
-__all__ = ["Affine", "MeanAnalyzer", "MeanOracle", "Quadratic", "bound_error", "growth", "moment"]
+__all__ = [
+    "Affine",
+    "MeanAnalyzer",
+    "MeanOracle",
+    "Quadratic",
+    "assemble_mean",
+    "bound_error",
+    "growth",
+    "moment",
+]
 
 _LARGEST = 100.0
 
@@ -260,3 +271,16 @@ class MeanAnalyzer:
             raise DataError("the inputs are of no users: at least one is needed")
         of_total = self.oracle.code_variance.total(inputs)
         return float(unit(self.oracle.domain) ** 2 * of_total / n**2)
+
+
+def assemble_mean(
+    device: Callable[..., Any], task: str, *, epsilon: float, word_bits: int, **ends: Any
+) -> Parts:
+    """The parts of a mean (or a sum, by the task) that this kind of device answers, on the grid between the ends.
+
+    >>> from shuffledp.protocols.duchi import Duchi
+    >>> assemble_mean(Duchi, "sum", epsilon=1.0, word_bits=64, lower=0, upper=1, steps=1).task
+    'sum'
+    """
+    made = device(domain=Reals(**ends), epsilon0=epsilon, word_bits=word_bits)
+    return Parts(made, read_mean_task(task, MeanAnalyzer(oracle=made)), task=task)

@@ -25,8 +25,7 @@ from shuffledp.core.randomizer import Law, Messages, WordSource
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.dealing import deal
 from shuffledp.protocols.assembly import local, register, shuffled
-from shuffledp.protocols.mean import Affine, MeanAnalyzer, Quadratic, growth, moment
-from shuffledp.protocols.sums import read_mean_task
+from shuffledp.protocols.mean import Affine, Quadratic, assemble_mean, growth, moment
 
 __all__ = ["SPEC", "Piecewise", "make", "make_local"]
 
@@ -264,10 +263,8 @@ def make_local(
     >>> round(answer.value, 1), round(answer.stderr, 1)
     (40.0, 0.1)
     """
-    domain = Reals(lower=lower, upper=upper, steps=steps)
-    device = Piecewise(domain=domain, epsilon0=epsilon, word_bits=word_bits)
-    analyzer = read_mean_task(task, MeanAnalyzer(oracle=device))
-    return Parts(device, analyzer, task=task)
+    ends = {"lower": lower, "upper": upper, "steps": steps}
+    return assemble_mean(Piecewise, task, epsilon=epsilon, word_bits=word_bits, **ends)
 
 
 make = shuffled(make_local)
