@@ -342,7 +342,7 @@ def _plain(row: Any) -> Message:
     return tuple(map(int, row)) if isinstance(row, list) else int(row)
 
 
-def _unordered(law: Law) -> dict[tuple[Message, ...], Fraction]:
+def _forget_order(law: Law) -> dict[tuple[Message, ...], Fraction]:
     """The shuffler forgets a user's order, so laws are compared up to it."""
     result: Counter[tuple[Message, ...]] = Counter()
     for sent, mass in law.items():
@@ -371,7 +371,9 @@ class ByEnumeration(_Suite):
         randomizer = tiny.protocol.randomizer
         for x, declared in enumerate(tiny.laws()):
             assert sum(declared.values()) == 1, f"the law of code {x} does not sum to 1"
-            assert _unordered(enumerate_law(randomizer, x)) == _unordered(declared), f"code {x}"
+            assert _forget_order(enumerate_law(randomizer, x)) == _forget_order(declared), (
+                f"code {x}"
+            )
 
     def test_real_values_are_rounded_at_random(self, tiny: Case) -> None:
         """Over every word the law is the declared one, and its mean the value, but for the bits of a word."""

@@ -33,7 +33,7 @@ from shuffledp.core.privacy import Profile
 from shuffledp.core.validate import fraction_of_one
 from shuffledp.numerics.rounding import UNIT, exp_bounds, scale_above
 
-__all__ = ["Composed", "compose", "compose_curve", "compose_delta", "compose_renyi", "renyi"]
+__all__ = ["compose", "compose_curve", "compose_delta", "compose_renyi", "renyi"]
 
 _POINTS = 240  # of a curve, from 0 to where it ends
 _SMALLEST_DELTA = 1e-100
@@ -176,30 +176,6 @@ def _add_losses(
     for part in parts[1:]:
         total = total.add(part, cut)
     return total
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Composed:
-    """The privacy curve of several rounds together: a `Profile`.
-
-    >>> from shuffledp.accounting.amplify import profile
-    >>> both = Composed(rounds=(profile(epsilon0=1.0, n=10_000),) * 2, near=1e-6)
-    >>> both.delta(0.2) < both.delta(0.1), 0.05 < both.epsilon(1e-6) < 0.08
-    (True, True)
-    """
-
-    rounds: tuple[Profile, ...]
-    near: float
-    """Deltas of about this size are sharp; much smaller ones are not."""
-    points: int = _POINTS
-
-    def delta(self, epsilon: float) -> float:
-        """At least the true delta at this epsilon."""
-        return compose_delta(self.rounds, epsilon=epsilon, near=self.near, points=self.points)
-
-    def epsilon(self, delta: float) -> float:
-        """At least the true epsilon at this delta."""
-        return compose(self.rounds, delta=delta)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

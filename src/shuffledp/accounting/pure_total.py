@@ -235,7 +235,7 @@ class _Tilted:
         upper = np.fft.irfft(H * Q1, N)
         lower = np.fft.irfft(H * Q0, N)
         error = self._error(np.maximum(np.abs(Q0), np.abs(Q1)), N)
-        error += self._wrapped(thetas, N)
+        error += self._bound_wrapping(thetas, N)
         slack = self._rounding(thetas)
         for row, centre in enumerate(self._moments(thetas)[0].tolist()):
             t = self._window(centre, N)
@@ -280,7 +280,7 @@ class _Tilted:
         error: Floats = 1.1 * in_powers + back + math.exp(-_FADED)
         return error
 
-    def _wrapped(self, thetas: Floats, N: int) -> Floats:
+    def _bound_wrapping(self, thetas: Floats, N: int) -> Floats:
         """Chernoff's bound for the probability that wraps around into the window.
 
         The window ends d and more before the places where a total of the others that lies within
@@ -335,7 +335,7 @@ class _Tilted:
         for N in (1 << power for power in range(6, full.bit_length())):
             mine = lengths == N
             if mine.any():
-                short = self._wrapped(thetas[mine], N) > _ALIAS
+                short = self._bound_wrapping(thetas[mine], N) > _ALIAS
                 lengths[np.flatnonzero(mine)[short]] = min(2 * N, full)
         return lengths
 

@@ -317,7 +317,7 @@ def _choose_event(learned: Draws, score: Score | None, worth: _Worth) -> tuple[i
 def _check_score(score: Score) -> Score:
     """The given score, refused with a sentence where it is none."""
 
-    def checked(rows: Floats) -> Floats:
+    def check(rows: Floats) -> Floats:
         given = score(rows)
         try:
             values = np.asarray(given, dtype=np.float64)
@@ -330,7 +330,7 @@ def _check_score(score: Score) -> Score:
             )
         return np.where(np.isnan(values), -math.inf, values)
 
-    return checked
+    return check
 
 
 def _suggest_scores(

@@ -364,10 +364,10 @@ class BudgetOptions:
         request.check_chargeable()
         more = {} if self.dataset is None else {"dataset": self.dataset}
         return sdp.ledger.Spending(
-            ledger=sdp.ledger.Ledger(self.ledger), budget=self._stated(), **more
+            ledger=sdp.ledger.Ledger(self.ledger), budget=self._read_budget(), **more
         )
 
-    def _stated(self) -> "sdp.ledger.Budget | None":
+    def _read_budget(self) -> "sdp.ledger.Budget | None":
         epsilon, delta = self.budget_epsilon, self.budget_delta
         if (epsilon is None) != (delta is None):
             raise sdp.UnsupportedError("--budget-epsilon and --budget-delta belong together")

@@ -210,7 +210,7 @@ class _Line:
 
 def _every_bound(question: _Question, honest_users: int, lower: float | None) -> list[_Line]:
     """Closed forms in the order of their years, numeric bounds, and the lower bound."""
-    found = [_closed(form, question, honest_users) for form in sdp.accounting.CLOSED_FORMS]
+    found = [_evaluate_closed(form, question, honest_users) for form in sdp.accounting.CLOSED_FORMS]
     found += [_numeric(name, question) for name in _NUMERIC]
     found.append(
         _Line(
@@ -238,7 +238,9 @@ def _numeric(name: str, question: _Question) -> _Line:
     return _Line(name=name, kind="upper", numeric=True, epsilon=best.epsilon, reference=best.proof)
 
 
-def _closed(form: sdp.accounting.ClosedForm, question: _Question, honest_users: int) -> _Line:
+def _evaluate_closed(
+    form: sdp.accounting.ClosedForm, question: _Question, honest_users: int
+) -> _Line:
     covers = sdp.accounting.Covers
     binary = isinstance(question.law.get("randomizer"), sdp.accounting.BinaryOutput)
     epsilon, why_not = None, None
@@ -303,7 +305,7 @@ def _every_curve(question: _Question, honest_users: int) -> tuple[dict[str, Any]
     dashed = {"data sets (lower)"}
     for form in sdp.accounting.CLOSED_FORMS:
         lines = (
-            (_closed(form, replace(question, delta=delta), honest_users), delta)
+            (_evaluate_closed(form, replace(question, delta=delta), honest_users), delta)
             for delta in _DELTAS
         )
         points = [(line.epsilon, delta) for line, delta in lines if line.epsilon is not None]

@@ -94,11 +94,11 @@ def message_tally(shuffled: Shuffled, alphabet: int) -> Tally:
         raise DataError(f"messages are integers 0 .. {alphabet - 1}, not {_shown(payload)}")
     if outside(payload, alphabet) is not None:
         raise DataError(f"a message is outside 0 .. {alphabet - 1}")
-    counts = _counted(payload.astype(np.int64, copy=False), alphabet)
+    counts = _count_codes(payload.astype(np.int64, copy=False), alphabet)
     return Tally(counts=counts, users=shuffled.users)
 
 
-def _counted(codes: Counts, alphabet: int) -> Counts:
+def _count_codes(codes: Counts, alphabet: int) -> Counts:
     """`np.bincount`, faster for a small alphabet."""
     if alphabet > 64 or len(codes) < 4 * alphabet**2:
         return np.bincount(codes, minlength=alphabet)
@@ -107,7 +107,7 @@ def _counted(codes: Counts, alphabet: int) -> Counts:
     half = len(codes) // 2
     pairs = codes[:half] * alphabet
     pairs += codes[half : 2 * half]
-    square = _counted(pairs, alphabet**2).reshape(alphabet, alphabet)
+    square = _count_codes(pairs, alphabet**2).reshape(alphabet, alphabet)
     rest = np.bincount(codes[2 * half :], minlength=alphabet)
     counts: Counts = square.sum(axis=0) + square.sum(axis=1) + rest
     return counts

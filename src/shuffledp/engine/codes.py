@@ -394,13 +394,13 @@ def _codes_below(numbers: Numbers, size: int) -> Numbers:
 
 def _whole_numbers(array: Any, domain: Integers) -> Numbers:
     numbers = read_integers(array, "integers")
-    values = _signed(numbers.values)
+    values = _make_signed(numbers.values)
     wrong = (values < domain.lower) | (values > domain.upper)
     faults = mark(numbers.faults, wrong, OUT_OF_RANGE) if wrong.any() else numbers.faults
     return Numbers(np.clip(values, domain.lower, domain.upper) - domain.lower, faults)
 
 
-def _signed(values: NDArray[Any]) -> NDArray[np.int64]:
+def _make_signed(values: NDArray[Any]) -> NDArray[np.int64]:
     if values.dtype == np.uint64:  # what does not fit is beyond every declared end
         values = np.minimum(values, np.uint64(BEYOND))
     return values.astype(np.int64, copy=False)

@@ -305,14 +305,14 @@ class _Parser:
         return parts[0] if len(parts) == 1 else _some(tuple(parts))
 
     def _all(self) -> _Part:
-        parts = [self._negated()]
+        parts = [self._read_not()]
         while self._take("and"):
-            parts.append(self._negated())
+            parts.append(self._read_not())
         return parts[0] if len(parts) == 1 else _All(tuple(parts))
 
-    def _negated(self) -> _Part:
+    def _read_not(self) -> _Part:
         if self._take("not"):
-            return _Not(self._negated())
+            return _Not(self._read_not())
         if self._take("("):
             inside = self._any()
             self._expect(")")
@@ -322,7 +322,7 @@ class _Parser:
     def _test(self) -> _Part:
         token = self._tokens[self._next] if self._next < len(self._tokens) else None
         if token is not None and token.kind in ("number", "text"):
-            return self._turned()
+            return self._read_turned()
         name = self._name()
         mark = self._take(*_OPERATORS)
         if mark is not None:
@@ -345,7 +345,7 @@ class _Parser:
             return _Compare(name, "=", True)
         return _Not(found) if negated else found
 
-    def _turned(self) -> _Part:
+    def _read_turned(self) -> _Part:
         """1000 < distance."""
         value = self._value()
         mark = self._take(*_OPERATORS)

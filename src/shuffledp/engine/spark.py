@@ -360,12 +360,12 @@ def _watch(job: Job, spark: "SparkSession", action: Callable[[], list[Any]]) -> 
     context, group = spark.sparkContext, f"shuffledp {uuid4()}"
     total, done = job.column.rows_guess or 0, 0.0
 
-    def grouped() -> list[Any]:
+    def act() -> list[Any]:
         context.setJobGroup(group, "shuffledp")  # belongs to the thread that runs the action
         return action()
 
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(grouped)
+        running = pool.submit(act)
         try:
             while not running.done():
                 wait((running,), _POLL_SECONDS)

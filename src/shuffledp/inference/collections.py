@@ -211,7 +211,7 @@ class Exact:
         return None
 
     def observe(self, values: Codes, rng: WordSource) -> Floats:
-        return _counted(values, self.cells).astype(np.float64)
+        return _count(values, self.cells).astype(np.float64)
 
     def simulate(self, p: Floats, n: int, runs: int, generator: np.random.Generator) -> Floats:
         return multinomials(generator, n, p, runs).astype(np.float64)
@@ -237,7 +237,7 @@ class NoisyDeviation:
         return self.mechanism.guarantee
 
     def observe(self, values: Codes, rng: WordSource) -> Floats:
-        exact = total_deviation(_counted(values, self.cells), n=len(values))
+        exact = total_deviation(_count(values, self.cells), n=len(values))
         return np.array([self.mechanism.release(int(exact), rng).value])
 
     def simulate(self, p: Floats, n: int, runs: int, generator: np.random.Generator) -> Floats:
@@ -264,7 +264,7 @@ class NoisyCounts:
         return self.mechanism.guarantee
 
     def observe(self, values: Codes, rng: WordSource) -> Floats:
-        return np.asarray(self.mechanism.release(_counted(values, self.cells), rng).value)
+        return np.asarray(self.mechanism.release(_count(values, self.cells), rng).value)
 
     def simulate(self, p: Floats, n: int, runs: int, generator: np.random.Generator) -> Floats:
         counts = multinomials(generator, n, p, runs)
@@ -519,7 +519,7 @@ class PureCells:
         return collisions(observed, r, n=n, noise_variance=self.randomizer.variance(n))
 
 
-def _counted(values: Codes, cells: int) -> Counts:
+def _count(values: Codes, cells: int) -> Counts:
     return np.bincount(values, minlength=cells)
 
 

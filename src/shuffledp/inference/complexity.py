@@ -519,7 +519,7 @@ class _Question:
 
     def rough(self, n: int) -> float:
         """By mean and standard deviation of a few runs, as if both laws were normal."""
-        sampled = self._sampled(n, _ROUGH_RUNS)
+        sampled = self._sample(n, _ROUGH_RUNS)
         if sampled is None:
             return 1.0
         null, far = sampled
@@ -529,7 +529,7 @@ class _Question:
     def fine(self, n: int) -> float:
         """Counted."""
         if n not in self._known:
-            sampled = self._sampled(n, self.fine_runs)
+            sampled = self._sample(n, self.fine_runs)
             if sampled is None:
                 return 1.0
             null, far = sampled
@@ -537,7 +537,7 @@ class _Question:
             self._known[n] = float((far <= limit).mean())
         return self._known[n]
 
-    def _sampled(self, n: int, runs: int) -> Any:
+    def _sample(self, n: int, runs: int) -> Any:
         try:
             tester = make_tester(n=n, k=self.k, **self.asked)
         except UnsupportedError:  # n is too small for the guarantee

@@ -114,19 +114,19 @@ class Tester:
 
         Its law is the same for every public seed, as all parts have the same sizes.
         """
-        return self._simulated(runs, generator, lambda _: self._uniform)
+        return self._simulate(runs, generator, lambda _: self._uniform)
 
     def far(self, alpha: float, runs: int, generator: np.random.Generator) -> Floats:
         """The same for values from a random one of the nearest laws at distance alpha, public coins fresh."""
         if isinstance(self.collection, ManyDummies):  # to which all cells are the same
             law = _lower_some(self.k, alpha)
-            return self._simulated(runs, generator, lambda _: law)
+            return self._simulate(runs, generator, lambda _: law)
         sizes = part_sizes(self.k, self.parts)
-        return self._simulated(
+        return self._simulate(
             runs, generator, lambda rows: draw_alternatives(sizes, alpha, rows, generator)
         )
 
-    def _simulated(
+    def _simulate(
         self, runs: int, generator: np.random.Generator, law: Callable[[int], Floats]
     ) -> Floats:
         pieces = []

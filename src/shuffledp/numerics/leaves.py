@@ -188,17 +188,6 @@ def _sum_radii(
     return float(above[0]), float(below[0])
 
 
-@lru_cache(maxsize=32)
-def _prefix_radii(
-    noise: TreeNoise, shape: tuple[int, ...], cells: tuple[int, ...], tail: float
-) -> tuple[Floats, Floats]:
-    """The same for prefixes; the one up to cell -1 has no noise."""
-    places, variances = np.array(cells), noise.variances
-    error = np.sqrt(prefix_variances(shape, variances))[places]
-    error[places < 0] = 0.0
-    return _radii(noise, prefix_weights(np.maximum(places, 0), shape, variances), tail, error)
-
-
 def _radii(
     noise: TreeNoise, weights: Sequence[LevelWeights], tail: float, error: Floats
 ) -> tuple[Floats, Floats]:
@@ -281,7 +270,7 @@ class LeafQuestion:
         inside = np.minimum(edges[1:], high) - np.maximum(edges[:-1], low)
         return np.clip(inside / (edges[1:] - edges[:-1]), 0.0, 1.0)
 
-    def _touched(self, leaves: Leaves) -> tuple[Floats, Floats]:
+    def _touch(self, leaves: Leaves) -> tuple[Floats, Floats]:
         """Cells that are surely between the two ends, and those that may hold somebody between them."""
         (low, high), edges = self.at, leaves.edges
         if isinstance(leaves.domain, Integers):
@@ -317,7 +306,7 @@ class LeafQuestion:
             low, high = leaves.prefix_ends(inner, tail)[0], leaves.prefix_ends(outer, tail)[1]
             return Interval(low / leaves.n, high / leaves.n)
         if self.task == "range":
-            inner_cells, outer_cells = self._touched(leaves)
+            inner_cells, outer_cells = self._touch(leaves)
             least = leaves.sum_ends(inner_cells, tail)[0]
             return Interval(least, leaves.sum_ends(outer_cells, tail)[1])
         return self._spread_interval(leaves, tail / 2)

@@ -242,11 +242,11 @@ def worst_bit(error: Callable[[Counts], float], *, n: int) -> Worst:
     True
     """
 
-    def shaped(s: int) -> Counts:
+    def shape(s: int) -> Counts:
         return np.array([n - s, s], dtype=np.int64)
 
-    best = _peak(lambda s: error(shaped(s)), {}, _from_below(n), n)
-    return Worst(inputs=shaped(best), mse=error(shaped(best)))
+    best = _peak(lambda s: error(shape(s)), {}, _from_below(n), n)
+    return Worst(inputs=shape(best), mse=error(shape(best)))
 
 
 def _some(size: int) -> list[int]:

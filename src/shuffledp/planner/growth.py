@@ -179,7 +179,7 @@ def survey(
         "reals": Asked.of("sum", **common, lower=0.0, upper=1.0, steps=steps),
     }
     return tuple(
-        _measured(family, kind, _candidate(asked[kind], name, model), asked[kind], users, epsilons)
+        _measure(family, kind, _candidate(asked[kind], name, model), asked[kind], users, epsilons)
         for family, kind, name, model in _lines()
         if kind in data
     )
@@ -197,7 +197,7 @@ def _candidate(asked: Asked, name: str, model: Model) -> Candidate:
     )
 
 
-def _measured(
+def _measure(
     family: str,
     kind: str,
     candidate: Candidate,

@@ -148,12 +148,12 @@ class _Bracket:
         """Where the power law through the last two points says, or the middle of the bracket."""
         low, high = self.low, self.high
         if high is None:
-            x = min(self._aimed(), self.end)
+            x = min(self._aim(), self.end)
         elif low is None:
-            x = max(self._aimed(), self.start)
+            x = max(self._aim(), self.start)
         else:
             margin = max(_SHARP / 3 * high, self.grain)
-            x = self._aimed()
+            x = self._aim()
             if not low + margin / 2 < x < high - margin / 2 or self._slow():
                 x = math.sqrt(low * high)
         return float(math.ceil(x / self.grain) * self.grain) if self.grain else x
@@ -162,7 +162,7 @@ class _Bracket:
         """Every few steps the middle, whatever the power law says."""
         return len(self.points) % _PATIENCE == 0
 
-    def _aimed(self) -> float:
+    def _aim(self) -> float:
         known = self.points and (self.low is None or self.points[-1][0] >= math.log(self.low))
         if not known:  # nothing can be made there: upwards
             return 1.5 * (self.low or self.start)

@@ -337,19 +337,19 @@ def _as_text(plan: Plan) -> str:
     cells = [names, *(_cells(plan, row) for row in plan.rows if row.available)]
     widths = [max(len(line[column]) for line in cells) for column in range(len(names))]
     marks = ["  ", *(_mark(plan, row) for row in plan.rows if row.available)]
-    lines = [*_wrapped(plan.title()), ""]
+    lines = [*_wrap(plan.title()), ""]
     if len(cells) > 1:
         lines += [
             (mark + _line(line, widths)).rstrip() for mark, line in zip(marks, cells, strict=True)
         ]
-        lines += ["", *_wrapped(_caption(plan)), *_wrapped(_verdict(plan))]
+        lines += ["", *_wrap(_caption(plan)), *_wrap(_verdict(plan))]
     else:
         lines.append("Nothing is available.")
     missing = [row for row in plan.rows if not row.available]
     if missing:
         lines += ["", "Not available:"]
     for row in missing:
-        lines += _wrapped(row.explain(), "  ", "    ")
+        lines += _wrap(row.explain(), "  ", "    ")
     return "\n".join(lines)
 
 
@@ -438,7 +438,7 @@ def _verdict(plan: Plan) -> str:
     return f"{chosen}; on a file, where messages cost nothing: {plan.on_file.protocol}"
 
 
-def _wrapped(text: str, first: str = "", later: str = "") -> list[str]:
+def _wrap(text: str, first: str = "", later: str = "") -> list[str]:
     return textwrap.wrap(text, _WIDTH, initial_indent=first, subsequent_indent=later)
 
 

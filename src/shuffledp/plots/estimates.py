@@ -500,10 +500,10 @@ def _draw_error(
     numbers.set_title(f"{model}\n{trust}" if trust else name, loc="left", fontsize=10.5, color=colour, fontweight="bold", pad=8)  # fmt: skip
     numbers.set_axis_off()
     for place, (error, r) in enumerate(zip(off, radius, strict=True)):
-        text = f"{_signed(error)} ± {_format_count(r)}"
+        text = f"{_format_signed(error)} ± {_format_count(r)}"
         numbers.text(0, place, text, va="center", fontsize=9, color=colour)
     return float(seen.min()), float(seen.max())
 
 
-def _signed(error: float) -> str:
+def _format_signed(error: float) -> str:
     return f"+{_format_count(error)}" if round(error) > 0 else _format_count(round(error))

@@ -318,7 +318,7 @@ def fit(
     @cache
     def reached(epsilon0: float) -> tuple[float, str]:
         curve = _curve(at(epsilon0).randomizer, users)
-        return _reached(curve if epsilon0 <= least else _own(curve), epsilon)
+        return _find_best(curve if epsilon0 <= least else _own(curve), epsilon)
 
     def spare(epsilon0: float) -> float:
         return math.log(delta / max(reached(epsilon0)[0], SMALLEST_DELTA))
@@ -336,13 +336,13 @@ def fit(
 def certify(protocol: ShuffleProtocol, crowd: Crowd, promise: Promise) -> Parts:
     """A local protocol with the guarantee of its shuffled messages, checked for its exact law."""
     curve = _curve(protocol.randomizer, crowd.trusted)
-    return _certify(protocol, crowd, promise, _reached(curve, promise.epsilon))
+    return _certify(protocol, crowd, promise, _find_best(curve, promise.epsilon))
 
 
 def _certify(
     protocol: ShuffleProtocol, crowd: Crowd, promise: Promise, reached: tuple[float, str]
 ) -> Parts:
-    """With what `_reached` says of the local protocol; if that is too much, its assembly is refused."""
+    """With what `_find_best` says of the local protocol; if that is too much, its assembly is refused."""
     delta, proof = reached
     stated = Guarantee(
         epsilon=promise.epsilon,
@@ -356,7 +356,7 @@ def _certify(
     return Parts(*parts, accountant=accountant, task=protocol.task)
 
 
-def _reached(curve: "ShuffledProfile", epsilon: float) -> tuple[float, str]:
+def _find_best(curve: "ShuffledProfile", epsilon: float) -> tuple[float, str]:
     """The best delta at epsilon, and its proof."""
     return min((bound.curve.delta(epsilon), bound.proof) for bound in curve.bounds)
 

@@ -414,7 +414,7 @@ class MultisetFlood:
         for number in range(self.number.largest + 1):
             for sent, mass in events.items():
                 law[sent] = law.get(sent, _NOTHING) + mass * masses.get(number, _NOTHING)
-            events = _joined(events, one)
+            events = _join(events, one)
         return law
 
 
@@ -422,7 +422,7 @@ def _landing(cells: int, bits: int) -> Fraction:
     return Fraction((1 << bits) // cells, 1 << bits)
 
 
-def _joined(a: MessageLaw, b: MessageLaw) -> MessageLaw:
+def _join(a: MessageLaw, b: MessageLaw) -> MessageLaw:
     law: MessageLaw = {}
     for x, left in a.items():
         for y, right in b.items():
