@@ -11,7 +11,7 @@ PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-all lint types imports docs pytest tables wheel coverage lowest mutants bench format clean
+.PHONY: help demo test test-all lint types imports docs pytest tables pictures wheel coverage lowest mutants bench format clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,6 +52,9 @@ pytest: $(VENV)/.dev ## unit, contract and statistical tests, doctests, document
 
 tables: $(VENV)/.dev ## write the generated tables of the README and the documentation anew
 	@$(BIN)/python docs/figures/tables.py
+
+pictures: $(VENV)/.dev ## draw the pictures of the documentation anew
+	@$(BIN)/python docs/figures/pictures.py
 
 wheel: $(BIN)/pip ## build the wheel, install it into a clean environment elsewhere, and try it there
 	@.ci/wheel $(BIN)/python

@@ -5,12 +5,12 @@ again. Needs Matplotlib.
 """
 
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 
 import shuffledp as sdp
 from shuffledp.accounting.closed_forms import CLOSED_FORMS
+from shuffledp.plots.style import save_svg
 
 __all__ = ["DELTA", "HISTORY", "IMAGES", "history", "numbers"]
 
@@ -96,7 +96,7 @@ def draw() -> None:
     IMAGES.mkdir(exist_ok=True)
     found = numbers()
     (IMAGES / "numbers.json").write_text(json.dumps(found, indent=1) + "\n")
-    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "shuffledp", "font.size": 9}):
+    with rc_context({"svg.fonttype": "none", "font.size": 9}):
         each(found)
         together(found)
         laws(found)
@@ -174,10 +174,7 @@ def _line(panel, values, colour, label, style="-"):
 
 
 def _save(figure, name):
-    path = IMAGES / name
-    figure.savefig(path, metadata={"Date": None})
-    text = re.sub(r"<metadata>.*?</metadata>\n?|<!DOCTYPE.*?>\n?", "", path.read_text(), flags=re.S)
-    path.write_text("\n".join(line.rstrip() for line in text.splitlines()) + "\n")
+    save_svg(figure, IMAGES / name)
 
 
 if __name__ == "__main__":
