@@ -63,6 +63,26 @@ class TestStatistic:
                 largest = max(largest, abs(int(after - before)))
         assert largest <= 2 * min(n, k)
         assert largest == 2 * min(n, k) or n == 2  # it is reached
+        tester = make_tester(
+            n=n, k=k, model="central", coin="private", method="distance", epsilon=1.0
+        )
+        assert tester.collection.mechanism.sensitivity >= largest
+
+    def test_sensitivity_of_the_counts(self):
+        """Whoever changes category is missing in one and new in another."""
+        tester = make_tester(
+            n=9, k=3, model="central", coin="private", method="counts", epsilon=1.0
+        )
+        moved = np.abs(np.array([4, 3, 2]) - np.array([3, 3, 3])).sum()
+        assert tester.collection.mechanism.sensitivity == moved
+
+    @pytest.mark.parametrize(("method", "n"), [("amplified", 8007), ("hashed", 401)])
+    def test_noise_of_a_group_comes_from_its_members(self, method, n):
+        private = {"epsilon": 1.0, "delta": 1e-6, "honest": 0.9}
+        tester = make_tester(n=n, k=64, model="shuffle", coin="public", method=method, **private)
+        smallest = int(tester._sizes.min())
+        assert tester.groups > 1
+        assert tester.collection.protocol.guarantee.honest <= 0.9 * smallest
 
 
 class TestMessages:
