@@ -10,6 +10,7 @@ import pytest
 
 import shuffledp as sdp
 from accounting.channels import RATIOS, krr
+from shuffledp.accounting import approximate
 from shuffledp.accounting.approximate import ApproximateClones
 from shuffledp.accounting.clones import Clones, clones_2023
 from shuffledp.accounting.exact import local_delta, shuffled_delta
@@ -109,6 +110,28 @@ def test_delta_falls_with_epsilon(epsilon0, delta0, n):
     assert all(a >= b for a, b in pairwise(found))
     assert found[0] <= 1
     assert found[-1] == delta0
+
+
+@pytest.mark.parametrize(
+    ("epsilon0", "delta0", "n", "epsilon"), [(1.0, 1e-4, 5000, 0.3), (3.0, 1e-3, 200, 1.0)]
+)
+def test_the_bound_is_that_of_the_theorem(epsilon0, delta0, n, epsilon):
+    """Term by term, where none of them is negligible: exact channels are too small to need all of them."""
+    p, E = math.exp(epsilon0), math.exp(epsilon)
+    eta = 2 * delta0 / p
+    growth = (1 + 2 * eta) ** (n - 1) - 1
+    rho = 2 / (p + 1) * (1 - delta0) / (1 + 2 * eta)
+    shuffled = Clones(epsilon0=epsilon0, n=n, rho=rho).delta(epsilon)
+    wanted = delta0 + (1 - delta0) * ((1 + growth) * shuffled + (E - 1) * growth / 2)
+    curve = ApproximateClones(epsilon0=epsilon0, delta0=delta0, n=n)
+    assert curve._of(n, epsilon) == pytest.approx(wanted, rel=1e-9)
+    assert growth * (E - 1) / 2 > 1e-3 * wanted
+
+
+def test_chords_start_before_they_are_used(monkeypatch):
+    curve = ApproximateClones(epsilon0=20.0, delta0=1e-6, n=10**12)
+    monkeypatch.setattr(approximate, "_find_turn", lambda *_: (19.0, 0.0))
+    assert curve.delta(18.0) > 1e-5
 
 
 def test_a_large_epsilon0_is_amplified_up_to_its_end():

@@ -90,6 +90,20 @@ def test_those_left_out_are_not_counted():
     assert (found.n, found.rows) == (4, 7)
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_row_is_rounded_by_its_own_word(engine):
+    shares, grid = np.random.default_rng(3).random(N), sdp.Reals(lower=0.0, upper=1.0, steps=5)
+    coder = sdp.engine.codes.Coder(domain=grid, on_invalid="error")
+    job = chunks.Job(column=sdp.engine.take_column(shares), coder=coder)
+    source, other = sdp.SeededWords(3), sdp.SeededWords(3)
+    found = sdp.engine.find_engine(engine).counts(job, sdp.engine.Rounding(rng=source, bits=64))
+    codes = sdp.core.domain.round_places(
+        grid, grid.places(shares), other.words(N).reshape(N, 1), 64
+    )
+    assert found.counts.tolist() == np.bincount(codes, minlength=6).tolist()
+    assert source.words(1) == other.words(1)
+
+
 def test_a_bad_value_is_named_by_its_position():
     values = np.zeros(300_000, dtype=np.int64)
     values[200_001] = 9

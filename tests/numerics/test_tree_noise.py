@@ -66,7 +66,7 @@ def test_tails_are_never_too_small(noise, q):
     values, masses = exact_law(noise, weights)
     tails = noise.tails(weights)
     assert tails.deviation[0] ** 2 == pytest.approx((masses * values**2).sum(), rel=0.3)
-    for x in np.linspace(0.01, 6 * tails.deviation[0], 80):
+    for x in np.linspace(0.01, 12 * tails.deviation[0], 120):
         true = masses[values >= x - 1e-9].sum()
         assert tails.above(np.array([x]))[0] >= true
         assert tails.screen(np.array([x]))[0] >= true

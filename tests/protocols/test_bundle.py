@@ -223,6 +223,19 @@ class TestSearch:
         assert found >= (1 + np.e) * apart
         assert found == pytest.approx(one_by_one, rel=0.01)
 
+    def test_distances_of_all_parts_are_paid_for_in_both_data_sets(self, monkeypatch):
+        """Noise that is far off: (1 + e^epsilon) times the sum of the distances is all that counts."""
+        parts = [part for _, part in bundle.questions(self.make("correlated_histogram", 2))]
+        joint = bundle.Joint(
+            parts=tuple(part.accountant.ideal for part in parts),
+            promise=Promise(epsilon=1.0, delta=1e-8),
+        )
+        real, far = bundle._open_curve, iter([1e-3, 2e-3])
+        monkeypatch.setattr(
+            bundle, "_open_curve", lambda part, honest: (real(part, honest)[0], next(far))
+        )
+        assert joint.delta(10**5, 1.0) == pytest.approx((1 + np.e) * 3e-3, rel=1e-4)
+
     def test_equal_noise_in_other_bins_is_one_curve(self):
         parts = [part for _, part in bundle.questions(self.make("correlated_histogram", 3))]
         assert len({part.randomizer.open_curve(10**5)[0] for part in parts}) == 1
