@@ -50,7 +50,6 @@ def offered(monkeypatch, tmp_path):
         ("shuffledp run count people.csv --protocol corr", "correlated_count", "correlated_histogram"),
         ("shuffledp run count people.csv --column m", "minutes", "way"),
         ("shuffledp learn people.csv --column w", "way", "minutes"),
-        ("shuffledp test people.csv --column of", "of the day", "way"),
         ("shuffledp audit kr", "krr", "zsum"),
         ("shuffledp amplify --randomizer k", "krr", "zsum"),
         ("shuffledp plan hist", "histogram", "count"),
@@ -63,6 +62,12 @@ def test_names_are_offered(offered, shell, line, wanted, unwanted):
     found = offered(shell, line)
     assert wanted in found
     assert unwanted not in found
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_names_with_spaces_can_be_used_as_they_are_inserted(offered, shell):
+    found = offered(shell, "shuffledp test people.csv --column of")
+    assert ("of\\ the\\ day" if shell == "bash" else "of the day") in found
 
 
 @pytest.mark.parametrize("shell", SHELLS)

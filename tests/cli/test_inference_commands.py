@@ -144,6 +144,11 @@ class TestTest:
         assert wrong.exit_code == 2
         assert "must have one number for each of the 2 categories" in wrong.stderr
 
+    def test_a_law_sums_to_one(self, shuffledp, people):
+        result = shuffledp("test", *HOME, *PROMISE, "--alpha", "0.3", "--law", "0.5,0.4")
+        assert result.exit_code == 2
+        assert "law='0.5,0.4' must sum to 1, and its sum is 9/10" in result.stderr
+
     @pytest.mark.parametrize("text", ["a half", "1/0", ""])
     def test_numbers_are_numbers(self, shuffledp, people, text):
         result = shuffledp("test", *HOME, *PROMISE, "--alpha", "0.3", "--law", f"{text},1/2")

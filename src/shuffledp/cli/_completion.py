@@ -5,6 +5,8 @@ lightly as possible, since somebody is waiting: the first line of a text, the sc
 """
 
 import glob
+import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -107,7 +109,10 @@ def complete_engine(incomplete: str) -> list[str]:
 
 def complete_column(ctx: typer.Context, incomplete: str) -> list[str]:
     """The columns of the files that are on the line already."""
-    return _offer(lambda: list_columns(_list_words(ctx)), incomplete)
+    found = _offer(lambda: list_columns(_list_words(ctx)), incomplete)
+    # Bash inserts what it is offered as it is; the other shells put quotes where they are needed.
+    in_bash = os.environ.get("_SHUFFLEDP_COMPLETE", "").endswith("bash")
+    return [re.sub(r"([^\w@%+=:,./-])", r"\\\1", name) for name in found] if in_bash else found
 
 
 def list_columns(paths: Iterable[str]) -> list[str]:

@@ -94,6 +94,8 @@ def _test(people: People, law: str | None, more: dict[str, Any]) -> sdp.inferenc
         raise sdp.ParameterError(
             "law", law, f"must have one number for each of the {people.domain.size} categories"
         )
+    if sum(q) != 1:
+        raise sdp.ParameterError("law", law, f"must sum to 1, and its sum is {sum(q)}")
     return sdp.identity_test(people.codes, q=q, **more)
 
 

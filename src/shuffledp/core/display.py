@@ -185,14 +185,29 @@ def align(lines: list[list[str]]) -> list[str]:
     >>> align([["", "n"], ["car", "12"]])
     ['       n', 'car   12']
     """
-    widths = [max(len(line[place]) for line in lines) for place in range(len(lines[0]))]
+    widths = [max(_measure(line[place]) for line in lines) for place in range(len(lines[0]))]
     return [
         "  ".join(
-            [line[0].ljust(widths[0])]
-            + [cell.rjust(width + 1) for cell, width in zip(line[1:], widths[1:], strict=True)]
+            [line[0] + " " * (widths[0] - _measure(line[0]))]
+            + [
+                " " * (width + 1 - _measure(cell)) + cell
+                for cell, width in zip(line[1:], widths[1:], strict=True)
+            ]
         )
         for line in lines
     ]
+
+
+def _measure(text: str) -> int:
+    """How many columns of a terminal a text takes: letters of East Asia take two, accents none.
+
+    >>> _measure("bus"), _measure("東京"), _measure("e\u0301")
+    (3, 4, 1)
+    """
+    return sum(
+        0 if unicodedata.combining(each) else 1 + (unicodedata.east_asian_width(each) in "WF")
+        for each in text
+    )
 
 
 def heads(level: float) -> list[str]:

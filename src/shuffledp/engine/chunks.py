@@ -102,7 +102,8 @@ class Job:
 
     def nobody(self) -> DataError:
         """The error if no value is valid."""
-        return DataError(f"column {self.column.name!r} has no valid value")
+        hint = "; without on_invalid, the first one is named" if self.coder.on_invalid.drops else ""
+        return DataError(f"column {self.column.name!r} has no valid value{hint}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ else, so every engine treats the same value in the same way.
 How texts, dates and other types are read is the business of `engine.values`.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
@@ -61,6 +62,9 @@ __all__ = ["FAULTS", "OTHER", "Action", "Coded", "Coder", "OnInvalid", "as_numpy
 
 FAULTS = ("null", "unknown", "out_of_range", "nan")
 """Why a value is not in the domain: missing; not a category or not a number; out of range; NaN."""
+
+_DECIMAL = re.compile(r"[-+]?[0-9.]*[0-9],[0-9]+")
+_DATE = re.compile(r"[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{1,4}")
 
 OTHER = "other"
 """The category that takes what has no category of its own."""
@@ -289,8 +293,25 @@ class Coder:
             return
         position = int(np.argmax(refused))
         fault = int(faults[position])
-        said = _complaint(fault, self.domain) + _advise(fault, self.domain)
-        raise PositionError(array[position].as_py(), position, said)
+        value = array[position].as_py()
+        said = _complaint(fault, self.domain) + _suspect(value, self.domain)
+        raise PositionError(value, position, said + _advise(fault, self.domain))
+
+
+def _suspect(value: object, domain: Domain) -> str:
+    """What may be meant by a text that is not understood.
+
+    >>> _suspect("172,5", Reals(lower=0, upper=250, steps=10)), _suspect("Ja", Bits())
+    (' (decimals take a point)', ' (true_value says which one is yes)')
+    """
+    if not isinstance(value, str):
+        return ""
+    if isinstance(domain, Bits):
+        return " (true_value says which one is yes)"
+    if isinstance(domain, Categories):
+        return ""
+    known = ((_DECIMAL, " (decimals take a point)"), (_DATE, " (dates are written 2024-12-31)"))
+    return next((hint for pattern, hint in known if pattern.fullmatch(value.strip())), "")
 
 
 def _advise(fault: int, domain: Domain) -> str:

@@ -170,7 +170,9 @@ def _choose(
     if column is not None:
         raise DataError(f"{where} has no column {column!r}; it has {listed}")
     if len(columns) != 1:
-        raise DataError(f"{where} has several columns, choose one of {listed}")
+        raise DataError(
+            f"{where} has several columns, choose one of {listed}: give its name, column"
+        )
     return columns[0]
 
 
