@@ -195,7 +195,7 @@ class PureHistogramAnalyzer:
 @shuffle(
     name="pure_histogram",
     task="histogram",
-    title="pure-privacy histogram",
+    title="pure histogram",
     reference="Ghazi, Golowich, Kumar, Manurangsi, Pagh, Velingker 2020",
     pure=True,
 )
