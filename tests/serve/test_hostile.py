@@ -272,7 +272,9 @@ def test_a_batch_is_fetched_only_as_long_as_its_manifest_says(tmp_path):
             )
         return httpx.Response(200, content=endless())
 
-    with httpx.Client(transport=httpx.MockTransport(answer), base_url="http://x") as client:
+    with httpx.Client(
+        transport=httpx.MockTransport(answer), base_url="http://survey.example"
+    ) as client:
         waiting = work_once(analyzer, live.secret("analyzer"), client)
     assert "sends more than" in waiting[0]
     assert len(taken) < 5
