@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from shuffledp.inference.complexity import sample_complexity
     from shuffledp.inference.learning import learn
     from shuffledp.inference.uniformity import identity_test, uniformity_test
-    from shuffledp.planner.choice import count, histogram, mean, sum
+    from shuffledp.planner.choice import count, histogram, mean, sum, words
     from shuffledp.planner.growth import survey
     from shuffledp.planner.plans import Plan, plan
     from shuffledp.protocols import make
@@ -181,6 +181,7 @@ __all__ = [
     "uniformity_test",
     "web",
     "wire",
+    "words",
     "write_tally",
 ]
 
@@ -190,7 +191,7 @@ __getattr__ = load_later(
     __name__,
     {
         "accounting.amplify": "amplify amplify_lower calibrate profile smallest_n",
-        "planner.choice": "count histogram mean sum",
+        "planner.choice": "count histogram mean sum words",
         "engine.columns": "categories_of open_column",
         "engine.files": "headcount run_file",
         "engine.codes": "OnInvalid",

@@ -123,6 +123,11 @@ class Answer:
         return task_named(self.task).show(self.estimate, self.level)
 
     @property
+    def told(self) -> tuple[str, ...]:
+        """What the question has to say about such an estimate."""
+        return task_named(self.task).tell(self.estimate)
+
+    @property
     def title(self) -> str:
         """The question in a line."""
         of = "" if self.column is None else f" of {short(self.column)}"
@@ -196,7 +201,8 @@ class Answer:
             "guarantee": promise.to_dict(),
             "not_private": list(self.not_private),
             "seed": self.seed,
-            "notes": list(self.notes),
+            "notes": [*self.notes, *self.told],
+            **task_named(self.task).details(self.estimate),
             "version": __version__,
         }
 
@@ -239,7 +245,7 @@ class Answer:
             title=self.title,
             finding=state_finding(self.picture) if told else "",
             warnings=self.warnings,
-            notes=[promise, *self.notes],
+            notes=[promise, *self.notes, *self.told],
             model=self.guarantee.model.value,
         )
 
@@ -255,7 +261,7 @@ class Answer:
         return stack(say(self.title, bold=True), as_html(self.picture), *said)
 
     def _remarks(self) -> list[str]:
-        said = [*(f"{text}." for text in self.warnings), self.dropped, *self.notes]
+        said = [*(f"{text}." for text in self.warnings), self.dropped, *self.notes, *self.told]
         said.append(f"{self.protocol.name}: {self.guarantee}.")
         return [line for line in said if line is not None]
 

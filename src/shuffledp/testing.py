@@ -595,7 +595,7 @@ class AtOrdinarySize(_Suite):
         estimate = ordinary.protocol.analyzer.estimate(
             tally(ordinary.protocol, values, SeededWords(4))
         )
-        truth = task_for(ordinary.protocol).truth(values)
+        truth = task_for(ordinary.protocol).align(estimate, values)
         low, high = estimate.interval(1 - 1e-12)
         assert np.all(np.asarray(low) <= np.asarray(truth) + 1e-9)
         assert np.all(np.asarray(high) >= np.asarray(truth) - 1e-9)

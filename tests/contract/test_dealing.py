@@ -15,6 +15,7 @@ from shuffledp import protocols, run_counts
 from shuffledp.core.domain import Integers, Reals
 from shuffledp.core.protocol import Dealt
 from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.texts import Keys
 from shuffledp.numerics import dealing
 from shuffledp.numerics.trees import aggregate
 from shuffledp.protocols.correlated_count import CorrelatedCount
@@ -23,6 +24,7 @@ from shuffledp.protocols.duchi import Duchi
 from shuffledp.protocols.dummies_histogram import DummiesHistogram
 from shuffledp.protocols.fake_users import FakeUsers
 from shuffledp.protocols.hadamard import HadamardResponse
+from shuffledp.protocols.hashed_prefixes.device import HashedPart, HashedPrefixes
 from shuffledp.protocols.hybrid import Hybrid
 from shuffledp.protocols.krr import KRR
 from shuffledp.protocols.piecewise import Piecewise
@@ -126,6 +128,17 @@ SHORT = {
             DummiesHistogram(k=2, surely=0, threshold=1, word_bits=2),
             DummiesHistogram(k=4, surely=0, threshold=1, word_bits=2),
         ),
+    ),
+    "hashed_prefixes": HashedPrefixes(
+        domain=Keys(bits=1),
+        parts=(
+            HashedPart(
+                levels=((1, 2),),
+                buckets=2,
+                noise=DummiesHistogram(k=4, surely=0, threshold=1, word_bits=2),
+            ),
+        ),
+        seed=2,
     ),
     "rounded_sum": RoundedResponse(
         domain=Integers(lower=-1, upper=3), levels=2, gamma=Fraction(1, 2), word_bits=5
@@ -311,11 +324,12 @@ def is_right(terms):
 
 
 ELSEWHERE = {"zsum_histogram", "count_min", "tree"}  # below
-SUMS = {"split_and_mix", "unary_sum", "rounded_sum", "zero_sum_flooding"}  # in their own modules
+OWN = {"split_and_mix", "unary_sum", "rounded_sum", "zero_sum_flooding", "hashed_prefixes"}
+"""In their own modules."""
 
 
 def test_every_dealt_protocol_is_tried_at_64_bits():
-    assert {case.spec.name for case in DEALT} == WIDE.keys() | ELSEWHERE | SUMS
+    assert {case.spec.name for case in DEALT} == WIDE.keys() | ELSEWHERE | OWN
 
 
 @pytest.mark.parametrize("name", WIDE)

@@ -11,7 +11,7 @@ import numpy as np
 
 from shuffledp.core.analyzer import Analyzer, Tally
 from shuffledp.core.answers import Answers
-from shuffledp.core.arrays import Counts
+from shuffledp.core.arrays import Codes, Counts
 from shuffledp.core.cells import Bins
 from shuffledp.core.display import short
 from shuffledp.core.domain import Bits, Categories, Domain, Integers, Reals
@@ -29,6 +29,7 @@ __all__ = [
     "Crowd",
     "Curved",
     "Dealt",
+    "DealtInParts",
     "Device",
     "NoiseAccountant",
     "NoisyDevice",
@@ -184,6 +185,22 @@ class Dealt(Protocol):
 
     def deal(self, inputs: Counts, source: WordSource) -> Tally:
         """The tally of inputs[x] people of each code x: exactly the law that their messages would have."""
+
+
+@runtime_checkable
+class DealtInParts(Protocol):
+    """A device for a domain that nobody can list: the tally is dealt from the codes that occur, some at a time.
+
+    >>> from shuffledp import protocols
+    >>> isinstance(protocols.krr.make_local(k=4, epsilon=1.0).randomizer, DealtInParts)
+    False
+    """
+
+    def deal_words(self, codes: Codes, times: Counts, source: WordSource) -> Counts:
+        """What the messages of times[i] people with each of these codes add to the tally, without their noise."""
+
+    def deal_noise(self, n: int, source: WordSource) -> Counts:
+        """What the noise of n people adds to the tally."""
 
 
 @runtime_checkable

@@ -180,6 +180,8 @@ class Task(ABC):
     """Whether the answer is the total divided by n."""
     bins: ClassVar[bool] = False
     """Whether the answer is one number for each value of the domain; a plan names the worst of them."""
+    listed: ClassVar[bool] = True
+    """Whether the values of the domain can be listed; if not, errors are those of one value that few have."""
 
     @abstractmethod
     def __init__(self, *, domain: Domain) -> None:
@@ -214,6 +216,20 @@ class Task(ABC):
     @abstractmethod
     def loss(self, estimate: Value, truth: Value) -> float:
         """How wrong an estimate is: the squared error, averaged over bins, or what the class says."""
+
+    def align(self, estimate: Estimate, values: ArrayLike) -> Value:
+        """The exact answer to what the estimate is of; the same, unless the data decide what is estimated."""
+        return self.truth(values)
+
+    @classmethod
+    def tell(cls, estimate: Estimate) -> tuple[str, ...]:
+        """What whoever reads this estimate should know."""
+        return ()
+
+    @classmethod
+    def details(cls, estimate: Estimate) -> Mapping[str, Any]:
+        """What a result says beyond its numbers, as JSON has it."""
+        return {}
 
     def fit(self, n: int, epsilon: float) -> "Task":
         """The question for that many people and that epsilon, where its domain is not fixed but chosen."""

@@ -102,7 +102,7 @@ class Texts:
 
     def __str__(self) -> str:
         about = ALPHABETS[self.alphabet].about
-        return f"words of up to {self.max_length} bytes ({about})"
+        return f"texts of up to {self.max_length} bytes ({about})"
 
     @property
     def base(self) -> int:

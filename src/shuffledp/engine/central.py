@@ -5,6 +5,7 @@ whole multiples of 2^-42 of the range, and places are added up as integers, so o
 answer by what the mechanism's sensitivity says, and no rounding of floats comes in between.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -20,9 +21,11 @@ from shuffledp.core.estimate import Estimate
 from shuffledp.core.mechanism import Mechanism
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.task import Task
+from shuffledp.core.texts import Keys, Texts
 from shuffledp.engine.chunks import Engine, Headcount, Job, Report, add_invalid, work_on_chunks
 from shuffledp.engine.codes import Coded, Coder, OnInvalid
 from shuffledp.engine.columns import Column
+from shuffledp.engine.groups import group_codes
 from shuffledp.numerics.entropy import SecureWords
 from shuffledp.numerics.leaves import TASKS
 
@@ -70,6 +73,8 @@ def release_column(
         return Released(
             estimate=_release(mechanism, task, total, n, source), n=n, rows=rows, invalid=invalid
         )
+    if isinstance(task.domain, Texts | Keys):
+        return _release_words(mechanism, task.domain, job, source)
     kept = None if found is None else found.groups_of(column, coder)
     groups = kept or engine.counts(job)
     if groups.n == 0:
@@ -80,6 +85,32 @@ def release_column(
         rows=groups.rows,
         invalid=groups.invalid,
     )
+
+
+def _release_words(
+    mechanism: Mechanism, domain: Texts | Keys, job: Job, rng: WordSource
+) -> Released:
+    """The words that a curator who counts them all may publish, the most frequent first."""
+    total: Counter[int] = Counter()
+    n, rows, invalid = 0, 0, add_invalid(())
+    with work_on_chunks(lambda _, some: group_codes(some.codes[some.valid]), job, None) as parts:
+        for some, (codes, times) in parts:
+            total.update(dict(zip(codes.tolist(), times.tolist(), strict=True)))
+            n, rows = n + some.users, rows + len(some.codes)
+            invalid = add_invalid((invalid, some.invalid()))
+    if n == 0:
+        raise job.nobody()
+    words = domain.spell(np.array(list(total), dtype=np.uint64))
+    counts = {str(word): count for word, count in zip(words, total.values(), strict=True)}
+    found = mechanism.release(counts, rng)
+    order = np.argsort(-np.asarray(found.value), kind="stable")
+    assert found.labels is not None
+    sorted_ = replace(
+        found,
+        value=np.asarray(found.value)[order],
+        labels=tuple(found.labels[place] for place in order),
+    )
+    return Released(estimate=sorted_, n=n, rows=rows, invalid=invalid)
 
 
 def release_counts(mechanism: Mechanism, task: Task, counts: Counts, rng: WordSource) -> Estimate:

@@ -39,6 +39,7 @@ from shuffledp.core.domain import (
     outside,
 )
 from shuffledp.core.errors import DataError, ParameterError, PositionError, UnsupportedError
+from shuffledp.core.texts import Keys, Texts
 from shuffledp.engine.values import (
     BEYOND,
     FINE,
@@ -246,7 +247,7 @@ class Coder:
     def __post_init__(self) -> None:
         object.__setattr__(self, "on_invalid", OnInvalid.read(self.on_invalid))
         clamps = self.on_invalid.out_of_range is Action.CLAMP
-        if clamps and not isinstance(self.domain, Integers | Reals | Cells | Bins):
+        if clamps and not isinstance(self.domain, Integers | Reals | Cells | Bins | Texts | Keys):
             raise ParameterError("on_invalid", "clamp", "is for numbers: categories have no ends")
         if self.on_invalid.faults_with(Action.OTHER) and OTHER not in _names(self.domain):
             raise ParameterError("on_invalid", OTHER, f"needs a declared category {OTHER!r}")
@@ -323,6 +324,8 @@ def _advise(fault: int, domain: Domain) -> str:
 
 
 def _complaint(fault: int, domain: Domain) -> str:
+    if isinstance(domain, Texts | Keys):
+        return domain.complain(fault)
     if fault == NULL:
         return "is missing"
     if isinstance(domain, Integers | Reals | Cells | Bins) and fault == OUT_OF_RANGE:
@@ -349,6 +352,8 @@ def _reader(domain: Domain) -> Callable[[Any, Any], Numbers]:
         Reals: _reals,
         Cells: _cells,
         Bins: _cells,
+        Texts: _words,
+        Keys: _words,
     }
     if type(domain) in readers:
         return readers[type(domain)]
@@ -379,6 +384,13 @@ def _categories(array: Any, domain: Categories) -> Numbers:
     if domain.names is None:
         return _codes_below(read_integers(array, "category codes"), domain.k)
     return read_names(array, domain.names)
+
+
+def _words(array: Any, domain: Texts | Keys) -> Numbers:
+    """Codes of words; too long ones are cut already, if that is what is to become of them."""
+    distinct = array.dictionary_encode()
+    codes, faults = domain.read(distinct.dictionary.to_pylist())
+    return spread(distinct.indices, codes, faults)
 
 
 def _ask_domain(array: Any, domain: Domain) -> Numbers:

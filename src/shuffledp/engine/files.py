@@ -12,7 +12,7 @@
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -24,7 +24,7 @@ from shuffledp.core.arrays import Codes
 from shuffledp.core.domain import Domain, Reals, rounding_words
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.estimate import Estimate
-from shuffledp.core.protocol import ShuffleProtocol
+from shuffledp.core.protocol import DealtInParts, ShuffleProtocol
 from shuffledp.core.randomizer import WordSource
 from shuffledp.engine.chunks import (
     CodeCounts,
@@ -45,11 +45,12 @@ from shuffledp.engine.codes import Coded, Coder, OnInvalid
 from shuffledp.engine.columns import Column, thread_count
 from shuffledp.engine.formats import Format
 from shuffledp.engine.groups import (
-    MOST_CODES,
     are_grouped,
     as_integers,
     count_by_chunk,
     count_by_query,
+    deal_codes,
+    is_listable,
     tally_counts,
 )
 from shuffledp.engine.spark import Spark
@@ -270,7 +271,7 @@ def _make_coder(
 
 def _is_groupable(domain: Domain) -> bool:
     """Whether a column of it can be grouped before its protocol is known: reals have no grid yet."""
-    return domain.size <= MOST_CODES and not rounding_words(domain)
+    return is_listable(domain) and not rounding_words(domain)
 
 
 def _group_once(engine: Engine, job: Job) -> Headcount:
@@ -322,6 +323,9 @@ def run_file(
     if are_grouped(protocol):
         kept = None if found is None else found.groups_of(column, coder)
         counted = _deal(protocol, chosen, job, kept, rng)
+    elif _is_streamed(protocol, chosen):
+        counted = _stream(protocol, chosen, job, rng)
+        protocol.check_users(counted.tally.users)
     else:
         with stage(DEALING):
             counted = chosen.tally(job, protocol, rng)
@@ -333,8 +337,36 @@ def run_file(
         rows=counted.rows,
         invalid=counted.invalid,
         engine=chosen.name,
-        dealt=protocol.dealt and are_grouped(protocol),
+        dealt=protocol.dealt and (are_grouped(protocol) or _is_streamed(protocol, chosen)),
     )
+
+
+def _is_streamed(protocol: ShuffleProtocol, engine: Engine) -> bool:
+    """Whether the tally is dealt chunk by chunk: of words, which nobody can list."""
+    return isinstance(protocol.randomizer, DealtInParts) and not isinstance(engine, Spark)
+
+
+def _stream(protocol: ShuffleProtocol, engine: Engine, job: Job, rng: WordSource | None) -> Tallied:
+    """One chunk after the other: what is held is the tally, however many people or words there are."""
+    device = protocol.randomizer
+    assert isinstance(device, DealtInParts)
+    source = SecureWords() if rng is None else rng
+    threads = 1 if isinstance(engine, Memory) else None
+    rows, invalid = 0, add_invalid(())
+
+    def read() -> Iterator[Codes]:
+        nonlocal rows, invalid
+        with work_on_chunks(lambda _, some: some.codes[some.valid], job, threads) as parts:
+            for some, codes in parts:
+                rows += len(some.codes)
+                invalid = add_invalid((invalid, some.invalid()))
+                yield codes
+
+    with stage(DEALING):
+        tally = deal_codes(device, read(), source)
+    if tally is None:
+        raise job.nobody()
+    return Tallied(tally=tally, rows=rows, invalid=invalid)
 
 
 def _deal(

@@ -30,8 +30,9 @@ from shuffledp.core.domain import (
     rounding_words,
 )
 from shuffledp.core.errors import DataError, PositionError
-from shuffledp.core.protocol import Dealt, ShuffleProtocol
+from shuffledp.core.protocol import Dealt, DealtInParts, ShuffleProtocol
 from shuffledp.core.randomizer import Randomizer, WordSource
+from shuffledp.core.texts import Keys, Spelt, Texts
 from shuffledp.engine.chunks import (
     CodeCounts,
     Job,
@@ -55,6 +56,9 @@ __all__ = [
     "count_by_chunk",
     "count_by_query",
     "count_values",
+    "deal_codes",
+    "group_codes",
+    "is_listable",
     "tally_counts",
 ]
 
@@ -65,6 +69,15 @@ _AT_ONCE = 1 << 20  # values whose codes are held at a time
 _PEOPLE = 1 << 17  # whose devices one thread runs before it takes the next ones
 
 
+def is_listable(domain: Domain) -> bool:
+    """Whether the codes of a domain can be counted one by one.
+
+    >>> is_listable(Texts(alphabet="letters", max_length=12))
+    False
+    """
+    return domain.size <= MOST_CODES and not isinstance(domain, Texts | Keys)
+
+
 def are_grouped(protocol: ShuffleProtocol) -> bool:
     """Whether a column is grouped for this protocol; if not, each row has its device run.
 
@@ -73,7 +86,7 @@ def are_grouped(protocol: ShuffleProtocol) -> bool:
     True
     """
     domain = protocol.randomizer.domain
-    if domain.size > MOST_CODES:
+    if not is_listable(domain):
         return False
     return isinstance(protocol.randomizer, Dealt) or not rounding_words(domain)
 
@@ -115,6 +128,29 @@ def _tally_everybody(
         total = reduce(add, pool.map(lambda start: tally(start, tapes.at(start)), starts))
     tapes.finish(people)
     return total
+
+
+def group_codes(codes: Codes) -> tuple[Spelt, Counts]:
+    """Codes of up to 64 bits that occur, in their order, and how often each does.
+
+    >>> group_codes(np.array([7, 3, 7]))
+    (array([3, 7], dtype=uint64), array([1, 2]))
+    """
+    found, times = np.unique(codes.astype(np.uint64, copy=False), return_counts=True)
+    return found, times.astype(np.int64)
+
+
+def deal_codes(device: DealtInParts, parts: Iterable[Codes], rng: WordSource) -> Tally | None:
+    """The tally of people with these codes, dealt part by part, so that only the tally is held; None of nobody."""
+    n, total = 0, None
+    for codes in parts:
+        if len(codes):
+            added = device.deal_words(*group_codes(codes), rng)
+            total = added if total is None else total + added
+            n += len(codes)
+    if total is None:
+        return None
+    return Tally(counts=total + device.deal_noise(n, rng), users=n)
 
 
 def count_values(randomizer: Randomizer, values: NDArray[Any], rng: WordSource) -> Counts:

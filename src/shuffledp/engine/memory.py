@@ -14,11 +14,11 @@ from shuffledp.core.errors import (
     PositionError,
 )
 from shuffledp.core.estimate import Estimate
-from shuffledp.core.protocol import ShuffleProtocol
+from shuffledp.core.protocol import DealtInParts, ShuffleProtocol
 from shuffledp.core.randomizer import WordSource, randomize
 from shuffledp.core.shuffler import forget
 from shuffledp.engine.chunks import keep_freed_memory, users_per_chunk
-from shuffledp.engine.groups import are_grouped, count_values, tally_counts
+from shuffledp.engine.groups import are_grouped, count_values, deal_codes, tally_counts
 from shuffledp.numerics.entropy import SecureWords
 
 __all__ = [
@@ -98,6 +98,12 @@ def tally(protocol: ShuffleProtocol, values: ArrayLike, rng: WordSource) -> Tall
     >>> tally(p, [0, 1, 1, 2, 2, 2], SeededWords(3)).users
     6
     """
+    device = protocol.randomizer
+    if isinstance(device, DealtInParts):
+        codes = protocol.randomizer.domain.codes(values)
+        dealt = deal_codes(device, [codes], rng)
+        assert dealt is not None
+        return dealt
     if not are_grouped(protocol):
         return tally_each(protocol, values, rng)
     return tally_counts(protocol, count_values(protocol.randomizer, column(values), rng), rng)

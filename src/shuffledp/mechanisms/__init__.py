@@ -49,7 +49,7 @@ LINES: dict[str, tuple[str, ...]] = {
     "exponential": (),
     "permute_and_flip": (),
     "binomial": ("count",),
-    "stability_histogram": ("histogram",),
+    "stability_histogram": ("histogram", "words"),
     "geometric_tree": ("quantiles", "range", "cdf", "variance", "std"),
 }
 """A line for each mechanism: its name and its tasks. Its file is loaded when somebody looks at it."""

@@ -220,7 +220,7 @@ def make(*, n: int, epsilon: float, delta: float) -> StabilityHistogram:
 SPEC = MechanismSpec(
     name="stability_histogram",
     title="Stability-based histogram",
-    tasks=("histogram",),
+    tasks=("histogram", "words"),
     reference="Bun, Nissim, Stemmer 2016",
     make=make,
 )

@@ -28,7 +28,7 @@ from shuffledp.planner.rows import (
     choose_row,
     evaluate,
 )
-from shuffledp.tasks import Count, Histogram, Mean, Sum
+from shuffledp.tasks import Count, Histogram, Mean, Sum, Words
 
 __all__ = [
     "choose",
@@ -41,6 +41,7 @@ __all__ = [
     "recognise",
     "smallest_error",
     "sum",
+    "words",
 ]
 
 _USUAL = ("correlated_count", "correlated_histogram", "split_and_mix")
@@ -129,6 +130,31 @@ def mean(
     return _choose_shuffled(task, n, epsilon, delta, honest, max_messages)
 
 
+def words(
+    *,
+    n: int,
+    epsilon: float,
+    delta: float,
+    alphabet: str | None = None,
+    max_length: int | None = None,
+    bits: int | None = None,
+    honest: float = HONEST,
+    max_messages: float | None = None,
+) -> ShuffleProtocol:
+    """A protocol that finds the words that many of n people have, without a list of words.
+
+    Words are texts of up to `max_length` bytes over an `alphabet` (letters, word, ascii or utf-8), or integers of up to
+    64 `bits`.
+
+    >>> protocol = words(n=100_000, alphabet="letters", max_length=12, epsilon=1.0, delta=1e-8)
+    >>> protocol.name, protocol.analyzer.predict(100_000).find_count(0.95) < 250
+    ('hashed_prefixes', True)
+    """
+    options = {"alphabet": alphabet, "max_length": max_length, "bits": bits}
+    task = Words.declare(options).task
+    return _choose_shuffled(task, n, epsilon, delta, honest, max_messages)
+
+
 def _choose_shuffled(
     task: Task, n: int, epsilon: float, delta: float, honest: float, max_messages: float | None
 ) -> ShuffleProtocol:
@@ -210,7 +236,7 @@ def pick_for_file(asked: Asked, model: Model, look: Callable[[Candidate], Row]) 
 
 def _fitting(task: Task, model: Model) -> Iterator[Candidate]:
     """The candidates of the model; with very many bins only those whose cost does not grow with them."""
-    many = task.domain.size > MOST_VALUES and model is Model.SHUFFLE
+    many = task.listed and task.domain.size > MOST_VALUES and model is Model.SHUFFLE
     if model is Model.CENTRAL:
         return curators(task)
     every = candidates(task, [_HASHED]) if many else order_candidates(task)

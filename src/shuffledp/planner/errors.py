@@ -72,15 +72,20 @@ class Measured:
 
 # A protocol can hold tables of some megabytes, so not too many are kept.
 @lru_cache(maxsize=256)
-def measure(candidate: Candidate, asked: Asked, gap: float | None = None) -> Measured:
-    """Make the candidate and compute its error; `gap` where the maker has one and it is not None.
+def measure(
+    candidate: Candidate,
+    asked: Asked,
+    gap: float | None = None,
+    max_messages: float | None = None,
+) -> Measured:
+    """Make the candidate and compute its error; `gap` and `max_messages` where the maker takes them.
 
     >>> from shuffledp.planner.question import candidates
     >>> asked = Asked.of("count", n=50, epsilon=1.0, delta=1e-3, honest=1.0)
     >>> round(measure(next(candidates(asked.task)), asked).rmse, 3)
     1.357
     """
-    made = candidate.make(asked, gap=gap)
+    made = candidate.make(asked, gap=gap, max_messages=max_messages)
     if isinstance(made, ShuffleProtocol):
         return _measure_protocol(made, asked)
     if not isinstance(made, Mechanism):
@@ -100,15 +105,14 @@ def _measure_protocol(made: ShuffleProtocol, asked: Asked) -> Measured:
             f"everybody would send {sent:,.0f} messages, more than {MOST_MESSAGES:,.0f}"
         )
     answered = task_named(made.task)
-    worst = worst_case(
-        made.analyzer, n=asked.n, size=made.randomizer.domain.size, bins=answered.bins
-    )
+    size = made.randomizer.domain.size if answered.listed else 2
+    worst = worst_case(made.analyzer, n=asked.n, size=size, bins=answered.bins)
     rmse = math.hypot(answered.scale(asked.n) * math.sqrt(worst.mse), asked.rounding)
     return Measured(made=made, rmse=rmse, inputs=worst.inputs)
 
 
 def _measure_mechanism(made: Mechanism, candidate: Candidate, asked: Asked) -> Measured:
-    if isinstance(made, CountDependent):
+    if isinstance(made, CountDependent) and asked.task.listed:
         worst = worst_shape(made.squared_error, n=asked.n, size=asked.domain.size)
         return Measured(made=made, rmse=math.sqrt(worst.mse), inputs=worst.inputs)
     mse = made.variance()

@@ -219,7 +219,7 @@ class Asked:
         question = planned(task).declare(options).task if isinstance(task, str) else task
         question = question.fit(n, epsilon)
         size = question.domain.size
-        if size > MOST_VALUES:
+        if question.listed and size > MOST_VALUES:
             raise ParameterError(
                 "domain",
                 question.domain,

@@ -171,7 +171,7 @@ def evaluate(candidate: Candidate, asked: Asked, limits: Limits) -> Row:
             bare, reason=f"the {candidate.model.value} model is not among those asked for"
         )
     try:
-        row = _fill(bare, candidate, asked)
+        row = _fill(bare, candidate, asked, limits)
     except ShuffledpError as error:
         return _at_less(bare, candidate, asked, limits) or replace(bare, reason=str(error))
     return _within(row, candidate, asked, limits)
@@ -189,7 +189,7 @@ def _within(row: Row, candidate: Candidate, asked: Asked, limits: Limits) -> Row
         return replace(row, reason=reason)
     for gap in _GAPS:
         try:
-            wider = _fill(row, candidate, asked, gap)
+            wider = _fill(row, candidate, asked, limits, gap)
         except ShuffledpError:
             continue
         assert wider.messages_per_user is not None
@@ -224,7 +224,7 @@ def _at_floor(row: Row, candidate: Candidate, asked: Asked, limits: Limits) -> R
     epsilon = shuffled.epsilon(asked.promise.delta) * (1 - _UNDER)
     less = replace(asked, promise=replace(asked.promise, epsilon=epsilon))  # on the same grid
     try:
-        return _fill(row, candidate, less)
+        return _fill(row, candidate, less, limits)
     except ShuffledpError:
         return row
 
@@ -252,7 +252,7 @@ def _at_less(bare: Row, candidate: Candidate, asked: Asked, limits: Limits) -> R
     def row_at(epsilon: float) -> Row | None:
         less = replace(asked, promise=replace(asked.promise, epsilon=epsilon))  # on the same grid
         try:
-            row = _within(_fill(bare, candidate, less), candidate, less, limits)
+            row = _within(_fill(bare, candidate, less, limits), candidate, less, limits)
         except ShuffledpError:
             return None
         return row if row.available else None
@@ -274,8 +274,12 @@ def _at_less(bare: Row, candidate: Candidate, asked: Asked, limits: Limits) -> R
     return next((row for row in islands if row is not None), found)
 
 
-def _fill(bare: Row, candidate: Candidate, asked: Asked, gap: float | None = None) -> Row:
-    measured = measure(candidate, asked, gap)
+def _fill(
+    bare: Row, candidate: Candidate, asked: Asked, limits: Limits, gap: float | None = None
+) -> Row:
+    # Who cannot spend a budget of messages need not know it: what was measured is remembered.
+    budget = limits.max_messages if candidate.takes("max_messages") else None
+    measured = measure(candidate, asked, gap, budget)
     made, sent, bits, floor = measured.made, 1.0, float(asked.raw_bits), None
     size, influence = None, None
     if isinstance(made, ShuffleProtocol):

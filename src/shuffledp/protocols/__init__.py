@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         hadamard,
         hadamard_blanket,
         hashed_histogram,
+        hashed_prefixes,
         hashed_tree,
         hybrid,
         krr,
@@ -64,6 +65,7 @@ __all__ = [
     "hadamard",
     "hadamard_blanket",
     "hashed_histogram",
+    "hashed_prefixes",
     "hashed_tree",
     "hybrid",
     "krr",
@@ -122,6 +124,7 @@ LINES: dict[str, str] = {
     "tree": "quantiles",
     "local_tree": "quantiles",
     "hashed_tree": "quantiles",
+    "hashed_prefixes": "words",
 }
 """A line for each protocol of this package: its name and its task. Its file is loaded when somebody looks at it."""
 

@@ -19,6 +19,7 @@ from shuffledp.tasks.numbers import Bin, Cdf, Quantiles, Range, Std, Variance
 from shuffledp.tasks.survey import Questions
 from shuffledp.tasks.totals import Mean, Sum
 from shuffledp.tasks.uniformity import Uniformity
+from shuffledp.tasks.words import Words
 
 __all__ = [
     "TASKS",
@@ -38,6 +39,7 @@ __all__ = [
     "Task",
     "Uniformity",
     "Variance",
+    "Words",
     "register",
     "task_for",
     "task_named",
@@ -71,6 +73,7 @@ for _task in (
     Variance,
     Std,
     Bin,
+    Words,
     Distribution,
     Uniformity,
     Questions,
@@ -85,7 +88,7 @@ def task_named(name: str) -> type[Task]:
     "the average of everybody's numbers"
     >>> task_named("median")
     Traceback (most recent call last):
-    shuffledp.core.errors.ParameterError: task='median' must be one of count, sum, mean, histogram, quantiles, range, cdf, variance, std, bins, distribution, uniformity, survey
+    shuffledp.core.errors.ParameterError: task='median' must be one of count, sum, mean, histogram, quantiles, range, cdf, variance, std, bins, words, distribution, uniformity, survey
     """
     if name not in TASKS:
         raise ParameterError("task", name, f"must be one of {', '.join(TASKS)}")

@@ -1,0 +1,309 @@
+r"""Words that many people have, without a list of words: hashed prefixes, one round.
+
+Everybody sends, in one or two parts, one cell of their word in a random row of public hash cells, and uniform dummies
+(`device`). Rows look at prefixes of several lengths of the stirred word (`functions`); the analyzer extends prefixes
+that stand out, level by level, and counts the words that are left (`decoder`). `design` chooses levels, rows and buckets.
+
+References: Bassily, Nissim, Stemmer, Thakurta 2017, "Practical locally private heavy hitters" (prefix trees of hashed
+counts); Ghazi, Golowich, Kumar, Pagh, Velingker 2021, "On the power of multiple anonymous messages" (hashed counts
+with blankets in the shuffle model). Deviations: one message in a random row instead of one in each; dummies for noise,
+accounted for exactly and jointly for all parts; words are stirred; large words are peeled; the last level counts.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from shuffledp.accounting.moved_message import dummies_level
+from shuffledp.core.analyzer import Tally, message_tally
+from shuffledp.core.arrays import Counts, Floats
+from shuffledp.core.errors import ParameterError, UnsupportedError
+from shuffledp.core.estimate import Estimate, Interval, NormalError, Value
+from shuffledp.core.protocol import Crowd, NoiseAccountant, Parts, Promise
+from shuffledp.core.randomizer import Message
+from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.texts import Keys, Texts
+from shuffledp.core.validate import whole
+from shuffledp.numerics.entropy import SecureWords
+from shuffledp.numerics.rounding import dyadic_above
+from shuffledp.protocols.assembly import register, shuffle
+from shuffledp.protocols.bundle import Joint
+from shuffledp.protocols.dummies_histogram import DummiesHistogram
+from shuffledp.protocols.hashed_prefixes.decoder import Found, Level, Step, decode
+from shuffledp.protocols.hashed_prefixes.design import (
+    MESSAGES,
+    Design,
+    Sight,
+    choose_design,
+    dummies_per_word,
+    level_alarms,
+    predict,
+)
+from shuffledp.protocols.hashed_prefixes.device import SEED_BITS, HashedPart, HashedPrefixes
+
+__all__ = ["SPEC", "WordsAnalyzer", "WordsError", "make", "read_words_domain"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class WordsError:
+    """The errors of counts of words, and what could be seen at all.
+
+    Standard errors and intervals are those of a word that was chosen before looking. A word is reported because its count
+    came out large, so words near the threshold are rather too large than too small: see `threshold`.
+    """
+
+    stderr: Floats
+    threshold: float
+    """The estimate from which on a word is reported."""
+    sight: Sight
+    """How likely a word of a given count is found, with the noise that was measured."""
+
+    def interval(self, value: Value, level: float) -> Interval:
+        low, high = NormalError(stderr=self.stderr).interval(value, level)
+        return Interval(np.maximum(low, 0.0), np.asarray(high))
+
+    def exact_interval(self, value: Value, level: float) -> Interval:
+        raise UnsupportedError("no exact interval is known for this estimate: use interval()")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WordsAnalyzer:
+    """Counts the messages in each cell, and looks for words."""
+
+    device: HashedPrefixes
+
+    def tally(self, shuffled: Shuffled) -> Tally:
+        return message_tally(shuffled, self.device.cells)
+
+    @property
+    def design(self) -> Design:
+        """The parts without their noise."""
+        parts = tuple(part.levels for part in self.device.parts)
+        return Design(parts=parts, buckets=self.device.buckets)
+
+    def predict(self, n: int) -> Sight:
+        """What is seen among n people, if other words collide no more than in the mean."""
+        part = self.device.parts[0]
+        return predict(self.design, n=n, mu=float(n * part.rows * part.noise.rho * part.noise.hit))
+
+    def levels(self, tally: Tally) -> list[Level]:
+        """The cells, level by level."""
+        n, found = tally.people(), []
+        for part, (first_row, first_cell) in zip(
+            self.device.parts, self.device.starts(), strict=True
+        ):
+            cells = tally.counts[first_cell : first_cell + part.cells]
+            table = cells.reshape(part.rows, part.buckets)
+            mean = float(n * (part.noise.rho * part.noise.hit + Fraction(1, part.cells)))
+            start = 0
+            for bits, rows in part.levels:
+                own = table[start : start + rows]
+                found.append(
+                    Level(
+                        length=bits,
+                        rows=tuple(range(first_row + start, first_row + start + rows)),
+                        excess=(own - mean).astype(np.float64),
+                        mean=mean,
+                        share=rows / part.rows,
+                        people=n,
+                    )
+                )
+                start += rows
+        return sorted(found, key=lambda level: level.length)
+
+    def find(self, tally: Tally, step: Step | None = None) -> Found:
+        """The words that stand out, by code."""
+        levels = self.levels(tally)
+        return decode(self.device.functions, levels, alarms=level_alarms(len(levels)), step=step)
+
+    def estimate(self, tally: Tally, step: Step | None = None) -> Estimate:
+        """The words that were found, the most frequent first."""
+        n, found = tally.people(), self.find(tally, step)
+        words = self.device.domain.spell(found.codes)
+        spelt = np.array([word is not None for word in words], dtype=np.bool_)
+        values = found.values[spelt]
+        error = WordsError(
+            stderr=self._stderr(values, found.rows[spelt], found),
+            threshold=found.threshold,
+            sight=Sight.of(found.seen),
+        )
+        return Estimate(
+            value=values,
+            error=error,
+            limits=(0.0, float(n)),
+            labels=tuple(word for word in words if word is not None),
+        )
+
+    def count(self, tally: Tally, words: ArrayLike) -> Estimate:
+        """How many people have each of these words, chosen before looking: found or not, without bias.
+
+        >>> from shuffledp import SeededWords
+        >>> made = make(n=20_000, alphabet="letters", max_length=4, epsilon=1.0, delta=1e-6, seed=1)
+        >>> codes = made.randomizer.domain.codes(["cat", "dog"])
+        >>> cells = made.randomizer.deal_words(codes, np.array([15_000, 5_000]), SeededWords(1))
+        >>> noise = made.randomizer.deal_noise(20_000, SeededWords(2))
+        >>> counted = made.analyzer.count(Tally(counts=cells + noise, users=20_000), ["cat", "cow"])
+        >>> [round(value, -2) for value in counted.value.tolist()]
+        [15000.0, -0.0]
+        """
+        domain = self.device.domain
+        codes = domain.codes(words).astype(np.uint64)
+        n, found, level = tally.people(), self.find(tally), self.levels(tally)[-1]
+        functions = self.device.functions
+        places = np.array(level.rows)
+        own = functions.find_cells(codes)[places]  # [rows, len(codes)]
+        others = functions.find_cells(found.codes)[places]
+        shared = own[:, :, None] == others[:, None, :]
+        shared &= codes[:, None] != found.codes[None, :]
+        clean = ~shared.any(axis=2)
+        clean |= ~clean.any(axis=0)
+        rows = clean.sum(axis=0)
+        itself = np.where(codes[:, None] == found.codes[None, :], found.values[None, :], 0).sum(1)
+        gone = (min(float(found.values.sum()), n) - itself) * level.share / len(places)
+        sums = np.where(clean, level.excess[np.arange(len(places))[:, None], own], 0).sum(axis=0)
+        sums += rows * gone / self.device.buckets
+        share = level.share * rows / len(places) * (1 - 1 / self.device.buckets)
+        values: Floats = sums / share
+        return Estimate(
+            value=values,
+            error=NormalError(stderr=self._stderr(values, rows, found)),
+            limits=(0.0, float(n)),
+            labels=tuple(word or "" for word in domain.spell(codes)),
+        )
+
+    def _stderr(self, values: Floats, rows: Counts, found: Found) -> Floats:
+        """Noise and collisions as in the other cells; and the people who drew another level."""
+        _, every, count = self.design.levels[-1]
+        share = every * rows / count
+        drawn = np.maximum(values, 0.0) * share * (1 - share)
+        stderr: Floats = np.sqrt(rows / count * found.seen[-1].variance + drawn) / share
+        return stderr
+
+    def weights(self, message: Message) -> tuple[Fraction, ...]:
+        raise UnsupportedError("which words are counted depends on the messages: none has a weight")
+
+    def variance(self, inputs: Counts) -> Value:
+        """Of a word that few have, without collisions beyond the mean: noise, and the others' messages."""
+        n = int(inputs.sum())
+        said = self.predict(n)
+        return said.means[-1] / said.shares[-1] ** 2
+
+
+def read_words_domain(
+    alphabet: str | None, max_length: int | None, bits: int | None
+) -> Texts | Keys:
+    """Texts over an alphabet, or integers of so many bits.
+
+    >>> read_words_domain(None, None, 20)
+    Keys(bits=20)
+    """
+    if (bits is None) == (alphabet is None):
+        raise ParameterError(
+            "alphabet", alphabet, "must be given with max_length, or else bits for integers"
+        )
+    if bits is not None:
+        if max_length is not None:
+            raise ParameterError("max_length", max_length, "is for texts, bits for integers")
+        return Keys(bits=bits)
+    if max_length is None:
+        raise ParameterError("max_length", None, "must be given with an alphabet")
+    assert alphabet is not None
+    return Texts(alphabet=alphabet, max_length=max_length)
+
+
+@shuffle(
+    name="hashed_prefixes",
+    task="words",
+    title="hashed prefixes with uniform dummies",
+    reference="Bassily, Nissim, Stemmer, Thakurta 2017",
+)
+def make(
+    crowd: Crowd,
+    promise: Promise,
+    *,
+    alphabet: str | None = None,
+    max_length: int | None = None,
+    bits: int | None = None,
+    max_messages: float | None = None,
+    parts: Sequence[Sequence[Sequence[int]]] | None = None,
+    buckets: int | None = None,
+    seed: int | None = None,
+    word_bits: int = 64,
+) -> Parts:
+    """Words over an alphabet up to a length, or integers of so many `bits`, with at most `max_messages` messages.
+
+    `parts` and `buckets` are chosen for the budget unless given. The `seed` of the public functions comes from secure
+    words unless given: whoever chooses it must not know the words, and whoever knows it must not choose them.
+
+    >>> p = make(n=10**6, bits=64, epsilon=1.0, delta=1e-8, honest=1.0, seed=1)
+    >>> round(p.cost.messages_mean, 1), p.analyzer.predict(10**6).find_count(0.95)
+    (9.2, 144)
+    """
+    domain = read_words_domain(alphabet, max_length, bits)
+    if (parts is None) != (buckets is None):
+        raise ParameterError("buckets", buckets, "must be given with parts, and only then")
+    if parts is None or buckets is None:
+        budget = MESSAGES if max_messages is None else max_messages
+        design = choose_design(domain.bits, crowd, promise, budget)
+    else:
+        layout = tuple(tuple((int(b), int(r)) for b, r in part) for part in parts)
+        design = Design(parts=layout, buckets=whole("buckets", buckets, at_least=2))
+    chosen = int(SecureWords().words(1, SEED_BITS)[0]) if seed is None else seed
+    made = _fit_noise(crowd, promise, design, word_bits)
+    device = HashedPrefixes(domain=domain, parts=made, seed=chosen)
+    return Parts(
+        device,
+        WordsAnalyzer(device=device),
+        accountant=_account(made, promise),
+        resolved={
+            "parts": [[list(level) for level in part] for part in design.parts],
+            "buckets": design.buckets,
+            "seed": chosen,
+        },
+    )
+
+
+def _account(parts: Sequence[HashedPart], promise: Promise) -> Joint | NoiseAccountant:
+    each = tuple(NoiseAccountant(device=part, epsilon=promise.epsilon) for part in parts)  # type: ignore[arg-type]
+    return each[0] if len(each) == 1 else Joint(parts=each, promise=promise)
+
+
+def _make_parts(design: Design, rho: Fraction, word_bits: int) -> tuple[HashedPart, ...]:
+    made = []
+    for levels in design.parts:
+        cells = design.buckets * sum(rows for _, rows in levels)
+        noise = DummiesHistogram.sending(rho, k=cells, word_bits=word_bits)
+        made.append(HashedPart(levels=levels, buckets=design.buckets, noise=noise))
+    return tuple(made)
+
+
+def _fit_noise(
+    crowd: Crowd, promise: Promise, design: Design, word_bits: int
+) -> tuple[HashedPart, ...]:
+    """Parts with the same number of dummies, nearly the least that keeps the promise."""
+    words = 1 << whole("word_bits", word_bits, at_least=1, at_most=64)
+    if len(design.parts) == 1:
+        rho = dummies_level(
+            n=crowd.trusted,
+            pair=Fraction(2, design.buckets),
+            epsilon=promise.epsilon,
+            delta=promise.delta,
+            bits=word_bits,
+        )
+        return _make_parts(design, rho, word_bits)
+    mu = dummies_per_word(len(design.parts), promise)
+    while True:
+        rho = max(dyadic_above(mu * design.buckets / crowd.trusted, word_bits), Fraction(1, words))
+        made = _make_parts(design, rho, word_bits)
+        delta = _account(made, promise).delta(crowd.trusted, promise.epsilon)
+        if delta <= promise.delta:
+            return made
+        # ln(delta) falls by about 20 while the noise grows by a factor of e^2.
+        mu *= math.exp(max(math.log(delta / promise.delta) / 10, 2e-4))
+
+
+SPEC = register(make)

@@ -1,0 +1,411 @@
+r"""From tables of cells to words: level by level, in blocks, the largest first.
+
+A level has some rows, all of which look at the first `length` bits of a stirred word. Candidates are all continuations of
+the prefixes that the level before found. A candidate's sum over its cells, one in each row, is about
+count * share above what nobody's cells hold; a candidate that many people have stands out.
+
+**Collisions with large words are peeled.** A word with 100,000 people is in one cell of each row, and whoever shares one of
+these cells looks large as well. So levels are searched in stages: first what has nearly as many people as the largest,
+then an eighth of that, and so on. Cells of words that were found are left out of the sums of all others, which are
+scaled up from the rows that remain. Within a stage the larger half is taken first, for the same reason. A word shares
+one row with another one with probability 1 / buckets, so hardly any row is lost.
+
+**Thresholds.** What the cells of a word that nobody has add up to is a sum of independent draws from the cells of its rows:
+the functions are random, and the word is as good as any other. So the law of that sum is the convolution of how often
+each value occurs among the cells (without those that were peeled), whatever the other people's words are. A level
+before the last may pass on some false prefixes, `alarms` of them in the mean; the last one decides.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.core.arrays import Bools, Counts, Floats
+from shuffledp.core.texts import Spelt
+from shuffledp.protocols.hashed_prefixes.functions import Functions, apply_columns
+
+__all__ = ["Found", "Level", "Seen", "Step", "bound_tail", "decode", "sum_quantiles"]
+
+_ELEMENTS = 1 << 18  # of a block of candidates: what the cache of a core holds
+_STAGE = 8.0  # by how much thresholds fall from stage to stage
+_NEARLY = 0.7  # of a stage's threshold: who has fewer people is left to the next stage
+_PEELED = (
+    0.01  # of the cells of a row may be left out of others' sums for the sake of false prefixes
+)
+_LOST = 0.005  # of the candidates may lose more rows to peeling than a scan takes into account
+_MOST_HITS = 1 << 21
+_MOST_PREFIXES = 20_000
+_LIKELIEST = 1 / 16  # false alarm, where there are few candidates
+_THREADS = 2
+_ROUNDS = 8
+
+Step: TypeAlias = Callable[[float], object]
+"""Called with the part of the work that is done."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Level:
+    """Some rows that look at equally many bits, and what is in their cells."""
+
+    length: int
+    rows: tuple[int, ...]
+    """Their numbers among the functions."""
+    excess: Floats
+    """[rows, buckets]: what each cell holds, less what a cell of nobody holds in the mean."""
+    mean: float
+    """What a cell of nobody holds in the mean."""
+    share: float
+    """The probability that a person is seen in these rows."""
+    people: int
+    """How many people there are."""
+
+
+class Found(NamedTuple):
+    """Words, in the order of their counts."""
+
+    codes: Spelt
+    values: Floats
+    """Estimated counts, from the rows that no other word found shares."""
+    rows: Counts
+    """How many rows those are."""
+    seen: tuple["Seen", ...]
+    """How the levels looked."""
+
+    @property
+    def threshold(self) -> float:
+        """The estimate from which on a word is reported, if it has all its rows."""
+        return self.seen[-1].limit / self.seen[-1].share
+
+
+class Seen(NamedTuple):
+    """What the cells of a word of nobody held at a level in all, without those that were peeled."""
+
+    share: float
+    """The part of a word's people that its own cells hold beyond that."""
+    mean: float
+    variance: float
+    limit: float
+    """What a word must have beyond the mean."""
+
+
+def sum_quantiles(values: Floats, most: int, tail: float) -> list[float]:
+    """What the sum of 1, 2, ... `most` independent draws from these values exceeds with probability `tail` at most.
+
+    By convolution of how often each value occurs, on a grid of whole numbers above the smallest one.
+
+    >>> sum_quantiles(np.array([0.0, 1.0]), 3, 0.2)
+    [1.0, 2.0, 2.0]
+    """
+    lowest = float(values.min())
+    counted = np.bincount(np.rint(values - lowest).astype(np.int64))
+    size = 1 << (most * (len(counted) - 1)).bit_length()
+    one = np.fft.rfft(counted / len(values), size)
+    found, power = [], np.ones_like(one)
+    for draws in range(1, most + 1):
+        power = power * one
+        masses = np.fft.irfft(power, size).clip(0)
+        above = masses[::-1].cumsum()[::-1]  # P[sum >= j]
+        first = int(np.argmax(np.append(above[1:], 0.0) <= tail * (1 + 1e-9)))
+        found.append(first + draws * lowest)
+    return found
+
+
+def decode(
+    functions: Functions,
+    levels: Sequence[Level],
+    *,
+    alarms: Sequence[float],
+    step: Step | None = None,
+) -> Found:
+    """The words that stand out, and how many people have them; nothing here is random."""
+    found = _Prefixes(stirred=np.zeros(1, dtype=np.uint64), values=np.full(1, np.inf))
+    state, seen = None, []
+    for place, level in enumerate(levels):
+        start = 0 if place == 0 else levels[place - 1].length
+        state = _State.of(functions, level, start)
+        last = place == len(levels) - 1
+        found = _search(state, found, alarms=alarms[place], last=last)
+        seen.append(state.tell(found.threshold))
+        if step is not None:
+            step((place + 1) / len(levels))
+    assert state is not None
+    order = np.argsort(-found.values, kind="stable")
+    stirred = found.stirred[order]
+    clean = state.measure(state.find_cells(stirred), own=True).rows
+    return Found(
+        codes=functions.unstir(stirred),
+        values=found.values[order],
+        rows=clean,
+        seen=tuple(seen),
+    )
+
+
+class _Prefixes(NamedTuple):
+    """The first bits of stirred words, as numbers with the other bits 0, and about how many people have them."""
+
+    stirred: Spelt
+    values: Floats
+    threshold: float = 0.0
+
+
+class _Sums(NamedTuple):
+    """What is in the cells of candidates that nobody else found is in, and how many of these cells there are."""
+
+    sums: Floats
+    rows: Counts
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _State:
+    """A level while it is searched."""
+
+    functions: Functions
+    level: Level
+    start: int
+    """How many bits are known already."""
+    tails: list[NDArray[np.int64]]
+    """The cells of all continuations, by row."""
+    held: NDArray[np.int16]
+    """[rows, buckets]: how many of the words that were found are in each cell."""
+    peeled: float = 0.0
+    """How many people have the words that were found: they are in no clean cell."""
+    scanned: NDArray[np.float32] = field(init=False)
+    """The excess, 0 in the cells of words that were found."""
+    normal: Floats = field(init=False)
+    """The excess of clean cells, but for those of large words that are still to be found."""
+    variance: float = field(init=False)
+    """Of these."""
+
+    @classmethod
+    def of(cls, functions: Functions, level: Level, start: int) -> "_State":
+        made = cls(
+            functions=functions,
+            level=level,
+            start=start,
+            tails=[functions.find_tails(row, start) for row in level.rows],
+            held=np.zeros(level.excess.shape, dtype=np.int16),
+        )
+        made.refresh()
+        return made
+
+    def refresh(self) -> None:
+        """After more words were found."""
+        clean = self.held == 0
+        self.scanned = np.where(clean, self.level.excess + self.gone, 0).astype(np.float32)
+        some = self.level.excess[clean] + self.gone
+        # Large words that are still to be found are no noise.
+        self.normal = some[some <= np.median(some) + 8 * math.sqrt(self.mean) + 4]
+        self.variance = float(np.mean(np.square(self.normal)))
+
+    @property
+    def mean(self) -> float:
+        """Of a clean cell."""
+        return max(self.level.mean - self.gone, 1e-3)
+
+    @property
+    def gone(self) -> float:
+        """What a clean cell holds less than others in the mean: nobody whose word was found."""
+        cells = len(self.level.rows) * self.functions.buckets
+        return min(self.peeled, self.level.people) * self.level.share / cells
+
+    @property
+    def lost(self) -> float:
+        """The share of the cells that were peeled."""
+        return float(np.mean(self.held > 0))
+
+    def quantiles(self, tail: float) -> Floats:
+        """The threshold of a sum over 0, 1, ... clean rows."""
+        found = sum_quantiles(self.normal, len(self.level.rows), tail)
+        limits: Floats = np.maximum(np.array([np.inf, *found]), 0.5)  # nobody is no word
+        return limits
+
+    def find_cells(self, stirred: Spelt) -> NDArray[np.int64]:
+        """[rows, len(stirred)]."""
+        rows = self.functions.rows
+        cells = [apply_columns(rows[row], stirred) for row in self.level.rows]
+        return np.array(cells, dtype=np.int64).reshape(len(cells), len(stirred))
+
+    def measure(self, cells: NDArray[np.int64], *, own: bool) -> _Sums:
+        """Of candidates; `own`: of those that were found, and are in their own cells."""
+        places = np.arange(len(cells))[:, None]
+        held = self.held[places, cells]
+        clean = held <= (1 if own else 0)
+        rows = clean.sum(axis=0)
+        # Whoever shares all rows is measured in all of them.
+        clean |= rows == 0
+        sums = np.where(clean, self.level.excess[places, cells] + self.gone, 0).sum(axis=0)
+        return _Sums(sums, np.where(rows == 0, len(cells), rows))
+
+    def estimate(self, sums: Floats, rows: Counts, *, own: bool) -> Floats:
+        """The counts that sums over so many rows stand for; what was found collides with nobody any more."""
+        share = self.level.share * rows / len(self.level.rows)
+        found: Floats = sums / (share * (1.0 if own else 1 - 1 / self.functions.buckets))
+        return found
+
+    def scale(self, total: float) -> float:
+        """The count that a sum over all rows stands for."""
+        return total / (self.level.share * (1 - 1 / self.functions.buckets))
+
+    def tell(self, limit: float) -> Seen:
+        """How this level looked, if sums over all rows had to exceed the limit."""
+        rows = len(self.level.rows)
+        share = self.level.share * (1 - 1 / self.functions.buckets)
+        return Seen(share, rows * self.mean, rows * self.variance, limit)
+
+    def mark(self, cells: NDArray[np.int64], counts: Floats, sign: int = 1) -> None:
+        """Leave the cells of these words out of the sums of all others."""
+        self.peeled += sign * float(counts.sum())
+        for row, own in enumerate(cells):
+            np.add.at(self.held[row], own, np.int16(sign))
+
+
+def bound_tail(alarms: float, candidates: float) -> float:
+    """The probability with which a candidate may raise a false alarm.
+
+    >>> bound_tail(0.01, 10**6), bound_tail(2000, 100)
+    (1e-08, 0.0625)
+    """
+    return min(_LIKELIEST, alarms / candidates)
+
+
+def _search(state: _State, parents: _Prefixes, *, alarms: float, last: bool) -> _Prefixes:
+    """The continuations of the parents that stand out."""
+    width = state.level.length - state.start
+    candidates = len(parents.stirred) << width
+    tail = bound_tail(alarms, candidates)
+    surely = bound_tail(min(alarms, _PEELED * state.functions.buckets), candidates)
+    stirred = np.zeros(0, dtype=np.uint64)
+    values = np.zeros(0)
+    most = float(np.abs(state.level.excess).max()) * len(state.level.rows)
+    theta = state.scale(most)
+    ended = False
+    while not ended:
+        limits = state.quantiles(tail)
+        lowest = state.scale(float(limits[-1]))
+        theta /= _STAGE
+        ended = theta <= lowest
+        some = parents.values >= (0.0 if ended else theta / 2)
+        if not some.any():
+            continue
+        least = _scan_limit(state, limits)
+        if not ended:
+            least = max(least, _NEARLY * theta * state.level.share)
+        hits = _scan(state, parents.stirred[some], least)
+        hits = hits[~np.isin(hits, stirred)]
+        floor = 0.0 if ended else _NEARLY * theta
+        peeled = None if last else state.scale(float(state.quantiles(surely)[-1]))
+        more, counts = _resolve(state, hits, limits, floor=floor, peeled=peeled)
+        stirred, values = np.concatenate((stirred, more)), np.concatenate((values, counts))
+        state.refresh()
+    return _settle(state, stirred, values, state.quantiles(tail), last=last)
+
+
+def _scan_limit(state: _State, limits: Floats) -> float:
+    """The threshold of a scan, which does not know how many clean rows a candidate has: that of nearly the fewest."""
+    from scipy.stats import binom
+
+    every = len(limits) - 1
+    fewest = int(binom.ppf(_LOST, every, 1 - state.lost)) if state.lost else every
+    return float(limits[max(1, fewest)])
+
+
+def _scan(state: _State, parents: Spelt, least: float) -> Spelt:
+    """All continuations of the parents whose cells hold more than this, in blocks."""
+    width = state.level.length - state.start
+    heads = state.find_cells(parents)
+    children = 1 << width
+    wide = min(children, _ELEMENTS)
+    high = max(1, _ELEMENTS // children)
+    shift = np.uint64(state.functions.bits - state.level.length)
+    blocks = [
+        (first, begin)
+        for first in range(0, len(parents), high)
+        for begin in range(0, children, wide)
+    ]
+
+    def look(block: tuple[int, int]) -> tuple[Spelt, NDArray[np.float32]]:
+        first, begin = block
+        here = heads[:, first : first + high]
+        total = np.zeros((here.shape[1], wide), dtype=np.float32)
+        cells = np.empty(total.shape, dtype=np.int64)
+        one = np.empty(total.shape, dtype=np.float32)
+        for row, tails in enumerate(state.tails):
+            np.bitwise_xor(here[row][:, None], tails[None, begin : begin + wide], out=cells)
+            np.take(state.scanned[row], cells, out=one, mode="clip")
+            total += one
+        parent, child = np.nonzero(total > least)
+        found = parents[first + parent] | (child + begin).astype(np.uint64) << shift
+        return found, total[parent, child]
+
+    with ThreadPoolExecutor(_THREADS) as pool:
+        parts = list(pool.map(look, blocks))
+    found = np.concatenate([part for part, _ in parts])
+    if len(found) <= _MOST_HITS:
+        return found
+    sums = np.concatenate([part for _, part in parts])
+    return found[np.argpartition(-sums, _MOST_HITS)[:_MOST_HITS]]
+
+
+def _resolve(
+    state: _State, hits: Spelt, limits: Floats, *, floor: float, peeled: float | None
+) -> tuple[Spelt, Floats]:
+    """Those of the hits that still stand out when the larger ones are peeled; marks their cells.
+
+    `peeled`: only the cells of those above it.
+    """
+    found, values = [hits[:0]], [np.zeros(0)]
+    cells = state.find_cells(hits)
+    while len(hits):
+        sums, rows = state.measure(cells, own=False)
+        counts = state.estimate(sums, rows, own=False)
+        alive = (sums > limits[rows]) & (counts >= floor)
+        hits, cells, counts = hits[alive], cells[:, alive], counts[alive]
+        if not len(hits):
+            break
+        taken = counts >= counts.max() / 2
+        found.append(hits[taken])
+        values.append(counts[taken])
+        marked = taken if peeled is None else taken & (counts >= peeled)
+        state.mark(cells[:, marked], counts[marked])
+        hits, cells = hits[~taken], cells[:, ~taken]
+    return np.concatenate(found), np.concatenate(values)
+
+
+def _settle(
+    state: _State, stirred: Spelt, values: Floats, limits: Floats, *, last: bool
+) -> _Prefixes:
+    """What was found, measured once more without what was found later; who falls below the threshold goes."""
+    cells = state.find_cells(stirred)
+    own = _are_marked(state, cells)
+    for _ in range(_ROUNDS):
+        sums, rows = _measure_each(state, cells, own)
+        stays = sums > limits[rows]
+        leaving = ~stays & own
+        state.mark(cells[:, leaving], values[leaving], -1)
+        stirred, cells, own, values = stirred[stays], cells[:, stays], own[stays], values[stays]
+        if stays.all():
+            break
+    state.refresh()
+    values = np.where(
+        own, state.estimate(sums, rows, own=True), state.estimate(sums, rows, own=False)
+    )
+    if not last and len(stirred) > _MOST_PREFIXES:
+        best = np.argpartition(-values, _MOST_PREFIXES)[:_MOST_PREFIXES]
+        stirred, values = stirred[best], values[best]
+    return _Prefixes(stirred, values, float(limits[-1]))
+
+
+def _are_marked(state: _State, cells: NDArray[np.int64]) -> Bools:
+    """Whether all cells of a word that was found are held: those of prefixes near the threshold are not."""
+    places = np.arange(len(cells))[:, None]
+    return np.asarray((state.held[places, cells] > 0).all(axis=0), dtype=np.bool_)
+
+
+def _measure_each(state: _State, cells: NDArray[np.int64], own: Bools) -> _Sums:
+    alone, others = state.measure(cells, own=True), state.measure(cells, own=False)
+    return _Sums(np.where(own, alone.sums, others.sums), np.where(own, alone.rows, others.rows))

@@ -1,0 +1,260 @@
+r"""How many levels, rows and buckets: what finds a word of the fewest people within a budget of messages.
+
+Levels. The first one has all prefixes of up to 20 bits as candidates, every further one up to 16 bits more for each prefix
+that was found: as much as can be looked through.
+
+Parts. Either all levels share the rows of one part, and every person is seen at one of them; or the levels before the last
+share one part and the last one, which counts the winners, has a part of its own, so that everybody is counted. Two
+parts need about 1.8 times the noise each, but a person who is seen at every fourth level only is a quarter of a signal.
+
+Prediction. A word of c people has Bin(c, share) + Poisson(share * v) messages in its cells of a level, v = mu n / m + n / buckets
+dummies and collisions in its mean; so its probability to pass a level's threshold is known, and the word is found
+unless it fails somewhere. Words of several hundred people that collide are peeled, and v is smaller then; words of
+nearly that many people make it larger. The answer to real data measures v.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from shuffledp.core.errors import ParameterError, UnsupportedError
+from shuffledp.core.protocol import Crowd, Promise
+from shuffledp.core.validate import positive
+from shuffledp.protocols.hashed_prefixes.decoder import Seen, bound_tail
+from shuffledp.protocols.tree import joint_poisson_level
+
+__all__ = [
+    "ALARMS",
+    "MESSAGES",
+    "Design",
+    "Sight",
+    "choose_design",
+    "level_alarms",
+    "needed_people",
+    "predict",
+]
+
+MESSAGES = 12.0
+"""The budget of messages unless another one is given."""
+ALARMS = (2000.0, 0.01)
+"""False prefixes that a level passes on in the mean, and false words that are reported."""
+
+_FIRST, _FURTHER = 20, 16  # bits
+_ONE_PART, _LAST_OF_ONE = 64, 28  # rows, and those of the last level
+_FINDER, _COUNTER = 32, 16  # rows of the two parts
+_WIDEST, _NARROWEST = 1 << 18, 128  # buckets: in fewer, a large word is not told from noise
+_WANTED = 0.95
+_OTHERS = 1000  # prefixes that are large indeed: a guess, for the number of candidates
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Design:
+    """Parts with their levels as pairs (bits, rows), and the cells of a row."""
+
+    parts: tuple[tuple[tuple[int, int], ...], ...]
+    buckets: int
+
+    @property
+    def levels(self) -> list[tuple[int, float, int]]:
+        """(bits, share of the people who are seen there, rows), the first level first."""
+        found = []
+        for part in self.parts:
+            every = sum(rows for _, rows in part)
+            found += [(bits, rows / every, rows) for bits, rows in part]
+        return sorted(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    """From how many people on a word is seen, level by level.
+
+    >>> sight = Sight(shares=(1.0,), means=(100.0,), limits=(70.0,))
+    >>> round(sight.find_probability(70), 2), sight.find_count(0.95)
+    (0.47, 87)
+    """
+
+    shares: tuple[float, ...]
+    means: tuple[float, ...]
+    """Messages of others in the cells of a word."""
+    limits: tuple[float, ...]
+    """How many more there must be."""
+    spreads: tuple[float, ...] | None = None
+    """The variances of these messages; None: as of Poisson numbers."""
+
+    @classmethod
+    def of(cls, seen: Sequence[Seen]) -> "Sight":
+        """From what was measured."""
+        return cls(
+            shares=tuple(each.share for each in seen),
+            means=tuple(each.mean for each in seen),
+            limits=tuple(each.limit for each in seen),
+            spreads=tuple(each.variance for each in seen),
+        )
+
+    def find_probability(self, count: int) -> float:
+        """At least the probability that a word of so many people is found: it fails at some level otherwise."""
+        spreads = self.means if self.spreads is None else self.spreads
+        levels = zip(self.shares, self.means, self.limits, spreads, strict=True)
+        missed = math.fsum(_miss(count, *level) for level in levels)
+        return max(0.0, 1.0 - missed)
+
+    def find_count(self, probability: float = _WANTED) -> int:
+        """The smallest count that is found with this probability."""
+        low, high = 0, 1
+        while self.find_probability(high) < probability:
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self.find_probability(middle) < probability:
+                low = middle
+            else:
+                high = middle
+        return high
+
+    def draw_curve(self, points: int = 24) -> list[tuple[int, float]]:
+        """Counts, and the probability that a word of so many people is found.
+
+        >>> Sight(shares=(1.0,), means=(100.0,), limits=(70.0,)).draw_curve(3)
+        [(50, 0.023), (69, 0.434), (94, 0.993)]
+        """
+        ends = self.find_count(0.02), self.find_count(0.99)
+        counts = np.unique(np.rint(np.geomspace(*ends, points)).astype(np.int64)).tolist()
+        return [(count, round(self.find_probability(count), 3)) for count in counts]
+
+
+def _miss(count: int, share: float, mean: float, limit: float, spread: float) -> float:
+    """Pr[Bin(count, share) + noise - mean <= limit], noise a scaled Poisson number with this mean and variance."""
+    from scipy.stats import binom, norm, poisson
+
+    scale = spread / mean
+    if share > 1 - 1e-3:
+        return float(poisson.cdf(math.floor((mean + limit - count) / scale), mean / scale))
+    if count > 10_000:
+        sd = math.sqrt(spread + count * share * (1 - share))
+        return float(norm.cdf((limit - count * share) / sd))
+    seen = np.arange(count + 1)
+    noise = poisson.cdf(np.floor((mean + limit - seen) / scale), mean / scale)
+    return float(binom.pmf(seen, count, share) @ noise)
+
+
+def level_alarms(levels: int) -> tuple[float, ...]:
+    """How many false alarms each level may raise."""
+    return (ALARMS[0],) * (levels - 1) + (ALARMS[1],)
+
+
+def predict(design: Design, *, n: int, mu: float) -> Sight:
+    """What such a design sees among n people, if the cells of a word hold mu dummies in the mean.
+
+    >>> design = Design(parts=(((20, 11), (35, 11), (50, 10)), ((64, 16),)), buckets=2**15)
+    >>> predict(design, n=10**6, mu=109.4).find_count(0.95)
+    146
+    """
+    from scipy.stats import poisson
+
+    before, start = 1.0, 0
+    shares, means, limits = [], [], []
+    everybody = mu + n / design.buckets
+    for (bits, share, _), alarms in zip(
+        design.levels, level_alarms(len(design.levels)), strict=True
+    ):
+        tail = bound_tail(alarms, before * 2.0 ** (bits - start))
+        mean = share * everybody
+        shares.append(share)
+        means.append(mean)
+        limits.append(float(poisson.isf(tail, mean)) - mean)
+        before, start = ALARMS[0] + _OTHERS, bits
+    return Sight(shares=tuple(shares), means=tuple(means), limits=tuple(limits))
+
+
+def _split_bits(bits: int) -> list[int]:
+    """How many bits each level looks at."""
+    if bits <= _FIRST:
+        return [bits]
+    further = -(-(bits - _FIRST) // _FURTHER)
+    ends = [_FIRST + round((bits - _FIRST) * i / further) for i in range(1, further + 1)]
+    return [_FIRST, *ends]
+
+
+def _share_rows(rows: int, bits: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    """The rows as evenly as they go, the first levels first."""
+    each, rest = divmod(rows, len(bits))
+    return tuple((length, each + (i < rest)) for i, length in enumerate(bits))
+
+
+def _layouts(bits: int) -> list[tuple[tuple[tuple[int, int], ...], ...]]:
+    lengths = _split_bits(bits)
+    *before, last = lengths
+    if not before:
+        return [(((last, _COUNTER),),)]
+    one = (*_share_rows(_ONE_PART - _LAST_OF_ONE, before), (last, _LAST_OF_ONE))
+    return [(one,), (_share_rows(_FINDER, before), ((last, _COUNTER),))]
+
+
+def dummies_per_word(parts: int, promise: Promise) -> float:
+    """Dummies of the honest people in all cells of a word: nearly the smallest number that keeps the promise."""
+    return joint_poisson_level(parts=parts, epsilon=promise.epsilon, delta=promise.delta)
+
+
+def _fit_buckets(parts: int, mu: float, trusted: int, messages: float) -> int | None:
+    """The largest power of two that the budget allows for; None if none is wide enough."""
+    room = (messages / parts - 1) * trusted / mu
+    if room < _NARROWEST:
+        return None
+    return min(_WIDEST, 1 << (math.floor(room).bit_length() - 1))
+
+
+def _weigh(bits: int, crowd: Crowd, promise: Promise, messages: float) -> list[tuple[int, Design]]:
+    """All layouts that the budget allows for, with the count that each of them finds."""
+    found = []
+    for parts in _layouts(bits):
+        mu = dummies_per_word(len(parts), promise)
+        buckets = _fit_buckets(len(parts), mu, crowd.trusted, messages)
+        if buckets is not None:
+            design = Design(parts=parts, buckets=buckets)
+            sight = predict(design, n=crowd.n, mu=mu * crowd.n / crowd.trusted)
+            found.append((sight.find_count(), design))
+    return sorted(found, key=lambda each: (each[0], len(each[1].parts)))
+
+
+def choose_design(bits: int, crowd: Crowd, promise: Promise, messages: float = MESSAGES) -> Design:
+    """The design that finds words of the fewest people; refuses a crowd in which none could be found.
+
+    >>> crowd, promise = Crowd(n=10**6, honest=1.0), Promise(epsilon=1.0, delta=1e-8)
+    >>> choose_design(64, crowd, promise).buckets, len(choose_design(64, crowd, promise, 2.1).parts)
+    (32768, 1)
+    >>> choose_design(64, Crowd(n=100, honest=1.0), promise)
+    Traceback (most recent call last):
+    shuffledp.core.errors.UnsupportedError: n=100 people are too few for any word to be seen: at least 156 are needed
+    """
+    budget = positive("max_messages", messages)
+    if budget <= 1:
+        raise ParameterError("max_messages", messages, "must be > 1: one is the word's own")
+    designs = _weigh(bits, crowd, promise, budget)
+    if designs and designs[0][0] <= crowd.n:
+        return designs[0][1]
+    needed = needed_people(bits, crowd.honest, promise, budget)
+    raise UnsupportedError(
+        f"n={crowd.n} people are too few for any word to be seen: at least {needed:,} are needed"
+    )
+
+
+@lru_cache(maxsize=64)
+def needed_people(bits: int, honest: float, promise: Promise, messages: float) -> int:
+    """The smallest n, within a percent, among whom a word that everybody has would be found."""
+
+    def enough(n: int) -> bool:
+        designs = _weigh(bits, Crowd(n=n, honest=honest), promise, messages)
+        return bool(designs) and designs[0][0] <= n
+
+    low, high = 2, 4
+    while not enough(high):
+        low, high = high, 2 * high
+        if high > 1 << 60:
+            raise UnsupportedError("no crowd is large enough: allow for more messages")
+    while high - low > max(1, low // 100):
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high

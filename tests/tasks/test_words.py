@@ -1,0 +1,115 @@
+"""The question which words many people have: from files and from memory, in both models, with what is wrong with them."""
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import shuffledp as sdp
+from shuffledp.cli import app
+from shuffledp.core.texts import Keys, Texts
+from shuffledp.engine.memory import tally_each
+from shuffledp.tasks import Words
+
+PRIVATE = {"epsilon": 4.0, "delta": 1e-6, "rng": sdp.SeededWords(1)}
+LETTERS = {"alphabet": "letters", "max_length": 4}  # 20 bits: one level
+PETS = ["cat"] * 900 + ["dog"] * 600 + ["Cat "] * 300 + ["cow"] * 150 + ["emu"] * 50
+
+
+def test_words_of_a_list_are_found():
+    answer = sdp.ask(PETS, "words", **LETTERS, **PRIVATE)
+    assert answer.estimate.labels[:3] == ("cat", "dog", "cow")
+    assert answer.dealt
+    assert abs(answer.estimate.value[0] - 1200) < 60
+    said = answer.to_dict()
+    assert [row["label"] for row in said["estimate"]][:2] == ["cat", "dog"]
+    found = said["found"]
+    assert 0 < found["found_half"] <= found["found_95"] < 150
+    probabilities = [chance for _, chance in found["curve"]]
+    assert probabilities == sorted(probabilities)
+    assert any("chosen before looking" in note for note in said["notes"])
+    json.dumps(said, allow_nan=False)
+
+
+def test_a_curator_finds_more():
+    central = sdp.ask(PETS, "words", **LETTERS, model="central", epsilon=4.0, delta=1e-6)
+    assert central.estimate.labels == ("cat", "dog", "cow", "emu")
+    assert central.to_dict().get("found") is None
+
+
+def test_the_same_from_a_file_by_every_engine(tmp_path):
+    path = tmp_path / "pets.csv"
+    path.write_text("pet\n" + "\n".join(PETS) + "\n")
+    made = sdp.make("hashed_prefixes", n=len(PETS), **LETTERS, epsilon=4.0, delta=1e-6, seed=5)
+    runs = [
+        sdp.run_file(made, sdp.open_column(path, "pet"), engine=engine, rng=sdp.SeededWords(3))
+        for engine in ("memory", "duckdb")
+    ]
+    np.testing.assert_array_equal(runs[0].tally.counts, runs[1].tally.counts)
+    assert runs[0].estimate.labels[:2] == ("cat", "dog")
+    sent = tally_each(made, PETS, sdp.SeededWords(3))
+    assert sent.counts.sum() == pytest.approx(runs[0].tally.counts.sum(), rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        ("elephant", "is longer than 4 bytes"),
+        ("c4t", "has a character outside the alphabet letters"),
+        ("", "is empty"),
+        (None, "is empty"),
+    ],
+)
+def test_bad_words_are_refused_dropped_or_cut(bad, said):
+    people = [*PETS, bad]
+    with pytest.raises(sdp.DataError, match=said):
+        sdp.ask(people, "words", **LETTERS, **PRIVATE)
+    dropped = sdp.ask(people, "words", **LETTERS, **PRIVATE, on_invalid="drop")
+    assert dropped.n == len(PETS)
+    assert sum(dropped.invalid.values()) == 1
+    if bad == "elephant":
+        cut = sdp.ask(PETS + [bad] * 400, "words", **LETTERS, **PRIVATE, on_invalid="clamp")
+        assert "elep" in cut.estimate.labels
+    with pytest.raises(sdp.ParameterError, match="needs a declared category 'other'"):
+        sdp.ask(people, "words", **LETTERS, **PRIVATE, on_invalid="other")
+
+
+def test_integers_are_words():
+    people = np.array([2**64 - 1] * 700 + [7] * 800 + [12] * 500, dtype=np.uint64)
+    domain = Keys(bits=64)
+    assert domain.spell(domain.codes(people))[0] == "18446744073709551615"
+    small = sdp.ask((people % 1000).tolist(), "words", bits=10, **PRIVATE)
+    assert set(small.estimate.labels) == {"7", "12", str((2**64 - 1) % 1000)}
+
+
+def test_options_are_checked():
+    assert Words.declare({"bits": 12}).task.domain == Keys(bits=12)
+    assert Words.declare(LETTERS).task.domain == Texts(**LETTERS)
+    with pytest.raises(sdp.UnsupportedError, match="words need an alphabet and a max_length"):
+        Words.declare({"alphabet": "letters"})
+    with pytest.raises(sdp.UnsupportedError, match="leave out alphabet"):
+        Words.declare({"bits": 3, **LETTERS})
+    with pytest.raises(sdp.UnsupportedError, match="too few for any word to be seen"):
+        sdp.ask(["cat"] * 30, "words", **LETTERS, epsilon=1, delta=1e-6)
+
+
+def test_plans_list_both_models():
+    plan = sdp.plan("words", n=100_000, epsilon=1.0, delta=1e-8, max_messages=3, **LETTERS)
+    assert [row.protocol for row in plan.rows if row.available] == [
+        "stability_histogram",
+        "hashed_prefixes",
+    ]
+    assert plan.chosen.messages_per_user <= 3
+
+
+def test_the_command_line(tmp_path):
+    path = tmp_path / "pets.csv"
+    path.write_text("pet\n" + "\n".join(PETS) + "\n")
+    options = ["--alphabet", "letters", "--max-length", "4", "--epsilon", "4", "--delta", "1e-6"]
+    ran = CliRunner().invoke(
+        app, ["run", "words", str(path), "--column", "pet", *options, "--json"]
+    )
+    said = json.loads(ran.stdout)
+    assert said["task"] == "words"
+    assert {row["label"] for row in said["estimate"]} >= {"cat", "dog"}
