@@ -20,6 +20,7 @@ NAMES = (
     "makers",
     "planner",
     "surveys",
+    "quantiles",
     "shuffled",
     "shuffled_sums",
     "learning",

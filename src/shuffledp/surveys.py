@@ -113,6 +113,8 @@ class Question:
                 raise UnsupportedError("error says how sharp the answer is: leave out weight")
         if self.groups is not None and self.by is None:
             raise UnsupportedError("groups needs by: the column that says who is in which group")
+        if self.groups is not None and len(self.groups) < 2:
+            raise ParameterError("groups", list(self.groups), "must be at least two")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

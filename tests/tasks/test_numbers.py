@@ -85,6 +85,41 @@ def test_bad_options_are_refused(task, given, said):
         task_named(task).declare(given)
 
 
+@pytest.mark.parametrize("model", ["shuffle", "central", "local"])
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"at": [0.0]}, "at=0.0 must be > 0 and < 1"),
+        ({"at": [0.5, 1.2]}, "at=1.2 must be > 0 and < 1"),
+        ({"at": [float("nan")]}, "at=nan must be finite"),
+        ({"lower": 240, "upper": 0}, "upper=0 must be > lower=240"),
+        ({"lower": float("nan")}, "lower=nan must be finite"),
+        (
+            {"upper": 2**30 - 1},
+            "1,073,741,824 cells are too many: .* messages; there may be 4,194,304",
+        ),
+        ({"steps": 2**30}, "1,073,741,824 cells are too many: .* messages; there may be 4,194,304"),
+    ],
+)
+def test_bad_questions_are_one_sentence_in_every_model(change, said, model):
+    given = {**GIVEN, "model": model, **change}
+    if model != "shuffle":
+        del given["delta"]
+    with pytest.raises(sdp.ShuffledpError, match=said) as refused:
+        sdp.ask([1, 2, 3] * 100, "quantiles", **given)
+    assert "\n" not in str(refused.value)
+
+
+def test_nobody_in_particular():
+    """NaN is no value, and one person has no crowd; without a shuffler one person may answer."""
+    with pytest.raises(sdp.DataError, match="value nan at position 2 is not a number"):
+        sdp.ask([1.0, 2.0, np.nan], "quantiles", **GIVEN)
+    with pytest.raises(sdp.ShuffledpError, match="n=1 must be larger"):
+        sdp.ask([3], "quantiles", **GIVEN)
+    alone = sdp.ask([3], "quantiles", lower=0, upper=240, epsilon=1, model="local")
+    assert 0 <= alone.estimate.value[0] <= 240
+
+
 @pytest.mark.parametrize("bad", [np.nan, -0.1, 120.5])
 def test_values_outside_are_refused(bad):
     for domain in (Cells(lower=0.0, upper=120.0, cells=8), Bins(edges=(0, 18, 120))):

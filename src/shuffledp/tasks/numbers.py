@@ -46,6 +46,8 @@ EDGES = Option(name="edges", kind=list, help="The edges of bins of numbers, such
 
 _COARSEST, _FINEST = 32, 4096  # cells of reals if none are given
 _MISSED = 0.05
+_MOST_CELLS = 1 << 22
+_DUMMIES = 60.0  # in a cell at epsilon = 1, about
 _PEOPLE = 64  # in a cell, about, if they were spread evenly
 
 
@@ -90,6 +92,12 @@ class _Distributed(Task):
         return Declared(task=cls(domain=cells, at=given.get("at"), chosen=True))
 
     def fit(self, n: int, epsilon: float) -> Task:
+        if self.domain.size > _MOST_CELLS:
+            sent = _DUMMIES / min(epsilon, 1.0) ** 2 * self.domain.size / n
+            raise UnsupportedError(
+                f"{self.domain.size:,} cells are too many: with a shuffler everybody of {n:,} would send about "
+                f"{sent:,.0f} messages; there may be {_MOST_CELLS:,}, and `steps` chooses fewer"
+            )
         if not self.chosen or not isinstance(self.domain, Cells):
             return self
         wanted = min(max(n * epsilon / _PEOPLE, _COARSEST), _FINEST)
