@@ -111,6 +111,7 @@ class TestSamples:
         (("odd.json", "--k", "3", "--n", "3", "--epsilon", "1"), "leave out k"),
         (("krr", "--k", "9", "--epsilon0", "1", "--n", "999", "--epsilon", "1"), "different multisets"),
         (("krr", "--k", "3", "--epsilon0", "1", "--samples", "100"), "n must be given"),
+        (("correlated_count", "--n", "20", "--epsilon", "1", "--delta", "0.01"), "Sample instead"),
     ],
 )  # fmt: skip
 def test_errors_are_a_sentence(shuffledp, tmp_path, words, message):

@@ -51,6 +51,9 @@ Audited: TypeAlias = Randomizer | ShuffleProtocol
 _VIEWS = ("local", "preshuffled", "shuffled")
 _QUICK = 1_000_000  # elementary steps that integers do in about a second
 _MOST_INPUTS = 2048
+_MOST_MESSAGES = (
+    400  # of one person: a law of two noises and a flood has the cube of that many entries
+)
 _RELATIVE, _ABSOLUTE = 1e-9, 1e-12
 _LARGEST_EPSILON = 10_000
 
@@ -228,6 +231,11 @@ def read_laws(randomizer: Audited) -> list[Law]:
         raise UnsupportedError(
             f"an exact audit of {one.domain.size:,} inputs compares {one.domain.size**2:.1e} pairs: "
             f"more than {_MOST_INPUTS:,} inputs are refused"
+        )
+    if isinstance(randomizer, ShuffleProtocol) and randomizer.cost.messages_max > _MOST_MESSAGES:
+        raise UnsupportedError(
+            f"a person may send up to {randomizer.cost.messages_max:,} messages by {randomizer.name}, and an exact "
+            f"audit lists all that may be sent: more than {_MOST_MESSAGES} messages are refused. Sample instead"
         )
     return [one.pmf(x) for x in range(one.domain.size)]
 
