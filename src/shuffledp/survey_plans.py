@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from shuffledp.accounting.base import find_epsilon
 from shuffledp.accounting.generator import find_ideal
 from shuffledp.core.display import short
-from shuffledp.core.domain import Integers, Reals
+from shuffledp.core.domain import Categories, Integers, Reals
 from shuffledp.core.errors import DataError, ShuffledpError, UnsupportedError
 from shuffledp.core.notebook import make_table, say, stack
 from shuffledp.core.privacy import Guarantee, up
@@ -29,7 +29,8 @@ from shuffledp.core.version import __version__
 from shuffledp.planner import choose
 from shuffledp.planner.errors import worst_case
 from shuffledp.protocols import bundle, make
-from shuffledp.tasks import task_named
+from shuffledp.tasks import Histogram, task_named
+from shuffledp.tasks.groups import Grouped
 
 if TYPE_CHECKING:
     from shuffledp.surveys import Question, Survey
@@ -140,9 +141,18 @@ class SurveyPlan:
     survey: "Survey"
     n: int
     tasks: tuple[Task, ...]
+    weights: tuple[float, ...]
     protocol: ShuffleProtocol
-    rows: tuple[SurveyRow, ...]
-    """A row for each question."""
+
+    @property
+    def parts(self) -> tuple[ShuffleProtocol, ...]:
+        """The protocol of each question."""
+        return tuple(part for _, part in bundle.questions(self.protocol))
+
+    @property
+    def rows(self) -> tuple[SurveyRow, ...]:
+        """A row for each question."""
+        return _make_rows(self)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -238,56 +248,62 @@ class _Found:
     protocol: ShuffleProtocol
 
     @property
-    def answers(self) -> tuple[ShuffleProtocol, ...]:
-        return tuple(part for _, part in bundle.questions(self.protocol))
-
-    @property
     def merit(self) -> float:
         """The largest relative error, each times the weight that the user gave."""
         return max(
             (question.weight or 1.0) * find_error(part, self.maker.n) / _scale(task, self.maker.n)
-            for question, task, part in zip(
-                self.maker.survey.questions, self.maker.tasks, self.answers, strict=True
+            for question, task, (_, part) in zip(
+                self.maker.survey.questions,
+                self.maker.tasks,
+                bundle.questions(self.protocol),
+                strict=True,
             )
         )
 
     def plan(self) -> SurveyPlan:
-        n, survey = self.maker.n, self.maker.survey
-        total = math.fsum(weight**2 for weight in self.weights)
-        rows = []
-        for place, (question, task, part) in enumerate(
-            zip(survey.questions, self.maker.tasks, self.answers, strict=True)
-        ):
-            error = find_error(part, n)
-            rows.append(
-                SurveyRow(
-                    question=question.name,
-                    task=name_task(question),
-                    protocol=part.name,
-                    error=error,
-                    relative=error / _scale(task, n),
-                    share=self.weights[place] ** 2 / total,
-                    messages=part.cost.messages_mean,
-                    without=self._leave_out(place),
-                )
-            )
+        maker = self.maker
         return SurveyPlan(
-            survey=survey, n=n, tasks=self.maker.tasks, protocol=self.protocol, rows=tuple(rows)
+            survey=maker.survey,
+            n=maker.n,
+            tasks=maker.tasks,
+            weights=self.weights,
+            protocol=self.protocol,
         )
 
-    def _leave_out(self, place: int) -> float | None:
-        """What the other errors could be multiplied with: all the budget for what the others spend of it."""
-        others = [part for i, part in enumerate(self.answers) if i != place]
-        if not others:
-            return None
-        delta = self.protocol.guarantee.delta
-        found = (
-            _find_epsilon(parts, self.maker.crowd, delta, _FEW_POINTS)
-            for parts in (others, self.answers)
+
+@lru_cache(maxsize=8)  # plans are compared by identity
+def _make_rows(plan: SurveyPlan) -> tuple[SurveyRow, ...]:
+    total = math.fsum(weight**2 for weight in plan.weights)
+    rows = []
+    for place, (question, task, part, weight) in enumerate(
+        zip(plan.survey.questions, plan.tasks, plan.parts, plan.weights, strict=True)
+    ):
+        error = find_error(part, plan.n)
+        rows.append(
+            SurveyRow(
+                question=question.name,
+                task=name_task(question),
+                protocol=part.name,
+                error=error,
+                relative=error / _scale(task, plan.n),
+                share=weight**2 / total,
+                messages=part.cost.messages_mean,
+                without=_leave_out(plan, place),
+            )
         )
-        promises = (Promise(epsilon=epsilon, delta=delta) for epsilon in found)
-        less, whole = map(bundle.gaussian_scale, promises)
-        return min(1.0, less / whole)
+    return tuple(rows)
+
+
+def _leave_out(plan: SurveyPlan, place: int) -> float | None:
+    """What the other errors could be multiplied with: all the budget for what the others spend of it."""
+    others = [part for i, part in enumerate(plan.parts) if i != place]
+    if not others:
+        return None
+    crowd, delta = Crowd(n=plan.n, honest=plan.survey.honest), plan.guarantee.delta
+    found = (_find_epsilon(parts, crowd, delta, _FEW_POINTS) for parts in (others, plan.parts))
+    promises = (Promise(epsilon=epsilon, delta=delta) for epsilon in found)
+    less, whole = map(bundle.gaussian_scale, promises)
+    return min(1.0, less / whole)
 
 
 def _find_epsilon(
@@ -324,6 +340,8 @@ class _Maker:
     def _choose(
         self, question: "Question", task: Task, epsilon: float, protocol: str | None
     ) -> ShuffleProtocol:
+        if isinstance(task, Grouped):  # a histogram over all pairs
+            task = Histogram(domain=Categories(k=task.domain.size))
         with At(self.survey, question):
             made = choose(
                 task,
@@ -444,10 +462,14 @@ class _Maker:
             name=question.name, protocol=part.name, parameters=_own_parameters(part)
         )
         promise = Promise(epsilon=_LARGEST_EPSILON, delta=self._left)
+        usual = Promise(epsilon=self.survey.part_epsilon, delta=self.survey.delta)
+        delta = self._left
+        if bundle.has_fixed_delta(part, self.crowd, usual):
+            delta /= 4 * len(self.tasks)
         wanted = question.error * _scale(task, self.n)
 
         def at(mu: float) -> tuple[bundle.PartSpec, ShuffleProtocol, float]:
-            tried = spec.spend(mu, promise)
+            tried = replace(spec.spend(mu, promise), delta=delta)
             made = tried.make(self.crowd)
             return tried, made, find_error(made, self.n)
 

@@ -49,9 +49,10 @@ from shuffledp.engine import (
     headcount,
     run_file,
 )
-from shuffledp.engine.pairs import pair_columns
+from shuffledp.engine.groups import tally_counts
+from shuffledp.engine.pairs import count_pairs
 from shuffledp.ledger import DATASET, Budget, Ledger, Spending
-from shuffledp.numerics.entropy import SeededWords
+from shuffledp.numerics.entropy import SecureWords, SeededWords
 from shuffledp.planner.question import check_delta, planned
 from shuffledp.protocols import bundle
 from shuffledp.request import SEEDED, open_data
@@ -393,8 +394,12 @@ class PreparedSurvey:
             assert question.by is not None
             groups = self.columns[question.by]
             assert groups is not None
-            column = pair_columns(column, groups, task.domain, on_invalid=policy, rng=rng)
-            domain, policy = Categories(k=task.domain.size), OnInvalid.ERROR
+            counts = count_pairs(
+                (column, groups), task.domain, self.engine, on_invalid=policy, rng=rng
+            )
+            self._check_people(int(counts.sum()))
+            tally = tally_counts(part, counts, SecureWords() if rng is None else rng)
+            return task.convert(part.analyzer.estimate(tally))
         found = run_file(
             part,
             column,
@@ -404,6 +409,9 @@ class PreparedSurvey:
             rng=rng,
             report=report,
         )
-        if found.n != self.plan.n:
-            raise DataError(f"{found.n:,} answers, but {self.plan.n:,} people take part")
-        return task.convert(found.estimate) if isinstance(task, Grouped) else found.estimate
+        self._check_people(found.n)
+        return found.estimate
+
+    def _check_people(self, found: int) -> None:
+        if found != self.plan.n:
+            raise DataError(f"{found:,} answers, but {self.plan.n:,} people take part")

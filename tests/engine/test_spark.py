@@ -290,3 +290,23 @@ def test_filters(tmp_path):
         )
         assert found.n == expected.n == 1000
         np.testing.assert_array_equal(found.tally.counts, expected.tally.counts)
+
+
+def test_a_survey_with_groups(folder):
+    groups = ", ".join(f'"{name}"' for name in COUNTRIES.labels)
+    survey = sdp.Survey.loads(f"""epsilon = 1.0
+delta = 1e-5
+on_invalid = "clamp"
+[questions.by]
+task = "mean"
+column = "age"
+by = "country"
+groups = [{groups}]
+lower = 0
+upper = 99
+""")
+    same = [
+        sdp.ask(folder / "people.parquet", survey, engine=engine, rng=sdp.SeededWords(3))["by"]
+        for engine in ("duckdb", "spark")
+    ]
+    np.testing.assert_array_equal(*(answer.estimate.value for answer in same))

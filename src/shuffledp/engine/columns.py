@@ -40,6 +40,7 @@ __all__ = [
     "TooManyGroupsError",
     "categories_of",
     "connect",
+    "group_pairs",
     "group_values",
     "literal",
     "open_column",
@@ -349,8 +350,6 @@ def group_values(column: Column, threads: int | None = None) -> Iterator[tuple[A
     >>> [(values.to_pylist(), times.to_pylist()) for values, times in group_values(take_column([7, 8, 7]))]
     [([7, 8], [2, 1])]
     """
-    import duckdb
-
     if column.array is not None:
         counted = column.array.value_counts()
         yield column.measure(counted.field(0)), counted.field(1)
@@ -360,16 +359,45 @@ def group_values(column: Column, threads: int | None = None) -> Iterator[tuple[A
             counted = chunk.array.value_counts()
             yield counted.field(0), counted.field(1)
         return
-    value, times = duckdb.ColumnExpression(_VALUE), duckdb.FunctionExpression("count_star")
-    for file in column.files:
+    yield from _group_files((column,), threads)
+
+
+def group_pairs(
+    columns: tuple[Column, Column], threads: int | None = None
+) -> Iterator[tuple[Any, Any, Any]]:
+    """Distinct pairs of values of two columns of the same files, and how often each occurs.
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "pets.csv")
+    ...     _ = path.write_text("pet,age\\ndog,1\\ncat,2\\ndog,1\\n")
+    ...     pets, ages = open_column(path, "pet"), open_column(path, "age")
+    ...     sorted(zip(*(part.to_pylist() for part in next(group_pairs((pets, ages))))))
+    [('cat', '2', 1), ('dog', '1', 2)]
+    """
+    yield from _group_files(columns, threads)
+
+
+def _group_files(columns: tuple[Column, ...], threads: int | None) -> Iterator[tuple[Any, ...]]:
+    import duckdb
+
+    names = [f"{_VALUE}{place}" for place in range(len(columns))]
+    chosen = [duckdb.SQLExpression(f"#{place + 1}").alias(name) for place, name in enumerate(names)]
+    keys = [*map(duckdb.ColumnExpression, names), duckdb.FunctionExpression("count_star")]
+    for file in columns[0].files:
         if file.remote:
             raise DataError(f"{file.path} is not on this machine: use the Spark engine")
         with explain_unreadable(file.path), connect(threads) as connection:
-            groups = _relation(connection, file, column.name).aggregate([value, times])
+            found = _relation(connection, file, *(column.name for column in columns))
             try:
-                with _batches(groups) as stream:
+                with _batches(found.select(*chosen).aggregate(keys)) as stream:
                     for batch in stream:
-                        yield column.measure(batch.column(0)), batch.column(1)
+                        values = (
+                            column.measure(batch.column(place))
+                            for place, column in enumerate(columns)
+                        )
+                        yield *values, batch.column(len(columns))
             except duckdb.OutOfMemoryException as error:
                 raise TooManyGroupsError from error
 

@@ -131,6 +131,17 @@ class Spark:
             (table,) = _watch(job, spark, lambda: [groups.toArrow()])
         return [(table.column(0), table.column(1).combine_chunks())]
 
+    def group_pairs(self, columns: tuple[Column, Column]) -> list[tuple[Any, Any, Any]]:
+        """Distinct pairs of values of two columns of the same files, and how often each occurs."""
+        first, second = columns
+        spark = self._open(first)
+        if first.where is not None:
+            raise UnsupportedError("Spark does not filter questions by group: use another engine")
+        with _explain_errors(first):
+            frame = _frame(spark, first, second.name).groupBy("value", "filter1").count()
+            table = frame.toArrow()
+        return [tuple(table.column(place).combine_chunks() for place in range(3))]
+
     def _open(self, column: Column) -> "SparkSession":
         if column.array is not None:
             raise UnsupportedError("Spark reads files: for a column in memory use another engine")
@@ -424,14 +435,14 @@ _SETTINGS = {
 }
 
 
-def _frame(spark: "SparkSession", column: Column) -> "DataFrame":
-    """The column alone, file after file, under a name of our own: PySpark cannot handle dots in names."""
+def _frame(spark: "SparkSession", column: Column, *also: str) -> "DataFrame":
+    """The column (and others), file after file, under names of our own: PySpark cannot handle dots in names."""
     import pyspark.sql.functions as sql
 
     if column.moments is not None:
         raise UnsupportedError("Spark does not read dates as numbers: use another engine")
     where = column.where
-    names = [*dict.fromkeys((column.name, *(() if where is None else where.columns)))]
+    names = [*dict.fromkeys((column.name, *also, *(() if where is None else where.columns)))]
 
     def value(file: DataFile, name: str) -> Any:
         if file.columns and name not in file.columns:  # its folders tell it

@@ -22,6 +22,7 @@ __all__ = [
     "log_lower",
     "log_upper",
     "scale_above",
+    "shorten",
 ]
 
 UNIT = 2.0**-53
@@ -153,3 +154,13 @@ def _ratio(x: Fraction, digits: int) -> tuple[Decimal, Decimal]:
 
 def _context(digits: int, rounding: str | None = None) -> Context:
     return Context(prec=digits, rounding=rounding, Emin=MIN_EMIN, Emax=MAX_EMAX)
+
+
+def shorten(x: float) -> float:
+    """At most x > 0, and at least x (1 - 2^-29): a number of 30 bits, so that nearly equal ones become equal.
+
+    >>> shorten(0.5), shorten(1e-8) == shorten(1e-8 * (1 + 1e-13)), shorten(1e-8) <= 1e-8
+    (0.5, True, True)
+    """
+    mantissa, exponent = math.frexp(x)
+    return math.ldexp(math.floor(math.ldexp(mantissa, 30)), exponent - 30)

@@ -16,10 +16,13 @@ Reference: Zhu, Dong, Wang 2022, "Optimal accounting of differential privacy via
 """
 
 import inspect
+import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import lru_cache
 from itertools import accumulate, product
 from typing import Any, TypeAlias
 
@@ -51,7 +54,7 @@ from shuffledp.core.protocol import (
 from shuffledp.core.randomizer import Law, Message, Messages, Randomizer
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import positive
-from shuffledp.numerics.rounding import UNIT
+from shuffledp.numerics.rounding import UNIT, shorten
 from shuffledp.protocols.assembly import register, shuffle
 
 __all__ = [
@@ -65,6 +68,7 @@ __all__ = [
     "calibrate",
     "gaussian_epsilon",
     "gaussian_scale",
+    "has_fixed_delta",
     "make",
     "questions",
 ]
@@ -74,6 +78,10 @@ _FEW_POINTS = 24
 _CLOSE = 0.03  # below ln(delta asked for): where the search ends
 _TRIES = 16
 _SAME_SCALE = 1e-4
+_FIXED, _FIXED_SHARE = (
+    0.02,
+    0.25,
+)  # of delta: when it counts as fixed, and how much of it all fixed ones get
 _SHARP = 6.0  # deltas down to a 400th of the promise are sharp
 _TREES = ("tree", "hashed_tree")  # whose levels share a budget
 _FIRST = 0.98  # of the Gaussian scale: most parts need a little more noise than Gaussian ones
@@ -538,15 +546,49 @@ def calibrate(
         whole = replace(parts[0], epsilon=promise.epsilon, delta=promise.delta)
         return ((whole, whole.make(crowd)),)
     norm = math.hypot(*(part.weight for part in parts))
+    deltas = [promise.delta] * len(parts)
+
+    def make_parts(scale: float) -> _Made:
+        spent = (
+            replace(part.spend(scale * part.weight / norm, promise), delta=delta)
+            for part, delta in zip(parts, deltas, strict=True)
+        )
+        return tuple((part, part.make(crowd)) for part in spent)
 
     def at(scale: float) -> _Tried:
-        spent = [part.spend(scale * part.weight / norm, promise) for part in parts]
-        made = [part.make(crowd) for part in spent]
-        delta = _account(made, promise).delta(crowd.trusted, promise.epsilon)
-        found = tuple(zip(spent, made, strict=True))
-        return found, math.log(max(delta, 1e-300))
+        found = first if scale == start and first else make_parts(scale)
+        joint = _account([protocol for _, protocol in found], promise)
+        return found, math.log(max(joint.delta(crowd.trusted, promise.epsilon), 1e-300))
 
-    return _search(at, _FIRST * gaussian_scale(promise), math.log(promise.delta))
+    start = _FIRST * gaussian_scale(promise)
+    first: _Made = ()
+    with suppress(ShuffledpError):  # too much at once, perhaps; the search will see
+        first = make_parts(start)
+        fixed = [has_fixed_delta(protocol, crowd, promise) for _, protocol in first]
+        if any(fixed):
+            share = _FIXED_SHARE * promise.delta / sum(fixed)
+            deltas = [share if each else promise.delta for each in fixed]
+            first = ()
+    return _search(at, start, math.log(promise.delta))
+
+
+def has_fixed_delta(protocol: ShuffleProtocol, crowd: Crowd, promise: Promise) -> bool:
+    """Whether its delta stays where it is however large epsilon is, so that all of it counts in a sum of losses.
+
+    >>> from shuffledp.protocols import make
+    >>> crowd, promise = Crowd(n=10_000, honest=1.0), Promise(epsilon=1.0, delta=1e-6)
+    >>> given = {"n": 10_000, "honest": 1.0, "epsilon": 0.5, "delta": 1e-6}
+    >>> [has_fixed_delta(make(name, **given, **own), crowd, promise)
+    ...  for name, own in (("zero_sum_flooding", {"lower": 0, "upper": 9}), ("correlated_count", {}))]
+    [True, False]
+    """
+    curve = Curve(accountant=find_ideal(protocol.accountant), honest=crowd.trusted)
+    return curve.delta(1.5 * promise.epsilon) > _FIXED * promise.delta
+
+
+@lru_cache(maxsize=4)
+def _calibrate_once(crowd: Crowd, promise: Promise, parts: str) -> "_Made":
+    return calibrate(crowd, promise, [PartSpec.read(part) for part in json.loads(parts)])
 
 
 def _account(parts: Sequence[ShuffleProtocol], promise: Promise) -> Joint:
@@ -682,7 +724,9 @@ def make(crowd: Crowd, promise: Promise, *, parts: Sequence[Mapping[str, Any]]) 
     if all(part.epsilon is not None for part in wanted):
         made: _Made = tuple((part, part.make(crowd)) for part in wanted)
     else:
-        made = calibrate(crowd, promise, wanted)
+        # The words' generator takes a little of delta, which changes with the parts: not worth another search.
+        delta = shorten(promise.delta)
+        made = _calibrate_once(crowd, replace(promise, delta=delta), json.dumps(parts))
     protocols = tuple(protocol for _, protocol in made)
     device = BundleDevice(devices=tuple(part.randomizer for part in protocols))
     return Parts(

@@ -23,7 +23,7 @@ from shuffledp.core.protocol import Calibration, Crowd, NoisyDevice, Promise
 from shuffledp.core.randomizer import Law, WordSource
 from shuffledp.numerics import tape
 from shuffledp.numerics.dealing import deal_uniform
-from shuffledp.numerics.rounding import exp_lower
+from shuffledp.numerics.rounding import exp_lower, shorten
 from shuffledp.numerics.tabulated import Tabulated, log_of, logarithmic, poisson
 
 __all__ = [
@@ -119,7 +119,7 @@ def open_curve(
     """
     if _is_small(device):
         return None
-    r = _shorten(_below(honest * device.flood_share))
+    r = shorten(_below(honest * device.flood_share))
     return curve(_find_noise(device, honest, r)), device.distance(honest) * (1 + 1e-12)
 
 
@@ -132,12 +132,6 @@ def _find_noise(
         share=1.0 if share >= 1 else _below(share),
         flood=NegativeBinomialFlood(r=r_flood, p=device.p_flood),
     )
-
-
-def _shorten(x: float) -> float:
-    """At most x, in 30 bits."""
-    mantissa, exponent = math.frexp(x)
-    return math.ldexp(math.floor(math.ldexp(mantissa, 30)), exponent - 30)
 
 
 def _below(x: Fraction) -> float:
@@ -185,7 +179,7 @@ def calibrate(
     """
     if calibration is Calibration.PAPER:
         return build(_publish(promise, star, losing))
-    epsilon, delta, target = promise.epsilon, promise.delta, _shorten(promise.delta)
+    epsilon, delta, target = promise.epsilon, promise.delta, shorten(promise.delta)
     if star < _LEAST_STAR:
         raise UnsupportedError(
             f"epsilon={epsilon!r} is too small: the noise is too long for a table"

@@ -1,0 +1,84 @@
+"""Pairs of two columns: every engine counts the same, whatever holds them."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow.csv import write_csv
+
+import shuffledp as sdp
+from shuffledp.core.answers import Answers
+from shuffledp.engine import DuckDB, Memory
+from shuffledp.engine import pairs as module
+from shuffledp.engine.codes import OnInvalid
+from shuffledp.engine.pairs import count_pairs
+
+RNG = np.random.default_rng(5)
+N = 5000
+TABLE = pa.table(
+    {
+        "a.b": RNG.integers(0, 7, N),
+        "way": RNG.choice(["car", "bus", "other"], N),
+        "height": RNG.random(N),
+    }
+)
+WAYS = sdp.Categories(k=3, names=("car", "bus", "other"))
+DOMAIN = Answers(parts=(sdp.Integers(lower=0, upper=6), WAYS))
+
+
+def truth():
+    ways = np.searchsorted(["bus", "car", "other"], TABLE["way"].to_pylist())
+    codes = np.array([1, 0, 2])[ways]
+    return np.bincount(DOMAIN.join((TABLE["a.b"].to_numpy(), codes)), minlength=21)
+
+
+@pytest.fixture
+def files(tmp_path):
+    pq.write_table(TABLE, tmp_path / "people.parquet")
+    write_csv(TABLE, tmp_path / "people.csv")
+    pq.write_table(TABLE.slice(0, 3000), tmp_path / "part-1.parquet")
+    pq.write_table(TABLE.slice(3000), tmp_path / "part-2.parquet")
+    return tmp_path
+
+
+def columns(path, first="a.b"):
+    return sdp.open_column(str(path), first), sdp.open_column(str(path), "way")
+
+
+@pytest.mark.parametrize("engine", [DuckDB(), Memory()])
+@pytest.mark.parametrize("name", ["people.parquet", "people.csv", "part-*.parquet"])
+def test_files(files, engine, name):
+    found = count_pairs(columns(files / name), DOMAIN, engine)
+    np.testing.assert_array_equal(found, truth())
+
+
+def test_arrays():
+    both = tuple(sdp.engine.take_column(TABLE, name) for name in ("a.b", "way"))
+    np.testing.assert_array_equal(
+        count_pairs(both, DOMAIN, Memory(), on_invalid=OnInvalid.ERROR), truth()
+    )
+
+
+def test_values_of_all_kinds_are_read_row_by_row(files, monkeypatch):
+    """Grouping numbers with fractions would find a group for each row."""
+    monkeypatch.setattr(module, "group_pairs", None)
+    cells = Answers(parts=(sdp.core.cells.Cells(lower=0.0, upper=1.0, cells=4), WAYS))
+    both = columns(files / "people.parquet", "height")
+    assert count_pairs(both, cells, DuckDB(), on_invalid=OnInvalid.ERROR).sum() == N
+
+
+def test_an_invalid_value_is_named_with_its_row(files):
+    narrow = Answers(parts=(sdp.Integers(lower=1, upper=6), WAYS))
+    with pytest.raises(sdp.DataError, match="row"):
+        count_pairs(columns(files / "people.parquet"), narrow, DuckDB(), on_invalid=OnInvalid.ERROR)
+    clamped = count_pairs(
+        columns(files / "people.parquet"), narrow, DuckDB(), on_invalid=OnInvalid.CLAMP
+    )
+    assert clamped.sum() == N
+
+
+def test_filters(files):
+    first = sdp.open_column(str(files / "people.parquet"), "a.b", where="height > 0.5")
+    second = sdp.open_column(str(files / "people.parquet"), "way", where="height > 0.5")
+    found = count_pairs((first, second), DOMAIN, DuckDB(), on_invalid=OnInvalid.ERROR)
+    assert found.sum() == (TABLE["height"].to_numpy() > 0.5).sum()
