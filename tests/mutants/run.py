@@ -45,6 +45,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import lru_cache
 from pathlib import Path
 
 from repository import ROOT, tracked_files
@@ -216,7 +217,7 @@ def find_fault(mutant: Mutant, root: Path) -> str:
 
 def find_tests(mutant: Mutant, root: Path) -> list[str]:
     """The paths of the mutant's tests, from the root."""
-    known = [path.relative_to(root).as_posix() for path in (root / "tests").rglob("*")]
+    known = _list_tests(root)
     paths = []
     for end in mutant.tests:
         found = [path for path in known if f"/{path}".endswith(f"/{end}")]
@@ -224,6 +225,11 @@ def find_tests(mutant: Mutant, root: Path) -> list[str]:
             raise BadListError(f"{mutant.name!r}: there must be one {end}, and there are {found}")
         paths += found
     return paths
+
+
+@lru_cache(maxsize=8)
+def _list_tests(root: Path) -> tuple[str, ...]:
+    return tuple(path.relative_to(root).as_posix() for path in (root / "tests").rglob("*"))
 
 
 @contextmanager
