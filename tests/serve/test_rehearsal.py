@@ -130,7 +130,7 @@ def test_two_operators_make_their_keys_apart(survey, tmp_path):
     [
         (("weight", 0), "weight"),
         (("by", "home"), "needs its groups"),
-        (("error", 0.1), "is not a field of a histogram"),
+        (("error", 0.1), "cannot aim at an error yet"),
         (("protocol", "zsum"), "zsum"),
         (("colour", "red"), "is not a field of a histogram"),
         (("categories_from_data", True), "declares its categories"),

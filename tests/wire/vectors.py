@@ -16,6 +16,7 @@ from contract.examples import all_examples
 from live import make_collection, questions, secret
 from shuffledp import Reals, SeededWords, protocols
 from shuffledp.core.randomizer import encode_places, tape_width
+from shuffledp.wire.document import Pledge
 from shuffledp.wire.question import Question, carry, describe_law
 from shuffledp.wire.report import (
     encode_answers,
@@ -147,6 +148,12 @@ def write_documents():
         ("another format", "collection 1", "collection 2", "document"),
         ("slots that do not follow", '"slots":5', '"slots":6', "document"),
         ("groups that do not fit", '"car","car: old"', '"car","car: old","bus"', "document"),
+        (
+            "one question of several kinds",
+            '"one_question":false',
+            '"one_question":true',
+            "document",
+        ),
         ("a range that is none", '"lower":"-1.5"', '"lower":"10.0"', "document"),
         (
             "a range where none belongs",
@@ -212,7 +219,37 @@ class Listed:
         return np.array(taken, dtype=np.uint64)
 
 
-WRITERS = {"laws": write_laws, "messages": write_messages, "documents": write_documents}
+def survey_of_one():
+    """A collection whose reports answer one random question."""
+    pledge = Pledge(
+        epsilon=4.0, delta=1e-2, honest=1.0, min_batch=90, local_epsilon=3.0, one_question=True
+    )
+    return make_collection(questions=ask_all()[:3], pledge=pledge)
+
+
+def write_choices():
+    """Words and plaintexts of reports that answer one random question."""
+    collection, cases = survey_of_one(), []
+    answers = {each.name: ANSWERS[each.name] for each in collection.questions}
+    third = -(-(1 << 64) // 3)
+    for place, first in enumerate((0, third - 1, third, 2 * third - 1, 2 * third, (1 << 64) - 1)):
+        words = [str(first), *map(str, SeededWords(place).words(2, 64).tolist())]
+        (plain,) = encode_answers(collection, answers, Listed(words))
+        cases.append({"words": words, "plain": plain.hex()})
+    return {
+        "document": collection.raw.decode(),
+        "collection_id": collection.id.hex(),
+        "answers": answers,
+        "cases": cases,
+    }
+
+
+WRITERS = {
+    "laws": write_laws,
+    "messages": write_messages,
+    "documents": write_documents,
+    "choices": write_choices,
+}
 
 
 def write(name, content):

@@ -11,6 +11,7 @@ import { cellOf, placeOf } from "./places.js";
 import { Fields, readJson } from "./strict.js";
 
 const FORMAT = "shuffledp collection 1";
+const SAMPLED = ["count", "histogram", "mean", "sum"];
 const BY_GROUP = ["mean_by_group", "sum_by_group"];
 /** What the law of each task is about. @type {Record<string, string>} */
 const KINDS = {
@@ -44,6 +45,7 @@ function bad(sentence) {
  * @property {number} localEpsilon checked against the laws
  * @property {number} reportsPerDevice
  * @property {boolean} composed
+ * @property {boolean} oneQuestion whether a report answers one random question
  */
 
 export class Collection {
@@ -69,13 +71,21 @@ export class Collection {
     this.messageSize = top.whole("message_size", 1, 65535);
     for (const each of [top, shuffler, analyzer]) each.done();
     const size = Math.max(...this.questions.map((each) => messageSize(each.randomizer.code)));
-    if (this.slots !== this.questions.length || this.messageSize !== size) {
+    const one = this.promise.oneQuestion;
+    if (this.slots !== (one ? 1 : this.questions.length) || this.messageSize !== size) {
       throw bad("slots and message_size do not follow from its questions");
+    }
+    if (one && (this.questions.length < 2 || this.questions.some((each) => !SAMPLED.includes(each.task)))) {
+      throw bad(`one question of several is for ${SAMPLED.join(", ")}`);
+    }
+    if (one && this.promise.composed && this.promise.reportsPerDevice > 1) {
+      throw bad("one question of several is not composed over several reports");
     }
     const keys = [...this.shufflerKeys.map((each) => toHex(each.public)), analyzerKey, ...signs];
     if (new Set(keys).size < keys.length) throw bad("two of its keys are equal: each role needs its own");
     const floors = this.questions.map((each) => each.randomizer.epsilon0);
-    if (floors.reduce((sum, each) => sum + scale(each), 0n) > scale(this.promise.localEpsilon)) {
+    const together = one ? [Math.max(...floors)] : floors;
+    if (together.reduce((sum, each) => sum + scale(each), 0n) > scale(this.promise.localEpsilon)) {
       const all = floors.join(" + ");
       throw new WireError("promise", `the answers of a report are ${all}-private together, not ${this.promise.localEpsilon}`);
     }
@@ -243,6 +253,7 @@ function readPromise(found, windows) {
     localEpsilon: found.decimal("local_epsilon"),
     reportsPerDevice: found.whole("reports_per_device", 1, windows),
     composed: found.flag("composed"),
+    oneQuestion: found.flag("one_question"),
   };
   found.done();
   const { epsilon, delta, honest, minBatch, localEpsilon } = promise;

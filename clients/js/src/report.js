@@ -48,12 +48,20 @@ export function encodeAnswers(collection, answers, source) {
     if (!Object.hasOwn(answers, name)) throw new WireError("answers", `there is no answer to ${name}`);
   }
   const places = collection.questions.map((question) => findPlace(question, answers[question.name]));
-  return collection.questions.map((question, kind) => {
+  const kinds = [...collection.questions.keys()];
+  return (collection.promise.oneQuestion ? [choose(kinds.length, source)] : kinds).map((kind) => {
+    const question = collection.questions[kind];
     const plain = new Uint8Array(1 + collection.messageSize);
     plain[0] = kind;
     plain.set(encodeMessage(question.randomizer.code, randomize(question, places[kind], source)), 1);
     return plain;
   });
+}
+
+/** Which of so many questions a report answers, whatever the answers are. @param {number} size @param {import("./words.js").WordSource} source */
+function choose(size, source) {
+  const [word] = source.words(1, 64);
+  return Number((word * BigInt(size)) >> 64n);
 }
 
 /** @param {Collection} collection @param {number} window */

@@ -119,6 +119,16 @@ test("the report: words to plaintexts, and what Python sealed opens", async () =
   assert.equal(sealed.length, collection.reportSize);
 });
 
+test("a report that answers one random question: the same one as in Python, by the first word", async () => {
+  const { document, collection_id: id, answers, cases } = read("choices");
+  const collection = await Collection.read(utf8(document), id);
+  assert.equal(collection.slots, 1);
+  for (const { words, plain } of cases) {
+    assert.deepEqual(encodeAnswers(collection, answers, listedWords(words.map(BigInt))).map(toHex), [plain]);
+  }
+  assert.deepEqual(new Set(cases.map((/** @type {any} */ each) => each.plain.slice(0, 2))), new Set(["00", "01", "02"]));
+});
+
 test("what we seal has the sizes of the document, and opens", async () => {
   const collection = await Collection.read(utf8(report.document), report.collection_id);
   const inner = await sealInner(collection, 1, fromHex(report.plains[0]));

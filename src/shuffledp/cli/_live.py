@@ -32,6 +32,8 @@ def describe_collection(collection: sdp.wire.Collection) -> str:
         f"  {each.name}: {each.text} ({each.task}, by {each.protocol.name})"
         for each in collection.questions
     ]
+    if collection.pledge.one_question:
+        lines += ["", "A report answers one of them, chosen at random, with the whole floor."]
     lines += [
         "",
         f"A report has {collection.report_size} bytes, whatever the answers are.",

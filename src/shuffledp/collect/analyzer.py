@@ -17,6 +17,7 @@ import numpy as np
 from shuffledp.collect.disk import transaction, write_whole
 from shuffledp.collect.groups import estimate_groups
 from shuffledp.collect.keys import AnalyzerSecrets
+from shuffledp.collect.sample import scale_up
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Bools
 from shuffledp.core.display import Number, make_picture
@@ -209,7 +210,9 @@ class Analyzer:
         counted = count_messages(self.collection, plains[good])
         lost = {"copy": copies, "undecryptable": int((~good).sum())}
         dropped = {**counted.dropped, **{reason: n for reason, n in lost.items() if n}}
-        least = min(tally.users for tally in counted.tallies)
+        users = [tally.users for tally in counted.tallies]
+        # With one random question in each report, all reports are a crowd; otherwise each question has all of them.
+        least = sum(users) if self.collection.pledge.one_question else min(users)
         state = "opened" if least >= self.collection.pledge.min_batch else "refused"
         tallies = [{"counts": t.counts.tolist(), "users": t.users} for t in counted.tallies]
         with transaction(self._db):
@@ -273,6 +276,8 @@ class Analyzer:
         pledge = self.collection.pledge
         many = replace(pledge, min_batch=manifest.reports)
         better = compute_guarantee(self.collection.questions, many)
+        tallies = self.tallies(window)
+        reports = sum(tally.users for tally in tallies) if pledge.one_question else None
         return {
             "collection": self.collection.id.hex(),
             "title": self.collection.title,
@@ -281,10 +286,8 @@ class Analyzer:
             "dropped": self.dropped(window),
             "level": _LEVEL,
             "questions": {
-                question.name: _answer(question, tally)
-                for question, tally in zip(
-                    self.collection.questions, self.tallies(window), strict=True
-                )
+                question.name: _answer(question, tally, reports)
+                for question, tally in zip(self.collection.questions, tallies, strict=True)
             },
             "promise": {
                 "epsilon": pledge.epsilon,
@@ -294,6 +297,7 @@ class Analyzer:
                 "local_epsilon": pledge.local_epsilon,
                 "reports_per_device": pledge.reports_per_device,
                 "composed": pledge.composed,
+                "one_question": pledge.one_question,
             },
             "if_honest": {"reports": better.honest, "epsilon": better.epsilon},
             "one_operator": self.collection.development,
@@ -309,12 +313,15 @@ def _drop_copies(records: Octets) -> tuple[Octets, int]:
     return (records[~same], int(same.sum())) if same.any() else (records, 0)
 
 
-def _answer(question: Question, tally: Tally) -> dict[str, Any]:
+def _answer(question: Question, tally: Tally, reports: int | None = None) -> dict[str, Any]:
+    """The answer of everybody in the tally; of so many `reports`, of which those in the tally are a sample."""
     if question.range is not None:
         estimate = estimate_groups(question, tally)
     else:
         estimate = question.protocol.analyzer.estimate(tally)
-    rows = make_picture(estimate, _LEVEL, label=question.task).rows
+    rows: Sequence[Number] = make_picture(estimate, _LEVEL, label=question.task).rows
+    if reports is not None:
+        rows = scale_up(question, estimate, tally.people(), reports, _LEVEL)
     labels: Sequence[str] = [row.label for row in rows]
     if question.labels is not None and len(rows) == len(question.labels):
         labels = question.labels
@@ -323,6 +330,7 @@ def _answer(question: Question, tally: Tally) -> dict[str, Any]:
         "task": question.task,
         "protocol": question.protocol.name,
         "people": tally.users,
+        "of": tally.users if reports is None else reports,
         "estimate": [_row(label, row) for label, row in zip(labels, rows, strict=True)],
     }
 

@@ -1,7 +1,7 @@
 """From a survey to a collection: which protocol carries each question, and what can be promised.
 
-Everybody answers every question, and the floor is for the whole report: the questions share it by their weights.
-Then the shuffled guarantee at min_batch is computed from the composed privacy curves. If it is worse than what was
+The floor is for the whole report. Either a report answers every question, and they share the floor by their weights;
+or it answers one random question with the whole floor, if that is more accurate. Then the shuffled guarantee at min_batch is computed from the composed privacy curves. If it is worse than what was
 asked for, every question gets less of the floor, until it holds.
 """
 
@@ -13,7 +13,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from shuffledp.collect.keys import AnalyzerSecrets, ShufflerSecrets, signing_public
+from shuffledp.collect.sample import foresee_variance
 from shuffledp.core.domain import Categories, Integers, Reals
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.octets import Influential
@@ -34,7 +37,7 @@ from shuffledp.wire.document import (
     write_document,
 )
 from shuffledp.wire.hpke import public_bytes
-from shuffledp.wire.question import BY_TREE, Question
+from shuffledp.wire.question import BY_TREE, SAMPLED, Question
 
 __all__ = [
     "LOCAL_EPSILON",
@@ -97,6 +100,8 @@ class Settings:
     reports_per_device: int = 1
     composed: bool = True
     tokens: bool = False
+    one_question: bool | None = None
+    """Whether a report answers one random question with the whole floor; None: if that is more accurate."""
     keys: int = 1
     """How many keys the shuffler has, each for an equal share of the windows."""
 
@@ -120,6 +125,7 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
     "reports_per_device": (int,),
     "composed": (bool,),
     "tokens": (bool,),
+    "one_question": (bool,),
     "keys": (int,),
 }
 
@@ -255,9 +261,16 @@ class Design:
     limited_by: str
     """What keeps the answers from being more accurate: the floor, or the promise."""
 
+    def sample(self, people: int) -> int:
+        """How many of so many reports answer a question."""
+        return max(1, people // len(self.questions)) if self.pledge.one_question else people
+
     @property
     def influence(self) -> float:
-        """By how many people one report can move an answer, at most: all its messages may be for one question."""
+        """By how many people one report can move an answer, at most: all its messages may be for one question.
+
+        If it has one random question, its answer counts for as many reports as there are questions.
+        """
         return len(self.questions) * max(map(measure_influence, self.questions))
 
 
@@ -287,12 +300,39 @@ def choose_protocols(
         reports_per_device=settings.reports_per_device,
         composed=settings.composed,
     )
-    weights = sum(each.weight for each in asked)
-    chosen = [
-        _choose(each, floor * each.weight / weights * (1 - 1e-12), settings.people)
-        for each in asked
-    ]
-    return _fit(asked, chosen, pledge)
+    designs = []
+    if settings.one_question is not True:
+        weights = sum(each.weight for each in asked)
+        chosen = [
+            _choose(each, floor * each.weight / weights * (1 - 1e-12), settings.people)
+            for each in asked
+        ]
+        designs.append(_fit(asked, chosen, pledge))
+    if settings.one_question or (settings.one_question is None and _may_sample(asked, settings)):
+        people = max(2, settings.people // len(asked))
+        chosen = [_choose(each, floor, people) for each in asked]
+        designs.append(_fit(asked, chosen, replace(pledge, one_question=True)))
+    return min(designs, key=lambda each: _foresee_error(each, settings.people))
+
+
+def _may_sample(asked: Sequence[Asked], settings: Settings) -> bool:
+    """Whether one random question of several is possible."""
+    once = settings.reports_per_device == 1 or not settings.composed
+    alike = len({each.weight for each in asked}) == 1  # everybody has the same chance to be asked
+    return once and alike and len(asked) > 1 and all(each.kind in SAMPLED for each in asked)
+
+
+def _foresee_error(design: Design, people: int) -> float:
+    """The largest standard error of an answer, as a share of the people or of the range, if answers are mixed."""
+    errors = []
+    for each in design.questions:
+        size = each.protocol.randomizer.domain.size
+        counts = np.full(size, people // size, dtype=np.int64)
+        counts[0] += people - counts.sum()
+        variance = float(np.max(foresee_variance(each, counts, design.sample(people))))
+        unit = 1.0 if each.ends is None else each.ends[1] - each.ends[0]
+        errors.append(math.sqrt(variance) / unit / (1 if each.task == "mean" else people))
+    return max(errors)
 
 
 def _choose(asked: Asked, epsilon0: float, people: int) -> ShuffleProtocol:
@@ -333,7 +373,10 @@ def _fit(asked: Sequence[Asked], chosen: Sequence[ShuffleProtocol], pledge: Pled
         pledge=replace(
             pledge,
             epsilon=min(pledge.epsilon, float(up(reached, 4))),
-            local_epsilon=min(pledge.local_epsilon, float(up(add_floors(questions), 4))),
+            local_epsilon=min(
+                pledge.local_epsilon,
+                float(up(add_floors(questions, one=pledge.one_question), 4)),
+            ),
         ),
         limited_by=limited_by,
     )

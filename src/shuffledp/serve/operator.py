@@ -25,6 +25,7 @@ from shuffledp.collect.design import (
 )
 from shuffledp.collect.groups import foresee_groups
 from shuffledp.collect.keys import ShufflerSecrets
+from shuffledp.collect.sample import foresee_variance
 from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.display import list_numbers
 from shuffledp.core.domain import Bits, Reals
@@ -74,6 +75,7 @@ class Planner:
             "guess": pledge.guess,
             "min_batch": pledge.min_batch,
             "limited_by": design.limited_by,
+            "one_question": pledge.one_question,
             "influence": design.influence,
             "bytes": _measure_report(design, tokens=survey.settings.tokens),
             "questions": [
@@ -84,7 +86,7 @@ class Planner:
                     "protocol": each.protocol.name,
                     "influence": measure_influence(each),
                     "people": people,
-                    **_imagine(each, people),
+                    **_imagine(each, people, design.sample(people)),
                 }
                 for each in design.questions
             ],
@@ -138,8 +140,11 @@ def _make_up(question: Question, people: int) -> Counts:
     return counts
 
 
-def _imagine(question: Question, people: int) -> dict[str, Any]:
-    """A made-up result with the error bars to expect; `unit` is what errors are measured by."""
+def _imagine(question: Question, people: int, sampled: int) -> dict[str, Any]:
+    """A made-up result of people, `sampled` of whom answer this question, with the error bars to expect.
+
+    `unit` is what errors are measured by.
+    """
     counts = _make_up(question, people)
     lower, upper = question.ends or (None, None)
     if question.range is not None or question.task in BY_TREE:
@@ -155,7 +160,7 @@ def _imagine(question: Question, people: int) -> dict[str, Any]:
             "upper": upper,
         }
     truth, labels = _imagine_truth(question, counts)
-    spread = _Z * np.sqrt(np.asarray(question.protocol.analyzer.variance(counts)))
+    spread = _Z * np.sqrt(foresee_variance(question, counts, sampled))
     pairs = zip(labels, truth.tolist(), np.broadcast_to(spread, truth.shape).tolist(), strict=True)
     unit = people if lower is None or upper is None else upper - lower
     return {
@@ -191,7 +196,7 @@ def _largest_error(design: Design, people: int) -> float:
     """Half of the longest error bar, relative to the people or to the range of a number."""
     errors: list[float] = []
     for each in design.questions:
-        shown = _imagine(each, people)
+        shown = _imagine(each, people, design.sample(people))
         errors += [(row["high"] - row["value"]) / shown["unit"] for row in shown["estimate"]]
     return max(errors)
 

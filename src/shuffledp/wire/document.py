@@ -22,7 +22,7 @@ from shuffledp.core.protocol import honest_users
 from shuffledp.core.randomizer import Randomizer
 from shuffledp.numerics.rounding import float_above, float_below
 from shuffledp.wire.hpke import SUITE
-from shuffledp.wire.question import Question, read_questions
+from shuffledp.wire.question import CHOICE_BITS, SAMPLED, Question, read_questions
 from shuffledp.wire.strict import Fields, as_decimal, canonical, read_json
 
 __all__ = [
@@ -58,6 +58,8 @@ class Pledge:
     """Over the life of the collection."""
     composed: bool = True
     """Whether epsilon and delta are for all reports of a device together, not for each of them."""
+    one_question: bool = False
+    """Whether a report answers one random question with the whole floor, not all questions with a part each."""
 
     @property
     def guess(self) -> float:
@@ -131,7 +133,7 @@ class Collection:
     @property
     def slots(self) -> int:
         """Messages in a report."""
-        return len(self.questions)
+        return 1 if self.pledge.one_question else len(self.questions)
 
     @cached_property
     def message_size(self) -> int:
@@ -206,13 +208,14 @@ class Collection:
             each.done()
         if stated != (found.slots, found.message_size):
             raise WireError("document", "slots and message_size do not follow from its questions")
+        _check_one_question(found)
         _check_distinct_keys(found)
         return found
 
     def verify(self) -> Guarantee:
         """Recompute what is promised; `WireError` with the reason "promise" if it does not hold."""
         # No tolerance: what a document states was rounded up when it was written.
-        floor = add_floors(self.questions)
+        floor = add_floors(self.questions, one=self.pledge.one_question)
         if floor > self.pledge.local_epsilon:
             raise WireError(
                 "promise",
@@ -229,8 +232,10 @@ class Collection:
         return found
 
 
-def add_floors(questions: Sequence[Question]) -> float:
+def add_floors(questions: Sequence[Question], *, one: bool = False) -> float:
     """What is left of privacy for a whole report if the shuffler tells who sent what, rounded up.
+
+    With `one` random question in a report, which does not depend on the answers, it is the largest of them.
 
     >>> from shuffledp import protocols
     >>> made = protocols.rr.make_local(epsilon=0.1)
@@ -238,6 +243,8 @@ def add_floors(questions: Sequence[Question]) -> float:
     >>> add_floors([asked] * 3) > 0.3
     True
     """
+    if one:
+        return max(each.epsilon0 for each in questions)
     return float_above(sum((Fraction(each.epsilon0) for each in questions), Fraction(0)))
 
 
@@ -247,6 +254,8 @@ def compute_guarantee(questions: Sequence[Question], pledge: Pledge) -> Guarante
     times = pledge.reports_per_device if pledge.composed else 1
     honest = honest_users(pledge.min_batch, pledge.honest)
     words = sum(each.width for each in questions)
+    if pledge.one_question:
+        return _compute_one(devices, 1 + words, honest, pledge.delta)
     return _compute(devices, words, times, honest, pledge.delta)
 
 
@@ -273,6 +282,34 @@ def _compute(
         proof="composition of the amplified answers' privacy curves",
         honest=honest,
     )
+
+
+@lru_cache(maxsize=256)
+def _compute_one(
+    devices: tuple[Randomizer, ...], words: int, honest: int, delta: float
+) -> Guarantee:
+    """Of a report with one random question: people hide among those whose report is about the same question.
+
+    Which question it is does not depend on the answers. Given it, at least `others` of the other honest people have
+    the same one, except with a probability that is part of delta; more of them never hurt.
+    """
+    from shuffledp.accounting.amplify import profile
+    from shuffledp.numerics.tails import binomial_at_most
+
+    left = _set_generator_aside(devices, words, 1, honest, delta)
+    missed = left / 100
+    share = Fraction((1 << CHOICE_BITS) // len(devices), 1 << CHOICE_BITS)
+    low, high = 0, honest  # binomial_at_most(low - 1) <= missed < binomial_at_most(high - 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if binomial_at_most(middle - 1, honest - 1, share) <= missed:
+            low = middle
+        else:
+            high = middle
+    spare = float_below(Fraction(left) - Fraction(missed))
+    curves = [profile(randomizer=each, n=1 + low, honest=1.0) for each in devices]
+    worst = max((each.best(spare) for each in curves), key=lambda found: found.epsilon)
+    return replace(worst, delta=delta, honest=honest)
 
 
 def _set_generator_aside(
@@ -317,6 +354,7 @@ def write_document(
             "local_epsilon": as_decimal(pledge.local_epsilon),
             "reports_per_device": pledge.reports_per_device,
             "composed": pledge.composed,
+            "one_question": pledge.one_question,
         },
         "windows": {
             "start": windows.start,
@@ -335,7 +373,7 @@ def write_document(
         "analyzer": {"public": analyzer_public.hex(), "sign": analyzer_sign.hex()},
         "tokens": tokens,
         "suite": SUITE,
-        "slots": len(questions),
+        "slots": 1 if pledge.one_question else len(questions),
         "message_size": max(each.code.size for each in questions),
     }
     collection = Collection.read(canonical(content))
@@ -352,6 +390,7 @@ def _read_pledge(found: Fields, windows: Windows) -> Pledge:
         local_epsilon=found.decimal("local_epsilon"),
         reports_per_device=found.whole("reports_per_device", 1, windows.count),
         composed=found.flag("composed"),
+        one_question=found.flag("one_question"),
     )
     found.done()
     if not 0 < pledge.epsilon <= 100 or not 0 < pledge.local_epsilon <= 100:
@@ -417,6 +456,15 @@ def read_url(text: str) -> str:
             "fragment or a slash at the end",
         )
     return text
+
+
+def _check_one_question(found: Collection) -> None:
+    if not found.pledge.one_question:
+        return
+    if len(found.questions) < 2 or any(each.task not in SAMPLED for each in found.questions):
+        raise WireError("document", f"one question of several is for {', '.join(SAMPLED)}")
+    if found.pledge.composed and found.pledge.reports_per_device > 1:
+        raise WireError("document", "one question of several is not composed over several reports")
 
 
 def _check_distinct_keys(found: Collection) -> None:

@@ -25,12 +25,25 @@ from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import encode_places, tape_width
 from shuffledp.wire.strict import Fields, as_decimal, read_decimal
 
-__all__ = ["BY_GROUP", "BY_TREE", "Question", "carry", "describe_law", "read_questions"]
+__all__ = [
+    "BY_GROUP",
+    "BY_TREE",
+    "CHOICE_BITS",
+    "SAMPLED",
+    "Question",
+    "carry",
+    "describe_law",
+    "read_questions",
+]
 
 BY_GROUP = ("mean_by_group", "sum_by_group")
 """The tasks whose answers are a group and a number."""
 BY_TREE = ("quantiles", "cdf", "range", "variance", "std")
 """The tasks whose answers are numbers in the cells of a tree."""
+SAMPLED = ("count", "histogram", "mean", "sum")
+"""The tasks of which a report may answer one at random."""
+CHOICE_BITS = 64
+"""Of the word that chooses the question then."""
 _MOST_LABELS = 10_000
 _MOST_GROUPS = 1_000
 _MOST_POINTS = 100  # of a list of parameters

@@ -16,12 +16,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shuffledp.core.arrays import Codes
+from shuffledp.core.arrays import Codes, Words
 from shuffledp.core.errors import WireError
 from shuffledp.core.octets import Octets
 from shuffledp.core.randomizer import WordSource
 from shuffledp.wire.document import Collection
 from shuffledp.wire.hpke import SUITE, open_sealed, seal
+from shuffledp.wire.question import CHOICE_BITS
 
 __all__ = [
     "MEDIA_TYPE",
@@ -73,18 +74,43 @@ def encode_answers(
 def encode_many(
     collection: Collection, places: Mapping[str, Codes], rng: WordSource
 ) -> list[Octets]:
-    """For each question the plaintexts[n, 1 + message_size] of n people at these places, randomized."""
-    found = []
+    """For each message of a report the plaintexts[n, 1 + message_size] of n people at these places, randomized."""
+    if not collection.pledge.one_question:
+        return [
+            _encode(collection, kind, places[question.name], rng)
+            for kind, question in enumerate(collection.questions)
+        ]
+    people = len(next(iter(places.values())))
+    kinds = uniform(rng.words(people, CHOICE_BITS), len(collection.questions))
+    plain = np.zeros((people, 1 + collection.message_size), dtype=np.uint8)
     for kind, question in enumerate(collection.questions):
-        bits, width = question.protocol.randomizer.word_bits, question.width
-        inputs = places[question.name]
-        words = rng.words(len(inputs) * width, bits).reshape(len(inputs), width)
-        payload = question.randomize(inputs, words)
-        plain = np.zeros((len(inputs), 1 + collection.message_size), dtype=np.uint8)
-        plain[:, 0] = kind
-        plain[:, 1 : 1 + question.code.size] = question.code.encode_message(payload)
-        found.append(plain)
+        mine = np.flatnonzero(kinds == kind)
+        plain[mine] = _encode(collection, kind, places[question.name][mine], rng)
+    return [plain]
+
+
+def uniform(words: Words, size: int) -> Codes:
+    """Each word of 64 bits times `size`, its upper half: which of `size` things is chosen.
+
+    >>> uniform(np.array([0, 2**63, 2**64 - 1], dtype=np.uint64), 3)
+    array([0, 1, 2])
+    """
+    high, low = words >> np.uint64(32), words & np.uint64(0xFFFFFFFF)
+    wide = np.uint64(size)
+    found: Codes = ((high * wide + (low * wide >> np.uint64(32))) >> np.uint64(32)).astype(np.int64)
     return found
+
+
+def _encode(collection: Collection, kind: int, places: Codes, rng: WordSource) -> Octets:
+    question = collection.questions[kind]
+    bits, width = question.protocol.randomizer.word_bits, question.width
+    words = rng.words(len(places) * width, bits).reshape(len(places), width)
+    plain = np.zeros((len(places), 1 + collection.message_size), dtype=np.uint8)
+    plain[:, 0] = kind
+    if len(places):
+        message = question.code.encode_message(question.randomize(places, words))
+        plain[:, 1 : 1 + question.code.size] = message
+    return plain
 
 
 def _inner_info(collection: Collection, window: int) -> bytes:

@@ -68,6 +68,7 @@ function describePromise(collection) {
     "section", { class: "card", "aria-labelledby": "promise" },
     make("h2", { id: "promise" }, strings.inShort),
     make("p", {}, strings.promise.noise),
+    ...(promise.oneQuestion ? [make("p", {}, strings.promise.one)] : []),
     make("p", {}, strings.promise.guess(collection.guess)),
     make("details", {}, make("summary", {}, strings.numbers),
       make("p", {}, strings.promise.shuffled(promise.epsilon, promise.delta)),

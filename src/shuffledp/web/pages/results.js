@@ -42,10 +42,11 @@ function showQuestion(question, results) {
   const answers = results.map((each) => each.questions[question.name]);
   const last = answers[answers.length - 1], rows = last.estimate.map((/** @type {any} */ row) => nameRow(question.task, row));
   const section = make("section", {}, make("h2", { dir: "auto" }, question.text),
-    make("p", { class: "soft" }, strings.result.people(last.people, results[results.length - 1].window)));
+    make("p", { class: "soft" }, strings.result.people(last.people, results[results.length - 1].window)
+      + (last.of > last.people ? ` ${strings.result.sample(last.of)}` : "")));
   const title = `${question.text}: ${rows.map((/** @type {any} */ row) => `${row.label} ${show(row.value)}`).join(", ")}`;
   const single = rows.length === 1 && question.lower !== null && question.task === "mean";
-  section.append(single ? drawRange(rows[0], question.lower, question.upper, title) : drawBars(rows, title, fitWidth(), isShare(question.task) ? last.people : null));
+  section.append(single ? drawRange(rows[0], question.lower, question.upper, title) : drawBars(rows, title, fitWidth(), isShare(question.task) ? last.of : null));
   if (answers.length > 1) {
     const leading = rows.reduce((/** @type {number} */ best, /** @type {any} */ row, /** @type {number} */ i) => (row.value > rows[best].value ? i : best), 0);
     const series = answers.map((each) => each.estimate[leading]);

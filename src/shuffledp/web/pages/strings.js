@@ -15,6 +15,7 @@ export const strings = {
   inShort: "What leaves this device",
   numbers: "The numbers behind this",
   promise: {
+    one: "Of your answers one is sent, chosen at random; the others stay here.",
     noise: "Your answer is changed by chance on this device, before it is sent. Nobody gets the answer itself.",
     guess: (/** @type {number} */ p) =>
       `Even if the servers conspire, somebody who was undecided about you guesses a yes or no right at most ${share(p)} of the time.`,
@@ -72,6 +73,7 @@ export const strings = {
     none: "Nothing is published yet: results appear here once a round is over and enough people have answered.",
     quantile: (/** @type {number} */ p) => (p === 0.5 ? "half have at most" : `${Number((100 * p).toPrecision(4))} % have at most`),
     people: (/** @type {number} */ n, /** @type {number} */ window) => `${count(n)} people answered in round ${window + 1}.`,
+    sample: (/** @type {number} */ n) => `They are a random sample of ${count(n)}, whom the numbers are about.`,
     intervals: (/** @type {number} */ level) => `The lines are intervals: each holds the true value with probability ${Math.round(100 * level)} %.`,
     promise: (/** @type {any} */ p) =>
       `The promise: epsilon = ${p.epsilon}, delta = ${p.delta}, if ${Math.round(100 * p.honest)} % of at least ${count(p.min_batch)} reports are honest.`,
