@@ -218,7 +218,7 @@ def read_words_domain(
 @shuffle(
     name="hashed_prefixes",
     task="words",
-    title="hashed prefixes with uniform dummies",
+    title="hashed prefixes with dummies",
     reference="Bassily, Nissim, Stemmer, Thakurta 2017",
 )
 def make(
