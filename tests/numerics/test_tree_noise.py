@@ -72,6 +72,15 @@ def test_tails_are_never_too_small(noise, q):
         assert tails.screen(np.array([x]))[0] >= true
 
 
+def test_far_tails_are_never_too_small():
+    """Up to twenty deviations, where Chernoff's bound stands alone and is hardly larger than the truth."""
+    one = LevelWeights(values=np.array([[1.0]]), counts=np.array([[1.0]]))
+    tails = IndependentLevels(levels=(DummyNoise(tries=((10**6, 1e-4),)),)).tails((one,))
+    for x in (30.0, 60.0, 100.0, 150.0, 200.0):
+        true = stats.binom.sf(100 + x - 1, 10**6, 1e-4)
+        assert true <= tails.above(np.array([x]))[0] < 100 * true
+
+
 def test_half_of_the_noise_would_be_seen():
     """The mutant of the test above."""
     weights, less = weights_of(dummies(12), [1]), dummies(4)
@@ -113,7 +122,7 @@ def test_a_bounded_level_bounds_what_it_bounds():
     one = LevelWeights(values=np.array([[1.0]]), counts=np.array([[1.0]]))
     bound = IndependentLevels(levels=(BoundedNoise(variance=n * q * (1 - q), most=2 / 3),))
     tails = bound.tails((one,))
-    for x in product((1.0, 10.0, 20.0)):
+    for x in product((1.0, 10.0, 20.0, 40.0, 60.0)):
         true = stats.binom.sf(n * q + x[0] - 1, n, q)
         assert tails.above(np.array(x))[0] >= true
     assert tails.above(np.array([25.0]))[0] < 1e-5
