@@ -383,3 +383,50 @@ def test_many_histograms_have_dummies():
     assert {row.protocol for row in sdp.Survey.loads(text).plan(N).rows} == {"dummies_histogram"}
     few = sdp.Survey.loads(text.partition("[questions.q2]")[0]).plan(N)
     assert {row.protocol for row in few.rows} == {"correlated_histogram"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("at = [0.25, 0.5]", "at = [0]", "line 14: question 'minutes': at=0.0 must be > 0 and < 1"),
+        ("at = [0.25, 0.5]", "at = [nan]", "line 14: question 'minutes': at=nan must be finite"),
+        ("at = [0.25, 0.5]", "at = []", "line 14: question 'minutes': at=() must be at least one"),
+        ("upper = 15", "upper = nan", "line 13: question 'minutes': upper=nan must be finite"),
+        ("lower = 0", "lower = 20", "line 13: question 'minutes': upper=15 must be > lower=20"),
+        ('by = "way"', 'by = "way"\ngroups = []', "line 21: question 'home_by_way': groups=[]"),
+        (
+            'by = "way"',
+            'by = "way"\ngroups = "car"',
+            "line 21: question 'home_by_way': groups='car' must be a list",
+        ),
+        (
+            'by = "way"',
+            "by = 3",
+            "line 20: question 'home_by_way': by=3 must be the name of a column",
+        ),
+        ('column = "way"', "column = 3", "line 6: question 'way': column=3 must be the name"),
+        ("epsilon = 1.0", "epsilon = nan", "line 1: epsilon=nan must be finite"),
+        ("weight = 2", 'weight = "much"', "line 15: question 'minutes': weight='much' must be a"),
+    ],
+)
+def test_more_errors_name_the_line(old, new, said):
+    with pytest.raises(sdp.DataError) as error:
+        sdp.Survey.loads(TEXT.replace(old, new, 1))
+    assert said in str(error.value)
+
+
+def test_very_many_cells_are_refused_with_their_cost():
+    survey = sdp.Survey.loads(TEXT.replace("upper = 15", f"upper = {2**30 - 1}", 1))
+    with pytest.raises(
+        sdp.DataError, match=r"line 9: .*1,073,741,824 cells are too many: .* messages"
+    ):
+        survey.plan(10**6)
+
+
+def test_people_who_are_not_numbers_or_in_no_group(survey):
+    blank = PEOPLE.set_column(1, "minutes", pa.array([float("nan")] * N))
+    with pytest.raises(sdp.DataError, match="line 9: question 'minutes': value nan at position 0"):
+        sdp.ask(blank, survey)
+    flown = PEOPLE.set_column(0, "way", pa.array(["plane"] * N))
+    with pytest.raises(sdp.DataError, match="line 4: question 'way': value 'plane' at position 0"):
+        sdp.ask(flown, survey)

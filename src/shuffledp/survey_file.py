@@ -5,7 +5,7 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any
 
-from shuffledp.core.errors import DataError, ShuffledpError
+from shuffledp.core.errors import DataError, ParameterError, ShuffledpError
 from shuffledp.core.task import Task
 from shuffledp.planner.question import planned
 from shuffledp.surveys import Question, Survey
@@ -94,6 +94,7 @@ class _Reader:
         options = self.read_options(name, task, given)
         groups = given.get("groups")
         try:
+            _check_kinds(given)
             question = Question(
                 name=name,
                 task=given["task"],
@@ -112,6 +113,14 @@ class _Reader:
             key = str(getattr(error, "name", ""))
             raise self.fail(f"question {name!r}: {error}", *place, key) from error
         return question
+
+
+def _check_kinds(given: Mapping[str, Any]) -> None:
+    for key in ("column", "by"):
+        if not isinstance(given.get(key, ""), str):
+            raise ParameterError(key, given[key], "must be the name of a column")
+    if not isinstance(given.get("groups", []), list):
+        raise ParameterError("groups", given["groups"], "must be a list")
 
 
 _HEADER = re.compile(r"^\s*\[\s*([^\[\]]+?)\s*\]\s*(#.*)?$")
