@@ -10,11 +10,10 @@ from scipy.stats import beta, binom
 
 import shuffledp as sdp
 from audit.mutants import Broken, clipped, no_noise, off_by_one, reused_word
-from contract.examples import examples_of
+from contract.examples import enumerable, examples_of
 from shuffledp.accounting.binary import BinaryResponse
 from shuffledp.audit import black_box
 from shuffledp.audit.outcomes import Draws, draw
-from shuffledp.protocols import PROTOCOLS
 from support import ALPHA, first
 
 SAMPLES = 40_000
@@ -78,7 +77,7 @@ def test_the_figure_that_was_promised():
     assert not found.refutes(1.2)
 
 
-@pytest.mark.parametrize("spec", [s for s in PROTOCOLS if s.make], ids=lambda spec: spec.name)
+@pytest.mark.parametrize("spec", enumerable(), ids=lambda spec: spec.name)
 def test_protocols_stay_under_their_claim(spec):
     parameters = examples_of(spec).shuffled_tiny[0]
     p = spec.make(**parameters)

@@ -12,14 +12,13 @@ from hypothesis import strategies as st
 
 import shuffledp as sdp
 from accounting.channels import RATIOS, krr, random_channel
-from contract.examples import examples_of
+from contract.examples import enumerable, examples_of
 from shuffledp.accounting.binary import BinaryResponse
 from shuffledp.accounting.exact import local_delta, shuffled_delta
 from shuffledp.audit import search
 from shuffledp.audit.multisets import Integers, Lattice
 from shuffledp.audit.search import Blanket, Box, Sweep
 from shuffledp.numerics.rounding import exp_bounds
-from shuffledp.protocols import PROTOCOLS
 
 weights = st.lists(st.integers(0, 6), min_size=3, max_size=3).filter(any)
 SENDS = [(), ("a",), ("a", "b")]
@@ -88,7 +87,7 @@ def test_single_messages_against_the_accountants_oracle(seed):
     assert found.lower <= shuffled_delta(laws, n, ratio) <= found.upper
 
 
-@pytest.mark.parametrize("spec", [s for s in PROTOCOLS if s.make], ids=lambda spec: spec.name)
+@pytest.mark.parametrize("spec", enumerable(), ids=lambda spec: spec.name)
 def test_protocols_keep_their_promise(spec):
     parameters = examples_of(spec).shuffled_tiny[0]
     p = spec.make(**parameters)

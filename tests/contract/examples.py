@@ -15,6 +15,11 @@ def examples_of(registered: Spec) -> Examples:
     return found
 
 
+def enumerable() -> list[Spec]:
+    """The protocols of the shuffle model with parameters so small that everything can be enumerated."""
+    return [each for each in PROTOCOLS if each.make and examples_of(each).shuffled_tiny]
+
+
 def all_examples() -> tuple[Examples, ...]:
     """Of every protocol in this package."""
     return tuple(map(examples_of, PROTOCOLS))
