@@ -127,8 +127,8 @@ def bound_normal_mills(x: Floats) -> tuple[Floats, Floats]:
     """(low, high) around Mills' ratio Pr[Z >= x] / phi(x) of a standard normal Z, for x >= -10.
 
     >>> low, high = bound_normal_mills(np.array([-1.0, 0.0, 1.0, 30.0]))
-    >>> low.round(12)
-    array([3.477111146673, 1.253314137316, 0.655679542419, 0.033296417896])
+    >>> low.round(8)
+    array([3.47705181, 1.25331414, 0.65567954, 0.03329642])
     >>> bool(np.all(high / low < 1 + 1e-12))
     True
     """

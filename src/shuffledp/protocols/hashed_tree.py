@@ -392,7 +392,7 @@ def make(
 
     >>> p = make(n=100_000, lower=0, upper=1000, epsilon=1.0, delta=1e-6, shape=[16, 63], hash_bits=7)
     >>> round(p.cost.messages_mean, 2), p.cost.bits_per_message
-    (2.13, 27)
+    (2.12, 28)
     """
     domain = read_cells(lower, upper, steps)
     points = read_points(task, at, domain)
