@@ -273,7 +273,7 @@ def test_the_desk_wants_its_token(browser, demonstration):
         assert visit.page.query_selector("form") is None
 
 
-VECTORS = """async ({ messages, report }) => {
+VECTORS = """async ({ messages, report, documents, choices, laws }) => {
   const device = await import("/device/index.js");
   const hex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
   let same = 0;
@@ -288,6 +288,34 @@ VECTORS = """async ({ messages, report }) => {
   const collection = await device.Collection.read(new TextEncoder().encode(report.document), report.collection_id);
   const plains = device.encodeAnswers(collection, report.answers, device.listedWords(report.words.map(BigInt)));
   if (plains.map(hex).join() !== report.plains.join()) throw new Error("plains");
+  const identify = async (raw) => hex(new Uint8Array(await crypto.subtle.digest("SHA-256", raw)));
+  for (const { what, document, reason } of documents) {
+    const raw = new TextEncoder().encode(document);
+    const refused = await device.Collection.read(raw, await identify(raw)).then(() => null, (error) => error.reason);
+    if (refused !== (reason ?? "law")) throw new Error(what);
+    same += 1;
+  }
+  const one = await device.Collection.read(new TextEncoder().encode(choices.document), choices.collection_id);
+  for (const { words, plain } of choices.cases) {
+    const sent = device.encodeAnswers(one, choices.answers, device.listedWords(words.map(BigInt)));
+    if (sent.map(hex).join() !== plain) throw new Error("choices");
+    same += 1;
+  }
+  for (const { law, tapes } of laws) {
+    const randomizer = device.buildRandomizer(law), bits = BigInt(randomizer.wordBits), width = randomizer.wordsPerInput;
+    tapes.forEach((declared, code) => {
+      const counts = {};
+      for (let tape = 0n; tape < 1n << (bits * BigInt(width)); tape++) {
+        const words = Array.from({ length: width }, (_, place) => (tape >> (bits * BigInt(place))) & ((1n << bits) - 1n));
+        const sent = hex(device.encodeMessage(randomizer.code, randomizer.encode(code, words)));
+        counts[sent] = (counts[sent] ?? 0) + 1;
+      }
+      for (const sent of new Set([...Object.keys(declared), ...Object.keys(counts)])) {
+        if ((declared[sent] ?? 0) !== (counts[sent] ?? 0)) throw new Error(law.type);
+      }
+    });
+    same += 1;
+  }
   return same;
 }"""
 
@@ -295,9 +323,10 @@ VECTORS = """async ({ messages, report }) => {
 def test_vectors_in_the_browser(browser, demonstration):
     read = {
         name: json.loads((ROOT / "vectors" / f"{name}.json").read_text())
-        for name in ("messages", "report")
+        for name in ("messages", "report", "documents", "choices", "laws")
     }
-    cases = sum(len(each["cases"]) for each in read["messages"])
+    cases = sum(len(each["cases"]) for each in (*read["messages"], read["choices"]))
+    cases += len(read["documents"]) + len(read["laws"])
     with Visit(browser) as visit:
         visit.page.goto(demonstration["page"])
         assert visit.page.evaluate(VECTORS, read) == cases
