@@ -309,6 +309,18 @@ class TestGroups:
         assert "at random, without bias" in by_group.remarks()[0]
 
 
+def test_a_plan_has_its_three_models(survey):
+    """A curator is better, and people who trust nobody are much worse; the table says both."""
+    plan = survey.plan(N)
+    central, local = plan.compare("central"), plan.compare("local")
+    for row, curator, nobody in zip(plan.rows, central, local, strict=True):
+        assert curator is not None
+        assert nobody > max(row.error, curator)
+    found = plan.to_dict()["questions"][plan.rows[0].question]
+    assert (found["central_rmse"], found["local_rmse"]) == (central[0], local[0])
+    assert "A trusted curator would be off by: way" in str(plan)
+
+
 class TestErrors:
     """An error for each question: the smallest epsilon is found."""
 

@@ -22,12 +22,14 @@ from shuffledp.core.display import short
 from shuffledp.core.domain import Categories, Integers, Reals
 from shuffledp.core.errors import DataError, ShuffledpError, UnsupportedError
 from shuffledp.core.notebook import make_table, say, stack
-from shuffledp.core.privacy import Guarantee, up
+from shuffledp.core.privacy import Guarantee, Model, up
 from shuffledp.core.protocol import Crowd, Promise, ShuffleProtocol
 from shuffledp.core.task import Task
 from shuffledp.core.version import __version__
 from shuffledp.planner import choose
 from shuffledp.planner.errors import worst_case
+from shuffledp.planner.question import Asked, Limits, candidates
+from shuffledp.planner.rows import evaluate
 from shuffledp.protocols import bundle, make
 from shuffledp.tasks import Histogram, task_named
 from shuffledp.tasks.groups import Grouped
@@ -159,9 +161,18 @@ class SurveyPlan:
         """What is promised about all answers together."""
         return self.protocol.guarantee
 
+    def compare(self, model: Model | str) -> tuple[float | None, ...]:
+        """The error of each question in the central or the local model, with epsilon split evenly and delta = 0.
+
+        None where no mechanism or protocol answers the question.
+        """
+        epsilon = self.guarantee.epsilon / len(self.rows)
+        return tuple(_find_best(task, self.n, epsilon, Model(model)) for task in self.tasks)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and strings: what `shuffledp plan survey.toml --json` prints."""
         cost = self.protocol.cost
+        others = zip(self.compare("central"), self.compare("local"), strict=True)
         return {
             "epsilon": self.guarantee.epsilon,
             "delta": self.guarantee.delta,
@@ -175,8 +186,10 @@ class SurveyPlan:
                     "share": row.share,
                     "messages_per_user": row.messages,
                     "others_without": row.without,
+                    "central_rmse": central,
+                    "local_rmse": local,
                 }
-                for row in self.rows
+                for row, (central, local) in zip(self.rows, others, strict=True)
             },
             "messages_per_user": cost.messages_mean,
             "bits_per_user": cost.messages_mean * cost.bits_per_message,
@@ -226,8 +239,20 @@ class SurveyPlan:
             *([self._say_costs()] if len(self.rows) > 1 else []),
             f"Everybody answers everything: {cost.messages_mean:.2f} messages of {cost.bits_per_message} bits "
             "each.",
+            self._say_models(),
             f"{self.guarantee}.",
         ]
+
+    def _say_models(self) -> str:
+        """The same table in the other two models, in a line."""
+        said = []
+        for model, who in (("central", "A trusted curator"), ("local", "People who trust nobody")):
+            errors = zip(self.rows, self.compare(model), strict=True)
+            known = (
+                f"{short(row.question)} {error:.3g}" for row, error in errors if error is not None
+            )
+            said.append(f"{who} would be off by: {', '.join(known)}.")
+        return f"{' '.join(said)} (The same epsilon, split evenly, with delta = 0.)"
 
     def _say_costs(self) -> str:
         most = max(self.rows, key=lambda row: row.share)
@@ -236,6 +261,17 @@ class SurveyPlan:
             "The last column is what leaving a question out would take off all other errors. The dearest question "
             f"is {short(most.question)}: without it, they would be about {100 * (1 - most.without):.0f} % smaller."
         )
+
+
+def _find_best(task: Task, n: int, epsilon: float, model: Model) -> float | None:
+    """The smallest error of the answer in a model with delta = 0; by group, of a bin."""
+    if isinstance(task, Grouped):
+        task = Histogram(domain=Categories(k=task.domain.size))
+    asked = Asked.of(task, n=n, epsilon=epsilon, delta=0.0, honest=1.0)
+    limits = Limits.of(models=model)
+    rows = (evaluate(each, asked, limits) for each in candidates(task) if each.model is model)
+    errors = [row.rmse for row in rows if row.available and row.rmse is not None]
+    return min(errors) / task.scale(n) if errors else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

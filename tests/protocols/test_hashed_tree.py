@@ -18,7 +18,7 @@ EXAMPLES = Examples(
     hashed_tree.SPEC,
     shuffled=(
         {"n": 20_000, "lower": 0, "upper": 99, "epsilon": 1.0, "delta": 1e-6, "shape": [10, 10], "hash_bits": 5},
-        {"n": 5000, "lower": -1.0, "upper": 1.0, "steps": 64, "epsilon": 2.0, "delta": 1e-5, "at": [0.5]},
+        {"n": 5000, "lower": -1.0, "upper": 1.0, "steps": 600, "epsilon": 1.0, "delta": 1e-5, "at": [0.5]},
     ),
 )  # fmt: skip
 TINY = HashedLevel(k=3, r=2, s=1, dummies=8, word_bits=5)
@@ -121,6 +121,7 @@ def test_messages_can_be_few():
         ({"shape": [256]}, "at least two levels"),
         ({"shape": [2, 2]}, "must have 256 leaves"),
         ({"hash_bits": 40}, "hash_bits=40 must be"),
+        ({"shape": None}, "256 cells need no hashing: a tree sends"),
         ({"upper": 2}, "3 cells: hashed trees have 4 to"),
         ({"upper": 2**30}, "1,073,741,825 cells"),
         ({"at": [1.5]}, "at=1.5 must be > 0 and < 1"),
@@ -128,7 +129,7 @@ def test_messages_can_be_few():
 )
 def test_bad_parameters_are_refused(change, said):
     given = {
-        "n": 3000,
+        "n": 30_000,
         "lower": 0,
         "upper": 255,
         "epsilon": 1.0,

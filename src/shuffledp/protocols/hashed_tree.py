@@ -52,6 +52,8 @@ from shuffledp.protocols.dummied import (
 from shuffledp.protocols.dummies_histogram import DummiesHistogram
 from shuffledp.protocols.tree import (
     Tree,
+    choose_shape,
+    count_messages,
     guess_level,
     joint_poisson_level,
     make_levels,
@@ -387,7 +389,7 @@ def make(
 ) -> Parts:
     """The distribution of integers lower .. upper, or of reals in `steps` cells, with about `messages` messages each.
 
-    A small n needs more than that, and gets it. `levels` are the epsilons that the levels keep on their own, at the
+    A small n needs more than that, and gets it; where `tree` sends no more, take that one. `levels` are the epsilons that the levels keep on their own, at the
     common delta; without them all levels get the same noise, the least that keeps the promise.
 
     >>> p = make(n=100_000, lower=0, upper=1000, epsilon=1.0, delta=1e-6, shape=[16, 63], hash_bits=7)
@@ -401,7 +403,12 @@ def make(
             f"{domain.size:,} cells: hashed trees have 4 to {_MOST_CELLS:,} of them"
         )
     if shape is None or hash_bits is None:
-        shape, hash_bits = choose_tree(domain.size, crowd, promise, number("messages", messages))
+        plain = count_messages(choose_shape(domain.size, crowd, promise), crowd, promise)
+        if plain <= number("messages", messages):
+            raise UnsupportedError(
+                f"{domain.size:,} cells need no hashing: a tree sends {plain:.3g} messages per user"
+            )
+        shape, hash_bits = choose_tree(domain.size, crowd, promise, messages)
     whole("hash_bits", hash_bits, at_least=1, at_most=_MOST_BITS // 3)
     chosen = read_shape(shape)
     if len(chosen) < 2:

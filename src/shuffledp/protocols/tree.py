@@ -50,6 +50,7 @@ __all__ = [
     "Tree",
     "TreeAnalyzer",
     "choose_shape",
+    "count_messages",
     "guess_level",
     "joint_poisson_level",
     "make",
@@ -260,13 +261,22 @@ def choose_shape(cells: int, crowd: Crowd, promise: Promise) -> tuple[int, ...]:
 
     def merit(shape: tuple[int, ...]) -> float:
         mu = guess_level(len(shape), promise.epsilon, promise.delta)
-        sent = math.fsum(
-            1 + mu * math.prod(shape[:i]) / crowd.trusted for i in range(1, len(shape) + 1)
-        )
         error = math.sqrt(mean_prefix_variance(shape, [mu] * len(shape)))
-        return math.log(error) + _CHEAP * math.log(sent)
+        return math.log(error) + _CHEAP * math.log(count_messages(shape, crowd, promise))
 
     return min(even_shapes(cells), key=merit)
+
+
+def count_messages(shape: Sequence[int], crowd: Crowd, promise: Promise) -> float:
+    """About how many messages everybody sends.
+
+    >>> round(count_messages((8, 8, 8, 8), Crowd(n=10**6, honest=1.0), Promise(epsilon=1.0, delta=1e-8)), 1)
+    5.0
+    """
+    mu = guess_level(len(shape), promise.epsilon, promise.delta)
+    return math.fsum(
+        1 + mu * math.prod(shape[:i]) / crowd.trusted for i in range(1, len(shape) + 1)
+    )
 
 
 @shuffle(
