@@ -109,5 +109,5 @@ def test_inputs_are_not_changed():
 
 
 def test_unknown_degree():
-    with pytest.raises(ParameterError, match="r=17"):
-        double(np.array([1], dtype=np.uint32), 17)
+    with pytest.raises(ParameterError, match="r=25"):
+        double(np.array([1], dtype=np.uint32), 25)

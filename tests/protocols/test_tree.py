@@ -27,7 +27,7 @@ EXAMPLES = Examples(
         },
     ),
     shuffled_tiny=(
-        {**TINY, "epsilon": 2.5, "delta": 0.4},
+        {**TINY, "epsilon": 2.5, "delta": 0.8},
         {**TINY, "epsilon": 1.0, "delta": 0.75},
     ),
 )
