@@ -442,3 +442,14 @@ def test_people_who_are_not_numbers_or_in_no_group(survey):
     flown = PEOPLE.set_column(0, "way", pa.array(["plane"] * N))
     with pytest.raises(sdp.DataError, match="line 4: question 'way': value 'plane' at position 0"):
         sdp.ask(flown, survey)
+
+
+def test_a_distribution_is_drawn_with_its_band(tmp_path):
+    survey = sdp.Survey.loads(
+        "epsilon = 1.0\ndelta = 1e-6\n[questions.minutes]\ntask = 'cdf'\nlower = 0\nupper = 15\n"
+    )
+    answer = sdp.ask(PEOPLE, survey, rng=sdp.SeededWords(4))
+    page = answer.write_page(tmp_path / "report.html").read_text()
+    assert page.count("stroke-dasharray") == 3  # quartiles
+    assert 'fill-opacity=".25"' in page
+    assert "nan" not in page.partition("<svg")[2].partition("</svg>")[0]

@@ -14,6 +14,7 @@ from shuffledp.core.frames import Columns, make_arrow, make_columns, make_pandas
 from shuffledp.core.notebook import as_html, as_prose, say, stack
 from shuffledp.core.privacy import Guarantee, up
 from shuffledp.core.protocol import ShuffleProtocol
+from shuffledp.core.steps import draw_distribution
 from shuffledp.core.version import __version__
 from shuffledp.protocols.explain import explain
 from shuffledp.tasks import task_named
@@ -183,6 +184,8 @@ class SurveyAnswer:
         parts += [f"<p><b>{html.escape(text)}.</b></p>" for text in self.warnings]
         for answer in self.answers:
             parts.append(f"<h2>{html.escape(answer.title)}</h2>")
+            if answer.kind == "cdf":
+                parts.append(draw_distribution(answer.picture.rows))
             parts.append(as_html(answer.picture))
             parts += [f"<p>{as_prose(note)}</p>" for note in answer.notes]
         spent = (
