@@ -77,7 +77,7 @@ def check_row(row, ask):
         (30, 0.001, 1e-2),
         (1_000, 1.0, 1e-8),
         (1_000, 1.0, 1e-2),
-        (1_000, 30.0, 1e-20),
+        pytest.param(1_000, 30.0, 1e-20, marks=pytest.mark.slow),
     ],
 )
 def test_what_a_plan_lists_runs(column, n, epsilon, delta):

@@ -49,7 +49,8 @@ UNBOUNDED = ("tree", "hashed_tree", "hashed_prefixes")
 TINY = [
     (each.spec.name, each.spec.make(**parameters))
     for each in all_examples()
-    if each.spec.make is not None and each.spec.name not in (*UNBOUNDED, "count_min", "split_and_mix")
+    if each.spec.make is not None
+    and each.spec.name not in (*UNBOUNDED, "count_min", "split_and_mix")
     for parameters in each.shuffled_tiny[:1]
 ]
 

@@ -124,6 +124,7 @@ def test_error_is_discrete_laplace(runs, wrong):
     assert not fits(errors, wrong)
 
 
+@pytest.mark.slow
 @SOME_RUNS
 def test_mutant_that_draws_each_share_twice_is_caught(runs):
     protocol = make(n=10**6, epsilon=1.0, delta=1e-6, honest=0.5)
