@@ -22,6 +22,7 @@ COMMANDS = {
         "docs/guides/img/others.svg",
     ),
     "docs/figures/home.py": ("docs/img/trust.svg",),
+    "docs/figures/words.py": ("docs/howto/img/words.svg",),
     "benchmarks/cost.py docs/img/dealing-cost.svg docs/img/dealing-cost.json --draw": (
         "docs/img/dealing-cost.svg",
     ),

@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -113,3 +114,17 @@ def test_the_command_line(tmp_path):
     said = json.loads(ran.stdout)
     assert said["task"] == "words"
     assert {row["label"] for row in said["estimate"]} >= {"cat", "dog"}
+
+
+def test_words_in_a_survey():
+    """Beside another question, under one guarantee."""
+    people = {"pet": PETS, "home": [True, False, False, False] * 500}
+    questions = [
+        sdp.Question(
+            name="pet", task="words", column="pet", options={"alphabet": "letters", "max_length": 4}
+        ),
+        sdp.Question(name="home", task="count", column="home"),
+    ]
+    survey = sdp.Survey(questions=questions, epsilon=6.0, delta=1e-6)
+    answer = survey.ask(pd.DataFrame(people), rng=sdp.SeededWords(1))
+    assert "cat" in str(answer)

@@ -37,7 +37,10 @@ _NEARLY = 0.7  # of a stage's threshold: who has fewer people is left to the nex
 _PEELED = (
     0.01  # of the cells of a row may be left out of others' sums for the sake of false prefixes
 )
-_LOST = 0.005  # of the candidates may lose more rows to peeling than a scan takes into account
+_LOST = 1e-4  # of the candidates may lose more rows to peeling than a scan takes into account
+_CLEARLY = (
+    2.0  # times the threshold: prefixes below it may be false, and would take rows from true ones
+)
 _MOST_HITS = 1 << 21
 _MOST_PREFIXES = 20_000
 _LIKELIEST = 1 / 16  # false alarm, where there are few candidates
@@ -298,7 +301,8 @@ def _search(state: _State, parents: _Prefixes, *, alarms: float, last: bool) -> 
         hits = _scan(state, parents.stirred[some], least)
         hits = hits[~np.isin(hits, stirred)]
         floor = 0.0 if ended else _NEARLY * theta
-        peeled = None if last else state.scale(float(state.quantiles(surely)[-1]))
+        least_peeled = max(state.scale(float(state.quantiles(surely)[-1])), _CLEARLY * lowest)
+        peeled = None if last else least_peeled
         more, counts = _resolve(state, hits, limits, floor=floor, peeled=peeled)
         stirred, values = np.concatenate((stirred, more)), np.concatenate((values, counts))
         state.refresh()

@@ -1,0 +1,75 @@
+"""Words without a list: what is found among a million people, how well it is counted, and how long decoding takes.
+
+Run as `python benchmarks/heavy_hitters.py [12 | 2.1 | small] [first seed] [runs]`. Each run draws its own words, counts,
+public functions and noise; the people are dealt from grouped words, exactly as a file would be.
+"""
+
+import json
+import resource
+import sys
+import time
+from typing import Any
+
+import numpy as np
+
+import shuffledp as sdp
+from shuffledp.core.analyzer import Tally
+
+WORDS, EXPONENT, BITS = 200_000, 1.05, 64
+QUESTIONS: dict[str, dict[str, Any]] = {
+    "12": {"n": 10**6, "epsilon": 1.0, "delta": 1e-8, "max_messages": 12.0, "from": 200},
+    "2.1": {"n": 10**6, "epsilon": 1.0, "delta": 1e-8, "max_messages": 2.1, "from": 270},
+    "small": {"n": 10**4, "epsilon": 2.0, "delta": 1e-8, "max_messages": 12.0, "from": 100},
+}
+
+
+def draw_people(n: int, seed: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Random words of 64 bits and how many people have each: Zipf's law."""
+    rng = np.random.default_rng(seed)
+    weights = np.arange(1, WORDS + 1) ** -EXPONENT
+    counts = rng.multinomial(n, weights / weights.sum())
+    words = rng.integers(0, 2**BITS, WORDS, dtype=np.uint64)
+    return words[counts > 0], counts[counts > 0]
+
+
+def measure(question: str, seed: int) -> dict[str, Any]:
+    """One run."""
+    asked = dict(QUESTIONS[question])
+    least = asked.pop("from")
+    made = sdp.make("hashed_prefixes", bits=BITS, honest=1.0, seed=seed, **asked)
+    words, counts = draw_people(made.users, seed)
+    source = sdp.SeededWords(seed)
+    device = made.randomizer
+    cells = device.deal_words(words, counts, source) + device.deal_noise(made.users, source)
+    start, cpu = time.perf_counter(), time.process_time()
+    estimate = made.analyzer.estimate(Tally(counts=cells, users=made.users))
+    took, cpu = time.perf_counter() - start, time.process_time() - cpu
+    truth = {str(word): int(count) for word, count in zip(words, counts, strict=True)}
+    exact = np.array([truth.get(word, 0) for word in estimate.labels])
+    found = set(estimate.labels)
+    errors = (estimate.value - exact)[exact > 0]
+    return {
+        "question": question,
+        "seed": seed,
+        "messages": round(made.cost.messages_mean, 3),
+        "found": len(found),
+        "false": int((exact == 0).sum()),
+        "missed": sum(count >= least and word not in found for word, count in truth.items()),
+        "of": sum(count >= least for count in truth.values()),
+        "rmse": round(float(np.sqrt(np.mean(errors**2))), 2),
+        "bias": round(float(np.mean(errors)), 2),
+        "within_2_stderr": round(
+            float(np.mean(np.abs(errors) < 2 * estimate.stderr[exact > 0])), 3
+        ),
+        "found_95": estimate.error.sight.find_count(0.95),
+        "seconds": round(took, 1),
+        "cpu_seconds": round(cpu, 1),
+        "peak_MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+    }
+
+
+if __name__ == "__main__":
+    which, first, runs = (*sys.argv[1:], *("12", "1", "3")[len(sys.argv) - 1 :])[:3]
+    for seed in range(int(first), int(first) + int(runs)):
+        sys.stdout.write(json.dumps(measure(which, seed)) + "\n")
+        sys.stdout.flush()
