@@ -182,3 +182,18 @@ def test_the_same_file_is_for_people_s_data_and_for_their_devices(tmp_path):
     path.write_text(SURVEY.replace("people = 4000", "poeple = 4000"))
     with pytest.raises(sdp.DataError, match="poeple"):
         read_survey(path)
+
+
+def test_no_floor_only_for_those_who_say_whom_they_trust(tmp_path):
+    path = tmp_path / "survey.toml"
+    text = 'epsilon = 1.0\ndelta = 1e-6\n[collection]\nlocal_epsilon = 9.0\n{}[questions.q]\ntask = "count"\ncolumn = "q"\n'
+    path.write_text(text.format(""))
+    found = read_survey(path)
+    asked = {"epsilon": found.epsilon, "delta": found.delta}
+    with pytest.raises(
+        sdp.ParameterError, match=r"local_epsilon=9.0 must be <= 8.*trust_the_shuffler"
+    ):
+        choose_protocols(found.asked, settings=found.settings, **asked)
+    path.write_text(text.format("trust_the_shuffler = true\n"))
+    found = read_survey(path)
+    assert choose_protocols(found.asked, settings=found.settings, **asked).questions

@@ -36,8 +36,21 @@ FloorOption = Annotated[
 ]
 
 
+TrustOption = Annotated[
+    bool,
+    typer.Option(
+        "--trust-the-shuffler", help="Accept a local epsilon above 8, which keeps nothing from it."
+    ),
+]
+
+
 def _read(
-    survey: Path, people: str | None, local_epsilon: float | None, url: str | None = None
+    survey: Path,
+    people: str | None,
+    local_epsilon: float | None,
+    url: str | None = None,
+    *,
+    trusted: bool,
 ) -> Any:
     """The survey, with what the command line says instead of what the file says."""
     found = sdp.collect.read_survey(survey)
@@ -45,6 +58,7 @@ def _read(
         "people": None if people is None else whole_number(people, "people"),
         "local_epsilon": local_epsilon,
         "url": url,
+        "trust_the_shuffler": trusted or None,
     }
     given = {name: value for name, value in said.items() if value is not None}
     return replace(found, settings=replace(found.settings, **given))
@@ -59,6 +73,7 @@ def new(
     url: Annotated[str | None, typer.Option(help="Where devices reach the shuffler.")] = None,
     people: PeopleOption = None,
     local_epsilon: FloorOption = None,
+    trust_the_shuffler: TrustOption = False,
     analyzer: Annotated[
         Path | None,
         typer.Option(
@@ -71,7 +86,7 @@ def new(
     $ shuffledp collection new survey.toml
     """
     with explain_errors():
-        found = _read(survey, people, local_epsilon, url)
+        found = _read(survey, people, local_epsilon, url, trusted=trust_the_shuffler)
         home = sdp.serve.Home(out or survey.with_suffix(""))
         design = sdp.collect.choose_protocols(
             found.asked, epsilon=found.epsilon, delta=found.delta, settings=found.settings
@@ -287,6 +302,7 @@ def rehearse(
     people: Annotated[str, typer.Option(help="How many made-up people take part.")] = "1000",
     hostile: Annotated[float, typer.Option(help="The share of them that is hostile.")] = 0.0,
     local_epsilon: FloorOption = None,
+    trust_the_shuffler: TrustOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Play a survey from end to end on this machine before it goes live, with made-up people.
@@ -295,7 +311,7 @@ def rehearse(
     """
     with explain_errors():
         sdp.serve.require_serve()
-        found = _read(survey, None, local_epsilon)
+        found = _read(survey, None, local_epsilon, trusted=trust_the_shuffler)
         played = sdp.serve.rehearse(found, people=whole_number(people, "people"), hostile=hostile)
         if as_json:
             typer.echo(json.dumps(played.to_dict()))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from shuffledp.collect.analyzer import Analyzer
     from shuffledp.collect.design import (
+        LARGEST_FLOOR,
         LOCAL_EPSILON,
         Asked,
         Design,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BUDGET",
+    "LARGEST_FLOOR",
     "LOCAL_EPSILON",
     "Analyzer",
     "AnalyzerSecrets",

@@ -40,6 +40,7 @@ from shuffledp.wire.hpke import public_bytes
 from shuffledp.wire.question import BY_TREE, SAMPLED, Question
 
 __all__ = [
+    "LARGEST_FLOOR",
     "LOCAL_EPSILON",
     "Asked",
     "Design",
@@ -56,6 +57,8 @@ __all__ = [
 
 LOCAL_EPSILON = 3.0
 """The floor of a whole report, unless the operator says otherwise: right guesses in at most 95 % of cases."""
+LARGEST_FLOOR = 8.0
+"""Beyond it (99.97 % right guesses) there is no floor to speak of, and whoever wants that must say whom they trust."""
 _TOP = ("epsilon", "delta", "honest", "title", "on_invalid")
 _LIVE = ("count", "histogram", "bins", "mean", "sum", *BY_TREE)
 _CLOSE = 0.01
@@ -92,6 +95,8 @@ class Settings:
     """None: half of the people."""
     honest: float = HONEST
     local_epsilon: float = LOCAL_EPSILON
+    trust_the_shuffler: bool = False
+    """Whether a floor above `LARGEST_FLOOR`, which is hardly one, is accepted."""
     start: int | None = None
     """Seconds since 1970; None: now."""
     seconds: int = 7 * 86_400
@@ -118,6 +123,7 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
     "min_batch": (int,),
     "honest": (float, int),
     "local_epsilon": (float, int),
+    "trust_the_shuffler": (bool,),
     "start": (int,),
     "seconds": (int,),
     "windows": (int,),
@@ -289,6 +295,13 @@ def choose_protocols(
     The floor usually decides: shuffling makes far more of it than was asked for, and the promise says so.
     """
     floor = positive("local_epsilon", settings.local_epsilon)
+    if floor > LARGEST_FLOOR and not settings.trust_the_shuffler:
+        raise ParameterError(
+            "local_epsilon",
+            floor,
+            f"must be <= {LARGEST_FLOOR:g}: above, a report keeps nothing from a shuffler that conspires; if it is "
+            "trusted, say trust_the_shuffler (--trust-the-shuffler)",
+        )
     batch = whole("min_batch", settings.batch, at_least=2)
     honest_users(batch, settings.honest)
     pledge = Pledge(

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shuffledp.collect.design import (
+    LARGEST_FLOOR,
     SurveyFile,
     choose_protocols,
     create,
@@ -54,7 +55,6 @@ __all__ = ["Desk", "Planner", "make_desk_app", "run_desk"]
 
 _Z, _LEVEL = 1.96, 0.95  # of a 95 % interval
 _MOST_BYTES = 1 << 18
-_LARGEST_FLOOR = 8.0
 _SOLVED = 0.01
 
 
@@ -94,7 +94,7 @@ class Planner:
 
     def _solve(self, survey: SurveyFile, wanted: float) -> Design:
         """The smallest floor with which no bar errs by more than `wanted` of the range."""
-        low, high = 0.0, _LARGEST_FLOOR
+        low, high = 0.0, LARGEST_FLOOR
 
         def at(floor: float) -> Design:
             settings = replace(survey.settings, local_epsilon=floor)
