@@ -82,6 +82,7 @@ _FIXED, _FIXED_SHARE = (
     0.02,
     0.25,
 )  # of delta: when it counts as fixed, and how much of it all fixed ones get
+_LARGE = 1e-3
 _SHARP = 6.0  # deltas down to a 400th of the promise are sharp
 _TREES = ("tree", "hashed_tree")  # whose levels share a budget
 _FIRST = 0.98  # of the Gaussian scale: most parts need a little more noise than Gaussian ones
@@ -582,6 +583,10 @@ def has_fixed_delta(protocol: ShuffleProtocol, crowd: Crowd, promise: Promise) -
     ...  for name, own in (("zero_sum_flooding", {"lower": 0, "upper": 9}), ("correlated_count", {}))]
     [True, False]
     """
+    if (
+        promise.delta > _LARGE
+    ):  # a handful of people: there every delta is about fixed, and sharing wins nothing
+        return False
     curve = Curve(accountant=find_ideal(protocol.accountant), honest=crowd.trusted)
     return curve.delta(1.5 * promise.epsilon) > _FIXED * promise.delta
 
@@ -723,6 +728,8 @@ def make(crowd: Crowd, promise: Promise, *, parts: Sequence[Mapping[str, Any]]) 
         raise ParameterError("parts", names, "must have distinct names")
     if all(part.epsilon is not None for part in wanted):
         made: _Made = tuple((part, part.make(crowd)) for part in wanted)
+    elif len(wanted) == 1:
+        made = calibrate(crowd, promise, wanted)
     else:
         # The words' generator takes a little of delta, which changes with the parts: not worth another search.
         delta = shorten(promise.delta)
