@@ -101,13 +101,8 @@ class Leaves:
 
     def prefix_ends(self, cells: Counts, tail: float) -> tuple[Floats, Floats]:
         """Intervals of the prefixes up to these cells; -1 is the one of nobody."""
-        some = cells >= 0
-        value, error = np.zeros(len(cells)), np.zeros(len(cells))
-        value[some], error[some] = self.prefixes[cells[some]], self.stderrs[cells[some]]
-        weights = prefix_weights(np.maximum(cells, 0), self.shape, self.noise.variances)
-        above, below = (
-            find_radius(self.noise.tails(each), tail, error) for each in (weights, _negate(weights))
-        )
+        value = np.append(self.prefixes, 0.0)[cells]
+        above, below = _prefix_radii(self.noise, self.shape, tuple(cells.tolist()), tail)
         return np.clip(value - above, 0, self.n), np.clip(value + below, 0, self.n)
 
     def farthest(self, beta: float) -> float:
@@ -186,6 +181,18 @@ def _sum_radii(
     error = np.array([math.sqrt(functional_variance(weights, shape, noise.variances))])
     above, below = _radii(noise, node_weights(weights, shape, noise.variances), tail, error)
     return float(above[0]), float(below[0])
+
+
+@lru_cache(maxsize=32)
+def _prefix_radii(
+    noise: TreeNoise, shape: tuple[int, ...], cells: tuple[int, ...], tail: float
+) -> tuple[Floats, Floats]:
+    """The same for prefixes; the one up to cell -1 has no noise."""
+    places = np.array(cells)
+    error = np.sqrt(prefix_variances(shape, noise.variances))[places]
+    error[places < 0] = 0.0
+    weights = prefix_weights(np.maximum(places, 0), shape, noise.variances)
+    return _radii(noise, weights, tail, error)
 
 
 def _radii(
