@@ -124,3 +124,17 @@ def test_as_a_module(module):
         [sys.executable, "-m", module, "--version"], capture_output=True, text=True, check=True
     )
     assert found.stdout.startswith("shuffledp ")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["words", "--alphabet", "letters", "--max-length", "4"], "hashed_prefixes"),
+        (["quantiles", "--lower", "0", "--upper", "15", "--at", "0.9"], "geometric_tree"),
+        (["bins", "--edges", "0,18,65"], "2 bins from 0 to 65"),
+    ],
+)
+def test_every_task_can_be_planned(run, options, said):
+    result = run("plan", *options, "--n", "20000", "--epsilon", "1", "--delta", "1e-6")
+    assert result.exit_code == 0
+    assert said in result.output

@@ -157,3 +157,11 @@ def test_one_question_is_not_composed_over_reports():
     pledge = replace(PLEDGE, reports_per_device=2)
     with pytest.raises(sdp.WireError, match="not composed"):
         live.make_collection(questions=(ask("home"), ask("way")), pledge=pledge, windows=windows)
+
+
+def test_nobody_computes_a_composed_promise_of_one_question():
+    """Whoever asks for one gets no epsilon of a single report instead."""
+    pledge = replace(PLEDGE, one_question=True, composed=True, reports_per_device=2)
+    with pytest.raises(sdp.UnsupportedError, match="report by report"):
+        compute_guarantee([ask("way", 3.0), ask("home", 3.0)], pledge)
+    assert compute_guarantee([ask("way", 3.0)], replace(pledge, reports_per_device=1)).epsilon > 0

@@ -50,6 +50,17 @@ def plan(
     steps: Annotated[
         int | None, typer.Option(help="Steps of the grid of reals; without, values are integers.")
     ] = None,
+    at: Annotated[
+        str | None, typer.Option(help="Which quantiles, the points of a cdf, the ends of a range.")
+    ] = None,
+    edges: Annotated[str | None, typer.Option(help="The edges of bins, such as 0,18,65.")] = None,
+    alphabet: Annotated[
+        str | None, typer.Option(help="The alphabet of words: letters, word, ascii or utf-8.")
+    ] = None,
+    max_length: Annotated[int | None, typer.Option(help="The longest word, in bytes.")] = None,
+    bits: Annotated[
+        int | None, typer.Option(help="Words are integers of so many bits, not texts.")
+    ] = None,
     max_messages: Annotated[
         float | None, typer.Option(help="Messages that a user may send, on average.")
     ] = None,
@@ -112,6 +123,11 @@ def plan(
             lower=lower,
             upper=upper,
             steps=steps,
+            at=at,
+            edges=edges,
+            alphabet=alphabet,
+            max_length=max_length,
+            bits=bits,
             max_messages=max_messages,
             max_bits=max_bits,
             max_bytes=max_bytes,

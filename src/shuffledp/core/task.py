@@ -176,6 +176,8 @@ class Task(ABC):
     """What an error is of: "the mean"."""
     total: ClassVar[str]
     """What the RMSE of a plan is of: "the sum"."""
+    judged: ClassVar[str] = "exact, of {total}, on the data set that is worst for the protocol"
+    """What that RMSE is."""
     average: ClassVar[bool] = False
     """Whether the answer is the total divided by n."""
     bins: ClassVar[bool] = False

@@ -409,7 +409,7 @@ def _cells(plan: Plan, row: Row) -> list[str]:
 
 def _caption(plan: Plan) -> str:
     task = plan.asked.task
-    notes = [f"RMSE: exact, of {task.total}, on the data set that is worst for the protocol."]
+    notes = [f"RMSE: {task.judged.format(total=task.total)}."]
     if task.bins:
         notes.append("Worst bin: with probability about 95 % no bin is off by more.")
     if plan.liars is not None:

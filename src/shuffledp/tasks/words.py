@@ -68,6 +68,7 @@ class Words(Task):
     answered_by = ("words",)
     listed = False
     answer = total = "the count of a word"
+    judged = "of {total}, if other words collide with it no more than in the mean"
 
     domain: Domain
 

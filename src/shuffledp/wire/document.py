@@ -255,6 +255,10 @@ def compute_guarantee(questions: Sequence[Question], pledge: Pledge) -> Guarante
     honest = honest_users(pledge.min_batch, pledge.honest)
     words = sum(each.width for each in questions)
     if pledge.one_question:
+        if times > 1:
+            raise UnsupportedError(
+                "several reports of one random question each are promised report by report, not composed"
+            )
         return _compute_one(devices, 1 + words, honest, pledge.delta)
     return _compute(devices, words, times, honest, pledge.delta)
 
