@@ -13,6 +13,7 @@ NAMES = [each.name for each in experiments()]
 EXPECTED_DIFFERENCES = {
     "adaptive": 1,
     "amplification": 2,
+    "bundles": 2,
     "levels": 1,
     "one_sided": 1,
     "robustness": 1,
@@ -66,6 +67,44 @@ def test_empty_bins_with_noise_are_noticed(monkeypatch):
     monkeypatch.setitem(run.__globals__, "curator", lambda *a: np.add(curator(*a), [0, 1]))
     result = run(Context(name="histogram", effort=Effort.QUICK))
     assert [verdict.agrees for verdict in result.verdicts] == [False, True, True, True]
+
+
+def bundles(monkeypatch, **other):
+    """The parts of an experiment, some of them changed."""
+    parts = load("bundles").run.__globals__
+    for name, value in other.items():
+        monkeypatch.setitem(parts, name, value)
+    return parts
+
+
+def agreement(verdicts):
+    return [verdict.agrees for verdict in verdicts]
+
+
+def test_losses_that_are_not_added_up_are_noticed(monkeypatch):
+    parts = bundles(monkeypatch, LEVELS={2: 109.35})
+    level, check = parts["poisson_level"], parts["check_levels"]
+    assert agreement(check(parts["Table"]())[0]) == [True, True]
+    monkeypatch.setitem(parts, "poisson_level", lambda _: level(1))
+    assert agreement(check(parts["Table"]())[0]) == [False, False]
+
+
+def test_a_sample_that_is_taken_for_everybody_is_noticed(monkeypatch):
+    parts = bundles(monkeypatch)
+    errors, context = parts["floor_errors"], Context(name="bundles", effort=Effort.QUICK)
+    monkeypatch.setitem(
+        parts, "floor_errors", lambda asked: (errors(asked)[0], *2 * errors(asked)[2:])
+    )
+    assert agreement(parts["check_floor"](context, parts["Table"]())) == [False, False]
+
+
+def test_trees_with_more_noise_than_they_state_are_noticed(monkeypatch):
+    parts = bundles(monkeypatch)
+    deal, context = parts["deal_trees"], Context(name="bundles", effort=Effort.QUICK)
+    monkeypatch.setitem(
+        parts, "deal_trees", lambda *given: [1.4 * errors for errors in deal(*given)]
+    )
+    assert agreement(parts["check_dealt"](context, parts["Table"]())) == [False, False]
 
 
 def brute_force(ones, n, flip):
