@@ -66,7 +66,7 @@ def command(*arguments):
 
 def test_files_and_verdicts(laboratory):
     out = laboratory / "report"
-    result = command("good", "--quick", "--out", out, "--quiet")
+    result = command("good", "--quick", "--out", out)
     assert result.exit_code == 0, result.output
     assert "1 of 2 agree" in result.output
     assert (out / "good" / "sum.png").read_bytes().startswith(b"\x89PNG")
