@@ -424,7 +424,7 @@ def _show_answer(answer: sdp.Answer, *, explain: bool) -> None:
         console.print(escape(line), soft_wrap=True)
     for warning in answer.warnings:
         console.print(f"[bold red]{escape(warning)}.[/bold red]")
-    for note in (answer.dropped, *answer.notes):
+    for note in (answer.dropped, *answer.notes, *answer.told):
         if note is not None and not is_quiet():
             console.print(escape(note.replace("`steps`", "--steps")))
     console.print(escape(f"{answer.protocol.name}: {answer.guarantee}."))

@@ -134,9 +134,9 @@ class Words(Task):
             return ()
         threshold, (half, most) = seen["threshold"], (seen["found_half"], seen["found_95"])
         return (
-            f"A word is reported if its estimate is above {threshold:,.0f}: of the words that {half:,} people "
-            f"have every second is found, of those that {most:,} have 95 %. Words that are not listed may have "
-            "as many people as that.",
+            f"A word is reported if its estimate is above {threshold:,.0f}: half of the words that "
+            f"{half:,} people have are found, and 95 % of those that {most:,} have. Words that are not listed may "
+            "have as many people as that.",
             "Errors and intervals are those of a word chosen before looking. A word is listed because its count "
             "came out large, so counts near the threshold are rather too large.",
         )
