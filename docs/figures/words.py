@@ -15,6 +15,7 @@ import numpy as np
 import scipy
 
 import shuffledp as sdp
+from shuffledp.plots.style import save_svg
 
 PICTURE = Path(__file__).resolve().parents[1] / "howto" / "img" / "words.svg"
 EPSILON, DELTA, SEED = 1.0, 1e-8, 7
@@ -60,7 +61,7 @@ def draw(exact: Counter[str], answer: sdp.Answer, path: Path) -> None:
     axes.set_title(
         f"Words of {answer.n:,} people, {answer.guarantee.model.value} model, epsilon = 1"
     )
-    figure.savefig(path, metadata={"Date": None})
+    save_svg(figure, path)
 
 
 def main() -> None:

@@ -48,11 +48,14 @@ ASKED = (
     Asked.of("histogram", **NUMBERS, k=16),
     Asked.of("range", **NUMBERS, lower=0, upper=15, at=[3, 9]),
 )
+ELSEWHERE = ("hashed_tree", "hashed_prefixes")
+"""For finer grids and for words: their own tests measure them."""
 CASES = [
     pytest.param(asked, each, id=f"{asked.task.name}-{each.model.value}-{each.name}")
     for asked in ASKED
     for each in candidates(asked.task)
     if not (each.name == "geometric" and isinstance(asked.domain, Reals))  # it is for integers
+    and each.name not in ELSEWHERE
 ]
 
 
@@ -169,7 +172,7 @@ def test_stated_error_is_within_three_percent(asked, candidate):
 
 def test_every_protocol_and_mechanism_is_measured():
     measured = {case.values[1].name for case in CASES}
-    assert measured >= {spec.name for spec in PROTOCOLS}
+    assert measured >= {spec.name for spec in PROTOCOLS} - {*ELSEWHERE}
     assert measured >= {spec.name for spec in MECHANISMS if spec.tasks}
 
 

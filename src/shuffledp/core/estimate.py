@@ -162,7 +162,10 @@ class Estimate:
         """
         if self.labels is None or len(self.labels) != domain.size:
             return self
-        return replace(self, labels=domain.labels)
+        try:
+            return replace(self, labels=domain.labels)
+        except UnsupportedError:  # words that nobody listed: the estimate names what it found
+            return self
 
     def __str__(self) -> str:
         return as_text(make_picture(self))

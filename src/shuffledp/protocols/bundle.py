@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from shuffledp.accounting.base import invert
 from shuffledp.accounting.compose import compose_curve
+from shuffledp.accounting.gaussian import gaussian_epsilon, gaussian_scale
 from shuffledp.accounting.generator import find_ideal
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.answers import Answers, Columns
@@ -668,38 +669,6 @@ def _follow(points: Sequence[tuple[float, float]], wanted: float, scale: float) 
     rise = (y1 - y0) / (x1 - x0) if x1 != x0 else 0.0
     x = x1 + (wanted - y1) / rise if rise < 0 else 0.0
     return min(max(x**-0.5, scale / 3), 3 * scale) if x > 0 else 0.0
-
-
-def _gaussian_delta(mu: float, epsilon: float) -> float:
-    """The delta of a mu-Gaussian pair."""
-
-    def below(x: float) -> float:
-        return math.erfc(-x / math.sqrt(2)) / 2
-
-    return below(mu / 2 - epsilon / mu) - math.exp(epsilon) * below(-mu / 2 - epsilon / mu)
-
-
-def gaussian_scale(promise: Promise) -> float:
-    """About the mu of the Gaussian pair that keeps this promise and no better one.
-
-    >>> round(gaussian_scale(Promise(epsilon=1.0, delta=1e-8)), 3)
-    0.196
-    """
-    low, high = 1e-6, 50.0
-    for _ in range(80):
-        middle = math.sqrt(low * high)
-        over = _gaussian_delta(middle, promise.epsilon) > promise.delta
-        low, high = (low, middle) if over else (middle, high)
-    return low
-
-
-def gaussian_epsilon(mu: float, delta: float) -> float:
-    """About the epsilon of a mu-Gaussian pair at delta."""
-    low, high = 0.0, 40.0 * mu + mu * mu
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _gaussian_delta(mu, middle) > delta else (low, middle)
-    return high
 
 
 @shuffle(

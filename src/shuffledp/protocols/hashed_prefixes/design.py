@@ -227,7 +227,7 @@ def choose_design(bits: int, crowd: Crowd, promise: Promise, messages: float = M
     (32768, 1)
     >>> choose_design(64, Crowd(n=100, honest=1.0), promise)
     Traceback (most recent call last):
-    shuffledp.core.errors.UnsupportedError: n=100 people are too few for any word to be seen: at least 156 are needed
+    shuffledp.core.errors.UnsupportedError: n=100 people are too few for any word to be seen: at least 724 are needed
     """
     budget = positive("max_messages", messages)
     if budget <= 1:
