@@ -5,11 +5,13 @@ from shuffledp.inference.bisection import Bisected, bisect_quantile
 from shuffledp.inference.complexity import Order, SampleComplexity, sample_complexity
 from shuffledp.inference.learning import Learned, learn, total_variation
 from shuffledp.inference.robust import MedianOfGroups, median_of_groups, worst_bias
+from shuffledp.inference.several import IdentityTests, identity_tests
 from shuffledp.inference.uniformity import UniformityTest, identity_test, uniformity_test
 
 __all__ = [
     "Accuracy",
     "Bisected",
+    "IdentityTests",
     "Learned",
     "MedianOfGroups",
     "Noise",
@@ -18,6 +20,7 @@ __all__ = [
     "UniformityTest",
     "bisect_quantile",
     "identity_test",
+    "identity_tests",
     "learn",
     "median_of_groups",
     "sample_complexity",
