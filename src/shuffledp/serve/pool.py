@@ -4,7 +4,8 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from threading import Thread
 
 import numpy as np
 
@@ -29,9 +30,22 @@ def start_pool(
     return ProcessPoolExecutor(
         workers or os.cpu_count() or 1,
         mp_context=get_context("spawn"),
-        initializer=initializer,
-        initargs=arguments,
+        initializer=_start_worker,
+        initargs=(initializer, arguments),
     )
+
+
+def _start_worker(initializer: Callable[..., None], arguments: tuple[object, ...]) -> None:
+    Thread(target=_end_with_parent, daemon=True).start()
+    initializer(*arguments)
+
+
+def _end_with_parent() -> None:
+    """A server that is killed cannot end its workers, and they have its keys."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _start_reports(raw: bytes, secrets: dict[int, bytes]) -> None:
