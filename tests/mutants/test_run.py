@@ -69,6 +69,7 @@ def test_the_original_comes_back(tree):
     assert (tree / "src/shuffledp/toy.py").read_text() == before
 
 
+@pytest.mark.slow
 def test_tests_that_fail_anyway_prove_nothing(tree):
     red = mutant(tests=("test_red.py",))
     (verdict,) = run.run_mutants([red], root=tree, jobs=1, say=str)
@@ -91,6 +92,7 @@ def test_a_mutant_that_does_not_fit_is_an_error(tree, changes, why):
         run.check([mutant(**changes)], tree)
 
 
+@pytest.mark.slow
 def test_one_that_does_not_fit_is_broken_and_the_others_are_run(tree):
     mutants = [mutant(name="lost", old="return 7"), mutant()]
     lost, killed = run.run_mutants(mutants, root=tree, jobs=1, say=str)
@@ -101,6 +103,7 @@ def test_one_that_does_not_fit_is_broken_and_the_others_are_run(tree):
     assert not good
 
 
+@pytest.mark.slow
 def test_only_some_of_the_tests_are_run(tree):
     found = run.run_mutants([mutant(only="red")], root=tree, jobs=1, say=str)
     assert found[0].outcome is Outcome.BROKEN  # no test is called so
