@@ -2,13 +2,15 @@
 
 import re
 import sys
+from types import MappingProxyType
 
 import numpy as np
 import pytest
 
 import shuffledp as sdp
-from shuffledp.core.display import Number, Picture
+from shuffledp.core.display import Curve, Number, Picture, as_text
 from shuffledp.core.estimate import Estimate, NormalError
+from shuffledp.core.steps import draw_distribution, draw_steps, find_steps
 from shuffledp.plots import estimates, style
 
 LABELS = ("cat", "dog", "owl")
@@ -344,3 +346,142 @@ def test_unknown_errors_name_no_largest():
         Number(name, value, float("nan"), 0, 9) for name, value in (("a", 1.0), ("b", 99.0))
     )
     assert "too close" in sdp.plots.state_finding(Picture(rows=rows, level=0.95))
+
+
+PEOPLE = {
+    "minutes": np.arange(4000) % 200,
+    "way": ["car", "bus"] * 2000,
+    "home": [True, False] * 2000,
+}
+
+
+def ask(task, **options):
+    promise = {"epsilon": 1.0, "delta": 1e-6, "rng": sdp.SeededWords(7)}
+    return sdp.ask(PEOPLE, task, **promise, **options)
+
+
+def draw(answer, path):
+    import matplotlib as mpl
+
+    with mpl.rc_context({"svg.fonttype": "none"}):
+        return answer.plot(path).read_text()
+
+
+class TestDistributions:
+    def curve(self, *intervals, points=(10.0, 20.0, 30.0), ends=(0.0, 40.0)):
+        rows = tuple(
+            Number(f"<= {x:g}", (low + high) / 2, 0.01, low, high)
+            for x, (low, high) in zip(points, intervals, strict=True)
+        )
+        return Picture(rows=rows, level=0.95, curve=Curve(points=points, ends=ends))
+
+    def test_no_function_within_its_intervals_leaves_the_band(self):
+        steps = find_steps(self.curve((0.1, 0.3), (0.2, 0.6), (0.7, 0.9)))
+        levels = np.linspace(0, 1, 11)
+        for early in (5.0, 10.0):  # rises before a point, or at it
+            for a, b, c in ((a, b, c) for a in levels for b in levels for c in levels):
+                inside = 0.1 <= a <= 0.3 and 0.2 <= b <= 0.6 and 0.7 <= c <= 0.9 and a <= b <= c
+                if not inside:
+                    continue
+                for x in np.linspace(0.5, 39.5, 40):
+                    place = int((x + early) // 10 - (early == 10.0))
+                    share = (0.0, a, b, c, 1.0)[min(place, 4)]
+                    low, _, high = steps.between(float(x))
+                    assert low - 1e-12 <= share <= high + 1e-12
+
+    @pytest.mark.parametrize(
+        ("share", "wanted"), [(0.05, (0, 10)), (0.25, (0, 30)), (0.65, (20, 30)), (0.95, (30, 40))]
+    )
+    def test_what_the_band_leaves_open_for_a_quantile(self, share, wanted):
+        steps = find_steps(self.curve((0.1, 0.3), (0.2, 0.6), (0.7, 0.9)))
+        assert steps.bracket(share) == wanted
+
+    def test_points_in_any_order(self):
+        mixed = self.curve((0.7, 0.9), (0.1, 0.3), (0.2, 0.6), points=(30.0, 10.0, 20.0))
+        assert find_steps(mixed).points == (10.0, 20.0, 30.0)
+        assert find_steps(mixed).lows == (0.1, 0.2, 0.7)
+        assert draw_steps(mixed, 40) == draw_steps(
+            self.curve((0.1, 0.3), (0.2, 0.6), (0.7, 0.9)), 40
+        )
+
+    def test_a_picture_of_something_else_has_no_curve(self):
+        bars = Picture(rows=(Number("a", 1, 1, 0, 2),), level=0.95)
+        assert draw_steps(bars, 40) == []
+        assert draw_distribution(bars) == ""
+
+    def test_a_curve_has_its_band_its_quartiles_and_a_finding(self, tmp_path):
+        answer = ask("cdf", column="minutes", lower=0, upper=199)
+        low, high = find_steps(answer.picture).bracket(0.5)
+        assert low <= 99 <= high
+        drawn = draw(answer, tmp_path / "c.svg")
+        said = f"{low:g} to {high:g}"
+        for text in (f"half: {said}", "100%", "people at or below"):
+            assert f">{text}<" in drawn, text
+        assert f"The median is between {low:g} and {high:g} (95% confidence)" in drawn
+        assert "<circle" not in draw(answer, tmp_path / "c.html")
+        assert 'stroke-dasharray="2 3"' in draw(answer, tmp_path / "c.html")
+
+    def test_one_point_is_a_bar(self):
+        assert ask("cdf", column="minutes", lower=0, upper=199, at=[50]).picture.curve is None
+
+    def test_quantiles_are_points_on_the_range(self, tmp_path):
+        answer = ask("quantiles", column="minutes", lower=0, upper=199, at=[0.25, 0.5])
+        assert answer.picture.limits == (0, 199)
+        value, _, low, high = answer.picture.rows[1][1:]
+        drawn = draw(answer, tmp_path / "q.svg")
+        assert f">{value:.0f} ({low:.0f} to {high:.0f})<" in drawn
+        assert f"The median is {value:.0f}, with 95% confidence {low:.0f} to {high:.0f}" in drawn
+        assert draw(answer, tmp_path / "q.html").count("<circle") == 2
+
+    def test_without_the_median_the_nearest_quantile_is_named(self, tmp_path):
+        answer = ask("quantiles", column="minutes", lower=0, upper=199, at=[0.9, 0.99])
+        assert "The quantile at 0.9 is" in draw(answer, tmp_path / "q.svg")
+
+
+class TestGroups:
+    options = MappingProxyType({"by": "way", "groups": ["car", "bus"]})
+
+    def histogram(self):
+        return ask("histogram", column="home", categories=["true", "false"], **self.options)
+
+    def test_bars_stand_below_their_groups(self, tmp_path):
+        answer = self.histogram()
+        assert answer.picture.groups == ("car", "car", "bus", "bus")
+        assert [line.split()[0] for line in as_text(answer.picture).splitlines()[1:]] == [
+            "car", "true", "false", "bus", "true", "false",
+        ]  # fmt: skip
+        drawn = draw(answer, tmp_path / "g.svg")
+        assert re.findall(r">(car|bus|true|false)<", drawn) == [
+            "car", "true", "false", "bus", "true", "false",
+        ]  # fmt: skip
+        page = draw(answer, tmp_path / "g.html")
+        assert page.index("<b>car</b>") < page.index("<b>bus</b>")
+
+    def test_labels_of_numbers_stay_whole(self):
+        labels = [row["label"] for row in self.histogram().to_dict()["estimate"]]
+        assert labels == ["car, true", "car, false", "bus, true", "bus, false"]
+
+    def test_names_with_commas_stay_in_their_groups(self):
+        rows = tuple(Number("a, b, c", x, 1.0, 0.0, 9.0) for x in (1.0, 2.0))
+        lines = as_text(Picture(rows=rows, level=0.95, groups=("a, b", "a"))).splitlines()
+        assert [line.split("  ")[0] or line.strip().split("  ")[0] for line in lines[1:]] == [
+            "a, b", "c", "a", "b, c",
+        ]  # fmt: skip
+
+    @pytest.mark.parametrize(
+        ("values", "finding"),
+        [
+            ((90, 20, 80, 10), "yes is the largest in all 2 groups"),
+            ((90, 20, 10, 10), "yes is the largest in 1 of 2 groups"),
+            ((20, 20, 10, 10), "No answer is clearly the largest in a group"),
+        ],
+    )
+    def test_findings(self, values, finding):
+        names = ("car, yes", "car, no", "bus, yes", "bus, no")
+        rows = tuple(Number(*row, 1.0, 0.0, 99.0) for row in zip(names, values, strict=True))
+        shown = Picture(rows=rows, level=0.95, groups=("car", "car", "bus", "bus"))
+        assert sdp.plots.state_finding(shown) == finding
+
+    def test_a_count_by_group_names_the_largest(self, tmp_path):
+        drawn = draw(ask("count", column="home", **self.options), tmp_path / "n.svg")
+        assert "car is the largest of 2" in drawn

@@ -16,6 +16,7 @@ COMMANDS = {
         "docs/theory/img/each-bound.svg",
         "docs/theory/img/own-law.svg",
     ),
+    "docs/figures/distribution.py": ("docs/howto/img/cdf.svg",),
     "docs/figures/epsilon.py": (
         "docs/guides/img/errors.svg",
         "docs/guides/img/odds.svg",

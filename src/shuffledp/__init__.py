@@ -13,7 +13,7 @@ analyzer computes the answer (A).
 from typing import TYPE_CHECKING
 
 from shuffledp.core.analyzer import Analyzer, Tally
-from shuffledp.core.display import Number, Picture
+from shuffledp.core.display import Curve, Number, Picture
 from shuffledp.core.domain import Bits, Categories, Domain, Integers, Reals
 from shuffledp.core.errors import (
     BudgetError,
@@ -92,6 +92,7 @@ __all__ = [
     "Categories",
     "Cost",
     "Crowd",
+    "Curve",
     "DataError",
     "Device",
     "Domain",

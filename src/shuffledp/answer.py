@@ -20,6 +20,7 @@ from shuffledp.engine.codes import Action, OnInvalid
 from shuffledp.engine.filters import Filter
 from shuffledp.engine.results import write_result
 from shuffledp.tasks import task_named
+from shuffledp.tasks.groups import show_answer
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -120,7 +121,7 @@ class Answer:
     @property
     def picture(self) -> Picture:
         """What to draw: every number with its error."""
-        return task_named(self.task).show(self.estimate, self.level)
+        return show_answer(task_named(self.task), self.estimate, self.level)
 
     @property
     def told(self) -> tuple[str, ...]:
@@ -236,14 +237,20 @@ class Answer:
         """Draw it as a picture (.png, .svg, .pdf) or as a page (.html)."""
         from shuffledp.plots import plot_estimate, state_finding
 
-        rows = self.picture.rows
-        told = self.task == "histogram" or [row.label for row in rows] == [self.task]
+        shown = self.picture
+        told = (
+            self.by is not None
+            or self.task == "histogram"
+            or [row.label for row in shown.rows] == [self.task]
+            or shown.curve is not None
+            or (shown.limits is not None and len(shown.rows) > 1)
+        )
         promise = f"{self.protocol.name}: {self.guarantee}"
         return plot_estimate(
-            self.picture,
+            shown,
             Path(path),
             title=self.title,
-            finding=state_finding(self.picture) if told else "",
+            finding=state_finding(shown) if told else "",
             warnings=self.warnings,
             notes=[promise, *self.notes, *self.told],
             model=self.guarantee.model.value,

@@ -18,6 +18,7 @@ from shuffledp.core.steps import draw_distribution
 from shuffledp.core.version import __version__
 from shuffledp.protocols.explain import explain
 from shuffledp.tasks import task_named
+from shuffledp.tasks.groups import show_answer
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,7 +44,7 @@ class QuestionAnswer:
     @property
     def picture(self) -> Picture:
         """What to draw: every number with its error."""
-        return task_named(self.kind).show(self.estimate, self.level)
+        return show_answer(task_named(self.kind), self.estimate, self.level)
 
     @property
     def title(self) -> str:
@@ -184,8 +185,7 @@ class SurveyAnswer:
         parts += [f"<p><b>{html.escape(text)}.</b></p>" for text in self.warnings]
         for answer in self.answers:
             parts.append(f"<h2>{html.escape(answer.title)}</h2>")
-            if answer.kind == "cdf":
-                parts.append(draw_distribution(answer.picture.rows))
+            parts.append(draw_distribution(answer.picture))
             parts.append(as_html(answer.picture))
             parts += [f"<p>{as_prose(note)}</p>" for note in answer.notes]
         spent = (

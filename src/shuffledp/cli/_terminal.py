@@ -22,7 +22,17 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 import shuffledp as sdp
-from shuffledp.core.display import Number, cells, decimals, format_number, heads, largest, short
+from shuffledp.core.display import (
+    Number,
+    arrange,
+    cells,
+    decimals,
+    format_number,
+    heads,
+    largest,
+    short,
+)
+from shuffledp.core.steps import draw_steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -42,6 +52,7 @@ __all__ = [
     "check_result",
     "draw_bars",
     "draw_gauge",
+    "draw_gauges",
     "draw_into",
     "echo_json",
     "explain_errors",
@@ -418,7 +429,7 @@ def _show_answer(answer: sdp.Answer, *, explain: bool) -> None:
     picture = answer.picture
     table = list(picture.rows)
     kept = largest(table, _BINS)
-    console.print(_rich_table(answer.title, kept, picture.level, len(table) - len(kept)))
+    console.print(_rich_table(answer.title, picture, kept))
     width = min(_WIDEST, console.width)
     for line in [] if is_quiet() else _draw_answer(picture, kept, width):
         console.print(escape(line), soft_wrap=True)
@@ -437,25 +448,36 @@ def _show_answer(answer: sdp.Answer, *, explain: bool) -> None:
 
 def _draw_answer(picture: sdp.Picture, kept: list[Number], width: int) -> list[str]:
     if picture.limits is not None:
-        return draw_gauge(kept[0], picture.limits, width)
+        return draw_gauges(kept, picture.limits, width)
+    if picture.curve is not None:
+        return draw_steps(picture, width)
     more = len(picture.rows) - len(kept)
-    return draw_bars(kept, width, more) if len(kept) > 1 else []
+    named, groups = arrange(picture, kept)
+    lines = draw_bars(named, width, more) if len(kept) > 1 else []
+    for place, group in reversed(groups.items()):
+        lines.insert(place, short(group))
+    return lines
 
 
-def _rich_table(title: str, kept: list[Number], level: float, more: int) -> Any:
+def _rich_table(title: str, picture: sdp.Picture, kept: list[Number]) -> Any:
     from rich.cells import cell_len
     from rich.markup import escape
     from rich.table import Table
 
+    more = len(picture.rows) - len(kept)
     table = Table(title=escape(title), caption=f"and {more:,} smaller ones" if more else None)
-    label, *numbers = heads(level)
-    rows = cells(kept)
+    label, *numbers = heads(picture.level)
+    named, groups = arrange(picture, kept)
+    rows = cells(named)
     # Where there is no room the numbers go on in the next line: neither they nor the labels are cut.
     width = min(_LONGEST_LABEL, max(cell_len(row[0]) for row in rows))
     table.add_column(label, no_wrap=True, min_width=width)
     for heading in numbers:
         table.add_column(heading, justify="right", overflow="fold")
-    for row in rows:
+    for place, row in enumerate(rows):
+        if place in groups:
+            table.add_section()
+            table.add_row(escape(short(groups[place])))
         table.add_row(*map(escape, row))
     return table
 
@@ -517,6 +539,27 @@ def draw_gauge(row: Number, limits: tuple[float, float], width: int) -> list[str
     line[place(row.low)], line[place(row.high)] = "├", "┤"
     line[place(row.value)] = "●"
     return [f"{ends[0]} {''.join(line)} {ends[1]}"]
+
+
+def draw_gauges(kept: list[Number], limits: tuple[float, float], width: int) -> list[str]:
+    """The same for several numbers, each behind its label.
+
+    >>> rows = [Number("0.25", 20.0, 1.0, 10.0, 30.0), Number("0.5", 60.0, 1.0, 50.0, 70.0)]
+    >>> for line in draw_gauges(rows, (0, 120), 40): print(line)
+    0.25 0 ──├──●─┤───────────────────── 120
+    0.5  0 ────────────├─●─┤──────────── 120
+    """
+    from rich.cells import cell_len, set_cell_size
+
+    if len(kept) == 1:
+        return draw_gauge(kept[0], limits, width)
+    labels = [short(row.label, _LONGEST_LABEL) for row in kept]
+    wide = max(map(cell_len, labels))
+    return [
+        f"{set_cell_size(label, wide)} {line}"
+        for label, row in zip(labels, kept, strict=True)
+        for line in draw_gauge(row, limits, width - wide - 1)
+    ]
 
 
 def _end(limit: float) -> str:

@@ -16,9 +16,11 @@ if TYPE_CHECKING:
     from shuffledp.core.estimate import Estimate
 
 __all__ = [
+    "Curve",
     "Number",
     "Picture",
     "align",
+    "arrange",
     "as_text",
     "cells",
     "decimals",
@@ -72,16 +74,34 @@ def list_numbers(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """Where a distribution function was asked for.
+
+    >>> Curve(points=(10.0, 20.0), ends=(0.0, 30.0)).points
+    (10.0, 20.0)
+    """
+
+    points: tuple[float, ...]
+    """One for each row, which is the share of the people at or below it."""
+    ends: tuple[float, float]
+    """The range that is publicly known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
     """An estimate, ready to be drawn in a terminal, in a notebook, as an image or on a page.
 
-    With `limits` it is one number on the line between them, otherwise it is a bar for each row.
+    With `limits` every row is a number on the line between them, with `curve` the rows are a distribution function,
+    otherwise it is a bar for each row.
     """
 
     rows: tuple[Number, ...]
     level: float
     """Confidence level of the intervals."""
     limits: tuple[float, float] | None = None
+    curve: Curve | None = None
+    groups: tuple[str, ...] = ()
+    """The group of each row, if several rows are about one group; labels start with it."""
 
 
 def make_picture(estimate: Estimate, level: float = _LEVEL, label: str = "estimate") -> Picture:
@@ -107,6 +127,32 @@ def largest(table: list[Number], limit: int) -> list[Number]:
         return table
     best = sorted(range(len(table)), key=lambda place: -table[place].value)[:limit]
     return [table[place] for place in sorted(best)]
+
+
+def arrange(picture: Picture, kept: list[Number]) -> tuple[list[Number], dict[int, str]]:
+    """Rows as they stand below the headings of their groups, and which heading stands before which row.
+
+    `kept` are rows of the picture. Without groups they stay as they are.
+
+    >>> rows = [Number("car, yes", 3, 1, 1, 5), Number("car, no", 4, 1, 2, 6), Number("bus, yes", 2, 1, 0, 4)]
+    >>> shown = Picture(rows=tuple(rows), level=0.95, groups=("car", "car", "bus"))
+    >>> named, groups = arrange(shown, rows[1:])
+    >>> [row.label for row in named], groups
+    (['  no', '  yes'], {0: 'car', 1: 'bus'})
+    """
+    if not picture.groups:
+        return kept, {}
+    group_of = {id(row): group for row, group in zip(picture.rows, picture.groups, strict=True)}
+    groups = [group_of[id(row)] for row in kept]
+    named = [
+        row._replace(label=f"  {row.label.removeprefix(f'{group}, ')}")
+        for row, group in zip(kept, groups, strict=True)
+    ]
+    return named, {
+        place: group
+        for place, group in enumerate(groups)
+        if place == 0 or group != groups[place - 1]
+    }
 
 
 def decimals(table: list[Number]) -> int:
@@ -173,7 +219,12 @@ def as_text(picture: Picture, limit: int = _LINES) -> str:
     """
     table = list(picture.rows)
     kept = largest(table, limit)
-    text = align([heads(picture.level), *cells(kept)])
+    named, groups = arrange(picture, kept)
+    lines = [heads(picture.level)]
+    for place, row in enumerate(cells(named)):
+        lines += [[short(groups[place]), "", "", ""]] if place in groups else []
+        lines.append(row)
+    text = [line.rstrip() for line in align(lines)]
     if len(kept) < len(table):
         text.append(f"… and {len(table) - len(kept):,} smaller ones")
     return "\n".join(text)

@@ -37,7 +37,7 @@ from shuffledp.numerics.trees import (
     prefix_weights,
 )
 
-__all__ = ["TASKS", "LeafQuestion", "Leaves", "read_cells", "read_points"]
+__all__ = ["TASKS", "LeafError", "LeafQuestion", "Leaves", "read_cells", "read_points"]
 
 TASKS = ("quantiles", "range", "cdf", "variance", "std")
 """What leaves answer."""
@@ -220,7 +220,7 @@ class LeafQuestion:
         """The answer; its intervals cover."""
         return Estimate(
             value=self._value(leaves),
-            error=_LeafError(leaves=leaves, question=self),
+            error=LeafError(leaves=leaves, question=self),
             limits=self._limits(leaves),
             labels=self._labels(),
         )
@@ -382,7 +382,7 @@ def _on_edges(leaves: Leaves, ends: Sequence[tuple[int, int]]) -> Interval:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _LeafError:
+class LeafError:
     """Intervals of what the leaves answer: certified ones, so there is one kind only."""
 
     leaves: Leaves

@@ -6,8 +6,10 @@ import html
 import math
 import textwrap
 import unicodedata
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +20,7 @@ from shuffledp.core.arrays import Floats
 from shuffledp.core.display import (
     Number,
     Picture,
+    arrange,
     cells,
     decimals,
     format_number,
@@ -28,6 +31,7 @@ from shuffledp.core.display import (
 from shuffledp.core.errors import MismatchError, UnsupportedError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.notebook import as_prose
+from shuffledp.core.steps import QUARTILES, Steps, draw_distribution, find_steps
 from shuffledp.plots.style import (
     FAINT,
     FORMATS,
@@ -62,6 +66,8 @@ _NEARLY_NONE = 0.5  # people: where a logarithmic scale of errors begins
 _CLEAR = (
     5.5  # standard errors of a difference: a chance of 2e-8, small for the largest of many bins too
 )
+_BAND = 0.25  # how much of its colour a band has
+_QUARTER = {0.25: "a quarter", 0.5: "half", 0.75: "three quarters"}
 _PALE = 0.45  # how much of its colour a negative bar has
 _NO_FONT = (
     "No installed font has all letters of these labels: a page (.html) or an .svg shows them."
@@ -95,18 +101,30 @@ def plot_estimate(
     """
     check_format(path, _PAGES)
     picture = estimate if isinstance(estimate, Picture) else make_picture(estimate)
-    table, level = list(picture.rows), picture.level
+    table = list(picture.rows)
     kept = largest(table, _MOST_BARS)
-    said = [*notes, f"Bars: the estimates; lines: {100 * level:.15g}% intervals."]
-    if len(kept) < len(table):
-        kept = sorted(kept, key=lambda row: -row.value)
+    said = [*notes, _how_to_read(picture)]
+    if len(kept) < len(table) and picture.curve is None:
+        kept = kept if picture.groups else sorted(kept, key=lambda row: -row.value)
         said.append(f"The {len(kept)} largest of {len(table):,}.")
     words = _Words(headline=finding or title, title=title if finding else "", warnings=tuple(warnings), notes=tuple(said), colour=MODEL_COLOURS[model])  # fmt: skip
     if path.suffix == ".html":
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(_page(kept, words), encoding="utf-8")
+        path.write_text(_page(picture, kept, words), encoding="utf-8")
         return path
-    return _picture(kept, path, words)
+    return _picture(picture, kept, path, words)
+
+
+def _how_to_read(picture: Picture) -> str:
+    sure = f"{100 * picture.level:.15g}%"
+    if picture.curve is not None:
+        return (
+            f"Dots: the estimates; band: where the whole curve is with {sure} confidence, between the dots as well, "
+            "because it can only rise; lines: what it leaves open for the quartiles."
+        )
+    if picture.limits is not None and len(picture.rows) > 1:
+        return f"Dots: the estimates; lines: {sure} intervals; the axis is the public range."
+    return f"Bars: the estimates; lines: {sure} intervals."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,17 +149,58 @@ def state_finding(picture: Picture) -> str:
     >>> state_finding(Picture(rows=rows[:1], level=0.95))
     'car: 120, with 95% confidence 114 to 126'
     """
+    steps = find_steps(picture)
+    if steps is not None:
+        low, high = (f"{end:,.6g}" for end in steps.bracket(0.5))
+        return f"The median is between {low} and {high} ({100 * picture.level:.15g}% confidence)"
+    if picture.limits is not None and len(picture.rows) > 1:
+        middle = min(picture.rows, key=lambda row: abs(float(row.label) - 0.5))
+        name = "The median" if float(middle.label) == 0.5 else f"The quantile at {middle.label}"
+        return f"{name} is {_state(middle, picture)}"
+    if picture.groups:
+        return _compare_groups(picture)
     table = sorted(picture.rows, key=lambda row: -row.value)
     places = decimals(table)
     first = table[0]
     if len(table) == 1:
-        low, high = (format_number(end, places) for end in (first.low, first.high))
-        sure = f"with {100 * picture.level:.15g}% confidence {low} to {high}"
-        return f"{short(first.label)}: {format_number(first.value, places)}, {sure}"
+        return f"{short(first.label)}: {_state(first, picture)}"
     second = table[1]
-    if first.value - second.value > _CLEAR * math.hypot(first.stderr, second.stderr):
+    if _stands_out(first, second):
         return f"{short(first.label)} is the largest of {len(table):,}: {format_number(first.value, places)}"
     return f"{short(first.label)} and {short(second.label)} are too close to tell which is larger"
+
+
+def _stands_out(first: Number, second: Number) -> bool:
+    return first.value - second.value > _CLEAR * math.hypot(first.stderr, second.stderr)
+
+
+def _compare_groups(picture: Picture) -> str:
+    """In how many groups the same answer is the largest, beyond the noise.
+
+    >>> rows = [Number(f"{group}, {name}", value, 1.0, value - 2, value + 2)
+    ...         for group, name, value in (("car", "yes", 90.0), ("car", "no", 20.0), ("bus", "yes", 40.0), ("bus", "no", 41.0))]
+    >>> _compare_groups(Picture(rows=tuple(rows), level=0.95, groups=("car", "car", "bus", "bus")))
+    'yes is the largest in 1 of 2 groups'
+    """
+    named, heads = arrange(picture, list(picture.rows))
+    starts = [*heads, len(named)]
+    winners: Counter[str] = Counter()
+    for start, end in pairwise(starts):
+        first, *rest = sorted(named[start:end], key=lambda row: -row.value)
+        if all(_stands_out(first, second) for second in rest[:1]):
+            winners[first.label.lstrip()] += 1
+    if not winners:
+        return "No answer is clearly the largest in a group"
+    ((name, times),) = winners.most_common(1)
+    where = f"all {len(heads)}" if times == len(heads) else f"{times} of {len(heads)}"
+    return f"{short(name)} is the largest in {where} groups"
+
+
+def _state(row: Number, picture: Picture) -> str:
+    """A number with its interval, in words."""
+    places = decimals(list(picture.rows))
+    value, low, high = (format_number(each, places) for each in (row.value, row.low, row.high))
+    return f"{value}, with {100 * picture.level:.15g}% confidence {low} to {high}"
 
 
 def check_picture(path: Path, *, page: bool = False) -> None:
@@ -156,7 +215,7 @@ def check_picture(path: Path, *, page: bool = False) -> None:
         new_figure(1, 1)
 
 
-def _picture(kept: list[Number], path: Path, words: _Words) -> Path:
+def _picture(picture: Picture, kept: list[Number], path: Path, words: _Words) -> Path:
     from matplotlib import rc_context
 
     spoken = "".join([words.headline, words.title, *words.notes, *(row.label for row in kept)])
@@ -165,17 +224,25 @@ def _picture(kept: list[Number], path: Path, words: _Words) -> Path:
         words = replace(words, notes=(*words.notes, _NO_FONT))
     kind = "path" if complete else "none"
     with rc_context({"font.family": fonts, **({} if complete else {"svg.fonttype": kind})}):
-        return save(_draw_bars(kept, words), path)
+        return save(_draw(picture, kept, words), path)
 
 
-def _draw_bars(kept: list[Number], words: _Words) -> Figure:
-    heads = _wrap(words.headline, 68)
+def _draw(picture: Picture, kept: list[Number], words: _Words) -> Figure:
+    steps = find_steps(picture)
+    if steps is not None:
+        return _draw_curve(steps, words)
+    if picture.limits is not None and len(kept) > 1:
+        return _draw_dots(kept, picture.limits, words)
+    return _draw_bars(picture, kept, words)
+
+
+def _new_frame(words: _Words, *, margin: float, tall: float) -> tuple[Figure, Axes]:
+    """Headline, title, warnings and small print around axes of that height; inches, as all that follows."""
+    heads = _wrap(words.headline, 64)
     lines = _wrap(words.title, 105) + [line for text in words.warnings for line in _wrap(text, 95)]
     small = [line for note in words.notes for line in _wrap(note.replace("`", ""), 150)]
-    labels = [_plain(row.label) for row in kept]
-    margin = 0.35 + 0.085 * max(map(_width, labels))  # inches, as all that follows
     top, bottom = 0.45 + 0.28 * len(heads) + 0.2 * len(lines), 0.55 + 0.135 * len(small)
-    width, height = 8.0, top + bottom + 0.32 * max(2, len(kept))
+    width, height = 8.0, top + bottom + tall
     figure = new_figure(width, height)
     axes = figure.subplots()
     figure.subplots_adjust(
@@ -189,8 +256,78 @@ def _draw_bars(kept: list[Number], words: _Words) -> Figure:
         figure.text(0.2 / width, below, line, fontsize=10, color=VERMILION if loud else INK, va="top", fontweight="bold" if loud else "normal")  # fmt: skip
         below -= 0.2 / height
     foot(figure, small)
+    axes.xaxis.set_major_formatter(lambda x, _: f"{x:,.12g}")
+    axes.tick_params(length=0, labelsize=9)
+    axes.set_axisbelow(True)
+    axes.grid(axis="x", color=FAINT, lw=0.8)
+    axes.spines[:].set_visible(False)
+    return figure, axes
+
+
+def _draw_curve(steps: Steps, words: _Words) -> Figure:
+    """A distribution function in its band, and below it what is left open for the quartiles."""
+    figure, axes = _new_frame(words, margin=0.75, tall=3.6)
+    low, high = steps.band()
+    corners = [*high, *reversed(low)]
+    axes.fill(*zip(*corners, strict=True), color=words.colour, alpha=_BAND, lw=0)
+    axes.plot(steps.points, steps.shares, color=words.colour, lw=1.8, marker="o", markersize=4)
+    for share in QUARTILES:
+        first, last = steps.bracket(share)
+        axes.plot([steps.ends[0], last], [share, share], color=GREY, lw=0.9, ls=":")
+        axes.plot([first, last], [share, share], color=INK, lw=1.6, marker="|", markersize=8)
+        _write_beside(axes, f"{_QUARTER[share]}: {first:,.6g} to {last:,.6g}", (first, last), share, steps.ends)  # fmt: skip
+    room = steps.ends[1] - steps.ends[0]
+    axes.set_xlim(steps.ends[0] - 0.01 * room, steps.ends[1] + 0.01 * room)
+    axes.set_ylim(-0.02, 1.03)
+    axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "25%", "50%", "75%", "100%"], color=INK)
+    axes.grid(axis="y", color=FAINT, lw=0.8)
+    axes.set_ylabel("people at or below", fontsize=9, color=INK)
+    return figure
+
+
+def _write_beside(
+    axes: Axes, text: str, interval: tuple[float, float], y: float, limits: tuple[float, float]
+) -> None:
+    """At the right of an interval, or at its left where there is no room."""
+    left = interval[1] > limits[1] - 0.3 * (limits[1] - limits[0])
+    axes.annotate(
+        text, (interval[0] if left else interval[1], y), xytext=(-10 if left else 10, 6),
+        textcoords="offset points", va="center", ha="right" if left else "left", fontsize=9,
+        color=INK,
+    )  # fmt: skip
+
+
+def _draw_dots(kept: list[Number], limits: tuple[float, float], words: _Words) -> Figure:
+    """Numbers with their intervals on the range that is publicly known."""
+    labels = [_plain(row.label) for row in kept]
+    margin = 0.35 + 0.085 * max(map(_width, labels))
+    figure, axes = _new_frame(words, margin=margin, tall=0.32 * max(2, len(kept)))
+    low, high = limits
+    room = high - low
     places = decimals(kept)
     for place, row in enumerate(kept):
+        axes.plot([low, high], [place, place], color=PALE, lw=1.2, zorder=1)
+        axes.plot([row.low, row.high], [place, place], color=INK, lw=1.4, marker="|", markersize=9)
+        axes.plot([row.value], [place], color=words.colour, marker="o", markersize=6.5, zorder=3)
+        value, *ends = (format_number(each, places) for each in (row.value, row.low, row.high))
+        _write_beside(axes, f"{value} ({' to '.join(ends)})", (row.low, row.high), place, limits)
+    axes.set_xlim(low - 0.01 * room, high + 0.01 * room)
+    axes.set_yticks(range(len(kept)), labels, fontsize=9.5, color=INK)
+    axes.set_ylim(len(kept) - 0.4, -0.7)
+    return figure
+
+
+def _draw_bars(picture: Picture, kept: list[Number], words: _Words) -> Figure:
+    named, groups = arrange(picture, kept)
+    labels, slots = [], []  # a heading takes the place of a bar
+    for place, row in enumerate(named):
+        labels += [_plain(groups[place])] if place in groups else []
+        slots.append(len(labels))
+        labels.append(_plain(row.label.lstrip() if groups else row.label))
+    margin = 0.35 + 0.09 * max(map(_width, labels))
+    figure, axes = _new_frame(words, margin=margin, tall=0.32 * max(2, len(labels)))
+    places = decimals(kept)
+    for place, row in zip(slots, kept, strict=True):
         strength = 1.0 if row.value >= 0 else _PALE
         axes.barh(place, row.value, color=words.colour, alpha=strength, height=0.62)
         axes.plot([row.low, row.high], [place, place], color=INK, lw=1.4, marker="|", markersize=7)
@@ -202,15 +339,12 @@ def _draw_bars(kept: list[Number], words: _Words) -> Figure:
     high = max(0.0, *(max(row.high, row.value) for row in kept))
     room = (high - low) or 1.0
     axes.set_xlim(low - 0.02 * room, high + 0.16 * room)
-    axes.set_yticks(range(len(kept)), labels, fontsize=9.5, color=INK)
-    axes.set_ylim(len(kept) - 0.4, -0.6)
+    axes.set_yticks(range(len(labels)), labels, fontsize=9.5, color=INK)
+    for place, text in enumerate(axes.get_yticklabels()):
+        text.set_fontweight("normal" if place in slots else "bold")
+    axes.set_ylim(len(labels) - 0.4, -0.6)
     axes.axvline(0, color=INK, lw=0.8)
-    axes.xaxis.set_major_formatter(lambda x, _: f"{x:,.12g}")
     axes.locator_params(axis="x", nbins=5)
-    axes.tick_params(length=0, labelsize=9)
-    axes.set_axisbelow(True)
-    axes.grid(axis="x", color=FAINT, lw=0.8)
-    axes.spines[:].set_visible(False)
     return figure
 
 
@@ -233,14 +367,22 @@ def _plain(text: str, width: int = 28) -> str:
     return short(text, width).replace("$", r"\$")
 
 
-def _page(kept: list[Number], words: _Words) -> str:
+def _page(picture: Picture, kept: list[Number], words: _Words) -> str:
+    dots = picture.limits is not None and len(kept) > 1
     low = min(0.0, *(min(row.low, row.value) for row in kept))
     high = max(0.0, *(max(row.high, row.value) for row in kept))
+    if dots and picture.limits is not None:
+        low, high = picture.limits
+    draw = _point if dots else _line
     scale = 100 / ((high - low) or 1.0)
-    body = "\n".join(
-        _line(row, columns, low, scale, words.colour)
-        for row, columns in zip(kept, cells(kept), strict=True)
-    )
+    named, groups = arrange(picture, kept)
+    lines = [
+        draw(row, columns, low, scale, words.colour)
+        for row, columns in zip(kept, cells(named), strict=True)
+    ]
+    for place, group in reversed(groups.items()):
+        lines.insert(place, f'<tr><th colspan="5"><b>{html.escape(short(group))}</b></th></tr>')
+    body = "\n".join(lines)
     said = [f"<p>{html.escape(words.title)}</p>"] if words.title else []
     said += [f'<p class="w">{html.escape(text)}</p>' for text in words.warnings]
     small = "\n".join(f"<p>{as_prose(note)}</p>" for note in words.notes)
@@ -249,9 +391,22 @@ def _page(kept: list[Number], words: _Words) -> str:
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{name}</title><style>{_STYLE}</style></head>\n<body><h1>{name}</h1>\n"
-        f"{''.join(said)}\n"
+        f"{''.join(said)}\n{draw_distribution(picture)}\n"
         '<div class="t"><table><thead><tr><th></th><th>estimate</th><th>std. error</th><th>interval</th><th></th>'
         f"</tr></thead><tbody>\n{body}\n</tbody></table></div><footer>{small}</footer></body></html>\n"
+    )
+
+
+def _point(row: Number, columns: list[str], low: float, scale: float, colour: str) -> str:
+    """A number on the range, with its interval."""
+    first, value, last = (
+        f"{min(max((x - low) * scale, 0.0), 100.0):.2f}%" for x in (row.low, row.value, row.high)
+    )
+    return _tell_row(
+        columns,
+        '<line x1="0" x2="100%" y1="9" y2="9" class="z"/>'
+        f'<line x1="{first}" x2="{last}" y1="9" y2="9" class="i"/>'
+        f'<circle cx="{value}" cy="9" r="4.5" fill="{colour}"/>',
     )
 
 
@@ -261,12 +416,16 @@ def _line(row: Number, columns: list[str], low: float, scale: float, colour: str
 
     start, end = min(0.0, row.value), max(0.0, row.value)
     fill = colour if row.value >= 0 else f'{colour}" fill-opacity="{_PALE}'
-    drawing = (
-        '<svg width="100%" height="18" role="img">'
+    return _tell_row(
+        columns,
         f'<rect x="{at(start)}" y="3" width="{(end - start) * scale:.2f}%" height="12" fill="{fill}"/>'
         f'<line x1="{at(row.low)}" x2="{at(row.high)}" y1="9" y2="9" class="i"/>'
-        f'<line x1="{at(0.0)}" x2="{at(0.0)}" y1="0" y2="18" class="z"/></svg>'
+        f'<line x1="{at(0.0)}" x2="{at(0.0)}" y1="0" y2="18" class="z"/>',
     )
+
+
+def _tell_row(columns: list[str], shapes: str) -> str:
+    drawing = f'<svg width="100%" height="18" role="img">{shapes}</svg>'
     label, *numbers = columns
     fields = "".join(f'<td class="n">{number}</td>' for number in numbers)
     return f'<tr><th>{html.escape(label)}</th>{fields}<td class="b">{drawing}</td></tr>'

@@ -18,12 +18,13 @@ from numpy.typing import ArrayLike
 
 from shuffledp.core.answers import Answers
 from shuffledp.core.arrays import Counts, Floats
+from shuffledp.core.display import Picture, make_picture
 from shuffledp.core.domain import Categories, Domain, Integers, Reals
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.estimate import Estimate, Interval, Value
 from shuffledp.core.task import Column, Declared, Task
 
-__all__ = ["GROUPED", "Grouped"]
+__all__ = ["GROUPED", "GroupError", "Grouped", "show_answer"]
 
 GROUPED = ("count", "histogram", "sum", "mean")
 """The questions that may be asked by group."""
@@ -97,6 +98,15 @@ class Grouped(Task):
             f"steps of {self.step:.6g}; the intervals count it in.",
         )
 
+    @classmethod
+    def show(cls, estimate: Estimate, level: float = 0.95) -> Picture:
+        """Bars; those of a histogram stand in their groups."""
+        shown, law = make_picture(estimate, level), estimate.error
+        if not isinstance(law, GroupError) or law.task.inner != "histogram":
+            return shown
+        own, groups = law.task.domain.parts
+        return replace(shown, groups=tuple(np.repeat(groups.labels, own.size).tolist()))
+
     @property
     def labels(self) -> tuple[str, ...]:
         """What the answers are called."""
@@ -156,12 +166,12 @@ class Grouped(Task):
             limits = (min(0.0, n * float(numbers[0])), max(0.0, n * float(numbers[-1])))
         if self.inner == "mean":
             limits = (float(numbers[0]), float(numbers[-1]))
-        error = _GroupError(task=self, bins=bins)
+        error = GroupError(task=self, bins=bins)
         return Estimate(value=value, error=error, limits=limits, labels=self.labels)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _GroupError:
+class GroupError:
     """Errors of groups, from those of the bins.
 
     The noises of bins are independent, or all negatively correlated alike because the bins add up to n; then the
@@ -256,3 +266,9 @@ def _quantile(tail: float) -> float:
     from statistics import NormalDist
 
     return -NormalDist().inv_cdf(tail)
+
+
+def show_answer(task: type[Task], estimate: Estimate, level: float) -> Picture:
+    """What to draw of the answer to a question, which may have been asked by group."""
+    chosen = Grouped if isinstance(estimate.error, GroupError) else task
+    return chosen.show(estimate, level)

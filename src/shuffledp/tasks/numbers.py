@@ -15,13 +15,14 @@ from numpy.typing import ArrayLike
 
 from shuffledp.core.arrays import Floats
 from shuffledp.core.cells import Bins, Cells
+from shuffledp.core.display import Curve, Picture, make_picture
 from shuffledp.core.domain import Integers, column
 from shuffledp.core.errors import MismatchError, ParameterError, ShuffledpError, UnsupportedError
-from shuffledp.core.estimate import Value
+from shuffledp.core.estimate import Estimate, Value
 from shuffledp.core.protocol import Crowd, Promise
 from shuffledp.core.task import Column, Declared, Option, Task
 from shuffledp.core.validate import number
-from shuffledp.numerics.leaves import read_points
+from shuffledp.numerics.leaves import LeafError, read_points
 from shuffledp.numerics.rounding import float_above
 from shuffledp.tasks.histogram import check_bins
 from shuffledp.tasks.totals import LOWER, STEPS, UPPER, is_whole
@@ -178,6 +179,13 @@ class Quantiles(_Distributed):
             f"{min(share, 1.0) * crowd.n:,.0f} ranks with probability {1 - _MISSED:.0%}."
         )
 
+    @classmethod
+    def show(cls, estimate: Estimate, level: float = 0.95) -> Picture:
+        """Where each quantile lies in the range."""
+        shown = make_picture(estimate, level, label=cls.name)
+        low, high = estimate.limits
+        return replace(shown, limits=(low, high) if low < high else None)
+
     def truth(self, values: ArrayLike) -> Floats:
         ordered = np.sort(self.numbers(values))
         places = [max(math.ceil(Fraction(repr(p)) * len(ordered)), 1) - 1 for p in self.at or ()]
@@ -241,6 +249,16 @@ class Cdf(_Distributed):
 
     def sensitivity(self, n: int) -> float:
         return float_above(Fraction(len(self.at or ()), n))
+
+    @classmethod
+    def show(cls, estimate: Estimate, level: float = 0.95) -> Picture:
+        """A curve if there are at least two points."""
+        shown, law = make_picture(estimate, level, label=cls.name), estimate.error
+        if not isinstance(law, LeafError) or len(set(law.question.at)) < 2:
+            return shown
+        domain = law.leaves.domain
+        ends = float(domain.lower), float(domain.upper)
+        return replace(shown, curve=Curve(points=law.question.at, ends=ends))
 
     def truth(self, values: ArrayLike) -> Floats:
         found = np.sort(self.numbers(values))
