@@ -98,9 +98,27 @@ class Plan:
         influence = 1.0 if row.model is Model.CENTRAL else row.influence
         if self.liars is None or influence is None or row.n is None:
             return None
+        return math.ceil(self.liars * row.n) * influence * self._width
+
+    @property
+    def _width(self) -> float:
+        """How far one person moves the answer."""
         domain = self.asked.domain
-        width = domain.upper - domain.lower if isinstance(domain, Integers | Reals) else 1
-        return math.ceil(self.liars * row.n) * influence * float(width)
+        if not isinstance(domain, Integers | Reals):
+            return 1.0
+        return float(domain.upper - domain.lower)
+
+    def tell_bias(self, row: Row) -> str:
+        """The same in a few letters: "any" if liars can make the answer anything.
+
+        >>> from shuffledp import plan
+        >>> asked = plan("sum", n=10_000, upper=10, epsilon=1.0, delta=1e-6, models="shuffle", liars=0.01)
+        >>> [asked.tell_bias(row) for row in asked.rows if row.protocol in ("split_and_mix", "rounded_sum")]
+        ['any', '1,036']
+        """
+        bias = self.bias(row)
+        everything = self._width * (row.n or 0)
+        return _short(bias) if bias is None or bias < everything else "any"
 
     def make(self) -> ShuffleProtocol | Mechanism:
         """The chosen protocol (or mechanism); `UnsupportedError` with all reasons if there is none.
@@ -399,7 +417,7 @@ def _cells(plan: Plan, row: Row) -> list[str]:
     beside = plan.asked.task.columns(rmse=row.rmse, worst=row.worst_bin, n=row.n)
     cells += map(_short, (row.rmse, *beside.values()))
     if plan.liars is not None:
-        cells.append(_short(plan.bias(row)))
+        cells.append(plan.tell_bias(row))
     floor = "-" if row.local_floor is None else up(row.local_floor.epsilon, _DIGITS)
     if not plan.limits.live:
         return [*cells, _short(row.messages_per_user), _short(row.bits_per_user), floor]
