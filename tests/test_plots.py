@@ -438,6 +438,16 @@ class TestDistributions:
         assert "The quantile at 0.9 is" in draw(answer, tmp_path / "q.svg")
 
 
+@pytest.mark.parametrize("interval", [(0, 1), (0, 60), (0, 100), (29, 71), (40, 100), (99, 100)])
+def test_numbers_beside_intervals_stay_in_the_picture(interval):
+    axes = style.new_figure(8.0, 2.0).subplots()
+    axes.set_xlim(0, 100)
+    estimates._write_beside(axes, "175.0 (42.0 to 239.0)", interval, 0.5, (0, 100))
+    box = axes.texts[0].get_window_extent()
+    assert axes.bbox.x0 <= box.x0
+    assert box.x1 <= axes.bbox.x1
+
+
 class TestGroups:
     options = MappingProxyType({"by": "way", "groups": ["car", "bus"]})
 

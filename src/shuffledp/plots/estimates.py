@@ -288,11 +288,14 @@ def _draw_curve(steps: Steps, words: _Words) -> Figure:
 def _write_beside(
     axes: Axes, text: str, interval: tuple[float, float], y: float, limits: tuple[float, float]
 ) -> None:
-    """At the right of an interval, or at its left where there is no room."""
-    left = interval[1] > limits[1] - 0.3 * (limits[1] - limits[0])
+    """At the right of an interval, at its left where there is no room, or above it if it is that wide."""
+    (low, high), room = interval, 0.3 * (limits[1] - limits[0])
+    x, shift, side = high, (10, 6), "left"
+    if high > limits[1] - room:
+        above = low < limits[0] + room
+        x, shift, side = (low, (4, 9), "left") if above else (low, (-10, 6), "right")
     axes.annotate(
-        text, (interval[0] if left else interval[1], y), xytext=(-10 if left else 10, 6),
-        textcoords="offset points", va="center", ha="right" if left else "left", fontsize=9,
+        text, (x, y), xytext=shift, textcoords="offset points", va="center", ha=side, fontsize=9,
         color=INK,
     )  # fmt: skip
 
