@@ -343,6 +343,20 @@ def test_the_page_escapes_what_people_wrote():
     assert "25 people" in show_text(hostile, [result])
 
 
+def test_numbers_of_one_random_question_are_about_everybody():
+    from shuffledp.serve.analyzer import show_page, show_text, write_csv
+
+    row = {"label": "yes", "value": 738.49, "stderr": 31.2, "low": 660.12, "high": 816.88}
+    answer = {"people": 776, "of": 1501, "estimate": [row]}
+    result = {"window": 0, "level": 0.95, "questions": {"way": answer, "home": answer}}
+    text, page = show_text(COLLECTION, [result]), show_page(COLLECTION, [result])
+    assert "window 0: 1,501 people, 776 of them answered this question" in text
+    assert "Window 0: 1,501 people, 776 of them answered this question" in page
+    assert "738   660 .. 817" in text
+    assert "738<td class=n>660 .. 817" in page
+    assert "0,way,776,1501,yes,738.49," in write_csv([result])
+
+
 def test_keys_that_others_may_read_are_refused(tmp_path):
     secrets = sdp.collect.ShufflerSecrets(
         outer=live.outer_secrets(COLLECTION), sign=live.secret("shuffler")

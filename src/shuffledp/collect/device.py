@@ -17,7 +17,13 @@ from shuffledp.collect.disk import transaction
 from shuffledp.core.errors import BudgetError, ShuffledpError, WireError
 from shuffledp.core.randomizer import WordSource
 from shuffledp.wire.document import Collection
-from shuffledp.wire.report import encode_answers, join_upload, seal_inner, seal_report
+from shuffledp.wire.report import (
+    encode_answers,
+    join_upload,
+    place_answers,
+    seal_inner,
+    seal_report,
+)
 
 __all__ = ["BUDGET", "Device", "Sending", "read_reply"]
 
@@ -97,9 +103,12 @@ class Device:
         window = collection.windows.at(now)
         if window is None:
             raise WireError("closed", "the collection takes no answers now")
+        place_answers(
+            collection, answers
+        )  # what is wrong with them comes before what was sent already
         with transaction(self._db):
             price = self._price(collection, window)
-            plains = encode_answers(collection, dict(answers), self._words())
+            plains = encode_answers(collection, answers, self._words())
             inners = b"".join(seal_inner(collection, window, plain) for plain in plains)
             seal_report(collection, window, [inners], token)  # refuses a token that does not fit
             self._db.execute(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from shuffledp.collect.design import describe_trust
 from shuffledp.collect.disk import hold
+from shuffledp.core.display import Number, decimals, format_number
 from shuffledp.core.errors import WireError
 from shuffledp.serve.client import ask_manifest, connect, read_at_most
 from shuffledp.serve.http import listen, run_loop
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["run_analyzer", "show_page", "show_text", "work_once"]
 
 _FINAL = ("published", "refused")
+_NUMBERS = ("value", "stderr", "low", "high")
 
 
 def work_once(analyzer: Analyzer, sign: bytes, client: httpx.Client) -> dict[int, str]:
@@ -179,12 +181,13 @@ def write_csv(results: list[dict[str, Any]]) -> str:
     """The results as a table: one line per window, question and row."""
     lines = io.StringIO()
     writer = csv.writer(lines)
-    writer.writerow(["window", "question", "people", "label", "value", "stderr", "low", "high"])
+    writer.writerow(["window", "question", "people", "of", "label", *_NUMBERS])
     for result in results:
         for name, answer in result["questions"].items():
             for row in answer["estimate"]:
-                numbers = [row[each] for each in ("value", "stderr", "low", "high")]
-                writer.writerow([result["window"], name, answer["people"], row["label"], *numbers])
+                numbers = [row[each] for each in _NUMBERS]
+                who = [answer["people"], answer.get("of", answer["people"])]
+                writer.writerow([result["window"], name, *who, row["label"], *numbers])
     return lines.getvalue()
 
 
@@ -218,13 +221,14 @@ def _table(result: dict[str, Any], name: str) -> str:
     answer = result["questions"][name]
     largest = max((abs(row["value"]) for row in answer["estimate"]), default=1.0) or 1.0
     lines = []
-    for row in answer["estimate"]:
+    for row, numbers in zip(answer["estimate"], _round(answer), strict=True):
+        value, low, high = numbers
         width = max(0, round(160 * row["value"] / largest))
         lines.append(
-            f"<tr><th>{html.escape(row['label'])}<td class=n>{row['value']:,.4g}"
-            f"<td class=n>{row['low']:,.4g} .. {row['high']:,.4g}<td><i style='width:{width}px'></i></tr>"
+            f"<tr><th>{html.escape(row['label'])}<td class=n>{value}"
+            f"<td class=n>{low} .. {high}<td><i style='width:{width}px'></i></tr>"
         )
-    people = f"{answer['people']:,} people, window {result['window']}"
+    people = f"Window {result['window']}: {_count_people(answer)}"
     return f"<p>{people}; intervals cover with probability {result['level']:.0%}</p><table>{''.join(lines)}</table>"
 
 
@@ -235,9 +239,39 @@ def show_text(collection: Collection, results: list[dict[str, Any]]) -> str:
         lines += ["", question.text]
         for result in results:
             answer = result["questions"][question.name]
-            lines.append(f"  window {result['window']}: {answer['people']:,} people")
+            lines.append(f"  window {result['window']}: {_count_people(answer)}")
             lines += [
-                f"    {row['label'][:24]:<24} {row['value']:>14,.4g}   {row['low']:,.4g} .. {row['high']:,.4g}"
-                for row in answer["estimate"]
+                f"    {row['label'][:24]:<24} {value:>14}   {low} .. {high}"
+                for row, (value, low, high) in zip(answer["estimate"], _round(answer), strict=True)
             ]
     return "\n".join(lines)
+
+
+def _count_people(answer: dict[str, Any]) -> str:
+    """Whom the numbers are about; with one random question in each report, not all of them answered this one.
+
+    >>> _count_people({"people": 776, "of": 1501})
+    '1,501 people, 776 of them answered this question'
+    """
+    answered, people = answer["people"], answer.get("of", answer["people"])
+    if answered == people:
+        return f"{people:,} people"
+    return f"{people:,} people, {answered:,} of them answered this question"
+
+
+def _round(answer: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """The value of each row and the ends of its interval, with the digits that the standard error supports.
+
+    >>> _round({"estimate": [{"label": "yes", "value": 738.5, "stderr": 31.2, "low": 660.12, "high": 816.88}]})
+    [('738', '660', '817')]
+    """
+    rows = [Number(**row) for row in answer["estimate"]]
+    places = decimals(rows)
+    return [
+        (
+            format_number(row.value, places),
+            format_number(row.low, places),
+            format_number(row.high, places),
+        )
+        for row in rows
+    ]

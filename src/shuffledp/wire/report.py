@@ -33,6 +33,7 @@ __all__ = [
     "join_upload",
     "open_inner",
     "open_report",
+    "place_answers",
     "report_id",
     "seal_inner",
     "seal_report",
@@ -57,18 +58,23 @@ class Opened(NamedTuple):
 
 
 def encode_answers(
-    collection: Collection, answers: dict[str, object], rng: WordSource
+    collection: Collection, answers: Mapping[str, object], rng: WordSource
 ) -> list[bytes]:
     """The randomized answers of one person: one plaintext for each message, all of one size."""
+    places = place_answers(collection, answers)
+    return [row[0].tobytes() for row in encode_many(collection, places, rng)]
+
+
+def place_answers(collection: Collection, answers: Mapping[str, object]) -> dict[str, Codes]:
+    """The place of each answer of one person in its domain; refuses what is missing, unknown or misspelt."""
     missing = [each.name for each in collection.questions if each.name not in answers]
     if missing:
         raise WireError("answers", f"there is no answer to {', '.join(missing)}")
     for name in answers:
         collection.question(name)
-    places = {
+    return {
         each.name: np.array([each.place_of(answers[each.name])]) for each in collection.questions
     }
-    return [row[0].tobytes() for row in encode_many(collection, places, rng)]
 
 
 def encode_many(
