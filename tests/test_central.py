@@ -1,9 +1,11 @@
 """The central model on a column: exact answers, one noisy release, charged like every other."""
 
 import json
+import re
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy import stats
 
@@ -136,6 +138,19 @@ def test_what_the_shuffle_model_says_about_it():
     assert "rehearsal" not in str(sdp.ask(BITS, "count", epsilon=1.0, model="local"))
     assert "computed the exact answer and added the noise" in central.explain()
     assert "The machine that holds everybody's values" in central.explain()
+
+
+def test_the_error_of_a_curator_is_in_the_unit_of_the_question():
+    common = {"epsilon": 1.0, "delta": 1e-4, "lower": 10, "upper": 59}
+    groups = {"by": "home", "groups": ["a", "b"]}
+    table = pa.table({"age": AGES, "home": ["a", "b"] * (len(AGES) // 2)})
+    assert re.search(
+        r"off by about [\d.]+ ranks \(RMSE\)", str(sdp.ask(AGES, "quantiles", **common))
+    )
+    assert "off by about" not in str(sdp.ask(AGES, "variance", **common))
+    for task, compared in (("mean", False), ("sum", False), ("histogram", True)):
+        answer = sdp.ask(table, task, column="age", **groups, **common)
+        assert ("off by about" in str(answer)) is compared
 
 
 @pytest.mark.parametrize("task", ASKED)

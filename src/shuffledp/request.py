@@ -70,6 +70,8 @@ _REHEARSAL = (
     "same epsilon, with delta = 0 and without counting on honest people. The shuffle model on a file is the "
     "rehearsal of a collection."
 )
+_COUNTED = ("count", "histogram")
+"""Questions whose answers by group are bins of the histogram of pairs, so that an error of a bin is theirs."""
 _NEEDLESS = {
     Model.LOCAL: (
         ("delta", "honest", "max_messages"),
@@ -381,7 +383,7 @@ class Request:
                 *_tell_moments(column),
                 *_tell_filter(column),
                 *grouped.remarks(),
-                *self._remarks(question, found.n),
+                *self._remarks(question, found.n, compare=grouped.inner in _COUNTED),
             ),
             not_private=(*([] if self.seed is None else [SEEDED]), *declared.not_private),
         )
@@ -410,16 +412,17 @@ class Request:
             raise UnsupportedError("lower and upper must be both dates, or both dates with a time")
         return replace(column, moments=units.pop())
 
-    def _remarks(self, question: Task, n: int) -> Iterator[str]:
-        """About the grid, a large delta, and what trusting this machine would give."""
+    def _remarks(self, question: Task, n: int, *, compare: bool = True) -> Iterator[str]:
+        """About the grid, a large delta, and (to compare) what trusting this machine would give."""
         if self.model is not Model.CENTRAL:  # which adds up the values themselves
             yield from question.remarks()
         if self.delta:
             yield from check_delta(self.delta, n, allow_large_delta=self.allow_large_delta)
-        if self.model is Model.SHUFFLE and self.n is None:
+        compare = compare and question.unit is not None
+        if compare and self.model is Model.SHUFFLE and self.n is None:
             error = curator_error(question, n=n, epsilon=self.epsilon)
             if error is not None:
-                yield _REHEARSAL.format(f"{error:.3g}")
+                yield _REHEARSAL.format(f"{error:.3g} {question.unit}".rstrip())
 
     def _choose_engine(self, column: Column) -> Engine:
         default = "memory" if column.array is not None else "duckdb"

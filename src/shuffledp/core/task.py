@@ -174,6 +174,9 @@ class Task(ABC):
     """The function that answers it if the planner does not."""
     answer: ClassVar[str]
     """What an error is of: "the mean"."""
+    unit: ClassVar[str | None] = ""
+    """What an error is counted in, if not in what the answer is: "ranks". None: on most data it is far smaller than
+    on the worst, so a plan's RMSE says little about one answer."""
     total: ClassVar[str]
     """What the RMSE of a plan is of: "the sum"."""
     judged: ClassVar[str] = "exact, of {total}, on the data set that is worst for the protocol"

@@ -156,6 +156,7 @@ class Quantiles(_Distributed):
     name = "quantiles"
     title = "below which value a share of the people is"
     answer = total = "a rank"
+    unit = "ranks"
 
     def sensitivity(self, n: int) -> float:
         return float(self.domain.upper) - float(self.domain.lower)
@@ -279,6 +280,7 @@ class Variance(_Distributed):
     title = "how far the values spread, squared"
     options = (LOWER, UPPER, STEPS)
     answer = total = "the variance"
+    unit = None
 
     def sensitivity(self, n: int) -> float:
         return float_above((Fraction(self.domain.upper) - Fraction(self.domain.lower)) ** 2 / n)
@@ -299,6 +301,7 @@ class Std(_Distributed):
     title = "how far the values spread"
     options = (LOWER, UPPER, STEPS)
     answer = total = "the standard deviation"
+    unit = None
 
     def sensitivity(self, n: int) -> float:
         reach = Fraction(self.domain.upper) - Fraction(self.domain.lower)
