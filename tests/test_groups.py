@@ -147,7 +147,7 @@ def test_yes_and_no_need_no_declaration():
         ({"on_invalid": "drop"}, "on_invalid=drop is not for questions by group"),
         (
             {"task": "quantiles", "lower": 0, "upper": 1},
-            "a quantiles has no groups: by is for count",
+            "quantiles have no groups: by is for count",
         ),
     ],
 )

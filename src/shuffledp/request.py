@@ -28,7 +28,7 @@ from shuffledp.core.mechanism import Mechanism
 from shuffledp.core.privacy import Model
 from shuffledp.core.protocol import HONEST, ShuffleProtocol
 from shuffledp.core.randomizer import WordSource
-from shuffledp.core.task import Declared, Task, read_moment
+from shuffledp.core.task import Declared, Task, read_moment, say_of
 from shuffledp.core.validate import level as valid_level
 from shuffledp.core.validate import positive
 from shuffledp.engine.chunks import Engine, Headcount, Report
@@ -249,7 +249,9 @@ class Request:
         if self.groups is not None and self.by is None:
             raise UnsupportedError("groups needs by: the column that says who is in which group")
         if self.by is not None and self.task not in GROUPED:
-            raise UnsupportedError(f"a {self.task} has no groups: by is for {', '.join(GROUPED)}")
+            raise UnsupportedError(
+                f"{say_of(self.task, 'has')} no groups: by is for {', '.join(GROUPED)}"
+            )
         positive("epsilon", self.epsilon)
         valid_level(self.level)
         object.__setattr__(self, "model", _read_model(self.model))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from shuffledp.core.errors import DataError, ParameterError, ShuffledpError
-from shuffledp.core.task import Task
+from shuffledp.core.task import Task, say_of
 from shuffledp.planner.question import planned
 from shuffledp.surveys import Question, Survey
 
@@ -71,7 +71,7 @@ class _Reader:
         for key in given:
             if key not in own and key not in _OWN:
                 known = ", ".join([*_OWN, *sorted(own)])
-                said = f"question {name!r}: {key!r} is not a field of a {task.name}: {known}"
+                said = f"question {name!r}: {key!r} is not a field of {say_of(task.name)}: {known}"
                 raise self.fail(said, *place, key)
         options = {key: value for key, value in given.items() if key in own}
         for key, value in options.items():

@@ -77,6 +77,32 @@ def test_plan(shuffledp, questions):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        (("--liars", 0.01), "--liars is for one question: the plan of a survey has no use for it"),
+        (("--model", "local"), "--model is for one question: the plan"),
+        (("--max-bytes", 99), "--max-bytes is for one question: the plan"),
+        (("--local-epsilon", 0), "--local-epsilon is for one question: the plan"),
+        (("--upper", 1), "--upper is for one question: a survey file says it itself"),
+        (("--delta", 0), "--delta is for one question: a survey file says it itself"),
+        (("--honest", 0.5), "--honest is for one question: a survey file says it itself"),
+    ],
+)
+def test_what_a_plan_of_a_survey_does_not_take(shuffledp, questions, words, said):
+    found = shuffledp("plan", questions, "--n", "1e4", *words)
+    assert found.exit_code == 2
+    assert said in " ".join(found.output.split())
+
+
+def test_surveys_are_not_randomized(shuffledp, people, questions):
+    found = shuffledp("randomize", questions, people, "--out", "m.parquet")
+    assert found.exit_code == 2
+    assert "surveys cannot be randomized from the command line yet" in " ".join(
+        found.output.split()
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
         (("--epsilon", 1), "--epsilon is for one question"),
         (("--lower", 1), "--lower is for one question"),
         (("--on-invalid", "other"), "--on-invalid is for one question"),

@@ -65,7 +65,7 @@ def test_integers_are_their_own_cells():
 @pytest.mark.parametrize(
     ("task", "given", "said"),
     [
-        ("quantiles", {}, "needs both lower and upper"),
+        ("quantiles", {}, "quantiles need both lower and upper"),
         ("quantiles", {"lower": 5, "upper": 5}, "upper=5 must be > lower=5"),
         ("quantiles", {"lower": 0, "upper": 9, "at": "0.5,2"}, "at=2.0 must be > 0 and < 1"),
         (

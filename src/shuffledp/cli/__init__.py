@@ -25,7 +25,7 @@ import shuffledp as sdp
 __all__ = ["COMMANDS", "app"]
 
 COMMANDS = {
-    "run": "Answer a question about a column of files: a count, a sum, a mean or a histogram.",
+    "run": "Answer a question about a column of files, or all questions of a survey.",
     "randomize": "Write the messages of everybody in a column: shuffled, and without their senders.",
     "tally": "Count messages. Tallies of several files add, if they belong to the same protocol.",
     "estimate": "Estimate the answer that tallies give together, with standard errors and intervals.",

@@ -34,9 +34,15 @@ def is_survey(task: str) -> bool:
     return task.lower().endswith(".toml")
 
 
-def plan_survey(path: str, n: int | None, given: dict[str, Any], *, as_json: bool) -> None:
-    """Print which protocols answer a survey, how well, and what each question costs."""
-    _refuse(given)
+def plan_survey(
+    path: str, n: int | None, said: dict[str, Any], other: dict[str, Any], *, as_json: bool
+) -> None:
+    """Print which protocols answer a survey, how well, and what each question costs.
+
+    Refused are options that a survey file has `said`, and `other` ones that its plan has no use for.
+    """
+    _refuse(said)
+    _refuse(other, "the plan of a survey has no use for it")
     if n is None:
         raise sdp.ParameterError("n", n, "must be given: how many people take part")
     plan = sdp.Survey.load(path).plan(n)
@@ -62,6 +68,7 @@ def run_survey(
     _refuse({name: getattr(privacy, name) for name in own})
     # These have defaults, so only another value tells that they were given.
     _refuse({"on_invalid": privacy.on_invalid != "error", "model": privacy.model != "shuffle"})
+    _refuse({"allow_large_delta": privacy.allow_large_delta}, "a survey has no use for it")
     survey = sdp.Survey.load(path)
     rng = None if privacy.seed is None else sdp.SeededWords(privacy.seed)
     chosen = sdp.engine.find_engine(engine, threads=privacy.threads, master=master)
@@ -97,12 +104,12 @@ def _check_targets(output: OutputOptions) -> None:
         raise sdp.UnsupportedError("a survey is written as JSON: --out must end in .json")
 
 
-def _refuse(given: dict[str, Any]) -> None:
+def _refuse(given: dict[str, Any], why: str = "a survey file says it itself") -> None:
     """A survey says itself what it asks and how privately."""
-    said = [name for name, value in given.items() if value not in (None, False)]
+    said = [name for name, value in given.items() if value is not None and value is not False]
     if said:
         flags = ", ".join(f"--{name.replace('_', '-')}" for name in said)
-        raise sdp.UnsupportedError(f"{flags} is for one question: a survey file says it itself")
+        raise sdp.UnsupportedError(f"{flags} is for one question: {why}")
 
 
 def _print(answer: sdp.SurveyAnswer, *, as_json: bool, explain: bool, written: bool) -> None:

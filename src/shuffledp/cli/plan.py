@@ -21,6 +21,8 @@ from shuffledp.core.protocol import HONEST
 
 __all__ = ["plan"]
 
+_MODELS = "central,local,shuffle"
+
 
 def plan(
     task: Annotated[
@@ -83,7 +85,7 @@ def plan(
     ] = None,
     model: Annotated[
         str, typer.Option(help="The models of trust to compare, with commas between them.")
-    ] = "central,local,shuffle",
+    ] = _MODELS,
     honest: HonestOption = HONEST,
     allow_large_delta: LargeDeltaOption = False,
     as_json: JsonOption = False,
@@ -109,9 +111,25 @@ def plan(
             )
         check_picture(plot, force=force)
         if is_survey(task):
-            given = {"epsilon": epsilon, "delta": delta, "error": error, "k": k, "plot": plot}
+            said: dict[str, object] = {
+                "epsilon": epsilon,
+                "delta": delta,
+                "k": k,
+                "lower": lower,
+                "upper": upper,
+            }
+            said |= {"steps": steps, "at": at, "edges": edges, "alphabet": alphabet}
+            said |= {"max_length": max_length, "bits": bits, "honest": honest != HONEST}
+            other: dict[str, object] = {
+                "error": error,
+                "max_messages": max_messages,
+                "max_bits": max_bits,
+            }
+            other |= {"max_bytes": max_bytes, "max_influence": max_influence, "liars": liars}
+            other |= {"local_epsilon": local_epsilon, "model": model != _MODELS, "plot": plot}
+            other |= {"allow_large_delta": allow_large_delta, "force": force}
             people = None if n is None else whole_number(n)
-            plan_survey(task, people, {**given, "steps": steps}, as_json=as_json)
+            plan_survey(task, people, said, other, as_json=as_json)
             return
         answer = sdp.plan(
             task,
@@ -205,15 +223,16 @@ def _finding(task: str, chosen: str, rows: list[tuple[str, str, float]]) -> str:
     >>> _finding("count", "rr", [("local", "rr", 90.0), ("shuffle", "rr", 3.0), ("central", "geometric", 1.5)])
     'A count: a shuffler is 30 times as accurate as trusting nobody, a curator 2 times as accurate as a shuffler'
     >>> _finding("count", "rr", [("local", "rr", 90.0)])
-    'The best count that fits: rr'
+    'The best protocol that fits: rr'
     """
     best: dict[str, float] = {}
     for model, _, error in rows:
         best[model] = min(error, best.get(model, error))
     if not {"local", "shuffle", "central"} <= best.keys() or not min(best.values()):
-        return f"The best {task} that fits: {chosen}"
+        return f"The best protocol that fits: {chosen}"
     gain, loss = best["local"] / best["shuffle"], best["shuffle"] / best["central"]
+    named = task.capitalize() if task.endswith("s") else f"A {task}"  # quantiles, bins, words
     return (
-        f"A {task}: a shuffler is {gain:,.3g} times as accurate as trusting nobody, "
+        f"{named}: a shuffler is {gain:,.3g} times as accurate as trusting nobody, "
         f"a curator {loss:,.3g} times as accurate as a shuffler"
     )

@@ -17,6 +17,7 @@ from shuffledp.cli._options import (
     spread,
     whole_number,
 )
+from shuffledp.cli._survey import is_survey
 from shuffledp.cli._terminal import (
     echo_json,
     explain_errors,
@@ -65,6 +66,10 @@ def randomize(
     with explain_errors():
         if out.suffix not in _MESSAGES:
             raise sdp.UnsupportedError(f"{out}: a file of messages ends in .parquet or .arrow")
+        if any(map(is_survey, [*paths, task or ""])):
+            raise sdp.UnsupportedError(
+                "surveys cannot be randomized from the command line yet: ask one question with --task, or use run"
+            )
         question = _question(task, options)
         users = None if n is None else whole_number(n)
         request = privacy.request(question, options, "duckdb", n=users)

@@ -73,7 +73,7 @@ def run(
         typer.Option(help="Say where the time went, on standard error.", rich_help_panel="Machine"),
     ] = False,
 ) -> None:
-    """Answer a question about a column of files: a count, a sum, a mean or a histogram.
+    """Answer a question about a column of files, or all questions of a survey.
 
     $ shuffledp run count people.csv --column home --epsilon 1 --delta 1e-8
     """

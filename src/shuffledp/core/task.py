@@ -22,9 +22,21 @@ from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate, Value
 from shuffledp.core.protocol import Crowd, Promise
 
-__all__ = ["Column", "Declared", "Option", "Task", "read_moment"]
+__all__ = ["Column", "Declared", "Option", "Task", "read_moment", "say_of"]
 
 _START = datetime(1970, 1, 1)
+_SEVERAL = {"needs": "need", "takes": "take", "has": "have"}
+
+
+def say_of(task: str, verb: str = "") -> str:
+    """The name of a task in a sentence, with a verb that fits it: some names are plural.
+
+    >>> say_of("count", "needs"), say_of("quantiles", "needs"), say_of("words")
+    ('a count needs', 'quantiles need', 'words')
+    """
+    plural = task.endswith("s")
+    name, verb = (task, _SEVERAL.get(verb, verb)) if plural else (f"a {task}", verb)
+    return f"{name} {verb}".rstrip()
 
 
 class Column(Protocol):
@@ -260,7 +272,7 @@ class Task(ABC):
         said = {name: value for name, value in options.items() if value is not None}
         strange = [name for name, value in said.items() if name not in known and value is not False]
         if strange:
-            raise UnsupportedError(f"a {cls.name} takes no {' and no '.join(strange)}")
+            raise UnsupportedError(f"{say_of(cls.name, 'takes')} no {' and no '.join(strange)}")
         read = {name: known[name].read(value) for name, value in said.items() if name in known}
         return {name: value for name, value in read.items() if value is not False}
 

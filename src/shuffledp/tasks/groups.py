@@ -22,7 +22,7 @@ from shuffledp.core.display import Picture, make_picture
 from shuffledp.core.domain import Categories, Domain, Integers, Reals
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.estimate import Estimate, Interval, Value
-from shuffledp.core.task import Column, Declared, Task
+from shuffledp.core.task import Column, Declared, Task, say_of
 
 __all__ = ["GROUPED", "GroupError", "Grouped", "show_answer"]
 
@@ -59,7 +59,9 @@ class Grouped(Task):
     def of(cls, task: Task, groups: Categories) -> "Grouped":
         """The task for each of the groups; numbers with many values are rounded to a grid."""
         if task.name not in GROUPED:
-            raise UnsupportedError(f"a {task.name} has no groups: by is for {', '.join(GROUPED)}")
+            raise UnsupportedError(
+                f"{say_of(task.name, 'has')} no groups: by is for {', '.join(GROUPED)}"
+            )
         own = task.domain
         rounded = task.name in ("sum", "mean") and (isinstance(own, Reals) or own.size > _FEW)
         if rounded and isinstance(own, Integers | Reals):

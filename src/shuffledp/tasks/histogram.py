@@ -12,7 +12,7 @@ from shuffledp.core.arrays import Floats
 from shuffledp.core.domain import Categories, Domain, Integers
 from shuffledp.core.errors import DataError, MismatchError, ParameterError, UnsupportedError
 from shuffledp.core.estimate import Value
-from shuffledp.core.task import Column, Declared, Option, Task
+from shuffledp.core.task import Column, Declared, Option, Task, say_of
 from shuffledp.core.validate import number
 from shuffledp.tasks.totals import LOWER, UPPER, is_whole
 
@@ -121,7 +121,7 @@ def declare_bins(
     if "categories_from_data" in given and column is not None:
         return _from_data(column)
     raise UnsupportedError(
-        f"a {task} needs its categories from public knowledge: categories, categories_file, k for the "
+        f"{say_of(task, 'needs')} its categories from public knowledge: categories, categories_file, k for the "
         "codes 0 .. k-1, or lower and upper for integers. Reading them from the data leaks: that a rare "
         "value occurs at all tells that somebody has it, whatever noise its count gets. If that is "
         "acceptable, say categories_from_data"

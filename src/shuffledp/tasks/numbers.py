@@ -20,7 +20,7 @@ from shuffledp.core.domain import Integers, column
 from shuffledp.core.errors import MismatchError, ParameterError, ShuffledpError, UnsupportedError
 from shuffledp.core.estimate import Estimate, Value
 from shuffledp.core.protocol import Crowd, Promise
-from shuffledp.core.task import Column, Declared, Option, Task
+from shuffledp.core.task import Column, Declared, Option, Task, say_of
 from shuffledp.core.validate import number
 from shuffledp.numerics.leaves import LeafError, read_points
 from shuffledp.numerics.rounding import float_above
@@ -76,7 +76,7 @@ class _Distributed(Task):
         given = cls.given(options)
         if not {"lower", "upper"} <= set(given):
             raise UnsupportedError(
-                f"a {cls.name} needs both lower and upper, from public knowledge: the smallest and the "
+                f"{say_of(cls.name, 'needs')} both lower and upper, from public knowledge: the smallest and the "
                 "largest value in the data would tell somebody's value"
             )
         if cls.name == "range" and "at" not in given:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from shuffledp.core.domain import Bits, Domain, Integers, Reals
 from shuffledp.core.errors import MismatchError, ParameterError, UnsupportedError
 from shuffledp.core.estimate import Value
-from shuffledp.core.task import Column, Declared, Option, Task
+from shuffledp.core.task import Column, Declared, Option, Task, say_of
 from shuffledp.core.validate import number, positive, whole
 from shuffledp.numerics.rounding import float_above
 
@@ -197,7 +197,7 @@ def _declare(task: str, given: dict[str, Any], column: Column | None) -> Integer
         given = {"lower": 0, "upper": 1, **given}
     if not {"lower", "upper"} <= set(given):
         raise UnsupportedError(
-            f"a {task} needs both lower and upper, from public knowledge: the smallest and the largest "
+            f"{say_of(task, 'needs')} both lower and upper, from public knowledge: the smallest and the largest "
             "value in the data would tell somebody's value"
         )
     lower, upper = number("lower", given["lower"]), number("upper", given["upper"])
