@@ -350,6 +350,23 @@ error = 0.001
         assert answer.guarantee.epsilon == sdp.Survey.loads(self.TEXT).plan(N).guarantee.epsilon
 
     @pytest.mark.parametrize(
+        ("task", "n", "error"),
+        [("mean", 500, 0.1), pytest.param("quantiles", 4000, 0.02, marks=pytest.mark.slow)],
+    )
+    def test_the_grid_is_that_of_the_epsilon_which_is_found(self, task, n, error):
+        """One question, so that it starts at epsilon = 1 and ends far from there."""
+        survey = sdp.Survey.loads(
+            f"delta = 1e-6\n[questions.x]\ntask = '{task}'\nlower = 0.0\nupper = 10.0\nerror = {error}"
+        )
+        values = np.random.default_rng(2).random(n) * 10
+        answer = sdp.ask({"x": values}, survey, rng=sdp.SeededWords(4))
+        assert answer.guarantee.epsilon < 0.5
+        low, high = answer["x"].estimate.interval(1 - 1e-9)
+        wanted = values.mean() if task == "mean" else np.median(values)
+        assert np.all(np.asarray(low) <= wanted)
+        assert np.all(wanted <= np.asarray(high))
+
+    @pytest.mark.parametrize(
         ("old", "new", "said"),
         [
             ("error = 0.001\n", "", "error must be given for every question or for none: 'way'"),

@@ -444,10 +444,18 @@ class _Maker:
 
     def aim(self) -> SurveyPlan:
         """The smallest epsilon with which every question has the error that is wanted."""
-        spent, found = self._spend(self.choose(self.survey.part_epsilon))
-        # Which protocol is best depends on the budget, and the budget on the protocol.
+        spent, _ = self._spend(self.choose(self.survey.part_epsilon))
+        # Which protocol and which grid are best depends on the budget, and the budget on the protocol.
         scale = math.sqrt(math.fsum(mu**2 for _, _, mu in spent) / len(spent))
-        parts = self.choose(bundle.gaussian_epsilon(scale, self.survey.delta))
+        epsilon = bundle.gaussian_epsilon(scale, self.survey.delta)
+        tasks = tuple(
+            task if isinstance(task, Grouped) else task.fit(self.n, epsilon) for task in self.tasks
+        )
+        return _Maker(self.survey, tasks, self.n)._aim_at(epsilon)
+
+    def _aim_at(self, epsilon: float) -> SurveyPlan:
+        """The same with the protocols for a question that has this epsilon, for which the tasks are fitted."""
+        parts = self.choose(epsilon)
         frugal = self.save_messages(parts)
         tried = [self._spend(each) for each in (parts, frugal) if each is not None]
         spent, found = tried[0]

@@ -1,6 +1,7 @@
 """Questions about the distribution of a number, from options to answers."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import shuffledp as sdp
@@ -108,6 +109,68 @@ def test_bad_questions_are_one_sentence_in_every_model(change, said, model):
     with pytest.raises(sdp.ShuffledpError, match=said) as refused:
         sdp.ask([1, 2, 3] * 100, "quantiles", **given)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("task", "more"),
+    [
+        ("quantiles", {"at": [0.2, 0.5]}),
+        ("range", {"at": [40, 70]}),
+        ("cdf", {"at": [40]}),
+        ("std", {}),
+    ],
+)
+@pytest.mark.parametrize("model", ["shuffle", "central"])
+def test_integers_are_integers_wherever_they_lie(task, more, model, tmp_path):
+    """Text, too: in cells of reals a share of at most 40 would leave out those on the edge, at 40."""
+    ages = [10, 40, 40, 70] * 500
+    table = pd.DataFrame({"age": ages})
+    table.to_csv(tmp_path / "a.csv", index=False)
+    table.to_parquet(tmp_path / "a.parquet")
+    given = {"lower": 0, "upper": 100, "epsilon": 1, "model": model, **more}
+    if model == "shuffle":
+        given["delta"] = 1e-6
+    several = [tmp_path / "a.csv", tmp_path / "a.parquet", table, ages, list(map(str, ages))]
+    answers = [
+        sdp.ask(
+            data,
+            task,
+            column=None if isinstance(data, list) else "age",
+            rng=sdp.SeededWords(5),
+            engine="memory" if isinstance(data, list | pd.DataFrame) else "duckdb",
+            **given,
+        ).estimate
+        for data in several
+    ]
+    for answer in answers:
+        np.testing.assert_array_equal(answer.value, answers[0].value)
+        np.testing.assert_array_equal(answer.interval(0.95), answers[0].interval(0.95))
+    if task == "cdf":
+        assert abs(answers[0].value[0] - 0.75) < 0.1
+
+
+def test_text_is_what_its_ends_say(tmp_path):
+    """Never what its values are: those are somebody's. A plan reads the ends in the same way."""
+    path = tmp_path / "a.csv"
+    path.write_text("x\n" + "1\n2.5\n" * 500)
+    given = {**GIVEN, "rng": sdp.SeededWords(1)}
+    with pytest.raises(
+        sdp.DataError, match=r"is not an integer .* give steps, or ends such as 0.0"
+    ):
+        sdp.ask(path, "quantiles", **given)
+    for change in ({"upper": 240.0}, {"steps": 30}):
+        found = sdp.ask(path, "quantiles", **{**given, **change}).protocol.randomizer.domain
+        assert isinstance(found, Cells)
+        asked = Quantiles.declare({"lower": 0, "upper": 240, **change}).task
+        assert asked.fit(1000, 1.0).domain == found
+
+
+def test_dates_in_text_are_days(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("day\n" + "2024-01-02\n2024-01-03\n2024-01-03\n2024-01-05\n" * 500)
+    ends = {"lower": "2024-01-01", "upper": "2024-01-31"}
+    answer = sdp.ask(path, "cdf", at=["2024-01-03"], model="central", epsilon=1, **ends)
+    assert abs(answer.estimate.value[0] - 0.75) < 0.1
 
 
 def test_nobody_in_particular():

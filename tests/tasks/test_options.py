@@ -16,6 +16,7 @@ class Column:
     """What a task may see of a column."""
 
     fractional: bool = False
+    text: bool = False
     boolean: bool = False
     found: tuple[str, ...] = ("ant", "bee")
     name: str = "pet"

@@ -51,6 +51,10 @@ class Column(Protocol):
         """Whether the type of the column, not its values, allows for fractions."""
 
     @property
+    def text(self) -> bool:
+        """Whether the column is text: what it means is declared, and never guessed from the values."""
+
+    @property
     def boolean(self) -> bool:
         """Whether the type of the column is yes or no."""
 

@@ -331,7 +331,7 @@ def _complaint(fault: int, domain: Domain) -> str:
     if isinstance(domain, Integers | Reals | Cells | Bins) and fault == OUT_OF_RANGE:
         return f"is outside the domain {domain.lower!r} .. {domain.upper!r}"
     if isinstance(domain, Integers | Reals | Cells | Bins):
-        integer = "is not an integer (for real numbers, give steps)"
+        integer = "is not an integer (for real numbers, give steps, or ends such as 0.0)"
         return integer if isinstance(domain, Integers) else "is not a number"
     if isinstance(domain, Bits):
         return "is neither true nor false"

@@ -52,7 +52,8 @@ __all__ = [
 
 _ROWS = 1 << 17  # in a chunk
 _VALUE = "value"
-_FRACTIONAL = ("float", "double", "decimal", TEXT, "string", "time", "duration")
+_FRACTIONAL = ("float", "double", "decimal", "time", "duration")
+_TEXTS = (TEXT, "string")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +106,16 @@ class Column:
     @property
     def fractional(self) -> bool:
         """Whether the type of the values allows for fractions: text does, whatever it holds."""
-        return self.moments == "seconds" or any(word in self.type for word in _FRACTIONAL)
+        return self.moments == "seconds" or self._is_one_of(_FRACTIONAL + _TEXTS)
+
+    @property
+    def text(self) -> bool:
+        """Whether the values are text: the declared domain says what they mean."""
+        return self._is_one_of(_TEXTS) and not self._is_one_of(_FRACTIONAL)
+
+    def _is_one_of(self, types: tuple[str, ...]) -> bool:
+        found = self.type
+        return any(word in found for word in types)
 
     @property
     def boolean(self) -> bool:

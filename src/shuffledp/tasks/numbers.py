@@ -1,7 +1,8 @@
 """How a number is distributed: quantiles, ranges, the distribution function, the spread, and bins.
 
 The first four are answered from a tree of histograms over a declared grid. Integers are their own cells; reals are
-put into cells of one length, and only the number of the cell is sent.
+put into cells of one length, and only the number of the cell is sent. Text holds integers if both ends are written as
+integers.
 """
 
 import math
@@ -85,8 +86,7 @@ class _Distributed(Task):
         if "steps" in given:
             cells = Cells(lower=lower, upper=upper, cells=given["steps"])
             return Declared(task=cls(domain=cells, at=given.get("at")))
-        fractional = column is not None and column.fractional
-        if is_whole(lower) and is_whole(upper) and not fractional:
+        if is_whole(lower) and is_whole(upper) and not _has_fractions(given, column):
             integers = Integers(lower=int(lower), upper=int(upper))
             return Declared(task=cls(domain=integers, at=given.get("at")))
         cells = Cells(lower=lower, upper=upper, cells=_FINEST)
@@ -135,6 +135,16 @@ class _Distributed(Task):
                 f"the estimate has shape {np.shape(estimate)}, the truth {np.shape(truth)}"
             )
         return float(np.mean(np.square(np.asarray(estimate) - np.asarray(truth))))
+
+
+def _has_fractions(given: Mapping[str, Any], column: Column | None) -> bool:
+    """Whether numbers are reals: by the type of the column; of text, and in a plan, if an end is written as 0.0.
+
+    The values themselves must not decide: that one of them is no integer would tell somebody's value.
+    """
+    if column is None or column.text:
+        return isinstance(given["lower"], float) or isinstance(given["upper"], float)
+    return column.fractional
 
 
 def _align(domain: Cells, wanted: float) -> int:
