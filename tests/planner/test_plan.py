@@ -68,7 +68,9 @@ def test_rows_keep_what_was_asked(histogram, count):
             assert row.guarantee.delta <= plan.delta
             assert row.make().guarantee == row.guarantee
             assert row.total_bytes >= plan.n * row.bits_per_user / 8
-            assert row.worst_bin is None or row.worst_bin > row.rmse
+            # The functions of count_min are drawn: its RMSE is over all of them, its worst bin for these.
+            if row.protocol != "count_min":
+                assert row.worst_bin is None or row.worst_bin > row.rmse
             assert (row.worst_bin is None) == (plan is count)
 
 
