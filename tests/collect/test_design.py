@@ -197,3 +197,20 @@ def test_no_floor_only_for_those_who_say_whom_they_trust(tmp_path):
     path.write_text(text.format("trust_the_shuffler = true\n"))
     found = read_survey(path)
     assert choose_protocols(found.asked, settings=found.settings, **asked).questions
+
+
+def test_a_report_of_unknown_influence_is_refused(tmp_path, monkeypatch):
+    from shuffledp.protocols import local_tree
+
+    path = tmp_path / "survey.toml"
+    path.write_text(
+        'epsilon = 1.0\ndelta = 1e-6\n[questions.q]\ntask = "quantiles"\ncolumn = "q"\nlower = 0\nupper = 99\n'
+    )
+    found = read_survey(path)
+    design = choose_protocols(
+        found.asked, epsilon=found.epsilon, delta=found.delta, settings=found.settings
+    )
+    assert design.influence > 1
+    monkeypatch.setattr(local_tree, "_LOOKED_AT", 99)
+    with pytest.raises(sdp.UnsupportedError, match="'q': nothing is known .* give fewer steps"):
+        _ = design.influence

@@ -1,5 +1,7 @@
 """Trees of the local model: one random level each."""
 
+import math
+
 import numpy as np
 import pytest
 from scipy.stats import binom
@@ -98,3 +100,14 @@ def test_the_error_is_the_published_one():
 def test_bad_parameters_are_refused(change, said):
     with pytest.raises((sdp.ParameterError, sdp.UnsupportedError), match=said):
         local_tree.make_local(**{"lower": 0, "upper": 63, "epsilon": 1.0, **change})
+
+
+def test_influence_looks_at_every_rank_or_is_infinite(monkeypatch):
+    """In pieces or at once; between the ranks of a coarse grid there are larger ones."""
+    made = local_tree.make_local(lower=0, upper=99, epsilon=1.0).analyzer
+    whole = made.influence
+    monkeypatch.setattr(local_tree, "_AT_ONCE", 7)
+    assert made.influence == whole
+    assert 1 < whole < math.inf
+    monkeypatch.setattr(local_tree, "_LOOKED_AT", 99)
+    assert made.influence == math.inf

@@ -284,6 +284,11 @@ def measure_influence(question: Question) -> float:
     """By how many people one message can move the answer, rounded up."""
     analyzer = question.protocol.analyzer
     assert isinstance(analyzer, Influential)  # as those of all protocols that can be carried
+    if math.isinf(analyzer.influence):
+        raise UnsupportedError(
+            f"question {question.name!r}: nothing is known of what one report can do among "
+            f"{question.protocol.randomizer.domain.size:,} cells: give fewer steps, up to 65,536"
+        )
     return math.nextafter(float(analyzer.influence), math.inf)
 
 

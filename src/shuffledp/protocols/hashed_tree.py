@@ -389,8 +389,9 @@ def make(
 ) -> Parts:
     """The distribution of integers lower .. upper, or of reals in `steps` cells, with about `messages` messages each.
 
-    A small n needs more than that, and gets it; where `tree` sends no more, take that one. `levels` are the epsilons that the levels keep on their own, at the
-    common delta; without them all levels get the same noise, the least that keeps the promise.
+    A small n needs more than that, and gets it; where `tree` sends no more, take that one. `levels` are the epsilons
+    that the levels keep on their own, at the common delta; without them all levels get the same noise, the least that
+    keeps the promise.
 
     >>> p = make(n=100_000, lower=0, upper=1000, epsilon=1.0, delta=1e-6, shape=[16, 63], hash_bits=7)
     >>> round(p.cost.messages_mean, 2), p.cost.bits_per_message

@@ -51,7 +51,8 @@ from shuffledp.protocols.rr import RR
 __all__ = ["SPEC", "LocalTree", "LocalTreeAnalyzer", "make_local"]
 
 _MOST_CELLS = 1 << 22
-_LOOKED_AT = 4096  # ranks
+_AT_ONCE = 4096  # ranks
+_LOOKED_AT = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,15 +175,18 @@ class LocalTreeAnalyzer:
     def influence(self) -> float:
         """By how many people one message can move a rank: its sign, times the weights of the nodes of its level.
 
-        Of a tree with very many cells the ranks at some thousands of them are looked at.
+        Infinite, for want of a bound, where there are too many ranks to look at them all.
         """
-        size, noise = self.tree.domain.size, self._noise(1)
-        cells = np.unique(np.linspace(0, size - 1, min(size, _LOOKED_AT)).astype(np.int64))
-        levels = prefix_weights(cells, self.tree.shape, noise.variances)
-        moved = max(
-            float((np.abs(level.values) * level.counts).sum(axis=1).max() / share)
-            for level, share in zip(levels, self.tree.shares, strict=True)
-        )
+        size = self.tree.domain.size
+        if size > _LOOKED_AT:
+            return math.inf
+        variances, moved = self._noise(1).variances, 0.0
+        for start in range(0, size, _AT_ONCE):
+            cells = np.arange(start, min(start + _AT_ONCE, size))
+            levels = prefix_weights(cells, self.tree.shape, variances)
+            for level, share in zip(levels, self.tree.shares, strict=True):
+                sums = (np.abs(level.values) * level.counts).sum(axis=1)
+                moved = max(moved, float(sums.max() / share))
         # A sign says -1 in place of +1; a range is the difference of two ranks.
         return (4 if self.question.task == "range" else 2) * moved / float(self.tree.gain)
 
