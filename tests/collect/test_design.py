@@ -212,5 +212,5 @@ def test_a_report_of_unknown_influence_is_refused(tmp_path, monkeypatch):
     )
     assert design.influence > 1
     monkeypatch.setattr(local_tree, "_LOOKED_AT", 99)
-    with pytest.raises(sdp.UnsupportedError, match="'q': nothing is known .* give fewer steps"):
+    with pytest.raises(sdp.UnsupportedError, match=r"'q': nothing is known .* give fewer steps"):
         _ = design.influence
