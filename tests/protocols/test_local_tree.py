@@ -29,13 +29,13 @@ RUNS = 300
 @pytest.mark.parametrize("given", EXAMPLES.local_tiny, ids=["binary", "uneven"])
 def test_nodes_are_unbiased_and_what_a_person_adds_has_a_known_square(given):
     p = local_tree.make_local(**given)
-    tree, analyzer = p.randomizer, p.analyzer
+    tree = p.randomizer
     zeros = np.zeros(tree.messages, dtype=np.int64)
     sent = {}
     for message in range(tree.messages):
         counts = zeros.copy()
         counts[message] = 1
-        sent[message] = np.concatenate(analyzer.measure(Tally(counts=counts, users=1)))
+        sent[message] = np.concatenate(tree.measure(Tally(counts=counts, users=1)))
     sizes = np.cumprod(tree.shape)
     squares = np.concatenate(
         [

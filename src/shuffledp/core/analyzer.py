@@ -18,7 +18,7 @@ from shuffledp.core.estimate import Estimate, Value
 from shuffledp.core.randomizer import Message
 from shuffledp.core.shuffler import Shuffled
 
-__all__ = ["Analyzer", "Tally", "bit_tally", "message_tally"]
+__all__ = ["Analyzer", "Tally", "bit_tally", "check_messages", "message_tally"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -90,12 +90,17 @@ def message_tally(shuffled: Shuffled, alphabet: int) -> Tally:
     array([1, 0, 2, 0])
     """
     payload = shuffled.payload
+    check_messages(payload, alphabet)
+    counts = _count_codes(payload.astype(np.int64, copy=False), alphabet)
+    return Tally(counts=counts, users=shuffled.users)
+
+
+def check_messages(payload: NDArray[Any], alphabet: int) -> None:
+    """Refuses messages other than integers 0 .. alphabet-1."""
     if payload.ndim != 1 or payload.dtype.kind not in "iu":
         raise DataError(f"messages are integers 0 .. {alphabet - 1}, not {_shown(payload)}")
     if outside(payload, alphabet) is not None:
         raise DataError(f"a message is outside 0 .. {alphabet - 1}")
-    counts = _count_codes(payload.astype(np.int64, copy=False), alphabet)
-    return Tally(counts=counts, users=shuffled.users)
 
 
 def _count_codes(codes: Counts, alphabet: int) -> Counts:

@@ -79,8 +79,8 @@ class Influential(Protocol):
     """
 
     @property
-    def influence(self) -> Fraction:
-        """By how many honest people one message can move the answer, at most."""
+    def influence(self) -> Fraction | float:
+        """By how many honest people one message can move the answer, at most; infinite where no bound is known."""
 
 
 def report_bytes(slots: int, message_size: int, token: int = 0) -> int:

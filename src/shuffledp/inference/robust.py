@@ -52,14 +52,14 @@ class Leaping(Protocol):
     """An analyzer whose answer is not linear in the messages, but bounded in what they can do."""
 
     def reach(self, messages: int, n: int) -> Fraction:
-        """How far so many messages can move the answer among n people."""
+        """How far this many messages can move the answer among n people."""
 
 
-def _find_reach(protocol: ShuffleProtocol, liars: int) -> Fraction:
-    """How far the reports of so many liars can move the answer, at most."""
+def _find_reach(protocol: ShuffleProtocol, liars: int) -> Fraction | float:
+    """How far the reports of these liars can move the answer, at most."""
     analyzer, messages = protocol.analyzer, liars * protocol.cost.messages_max
-    if isinstance(analyzer, Influential):
-        return messages * analyzer.influence
+    if isinstance(analyzer, Influential) and not math.isinf(influence := analyzer.influence):
+        return messages * influence
     if isinstance(analyzer, Leaping) and protocol.users is not None:
         return analyzer.reach(messages, protocol.users)
     raise UnsupportedError(f"{protocol.name} states no influence of a message")

@@ -12,15 +12,14 @@ consistency". Deviation: integer noise, and the public n as the root.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shuffledp.core.arrays import Floats
 from shuffledp.core.cells import Cells
 from shuffledp.core.domain import Integers
-from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
+from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.mechanism import MechanismSpec
 from shuffledp.core.privacy import Guarantee, Model
@@ -29,13 +28,11 @@ from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.mechanisms._answers import find_rate, read_integers
 from shuffledp.numerics.exact_draws import discrete_laplace
-from shuffledp.numerics.leaves import TASKS, LeafQuestion, Leaves, read_cells, read_points
+from shuffledp.numerics.leaves import TASKS, LeafQuestion, Leaves, read_question
 from shuffledp.numerics.tree_noise import GeometricNoise, IndependentLevels
-from shuffledp.numerics.trees import aggregate, even_shapes, fit_leaves, mean_prefix_variance
+from shuffledp.numerics.trees import aggregate, choose_even_shape, fit_leaves
 
 __all__ = ["SPEC", "GeometricTree", "make"]
-
-_MOST_CELLS = 1 << 22
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,10 +78,10 @@ class GeometricTree:
             proof=f"the likelihood ratio of discrete Laplace noise, {2 * len(self.shape)} counts changing by one",
         )
 
-    def _leaves(self, values: Floats, n: int) -> Leaves:
+    def _leaves(self, n: int) -> Leaves:
         rate = find_rate(self.epsilon, 2 * len(self.shape))
         noise = IndependentLevels(levels=(GeometricNoise(rate=float(rate)),) * len(self.shape))
-        return Leaves(domain=self.domain, shape=self.shape, values=values, n=n, noise=noise)
+        return Leaves.empty(domain=self.domain, shape=self.shape, n=n, noise=noise)
 
     def release(self, exact_answer: ArrayLike, rng: WordSource) -> Estimate:
         """The answer from how many people are in each cell."""
@@ -96,17 +93,16 @@ class GeometricTree:
             (nodes + discrete_laplace(rate, len(nodes), rng)).astype(np.float64)
             for nodes in aggregate(counts, self.shape)
         ]
-        fitted = fit_leaves(levels, float(n), [1.0] * len(self.shape))[: self.domain.size]
-        return self.question.answer(self._leaves(fitted, n))
+        values = fit_leaves(levels, float(n), [1.0] * len(self.shape))[: self.domain.size]
+        return self.question.answer(replace(self._leaves(n), values=values))
 
     def variance(self) -> float:
         """Of a count of people; of a quantile, of its rank: the mean over all cells."""
-        return self.question.variance(self._leaves(np.zeros(self.domain.size), self.n))
+        return self.question.variance(self._leaves(self.n))
 
     def accuracy(self, beta: float) -> float:
-        """So far off is every count of people up to a cell, at most, except with probability beta."""
-        empty = self._leaves(np.zeros(self.domain.size), self.n)
-        return empty.farthest(fraction_of_one("beta", beta))
+        """How far off any count of people up to a cell is, at most, except with probability beta."""
+        return self._leaves(self.n).farthest(fraction_of_one("beta", beta))
 
 
 def make(
@@ -126,30 +122,17 @@ def make(
     >>> tree.shape, round(tree.variance() ** 0.5, 1)
     ((16, 16, 16), 23.0)
     """
-    domain = read_cells(lower, upper, steps)
-    if domain.size > _MOST_CELLS:
-        raise UnsupportedError(
-            f"{domain.size:,} cells are too many: trees have up to {_MOST_CELLS:,}, and `steps` "
-            "chooses fewer"
-        )
-    points = read_points(task, at, domain)
-    chosen = _choose_shape(domain.size) if shape is None else tuple(shape)
+    domain, question = read_question(lower, upper, steps, task, at)
+    # The levels share epsilon: the variance of the noise grows with the square of the depth.
+    chosen = choose_even_shape(domain.size, 2) if shape is None else tuple(shape)
     if math.prod(chosen) < domain.size:
         raise ParameterError("shape", shape, f"must have {domain.size} leaves")
     return GeometricTree(
         domain=domain,
         shape=chosen,
-        question=LeafQuestion(task=task, at=points),
+        question=question,
         epsilon=positive("epsilon", epsilon),
         n=whole("n", n, at_least=1),
-    )
-
-
-def _choose_shape(cells: int) -> tuple[int, ...]:
-    """The smallest error of a rank; the variance of the noise grows with the square of the depth."""
-    return min(
-        even_shapes(cells),
-        key=lambda shape: mean_prefix_variance(shape, [len(shape) ** 2] * len(shape)),
     )
 
 

@@ -23,7 +23,7 @@ import numpy as np
 from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.cells import Cells
 from shuffledp.core.domain import Integers
-from shuffledp.core.errors import ParameterError
+from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate, Interval, Value
 from shuffledp.core.validate import level as valid_level
 from shuffledp.core.validate import number, whole
@@ -37,10 +37,21 @@ from shuffledp.numerics.trees import (
     prefix_weights,
 )
 
-__all__ = ["TASKS", "LeafError", "LeafQuestion", "Leaves", "read_cells", "read_points"]
+__all__ = [
+    "MOST_CELLS",
+    "TASKS",
+    "LeafError",
+    "LeafQuestion",
+    "Leaves",
+    "read_cells",
+    "read_points",
+    "read_question",
+]
 
 TASKS = ("quantiles", "range", "cdf", "variance", "std")
 """What leaves answer."""
+MOST_CELLS = 1 << 22
+"""Of a tree."""
 _AT_ONCE = 1 << 13  # cells whose tails are looked at together
 _FEW = 64
 
@@ -55,6 +66,13 @@ class Leaves:
     """One number for each cell: unbiased, some of them negative."""
     n: int
     noise: TreeNoise
+
+    @classmethod
+    def empty(
+        cls, *, domain: Integers | Cells, shape: tuple[int, ...], n: int, noise: TreeNoise
+    ) -> "Leaves":
+        """Leaves without values, for errors that do not depend on them."""
+        return cls(domain=domain, shape=shape, values=np.zeros(domain.size), n=n, noise=noise)
 
     @cached_property
     def prefixes(self) -> Floats:
@@ -433,6 +451,25 @@ def read_points(
     if task == "range" and (len(points) != 2 or points[0] > points[1]):
         raise ParameterError("at", at, "must be the two ends of the range, the lower one first")
     return points
+
+
+def read_question(
+    lower: float, upper: float, steps: int | None, task: str, at: Sequence[float] | None
+) -> tuple[Integers | Cells, LeafQuestion]:
+    """The cells, not too many of them, and what is asked about them.
+
+    >>> domain, question = read_question(0, 9, None, "quantiles", [0.25])
+    >>> domain.size, question.at
+    (10, (0.25,))
+    """
+    domain = read_cells(lower, upper, steps)
+    points = read_points(task, at, domain)
+    if domain.size > MOST_CELLS:
+        raise UnsupportedError(
+            f"{domain.size:,} cells are too many: trees have up to {MOST_CELLS:,}, and `steps` "
+            "chooses fewer"
+        )
+    return domain, LeafQuestion(task=task, at=points)
 
 
 def _choose_points(task: str, domain: Integers | Cells) -> tuple[float, ...]:

@@ -23,6 +23,7 @@ from shuffledp.core.arrays import Counts, Floats
 __all__ = [
     "LevelWeights",
     "aggregate",
+    "choose_even_shape",
     "even_shapes",
     "fit_leaves",
     "functional_variance",
@@ -215,7 +216,7 @@ def prefix_weights(
 
 
 def even_shapes(cells: int) -> list[tuple[int, ...]]:
-    """Trees of every depth with at least so many leaves, whose branches are as even as they can be.
+    """Trees of every depth with at least this many leaves, their branches as even as can be.
 
     >>> even_shapes(64)[:3]
     [(64,), (8, 8), (4, 4, 4)]
@@ -231,3 +232,15 @@ def even_shapes(cells: int) -> list[tuple[int, ...]]:
                 shape[i] -= 1
         found.append(tuple(sorted(shape, reverse=True)))
     return found
+
+
+def choose_even_shape(cells: int, power: int) -> tuple[int, ...]:
+    """The one with the smallest error of a rank, if the variance of a node grows with this power of the depth.
+
+    >>> choose_even_shape(4096, 1), choose_even_shape(4096, 2)
+    ((3, 3, 3, 3, 3, 3, 3, 2), (16, 16, 16))
+    """
+    return min(
+        even_shapes(cells),
+        key=lambda shape: mean_prefix_variance(shape, [len(shape) ** power] * len(shape)),
+    )

@@ -241,7 +241,8 @@ def _find_influence(made: ShuffleProtocol) -> float | None:
     """For a whole report: all of its messages may be false."""
     if not isinstance(made.analyzer, Influential):
         return None
-    return float(made.cost.messages_max * made.analyzer.influence)
+    influence = float(made.cost.messages_max * made.analyzer.influence)
+    return None if math.isinf(influence) else influence
 
 
 def _at_less(bare: Row, candidate: Candidate, asked: Asked, limits: Limits) -> Row | None:

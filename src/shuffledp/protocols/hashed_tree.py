@@ -23,12 +23,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from shuffledp.core.analyzer import Tally, message_tally
+from shuffledp.core.analyzer import Tally, check_messages, message_tally
 from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.cells import Cells
 from shuffledp.core.domain import Categories, Integers
-from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
-from shuffledp.core.estimate import Estimate, Value
+from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.protocol import Cost, Crowd, NoiseAccountant, NoisyDevice, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
@@ -36,10 +35,10 @@ from shuffledp.core.validate import number, whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.galois import POLYNOMIALS, multiples, multiply
 from shuffledp.numerics.gf2_systems import solutions
-from shuffledp.numerics.leaves import LeafQuestion, Leaves, read_cells, read_points
+from shuffledp.numerics.leaves import MOST_CELLS, LeafQuestion, read_cells, read_points
 from shuffledp.numerics.rounding import dyadic_above
 from shuffledp.numerics.tree_noise import BoundedNoise, IndependentLevels
-from shuffledp.numerics.trees import even_shapes, fit_leaves, mean_prefix_variance
+from shuffledp.numerics.trees import even_shapes, mean_prefix_variance
 from shuffledp.protocols.assembly import register, shuffle
 from shuffledp.protocols.bundle import Joint
 from shuffledp.protocols.dummied import (
@@ -52,6 +51,7 @@ from shuffledp.protocols.dummied import (
 from shuffledp.protocols.dummies_histogram import DummiesHistogram
 from shuffledp.protocols.tree import (
     Tree,
+    TreeAnalyzer,
     choose_shape,
     count_messages,
     guess_level,
@@ -61,11 +61,10 @@ from shuffledp.protocols.tree import (
     search_noise,
 )
 
-__all__ = ["SPEC", "HashedLevel", "HashedTree", "HashedTreeAnalyzer", "choose_tree", "make"]
+__all__ = ["SPEC", "HashedLevel", "HashedTree", "choose_tree", "make"]
 
 _LARGEST_LEAF = 64
 _MOST_BITS = 62  # of a message
-_MOST_CELLS = 1 << 22
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,64 +261,26 @@ class HashedTree:
         hashed = BoundedNoise(variance=n * (1 + rho) * q / (1 - q), most=1 / (1 - q))
         return IndependentLevels(levels=(*self.top.find_noise(n).levels, hashed))
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HashedTreeAnalyzer:
-    """Counts what supports each leaf, fits the leaves, and answers what was asked from them."""
-
-    tree: HashedTree
-    question: LeafQuestion
-
     def tally(self, shuffled: Shuffled) -> Tally:
         """The nodes above, then the support of each leaf."""
-        payload, tree = shuffled.payload, self.tree
-        if payload.ndim != 1 or payload.dtype.kind not in "iu":
-            raise DataError(
-                f"messages are integers, not an array of shape {payload.shape} and type {payload.dtype}"
-            )
-        nodes = tree.top.nodes
-        if len(payload) and not 0 <= int(payload.min()) <= int(payload.max()) < nodes + (
-            1 << tree.last.bits
-        ):
-            raise DataError(f"a message is outside 0 .. {nodes + (1 << tree.last.bits) - 1}")
+        payload, nodes = shuffled.payload, self.top.nodes
+        check_messages(payload, nodes + (1 << self.last.bits))
         above = message_tally(
             Shuffled(payload=payload[payload < nodes], users=shuffled.users), nodes
         )
-        below = tree.last.count((payload[payload >= nodes] - nodes).astype(np.int64))
+        below = self.last.count((payload[payload >= nodes] - nodes).astype(np.int64))
         return Tally(counts=np.concatenate([above.counts, below]), users=shuffled.users)
 
-    def fit(self, tally: Tally) -> Leaves:
-        """The leaves."""
-        n, tree = tally.people(), self.tree
-        sizes = [level.k for level in tree.top.levels]
-        *above, below = np.split(tally.counts, np.cumsum(sizes))
-        levels = [
-            counts - np.float64(n * level.rho * level.hit)
-            for counts, level in zip(above, tree.top.levels, strict=True)
-        ]
-        q, rho = tree.last.q, tree.last.rho
-        levels.append((below - np.float64(n * q * (1 + rho))) / np.float64(1 - q))
-        leaves = self._leaves(np.zeros(tree.domain.size), n)
-        fitted = fit_leaves(levels, float(n), leaves.noise.variances)
-        return self._leaves(fitted[: tree.domain.size], n)
+    def measure(self, tally: Tally) -> list[Floats]:
+        """As above; a leaf is supported by its own people and by one in 2^s of all other messages."""
+        above, below = np.split(tally.counts, [self.top.nodes])
+        q, rho = self.last.q, self.last.rho
+        leaves = (below - np.float64(tally.users * q * (1 + rho))) / np.float64(1 - q)
+        return [*self.top.measure(Tally(counts=above, users=tally.users)), leaves]
 
-    def _leaves(self, values: Floats, n: int) -> Leaves:
-        tree = self.tree
-        return Leaves(
-            domain=tree.domain, shape=tree.shape, values=values, n=n, noise=tree.find_noise(n)
-        )
-
-    def estimate(self, tally: Tally) -> Estimate:
-        return self.question.answer(self.fit(tally))
-
-    def weights(self, message: Message) -> tuple[Fraction, ...]:
-        raise UnsupportedError("a fitted tree has no weights of single messages")
-
-    def variance(self, inputs: Counts) -> Value:
-        """At most that of a count of people; of a quantile, of its rank: the mean over all cells."""
-        return self.question.variance(
-            self._leaves(np.zeros(self.tree.domain.size), int(inputs.sum()))
-        )
+    def find_influence(self, task: str) -> float:
+        """No bound is known."""
+        return math.inf
 
 
 def choose_tree(
@@ -399,9 +360,9 @@ def make(
     """
     domain = read_cells(lower, upper, steps)
     points = read_points(task, at, domain)
-    if not 4 <= domain.size <= _MOST_CELLS:
+    if not 4 <= domain.size <= MOST_CELLS:
         raise UnsupportedError(
-            f"{domain.size:,} cells: hashed trees have 4 to {_MOST_CELLS:,} of them"
+            f"{domain.size:,} cells: hashed trees have 4 to {MOST_CELLS:,} of them"
         )
     if shape is None or hash_bits is None:
         plain = count_messages(choose_shape(domain.size, crowd, promise), crowd, promise)
@@ -421,7 +382,7 @@ def make(
     devices: tuple[NoisyDevice, ...] = (*tree.top.levels, tree.last)
     return Parts(
         tree,
-        HashedTreeAnalyzer(tree=tree, question=LeafQuestion(task=task, at=points)),
+        TreeAnalyzer(tree=tree, question=LeafQuestion(task=task, at=points)),
         accountant=Joint(
             parts=tuple(NoiseAccountant(device=each, epsilon=promise.epsilon) for each in devices),
             promise=promise,

@@ -24,33 +24,27 @@ import numpy as np
 
 from shuffledp.accounting.blanket import Blanket, two_level_blanket
 from shuffledp.core.analyzer import Tally, message_tally
-from shuffledp.core.arrays import Codes, Counts, Floats, Words
+from shuffledp.core.arrays import Codes, Floats, Words
 from shuffledp.core.cells import Cells
 from shuffledp.core.domain import Integers
-from shuffledp.core.errors import ParameterError, UnsupportedError
-from shuffledp.core.estimate import Estimate, Value
+from shuffledp.core.errors import ParameterError
 from shuffledp.core.octets import NumberCode
 from shuffledp.core.protocol import Cost, Parts
-from shuffledp.core.randomizer import Law, Message, Messages
+from shuffledp.core.randomizer import Law, Messages
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
 from shuffledp.numerics.gf2_systems import parity
-from shuffledp.numerics.leaves import LeafQuestion, Leaves, read_cells, read_points
+from shuffledp.numerics.leaves import read_question
 from shuffledp.numerics.tape import bernoulli, table
 from shuffledp.numerics.tree_noise import OneLevelEach
-from shuffledp.numerics.trees import (
-    even_shapes,
-    fit_leaves,
-    mean_prefix_variance,
-    prefix_weights,
-)
+from shuffledp.numerics.trees import choose_even_shape, prefix_weights
 from shuffledp.protocols.assembly import local, register
 from shuffledp.protocols.hadamard import walsh_hadamard
 from shuffledp.protocols.rr import RR
+from shuffledp.protocols.tree import TreeAnalyzer
 
-__all__ = ["SPEC", "LocalTree", "LocalTreeAnalyzer", "make_local"]
+__all__ = ["SPEC", "LocalTree", "make_local"]
 
-_MOST_CELLS = 1 << 22
 _AT_ONCE = 4096  # ranks
 _LOOKED_AT = 1 << 16
 
@@ -163,80 +157,44 @@ class LocalTree:
                     law[2 * (start + column) + sent,] = share / columns * kept[odd ^ sent]
         return law
 
+    def tally(self, shuffled: Shuffled) -> Tally:
+        """How often each message was sent."""
+        return message_tally(shuffled, self.messages)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalTreeAnalyzer:
-    """Decodes every level by a fast Hadamard transform, fits the leaves, and answers what was asked."""
+    def measure(self, tally: Tally) -> list[Floats]:
+        """Every level is decoded by a fast Hadamard transform."""
+        signs, found = tally.counts.reshape(-1, 2), []
+        differences = signs[:, 0] - signs[:, 1]
+        nodes = np.cumprod(self.shape).tolist()
+        for share, start, size, columns in zip(
+            self.shares, self.starts, nodes, self.columns, strict=True
+        ):
+            own = walsh_hadamard(differences[None, start : start + columns])[0][:size]
+            found.append(own / np.float64(share * self.gain))
+        return found
 
-    tree: LocalTree
-    question: LeafQuestion
+    def find_noise(self, n: int) -> OneLevelEach:
+        """The noise where n people take part."""
+        shares = tuple(float(share) for share in self.shares)
+        return OneLevelEach(n=n, shares=shares, gain=float(self.gain))
 
-    @property
-    def influence(self) -> float:
+    def find_influence(self, task: str) -> float:
         """By how many people one message can move a rank: its sign, times the weights of the nodes of its level.
 
         Infinite, for want of a bound, where there are too many ranks to look at them all.
         """
-        size = self.tree.domain.size
+        size = self.domain.size
         if size > _LOOKED_AT:
             return math.inf
-        variances, moved = self._noise(1).variances, 0.0
+        variances, moved = self.find_noise(1).variances, 0.0
         for start in range(0, size, _AT_ONCE):
             cells = np.arange(start, min(start + _AT_ONCE, size))
-            levels = prefix_weights(cells, self.tree.shape, variances)
-            for level, share in zip(levels, self.tree.shares, strict=True):
+            levels = prefix_weights(cells, self.shape, variances)
+            for level, share in zip(levels, self.shares, strict=True):
                 sums = (np.abs(level.values) * level.counts).sum(axis=1)
                 moved = max(moved, float(sums.max() / share))
         # A sign says -1 in place of +1; a range is the difference of two ranks.
-        return (4 if self.question.task == "range" else 2) * moved / float(self.tree.gain)
-
-    def tally(self, shuffled: Shuffled) -> Tally:
-        return message_tally(shuffled, self.tree.messages)
-
-    def measure(self, tally: Tally) -> list[Floats]:
-        """The unbiased counts of the nodes, level by level."""
-        tree, found = self.tree, []
-        signs = tally.counts.reshape(-1, 2)
-        differences = signs[:, 0] - signs[:, 1]
-        nodes = np.cumprod(tree.shape).tolist()
-        for share, start, size, columns in zip(
-            tree.shares, tree.starts, nodes, tree.columns, strict=True
-        ):
-            own = walsh_hadamard(differences[None, start : start + columns])[0][:size]
-            found.append(own / np.float64(share * tree.gain))
-        return found
-
-    def fit(self, tally: Tally) -> Leaves:
-        """The leaves."""
-        n, noise = tally.people(), self._noise(1)
-        leaves = fit_leaves(self.measure(tally), float(n), noise.variances)
-        return self._leaves(leaves[: self.tree.domain.size], n)
-
-    def _noise(self, n: int) -> OneLevelEach:
-        shares = tuple(float(share) for share in self.tree.shares)
-        return OneLevelEach(n=n, shares=shares, gain=float(self.tree.gain))
-
-    def _leaves(self, values: Floats, n: int) -> Leaves:
-        tree = self.tree
-        return Leaves(
-            domain=tree.domain, shape=tree.shape, values=values, n=n, noise=self._noise(n)
-        )
-
-    def estimate(self, tally: Tally) -> Estimate:
-        return self.question.answer(self.fit(tally))
-
-    def foresee(self, inputs: Counts) -> Estimate:
-        """What the estimate is where the noise is at its mean."""
-        return self.question.answer(self._leaves(inputs.astype(np.float64), int(inputs.sum())))
-
-    def weights(self, message: Message) -> tuple[Fraction, ...]:
-        raise UnsupportedError("a fitted tree has no weights of single messages")
-
-    def variance(self, inputs: Counts) -> Value:
-        """At most that of a count of people, whatever the data are; of a quantile, of its rank: the mean over all cells."""
-        return self.question.variance(
-            self._leaves(np.zeros(self.tree.domain.size), int(inputs.sum()))
-        )
+        return (4 if task == "range" else 2) * moved / float(self.gain)
 
 
 @local(
@@ -262,28 +220,15 @@ def make_local(
     >>> p.parameters["shape"], p.cost.bits_per_message
     ([3, 3, 3, 3, 3], 10)
     """
-    domain = read_cells(lower, upper, steps)
-    points = read_points(task, at, domain)
-    if domain.size > _MOST_CELLS:
-        raise UnsupportedError(
-            f"{domain.size:,} cells are too many: trees have up to {_MOST_CELLS:,}, and `steps` "
-            "chooses fewer"
-        )
-    chosen = _choose_shape(domain.size) if shape is None else tuple(shape)
+    domain, question = read_question(lower, upper, steps, task, at)
+    # Everybody answers for one level: the variance of a node grows with the depth.
+    chosen = choose_even_shape(domain.size, 1) if shape is None else tuple(shape)
     tree = LocalTree(domain=domain, shape=chosen, epsilon0=epsilon, word_bits=word_bits)
     return Parts(
         tree,
-        LocalTreeAnalyzer(tree=tree, question=LeafQuestion(task=task, at=points)),
+        TreeAnalyzer(tree=tree, question=question),
         task=task,
-        resolved={"shape": list(chosen), "at": list(points) or None},
-    )
-
-
-def _choose_shape(cells: int) -> tuple[int, ...]:
-    """The smallest error of a rank: the variance of a node grows with the depth."""
-    return min(
-        even_shapes(cells),
-        key=lambda shape: mean_prefix_variance(shape, [len(shape)] * len(shape)),
+        resolved={"shape": list(chosen), "at": list(question.at) or None},
     )
 
 

@@ -162,7 +162,7 @@ class Total:
     mean: Analyzer
 
     @property
-    def influence(self) -> Fraction:
+    def influence(self) -> Fraction | float:
         """By how many people one message can move the sum."""
         assert isinstance(self.mean, Influential)
         return self.mean.influence

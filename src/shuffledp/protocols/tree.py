@@ -14,11 +14,11 @@ Intervals cover with at least their level: the law of the noise is known (`numer
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import product
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -36,9 +36,9 @@ from shuffledp.core.protocol import Cost, Crowd, NoiseAccountant, NoisyDevice, P
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
-from shuffledp.numerics.leaves import LeafQuestion, Leaves, read_cells, read_points
+from shuffledp.numerics.leaves import MOST_CELLS, LeafQuestion, Leaves, read_cells, read_points
 from shuffledp.numerics.rounding import dyadic_above
-from shuffledp.numerics.tree_noise import DummyNoise, IndependentLevels
+from shuffledp.numerics.tree_noise import DummyNoise, IndependentLevels, TreeNoise
 from shuffledp.numerics.trees import aggregate, even_shapes, fit_leaves, mean_prefix_variance
 from shuffledp.protocols import dummies_histogram
 from shuffledp.protocols.assembly import register, shuffle
@@ -47,6 +47,7 @@ from shuffledp.protocols.dummies_histogram import DummiesHistogram
 
 __all__ = [
     "SPEC",
+    "MeasuredTree",
     "Tree",
     "TreeAnalyzer",
     "choose_shape",
@@ -61,7 +62,6 @@ __all__ = [
 
 Built = TypeVar("Built")
 
-_MOST_CELLS = 1 << 22
 _MOST_MESSAGES = 10_000.0
 _POINTS = 64  # of each curve
 _CHEAP = 0.25  # a factor of e in messages is worth this part of one in the error
@@ -170,6 +170,22 @@ class Tree:
             )
         )
 
+    def tally(self, shuffled: Shuffled) -> Tally:
+        """How often each node was sent."""
+        return message_tally(shuffled, self.nodes)
+
+    def measure(self, tally: Tally) -> list[Floats]:
+        """The counts of the nodes, less the dummies to expect in them."""
+        ends = np.cumsum([level.k for level in self.levels])[:-1]
+        return [
+            counts - np.float64(tally.users * level.rho * level.hit)
+            for counts, level in zip(np.split(tally.counts, ends), self.levels, strict=True)
+        ]
+
+    def find_influence(self, task: str) -> float:
+        """No bound is known."""
+        return math.inf
+
     def deal(self, inputs: Counts, source: WordSource) -> Tally:
         """Level by level: their dummies are independent."""
         counts = aggregate(inputs, self.shape)
@@ -180,44 +196,70 @@ class Tree:
         return Tally(counts=np.concatenate(dealt), users=int(inputs.sum()))
 
 
+class MeasuredTree(Protocol):
+    """What an analyzer asks of a tree of any kind."""
+
+    @property
+    def domain(self) -> Integers | Cells:
+        """The cells."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Branches by level."""
+
+    def tally(self, shuffled: Shuffled) -> Tally:
+        """The integers that its messages amount to."""
+
+    def measure(self, tally: Tally) -> list[Floats]:
+        """Unbiased counts of the nodes, level by level."""
+
+    def find_noise(self, n: int) -> TreeNoise:
+        """The noise in the nodes where n people take part."""
+
+    def find_influence(self, task: str) -> float:
+        """By how many people one message can move the answer; infinite where no bound is known."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeAnalyzer:
     """Fits the leaves, and answers what was asked from them."""
 
-    tree: Tree
+    tree: MeasuredTree
     question: LeafQuestion
 
+    @property
+    def influence(self) -> float:
+        """By how many people one message can move the answer; infinite where no bound is known."""
+        return self.tree.find_influence(self.question.task)
+
     def tally(self, shuffled: Shuffled) -> Tally:
-        return message_tally(shuffled, self.tree.nodes)
+        return self.tree.tally(shuffled)
 
     def fit(self, tally: Tally) -> Leaves:
         """The leaves."""
-        n, tree = tally.people(), self.tree
-        ends = np.cumsum([level.k for level in tree.levels])[:-1]
-        levels = [
-            counts - np.float64(n * level.rho * level.hit)
-            for counts, level in zip(np.split(tally.counts, ends), tree.levels, strict=True)
-        ]
-        variances = [float(level.rho * level.hit) for level in tree.levels]
-        return self._leaves(fit_leaves(levels, float(n), variances)[: tree.domain.size], n)
-
-    def _leaves(self, values: Floats, n: int) -> Leaves:
-        tree = self.tree
-        return Leaves(
-            domain=tree.domain, shape=tree.shape, values=values, n=n, noise=tree.find_noise(n)
-        )
+        empty = self._leaves(tally.people())
+        levels = self.tree.measure(tally)
+        values = fit_leaves(levels, float(empty.n), empty.noise.variances)
+        return replace(empty, values=values[: self.tree.domain.size])
 
     def estimate(self, tally: Tally) -> Estimate:
         return self.question.answer(self.fit(tally))
+
+    def foresee(self, inputs: Counts) -> Estimate:
+        """What the estimate is where the noise is at its mean."""
+        empty = self._leaves(int(inputs.sum()))
+        return self.question.answer(replace(empty, values=inputs.astype(np.float64)))
 
     def weights(self, message: Message) -> tuple[Fraction, ...]:
         raise UnsupportedError("a fitted tree has no weights of single messages")
 
     def variance(self, inputs: Counts) -> Value:
-        """That of a count of people, whatever the data are; of a quantile, of its rank: the mean over all cells."""
-        return self.question.variance(
-            self._leaves(np.zeros(self.tree.domain.size), int(inputs.sum()))
-        )
+        """At most that of a count of people, whatever the data are; of a quantile, of its rank: the mean over all cells."""
+        return self.question.variance(self._leaves(int(inputs.sum())))
+
+    def _leaves(self, n: int) -> Leaves:
+        tree = self.tree
+        return Leaves.empty(domain=tree.domain, shape=tree.shape, n=n, noise=tree.find_noise(n))
 
 
 @lru_cache(maxsize=64)
@@ -309,11 +351,11 @@ def make(
     """
     domain = read_cells(lower, upper, steps)
     points = read_points(task, at, domain)
-    if domain.size > _MOST_CELLS:
+    if domain.size > MOST_CELLS:
         sent = guess_level(3, promise.epsilon, promise.delta) * domain.size / crowd.trusted
         raise UnsupportedError(
             f"{domain.size:,} cells are too many: everybody would send {sent:,.0f} messages; "
-            f"trees have up to {_MOST_CELLS:,} cells, and `steps` chooses fewer"
+            f"trees have up to {MOST_CELLS:,} cells, and `steps` chooses fewer"
         )
     chosen = choose_shape(domain.size, crowd, promise) if shape is None else read_shape(shape)
     if levels is None:

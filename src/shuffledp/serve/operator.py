@@ -31,7 +31,7 @@ from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.display import list_numbers
 from shuffledp.core.domain import Bits, Reals
 from shuffledp.core.errors import DataError, ShuffledpError, UnsupportedError
-from shuffledp.protocols.local_tree import LocalTreeAnalyzer
+from shuffledp.protocols.tree import TreeAnalyzer
 from shuffledp.serve.client import Operator, connect
 from shuffledp.serve.folders import Home
 from shuffledp.serve.http import host_of, listen, problem, read_body, run_loop
@@ -178,7 +178,7 @@ def _foresee(question: Question, counts: Counts) -> Estimate:
     if question.range is not None:
         return foresee_groups(question, counts)
     analyzer = question.protocol.analyzer
-    assert isinstance(analyzer, LocalTreeAnalyzer)  # the one that answers these
+    assert isinstance(analyzer, TreeAnalyzer)  # the one that answers these
     return analyzer.foresee(counts)
 
 

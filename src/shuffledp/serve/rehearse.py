@@ -22,7 +22,7 @@ from shuffledp.collect.keys import ShufflerSecrets
 from shuffledp.core.domain import PLACE_BITS, Bits, Reals
 from shuffledp.core.errors import ParameterError, UnsupportedError, WireError
 from shuffledp.core.validate import number, whole
-from shuffledp.protocols.local_tree import LocalTreeAnalyzer
+from shuffledp.protocols.tree import TreeAnalyzer
 from shuffledp.serve.client import Operator, connect, send_upload
 from shuffledp.serve.folders import Home
 from shuffledp.serve.processes import find_port, play_roles
@@ -247,7 +247,7 @@ def _find_truths(question: Question, places: Codes) -> list[float]:
         return [total if question.task == "sum" else total / len(places)]
     if question.task in BY_TREE:
         analyzer = question.protocol.analyzer
-        assert isinstance(analyzer, LocalTreeAnalyzer)  # the one that answers these
+        assert isinstance(analyzer, TreeAnalyzer)  # the one that answers these
         asked: Any = task_named(question.task)
         asked = asked(domain=domain, at=analyzer.question.at or None)
         return [float(each) for each in np.atleast_1d(asked.truth(domain.values(places)))]
