@@ -107,6 +107,20 @@ def test_trees_with_more_noise_than_they_state_are_noticed(monkeypatch):
     assert agreement(parts["check_dealt"](context, parts["Table"]())) == [False, False]
 
 
+def test_pure_histograms_with_more_noise_than_a_plan_states_are_noticed():
+    parts = load("pure_histogram").run.__globals__
+
+    def table(measured):
+        errors = {"pure_histogram": 6.4, "correlated_histogram": 3.1, "dummies_histogram": 6.0}
+        return [
+            {"protocol": name, "k": 2, "stated": stated, "measured": measured, "messages": 54}
+            for name, stated in (errors | {"local": 13.6, "central": 2.8}).items()
+        ]
+
+    assert agreement(parts["verdicts"](table(6.45))) == [True] * 6
+    assert agreement(parts["verdicts"](table(6.61))) == [False, *[True] * 5]
+
+
 def brute_force(ones, n, flip):
     """The law of the reported ones, as fractions."""
     law = [Fraction(0)] * (n + 1)
