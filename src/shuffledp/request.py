@@ -328,13 +328,8 @@ class Request:
             question=question,
             found=found,
             protocol=protocol,
-            notes=(
-                *declared.notes,
-                *_tell_moments(column),
-                *_tell_filter(column),
-                *self._remarks(question, n),
-            ),
-            not_private=(*([] if self.seed is None else [SEEDED]), *declared.not_private),
+            notes=(*_tell(declared, column), *self._remarks(question, n)),
+            not_private=self._expose(declared),
         )
 
     def _prepare_groups(
@@ -381,14 +376,17 @@ class Request:
             convert=grouped.convert,
             people=people,
             notes=(
-                *declared.notes,
-                *_tell_moments(column),
-                *_tell_filter(column),
+                *_tell(declared, column),
                 *grouped.remarks(),
                 *self._remarks(question, found.n, compare=grouped.inner in _COUNTED),
             ),
-            not_private=(*([] if self.seed is None else [SEEDED]), *declared.not_private),
+            not_private=self._expose(declared),
         )
+
+    def _expose(self, declared: Declared) -> tuple[str, ...]:
+        """What of the answer is not private, and why."""
+        seeded = () if self.seed is None else (SEEDED,)
+        return (*seeded, *declared.not_private)
 
     def _read_groups(self, grouping: Column) -> Categories:
         """The groups that were declared; yes and no for a column of bits."""
@@ -449,6 +447,10 @@ class Request:
             max_messages=self.max_messages,
             for_file=not sent,
         )
+
+
+def _tell(declared: Declared, column: Column) -> tuple[str, ...]:
+    return (*declared.notes, *_tell_moments(column), *_tell_filter(column))
 
 
 def _tell_moments(column: Column) -> list[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from shuffledp.core.display import Number, Picture, as_text, short
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.estimate import Estimate
-from shuffledp.core.frames import Columns, make_arrow, make_columns, make_pandas, make_polars
+from shuffledp.core.frames import Columns, make_columns, to_arrow, to_pandas, to_polars
 from shuffledp.core.notebook import as_html, as_prose, say, stack
 from shuffledp.core.privacy import Guarantee, up
 from shuffledp.core.protocol import ShuffleProtocol
@@ -21,9 +21,7 @@ from shuffledp.tasks import task_named
 from shuffledp.tasks.groups import show_answer
 
 if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
-    import pyarrow as pa
+    pass
 
 __all__ = ["QuestionAnswer", "SurveyAnswer"]
 
@@ -51,17 +49,9 @@ class QuestionAnswer:
         """The question in a line."""
         return f"{short(self.name)}: {self.task}"
 
-    def to_pandas(self) -> "pd.DataFrame":
-        """A row for each number: label, value, stderr, low, high."""
-        return make_pandas(self._columns())
-
-    def to_polars(self) -> "pl.DataFrame":
-        """The same for Polars."""
-        return make_polars(self._columns())
-
-    def to_arrow(self) -> "pa.Table":
-        """The same as an Arrow table."""
-        return make_arrow(self._columns())
+    to_pandas = to_pandas
+    to_polars = to_polars
+    to_arrow = to_arrow
 
     def _columns(self) -> Columns:
         return make_columns(Number._fields, self.picture.rows)
@@ -145,17 +135,9 @@ class SurveyAnswer:
             "version": __version__,
         }
 
-    def to_pandas(self) -> "pd.DataFrame":
-        """A row for each number: question, label, value, stderr, low, high."""
-        return make_pandas(self._columns())
-
-    def to_polars(self) -> "pl.DataFrame":
-        """The same for Polars."""
-        return make_polars(self._columns())
-
-    def to_arrow(self) -> "pa.Table":
-        """The same as an Arrow table."""
-        return make_arrow(self._columns())
+    to_pandas = to_pandas
+    to_polars = to_polars
+    to_arrow = to_arrow
 
     def _columns(self) -> Columns:
         rows = [(answer.name, *row) for answer in self.answers for row in answer.picture.rows]

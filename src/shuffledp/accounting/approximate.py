@@ -24,7 +24,7 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 
-from shuffledp.accounting.base import find_epsilon, gaussian_epsilon
+from shuffledp.accounting.base import find_epsilon, guess_epsilon
 from shuffledp.accounting.clones import Clones
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.validate import number, positive, whole
@@ -80,7 +80,7 @@ class ApproximateClones:
             )
         rho = 2 / (math.exp(self.epsilon0) + 1)
         mu = 2 * math.tanh(self.epsilon0 / 2) / math.sqrt(max(self.n * rho, 1.0))
-        guess = min(gaussian_epsilon(mu, delta), self.epsilon0)
+        guess = min(guess_epsilon(mu, delta), self.epsilon0)
         return find_epsilon(self.delta, delta, epsilon0=self.epsilon0, guess=guess)
 
     def _slope(self, people: int, epsilon: float) -> float:

@@ -20,7 +20,7 @@ __all__ = [
     "find_deltas",
     "find_epsilon",
     "find_level",
-    "gaussian_epsilon",
+    "guess_epsilon",
     "invert",
 ]
 
@@ -54,12 +54,12 @@ def find_deltas(curve: Profile, epsilons: Floats) -> Floats:
     return np.array([min(1.0, curve.delta(epsilon)) for epsilon in epsilons.tolist()])
 
 
-def gaussian_epsilon(mu: float, delta: float) -> float:
+def guess_epsilon(mu: float, delta: float) -> float:
     """About the epsilon of a mu-Gaussian pair at delta: where a search for the true one may start.
 
     Solves delta = mu (phi(z) - z Q(z)), the limit for small mu, and returns mu z + mu^2 / 2.
 
-    >>> round(gaussian_epsilon(0.01, 1e-6), 4)
+    >>> round(guess_epsilon(0.01, 1e-6), 4)
     0.0337
     """
     low, high = 0.0, 40.0

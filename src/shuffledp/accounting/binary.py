@@ -32,7 +32,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from shuffledp.accounting.base import LEAST, SMALLEST_DELTA, find_epsilon, gaussian_epsilon
+from shuffledp.accounting.base import LEAST, SMALLEST_DELTA, find_epsilon, guess_epsilon
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.validate import fraction_of_one, number, whole
@@ -260,7 +260,7 @@ class BinaryResponse:
         """
         fraction_of_one("delta", delta)
         # The worst cells decide. Solve for them alone, then ask all of them once.
-        guess = gaussian_epsilon(self._mu, delta)
+        guess = guess_epsilon(self._mu, delta)
         for _ in range(5):
             guess = self._solve_for_worst(min(guess, 0.999 * self.epsilon0), math.log(delta))
             if self.delta(guess) <= delta:
@@ -323,7 +323,7 @@ def gaussian_epsilon0(*, n: int, epsilon: float, delta: float) -> float:
     """
     mu = epsilon
     for _ in range(12):
-        mu *= (epsilon / gaussian_epsilon(mu, delta)) ** 0.8
+        mu *= (epsilon / guess_epsilon(mu, delta)) ** 0.8
     odds = mu * mu * n / 4
     return min(2 * math.asinh(math.sqrt(odds)), _LARGEST_EPSILON0)
 

@@ -19,7 +19,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from shuffledp.accounting.base import find_epsilon, gaussian_epsilon
+from shuffledp.accounting.base import find_epsilon, guess_epsilon
 from shuffledp.accounting.positive_part import mean_positive_part
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError
@@ -129,7 +129,7 @@ class BlanketProfile:
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon, rounded up by at most a part in 10^6, with delta(epsilon) <= delta."""
         variance = max(float(np.dot(b.mass, b.gains(0.0) ** 2)) for b in self.blankets)
-        guess = gaussian_epsilon(math.sqrt(variance / self.n), delta)
+        guess = guess_epsilon(math.sqrt(variance / self.n), delta)
         return find_epsilon(self.delta, delta, epsilon0=self.epsilon0, guess=guess)
 
 

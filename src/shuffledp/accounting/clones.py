@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shuffledp.accounting.base import SMALLEST_DELTA, find_epsilon, gaussian_epsilon
+from shuffledp.accounting.base import SMALLEST_DELTA, find_epsilon, guess_epsilon
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.validate import positive, whole
@@ -81,7 +81,7 @@ class Clones:
         """The smallest epsilon, rounded up by at most a part in 10^6, with delta(epsilon) <= delta."""
         # The decision rests on C + 1 coins, biased by (p - 1)/(p + 1) times one coin.
         mu = 2 * math.tanh(self.epsilon0 / 2) / math.sqrt(max(self.n * self.rho, 1.0))
-        guess = gaussian_epsilon(mu, delta)
+        guess = guess_epsilon(mu, delta)
         return find_epsilon(self.delta, delta, epsilon0=self.epsilon0, guess=guess)
 
     def _inner(self, C: Floats, epsilon: float, side: int) -> Floats:

@@ -26,7 +26,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from shuffledp.accounting.base import find_deltas, find_epsilon, gaussian_epsilon
+from shuffledp.accounting.base import find_deltas, find_epsilon, guess_epsilon
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.privacy import Profile
@@ -137,7 +137,7 @@ def _find_end(curve: Profile, delta: float, distance: float) -> float:
     """
     if distance <= delta:
         return _LEAST_END
-    guesses = gaussian_epsilon(2.51 * distance, delta) * _NEARBY
+    guesses = guess_epsilon(2.51 * distance, delta) * _NEARBY
     if guesses[-1] < _LAST_END:
         found = find_deltas(curve, guesses)
         if found[0] > delta >= found[-1]:

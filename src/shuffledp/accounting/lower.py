@@ -14,7 +14,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from shuffledp.accounting.base import SMALLEST_DELTA, gaussian_epsilon
+from shuffledp.accounting.base import SMALLEST_DELTA, guess_epsilon
 from shuffledp.accounting.blanket import Blanket
 from shuffledp.accounting.positive_part import mean_positive_part_lower
 from shuffledp.core.arrays import Floats
@@ -53,7 +53,7 @@ class DataSets:
         if self.delta(0.0) <= delta:
             return 0.0
         variance = max(float(np.dot(b.mass, b.gains(0.0) ** 2)) for b in self.blankets)
-        guess = gaussian_epsilon(math.sqrt(variance / self.n), delta)
+        guess = guess_epsilon(math.sqrt(variance / self.n), delta)
         return largest_above(
             lambda epsilon: math.log(max(self.delta(epsilon), SMALLEST_DELTA) / delta),
             end=self.epsilon0,

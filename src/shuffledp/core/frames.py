@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from shuffledp.core.errors import UnsupportedError
 
@@ -11,7 +11,16 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-__all__ = ["Columns", "make_arrow", "make_columns", "make_pandas", "make_polars"]
+__all__ = [
+    "Columns",
+    "make_arrow",
+    "make_columns",
+    "make_pandas",
+    "make_polars",
+    "to_arrow",
+    "to_pandas",
+    "to_polars",
+]
 
 Columns = Mapping[str, Sequence[Any]]
 """Names of columns, in their order, and their values: all texts, or all floats."""
@@ -55,6 +64,28 @@ def make_arrow(columns: Columns) -> "pa.Table":
     1
     """
     return _load("pyarrow").table(dict(columns))
+
+
+class Tabular(Protocol):
+    """Whatever is a table of numbers; the functions below are its methods."""
+
+    def _columns(self) -> Columns:
+        """The table."""
+
+
+def to_pandas(self: Tabular) -> "pd.DataFrame":
+    """A row for each number: label, value, stderr, low, high."""
+    return make_pandas(self._columns())
+
+
+def to_polars(self: Tabular) -> "pl.DataFrame":
+    """The same for Polars."""
+    return make_polars(self._columns())
+
+
+def to_arrow(self: Tabular) -> "pa.Table":
+    """The same as an Arrow table."""
+    return make_arrow(self._columns())
 
 
 def _load(library: str) -> Any:

@@ -9,10 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.estimate import Value
+from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.validate import positive
 from shuffledp.numerics.exact_draws import SMALLEST_RATE
 
-__all__ = ["find_rate", "read_exactly", "read_integers", "read_reals", "shape_like"]
+__all__ = ["find_rate", "promise_pure", "read_exactly", "read_integers", "read_reals", "shape_like"]
 
 LARGEST_ANSWER = 1 << 53
 
@@ -27,6 +28,11 @@ def read_exactly(name: str, value: float) -> Fraction:
     if exact != value:
         raise ParameterError(name, value, "must be a float, or an integer up to 2^53")
     return exact
+
+
+def promise_pure(epsilon: float, proof: str) -> Guarantee:
+    """What a curator promises with delta = 0."""
+    return Guarantee(epsilon=epsilon, delta=0.0, model=Model.CENTRAL, proof=proof)
 
 
 def find_rate(epsilon: float, reach: int) -> Fraction:

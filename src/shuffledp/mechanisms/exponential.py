@@ -21,11 +21,11 @@ from numpy.typing import ArrayLike
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.mechanism import MechanismSpec, Selection
-from shuffledp.core.privacy import Guarantee, Model
+from shuffledp.core.privacy import Guarantee
 from shuffledp.core.protocol import Parameters
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, number, whole
-from shuffledp.mechanisms._answers import read_exactly
+from shuffledp.mechanisms._answers import promise_pure, read_exactly
 from shuffledp.numerics.exact_draws import Choice
 
 __all__ = ["SPEC", "Exponential", "make"]
@@ -82,12 +82,7 @@ class Exponential:
 
     @property
     def guarantee(self) -> Guarantee:
-        return Guarantee(
-            epsilon=self.epsilon,
-            delta=0.0,
-            model=Model.CENTRAL,
-            proof="the likelihood ratio of the exponential mechanism",
-        )
+        return promise_pure(self.epsilon, "the likelihood ratio of the exponential mechanism")
 
     def select(self, utilities: ArrayLike | Sequence[Fraction], rng: WordSource) -> Selection:
         """One candidate, drawn from exactly the stated law."""

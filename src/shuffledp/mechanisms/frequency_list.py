@@ -27,10 +27,10 @@ from numpy.typing import ArrayLike
 
 from shuffledp.core.arrays import Counts
 from shuffledp.core.errors import DataError
-from shuffledp.core.privacy import Guarantee, Model
+from shuffledp.core.privacy import Guarantee
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import whole
-from shuffledp.mechanisms._answers import read_exactly
+from shuffledp.mechanisms._answers import promise_pure, read_exactly
 from shuffledp.numerics.exact_draws import ExpMinus, cut_weights, find_position
 
 __all__ = ["FrequencyList"]
@@ -60,11 +60,9 @@ class FrequencyList:
 
     @property
     def guarantee(self) -> Guarantee:
-        return Guarantee(
-            epsilon=self.epsilon,
-            delta=0.0,
-            model=Model.CENTRAL,
-            proof="the exponential mechanism on integer partitions, Blocki, Datta, Bonneau 2016",
+        return promise_pure(
+            self.epsilon,
+            "the exponential mechanism on integer partitions, Blocki, Datta, Bonneau 2016",
         )
 
     @property

@@ -21,11 +21,11 @@ from numpy.typing import ArrayLike
 
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.mechanism import MechanismSpec
-from shuffledp.core.privacy import Guarantee, Model
+from shuffledp.core.privacy import Guarantee
 from shuffledp.core.protocol import Parameters
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, whole
-from shuffledp.mechanisms._answers import find_rate, read_integers, shape_like
+from shuffledp.mechanisms._answers import find_rate, promise_pure, read_integers, shape_like
 from shuffledp.numerics.exact_draws import discrete_laplace
 from shuffledp.numerics.intervals import DiscreteLaplace, DiscreteLaplaceError
 
@@ -64,12 +64,7 @@ class Geometric:
 
     @property
     def guarantee(self) -> Guarantee:
-        return Guarantee(
-            epsilon=self.epsilon,
-            delta=0.0,
-            model=Model.CENTRAL,
-            proof="the likelihood ratio of discrete Laplace noise",
-        )
+        return promise_pure(self.epsilon, "the likelihood ratio of discrete Laplace noise")
 
     @property
     def reach(self) -> int:

@@ -22,11 +22,11 @@ from shuffledp.core.domain import Integers
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.mechanism import MechanismSpec
-from shuffledp.core.privacy import Guarantee, Model
+from shuffledp.core.privacy import Guarantee
 from shuffledp.core.protocol import Parameters
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, positive, whole
-from shuffledp.mechanisms._answers import find_rate, read_integers
+from shuffledp.mechanisms._answers import find_rate, promise_pure, read_integers
 from shuffledp.numerics.exact_draws import discrete_laplace
 from shuffledp.numerics.leaves import TASKS, LeafQuestion, Leaves, read_question
 from shuffledp.numerics.tree_noise import GeometricNoise, IndependentLevels
@@ -71,11 +71,9 @@ class GeometricTree:
 
     @property
     def guarantee(self) -> Guarantee:
-        return Guarantee(
-            epsilon=self.epsilon,
-            delta=0.0,
-            model=Model.CENTRAL,
-            proof=f"the likelihood ratio of discrete Laplace noise, {2 * len(self.shape)} counts changing by one",
+        return promise_pure(
+            self.epsilon,
+            f"the likelihood ratio of discrete Laplace noise, {2 * len(self.shape)} counts changing by one",
         )
 
     def _leaves(self, n: int) -> Leaves:

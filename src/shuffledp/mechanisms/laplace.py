@@ -33,11 +33,17 @@ from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.mechanism import MechanismSpec
-from shuffledp.core.privacy import Guarantee, Model
+from shuffledp.core.privacy import Guarantee
 from shuffledp.core.protocol import Parameters
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, whole
-from shuffledp.mechanisms._answers import find_rate, read_exactly, read_reals, shape_like
+from shuffledp.mechanisms._answers import (
+    find_rate,
+    promise_pure,
+    read_exactly,
+    read_reals,
+    shape_like,
+)
 from shuffledp.numerics.exact_draws import discrete_laplace
 from shuffledp.numerics.intervals import DiscreteLaplace, DiscreteLaplaceError
 
@@ -91,11 +97,9 @@ class Laplace:
 
     @property
     def guarantee(self) -> Guarantee:
-        return Guarantee(
-            epsilon=self.epsilon,
-            delta=0.0,
-            model=Model.CENTRAL,
-            proof="the likelihood ratio of discrete Laplace noise on a grid, rounding included",
+        return promise_pure(
+            self.epsilon,
+            "the likelihood ratio of discrete Laplace noise on a grid, rounding included",
         )
 
     @property

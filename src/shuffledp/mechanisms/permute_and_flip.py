@@ -28,9 +28,10 @@ from numpy.typing import ArrayLike
 
 from shuffledp.core.arrays import Floats
 from shuffledp.core.mechanism import MechanismSpec, Selection
-from shuffledp.core.privacy import Guarantee, Model
+from shuffledp.core.privacy import Guarantee
 from shuffledp.core.protocol import Parameters
 from shuffledp.core.randomizer import WordSource
+from shuffledp.mechanisms._answers import promise_pure
 from shuffledp.mechanisms.exponential import Exponential
 from shuffledp.numerics.exact_draws import bernoulli_exp
 
@@ -84,12 +85,7 @@ class PermuteAndFlip:
 
     @property
     def guarantee(self) -> Guarantee:
-        return Guarantee(
-            epsilon=self.epsilon,
-            delta=0.0,
-            model=Model.CENTRAL,
-            proof="the upper tail of one-sided exponential noise",
-        )
+        return promise_pure(self.epsilon, "the upper tail of one-sided exponential noise")
 
     def select(self, utilities: ArrayLike | Sequence[Fraction], rng: WordSource) -> Selection:
         """One candidate, drawn from exactly the stated law."""

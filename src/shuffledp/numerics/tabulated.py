@@ -149,22 +149,11 @@ def negative_binomial(r: Fraction, p: Fraction, bits: int) -> Tabulated:
     log = log_of(1 - p)
     threshold = _round_up(-log * _decimal(r), bits)
     if 2 * threshold > 1 << bits:
-        shares, distance = _table(_negative_binomial_step(r, p), p, 0, bits)
-        return Tabulated(
-            bits=bits, threshold=None, first=0, shares=shares, size=r, distance=distance
-        )
+        return _tabulate(_negative_binomial_step(r, p), p, bits, size=r)
     size = Fraction(_DIGITS.divide(log_of(1 - Fraction(threshold, 1 << bits)), log))
     if size <= 1 and 2 * p > 1:  # then the steps are at most p, and may be many
         _check_length(p, 1 / float(1 - p), bits)
-    shares, distance = _table(_negative_binomial_step(size, p), p, 1, bits)
-    return Tabulated(
-        bits=bits,
-        threshold=threshold,
-        first=1,
-        shares=shares,
-        size=size,
-        distance=_weigh(distance, threshold, bits),
-    )
+    return _tabulate(_negative_binomial_step(size, p), p, bits, size=size, threshold=threshold)
 
 
 @lru_cache(maxsize=64)
@@ -174,21 +163,29 @@ def poisson(mean: Fraction, bits: int, most: int = _LONGEST) -> Tabulated:
     >>> poisson(Fraction(1), 4).shares
     (6, 6, 3, 1)
     """
-    threshold = _round_up(_decimal(mean), bits)
+    threshold, zero = _round_up(_decimal(mean), bits), Fraction(0)
     if 2 * threshold > 1 << bits:
-        shares, distance = _table(_poisson_step(mean), Fraction(0), 0, bits, most)
-        return Tabulated(
-            bits=bits, threshold=None, first=0, shares=shares, size=mean, distance=distance
-        )
+        return _tabulate(_poisson_step(mean), zero, bits, most, size=mean)
     size = -Fraction(log_of(1 - Fraction(threshold, 1 << bits)))
-    shares, distance = _table(_poisson_step(size), Fraction(0), 1, bits, most)
+    return _tabulate(_poisson_step(size), zero, bits, most, size=size, threshold=threshold)
+
+
+def _tabulate(
+    step: Step,
+    limit: Fraction,
+    bits: int,
+    most: int = _LONGEST,
+    *,
+    size: Fraction,
+    threshold: int | None = None,
+) -> Tabulated:
+    """The law with these steps; with a threshold that of the positive numbers alone."""
+    first = 0 if threshold is None else 1
+    shares, distance = _table(step, limit, first, bits, most)
+    if threshold is not None:
+        distance = _weigh(distance, threshold, bits)
     return Tabulated(
-        bits=bits,
-        threshold=threshold,
-        first=1,
-        shares=shares,
-        size=size,
-        distance=_weigh(distance, threshold, bits),
+        bits=bits, threshold=threshold, first=first, shares=shares, size=size, distance=distance
     )
 
 

@@ -28,7 +28,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from shuffledp.accounting.base import SMALLEST_DELTA, find_epsilon, gaussian_epsilon
+from shuffledp.accounting.base import SMALLEST_DELTA, find_epsilon, guess_epsilon
 from shuffledp.accounting.blanket import BlanketProfile
 from shuffledp.accounting.positive_part import mean_positive_part
 from shuffledp.core.arrays import Counts, Floats
@@ -145,7 +145,7 @@ class HiddenLevel:
             self.delta,
             delta,
             epsilon0=self.device.epsilon0,
-            guess=gaussian_epsilon(spread, delta),
+            guess=guess_epsilon(spread, delta),
             tolerance=1e-5,
         )
 

@@ -296,6 +296,20 @@ class PureAccountant:
     counts: int = 1
     """In how many counts a person's bit may change: their losses add."""
 
+    @classmethod
+    def of(
+        cls, randomizer: PureCount, crowd: Crowd, promise: Promise, proof: str, counts: int = 1
+    ) -> "PureAccountant":
+        """The one that keeps this promise."""
+        stated = Guarantee(
+            epsilon=promise.epsilon,
+            delta=0.0,
+            model=Model.SHUFFLE,
+            proof=proof,
+            honest=crowd.trusted,
+        )
+        return cls(randomizer=randomizer, stated=stated, counts=counts)
+
     def guarantee(self, honest: int) -> Guarantee:
         epsilon = self.stated.epsilon
         if honest < self.stated.honest:
@@ -324,14 +338,7 @@ def make(crowd: Crowd, promise: Promise, *, word_bits: int = 64) -> Parts:
     """
     whole("word_bits", word_bits, at_least=4, at_most=64)
     device = find_noise(promise.epsilon, crowd.trusted, word_bits)
-    stated = Guarantee(
-        epsilon=promise.epsilon,
-        delta=0.0,
-        model=Model.SHUFFLE,
-        proof=_PROOF,
-        honest=crowd.trusted,
-    )
-    accountant = PureAccountant(randomizer=device, stated=stated)
+    accountant = PureAccountant.of(device, crowd, promise, _PROOF)
     return Parts(device, PureCountAnalyzer(randomizer=device), accountant=accountant)
 
 

@@ -21,7 +21,6 @@ from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import MismatchError
 from shuffledp.core.estimate import Estimate, Interval, Value
-from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import Cost, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
@@ -209,14 +208,7 @@ def make(crowd: Crowd, promise: Promise, *, k: int, word_bits: int = 64) -> Part
     whole("k", k, at_least=2)
     whole("word_bits", word_bits, at_least=4, at_most=64)
     device = PureHistogram(k=k, count=find_noise(promise.epsilon / 2, crowd.trusted, word_bits))
-    stated = Guarantee(
-        epsilon=promise.epsilon,
-        delta=0.0,
-        model=Model.SHUFFLE,
-        proof=_PROOF,
-        honest=crowd.trusted,
-    )
-    accountant = PureAccountant(randomizer=device.count, stated=stated, counts=2)
+    accountant = PureAccountant.of(device.count, crowd, promise, _PROOF, counts=2)
     return Parts(device, PureHistogramAnalyzer(randomizer=device), accountant=accountant)
 
 

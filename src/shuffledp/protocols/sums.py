@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from shuffledp.accounting.base import gaussian_epsilon
+from shuffledp.accounting.base import guess_epsilon
 from shuffledp.core.analyzer import Analyzer, Tally
 from shuffledp.core.arrays import Counts
 from shuffledp.core.domain import PLACE_BITS, Integers, Reals, rounding_words
@@ -138,7 +138,7 @@ def guess_variance(shift: int, epsilon: float, delta: float) -> float:
     low, high = 1e-3 * shift, 1e9 * shift
     for _ in range(50):
         middle = math.sqrt(low * high)
-        too_small = gaussian_epsilon(shift / middle, delta) > epsilon
+        too_small = guess_epsilon(shift / middle, delta) > epsilon
         low, high = (middle, high) if too_small else (low, middle)
     return high * high
 

@@ -23,6 +23,7 @@ from shuffledp.core.domain import Categories, Domain, Integers, Reals
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.estimate import Estimate, Interval, Value
 from shuffledp.core.task import Column, Declared, Task, say_of
+from shuffledp.tasks.totals import mean_square
 
 __all__ = ["GROUPED", "GroupError", "Grouped", "show_answer"]
 
@@ -141,7 +142,7 @@ class Grouped(Task):
         return np.asarray(sums / people)
 
     def loss(self, estimate: Value, truth: Value) -> float:
-        return float(np.mean(np.square(np.asarray(estimate) - np.asarray(truth))))
+        return mean_square(estimate, truth)
 
     def _numbers(self) -> Floats:
         own: Domain = self.domain.parts[0]

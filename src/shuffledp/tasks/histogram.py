@@ -14,9 +14,9 @@ from shuffledp.core.errors import DataError, MismatchError, ParameterError, Unsu
 from shuffledp.core.estimate import Value
 from shuffledp.core.task import Column, Declared, Option, Task, say_of
 from shuffledp.core.validate import number
-from shuffledp.tasks.totals import LOWER, UPPER, is_whole
+from shuffledp.tasks.totals import LOWER, UPPER, is_whole, mean_square
 
-__all__ = ["BINS", "Binned", "Histogram", "check_bins", "declare_bins"]
+__all__ = ["BINS", "Binned", "Histogram", "check_bins", "count_bins", "declare_bins"]
 
 BINS = (
     Option(
@@ -78,12 +78,20 @@ class Histogram(Binned):
         return 2  # one person leaves a bin and enters another
 
     def truth(self, values: ArrayLike) -> Floats:
-        codes = self.domain.codes(values)
-        return np.bincount(codes, minlength=self.domain.size).astype(np.float64)
+        return count_bins(self.domain, values)
 
     def loss(self, estimate: Value, truth: Value) -> float:
         check_bins(self.domain, estimate=estimate, truth=truth)
-        return float(np.mean(np.square(np.asarray(estimate) - np.asarray(truth))))
+        return mean_square(estimate, truth)
+
+
+def count_bins(domain: Domain, values: ArrayLike) -> Floats:
+    """How many people have each value of the domain.
+
+    >>> count_bins(Categories(k=3), [0, 2, 2])
+    array([1., 0., 2.])
+    """
+    return np.bincount(domain.codes(values), minlength=domain.size).astype(np.float64)
 
 
 def check_bins(domain: Domain, **arrays: Value) -> None:

@@ -18,15 +18,15 @@ from shuffledp.core.arrays import Floats
 from shuffledp.core.cells import Bins, Cells
 from shuffledp.core.display import Curve, Picture, make_picture
 from shuffledp.core.domain import Integers, column
-from shuffledp.core.errors import MismatchError, ParameterError, ShuffledpError, UnsupportedError
+from shuffledp.core.errors import ParameterError, ShuffledpError, UnsupportedError
 from shuffledp.core.estimate import Estimate, Value
 from shuffledp.core.protocol import Crowd, Promise
 from shuffledp.core.task import Column, Declared, Option, Task, say_of
 from shuffledp.core.validate import number
 from shuffledp.numerics.leaves import LeafError, read_points
 from shuffledp.numerics.rounding import float_above
-from shuffledp.tasks.histogram import check_bins
-from shuffledp.tasks.totals import LOWER, STEPS, UPPER, is_whole
+from shuffledp.tasks.histogram import check_bins, count_bins
+from shuffledp.tasks.totals import LOWER, STEPS, UPPER, is_whole, mean_square
 
 __all__ = [
     "Bin",
@@ -130,11 +130,7 @@ class _Distributed(Task):
         return np.asarray(column(values), dtype=np.float64)
 
     def loss(self, estimate: Value, truth: Value) -> float:
-        if np.shape(estimate) != np.shape(truth):
-            raise MismatchError(
-                f"the estimate has shape {np.shape(estimate)}, the truth {np.shape(truth)}"
-            )
-        return float(np.mean(np.square(np.asarray(estimate) - np.asarray(truth))))
+        return mean_square(estimate, truth)
 
 
 def _has_fractions(given: Mapping[str, Any], column: Column | None) -> bool:
@@ -352,9 +348,8 @@ class Bin(Task):
         return 2
 
     def truth(self, values: ArrayLike) -> Floats:
-        codes = self.domain.codes(values)
-        return np.bincount(codes, minlength=self.domain.size).astype(np.float64)
+        return count_bins(self.domain, values)
 
     def loss(self, estimate: Value, truth: Value) -> float:
         check_bins(self.domain, estimate=estimate, truth=truth)
-        return float(np.mean(np.square(np.asarray(estimate) - np.asarray(truth))))
+        return mean_square(estimate, truth)

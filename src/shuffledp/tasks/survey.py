@@ -9,9 +9,10 @@ from numpy.typing import ArrayLike
 
 from shuffledp.core.answers import Answers
 from shuffledp.core.arrays import Floats
-from shuffledp.core.errors import MismatchError, UnsupportedError
+from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.estimate import Value
 from shuffledp.core.task import Column, Declared, Task
+from shuffledp.tasks.totals import mean_square
 
 __all__ = ["Questions"]
 
@@ -58,8 +59,4 @@ class Questions(Task):
         )
 
     def loss(self, estimate: Value, truth: Value) -> float:
-        if np.shape(estimate) != np.shape(truth):
-            raise MismatchError(
-                f"the estimate has shape {np.shape(estimate)}, the truth {np.shape(truth)}"
-            )
-        return float(np.mean(np.square(np.asarray(estimate) - np.asarray(truth))))
+        return mean_square(estimate, truth)

@@ -25,6 +25,7 @@ __all__ = [
     "choose_steps",
     "exact_sum",
     "is_whole",
+    "mean_square",
     "squared_error",
 ]
 
@@ -160,8 +161,20 @@ def squared_error(estimate: Value, truth: Value) -> float:
     for name, value in (("estimate", estimate), ("truth", truth)):
         if np.shape(value) != ():
             raise MismatchError(f"the {name} must be one number, but has shape {np.shape(value)}")
-    difference = float(estimate) - float(truth)
-    return difference * difference
+    return mean_square(estimate, truth)
+
+
+def mean_square(estimate: Value, truth: Value) -> float:
+    """The mean of (estimate - truth)^2 over the numbers of an answer.
+
+    >>> mean_square(np.array([3.0, 1.0]), np.array([1.0, 1.0]))
+    2.0
+    """
+    if np.shape(estimate) != np.shape(truth):
+        raise MismatchError(
+            f"the estimate has shape {np.shape(estimate)}, the truth {np.shape(truth)}"
+        )
+    return float(np.mean(np.square(np.asarray(estimate) - np.asarray(truth))))
 
 
 def is_whole(value: float) -> bool:
