@@ -25,7 +25,7 @@ from shuffledp.tasks.groups import show_answer
 if TYPE_CHECKING:
     from shuffledp.engine.tallies import Collected
 
-__all__ = ["Answer", "list_reasons", "tell_dropped"]
+__all__ = ["Answer", "list_reasons", "tell_dropped", "tell_weaker"]
 
 _DEALT = (
     "One machine ({}) held the raw column. It counted the people with each value and dealt the tally: it drew "
@@ -90,7 +90,7 @@ class Answer:
     def of(
         cls, collected: "Collected", *, level: float = 0.95, files: tuple[str, ...] = ()
     ) -> "Answer":
-        """The answer that a tally gives.
+        """The answer that a tally gives; `SurveyAnswer.of` has those of a survey.
 
         >>> from shuffledp import protocols
         >>> from shuffledp.core.analyzer import Tally
@@ -100,8 +100,11 @@ class Answer:
         >>> Answer.of(Collected(protocol=p, tally=Tally(counts=np.array([3, 1]), users=4)))
         Answer(histogram, 4 people, krr)
         """
+        asked = None if collected.form is None else collected.form.readings[0]
         return cls(
-            task=collected.protocol.task,
+            task=collected.protocol.task if asked is None else asked.task,
+            by=None if asked is None else asked.by,
+            notes=() if asked is None else asked.notes,
             protocol=collected.protocol.with_people(collected.tally.users),
             estimate=collected.estimate,
             n=collected.tally.users,
@@ -136,21 +139,8 @@ class Answer:
     def warnings(self) -> list[str]:
         """What must be said aloud."""
         exposed = [f"NOT PRIVATE: {text}" for text in self.not_private]
-        return exposed if self._weakened is None else [*exposed, self._weakened]
-
-    @property
-    def _weakened(self) -> str | None:
-        """What is lost if fewer people took part than the noise was made for."""
-        asked = self.protocol.parameters
-        planned, promise = asked.get("n"), self.guarantee
-        if planned is None or self.n >= planned:
-            return None
-        if promise.epsilon <= asked["epsilon"] and promise.delta <= asked.get("delta", 0.0):
-            return None
-        return (
-            f"WEAKER THAN PLANNED: the noise was made for {planned:,} people, and {self.n:,} took part; "
-            "the guarantee below is the one for them"
-        )
+        weaker = tell_weaker(self.protocol, self.n)
+        return exposed if weaker is None else [*exposed, weaker]
 
     @property
     def dropped(self) -> str | None:
@@ -259,6 +249,26 @@ class Answer:
         said = [*(f"{text}." for text in self.warnings), self.dropped, *self.notes, *self.told]
         said.append(f"{self.protocol.name}: {self.guarantee}.")
         return [line for line in said if line is not None]
+
+
+def tell_weaker(protocol: ShuffleProtocol | Mechanism, n: int) -> str | None:
+    """What is lost if fewer people took part than the noise was made for; None if nothing is.
+
+    >>> from shuffledp import protocols
+    >>> planned = protocols.zsum_sparse.make(n=100_000, epsilon=1.0, delta=1e-6)
+    >>> tell_weaker(planned.with_people(90_000), 90_000)[:19]
+    'WEAKER THAN PLANNED'
+    """
+    asked, promise = protocol.parameters, protocol.guarantee
+    planned = asked.get("n")
+    if planned is None or n >= planned:
+        return None
+    if promise.epsilon <= asked["epsilon"] and promise.delta <= asked.get("delta", 0.0):
+        return None
+    return (
+        f"WEAKER THAN PLANNED: the noise was made for {planned:,} people, and {n:,} took part; "
+        "the guarantee below is the one for them"
+    )
 
 
 def _plain(row: Number) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
-from shuffledp.answer import Answer, list_reasons, tell_dropped
+from shuffledp.answer import Answer, list_reasons, tell_dropped, tell_weaker
 from shuffledp.core.domain import Categories, Domain, Integers, Reals
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate
@@ -59,6 +59,7 @@ __all__ = [
     "describe_invalid",
     "open_data",
     "tell_dropped",
+    "tell_weaker",
     "write_result",
 ]
 

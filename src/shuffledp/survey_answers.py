@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shuffledp.answer import tell_weaker
 from shuffledp.core.display import Number, Picture, as_text, short
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.estimate import Estimate
@@ -15,15 +16,26 @@ from shuffledp.core.notebook import as_html, as_prose, say, stack
 from shuffledp.core.privacy import Guarantee, up
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.steps import draw_distribution
+from shuffledp.core.validate import level as valid_level
 from shuffledp.core.version import __version__
+from shuffledp.protocols.bundle import BundleAnalyzer
 from shuffledp.protocols.explain import explain
 from shuffledp.tasks import task_named
 from shuffledp.tasks.groups import show_answer
 
 if TYPE_CHECKING:
-    pass
+    from shuffledp.engine.tallies import Collected
 
-__all__ = ["QuestionAnswer", "SurveyAnswer"]
+__all__ = ["QuestionAnswer", "SurveyAnswer", "name_task"]
+
+
+def name_task(task: str, by: str | None) -> str:
+    """What is asked, and of which groups.
+
+    >>> name_task("count", None), name_task("count", "way")
+    ('count', 'count by way')
+    """
+    return task if by is None else f"{task} by {by}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -88,6 +100,34 @@ class SurveyAnswer:
     not_private: tuple[str, ...] = ()
     for_operator: str | None = None
 
+    @classmethod
+    def of(cls, collected: "Collected", *, level: float = 0.95) -> "SurveyAnswer":
+        """All answers that a tally of a survey gives; see `PreparedSurvey.randomize`."""
+        form, analyzer = collected.form, collected.protocol.analyzer
+        if form is None or not isinstance(analyzer, BundleAnalyzer):
+            raise ParameterError("collected", collected.protocol.name, "must be of a survey")
+        answers = (
+            QuestionAnswer(
+                name=reading.name,
+                task=name_task(reading.task, reading.by),
+                kind=reading.task,
+                protocol=part,
+                estimate=reading.read(estimate),
+                level=valid_level(level),
+                notes=reading.notes,
+            )
+            for reading, part, estimate in zip(
+                form.readings, analyzer.parts, analyzer.estimates(collected.tally), strict=True
+            )
+        )
+        return cls(
+            name=form.title or "survey",
+            protocol=collected.protocol.with_people(collected.tally.users),
+            answers=tuple(answers),
+            n=collected.tally.users,
+            level=level,
+        )
+
     @property
     def guarantee(self) -> Guarantee:
         """What was promised about all answers together."""
@@ -111,7 +151,9 @@ class SurveyAnswer:
     @property
     def warnings(self) -> list[str]:
         """What must be said aloud."""
-        return [f"NOT PRIVATE: {text}" for text in self.not_private]
+        weaker = tell_weaker(self.protocol, self.n)
+        exposed = [f"NOT PRIVATE: {text}" for text in self.not_private]
+        return exposed if weaker is None else [*exposed, weaker]
 
     def __getitem__(self, name: str) -> QuestionAnswer:
         for answer in self.answers:

@@ -31,13 +31,14 @@ from shuffledp.planner.errors import worst_case
 from shuffledp.planner.question import Asked, Limits, candidates
 from shuffledp.planner.rows import evaluate
 from shuffledp.protocols import bundle, make
+from shuffledp.survey_answers import name_task
 from shuffledp.tasks import Histogram, task_named
 from shuffledp.tasks.groups import Grouped
 
 if TYPE_CHECKING:
     from shuffledp.surveys import Question, Survey
 
-__all__ = ["At", "SurveyPlan", "SurveyRow", "find_error", "make_plan", "name_task"]
+__all__ = ["At", "SurveyPlan", "SurveyRow", "find_error", "make_plan"]
 
 _HEADS = ("question", "task", "protocol", "error", "relative", "budget", "messages", "others")
 
@@ -68,11 +69,6 @@ class At:
             line = "" if question.line is None else f", line {question.line}"
             where = "" if self._survey.path is None else f"{self._survey.path}{line}: "
             raise DataError(f"{where}question {question.name!r}: {error}") from error
-
-
-def name_task(question: "Question") -> str:
-    """What is asked, and of which groups."""
-    return question.task if question.by is None else f"{question.task} by {question.by}"
 
 
 def find_error(protocol: ShuffleProtocol, n: int) -> float:
@@ -318,7 +314,7 @@ def _make_rows(plan: SurveyPlan) -> tuple[SurveyRow, ...]:
         rows.append(
             SurveyRow(
                 question=question.name,
-                task=name_task(question),
+                task=name_task(question.task, question.by),
                 protocol=part.name,
                 error=error,
                 relative=error / _scale(task, plan.n),

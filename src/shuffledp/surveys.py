@@ -22,10 +22,10 @@ largest relative error is made small; a question with twice the weight of anothe
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from shuffledp.core.domain import Categories, Integers
 from shuffledp.core.errors import (
@@ -40,24 +40,30 @@ from shuffledp.core.task import Task
 from shuffledp.core.validate import fraction_of_one, positive
 from shuffledp.core.validate import level as valid_level
 from shuffledp.engine import (
+    Coder,
     Column,
+    DuckDB,
     Engine,
     Filter,
+    Job,
     OnInvalid,
+    Randomized,
     Report,
     find_engine,
     headcount,
     run_file,
 )
 from shuffledp.engine.groups import tally_counts
-from shuffledp.engine.pairs import count_pairs
+from shuffledp.engine.messages import randomize_bundle
+from shuffledp.engine.pairs import count_pairs, pair_columns
+from shuffledp.engine.readings import Form, Reading
 from shuffledp.ledger import DATASET, Budget, Ledger, Spending
 from shuffledp.numerics.entropy import SecureWords, SeededWords
 from shuffledp.planner.question import check_delta, planned
 from shuffledp.protocols import bundle
 from shuffledp.request import SEEDED, open_data
-from shuffledp.survey_answers import QuestionAnswer, SurveyAnswer
-from shuffledp.survey_plans import At, SurveyPlan, SurveyRow, find_error, make_plan, name_task
+from shuffledp.survey_answers import QuestionAnswer, SurveyAnswer, name_task
+from shuffledp.survey_plans import At, SurveyPlan, SurveyRow, find_error, make_plan
 from shuffledp.tasks.groups import Grouped
 
 __all__ = [
@@ -298,8 +304,12 @@ class Survey:
         engine: Engine | str | None = None,
         where: Filter | str | None = None,
         report: Report | None = None,
+        n: int | None = None,
     ) -> "PreparedSurvey":
-        """Open the columns, count the people and make the protocols: nothing is randomized yet."""
+        """Open the columns, count the people and make the protocols: nothing is randomized yet.
+
+        With n the protocols are made for so many people, and not for those who are there.
+        """
         columns: dict[str, Column | None] = {}
         for question in self.questions:
             for name in (question.column, question.by):
@@ -311,13 +321,13 @@ class Survey:
         assert column is not None
         default = "memory" if column.array is not None else "duckdb"
         chosen = find_engine(default if engine is None else engine)
-        n = column.rows
-        if n is None:
+        people = column.rows
+        if people is None:
             task = planned(first.task).declare(first.options, column).task
             policy = first.on_invalid or self.on_invalid
-            n = headcount(column, task.domain, policy, engine=chosen, report=report).n
-        plan = self._plan(n, columns)
-        return PreparedSurvey(plan=plan, columns=columns, engine=chosen)
+            people = headcount(column, task.domain, policy, engine=chosen, report=report).n
+        plan = self._plan(people if n is None else n, columns)
+        return PreparedSurvey(plan=plan, columns=columns, engine=chosen, people=people)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -334,6 +344,12 @@ class Chargeable:
             )
 
 
+class _Asked(NamedTuple):
+    question: Question
+    task: Task
+    part: ShuffleProtocol
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PreparedSurvey:
     """A plan and its columns: all that must be known before anybody's answers are randomized."""
@@ -341,6 +357,68 @@ class PreparedSurvey:
     plan: SurveyPlan
     columns: Mapping[str, Column | None]
     engine: Engine
+    people: int
+    """How many there are, whatever number the protocols are made for."""
+
+    @property
+    def protocol(self) -> ShuffleProtocol:
+        """The protocol, with the guarantee for the people who are there."""
+        return self.plan.protocol.with_people(self.people)
+
+    @property
+    def _asked(self) -> Iterator[_Asked]:
+        parts = (part for _, part in bundle.questions(self.plan.protocol))
+        for asked in zip(self.plan.survey.questions, self.plan.tasks, parts, strict=True):
+            yield _Asked(*asked)
+
+    def randomize(
+        self, out: str | Path, *, rng: WordSource | None = None, report: Report | None = None
+    ) -> Randomized:
+        """Write everybody's messages to a file: each with the number of its question, shuffled, without senders.
+
+        >>> from tempfile import TemporaryDirectory
+        >>> from shuffledp import tally_file
+        >>> survey = Survey(epsilon=1.0, delta=1e-6, questions=(Question(name="home", task="count", column="home"),))
+        >>> with TemporaryDirectory() as folder:
+        ...     sent = survey.prepare({"home": [True, False] * 500}).randomize(f"{folder}/sent.parquet")
+        ...     answer = SurveyAnswer.of(tally_file(sent.path))
+        >>> answer.n, abs(answer["home"].estimate.value - 500) < 50
+        (1000, True)
+        """
+        survey = self.plan.survey
+        readings = (
+            Reading.of(question.name, question.task, task, part, question.by)
+            for question, task, part in self._asked
+        )
+        return randomize_bundle(
+            self.plan.protocol,
+            (self._make_job(asked, rng, report) for asked in self._asked),
+            out,
+            form=Form(title=survey.title, readings=tuple(readings)),
+            rng=rng,
+            threads=self.engine.threads if isinstance(self.engine, DuckDB) else None,
+        )
+
+    def _make_job(self, asked: _Asked, rng: WordSource | None, report: Report | None) -> Job:
+        """What the devices of one question read."""
+        question, task, part = asked
+        policy, domain = self._policy(question), part.match_domain(task.domain)
+        column = self._open(question.column)
+        if isinstance(task, Grouped):
+            with At(self.plan.survey, question):
+                pairs = (column, self._open(question.by))
+                column = pair_columns(*pairs, task.domain, on_invalid=policy, rng=rng)
+            domain, policy = part.randomizer.domain, OnInvalid.ERROR
+        return Job(column=column, coder=Coder(domain=domain, on_invalid=policy), report=report)
+
+    def _policy(self, question: Question) -> OnInvalid:
+        return OnInvalid.read(question.on_invalid or self.plan.survey.on_invalid)
+
+    def _open(self, name: str | None) -> Column:
+        assert name is not None
+        column = self.columns[name]
+        assert column is not None
+        return column
 
     def answer(
         self,
@@ -352,15 +430,14 @@ class PreparedSurvey:
         """Randomize, shuffle, tally and estimate, question by question: their words are independent."""
         plan = self.plan
         answers = []
-        for question, task, (_, part) in zip(
-            plan.survey.questions, plan.tasks, bundle.questions(plan.protocol), strict=True
-        ):
+        for asked in self._asked:
+            question, task, part = asked
             with At(plan.survey, question):
-                estimate = self._run(question, task, part, rng, report)
+                estimate = self._run(asked, rng, report)
             answers.append(
                 QuestionAnswer(
                     name=question.name,
-                    task=name_task(question),
+                    task=name_task(question.task, question.by),
                     kind=question.task,
                     protocol=part,
                     estimate=estimate,
@@ -379,31 +456,19 @@ class PreparedSurvey:
             not_private=tuple(exposed),
         )
 
-    def _run(
-        self,
-        question: Question,
-        task: Task,
-        part: ShuffleProtocol,
-        rng: WordSource | None,
-        report: Report | None,
-    ) -> Estimate:
-        policy = OnInvalid.read(question.on_invalid or self.plan.survey.on_invalid)
-        column, domain = self.columns[question.column], part.match_domain(task.domain)
-        assert column is not None
+    def _run(self, asked: _Asked, rng: WordSource | None, report: Report | None) -> Estimate:
+        question, task, part = asked
+        policy, column = self._policy(question), self._open(question.column)
         if isinstance(task, Grouped):
-            assert question.by is not None
-            groups = self.columns[question.by]
-            assert groups is not None
-            counts = count_pairs(
-                (column, groups), task.domain, self.engine, on_invalid=policy, rng=rng
-            )
+            pairs = (column, self._open(question.by))
+            counts = count_pairs(pairs, task.domain, self.engine, on_invalid=policy, rng=rng)
             self._check_people(int(counts.sum()))
             tally = tally_counts(part, counts, SecureWords() if rng is None else rng)
             return task.convert(part.analyzer.estimate(tally))
         found = run_file(
             part,
             column,
-            domain=domain,
+            domain=part.match_domain(task.domain),
             on_invalid=policy,
             engine=self.engine,
             rng=rng,

@@ -5,7 +5,9 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+import shuffledp as sdp
 from shuffledp.cli import app
+from shuffledp.ledger import Ledger
 
 SURVEY = """epsilon = 1.0
 delta = 1e-6
@@ -92,12 +94,46 @@ def test_what_a_plan_of_a_survey_does_not_take(shuffledp, questions, words, said
     assert said in " ".join(found.output.split())
 
 
-def test_surveys_are_not_randomized(shuffledp, people, questions):
-    found = shuffledp("randomize", questions, people, "--out", "m.parquet")
+def test_messages_and_tallies(shuffledp, people, questions, tmp_path):
+    """Randomize, tally and estimate: the record of a run, one charge, and a warning where it is due."""
+    budget = ("--ledger", "l.json", "--budget-epsilon", 1.5, "--budget-delta", 1e-5)
+    found = shuffledp("randomize", questions, people, "--out", "m.parquet", "--json", *budget)
+    assert found.exit_code == 0, found.output
+    record = json.loads(found.stdout)
+    assert (record["n"], record["epsilon"], record["survey"]) == (3000, 1.0, "survey")
+    assert record["questions"]["home_by_way"]["task"] == "count by way"
+    assert Ledger(tmp_path / "l.json").spent().epsilon == 1.0
+    again = shuffledp("randomize", questions, people, "--out", "n.parquet", "--ledger", "l.json")
+    assert again.exit_code != 0
+    found = shuffledp("tally", "m.parquet", "--out", "t.json")
+    assert "survey: the tally of 3,000 people" in found.output
+    found = shuffledp("estimate", "t.json", "--json", "--plot", "r.html")
+    answer = json.loads(found.stdout)
+    assert answer == sdp.SurveyAnswer.of(sdp.read_tally("t.json")).to_dict()
+    assert set(answer) == set(json.loads(shuffledp("run", questions, people, "--json").stdout))
+    assert "<h2>home_by_way: count by way</h2>" in (tmp_path / "r.html").read_text()
+    found = shuffledp("estimate", "t.json", "--out", "r.csv")
+    assert "--out must end in .json" in " ".join(found.output.split())
+    words = ("--out", "w.parquet", "--n", 3100, "--seed", 1)
+    found = " ".join(shuffledp("randomize", questions, people, *words).output.split())
+    assert "WEAKER THAN PLANNED" in found
+    assert "NOT PRIVATE" in found
+    assert "messages of 3,000 people to 2 questions are in w.parquet" in found
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "Name the files of people, too"),
+        (("p.csv", "--task", "count"), "--task is for one question"),
+        (("p.csv", "--epsilon", 1), "--epsilon is for one question"),
+        (("p.csv", "--categories", "a,b"), "--categories is for one question"),
+    ],
+)
+def test_what_randomizing_a_survey_does_not_take(shuffledp, questions, words, said):
+    found = shuffledp("randomize", questions, *words, "--out", "m.parquet")
     assert found.exit_code == 2
-    assert "surveys cannot be randomized from the command line yet" in " ".join(
-        found.output.split()
-    )
+    assert said in " ".join(found.output.split())
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`run` and `plan` where the first argument is a survey file, not a task."""
+"""`plan`, `run`, `randomize` and `estimate` where a survey is asked, not one question."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from shuffledp.cli._terminal import (
     is_quiet,
     keep_inputs,
     meter,
+    say,
     stage_outputs,
     tell,
 )
@@ -22,7 +23,7 @@ from shuffledp.cli._terminal import (
 if TYPE_CHECKING:
     from shuffledp.cli._options import BudgetOptions, OutputOptions, PrivacyOptions
 
-__all__ = ["is_survey", "plan_survey", "run_survey"]
+__all__ = ["estimate_survey", "is_survey", "plan_survey", "randomize_survey", "run_survey"]
 
 
 def is_survey(task: str) -> bool:
@@ -63,14 +64,7 @@ def run_survey(
     master: str | None,
 ) -> None:
     """Ask the people in files all questions of a survey."""
-    _refuse({each.name: getattr(options, each.name) for each in fields(options)})
-    own = ("epsilon", "delta", "column", "protocol", "max_messages", "honest")
-    _refuse({name: getattr(privacy, name) for name in own})
-    # These have defaults, so only another value tells that they were given.
-    _refuse({"on_invalid": privacy.on_invalid != "error", "model": privacy.model != "shuffle"})
-    _refuse({"allow_large_delta": privacy.allow_large_delta}, "a survey has no use for it")
-    survey = sdp.Survey.load(path)
-    rng = None if privacy.seed is None else sdp.SeededWords(privacy.seed)
+    survey, rng = _open(path, options, privacy)
     chosen = sdp.engine.find_engine(engine, threads=privacy.threads, master=master)
     targets = [output.out, output.plot]
     _check_targets(output)
@@ -83,10 +77,7 @@ def run_survey(
             if spending is not None:
                 spending.check(prepared.plan.guarantee)
             answer = prepared.answer(rng=rng, level=output.level, report=report)
-        for target, write in ((output.out, answer.write), (output.plot, answer.write_page)):
-            if target is not None:
-                with sdp.engine.explain_unwritable(target):
-                    write(outputs[target])
+        _write(answer, output, outputs)
         entry = None if spending is None else spending.charge(answer.guarantee, answer.note)
         try:
             outputs.publish()
@@ -94,6 +85,97 @@ def run_survey(
             _print(answer, **output.shown)
             if spending is not None and entry is not None:
                 tell(spending.mark_released(entry), err=output.as_json)
+
+
+def _open(path: str, options: Any, privacy: PrivacyOptions) -> tuple[sdp.Survey, Any]:
+    """The survey, and the words that a seed gives; refuses what the survey says itself."""
+    _refuse({each.name: getattr(options, each.name) for each in fields(options)})
+    own = ("epsilon", "delta", "column", "protocol", "max_messages", "honest")
+    _refuse({name: getattr(privacy, name) for name in own})
+    # These have defaults, so only another value tells that they were given.
+    _refuse({"on_invalid": privacy.on_invalid != "error", "model": privacy.model != "shuffle"})
+    _refuse({"allow_large_delta": privacy.allow_large_delta}, "a survey has no use for it")
+    rng = None if privacy.seed is None else sdp.SeededWords(privacy.seed)
+    return sdp.Survey.load(path), rng
+
+
+def randomize_survey(
+    files: list[str],
+    out: Path,
+    options: Any,
+    privacy: PrivacyOptions,
+    budget: BudgetOptions,
+    n: int | None,
+    said: dict[str, Any],
+    *,
+    as_json: bool,
+    force: bool,
+) -> None:
+    """Write the messages of everybody to all questions of a survey, the first of the files."""
+    path, *paths = files
+    _refuse(said)
+    if not paths:
+        raise sdp.DataError(f"whom does {path} ask? Name the files of people, too")
+    survey, rng = _open(path, options, privacy)
+    chosen = sdp.engine.find_engine("duckdb", threads=privacy.threads)
+    spending = budget.open(survey.chargeable(rng))
+    with stage_outputs([out], force=force) as outputs, meter() as report:
+        keep_inputs([out], [path, *paths, budget.ledger])
+        data = [Path(each) for each in paths]
+        prepared = survey.prepare(data, engine=chosen, where=privacy.where, report=report, n=n)
+        made, entry = prepared.protocol, None
+        if spending is not None:  # before the first message reaches the disk
+            note = {"task": "survey", "questions": [each.name for each in survey.questions]}
+            entry = spending.charge(made.guarantee, {**note, "out": out.name})
+        sent = prepared.randomize(outputs[out], rng=rng, report=report)
+        outputs.publish()
+        spent = [] if spending is None or entry is None else [spending.mark_released(entry)]
+    exposed = [] if rng is None else [sdp.request.SEEDED]
+    weaker = sdp.request.tell_weaker(made, sent.n)
+    for text in (*(f"NOT PRIVATE: {each}" for each in exposed), *([weaker] if weaker else [])):
+        say(f"{text}.", err=True)
+    if as_json:
+        echo_json(
+            {
+                "survey": survey.title,
+                "questions": {
+                    row.question: {"task": row.task, "protocol": row.protocol}
+                    for row in prepared.plan.rows
+                },
+                "out": str(out),
+                "n": sent.n,
+                "messages": sent.messages,
+                "epsilon": made.guarantee.epsilon,
+                "delta": made.guarantee.delta,
+                "guarantee": str(made.guarantee),
+                "not_private": exposed,
+                "notes": spent,
+                "version": sdp.__version__,
+            }
+        )
+    elif not is_quiet():
+        count = f"{len(survey.questions)} question{'s' * (len(survey.questions) != 1)}"
+        typer.echo(f"{sent.messages:,} messages of {sent.n:,} people to {count} are in {out}.")
+        for line in (f"{made.guarantee}.", *spent):
+            say(line)
+
+
+def estimate_survey(
+    collected: sdp.engine.Collected, output: OutputOptions, outputs: sdp.engine.Staged
+) -> None:
+    """Print and write all answers that a tally of a survey gives."""
+    _check_targets(output)
+    answer = sdp.SurveyAnswer.of(collected, level=output.level)
+    _write(answer, output, outputs)
+    outputs.publish()
+    _print(answer, **output.shown)
+
+
+def _write(answer: sdp.SurveyAnswer, output: OutputOptions, outputs: sdp.engine.Staged) -> None:
+    for target, write in ((output.out, answer.write), (output.plot, answer.write_page)):
+        if target is not None:
+            with sdp.engine.explain_unwritable(target):
+                write(outputs[target])
 
 
 def _check_targets(output: OutputOptions) -> None:

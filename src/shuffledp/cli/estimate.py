@@ -7,6 +7,7 @@ import typer
 
 import shuffledp as sdp
 from shuffledp.cli._options import OutputOptions, spread
+from shuffledp.cli._survey import estimate_survey
 from shuffledp.cli._terminal import (
     check_picture,
     check_result,
@@ -40,6 +41,9 @@ def estimate(
             total = parts[0]
             for part in parts[1:]:
                 total = total + part
+            if total.form is not None and total.form.title is not None:
+                estimate_survey(total, output, outputs)
+                return
             answer = sdp.Answer.of(total, level=output.level, files=tuple(map(str, tallies)))
             write_answer(answer, outputs, out=output.out, plot=output.plot)
             outputs.publish()

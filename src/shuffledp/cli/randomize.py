@@ -17,7 +17,7 @@ from shuffledp.cli._options import (
     spread,
     whole_number,
 )
-from shuffledp.cli._survey import is_survey
+from shuffledp.cli._survey import is_survey, randomize_survey
 from shuffledp.cli._terminal import (
     echo_json,
     explain_errors,
@@ -60,18 +60,21 @@ def randomize(
 ) -> None:
     r"""Write the messages of everybody in a column: shuffled, and without their senders.
 
+    The first file may be a survey: then the messages are about all of its questions.
+
     $ shuffledp randomize people.csv --column home --task count \
         --epsilon 1 --delta 1e-8 --out messages.parquet
     """
     with explain_errors():
         if out.suffix not in _MESSAGES:
             raise sdp.UnsupportedError(f"{out}: a file of messages ends in .parquet or .arrow")
-        if any(map(is_survey, [*paths, task or ""])):
-            raise sdp.UnsupportedError(
-                "surveys cannot be randomized from the command line yet: ask one question with --task, or use run"
-            )
-        question = _question(task, options)
         users = None if n is None else whole_number(n)
+        if is_survey(paths[0]):
+            said = {"task": task}
+            shown = {"as_json": as_json, "force": force}
+            randomize_survey(paths, out, options, privacy, budget, users, said, **shown)
+            return
+        question = _question(task, options)
         request = privacy.request(question, options, "duckdb", n=users)
         spending = budget.open(request)
         with stage_outputs([out], force=force) as outputs, meter() as report:

@@ -26,4 +26,7 @@ def tally(
         sdp.write_tally(collected, outputs[out])
         outputs.publish()
         people = f"{collected.tally.users:,} people"
-        tell(f"{collected.protocol.name}: the tally of {people} is in {out}.")
+        named = collected.protocol.name
+        if collected.form is not None and collected.form.title is not None:
+            named = collected.form.title
+        tell(f"{named}: the tally of {people} is in {out}.")

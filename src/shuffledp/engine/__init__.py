@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from shuffledp.engine.memory import run, run_counts
     from shuffledp.engine.messages import Randomized, randomize_file, tally_file
     from shuffledp.engine.output import Staged, explain_unwritable, stage
+    from shuffledp.engine.readings import Form, Reading
     from shuffledp.engine.spark import Spark
     from shuffledp.engine.tallies import Collected, read_tally, write_tally
 
@@ -57,6 +58,7 @@ __all__ = [
     "Engine",
     "FileRun",
     "Filter",
+    "Form",
     "Format",
     "Headcount",
     "Job",
@@ -65,6 +67,7 @@ __all__ = [
     "Paths",
     "Progress",
     "Randomized",
+    "Reading",
     "Released",
     "Report",
     "Rounding",
@@ -104,6 +107,7 @@ __getattr__ = load_later(
         "formats": "DataFile Format Paths find_files",
         "memory": "run run_counts",
         "messages": "Randomized randomize_file tally_file",
+        "readings": "Form Reading",
         "output": "Staged explain_unwritable stage",
         "spark": "Spark",
         "tallies": "Collected read_tally write_tally",

@@ -15,9 +15,10 @@ power failure), but let nobody else read the disk.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, NamedTuple
@@ -45,10 +46,19 @@ from shuffledp.engine.codes import Coded, Coder, OnInvalid
 from shuffledp.engine.columns import Column, open_column
 from shuffledp.engine.formats import Format, Paths, explain_unreadable
 from shuffledp.engine.output import explain_unwritable, stage
+from shuffledp.engine.readings import Form
 from shuffledp.engine.tallies import Collected, describe, restore
 from shuffledp.numerics.entropy import SecureWords
+from shuffledp.protocols.bundle import BundleAnalyzer
 
-__all__ = ["Randomized", "Spool", "bucket_bits", "randomize_file", "tally_file"]
+__all__ = [
+    "Randomized",
+    "Spool",
+    "bucket_bits",
+    "randomize_bundle",
+    "randomize_file",
+    "tally_file",
+]
 
 _COLUMN = "message"
 _KEY = b"shuffledp"
@@ -82,11 +92,13 @@ def randomize_file(
     threads: int | None = None,
     report: Report | None = None,
     found: Headcount | None = None,
+    form: Form | None = None,
 ) -> Randomized:
     """Write the messages of everybody in the column, shuffled and without owners, to a new file.
 
     A seed reproduces the messages, but never their order: it always comes from secure words. `found`
-    is what `headcount` said about this column: codes that it kept are not read again.
+    is what `headcount` said about this column: codes that it kept are not read again. `form` says what was
+    asked, if it was a question by group.
 
     >>> from tempfile import TemporaryDirectory
     >>> from shuffledp import SeededWords, protocols
@@ -100,26 +112,62 @@ def randomize_file(
     (array([1, 2, 3]), True)
     """
     declared = protocol.match_domain(domain)
-    kind = _message_format(str(out))
     if column.rows is not None:
         protocol.check_users(column.rows)
     coder = Coder(domain=declared, on_invalid=OnInvalid.read(on_invalid))
     read = None if found is None else found.codes_of(column, coder)
     job = Job(column=column, coder=coder, report=report, read=read)
-    target = Path(out)
+    labels = declared.names if form is None and isinstance(declared, Categories) else None
+    parts = [_Part(job, protocol.randomizer, lambda payload: payload)]
+    return _send(protocol, parts, out, describe(protocol, labels, form), rng, threads)
+
+
+def randomize_bundle(
+    protocol: ShuffleProtocol,
+    jobs: Iterable[Job],
+    out: str | Path,
+    *,
+    form: Form,
+    rng: WordSource | None = None,
+    threads: int | None = None,
+) -> Randomized:
+    """The same for a bundle: the messages of all parts, each with the number of its part, in one order.
+
+    A job for each part says what its column means. Parts take their words one after the other: they are independent.
+    """
+    analyzer = protocol.analyzer
+    assert isinstance(analyzer, BundleAnalyzer)
+    parts = (
+        _Part(job, part.randomizer, partial(analyzer.tag, number))
+        for number, (job, part) in enumerate(zip(jobs, analyzer.parts, strict=True))
+    )
+    return _send(protocol, parts, out, describe(protocol, None, form), rng, threads)
+
+
+class _Part(NamedTuple):
+    job: Job
+    randomizer: Randomizer
+    tag: Callable[[NDArray[Any]], NDArray[Any]]
+    """What a message says about the part that it belongs to."""
+
+
+def _send(
+    protocol: ShuffleProtocol,
+    parts: Iterable[_Part],
+    out: str | Path,
+    about: Mapping[str, Any],
+    rng: WordSource | None,
+    threads: int | None,
+) -> Randomized:
+    """Write the messages of all parts, in a random order."""
+    kind, target = _message_format(str(out)), Path(out)
     with stage([target]) as outputs, ExitStack() as stack:
         place = outputs[target]
         stack.enter_context(explain_unwritable(target))
-        sent = _spool(job, protocol, rng, threads, place.parent, stack)
+        sent = _spool(parts, protocol, rng, threads, place.parent, stack)
         protocol.check_users(sent.users)
-        labels = declared.names if isinstance(declared, Categories) else None
-        about = {
-            "kind": _KIND,
-            **describe(protocol, labels),
-            "users": sent.users,
-            "messages": sent.spool.messages,
-        }
-        _write(sent.spool.shuffled(sent.users), place, kind, about)
+        numbers = {"users": sent.users, "messages": sent.spool.messages}
+        _write(sent.spool.shuffled(sent.users), place, kind, {"kind": _KIND, **about, **numbers})
         outputs.publish()
     return Randomized(
         path=target,
@@ -147,7 +195,7 @@ class _Sent(NamedTuple):
 
 
 def _spool(
-    job: Job,
+    parts: Iterable[_Part],
     protocol: ShuffleProtocol,
     rng: WordSource | None,
     threads: int | None,
@@ -155,26 +203,44 @@ def _spool(
     stack: ExitStack,
 ) -> _Sent:
     keep_freed_memory()
-    tapes = Tapes.of(protocol.randomizer, rng)
-
-    def send(row: int, some: Coded) -> list[NDArray[Any]]:
-        return _payloads(protocol.randomizer, some, tapes.at(row))
-
     spool: Spool | None = None
-    users, rows, invalid = 0, 0, add_invalid(())
-    with work_on_chunks(send, job, threads) as parts:
-        for some, payloads in parts:
+    people: set[int] = set()
+    rows, invalid = 0, add_invalid(())
+    for part in parts:
+        users, rows, faults = 0, 0, add_invalid(())
+        for some, payloads in _encode(part, rng, threads):
             users, rows = users + some.users, rows + len(some.codes)
-            invalid = add_invalid((invalid, some.invalid()))
+            faults = add_invalid((faults, some.invalid()))
             for payload in payloads:
                 if spool is None:
-                    bits = _count_buckets(job.column, protocol, payload)
+                    bits = _count_buckets(part.job.column, protocol, payload)
                     spool = stack.enter_context(Spool(work, bits, SecureWords()))
                 spool.put(payload)
-    if spool is None:
-        raise job.nobody()
+        if spool is None or not users:
+            raise part.job.nobody()
+        people.add(users)
+        invalid = add_invalid((invalid, faults))
+    if len(people) > 1:
+        numbers = " and ".join(f"{each:,}" for each in sorted(people))
+        raise DataError(f"everybody answers every question, but there are {numbers} answers")
+    assert spool is not None
+    return _Sent(spool, people.pop(), rows, invalid)
+
+
+def _encode(
+    part: _Part, rng: WordSource | None, threads: int | None
+) -> Iterator[tuple[Coded, list[NDArray[Any]]]]:
+    """The messages of one part, chunk by chunk."""
+    tapes, rows = Tapes.of(part.randomizer, rng), 0
+
+    def send(row: int, some: Coded) -> list[NDArray[Any]]:
+        return [part.tag(each) for each in _payloads(part.randomizer, some, tapes.at(row))]
+
+    with work_on_chunks(send, part.job, threads) as chunks:
+        for some, payloads in chunks:
+            rows += len(some.codes)
+            yield some, payloads
     tapes.finish(rows)
-    return _Sent(spool, users, rows, invalid)
 
 
 def _count_buckets(column: Column, protocol: ShuffleProtocol, payload: NDArray[Any]) -> int:
@@ -251,50 +317,70 @@ def _tally(path: str, kind: Format) -> Collected:
     _message_format(path)
     with explain_unreadable(path), _open(path, kind) as (metadata, arrays):
         about = _about(metadata, path)
-        protocol, labels = restore(about, path)
-        users, messages = about["users"], about["messages"]
-        # Where everybody sends as many messages, a part of them stands for a part of the users.
-        each = protocol.cost.messages_max if _fixed(protocol) else 0
-        total: Tally | None = None
-        seen = 0
-        for payload in _align(arrays, max(1, each)):
-            # The first piece is empty, and stands for all users if shares of them cannot be told.
-            standing = len(payload) // each if each else (users if total is None else 0)
-            shuffled = Shuffled(payload=payload, users=standing)
-            part = _tally_part(protocol, shuffled, path)
-            total = part if total is None else total + part
-            seen += len(payload)
-    wanted = users * protocol.cost.messages_max if _fixed(protocol) else messages
-    if seen != messages or seen != wanted:
+        protocol, labels, form = restore(about, path)
+        try:
+            tally, seen = _tally_pieces(protocol, map(_as_numpy, arrays), about["users"])
+        except (DataError, MismatchError) as error:
+            raise DataError(f"{path}: {error}") from error
+    wanted = about["messages"]
+    if seen != wanted:
         raise DataError(f"{path} is damaged: it has {seen} messages and should have {wanted}")
-    assert total is not None  # there is a first piece, even if there is no message
-    return Collected(protocol=protocol, tally=total, labels=labels)
+    return Collected(protocol=protocol, tally=tally, labels=labels, form=form)
 
 
-def _fixed(protocol: ShuffleProtocol) -> bool:
-    """Whether everybody sends the same number of messages."""
-    return protocol.cost.messages_mean == protocol.cost.messages_max
+def _tally_pieces(
+    protocol: ShuffleProtocol, pieces: Iterator[NDArray[Any]], users: int
+) -> tuple[Tally, int]:
+    """The tally of all pieces, the first of them empty, and the number of their messages."""
+    several = protocol.analyzer if isinstance(protocol.analyzer, BundleAnalyzer) else None
+    parts = [_Tallying(part, users) for part in (several.parts if several else (protocol,))]
+    seen = 0
+    for piece in pieces:
+        seen += len(piece)
+        for part, payload in zip(parts, several.sort(piece) if several else (piece,), strict=True):
+            part.add(payload)
+    tallies = [part.finish() for part in parts]
+    return (several.join(tallies) if several else tallies[0]), seen
 
 
-def _tally_part(protocol: ShuffleProtocol, shuffled: Shuffled, path: str) -> Tally:
-    try:
-        return protocol.analyzer.tally(shuffled)
-    except (DataError, MismatchError) as error:
-        raise DataError(f"{path}: {error}") from error
+class _Tallying:
+    """The tally of one protocol, piece by piece; the first piece is empty, and shows the type of the messages.
 
+    Where everybody sends as many messages, some of them stand for some of the users: pieces are cut so that this number
+    is whole. Elsewhere the first piece stands for all users.
+    """
 
-def _align(arrays: Iterator[Any], each: int) -> Iterator[NDArray[Any]]:
-    """The messages in pieces of a multiple of `each`, the first of them empty."""
-    rest = first = _as_numpy(next(arrays))
-    yield first[:0]  # its type is known even if there is no message at all
-    for array in arrays:
-        whole = np.concatenate([rest, _as_numpy(array)])
-        end = len(whole) - len(whole) % each
-        rest = whole[end:]
-        if end:
-            yield whole[:end]
-    if len(rest):
-        yield rest
+    def __init__(self, protocol: ShuffleProtocol, users: int) -> None:
+        cost = protocol.cost
+        self._each = cost.messages_max if cost.messages_mean == cost.messages_max else 0
+        self._analyzer, self._users, self._seen = protocol.analyzer, users, 0
+        self._rest: NDArray[Any] | None = None
+        self._total: Tally | None = None
+
+    def add(self, payload: NDArray[Any]) -> None:
+        """Count these messages; a few of them wait for the next ones."""
+        whole = payload if self._rest is None else np.concatenate([self._rest, payload])
+        end = len(whole) - (len(whole) % self._each if self._each else 0)
+        self._rest = whole[end:]
+        if end or self._total is None:
+            self._count(whole[:end])
+
+    def _count(self, payload: NDArray[Any]) -> None:
+        first = self._total is None
+        standing = len(payload) // self._each if self._each else self._users * first
+        part = self._analyzer.tally(Shuffled(payload=payload, users=standing))
+        self._total = part if self._total is None else self._total + part
+        self._seen += len(payload)
+
+    def finish(self) -> Tally:
+        """The tally of all of them; refuses a number of messages that these users cannot have sent."""
+        assert self._total is not None
+        seen, wanted = self._seen, self._users * self._each
+        if self._rest is not None:
+            seen += len(self._rest)
+        if self._each and seen != wanted:
+            raise DataError(f"it is damaged: it has {seen} messages and should have {wanted}")
+        return self._total
 
 
 def _about(metadata: dict[bytes, bytes] | None, path: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ and the estimate follows from it. Whoever holds the file can estimate, and nothi
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,10 @@ from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.shuffler import forget
 from shuffledp.core.version import __version__
 from shuffledp.engine.output import write_text
+from shuffledp.engine.readings import Form
 from shuffledp.numerics.entropy import SecureWords
 from shuffledp.protocols import make
+from shuffledp.protocols.bundle import BundleAnalyzer
 
 __all__ = ["Collected", "describe", "read_tally", "restore", "write_tally"]
 
@@ -44,11 +46,15 @@ class Collected:
     tally: Tally
     labels: tuple[str, ...] | None = None
     """The declared names of the categories, if they have any."""
+    form: Form | None = None
+    """What was asked, if it was a survey or a question by group."""
 
     @property
     def estimate(self) -> Estimate:
-        """The answer, with the declared names."""
+        """The answer, with the declared names; of a survey, all answers in one row."""
         estimate = self.protocol.analyzer.estimate(self.tally)
+        if self.form is not None and self.form.title is None:
+            return self.form.readings[0].read(estimate)
         if self.labels is None:
             return estimate
         return estimate.label(Categories(k=len(self.labels), names=self.labels))
@@ -58,7 +64,9 @@ class Collected:
             return NotImplemented
         if (self.protocol, self.labels) != (other.protocol, other.labels):
             raise MismatchError("tallies of different protocols or categories do not add")
-        return Collected(protocol=self.protocol, tally=self.tally + other.tally, labels=self.labels)
+        if self.form != other.form:
+            raise MismatchError("tallies of different questions do not add")
+        return replace(self, tally=self.tally + other.tally)
 
 
 def write_tally(collected: Collected, path: str | Path) -> Path:
@@ -75,7 +83,7 @@ def write_tally(collected: Collected, path: str | Path) -> Path:
     """
     content = {
         "kind": _KIND,
-        **describe(collected.protocol, collected.labels),
+        **describe(collected.protocol, collected.labels, collected.form),
         "users": collected.tally.users,
         "counts": collected.tally.counts.tolist(),
     }
@@ -94,7 +102,7 @@ def read_tally(path: str | Path) -> Collected:
         raise DataError(f"{path} is not a tally: it is not JSON (`tally` writes them)") from error
     if not isinstance(content, dict) or content.get("kind") != _KIND:
         raise DataError(f"{path} is not a tally of shuffledp")
-    protocol, labels = restore(content, str(path))
+    protocol, labels, form = restore(content, str(path))
     counts, users = content.get("counts"), content.get("users")
     if not isinstance(users, int) or not isinstance(counts, list) or not all(map(_whole, counts)):
         raise DataError(f"{path} is damaged: users and counts must be whole numbers")
@@ -104,7 +112,7 @@ def read_tally(path: str | Path) -> Collected:
         raise DataError(f"{path} is damaged: {error}") from error
     if tally.counts.shape != _shape(protocol):
         raise DataError(f"{path} has {len(counts)} counts, which do not fit its protocol")
-    return Collected(protocol=protocol, tally=tally, labels=labels)
+    return Collected(protocol=protocol, tally=tally, labels=labels, form=form)
 
 
 def _whole(value: object) -> bool:
@@ -113,13 +121,17 @@ def _whole(value: object) -> bool:
 
 def _shape(protocol: ShuffleProtocol) -> tuple[int, ...]:
     """The shape of a protocol's tallies, as a first user shows it."""
+    if isinstance(protocol.analyzer, BundleAnalyzer):
+        return (protocol.analyzer.size,)
     randomizer = protocol.randomizer
     words = SecureWords().words(randomizer.words_per_input, randomizer.word_bits)
     messages = randomizer.encode(np.zeros(1, dtype=np.int64), words.reshape(1, -1))
     return protocol.analyzer.tally(forget(messages)).counts.shape
 
 
-def describe(protocol: ShuffleProtocol, labels: tuple[str, ...] | None) -> dict[str, Any]:
+def describe(
+    protocol: ShuffleProtocol, labels: tuple[str, ...] | None, form: Form | None = None
+) -> dict[str, Any]:
     """What a file says about its protocol, as JSON has it.
 
     >>> from shuffledp import protocols
@@ -132,6 +144,7 @@ def describe(protocol: ShuffleProtocol, labels: tuple[str, ...] | None) -> dict[
         "parameters": dict(protocol.parameters),
         "law": _law(protocol),
         "labels": None if labels is None else list(labels),
+        **({} if form is None else {"form": form.to_dict()}),
     }
 
 
@@ -142,8 +155,8 @@ def _law(protocol: ShuffleProtocol) -> str:
 
 def restore(
     content: Mapping[str, Any], path: str
-) -> tuple[ShuffleProtocol, tuple[str, ...] | None]:
-    """The protocol and the labels that `describe` wrote down."""
+) -> tuple[ShuffleProtocol, tuple[str, ...] | None, Form | None]:
+    """The protocol, the labels and the form that `describe` wrote down."""
     name, parameters, labels = (content.get(key) for key in ("protocol", "parameters", "labels"))
     if not isinstance(name, str) or not isinstance(parameters, dict):
         raise DataError(f"{path} does not say which protocol it belongs to")
@@ -156,7 +169,11 @@ def restore(
         raise MismatchError(
             f"{path} was made by version {content.get('version')!r}, whose {name} has another law"
         )
-    return protocol, names
+    try:
+        form = Form.read_dict(content["form"]).check(protocol) if "form" in content else None
+    except ShuffledpError as error:
+        raise DataError(f"{path} is damaged: {error}") from error
+    return protocol, names, form
 
 
 def _names(protocol: ShuffleProtocol, labels: list[str]) -> tuple[str, ...] | None:

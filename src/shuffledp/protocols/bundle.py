@@ -265,24 +265,38 @@ class BundleAnalyzer:
             for number in getattr(part.analyzer, "offset", (Fraction(0),) * _answers(part))
         )
 
-    def tally(self, shuffled: Shuffled) -> Tally:
-        payload = shuffled.payload
-        width = 1 + max(1 if wide is None else wide for _, wide in self.kinds)
-        if payload.ndim != 2 or payload.shape[1] != width or payload.dtype.kind not in "iu":
+    @property
+    def width(self) -> int:
+        """The numbers of a message, that of its part included."""
+        return 1 + max(1 if wide is None else wide for _, wide in self.kinds)
+
+    @property
+    def size(self) -> int:
+        """How many counts a tally has."""
+        return sum(map(math.prod, self.shapes))
+
+    def tag(self, part: int, payload: NDArray[Any]) -> NDArray[np.int64]:
+        """Messages of one part, each with the number of its part in front."""
+        return _tag(payload, part, self.width - 1)
+
+    def sort(self, payload: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+        """The messages of each part, as it sent them."""
+        if payload.ndim != 2 or payload.shape[1] != self.width or payload.dtype.kind not in "iu":
             raise DataError(
-                f"messages are rows of {width} integers, the first of them the number of the part, not "
+                f"messages are rows of {self.width} integers, the first of them the number of the part, not "
                 f"an array of shape {payload.shape} and type {payload.dtype}"
             )
         tags = payload[:, 0]
         if len(tags) and not 0 <= int(tags.min()) <= int(tags.max()) < len(self.parts):
             raise DataError(f"a message is of no part 0 .. {len(self.parts) - 1}")
         rows = payload.astype(np.int64, copy=False)
+        return tuple(_untag(rows[tags == i], *kind) for i, kind in enumerate(self.kinds))
+
+    def tally(self, shuffled: Shuffled) -> Tally:
         return self.join(
             [
-                part.analyzer.tally(
-                    Shuffled(payload=_untag(rows[tags == i], *kind), users=shuffled.users)
-                )
-                for i, (part, kind) in enumerate(zip(self.parts, self.kinds, strict=True))
+                part.analyzer.tally(Shuffled(payload=payload, users=shuffled.users))
+                for part, payload in zip(self.parts, self.sort(shuffled.payload), strict=True)
             ]
         )
 
@@ -297,8 +311,8 @@ class BundleAnalyzer:
     def split(self, tally: Tally) -> tuple[Tally, ...]:
         """The tally of each part."""
         sizes = [math.prod(shape) for shape in self.shapes]
-        if tally.counts.shape != (sum(sizes),):
-            raise DataError(f"a tally of {sum(sizes)} counts was expected, not {len(tally.counts)}")
+        if tally.counts.shape != (self.size,):
+            raise DataError(f"a tally of {self.size} counts was expected, not {len(tally.counts)}")
         pieces = np.split(tally.counts, list(accumulate(sizes[:-1])))
         return tuple(
             Tally(counts=piece.reshape(shape), users=tally.users)
