@@ -11,7 +11,7 @@ PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-all lint types imports docs pytest tables pictures wheel coverage lowest mutants bench format clean
+.PHONY: help demo test test-all lint types imports docs pytest tables pictures wheel coverage lowest mutants bench peers format clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -71,6 +71,9 @@ mutants: $(VENV)/.dev ## plant known faults one at a time: do the tests notice? 
 bench: $(VENV)/.dev ## measure speed against baselines (see benchmarks/); never part of the tests
 	@$(BIN)/python benchmarks/run.py $(BENCH_ARGS)
 
+peers: $(VENV)/.dev .venv-peers/.done ## run the code of other libraries that the guides show, in an environment of their own
+	@$(BIN)/python -m pytest -q -rs -n 0 tests/docs/test_peers.py
+
 format: $(VENV)/.dev ## let ruff rewrite what it can
 	@$(BIN)/ruff check --quiet --fix .
 	@$(BIN)/ruff format .
@@ -89,6 +92,12 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/pip
 	@echo "== installing shuffledp[dev] into $(VENV)"
 	@$(INSTALL) --editable '.[dev]'
 	@touch $@ $(VENV)/.demo
+
+.venv-peers/.done: benchmarks/requirements.txt | $(BIN)/pip
+	@echo "== installing other libraries into .venv-peers"
+	@$(BIN)/python -m venv .venv-peers
+	@.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/requirements.txt
+	@touch $@
 
 # `command -v` is not enough: version managers leave stubs for interpreters that are not there.
 $(BIN)/pip:

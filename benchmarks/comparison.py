@@ -1,9 +1,11 @@
-"""Error and speed beside other tools, for docs/guides/comparison.md: `python benchmarks/comparison.py --markdown`.
+"""Error and speed beside other tools, for docs/guides/comparison.md: `python benchmarks/comparison.py --save`.
+
+What was measured is kept in comparison.json, and `make tables` writes it into the page.
 
 The others live in an environment of their own, never in ours:
 
     python3 -m venv .venv-peers
-    .venv-peers/bin/pip install -r benchmarks/requirements.txt opendp==0.16.0 dp-accounting==0.6.0
+    .venv-peers/bin/pip install -r benchmarks/requirements.txt
 
 PEERS_PYTHON names another interpreter. Two papers come with a script instead of a package; put
 `computeamplification.py` (github.com/apple/ml-shuffling-amplification) and `unifiedamplification.py`
@@ -20,19 +22,21 @@ import argparse
 import json
 import math
 import os
+import platform
 import subprocess
 import sys
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve()
+RESULT = HERE.with_suffix(".json")
 DEFAULT = HERE.parent.parent / ".venv-peers" / "bin" / "python"
-N, K, EPSILON, DELTA, ROUNDS = 10_000, 16, 1.0, 1e-8, 10
+N, K, EPSILON, DELTA, ROUNDS = 10_000, 16, 1.0, 1e-8, 40
 MANY = 400  # rounds, where they cost little
 LOCAL_EPSILON, AMPLIFIED, SMALL_DELTA = 1.0, 10_000, 1e-6
 STEPS = 24  # of the scripts' searches: epsilon to seven digits or so
@@ -49,7 +53,7 @@ def data() -> list[int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A row of a table: what, by whom, the number, the time."""
+    """A row of the table: what, by whom, the number, the time."""
 
     what: str
     tool: str
@@ -111,7 +115,7 @@ def multi_freq_ldpy_unary() -> tuple[float, float]:
     def job() -> Any:
         return UE.UE_Aggregator_MI([UE.UE_Client(code, K, EPSILON) for code in codes], EPSILON) * N
 
-    return measure_errors(job)
+    return measure_errors(job, MANY)
 
 
 def opendp_laplace() -> tuple[float, float]:
@@ -246,20 +250,19 @@ def lines(tools: list[str]) -> list[Line]:
     wanted = [tool.lower() for tool in tools] or [""]
     asked = any(word in "shuffledp" for word in wanted)
     found = ours() if asked else {}
-    histogram = f"histogram, {N:,} people in {K} groups, epsilon = {EPSILON:g}"
-    amplification = f"{AMPLIFIED:,} messages, epsilon0 = {LOCAL_EPSILON:g}, delta = {SMALL_DELTA:g}"
-    composition = f"{REPEATED} bits by randomized response, epsilon0 = {RR_EPSILON:g}"
-    unary, direct = f"{histogram}: local, OUE", f"{histogram}: local, k-RR"
-    central = f"{histogram}: central"
+    unary, direct, central = (
+        f"histogram: {each}" for each in ("local, OUE", "local, k-RR", "central")
+    )
+    amplification, composition = "amplification: epsilon", "composition: epsilon"
     table = (
         (unary, "pure-ldp", "pure_ldp_unary"),
-        (unary, "multi-freq-ldpy", "multi_freq_ldpy_unary"),
+        (unary, "multi-freq-ldpy (clipped)", "multi_freq_ldpy_unary"),
         (unary, "shuffledp", "unary"),
         (direct, "OpenDP, debiased by hand", "opendp_local"),
         (direct, "shuffledp", "direct"),
         (central, "OpenDP", "opendp_laplace"),
         (central, "shuffledp", "central"),
-        (f"{histogram}: shuffle", "shuffledp", "shuffled"),
+        ("histogram: shuffle", "shuffledp", "shuffled"),
         (amplification, "Apple's script", "apple_script"),
         (amplification, "Wang's script", "wang_script"),
         (amplification, "shuffledp", "amplify"),
@@ -279,28 +282,22 @@ def lines(tools: list[str]) -> list[Line]:
     return made
 
 
-def markdown(found: list[Line]) -> str:
-    """The table of the page."""
-    rows = ["| what | tool | RMSE, or epsilon | CPU time |", "|---|---|---|---|"]
-    for line in found:
-        value = line.note if line.value is None else f"{line.value:.4g}"
-        took = "-" if line.seconds is None else show_seconds(line.seconds)
-        rows.append(f"| {line.what} | {line.tool} | {value} | {took} |")
-    return "\n".join(rows) + "\n"
-
-
-def show_seconds(value: float) -> str:
-    """Two digits are more than a shared machine repeats.
-
-    >>> show_seconds(0.00123), show_seconds(1.87)
-    ('1.2 ms', '1.9 s')
-    """
-    return f"{1e3 * value:.2g} ms" if value < 0.1 else f"{value:.2g} s"
+def save(found: list[Line]) -> None:
+    """Keep a whole run, with the day and the machine."""
+    missing = [f"{line.tool}: {line.note}" for line in found if line.value is None]
+    if missing:
+        raise SystemExit("not saved, because a part is missing: " + "; ".join(missing))
+    run = {
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
+        "machine": f"{os.cpu_count()} cores, Python {platform.python_version()}",
+        "lines": [asdict(line) for line in found],
+    }
+    RESULT.write_text(json.dumps(run, indent=1) + "\n", encoding="utf-8")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Error and speed beside other tools.")
-    parser.add_argument("--markdown", action="store_true", help="print a Markdown table")
+    parser.add_argument("--save", action="store_true", help="keep them in comparison.json")
     parser.add_argument("tools", nargs="*", help="part of a tool's name; all by default")
     parser.add_argument("--contestant", choices=OTHERS, help=argparse.SUPPRESS)
     asked = parser.parse_args()
@@ -308,12 +305,13 @@ def main() -> None:
     if asked.contestant:
         sys.stdout.write("\n" + json.dumps(OTHERS[asked.contestant]()) + "\n")
         return
+    if asked.save and asked.tools:
+        parser.error("--save keeps a whole run: name no tools")
     found = lines(asked.tools)
-    if asked.markdown:
-        sys.stdout.write(markdown(found))
-        return
     for line in found:
-        sys.stdout.write(f"{line}\n")
+        sys.stdout.write(f"{line.what}: {line.tool}: {line.note or (line.value, line.seconds)}\n")
+    if asked.save:
+        save(found)
 
 
 if __name__ == "__main__":

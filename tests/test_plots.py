@@ -301,11 +301,15 @@ class TestPlotEstimate:
         monkeypatch.setattr(style, "_find_missing", lambda text, _: set(text) & {"東"})
         seen = []
         monkeypatch.setattr(estimates, "foot", lambda _, lines: seen.extend(lines))
-        self.draw(tmp_path, self.labelled("東京", "x"), "png")
-        assert any("No installed font" in line for line in seen)
+        path = self.draw(tmp_path, self.labelled("東京", "x"), "png")
+        page = sdp.plots.name_page(path)
+        assert any("No installed font" in line and page.name in line for line in seen)
+        assert ">東京<" in page.read_text()
+        page.unlink()
         seen.clear()
         self.draw(tmp_path, self.labelled("kyoto", "x"), "png")
         assert not any("No installed font" in line for line in seen)
+        assert not page.exists()
 
     def test_an_svg_leaves_such_letters_to_the_viewer(self, tmp_path, monkeypatch):
         monkeypatch.setattr(style, "_find_missing", lambda text, _: set(text) & {"東"})

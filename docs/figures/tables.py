@@ -18,6 +18,7 @@ from pathlib import Path
 import accuracy
 import amplification
 import commands
+import comparison
 import epsilon
 import names
 import shuffledp as sdp
@@ -160,6 +161,7 @@ TABLES: dict[str, dict[str, Callable[[], str]]] = {
     "CONTRIBUTING.md": {"layers": layers},
     "README.md": {"models": models},
     "docs/index.md": {"models": models},
+    "docs/guides/comparison.md": {"comparison": comparison.table},
     "docs/guides/which-epsilon.md": {"epsilons": epsilon.table},
     "docs/reference/protocols.md": {"protocols": protocols, "modules": protocol_modules},
     "docs/reference/cli.md": {

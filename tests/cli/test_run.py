@@ -390,6 +390,33 @@ class TestText:
         assert shuffledp("run", "count", people, "--column", "home", *COMMON).stderr == ""
 
 
+class TestLettersWithoutFont:
+    """A stand-in for a machine without fonts for Japanese."""
+
+    @pytest.fixture(autouse=True)
+    def no_font(self, monkeypatch, tmp_path):
+        monkeypatch.setattr(
+            sdp.plots.style, "_find_missing", lambda text, _: set(text) & set("東京")
+        )
+        (tmp_path / "x.csv").write_text("x\n" + "東京\nkyoto\n" * 1000, encoding="utf-8")
+
+    WORDS = ("run", "histogram", "x.csv", "--categories", "東京,kyoto", *COMMON)
+
+    def test_a_page_beside_the_picture(self, shuffledp):
+        result = shuffledp(*self.WORDS, "--plot", "r.png")
+        assert "r.png.html shows them" in result.stderr
+        assert ">東京<" in Path("r.png.html").read_text(encoding="utf-8")
+        assert Path("r.png").exists()
+        again = shuffledp(*self.WORDS, "--plot", "r.png", "--force", "--quiet")
+        assert (again.exit_code, again.stderr) == (0, "")
+
+    def test_nothing_is_replaced_without_force(self, shuffledp):
+        Path("r.png.html").write_text("mine")
+        result = shuffledp(*self.WORDS, "--plot", "r.png")
+        assert (result.exit_code, Path("r.png.html").read_text()) == (2, "mine")
+        assert not Path("r.png").exists()
+
+
 class TestProgress:
     def test_bar_after_two_seconds_only(self, monkeypatch, capsys):
         from shuffledp.cli import _terminal

@@ -347,6 +347,8 @@ def check_picture(path: Path | None, *, force: bool, page: bool = False) -> None
     if path is not None:
         sdp.plots.check_picture(path, page=page)
         _check_free(path, force=force)
+        if page and path.suffix in (".pdf", ".png"):
+            _check_free(sdp.plots.name_page(path), force=force)
 
 
 def check_folder(path: Path) -> None:
@@ -377,11 +379,14 @@ def check_result(path: Path | None) -> None:
 def write_answer(
     answer: sdp.Answer, outputs: Staged, *, out: Path | None, plot: Path | None
 ) -> None:
-    """Write the files that were asked for, beside their places."""
+    """Write the files that were asked for, beside their places; and a page with letters that no font has."""
     for target, write in ((out, answer.write), (plot, answer.plot)):
         if target is not None:
             with sdp.engine.explain_unwritable(target):
                 write(outputs[target])
+    if plot is not None and (page := sdp.plots.name_page(outputs[plot])).exists():
+        outputs.add(target := sdp.plots.name_page(plot), page)
+        tell(f"No installed font has all letters of these labels: {target} shows them.", err=True)
 
 
 def echo_json(record: dict[str, Any]) -> None:

@@ -28,6 +28,10 @@ class Staged:
     def __getitem__(self, target: Path) -> Path:
         return self.places[target]
 
+    def add(self, target: Path, place: Path) -> None:
+        """One more output that has been written, in the folder of another."""
+        self.places[target] = place
+
     def publish(self) -> None:
         """Move what was written to where it belongs: all of it, or what was there before stays."""
         moved: list[Path] = []

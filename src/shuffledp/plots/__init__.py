@@ -5,6 +5,7 @@ from shuffledp.plots.estimates import (
     check_picture,
     compare_errors,
     compare_histograms,
+    name_page,
     plot_estimate,
     state_finding,
 )
@@ -16,6 +17,7 @@ __all__ = [
     "compare_errors",
     "compare_histograms",
     "error_curves",
+    "name_page",
     "plot_estimate",
     "privacy_curves",
     "state_finding",

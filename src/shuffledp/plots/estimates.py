@@ -41,11 +41,11 @@ from shuffledp.plots.style import (
     PALE,
     VERMILION,
     check_format,
-    choose_fonts,
     colour_of,
     foot,
     new_figure,
     save,
+    use_fonts,
 )
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ __all__ = [
     "check_picture",
     "compare_errors",
     "compare_histograms",
+    "name_page",
     "plot_estimate",
     "state_finding",
 ]
@@ -69,9 +70,7 @@ _CLEAR = (
 _BAND = 0.25  # how much of its colour a band has
 _QUARTER = {0.25: "a quarter", 0.5: "half", 0.75: "three quarters"}
 _PALE = 0.45  # how much of its colour a negative bar has
-_NO_FONT = (
-    "No installed font has all letters of these labels: a page (.html) or an .svg shows them."
-)
+_NO_FONT = "No installed font has all letters of these labels: {} shows them."
 
 
 def plot_estimate(
@@ -88,9 +87,10 @@ def plot_estimate(
 
     What was found is the headline, and the title stands below it; without a finding the title is the headline.
     Warnings follow in colour, notes (what was promised, by which proof) in small print at the bottom. Bars have the
-    colour of the `model`, paler where they are negative. The suffix of `path` chooses the format. A page (.html) holds the picture, the table and the notes in one file without
-    scripts; the other formats need Matplotlib. Letters that the usual font lacks are drawn in an installed font that
-    has them. Without one a remark says so, and a page shows them all the same.
+    colour of the `model`, paler where they are negative. The suffix of `path` chooses the format. A page (.html) holds
+    the picture, the table and the notes in one file without scripts; the other formats need Matplotlib. Letters that
+    the usual font lacks are drawn in an installed font that has them. Without one a remark says so, and a page beside
+    the picture (`name_page`) shows them all the same; an .svg leaves such letters to whoever shows it.
 
     >>> import tempfile
     >>> import shuffledp as sdp
@@ -109,10 +109,17 @@ def plot_estimate(
         said.append(f"The {len(kept)} largest of {len(table):,}.")
     words = _Words(headline=finding or title, title=title if finding else "", warnings=tuple(warnings), notes=tuple(said), colour=MODEL_COLOURS[model])  # fmt: skip
     if path.suffix == ".html":
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(_page(picture, kept, words), encoding="utf-8")
-        return path
+        return _write_page(picture, kept, path, words)
     return _picture(picture, kept, path, words)
+
+
+def name_page(path: Path) -> Path:
+    """The page that is written beside a picture whose labels no installed font has.
+
+    >>> name_page(Path("ways.png")).name
+    'ways.png.html'
+    """
+    return path.with_name(path.name + ".html")
 
 
 def _how_to_read(picture: Picture) -> str:
@@ -216,14 +223,11 @@ def check_picture(path: Path, *, page: bool = False) -> None:
 
 
 def _picture(picture: Picture, kept: list[Number], path: Path, words: _Words) -> Path:
-    from matplotlib import rc_context
-
-    spoken = "".join([words.headline, words.title, *words.notes, *(row.label for row in kept)])
-    fonts, complete = choose_fonts(spoken)
-    if not complete and path.suffix != ".svg":  # a browser finds letters of its own
-        words = replace(words, notes=(*words.notes, _NO_FONT))
-    kind = "path" if complete else "none"
-    with rc_context({"font.family": fonts, **({} if complete else {"svg.fonttype": kind})}):
+    said = words.headline, words.title, *words.notes, *(row.label for row in kept)
+    with use_fonts(*said) as complete:
+        if not complete and path.suffix != ".svg":  # a browser finds letters of its own
+            page = _write_page(picture, kept, name_page(path), words)
+            words = replace(words, notes=(*words.notes, _NO_FONT.format(page.name)))
         return save(_draw(picture, kept, words), path)
 
 
@@ -370,6 +374,12 @@ def _plain(text: str, width: int = 28) -> str:
     return short(text, width).replace("$", r"\$")
 
 
+def _write_page(picture: Picture, kept: list[Number], path: Path, words: _Words) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(_page(picture, kept, words), encoding="utf-8")
+    return path
+
+
 def _page(picture: Picture, kept: list[Number], words: _Words) -> str:
     dots = picture.limits is not None and len(kept) > 1
     low = min(0.0, *(min(row.low, row.value) for row in kept))
@@ -472,15 +482,16 @@ def compare_histograms(
     'pets.png'
     """
     counts = np.asarray(truth, dtype=np.float64)
-    figure, axes = _new_panels(counts, estimates, labels, title, subtitle)
-    ends = [counts]
-    for place, (name, estimate) in enumerate(estimates.items(), start=1):
-        colour = colour_of(name, place - 1)
-        ends += _draw_estimate(axes[place], name, estimate, counts, level, colour)
-    low, high = min(0.0, float(np.min(ends))), max(1.0, float(np.max(ends)))
-    for panel in axes:  # with room for the numbers
-        panel.set_xlim(low - 0.03 * (high - low), high + 0.45 * (high - low))
-    return save(figure, path)
+    with use_fonts(title, subtitle, *labels, *estimates):
+        figure, axes = _new_panels(counts, estimates, labels, title, subtitle)
+        ends = [counts]
+        for place, (name, estimate) in enumerate(estimates.items(), start=1):
+            colour = colour_of(name, place - 1)
+            ends += _draw_estimate(axes[place], name, estimate, counts, level, colour)
+        low, high = min(0.0, float(np.min(ends))), max(1.0, float(np.max(ends)))
+        for panel in axes:  # with room for the numbers
+            panel.set_xlim(low - 0.03 * (high - low), high + 0.45 * (high - low))
+        return save(figure, path)
 
 
 def _check_sizes(
@@ -609,6 +620,18 @@ def compare_errors(
     """
     counts = np.asarray(truth, dtype=np.float64)
     _check_sizes(counts, estimates, labels)
+    with use_fonts(title, subtitle, *labels, *estimates):
+        return save(_draw_errors(counts, estimates, labels, title, subtitle, level), path)
+
+
+def _draw_errors(
+    counts: Floats,
+    estimates: Mapping[str, Estimate],
+    labels: tuple[str, ...],
+    title: str,
+    subtitle: str,
+    level: float,
+) -> Figure:
     bottom = 0.75
     width, height = 8.6 + 1.75 * len(estimates), 1.75 + bottom + 0.36 * len(counts)  # inches
     figure = new_figure(width, height)
@@ -639,7 +662,7 @@ def compare_errors(
     dots.set_title(
         f"half the width of the {100 * level:.15g}% interval", loc="left", fontsize=10.5, color=INK, pad=8
     )  # fmt: skip
-    return save(figure, path)
+    return figure
 
 
 def _draw_error(

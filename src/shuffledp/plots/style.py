@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,6 +39,7 @@ __all__ = [
     "new_figure",
     "save",
     "save_svg",
+    "use_fonts",
 ]
 
 GREY = "#7A7A7A"
@@ -121,6 +123,17 @@ def choose_fonts(text: str) -> tuple[list[str], bool]:
         if not missing:
             break
     return chosen, not missing
+
+
+@contextmanager
+def use_fonts(*texts: str) -> Iterator[bool]:
+    """Draw with fonts that have the letters of these texts; tells whether they have them all."""
+    from matplotlib import rc_context
+
+    fonts, complete = choose_fonts("".join(texts))
+    # Where a letter has no font, an .svg keeps it as text: whoever shows it may have one.
+    with rc_context({"font.family": fonts, **({} if complete else {"svg.fonttype": "none"})}):
+        yield complete
 
 
 def _find_missing(text: str, path: str) -> set[str]:
