@@ -81,14 +81,22 @@ def run_there(library, program, given):
     if not is_installed(library):
         pytest.skip(f"{library} is not installed for {PYTHON}: run make peers")
     done = subprocess.run(
-        [PYTHON, "-c", program], input=json.dumps(given), capture_output=True, text=True, check=False
+        [PYTHON, "-c", program],
+        input=json.dumps(given),
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize(("path", "library"), PAGES, ids=lambda given: getattr(given, "stem", given))
+@pytest.mark.parametrize(
+    ("path", "library"), PAGES, ids=lambda given: getattr(given, "stem", given)
+)
 def test_the_code_of_others_runs(path, library):
-    run_there(library, RUN, [code for page, name, _, code in SHOWN if (page, name) == (path, library)])
+    run_there(
+        library, RUN, [code for page, name, _, code in SHOWN if (page, name) == (path, library)]
+    )
 
 
 def test_both_guides_show_the_code_of_others():
