@@ -1,4 +1,4 @@
-"""Counting by pairs is counting."""
+"""Counting packed codes is counting."""
 
 from collections import Counter
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from shuffledp.core.analyzer import message_tally
+from shuffledp.core.counting import CodeCounter, count_codes
 from shuffledp.core.shuffler import Shuffled
 
 
@@ -19,3 +20,17 @@ def test_every_message_is_counted_once(alphabet, n):
     seen = Counter(payload.tolist())
     assert found.counts.tolist() == [seen[message] for message in range(alphabet)]
     assert found.users == n
+
+
+@pytest.mark.parametrize("size", [2, 8, 9, 16, 17, 64, 65, 10**5])
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.int64, np.uint64])
+def test_codes_are_counted_in_parts(size, dtype):
+    largest = min(size, np.iinfo(dtype).max + 1)
+    codes = np.random.default_rng(size).geometric(0.3, size=300_007).clip(max=largest) - 1
+    codes = codes.astype(dtype)
+    counter = CodeCounter(size)
+    for part in (codes[:3], codes[3:3], codes[3:100_000], codes[100_000::2], codes[100_001::2]):
+        counter.add(part)
+    expected = np.bincount(codes.astype(np.int64), minlength=size).tolist()
+    assert counter.total().tolist() == expected
+    assert count_codes(codes, size).tolist() == expected

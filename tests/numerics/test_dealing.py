@@ -138,6 +138,7 @@ def test_mutant_that_cuts_at_the_wrong_word_is_caught(monkeypatch):
 
     monkeypatch.setattr(dealing._Table, "find", find)
     monkeypatch.setattr(dealing, "_FEW", 0)
+    monkeypatch.setattr(dealing, "_SHORT", 0)  # no step is remembered, neither right nor wrong
     person = one_person((3, 4, 1), 3, range(3), 3)
 
     def run(source):
@@ -169,6 +170,23 @@ def test_the_same_seed_deals_the_same_everywhere():
     large = deal(people, [[3 << 62]], 64, SeededWords(4), common=[1 << 61, 1 << 61])
     assert large.own.tolist() == [[750023653], [3748857], [3048]]
     assert large.common.tolist() == [125620075, 125608367]
+
+
+@pytest.mark.parametrize("people", [0, 3, 10**4, 10**7])
+@pytest.mark.parametrize("rows", [1, 5])
+def test_remembered_steps_deal_the_same(people, rows, monkeypatch):
+    """A short table remembers its steps; a long one leaves out whoever is nobody. Both read the same words."""
+    counts = [people, 0, people // 7, 1, 2 * people]
+    own = [[2**62 + row, 2**61, 0, 2**61 - row] for row in range(rows)]
+
+    def run():
+        source = SeededWords(11)
+        dealt = deal(counts, own, 64, source, common=[2**61, 0, 2**61 - 9, 2**62 + 9])
+        return dealt.own.tolist(), dealt.common.tolist(), source.words(1).tolist()
+
+    remembered = run(), run()
+    monkeypatch.setattr(dealing, "_SHORT", 0)
+    assert remembered == (run(),) * 2
 
 
 def both_tails(counts, shares):

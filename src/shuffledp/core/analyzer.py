@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.arrays import Counts
+from shuffledp.core.counting import count_codes
 from shuffledp.core.domain import outside
 from shuffledp.core.errors import DataError, MismatchError, ParameterError
 from shuffledp.core.estimate import Estimate, Value
@@ -91,7 +92,7 @@ def message_tally(shuffled: Shuffled, alphabet: int) -> Tally:
     """
     payload = shuffled.payload
     check_messages(payload, alphabet)
-    counts = _count_codes(payload.astype(np.int64, copy=False), alphabet)
+    counts = count_codes(payload, alphabet)
     return Tally(counts=counts, users=shuffled.users)
 
 
@@ -101,21 +102,6 @@ def check_messages(payload: NDArray[Any], alphabet: int) -> None:
         raise DataError(f"messages are integers 0 .. {alphabet - 1}, not {_shown(payload)}")
     if outside(payload, alphabet) is not None:
         raise DataError(f"a message is outside 0 .. {alphabet - 1}")
-
-
-def _count_codes(codes: Counts, alphabet: int) -> Counts:
-    """`np.bincount`, faster for a small alphabet."""
-    if alphabet > 64 or len(codes) < 4 * alphabet**2:
-        return np.bincount(codes, minlength=alphabet)
-    # Reading two messages as one number of a squared alphabet halves the work and, for few bins,
-    # avoids waiting on the same memory cell again and again.
-    half = len(codes) // 2
-    pairs = codes[:half] * alphabet
-    pairs += codes[half : 2 * half]
-    square = _count_codes(pairs, alphabet**2).reshape(alphabet, alphabet)
-    rest = np.bincount(codes[2 * half :], minlength=alphabet)
-    counts: Counts = square.sum(axis=0) + square.sum(axis=1) + rest
-    return counts
 
 
 def bit_tally(shuffled: Shuffled, k: int) -> Tally:

@@ -200,8 +200,8 @@ class Integers:
         low, high = int(array.min()), int(array.max())
         if low < self.lower or high > self.upper:
             raise _outside(array, (array < self.lower) | (array > self.upper), shown)
-        codes: Codes = array.astype(np.int64) - self.lower
-        return codes
+        codes: Codes = array.astype(np.int64, copy=False)
+        return codes - self.lower if self.lower else codes
 
     def values(self, codes: Codes) -> Floats:
         return (codes.astype(np.int64) + self.lower).astype(np.float64)

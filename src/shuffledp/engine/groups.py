@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts
+from shuffledp.core.counting import CodeCounter
 from shuffledp.core.domain import (
     Domain,
     Integers,
@@ -49,7 +50,6 @@ from shuffledp.engine.columns import TooManyGroupsError, group_values, thread_co
 
 __all__ = [
     "MOST_CODES",
-    "add_codes",
     "add_groups",
     "are_grouped",
     "as_integers",
@@ -65,7 +65,7 @@ __all__ = [
 MOST_CODES = 1 << 27
 """Domains up to this size are counted code by code: a gigabyte of counts."""
 
-_AT_ONCE = 1 << 20  # values whose codes are held at a time
+_AT_ONCE = 1 << 17  # values that stay in the cache until their codes are counted
 _PEOPLE = 1 << 17  # whose devices one thread runs before it takes the next ones
 
 
@@ -163,16 +163,17 @@ def count_values(randomizer: Randomizer, values: NDArray[Any], rng: WordSource) 
     domain, bits = randomizer.domain, randomizer.word_bits
     if values.dtype.kind in "iu":
         domain = as_integers(domain)
-    counts = np.zeros(domain.size, dtype=np.int64)
+    counter, width = CodeCounter(domain.size), rounding_words(domain)
     for start in range(0, len(values), _AT_ONCE):
         try:
             places = read_places(domain, values[start : start + _AT_ONCE])
         except PositionError as error:
             raise error.moved(start) from None
-        width = rounding_words(domain)
-        words = rng.words(len(places) * width, bits).reshape(len(places), width)
-        add_codes(counts, round_places(domain, places, words, bits))
-    return counts
+        if width:
+            words = rng.words(len(places) * width, bits).reshape(len(places), width)
+            places = round_places(domain, places, words, bits)
+        counter.add(places)
+    return counter.total()
 
 
 def as_integers(domain: Domain) -> Domain:
@@ -190,23 +191,9 @@ def as_integers(domain: Domain) -> Domain:
     return Integers(lower=int(domain.lower), upper=int(domain.upper))
 
 
-def add_codes(counts: Counts, codes: Codes) -> None:
-    """Count people with these codes.
-
-    >>> counts = np.array([5, 5])
-    >>> add_codes(counts, np.array([1, 1, 1]))
-    >>> counts
-    array([5, 8])
-    """
-    if len(counts) <= len(codes):
-        counts += np.bincount(codes, minlength=len(counts))
-    else:
-        np.add.at(counts, codes, 1)
-
-
 def count_by_chunk(job: Job, threads: int | None, rounding: Rounding | None = None) -> CodeCounts:
     """Group a column with NumPy, chunk by chunk; real values are rounded if they are to be."""
-    counts = np.zeros(job.coder.domain.size, dtype=np.int64)
+    counter = CodeCounter(job.coder.domain.size)
     rows, invalid = 0, add_invalid(())
     tapes = None if rounding is None else Tapes(rounding.rng, width=1, bits=rounding.bits)
 
@@ -221,12 +208,12 @@ def count_by_chunk(job: Job, threads: int | None, rounding: Rounding | None = No
 
     with work_on_chunks(find_codes, job, threads) as parts:
         for some, codes in parts:
-            add_codes(counts, codes)
+            counter.add(codes)
             rows += len(some.codes)
             invalid = add_invalid((invalid, some.invalid()))
     if tapes is not None:
         tapes.finish(rows)
-    return CodeCounts(counts=counts, rows=rows, invalid=invalid)
+    return CodeCounts(counts=counter.total(), rows=rows, invalid=invalid)
 
 
 def count_by_query(job: Job, threads: int | None) -> CodeCounts:

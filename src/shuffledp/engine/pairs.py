@@ -12,13 +12,13 @@ import pyarrow as pa
 
 from shuffledp.core.answers import Answers
 from shuffledp.core.arrays import Counts
+from shuffledp.core.counting import count_codes
 from shuffledp.core.domain import Domain, Reals
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.randomizer import WordSource
 from shuffledp.engine.chunks import Engine, code_chunk
 from shuffledp.engine.codes import Coder, OnInvalid, as_numpy
 from shuffledp.engine.columns import Column, TooManyGroupsError, group_pairs, read_chunks
-from shuffledp.engine.groups import add_codes
 from shuffledp.engine.spark import Spark
 from shuffledp.numerics.entropy import SecureWords
 
@@ -51,9 +51,7 @@ def count_pairs(
             except (DataError, TooManyGroupsError):  # row by row, which names the row
                 pass
     joint = pair_columns(*columns, domain, on_invalid=on_invalid, rng=rng)
-    counts = np.zeros(domain.size, dtype=np.int64)
-    add_codes(counts, joint.array.to_numpy())
-    return counts
+    return count_codes(joint.array.to_numpy(), domain.size)
 
 
 def _are_groupable(columns: tuple[Column, Column]) -> bool:

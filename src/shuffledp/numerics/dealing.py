@@ -32,6 +32,7 @@ The time depends on the counts that are dealt. Where an attacker can time it, th
 """
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -55,6 +56,9 @@ __all__ = [
 
 _FEW = 8  # people per node
 _AT_ONCE = 1 << 17  # people who draw a word each
+_SHORT = (
+    256  # codes and cells of a table whose steps are remembered: at most some hundred kilobytes
+)
 _SHARED = -1  # the code of people who are pooled, and the cell that their words are in
 
 
@@ -113,7 +117,7 @@ def binomials(
 
 def _are_few(people: Counts) -> bool:
     """Whether drawing a word for each of these people is less work than to go on halving."""
-    return int(people.sum()) <= _FEW * (256 + len(people))
+    return int(people.sum()) <= _FEW * (256 + int(np.count_nonzero(people)))
 
 
 def _one_by_one(people: Counts) -> Iterator[Counts]:
@@ -167,69 +171,67 @@ def deal(
     (array([446, 125,  60]), array([147,  98, 124]))
     """
     people = check_counts(counts)
-    table = _Table.of(own, common, _check_bits(bits), len(people))
-    dealt = Dealt(
-        np.zeros((len(people), len(own[0])), dtype=np.int64), np.zeros(len(common), dtype=np.int64)
-    )
-    nodes = _Nodes.of(
-        code=np.arange(len(people)),
-        start=np.zeros(len(people), dtype=np.uint64),
-        people=people,
-        low=table.low,
-        high=table.high,
-    )
-    nodes = _settle(nodes, 1 << bits, table, dealt)
+    walk = _start(own, common, _check_bits(bits), len(people))
+    mine = len(people) * len(own[0])
+    cells = np.zeros(mine + len(common), dtype=np.int64)
+    step = walk.root
+    people = step.settle(people, cells)
     for level in range(bits - 1, -1, -1):
-        if _are_few(nodes.people):
-            _finish(nodes, level + 1, table, dealt, source)
+        if _are_few(people):
+            _finish(people, step.nodes, level + 1, walk.table, cells, source)
             break
-        nodes = _settle(_halve(nodes, 1 << level, table, source), 1 << level, table, dealt)
-    return dealt
+        nodes = step.nodes
+        if not walk.is_short:  # nobody's nodes take no words, only time
+            inhabited = people > 0
+            people, nodes = people[inhabited], nodes.pick(inhabited)
+        left = toss(people, source)
+        step = walk.find_step(nodes, level)
+        people = step.settle(np.concatenate((left, people - left)), cells)
+    return Dealt(cells[:mine].reshape(-1, len(own[0])), cells[mine:])
 
 
 class _Nodes(NamedTuple):
-    """Intervals of one level, and who is in them: people of one code, or of all codes.
+    """Intervals of one level, each for the people of one code, or of all codes."""
 
-    The rows of one array: it is cut and joined some dozen times, and each cut has its price.
-    """
+    code: Counts
+    start: Words
+    low: Counts
+    """The first and the last cell that the interval meets, as places in the table."""
+    high: Counts
 
-    rows: Counts
-    """code, start (as it is in memory), people, low and high: the first and the last cell that the interval meets,
-    as places in the table."""
-
-    @classmethod
-    def of(cls, code: Counts, start: Words, people: Counts, low: Counts, high: Counts) -> "_Nodes":
-        return cls(np.array((code, start.view(np.int64), people, low, high)))
-
-    @property
-    def code(self) -> Counts:
-        return self._row(0)
-
-    @property
-    def start(self) -> Words:
-        return self._row(1).view(np.uint64)
-
-    @property
-    def people(self) -> Counts:
-        return self._row(2)
-
-    @property
-    def low(self) -> Counts:
-        return self._row(3)
-
-    @property
-    def high(self) -> Counts:
-        return self._row(4)
-
-    def _row(self, place: int) -> Counts:
-        row: Counts = self.rows[place]
-        return row
-
-    def pick(self, which: Bools) -> "_Nodes":
-        return _Nodes(self.rows[:, which])
+    def pick(self, which: Bools | Counts) -> "_Nodes":
+        return _Nodes(self.code[which], self.start[which], self.low[which], self.high[which])
 
     def join(self, others: "_Nodes") -> "_Nodes":
-        return _Nodes(np.concatenate((self.rows, others.rows), axis=1))
+        return _Nodes(
+            code=np.concatenate((self.code, others.code)),
+            start=np.concatenate((self.start, others.start)),
+            low=np.concatenate((self.low, others.low)),
+            high=np.concatenate((self.high, others.high)),
+        )
+
+
+class _Step(NamedTuple):
+    """Where the people of some nodes go; all of it is known before anybody is counted."""
+
+    pooled: Counts
+    """Nodes in which all codes share their cells: their people become those of one more node, the last."""
+    settled: Counts
+    """Nodes that lie in one cell,"""
+    cell: Counts
+    """and that cell."""
+    open: Counts
+    """The other nodes, which are halved next;"""
+    nodes: _Nodes
+    """here they are."""
+
+    def settle(self, people: Counts, cells: Counts) -> Counts:
+        """Count the people who have arrived in a cell; who is left, by open node."""
+        if len(self.pooled):
+            people = np.append(people, people[self.pooled].sum())
+        np.add.at(cells, self.cell, people[self.settled])
+        left: Counts = people[self.open]
+        return left
 
 
 class _Table(NamedTuple):
@@ -248,7 +250,9 @@ class _Table(NamedTuple):
     shared: int
     """How many common cells there are."""
     rows: int
-    """How many rows of other cells."""
+    """How many rows of other cells,"""
+    columns: int
+    """with how many cells each, empty ones included."""
 
     @classmethod
     def of(
@@ -273,7 +277,12 @@ class _Table(NamedTuple):
             np.broadcast_to(high, codes),
             shared,
             len(own),
+            len(own[0]),
         )
+
+    def number(self, code: Counts, cell: Counts) -> Counts:
+        """The place of a cell among all cells: those of each code, then the common ones."""
+        return np.where(code == _SHARED, len(self.low), code) * self.columns + cell
 
     def find(self, word: Words, low: Counts, high: Counts) -> Counts:
         """The first of the cells low .. high that does not end before the word, which is in one of them."""
@@ -297,63 +306,94 @@ def _lay_out(shares: Sequence[int], first: int) -> list[tuple[int, int]]:
     return [(end - 1, i) for i, (end, share) in enumerate(zip(ends, shares, strict=True)) if share]
 
 
-def _halve(nodes: _Nodes, half: int, table: _Table, source: WordSource) -> _Nodes:
-    """Both halves of all nodes, each `half` words long."""
-    left = toss(nodes.people, source)
+class _Walk:
+    """The steps that a table leads to, level by level; those of a short one are kept for the next time."""
+
+    __slots__ = ("_known", "is_short", "root", "table")
+
+    def __init__(self, table: _Table, bits: int, *, is_short: bool) -> None:
+        self.table, self.is_short = table, is_short
+        codes = len(table.low)
+        start = np.zeros(codes, dtype=np.uint64)
+        nodes = _Nodes(code=np.arange(codes), start=start, low=table.low, high=table.high)
+        self.root = _sort_out(nodes, 1 << bits, table)
+        self._known: dict[int, _Step] = {}
+
+    def find_step(self, nodes: _Nodes, level: int) -> _Step:
+        """From these nodes to their halves of 2^level words."""
+        known = self._known.get(level)
+        if known is not None:
+            return known
+        half = 1 << level
+        step = _sort_out(_halve(nodes, half, self.table), half, self.table)
+        if self.is_short:
+            self._known[level] = step
+        return step
+
+
+def _start(own: Sequence[Sequence[int]], common: Sequence[int], bits: int, codes: int) -> _Walk:
+    if codes + len(common) + sum(map(len, own)) > _SHORT:
+        return _Walk(_Table.of(own, common, bits, codes), bits, is_short=False)
+    return _remember(tuple(map(tuple, own)), tuple(common), bits, codes)
+
+
+@lru_cache(maxsize=16)
+def _remember(
+    own: tuple[tuple[int, ...], ...], common: tuple[int, ...], bits: int, codes: int
+) -> _Walk:
+    return _Walk(_Table.of(own, common, bits, codes), bits, is_short=True)
+
+
+def _halve(nodes: _Nodes, half: int, table: _Table) -> _Nodes:
+    """The left halves of all nodes, then the right ones, each `half` words long."""
     last = nodes.start + np.uint64(half - 1)  # of the left half
     cut = table.find(last, nodes.low, nodes.high)
-    both = nodes.join(nodes)
-    lefts, rights = both.rows[:, : len(left)], both.rows[:, len(left) :]
-    lefts[2], lefts[4] = left, cut
-    rights[1].view(np.uint64)[:] += np.uint64(half)
-    rights[2] -= left
-    rights[3] = cut + (table.last[cut] == last)
-    return both
+    left = nodes._replace(high=cut)
+    right = nodes._replace(start=last + np.uint64(1), low=cut + (table.last[cut] == last))
+    return left.join(right)
 
 
-def _settle(nodes: _Nodes, width: int, table: _Table, dealt: Dealt) -> _Nodes:
-    """Count what lies in one cell, pool the codes where they share cells; the rest is to be halved."""
-    inhabited, single = nodes.people > 0, nodes.low == nodes.high
-    here, nodes = nodes.pick(inhabited & single), nodes.pick(inhabited & ~single)
-    cell = table.cell[here.low]
-    pooled = cell == _SHARED
+def _sort_out(nodes: _Nodes, width: int, table: _Table) -> _Step:
+    """What lies in one cell is settled, codes are pooled where they share cells; the rest is to be halved."""
+    pooled = (nodes.low == nodes.high) & (table.cell[nodes.low] == _SHARED)
     if pooled.any():
         # The common cells end at the same word for all codes: only one interval a level joins them.
-        one = _pool(here.pick(pooled), width, table)
-        nodes = nodes.join(_settle(one, width, table, dealt))
-        here, cell = here.pick(~pooled), cell[~pooled]
-    _add(dealt, here.code, cell, here.people)
-    return nodes
+        nodes = nodes.join(_pool(nodes.pick(pooled), width, table))
+        pooled = np.append(pooled, False)
+    single = nodes.low == nodes.high
+    settled, halved = np.flatnonzero(single & ~pooled), np.flatnonzero(~single)
+    return _Step(
+        pooled=np.flatnonzero(pooled),
+        settled=settled,
+        cell=table.number(nodes.code[settled], table.cell[nodes.low[settled]]),
+        open=halved,
+        nodes=nodes.pick(halved),
+    )
 
 
-def _finish(nodes: _Nodes, bits: int, table: _Table, dealt: Dealt, source: WordSource) -> None:
+def _pool(nodes: _Nodes, width: int, table: _Table) -> _Nodes:
+    start = nodes.start[:1]
+    low, high = np.zeros(1, dtype=np.int64), np.full(1, table.shared - 1)
+    return _Nodes(
+        code=np.full(1, _SHARED),
+        start=start,
+        low=table.find(start, low, high),
+        high=table.find(start + np.uint64(width - 1), low, high),
+    )
+
+
+def _finish(
+    people: Counts, nodes: _Nodes, bits: int, table: _Table, cells: Counts, source: WordSource
+) -> None:
     """Draw the last `bits` bits of everybody's word."""
-    for node in _one_by_one(nodes.people):
+    for node in _one_by_one(people):
         word = nodes.start[node] + source.words(len(node), bits)
         place = table.find(word, nodes.low[node], nodes.high[node])
         code, cell = nodes.code[node], table.cell[place]
         pooled = cell == _SHARED
         code[pooled] = _SHARED
         cell[pooled] = table.cell[table.last[: table.shared].searchsorted(word[pooled])]
-        _add(dealt, code, cell, np.ones_like(cell))
-
-
-def _pool(nodes: _Nodes, width: int, table: _Table) -> _Nodes:
-    start = nodes.start[:1]
-    low, high = np.zeros(1, dtype=np.int64), np.full(1, table.shared - 1)
-    return _Nodes.of(
-        code=np.full(1, _SHARED),
-        start=start,
-        people=nodes.people.sum(keepdims=True),
-        low=table.find(start, low, high),
-        high=table.find(start + np.uint64(width - 1), low, high),
-    )
-
-
-def _add(dealt: Dealt, code: Counts, cell: Counts, people: Counts) -> None:
-    shared = code == _SHARED
-    np.add.at(dealt.common, cell[shared], people[shared])
-    np.add.at(dealt.own, (code[~shared], cell[~shared]), people[~shared])
+        np.add.at(cells, table.number(code, cell), 1)
 
 
 def _check_bits(bits: int) -> int:

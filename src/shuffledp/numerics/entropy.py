@@ -47,6 +47,8 @@ SPAN_WORDS = 2 * _SPAN_BLOCKS
 """How many words of a secret stream share a key."""
 _ENDLESS = 1 << 128
 _TRIALS = Fraction(1 << 128, 1 << 256)  # guesses of a key, of all keys that there are
+_LITTLE = {width: np.dtype(f"<u{width}") for width in (1, 2, 4, 8)}
+_NATIVE = {width: np.dtype(f"=u{width}") for width in (1, 2, 4, 8)}
 _ZEROS = memoryview(bytes(1 << 18))  # the keystream is the encryption of zeros
 
 
@@ -135,8 +137,7 @@ def _width(bits: int) -> int:
 def _as_words(stream: _Stream, count: int, bits: int) -> Words:
     width = _width(bits)
     raw = stream.take(whole("count", count, at_least=0) * width)
-    words: NDArray[Any] = np.frombuffer(raw, dtype=f"<u{width}", count=count)
-    words = words.astype(f"=u{width}", copy=False)
+    words: NDArray[Any] = raw.view(_LITTLE[width]).astype(_NATIVE[width], copy=False)
     surplus = 8 * width - bits
     return words >> np.uint8(surplus) if surplus else words
 

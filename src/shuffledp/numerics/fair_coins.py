@@ -80,9 +80,11 @@ def check_counts(counts: Counts | Sequence[int]) -> Counts:
 def toss(counts: Counts, source: WordSource) -> Counts:
     """`binomial_halves` for counts that have been checked."""
     heads, left = np.zeros_like(counts), counts
+    most = int(counts.max(initial=0))
     for block in _BLOCKS:
-        if (left >= block).any():
+        if most >= block:
             blocks, left = np.divmod(left, block)
+            most = int(left.max())
             heads += _sum_runs(blocks, _CHUNK, partial(_add_blocks, source, block))
     return heads + _sum_runs(left, 64 * _CHUNK, partial(_count_ones, source))
 
@@ -122,15 +124,10 @@ def _read_bits(size: int, source: WordSource) -> Words:
 def _count_ones(source: WordSource, size: int, ends: Counts) -> tuple[Counts, int]:
     words = _read_bits(size, source)
     word, bit = ends >> 6, (ends & 63).astype(np.uint64)
-    ones = np.zeros(len(words) + 1, dtype=np.uint8)
-    np.bitwise_count(words, out=ones[:-1])
-    # Sums between ends that are in different words, and what comes before in the same word.
-    edges = np.concatenate((_NOWHERE, word))
-    new = edges[1:] > edges[:-1]
-    sums = np.add.reduceat(ones, np.concatenate((_NOWHERE, word[new])), dtype=np.uint32)
-    upto = np.concatenate((_NOWHERE, sums.cumsum(dtype=np.int64)))
+    upto = np.zeros(len(words) + 1, dtype=np.int64)
+    np.bitwise_count(words).cumsum(dtype=np.int64, out=upto[1:])
     low = words[np.minimum(word, len(words) - 1)] & ((_ONE << bit) - _ONE)
-    return upto[new.cumsum()] + np.bitwise_count(low), int(upto[-1])
+    return upto[word] + np.bitwise_count(low), int(upto[-1])
 
 
 def _add_blocks(source: WordSource, block: int, size: int, ends: Counts) -> tuple[Counts, int]:
@@ -140,7 +137,8 @@ def _add_blocks(source: WordSource, block: int, size: int, ends: Counts) -> tupl
 
 def _toss_blocks(size: int, block: int, source: WordSource) -> Counts:
     """The heads of each of `size` blocks."""
-    table, words = _table(block, _WORD_BITS), source.words(size, _WORD_BITS).astype(np.uint64)
+    table, words = _table(block, _WORD_BITS), source.words(size, _WORD_BITS)
+    words = words.astype(np.uint64, copy=False)
     place = table.find(words)
     heads: Counts = table.heads[place]
     for i in np.flatnonzero((place < 0) | (words > table.last[place])).tolist():
