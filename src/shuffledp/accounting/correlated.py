@@ -224,34 +224,39 @@ class CorrelatedNoise:
 
     def losing(self, epsilon: float) -> float:
         """At least the divergence of S against S + 1, epsilon >= 0."""
-        beyond = 32
-        while beyond <= _LONGEST:
-            bound, done = self._sum(beyond, epsilon)
-            if done:
-                return bound
-            beyond *= 4
-        raise UnsupportedError("the flood is too large for this routine")
+        return _lose(self.flood, self.epsilon_star, epsilon)
 
     def epsilon(self, delta: float) -> float:
         """At least the true epsilon at this delta; `UnsupportedError` if there is none."""
         return _invert(self.delta, delta, guess=1.2 * self.epsilon_star)
 
-    def _sum(self, beyond: int, epsilon: float) -> tuple[float, bool]:
-        """The bound, and whether it needs no longer window."""
-        star, epsilon = self.epsilon_star, min(epsilon, _LARGEST_EPSILON)
-        decay = math.exp(-2 * star)
-        window, H = _open(self.flood, beyond, decay)
-        # p^(2i) is a product of up to len(H) rounded factors, each off by its exponent's rounding.
-        error = window.error + (12 + 2 * star) * (len(H) + 64) * UNIT
-        factor = math.exp(epsilon - star) * (1 - (12 + 2 * epsilon + 2 * star) * UNIT)
-        terms = H * (1 + error) - factor * (1 - error) * np.append(0.0, H[:-1])
-        # If F is log-concave so is H: once a term is not positive, none is again.
-        above = 0.0 if self.flood.log_concave and terms[-1] <= 0 else window.above
-        main = float(np.maximum(terms, 0.0).sum()) * (1 + window.scale_error + len(H) * UNIT)
-        # What was cut below adds at most its own terms, and p^2 + p^4 + ... of it to later ones.
-        bound = -math.expm1(-star) * (main + above + window.below / (1 - decay))
-        done = above <= 1e-9 * main or not self.flood.endless
-        return min(1.0, bound * (1 + 32 * UNIT) + 1e-300), done
+
+def _lose(flood: Flood, star: float, epsilon: float) -> float:
+    """At least the divergence of S against S + 1, epsilon >= 0."""
+    beyond = 32
+    while beyond <= _LONGEST:
+        bound, done = _sum_terms(flood, star, beyond, epsilon)
+        if done:
+            return bound
+        beyond *= 4
+    raise UnsupportedError("the flood is too large for this routine")
+
+
+def _sum_terms(flood: Flood, star: float, beyond: int, epsilon: float) -> tuple[float, bool]:
+    """The bound, and whether it needs no longer window."""
+    epsilon, decay = min(epsilon, _LARGEST_EPSILON), math.exp(-2 * star)
+    window, H = _open(flood, beyond, decay)
+    # p^(2i) is a product of up to len(H) rounded factors, each off by its exponent's rounding.
+    error = window.error + (12 + 2 * star) * (len(H) + 64) * UNIT
+    factor = math.exp(epsilon - star) * (1 - (12 + 2 * epsilon + 2 * star) * UNIT)
+    terms = H * (1 + error) - factor * (1 - error) * np.append(0.0, H[:-1])
+    # If F is log-concave so is H: once a term is not positive, none is again.
+    above = 0.0 if flood.log_concave and terms[-1] <= 0 else window.above
+    main = float(np.maximum(terms, 0.0).sum()) * (1 + window.scale_error + len(H) * UNIT)
+    # What was cut below adds at most its own terms, and p^2 + p^4 + ... of it to later ones.
+    bound = -math.expm1(-star) * (main + above + window.below / (1 - decay))
+    done = above <= 1e-9 * main or not flood.endless
+    return min(1.0, bound * (1 + 32 * UNIT) + 1e-300), done
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -504,8 +509,8 @@ def _smallest_mean(
     tolerance: float,
 ) -> float:
     def excess(mean: float) -> float:
-        noise = CorrelatedNoise(epsilon_star=epsilon_star, flood=flood(mean))
-        return math.log(noise.delta(epsilon) / delta)
+        # Nothing is lost in the gaining direction, since epsilon > epsilon_star.
+        return math.log(_lose(flood(mean), epsilon_star, epsilon) / delta)
 
     mean = smallest_parameter(excess, guess=guess, largest=1e8, tolerance=tolerance)
     if mean is None:

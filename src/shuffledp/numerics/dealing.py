@@ -52,6 +52,7 @@ __all__ = [
     "binomials",
     "deal",
     "deal_uniform",
+    "deal_uniforms",
 ]
 
 _FEW = 8  # people per node
@@ -143,11 +144,27 @@ def deal_uniform(m: int, cells: int, bits: int, source: WordSource) -> tuple[Cou
     >>> deal_uniform(1000, 3, 4, SeededWords(1))  # five words each, and one is left over
     (array([313, 298, 332]), 57)
     """
+    ((landed, missed),) = deal_uniforms([m], cells, bits, source)
+    return landed, missed
+
+
+def deal_uniforms(
+    counts: Counts | Sequence[int], cells: int, bits: int, source: WordSource
+) -> list[tuple[Counts, int]]:
+    """The same for several numbers of words, one after the other.
+
+    >>> from shuffledp import SeededWords
+    >>> deal_uniforms([3, 5], 3, 4, SeededWords(1))
+    [(array([1, 1, 1]), 0), (array([1, 2, 1]), 1)]
+    """
     if not 1 <= cells <= 1 << _check_bits(bits):
         raise ParameterError("cells", cells, f"must be 1 .. 2^{bits}")
     share, rest = divmod(1 << bits, cells)
-    own, common = deal([m], [[rest]], bits, source, common=[share] * cells)
-    return common, int(own[0, 0])
+    walk = _start([[rest]], [share] * cells, bits, 1)
+    dealt = (
+        _walk_down(walk, one, 1 + cells, bits, source) for one in check_counts(counts)[:, None]
+    )
+    return [(each[1:], int(each[0])) for each in dealt]
 
 
 def deal(
@@ -173,7 +190,13 @@ def deal(
     people = check_counts(counts)
     walk = _start(own, common, _check_bits(bits), len(people))
     mine = len(people) * len(own[0])
-    cells = np.zeros(mine + len(common), dtype=np.int64)
+    cells = _walk_down(walk, people, mine + len(common), bits, source)
+    return Dealt(cells[:mine].reshape(-1, len(own[0])), cells[mine:])
+
+
+def _walk_down(walk: "_Walk", people: Counts, size: int, bits: int, source: WordSource) -> Counts:
+    """How many of these people's words fall into each of `size` cells: the codes' own ones, then the common ones."""
+    cells = np.zeros(size, dtype=np.int64)
     step = walk.root
     people = step.settle(people, cells)
     for level in range(bits - 1, -1, -1):
@@ -187,7 +210,7 @@ def deal(
         left = toss(people, source)
         step = walk.find_step(nodes, level)
         people = step.settle(np.concatenate((left, people - left)), cells)
-    return Dealt(cells[:mine].reshape(-1, len(own[0])), cells[mine:])
+    return cells
 
 
 class _Nodes(NamedTuple):

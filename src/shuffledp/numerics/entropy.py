@@ -126,17 +126,23 @@ def _secret_stream(secret: bytes) -> _Stream:
 
 def _size(count: int, bits: int) -> int:
     """How many bytes of a stream that many words take."""
-    return whole("count", count, at_least=0) * _width(bits)
+    return _check(count, bits) * _width(bits)
+
+
+def _check(count: int, bits: int) -> int:
+    # Words are drawn again and again, and nearly always these are ints in range.
+    if type(count) is type(bits) is int and count >= 0 and 1 <= bits <= 64:
+        return count
+    whole("bits", bits, at_least=1, at_most=64)
+    return whole("count", count, at_least=0)
 
 
 def _width(bits: int) -> int:
-    whole("bits", bits, at_least=1, at_most=64)
     return 1 if bits <= 8 else 2 if bits <= 16 else 4 if bits <= 32 else 8
 
 
 def _as_words(stream: _Stream, count: int, bits: int) -> Words:
-    width = _width(bits)
-    raw = stream.take(whole("count", count, at_least=0) * width)
+    raw, width = stream.take(_size(count, bits)), _width(bits)
     words: NDArray[Any] = raw.view(_LITTLE[width]).astype(_NATIVE[width], copy=False)
     surplus = 8 * width - bits
     return words >> np.uint8(surplus) if surplus else words

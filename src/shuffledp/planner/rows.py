@@ -11,7 +11,7 @@ from shuffledp.core.errors import ShuffledpError, UnsupportedError
 from shuffledp.core.mechanism import Mechanism
 from shuffledp.core.octets import Carried, Influential, report_bytes
 from shuffledp.core.privacy import Guarantee, Model
-from shuffledp.core.protocol import ShuffleProtocol
+from shuffledp.core.protocol import Cost, ShuffleProtocol
 from shuffledp.planner.errors import Measured, measure, measure_worst_bin
 from shuffledp.planner.question import Asked, Candidate, Limits
 from shuffledp.protocols import spec
@@ -102,7 +102,8 @@ class Row:
         """What a choice makes small: the RMSE; with bins the worst one counts as much (geometric mean)."""
         if self.rmse is None:
             return math.inf
-        return self.rmse if self.worst_bin is None else math.sqrt(self.rmse * self.worst_bin)
+        worst = self.worst_bin
+        return self.rmse if worst is None else math.sqrt(self.rmse * worst)
 
     def make(self) -> ShuffleProtocol | Mechanism:
         """The protocol or mechanism itself, or `UnsupportedError` with the reason.
@@ -229,19 +230,18 @@ def _at_floor(row: Row, candidate: Candidate, asked: Asked, limits: Limits) -> R
         return row
 
 
-def _size_report(made: ShuffleProtocol) -> int:
+def _size_report(made: ShuffleProtocol, cost: Cost) -> int:
     """Bytes of the longest report; messages that have no bytes yet are counted by their bits."""
     device = made.randomizer
-    bits = made.cost.bits_per_message
-    size = device.code.size if isinstance(device, Carried) else -(-bits // 8)
-    return report_bytes(made.cost.messages_max, size)
+    size = device.code.size if isinstance(device, Carried) else -(-cost.bits_per_message // 8)
+    return report_bytes(cost.messages_max, size)
 
 
-def _find_influence(made: ShuffleProtocol) -> float | None:
+def _find_influence(made: ShuffleProtocol, cost: Cost) -> float | None:
     """For a whole report: all of its messages may be false."""
     if not isinstance(made.analyzer, Influential):
         return None
-    influence = float(made.cost.messages_max * made.analyzer.influence)
+    influence = float(cost.messages_max * made.analyzer.influence)
     return None if math.isinf(influence) else influence
 
 
@@ -284,9 +284,9 @@ def _fill(
     made, sent, bits, floor = measured.made, 1.0, float(asked.raw_bits), None
     size, influence = None, None
     if isinstance(made, ShuffleProtocol):
-        sent, floor = made.cost.messages_mean, made.local_floor
-        bits = sent * made.cost.bits_per_message
-        size, influence = _size_report(made), _find_influence(made)
+        cost, floor = made.cost, made.local_floor
+        sent, bits = cost.messages_mean, cost.messages_mean * cost.bits_per_message
+        size, influence = _size_report(made, cost), _find_influence(made, cost)
     return replace(
         bare,
         rmse=measured.rmse,

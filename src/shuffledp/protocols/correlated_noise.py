@@ -22,7 +22,7 @@ from shuffledp.core.privacy import Profile
 from shuffledp.core.protocol import Calibration, Crowd, NoisyDevice, Promise
 from shuffledp.core.randomizer import Law, WordSource
 from shuffledp.numerics import tape
-from shuffledp.numerics.dealing import deal_uniform
+from shuffledp.numerics.dealing import deal_uniforms
 from shuffledp.numerics.rounding import exp_lower, shorten
 from shuffledp.numerics.tabulated import Tabulated, log_of, logarithmic, poisson
 
@@ -337,10 +337,12 @@ class Events:
         """
         number = self.number.deal(n, source)
         events = sum(k * times for k, times in enumerate(number.tolist()))
+        times = self.size.deal(events, source)
+        sizes = np.flatnonzero(times)
+        dealt = deal_uniforms(times[sizes], self.cells, self.number.bits, source)
         counts = np.zeros(self.cells, dtype=np.int64)
-        for size, times in enumerate(self.size.deal(events, source).tolist()):
-            if times:
-                counts += size * deal_uniform(times, self.cells, self.number.bits, source)[0]
+        for size, (drawn, _) in zip(sizes, dealt, strict=True):
+            counts += size * drawn
         return counts
 
 
