@@ -144,7 +144,6 @@ def test_yes_and_no_need_no_declaration():
         ({"groups": ["car", "bus"]}, "is none of the categories"),
         ({"by": None}, "groups needs by"),
         ({"by": "street"}, "street"),
-        ({"on_invalid": "drop"}, "on_invalid=drop is not for questions by group"),
         (
             {"task": "quantiles", "lower": 0, "upper": 1},
             "quantiles have no groups: by is for count",
@@ -155,6 +154,48 @@ def test_bad_groups_are_refused(change, said):
     given = {"task": "count", "column": "home", "delta": 1e-6, **BY, **change}
     with pytest.raises(sdp.ShuffledpError, match=said):
         sdp.ask(PEOPLE, **given)
+
+
+class TestInvalid:
+    """2,000 people: a missing age, an unknown group, one out of range, and one with both faults."""
+
+    AGES = [30] * 996 + [None, 30, 200, None] + [50] * 1000
+    WAYS = ["car"] * 997 + ["boat", "car", "boat"] + ["bus"] * 1000
+
+    def ask(self, groups=("car", "bus"), **given):
+        table = pa.table({"age": self.AGES, "way": self.WAYS})
+        promise = {"epsilon": 1, "delta": 1e-6, "rng": sdp.SeededWords(1)}
+        return sdp.ask(
+            table,
+            "mean",
+            column="age",
+            lower=0,
+            upper=120,
+            by="way",
+            groups=groups,
+            **promise,
+            **given,
+        )
+
+    @pytest.mark.parametrize("model", ["shuffle", "central"])
+    def test_people_may_be_left_out(self, model):
+        answer = self.ask(on_invalid="drop", model=model)
+        assert (answer.n, answer.rows) == (1996, 2000)
+        assert answer.invalid == {"null": 2, "unknown": 1, "out_of_range": 1, "nan": 0}
+        assert "4 of 2,000 values were invalid" in answer.dropped
+        assert np.abs(answer.estimate.value - [30, 50]).max() < 5
+
+    def test_each_column_is_treated_as_it_can_be(self):
+        answer = self.ask(
+            ("car", "bus", "other"), on_invalid="null=drop,unknown=other,out_of_range=clamp"
+        )
+        assert (answer.n, answer.rows) == (1998, 2000)
+        assert answer.invalid == {"null": 2, "nan": 0}
+        assert "out_of_range 1" in answer.for_operator
+
+    def test_what_makes_no_sense_for_a_column_is_an_error(self):
+        with pytest.raises(sdp.DataError, match=r"missing; to go on: on_invalid .*null=drop"):
+            self.ask(("car", "bus", "other"), on_invalid="other,clamp")
 
 
 def test_a_survey_says_its_groups_itself(tmp_path, monkeypatch):

@@ -377,3 +377,32 @@ class TestRefused:
     def test_before_the_data_are_opened(self):
         with pytest.raises(sdp.ParameterError, match="epsilon"):
             sdp.ask("nowhere.csv", "count", epsilon=0, delta=1e-6)
+
+
+class TestWhatACuratorTells:
+    def test_cells_of_quantiles(self):
+        answer = sdp.ask(
+            np.arange(1000) / 10, "quantiles", lower=0, upper=100, epsilon=1, model="central"
+        )
+        assert any("public cells" in note for note in answer.notes)
+
+    def test_a_mean_has_no_grid(self):
+        given = {"lower": 0, "upper": 100, "epsilon": 1, "model": "central"}
+        assert sdp.ask(np.arange(1000) / 10, "mean", **given).notes == ()
+
+    def test_a_delta_that_was_not_needed(self):
+        answer = sdp.ask([True] * 1000, "count", epsilon=1, delta=1e-6, model="central")
+        assert answer.notes == ("The delta of 1e-06 was not needed: geometric has delta = 0.",)
+
+    def test_which_words_are_listed_and_why_intervals_are_wide(self):
+        given = {"alphabet": "letters", "max_length": 8, "epsilon": 1, "delta": 1e-6}
+        answer = sdp.ask(["tea"] * 900 + ["mate"] * 100, "words", model="central", **given)
+        (note,) = answer.notes
+        assert f"above {answer.protocol.threshold}" in note
+        assert "for all that is listed at once" in note
+
+    def test_means_by_group_say_why_their_intervals_are_wide(self):
+        table = {"age": [30, 40] * 500, "way": ["car", "bus"] * 500}
+        given = {"by": "way", "groups": ["car", "bus"], "epsilon": 1, "model": "central"}
+        answer = sdp.ask(pa.table(table), "mean", column="age", lower=0, upper=100, **given)
+        assert any("wider than two standard errors" in note for note in answer.notes)

@@ -198,7 +198,7 @@ def test_the_share_of_honest_people_is_that_of_the_survey():
         ("weight = 2", "weight = nan", "line 15: question 'minutes': weight=nan must be finite"),
         ("at = [0.25, 0.5]", "at = [0.25, 1.5]", "line 14: question 'minutes': at=1.5 must be > 0"),
         ("upper = 15", "upper = -3", "line 13: question 'minutes': upper=-3 must be > lower=0"),
-        ("upper = 15", "", "line 9: question 'minutes': quantiles need both lower and upper"),
+        ("upper = 15", "", "line 9: question 'minutes': quantiles need both `lower` and `upper`"),
         ("[questions.minutes]", "[questions.way]", "survey.toml: Cannot declare"),
         ('task = "quantiles"', "", "line 9: question 'minutes' has no task"),
         ('categories = ["car", "bus", "other"]', 'categories = ["car"]', "must be at least two"),

@@ -32,13 +32,14 @@ from shuffledp.core.task import Declared, Task, read_moment, say_of
 from shuffledp.core.validate import level as valid_level
 from shuffledp.core.validate import positive
 from shuffledp.engine.chunks import Engine, Headcount, Report
-from shuffledp.engine.codes import Action, OnInvalid
+from shuffledp.engine.codes import Action, Coder, OnInvalid
 from shuffledp.engine.columns import Column, open_column, take_column
 from shuffledp.engine.files import DuckDB, FileRun, find_engine, headcount, run_file
 from shuffledp.engine.filters import Filter
 from shuffledp.engine.results import check_result, write_result
 from shuffledp.engine.stages import CALIBRATION, GROUPING, stage
 from shuffledp.ledger import DATASET
+from shuffledp.mechanisms.stability_histogram import StabilityHistogram
 from shuffledp.numerics.entropy import SeededWords
 from shuffledp.planner.choice import choose, curator_error
 from shuffledp.planner.question import check_delta, planned
@@ -48,6 +49,7 @@ from shuffledp.tasks.groups import GROUPED, Grouped
 if TYPE_CHECKING:
     from shuffledp.engine.central import Released
     from shuffledp.engine.messages import Randomized
+    from shuffledp.engine.pairs import Pairs
     from shuffledp.ledger import Budget, Ledger
 
 __all__ = [
@@ -329,7 +331,11 @@ class Request:
             question=question,
             found=found,
             protocol=protocol,
-            notes=(*_tell(declared, column), *self._remarks(question, n)),
+            notes=(
+                *_tell(declared, column),
+                *self._remarks(question, n),
+                *self._tell_mechanism(protocol),
+            ),
             not_private=self._expose(declared),
         )
 
@@ -344,7 +350,7 @@ class Request:
         sent: bool,
     ) -> "Prepared":
         """The same for a question by group: a histogram of pairs, which becomes the answer for each group."""
-        from shuffledp.engine.pairs import pair_columns
+        from shuffledp.engine.pairs import pair_people
 
         if grouping is None:
             raise UnsupportedError(f"by={self.by!r} needs the column itself: grouping")
@@ -353,15 +359,15 @@ class Request:
             policy = OnInvalid.read(self.on_invalid)
             n = self.n or column.rows
             if n is None:
-                own = declared.task.domain
-                n = headcount(column, own, policy, engine=engine, report=report).n
+                own = Coder.for_part(declared.task.domain, policy)
+                n = headcount(column, own.domain, own.on_invalid, engine=engine, report=report).n
             # The noise of the local model grows with n: there the fewest bins are best.
             local = self.model is Model.LOCAL
             grouped = grouped.round_to(1) if local else grouped.fit(n, self.epsilon)
-            people = pair_columns(column, grouping, grouped.domain, on_invalid=policy, rng=self.rng)
+            pairs = pair_people(column, grouping, grouped.domain, on_invalid=policy, rng=self.rng)
             question = Histogram(domain=Categories(k=grouped.domain.size))
             found = headcount(
-                people, question.domain, OnInvalid.ERROR, engine=engine, report=report
+                pairs.column, question.domain, OnInvalid.ERROR, engine=engine, report=report
             )
         with stage(CALIBRATION):
             protocol = self._make_protocol(question, self.n or found.n, sent=sent)
@@ -375,11 +381,12 @@ class Request:
             found=found,
             protocol=protocol,
             convert=grouped.convert,
-            people=people,
+            pairs=pairs,
             notes=(
                 *_tell(declared, column),
                 *grouped.remarks(),
                 *self._remarks(question, found.n, compare=grouped.inner in _COUNTED),
+                *self._tell_mechanism(protocol),
             ),
             not_private=self._expose(declared),
         )
@@ -415,8 +422,8 @@ class Request:
 
     def _remarks(self, question: Task, n: int, *, compare: bool = True) -> Iterator[str]:
         """About the grid, a large delta, and (to compare) what trusting this machine would give."""
-        if self.model is not Model.CENTRAL:  # which adds up the values themselves
-            yield from question.remarks()
+        if self.model is not Model.CENTRAL or not isinstance(question, Mean | Sum):
+            yield from question.remarks()  # a curator adds up the numbers themselves
         if self.delta:
             yield from check_delta(self.delta, n, allow_large_delta=self.allow_large_delta)
         compare = compare and question.unit is not None
@@ -424,6 +431,16 @@ class Request:
             error = curator_error(question, n=n, epsilon=self.epsilon)
             if error is not None:
                 yield _REHEARSAL.format(f"{error:.3g} {question.unit}".rstrip())
+
+    def _tell_mechanism(self, made: ShuffleProtocol | Mechanism) -> Iterator[str]:
+        """What a curator leaves out, and what was given in vain."""
+        if isinstance(made, StabilityHistogram):
+            yield (
+                f"Listed is what has a noisy count above {made.threshold:,}. The intervals hold for all that is "
+                "listed at once, with the choice of it counted in: so they are wider than two standard errors."
+            )
+        if self.model is Model.CENTRAL and self.delta and not made.guarantee.delta:
+            yield f"The delta of {self.delta:g} was not needed: {made.name} has delta = 0."
 
     def _choose_engine(self, column: Column) -> Engine:
         default = "memory" if column.array is not None else "duckdb"
@@ -519,8 +536,8 @@ class Prepared:
     protocol: ShuffleProtocol | Mechanism
     convert: Callable[[Estimate], Estimate] | None = None
     """What the answer about pairs is for each group; None: there are no groups."""
-    people: Column | None = None
-    """The pairs of answer and group."""
+    pairs: "Pairs | None" = None
+    """The pairs of answer and group; None: there are no groups."""
     notes: tuple[str, ...] = ()
     """What the reader of the answer should know."""
     not_private: tuple[str, ...] = ()
@@ -549,7 +566,8 @@ class Prepared:
         found = self._run(report)
         estimate = found.estimate if self.convert is None else self.convert(found.estimate)
         made = self.protocol
-        public, private = self.describe_invalid(found.invalid)
+        read = found if self.pairs is None else self.pairs
+        public, private = self.describe_invalid(read.invalid)
         return Answer(
             task=self.request.task,
             protocol=made.with_people(found.n) if isinstance(made, ShuffleProtocol) else made,
@@ -562,7 +580,7 @@ class Prepared:
             dealt=isinstance(found, FileRun) and found.dealt,
             files=tuple(file.path for file in self.column.files),
             where=self.column.where,
-            rows=found.rows,
+            rows=read.rows,
             invalid=public,
             on_invalid=self.policy,
             seed=self.request.seed,
@@ -574,12 +592,12 @@ class Prepared:
     def _run(self, report: Report | None) -> "FileRun | Released":
         common: dict[str, Any] = {
             "engine": self.engine,
-            "on_invalid": self.policy if self.people is None else OnInvalid.ERROR,
+            "on_invalid": self.policy if self.pairs is None else OnInvalid.ERROR,
             "rng": self.request.rng,
             "report": report,
             "found": self.found,
         }
-        column = self.column if self.people is None else self.people
+        column = self.column if self.pairs is None else self.pairs.column
         if not isinstance(self.protocol, ShuffleProtocol):
             from shuffledp.engine.central import release_column
 

@@ -201,8 +201,20 @@ class SurveyAnswer:
         return "\n".join([*said, "", *(f"{text}." for text in self.warnings), f"{self.guarantee}."])
 
     def _repr_html_(self) -> str:
-        """How notebooks show it."""
-        return self._page_body()
+        """How notebooks show it: no headings, which are the notebook's own."""
+        warnings = (say(f"{text}.", bold=True) for text in self.warnings)
+        drawn = (
+            stack(draw_distribution(answer.picture), answer._repr_html_())
+            for answer in self.answers
+        )
+        return stack(say(self.title, bold=True), *warnings, *drawn, say(self._spent))
+
+    @property
+    def _spent(self) -> str:
+        return (
+            f"Spent, for all questions together: epsilon = {up(self.guarantee.epsilon, 6)}, "
+            f"delta = {up(self.guarantee.delta, 3)}."
+        )
 
     def _page_body(self) -> str:
         parts = [f"<h1>{html.escape(self.title)}</h1>"]
@@ -212,11 +224,7 @@ class SurveyAnswer:
             parts.append(draw_distribution(answer.picture))
             parts.append(as_html(answer.picture))
             parts += [f"<p>{as_prose(note)}</p>" for note in answer.notes]
-        spent = (
-            f"Spent, for all questions together: epsilon = {up(self.guarantee.epsilon, 6)}, "
-            f"delta = {up(self.guarantee.delta, 3)}."
-        )
-        parts.append(f"<h2>The promise</h2><p>{html.escape(spent)}</p>")
+        parts.append(f"<h2>The promise</h2><p>{html.escape(self._spent)}</p>")
         parts += [f"<p>{as_prose(text)}</p>" for text in self.explain().split("\n\n")]
         return "".join(parts)
 

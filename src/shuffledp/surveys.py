@@ -34,6 +34,8 @@ from shuffledp.core.errors import (
     UnsupportedError,
 )
 from shuffledp.core.estimate import Estimate
+from shuffledp.core.notebook import make_table, say, stack
+from shuffledp.core.privacy import up
 from shuffledp.core.protocol import HONEST, Crowd, Promise, ShuffleProtocol
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.task import Task
@@ -172,6 +174,19 @@ class Survey:
             )
         if self.epsilon is None and not all(aims):
             raise UnsupportedError("epsilon is missing, or an error for every question")
+
+    def _repr_html_(self) -> str:
+        """How notebooks show it: the questions, and what is promised about all answers together."""
+        promised = "" if self.epsilon is None else f"epsilon = {up(self.epsilon, 6)}, "
+        rows = [
+            [q.name, q.task, q.column, q.by or "", "" if q.error is None else f"{q.error:g}"]
+            for q in self.questions
+        ]
+        return stack(
+            say(self.title, bold=True),
+            make_table(["", "task", "column", "by", "error"], rows, texts=4),
+            say(f"For all answers together: {promised}delta = {up(self.delta, 3)}."),
+        )
 
     @property
     def aims(self) -> bool:

@@ -384,7 +384,8 @@ class TestAdvice:
         column(1, "five", 2)
         text = error(refused(*MEAN, "--on-invalid", "clamp", *COMMON))
         assert (
-            "'five' in row 2 of x.csv is not a number; to go on: --on-invalid unknown=drop" in text
+            "row 2 of x.csv is not a number; to go on: --on-invalid out_of_range=clamp,unknown=drop"
+            in text
         )
 
     def test_a_file_of_categories_that_is_not_there(self, refused, column):

@@ -143,6 +143,8 @@ def everything():
     )
     yield "question", question
     yield "survey", sdp.SurveyAnswer(name=EVIL, protocol=answer.protocol, answers=(question,), n=9)
+    asked = sdp.surveys.Question(name=EVIL, task="count", column="home")
+    yield "questions", sdp.Survey(epsilon=1.00000049, delta=1e-6, questions=(asked,))
     yield "exact audit", sdp.audit.exact(krr, n=4, epsilon=0.5)
     yield "sampled audit", sdp.audit.empirical(krr, [0], [1], delta=0.0, samples=1000, rng=rng)
 
@@ -151,7 +153,8 @@ def test_all_of_it_is_plain_and_closed():
     for name, shown in everything():
         page = Page(shown._repr_html_())
         assert any(text.strip() for text in page.texts), name
-        if name in ("estimate", "learned", "survey", "question", "answer"):
+        assert not re.search(r"<h\d", shown._repr_html_()), name  # headings are the notebook's own
+        if name in ("estimate", "learned", "survey", "questions", "question", "answer"):
             assert any(text.startswith("<img src=x onerror") for text in page.texts), name
 
 
@@ -169,3 +172,4 @@ def test_protocols(name):
 def test_a_promise_is_never_shown_smaller():
     promise = sdp.Guarantee(epsilon=1.00000049, delta=1.0004e-8, model=sdp.Model.LOCAL, proof="p")
     assert "epsilon = 1.00001, delta = 1.01e-08" in promise._repr_html_()
+    assert "epsilon = 1.00001" in dict(everything())["questions"]._repr_html_()

@@ -422,7 +422,7 @@ class TestPolicies:
             DataError, match=r"go on: on_invalid out_of_range=drop or out_of_range=clamp$"
         ):
             code(AGES, [100])
-        with pytest.raises(DataError, match=r"go on: on_invalid null=drop$"):
+        with pytest.raises(DataError, match=r"go on: on_invalid out_of_range=clamp,null=drop$"):
             code(AGES, [1, None], "clamp")
 
 

@@ -188,7 +188,7 @@ def test_refusals_name_the_parameter(task, wrong, message):
 
 
 def test_refusals_name_the_option():
-    with pytest.raises(sdp.UnsupportedError, match=r"a histogram needs its categories .* k for"):
+    with pytest.raises(sdp.UnsupportedError, match=r"a histogram needs its categories .* `k` for"):
         sdp.plan("histogram", **COUNT)
     with pytest.raises(sdp.UnsupportedError, match="a count takes no k"):
         sdp.plan("count", **COUNT, k=4)

@@ -66,7 +66,7 @@ def test_integers_are_their_own_cells():
 @pytest.mark.parametrize(
     ("task", "given", "said"),
     [
-        ("quantiles", {}, "quantiles need both lower and upper"),
+        ("quantiles", {}, "quantiles need both `lower` and `upper`"),
         ("quantiles", {"lower": 5, "upper": 5}, "upper=5 must be > lower=5"),
         ("quantiles", {"lower": 0, "upper": 9, "at": "0.5,2"}, "at=2.0 must be > 0 and < 1"),
         (
@@ -76,7 +76,7 @@ def test_integers_are_their_own_cells():
         ),
         ("range", {"lower": 0, "upper": 9}, "a range needs its two ends"),
         ("variance", {"lower": 0, "upper": 9, "at": [1]}, "a variance takes no at"),
-        ("bins", {}, "bins need their edges"),
+        ("bins", {}, "bins need their `edges`"),
         ("bins", {"edges": [3, 2, 1]}, "must increase"),
         ("bins", {"edges": [1, 2]}, "at least three"),
     ],

@@ -148,7 +148,7 @@ class TestDomain:
             (Count, {"lower": 0, "steps": 2}, "a count takes no lower and no steps"),
             (Mean, {"categories": "a,b"}, "a mean takes no categories"),
             (Mean, {"colour": "red"}, "a mean takes no colour"),
-            (Mean, {"lower": 0}, "a mean needs both lower and upper, from public knowledge"),
+            (Mean, {"lower": 0}, "a mean needs both `lower` and `upper`, from public knowledge"),
             (Histogram, {"lower": 0}, "lower and upper belong together"),
             (Histogram, {"k": 3, "categories": "a,b"}, "give one of categories and k, not both"),
             (Histogram, {"k": 3, "lower": 0, "upper": 2}, "give k, or lower and upper, not both"),

@@ -87,7 +87,7 @@ def test_integers_are_words():
 def test_options_are_checked():
     assert Words.declare({"bits": 12}).task.domain == Keys(bits=12)
     assert Words.declare(LETTERS).task.domain == Texts(**LETTERS)
-    with pytest.raises(sdp.UnsupportedError, match="words need an alphabet and a max_length"):
+    with pytest.raises(sdp.UnsupportedError, match="words need an `alphabet` and a `max_length`"):
         Words.declare({"alphabet": "letters"})
     with pytest.raises(sdp.UnsupportedError, match="leave out alphabet"):
         Words.declare({"bits": 3, **LETTERS})

@@ -113,6 +113,8 @@ def _fail(message: str, code: int, error: BaseException) -> None:
     raise typer.Exit(code) from error
 
 
+_OF_A_SURVEY = re.compile(r"\bline \d+: question ")
+"""There the names are keys of the file."""
 _QUOTED = re.compile(r"""('[^']*'|"[^"]*")""")
 
 
@@ -121,16 +123,27 @@ def _name_options(message: str) -> str:
 
     >>> _name_options("value 'on_invalid' is missing; to go on: on_invalid null=drop")
     "value 'on_invalid' is missing; to go on: --on-invalid null=drop"
+    >>> _name_options("a mean needs both `lower` and `upper`")
+    'a mean needs both --lower and --upper'
+    >>> _name_options("s.toml, line 9: question 'age': a mean needs both `lower` and `upper`")
+    "s.toml, line 9: question 'age': a mean needs both `lower` and `upper`"
     """
     from shuffledp.cli._options import BudgetOptions, OutputOptions, PrivacyOptions, TaskOptions
 
     groups = (PrivacyOptions, TaskOptions, OutputOptions, BudgetOptions)
-    options = {each.name for group in groups for each in fields(group) if "_" in each.name}
-    names = re.compile(rf"(?<![\w-])({'|'.join(sorted(options))}|max_bits)(?!\w)")
+    options = {each.name for group in groups for each in fields(group)}
+    long = "|".join(sorted(each for each in options if "_" in each))
+    names = re.compile(rf"`({'|'.join(sorted(options))})`|(?<![\w-])({long}|max_bits)(?!\w)")
+    if _OF_A_SURVEY.search(message):
+        return message
     parts = _QUOTED.split(message)
     for place in range(0, len(parts), 2):
-        parts[place] = names.sub(lambda found: "--" + found[0].replace("_", "-"), parts[place])
+        parts[place] = names.sub(_name_option, parts[place])
     return "".join(parts)
+
+
+def _name_option(found: re.Match[str]) -> str:
+    return "--" + (found[1] or found[2]).replace("_", "-")
 
 
 def say(text: str, *, err: bool = False) -> None:
@@ -442,7 +455,7 @@ def _show_answer(answer: sdp.Answer, *, explain: bool) -> None:
         console.print(f"[bold red]{escape(warning)}.[/bold red]")
     for note in (answer.dropped, *answer.notes, *answer.told):
         if note is not None and not is_quiet():
-            console.print(escape(note.replace("`steps`", "--steps")))
+            console.print(escape(_name_options(note)))
     console.print(escape(f"{answer.protocol.name}: {answer.guarantee}."))
     if explain:
         console.print()

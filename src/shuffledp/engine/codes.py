@@ -246,11 +246,29 @@ class Coder:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "on_invalid", OnInvalid.read(self.on_invalid))
-        clamps = self.on_invalid.out_of_range is Action.CLAMP
-        if clamps and not isinstance(self.domain, Integers | Reals | Cells | Bins | Texts | Keys):
+        if self.on_invalid.faults_with(Action.CLAMP) and not _has_ends(self.domain):
             raise ParameterError("on_invalid", "clamp", "is for numbers: categories have no ends")
         if self.on_invalid.faults_with(Action.OTHER) and OTHER not in _names(self.domain):
-            raise ParameterError("on_invalid", OTHER, f"needs a declared category {OTHER!r}")
+            raise ParameterError(
+                "on_invalid", OTHER, f"needs a declared category {OTHER!r}: add it to them"
+            )
+
+    @classmethod
+    def for_part(cls, domain: Domain, on_invalid: OnInvalid) -> "Coder":
+        """For one of several columns under one policy: what makes no sense for this one is an error.
+
+        >>> policy = OnInvalid.read("other,clamp")
+        >>> print(Coder.for_part(Integers(lower=0, upper=9), policy).on_invalid)
+        clamp
+        >>> print(Coder.for_part(Categories(k=2, names=("cat", "other")), policy).on_invalid)
+        other
+        """
+        useless = [
+            *([] if OTHER in _names(domain) else [Action.OTHER]),
+            *([] if _has_ends(domain) else [Action.CLAMP]),
+        ]
+        errors = {fault: Action.ERROR for each in useless for fault in on_invalid.faults_with(each)}
+        return cls(domain=domain, on_invalid=replace(on_invalid, **errors))
 
     @property
     def largest(self) -> int:
@@ -296,7 +314,7 @@ class Coder:
         fault = int(faults[position])
         value = array[position].as_py()
         said = _complaint(fault, self.domain) + _suspect(value, self.domain)
-        raise PositionError(value, position, said + _advise(fault, self.domain))
+        raise PositionError(value, position, said + _advise(fault, self.domain, self.on_invalid))
 
 
 def _suspect(value: object, domain: Domain) -> str:
@@ -315,11 +333,25 @@ def _suspect(value: object, domain: Domain) -> str:
     return next((hint for pattern, hint in known if pattern.fullmatch(value.strip())), "")
 
 
-def _advise(fault: int, domain: Domain) -> str:
-    """How one may go on in spite of a fault."""
+def _advise(fault: int, domain: Domain, policy: OnInvalid) -> str:
+    """How one may go on in spite of a fault, with what is decided already.
+
+    >>> _advise(NULL, Integers(lower=0, upper=9), OnInvalid.CLAMP)
+    '; to go on: on_invalid out_of_range=clamp,null=drop'
+    >>> _advise(UNKNOWN, Categories(k=2, names=("cat", "dog")), OnInvalid.ERROR)
+    "; to go on: declare it or a category 'other' (on_invalid unknown=other), or leave such people out (on_invalid unknown=drop)"
+    """
     name = FAULTS[fault - 1]
-    actions = [Action.DROP, Action.CLAMP, *([Action.OTHER] if OTHER in _names(domain) else [])]
-    ways = [f"{name}={action.value}" for action in actions if name in _MEANT[action]]
+    actions = {each: getattr(policy, each) for each in FAULTS}
+    decided = "".join(f"{each}={a.value}," for each, a in actions.items() if a is not Action.ERROR)
+    names = _names(domain)
+    if names and OTHER not in names and name == "unknown":
+        return (
+            f"; to go on: declare it or a category {OTHER!r} (on_invalid {decided}{name}=other), or leave such "
+            f"people out (on_invalid {decided}{name}=drop)"
+        )
+    known = [Action.DROP, Action.CLAMP, *([Action.OTHER] if OTHER in names else [])]
+    ways = [f"{decided}{name}={action.value}" for action in known if name in _MEANT[action]]
     return f"; to go on: on_invalid {' or '.join(ways)}"
 
 
@@ -338,6 +370,10 @@ def _complaint(fault: int, domain: Domain) -> str:
     if isinstance(domain, Categories):
         return "is none of the categories"
     return f"is not in the domain {domain}"
+
+
+def _has_ends(domain: Domain) -> bool:
+    return isinstance(domain, Integers | Reals | Cells | Bins | Texts | Keys)
 
 
 def _names(domain: Domain) -> tuple[str, ...]:

@@ -5,24 +5,26 @@ Where nothing is rounded at random, how many people have each pair is enough, an
 """
 
 from collections.abc import Iterable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from shuffledp.core.answers import Answers
-from shuffledp.core.arrays import Counts
+from shuffledp.core.arrays import Bools, Counts
 from shuffledp.core.counting import count_codes
 from shuffledp.core.domain import Domain, Reals
-from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
+from shuffledp.core.errors import DataError, UnsupportedError
 from shuffledp.core.randomizer import WordSource
 from shuffledp.engine.chunks import Engine, code_chunk
-from shuffledp.engine.codes import Coder, OnInvalid, as_numpy
+from shuffledp.engine.codes import Coded, Coder, OnInvalid, as_numpy
 from shuffledp.engine.columns import Column, TooManyGroupsError, group_pairs, read_chunks
 from shuffledp.engine.spark import Spark
 from shuffledp.numerics.entropy import SecureWords
 
-__all__ = ["count_pairs", "pair_columns"]
+__all__ = ["Pairs", "count_pairs", "pair_columns", "pair_people"]
 
 
 def count_pairs(
@@ -42,7 +44,7 @@ def count_pairs(
     array([1, 0, 0, 1])
     """
     if not on_invalid.drops and not any(isinstance(part, Reals) for part in domain.parts):
-        coders = [_make_coder(part, on_invalid) for part in domain.parts]
+        coders = [Coder.for_part(part, on_invalid) for part in domain.parts]
         if isinstance(engine, Spark):
             return _add_up(engine.group_pairs(columns), domain, coders)
         if _are_groupable(columns):
@@ -94,35 +96,70 @@ def pair_columns(
             "on_invalid=drop is not for questions by group: declare a group 'other' (on_invalid=other), or "
             "clamp numbers"
         )
+    return pair_people(answers, groups, domain, on_invalid=on_invalid, rng=rng).column
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pairs:
+    """The joint codes of those who take part, and who does not."""
+
+    column: Column
+    rows: int
+    invalid: dict[str, int]
+    """How many people have an invalid answer or, if that is valid, an invalid group; by reason."""
+
+
+def pair_people(
+    answers: Column,
+    groups: Column,
+    domain: Answers,
+    *,
+    on_invalid: OnInvalid = OnInvalid.ERROR,
+    rng: WordSource | None = None,
+) -> Pairs:
+    """As `pair_columns`, but people may be left out, if their answer or their group is invalid.
+
+    >>> from shuffledp import Categories, Integers
+    >>> from shuffledp.engine import take_column
+    >>> both = Answers(parts=(Integers(lower=0, upper=9), Categories(k=2, names=("car", "bus"))))
+    >>> ages, ways = take_column([3, None, 5]), take_column(["car", "bus", "boat"])
+    >>> pairs = pair_people(ages, ways, both, on_invalid=OnInvalid.DROP)
+    >>> pairs.column.array.to_pylist(), pairs.rows, pairs.invalid
+    ([3], 3, {'null': 1, 'unknown': 1, 'out_of_range': 0, 'nan': 0})
+    """
     own, groups_domain = domain.parts
-    codes = [
-        _read_codes(answers, own, on_invalid, rng),
-        _read_codes(groups, groups_domain, on_invalid, rng),
-    ]
-    if len(codes[0]) != len(codes[1]):
+    first = _read_codes(answers, own, on_invalid, rng)
+    second = _read_codes(groups, groups_domain, on_invalid, rng)
+    rows = len(first.codes)
+    if rows != len(second.codes):
         raise DataError(f"columns {answers.name!r} and {groups.name!r} differ in length")
+    kept = first.valid & second.valid
+    codes = [part.codes[kept] for part in (first, second)]
     joint = domain.join(codes).astype(np.min_scalar_type(domain.size - 1))
-    return Column(name=f"{answers.name} by {groups.name}", array=pa.array(joint))
+    column = Column(name=f"{answers.name} by {groups.name}", array=pa.array(joint))
+    faults = np.where(first.faults, first.faults, second.faults)
+    return Pairs(column=column, rows=rows, invalid=Coded(first.codes, None, faults).invalid())
 
 
-def _read_codes(
-    column: Column, domain: Domain, policy: OnInvalid, rng: WordSource | None
-) -> np.ndarray[Any, Any]:
-    coder = _make_coder(domain, policy)
+class _Read(NamedTuple):
+    """The codes of a column, whose count, and what is wrong with the others."""
+
+    codes: NDArray[Any]
+    valid: Bools
+    faults: NDArray[np.uint8]
+
+
+def _read_codes(column: Column, domain: Domain, policy: OnInvalid, rng: WordSource | None) -> _Read:
+    coder = Coder.for_part(domain, policy)
     kind = np.min_scalar_type(domain.size - 1)
     words = SecureWords() if rng is None else rng
-    found = []
+    found = [_Read(np.zeros(0, kind), np.zeros(0, np.bool_), np.zeros(0, np.uint8))]
     for chunk in read_chunks(column):
         if len(chunk.array):
-            codes = code_chunk(coder, chunk).codes
+            coded = code_chunk(coder, chunk)
+            codes = np.where(coded.valid, coded.codes, 0)
             if isinstance(domain, Reals):
                 codes = domain.round(codes, words.words(len(codes), 64), 64)
-            found.append(codes.astype(kind))
-    return np.concatenate(found) if found else np.zeros(0, dtype=kind)
-
-
-def _make_coder(domain: Domain, policy: OnInvalid) -> Coder:
-    try:
-        return Coder(domain=domain, on_invalid=policy)
-    except ParameterError:  # what is right for the answers need not be for the groups
-        return Coder(domain=domain, on_invalid=OnInvalid.ERROR)
+            faults = np.zeros(len(codes), np.uint8) if coded.faults is None else coded.faults
+            found.append(_Read(codes.astype(kind), coded.valid, faults))
+    return _Read(*map(np.concatenate, zip(*found, strict=True)))

@@ -178,7 +178,7 @@ def planned(name: str) -> type[Task]:
     'Mean'
     >>> planned("uniformity")
     Traceback (most recent call last):
-    shuffledp.core.errors.UnsupportedError: the planner does not rank protocols for uniformity: see sdp.uniformity_test
+    shuffledp.core.errors.UnsupportedError: the planner does not rank protocols for uniformity: see sdp.uniformity_test (shuffledp test)
     """
     task = task_named(name)
     if task.elsewhere is not None:

@@ -5,6 +5,7 @@ class, here or in another package; `register` makes it known to planner, command
 """
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any
 
@@ -45,6 +46,16 @@ __all__ = [
     "task_named",
 ]
 
+_NEAR = 0.75  # how alike a misspelt name is
+_SYNONYMS = {
+    "average": "mean",
+    "heavy_hitters": "words",
+    "learn": "sdp.learn (shuffledp learn)",
+    "median": "quantiles",
+    "percentiles": "quantiles",
+    "test": "sdp.uniformity_test (shuffledp test)",
+    "total": "sum",
+}
 _TASKS: dict[str, type[Task]] = {}
 TASKS: Mapping[str, type[Task]] = MappingProxyType(_TASKS)
 """Every registered task by its name."""
@@ -88,10 +99,14 @@ def task_named(name: str) -> type[Task]:
     "the average of everybody's numbers"
     >>> task_named("median")
     Traceback (most recent call last):
-    shuffledp.core.errors.ParameterError: task='median' must be one of count, sum, mean, histogram, quantiles, range, cdf, variance, std, bins, words, distribution, uniformity, survey
+    shuffledp.core.errors.ParameterError: task='median' must be one of count, sum, mean, histogram, quantiles, range, cdf, variance, std, bins, words; perhaps quantiles
     """
     if name not in TASKS:
-        raise ParameterError("task", name, f"must be one of {', '.join(TASKS)}")
+        known = [each for each, task in TASKS.items() if task.elsewhere is None]
+        near = get_close_matches(str(name), known, 1, _NEAR)
+        meant = _SYNONYMS.get(name) or (near[0] if near else None)
+        perhaps = "" if meant is None else f"; perhaps {meant}"
+        raise ParameterError("task", name, f"must be one of {', '.join(known)}{perhaps}")
     return TASKS[name]
 
 

@@ -30,7 +30,7 @@ class Distribution(Binned):
 
     name = "distribution"
     title = "how the values are distributed"
-    elsewhere = "sdp.learn"
+    elsewhere = "sdp.learn (shuffledp learn)"
     answer, total = "a share", "a bin"
     average = True
 

@@ -94,12 +94,18 @@ class Grouped(Task):
         raise UnsupportedError("groups are declared in a survey: by")
 
     def remarks(self) -> tuple[str, ...]:
-        if not self.step:
-            return ()
-        return (
-            f"Numbers were rounded at random, without bias, to a public grid of {self.domain.parts[0].size - 1} "
-            f"steps of {self.step:.6g}; the intervals count it in.",
-        )
+        found = []
+        if self.step:
+            found.append(
+                f"Numbers were rounded at random, without bias, to a public grid of {self.domain.parts[0].size - 1} "
+                f"steps of {self.step:.6g}; the intervals count it in."
+            )
+        if self.inner == "mean":
+            found.append(
+                "The interval of a mean follows from those of the group's sum and of its number of people, which "
+                "hold together: so it is wider than two standard errors."
+            )
+        return tuple(found)
 
     @classmethod
     def show(cls, estimate: Estimate, level: float = 0.95) -> Picture:

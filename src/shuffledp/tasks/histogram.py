@@ -129,8 +129,8 @@ def declare_bins(
     if "categories_from_data" in given and column is not None:
         return _from_data(column)
     raise UnsupportedError(
-        f"{say_of(task, 'needs')} its categories from public knowledge: categories, categories_file, k for the "
-        "codes 0 .. k-1, or lower and upper for integers. Reading them from the data leaks: that a rare "
+        f"{say_of(task, 'needs')} its categories from public knowledge: `categories`, `categories_file`, `k` for the "
+        "codes 0 .. k-1, or `lower` and `upper` for integers. Reading them from the data leaks: that a rare "
         "value occurs at all tells that somebody has it, whatever noise its count gets. If that is "
         "acceptable, say categories_from_data"
     )

@@ -77,7 +77,7 @@ class _Distributed(Task):
         given = cls.given(options)
         if not {"lower", "upper"} <= set(given):
             raise UnsupportedError(
-                f"{say_of(cls.name, 'needs')} both lower and upper, from public knowledge: the smallest and the "
+                f"{say_of(cls.name, 'needs')} both `lower` and `upper`, from public knowledge: the smallest and the "
                 "largest value in the data would tell somebody's value"
             )
         if cls.name == "range" and "at" not in given:
@@ -338,7 +338,7 @@ class Bin(Task):
     def declare(cls, options: Mapping[str, Any], column: Column | None = None) -> Declared:
         given = cls.given(options)
         if "edges" not in given:
-            raise UnsupportedError("bins need their edges, from public knowledge: edges")
+            raise UnsupportedError("bins need their `edges`, from public knowledge")
         return Declared(task=cls(domain=Bins(edges=given["edges"])))
 
     def arguments(self) -> Mapping[str, Any]:

@@ -210,7 +210,7 @@ def _declare(task: str, given: dict[str, Any], column: Column | None) -> Integer
         given = {"lower": 0, "upper": 1, **given}
     if not {"lower", "upper"} <= set(given):
         raise UnsupportedError(
-            f"{say_of(task, 'needs')} both lower and upper, from public knowledge: the smallest and the largest "
+            f"{say_of(task, 'needs')} both `lower` and `upper`, from public knowledge: the smallest and the largest "
             "value in the data would tell somebody's value"
         )
     lower, upper = number("lower", given["lower"]), number("upper", given["upper"])

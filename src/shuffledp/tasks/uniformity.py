@@ -37,7 +37,7 @@ class Uniformity(Task):
     name = "uniformity"
     title = "whether the values are uniform"
     options = (*BINS, Option(name="alpha", kind=float, help="The distance to tell from uniform."))
-    elsewhere = "sdp.uniformity_test"
+    elsewhere = "sdp.uniformity_test (shuffledp test)"
     answer = total = "the distance"
 
     domain: Domain

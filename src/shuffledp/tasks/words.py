@@ -91,7 +91,7 @@ class Words(Task):
             return Declared(task=cls(domain=Keys(bits=given["bits"])))
         if not {"alphabet", "max_length"} <= set(given):
             raise UnsupportedError(
-                "words need an alphabet and a max_length, or bits for integers, from public knowledge"
+                "words need an `alphabet` and a `max_length`, or `bits` for integers, from public knowledge"
             )
         domain = Texts(alphabet=given["alphabet"], max_length=given["max_length"])
         return Declared(task=cls(domain=domain))
