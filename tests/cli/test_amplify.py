@@ -8,11 +8,12 @@ from typer.testing import CliRunner
 import shuffledp as sdp
 from shuffledp.accounting.closed_forms import CLOSED_FORMS, Covers
 from shuffledp.cli import app
+from shuffledp.protocols.gaussian import GaussianNoise
 
 ASKED = ("amplify", "--epsilon0", 1, "--n", "1e4", "--delta", "1e-6", "--honest", 1)
 FIELDS = {
     "epsilon", "delta", "lower", "method", "proof", "epsilon0", "delta0", "n", "honest", "rounds",
-    "randomizer", "parameters", "model", "neighbours", "check_in",
+    "randomizer", "parameters", "model", "neighbours", "check_in", "sigma",
 }  # fmt: skip
 
 
@@ -48,6 +49,21 @@ class TestAmplify:
         assert said == "No analysis of an unknown randomizer can give less than epsilon"
         lower = sdp.amplify_lower(epsilon0=1.0, n=10_000, delta=1e-6, honest=1)
         assert lower * (1 - 1e-5) <= float(shown) <= lower
+
+    def test_gaussian_noise_is_told_by_its_sigma(self, answer, run):
+        crowd = ("--n", 300, "--delta", "1e-4", "--honest", 1)
+        found = answer("amplify", "--sigma", 2, *crowd)
+        grid = sdp.Reals(lower=0, upper=1, steps=8)
+        device = GaussianNoise(domain=grid, sigma=2.0)
+        stated = sdp.amplify(randomizer=device, n=300, delta=1e-4, honest=1)
+        assert (found["epsilon"], found["method"]) == (stated.epsilon, "blanket")
+        assert (found["sigma"], found["epsilon0"]) == (2.0, device.epsilon0)
+        for wrong in ((), ("--sigma", 2, "--epsilon0", 1)):
+            result = run("amplify", *wrong, *crowd)
+            assert result.exit_code == 2
+            assert "or sigma must be given, and not both" in result.stderr
+        result = run("amplify", "--sigma", 2, "--randomizer", "rr", *crowd)
+        assert "leave out --randomizer" in result.stderr
 
     def test_json_is_the_answer_of_the_library(self, answer):
         found = answer(*ASKED)

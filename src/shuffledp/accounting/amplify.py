@@ -20,6 +20,7 @@ from shuffledp.accounting.blanket import (
     Blanket,
     Blanketed,
     BlanketProfile,
+    LeadingBlanket,
     generic_blanket,
     law_blankets,
     thin,
@@ -46,6 +47,7 @@ __all__ = [
 ]
 
 _LISTABLE = 64  # inputs; beyond, a randomizer must know its own blankets
+_FEW = 4  # blankets, each of which is evaluated in full
 _LARGEST_LOWER = 200.0  # epsilon0; beyond, the third power of e^epsilon0 leaves the floats
 
 
@@ -476,7 +478,9 @@ def _own_bounds(randomizer: Randomizer, n: int) -> list[Bound]:
     found = []
     blankets = _blankets(randomizer)
     if blankets:
-        curve = BlanketProfile(blankets=blankets, n=n, epsilon0=randomizer.epsilon0)
+        many = len(blankets) > _FEW and LeadingBlanket.fits(blankets)
+        kind = LeadingBlanket if many else BlanketProfile
+        curve = kind(blankets=blankets, n=n, epsilon0=randomizer.epsilon0)
         found.append(Bound(name="blanket", proof=_BLANKET, curve=curve))
     flip = _flip(randomizer)
     if flip is not None and n * flip * (1 - flip) <= LARGEST_VARIANCE:

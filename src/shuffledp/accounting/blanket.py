@@ -31,6 +31,7 @@ __all__ = [
     "Blanket",
     "BlanketProfile",
     "Blanketed",
+    "LeadingBlanket",
     "generic_blanket",
     "law_blankets",
     "mix",
@@ -128,9 +129,86 @@ class BlanketProfile:
 
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon, rounded up by at most a part in 10^6, with delta(epsilon) <= delta."""
+        return find_epsilon(self.delta, delta, epsilon0=self.epsilon0, guess=self.guess(delta))
+
+    def guess(self, delta: float) -> float:
+        """About that epsilon, by the variance."""
         variance = max(float(np.dot(b.mass, b.gains(0.0) ** 2)) for b in self.blankets)
-        guess = guess_epsilon(math.sqrt(variance / self.n), delta)
-        return find_epsilon(self.delta, delta, epsilon0=self.epsilon0, guess=guess)
+        return guess_epsilon(math.sqrt(variance / self.n), delta)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeadingBlanket:
+    """The worst of many blankets with the same masses, of which the first is the worst or nearly so.
+
+    Write pi(t) = E[(G - t)_+]. If pi of another blanket is nowhere above that of the first by more than eta, its
+    divergence is at most that of the first plus eta: E[(G + R)_+] = E[pi(-R)] for any R that is independent of G, so
+    exchanging n summands one by one adds at most n eta to E[(G_1 + ... + G_n)_+]. The first is evaluated in full, and
+    so are those that are above it by more than a part in 10^6; the others cost a comparison.
+
+    >>> lead = generic_blanket(epsilon0=1.0)
+    >>> same = LeadingBlanket(blankets=(lead, lead.swap()), n=10_000, epsilon0=1.0)
+    >>> round(same.epsilon(1e-6), 4)
+    0.0432
+    """
+
+    blankets: tuple[Blanket, ...]
+    n: int
+    epsilon0: float
+
+    def __post_init__(self) -> None:
+        if not self.fits(self.blankets):
+            raise ParameterError(
+                "blankets", len(self.blankets), "must be several of the same masses"
+            )
+
+    @staticmethod
+    def fits(blankets: tuple[Blanket, ...]) -> bool:
+        """Whether these are several blankets that cover everything with the same masses."""
+        return len(blankets) > 1 and all(
+            each.mass == blankets[0].mass and not each.bare for each in blankets
+        )
+
+    def delta(self, epsilon: float) -> float:
+        """An upper bound at epsilon."""
+        if epsilon >= self.epsilon0:
+            return 0.0
+        lead = self.blankets[0]
+        found = lead.delta(epsilon, self.n)
+        for other in self.blankets[1:]:
+            if _exceed(other, lead, epsilon) > _NEARLY * found:
+                found = max(found, other.delta(epsilon, self.n))
+        return min(1.0, found * (1 + _NEARLY) + _round_excess(lead, epsilon))
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest epsilon, rounded up by at most a part in 10^6, with delta(epsilon) <= delta."""
+        lead = BlanketProfile(blankets=self.blankets[:1], n=self.n, epsilon0=self.epsilon0)
+        return find_epsilon(self.delta, delta, epsilon0=self.epsilon0, guess=lead.guess(delta))
+
+
+_NEARLY = 1e-6
+
+
+def _exceed(other: Blanket, lead: Blanket, epsilon: float) -> float:
+    """By how much E[(G - t)_+] of the other is above that of the lead at the worst t, up to rounding.
+
+    For t < 0 the negative parts E[(t - G)_+] are compared: they differ from it by t and the mean, which is 1 - e^epsilon
+    for both. So nothing that is compared is larger than 1 + e^epsilon.
+    """
+    first, second, mass = lead.gains(epsilon), other.gains(epsilon), np.array(lead.mass)
+    return max(_compare_tails(mass, first, second), _compare_tails(mass, -first, -second))
+
+
+def _compare_tails(mass: Floats, first: Floats, second: Floats) -> float:
+    """The largest E[(second - t)_+] - E[(first - t)_+], t >= 0: linear in between, so some value is the worst t."""
+    places = np.concatenate([[0.0], first[first > 0], second[second > 0]])[:, None]
+    above = np.maximum(second - places, 0.0) - np.maximum(first - places, 0.0)
+    return float((mass * above).sum(axis=1).max())
+
+
+def _round_excess(lead: Blanket, epsilon: float) -> float:
+    """More than the rounding of `_exceed`: 9 units of each gain, 24 of each mass, and those of two sums by pairs."""
+    return 2 * (128 + 2 * len(lead.mass).bit_length()) * UNIT * (1 + math.exp(epsilon))
 
 
 def generic_blanket(*, epsilon0: float, total_variation: float | None = None) -> Blanket:

@@ -37,10 +37,18 @@ _NUMERIC = {
 
 @spread
 def amplify(
-    epsilon0: Annotated[float, typer.Option(help="Local privacy of each message, above 0.")],
     n: UsersOption,
     delta: DeltaOption,
     chosen: RandomizerOptions,
+    epsilon0: Annotated[
+        float | None, typer.Option(help="Local privacy of each message, above 0.")
+    ] = None,
+    sigma: Annotated[
+        float | None,
+        typer.Option(
+            help="In place of --epsilon0: messages are numbers with Gaussian noise of this many ranges."
+        ),
+    ] = None,
     delta0: Delta0Option = 0.0,
     check_in: Annotated[
         float, typer.Option(help="The probability that a person takes part, by a secret coin.")
@@ -73,24 +81,26 @@ def amplify(
         _check_everybody(check_in, everybody_only=show_all)
         check_picture(plot, force=force)
         chosen.check()
+        law = _read_law(epsilon0, sigma, chosen) | ({"delta0": delta0} if delta0 else {})
         question = _Question(
-            epsilon0=epsilon0,
+            epsilon0=law["randomizer"].epsilon0 if epsilon0 is None else epsilon0,
             n=whole_number(n),
             delta=delta,
-            law=chosen.law(epsilon0) | ({"delta0": delta0} if delta0 else {}),
+            law=law,
             honest=honest,
             rounds=rounds,
         )
         way: dict[str, Any] = {"check_in": check_in, "adaptive": adaptive, "bound": bound}
         curve = sdp.profile(**question.crowd, **question.law, **way)
         answer = question.answer(curve)
-        lower = question.lower() if check_in == 1 else None
+        lower = question.lower() if check_in == 1 and sigma is None else None
         lines = _every_bound(question, curve.honest, lower) if show_all else None
         if plot is not None:
             with draw_into(plot, force=force) as place:
                 _draw(question, curve, answer, place, every=show_all)
         if as_json:
-            record = _record(question, chosen, curve, answer, lower) | {"check_in": check_in}
+            record = _record(question, chosen, curve, answer, lower)
+            record |= {"check_in": check_in, "sigma": sigma}
             more = {} if lines is None else {"bounds": [asdict(line) for line in lines]}
             typer.echo(json.dumps({**record, **more}))
             return
@@ -98,10 +108,32 @@ def amplify(
         if lines is not None:
             _print_table(lines)
         elif lower is not None:
-            whose = chosen.randomizer or "an unknown randomizer"
+            whose = chosen.randomizer or (
+                "an unknown randomizer" if sigma is None else "this noise"
+            )
             tell(f"No analysis of {whose} can give less than epsilon = {round_down(lower)}.")
     if plot is not None:
         tell(f"The picture is in {plot}.")
+
+
+_GRID = 8  # steps; values in between are rounded to it at random
+
+
+def _read_law(
+    epsilon0: float | None, sigma: float | None, chosen: RandomizerOptions
+) -> dict[str, Any]:
+    """How `sdp.profile` is told what everybody runs: something local, or Gaussian noise."""
+    if (epsilon0 is None) == (sigma is None):
+        raise sdp.ParameterError("epsilon0", epsilon0, "or sigma must be given, and not both")
+    if sigma is None:
+        assert epsilon0 is not None
+        return chosen.law(epsilon0)
+    if chosen.randomizer is not None:
+        raise sdp.UnsupportedError("--sigma is a randomizer of its own: leave out --randomizer")
+    from shuffledp.protocols.gaussian import GaussianNoise
+
+    grid = sdp.Reals(lower=0.0, upper=1.0, steps=_GRID)
+    return {"randomizer": GaussianNoise(domain=grid, sigma=sigma)}
 
 
 def _check_rounds(rounds: int, *, one_only: bool) -> None:
