@@ -470,3 +470,34 @@ def test_a_distribution_is_drawn_with_its_band(tmp_path):
     assert page.count("stroke-dasharray") == 3  # quartiles
     assert 'fill-opacity=".25"' in page
     assert "nan" not in page.partition("<svg")[2].partition("</svg>")[0]
+
+
+def test_files_are_read_while_the_protocols_are_made(tmp_path):
+    """What was read early is what is answered from, and an error in it names the question."""
+    write_csv(PEOPLE, tmp_path / "people.csv")
+    survey = sdp.Survey.loads(TEXT)
+    late = survey.prepare(tmp_path / "people.csv")
+    early = survey.prepare(tmp_path / "people.csv", read_early=True)
+    assert late.early == {}
+    assert set(early.early) == {"way", "minutes", "home_by_way"}
+    answers = [each.answer(rng=sdp.SeededWords(1)).to_dict() for each in (early, late)]
+    assert answers[0] == answers[1]
+    wrong = sdp.Survey.loads(TEXT.replace("upper = 15", "upper = 7"))
+    prepared = wrong.prepare(tmp_path / "people.csv", read_early=True)
+    with pytest.raises(sdp.DataError, match=r"question 'minutes': value .* in row"):
+        prepared.answer()
+
+
+def test_parts_that_are_beaten_are_not_calibrated(monkeypatch):
+    """Too large budgets, and still no better than dummies: the same plan as without the short cut."""
+    from shuffledp.survey_plans import _Maker
+
+    tried = []
+    fit = _Maker.fit
+    monkeypatch.setattr(_Maker, "fit", lambda self, parts: tried.append(parts) or fit(self, parts))
+    survey = sdp.Survey.loads(TEXT)
+    quick = survey.plan(N)
+    assert len(tried) == 1
+    monkeypatch.setattr(_Maker, "is_beaten", lambda *_: False)
+    assert survey.plan(N).protocol == quick.protocol
+    assert len(tried) == 3

@@ -104,6 +104,8 @@ def make_plan(survey: "Survey", tasks: Sequence[Task], n: int) -> "SurveyPlan":
     other = maker.fit(frugal)
     if _count_histograms(frugal) >= _MANY:
         return other.plan()
+    if maker.is_beaten(parts, other.merit):
+        return other.plan()
     found = maker.fit(parts)
     return (other if other.merit <= _AS_GOOD * found.merit else found).plan()
 
@@ -282,15 +284,7 @@ class _Found:
     @property
     def merit(self) -> float:
         """The largest relative error, each times the weight that the user gave."""
-        return max(
-            (question.weight or 1.0) * find_error(part, self.maker.n) / _scale(task, self.maker.n)
-            for question, task, (_, part) in zip(
-                self.maker.survey.questions,
-                self.maker.tasks,
-                bundle.questions(self.protocol),
-                strict=True,
-            )
-        )
+        return self.maker.judge([part for _, part in bundle.questions(self.protocol)])
 
     def plan(self) -> SurveyPlan:
         maker = self.maker
@@ -401,7 +395,14 @@ class _Maker:
     def fit(self, parts: Sequence[ShuffleProtocol]) -> _Found:
         """The parts with the largest budgets within the promise, by their weights."""
         weights = self._weigh(parts)
-        wanted = [
+        wanted = self._describe(parts, weights)
+        assert self.survey.epsilon is not None
+        return self._bundle(parts, weights, wanted, self.survey.epsilon)
+
+    def _describe(
+        self, parts: Sequence[ShuffleProtocol], weights: Sequence[float]
+    ) -> list[dict[str, Any]]:
+        return [
             {
                 "name": question.name,
                 "protocol": part.name,
@@ -410,8 +411,24 @@ class _Maker:
             }
             for question, part, weight in zip(self.survey.questions, parts, weights, strict=True)
         ]
+
+    def judge(self, parts: Sequence[ShuffleProtocol]) -> float:
+        """The largest relative error, each times the weight that the user gave."""
+        return max(
+            (question.weight or 1.0) * find_error(part, self.n) / _scale(task, self.n)
+            for question, task, part in zip(self.survey.questions, self.tasks, parts, strict=True)
+        )
+
+    def is_beaten(self, parts: Sequence[ShuffleProtocol], merit: float) -> bool:
+        """Whether these parts, with budgets that are too large, are no better than what has this merit already."""
         assert self.survey.epsilon is not None
-        return self._bundle(parts, weights, wanted, self.survey.epsilon)
+        promise = Promise(epsilon=self.survey.epsilon, delta=self.survey.delta)
+        wanted = map(bundle.PartSpec.read, self._describe(parts, self._weigh(parts)))
+        try:
+            guessed, delta = bundle.guess_parts(self.crowd, promise, list(wanted))
+        except ShuffledpError:
+            return False
+        return delta > promise.delta and merit <= _AS_GOOD * self.judge(guessed)
 
     def _bundle(
         self,

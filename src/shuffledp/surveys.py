@@ -22,11 +22,16 @@ largest relative error is made small; a question with twice the weight of anothe
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from shuffledp.core.arrays import Counts
 from shuffledp.core.domain import Categories, Integers
 from shuffledp.core.errors import (
     DataError,
@@ -47,6 +52,7 @@ from shuffledp.engine import (
     DuckDB,
     Engine,
     Filter,
+    Headcount,
     Job,
     OnInvalid,
     Randomized,
@@ -55,10 +61,12 @@ from shuffledp.engine import (
     headcount,
     run_file,
 )
+from shuffledp.engine.files import group_early
 from shuffledp.engine.groups import tally_counts
 from shuffledp.engine.messages import randomize_bundle
 from shuffledp.engine.pairs import count_pairs, pair_columns
 from shuffledp.engine.readings import Form, Reading
+from shuffledp.engine.stages import CALIBRATION, OPENING, stage
 from shuffledp.ledger import DATASET, Budget, Ledger, Spending
 from shuffledp.numerics.entropy import SecureWords, SeededWords
 from shuffledp.planner.question import check_delta, planned
@@ -80,6 +88,7 @@ __all__ = [
     "find_error",
 ]
 
+_FEW_CODES = 1 << 20  # of a question that is read early: eight megabytes
 _USUAL_EPSILON = 1.0  # where a search for another one starts
 
 
@@ -267,11 +276,8 @@ class Survey:
 
     def plan(self, n: int) -> SurveyPlan:
         """Which protocols answer it for n people, how well, and what each question costs."""
-        return self._plan(n, {})
-
-    def _plan(self, n: int, columns: Mapping[str, Column | None]) -> SurveyPlan:
         check_delta(self.delta, n)
-        return make_plan(self, self.tasks(columns, n), n)
+        return make_plan(self, self.tasks({}, n), n)
 
     def ask(
         self,
@@ -300,7 +306,7 @@ class Survey:
             self.chargeable(rng).check_chargeable()
             opened = ledger if isinstance(ledger, Ledger) else Ledger(Path(ledger))
             spending = Spending(ledger=opened, budget=budget, dataset=dataset)
-        prepared = self.prepare(data, engine=engine, where=where, report=report)
+        prepared = self.prepare(data, engine=engine, where=where, report=report, read_early=True)
         if spending is not None:
             spending.check(prepared.plan.protocol.guarantee)
         answer = prepared.answer(rng=rng, level=level, report=report)
@@ -320,16 +326,18 @@ class Survey:
         where: Filter | str | None = None,
         report: Report | None = None,
         n: int | None = None,
+        read_early: bool = False,
     ) -> "PreparedSurvey":
         """Open the columns, count the people and make the protocols: nothing is randomized yet.
 
-        With n the protocols are made for so many people, and not for those who are there.
+        With n the protocols are made for so many people, and not for those who are there. Files are read while the
+        protocols are made, if that is wanted (`read_early`), for `answer`.
         """
         columns: dict[str, Column | None] = {}
         for question in self.questions:
             for name in (question.column, question.by):
                 if name is not None and name not in columns:
-                    with At(self, question):
+                    with At(self, question), stage(OPENING):
                         columns[name] = open_data(data, name, where)
         first = self.questions[0]
         column = columns[first.column]
@@ -341,8 +349,40 @@ class Survey:
             task = planned(first.task).declare(first.options, column).task
             policy = first.on_invalid or self.on_invalid
             people = headcount(column, task.domain, policy, engine=chosen, report=report).n
-        plan = self._plan(people if n is None else n, columns)
-        return PreparedSurvey(plan=plan, columns=columns, engine=chosen, people=people)
+        planned_for = people if n is None else n
+        check_delta(self.delta, planned_for)
+        tasks = self.tasks(columns, planned_for)
+        early = self._read_early(tasks, columns, chosen) if read_early else {}
+        with stage(CALIBRATION):
+            plan = make_plan(self, tasks, planned_for)
+        return PreparedSurvey(plan=plan, columns=columns, engine=chosen, people=people, early=early)
+
+    def _read_early(
+        self, tasks: Sequence[Task], columns: Mapping[str, Column | None], engine: Engine
+    ) -> dict[str, "Future[Headcount | Counts | None]"]:
+        """Read and group small columns of files in a thread, while the protocols are chosen."""
+        if not isinstance(engine, DuckDB):
+            return {}
+        reader = ThreadPoolExecutor(1, thread_name_prefix="survey")
+        early: dict[str, Future[Headcount | Counts | None]] = {}
+        for question, task in zip(self.questions, tasks, strict=True):
+            policy = OnInvalid.read(question.on_invalid or self.on_invalid)
+            column = columns[question.column]
+            assert column is not None
+            if task.domain.size > _FEW_CODES:
+                continue
+            if not isinstance(task, Grouped):
+                read = partial(group_early, column, task.domain, policy, engine=engine)
+                early[question.name] = reader.submit(read)
+            elif not task.step:  # otherwise numbers are rounded at random
+                assert question.by is not None
+                groups = columns[question.by]
+                assert groups is not None
+                pairs = (column, groups)
+                count = partial(count_pairs, pairs, task.domain, engine, on_invalid=policy)
+                early[question.name] = reader.submit(count)
+        reader.shutdown(wait=False)
+        return early
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -374,6 +414,10 @@ class PreparedSurvey:
     engine: Engine
     people: int
     """How many there are, whatever number the protocols are made for."""
+    early: Mapping[str, "Future[Headcount | Counts | None]"] = field(
+        default_factory=dict, repr=False
+    )
+    """What was read already, by question. Secret."""
 
     @property
     def protocol(self) -> ShuffleProtocol:
@@ -474,9 +518,12 @@ class PreparedSurvey:
     def _run(self, asked: _Asked, rng: WordSource | None, report: Report | None) -> Estimate:
         question, task, part = asked
         policy, column = self._policy(question), self._open(question.column)
+        read = self.early[question.name].result() if question.name in self.early else None
         if isinstance(task, Grouped):
-            pairs = (column, self._open(question.by))
-            counts = count_pairs(pairs, task.domain, self.engine, on_invalid=policy, rng=rng)
+            counts = read if isinstance(read, np.ndarray) else None
+            if counts is None:
+                pairs = (column, self._open(question.by))
+                counts = count_pairs(pairs, task.domain, self.engine, on_invalid=policy, rng=rng)
             self._check_people(int(counts.sum()))
             tally = tally_counts(part, counts, SecureWords() if rng is None else rng)
             return task.convert(part.analyzer.estimate(tally))
@@ -488,6 +535,7 @@ class PreparedSurvey:
             engine=self.engine,
             rng=rng,
             report=report,
+            found=read if isinstance(read, Headcount) else None,
         )
         self._check_people(found.n)
         return found.estimate

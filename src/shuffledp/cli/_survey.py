@@ -73,7 +73,9 @@ def run_survey(
         keep_inputs(targets, [path, *paths, budget.ledger])
         with meter() as report:
             data = [Path(each) for each in paths]
-            prepared = survey.prepare(data, engine=chosen, where=privacy.where, report=report)
+            prepared = survey.prepare(
+                data, engine=chosen, where=privacy.where, report=report, read_early=True
+            )
             if spending is not None:
                 spending.check(prepared.plan.guarantee)
             answer = prepared.answer(rng=rng, level=output.level, report=report)

@@ -64,6 +64,7 @@ __all__ = [
     "FileRun",
     "Memory",
     "find_engine",
+    "group_early",
     "headcount",
     "read_codes",
     "run_file",
@@ -216,6 +217,26 @@ def headcount(
     if found.n == 0:
         raise job.nobody()
     return found
+
+
+def group_early(
+    column: Column,
+    domain: Domain,
+    on_invalid: OnInvalid | Mapping[str, str] | str = OnInvalid.ERROR,
+    *,
+    engine: Engine | str = "duckdb",
+) -> Headcount | None:
+    """Read and group a column before its protocol is known, for `run_file`; None if that cannot be.
+
+    >>> from shuffledp import Bits
+    >>> from shuffledp.engine import take_column
+    >>> group_early(take_column([True, False, True]), Bits(), engine="memory").n
+    3
+    """
+    coder = _make_coder(column, domain, on_invalid)
+    if not _is_groupable(coder.domain):
+        return None
+    return _group_once(find_engine(engine), Job(column=column, coder=coder))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -19,7 +19,6 @@ import inspect
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -69,6 +68,7 @@ __all__ = [
     "calibrate",
     "gaussian_epsilon",
     "gaussian_scale",
+    "guess_parts",
     "has_fixed_delta",
     "make",
     "questions",
@@ -84,9 +84,10 @@ _FIXED, _FIXED_SHARE = (
     0.25,
 )  # of delta: when it counts as fixed, and how much of it all fixed ones get
 _LARGE = 1e-3
+_NEAR = 1.0
 _SHARP = 6.0  # deltas down to a 400th of the promise are sharp
 _TREES = ("tree", "hashed_tree")  # whose levels share a budget
-_FIRST = 0.98  # of the Gaussian scale: most parts need a little more noise than Gaussian ones
+_FIRST = 1.005  # of the Gaussian scale: about where parts with dummies end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -443,7 +444,8 @@ class Joint:
 
     def open(self, honest: int, points: int) -> Callable[[float], float]:
         """The same as a function of epsilon."""
-        parts, near = list(_flatten(self.parts)), max(self.promise.delta, 1e-90)
+        parts = list(_flatten(self.parts))
+        near = shorten(max(self.promise.delta, 1e-90))  # sums of losses are remembered by it
         curves, distances = zip(*(_open_curve(part, honest) for part in parts), strict=True)
         apart = math.fsum(distances) * (1 + 4 * UNIT)
         try:
@@ -561,31 +563,71 @@ def calibrate(
     if len(parts) == 1:
         whole = replace(parts[0], epsilon=promise.epsilon, delta=promise.delta)
         return ((whole, whole.make(crowd)),)
-    norm = math.hypot(*(part.weight for part in parts))
-    deltas = [promise.delta] * len(parts)
+    start = _Start.of(crowd, promise, parts)
+    return _search(start.at, start.scale, math.log(promise.delta), _find_bend(promise))
 
-    def make_parts(scale: float) -> _Made:
-        spent = (
-            replace(part.spend(scale * part.weight / norm, promise), delta=delta)
-            for part, delta in zip(parts, deltas, strict=True)
-        )
-        return tuple((part, part.make(crowd)) for part in spent)
 
-    def at(scale: float) -> _Tried:
-        found = first if scale == start and first else make_parts(scale)
-        joint = _account([protocol for _, protocol in found], promise)
-        return found, math.log(max(joint.delta(crowd.trusted, promise.epsilon), 1e-300))
+def guess_parts(
+    crowd: Crowd, promise: Promise, parts: Sequence[PartSpec]
+) -> tuple[tuple[ShuffleProtocol, ...], float]:
+    """The parts with about the budgets that a calibration gives them, and their delta together.
 
-    start = _FIRST * gaussian_scale(promise)
-    first: _Made = ()
-    with suppress(ShuffledpError):  # too much at once, perhaps; the search will see
-        first = make_parts(start)
+    >>> two = [PartSpec(name=name, protocol="dummies_histogram", parameters={"k": 4}) for name in "ab"]
+    >>> _, delta = guess_parts(Crowd(n=10_000, honest=1.0), Promise(epsilon=1.0, delta=1e-6), two)
+    >>> 0.5e-6 < delta < 2e-6
+    True
+    """
+    start = _Start.of(crowd, promise, parts)
+    made, reached = start.at(start.scale)
+    return tuple(protocol for _, protocol in made), math.exp(reached)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Start:
+    """Where a calibration begins: the parts at the budgets of Gaussian pairs."""
+
+    crowd: Crowd
+    promise: Promise
+    parts: tuple[PartSpec, ...]
+    deltas: tuple[float, ...]
+    first: "_Made" = ()
+    """The parts at the first scale, if they can be made there."""
+
+    @classmethod
+    def of(cls, crowd: Crowd, promise: Promise, parts: Sequence[PartSpec]) -> "_Start":
+        """Parts whose delta is fixed share some of it."""
+        deltas = (promise.delta,) * len(parts)
+        start = cls(crowd=crowd, promise=promise, parts=tuple(parts), deltas=deltas)
+        try:
+            first = start.make_parts(start.scale)
+        except ShuffledpError:  # too much at once, perhaps; the search will see
+            return start
         fixed = [has_fixed_delta(protocol, crowd, promise) for _, protocol in first]
-        if any(fixed):
-            share = _FIXED_SHARE * promise.delta / sum(fixed)
-            deltas = [share if each else promise.delta for each in fixed]
-            first = ()
-    return _search(at, start, math.log(promise.delta))
+        if not any(fixed):
+            return replace(start, first=first)
+        share = _FIXED_SHARE * promise.delta / sum(fixed)
+        return replace(start, deltas=tuple(share if each else promise.delta for each in fixed))
+
+    @property
+    def scale(self) -> float:
+        """The first scale to try."""
+        return _FIRST * gaussian_scale(self.promise)
+
+    def make_parts(self, scale: float) -> "_Made":
+        """The parts with their shares of this scale."""
+        norm = math.hypot(*(part.weight for part in self.parts))
+        spent = (
+            replace(part.spend(scale * part.weight / norm, self.promise), delta=delta)
+            for part, delta in zip(self.parts, self.deltas, strict=True)
+        )
+        return tuple((part, part.make(self.crowd)) for part in spent)
+
+    def at(self, scale: float) -> "_Tried":
+        """The parts at this scale, and the logarithm of their delta together."""
+        found = self.first if scale == self.scale and self.first else self.make_parts(scale)
+        joint = _account([protocol for _, protocol in found], self.promise)
+        reached = joint.delta(self.crowd.trusted, self.promise.epsilon)
+        return found, math.log(max(reached, 1e-300))
 
 
 def has_fixed_delta(protocol: ShuffleProtocol, crowd: Crowd, promise: Promise) -> bool:
@@ -620,12 +662,26 @@ _Made: TypeAlias = tuple[tuple[PartSpec, ShuffleProtocol], ...]
 _Tried: TypeAlias = tuple[_Made, float]
 
 
-def _search(at: Callable[[float], _Tried], start: float, wanted: float) -> _Made:
+def _find_bend(promise: Promise) -> float:
+    """How steep ln(delta) of a Gaussian pair is in 1 / mu^2 at the promise, beside the line to where it is 0.
+
+    >>> round(_find_bend(Promise(epsilon=1.0, delta=1e-8)), 2)
+    0.78
+    """
+    near = replace(promise, delta=1.1 * promise.delta)
+    if near.delta > _LARGE:
+        return 1.0
+    here, there = (gaussian_scale(each) ** -2 for each in (promise, near))
+    return math.log(1.1) / (here - there) / (-math.log(promise.delta) / here)
+
+
+def _search(at: Callable[[float], _Tried], start: float, wanted: float, bend: float = 1.0) -> _Made:
     """The parts at nearly the largest scale whose ln(delta) is at most what is wanted.
 
-    ln(delta) is about linear in 1 / scale^2, and 0 at 0, as for Gaussian pairs: by secants.
+    ln(delta) is about linear in 1 / scale^2, and 0 at 0, as for Gaussian pairs: by secants. Near the end it is less
+    steep, by `bend`.
     """
-    scale, best = start, _Best()
+    scale, best = start, _Best(bend)
     for _ in range(_TRIES):
         try:
             best.add(scale, at(scale), wanted)
@@ -642,7 +698,8 @@ def _search(at: Callable[[float], _Tried], start: float, wanted: float) -> _Made
 class _Best:
     """What a search has found so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, bend: float = 1.0) -> None:
+        self.bend = bend
         self.made: _Made = ()
         self.reached = -math.inf
         self.low, self.high = 0.0, math.inf
@@ -669,7 +726,8 @@ class _Best:
         # Far below what is wanted, deltas are not sharp.
         sharp = [(0.0, 0.0), *(point for point in self.seen if point[1] > wanted - _SHARP)]
         if self.reached > wanted - _SHARP or not self.made:
-            further = _follow(sharp[-2:], wanted - _CLOSE / 2, scale)
+            first = len(sharp) == 2 and abs(sharp[1][1] - wanted) < _NEAR
+            further = _follow(sharp[-2:], wanted - _CLOSE / 2, scale, self.bend if first else 1.0)
             if self.low < further < self.high:
                 return further
         if self.low == 0.0:
@@ -677,10 +735,12 @@ class _Best:
         return math.sqrt(self.low * self.high) if math.isfinite(self.high) else 1.4 * self.low
 
 
-def _follow(points: Sequence[tuple[float, float]], wanted: float, scale: float) -> float:
+def _follow(
+    points: Sequence[tuple[float, float]], wanted: float, scale: float, bend: float = 1.0
+) -> float:
     """The scale where the line through these points reaches what is wanted, not too far away; 0 if it does not."""
     (x0, y0), (x1, y1) = points if len(points) == 2 else [points[0]] * 2
-    rise = (y1 - y0) / (x1 - x0) if x1 != x0 else 0.0
+    rise = bend * (y1 - y0) / (x1 - x0) if x1 != x0 else 0.0
     x = x1 + (wanted - y1) / rise if rise < 0 else 0.0
     return min(max(x**-0.5, scale / 3), 3 * scale) if x > 0 else 0.0
 
