@@ -24,6 +24,8 @@ from shuffledp.protocols.duchi import Duchi
 from shuffledp.protocols.dummies_histogram import DummiesHistogram
 from shuffledp.protocols.fake_users import FakeUsers
 from shuffledp.protocols.hadamard import HadamardResponse
+from shuffledp.protocols.hadamard_blanket import HadamardBlanket
+from shuffledp.protocols.hashed_histogram import HashedHistogram
 from shuffledp.protocols.hashed_prefixes.device import HashedPart, HashedPrefixes
 from shuffledp.protocols.hybrid import Hybrid
 from shuffledp.protocols.krr import KRR
@@ -207,6 +209,53 @@ def test_two_people_with_short_words(name):
 @pytest.mark.parametrize("name", SHORT)
 def test_two_people_with_short_words_halved(name):
     check_two_people(name)
+
+
+# Devices with few different messages.
+FEW = {
+    "hadamard_blanket": HadamardBlanket(k=2, tau=1, dummies=2, word_bits=2),
+    "hadamard_blanket, two columns": HadamardBlanket(k=2, tau=2, dummies=1, word_bits=2),
+    "hashed_histogram": HashedHistogram(k=3, r=2, s=1, width=1, dummies=4, word_bits=3),
+    "hashed_histogram, rejected words": HashedHistogram(
+        k=2, r=2, s=2, width=3, dummies=16, word_bits=4
+    ),
+}
+
+
+@pytest.mark.parametrize("halve", [False, True])
+@pytest.mark.parametrize(
+    "name", [next(iter(FEW)), *(pytest.param(name, marks=pytest.mark.slow) for name in [*FEW][1:])]
+)
+def test_few_messages_are_dealt_with_the_law_of_the_messages(name, halve, monkeypatch):
+    """One person, or two where there are not too many tapes; a few dummies less are noticed."""
+    device = FEW[name]
+    assert device.few
+    if halve:
+        monkeypatch.setattr(dealing, "_are_few", lambda _: False)
+    for data in ([device.k - 1], [0, device.k - 1]):
+        inputs = np.bincount(data, minlength=device.k)
+        try:
+            dealt = enumerate_outcomes(
+                lambda source: tuple(device.deal_few(inputs, source).counts.tolist()),  # noqa: B023
+                most=MOST,
+            )
+        except sdp.UnsupportedError:
+            assert len(data) == 2
+            return
+        assert dealt == message_law(device, device, data)
+        mutant = replace(device, dummies=device.dummies - 1 or 2)
+        assert dealt != message_law(mutant, mutant, data)
+
+
+def test_half_a_million_dummies_each_are_dealt_at_once():
+    """What an epsilon of 0.001 takes of a thousand people: half a billion messages."""
+    for name in ("hadamard_blanket", "hashed_histogram"):
+        made = protocols.make(name, n=1000, k=3, epsilon=0.001, delta=1e-20)
+        assert made.dealt
+        assert made.cost.messages_mean > 5e5
+        inputs = np.array([500, 300, 200])
+        estimate = run_counts(made, inputs, sdp.SeededWords(5))
+        assert np.all(abs(estimate.value - inputs) < 6 * np.sqrt(made.analyzer.variance(inputs)))
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.label) for case in CASES["shuffled"]])

@@ -3,6 +3,7 @@
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import shuffledp as sdp
@@ -25,10 +26,22 @@ COLUMNS = {
     ),
     "histogram of integers": ("histogram", {"k": 4}, {"lower": 2, "upper": 5}, lambda codes: codes % 4 + 2),
 }  # fmt: skip
+AGES, POINTS = {"lower": 0, "upper": 15}, {"lower": 0.0, "upper": 2.0, "steps": 8}
+SPELLING = {"alphabet": "letters", "max_length": 3}
+LATER = {
+    "quantiles of integers": ("quantiles", AGES, AGES, lambda codes: codes % 16),
+    "quantiles of reals": ("quantiles", POINTS, POINTS, lambda codes: codes % 50 / 25),
+    "cdf": ("cdf", {**AGES, "at": [3, 9]}, {**AGES, "at": [3, 9]}, lambda codes: codes % 16),
+    "range": ("range", {**AGES, "at": [3, 9]}, {**AGES, "at": [3, 9]}, lambda codes: codes % 16),
+    "variance": ("variance", POINTS, POINTS, lambda codes: codes % 50 / 25),
+    "std": ("std", AGES, AGES, lambda codes: (codes % 16).astype(str)),
+    "bins": ("bins", {"edges": [0, 5, 9]}, {"edges": [0, 5, 9]}, lambda codes: codes % 9 + 0.5),
+    "words": ("words", SPELLING, SPELLING, lambda codes: np.array(["cat", "dog"])[codes % 2]),
+}
 
 
 def check_cell(column, n, epsilon, delta, *, every_row=True):
-    task, planned, options, values = COLUMNS[column]
+    task, planned, options, values = {**COLUMNS, **LATER}[column]
     people = values(np.arange(n))
     if n * delta > 1:
         check_refusal(task, people, {"epsilon": epsilon, "delta": delta}, planned, options)
@@ -96,3 +109,54 @@ def test_what_a_plan_lists_runs_everywhere(column, n, epsilon, delta):
 @pytest.mark.parametrize(("n", "epsilon", "delta"), list(product(MORE_USERS, EPSILONS, DELTAS)))
 def test_what_a_plan_chooses_runs_for_many_people(column, n, epsilon, delta):
     check_cell(column, n, epsilon, delta, every_row=False)
+
+
+@pytest.mark.parametrize("column", [*LATER][:-1])
+@pytest.mark.parametrize(
+    ("n", "epsilon", "delta"),
+    [
+        (2, 5.0, 1e-8),
+        (300, 1.0, 1e-6),
+        pytest.param(30, 0.001, 1e-2, marks=pytest.mark.slow),
+        pytest.param(1_000, 30.0, 1e-20, marks=pytest.mark.slow),
+        pytest.param(100_000, 1.0, 1e-8, marks=pytest.mark.slow),
+    ],
+)
+def test_distributions_run_as_planned(column, n, epsilon, delta):
+    check_cell(column, n, epsilon, delta)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("n", "epsilon", "delta"), [(2, 5.0, 1e-8), (1_000, 30.0, 1e-20), (100_000, 0.001, 1e-6)]
+)
+def test_words_run_as_planned(n, epsilon, delta):
+    check_cell("words", n, epsilon, delta)
+
+
+@pytest.mark.parametrize("task", ["count", "sum", "mean", "histogram"])
+@pytest.mark.parametrize(
+    ("n", "epsilon", "delta"),
+    [
+        (2, 5.0, 1e-8),
+        (300, 1.0, 1e-6),
+        pytest.param(30, 30.0, 1e-20, marks=pytest.mark.slow),
+    ],
+)
+def test_groups_run_or_are_refused(task, n, epsilon, delta):
+    """By group there is no plan: it is answered in every model, or none of its protocols fits."""
+    codes = np.arange(n)
+    table = {"x": codes % 2 if task == "count" else codes % 6, "g": np.array(["a", "b"])[codes % 2]}
+    options = {"count": {}}.get(task, NUMBERS)
+    for model, private in (("shuffle", {"delta": delta}), ("local", {}), ("central", {})):
+        try:
+            answer = sdp.ask(
+                pd.DataFrame(table), task, column="x", by="g", groups=["a", "b"], model=model,
+                epsilon=epsilon, **private, **options,
+            )  # fmt: skip
+        except sdp.UnsupportedError as refused:
+            reason = str(refused)
+            assert (model, reason[:16]) == ("shuffle", "no protocol fits")
+            continue
+        low, high = answer.estimate.interval(0.95)
+        assert np.all(low <= high)

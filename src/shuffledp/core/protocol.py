@@ -29,6 +29,7 @@ __all__ = [
     "Crowd",
     "Curved",
     "Dealt",
+    "DealtIfFew",
     "DealtInParts",
     "Device",
     "NoiseAccountant",
@@ -188,6 +189,24 @@ class Dealt(Protocol):
 
 
 @runtime_checkable
+class DealtIfFew(Protocol):
+    """A device whose different messages can be counted one by one if they are few; then the tally is dealt.
+
+    >>> from shuffledp import protocols
+    >>> asked = {"k": 4, "delta": 1e-6}
+    >>> [protocols.make("hashed_histogram", n=n, epsilon=1.0, **asked).dealt for n in (100, 10**6)]
+    [True, False]
+    """
+
+    @property
+    def few(self) -> bool:
+        """Whether there are few enough different messages."""
+
+    def deal_few(self, inputs: Counts, source: WordSource) -> Tally:
+        """The tally of inputs[x] people of each code x: exactly the law that their messages would have."""
+
+
+@runtime_checkable
 class DealtInParts(Protocol):
     """A device for a domain that nobody can list: the tally is dealt from the codes that occur, some at a time.
 
@@ -329,7 +348,8 @@ class ShuffleProtocol:
         >>> protocols.local_hashing.make_local(k=4, epsilon=1.0).dealt
         False
         """
-        return isinstance(self.randomizer, Dealt)
+        device = self.randomizer
+        return isinstance(device, Dealt) or (isinstance(device, DealtIfFew) and device.few)
 
     def guarantee_if(self, honest: float) -> Guarantee:
         """What is left if only this share of the people who take part follows the protocol.

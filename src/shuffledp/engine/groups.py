@@ -31,7 +31,7 @@ from shuffledp.core.domain import (
     rounding_words,
 )
 from shuffledp.core.errors import DataError, PositionError
-from shuffledp.core.protocol import Dealt, DealtInParts, ShuffleProtocol
+from shuffledp.core.protocol import Dealt, DealtIfFew, DealtInParts, ShuffleProtocol
 from shuffledp.core.randomizer import Randomizer, WordSource
 from shuffledp.core.texts import Keys, Spelt, Texts
 from shuffledp.engine.chunks import (
@@ -103,6 +103,8 @@ def tally_counts(
     """
     if isinstance(protocol.randomizer, Dealt):
         return protocol.randomizer.deal(counts, rng)
+    if isinstance(protocol.randomizer, DealtIfFew) and protocol.randomizer.few:
+        return protocol.randomizer.deal_few(counts, rng)
     return _tally_everybody(protocol, counts, rng, thread_count(threads))
 
 

@@ -21,7 +21,7 @@ q (1 - q): the view is (A + 1, B) against (A, B + 1), the two bins of `accountin
 """
 
 import math
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -31,30 +31,37 @@ import numpy as np
 
 from shuffledp.accounting.moved_message import dummies, dummies_level, poisson_level
 from shuffledp.core.analyzer import Tally
-from shuffledp.core.arrays import Bools, Counts, Floats, Words
+from shuffledp.core.arrays import Bools, Codes, Counts, Floats, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import Cost, Crowd, NoisyDevice, Promise
-from shuffledp.core.randomizer import Law, Message, Messages
+from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import number
+from shuffledp.numerics.dealing import binomial, deal_uniform
 from shuffledp.numerics.intervals import TwoBinomialsError
 
 __all__ = [
+    "FEW_BITS",
     "PROOF",
+    "CountedOracle",
     "DummiedAnalyzer",
     "DummiedOracle",
     "add_dummies",
     "choose_rho",
     "choose_support",
+    "deal_dummied",
     "dummied_cost",
     "dummied_delta",
     "dummied_law",
 ]
 
 PROOF = "the exact two-bin divergence of uniform dummies over a pairwise independent hash family"
+FEW_BITS = 16
+"""Of a message, up to which a tally counts all different ones."""
 _RHO_BITS = 48
+_AT_ONCE = 1 << 17  # people whose real messages are drawn together
 
 
 class DummiedOracle(NoisyDevice, Protocol):
@@ -80,6 +87,17 @@ class DummiedOracle(NoisyDevice, Protocol):
 
     def tally(self, shuffled: Shuffled) -> Tally:
         """For each category, the number of messages that support it."""
+
+
+class CountedOracle(DummiedOracle, Protocol):
+    """One whose messages are numbered."""
+
+    @property
+    def message_bits(self) -> int:
+        """Bits of the number of a message."""
+
+    def unpack(self, numbers: Words) -> Words:
+        """The messages of these numbers, one per row."""
 
 
 def choose_support(crowd: Crowd, promise: Promise, messages: float) -> float:
@@ -137,6 +155,33 @@ def add_dummies(real: Words, dummies: Words, coins: Bools, surely: int) -> Messa
     payload = (real, dummies[:, :surely].reshape(n * surely, width), dummies[one_more, -1])
     owner = np.concatenate((users, np.repeat(users, surely), one_more))
     return Messages(payload=np.concatenate(payload), owner=owner, users=n)
+
+
+def deal_dummied(
+    device: CountedOracle, inputs: Counts, draw: Callable[[Codes], Words], source: WordSource
+) -> Tally:
+    """The tally of inputs[x] people: their real messages, which `draw` draws, and all dummies, dealt.
+
+    The dummies of everybody are independent and uniform, so it is enough to know how many of them are equal to
+    each message.
+    """
+    n, ends = int(inputs.sum()), inputs.cumsum()
+    surely, coins = divmod(int(device.rho * (1 << device.word_bits)), 1 << device.word_bits)
+    sent = n * surely + binomial(n, coins, device.word_bits, source)
+    times, _ = deal_uniform(sent, 1 << device.message_bits, device.message_bits, source)
+    for start in range(0, n, _AT_ONCE):
+        people = np.arange(start, min(start + _AT_ONCE, n))
+        real = draw(ends.searchsorted(people, side="right"))
+        times += np.bincount(real.astype(np.int64), minlength=len(times))
+    messages = device.unpack(np.arange(len(times), dtype=np.uint64))
+    counts = np.zeros(device.domain.k, dtype=np.int64)
+    for bit in range(
+        int(times.max()).bit_length()
+    ):  # each message as often as it occurs, in powers of two
+        chosen = messages[(times >> bit & 1).astype(np.bool_)]
+        if len(chosen):
+            counts += device.tally(Shuffled(payload=chosen, users=n)).counts << bit
+    return Tally(counts=counts, users=n)
 
 
 def dummied_law(real: Mapping[Message, Fraction], everything: int, rho: Fraction) -> Law:

@@ -6,8 +6,8 @@ protocol of the paper. Messages are longer than those of `hashed_histogram`, and
 categories is a power of two, so that one is the better choice; this one needs no field arithmetic.
 
 Reference: Ghazi, Golowich, Kumar, Pagh, Velingker 2021, "On the power of multiple anonymous messages".
-Deviation: the number of dummies is calibrated by the exact two-bin divergence. There is no `simulate`:
-which categories a message supports together depends on its columns.
+Deviation: the number of dummies is calibrated by the exact two-bin divergence. Which categories a message
+supports together depends on its columns, so the tally is dealt only where there are few different messages.
 """
 
 import math
@@ -19,22 +19,24 @@ from itertools import product
 import numpy as np
 
 from shuffledp.core.analyzer import Tally
-from shuffledp.core.arrays import Codes, Words
+from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Categories, outside
 from shuffledp.core.errors import DataError
 from shuffledp.core.protocol import Cost, Crowd, Parts, Promise
-from shuffledp.core.randomizer import Law, Message, Messages
+from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.gf2_systems import parity, solutions
 from shuffledp.protocols.assembly import register, shuffle
 from shuffledp.protocols.dummied import (
+    FEW_BITS,
     PROOF,
     DummiedAnalyzer,
     add_dummies,
     choose_rho,
     choose_support,
+    deal_dummied,
     dummied_cost,
     dummied_delta,
     dummied_law,
@@ -103,7 +105,7 @@ class HadamardBlanket:
 
     @property
     def cost(self) -> Cost:
-        return dummied_cost(self.rho, self.tau * self.column_bits)
+        return dummied_cost(self.rho, self.message_bits)
 
     @property
     def proof(self) -> str:
@@ -113,17 +115,39 @@ class HadamardBlanket:
         return dummied_delta(q=self.q, rho=self.rho, honest=honest, epsilon=epsilon)
 
     def encode(self, inputs: Codes, words: Words) -> Messages:
-        word = words.dtype.type
-        drawn = words[:, 1:] & word((1 << self.column_bits) - 1)
-        rows = inputs.astype(words.dtype)[:, None] + word(1)
-        real = drawn[:, : self.tau]
-        # Flipping a bit of the row turns every -1 into a +1, one to one.
-        lowest = rows & (~rows + word(1))
-        real ^= lowest * parity(real & rows)
+        drawn = words[:, 1:] & words.dtype.type((1 << self.column_bits) - 1)
+        real = _agree(drawn[:, : self.tau], inputs)
         surely, share = divmod(self.dummies, 1 << self.word_bits)
         coins = tape.bernoulli(words[:, 0], share, self.word_bits)
         dummies = drawn[:, self.tau :].reshape(len(inputs), -1, self.tau)
         return add_dummies(real, dummies, coins, surely)
+
+    @property
+    def message_bits(self) -> int:
+        """Bits of all columns together."""
+        return self.tau * self.column_bits
+
+    @property
+    def few(self) -> bool:
+        return self.message_bits <= FEW_BITS
+
+    def unpack(self, numbers: Words) -> Words:
+        """The columns of the messages with these numbers."""
+        shifts = np.arange(self.tau, dtype=np.uint64) * np.uint64(self.column_bits)
+        columns: Words = numbers[:, None] >> shifts & np.uint64((1 << self.column_bits) - 1)
+        return columns
+
+    def deal_few(self, inputs: Counts, source: WordSource) -> Tally:
+        """Real messages are drawn, dummies dealt."""
+        shifts = np.arange(self.tau, dtype=np.uint64) * np.uint64(self.column_bits)
+
+        def draw(codes: Codes) -> Words:
+            words = source.words(len(codes), self.message_bits).astype(np.uint64)
+            columns = _agree(self.unpack(words), codes)
+            packed: Words = np.bitwise_or.reduce(columns << shifts, axis=1)
+            return packed
+
+        return deal_dummied(self, inputs, draw, source)
 
     def pmf(self, x: int) -> Law:
         everything = 1 << (self.column_bits * self.tau)
@@ -162,6 +186,16 @@ class HadamardBlanket:
         if outside(messages, 1 << self.column_bits) is not None:
             raise DataError(f"a column of a message is outside 0 .. {(1 << self.column_bits) - 1}")
         return messages
+
+
+def _agree(columns: Words, inputs: Codes) -> Words:
+    """columns[n, tau] that are all +1 in the row of n inputs: uniform among those, if they were uniform."""
+    word = columns.dtype.type
+    rows = inputs.astype(columns.dtype)[:, None] + word(1)
+    # Flipping a bit of the row turns every -1 into a +1, one to one.
+    lowest = rows & (~rows + word(1))
+    agreeing: Words = columns ^ lowest * parity(columns & rows)
+    return agreeing
 
 
 @shuffle(

@@ -9,8 +9,8 @@ g = n / mu that is one dummy each and twice the variance of plain dummies.
 Reference: Ghazi, Golowich, Kumar, Pagh, Velingker 2021, "On the power of multiple anonymous messages".
 Deviations: hashing is linear over GF(2^r), so that collision probabilities are known exactly and
 need no random shift (messages of r + s bits); noise is calibrated by the exact two-bin divergence.
-There is no `simulate`: which categories a message supports together depends on the hash function, so the
-tally's joint law is not simpler than the messages themselves.
+Which categories a message supports together depends on the hash function, so the tally's joint law is not
+simpler than the messages themselves: it is dealt only where all different ones can be counted one by one.
 """
 
 import math
@@ -23,11 +23,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shuffledp.core.analyzer import Tally
-from shuffledp.core.arrays import Codes, Words
+from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Categories, outside
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.protocol import Cost, Crowd, Parts, Promise
-from shuffledp.core.randomizer import Law, Message, Messages
+from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
 from shuffledp.numerics import tape
@@ -35,11 +35,13 @@ from shuffledp.numerics.galois import POLYNOMIALS, multiples, multiply
 from shuffledp.numerics.gf2_systems import solutions
 from shuffledp.protocols.assembly import register, shuffle
 from shuffledp.protocols.dummied import (
+    FEW_BITS,
     PROOF,
     DummiedAnalyzer,
     add_dummies,
     choose_rho,
     choose_support,
+    deal_dummied,
     dummied_cost,
     dummied_delta,
     dummied_law,
@@ -115,7 +117,7 @@ class HashedHistogram:
 
     @property
     def cost(self) -> Cost:
-        return dummied_cost(self.rho, self.r + self.s)
+        return dummied_cost(self.rho, self.message_bits)
 
     @property
     def proof(self) -> str:
@@ -134,14 +136,43 @@ class HashedHistogram:
         return np.min_scalar_type((1 << self.r) - 1)
 
     def encode(self, inputs: Codes, words: Words) -> Messages:
-        a, spare = self._split(words[:, 0])
-        t = tape.uniform(words[:, 1], self.width, self.word_bits)
-        near = self._hash(a, inputs) ^ t.astype(self._dtype)
-        real = np.column_stack((a, np.where(t < t.dtype.type(self.width), near, spare)))
+        real = np.column_stack(self._send_real(inputs, words[:, 0], words[:, 1]))
         surely, share = divmod(self.dummies, 1 << self.word_bits)
         coins = tape.bernoulli(words[:, 2], share, self.word_bits)
         dummies = np.stack(self._split(words[:, 3:]), axis=-1)
         return add_dummies(real, dummies, coins, surely)
+
+    def _send_real(self, inputs: Codes, functions: Words, near: Words) -> tuple[Words, Words]:
+        """The function and the value of everybody's real message."""
+        a, spare = self._split(functions)
+        t = tape.uniform(near, self.width, self.word_bits)
+        value = self._hash(a, inputs) ^ t.astype(self._dtype)
+        return a, np.where(t < t.dtype.type(self.width), value, spare)
+
+    @property
+    def message_bits(self) -> int:
+        """Bits of the function and of the value."""
+        return self.r + self.s
+
+    @property
+    def few(self) -> bool:
+        return self.message_bits <= FEW_BITS
+
+    def unpack(self, numbers: Words) -> Words:
+        """The functions and values of the messages with these numbers."""
+        return np.column_stack(self._split(numbers))
+
+    def deal_few(self, inputs: Counts, source: WordSource) -> Tally:
+        """Real messages are drawn, dummies dealt."""
+
+        def draw(codes: Codes) -> Words:
+            functions = source.words(len(codes), self.message_bits)
+            near = source.words(len(codes), self.word_bits)
+            a, v = self._send_real(codes, functions.astype(np.uint64), near)
+            packed: Words = a.astype(np.uint64) | v.astype(np.uint64) << np.uint64(self.r)
+            return packed
+
+        return deal_dummied(self, inputs, draw, source)
 
     def _split(self, words: Words) -> tuple[Words, Words]:
         """A field element and a value of s bits, from the low bits of a word."""
