@@ -56,6 +56,7 @@ from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import positive
 from shuffledp.numerics.rounding import UNIT, shorten
 from shuffledp.protocols.assembly import register, shuffle
+from shuffledp.protocols.scales import find_bend, search_scale
 
 __all__ = [
     "SPEC",
@@ -76,16 +77,11 @@ __all__ = [
 
 _POINTS = 96  # of each curve
 _FEW_POINTS = 24
-_CLOSE = 0.03  # below ln(delta asked for): where the search ends
-_TRIES = 16
-_SAME_SCALE = 1e-4
 _FIXED, _FIXED_SHARE = (
     0.02,
     0.25,
 )  # of delta: when it counts as fixed, and how much of it all fixed ones get
 _LARGE = 1e-3
-_NEAR = 1.0
-_SHARP = 6.0  # deltas down to a 400th of the promise are sharp
 _TREES = ("tree", "hashed_tree")  # whose levels share a budget
 _FIRST = 1.005  # of the Gaussian scale: about where parts with dummies end
 
@@ -564,7 +560,7 @@ def calibrate(
         whole = replace(parts[0], epsilon=promise.epsilon, delta=promise.delta)
         return ((whole, whole.make(crowd)),)
     start = _Start.of(crowd, promise, parts)
-    return _search(start.at, start.scale, math.log(promise.delta), _find_bend(promise))
+    return search_scale(start.at, start.scale, math.log(promise.delta), find_bend(promise))
 
 
 def guess_parts(
@@ -660,89 +656,6 @@ def _account(parts: Sequence[ShuffleProtocol], promise: Promise) -> Joint:
 
 _Made: TypeAlias = tuple[tuple[PartSpec, ShuffleProtocol], ...]
 _Tried: TypeAlias = tuple[_Made, float]
-
-
-def _find_bend(promise: Promise) -> float:
-    """How steep ln(delta) of a Gaussian pair is in 1 / mu^2 at the promise, beside the line to where it is 0.
-
-    >>> round(_find_bend(Promise(epsilon=1.0, delta=1e-8)), 2)
-    0.78
-    """
-    near = replace(promise, delta=1.1 * promise.delta)
-    if near.delta > _LARGE:
-        return 1.0
-    here, there = (gaussian_scale(each) ** -2 for each in (promise, near))
-    return math.log(1.1) / (here - there) / (-math.log(promise.delta) / here)
-
-
-def _search(at: Callable[[float], _Tried], start: float, wanted: float, bend: float = 1.0) -> _Made:
-    """The parts at nearly the largest scale whose ln(delta) is at most what is wanted.
-
-    ln(delta) is about linear in 1 / scale^2, and 0 at 0, as for Gaussian pairs: by secants. Near the end it is less
-    steep, by `bend`.
-    """
-    scale, best = start, _Best(bend)
-    for _ in range(_TRIES):
-        try:
-            best.add(scale, at(scale), wanted)
-        except ShuffledpError as error:
-            best.refuse(scale, error)
-        if best.close(wanted):
-            break
-        scale = best.choose(scale, wanted)
-    if best.made:
-        return best.made
-    raise best.refusal or UnsupportedError("no budget of the parts keeps the promise")
-
-
-class _Best:
-    """What a search has found so far."""
-
-    def __init__(self, bend: float = 1.0) -> None:
-        self.bend = bend
-        self.made: _Made = ()
-        self.reached = -math.inf
-        self.low, self.high = 0.0, math.inf
-        self.seen: list[tuple[float, float]] = []  # (1 / scale^2, ln(delta))
-        self.refusal: ShuffledpError | None = None
-
-    def add(self, scale: float, tried: _Tried, wanted: float) -> None:
-        made, reached = tried
-        self.seen.append((scale**-2, reached))
-        if reached > wanted:
-            self.high = min(self.high, scale)
-        elif scale > self.low:
-            self.made, self.reached, self.low = made, reached, scale
-
-    def refuse(self, scale: float, error: ShuffledpError) -> None:
-        self.refusal, self.high = error, min(self.high, scale)
-
-    def close(self, wanted: float) -> bool:
-        near = self.reached > wanted - _CLOSE or self.high < self.low * (1 + _SAME_SCALE)
-        return bool(self.made) and near
-
-    def choose(self, scale: float, wanted: float) -> float:
-        """Where to look next: a little on the safe side of where the line through the last two points says."""
-        # Far below what is wanted, deltas are not sharp.
-        sharp = [(0.0, 0.0), *(point for point in self.seen if point[1] > wanted - _SHARP)]
-        if self.reached > wanted - _SHARP or not self.made:
-            first = len(sharp) == 2 and abs(sharp[1][1] - wanted) < _NEAR
-            further = _follow(sharp[-2:], wanted - _CLOSE / 2, scale, self.bend if first else 1.0)
-            if self.low < further < self.high:
-                return further
-        if self.low == 0.0:
-            return 0.7 * min(self.high, scale)
-        return math.sqrt(self.low * self.high) if math.isfinite(self.high) else 1.4 * self.low
-
-
-def _follow(
-    points: Sequence[tuple[float, float]], wanted: float, scale: float, bend: float = 1.0
-) -> float:
-    """The scale where the line through these points reaches what is wanted, not too far away; 0 if it does not."""
-    (x0, y0), (x1, y1) = points if len(points) == 2 else [points[0]] * 2
-    rise = bend * (y1 - y0) / (x1 - x0) if x1 != x0 else 0.0
-    x = x1 + (wanted - y1) / rise if rise < 0 else 0.0
-    return min(max(x**-0.5, scale / 3), 3 * scale) if x > 0 else 0.0
 
 
 @shuffle(
