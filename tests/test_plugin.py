@@ -96,7 +96,7 @@ class TestInstalled:
             "common = dict(model='local', epsilon=4.0, protocol='shy', k=2)\n"
             "print(sdp.learn([0, 0, 1] * 2000, **common).distribution.round(1).tolist())\n"
             "print(sdp.make('shy', k=3, epsilon=1.0).name)\n"
-            "print(sdp.protocols.registered()[-1].title)\n"
+            "print(sdp.protocols.list_registered()[-1].title)\n"
         )
         assert answer(site, "-c", code).splitlines() == [
             "[0.7, 0.3]",
@@ -155,7 +155,7 @@ class TestContractOfThePackage:
 
 class TestBrokenPackages:
     def refusal(self, site):
-        found = python(site, "-c", "import shuffledp as sdp; sdp.protocols.registered()")
+        found = python(site, "-c", "import shuffledp as sdp; sdp.protocols.list_registered()")
         assert found.returncode == 1
         return found.stderr.splitlines()[-1]
 

@@ -61,7 +61,7 @@ ALPHA = 1e-3
 
 
 def poisson_level(parts: int) -> float:
-    """The smallest Poisson noise of a bin that so many histograms need together, certified."""
+    """The smallest Poisson noise of a bin that `parts` histograms need together, certified."""
 
     def delta_at(mu: float) -> float:
         curve = TwoBins(total=PoissonTotal(mean=2 * mu))
@@ -86,7 +86,7 @@ def plain_delta(mu: float, parts: int) -> float:
 
 
 def correlated(parts: int) -> tuple[float, float]:
-    """Variance and messages of a bin, of so many histograms together."""
+    """Variance and messages of a bin, for all histograms together."""
     k = 64
     wanted = [{"name": str(i), "protocol": "correlated_histogram", "k": k} for i in range(parts)]
     made = sdp.protocols.make("bundle", n=PEOPLE, parts=wanted, **PROMISE)

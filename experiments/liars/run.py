@@ -44,7 +44,7 @@ def worst_message(protocol) -> float:
 
 
 def shares(protocol, values, liars: int, words, generator) -> float:
-    """A sum by secret shares of which so many people's are random numbers."""
+    """A sum by secret shares; those of the liars are random numbers."""
     sent = randomize(protocol.randomizer, values, words)
     payload = np.array(sent.payload)
     payload[:liars] = generator.integers(0, protocol.randomizer.modulus, liars)

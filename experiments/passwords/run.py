@@ -1,6 +1,6 @@
 """Private password lists: how guessable, without naming any
 
-A list of password frequencies, the largest first, tells how many accounts an attacker opens with so many guesses, and no password. A
+A list of password frequencies, the largest first, tells how many accounts an attacker opens with a number of guesses, and no password. A
 note points to it as a use of the exponential mechanism. Choosing among all *ordered* lists makes an error of the order of
 sqrt(n) / epsilon, where independent noise on every place costs n / epsilon. The passwords here are made up: a short list of
 favourites and many that only one person has.

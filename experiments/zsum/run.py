@@ -35,7 +35,7 @@ def protocols(epsilon: float):
 
 
 def answers(context: Context, protocol, ones: int, runs: int, label: str):
-    """Simulated answers for a data set with so many ones."""
+    """Simulated answers for a data set with this many ones."""
     rng = context.words(f"{label}/{ones}")
     return np.array([sdp.run_counts(protocol, [N - ones, ones], rng).value for _ in range(runs)])
 

@@ -42,7 +42,7 @@ from shuffledp.ledger import DATASET
 from shuffledp.mechanisms.stability_histogram import StabilityHistogram
 from shuffledp.numerics.entropy import SeededWords
 from shuffledp.planner.choice import choose, curator_error
-from shuffledp.planner.question import check_delta, planned
+from shuffledp.planner.question import check_delta, find_planned
 from shuffledp.tasks import Histogram, Mean, Sum
 from shuffledp.tasks.groups import GROUPED, Grouped
 
@@ -248,7 +248,7 @@ class Request:
     """The groups, from public knowledge; yes and no need not be declared."""
 
     def __post_init__(self) -> None:
-        planned(self.task).given(self.options)
+        find_planned(self.task).read_options(self.options)
         if self.groups is not None and self.by is None:
             raise UnsupportedError("groups needs by: the column that says who is in which group")
         if self.by is not None and self.task not in GROUPED:
@@ -312,7 +312,7 @@ class Request:
         """
         engine = self._choose_engine(column)
         column = self._measure(column)
-        declared = planned(self.task).declare(self.options, column)
+        declared = find_planned(self.task).declare(self.options, column)
         if self.by is not None:
             return self._prepare_groups(column, grouping, declared, engine, report, sent=sent)
         question = _on_a_grid(declared.task) if self.model is Model.LOCAL else declared.task

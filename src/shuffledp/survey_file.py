@@ -7,7 +7,7 @@ from typing import Any
 
 from shuffledp.core.errors import DataError, ParameterError, ShuffledpError
 from shuffledp.core.task import Task, say_of
-from shuffledp.planner.question import planned
+from shuffledp.planner.question import find_planned
 from shuffledp.surveys import Question, Survey
 
 __all__ = ["read_survey"]
@@ -76,7 +76,7 @@ class _Reader:
         options = {key: value for key, value in given.items() if key in own}
         for key, value in options.items():
             try:
-                task.given({key: value})
+                task.read_options({key: value})
             except ShuffledpError as error:
                 raise self.fail(f"question {name!r}: {error}", *place, key) from error
         return options
@@ -88,7 +88,7 @@ class _Reader:
         if "task" not in given:
             raise self.fail(f"question {name!r} has no task", *place)
         try:
-            task = planned(given["task"])
+            task = find_planned(given["task"])
         except ShuffledpError as error:
             raise self.fail(f"question {name!r}: {error}", *place, "task") from error
         options = self.read_options(name, task, given)

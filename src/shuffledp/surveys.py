@@ -69,7 +69,7 @@ from shuffledp.engine.readings import Form, Reading
 from shuffledp.engine.stages import CALIBRATION, OPENING, stage
 from shuffledp.ledger import DATASET, Budget, Ledger, Spending
 from shuffledp.numerics.entropy import SecureWords, SeededWords
-from shuffledp.planner.question import check_delta, planned
+from shuffledp.planner.question import check_delta, find_planned
 from shuffledp.protocols import bundle
 from shuffledp.request import SEEDED, open_data
 from shuffledp.survey_answers import QuestionAnswer, SurveyAnswer, name_task
@@ -117,7 +117,7 @@ class Question:
     """Where it stands in its file."""
 
     def __post_init__(self) -> None:
-        planned(self.task).given(self.options)
+        find_planned(self.task).read_options(self.options)
         if self.options.get("categories_from_data"):
             raise UnsupportedError(
                 "categories_from_data releases which categories occur, and no epsilon covers that: a survey "
@@ -233,7 +233,7 @@ class Survey:
         declared = {}
         for question in self.questions:
             with At(self, question):
-                task = planned(question.task).declare(
+                task = find_planned(question.task).declare(
                     question.options, columns.get(question.column)
                 )
                 declared[question.name] = task.task.fit(n, self.part_epsilon)
@@ -330,8 +330,8 @@ class Survey:
     ) -> "PreparedSurvey":
         """Open the columns, count the people and make the protocols: nothing is randomized yet.
 
-        With n the protocols are made for so many people, and not for those who are there. Files are read while the
-        protocols are made, if that is wanted (`read_early`), for `answer`.
+        With n the protocols are made for n people, however many there are. Files are read while the protocols are made,
+        if that is wanted (`read_early`), for `answer`.
         """
         columns: dict[str, Column | None] = {}
         for question in self.questions:
@@ -346,7 +346,7 @@ class Survey:
         chosen = find_engine(default if engine is None else engine)
         people = column.rows
         if people is None:
-            task = planned(first.task).declare(first.options, column).task
+            task = find_planned(first.task).declare(first.options, column).task
             policy = first.on_invalid or self.on_invalid
             people = headcount(column, task.domain, policy, engine=chosen, report=report).n
         planned_for = people if n is None else n

@@ -583,7 +583,7 @@ class AtOrdinarySize(_Suite):
         estimate = run(local.protocol, local.values(2000), SeededWords(4))
         low, high = estimate.interval(0.95)
         # The truth is in the public range: the value may be outside, its interval need not.
-        nearest = estimate.clipped().value
+        nearest = estimate.clip().value
         assert np.all(np.asarray(low) <= nearest)
         assert np.all(np.asarray(high) >= nearest)
         assert np.all(np.asarray(low) < high)

@@ -111,7 +111,7 @@ def test_unlikely_totals_count():
     """A mutant that looks at likely totals only would call this private."""
     shares = laplace(11, 0.9, 4 / 300)
     pair = pure_total._Tilted(g0=pure_total._logs(shares), ones=0, zeros=299)
-    seen = pair._seen(np.array([0.0]), pair._moments(np.array([0.0]))[1])
+    seen = pair._bound_losses(np.array([0.0]), pair._moments(np.array([0.0]))[1])
     likely = float(seen[np.isfinite(seen)].max())
     assert likely < 0.9 < 1.1 < MirroredTotal(shares=shares).loss(0, 299)
 

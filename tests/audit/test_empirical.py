@@ -184,7 +184,7 @@ def test_ratios_cover(p, q, delta):
 
 
 def test_delta_is_taken_off_the_probability():
-    """With so many draws both probabilities are almost known, and what is left is delta."""
+    """With this many draws both probabilities are almost known, and what is left is delta."""
     many = 10**8
     found = black_box._bound_ratio(counts(many // 2, many // 4, (many, many)), 0.2, 0.1)
     assert math.log(0.3 / 0.25) - 0.01 < found <= math.log(0.3 / 0.25)

@@ -254,7 +254,7 @@ def test_batch_below_min_batch_after_drops(tmp_path):
     shuffler.tick(1110.0)
     assert hand_over(shuffler, analyzer) == "refused"
     assert analyzer.results() == []
-    assert analyzer.dropped(0) == {"undecryptable": 1, "copy": 1}
+    assert analyzer.count_dropped(0) == {"undecryptable": 1, "copy": 1}
 
 
 def test_too_few_messages_of_one_question(tmp_path):
@@ -298,7 +298,7 @@ def test_non_zero_padding_and_other_messages_are_dropped_one_by_one(tmp_path):
     send(b"\3\0\0", b"\xff\0\0", b"\2\0\1")  # there are three questions
     shuffler.tick(1110.0)
     assert hand_over(shuffler, analyzer) == "published"
-    assert analyzer.dropped(0) == {"padding": 1, "out_of_range": 3, "unknown_question": 2}
+    assert analyzer.count_dropped(0) == {"padding": 1, "out_of_range": 3, "unknown_question": 2}
     people = {name: q["people"] for name, q in analyzer.results()[0]["questions"].items()}
     assert people == {"way": 25, "home": 26, "many": 27}
 
@@ -380,7 +380,7 @@ def test_a_device_sends_the_same_messages_until_it_is_told_yes(tmp_path):
     assert device.settle(collection, window, outcome) is Sending.ACKNOWLEDGED
     assert shuffler.store.count(0) == 1
     assert device.upload(collection, window) is None
-    assert device._kept(collection, window).inners == b""
+    assert device._find_kept(collection, window).inners == b""
 
 
 def test_stale_key_after_a_lost_reply(tmp_path):

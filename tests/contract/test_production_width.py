@@ -75,7 +75,7 @@ class Supporting(Sends):
     """Hashed blanket: how many messages a person sends, and how many of them support x."""
 
     def label(self, x, messages):
-        return len(messages), sum(x in self.device.supported(each) for each in messages)
+        return len(messages), sum(x in self.device.find_supported(each) for each in messages)
 
     def law(self, x):
         device, law = self.device, Counter()

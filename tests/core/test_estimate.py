@@ -88,7 +88,7 @@ class TestClipped:
     @pytest.mark.parametrize(("value", "expected"), [(-3.0, 0.0), (4.0, 4.0), (11.0, 10.0)])
     def test_number(self, value, expected):
         raw = estimate(value)
-        done = raw.clipped()
+        done = raw.clip()
         assert type(done.value) is float
         assert done.value == expected
         assert done.step == "clipped to [0, 10]"
@@ -96,7 +96,7 @@ class TestClipped:
         assert raw.value == value
 
     def test_bins(self):
-        assert estimate(np.array([-1.0, 3.0, 12.0])).clipped().value.tolist() == [0.0, 3.0, 10.0]
+        assert estimate(np.array([-1.0, 3.0, 12.0])).clip().value.tolist() == [0.0, 3.0, 10.0]
 
 
 class TestInterval:

@@ -32,7 +32,7 @@ def order(folder, files, keys, pieces):
     with Spool(folder, 1, Fixed(files, keys)) as spool:
         for piece in pieces:
             spool.put(np.array(piece, dtype=np.int64))
-        parts = [part.payload for part in spool.shuffled(users=3)]
+        parts = [part.payload for part in spool.read_shuffled(users=3)]
     return tuple(np.concatenate(parts).tolist())
 
 
@@ -78,7 +78,7 @@ def test_nothing_is_lost(tmp_path, bits, payload):
         for piece in np.array_split(payload, 7):
             spool.put(piece)
         assert spool.messages == len(payload)
-        parts = [part.payload for part in spool.shuffled(users=1000)]
+        parts = [part.payload for part in spool.read_shuffled(users=1000)]
     whole = np.concatenate(parts)
     assert whole.dtype == payload.dtype
     assert sorted(whole.tolist()) == sorted(payload.tolist())

@@ -5,7 +5,7 @@ bins of a histogram) over the stated one, so its mean is 1. Its variance is kurt
 errors, 5 for Laplace ones, up to 6.5 for discrete Laplace noise of a few steps; less where bins are averaged. With N runs
 the mean is close to normal, so |mean - 1| <= Z sqrt(variance / N) fails with probability ALPHA if the planner is right.
 
-The ordinary tests see a factor of 2 in the RMSE. The slow ones have so many runs that the radius is 3 % of
+The ordinary tests see a factor of 2 in the RMSE. The slow ones have enough runs that the radius is 3 % of
 the RMSE, again with the false-alarm rate ALPHA for each row.
 """
 
@@ -143,7 +143,7 @@ def variance_of(asked, candidate):
 
 
 def runs_for(asked, candidate, radius):
-    """So many runs that the mean of t is within `radius` of 1 with probability 1 - ALPHA."""
+    """Enough runs that the mean of t is within `radius` of 1 with probability 1 - ALPHA."""
     return math.ceil((Z / radius) ** 2 * variance_of(asked, candidate))
 
 

@@ -206,7 +206,7 @@ def test_registering_a_protocol_is_all_it_takes(monkeypatch):
     """A new line of the registry is a new row, a new choice, and works with the inverse questions."""
     krr = protocols.spec("krr")
     new = replace(krr, name="brand_new", make=None)
-    monkeypatch.setattr(protocols, "offered", lambda: (new,))
+    monkeypatch.setattr(protocols, "list_offered", lambda: (new,))
     plan = sdp.plan("histogram", n=1000, k=4, epsilon=2.0, delta=1e-6, models="local")
     rows = {row.protocol: row for row in plan.rows if row.available}
     assert rows["brand_new"].rmse == rows["krr"].rmse

@@ -72,7 +72,7 @@ class Shy:
         answers: Law = {(y,): self.p if y == x else self.q for y in range(self.k)}
         return answers | {(self.k,): Fraction(1, 4)}
 
-    def supported(self, message: Message) -> Set[int]:
+    def find_supported(self, message: Message) -> Set[int]:
         return {message} & set(range(self.k))
 
     def tally(self, shuffled: Shuffled) -> Tally:

@@ -269,7 +269,7 @@ MEANS = [
 
 
 def message_law(device, number):
-    """Of somebody with so many steps, a fraction: the steps are rounded at random first."""
+    """Of somebody with that many steps, a fraction: the steps are rounded at random first."""
     place = round(number * 2**PLACE_BITS / device.domain.steps)
     law = Counter()
     for code, chance in device.domain.rounding_law(place, 64).items():
@@ -279,7 +279,7 @@ def message_law(device, number):
 
 
 def cover_mean(protocol, inputs, level, find):
-    """The exact probability that the interval holds the mean of so many steps each."""
+    """The exact probability that the interval holds the mean if everybody has that many steps."""
     analyzer, domain = protocol.analyzer, protocol.randomizer.domain
     law = {Fraction(0): 1.0}  # of the sum of the decoded codes
     for number in inputs:

@@ -20,7 +20,7 @@ from support import enumerated_law
 def test_sets_have_exact_sizes_and_overlaps(k, tau):
     blanket = HadamardBlanket(k=k, tau=tau, dummies=1)
     messages = list(product(range(1 << blanket.column_bits), repeat=tau))
-    supports = [blanket.supported(message) for message in messages]
+    supports = [blanket.find_supported(message) for message in messages]
     for x in range(k):
         assert Fraction(sum(x in one for one in supports), len(messages)) == blanket.q
     for x, y in combinations(range(k), 2):
@@ -31,7 +31,7 @@ def test_support_is_that_of_the_matrix():
     blanket = HadamardBlanket(k=7, tau=1, dummies=1)
     matrix = hadamard(8)
     for y in range(8):
-        assert blanket.supported((y,)) == set(np.flatnonzero(matrix[1:, y] == 1).tolist())
+        assert blanket.find_supported((y,)) == set(np.flatnonzero(matrix[1:, y] == 1).tolist())
 
 
 def test_law_of_two_columns():
@@ -47,7 +47,7 @@ def test_equations_and_trial_agree(k, tau):
     sent = np.concatenate([sent, np.zeros((1, tau), dtype=sent.dtype)])
     wanted = np.zeros(k, dtype=int)
     for message in sent.tolist():
-        wanted[list(blanket.supported(tuple(message)))] += 1
+        wanted[list(blanket.find_supported(tuple(message)))] += 1
     found = blanket.tally(Shuffled(payload=sent, users=400))
     np.testing.assert_array_equal(found.counts, wanted)
 

@@ -27,7 +27,7 @@ class TestFamily:
     def test_sets_have_exact_sizes_and_overlaps(self, r, s, width):
         hashed = HashedHistogram(k=1 << r, r=r, s=s, width=width, dummies=1)
         messages = list(product(range(1 << r), range(1 << s)))
-        supports = [hashed.supported(message) for message in messages]
+        supports = [hashed.find_supported(message) for message in messages]
         total = len(messages)
         for x in range(hashed.k):
             assert Fraction(sum(x in one for one in supports), total) == hashed.q
@@ -43,7 +43,7 @@ class TestFamily:
             for sent, mass in REJECTING.pmf(x).items():
                 real[sent[0]] = real.get(sent[0], 0) + mass
             for y in range(3):
-                hit = sum(mass for one, mass in real.items() if y in REJECTING.supported(one))
+                hit = sum(mass for one, mass in real.items() if y in REJECTING.find_supported(one))
                 assert hit == (REJECTING.p if y == x else REJECTING.q)
 
 

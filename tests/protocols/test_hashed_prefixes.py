@@ -244,7 +244,7 @@ def test_many_dummies_are_dealt_like_few(monkeypatch):
 
 
 def plant(made, counts, seed, prefix_bits=0):
-    """Random words, some of which begin alike, held by so many people; the rest of the crowd has words of its own."""
+    """Random words, some of which begin alike, held by these `counts` of people; the rest of the crowd has words of its own."""
     rng = np.random.default_rng(seed)
     domain, n = made.randomizer.domain, made.users
     span = domain.bits - prefix_bits
@@ -323,7 +323,7 @@ def test_chosen_words_are_counted_without_bias(small):
 
 
 def find_share(few, seeds, count):
-    """In how many runs a word of so many people is found, and what was declared on average."""
+    """In how many runs a word with that count is found, and what was declared on average."""
     found, declared = 0, []
     for seed in seeds:
         made = reseed(few, 1000 + seed)

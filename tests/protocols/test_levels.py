@@ -47,7 +47,7 @@ def sweep(seed: int, cases: int, change=lambda mean: mean) -> float:
         E = F(math.exp(epsilon)) * (1 + F(1, 10**14))
         devices = [sdp.protocols.krr.KRR(k=k, epsilon0=each, word_bits=8) for each in epsilons]
         laws = [[device.pmf(x) for x in range(k)] for device in devices]
-        curve = levels.hidden(mine)
+        curve = levels.hide_level(mine)
         bound = HiddenLevel(device=curve.device, others=n - 1, mean=change(curve.mean)).delta(
             epsilon
         )
@@ -88,7 +88,7 @@ def test_hoeffdings_comparison():
 def test_the_divergence_is_not_convex_in_the_number_of_messages():
     """Why Hoeffding's inequality for convex functions does not apply."""
     curve = HiddenLevel(device=sdp.protocols.krr.KRR(k=2, epsilon0=1.0), others=9, mean=F(5))
-    D = [curve._given(m, 0.0) for m in range(6)]
+    D = [curve._bound_given(m, 0.0) for m in range(6)]
     assert all(a >= b * (1 - 1e-12) for a, b in pairwise(D))
     assert any(D[m - 1] + D[m + 1] < 2 * D[m] * (1 - 1e-6) for m in range(1, 5))
 
@@ -109,14 +109,14 @@ class TestCurves:
         assert hidden[0.5].epsilon < hidden[2.0].epsilon
 
     def test_more_people_help(self):
-        few = Levels(k=3, people={1.0: 100, 2.0: 100}).hidden(2.0)
-        more = Levels(k=3, people={1.0: 150, 2.0: 100}).hidden(2.0)
+        few = Levels(k=3, people={1.0: 100, 2.0: 100}).hide_level(2.0)
+        more = Levels(k=3, people={1.0: 150, 2.0: 100}).hide_level(2.0)
         for epsilon in (0.0, 0.3, 1.0):
             assert more.delta(epsilon) <= few.delta(epsilon)
         assert few.delta(2.0) == 0
 
     def test_alone_it_is_the_local_guarantee(self):
-        curve = Levels(k=2, people={1.0: 1}).hidden(1.0)
+        curve = Levels(k=2, people={1.0: 1}).hide_level(1.0)
         p, E = math.e, math.exp(0.3)
         assert curve.delta(0.3) == pytest.approx((p - E) / (p + 1), rel=1e-9)
 
@@ -130,7 +130,7 @@ class TestCurves:
 
     def test_an_unknown_level_is_refused(self):
         with pytest.raises(sdp.ParameterError, match=r"epsilon0=3.0 must be one of \[1.0\]"):
-            Levels(k=2, people={1.0: 5}).hidden(3.0)
+            Levels(k=2, people={1.0: 5}).hide_level(3.0)
 
 
 def test_estimates_are_exactly_unbiased():

@@ -83,7 +83,7 @@ class TestHash:
         counts = np.zeros(600, dtype=np.int64)
         for user in range(300):
             (message,) = messages.of(user)
-            counts[list(hashing.supported(message))] += 1
+            counts[list(hashing.find_supported(message))] += 1
         np.testing.assert_array_equal(hashing.tally(forget(messages)).counts, counts)
 
     def test_huge_epsilon_keeps_every_bucket(self):

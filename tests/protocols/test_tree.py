@@ -98,7 +98,7 @@ def test_intervals_cover(task):
     ],
 )
 def test_error_probabilities_add_up(made, monkeypatch, task, at, method, sides):
-    """Each bound may fail on so many sides that count; all of them together are 1 - level."""
+    """Each bound may fail on as many sides as count; all of them together are 1 - level."""
     leaves = made.analyzer.fit(made.randomizer.deal(np.full(64, 300), sdp.SeededWords(1)))
     spent, real = [], getattr(Leaves, method)
 

@@ -58,7 +58,7 @@ export function encodeAnswers(collection, answers, source) {
   });
 }
 
-/** Which of so many questions a report answers, whatever the answers are. @param {number} size @param {import("./words.js").WordSource} source */
+/** Which of `size` questions a report answers, whatever the answers are. @param {number} size @param {import("./words.js").WordSource} source */
 function choose(size, source) {
   const [word] = source.words(1, 64);
   return Number((word * BigInt(size)) >> 64n);

@@ -218,7 +218,7 @@ def profile(
         _check_alone(delta0, randomizer=randomizer, total_variation=total_variation)
         found = [_approximate_bound(local, delta0, trusted)]
     elif check_in != 1:
-        found = _checked_in_bounds(local, trusted, check_in, randomizer)
+        found = _bound_check_in(local, trusted, check_in, randomizer)
     else:
         found = _generic_bounds(local, trusted, total_variation)
         found += [] if randomizer is None else _own_bounds(randomizer, trusted)
@@ -241,7 +241,7 @@ def _approximate_bound(epsilon0: float, delta0: float, n: int) -> Bound:
     return Bound(name="approximate clones", proof=_APPROXIMATE, curve=curve)
 
 
-def _checked_in_bounds(
+def _bound_check_in(
     epsilon0: float, n: int, check_in: float, randomizer: Randomizer | None
 ) -> list[Bound]:
     """What holds if everybody takes part with probability `check_in` only, by a secret coin of her own."""

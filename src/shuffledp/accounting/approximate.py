@@ -84,7 +84,7 @@ class ApproximateClones:
         return find_epsilon(self.delta, delta, epsilon0=self.epsilon0, guess=guess)
 
     def _slope(self, people: int, epsilon: float) -> float:
-        """The least h(s), s <= epsilon, of the theorem for so many people."""
+        """The least h(s), s <= epsilon, of the theorem for these people."""
         here = self._h(people, epsilon)
         if not self.delta0 or self._h(people, epsilon * (1 - _NEAR)) >= here:
             return here  # it still falls: a pure curve does so all the way

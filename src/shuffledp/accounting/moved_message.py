@@ -246,7 +246,7 @@ def _fair_inner(t: Floats, growth: float) -> Floats:
 
 
 def _place(t: Floats, growth: float) -> Floats:
-    """k: so many of t fair tosses, or fewer, are where the ratio is above e^epsilon."""
+    """The k such that the ratio is above e^epsilon for up to k heads among t fair tosses."""
     k: Floats = np.clip(np.ceil((t + 1) / (growth + 2)) - 1, 0, t)
     return k
 

@@ -74,13 +74,13 @@ class MirroredTotal:
             raise ParameterError("shares", self.shares, "must be two or more integers >= 1")
 
     def loss(self, ones: int, zeros: int) -> float:
-        """At least the loss of the user if so many of the others hold 1, and so many 0."""
+        """At least the loss of the user if that many of the others hold 1, and that many 0."""
         whole("ones", ones, at_least=0)
         whole("zeros", zeros, at_least=0)
         return _loss(self.shares, ones, zeros)
 
     def within(self, epsilon: float, users: int) -> bool:
-        """Whether the loss is at most epsilon for every data set of so many users. True is proved."""
+        """Whether the loss is at most epsilon for every data set of that many users. True is proved."""
         cells = [(0, users - 1)]
         for _ in range(_CELLS):
             if not cells:
@@ -206,17 +206,17 @@ class _Tilted:
 
     def swept(self, step: float) -> float:
         """The largest loss over all totals; infinite if tilts `step` deviations apart miss one."""
-        return float(self._seen(*self._tilts(step)).max())
+        return float(self._bound_losses(*self._tilts(step)).max())
 
     def near(self, reach: float) -> float:
         """The largest loss at totals that are likely under tilts up to `reach`."""
         thetas = np.linspace(-reach, reach, 14)
         spread = self._moments(thetas)[1]
         narrow = spread < max(_NARROW, float(spread.min()) + 1)
-        best = self._seen(thetas[narrow], spread[narrow])
+        best = self._bound_losses(thetas[narrow], spread[narrow])
         return float(best[np.isfinite(best)].max())
 
-    def _seen(self, thetas: Floats, spread: Floats) -> Floats:
+    def _bound_losses(self, thetas: Floats, spread: Floats) -> Floats:
         """A bound of the loss at each total, infinite where no tilt sees it."""
         best = np.full(self.users * self.d + 1, math.inf)
         lengths = self._lengths(thetas, spread)

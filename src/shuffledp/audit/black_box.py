@@ -435,7 +435,7 @@ def _check_independence(happened: Bools, coins: Bools, event: _Event) -> None:
 
 
 def _doubt_runs(hits: Bools) -> float:
-    """How likely so few or so many runs are, if the order of hits and misses is random: an exact test.
+    """The p-value of the number of runs, if the order of hits and misses is random: an exact test.
 
     Of a hits and b misses, the number of ways with r = 2 k runs is 2 C(a-1, k-1) C(b-1, k-1), that with
     r = 2 k + 1 is C(a-1, k) C(b-1, k-1) + C(a-1, k-1) C(b-1, k) (Wald, Wolfowitz 1940).

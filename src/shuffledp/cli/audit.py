@@ -60,7 +60,7 @@ def audit(
     samples: Annotated[
         str | None,
         typer.Option(
-            help="Draw so many outcomes for a lower bound, where it is too large to compute."
+            help="Outcomes to draw for a lower bound, where the exact one is too large to compute."
         ),
     ] = None,
     confidence: Annotated[float, typer.Option(help="That of the lower bound.")] = 0.99,

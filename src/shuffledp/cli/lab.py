@@ -39,10 +39,10 @@ def lab(
                 typer.echo(f"{each.name:20} {each.title}")
             return
         effort = laboratory.Effort.QUICK if quick else laboratory.Effort.FULL
-        names = _chosen(name)
-        with _progress(len(names)) as finished:
+        names = _choose(name)
+        with _progress(len(names)) as finish:
             records = laboratory.run_lab(
-                names, effort=effort, out=out, workers=os.cpu_count() or 1, finished=finished
+                names, effort=effort, out=out, workers=os.cpu_count() or 1, finished=finish
             )
         page = laboratory.write_page(records, effort=effort, out=out)
     _say(records, page)
@@ -50,7 +50,7 @@ def lab(
         raise typer.Exit(1)
 
 
-def _chosen(name: str) -> list[str]:
+def _choose(name: str) -> list[str]:
     from shuffledp import lab as laboratory
 
     if name == "all":
@@ -78,10 +78,10 @@ def _progress(total: int) -> Iterator[Callable[[Record], None]]:
     with bar:
         task = bar.add_task("experiments", total=total)
 
-        def finished(record: Record) -> None:
+        def finish(record: Record) -> None:
             bar.update(task, advance=1, description=f"done: {record.name}")
 
-        yield finished
+        yield finish
 
 
 def _say(records: tuple[Record, ...], page: Path) -> None:

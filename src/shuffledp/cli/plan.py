@@ -61,7 +61,7 @@ def plan(
     ] = None,
     max_length: Annotated[int | None, typer.Option(help="The longest word, in bytes.")] = None,
     bits: Annotated[
-        int | None, typer.Option(help="Words are integers of so many bits, not texts.")
+        int | None, typer.Option(help="Words are integers with this many bits, not texts.")
     ] = None,
     max_messages: Annotated[
         float | None, typer.Option(help="Messages that a user may send, on average.")

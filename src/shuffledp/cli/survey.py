@@ -23,7 +23,7 @@ _TASKS = ("count", "histogram", "mean", "sum", "quantiles", "bins")
 @app.command()
 def check(
     path: _FileArgument,
-    n: Annotated[str | None, typer.Option("--n", help="Also plan it for so many people.")] = None,
+    n: Annotated[str | None, typer.Option("--n", help="Also plan it for n people.")] = None,
 ) -> None:
     """Read a survey file and say whether it is fine; errors name the line.
 

@@ -227,7 +227,7 @@ class Analyzer:
             )
         return state
 
-    def dropped(self, window: int) -> dict[str, int]:
+    def count_dropped(self, window: int) -> dict[str, int]:
         """The messages of a window that were dropped, by reason."""
         query = "SELECT dropped FROM batches WHERE window = ?"
         found = self._db.execute(query, (window,)).fetchone()
@@ -283,7 +283,7 @@ class Analyzer:
             "title": self.collection.title,
             "window": window,
             "reports": manifest.reports,
-            "dropped": self.dropped(window),
+            "dropped": self.count_dropped(window),
             "level": _LEVEL,
             "questions": {
                 question.name: _answer(question, tally, reports)
@@ -314,7 +314,7 @@ def _drop_copies(records: Octets) -> tuple[Octets, int]:
 
 
 def _answer(question: Question, tally: Tally, reports: int | None = None) -> dict[str, Any]:
-    """The answer of everybody in the tally; of so many `reports`, of which those in the tally are a sample."""
+    """The answer of everybody in the tally; with `reports`, of that many people of whom the tally is a sample."""
     if question.range is not None:
         estimate = estimate_groups(question, tally)
     else:

@@ -268,7 +268,7 @@ class Design:
     """What keeps the answers from being more accurate: the floor, or the promise."""
 
     def sample(self, people: int) -> int:
-        """How many of so many reports answer a question."""
+        """How many of the people's reports answer a question."""
         return max(1, people // len(self.questions)) if self.pledge.one_question else people
 
     @property

@@ -144,9 +144,9 @@ class Device:
 
     def state(self, collection: Collection, window: int) -> Sending:
         """Where the report of a window is."""
-        return self._kept(collection, window).state
+        return self._find_kept(collection, window).state
 
-    def _kept(self, collection: Collection, window: int) -> _Kept:
+    def _find_kept(self, collection: Collection, window: int) -> _Kept:
         query = "SELECT inners, token, state FROM reports WHERE collection = ? AND window = ?"
         found = self._db.execute(query, (collection.id, window)).fetchone()
         if found is None:
@@ -165,7 +165,7 @@ class Device:
     def upload(self, collection: Collection, window: int) -> bytes | None:
         """The body to send now: the same messages every time. None if there is nothing to send."""
         with transaction(self._db):
-            kept = self._kept(collection, window)
+            kept = self._find_kept(collection, window)
             if kept.state not in (Sending.PENDING, Sending.SENT):
                 return None
             self._move(collection, window, Sending.SENT)
@@ -184,7 +184,7 @@ class Device:
         `before` is the state before this send: `SENT` if an earlier one was never answered.
         """
         with transaction(self._db):
-            kept = self._kept(collection, window)
+            kept = self._find_kept(collection, window)
             if kept.state not in (Sending.PENDING, Sending.SENT):
                 return kept.state
             if reason is None:

@@ -118,7 +118,7 @@ class SqliteStore:
             return "too_early"
         if state is not State.OPEN or now >= windows.closes(report.window):
             # Its first copy may have been accepted, and the reply lost: that is success, while we know.
-            return None if self._known(report) else "too_late"
+            return None if self._is_known(report) else "too_late"
         inserted = self._db.execute(
             "INSERT INTO reports VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
             (report.window, report.id, report.inners),
@@ -131,7 +131,7 @@ class SqliteStore:
             self._db.execute("DELETE FROM reports WHERE window = ? AND id = ?", place)
         return refused
 
-    def _known(self, report: Opened) -> bool:
+    def _is_known(self, report: Opened) -> bool:
         place = (report.window, report.id)
         found = self._db.execute("SELECT 1 FROM reports WHERE window = ? AND id = ?", place)
         return found.fetchone() is not None

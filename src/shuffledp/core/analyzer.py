@@ -99,7 +99,7 @@ def message_tally(shuffled: Shuffled, alphabet: int) -> Tally:
 def check_messages(payload: NDArray[Any], alphabet: int) -> None:
     """Refuses messages other than integers 0 .. alphabet-1."""
     if payload.ndim != 1 or payload.dtype.kind not in "iu":
-        raise DataError(f"messages are integers 0 .. {alphabet - 1}, not {_shown(payload)}")
+        raise DataError(f"messages are integers 0 .. {alphabet - 1}, not {_describe(payload)}")
     if outside(payload, alphabet) is not None:
         raise DataError(f"a message is outside 0 .. {alphabet - 1}")
 
@@ -112,7 +112,7 @@ def bit_tally(shuffled: Shuffled, k: int) -> Tally:
     """
     payload = shuffled.payload
     if payload.ndim != 2 or payload.shape[1] != k or payload.dtype != np.bool_:
-        raise DataError(f"messages are vectors of {k} bits, not {_shown(payload)}")
+        raise DataError(f"messages are vectors of {k} bits, not {_describe(payload)}")
     # 255 rows of ones still fit in a byte, and adding bytes is eight times faster than adding ints.
     bits = payload.view(np.uint8)
     counts = np.zeros(k, dtype=np.int64)
@@ -121,5 +121,5 @@ def bit_tally(shuffled: Shuffled, k: int) -> Tally:
     return Tally(counts=counts, users=shuffled.users)
 
 
-def _shown(payload: NDArray[Any]) -> str:
+def _describe(payload: NDArray[Any]) -> str:
     return f"an array of shape {payload.shape} and type {payload.dtype}"

@@ -28,17 +28,17 @@ __all__ = [
     "ShuffledpError",
     "UnsupportedError",
     "WireError",
-    "shown",
+    "show_value",
 ]
 
 
 _LONGEST = 200
 
 
-def shown(value: object) -> str:
+def show_value(value: object) -> str:
     """A value as an error message shows it: not all of it if it is long.
 
-    >>> len(shown("x" * 10_000_000))
+    >>> len(show_value("x" * 10_000_000))
     199
     """
     whole = repr(value)
@@ -63,7 +63,7 @@ class ParameterError(ShuffledpError, ValueError):
     def __init__(self, name: str, value: object, requirement: str) -> None:
         missing = value is None and requirement.startswith("must be given")
         super().__init__(
-            f"{name} {requirement}" if missing else f"{name}={shown(value)} {requirement}"
+            f"{name} {requirement}" if missing else f"{name}={show_value(value)} {requirement}"
         )
         self.name = name
         self.value = value
@@ -80,13 +80,13 @@ class DataError(ShuffledpError, ValueError):
 class PositionError(DataError):
     """One value that is not in the domain, and where it stands.
 
-    >>> raise PositionError("blue", 4, "is none of the categories").moved(100)
+    >>> raise PositionError("blue", 4, "is none of the categories").move(100)
     Traceback (most recent call last):
     shuffledp.core.errors.PositionError: value 'blue' at position 104 is none of the categories
     """
 
     def __init__(self, value: object, position: int, complaint: str) -> None:
-        super().__init__(f"value {shown(value)} at position {position} {complaint}")
+        super().__init__(f"value {show_value(value)} at position {position} {complaint}")
         self.value = value
         self.position = position
         self.complaint = complaint
@@ -94,7 +94,7 @@ class PositionError(DataError):
     def __reduce__(self) -> tuple[type["PositionError"], tuple[object, int, str]]:
         return type(self), (self.value, self.position, self.complaint)
 
-    def moved(self, by: int) -> "PositionError":
+    def move(self, by: int) -> "PositionError":
         """The same error seen from a column in which this one's part starts at `by`."""
         return PositionError(self.value, self.position + by, self.complaint)
 

@@ -1,6 +1,6 @@
 """What an analyzer or a mechanism answers: a value, how far off it may be, and an interval.
 
-The value is unbiased and never clipped. `clipped()` and `simplex()` are labelled post-processing:
+The value is unbiased and never clipped. `clip()` and `simplex()` are labelled post-processing:
 they cost no privacy, usually help a reader, and take away unbiasedness, so they are asked for.
 """
 
@@ -129,7 +129,7 @@ class Estimate:
     """An unbiased answer and the law of its error.
 
     >>> answer = Estimate(value=np.array([-1.0, 7.0]), error=NormalError(stderr=2.0), limits=(0, 6))
-    >>> answer.clipped().value
+    >>> answer.clip().value
     array([0., 6.])
     """
 
@@ -201,11 +201,11 @@ class Estimate:
     def _columns(self, level: float) -> Columns:
         return make_columns(Number._fields, list_numbers(self, level))
 
-    def clipped(self, limits: tuple[float, float] | None = None) -> PostProcessed:
+    def clip(self, limits: tuple[float, float] | None = None) -> PostProcessed:
         """Moved into the public range of the truth: the estimate's own, or the one given."""
         low, high = self.limits if limits is None else limits
         if math.isinf(low) and math.isinf(high):
-            raise UnsupportedError("no public range is known here: give it, clipped((low, high))")
+            raise UnsupportedError("no public range is known here: give it, clip((low, high))")
         value = np.clip(self.value, low, high)
         return PostProcessed(
             value=float(value) if np.ndim(value) == 0 else value,

@@ -115,7 +115,7 @@ class Guarantee:
 
 
 def up(value: float, digits: int) -> str:
-    """`value` in so many digits, never less than it is: read back, it is at least `value`.
+    """`value` in `digits` digits, never less than it is: read back, it is at least `value`.
 
     >>> up(1.23401, 4), up(1e-8, 3)
     ('1.235', '1e-08')

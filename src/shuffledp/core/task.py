@@ -270,7 +270,7 @@ class Task(ABC):
         return n if cls.average else 1
 
     @classmethod
-    def given(cls, options: Mapping[str, Any]) -> dict[str, Any]:
+    def read_options(cls, options: Mapping[str, Any]) -> dict[str, Any]:
         """The options that were given (neither None nor False), as their types; refuses all others."""
         known = {option.name: option for option in cls.options}
         said = {name: value for name, value in options.items() if value is not None}

@@ -1,4 +1,4 @@
-"""Words that nobody has listed: texts up to a length over an alphabet, or integers of so many bits, as 64-bit codes.
+"""Words that nobody has listed: texts up to a length over an alphabet, or integers of some bits, as 64-bit codes.
 
 How a text is read, everywhere (files, memory, devices):
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from shuffledp.core.analyzer import Analyzer, Tally
 from shuffledp.core.arrays import Bools, Codes, Counts
-from shuffledp.core.errors import DataError, ParameterError, PositionError, shown
+from shuffledp.core.errors import DataError, ParameterError, PositionError, show_value
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import (
     Messages,
@@ -202,9 +202,9 @@ def code_chunk(coder: Coder, chunk: Chunk) -> Coded:
         return coder.codes(chunk.array)
     except PositionError as error:
         if chunk.file is None:
-            raise error.moved(chunk.row) from None
+            raise error.move(chunk.row) from None
         place = f"row {chunk.place_of(error.position) + 1} of {chunk.file}"
-        raise DataError(f"value {shown(error.value)} in {place} {error.complaint}") from None
+        raise DataError(f"value {show_value(error.value)} in {place} {error.complaint}") from None
     except DataError as error:
         if chunk.file is None:
             raise

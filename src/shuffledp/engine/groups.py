@@ -170,7 +170,7 @@ def count_values(randomizer: Randomizer, values: NDArray[Any], rng: WordSource) 
         try:
             places = read_places(domain, values[start : start + _AT_ONCE])
         except PositionError as error:
-            raise error.moved(start) from None
+            raise error.move(start) from None
         if width:
             words = rng.words(len(places) * width, bits).reshape(len(places), width)
             places = round_places(domain, places, words, bits)

@@ -134,5 +134,5 @@ def _tally_part(
     try:
         messages = randomize(protocol.randomizer, whole[start : start + step], rng)
     except PositionError as error:
-        raise error.moved(start) from None
+        raise error.move(start) from None
     return protocol.analyzer.tally(forget(messages))

@@ -167,7 +167,9 @@ def _send(
         sent = _spool(parts, protocol, rng, threads, place.parent, stack)
         protocol.check_users(sent.users)
         numbers = {"users": sent.users, "messages": sent.spool.messages}
-        _write(sent.spool.shuffled(sent.users), place, kind, {"kind": _KIND, **about, **numbers})
+        _write(
+            sent.spool.read_shuffled(sent.users), place, kind, {"kind": _KIND, **about, **numbers}
+        )
         outputs.publish()
     return Randomized(
         path=target,
@@ -449,7 +451,7 @@ class Spool:
     >>> from shuffledp import SecureWords
     >>> with TemporaryDirectory() as folder, Spool(Path(folder), 2, SecureWords()) as spool:
     ...     spool.put(np.arange(5))
-    ...     shuffled = list(spool.shuffled(users=5))
+    ...     shuffled = list(spool.read_shuffled(users=5))
     >>> sorted(np.concatenate([part.payload for part in shuffled]).tolist())
     [0, 1, 2, 3, 4]
     """
@@ -496,7 +498,7 @@ class Spool:
         ends = np.cumsum(np.bincount(chosen, minlength=len(self._files)))[:-1]
         return np.split(payload[order], ends)
 
-    def shuffled(self, users: int) -> Iterator[Shuffled]:
+    def read_shuffled(self, users: int) -> Iterator[Shuffled]:
         """All messages in a uniformly random order, one file after the other."""
         like = self._like
         if like is None:

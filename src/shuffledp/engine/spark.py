@@ -39,7 +39,7 @@ from shuffledp.core.errors import (
     PositionError,
     ShuffledpError,
     UnsupportedError,
-    shown,
+    show_value,
 )
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import Randomizer, WordSource, tape_width
@@ -162,7 +162,7 @@ class Spark:
 
 def _refuse(job: Job, error: DataError) -> NoReturn:
     said = (
-        f"value {shown(error.value)} {error.complaint}"
+        f"value {show_value(error.value)} {error.complaint}"
         if isinstance(error, PositionError)
         else error
     )
@@ -201,7 +201,7 @@ class _Work:
         try:
             yield _send(self._cells(batches))
         except PositionError as error:
-            yield _fail(f"value {shown(error.value)} {error.complaint}")
+            yield _fail(f"value {show_value(error.value)} {error.complaint}")
         except ShuffledpError as error:
             yield _fail(str(error))
 
@@ -380,7 +380,7 @@ def _watch(job: Job, spark: "SparkSession", action: Callable[[], list[Any]]) -> 
         try:
             while not running.done():
                 wait((running,), _POLL_SECONDS)
-                done = max(done, _done(context, group))
+                done = max(done, _measure_progress(context, group))
                 job.show(round(total * done))
         except BaseException:
             context.cancelJobGroup(group)
@@ -389,7 +389,7 @@ def _watch(job: Job, spark: "SparkSession", action: Callable[[], list[Any]]) -> 
     return running.result()
 
 
-def _done(context: "SparkContext", group: str) -> float:
+def _measure_progress(context: "SparkContext", group: str) -> float:
     """The part of its tasks that the largest stage of a group of jobs has finished."""
     tracker = context.statusTracker()
     jobs = [tracker.getJobInfo(number) for number in tracker.getJobIdsForGroup(group)]

@@ -230,7 +230,7 @@ def _frequency(analyzer: FrequencyAnalyzer) -> float:
     if isinstance(oracle, KRR):
         moved = 1.0
     if isinstance(oracle, SubsetSelection):
-        # Two sets of w differ in at most so many elements each way; no set against one in w (1 - w/k).
+        # Two sets of w differ in at most this many elements each way; no set against one in w (1 - w/k).
         moved = float(min(oracle.w, k - oracle.w))
     return moved / float(oracle.p - oracle.q)
 

@@ -107,9 +107,9 @@ class SampleComplexity:
     n: int
     """The smallest number of people found to be enough."""
     lower: int
-    """So many are too few: exactly, as counted (a test), or three standard errors below n (learning)."""
+    """Too few people: exactly, as counted (a test), or three standard errors below n (learning)."""
     upper: int
-    """So many are enough: exactly, as counted (a test), or three standard errors above n (learning)."""
+    """Enough people: exactly, as counted (a test), or three standard errors above n (learning)."""
     method: str
     """How the error at each n was found: "exact", or "simulated, ..." with its standard error."""
     measured: float
@@ -163,7 +163,7 @@ def learning_n(
     """The smallest n with an expected distance of at most alpha, for the uniform distribution.
 
     Without `max_messages`, users of the shuffle model may send as many messages as they like. `runs` is
-    the number of simulated collections at each n that is tried; by default so many that n is known to about one
+    the number of simulated collections at each n that is tried; by default enough that n is known to about one
     percent. (A distance over many categories varies less, so fewer are enough.)
 
     Only protocols count whose tally can be simulated without the messages: in the local model `krr` and

@@ -85,7 +85,7 @@ def median_of_groups(
     groups: int,
     rng: WordSource | None = None,
 ) -> MedianOfGroups:
-    """Run the protocol `make(people)` in each of so many random groups, and take the median.
+    """Run the protocol `make(people)` in each of `groups` random groups, and take the median.
 
     >>> from shuffledp import SeededWords, protocols
     >>> make = lambda n: protocols.zsum.make(n=n, epsilon=1.0, delta=1e-6)

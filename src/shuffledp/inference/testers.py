@@ -163,7 +163,7 @@ class _Wanted:
     honest: float
 
     def group(self, number: int) -> int:
-        """The size of the smallest of so many groups."""
+        """The size of the smallest of `number` groups."""
         users = self.n // number
         if users < 2:
             raise UnsupportedError(f"n={self.n} users are too few for {number} groups of two")

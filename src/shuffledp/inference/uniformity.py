@@ -186,7 +186,7 @@ def uniformity_test(
     one is drawn if none is given, and the result names it.
 
     `honest` is a share of each group where there are several (a small `error` makes groups that vote;
-    halving and hashed split the users, too). The promise of the shuffle model needs so many honest users
+    halving and hashed split the users, too). The promise of the shuffle model needs its honest users
     *within each group*, not only among all; groups are drawn at random, so a share of all is no proof of it.
 
     >>> from shuffledp import SeededWords
@@ -307,7 +307,7 @@ class Vote:
         return round(self.level * (self.runs + 1))
 
     def p_value(self, rejections: int) -> float:
-        """How likely so many of the groups, or more, reject if all values are uniform."""
+        """How likely that number of groups, or more, reject if all values are uniform."""
         return binomial_tail(self.voters, self.level, rejections)
 
     def miss(self, miss: float) -> float:

@@ -90,7 +90,7 @@ def bound_mills_above(k: Floats, N: Floats | int, p: Fraction | float) -> tuple[
     (array([1.25]), array([1.25]))
     """
     k, N = _whole(k, N)
-    # So many successes or more are at most N - k failures.
+    # At least k successes are at most N - k failures.
     return _join(lambda k, N, p, q: _bound_mills(N - k, N, q, p), k, N, p)
 
 

@@ -36,7 +36,7 @@ _DECADES = 2.0  # to each side of the plan's n
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """The error for so many users, and the protocol that has it; for means that of the mean."""
+    """The error for n users, and the protocol that has it; for means that of the mean."""
 
     n: int
     error: float

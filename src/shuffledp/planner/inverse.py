@@ -20,7 +20,7 @@ _EDGE = 0.05  # the same where nothing smaller can be made at all, whatever its 
 _EPSILONS = (1e-4, 20.0)
 _USERS = (2.0, 1e12)
 _MOST_STEPS = 100
-_PATIENCE = 6  # every so many steps the middle, whatever the power law says
+_PATIENCE = 6  # every sixth step is to the middle, whatever the power law says
 
 
 def least_epsilon(candidate: Candidate, asked: Asked, limits: Limits, error: float) -> Row:
@@ -110,7 +110,7 @@ class _Bracket:
                 self.points.append((math.log(x), excess))
             if x >= self.end and self.good is None:
                 return self._hopeless(row)
-            if self._done() or self._close(excess):
+            if self._is_done() or self._close(excess):
                 break
             x = self._next()
         return self._hopeless(row) if self.good is None else self.good
@@ -120,7 +120,7 @@ class _Bracket:
         reason = f"no {self.name} up to {self.end:g} is enough{why}"
         return Row(protocol=row.protocol, model=row.model, reason=reason)
 
-    def _done(self) -> bool:
+    def _is_done(self) -> bool:
         if self.high is None:
             return False
         if self.high <= self.start:

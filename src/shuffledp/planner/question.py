@@ -29,9 +29,9 @@ __all__ = [
     "candidates",
     "check_delta",
     "curators",
+    "find_planned",
     "hint_delta",
     "maker_arguments",
-    "planned",
 ]
 
 MOST_VALUES = 1 << 22
@@ -171,12 +171,12 @@ def hint_delta(n: int) -> float:
     return float(f"1e-{len(str(n - 1)) + 2}")
 
 
-def planned(name: str) -> type[Task]:
+def find_planned(name: str) -> type[Task]:
     """The task of that name, if the planner ranks its protocols.
 
-    >>> planned("mean").__name__
+    >>> find_planned("mean").__name__
     'Mean'
-    >>> planned("uniformity")
+    >>> find_planned("uniformity")
     Traceback (most recent call last):
     shuffledp.core.errors.UnsupportedError: the planner does not rank protocols for uniformity: see sdp.uniformity_test (shuffledp test)
     """
@@ -216,7 +216,7 @@ class Asked:
             raise ParameterError(
                 "epsilon", epsilon, f"must be <= {_LARGEST_EPSILON:g}: beyond is no privacy"
             )
-        question = planned(task).declare(options).task if isinstance(task, str) else task
+        question = find_planned(task).declare(options).task if isinstance(task, str) else task
         question = question.fit(n, epsilon)
         size = question.domain.size
         if question.listed and size > MOST_VALUES:

@@ -1,7 +1,7 @@
 """Local and shuffle models, one file each: randomizer, analyzer, `make_local` or `make`, and `SPEC`.
 
 Adding a protocol is one file with `SPEC`, one line in `LINES`, one test. A package of its own offers
-one as an entry point of the group `shuffledp.protocols`; `registered()` has both kinds.
+one as an entry point of the group `shuffledp.protocols`; `list_registered()` has both kinds.
 """
 
 import inspect
@@ -69,15 +69,15 @@ __all__ = [
     "hashed_tree",
     "hybrid",
     "krr",
+    "list_offered",
+    "list_registered",
     "local_hashing",
     "local_tree",
     "make",
-    "offered",
     "optimized_unary",
     "piecewise",
     "pure_count",
     "pure_histogram",
-    "registered",
     "rounded_sum",
     "rr",
     "sparse_histogram",
@@ -165,13 +165,13 @@ def _own(name: str) -> Spec:
     return own
 
 
-def registered() -> tuple[Spec, ...]:
+def list_registered() -> tuple[Spec, ...]:
     """Every protocol: those of this package, then those that installed packages offer.
 
-    >>> len(registered()) >= len(LINES)
+    >>> len(list_registered()) >= len(LINES)
     True
     """
-    return (*map(_own, LINES), *offered())
+    return (*map(_own, LINES), *list_offered())
 
 
 def answering(*tasks: str, names: Collection[str] | None = None) -> Iterator[Spec]:
@@ -185,16 +185,16 @@ def answering(*tasks: str, names: Collection[str] | None = None) -> Iterator[Spe
             yield _own(name)
     if names is not None and LINES.keys() >= set(names):  # no need to ask other packages
         return
-    for each in offered():
+    for each in list_offered():
         if each.task in tasks and (names is None or each.name in names):
             yield each
 
 
 @cache
-def offered() -> tuple[Spec, ...]:
+def list_offered() -> tuple[Spec, ...]:
     """What installed packages offer.
 
-    >>> all(each.name not in LINES for each in offered())
+    >>> all(each.name not in LINES for each in list_offered())
     True
     """
     from importlib.metadata import entry_points
@@ -241,7 +241,7 @@ def spec(name: str) -> Spec:
     """
     if name in LINES or name in _OF_OTHERS:  # without a look at other packages
         return _own(name)
-    others = {each.name: each for each in offered()}
+    others = {each.name: each for each in list_offered()}
     if name in others:
         return others[name]
     names = ", ".join([*LINES, *others])

@@ -316,12 +316,12 @@ def fit(
     least = calibrate(n=users, epsilon=epsilon, delta=delta, honest=1)
 
     @cache
-    def reached(epsilon0: float) -> tuple[float, str]:
+    def reach(epsilon0: float) -> tuple[float, str]:
         curve = _curve(at(epsilon0).randomizer, users)
         return _find_best(curve if epsilon0 <= least else _own(curve), epsilon)
 
     def spare(epsilon0: float) -> float:
-        return math.log(delta / max(reached(epsilon0)[0], SMALLEST_DELTA))
+        return math.log(delta / max(reach(epsilon0)[0], SMALLEST_DELTA))
 
     def response(epsilon0: float) -> BinaryResponse | None:
         curve = _curve(at(epsilon0).randomizer, users).bounds[0].curve
@@ -330,7 +330,7 @@ def fit(
     epsilon0 = _largest_of_bits(spare, least, response, epsilon, delta) or _largest(spare, least)
     if shape is not None:
         epsilon0 = _beyond(spare, epsilon0, shape)
-    return _certify(at(epsilon0), crowd, promise, reached(epsilon0))
+    return _certify(at(epsilon0), crowd, promise, reach(epsilon0))
 
 
 def certify(protocol: ShuffleProtocol, crowd: Crowd, promise: Promise) -> Parts:

@@ -391,7 +391,7 @@ def _untag(rows: NDArray[np.int64], kind: str, wide: int | None) -> NDArray[Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """The privacy curve of one part among so many honest users: a `Profile`."""
+    """The privacy curve of one part among the honest users: a `Profile`."""
 
     accountant: Accountant
     honest: int
@@ -435,7 +435,7 @@ class Joint:
         return self.look(honest, epsilon, _POINTS)
 
     def look(self, honest: int, epsilon: float, points: int) -> float:
-        """The same from so many points of each curve: fewer are faster, and a little looser."""
+        """The same from `points` points of each curve: fewer are faster, and a little looser."""
         return self.open(honest, points)(epsilon)
 
     def open(self, honest: int, points: int) -> Callable[[float], float]:

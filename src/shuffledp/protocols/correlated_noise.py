@@ -94,7 +94,7 @@ def bound_delta(
     epsilon: float,
     curve: Callable[[CorrelatedNoise | ThinnedNoise], Callable[[float], float]],
 ) -> float:
-    """At least the delta at epsilon of what so many honest users send.
+    """At least the delta at epsilon of what the honest users send.
 
     `curve` is that of the bins which one person's change concerns, for ideal noise. The distance between the
     ideal and the sampled noise is added, (1 + e^epsilon) times. For a tape of a few bits the divergence is
@@ -292,7 +292,7 @@ class Events:
         return self.number.moment(1) * self.landing * self.size.moment(power)
 
     def distance(self, users: int, cells: int) -> float:
-        """At least the distance of what falls on so many cells from independent NB(users share, p).
+        """At least the distance of what falls on these cells from independent NB(users share, p).
 
         The number of events is off once for each user, the size once for each event that is seen.
         """

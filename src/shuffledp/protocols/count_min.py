@@ -279,7 +279,7 @@ class SketchError:
         return low
 
     def _sd(self, least: Floats, largest: float) -> Floats:
-        """The largest s of a category with so many people at least."""
+        """The largest s of a category with at least that many people."""
         others = np.minimum(largest - least**2, (self.n - least) ** 2).clip(0)
         return np.sqrt(self.noise.variance + others * ((1 - 1 / self.width) / self.width))
 
@@ -552,7 +552,7 @@ def rows_delta(*, total: Total, rows: int, epsilon: float) -> float:
 
 
 def _cover(terms: int) -> float:
-    """Factor that makes up for the roundings in a sum of so many products of positive numbers."""
+    """Factor that makes up for the roundings in a sum of this many products of positive numbers."""
     return 1 + 4 * (terms + 8) * UNIT
 
 

@@ -82,7 +82,7 @@ class DummiedOracle(NoisyDevice, Protocol):
     def rho(self) -> Fraction:
         """The expected number of dummies of a user."""
 
-    def supported(self, message: Message) -> Set[int]:
+    def find_supported(self, message: Message) -> Set[int]:
         """The categories that a message supports."""
 
     def tally(self, shuffled: Shuffled) -> Tally:
@@ -139,7 +139,7 @@ def _pair(q: Fraction) -> Fraction:
 
 
 def dummied_cost(rho: Fraction, bits: int) -> Cost:
-    """One real message and rho dummies, of so many bits each."""
+    """One real message and rho dummies, of `bits` bits each."""
     return Cost(
         messages_mean=float(1 + rho),
         messages_max=1 + math.ceil(rho),
@@ -236,7 +236,7 @@ class DummiedAnalyzer:
 
     def weights(self, message: Message) -> tuple[Fraction, ...]:
         oracle, zero = self.oracle, Fraction(0)
-        supported, yes = oracle.supported(message), 1 / (oracle.p - oracle.q)
+        supported, yes = oracle.find_supported(message), 1 / (oracle.p - oracle.q)
         return tuple(yes if j in supported else zero for j in range(oracle.domain.k))
 
     def variance(self, inputs: Counts) -> Floats:

@@ -48,7 +48,7 @@ class FrequencyOracle(Protocol):
     def __hash__(self) -> int:
         """Its parameters never change."""
 
-    def supported(self, message: Message) -> Set[int]:
+    def find_supported(self, message: Message) -> Set[int]:
         """The categories that a message supports."""
 
     def tally(self, shuffled: Shuffled) -> Tally:
@@ -78,7 +78,7 @@ class FrequencyAnalyzer:
 
     def weights(self, message: Message) -> tuple[Fraction, ...]:
         q, gap = self.oracle.q, self.oracle.p - self.oracle.q
-        supported = self.oracle.supported(message)
+        supported = self.oracle.find_supported(message)
         yes, no = (1 - q) / gap, -q / gap
         return tuple(yes if j in supported else no for j in range(self.oracle.domain.k))
 

@@ -60,7 +60,7 @@ class HadamardBlanket:
     >>> blanket = HadamardBlanket(k=3, tau=1, dummies=2, word_bits=2)
     >>> blanket.pmf(0)[(0,),], blanket.rho
     (Fraction(1, 4), Fraction(1, 2))
-    >>> sorted(blanket.supported((3,)))
+    >>> sorted(blanket.find_supported((3,)))
     [2]
     """
 
@@ -153,10 +153,10 @@ class HadamardBlanket:
         everything = 1 << (self.column_bits * self.tau)
         real: dict[Message, Fraction] = {}
         for message in product(range(1 << self.column_bits), repeat=self.tau):
-            real[message] = Fraction(x in self.supported(message)) / (everything * self.q)
+            real[message] = Fraction(x in self.find_supported(message)) / (everything * self.q)
         return dummied_law(real, everything, self.rho)
 
-    def supported(self, message: Message) -> Set[int]:
+    def find_supported(self, message: Message) -> Set[int]:
         assert isinstance(message, tuple)
         rows = np.arange(1, self.k + 1, dtype=np.uint32)
         odd = [parity(rows & np.uint32(column)) for column in message]

@@ -72,7 +72,7 @@ class HashedHistogram:
     >>> hashed = HashedHistogram(k=4, r=2, s=2, width=1, dummies=8, word_bits=4)
     >>> hashed.p, hashed.q, hashed.rho
     (Fraction(1, 1), Fraction(1, 4), Fraction(1, 2))
-    >>> sorted(hashed.supported((1, 3)))
+    >>> sorted(hashed.find_supported((1, 3)))
     [3]
     """
 
@@ -189,10 +189,12 @@ class HashedHistogram:
         real: dict[Message, Fraction] = {}
         for message in product(range(1 << self.r), range(1 << self.s)):
             likely = (1 - self._rejected) / (self.width << self.r)
-            real[message] = self._rejected / everything + likely * (x in self.supported(message))
+            real[message] = self._rejected / everything + likely * (
+                x in self.find_supported(message)
+            )
         return dummied_law(real, everything, self.rho)
 
-    def supported(self, message: Message) -> Set[int]:
+    def find_supported(self, message: Message) -> Set[int]:
         assert isinstance(message, tuple)
         a, v = message
         values = self._hash(np.full(self.k, a, dtype=self._dtype), np.arange(self.k))

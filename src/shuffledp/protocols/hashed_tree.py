@@ -74,7 +74,7 @@ class HashedLevel:
     A message is (a, b, v), written as one number; it supports the x with v = h(x), the first s bits of a x + b x^2.
 
     >>> level = HashedLevel(k=4, r=2, s=1, dummies=8, word_bits=5)
-    >>> level.q, level.rho, sorted(level.supported(0b01_10_1))
+    >>> level.q, level.rho, sorted(level.find_supported(0b01_10_1))
     (Fraction(1, 2), Fraction(1, 4), [1, 2])
     """
 
@@ -166,12 +166,12 @@ class HashedLevel:
     def pmf(self, x: int) -> Law:
         functions = 1 << 2 * self.r
         real: dict[Message, Fraction] = {
-            message: Fraction(int(x in self.supported(message)), functions)
+            message: Fraction(int(x in self.find_supported(message)), functions)
             for message in range(1 << self.bits)
         }
         return dummied_law(real, 1 << self.bits, self.rho)
 
-    def supported(self, message: Message) -> set[int]:
+    def find_supported(self, message: Message) -> set[int]:
         """The categories that a message supports."""
         a, b, v = self._split(np.full(self.k, message))
         return set(np.flatnonzero(self._hash(a, b, np.arange(self.k)) == v).tolist())
@@ -286,7 +286,7 @@ class HashedTree:
 def choose_tree(
     cells: int, crowd: Crowd, promise: Promise, messages: float = 6.0
 ) -> tuple[tuple[int, ...], int]:
-    """The shape and the bits of the hash with the smallest error of a rank for at most so many messages each.
+    """The shape and the bits of the hash with the smallest error of a rank for at most this many messages each.
 
     >>> choose_tree(1 << 16, Crowd(n=10**6, honest=1.0), Promise(epsilon=1.0, delta=1e-8))
     ((17, 17, 17, 14), 12)

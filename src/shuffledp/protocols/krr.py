@@ -114,7 +114,7 @@ class KRR:
         kept, lied = deal(inputs, [[left]], self.word_bits, source, common=lies)
         return Tally(counts=kept[:, 0] + lied, users=int(inputs.sum()))
 
-    def supported(self, message: Message) -> Set[int]:
+    def find_supported(self, message: Message) -> Set[int]:
         assert isinstance(message, int)
         return {message}
 

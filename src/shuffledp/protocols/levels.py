@@ -78,7 +78,7 @@ class Levels:
 
     def hide(self, delta: float) -> dict[float, Guarantee]:
         """What each level is promised if messages do not tell their levels."""
-        curves = {epsilon0: self.hidden(epsilon0) for epsilon0 in self.people}
+        curves = {epsilon0: self.hide_level(epsilon0) for epsilon0 in self.people}
         return {
             epsilon0: self._guarantee(
                 curve.epsilon(delta), delta, _HIDDEN, sum(self.people.values())
@@ -93,7 +93,7 @@ class Levels:
             for epsilon0, count in self.people.items()
         }
 
-    def hidden(self, epsilon0: float) -> "HiddenLevel":
+    def hide_level(self, epsilon0: float) -> "HiddenLevel":
         """The privacy curve of a person of this level among all."""
         uniform = {each: self.k * _low(self.device(each)) for each in self.people}
         mean = sum((count * uniform[each] for each, count in self.people.items()), Fraction(0))
@@ -119,7 +119,7 @@ class Levels:
 class HiddenLevel:
     """The curve of one person among `others` who send `mean` uniform messages on average, together.
 
-    >>> curve = Levels(k=4, people={0.5: 2_000, 2.0: 8_000}).hidden(2.0)
+    >>> curve = Levels(k=4, people={0.5: 2_000, 2.0: 8_000}).hide_level(2.0)
     >>> curve.delta(curve.epsilon(1e-6)) <= 1e-6
     True
     """
@@ -133,7 +133,7 @@ class HiddenLevel:
         if epsilon >= self.device.epsilon0:
             return 0.0
         starts, below = _place_cells(self.others, self.mean)
-        inner = np.minimum.accumulate([self._given(int(m), epsilon) for m in starts])
+        inner = np.minimum.accumulate([self._bound_given(int(m), epsilon) for m in starts])
         terms = np.append((inner[:-1] - inner[1:]) * below[1:], inner[-1])
         return min(1.0, max(math.fsum(terms) * (1 + 16 * UNIT), SMALLEST_DELTA))
 
@@ -149,7 +149,7 @@ class HiddenLevel:
             tolerance=1e-5,
         )
 
-    def _given(self, m: int, epsilon: float) -> float:
+    def _bound_given(self, m: int, epsilon: float) -> float:
         """At least D_m: the target's message and m uniform ones."""
         k, low = self.device.k, _low(self.device)
         high = 1 - (k - 1) * low

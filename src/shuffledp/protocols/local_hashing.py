@@ -161,7 +161,7 @@ class LocalHashing:
             ),
         )
 
-    def supported(self, message: Message) -> Set[int]:
+    def find_supported(self, message: Message) -> Set[int]:
         assert isinstance(message, tuple)
         a, b, y = message
         return set(np.flatnonzero(self._values(a, b) == y).tolist())

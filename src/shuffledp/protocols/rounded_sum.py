@@ -376,7 +376,7 @@ def _find_kept(most: int, denominator: int, symbols: int, words: int) -> int | N
 
 
 def fits(steps: int, levels: int, word_bits: int) -> bool:
-    """Whether words can round so many steps to these levels without bias.
+    """Whether words can round these steps to these levels without bias.
 
     >>> [k for k in range(1, 12) if fits(30, k, 64)]
     [1, 3, 6, 7, 10]

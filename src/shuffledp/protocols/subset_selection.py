@@ -162,7 +162,7 @@ class SubsetSelection:
             ),
         )
 
-    def supported(self, message: Message) -> Set[int]:
+    def find_supported(self, message: Message) -> Set[int]:
         assert isinstance(message, tuple)
         return {j for j, bit in enumerate(message) if bit}
 

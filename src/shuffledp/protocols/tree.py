@@ -264,7 +264,7 @@ class TreeAnalyzer:
 
 @lru_cache(maxsize=64)
 def joint_poisson_level(*, parts: int, epsilon: float, delta: float) -> float:
-    """The smallest mu, within a part in 2,000, such that Poisson(mu) dummies per bin of so many histograms suffice.
+    """The smallest mu, within a part in 2,000, such that Poisson(mu) dummies per bin of each of `parts` histograms suffice.
 
     >>> round(joint_poisson_level(parts=2, epsilon=1.0, delta=1e-8), 1)
     109.6

@@ -180,7 +180,7 @@ class Unary:
         ones = binomials(bits, thresholds, self.word_bits, source)
         return Tally(counts=ones[: self.k] + ones[self.k :], users=users)
 
-    def supported(self, message: Message) -> Set[int]:
+    def find_supported(self, message: Message) -> Set[int]:
         assert isinstance(message, tuple)
         return {j for j, bit in enumerate(message) if bit}
 

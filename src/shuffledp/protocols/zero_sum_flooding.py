@@ -372,7 +372,7 @@ class MultisetFlood:
         return self.number.largest * longest
 
     def distance(self, users: int) -> float:
-        """At least that of what so many users draw from the ideal law."""
+        """At least that of what all users draw from the ideal law."""
         sizes = users * float(self.share) * sum(size.distance for size in self.sizes)
         return (users * self.number.distance + sizes) * (1 + 1e-12)
 
@@ -481,7 +481,7 @@ class ZeroSumFlooding:
         return self.noise.words + self.flood.words
 
     def distance(self, users: int) -> float:
-        """At least that of all noise of so many users from the ideal law."""
+        """At least that of all users' noise from the ideal law."""
         return self.noise.distance(users, 2) + self.flood.distance(users)
 
     @property

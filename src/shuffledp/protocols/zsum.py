@@ -155,7 +155,7 @@ class CutAnswers:
     gamma: Fraction
 
     def answer(self, counts: Counts) -> Floats:
-        """The answers to so many messages."""
+        """The answer to each number of messages."""
         believed: Floats = (counts - self.n) + np.float64(self.n * self.gamma)
         return np.where(counts > self.n, believed, 0.0)
 
@@ -220,7 +220,7 @@ class ZsumAnalyzer:
         return CutAnswers(n=n, gamma=1 - self.randomizer.rate)
 
     def reach(self, messages: int, n: int) -> Fraction:
-        """How far so many messages can move the answer among n people: past the cut it leaps by n gamma."""
+        """How far this many messages can move the answer among n people: past the cut it leaps by n gamma."""
         return messages + n * self.randomizer.gamma
 
     def tally(self, shuffled: Shuffled) -> Tally:

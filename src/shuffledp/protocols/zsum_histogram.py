@@ -129,7 +129,7 @@ class ZsumHistogramAnalyzer:
         return CutAnswers(n=n, gamma=self.randomizer.gamma)
 
     def reach(self, messages: int, n: int) -> Fraction:
-        """How far so many messages can move the answer among n people: past the cut it leaps by n gamma."""
+        """How far this many messages can move the answer among n people: past the cut it leaps by n gamma."""
         return messages + n * self.randomizer.gamma
 
     def tally(self, shuffled: Shuffled) -> Tally:

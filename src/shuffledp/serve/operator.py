@@ -310,7 +310,7 @@ def make_desk_app(desk: Planner, token: str) -> Starlette:
     from starlette.routing import Route
 
     def guard(work: Callable[[Request, dict[str, Any]], Any]) -> Callable[[Request], Any]:
-        async def guarded(request: Request) -> Response:
+        async def guard(request: Request) -> Response:
             refused = _refuse(request, token)
             if refused is not None:
                 return refused
@@ -322,7 +322,7 @@ def make_desk_app(desk: Planner, token: str) -> Starlette:
                 return problem(400, "refused", str(error))
             return JSONResponse(found, headers={"Cache-Control": "no-store"})
 
-        return guarded
+        return guard
 
     async def page(request: Request) -> Response:
         if host_of(request) not in _LOCAL:

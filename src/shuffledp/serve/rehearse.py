@@ -69,7 +69,7 @@ class Rehearsal:
 
 
 def rehearse(survey: SurveyFile, *, people: int, hostile: float = 0.0) -> Rehearsal:
-    """Play a survey with so many made-up people, a share of them hostile."""
+    """Play a survey with made-up people, a share of them hostile."""
     whole("people", people, at_least=2)
     if not 0 <= number("hostile", hostile) <= 0.5:
         raise ParameterError("hostile", hostile, "must be from 0 to 0.5")

@@ -188,7 +188,7 @@ class ShufflerServer:
     def _guard(self, handler: Callable[[int, Request], Any]) -> Callable[[Request], Any]:
         """For the analyzer alone, which signs what it asks for."""
 
-        async def guarded(request: Request) -> Response:
+        async def guard(request: Request) -> Response:
             window = int(request.path_params["window"])
             collection = self.shuffler.collection
             if window >= collection.windows.count:
@@ -203,7 +203,7 @@ class ShufflerServer:
             answer: Response = await handler(window, request)
             return answer
 
-        return guarded
+        return guard
 
     async def _manifest(self, window: int, request: Request) -> Response:
         from starlette.responses import JSONResponse
@@ -244,7 +244,7 @@ class ShufflerServer:
         )
 
     def _only_operator(self, handler: Callable[[Request], Any]) -> Callable[[Request], Any]:
-        async def guarded(request: Request) -> Response:
+        async def guard(request: Request) -> Response:
             given = request.headers.get("authorization", "")
             if "origin" in request.headers or host_of(request) != "localhost":
                 return problem(403, "foreign_host", "the operator's socket is not for browsers")
@@ -253,7 +253,7 @@ class ShufflerServer:
             answer: Response = await handler(request)
             return answer
 
-        return guarded
+        return guard
 
     async def _status(self, request: Request) -> Response:
         from starlette.responses import JSONResponse

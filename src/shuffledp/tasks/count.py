@@ -43,7 +43,7 @@ class Count(Task):
 
     @classmethod
     def declare(cls, options: Mapping[str, Any], column: Column | None = None) -> Declared:
-        wanted = cls.given(options).get("true_value")
+        wanted = cls.read_options(options).get("true_value")
         if wanted is None:
             return Declared(task=cls(domain=Bits()))
         note = f"Yes is the value {short(wanted)!r}; every other value is no."

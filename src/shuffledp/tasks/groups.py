@@ -77,7 +77,7 @@ class Grouped(Task):
         return self.round_to(min(max(round(best), 1), _MOST_STEPS))
 
     def round_to(self, steps: int) -> "Grouped":
-        """The same with numbers on so many steps; numbers that are not rounded stay as they are."""
+        """The same with numbers on `steps` steps; numbers that are not rounded stay as they are."""
         own, groups = self.domain.parts
         if not isinstance(own, Reals):
             return self
@@ -195,7 +195,7 @@ class GroupError:
         own, groups = self.task.domain.parts
         return groups.size, own.size
 
-    def _kept(self) -> Counts:
+    def _pick_kept(self) -> Counts:
         places = np.arange(math.prod(self._shape))
         return places if self.task.inner == "histogram" else places.reshape(self._shape)[:, 1]
 
@@ -212,14 +212,14 @@ class GroupError:
         return found
 
     def _rounding(self, people: Floats) -> Floats:
-        """At least the variance that rounding adds to the sums of so many people."""
+        """At least the variance that rounding adds to the sums of these people."""
         found: Floats = np.maximum(people, 1.0) * self.task.step**2 / 4
         return found
 
     @property
     def stderr(self) -> Value:
         if self.task.inner in ("count", "histogram"):
-            return self._spread().ravel()[self._kept()]
+            return self._spread().ravel()[self._pick_kept()]
         numbers = self.task._numbers()
         table = np.asarray(self.bins.value).reshape(self._shape)
         people = np.maximum(table.sum(axis=1), 1.0)
@@ -232,7 +232,7 @@ class GroupError:
     def interval(self, value: Value, level: float) -> Interval:
         if self.task.inner in ("count", "histogram"):
             low, high = self.bins.interval(level)
-            kept = self._kept()
+            kept = self._pick_kept()
             return Interval(np.asarray(low)[kept], np.asarray(high)[kept])
         if self.task.inner == "sum":
             return self._sum_interval(np.asarray(value), level)
@@ -267,7 +267,7 @@ class GroupError:
         if self.task.inner not in ("count", "histogram"):
             raise UnsupportedError("no exact interval is known for this estimate: use interval()")
         low, high = self.bins.exact_interval(level)
-        kept = self._kept()
+        kept = self._pick_kept()
         return Interval(np.asarray(low)[kept], np.asarray(high)[kept])
 
 

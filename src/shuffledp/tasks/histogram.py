@@ -50,7 +50,7 @@ class Binned(Task):
 
     @classmethod
     def declare(cls, options: Mapping[str, Any], column: Column | None = None) -> Declared:
-        domain, not_private = declare_bins(cls.name, cls.given(options), column)
+        domain, not_private = declare_bins(cls.name, cls.read_options(options), column)
         return Declared(task=cls(domain=domain), not_private=not_private)
 
     def arguments(self) -> Mapping[str, Any]:

@@ -74,7 +74,7 @@ class _Distributed(Task):
 
     @classmethod
     def declare(cls, options: Mapping[str, Any], column: Column | None = None) -> Declared:
-        given = cls.given(options)
+        given = cls.read_options(options)
         if not {"lower", "upper"} <= set(given):
             raise UnsupportedError(
                 f"{say_of(cls.name, 'needs')} both `lower` and `upper`, from public knowledge: the smallest and the "
@@ -144,7 +144,7 @@ def _has_fractions(given: Mapping[str, Any], column: Column | None) -> bool:
 
 
 def _align(domain: Cells, wanted: float) -> int:
-    """About so many cells; whole numbers lie on their edges if there are few enough."""
+    """About `wanted` cells; whole numbers lie on their edges if there are few enough."""
     reach = domain.upper - domain.lower
     start = int(reach) if is_whole(domain.lower) and is_whole(reach) and reach <= wanted else 1
     return start << max(0, round(math.log2(wanted / start)))
@@ -200,7 +200,7 @@ class Quantiles(_Distributed):
 
 
 def count_halvings(size: int) -> int:
-    """How many questions "at most c?" find one of so many values.
+    """How many questions "at most c?" find one of `size` values.
 
     >>> count_halvings(1000)
     10
@@ -336,7 +336,7 @@ class Bin(Task):
 
     @classmethod
     def declare(cls, options: Mapping[str, Any], column: Column | None = None) -> Declared:
-        given = cls.given(options)
+        given = cls.read_options(options)
         if "edges" not in given:
             raise UnsupportedError("bins need their `edges`, from public knowledge")
         return Declared(task=cls(domain=Bins(edges=given["edges"])))

@@ -51,7 +51,7 @@ class _Numbers(Task):
 
     @classmethod
     def declare(cls, options: Mapping[str, Any], column: Column | None = None) -> Declared:
-        given = cls.given(options)
+        given = cls.read_options(options)
         domain = _declare(cls.name, given, column)
         chosen = isinstance(domain, Reals) and "steps" not in given
         return Declared(task=cls(domain=domain, chosen=chosen))

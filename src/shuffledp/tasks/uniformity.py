@@ -50,7 +50,7 @@ class Uniformity(Task):
 
     @classmethod
     def declare(cls, options: Mapping[str, Any], column: Column | None = None) -> Declared:
-        given = cls.given(options)
+        given = cls.read_options(options)
         domain, not_private = declare_bins(cls.name, given, column)
         task = cls(domain=domain, alpha=given.get("alpha", 0.0))
         return Declared(task=task, not_private=not_private)

@@ -26,7 +26,7 @@ MAX_LENGTH = Option(
     name="max_length", kind=int, help="The longest word, in bytes of UTF-8 (letters are one byte)."
 )
 BITS = Option(
-    name="bits", kind=int, help="Words are integers of so many bits, up to 64, not texts."
+    name="bits", kind=int, help="Words are integers with this many bits, up to 64, not texts."
 )
 
 
@@ -37,7 +37,7 @@ class Sight(Protocol):
         """The smallest count that is found with this probability."""
 
     def draw_curve(self) -> list[tuple[int, float]]:
-        """Counts, and the probability that a word of so many people is found."""
+        """Counts, and the probability that a word with that count is found."""
 
 
 @runtime_checkable
@@ -84,7 +84,7 @@ class Words(Task):
 
     @classmethod
     def declare(cls, options: Mapping[str, Any], column: Column | None = None) -> Declared:
-        given = cls.given(options)
+        given = cls.read_options(options)
         if "bits" in given:
             if len(given) > 1:
                 raise UnsupportedError("bits is for integers: leave out alphabet and max_length")

@@ -66,7 +66,7 @@ class Manifest:
             messages=found.whole("messages", 0, 2**48),
             sha256=found.key("sha256"),
         )
-        found.done()
+        found.finish()
         return manifest
 
     def sign(self, secret: bytes) -> bytes:

@@ -205,7 +205,7 @@ class Collection:
         )
         stated = top.whole("slots", 1, 255), top.whole("message_size", 1, 65_535)
         for each in (top, shuffler, analyzer):
-            each.done()
+            each.finish()
         if stated != (found.slots, found.message_size):
             raise WireError("document", "slots and message_size do not follow from its questions")
         _check_one_question(found)
@@ -396,7 +396,7 @@ def _read_pledge(found: Fields, windows: Windows) -> Pledge:
         composed=found.flag("composed"),
         one_question=found.flag("one_question"),
     )
-    found.done()
+    found.finish()
     if not 0 < pledge.epsilon <= 100 or not 0 < pledge.local_epsilon <= 100:
         raise WireError("document", "epsilon and local_epsilon must be above 0 and at most 100")
     if not 1e-100 <= pledge.delta < 1 or not 0 < pledge.honest <= 1:
@@ -413,7 +413,7 @@ def _read_windows(found: Fields) -> Windows:
         count=found.whole("count", 1, 10**5),
         grace=found.whole("grace", 0, 10**7),
     )
-    found.done()
+    found.finish()
     return windows
 
 
@@ -429,7 +429,7 @@ def _read_keys(entries: list[Any], windows: Windows) -> tuple[ShufflerKey, ...]:
                 public=found.key("public"),
             )
         )
-        found.done()
+        found.finish()
     covered = [window for key in keys for window in range(key.first, key.last + 1)]
     if covered != list(range(windows.count)) or [key.id for key in keys] != list(range(len(keys))):
         raise WireError("document", "the shuffler's keys must cover each window once, in order")

@@ -261,7 +261,7 @@ def _read_question(content: object) -> Question:
     protocol = _read_protocol(found.text("protocol", 60), task, found.take("parameters"))
     law = found.take("law")
     ends = _read_range(Fields("range", found.take("range"))) if task in BY_GROUP else None
-    found.done()
+    found.finish()
     if law != describe_law(protocol.randomizer):
         raise WireError("document", f"the law of {name!r} is not that of its protocol here")
     _check_labels(name, task, labels, protocol)
@@ -270,7 +270,7 @@ def _read_question(content: object) -> Question:
 
 def _read_range(found: Fields) -> tuple[float, float]:
     lower, upper = found.decimal("lower"), found.decimal("upper")
-    found.done()
+    found.finish()
     try:
         Reals(lower=lower, upper=upper, steps=1)
     except ShuffledpError as error:

@@ -138,7 +138,7 @@ def read_decimal(name: str, text: object) -> float:
 
 
 def read_hex(name: str, text: object, size: int) -> bytes:
-    """So many bytes, written as lowercase hexadecimal digits.
+    """`size` bytes, written as lowercase hexadecimal digits.
 
     >>> read_hex("key", "00ff", 2)
     b'\\x00\\xff'
@@ -154,7 +154,7 @@ class Fields:
     >>> fields = Fields("windows", {"count": 3})
     >>> fields.whole("count", 1, 10)
     3
-    >>> fields.done()
+    >>> fields.finish()
     """
 
     __slots__ = ("_left", "_where")
@@ -207,7 +207,7 @@ class Fields:
             raise _bad(f"{self._where}.{name} must be a list of 1 to {most} entries")
         return value
 
-    def done(self) -> None:
+    def finish(self) -> None:
         """Nothing else may be there."""
         if self._left:
             raise _bad(f"{self._where} has the unknown field {min(self._left)!r}")

@@ -196,7 +196,7 @@ class WordsAnalyzer:
 def read_words_domain(
     alphabet: str | None, max_length: int | None, bits: int | None
 ) -> Texts | Keys:
-    """Texts over an alphabet, or integers of so many bits.
+    """Texts over an alphabet, or integers of `bits` bits.
 
     >>> read_words_domain(None, None, 20)
     Keys(bits=20)
@@ -234,7 +234,7 @@ def make(
     seed: int | None = None,
     word_bits: int = 64,
 ) -> Parts:
-    """Words over an alphabet up to a length, or integers of so many `bits`, with at most `max_messages` messages.
+    """Words over an alphabet up to a length, or integers of `bits` bits, with at most `max_messages` messages.
 
     `parts` and `buckets` are chosen for the budget unless given. The `seed` of the public functions comes from secure
     words unless given: whoever chooses it must not know the words, and whoever knows it must not choose them.

@@ -245,7 +245,7 @@ class _State:
         return _Sums(sums, np.where(rows == 0, len(cells), rows))
 
     def estimate(self, sums: Floats, rows: Counts, *, own: bool) -> Floats:
-        """The counts that sums over so many rows stand for; what was found collides with nobody any more."""
+        """The counts that sums over this many rows stand for; what was found collides with nobody any more."""
         share = self.level.share * rows / len(self.level.rows)
         found: Floats = sums / (share * (1.0 if own else 1 - 1 / self.functions.buckets))
         return found

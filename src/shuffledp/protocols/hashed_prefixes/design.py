@@ -95,7 +95,7 @@ class Sight:
         )
 
     def find_probability(self, count: int) -> float:
-        """At least the probability that a word of so many people is found: it fails at some level otherwise."""
+        """At least the probability that a word with this count is found: it fails at some level otherwise."""
         spreads = self.means if self.spreads is None else self.spreads
         levels = zip(self.shares, self.means, self.limits, spreads, strict=True)
         missed = math.fsum(_miss(count, *level) for level in levels)
@@ -115,7 +115,7 @@ class Sight:
         return high
 
     def draw_curve(self, points: int = 24) -> list[tuple[int, float]]:
-        """Counts, and the probability that a word of so many people is found.
+        """Counts, and the probability that a word with that count is found.
 
         >>> Sight(shares=(1.0,), means=(100.0,), limits=(70.0,)).draw_curve(3)
         [(50, 0.023), (69, 0.434), (94, 0.993)]

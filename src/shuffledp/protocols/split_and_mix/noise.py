@@ -386,7 +386,7 @@ def _find_last(largest: int, holds: Callable[[int], bool]) -> int:
 
 
 def sampled_delta(*, epsilon: float, reach: int, share: NoiseShare, honest: int) -> float:
-    """The same for the shares that `share` samples, of so many honest people.
+    """The same for the shares that `share` samples, of the honest people.
 
     Their joint law is within honest * distance of the ideal one, on either side of the inequality.
 

@@ -57,8 +57,8 @@ __all__ = ["find_shares", "log2_distance", "published_shares", "secure_sum_delta
 
 _ALWAYS_FULL = 128  # up to here the full recursion is fast enough
 _LARGEST_FULL = 2000
-_NEAR = 64  # so many E_j by recursion in any case
-_SMALL_TABLE = 256  # and so many where they make B sharper
+_NEAR = 64  # this many E_j by recursion in any case
+_SMALL_TABLE = 256  # and this many where they make B sharper
 _MARGIN = 24  # t
 _WEAK = 8.0  # (c) is used where it shows E_N <= e^8 q
 _LONGEST = 1_000_000  # T M

@@ -16,7 +16,7 @@ export function show(value) {
   return String(Number(value.toPrecision(4)));
 }
 
-/** How wide a chart is drawn where so many stand side by side: text keeps its size on a phone. */
+/** How wide a chart is drawn in a row of `columns` charts: text keeps its size on a phone. */
 export function fitWidth(columns = 1) {
   return Math.min(640, Math.max(300, Math.min(innerWidth, 1056) / columns - 70));
 }
