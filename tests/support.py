@@ -1,5 +1,7 @@
 """What the tests share."""
 
+import os
+
 import numpy as np
 import pytest
 from scipy.stats import chi2
@@ -8,7 +10,16 @@ from contract.examples import examples_of
 from shuffledp.numerics.entropy import SeededWords
 from shuffledp.testing import ALPHA, all_tapes, enumerate_law
 
-__all__ = ["ALPHA", "all_tapes", "any_protocol", "encode_many", "enumerated_law", "first", "fits"]
+__all__ = [
+    "ALPHA",
+    "all_tapes",
+    "any_protocol",
+    "encode_many",
+    "enumerated_law",
+    "first",
+    "fits",
+    "need",
+]
 
 enumerated_law = enumerate_law
 
@@ -20,6 +31,13 @@ def first(cases, number=1):
         pytest.param(*(each if isinstance(each, tuple) else (each,)), marks=pytest.mark.slow)
         for each in cases[number:]
     ]
+
+
+def need(found, what):
+    """Skip where a program is missing; with SHUFFLEDP_TOOLS=required, as in `.ci/run`, fail."""
+    if not found:
+        required = os.environ.get("SHUFFLEDP_TOOLS") == "required"
+        (pytest.fail if required else pytest.skip)(f"not tested here: there is no {what}")
 
 
 def any_protocol(spec):

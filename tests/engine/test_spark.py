@@ -1,11 +1,13 @@
 """The Spark engine in local mode: the tally of the other engines for the same words.
 
-It needs Java 17 or later. Nothing here is skipped: without Java these tests fail, and say so.
+It needs Java 17 or later.
 """
 
 import bz2
 import json
+import os
 import pickle
+import shutil
 import sys
 from dataclasses import replace
 
@@ -17,6 +19,7 @@ import pytest
 import shuffledp as sdp
 from file_support import COUNTRIES, N, people, write
 from shuffledp.engine import memory, spark
+from support import need
 
 pytestmark = [
     pytest.mark.xdist_group("spark"),
@@ -30,6 +33,7 @@ KRR = sdp.protocols.krr.make_local(k=4, epsilon=1.0)
 
 @pytest.fixture(scope="module", autouse=True)
 def session():
+    need("JAVA_HOME" in os.environ or shutil.which("java"), "Java")
     started = spark.session()
     started.sparkContext.setLogLevel("OFF")
     # Many small partitions, so that small files have several.

@@ -1,7 +1,6 @@
 """The pages in a real browser: an operator makes a survey, people answer in the page and from Python, a result appears."""
 
 import json
-import os
 import re
 import shutil
 import signal
@@ -19,12 +18,12 @@ from shuffledp import serve, web
 from shuffledp.collect.analyzer import count_messages, open_records
 from shuffledp.wire import Collection, Windows
 from shuffledp.wire.report import open_report, split_upload
+from support import need
 from wire.vectors import ask_all
 
 ROOT = Path(__file__).parents[2]
 BROWSER = shutil.which("chromium")
 AXE = ROOT / ".venv" / "npm" / "node_modules" / "axe-core" / "axe.min.js"
-REQUIRED = os.environ.get("SHUFFLEDP_BROWSER") == "required"
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -37,15 +36,9 @@ FLAGS = [
 pytestmark = pytest.mark.xdist_group("browser")
 
 
-def need(found, what):
-    """Skip, or fail where everything must be there."""
-    if not found:
-        (pytest.fail if REQUIRED else pytest.skip)(f"{what} is missing: the pages are not tested")
-
-
 @pytest.fixture(scope="module")
 def browser():
-    need(BROWSER, "Debian's chromium")
+    need(BROWSER, "chromium")
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:

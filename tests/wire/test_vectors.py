@@ -19,12 +19,12 @@ from shuffledp.wire.report import (
     report_id,
     split_upload,
 )
+from support import need
 from wire.vectors import ANSWERS, FOLDER, WRITERS, Listed
 
 ROOT = Path(__file__).parents[2]
 CLIENT = ROOT / "clients" / "js"
 INDEPENDENT = ("@hpke/core", "hpke")
-REQUIRED = os.environ.get("SHUFFLEDP_BROWSER") == "required"
 NODE = shutil.which("node")
 needs_node = pytest.mark.skipif(
     NODE is None, reason="no node: the JavaScript device is not tested here"
@@ -93,9 +93,7 @@ def test_independent_implementations_take_part(tested):
     """`.ci/run` installs them; elsewhere the line of the skip says how."""
     modules = ROOT / ".venv" / "npm" / "node_modules"
     missing = [name for name in INDEPENDENT if not (modules / name / "package.json").exists()]
-    if missing:
-        command = f"npm install --prefix .venv/npm --no-save {' '.join(missing)}"
-        (pytest.fail if REQUIRED else pytest.skip)(f"HPKE is not compared with others: {command}")
+    need(not missing, f"other HPKE: npm install --prefix .venv/npm --no-save {' '.join(missing)}")
     for name in INDEPENDENT:
         assert re.search(rf"^ok \d+ - {name} opens what we seal$", tested.stdout, re.MULTILINE)
         assert re.search(rf"^ok \d+ - we open what {name} seals", tested.stdout, re.MULTILINE)
