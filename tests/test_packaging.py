@@ -38,3 +38,16 @@ def test_every_dependency_is_imported_somewhere(name):
 def test_the_tests_run_with_a_version_above_the_floor(name):
     floor, pinned = floors()[name], PINS[name]
     assert [int(part) for part in pinned.split(".")] >= [int(part) for part in floor.split(".")]
+
+
+def test_the_workflow_runs_every_python_and_targets_that_exist():
+    yaml = pytest.importorskip("yaml")  # of mkdocs
+    workflow = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())
+    runs = workflow["jobs"]["run"]["strategy"]["matrix"]["include"]
+    named = [re.search(r":: Python :: (3\.\d+)$", line) for line in PROJECT["classifiers"]]
+    assert [run["python"] for run in runs if "target" not in run] == [at[1] for at in named if at]
+    others = {run["target"]: run["python"] for run in runs if "target" in run}
+    assert {"lowest", "coverage"} <= others.keys()
+    makefile = (ROOT / "Makefile").read_text()
+    assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in others)
+    assert others["lowest"] == min(run["python"] for run in runs)
