@@ -48,7 +48,7 @@ ASKED = (
     Asked.of("histogram", **NUMBERS, k=16),
     Asked.of("range", **NUMBERS, lower=0, upper=15, at=[3, 9]),
 )
-ELSEWHERE = ("hashed_tree", "hashed_prefixes")
+ELSEWHERE = ("hashed_tree", "hashed_prefixes", "local_prefixes")
 """For finer grids and for words: their own tests measure them."""
 CASES = [
     pytest.param(asked, each, id=f"{asked.task.name}-{each.model.value}-{each.name}")

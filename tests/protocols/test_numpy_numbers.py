@@ -8,7 +8,7 @@ import pytest
 from shuffledp.protocols import PROTOCOLS
 
 FEW = ("pure_count", "pure_histogram")  # are not for 30,000 people
-OTHERS = ("hashed_tree", "hashed_prefixes")  # are for fine grids and for words
+OTHERS = ("hashed_tree", "hashed_prefixes", "local_prefixes")  # are for fine grids and for words
 SPECS = [spec for spec in PROTOCOLS if spec.make is not None and spec.name not in FEW + OTHERS]
 
 

@@ -19,7 +19,7 @@ PETS = ["cat"] * 900 + ["dog"] * 600 + ["Cat "] * 300 + ["cow"] * 150 + ["emu"] 
 
 
 def test_words_of_a_list_are_found():
-    answer = sdp.ask(PETS, "words", **LETTERS, **PRIVATE)
+    answer = sdp.ask(PETS, "words", **LETTERS, **PRIVATE, protocol="hashed_prefixes")
     assert answer.estimate.labels[:3] == ("cat", "dog", "cow")
     assert answer.dealt
     assert abs(answer.estimate.value[0] - 1200) < 60
@@ -95,13 +95,39 @@ def test_options_are_checked():
         sdp.ask(["cat"] * 30, "words", **LETTERS, epsilon=1, delta=1e-6)
 
 
-def test_plans_list_both_models():
+def test_plans_list_three_models():
     plan = sdp.plan("words", n=100_000, epsilon=1.0, delta=1e-8, max_messages=3, **LETTERS)
-    assert [row.protocol for row in plan.rows if row.available] == [
-        "stability_histogram",
-        "hashed_prefixes",
+    available = [row for row in plan.rows if row.available]
+    assert [(row.protocol, row.model.value) for row in available] == [
+        ("stability_histogram", "central"),
+        ("hashed_prefixes", "shuffle"),
+        ("local_prefixes", "shuffle"),
+        ("local_prefixes", "local"),
     ]
     assert plan.chosen.messages_per_user <= 3
+    needed = [row.found for row in available]
+    assert needed == sorted(needed)
+    said = plan.to_dict()["rows"]
+    assert [row["found"] for row in said] == needed
+    assert "found from" in str(plan)
+    assert f"{needed[-1]:,}" in str(plan)
+    assert sdp.plan("count", n=100, epsilon=1.0, delta=0.0, models="local").rows[0].found is None
+
+
+@pytest.mark.parametrize("engine", ["memory", "duckdb"])
+def test_the_local_model_finds_what_nearly_everybody_has(engine, tmp_path):
+    path = tmp_path / "pets.csv"
+    path.write_text("pet\n" + "\n".join(["Cat"] * 1400 + ["dog"] * 600) + "\n")
+    options = ["--alphabet", "letters", "--max-length", "4", "--epsilon", "2", "--model", "local"]
+    ran = CliRunner().invoke(
+        app,
+        ["run", "words", str(path), *options, "--engine", engine, "--seed", "1", "--json"],
+    )
+    said = json.loads(ran.stdout)
+    assert said["protocol"] == "local_prefixes"
+    assert [row["label"] for row in said["estimate"]] == ["cat", "dog"]
+    assert 100 < said["found"]["found_half"] <= said["found"]["found_95"] < 900
+    assert said["guarantee"]["model"] == "local"
 
 
 def test_the_command_line(tmp_path):

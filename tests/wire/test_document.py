@@ -204,6 +204,7 @@ CARRIED = {
     "hybrid",
     "krr",
     "local_hashing",
+    "local_prefixes",
     "local_tree",
     "optimized_unary",
     "piecewise",

@@ -281,14 +281,18 @@ class Task(ABC):
         return {name: value for name, value in read.items() if value is not False}
 
     @classmethod
-    def columns(cls, *, rmse: float, worst: float | None, n: int) -> dict[str, float | None]:
+    def columns(
+        cls, *, rmse: float, n: int, worst: float | None = None, found: float | None = None
+    ) -> dict[str, float | None]:
         """What stands beside the RMSE in a plan, by heading."""
-        found: dict[str, float | None] = {}
+        beside: dict[str, float | None] = {}
         if cls.average:
-            found[f"of {cls.answer}"] = rmse / n
+            beside[f"of {cls.answer}"] = rmse / n
         if cls.bins:
-            found["worst bin"] = worst
-        return found
+            beside["worst bin"] = worst
+        if not cls.listed:
+            beside["found from"] = found
+        return beside
 
     @classmethod
     def show(cls, estimate: Estimate, level: float = 0.95) -> Picture:

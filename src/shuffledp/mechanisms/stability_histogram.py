@@ -164,6 +164,16 @@ class StabilityHistogram:
             return float(self.noise.tail(gap)[0] / 2)
         return float(1 - self.noise.tail(-gap - 1)[0] / 2)
 
+    def find_count(self, probability: float) -> int:
+        """The smallest count that is published with this probability.
+
+        >>> StabilityHistogram(n=1000, epsilon=1.0, delta=1e-6).find_count(0.95)
+        32
+        """
+        outside = 1 - Fraction(fraction_of_one("probability", probability))
+        # Above the threshold by t + 1: it is missed if Z < -t, half of Pr[|Z| > t].
+        return self.threshold + 1 + self.noise.radius(min(2 * outside, Fraction(1)))
+
     def _non_empty(self, histogram: Histogram) -> tuple[list[Any], Counts]:
         labels, counts = _read_bins(histogram)
         total = sum(counts.tolist())

@@ -30,9 +30,12 @@ __all__ = [
     "CountDependent",
     "Foreseeing",
     "Measured",
+    "Predicting",
+    "Publishing",
     "Worst",
     "mean_squared_error",
     "measure",
+    "measure_sight",
     "measure_worst_bin",
     "worst_bin",
     "worst_bit",
@@ -70,6 +73,29 @@ class Measured:
     """The worst data set; None if the error is the same for all."""
 
 
+class Sight(Protocol):
+    """How likely a word is found."""
+
+    def find_count(self, probability: float = ...) -> int:
+        """The smallest count that is found with this probability."""
+
+
+@runtime_checkable
+class Predicting(Protocol):
+    """An analyzer that finds words, and knows before from how many people on."""
+
+    def predict(self, n: int) -> Sight:
+        """What is seen among n people."""
+
+
+@runtime_checkable
+class Publishing(Protocol):
+    """A mechanism that finds words: those with many people are published."""
+
+    def find_count(self, probability: float) -> int:
+        """The smallest count that is published with this probability."""
+
+
 # A protocol can hold tables of some megabytes, so not too many are kept.
 @lru_cache(maxsize=256)
 def measure(
@@ -104,11 +130,43 @@ def _measure_protocol(made: ShuffleProtocol, asked: Asked) -> Measured:
         raise UnsupportedError(
             f"everybody would send {sent:,.0f} messages, more than {MOST_MESSAGES:,.0f}"
         )
+    _check_sight(made, asked.n)
     answered = task_named(made.task)
     size = made.randomizer.domain.size if answered.listed else 2
     worst = worst_case(made.analyzer, n=asked.n, size=size, bins=answered.bins)
     rmse = math.hypot(answered.scale(asked.n) * math.sqrt(worst.mse), asked.rounding)
     return Measured(made=made, rmse=rmse, inputs=worst.inputs)
+
+
+def _check_sight(made: ShuffleProtocol, n: int) -> None:
+    """Refuse a protocol that looks for words where it could find none, not even one that everybody has."""
+    if not isinstance(made.analyzer, Predicting) or made.analyzer.predict(n).find_count(LEVEL) <= n:
+        return
+    enough = 2 * n
+    while made.analyzer.predict(enough).find_count(LEVEL) > enough:
+        enough *= 2
+    low = enough // 2
+    while enough - low > max(1, low // 100):
+        middle = (low + enough) // 2
+        blind = made.analyzer.predict(middle).find_count(LEVEL) > middle
+        low, enough = (middle, enough) if blind else (low, middle)
+    raise UnsupportedError(
+        f"n={n} people are too few for any word to be seen: at least {enough:,} are needed"
+    )
+
+
+def measure_sight(made: ShuffleProtocol | Mechanism, n: int) -> int | None:
+    """From how many of n people on a word is found with probability 95 %; None if nothing is looked for.
+
+    >>> from shuffledp import mechanisms
+    >>> measure_sight(mechanisms.stability_histogram.make(n=1000, epsilon=1.0, delta=1e-6), 1000)
+    32
+    """
+    if isinstance(made, Publishing):
+        return made.find_count(LEVEL)
+    if isinstance(made, ShuffleProtocol) and isinstance(made.analyzer, Predicting):
+        return made.analyzer.predict(n).find_count(LEVEL)
+    return None
 
 
 def _measure_mechanism(made: Mechanism, candidate: Candidate, asked: Asked) -> Measured:

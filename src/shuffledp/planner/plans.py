@@ -399,7 +399,7 @@ def _columns(plan: Plan) -> list[str]:
         names.append("epsilon")
     if plan.aim is Aim.USERS:
         names.append("n")
-    beside = plan.asked.task.columns(rmse=0.0, worst=None, n=1)
+    beside = plan.asked.task.columns(rmse=0.0, n=1)
     live = ["bytes", "influence", "guess"] if plan.limits.live else []
     lies = [] if plan.liars is None else ["liars"]
     return [*names, "RMSE", *beside, *lies, *([] if live else ["messages", "bits"]), *live, "local"]
@@ -414,7 +414,7 @@ def _cells(plan: Plan, row: Row) -> list[str]:
         cells.append(up(row.guarantee.epsilon, _DIGITS))
     if plan.aim is Aim.USERS:
         cells.append(f"{row.n:,}")
-    beside = plan.asked.task.columns(rmse=row.rmse, worst=row.worst_bin, n=row.n)
+    beside = plan.asked.task.columns(rmse=row.rmse, n=row.n, worst=row.worst_bin, found=row.found)
     cells += map(_short, (row.rmse, *beside.values()))
     if plan.liars is not None:
         cells.append(plan.tell_bias(row))
@@ -430,6 +430,8 @@ def _caption(plan: Plan) -> str:
     notes = [f"RMSE: {task.judged.format(total=task.total)}."]
     if task.bins:
         notes.append("Worst bin: with probability about 95 % no bin is off by more.")
+    if not task.listed:
+        notes.append("Found from: how many people a word needs to be found with probability 95 %.")
     if plan.liars is not None:
         notes.append(
             f"Liars: by how much {100 * plan.liars:g} % of the people can move it if their reports lie, at most."

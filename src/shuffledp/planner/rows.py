@@ -12,7 +12,7 @@ from shuffledp.core.mechanism import Mechanism
 from shuffledp.core.octets import Carried, Influential, report_bytes
 from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import Cost, ShuffleProtocol
-from shuffledp.planner.errors import Measured, measure, measure_worst_bin
+from shuffledp.planner.errors import Measured, measure, measure_sight, measure_worst_bin
 from shuffledp.planner.question import Asked, Candidate, Limits
 from shuffledp.protocols import spec
 from shuffledp.tasks import task_named
@@ -93,15 +93,27 @@ class Row:
         return measure_worst_bin(self.measured)
 
     @property
+    def found(self) -> int | None:
+        """How many people a word must have to be found with probability 95 %; None where no words are asked for."""
+        if self.measured is None or self.n is None or self.answers != "words":
+            return None
+        return measure_sight(self.measured.made, self.n)
+
+    @property
     def guess(self) -> float | None:
         """How often a yes or no is guessed right if everybody else conspires, at most; None: always."""
         return None if self.local_floor is None else 1 / (1 + math.exp(-self.local_floor.epsilon))
 
     @property
     def error(self) -> float:
-        """What a choice makes small: the RMSE; with bins the worst one counts as much (geometric mean)."""
+        """What a choice makes small: the RMSE; with bins the worst one counts as much (geometric mean).
+
+        Of words it is how many people a word needs to be found.
+        """
         if self.rmse is None:
             return math.inf
+        if self.found is not None:
+            return float(self.found)
         worst = self.worst_bin
         return self.rmse if worst is None else math.sqrt(self.rmse * worst)
 
@@ -134,6 +146,7 @@ class Row:
             "reason": self.reason,
             "rmse": _finite(self.rmse),
             "worst_bin": _finite(self.worst_bin),
+            "found": self.found,
             "messages_per_user": _finite(self.messages_per_user),
             "bits_per_user": _finite(self.bits_per_user),
             "total_bytes": self.total_bytes,

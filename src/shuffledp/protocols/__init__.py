@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         hybrid,
         krr,
         local_hashing,
+        local_prefixes,
         local_tree,
         piecewise,
         pure_count,
@@ -72,6 +73,7 @@ __all__ = [
     "list_offered",
     "list_registered",
     "local_hashing",
+    "local_prefixes",
     "local_tree",
     "make",
     "optimized_unary",
@@ -125,6 +127,7 @@ LINES: dict[str, str] = {
     "local_tree": "quantiles",
     "hashed_tree": "quantiles",
     "hashed_prefixes": "words",
+    "local_prefixes": "words",
 }
 """A line for each protocol of this package: its name and its task. Its file is loaded when somebody looks at it."""
 

@@ -19,6 +19,7 @@ privacy or the estimator; together they lower the mean variance by a third for k
 import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +42,8 @@ from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols.assembly import local, register, shuffled
 
 __all__ = ["SPEC", "HadamardAnalyzer", "HadamardResponse", "make", "make_local", "walsh_hadamard"]
+
+Number = TypeVar("Number", np.int64, np.float64)
 
 _AT_ONCE = 1 << 22  # outputs of all categories that are dealt in one go
 
@@ -364,7 +367,7 @@ def _parity(numbers: NDArray[np.unsignedinteger], size: int) -> NDArray[np.unsig
     return folded & folded.dtype.type(1)
 
 
-def walsh_hadamard(counts: Counts) -> Counts:
+def walsh_hadamard(counts: NDArray[Number]) -> NDArray[Number]:
     """Each row of counts[B, b] times the b x b Sylvester-Hadamard matrix, in b log2(b) additions.
 
     >>> walsh_hadamard(np.array([[5, 1, 0, 0]]))
