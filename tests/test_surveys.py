@@ -501,3 +501,44 @@ def test_parts_that_are_beaten_are_not_calibrated(monkeypatch):
     monkeypatch.setattr(_Maker, "is_beaten", lambda *_: False)
     assert survey.plan(N).protocol == quick.protocol
     assert len(tried) == 3
+
+
+class TestInvalid:
+    """Numbers out of range and unknown categories, in a CSV file as people have them."""
+
+    TEXT = """epsilon = 1
+delta = 1e-6
+on_invalid = "other,clamp"
+
+[questions.age]
+task = "mean"
+column = "age"
+lower = 0
+upper = 120
+
+[questions.way]
+task = "histogram"
+column = "way"
+categories = ["car", "other"]
+"""
+
+    @pytest.fixture
+    def people(self, tmp_path):
+        path = tmp_path / "people.csv"
+        path.write_text("age,way\n" + "30,car\n" * 1000 + "300,boat\n" + "30,\n" * 9)
+        return path
+
+    def test_the_policy_of_a_survey_is_for_each_question_what_it_can_be(self, people):
+        answer = sdp.ask(people, sdp.Survey.loads(self.TEXT), rng=sdp.SeededWords(1))
+        assert answer.n == 1010
+        assert abs(answer["way"].estimate.value[1] - 10) < 60
+
+    def test_an_error_names_the_question_and_what_a_survey_can_do(self, people):
+        people.write_text(people.read_text() + ",car\n")
+        with pytest.raises(sdp.DataError, match=r"question 'age': .*missing.*\(--where\)"):
+            sdp.ask(people, sdp.Survey.loads(self.TEXT))
+
+    def test_a_question_of_its_own_policy_is_taken_at_its_word(self, people):
+        wrong = self.TEXT.replace('column = "age"', 'column = "age"\non_invalid = "other"')
+        with pytest.raises(sdp.ShuffledpError, match="needs a declared category 'other'"):
+            sdp.ask(people, sdp.Survey.loads(wrong))

@@ -54,6 +54,9 @@ _TRIES = 12
 _POINTS, _FEW_POINTS = 96, 24  # of each curve: for the promise, and for what is said about costs
 
 
+_NOT_ONE = "; a survey drops nobody from one question: where (--where) leaves people out of all"
+
+
 class At:
     """Says in which question, and in which line, an error is."""
 
@@ -68,7 +71,8 @@ class At:
             question = self._question
             line = "" if question.line is None else f", line {question.line}"
             where = "" if self._survey.path is None else f"{self._survey.path}{line}: "
-            raise DataError(f"{where}question {question.name!r}: {error}") from error
+            aside = _NOT_ONE if "=drop" in str(error) else ""
+            raise DataError(f"{where}question {question.name!r}: {error}{aside}") from error
 
 
 def find_error(protocol: ShuffleProtocol, n: int) -> float:

@@ -171,7 +171,8 @@ class Survey:
             if OnInvalid.read(policy).drops:
                 raise UnsupportedError(
                     "on_invalid=drop would leave people out of one question and not of the others: "
-                    "declare a category 'other' (on_invalid=other), or clamp numbers"
+                    "declare a category 'other' (on_invalid=other), clamp numbers, or leave people out of "
+                    "all of them with `where`"
                 )
 
     def _check_errors(self) -> None:
@@ -264,6 +265,21 @@ class Survey:
             f"the column {question.by!r} in the same survey"
         )
 
+    def find_policy(self, question: Question, task: Task) -> OnInvalid:
+        """How its invalid values are handled: as it says itself, or as the survey says and the question can.
+
+        >>> survey = Survey(epsilon=1.0, delta=1e-6, on_invalid="other,clamp", questions=(
+        ...     Question(name="age", task="mean", column="age", options={"lower": 0, "upper": 120}),))
+        >>> print(survey.find_policy(survey.questions[0], survey.tasks({}, 1000)[0]))
+        clamp
+        """
+        if question.on_invalid is not None:
+            return OnInvalid.read(question.on_invalid)
+        policy = OnInvalid.read(self.on_invalid)
+        if isinstance(task, Grouped):  # its two columns are treated apart
+            return policy
+        return Coder.for_part(task.domain, policy).on_invalid
+
     @property
     def part_epsilon(self) -> float:
         """About the epsilon that a question has for itself, if all have the same."""
@@ -346,9 +362,10 @@ class Survey:
         chosen = find_engine(default if engine is None else engine)
         people = column.rows
         if people is None:
-            task = find_planned(first.task).declare(first.options, column).task
-            policy = first.on_invalid or self.on_invalid
-            people = headcount(column, task.domain, policy, engine=chosen, report=report).n
+            with At(self, first):
+                task = find_planned(first.task).declare(first.options, column).task
+                policy = self.find_policy(first, task)
+                people = headcount(column, task.domain, policy, engine=chosen, report=report).n
         planned_for = people if n is None else n
         check_delta(self.delta, planned_for)
         tasks = self.tasks(columns, planned_for)
@@ -366,7 +383,7 @@ class Survey:
         reader = ThreadPoolExecutor(1, thread_name_prefix="survey")
         early: dict[str, Future[Headcount | Counts | None]] = {}
         for question, task in zip(self.questions, tasks, strict=True):
-            policy = OnInvalid.read(question.on_invalid or self.on_invalid)
+            policy = self.find_policy(question, task)
             column = columns[question.column]
             assert column is not None
             if task.domain.size > _FEW_CODES:
@@ -461,17 +478,14 @@ class PreparedSurvey:
     def _make_job(self, asked: _Asked, rng: WordSource | None, report: Report | None) -> Job:
         """What the devices of one question read."""
         question, task, part = asked
-        policy, domain = self._policy(question), part.match_domain(task.domain)
-        column = self._open(question.column)
+        survey, domain = self.plan.survey, part.match_domain(task.domain)
+        policy, column = survey.find_policy(question, task), self._open(question.column)
         if isinstance(task, Grouped):
-            with At(self.plan.survey, question):
+            with At(survey, question):
                 pairs = (column, self._open(question.by))
                 column = pair_columns(*pairs, task.domain, on_invalid=policy, rng=rng)
             domain, policy = part.randomizer.domain, OnInvalid.ERROR
         return Job(column=column, coder=Coder(domain=domain, on_invalid=policy), report=report)
-
-    def _policy(self, question: Question) -> OnInvalid:
-        return OnInvalid.read(question.on_invalid or self.plan.survey.on_invalid)
 
     def _open(self, name: str | None) -> Column:
         assert name is not None
@@ -517,7 +531,8 @@ class PreparedSurvey:
 
     def _run(self, asked: _Asked, rng: WordSource | None, report: Report | None) -> Estimate:
         question, task, part = asked
-        policy, column = self._policy(question), self._open(question.column)
+        policy = self.plan.survey.find_policy(question, task)
+        column = self._open(question.column)
         read = self.early[question.name].result() if question.name in self.early else None
         if isinstance(task, Grouped):
             counts = read if isinstance(read, np.ndarray) else None

@@ -1,6 +1,6 @@
 """What black boxes may return, and what is refused because it has no value."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import shuffledp as sdp
-from shuffledp.audit.outcomes import make_rows
+from shuffledp.audit.outcomes import _count_messages, make_rows
 
 
 def audit(box, samples):
@@ -151,3 +151,12 @@ class TestHostileOutcomes:
         kinds = [1, "one", (1, 2), None, float("nan"), b"1", Colour.RED, np.array([1.0, 2.0, 3.0])]
         found = audit(lambda _, rng: kinds[int(rng.words(1, 3)[0])], samples=2000)
         assert found.epsilon == 0
+
+
+@pytest.mark.parametrize("name", ["krr", "optimized_unary"])
+def test_crowds_of_one_message_each_are_counted_as_any_others(name):
+    device = sdp.make(name, k=4, epsilon=1.0).randomizer
+    sent = sdp.randomize(device, np.arange(60) % 4, sdp.SeededWords(1))
+    assert isinstance(sent.owner, range)
+    listed = replace(sent, owner=np.arange(60))
+    assert (_count_messages(sent, 20, 3, 16) == _count_messages(listed, 20, 3, 16)).all()

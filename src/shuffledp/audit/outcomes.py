@@ -298,12 +298,16 @@ def _collect_shuffled(randomizer: Randomizer, pair: _Pair, coins: Bools, rng: Wo
 
 
 def _count_messages(messages: Messages, n: int, crowds: int, buckets: int) -> Floats:
-    crowd = np.asarray(messages.owner) // n
+    payload, owner = messages.payload, messages.owner
+    alone = isinstance(owner, range)  # one message each, in order
+    crowd = np.repeat(np.arange(crowds), n) if alone else np.asarray(owner) // n
     sizes = np.bincount(crowd, minlength=crowds)[:, None].astype(np.float64)
-    payload = messages.payload
     if payload.ndim == 2 and payload.dtype == np.bool_ and payload.shape[1] <= _MOST_BUCKETS:
         sums = np.zeros((crowds, payload.shape[1]))
-        np.add.at(sums, crowd, payload)
+        if alone:
+            sums += payload.reshape(crowds, n, -1).sum(axis=1)
+        else:
+            np.add.at(sums, crowd, payload)
         return np.hstack([sums, sizes])
     codes = payload if payload.ndim == 1 else _mix_columns(payload)
     cells = crowd * buckets + codes.astype(np.int64) % buckets
