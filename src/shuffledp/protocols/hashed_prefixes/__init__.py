@@ -26,14 +26,15 @@ from shuffledp.core.estimate import Estimate, Interval, NormalError, Value
 from shuffledp.core.protocol import Crowd, NoiseAccountant, Parts, Promise
 from shuffledp.core.randomizer import Message
 from shuffledp.core.shuffler import Shuffled
-from shuffledp.core.texts import Keys, Texts
+from shuffledp.core.texts import Keys, Spelt, Texts
 from shuffledp.core.validate import whole
 from shuffledp.numerics.entropy import SecureWords
 from shuffledp.numerics.rounding import dyadic_above
 from shuffledp.protocols.assembly import register, shuffle
 from shuffledp.protocols.bundle import Joint
 from shuffledp.protocols.dummies_histogram import DummiesHistogram
-from shuffledp.protocols.hashed_prefixes.decoder import Found, Level, Step, decode
+from shuffledp.protocols.hashed_prefixes.counter import Counted, Table, count_words
+from shuffledp.protocols.hashed_prefixes.decoder import Found, Level, decode
 from shuffledp.protocols.hashed_prefixes.design import (
     MESSAGES,
     Design,
@@ -44,6 +45,7 @@ from shuffledp.protocols.hashed_prefixes.design import (
     predict,
 )
 from shuffledp.protocols.hashed_prefixes.device import SEED_BITS, HashedPart, HashedPrefixes
+from shuffledp.protocols.hashed_prefixes.scan import Step
 
 __all__ = ["SPEC", "WordsAnalyzer", "WordsError", "make", "read_words_domain"]
 
@@ -122,19 +124,17 @@ class WordsAnalyzer:
 
     def estimate(self, tally: Tally, step: Step | None = None) -> Estimate:
         """The words that were found, the most frequent first."""
-        n, found = tally.people(), self.find(tally, step)
-        words = self.device.domain.spell(found.codes)
-        spelt = np.array([word is not None for word in words], dtype=np.bool_)
-        values = found.values[spelt]
-        error = WordsError(
-            stderr=self._stderr(values, found.rows[spelt], found),
-            threshold=found.threshold,
-            sight=Sight.of(found.seen),
-        )
+        found = self.find(tally, step)
+        values, stderr = self._count_codes(tally, found.codes, found)
+        order = np.argsort(-values, kind="stable")
+        words = self.device.domain.spell(found.codes[order])
+        kept = order[np.array([word is not None for word in words], dtype=np.bool_)]
         return Estimate(
-            value=values,
-            error=error,
-            limits=(0.0, float(n)),
+            value=values[kept],
+            error=WordsError(
+                stderr=stderr[kept], threshold=found.threshold, sight=Sight.of(found.seen)
+            ),
+            limits=(0.0, float(tally.people())),
             labels=tuple(word for word in words if word is not None),
         )
 
@@ -150,47 +150,42 @@ class WordsAnalyzer:
         >>> [round(value, -2) for value in counted.value.tolist()]
         [15000.0, -0.0]
         """
-        domain = self.device.domain
+        domain, found = self.device.domain, self.find(tally)
         codes = domain.codes(words).astype(np.uint64)
-        n, found, level = tally.people(), self.find(tally), self.levels(tally)[-1]
-        functions = self.device.functions
-        places = np.array(level.rows)
-        own = functions.find_cells(codes)[places]  # [rows, len(codes)]
-        others = functions.find_cells(found.codes)[places]
-        shared = own[:, :, None] == others[:, None, :]
-        shared &= codes[:, None] != found.codes[None, :]
-        clean = ~shared.any(axis=2)
-        clean |= ~clean.any(axis=0)
-        rows = clean.sum(axis=0)
-        itself = np.where(codes[:, None] == found.codes[None, :], found.values[None, :], 0).sum(1)
-        gone = (min(float(found.values.sum()), n) - itself) * level.share / len(places)
-        sums = np.where(clean, level.excess[np.arange(len(places))[:, None], own], 0).sum(axis=0)
-        sums += rows * gone / self.device.buckets
-        share = level.share * rows / len(places) * (1 - 1 / self.device.buckets)
-        values: Floats = sums / share
+        values, stderr = self._count_codes(tally, codes, found)
         return Estimate(
             value=values,
-            error=NormalError(stderr=self._stderr(values, rows, found)),
-            limits=(0.0, float(n)),
+            error=NormalError(stderr=stderr),
+            limits=(0.0, float(tally.people())),
             labels=tuple(word or "" for word in domain.spell(codes)),
         )
 
-    def _stderr(self, values: Floats, rows: Counts, found: Found) -> Floats:
-        """Noise and collisions as in the other cells; and the people who drew another level."""
-        _, every, count = self.design.levels[-1]
-        share = every * rows / count
-        drawn = np.maximum(values, 0.0) * share * (1 - share)
-        stderr: Floats = np.sqrt(rows / count * found.seen[-1].variance + drawn) / share
-        return stderr
+    def _count_codes(self, tally: Tally, codes: Spelt, found: Found) -> Counted:
+        tables = []
+        for part, (first_row, first_cell) in zip(
+            self.device.parts, self.device.starts(), strict=True
+        ):
+            noise = float(tally.people() * part.noise.rho * part.noise.hit)
+            cells = tally.counts[first_cell : first_cell + part.cells]
+            held = cells.reshape(part.rows, part.buckets) - noise
+            tables.append(Table(first=first_row, held=held, noise=noise))
+        return count_words(
+            self.device.functions,
+            tables,
+            codes,
+            found=found.codes,
+            values=found.values,
+            people=tally.people(),
+        )
 
     def weights(self, message: Message) -> tuple[Fraction, ...]:
         raise UnsupportedError("which words are counted depends on the messages: none has a weight")
 
     def variance(self, inputs: Counts) -> Value:
         """Of a word that few have, without collisions beyond the mean: noise, and the others' messages."""
-        n = int(inputs.sum())
-        said = self.predict(n)
-        return said.means[-1] / said.shares[-1] ** 2
+        n, part = int(inputs.sum()), self.device.parts[0]
+        dummies = float(n * part.rows * part.noise.rho * part.noise.hit)
+        return (dummies + n / part.buckets) / len(self.device.parts)
 
 
 def read_words_domain(
@@ -299,7 +294,7 @@ def _fit_noise(
     while True:
         rho = max(dyadic_above(mu * design.buckets / crowd.trusted, word_bits), Fraction(1, words))
         made = _make_parts(design, rho, word_bits)
-        delta = _account(made, promise).delta(crowd.trusted, promise.epsilon)
+        delta = _account(made, promise).guarantee(crowd.trusted).delta
         if delta <= promise.delta:
             return made
         # ln(delta) falls by about 20 while the noise grows by a factor of e^2.

@@ -17,10 +17,10 @@ before the last may pass on some false prefixes, `alarms` of them in the mean; t
 """
 
 import math
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,10 +28,10 @@ from numpy.typing import NDArray
 from shuffledp.core.arrays import Bools, Counts, Floats
 from shuffledp.core.texts import Spelt
 from shuffledp.protocols.hashed_prefixes.functions import Functions, apply_columns
+from shuffledp.protocols.hashed_prefixes.scan import Step, scan_sums
 
-__all__ = ["Found", "Level", "Seen", "Step", "bound_tail", "decode", "sum_quantiles"]
+__all__ = ["Found", "Level", "Seen", "bound_tail", "decode", "sum_quantiles"]
 
-_ELEMENTS = 1 << 18  # of a block of candidates: what the cache of a core holds
 _STAGE = 8.0  # by how much thresholds fall from stage to stage
 _NEARLY = 0.7  # of a stage's threshold: who has fewer people is left to the next stage
 _PEELED = (
@@ -44,11 +44,8 @@ _CLEARLY = (
 _MOST_HITS = 1 << 21
 _MOST_PREFIXES = 20_000
 _LIKELIEST = 1 / 16  # false alarm, where there are few candidates
-_THREADS = 2
 _ROUNDS = 8
-
-Step: TypeAlias = Callable[[float], object]
-"""Called with the part of the work that is done."""
+_ROUNDED = 0.25  # more than a sum of a scan is off: whoever it finds is measured exactly
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -73,9 +70,7 @@ class Found(NamedTuple):
 
     codes: Spelt
     values: Floats
-    """Estimated counts, from the rows that no other word found shares."""
-    rows: Counts
-    """How many rows those are."""
+    """Estimated counts, from the rows of the last level that no other word found shares."""
     seen: tuple["Seen", ...]
     """How the levels looked."""
 
@@ -127,25 +122,24 @@ def decode(
 ) -> Found:
     """The words that stand out, and how many people have them; nothing here is random."""
     found = _Prefixes(stirred=np.zeros(1, dtype=np.uint64), values=np.full(1, np.inf))
-    state, seen = None, []
+    seen = []
     for place, level in enumerate(levels):
         start = 0 if place == 0 else levels[place - 1].length
         state = _State.of(functions, level, start)
         last = place == len(levels) - 1
-        found = _search(state, found, alarms=alarms[place], last=last)
+        here = None if step is None else partial(_step_within, step, place, len(levels))
+        found = _search(state, found, alarms=alarms[place], last=last, step=here)
         seen.append(state.tell(found.threshold))
-        if step is not None:
-            step((place + 1) / len(levels))
-    assert state is not None
     order = np.argsort(-found.values, kind="stable")
-    stirred = found.stirred[order]
-    clean = state.measure(state.find_cells(stirred), own=True).rows
     return Found(
-        codes=functions.unstir(stirred),
+        codes=functions.unstir(found.stirred[order]),
         values=found.values[order],
-        rows=clean,
         seen=tuple(seen),
     )
+
+
+def _step_within(step: Step, place: int, places: int, part: float) -> None:
+    step((place + part) / places)
 
 
 class _Prefixes(NamedTuple):
@@ -171,8 +165,6 @@ class _State:
     level: Level
     start: int
     """How many bits are known already."""
-    tails: list[NDArray[np.int64]]
-    """The cells of all continuations, by row."""
     held: NDArray[np.int16]
     """[rows, buckets]: how many of the words that were found are in each cell."""
     peeled: float = 0.0
@@ -190,7 +182,6 @@ class _State:
             functions=functions,
             level=level,
             start=start,
-            tails=[functions.find_tails(row, start) for row in level.rows],
             held=np.zeros(level.excess.shape, dtype=np.int16),
         )
         made.refresh()
@@ -224,7 +215,8 @@ class _State:
     def quantiles(self, tail: float) -> Floats:
         """The threshold of a sum over 0, 1, ... clean rows."""
         found = sum_quantiles(self.normal, len(self.level.rows), tail)
-        limits: Floats = np.maximum(np.array([np.inf, *found]), 0.5)  # nobody is no word
+        # Sums are whole numbers apart: half of one decides how they are rounded. And nobody is no word.
+        limits: Floats = np.maximum(np.array([np.inf, *found]) + 0.5, 0.5)
         return limits
 
     def find_cells(self, stirred: Spelt) -> NDArray[np.int64]:
@@ -276,7 +268,9 @@ def bound_tail(alarms: float, candidates: float) -> float:
     return min(_LIKELIEST, alarms / candidates)
 
 
-def _search(state: _State, parents: _Prefixes, *, alarms: float, last: bool) -> _Prefixes:
+def _search(
+    state: _State, parents: _Prefixes, *, alarms: float, last: bool, step: Step | None
+) -> _Prefixes:
     """The continuations of the parents that stand out."""
     width = state.level.length - state.start
     candidates = len(parents.stirred) << width
@@ -298,7 +292,7 @@ def _search(state: _State, parents: _Prefixes, *, alarms: float, last: bool) -> 
         least = _scan_limit(state, limits)
         if not ended:
             least = max(least, _NEARLY * theta * state.level.share)
-        hits = _scan(state, parents.stirred[some], least)
+        hits = _scan(state, parents.stirred[some], least, step if ended else None)
         hits = hits[~np.isin(hits, stirred)]
         floor = 0.0 if ended else _NEARLY * theta
         least_peeled = max(state.scale(float(state.quantiles(surely)[-1])), _CLEARLY * lowest)
@@ -311,48 +305,31 @@ def _search(state: _State, parents: _Prefixes, *, alarms: float, last: bool) -> 
 
 def _scan_limit(state: _State, limits: Floats) -> float:
     """The threshold of a scan, which does not know how many clean rows a candidate has: that of nearly the fewest."""
-    from scipy.stats import binom
+    from scipy.special import bdtr
 
     every = len(limits) - 1
-    fewest = int(binom.ppf(_LOST, every, 1 - state.lost)) if state.lost else every
-    return float(limits[max(1, fewest)])
+    at_most = bdtr(np.arange(every + 1), every, 1 - state.lost)
+    return float(limits[max(1, int(np.argmax(at_most >= _LOST)))])
 
 
-def _scan(state: _State, parents: Spelt, least: float) -> Spelt:
+def _scan(state: _State, parents: Spelt, least: float, step: Step | None) -> Spelt:
     """All continuations of the parents whose cells hold more than this, in blocks."""
-    width = state.level.length - state.start
-    heads = state.find_cells(parents)
-    children = 1 << width
-    wide = min(children, _ELEMENTS)
-    high = max(1, _ELEMENTS // children)
+    children = 1 << (state.level.length - state.start)
     shift = np.uint64(state.functions.bits - state.level.length)
-    blocks = [
-        (first, begin)
-        for first in range(0, len(parents), high)
-        for begin in range(0, children, wide)
-    ]
-
-    def look(block: tuple[int, int]) -> tuple[Spelt, NDArray[np.float32]]:
-        first, begin = block
-        here = heads[:, first : first + high]
-        total = np.zeros((here.shape[1], wide), dtype=np.float32)
-        cells = np.empty(total.shape, dtype=np.int64)
-        one = np.empty(total.shape, dtype=np.float32)
-        for row, tails in enumerate(state.tails):
-            np.bitwise_xor(here[row][:, None], tails[None, begin : begin + wide], out=cells)
-            np.take(state.scanned[row], cells, out=one, mode="clip")
-            total += one
-        parent, child = np.nonzero(total > least)
-        found = parents[first + parent] | (child + begin).astype(np.uint64) << shift
-        return found, total[parent, child]
-
-    with ThreadPoolExecutor(_THREADS) as pool:
-        parts = list(pool.map(look, blocks))
-    found = np.concatenate([part for part, _ in parts])
+    heads = state.find_cells(parents)
+    hits, sums = [parents[:0]], [np.zeros(0, dtype=np.float32)]
+    for first, begin, block in scan_sums(
+        state.functions, state.level.rows, state.start, state.scanned, heads
+    ):
+        parent, child = np.nonzero(block > least - _ROUNDED)
+        hits.append(parents[first + parent] | (child + begin).astype(np.uint64) << shift)
+        sums.append(block[parent, child])
+        if step is not None:
+            step((first + (begin + block.shape[1]) / children * len(block)) / len(parents))
+    found = np.concatenate(hits)
     if len(found) <= _MOST_HITS:
         return found
-    sums = np.concatenate([part for _, part in parts])
-    return found[np.argpartition(-sums, _MOST_HITS)[:_MOST_HITS]]
+    return found[np.argpartition(-np.concatenate(sums), _MOST_HITS)[:_MOST_HITS]]
 
 
 def _resolve(

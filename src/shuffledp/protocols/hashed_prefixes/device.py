@@ -30,7 +30,7 @@ from shuffledp.accounting.moved_message import dummies
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.protocol import Cost
+from shuffledp.core.protocol import Cost, Profile
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.texts import Keys, Texts
 from shuffledp.core.validate import whole
@@ -95,9 +95,12 @@ class HashedPart:
 
     def delta(self, honest: int, epsilon: float) -> float:
         """As of two bins of a histogram: a dummy is in the cells of one word with probability rows * hit."""
-        return dummies(n=honest, rho=self.noise.rho, pair=2 * self.rows * self.noise.hit).delta(
-            epsilon
-        )
+        return self.open_curve(honest)[0].delta(epsilon)
+
+    def open_curve(self, honest: int) -> tuple[Profile, float]:
+        """The same for parts of equally many buckets and dummies, however many rows they have."""
+        pair = 2 * self.rows * self.noise.hit
+        return dummies(n=honest, rho=self.noise.rho, pair=pair), 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,7 @@ from shuffledp.core.randomizer import WordSource
 from shuffledp.core.texts import Spelt
 from shuffledp.core.validate import whole
 
-__all__ = ["Functions", "apply_columns", "draw_functions", "invert_matrix"]
+__all__ = ["Functions", "apply_columns", "draw_functions", "invert_matrix", "tabulate"]
 
 _BYTE = 8
 
@@ -83,10 +83,11 @@ class Functions:
 
         XOR with the cell of the first `start` bits gives the cells of everything that begins with them.
         """
-        length = self.lengths[row]
-        low = self.bits - length
-        columns = self.rows[row][low : self.bits - start]
-        return apply_columns(columns, np.arange(1 << (length - start))).astype(np.int64)
+        return tabulate(self.tail_columns(row, start)).astype(np.int64)
+
+    def tail_columns(self, row: int, start: int) -> tuple[int, ...]:
+        """The columns of these bits."""
+        return self.rows[row][self.bits - self.lengths[row] : self.bits - start]
 
 
 def apply_columns(columns: Sequence[int], numbers: Codes) -> Spelt:
@@ -98,13 +99,18 @@ def apply_columns(columns: Sequence[int], numbers: Codes) -> Spelt:
     numbers = np.asarray(numbers).astype(np.uint64, copy=False)
     result = np.zeros(len(numbers), dtype=np.uint64)
     for start in range(0, len(columns), _BYTE):
-        table = _tabulate(columns[start : start + _BYTE])
+        table = tabulate(columns[start : start + _BYTE])
         byte = (numbers >> np.uint64(start)) & np.uint64(len(table) - 1)
         result ^= table[byte.astype(np.intp)]
     return result
 
 
-def _tabulate(columns: Sequence[int]) -> Spelt:
+def tabulate(columns: Sequence[int]) -> Spelt:
+    """The matrix with these columns times every number that it takes.
+
+    >>> tabulate((3, 1))
+    array([0, 3, 1, 2], dtype=uint64)
+    """
     table = np.zeros(1, dtype=np.uint64)
     for column in columns:
         table = np.concatenate((table, table ^ np.uint64(column)))
