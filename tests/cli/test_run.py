@@ -137,6 +137,7 @@ class TestAnswers:
             "reading and grouping",
             "calibration",
             "dealing",
+            "estimation",
             "display",
         ]
         assert shuffledp(*words).stderr == ""
@@ -434,6 +435,9 @@ class TestProgress:
         meter(Progress(rows=60, total_rows=100, total_bytes=5_000_000))
         task = meter._bar.tasks[0]
         assert (task.description, task.completed, task.total) == ("reading 5.0 MB", 60, 100)
+        meter(Progress(rows=30, total_rows=100, total_bytes=0, estimating=True))
+        task = meter._bar.tasks[0]
+        assert (task.description, task.completed, task.fields["unit"]) == ("estimating", 30, "%")
         meter.close()
 
     @pytest.mark.parametrize(("quiet", "terminal"), [(True, True), (False, False)])

@@ -53,6 +53,20 @@ def test_the_same_from_a_file_by_every_engine(tmp_path):
     assert sent.counts.sum() == pytest.approx(runs[0].tally.counts.sum(), rel=0.02)
 
 
+def test_progress_of_reading_and_of_looking_for_words(tmp_path):
+    path = tmp_path / "pets.csv"
+    path.write_text("pet\n" + "\n".join(PETS) + "\n")
+    steps = []
+    options = {"alphabet": "letters", "max_length": 7}  # 34 bits: two levels
+    sdp.ask(path, "words", column="pet", **options, **PRIVATE, report=steps.append)
+    read = [step for step in steps if not step.estimating]
+    looked = [step.fraction for step in steps if step.estimating]
+    assert read
+    assert steps.index(read[-1]) < len(steps) - len(looked)
+    assert looked == sorted(looked)
+    assert 0 < looked[0] < 1 == looked[-1]
+
+
 @pytest.mark.parametrize(
     ("bad", "said"),
     [

@@ -233,11 +233,17 @@ class Meter:
         assert self._bar is not None
         assert self._task is not None
         # A second pass starts again at the beginning.
-        self._bar.update(self._task, completed=progress.rows, total=progress.total_rows)
+        about, unit = _name_work(progress)
+        self._bar.update(
+            self._task,
+            completed=progress.rows,
+            total=progress.total_rows,
+            description=about,
+            unit=unit,
+        )
 
     def _open(self, progress: Progress) -> None:
         from rich.console import Console
-        from rich.filesize import decimal
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as Bar
 
@@ -245,19 +251,28 @@ class Meter:
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
-            TextColumn("rows"),
+            TextColumn("{task.fields[unit]}"),
             TimeRemainingColumn(),
             console=Console(stderr=True),
             transient=True,
         )
         self._bar.start()
-        about = f"reading {decimal(progress.total_bytes)}"
-        self._task = self._bar.add_task(about, total=progress.total_rows)
+        about, unit = _name_work(progress)
+        self._task = self._bar.add_task(about, total=progress.total_rows, unit=unit)
 
     def close(self) -> None:
         """Take the bar away."""
         if self._bar is not None:
             self._bar.stop()
+
+
+def _name_work(progress: Progress) -> tuple[str, str]:
+    """What is being done, and what is counted."""
+    from rich.filesize import decimal
+
+    if progress.estimating:
+        return "estimating", "%"
+    return f"reading {decimal(progress.total_bytes)}", "rows"
 
 
 @contextmanager

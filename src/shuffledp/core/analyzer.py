@@ -4,9 +4,10 @@
 on chunks, on a SQL group-by, on Spark and on a stream. `estimate` turns a tally into an answer.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,10 @@ from shuffledp.core.estimate import Estimate, Value
 from shuffledp.core.randomizer import Message
 from shuffledp.core.shuffler import Shuffled
 
-__all__ = ["Analyzer", "Tally", "bit_tally", "check_messages", "message_tally"]
+__all__ = ["Analyzer", "Step", "Stepwise", "Tally", "bit_tally", "check_messages", "message_tally"]
+
+Step: TypeAlias = Callable[[float], object]
+"""Called with the part of the work that is done, from 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -82,6 +86,14 @@ class Analyzer(Protocol):
 
     def variance(self, inputs: Counts) -> Value:
         """Exact variance of the estimate for a data set with inputs[x] users of code x."""
+
+
+@runtime_checkable
+class Stepwise(Protocol):
+    """An analyzer whose estimates take their time, and that says how far it has come."""
+
+    def estimate_stepwise(self, tally: Tally, step: Step) -> Estimate:
+        """What `estimate` gives; `step` is called from the caller's thread."""
 
 
 def message_tally(shuffled: Shuffled, alphabet: int) -> Tally:

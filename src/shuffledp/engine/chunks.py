@@ -59,7 +59,7 @@ _Out = TypeVar("_Out")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far a pass over the data has come.
+    """How far a pass over the data has come, or an estimate that takes its time.
 
     >>> Progress(rows=50, total_rows=200, total_bytes=1000).fraction
     0.25
@@ -69,6 +69,8 @@ class Progress:
     total_rows: int | None
     """Exact where the files say it, otherwise a guess from their size; None if not even that."""
     total_bytes: int
+    estimating: bool = False
+    """All rows were read; these are percents of what is left to do."""
 
     @property
     def fraction(self) -> float | None:

@@ -11,6 +11,7 @@
 `Spark(master="local[4]")`. `report` is called with a `Progress` while rows are read.
 """
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
@@ -19,7 +20,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from shuffledp.core.analyzer import Tally
+from shuffledp.core.analyzer import Analyzer, Stepwise, Tally
 from shuffledp.core.arrays import Codes
 from shuffledp.core.domain import Domain, Reals, rounding_words
 from shuffledp.core.errors import ParameterError
@@ -31,6 +32,7 @@ from shuffledp.engine.chunks import (
     Engine,
     Headcount,
     Job,
+    Progress,
     Report,
     Rounding,
     Tallied,
@@ -54,7 +56,7 @@ from shuffledp.engine.groups import (
     tally_counts,
 )
 from shuffledp.engine.spark import Spark
-from shuffledp.engine.stages import DEALING, GROUPING, stage
+from shuffledp.engine.stages import DEALING, ESTIMATION, GROUPING, stage
 from shuffledp.numerics.entropy import SecureWords, SeededWords
 
 __all__ = [
@@ -351,15 +353,29 @@ def run_file(
         with stage(DEALING):
             counted = chosen.tally(job, protocol, rng)
         protocol.check_users(counted.tally.users)
+    with stage(ESTIMATION):
+        estimate = _estimate(protocol.analyzer, counted.tally, report).label(declared)
     return FileRun(
         tally=counted.tally,
-        estimate=protocol.analyzer.estimate(counted.tally).label(declared),
+        estimate=estimate,
         n=counted.tally.users,
         rows=counted.rows,
         invalid=counted.invalid,
         engine=chosen.name,
         dealt=protocol.dealt and (are_grouped(protocol) or _is_streamed(protocol, chosen)),
     )
+
+
+def _estimate(analyzer: Analyzer, tally: Tally, report: Report | None) -> Estimate:
+    """The estimate, with progress where it takes long and somebody wants to know."""
+    if report is None or not isinstance(analyzer, Stepwise):
+        return analyzer.estimate(tally)
+
+    def step(part: float) -> None:
+        done = math.floor(100 * part)
+        report(Progress(rows=done, total_rows=100, total_bytes=0, estimating=True))
+
+    return analyzer.estimate_stepwise(tally, step)
 
 
 def _is_streamed(protocol: ShuffleProtocol, engine: Engine) -> bool:

@@ -5,13 +5,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-__all__ = ["CALIBRATION", "DEALING", "DISPLAY", "GROUPING", "IMPORTS", "OPENING", "stage", "watch"]
+__all__ = [
+    "CALIBRATION",
+    "DEALING",
+    "DISPLAY",
+    "ESTIMATION",
+    "GROUPING",
+    "IMPORTS",
+    "OPENING",
+    "stage",
+    "watch",
+]
 
 IMPORTS = "start and imports"
 OPENING = "opening files"
 GROUPING = "reading and grouping"  # one query does both
 CALIBRATION = "calibration"
 DEALING = "dealing"
+ESTIMATION = "estimation"
 DISPLAY = "display"
 
 _watched: ContextVar[dict[str, float] | None] = ContextVar("watched", default=None)

@@ -46,7 +46,7 @@ class Sighted(Protocol):
 
     @property
     def threshold(self) -> float:
-        """The estimate from which on a word is reported."""
+        """How many people a word must stand for at the last level to be reported."""
 
     @property
     def sight(self) -> Sight:
@@ -134,8 +134,8 @@ class Words(Task):
             return ()
         threshold, (half, most) = seen["threshold"], (seen["found_half"], seen["found_95"])
         return (
-            f"A word is reported if its estimate is above {threshold:,.0f}: half of the words that "
-            f"{half:,} people have are found, and 95 % of those that {most:,} have. Words that are not listed may "
+            f"A word is reported if it stands out at every level of its prefixes, at the last one by {threshold:,.0f} "
+            f"people: half of the words that {half:,} people have are found, and 95 % of those that {most:,} have. Words that are not listed may "
             "have as many people as that.",
             "Errors and intervals are those of a word chosen before looking. A word is listed because its count "
             "came out large, so counts near the threshold are rather too large.",

@@ -2,7 +2,8 @@ r"""Words that many people have, without a list of words: hashed prefixes, one r
 
 Everybody sends, in one or two parts, one cell of their word in a random row of public hash cells, and uniform dummies
 (`device`). Rows look at prefixes of several lengths of the stirred word (`functions`); the analyzer extends prefixes
-that stand out, level by level, and counts the words that are left (`decoder`). `design` chooses levels, rows and buckets.
+that stand out, level by level (`decoder`, `scan`), and counts the words that are left from all rows (`counter`). `design`
+chooses levels, rows and buckets.
 
 References: Bassily, Nissim, Stemmer, Thakurta 2017, "Practical locally private heavy hitters" (prefix trees of hashed
 counts); Ghazi, Golowich, Kumar, Pagh, Velingker 2021, "On the power of multiple anonymous messages" (hashed counts
@@ -19,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shuffledp.accounting.moved_message import dummies_level
-from shuffledp.core.analyzer import Tally, message_tally
+from shuffledp.core.analyzer import Step, Tally, message_tally
 from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate, Interval, NormalError, Value
@@ -45,7 +46,6 @@ from shuffledp.protocols.hashed_prefixes.design import (
     predict,
 )
 from shuffledp.protocols.hashed_prefixes.device import SEED_BITS, HashedPart, HashedPrefixes
-from shuffledp.protocols.hashed_prefixes.scan import Step
 
 __all__ = ["SPEC", "WordsAnalyzer", "WordsError", "make", "read_words_domain"]
 
@@ -60,7 +60,7 @@ class WordsError:
 
     stderr: Floats
     threshold: float
-    """The estimate from which on a word is reported."""
+    """How many people a word must stand for at the last level to be reported."""
     sight: Sight
     """How likely a word of a given count is found, with the noise that was measured."""
 
@@ -122,8 +122,15 @@ class WordsAnalyzer:
         levels = self.levels(tally)
         return decode(self.device.functions, levels, alarms=level_alarms(len(levels)), step=step)
 
-    def estimate(self, tally: Tally, step: Step | None = None) -> Estimate:
+    def estimate(self, tally: Tally) -> Estimate:
         """The words that were found, the most frequent first."""
+        return self._list_words(tally, None)
+
+    def estimate_stepwise(self, tally: Tally, step: Step) -> Estimate:
+        """The same, with a call of `step` after every block of candidates."""
+        return self._list_words(tally, step)
+
+    def _list_words(self, tally: Tally, step: Step | None) -> Estimate:
         found = self.find(tally, step)
         values, stderr = self._count_codes(tally, found.codes, found)
         order = np.argsort(-values, kind="stable")
@@ -167,7 +174,7 @@ class WordsAnalyzer:
         ):
             noise = float(tally.people() * part.noise.rho * part.noise.hit)
             cells = tally.counts[first_cell : first_cell + part.cells]
-            held = cells.reshape(part.rows, part.buckets) - noise
+            held: Floats = cells.reshape(part.rows, part.buckets).astype(np.float64) - noise
             tables.append(Table(first=first_row, held=held, noise=noise))
         return count_words(
             self.device.functions,

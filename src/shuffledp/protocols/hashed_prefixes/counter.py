@@ -138,7 +138,7 @@ class _Look:
         if not whole.any():
             return 0.0
         beyond = float(self.spread[whole].mean()) - self.table.noise - rest / self.table.held.size
-        return beyond * rows**2 * buckets
+        return float(beyond * rows**2 * buckets)
 
     def find_clean(self, cells: _Cells, known: Bools) -> Bools:
         """[rows, words]: whether no other word that was found is in the cell."""

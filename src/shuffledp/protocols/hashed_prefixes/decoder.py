@@ -25,10 +25,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.core.analyzer import Step
 from shuffledp.core.arrays import Bools, Counts, Floats
 from shuffledp.core.texts import Spelt
 from shuffledp.protocols.hashed_prefixes.functions import Functions, apply_columns
-from shuffledp.protocols.hashed_prefixes.scan import Step, scan_sums
+from shuffledp.protocols.hashed_prefixes.scan import scan_sums
 
 __all__ = ["Found", "Level", "Seen", "bound_tail", "decode", "sum_quantiles"]
 
@@ -76,7 +77,7 @@ class Found(NamedTuple):
 
     @property
     def threshold(self) -> float:
-        """The estimate from which on a word is reported, if it has all its rows."""
+        """How many people a word must stand for at the last level to be reported, if it has all its rows."""
         return self.seen[-1].limit / self.seen[-1].share
 
 
@@ -89,6 +90,8 @@ class Seen(NamedTuple):
     variance: float
     limit: float
     """What a word must have beyond the mean."""
+    lost: float
+    """The part of its rows that a word loses to others that were found, in the mean."""
 
 
 def sum_quantiles(values: Floats, most: int, tail: float) -> list[float]:
@@ -250,7 +253,7 @@ class _State:
         """How this level looked, if sums over all rows had to exceed the limit."""
         rows = len(self.level.rows)
         share = self.level.share * (1 - 1 / self.functions.buckets)
-        return Seen(share, rows * self.mean, rows * self.variance, limit)
+        return Seen(share, rows * self.mean, rows * self.variance, limit, self.lost)
 
     def mark(self, cells: NDArray[np.int64], counts: Floats, sign: int = 1) -> None:
         """Leave the cells of these words out of the sums of all others."""
@@ -300,7 +303,9 @@ def _search(
         more, counts = _resolve(state, hits, limits, floor=floor, peeled=peeled)
         stirred, values = np.concatenate((stirred, more)), np.concatenate((values, counts))
         state.refresh()
-    return _settle(state, stirred, values, state.quantiles(tail), last=last)
+    # Who passed a scan may fall below the threshold without the words found later, and the other way round.
+    found = _settle(state, stirred, values, state.quantiles(tail), last=last)
+    return found._replace(threshold=max(found.threshold, float(limits[-1])))
 
 
 def _scan_limit(state: _State, limits: Floats) -> float:

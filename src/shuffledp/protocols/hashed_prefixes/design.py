@@ -87,12 +87,12 @@ class Sight:
 
     @classmethod
     def of(cls, seen: Sequence[Seen]) -> "Sight":
-        """From what was measured."""
+        """From what was measured; over fewer rows, thresholds are lower about as their square root."""
         return cls(
-            shares=tuple(each.share for each in seen),
-            means=tuple(each.mean for each in seen),
-            limits=tuple(each.limit for each in seen),
-            spreads=tuple(each.variance for each in seen),
+            shares=tuple(each.share * (1 - each.lost) for each in seen),
+            means=tuple(each.mean * (1 - each.lost) for each in seen),
+            limits=tuple(each.limit * (1 - each.lost / 2) for each in seen),
+            spreads=tuple(each.variance * (1 - each.lost) for each in seen),
         )
 
     def find_probability(self, count: int) -> float:

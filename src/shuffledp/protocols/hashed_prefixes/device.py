@@ -30,7 +30,8 @@ from shuffledp.accounting.moved_message import dummies
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.protocol import Cost, Profile
+from shuffledp.core.privacy import Profile
+from shuffledp.core.protocol import Cost
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.texts import Keys, Texts
 from shuffledp.core.validate import whole

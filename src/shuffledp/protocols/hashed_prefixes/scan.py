@@ -10,7 +10,7 @@ w 2^w steps of the kind that processors like best. So rows that are short beside
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from shuffledp.protocols.hashed_prefixes.functions import Functions, tabulate
 
-__all__ = ["Step", "Sums", "scan_sums", "transform_rows"]
+__all__ = ["Sums", "scan_sums", "transform_rows"]
 
 _ELEMENTS = 1 << 18  # of a block of sums: what the cache of a core holds
 _RADIX = 5  # bits that one multiplication of matrices transforms
@@ -32,9 +32,6 @@ _LOOK, _PLACE, _TRANSFORM = 1.3, 3.0, 5.0
 
 Sums: TypeAlias = NDArray[np.float32]
 _Cells: TypeAlias = NDArray[np.int64]
-
-Step: TypeAlias = Callable[[float], object]
-"""Called with the part of the work that is done."""
 
 
 def scan_sums(
