@@ -6,6 +6,7 @@
 
 import { WireError } from "./errors.js";
 import { isAtMostExp } from "./exact.js";
+import { countBits, readSpelling } from "./texts.js";
 
 /**
  * @typedef {number | bigint | boolean[] | bigint[]} Message
@@ -14,12 +15,13 @@ import { isAtMostExp } from "./exact.js";
  * @property {number} size how many codes there are: 0 .. size-1
  * @property {number} wordBits
  * @property {number} wordsPerInput
- * @property {(code: number, words: bigint[]) => Message} encode
+ * @property {(code: number | bigint, words: bigint[]) => Message} encode
  * @property {[bigint, bigint]} ratio
  * @property {number} epsilon0 as the document states it
  * @property {MessageCode} code
  * @property {Grid=} grid of real numbers; absent otherwise
  * @property {Cells=} cells of the numbers of a tree; absent otherwise
+ * @property {import("./texts.js").Spelling=} spelling of words; absent otherwise
  * @typedef {{ lower: number, upper: number, cells: number | null }} Cells null: integers, each its own cell
  * @typedef {{ lower: number, upper: number, steps: bigint }} Grid
  * @typedef {Record<string, any>} Law
@@ -88,6 +90,29 @@ function readCells(law) {
   const fine = cells !== null || (Number.isSafeInteger(lower) && Number.isSafeInteger(upper));
   demand(fine && lower < upper && Number.isFinite(upper - lower), "the domain must have lower < upper");
   return { lower, upper, cells };
+}
+
+/** A list of whole numbers from `least` to `most`. @param {any} list @param {string} name @param {bigint} least @param {bigint} most */
+function readList(list, name, least, most) {
+  demand(Array.isArray(list) && list.length >= 1 && list.length <= 64, `${name} must be a list of 1 to 64 numbers`);
+  const found = list.map((/** @type {any} */ _, /** @type {number} */ place) => whole(list, place, least));
+  demand(found.every((/** @type {bigint} */ each) => each <= most), `${name} must be at most ${most}`);
+  return /** @type {bigint[]} */ (found);
+}
+
+/** The sum over GF(2) of the columns whose bit is set in a number. @param {bigint[]} columns @param {bigint} number */
+function applyColumns(columns, number) {
+  return columns.reduce((sum, column, place) => ((number >> BigInt(place)) & 1n ? sum ^ column : sum), 0n);
+}
+
+/** a x in GF(2^16). @param {bigint} a @param {bigint} x */
+function multiply(a, x) {
+  let product = 0n, multiple = a;
+  for (let left = x; left; left >>= 1n) {
+    if (left & 1n) product ^= multiple;
+    multiple = ((multiple << 1n) & 0xffffn) ^ (multiple >> 15n ? POLYNOMIALS[16] : 0n);
+  }
+  return product;
 }
 
 /** @param {bigint} value */
@@ -244,6 +269,40 @@ const BUILDERS = {
         const column = Number(second & BigInt(columns[level] - 1));
         const odd = parity(BigInt(node) & BigInt(column));
         return 2 * (starts[level] + column) + /** @type {number} */ (sign.encode(odd, [coin]));
+      },
+    };
+  },
+
+  LocalPrefixes(law) {
+    const wordBits = readBits(law), spelling = readSpelling(law.domain), bits = countBits(spelling);
+    demand(law.response?.type === "KRR", "the response must be k-ary randomized response");
+    const response = BUILDERS.KRR(law.response), buckets = readSize(law, "buckets", 2);
+    demand(response.size === buckets && response.wordBits === wordBits, "the response must be that of the buckets");
+    const lengths = readList(law.lengths, "lengths", 1n, BigInt(bits)), rows = readList(law.rows, "rows", 1n, 1n << 16n);
+    const all = rows.reduce((sum, each) => sum + each, 0n), rowBits = BigInt(bitLength(all) - 1);
+    const powers = [all, BigInt(buckets)].every((each) => (each & (each - 1n)) === 0n && each <= 1n << 16n);
+    demand(powers && rows.length === lengths.length && rowBits <= wordBits, "rows and buckets must be powers of two");
+    const stir = readList(law.stir, "stir", 0n, (1n << BigInt(bits)) - 1n);
+    demand(Array.isArray(law.coefficients) && law.coefficients.length === 4, "there must be four coefficients");
+    const coefficients = law.coefficients.map((/** @type {any} */ each) => readList(each, "coefficients", 0n, 0xffffn));
+    const columns = [stir, ...coefficients].every((each) => each.length === bits);
+    demand(columns, "the functions must look at all bits of a word");
+    const shift = 16n - BigInt(bitLength(BigInt(buckets)) - 1);
+    return {
+      size: 2 ** bits, wordBits, wordsPerInput: 2, epsilon0: decimal(law, "epsilon0"), spelling,
+      ratio: response.ratio, code: { sizes: [all * BigInt(buckets)] },
+      encode: (code, [first, second]) => {
+        const row = first >> (BigInt(wordBits) - rowBits);
+        let level = 0, end = rows[0];
+        while (row >= end) end += rows[++level];
+        // A row looks at the first bits of the stirred word; its cell is the first bits of a polynomial at the row.
+        const hidden = BigInt(bits) - lengths[level];
+        const seen = (applyColumns(stir, BigInt(code)) >> hidden) << hidden;
+        const value = coefficients.reduceRight(
+          (/** @type {bigint} */ sum, /** @type {bigint[]} */ each) => multiply(sum, row) ^ applyColumns(each, seen), 0n,
+        );
+        const cell = Number(value >> shift);
+        return row * BigInt(buckets) + BigInt(/** @type {number} */ (response.encode(cell, [second])));
       },
     };
   },

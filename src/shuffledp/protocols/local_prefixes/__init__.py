@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shuffledp.core.analyzer import Tally, message_tally
+from shuffledp.core.analyzer import Step, Tally, message_tally
 from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.estimate import Estimate, NormalError, Value
@@ -37,7 +37,7 @@ from shuffledp.numerics.entropy import SecureWords
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols.assembly import fit, local, register
 from shuffledp.protocols.hashed_prefixes import WordsError, read_words_domain
-from shuffledp.protocols.hashed_prefixes.decoder import Seen, Step, bound_tail
+from shuffledp.protocols.hashed_prefixes.decoder import Seen, bound_tail
 from shuffledp.protocols.hashed_prefixes.design import Sight
 from shuffledp.protocols.hashed_prefixes.device import SEED_BITS
 from shuffledp.protocols.local_prefixes.decoder import (
@@ -93,7 +93,7 @@ class LocalWordsAnalyzer:
             )
             mean = n * share / device.buckets
             limit = limit_sum(round(n * share), device.buckets, tail)
-            seen.append(Seen(share * lead, mean, mean * (1 - 1 / device.buckets), limit))
+            seen.append(Seen(share * lead, mean, mean * (1 - 1 / device.buckets), limit, lost=0.0))
             before, start = ALARMS[0] + OTHERS, length
         return Sight.of(seen)
 
@@ -101,8 +101,15 @@ class LocalWordsAnalyzer:
         """The words that stand out, by code."""
         return decode(self.device, tally.counts, step)
 
-    def estimate(self, tally: Tally, step: Step | None = None) -> Estimate:
+    def estimate(self, tally: Tally) -> Estimate:
         """The words that were found, the most frequent first."""
+        return self._list_words(tally, None)
+
+    def estimate_stepwise(self, tally: Tally, step: Step) -> Estimate:
+        """The same, with a call of `step` after every level."""
+        return self._list_words(tally, step)
+
+    def _list_words(self, tally: Tally, step: Step | None) -> Estimate:
         n, found = tally.people(), self.find(tally, step)
         words = self.device.domain.spell(found.codes)
         spelt = np.array([word is not None for word in words], dtype=np.bool_)
@@ -239,13 +246,13 @@ def _split_bits(bits: int) -> tuple[int, ...]:
 
 def _share_rows(lengths: Sequence[int], buckets: int) -> tuple[int, ...]:
     """More rows where the threshold is higher, so that a word that one level sees is seen by all."""
-    from scipy.stats import norm
+    from scipy.special import ndtri  # scipy.stats takes a second to import
 
     every = min(_MOST_ROWS, MOST_CELLS // max(2, buckets))
     before, start, needs = 1.0, 0, []
     for place, length in enumerate(lengths):
         tail = bound_tail(ALARMS[place == len(lengths) - 1], before * 2.0 ** (length - start))
-        needs.append((float(norm.isf(tail)) + _SURELY) ** 2)
+        needs.append((float(-ndtri(tail)) + _SURELY) ** 2)
         before, start = ALARMS[0] + OTHERS, length
     shares = [max(1, math.floor(every * need / sum(needs))) for need in needs]
     return (*shares[:-1], every - sum(shares[:-1]))

@@ -26,11 +26,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.core.analyzer import Step
 from shuffledp.core.arrays import Floats
 from shuffledp.core.texts import Spelt
 from shuffledp.numerics.gf2_systems import parity
 from shuffledp.protocols.hadamard import walsh_hadamard
-from shuffledp.protocols.hashed_prefixes.decoder import Seen, Step, bound_tail
+from shuffledp.protocols.hashed_prefixes.decoder import Seen, bound_tail
 from shuffledp.protocols.local_prefixes.device import LocalPrefixes
 
 __all__ = ["ALARMS", "OTHERS", "Found", "Level", "decode", "limit_sum"]
@@ -109,7 +110,7 @@ class Level:
 
     def tell(self, left: Floats, limit: float) -> Seen:
         """How it looked."""
-        return Seen(self.unit, self.people / self.buckets, _spread(left), limit)
+        return Seen(self.unit, self.people / self.buckets, _spread(left), limit, lost=0.0)
 
     def find_cells(self, prefixes: Spelt) -> NDArray[np.int64]:
         """[rows, len(prefixes)]."""
@@ -160,12 +161,25 @@ def limit_sum(people: int, buckets: int, tail: float, spread: float | None = Non
     >>> limit_sum(1000, 4, 0.01), limit_sum(1000, 4, 0.01, spread=750.0)
     (32.0, 64.0)
     """
-    from scipy.stats import binom
-
     mean = people / buckets
     even = mean * (1 - 1 / buckets)
     wide = 1.0 if spread is None or not even else math.sqrt(max(1.0, spread / even))
-    return max(0.5, (float(binom.isf(tail, people, 1 / buckets)) - mean) * wide)
+    return max(0.5, (_find_binomial_end(people, 1 / buckets, tail) - mean) * wide)
+
+
+def _find_binomial_end(people: int, share: float, tail: float) -> int:
+    """The smallest number that a binomial one exceeds with probability `tail` at most.
+
+    >>> _find_binomial_end(1000, 0.25, 0.01), _find_binomial_end(0, 0.25, 0.01)
+    (282, 0)
+    """
+    from scipy.special import bdtrc  # scipy.stats takes a second to import
+
+    low, high = -1, people
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if bdtrc(middle, people, share) <= tail else (middle, high)
+    return high
 
 
 def decode(device: LocalPrefixes, counts: NDArray[np.int64], step: Step | None = None) -> Found:
