@@ -200,7 +200,7 @@ def test_no_floor_only_for_those_who_say_whom_they_trust(tmp_path):
 
 
 def test_a_report_of_unknown_influence_is_refused(tmp_path, monkeypatch):
-    from shuffledp.protocols import local_tree
+    from shuffledp.numerics import trees
 
     path = tmp_path / "survey.toml"
     path.write_text(
@@ -211,6 +211,6 @@ def test_a_report_of_unknown_influence_is_refused(tmp_path, monkeypatch):
         found.asked, epsilon=found.epsilon, delta=found.delta, settings=found.settings
     )
     assert design.influence > 1
-    monkeypatch.setattr(local_tree, "_LOOKED_AT", 99)
+    monkeypatch.setattr(trees, "_LOOKED_AT", 99)
     with pytest.raises(sdp.UnsupportedError, match=r"'q': nothing is known .* give fewer steps"):
         _ = design.influence

@@ -8,6 +8,7 @@ from scipy.stats import binom
 
 import shuffledp as sdp
 from shuffledp.core.analyzer import Tally
+from shuffledp.numerics import trees
 from shuffledp.protocols import local_tree
 from shuffledp.testing import ALPHA, Examples
 
@@ -106,8 +107,8 @@ def test_influence_looks_at_every_rank_or_is_infinite(monkeypatch):
     """In pieces or at once; between the ranks of a coarse grid there are larger ones."""
     made = local_tree.make_local(lower=0, upper=99, epsilon=1.0).analyzer
     whole = made.influence
-    monkeypatch.setattr(local_tree, "_AT_ONCE", 7)
+    monkeypatch.setattr(trees, "_AT_ONCE", 7)
     assert made.influence == whole
     assert 1 < whole < math.inf
-    monkeypatch.setattr(local_tree, "_LOOKED_AT", 99)
+    monkeypatch.setattr(trees, "_LOOKED_AT", 99)
     assert made.influence == math.inf

@@ -12,7 +12,7 @@ correlated within a level) has exactly the same variance.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -31,9 +31,12 @@ __all__ = [
     "node_weights",
     "prefix_variances",
     "prefix_weights",
+    "rank_weights",
 ]
 
 _DEEPEST = 10
+_LOOKED_AT = 1 << 16  # ranks
+_AT_ONCE = 4096
 
 
 class LevelWeights(NamedTuple):
@@ -213,6 +216,18 @@ def prefix_weights(
             )
         )
     return tuple(found)
+
+
+def rank_weights(
+    cells: int, shape: Sequence[int], variances: Sequence[float]
+) -> Iterator[tuple[LevelWeights, ...]]:
+    """The same for all cells, some thousand at a time; none where there are too many to look at them all.
+
+    >>> [[level.values.shape for level in some] for some in rank_weights(3, (2, 2), (1.0, 1.0))]
+    [[(3, 3), (3, 5)]]
+    """
+    for start in range(0, cells, _AT_ONCE) if cells <= _LOOKED_AT else ():
+        yield prefix_weights(np.arange(start, min(start + _AT_ONCE, cells)), shape, variances)
 
 
 def even_shapes(cells: int) -> list[tuple[int, ...]]:

@@ -88,7 +88,8 @@ class Plan:
     def bias(self, row: Row) -> float | None:
         """By how much the liars can move the answer of a row, at most, on the scale of its RMSE; None: no bound.
 
-        A curator counts what he is told: there a liar moves the answer by one person, whatever else he says.
+        A curator counts what he is told: there a liar moves the answer by one person, whatever else he says. None is
+        known for variances and standard deviations: they are no sums over people.
 
         >>> from shuffledp import plan
         >>> asked = plan("count", n=10_000, epsilon=1.0, delta=1e-6, models="local", liars=0.01)
@@ -96,15 +97,15 @@ class Plan:
         216
         """
         influence = 1.0 if row.model is Model.CENTRAL else row.influence
-        if self.liars is None or influence is None or row.n is None:
+        if self.liars is None or influence is None or row.n is None or self.asked.task.unit is None:
             return None
         return math.ceil(self.liars * row.n) * influence * self._width
 
     @property
     def _width(self) -> float:
-        """How far one person moves the answer."""
+        """How far one person moves the answer: ranks and counts by one, sums by the width of the range."""
         domain = self.asked.domain
-        if not isinstance(domain, Integers | Reals):
+        if self.task not in ("sum", "mean") or not isinstance(domain, Integers | Reals):
             return 1.0
         return float(domain.upper - domain.lower)
 
@@ -434,7 +435,8 @@ def _caption(plan: Plan) -> str:
         notes.append("Found from: how many people a word needs to be found with probability 95 %.")
     if plan.liars is not None:
         notes.append(
-            f"Liars: by how much {100 * plan.liars:g} % of the people can move it if their reports lie, at most."
+            f"Liars: by how much {100 * plan.liars:g} % of the people can move it if their reports lie, at most"
+            f"{', where the same words are found' if plan.task == 'words' else ''}."
         )
     if plan.limits.live:
         notes.append(

@@ -59,6 +59,7 @@ from shuffledp.protocols.tree import (
     make_levels,
     read_shape,
     search_noise,
+    spread_ranks,
 )
 
 __all__ = ["SPEC", "HashedLevel", "HashedTree", "choose_tree", "make"]
@@ -279,8 +280,12 @@ class HashedTree:
         return [*self.top.measure(Tally(counts=above, users=tally.users)), leaves]
 
     def find_influence(self, task: str) -> float:
-        """No bound is known."""
-        return math.inf
+        """By how many people one message in place of another can move a rank, at most.
+
+        Whoever chooses the function of the own message may support many leaves with it: all of positive weight, at
+        worst. Infinite, for want of a bound, where there are too many ranks to look at them all.
+        """
+        return spread_ranks(self, task, hashed=1 / (1 - float(self.last.q)))
 
 
 def choose_tree(

@@ -37,16 +37,13 @@ from shuffledp.numerics.gf2_systems import parity
 from shuffledp.numerics.leaves import read_question
 from shuffledp.numerics.tape import bernoulli, table
 from shuffledp.numerics.tree_noise import OneLevelEach
-from shuffledp.numerics.trees import choose_even_shape, prefix_weights
+from shuffledp.numerics.trees import choose_even_shape, rank_weights
 from shuffledp.protocols.assembly import local, register
 from shuffledp.protocols.hadamard import walsh_hadamard
 from shuffledp.protocols.rr import RR
 from shuffledp.protocols.tree import TreeAnalyzer
 
 __all__ = ["SPEC", "LocalTree", "make_local"]
-
-_AT_ONCE = 4096  # ranks
-_LOOKED_AT = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,16 +180,13 @@ class LocalTree:
 
         Infinite, for want of a bound, where there are too many ranks to look at them all.
         """
-        size = self.domain.size
-        if size > _LOOKED_AT:
-            return math.inf
-        variances, moved = self.find_noise(1).variances, 0.0
-        for start in range(0, size, _AT_ONCE):
-            cells = np.arange(start, min(start + _AT_ONCE, size))
-            levels = prefix_weights(cells, self.shape, variances)
+        moved = 0.0
+        for levels in rank_weights(self.domain.size, self.shape, self.find_noise(1).variances):
             for level, share in zip(levels, self.shares, strict=True):
                 sums = (np.abs(level.values) * level.counts).sum(axis=1)
                 moved = max(moved, float(sums.max() / share))
+        if not moved:
+            return math.inf
         # A sign says -1 in place of +1; a range is the difference of two ranks.
         return (4 if task == "range" else 2) * moved / float(self.gain)
 

@@ -39,7 +39,13 @@ from shuffledp.core.validate import whole
 from shuffledp.numerics.leaves import MOST_CELLS, LeafQuestion, Leaves, read_cells, read_points
 from shuffledp.numerics.rounding import dyadic_above
 from shuffledp.numerics.tree_noise import DummyNoise, IndependentLevels, TreeNoise
-from shuffledp.numerics.trees import aggregate, even_shapes, fit_leaves, mean_prefix_variance
+from shuffledp.numerics.trees import (
+    aggregate,
+    even_shapes,
+    fit_leaves,
+    mean_prefix_variance,
+    rank_weights,
+)
 from shuffledp.protocols import dummies_histogram
 from shuffledp.protocols.assembly import register, shuffle
 from shuffledp.protocols.bundle import Joint, gaussian_scale
@@ -58,6 +64,7 @@ __all__ = [
     "make_levels",
     "read_shape",
     "search_noise",
+    "spread_ranks",
 ]
 
 Built = TypeVar("Built")
@@ -183,8 +190,16 @@ class Tree:
         ]
 
     def find_influence(self, task: str) -> float:
-        """No bound is known."""
-        return math.inf
+        """By how many people one message in place of another can move a rank: the spread of the weights of the nodes.
+
+        Infinite, for want of a bound, where there are too many ranks to look at them all.
+
+        >>> level = DummiesHistogram(k=4, surely=1, threshold=0)
+        >>> tree = Tree(domain=Integers(lower=0, upper=3), shape=(4,), levels=(level,))
+        >>> tree.find_influence("quantiles"), tree.find_influence("range")
+        (1.0, 2.0)
+        """
+        return spread_ranks(self, task)
 
     def deal(self, inputs: Counts, source: WordSource) -> Tally:
         """Level by level: their dummies are independent."""
@@ -194,6 +209,30 @@ class Tree:
             for level, nodes in zip(self.levels, counts, strict=True)
         ]
         return Tally(counts=np.concatenate(dealt), users=int(inputs.sum()))
+
+
+def spread_ranks(tree: "MeasuredTree", task: str, hashed: float | None = None) -> float:
+    """The largest difference that two messages can make to a rank, over all ranks.
+
+    The fit is linear in the measurements, so a message is worth the weight of its node. Where the leaves are `hashed`,
+    a message supports any set of them, and each with a weight that is so many times larger: at worst all leaves of
+    positive weight, or all of negative weight.
+    """
+    moved = 0.0
+    for levels in rank_weights(tree.domain.size, tree.shape, tree.find_noise(1).variances):
+        high = low = np.zeros(len(levels[0].values))
+        for place, level in enumerate(levels, start=1):
+            held = np.where(level.counts > 0, level.values, 0.0)
+            if hashed is not None and place == len(levels):
+                gains = hashed * (level.counts * np.maximum(held, 0.0)).sum(axis=1)
+                losses = hashed * (level.counts * np.minimum(held, 0.0)).sum(axis=1)
+            else:
+                gains, losses = held.max(axis=1), held.min(axis=1)
+            high, low = np.maximum(high, gains), np.minimum(low, losses)
+        moved = max(moved, float((high - low).max()))
+    if not moved:
+        return math.inf
+    return 2 * moved if task == "range" else moved  # a range is the difference of two ranks
 
 
 class MeasuredTree(Protocol):
