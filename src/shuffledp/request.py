@@ -243,7 +243,7 @@ class Request:
     n: int | None = None
     """Make the protocol for this many people, not for those in the column."""
     by: str | None = None
-    """Answer for each group: the column that says who is in which one."""
+    """The column of groups: answer for each of them."""
     groups: Sequence[str] | None = None
     """The groups, from public knowledge; yes and no need not be declared."""
 

@@ -162,26 +162,26 @@ SeedOption = Annotated[
 LargeDeltaOption = Annotated[
     bool, _privacy("--allow-large-delta", help="Accept a delta above 1/n: it may protect nobody.")
 ]
-JsonOption = Annotated[bool, _output("--json", help="Print one JSON object, nothing else.")]
+JsonOption = Annotated[bool, _output("--json", help="Print one JSON object and nothing else.")]
 LevelOption = Annotated[float, _output(help="Confidence level of the intervals.")]
 OutOption = Annotated[
     Path | None,
     _output(
-        help="Write the result: .json with all about it; .csv, .tsv or .parquet with its numbers."
+        help="Write the result to a file: .json has everything; .csv, .tsv and .parquet have the numbers."
     ),
 ]
-ForceOption = Annotated[bool, _output("--force", help="Replace outputs that exist.")]
+ForceOption = Annotated[bool, _output("--force", help="Overwrite existing outputs.")]
 _PromisedDelta = Annotated[
     float | None,
     _privacy(help="The delta of the guarantee, far below 1/n; the shuffle model needs one."),
 ]
 _ColumnOption = Annotated[
     str | None,
-    _data(help="Which column; may be left out if there is one.", autocompletion=complete_column),
+    _data(help="The column; optional if there is only one.", autocompletion=complete_column),
 ]
 _WhereOption = Annotated[
     str | None,
-    _data(help="Whom the question is about: \"distance > 1000 and carrier in ('AA', 'UA')\"."),
+    _data(help="Use only the people who match: \"distance > 1000 and carrier in ('AA', 'UA')\"."),
 ]
 _OnInvalidOption = Annotated[
     str,
@@ -193,19 +193,18 @@ _OnInvalidOption = Annotated[
 ProtocolOption = Annotated[
     str | None,
     _privacy(
-        help="Use this protocol or mechanism, not the best one.", autocompletion=complete_protocol
+        help="Use this protocol or mechanism instead of the best one.",
+        autocompletion=complete_protocol,
     ),
 ]
 MaxMessagesOption = Annotated[
-    float | None, _privacy(help="Most messages a person may send, on average.")
+    float | None, _privacy(help="Messages a person may send, on average.")
 ]
 _HonestShare = Annotated[
     float | None,
-    _privacy(
-        help="Share of those who take part that is assumed to follow the protocol; 0.9 if not given."
-    ),
+    _privacy(help="Share of participants assumed to follow the protocol; default: 0.9."),
 ]
-_ThreadsOption = Annotated[int | None, _machine(help="How many threads; default: all.")]
+_ThreadsOption = Annotated[int | None, _machine(help="Number of threads; default: all cores.")]
 
 
 def _task_option(option: sdp.tasks.Option) -> tuple[str, Any, Any]:
@@ -321,7 +320,7 @@ class OutputOptions:
     out: OutOption = None
     plot: Annotated[Path | None, _output(help="Draw the result: .png, .svg, .pdf or .html.")] = None
     explain: Annotated[
-        bool, _output("--explain", help="Say in plain words what was promised to whom.")
+        bool, _output("--explain", help="Explain in plain words what was promised to whom.")
     ] = False
     force: ForceOption = False
 
@@ -340,17 +339,17 @@ class BudgetOptions:
         Path | None, _budget(help="Charge the release to this ledger (.json, .sqlite).")
     ] = None
     budget_epsilon: Annotated[
-        float | None, _budget(help="Epsilon that all releases may spend together; state it once.")
+        float | None, _budget(help="Total epsilon of all releases together; state it once.")
     ] = None
     budget_delta: Annotated[
-        float | None, _budget(help="Delta that all releases may spend together; state it once.")
+        float | None, _budget(help="Total delta of all releases together; state it once.")
     ] = None
     budget_reserve: Annotated[
         float,
         _budget(help="Part of the budget's delta set aside for composing many small releases."),
     ] = 0.0
     dataset: Annotated[
-        str | None, _budget(help="Name of the data set in the ledger: whose budget to charge.")
+        str | None, _budget(help="The data set in the ledger whose budget is charged.")
     ] = None
 
     def open(self, request: Any) -> "sdp.ledger.Spending | None":

@@ -162,7 +162,7 @@ QuietOption = Annotated[
     typer.Option(
         "--quiet",
         "-q",
-        help="Print the result alone, or nothing if it goes to a file.",
+        help="Print only the result, or nothing if it goes to a file.",
         rich_help_panel="Output",
     ),
 ]

@@ -60,10 +60,10 @@ def amplify(
     honest: HonestOption = HONEST,
     rounds: Annotated[int, typer.Option(help="How often everybody is asked.")] = 1,
     bound: Annotated[
-        str | None, typer.Option(help="Use this bound, not the best; --all shows the names.")
+        str | None, typer.Option(help="Use this bound instead of the best; --all lists the names.")
     ] = None,
     show_all: Annotated[
-        bool, typer.Option("--all", help="Every bound side by side, with its reference.")
+        bool, typer.Option("--all", help="Show every bound side by side, with its reference.")
     ] = False,
     as_json: JsonOption = False,
     plot: Annotated[

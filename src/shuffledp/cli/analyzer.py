@@ -16,11 +16,9 @@ def analyzer(
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: PortOption = 8001,
     workers: WorkersOption = None,
-    every: Annotated[
-        float, typer.Option(help="Seconds between two questions to the shuffler.")
-    ] = 2.0,
+    every: Annotated[float, typer.Option(help="Seconds between requests to the shuffler.")] = 2.0,
 ) -> None:
-    """Be the analyzer of a live collection: it learns the answers, and not whose.
+    """Run the analyzer of a live collection: it learns the answers, but not whose they are.
 
     $ shuffledp analyzer survey --port 8001
     """

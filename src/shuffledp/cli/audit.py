@@ -43,17 +43,17 @@ def audit(
     ],
     parameters: ParameterOptions,
     epsilon: Annotated[
-        float | None, typer.Option(help="The epsilon that is claimed; needed without --samples.")
+        float | None, typer.Option(help="The claimed epsilon; required without --samples.")
     ] = None,
     delta: Annotated[
         float | None,
-        typer.Option(help="The delta that is claimed; with --samples, 0 if not given."),
+        typer.Option(help="The claimed delta; with --samples, default: 0."),
     ] = None,
     n: Annotated[str | None, typer.Option("--n", help="How many people are shuffled.")] = None,
     epsilon0: Annotated[
         float | None,
         typer.Option(
-            help="Make the local protocol with it; default: one for n, epsilon and delta."
+            help="The epsilon0 of the local protocol; default: calibrated for n, epsilon and delta."
         ),
     ] = None,
     view: Annotated[_View, typer.Option(help="What the attacker sees.")] = _View.SHUFFLED,
@@ -63,13 +63,16 @@ def audit(
             help="Outcomes to draw for a lower bound, where the exact one is too large to compute."
         ),
     ] = None,
-    confidence: Annotated[float, typer.Option(help="That of the lower bound.")] = 0.99,
+    confidence: Annotated[float, typer.Option(help="Confidence of the lower bound.")] = 0.99,
     data: Annotated[
         str | None,
-        typer.Option(help="Inputs of the people to sample, such as 0,0,1; default: all the first."),
+        typer.Option(
+            help="Inputs of the sampled people, such as 0,0,1; default: the first input for everybody."
+        ),
     ] = None,
     neighbour: Annotated[
-        str | None, typer.Option(help="The same with one input replaced; default: by the second.")
+        str | None,
+        typer.Option(help="The same with one input replaced; default: by the second input."),
     ] = None,
     seed: SeedOption = None,
     as_json: JsonOption = False,

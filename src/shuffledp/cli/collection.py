@@ -32,14 +32,17 @@ PeopleOption = Annotated[
 ]
 FloorOption = Annotated[
     float | None,
-    typer.Option(help="What every report keeps if everybody else conspires; 3 if not given."),
+    typer.Option(
+        help="The epsilon each report keeps even if everybody else conspires; default: 3."
+    ),
 ]
 
 
 TrustOption = Annotated[
     bool,
     typer.Option(
-        "--trust-the-shuffler", help="Accept a local epsilon above 8, which keeps nothing from it."
+        "--trust-the-shuffler",
+        help="Accept a local epsilon above 8, which hides nothing from the shuffler.",
     ),
 ]
 
@@ -158,7 +161,7 @@ def check(
 
 @app.command()
 def status(folder: FolderArgument, as_json: JsonOption = False) -> None:
-    """What a running shuffler has accepted and rejected, by reason, and how far its windows are.
+    """Show what a running shuffler has accepted and rejected, by reason, and the state of its windows.
 
     $ shuffledp collection status survey
     """
@@ -263,7 +266,7 @@ def _read_hashes(path: Path) -> list[bytes]:
 
 @app.command()
 def results(folder: FolderArgument, as_json: JsonOption = False) -> None:
-    """What the analyzer has published, window after window.
+    """Show what the analyzer has published, window by window.
 
     $ shuffledp collection results survey
     """

@@ -65,7 +65,7 @@ class _Finding:
 
 
 def doctor(as_json: JsonOption = False) -> None:
-    """Say what works on this machine, and how to get the rest.
+    """Report what works on this machine, and how to get the rest.
 
     The exit code is 1 if something is wrong that every command needs.
 

@@ -27,7 +27,7 @@ def lab(
     out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("report"),
     list_them: Annotated[bool, typer.Option("--list", help="List the experiments.")] = False,
 ) -> None:
-    """Check by computation what the literature states, and write report/index.html.
+    """Recompute what the literature states, and write report/index.html.
 
     $ shuffledp lab --quick
     """

@@ -40,9 +40,13 @@ def plan(
     ] = None,
     error: Annotated[
         float | None,
-        typer.Option(help="The wanted RMSE (of the mean, for means); leave out --epsilon or --n."),
+        typer.Option(
+            help="The RMSE you want (of the mean, for means), in place of --epsilon or --n."
+        ),
     ] = None,
-    k: Annotated[str | None, typer.Option(help="Categories of a histogram; 1e3 is fine.")] = None,
+    k: Annotated[
+        str | None, typer.Option(help="Number of categories of a histogram, such as 1e3.")
+    ] = None,
     lower: Annotated[
         str | None, typer.Option(help="Smallest value of sums and means; 0 if not given.")
     ] = None,
@@ -50,7 +54,8 @@ def plan(
         str | None, typer.Option(help="Largest value of sums and means; 1 if not given.")
     ] = None,
     steps: Annotated[
-        int | None, typer.Option(help="Steps of the grid of reals; without, values are integers.")
+        int | None,
+        typer.Option(help="Steps of the grid for real numbers; without it, values are integers."),
     ] = None,
     at: Annotated[
         str | None, typer.Option(help="Which quantiles, the points of a cdf, the ends of a range.")
@@ -73,18 +78,23 @@ def plan(
         float | None, typer.Option(help="Bytes of a report of a live collection, encrypted.")
     ] = None,
     max_influence: Annotated[
-        float | None, typer.Option(help="By how many people one report may move the answer.")
+        float | None,
+        typer.Option(help="How far one report may move the answer, counted in people."),
     ] = None,
     local_epsilon: Annotated[
         float | None,
-        typer.Option(help="What every report keeps if everybody else conspires; 3 is usual."),
+        typer.Option(
+            help="The epsilon each report keeps even if everybody else conspires; 3 is usual."
+        ),
     ] = None,
     liars: Annotated[
         float | None,
-        typer.Option(help="Share of people who lie: what they can do to the answer, at most."),
+        typer.Option(
+            help="Assumed share of liars: the plan says how far they can move the answer."
+        ),
     ] = None,
     model: Annotated[
-        str, typer.Option(help="The models of trust to compare, with commas between them.")
+        str, typer.Option(help="The models of trust to compare, comma-separated.")
     ] = _MODELS,
     honest: HonestOption = HONEST,
     allow_large_delta: LargeDeltaOption = False,
@@ -94,7 +104,7 @@ def plan(
     ] = None,
     force: ForceOption = False,
     serve: Annotated[
-        bool, typer.Option("--serve", help="Plan a live survey in a page on this machine instead.")
+        bool, typer.Option("--serve", help="Plan a live survey in the browser instead.")
     ] = False,
 ) -> None:
     """Rank every protocol for a question by its exact error, with its cost.

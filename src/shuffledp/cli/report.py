@@ -37,7 +37,7 @@ def report(
         bool, typer.Option("--explain", help="Say who may learn what before anything is sent.")
     ] = False,
 ) -> None:
-    """Be a device: answer a live collection, or send a report for everybody in a file.
+    """Act as a device: answer a live collection, or send a report for everybody in a file.
 
     $ shuffledp report LINK --answer way=bus --answer home=yes
     """

@@ -57,20 +57,22 @@ def run(
     by: Annotated[
         str | None,
         typer.Option(
-            help="Answer for each group: the column that says who is in which one.",
+            help="The column of groups: answer for each of them.",
             rich_help_panel="Data",
         ),
     ] = None,
     groups: Annotated[
         str | None,
         typer.Option(
-            help="The public groups, with commas between them; needs --by.",
+            help="The public groups, comma-separated; needs --by.",
             rich_help_panel="Data",
         ),
     ] = None,
     timings: Annotated[
         bool,
-        typer.Option(help="Say where the time went, on standard error.", rich_help_panel="Machine"),
+        typer.Option(
+            help="Report where the time went, on standard error.", rich_help_panel="Machine"
+        ),
     ] = False,
 ) -> None:
     """Answer a question about a column of files, or all questions of a survey.

@@ -34,14 +34,15 @@ text = "Do you work at home sometimes?"
 
 def serve(
     folder: Annotated[
-        Path | None, typer.Argument(help="The folder of a collection; without, a demonstration.")
+        Path | None,
+        typer.Argument(help="The folder of a collection; without one, a demonstration."),
     ] = None,
     port: Annotated[
         int | None, typer.Option(help="The port of the operator's desk; default: a free one.")
     ] = None,
     workers: WorkersOption = None,
 ) -> None:
-    """Play all roles of a live collection on this machine: a first look, and tests.
+    """Run all roles of a live collection on this machine, for a first look and for tests.
 
     $ shuffledp serve survey
     """

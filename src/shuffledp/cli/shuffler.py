@@ -17,7 +17,7 @@ def shuffler(
     port: PortOption = 8000,
     workers: WorkersOption = None,
 ) -> None:
-    """Be the shuffler of a live collection: it learns who takes part, and no answers.
+    """Run the shuffler of a live collection: it learns who takes part, but no answers.
 
     $ shuffledp shuffler survey --port 8000
     """

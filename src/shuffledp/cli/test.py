@@ -34,7 +34,7 @@ def test(
     budget: BudgetOptions,
     alpha: Annotated[
         float,
-        typer.Option(help="The distance (total variation) to tell.", rich_help_panel="Data"),
+        typer.Option(help="The total variation distance to detect.", rich_help_panel="Data"),
     ],
     law: Annotated[
         str | None,
@@ -45,17 +45,17 @@ def test(
     error: Annotated[
         str,
         typer.Option(
-            help="How likely a false alarm may be; a small one takes more people.",
+            help="Probability of a false alarm, at most; a smaller one takes more people.",
             rich_help_panel="Data",
         ),
     ] = "1/3",
     method: Annotated[
         str | None,
-        typer.Option(help="Use this method, not the usual one.", rich_help_panel="Privacy"),
+        typer.Option(help="Use this method instead of the usual one.", rich_help_panel="Privacy"),
     ] = None,
     coin: Annotated[
         _Coin,
-        typer.Option(help="Public: devices share a seed.", rich_help_panel="Privacy"),
+        typer.Option(help="public: devices share a random seed.", rich_help_panel="Privacy"),
     ] = _Coin.PRIVATE,
     public_seed: Annotated[
         int | None,

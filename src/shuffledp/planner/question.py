@@ -55,7 +55,7 @@ class Limits:
     max_bytes: float | None = None
     """Of a report as a live collection carries it, encrypted."""
     max_influence: float | None = None
-    """By how many people one report may move the answer."""
+    """How far one report may move the answer, counted in people."""
     local_epsilon: float | None = None
     """What every report must keep if everybody else conspires."""
 

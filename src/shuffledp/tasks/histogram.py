@@ -22,7 +22,7 @@ BINS = (
     Option(
         name="categories",
         kind=tuple,
-        help='The public categories: a,b,c. One that has a comma in quotes: a,"b, c".',
+        help='The public categories, comma-separated: a,b,c. Quote one that contains a comma: a,"b, c".',
     ),
     Option(name="categories_file", kind=Path, help="The public categories, one per line."),
     Option(
