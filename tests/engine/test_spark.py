@@ -281,6 +281,22 @@ def test_what_other_tools_write(tmp_path):
     same(run(KRR, tmp_path / "folders", "x"), KRR, [1, 1, 3, 3])
 
 
+def test_known_types_are_those_that_spark_finds(session, tmp_path):
+    """So Spark need not run a job to look for them; others it has to find out."""
+    path, kinds = (
+        tmp_path / "a.parquet",
+        ["bool_", "int8", "int16", "int32", "int64", "float32", "float64", "string"],
+    )
+    columns = {kind: pa.array([None, 1], pa.int64()).cast(getattr(pa, kind)()) for kind in kinds}
+    other = {"uint8": pa.array([1, 2], pa.uint8()), "a `b": pa.array([1, 2])}
+    pq.write_table(pa.table(columns | other), path)
+    (file,) = sdp.engine.find_files(path)
+    found = session.read.parquet(str(path)).select(*kinds, "`a ``b`").schema
+    assert spark._read(session, file, [*kinds, "a `b"]).schema == found
+    assert spark._schema(file, ["int8", "uint8"]) is None
+    assert spark._schema(file, ["another"]) is None
+
+
 def test_filters(tmp_path):
     """Also with a seed: partitions start where the rows that are taken do."""
     table = {"x": [0, 3, 2, 1] * 500, "far": [900, 1500, 2000, 1000] * 500}

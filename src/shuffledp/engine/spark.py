@@ -70,7 +70,7 @@ MASTER = "local[2]"
 """Where Spark runs unless it is told otherwise: in this process, on two threads."""
 
 _ROWS = 1 << 17
-_POLL_SECONDS = 0.2
+_POLL_SECONDS = 0.5
 _CELLS = "cell long, low long, high long, error string"
 _PLACES = "place long, rows long"
 _USERS, _READ, _FIRST_FAULT = -1, -2, -3  # cells that are not of the tally
@@ -378,8 +378,7 @@ def _watch(job: Job, spark: "SparkSession", action: Callable[[], list[Any]]) -> 
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(act)
         try:
-            while not running.done():
-                wait((running,), _POLL_SECONDS)
+            while not wait((running,), _POLL_SECONDS).done:
                 done = max(done, _measure_progress(context, group))
                 job.show(round(total * done))
         except BaseException:
@@ -447,7 +446,7 @@ def _frame(spark: "SparkSession", column: Column, *also: str) -> "DataFrame":
     def value(file: DataFile, name: str) -> Any:
         if file.columns and name not in file.columns:  # its folders tell it
             return sql.lit(dict(file.partition)[name]).cast("string")
-        return sql.col(f"`{name.replace('`', '``')}`")
+        return sql.col(_quote(name))
 
     def select(file: DataFile) -> "DataFrame":
         places = ("value", *(f"filter{place}" for place in range(1, len(names))))
@@ -480,7 +479,8 @@ def _read(spark: "SparkSession", file: DataFile, names: list[str]) -> "DataFrame
 
     path = _uri(file)
     if file.format is Format.PARQUET:
-        return spark.read.parquet(path)
+        schema = _schema(file, names)
+        return (spark.read.schema(schema) if schema else spark.read).parquet(path)
     if file.format is Format.JSONL:
         keys = StructType()
         for name in names:
@@ -498,6 +498,32 @@ def _read(spark: "SparkSession", file: DataFile, names: list[str]) -> "DataFrame
     for each in file.columns:
         text = text.add(each, StringType())
     return reader.schema(text).csv(path)
+
+
+_SPARK_TYPES = {
+    "bool": "boolean",
+    "int8": "tinyint",
+    "int16": "smallint",
+    "int32": "int",
+    "int64": "bigint",
+    "float": "float",
+    "double": "double",
+    "string": "string",
+}
+"""Of what Arrow calls them, where the two agree; the rest Spark finds out for itself."""
+
+
+def _schema(file: DataFile, names: list[str]) -> str | None:
+    """Columns and types of a Parquet file, if we know: to find them out, Spark would run a job of its own."""
+    here = [name for name in names if name in file.columns]
+    types = [_SPARK_TYPES.get(file.type_of(name)) for name in here]
+    if not here or None in types:
+        return None
+    return ", ".join(f"{_quote(name)} {kind}" for name, kind in zip(here, types, strict=True))
+
+
+def _quote(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
 
 
 def _uri(file: DataFile) -> str:
