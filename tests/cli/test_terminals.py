@@ -2,15 +2,18 @@
 
 import csv
 import errno
+import io
 import json
 import os
 import subprocess
 import sys
+import time
 
 import pyarrow.parquet as pq
 import pytest
 
 import shuffledp as sdp
+from shuffledp.cli import _terminal
 from shuffledp.core.display import format_number
 from shuffledp.engine import stage
 
@@ -189,6 +192,39 @@ class TestSentences:
             words = ("run", task[0], "one.csv", *task[1:], "--model", "local", "--epsilon", "1")
             result = shuffledp(*words)
             assert result.exit_code == 0, result.output
+
+
+class TestWaiting:
+    """What takes longer than a second shows that it is at work, to somebody who looks."""
+
+    class Screen(io.StringIO):
+        def isatty(self):
+            return True
+
+    def wait(self, monkeypatch, screen, seconds=0.0, quiet=False):
+        monkeypatch.setattr("sys.stderr", screen)
+        monkeypatch.setattr(_terminal, "_SOON", seconds)
+        monkeypatch.setattr(_terminal, "is_quiet", lambda: quiet)
+        with _terminal.pulse("planning"):
+            deadline = time.monotonic() + 10
+            while seconds == 0.0 and not screen.getvalue() and time.monotonic() < deadline:
+                time.sleep(0.01)
+                if quiet or not screen.isatty():
+                    break
+        return screen.getvalue()
+
+    def test_a_bar_is_shown(self, monkeypatch):
+        monkeypatch.setenv("TERM", "xterm")
+        assert "planning" in self.wait(monkeypatch, self.Screen())
+
+    def test_not_if_it_is_short(self, monkeypatch):
+        assert self.wait(monkeypatch, self.Screen(), seconds=60.0) == ""
+
+    def test_not_if_quiet(self, monkeypatch):
+        assert self.wait(monkeypatch, self.Screen(), quiet=True) == ""
+
+    def test_not_into_a_file(self, monkeypatch):
+        assert self.wait(monkeypatch, io.StringIO()) == ""
 
 
 def test_demo_looks_at_its_folder_first(shuffledp, tmp_path, monkeypatch):

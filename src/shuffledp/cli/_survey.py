@@ -15,6 +15,7 @@ from shuffledp.cli._terminal import (
     is_quiet,
     keep_inputs,
     meter,
+    pulse,
     say,
     stage_outputs,
     tell,
@@ -46,7 +47,9 @@ def plan_survey(
     _refuse(other, "the plan of a survey has no use for it")
     if n is None:
         raise sdp.ParameterError("n", n, "must be given: how many people take part")
-    plan = sdp.Survey.load(path).plan(n)
+    survey = sdp.Survey.load(path)
+    with pulse("planning"):
+        plan = survey.plan(n)
     if as_json:
         echo_json(plan.to_dict())
     else:

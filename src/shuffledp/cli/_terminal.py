@@ -60,6 +60,7 @@ __all__ = [
     "keep_inputs",
     "meter",
     "print_answer",
+    "pulse",
     "say",
     "stage_outputs",
     "take_quiet",
@@ -75,6 +76,7 @@ REFUSED = 3
 """The exit code when the ledger refuses a release."""
 
 _PATIENCE = 2.0  # seconds before there is a progress bar
+_SOON = 1.0  # seconds before there is one where nothing is read
 _BINS = 20
 _WIDEST = 100
 _LONGEST_LABEL = 24
@@ -286,6 +288,42 @@ def meter() -> Iterator[Report | None]:
         yield shown_bar
     finally:
         shown_bar.close()
+
+
+@contextmanager
+def pulse(about: str) -> Iterator[None]:
+    """After a second, a pulsing bar and the time, for work that does not say how much of it is done.
+
+    It is on standard error, and only where somebody would see it.
+
+    >>> with pulse("planning"):
+    ...     pass
+    """
+    if is_quiet() or not sys.stderr.isatty():
+        yield
+        return
+    bars: list[Bar] = []
+    timer = threading.Timer(_SOON, lambda: bars.append(_start_pulse(about)))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        for bar in bars:
+            bar.stop()
+
+
+def _start_pulse(about: str) -> Bar:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    bar.add_task(about, total=None)
+    bar.start()
+    return bar
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from shuffledp.cli._options import (
     whole_number,
 )
 from shuffledp.cli._survey import is_survey, plan_survey
-from shuffledp.cli._terminal import check_picture, draw_into, explain_errors, tell
+from shuffledp.cli._terminal import check_picture, draw_into, explain_errors, pulse, tell
 from shuffledp.core.protocol import HONEST
 
 __all__ = ["plan"]
@@ -141,36 +141,37 @@ def plan(
             people = None if n is None else whole_number(n)
             plan_survey(task, people, said, other, as_json=as_json)
             return
-        answer = sdp.plan(
-            task,
-            n=None if n is None else whole_number(n),
-            epsilon=epsilon,
-            delta=delta,
-            error=error,
-            k=None if k is None else whole_number(k, "k"),
-            lower=lower,
-            upper=upper,
-            steps=steps,
-            at=at,
-            edges=edges,
-            alphabet=alphabet,
-            max_length=max_length,
-            bits=bits,
-            max_messages=max_messages,
-            max_bits=max_bits,
-            max_bytes=max_bytes,
-            max_influence=max_influence,
-            local_epsilon=local_epsilon,
-            liars=liars,
-            models=[name.strip() for name in model.split(",")],
-            honest=honest,
-            allow_large_delta=allow_large_delta,
-        )
+        with pulse("planning"):
+            answer = sdp.plan(
+                task,
+                n=None if n is None else whole_number(n),
+                epsilon=epsilon,
+                delta=delta,
+                error=error,
+                k=None if k is None else whole_number(k, "k"),
+                lower=lower,
+                upper=upper,
+                steps=steps,
+                at=at,
+                edges=edges,
+                alphabet=alphabet,
+                max_length=max_length,
+                bits=bits,
+                max_messages=max_messages,
+                max_bits=max_bits,
+                max_bytes=max_bytes,
+                max_influence=max_influence,
+                local_epsilon=local_epsilon,
+                liars=liars,
+                models=[name.strip() for name in model.split(",")],
+                honest=honest,
+                allow_large_delta=allow_large_delta,
+            )
         typer.echo(answer.to_json() if as_json else str(answer))
         if answer.chosen is None:
             raise sdp.UnsupportedError(f"no protocol fits: {answer.reasons()}")
         if plot is not None:
-            with draw_into(plot, force=force) as place:
+            with draw_into(plot, force=force) as place, pulse("drawing"):
                 _draw(answer, place)
             if not as_json:
                 tell(f"\nThe picture is in {plot}.")

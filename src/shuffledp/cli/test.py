@@ -16,7 +16,7 @@ from shuffledp.cli._options import (
     spread,
 )
 from shuffledp.cli._people import People, Releasing, read_people
-from shuffledp.cli._terminal import explain_errors
+from shuffledp.cli._terminal import explain_errors, pulse
 
 __all__ = ["test"]
 
@@ -78,7 +78,8 @@ def test(
         people = read_people(paths, categories, given, [budget.ledger])
         common = {"alpha": alpha, "method": method, "coin": coin.value, "error": chance}
         more = {**common, "public_seed": public_seed, **given.promise}
-        found = _test(people, law, more)
+        with pulse("testing"):
+            found = _test(people, law, more)
         tested = "uniform" if law is None else law
         record = {"law": tested, **found.to_dict(), **people.record}
         note = {"task": "test", "column": people.column, "protocol": found.method, "n": people.n}

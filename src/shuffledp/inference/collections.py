@@ -50,6 +50,7 @@ __all__ = [
 ]
 
 _SHORT = 512  # blocks up to this length: a matrix product is faster than the fast transform
+_FEW_BALLS = 1 << 10  # which are let fall one by one
 _MISSING = 6.0  # standard deviations: hardly ever are there too many balls already
 
 
@@ -365,22 +366,16 @@ class ManyDummies:
         noise = self.dense.randomizer
         tried = n * noise.surely + generator.binomial(n, float(noise.more), runs)
         sent = generator.binomial(tried, float(self.cells * noise.hit))
-        laws = np.broadcast_to(p, (runs, self.cells))
-        return np.array(
-            [
-                _sum_powers(self._add_people(law, n, int(dummies), generator))
-                for law, dummies in zip(laws, sent, strict=True)
-            ]
-        )
-
-    def _add_people(
-        self, p: Floats, n: int, dummies: int, generator: np.random.Generator
-    ) -> Counts:
-        if p.min() == p.max():
-            people = draw_occupancy(n, self.cells, generator)
-        else:
-            people = np.bincount(multinomials(generator, n, p, 1)[0])
-        return _raise_cells(draw_occupancy(dummies, self.cells, generator), people, generator)
+        laws = [_find_kinds(p)] * runs if p.ndim == 1 else map(_find_kinds, p)
+        found = [
+            _raise_cells(
+                draw_occupancy(int(dummies), self.cells, generator),
+                _draw_people(n, *kinds, generator),
+                generator,
+            )
+            for kinds, dummies in zip(laws, sent, strict=True)
+        ]
+        return np.array([_sum_powers(occupancy) for occupancy in found])
 
     def statistic(self, observed: Floats, r: Floats, n: int) -> Floats:
         """`collisions` with r = 1 / cells, its square expanded: equal sums give equal statistics, bit by bit."""
@@ -415,10 +410,34 @@ def draw_occupancy(balls: int, cells: int, generator: np.random.Generator) -> Co
         missing = balls - int(occupancy @ numbers)
         if missing >= 0:
             break
+    if missing > _FEW_BALLS:
+        return _raise_cells(occupancy, draw_occupancy(missing, cells, generator), generator)
     fallen = np.unique(generator.integers(cells, size=missing), return_counts=True)[1]
     repeats = np.bincount(fallen, minlength=1)
     repeats[0] = cells - len(fallen)
     return _raise_cells(occupancy, repeats, generator)
+
+
+def _find_kinds(p: Floats) -> tuple[Floats, Counts]:
+    """The probabilities that occur in p, and how many cells have each."""
+    levels, cells = np.unique(p, return_counts=True)
+    return levels, cells.astype(np.int64)
+
+
+def _draw_people(n: int, levels: Floats, cells: Counts, generator: np.random.Generator) -> Counts:
+    """How many cells hold 0, 1, 2, ... of n people, if cells[i] of the cells have probability levels[i] each."""
+    if len(levels) == 1:
+        return draw_occupancy(n, int(cells[0]), generator)
+    masses = levels * cells
+    people = generator.multinomial(n, masses / masses.sum())
+    parts = [
+        draw_occupancy(some, many, generator)
+        for some, many in zip(people.tolist(), cells.tolist(), strict=True)
+    ]
+    total = np.zeros(max(map(len, parts)), dtype=np.int64)
+    for part in parts:
+        total[: len(part)] += part
+    return total
 
 
 def _raise_cells(occupancy: Counts, more: Counts, generator: np.random.Generator) -> Counts:

@@ -57,9 +57,8 @@ __all__ = [
 
 _FEW = 8  # people per node
 _AT_ONCE = 1 << 17  # people who draw a word each
-_SHORT = (
-    256  # codes and cells of a table whose steps are remembered: at most some hundred kilobytes
-)
+_NEAR = 8  # cells: among so few one is found by halving, among more in the whole table
+_SHORT = 256  # codes and cells of a table whose steps are remembered
 _SHARED = -1  # the code of people who are pooled, and the cell that their words are in
 
 
@@ -283,19 +282,20 @@ class _Table(NamedTuple):
     ) -> "_Table":
         if len(own) not in (1, codes) or len({len(row) for row in own}) != 1:
             raise ParameterError("own", len(own), f"must be 1 or {codes} rows of equal length")
-        cells = _lay_out(common, 0)
-        shared, pooled, ends = len(cells), sum(common), [0]
+        last, cell = _lay_out_common(common)
+        shared, pooled, ends = len(last), sum(common), [0]
+        cells: list[tuple[int, int]] = []
         for row in own:
             if pooled + sum(row) != 1 << bits:
                 raise ParameterError("own", row, f"must sum to 2^{bits} with the common shares")
             cells += [(pooled - 1, _SHARED)] if pooled else []
             cells += _lay_out(row, pooled)
-            ends.append(len(cells) - shared)
+            ends.append(len(cells))
         low = np.array(ends[:-1], dtype=np.int64) + shared
         high = np.array(ends[1:], dtype=np.int64) + shared - 1
         return cls(
-            np.array([last for last, _ in cells], dtype=np.uint64),
-            np.array([cell for _, cell in cells], dtype=np.int64),
+            np.append(last, np.array([end for end, _ in cells], dtype=np.uint64)),
+            np.append(cell, np.array([number for _, number in cells], dtype=np.int64)),
             np.broadcast_to(low, codes),
             np.broadcast_to(high, codes),
             shared,
@@ -309,7 +309,7 @@ class _Table(NamedTuple):
 
     def find(self, word: Words, low: Counts, high: Counts) -> Counts:
         """The first of the cells low .. high that does not end before the word, which is in one of them."""
-        if self.rows == 1:
+        if self.rows == 1 and int((high - low).max(initial=0)) > _NEAR:
             first: Counts = self.last[: self.shared].searchsorted(word)
             others = self.shared + self.last[self.shared :].searchsorted(word)
             return np.where(high < self.shared, first, others)
@@ -320,10 +320,27 @@ class _Table(NamedTuple):
         return low
 
 
-def _lay_out(shares: Sequence[int], first: int) -> list[tuple[int, int]]:
-    """The last word and the number of each cell that is not empty, from word `first` on."""
+def _lay_out_common(shares: Sequence[int]) -> tuple[Words, Counts]:
+    """`_lay_out` from the first word on, for many cells."""
+    if len(shares) < _SHORT or max(shares, default=0) >= 1 << 64:
+        cells = _lay_out(shares, 0)
+        ends, numbers = [end for end, _ in cells], [number for _, number in cells]
+        return np.array(ends, dtype=np.uint64), np.array(numbers, dtype=np.int64)
+    _check_shares(shares)
+    sizes = np.array(shares, dtype=np.uint64)
+    kept = np.flatnonzero(sizes)
+    last = sizes.cumsum(dtype=np.uint64)[kept] - np.uint64(1)  # modulo 2^64, if they are all words
+    return last, kept
+
+
+def _check_shares(shares: Sequence[int]) -> None:
     if shares and min(shares) < 0:
         raise ParameterError("shares", min(shares), "must be >= 0")
+
+
+def _lay_out(shares: Sequence[int], first: int) -> list[tuple[int, int]]:
+    """The last word and the number of each cell that is not empty, from word `first` on."""
+    _check_shares(shares)
     ends = accumulate(shares, initial=first)
     next(ends)
     return [(end - 1, i) for i, (end, share) in enumerate(zip(ends, shares, strict=True)) if share]
