@@ -65,7 +65,7 @@ class _Reader:
             raise self.fail(str(error), *([name] if name in content else [])) from error
 
     def read_options(self, name: str, task: type[Task], given: Mapping[str, Any]) -> dict[str, Any]:
-        """What the task asks for; refuses what nobody asks for."""
+        """The options that the task takes; refuses all others."""
         place = ("questions", name)
         own = {option.name for option in task.options}
         for key in given:

@@ -106,7 +106,7 @@ class Examples:
     shuffled_tiny: tuple[Parameters, ...] = ()
 
     def cases(self, group: str) -> Iterator["Case"]:
-        """Those of one group: local, local_tiny, shuffled, shuffled_tiny, ordinary or tiny."""
+        """The cases of one group: local, local_tiny, shuffled, shuffled_tiny, ordinary or tiny."""
         for each in _GROUPS[group]:
             model = Model.LOCAL if each.startswith("local") else Model.SHUFFLE
             for i, parameters in enumerate(getattr(self, each)):

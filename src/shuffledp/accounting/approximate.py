@@ -110,7 +110,7 @@ class ApproximateClones:
 
 @lru_cache(maxsize=256)
 def _find_turn(curve: ApproximateClones, people: int) -> tuple[float, float]:
-    """Where h is least, and that value, by a golden section."""
+    """The minimum of h and where it is, by golden-section search."""
     low, high = 0.0, curve.epsilon0
     left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
     at_left, at_right = curve._h(people, left), curve._h(people, right)

@@ -204,7 +204,7 @@ class BinaryResponse:
     def better_epsilon0(self, epsilon: float, delta: float) -> float:
         """About the largest epsilon0 at which (epsilon, delta) holds, as the worst cells here say.
 
-        A step of a search: whether it holds there must be asked.
+        One step of a search: the result must still be checked.
 
         >>> shuffled = BinaryResponse(n=10_000, flip=Fraction(1, 4))
         >>> round(shuffled.better_epsilon0(0.1, 1e-6), 2)
@@ -288,7 +288,7 @@ class BinaryResponse:
 
     @property
     def _variance(self) -> float:
-        """Of the number of ones, whatever the data."""
+        """The variance of the number of ones; it does not depend on the data."""
         return float(self.n * self.flip * (1 - self.flip))
 
     def _cells(self, point: Point, epsilon: float) -> tuple[Floats, Floats, Floats]:

@@ -170,7 +170,7 @@ class TabulatedFlood:
 
     @property
     def mean(self) -> float:
-        """That of the table."""
+        """The mean of the table."""
         return float(self.masses @ np.arange(len(self.masses)))
 
     @property
@@ -592,7 +592,7 @@ def _first_visible(mode: int, log_mass: Callable[[Floats], Floats]) -> int:
 
 
 def _follow(first: int, start: float, steps: Floats, following: float) -> Window:
-    """From the first mass and the ratios of the next; `following` is the largest ratio after them."""
+    """A window from its first mass and the ratios of neighbours; `following` bounds all later ratios."""
     masses = start * np.cumprod(np.append(1.0, steps))
     # Within 10^-8 of 1 the rounding of the ratio would matter.
     endless = following > 1 - 1e-8

@@ -50,7 +50,7 @@ class Total(Protocol):
 
     @property
     def chooses_places(self) -> bool:
-        """Whether `floor` keeps to its own places, so that asking for others is no use."""
+        """Whether `floor` chooses its own places and ignores those that are asked for."""
 
     def floor(self, starts: Floats) -> tuple[Floats, Floats]:
         """(places, masses): at least the mass of each cell that begins at one of the starts, 0 first."""

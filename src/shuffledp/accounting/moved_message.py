@@ -252,7 +252,7 @@ def _place(t: Floats, growth: float) -> Floats:
 
 
 def _count_columns(t: float, growths: Floats) -> int:
-    """From the largest k of t tosses down to where nothing is left to add to the tail below the smallest."""
+    """How many columns below the largest k matter: what lies beyond them is bounded by the tail."""
     last = np.array([t])
     least, most = float(growths.min()), float(growths.max())
     between = _place(last, least) - _place(last, most)

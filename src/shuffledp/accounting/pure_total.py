@@ -328,7 +328,7 @@ class _Tilted:
         return np.arange(max(first, 0), min(first + N - 2 * self.d - 4, total) + 1)
 
     def _lengths(self, thetas: Floats, spread: Floats) -> Counts:
-        """For each tilt a power of two, so long that next to nothing wraps around."""
+        """For each tilt, a power of two that is long enough for almost nothing to wrap around."""
         full = 1 << (self.users * self.d).bit_length()
         wanted = 14 * spread + 4 * self.d + 64
         lengths: Counts = np.minimum(1 << np.ceil(np.log2(wanted)).astype(np.int64), full)

@@ -315,7 +315,7 @@ def _choose_event(learned: Draws, score: Score | None, worth: _Worth) -> tuple[i
 
 
 def _check_score(score: Score) -> Score:
-    """The given score, refused with a sentence where it is none."""
+    """The given score, or an error that says what is wrong with it."""
 
     def check(rows: Floats) -> Floats:
         given = score(rows)
@@ -509,7 +509,7 @@ def _estimate_below(hits: Floats, draws: Floats | float, miss: float) -> Floats:
 
 
 def _estimate_above(hits: Floats, draws: Floats | float, miss: float) -> Floats:
-    """From above: from below, for what did not happen."""
+    """An upper confidence bound: the lower one of the complement."""
     return 1.0 - _estimate_below(draws - hits, draws, miss)
 
 

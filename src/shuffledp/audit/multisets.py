@@ -89,7 +89,7 @@ class Lattice:
         )
 
     def moves(self, t: int) -> list[NDArray[np.intp]]:
-        """For each send, where the entries of level t go."""
+        """For each set of messages, where the entries of level t go."""
         below, above = self.levels[t], self.levels[t + 1]
         return [np.searchsorted(above, below + sent) for sent in self.sends]
 

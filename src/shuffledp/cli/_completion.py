@@ -29,7 +29,7 @@ _SURVEYS = "*.toml"
 
 
 def _offer(names: Callable[[], Iterable[str]], incomplete: str) -> list[str]:
-    """Those of the names that begin so; none if they cannot be had."""
+    """The names with this beginning; none if they cannot be listed."""
     with suppress(Exception):
         return [name for name in names() if name.startswith(incomplete)]
     return []

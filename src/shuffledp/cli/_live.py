@@ -18,7 +18,7 @@ WorkersOption = Annotated[
 
 
 def open_home(folder: Path) -> sdp.serve.Home:
-    """The folder of a collection; says so if there is none, or no web stack."""
+    """The folder of a collection; an error if there is none, or if the web stack is missing."""
     sdp.serve.require_serve()
     home = sdp.serve.Home(folder)
     home.collection()

@@ -300,7 +300,7 @@ class InferenceOptions:
 
     @property
     def rng(self) -> sdp.SeededWords | None:
-        """Where the noise comes from; None: secure."""
+        """The source of the noise; None means secure."""
         return None if self.seed is None else sdp.SeededWords(self.seed)
 
     @property

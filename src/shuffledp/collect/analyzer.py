@@ -124,7 +124,7 @@ class Analyzer:
 
     @property
     def ledger(self) -> Ledger:
-        """Where each window is charged, once."""
+        """The ledger that each window is charged to, once."""
         return Ledger(self._folder / "ledger.sqlite")
 
     def result_path(self, window: int) -> Path:
@@ -194,7 +194,7 @@ class Analyzer:
         return new
 
     def receipt(self, window: int) -> bytes:
-        """For the shuffler, once the batch is safe here."""
+        """What the shuffler gets once the batch is stored safely."""
         manifest = self._manifest(window)
         if manifest is None:
             raise WireError("not_ready", f"there is no batch of window {window} yet")
@@ -306,7 +306,7 @@ class Analyzer:
 
 
 def _drop_copies(records: Octets) -> tuple[Octets, int]:
-    """Without copies of the same ciphertext, which stand side by side; and how many copies there were."""
+    """Drop copies of the same ciphertext, which are neighbours, and count them."""
     if len(records) < 2:
         return records, 0
     same = np.append(False, (records[1:] == records[:-1]).all(axis=1))

@@ -213,7 +213,7 @@ def _read_question(name: str, questions: Mapping[str, Mapping[str, Any]]) -> Ask
 def _find_groups(
     name: str, by: object, groups: object, questions: Mapping[str, Mapping[str, Any]]
 ) -> tuple[str, ...]:
-    """Those that are listed, or the categories of another question about the same column."""
+    """The groups that are listed, or the categories of another question about the same column."""
     if isinstance(groups, list) and groups:
         return tuple(map(str, groups))
     for other, each in questions.items():
@@ -226,7 +226,7 @@ def _find_groups(
 
 
 def _pair(asked: Asked, groups: tuple[str, ...]) -> Asked:
-    """A question by group is a histogram over pairs: nobody need say their group in clear.
+    """A question by group as a histogram over pairs, so that nobody reveals their group.
 
     Of numbers only one of the two ends is sent, at random: far fewer pairs, and so far less noise.
     """
@@ -362,7 +362,7 @@ def _choose(asked: Asked, epsilon0: float, people: int) -> ShuffleProtocol:
 
 
 def _fit(asked: Sequence[Asked], chosen: Sequence[ShuffleProtocol], pledge: Pledge) -> Design:
-    """With as much of the floor as the promise allows."""
+    """The design with the largest local epsilons within the floor that keep the promise."""
 
     def at(share: float) -> tuple[tuple[Question, ...], float]:
         questions = tuple(
@@ -432,7 +432,7 @@ def create(
     analyzer_sign: bytes,
     now: float | None = None,
 ) -> Collection:
-    """The document. The analyzer's keys are its public ones: nobody else ever has the others."""
+    """The document. Of the analyzer's keys it holds the public ones only."""
     moment = time.time() if now is None else now
     return write_document(
         title=settings.title,

@@ -39,7 +39,7 @@ _AGAIN = {"stale_key", "too_early", "busy"}
 
 
 class Sending(Enum):
-    """Where a report is on its way."""
+    """The state of a report on its way."""
 
     PENDING = "pending"
     """Randomized and kept; never sent, or known not to have arrived."""
@@ -143,7 +143,7 @@ class Device:
         return price
 
     def state(self, collection: Collection, window: int) -> Sending:
-        """Where the report of a window is."""
+        """The state of a window's report."""
         return self._find_kept(collection, window).state
 
     def _find_kept(self, collection: Collection, window: int) -> _Kept:
@@ -200,7 +200,7 @@ class Device:
 
 
 def read_reply(raw: bytes, reports: int) -> list[str | None]:
-    """For each report of an upload None, or the reason why it was refused.
+    """For each report of an upload, why it was refused, or None.
 
     >>> read_reply(b'{"accepted":1,"failed":[{"index":1,"reason":"too_late"}]}', 2)
     [None, 'too_late']

@@ -80,7 +80,7 @@ def read_private(path: Path) -> bytes:
 
 @contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """All of it or nothing, with nobody else writing meanwhile."""
+    """An exclusive transaction: all of it is written, or nothing."""
     db.execute("BEGIN IMMEDIATE")
     try:
         yield

@@ -56,7 +56,7 @@ class ShufflerSecrets:
 
     @classmethod
     def load(cls, folder: Path, collection: Collection) -> "ShufflerSecrets":
-        """From a private folder; they must be keys of the collection. Those of old windows may be gone."""
+        """Load the keys from a private folder; they must belong to the collection. Keys of old windows may be gone."""
         content = _load(folder)
         found = cls(
             outer={int(i): bytes.fromhex(key) for i, key in content["outer"].items()},
@@ -106,7 +106,7 @@ class AnalyzerSecrets:
 
     @classmethod
     def load(cls, folder: Path, collection: Collection) -> "AnalyzerSecrets":
-        """From a private folder; they must be the keys of the collection."""
+        """Load the keys from a private folder; they must belong to the collection."""
         content = _load(folder)
         found = cls(inner=bytes.fromhex(content["inner"]), sign=bytes.fromhex(content["sign"]))
         mine = public_bytes(found.inner), signing_public(found.sign)

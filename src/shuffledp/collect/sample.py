@@ -21,7 +21,7 @@ __all__ = ["foresee_variance", "sampling_variance", "scale_up"]
 
 
 def foresee_variance(question: Question, counts: Counts, sampled: int) -> Floats:
-    """Of the answer about counts[code] people of whom `sampled` answer: noise, and that they are a sample."""
+    """The variance of the answer if `sampled` of the counts[code] people answer: noise and sampling error."""
     people = int(counts.sum())
     part = sampled / people
     own = np.asarray(question.protocol.analyzer.variance(np.round(counts * part).astype(np.int64)))

@@ -42,7 +42,7 @@ class Reply:
 def open_reports(
     collection: Collection, sealed: Sequence[bytes], secrets: dict[int, bytes]
 ) -> list[Opened | str]:
-    """Each report as the shuffler sees it, or the reason why it is none. Pure: any process may do it."""
+    """Each report as the shuffler sees it, or why it is invalid. Pure, so any process may do it."""
     found: list[Opened | str] = []
     for each in sealed:
         try:

@@ -32,7 +32,7 @@ CREATE TABLE IF NOT EXISTS issued (hash BLOB PRIMARY KEY) WITHOUT ROWID;
 
 
 class State(Enum):
-    """Where a window is on its way."""
+    """The state of a window."""
 
     OPEN = "open"
     SEALED = "sealed"

@@ -75,7 +75,7 @@ def list_numbers(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """Where a distribution function was asked for.
+    """The points at which a distribution function was asked for.
 
     >>> Curve(points=(10.0, 20.0), ends=(0.0, 30.0)).points
     (10.0, 20.0)

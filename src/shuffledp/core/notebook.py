@@ -122,7 +122,7 @@ def _wrap_rows(names: Sequence[str], lines: list[str]) -> str:
 
 
 def _find_ends(kept: list[Number]) -> tuple[float, float]:
-    """From where to where bars and intervals reach, 0 included."""
+    """The range of all bars and intervals, 0 included."""
     reached = [0.0, *(x for row in kept for x in (row.value, row.low, row.high))]
     finite = [x for x in reached if math.isfinite(x)]
     low, high = min(finite), max(finite)

@@ -235,7 +235,7 @@ class Accountant(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unconditional:
-    """An accountant whose guarantee needs nobody else: that of the local model.
+    """An accountant whose guarantee does not depend on others, as in the local model.
 
     >>> always = Guarantee(epsilon=1.0, delta=0.0, model=Model.LOCAL, proof="Warner 1965")
     >>> Unconditional(always=always).delta(honest=1, epsilon=1.0)

@@ -261,7 +261,7 @@ class Task(ABC):
         return ()
 
     def in_rounds(self, crowd: Crowd, promise: Promise) -> str | None:
-        """What an interactive protocol, which no plan ranks, would make of the question; None: there is none."""
+        """A sentence on an interactive protocol, which no plan ranks; None if there is none."""
         return None
 
     @classmethod

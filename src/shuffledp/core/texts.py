@@ -116,7 +116,7 @@ class Texts:
 
     @property
     def bits(self) -> int:
-        """Of the largest code."""
+        """The bits of the largest code."""
         return (self.size - 1).bit_length()
 
     @property

@@ -174,7 +174,7 @@ def _release(
 
 
 def _name_bins(estimate: Estimate, domain: Domain, n: int) -> Estimate:
-    """With the names of the bins: of all, or of those that the mechanism published."""
+    """The estimate with the names of its bins: all of them, or those that were published."""
     names = domain.labels
     if estimate.labels is not None:
         names = tuple(names[int(place)] for place in estimate.labels)

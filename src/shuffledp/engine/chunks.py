@@ -394,7 +394,7 @@ class Tapes:
         return cls(rng, width=tape_width(randomizer), bits=randomizer.word_bits)
 
     def at(self, row: int) -> WordSource:
-        """Where the user of that row (counted from 0) finds words."""
+        """The words of the user in that row (counted from 0)."""
         if isinstance(self._rng, SeededWords):
             return self._rng.ahead(row * self._width, self.bits)
         if "source" not in self._local.__dict__:

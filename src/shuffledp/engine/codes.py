@@ -218,7 +218,7 @@ class Coded(NamedTuple):
 
     @property
     def valid(self) -> Bools:
-        """Whose codes count."""
+        """Which codes are valid."""
         return np.ones(len(self.codes), dtype=np.bool_) if self.kept is None else self.kept
 
     def invalid(self, times: NDArray[np.int64] | None = None) -> dict[str, int]:
@@ -255,7 +255,7 @@ class Coder:
 
     @classmethod
     def for_part(cls, domain: Domain, on_invalid: OnInvalid) -> "Coder":
-        """For one of several columns under one policy: what makes no sense for this one is an error.
+        """The policy for one of several columns: an action that does not apply to it becomes an error.
 
         >>> policy = OnInvalid.read("other,clamp")
         >>> print(Coder.for_part(Integers(lower=0, upper=9), policy).on_invalid)

@@ -320,7 +320,7 @@ def _batches(relation: "duckdb.DuckDBPyRelation") -> Any:
 
 
 def _own(file: DataFile, names: Sequence[str]) -> list[str]:
-    """Those of the columns that are in the file; the others are told by its folders."""
+    """The columns in the file itself; the others are in the names of its folders."""
     return [name for name in names if name in file.columns]
 
 

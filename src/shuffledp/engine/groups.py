@@ -143,7 +143,7 @@ def group_codes(codes: Codes) -> tuple[Spelt, Counts]:
 
 
 def deal_codes(device: DealtInParts, parts: Iterable[Codes], rng: WordSource) -> Tally | None:
-    """The tally of people with these codes, dealt part by part, so that only the tally is held; None of nobody."""
+    """The tally of people with these codes, dealt part by part, so that only the tally is in memory; None if there is nobody."""
     n, total = 0, None
     for codes in parts:
         if len(codes):

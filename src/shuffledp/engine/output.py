@@ -127,7 +127,7 @@ def explain_unwritable(target: Path) -> Iterator[None]:
 
 @contextmanager
 def _claim(target: Path) -> Iterator[None]:
-    """Let nobody else write this file meanwhile: of two answers that were paid for, one would be lost.
+    """Lock this file: if two answers that were paid for went into it, one would be lost.
 
     The lock is that of a file beside it, and the system releases it however this process ends.
     """

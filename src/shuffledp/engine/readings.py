@@ -74,7 +74,7 @@ class Reading:
             raise MismatchError(f"{own.size} bins of {self.name!r} do not fit its protocol")
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it; `read_dict` reads it."""
+        """Plain values for JSON; `read_dict` reads them."""
         return {
             "name": self.name,
             "task": self.task,
@@ -163,7 +163,7 @@ class Form:
         return self
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it; `read_dict` reads it."""
+        """Plain values for JSON; `read_dict` reads them."""
         return {"title": self.title, "questions": [each.to_dict() for each in self.readings]}
 
     @classmethod

@@ -50,7 +50,7 @@ def watch() -> Iterator[dict[str, float]]:
 
 @contextmanager
 def stage(name: str) -> Iterator[None]:
-    """A stage of a run; nobody measures it unless it is watched."""
+    """A stage of a run; it is timed only while somebody watches."""
     seconds = _watched.get()
     if seconds is None:
         yield

@@ -242,7 +242,7 @@ def _as_number(array: Any, wanted: str) -> Any:
 
 
 def _make_whole(numbers: Numbers, cells: Any) -> Numbers:
-    """Floats as integers: those with a fraction are none, those beyond every domain stay beyond it."""
+    """Floats as integers: those with a fraction are invalid, those beyond every domain stay beyond it."""
     values, faults = numbers.values, numbers.faults
     not_numbers = np.isnan(values)
     if not_numbers.any():

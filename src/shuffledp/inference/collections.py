@@ -543,7 +543,7 @@ def _count(values: Codes, cells: int) -> Counts:
 
 
 def _variance(protocol: ShuffleProtocol, n: int) -> float:
-    """Of the noise in one cell, which does not depend on the data."""
+    """The variance of the noise in one cell; it does not depend on the data."""
     inputs = np.zeros(protocol.randomizer.domain.size, dtype=np.int64)
     inputs[0] = n
     return float(np.asarray(protocol.analyzer.variance(inputs))[0])

@@ -159,7 +159,7 @@ def exact_law(q: Iterable[object]) -> tuple[Fraction, ...]:
 
 
 def _slack(given: list[object], law: list[Fraction]) -> Fraction:
-    """By how much floats that stand for a law may miss 1: nothing if there are none."""
+    """How far the sum of a law may be from 1: nothing if it has no floats."""
     slack = Fraction(0)
     for value, exact in zip(given, law, strict=True):
         if isinstance(value, float | np.floating):

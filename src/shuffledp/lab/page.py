@@ -126,7 +126,7 @@ def _permalink(name: str) -> str:
 
 
 def name_verdict(experiment: str, claim: str) -> str:
-    """Where a verdict is on the page; it stays the same while the claim does, whatever is added around it.
+    """The anchor of a verdict on the page; it stays the same as long as the claim does.
 
     >>> name_verdict("laplace_tail", "a claim") == name_verdict("laplace_tail", "a claim")
     True

@@ -42,7 +42,7 @@ class Store(Protocol):
         """All events; none if there is no ledger yet."""
 
     def append(self, decide: Decision) -> Sequence[Event]:
-        """Show `decide` all events and append what it returns, while nobody else can.
+        """Show `decide` all events and append what it returns, under a lock.
 
         Returns all events. They are on the disk, also if `decide` found nothing to append.
         """

@@ -65,7 +65,7 @@ def __getattr__(name: str) -> Any:
 
 
 def answering(*tasks: str, names: Collection[str] | None = None) -> Iterator[MechanismSpec]:
-    """Those that answer one of the tasks, perhaps only some of them by name; others are not even loaded.
+    """The mechanisms that answer one of the tasks, or those of them that are named; others are not loaded.
 
     >>> [each.name for each in answering("mean")]
     ['laplace']

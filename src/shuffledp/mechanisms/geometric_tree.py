@@ -95,7 +95,7 @@ class GeometricTree:
         return self.question.answer(replace(self._leaves(n), values=values))
 
     def variance(self) -> float:
-        """Of a count of people; of a quantile, of its rank: the mean over all cells."""
+        """The variance of a count of people; for quantiles that of the rank, averaged over all cells."""
         return self.question.variance(self._leaves(self.n))
 
     def accuracy(self, beta: float) -> float:

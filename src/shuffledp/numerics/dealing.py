@@ -234,7 +234,7 @@ class _Nodes(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """Where the people of some nodes go; all of it is known before anybody is counted."""
+    """Where the people of some nodes go; it does not depend on how many they are."""
 
     pooled: Counts
     """Nodes in which all codes share their cells: their people become those of one more node, the last."""

@@ -86,7 +86,7 @@ class Geometric:
         return FIXED - 2 * self.bits
 
     def draw(self, words: Words) -> Counts:
-        """From words[n, 2]."""
+        """Draws from words[n, 2]."""
         values = [self._value((high << self.bits) + low) for high, low in words.tolist()]
         return np.array(values, dtype=np.int64)
 

@@ -118,7 +118,7 @@ class Leaves:
         return value - above, value + below
 
     def prefix_ends(self, cells: Counts, tail: float) -> tuple[Floats, Floats]:
-        """Intervals of the prefixes up to these cells; -1 is the one of nobody."""
+        """Intervals of the prefixes up to these cells; cell -1 stands for the empty one."""
         value = np.append(self.prefixes, 0.0)[cells]
         above, below = _prefix_radii(self.noise, self.shape, tuple(cells.tolist()), tail)
         return np.clip(value - above, 0, self.n), np.clip(value + below, 0, self.n)
@@ -350,7 +350,7 @@ class LeafQuestion:
         return Interval(low, high) if self.task == "std" else Interval(low**2, high**2)
 
     def stderr(self, leaves: Leaves) -> Value:
-        """Of a quantile, about half the length of the interval of one standard error."""
+        """The standard error; for a quantile, about half the length of its one-sigma interval."""
         if self.task == "cdf":
             inner, outer, part = self._brackets(leaves)
             return leaves.stderrs[np.where(part > 0.5, outer, np.maximum(inner, 0))] / leaves.n
@@ -375,7 +375,7 @@ class LeafQuestion:
         return min(first, cell), max(int(short[-1]) + 1 if len(short) else 0, cell)
 
     def variance(self, leaves: Leaves) -> float:
-        """That of a count of people, whatever the data are; of a quantile, of its rank: the mean over all cells."""
+        """The variance of a count of people, whatever the data are; for quantiles that of the rank, averaged over all cells."""
         n = leaves.n
         if self.task == "quantiles":
             return mean_prefix_variance(leaves.shape, leaves.noise.variances)

@@ -72,7 +72,7 @@ class TreeNoise(Protocol):
 
     @property
     def variances(self) -> tuple[float, ...]:
-        """Of a node, by level: exact, or the largest that the data allow."""
+        """The variance of a node, by level: exact, or the largest that the data allow."""
 
     def tails(self, weights: Sequence[LevelWeights]) -> Tails:
         """The upper tails of sums with these weights."""

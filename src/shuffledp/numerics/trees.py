@@ -40,7 +40,7 @@ _AT_ONCE = 4096
 
 
 class LevelWeights(NamedTuple):
-    """With which weights the nodes of a level enter some sums of leaves: a row for each sum."""
+    """The weights of a level's nodes in some sums of leaves: a row for each sum."""
 
     values: Floats
     """[sums, kinds of nodes]"""
@@ -154,7 +154,7 @@ def mean_prefix_variance(shape: Sequence[int], variances: Sequence[float]) -> fl
 
 
 def _mean_square(parts: int) -> float:
-    """Of a number that is uniform on 0, 1/parts, ..., 1 - 1/parts."""
+    """The mean square of a number that is uniform on 0, 1/parts, ..., 1 - 1/parts."""
     return (1 - 1 / parts) * (2 - 1 / parts) / 6
 
 

@@ -156,7 +156,7 @@ def _check_sight(made: ShuffleProtocol, n: int) -> None:
 
 
 def measure_sight(made: ShuffleProtocol | Mechanism, n: int) -> int | None:
-    """From how many of n people on a word is found with probability 95 %; None if nothing is looked for.
+    """The smallest count that is found among n people with probability 95 %; None if nothing is looked for.
 
     >>> from shuffledp import mechanisms
     >>> measure_sight(mechanisms.stability_histogram.make(n=1000, epsilon=1.0, delta=1e-6), 1000)
@@ -380,7 +380,7 @@ class Foreseeing(Protocol):
 
 
 def _foresee(analyzer: Analyzer, inputs: Counts) -> Estimate:
-    """Of other analyzers: the tally whose estimate is the truth, each being affine in its bin's count."""
+    """The estimate that the analyzer foresees, or that of the tally whose estimate is the truth."""
     if isinstance(analyzer, Foreseeing):
         return analyzer.foresee(inputs)
     n, kinds = int(inputs.sum()), np.unique(inputs)  # equal bins have equal intervals

@@ -45,14 +45,14 @@ class Point:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """The points of one model, by growing n; where none of its protocols is available there is none."""
+    """The points of one model, by growing n; none where no protocol of it is available."""
 
     model: Model
     points: tuple[Point, ...]
 
 
 def curves(plan: Plan, *, points: int = 67) -> tuple[Curve, ...]:
-    """For each model the error of its best protocol at the plan's n, for other numbers of users too.
+    """For each model, the error of the protocol that is best at the plan's n, for other n too.
 
     Each point is the exact error. Where the best protocol is not available (too few users, too many messages) the
     next best of the plan stands in. n runs over two decades to each side.

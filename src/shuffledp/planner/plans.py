@@ -67,7 +67,7 @@ class Plan:
 
     @property
     def epsilon(self) -> float | None:
-        """As asked, or as the chosen row needs."""
+        """The epsilon that was asked for, or that the chosen row needs."""
         return None if self.chosen is None and self.aim is Aim.EPSILON else self.asked.epsilon
 
     @property
@@ -298,7 +298,7 @@ def plan(
 
 
 def _pick_for_file(rows: list[Row], asked: Asked, limits: Limits) -> Row | None:
-    """Of the model that trusts least after the shuffler: what a run takes if it is not told otherwise."""
+    """The row that a run on a file takes by default, in the model that trusts least."""
     model = next(
         each for each in (Model.SHUFFLE, Model.LOCAL, Model.CENTRAL) if each in limits.models
     )

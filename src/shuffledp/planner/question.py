@@ -88,7 +88,7 @@ class Limits:
         return not (self.max_bytes is self.max_influence is self.local_epsilon is None)
 
     def refuse(self, size: int | None, influence: float | None, local: float | None) -> str | None:
-        """Why a live collection would not carry it; None if it would, or if nobody asked.
+        """Why a live collection would not carry it; None if it would, or if there are no such limits.
 
         >>> Limits.of(models="local", max_bytes=100).refuse(104, 1.2, 3.0)
         '104 bytes per report, more than 100'
@@ -311,7 +311,7 @@ def _signature(maker: Callable[..., Any]) -> dict[str, Any]:
 def maker_arguments(
     maker: Callable[..., Any], task: Task, given: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Those of the given values and of the task's own that the maker takes; None is not given.
+    """The arguments of a maker: the given values (not None) and the task's own that it takes.
 
     >>> from shuffledp import protocols, tasks
     >>> task = tasks.Mean.declare({"lower": 0, "upper": 120}).task

@@ -82,7 +82,7 @@ class Row:
 
     @property
     def epsilon(self) -> float | None:
-        """Of the guarantee; None where there is none."""
+        """The epsilon of the guarantee; None if there is none."""
         return None if self.guarantee is None else self.guarantee.epsilon
 
     @property
@@ -251,7 +251,7 @@ def _size_report(made: ShuffleProtocol, cost: Cost) -> int:
 
 
 def _find_influence(made: ShuffleProtocol, cost: Cost) -> float | None:
-    """For a whole report: all of its messages may be false."""
+    """How far a whole report can move the answer: all of its messages may be false."""
     if not isinstance(made.analyzer, Influential):
         return None
     influence = float(cost.messages_max * made.analyzer.influence)
@@ -323,7 +323,7 @@ class Aim(Enum):
     USERS = "n"
 
     def merit(self, row: Row) -> float:
-        """What is to be small; infinite where there is none."""
+        """The number to minimise; infinite if there is none."""
         value = {Aim.ERROR: row.error, Aim.EPSILON: row.epsilon, Aim.USERS: row.n}[self]
         return math.inf if value is None else float(value)
 

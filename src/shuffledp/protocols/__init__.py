@@ -178,7 +178,7 @@ def list_registered() -> tuple[Spec, ...]:
 
 
 def answering(*tasks: str, names: Collection[str] | None = None) -> Iterator[Spec]:
-    """Those that answer one of the tasks, perhaps only some of them by name; others are not even loaded.
+    """The protocols that answer one of the tasks, or those of them that are named; others are not loaded.
 
     >>> [each.name for each in answering("sum", names=["split_and_mix", "krr"])]
     ['split_and_mix']

@@ -342,7 +342,7 @@ def certify(protocol: ShuffleProtocol, crowd: Crowd, promise: Promise) -> Parts:
 def _certify(
     protocol: ShuffleProtocol, crowd: Crowd, promise: Promise, reached: tuple[float, str]
 ) -> Parts:
-    """With what `_find_best` says of the local protocol; if that is too much, its assembly is refused."""
+    """The local protocol with the guarantee that `_find_best` reached; its assembly refuses one that is too weak."""
     delta, proof = reached
     stated = Guarantee(
         epsilon=promise.epsilon,
@@ -362,7 +362,7 @@ def _find_best(curve: "ShuffledProfile", epsilon: float) -> tuple[float, str]:
 
 
 def _own(curve: "ShuffledProfile") -> "ShuffledProfile":
-    """Without the bounds of every randomizer, which have nothing to add above the `least` epsilon0."""
+    """The bounds from the randomizer's own law: the generic ones add nothing above the `least` epsilon0."""
     own = tuple(bound for bound in curve.bounds if not bound.name.startswith("clones"))
     return replace(curve, bounds=own) if own else curve
 

@@ -580,7 +580,7 @@ def guess_parts(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Start:
-    """Where a calibration begins: the parts at the budgets of Gaussian pairs."""
+    """The start of a calibration: the parts at the budgets of Gaussian pairs."""
 
     crowd: Crowd
     promise: Promise

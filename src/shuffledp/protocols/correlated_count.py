@@ -112,7 +112,7 @@ class CorrelatedCount:
 
     @property
     def cost(self) -> Cost:
-        """That of a user whose bit is one."""
+        """The cost of a user whose bit is one."""
         return Cost(
             messages_mean=float(1 + 2 * (self.noise.moment(1) + self.flood.moment(1))),
             messages_max=1 + 2 * (self.noise.largest + self.flood.largest),

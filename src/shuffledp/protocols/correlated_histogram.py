@@ -122,7 +122,7 @@ class CorrelatedHistogram:
         return _unit(self.k, 0), _unit(self.k, 1)
 
     def distance(self, users: int) -> float:
-        """That of the two bins which one person's change concerns; all bins are independent."""
+        """The distance for the two bins that one person's change concerns; all bins are independent."""
         return self.noise.distance(users, 4) + self.flood.distance(users, 2)
 
     @property

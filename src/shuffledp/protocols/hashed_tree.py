@@ -95,7 +95,7 @@ class HashedLevel:
 
     @property
     def bits(self) -> int:
-        """Of a message."""
+        """The bits of a message."""
         return 2 * self.r + self.s
 
     @property

@@ -83,7 +83,7 @@ class LocalTree:
 
     @property
     def starts(self) -> tuple[int, ...]:
-        """Columns of the levels above."""
+        """For each level, the number of columns of all levels above."""
         return (0, *np.cumsum(self.columns).tolist()[:-1])
 
     @property

@@ -136,7 +136,7 @@ class Quadratic:
         return Quadratic(constant=self.constant, linear=slope, square=Fraction(0))
 
     def raise_by(self, constant: Fraction) -> "Quadratic":
-        """This one and a constant."""
+        """The same law plus a constant."""
         return replace(self, constant=self.constant + constant)
 
     def mix(self, weight: Fraction, other: "Quadratic") -> "Quadratic":

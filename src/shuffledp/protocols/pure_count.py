@@ -196,7 +196,7 @@ class PureCountError:
         return self.interval(value, level)
 
     def _bound_interval(self, value: Value, level: float) -> Interval:
-        """For levels that are closer to 1 than the law is computed."""
+        """An interval for levels that are closer to 1 than the law's precision."""
         variance = self.randomizer.variance(self.users)
         bound = BoundedError(
             stderr=self.stderr,
@@ -367,7 +367,7 @@ class _Candidate:
 
     @property
     def device(self) -> PureCount | None:
-        """With the noise as integers; None if there would be hardly anything else."""
+        """The device with this noise in integers; None if it would send hardly anything else."""
         half = np.exp(-self.s * (np.arange(self.d // 2, -1, -1) + 0.5))
         scale = self.p * 2.0**self.word_bits / (2 * half.sum())
         # At least one word for each number: all totals must be possible for both bits.

@@ -59,7 +59,7 @@ class PureHistogram:
 
     @property
     def word_bits(self) -> int:
-        """Of the words of the tape."""
+        """The bits of a word of the tape."""
         return self.count.word_bits
 
     @property
@@ -115,7 +115,7 @@ class PureHistogramError:
         return np.array([each.stderr for each in self.bins])
 
     def interval(self, value: Value, level: float) -> Interval:
-        """Of each bin, by the law of its count."""
+        """The interval of each bin, by the law of its count."""
         found = [
             each.interval(v, level)
             for each, v in zip(self.bins, np.asarray(value).tolist(), strict=True)

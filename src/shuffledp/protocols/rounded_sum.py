@@ -115,7 +115,7 @@ class RoundedResponse:
 
     @property
     def _denominator(self) -> int:
-        """That of k / G in lowest terms."""
+        """The denominator of k / G in lowest terms."""
         return reach(self.domain) // math.gcd(reach(self.domain), self.levels)
 
     @property
@@ -138,7 +138,7 @@ class RoundedResponse:
         )
 
     def delta(self, honest: int, epsilon: float) -> float:
-        """That of the blanket."""
+        """The delta of the blanket."""
         curve = BlanketProfile(blankets=self.blankets(), n=honest, epsilon0=self.epsilon0)
         return curve.delta(epsilon)
 
@@ -183,7 +183,7 @@ class RoundedResponse:
         return low, Fraction(rest, reach(self.domain))
 
     def blankets(self) -> tuple[Blanket, ...]:
-        """That of randomized response over the levels; see the module for why it holds."""
+        """The blanket of randomized response over the levels; the module says why it holds."""
         ratio = Fraction(self.share + self.kept, self.share)
         rest = (self.levels - 1) * self.q
         return (two_level_blanket(ratio=ratio, one=self.q, both=Fraction(0), neither=rest),)
@@ -439,7 +439,7 @@ class Levels:
         return k, Fraction(gamma)
 
     def _gamma(self, k: int, share: float) -> float:
-        """At most that of randomized response with epsilon0 = epsilon, which needs nobody else."""
+        """At most the gamma of randomized response with epsilon0 = epsilon, which is private by itself."""
         return min((k + 1) * share, (k + 1) / (math.exp(min(self.epsilon, 700.0)) + k))
 
     def _best(self, gamma_of: Callable[[int], float]) -> int:

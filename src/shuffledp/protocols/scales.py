@@ -87,7 +87,7 @@ class _Best(Generic[Made]):
         return self.made is not None and near
 
     def choose(self, scale: float, wanted: float) -> float:
-        """Where to look next: a little on the safe side of where the line through the last two points says."""
+        """The next value to try: a little on the safe side of the secant through the last two points."""
         # Far below what is wanted, deltas are not sharp.
         sharp = [(0.0, 0.0), *(point for point in self.seen if point[1] > wanted - _SHARP)]
         if self.reached > wanted - _SHARP or self.made is None:

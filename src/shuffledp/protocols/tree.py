@@ -328,7 +328,7 @@ def joint_poisson_level(*, parts: int, epsilon: float, delta: float) -> float:
 
 @lru_cache(maxsize=64)
 def guess_level(parts: int, epsilon: float, delta: float) -> float:
-    """About the same: each further part costs 2 / g^2, g the parameter of a Gaussian pair with this promise."""
+    """An approximation of it: each further part costs 2 / g^2, g the parameter of a Gaussian pair with this promise."""
     scale = gaussian_scale(Promise(epsilon=epsilon, delta=delta))
     return poisson_level(epsilon=epsilon, delta=delta) + (parts - 1) * 2 / scale**2
 

@@ -98,7 +98,7 @@ class UnaryDevice:
 
     @property
     def fraction_bits(self) -> int:
-        """As many as a product of code and slope leaves in 62 bits."""
+        """The bits of the fraction: what a product of code and slope leaves of 62 bits."""
         return min(self.word_bits, 62 - self.ones.bit_length())
 
     @property
@@ -126,7 +126,7 @@ class UnaryDevice:
 
     @property
     def cost(self) -> Cost:
-        """For the value that sends most."""
+        """The cost of the value that sends most."""
         return Cost(
             messages_mean=self.ones + self.coins * float(self.gamma),
             messages_max=self.ones + self.coins,
@@ -142,7 +142,7 @@ class UnaryDevice:
         )
 
     def delta(self, honest: int, epsilon: float) -> float:
-        """That of a binomial number that one person moves by r."""
+        """The delta of a binomial count that one person moves by r."""
         noise = BinomialCount(n=honest * self.coins, gamma=self.gamma, shift=self.ones)
         return noise.delta(epsilon)
 

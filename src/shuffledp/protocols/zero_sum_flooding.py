@@ -219,7 +219,7 @@ class Flooding:
         return min(1.0, (given + missing) * _SLACK + 1e-300)
 
     def level(self, delta: float) -> float:
-        """Nearly the smallest level with this delta, and not less."""
+        """Nearly the smallest level with this delta; never too small."""
         return _level(self, fraction_of_one("delta", delta))
 
 
@@ -552,7 +552,7 @@ class ZeroSumFlooding:
 
     @property
     def cost(self) -> Cost:
-        """For values other than 0; a 0 sends one message less."""
+        """The cost of values other than 0; a 0 sends one message less."""
         noise = self.noise.number.largest * self.noise.size.largest
         return Cost(
             messages_mean=1 + 2 * float(self.noise.per_cell(1)) + self.flood.mean,

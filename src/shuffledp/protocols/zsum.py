@@ -96,7 +96,7 @@ class Zsum:
 
     @property
     def cost(self) -> Cost:
-        """That of a user whose bit is one."""
+        """The cost of a user whose bit is one."""
         return Cost(
             messages_mean=float(1 + self.rate),
             messages_max=2,

@@ -125,7 +125,7 @@ def ask_manifest(
 
 
 def read_at_most(client: httpx.Client, address: str, most: int, headers: Any = None) -> bytes:
-    """What stands there, if it is no longer than it may be: whoever answers may be hostile."""
+    """The body of a response, up to a limit: the server may be hostile."""
     body = bytearray()
     with client.stream("GET", address, headers=headers) as answer:
         if answer.status_code != 200:

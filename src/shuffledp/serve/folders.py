@@ -46,7 +46,7 @@ class Home:
 
     @property
     def socket(self) -> Path:
-        """Where the shuffler's operator asks and commands."""
+        """The socket on which the shuffler's operator asks and commands."""
         return self.shuffler / "admin.sock"
 
     def create(

@@ -97,7 +97,7 @@ async def listen(*servers: tuple[Starlette, dict[str, Any]]) -> None:
     from shuffledp.serve.connections import ImpatientProtocol
 
     class Quiet(uvicorn.Server):
-        """Without signal handlers of its own."""
+        """A server without signal handlers of its own."""
 
         def capture_signals(self) -> Any:
             from contextlib import nullcontext

@@ -38,7 +38,7 @@ class Role:
         self.url = url
 
     def wait_until_ready(self) -> None:
-        """Until it answers."""
+        """Wait until it answers."""
         import httpx
 
         end = time.monotonic() + _PATIENCE

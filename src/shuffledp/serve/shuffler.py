@@ -186,7 +186,7 @@ class ShufflerServer:
         return JSONResponse({"windows": status}, headers=CORS)
 
     def _guard(self, handler: Callable[[int, Request], Any]) -> Callable[[Request], Any]:
-        """For the analyzer alone, which signs what it asks for."""
+        """Let only the analyzer in, which signs what it asks for."""
 
         async def guard(request: Request) -> Response:
             window = int(request.path_params["window"])

@@ -137,7 +137,7 @@ class Grouped(Task):
         return np.atleast_1d(np.asarray(self._answer(counts.astype(np.float64))))
 
     def _exact_truth(self, numbers: ArrayLike, groups: ArrayLike) -> Floats:
-        """From the numbers themselves, before they are rounded."""
+        """The exact answer, from the numbers before they are rounded."""
         own, names = self.domain.parts
         own.codes(numbers)
         codes = names.codes(groups)
@@ -252,7 +252,7 @@ class GroupError:
         return Interval(value - radius, value + radius)
 
     def _mean_interval(self, level: float) -> Interval:
-        """From intervals of the sum (less the lower end each) and of the people, which hold together."""
+        """An interval of the mean, from joint intervals of the sum (less the lower end each) and of the people."""
         z = _quantile((1 - level) / 4)
         numbers = self.task._numbers()
         table, above = np.asarray(self.bins.value).reshape(self._shape), numbers - numbers[0]

@@ -55,7 +55,7 @@ class Sighted(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Words(Task):
-    """Words that many people have, the most frequent first; nobody lists them before.
+    """Words that many people have, the most frequent first, without a list of words.
 
     >>> task = Words.declare({"alphabet": "letters", "max_length": 5}).task
     >>> task.count(["cat", "Cat", "dog"])
@@ -148,7 +148,7 @@ class Words(Task):
 
 
 def _read_sight(estimate: Estimate) -> dict[str, Any] | None:
-    """The threshold and the curve, of estimates that know them."""
+    """The threshold and the curve of detection, if the estimate has them."""
     error = estimate.error
     if not isinstance(error, Sighted):
         return None

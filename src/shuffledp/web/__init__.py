@@ -43,7 +43,7 @@ def _find_device() -> Path:
 
 @cache
 def _read_all() -> dict[str, Asset]:
-    """By address: /assets/NAME and /device/NAME. Node's own module is not for browsers."""
+    """Files by address: /assets/NAME and /device/NAME. Node's own module is not for browsers."""
     found = {}
     for prefix, folder in (("assets", _PAGES), ("device", _find_device())):
         for path in sorted(folder.iterdir()):

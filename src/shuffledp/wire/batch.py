@@ -106,7 +106,7 @@ def verify_receipt(manifest: Manifest, receipt: bytes, collection: Collection) -
 
 
 def sign_fetch(collection: Collection, window: int, secret: bytes) -> bytes:
-    """By what the analyzer shows the shuffler who it is; whoever repeats it gets what only it can read."""
+    """The signature by which the analyzer identifies itself. A replay is harmless: only the analyzer can read the reply."""
     return sign(secret, _FETCH + collection.id + window.to_bytes(4, "big"))
 
 

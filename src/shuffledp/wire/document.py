@@ -85,7 +85,7 @@ class Windows:
         return self.start + window * self.seconds
 
     def closes(self, window: int) -> int:
-        """From when on its reports are too late: its end and the grace for those on the way."""
+        """When its reports become too late: its end, and a grace period for those on the way."""
         return self.start + (window + 1) * self.seconds + self.grace
 
     def at(self, now: float) -> int | None:
@@ -292,7 +292,7 @@ def _compute(
 def _compute_one(
     devices: tuple[Randomizer, ...], words: int, honest: int, delta: float
 ) -> Guarantee:
-    """Of a report with one random question: people hide among those whose report is about the same question.
+    """The guarantee of a report with one random question: people hide among those who answer the same one.
 
     Which question it is does not depend on the answers. Given it, at least `others` of the other honest people have
     the same one, except with a probability that is part of delta; more of them never hurt.

@@ -207,7 +207,7 @@ class Question:
         return self.protocol.randomizer.epsilon0
 
     def to_dict(self) -> dict[str, Any]:
-        """As it stands in the document."""
+        """The question as it stands in the document."""
         return {
             "name": self.name,
             "text": self.text,

@@ -176,7 +176,7 @@ def split_upload(collection: Collection, body: bytes) -> list[bytes]:
 
 
 def open_report(collection: Collection, sealed: bytes, secrets: dict[int, bytes]) -> Opened:
-    """What the shuffler sees of a report; `WireError` if it is none. `secrets` has the keys that are in use."""
+    """What the shuffler sees of a report, or `WireError`. `secrets` has the keys that are in use."""
     header = sealed[:2]
     if header[0] != SUITE:
         raise WireError("malformed", f"the suite {header[0]} is not {SUITE}")

@@ -97,7 +97,7 @@ class BinomialSum:
         return float(sum((n * p * (1 - p) for n, p in self.parts), Fraction(0)))
 
     def window(self) -> NoiseWindow:
-        """Where all but a mass of 1e-30 lies."""
+        """The range that holds all but a mass of 1e-30."""
         first, law = 0, np.ones(1)
         for n, p in self.parts:
             one = _binomial(n, p)

@@ -130,7 +130,7 @@ def _isf(tail: Floats) -> Floats:
 
 
 def _search(kept: Floats, end: Floats, refuses: Callable[[Floats], Bools]) -> Floats:
-    """Where truths begin to be refused on the way from `kept` to `end`, or the end."""
+    """The first truth that is rejected between `kept` and `end`, or the end."""
     everything, refused = ~refuses(end), end
     for _ in range(_HALVINGS):
         middle = (kept + refused) / 2

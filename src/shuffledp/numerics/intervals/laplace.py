@@ -298,7 +298,7 @@ class SharedNoise:
         return noise + self.rounded / 4
 
     def radius(self, beta: Fraction) -> int:
-        """About the smallest t >= 0 that the error exceeds with probability at most beta, and not less."""
+        """Nearly the smallest t >= 0 that the error exceeds with probability at most beta; never too small."""
         if self.shape == 1 and not self.rounded:
             return DiscreteLaplace(rate=self.rate).radius(beta)
         rate, shape = float(self.rate), float(self.shape)

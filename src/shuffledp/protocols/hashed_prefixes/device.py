@@ -82,7 +82,7 @@ class HashedPart:
 
     @property
     def cells(self) -> int:
-        """Of all rows."""
+        """The cells of all rows."""
         return self.rows * self.buckets
 
     @property
@@ -152,7 +152,7 @@ class HashedPrefixes:
 
     @property
     def cells(self) -> int:
-        """Of all rows of all parts."""
+        """The cells of all rows of all parts."""
         return sum(part.cells for part in self.parts)
 
     @property
