@@ -130,10 +130,8 @@ def _read_law(
         return chosen.law(epsilon0)
     if chosen.randomizer is not None:
         raise sdp.UnsupportedError("--sigma is a randomizer of its own: leave out --randomizer")
-    from shuffledp.protocols.gaussian import GaussianNoise
-
     grid = sdp.Reals(lower=0.0, upper=1.0, steps=_GRID)
-    return {"randomizer": GaussianNoise(domain=grid, sigma=sigma)}
+    return {"randomizer": sdp.protocols.gaussian.GaussianNoise(domain=grid, sigma=sigma)}
 
 
 def _check_rounds(rounds: int, *, one_only: bool) -> None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         duchi,
         dummies_histogram,
         fake_users,
+        gaussian,
         hadamard,
         hadamard_blanket,
         hashed_histogram,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
         hashed_tree,
         hybrid,
         krr,
+        levels,
         local_hashing,
         local_prefixes,
         local_tree,
@@ -63,6 +65,7 @@ __all__ = [
     "duchi",
     "dummies_histogram",
     "fake_users",
+    "gaussian",
     "hadamard",
     "hadamard_blanket",
     "hashed_histogram",
@@ -70,6 +73,7 @@ __all__ = [
     "hashed_tree",
     "hybrid",
     "krr",
+    "levels",
     "list_offered",
     "list_registered",
     "local_hashing",
@@ -132,6 +136,7 @@ LINES: dict[str, str] = {
 """A line for each protocol of this package: its name and its task. Its file is loaded when somebody looks at it."""
 
 _OF_OTHERS = ("bundle",)
+_DEVICES = ("gaussian", "levels")  # that no planner chooses
 _TWO_IN_A_FILE = {
     "symmetric_unary": ("unary", "SYMMETRIC"),
     "optimized_unary": ("unary", "OPTIMIZED"),
@@ -150,7 +155,8 @@ if TYPE_CHECKING:
     optimized_unary: Spec
     zsum_sparse: Spec
 
-_find = load_later(__name__, {}, modules=(*(LINES.keys() - _TWO_IN_A_FILE.keys()), *_OF_OTHERS))
+_FILES = (*(LINES.keys() - _TWO_IN_A_FILE.keys()), *_OF_OTHERS, *_DEVICES)
+_find = load_later(__name__, {}, modules=_FILES)
 
 
 def __getattr__(name: str) -> Any:
