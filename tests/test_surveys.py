@@ -542,3 +542,98 @@ categories = ["car", "other"]
         wrong = self.TEXT.replace('column = "age"', 'column = "age"\non_invalid = "other"')
         with pytest.raises(sdp.ShuffledpError, match="needs a declared category 'other'"):
             sdp.ask(people, sdp.Survey.loads(wrong))
+
+
+def ask_locally(count, epsilon=3.0, **changes):
+    questions = tuple(
+        sdp.Question(name=f"q{i}", task="count", column=f"q{i}", **changes) for i in range(count)
+    )
+    return sdp.Survey(epsilon=epsilon, delta=0.0, model="local", questions=questions)
+
+
+def test_one_random_question_where_everybody_keeps_a_floor():
+    """Six yes-or-no questions at a floor of 3: 1.26 / sqrt(n) for 1.98 / sqrt(n), and the plan says so."""
+    plan = ask_locally(6).plan(10_000)
+    assert plan.one_question
+    assert plan.to_dict()["one_question"] is True
+    np.testing.assert_allclose([100 * row.relative for row in plan.rows], 1.257, rtol=1e-3)
+    assert "2 % if everybody answers everything, and 1.3 % with one random question" in str(plan)
+    assert 2.999 < plan.guarantee.epsilon <= 3.001
+    assert plan.guarantee.delta == 0
+    assert ask_locally(1).plan(10_000).protocol.name == "bundle"
+    # With a small epsilon the noise rules, and it is the whole epsilon that counts for more.
+    assert ask_locally(2, epsilon=20.0).plan(10_000).one_question is False
+
+
+def test_one_random_question_is_never_better_with_a_shuffler(survey):
+    assert "One random question each would be worse" in str(survey.plan(N))
+    assert not survey.plan(N).one_question
+
+
+def test_what_everybody_must_answer():
+    text = 'epsilon = 1.0\nmodel = "local"\n[questions.home]\ntask = "count"\n'
+    tree = '[questions.m]\ntask = "quantiles"\nlower = 0\nupper = 7\n'
+    plan = sdp.Survey.loads(text + tree).plan(5000)
+    assert not plan.one_question
+    assert "'m' asks for quantiles, which one random question is not for" in str(plan)
+    first, second = plan.rows
+    assert 0.7 < first.relative / second.relative < 1.4, "evened out"
+    assert first.share + second.share == pytest.approx(1)
+    weighed = sdp.Survey.loads(text + "weight = 2\n[questions.bus]\ntask = 'count'\n").plan(5000)
+    assert "questions have different weights" in str(weighed)
+    assert [row.share for row in weighed.rows] == pytest.approx([2 / 3, 1 / 3])
+
+
+def test_local_surveys_of_files(tmp_path):
+    """Each person is asked once; the answers are about all, with intervals that say how many were asked."""
+    write_csv(PEOPLE, tmp_path / "people.csv")
+    text = 'epsilon = 4.0\nmodel = "local"\n[questions.home]\ntask = "count"\n'
+    text += '[questions.by]\ntask = "count"\ncolumn = "home"\nby = "way"\n'
+    text += '[questions.way]\ntask = "histogram"\ncategories = ["car", "bus", "other"]\n'
+    text += '[questions.minutes]\ntask = "mean"\nlower = 0\nupper = 15\n'
+    survey = sdp.Survey.loads(text)
+    prepared = survey.prepare(tmp_path / "people.csv")
+    assert prepared.plan.one_question
+    answers = [
+        sdp.ask(each, survey, rng=sdp.SeededWords(3)) for each in (tmp_path / "people.csv", PEOPLE)
+    ]
+    first, second = ({**each.to_dict()["questions"], "minutes": None} for each in answers)
+    assert first == second, "but for means, as text may hold fractions"
+    answer = answers[0]
+    assert answer.guarantee.model is sdp.Model.LOCAL
+    low, high = answer["home"].estimate.interval(1 - 1e-9)
+    assert low <= sum(PEOPLE["home"].to_pylist()) <= high
+    assert answer["by"].estimate.labels == ("car", "bus", "other")
+    assert abs(answer["minutes"].estimate.value - np.mean(PEOPLE["minutes"].to_pylist())) < 3
+    assert np.sum(answer["way"].estimate.value) == pytest.approx(N)
+    assert "Nobody" in answer.explain()
+    with pytest.raises(sdp.UnsupportedError, match="use run"):
+        prepared.randomize(tmp_path / "m.parquet")
+
+
+def test_local_surveys_of_everything_are_sent_and_tallied(tmp_path):
+    text = 'epsilon = 4.0\nmodel = "local"\n[questions.home]\ntask = "count"\nweight = 2\n'
+    text += '[questions.way]\ntask = "histogram"\ncategories = ["car", "bus", "other"]\n'
+    survey = sdp.Survey.loads(text)
+    sent = survey.prepare(PEOPLE).randomize(tmp_path / "m.parquet")
+    assert sent.messages == 2 * N
+    answer = sdp.SurveyAnswer.of(sdp.tally_file(sent.path))
+    assert answer.guarantee.epsilon <= 4.0
+    assert np.sum(answer["way"].estimate.value) == pytest.approx(N)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            'epsilon = 1.0\nmodel = "central"',
+            "line 2: model='central' must be 'shuffle' or 'local'",
+        ),
+        ('epsilon = 1.0\nmodel = "local"\ndelta = 1e-6', "takes no delta"),
+        ('model = "local"', "epsilon is missing"),
+    ],
+)
+def test_what_a_local_survey_says(text, said):
+    with pytest.raises(sdp.DataError) as error:
+        sdp.Survey.loads(f'{text}\n[questions.home]\ntask = "count"\n')
+    assert said in str(error.value)

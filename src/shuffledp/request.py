@@ -62,6 +62,7 @@ __all__ = [
     "open_data",
     "tell_dropped",
     "tell_weaker",
+    "use_grid",
     "write_result",
 ]
 
@@ -315,7 +316,7 @@ class Request:
         declared = find_planned(self.task).declare(self.options, column)
         if self.by is not None:
             return self._prepare_groups(column, grouping, declared, engine, report, sent=sent)
-        question = _on_a_grid(declared.task) if self.model is Model.LOCAL else declared.task
+        question = use_grid(declared.task) if self.model is Model.LOCAL else declared.task
         with stage(GROUPING):
             found = headcount(
                 column, question.domain, self.on_invalid, engine=engine, report=report
@@ -490,7 +491,7 @@ def _read_model(model: Model | str) -> Model:
     return Model(model)
 
 
-def _on_a_grid(task: Task) -> Task:
+def use_grid(task: Task) -> Task:
     """Local protocols for numbers take reals: the integers are the points of a grid."""
     domain = task.domain
     if not isinstance(domain, Integers) or not isinstance(task, Mean | Sum):

@@ -12,7 +12,7 @@ from shuffledp.surveys import Question, Survey
 
 __all__ = ["read_survey"]
 
-_TOP = ("epsilon", "delta", "honest", "on_invalid", "title", "questions")
+_TOP = ("epsilon", "delta", "honest", "model", "on_invalid", "title", "questions")
 _LIVE = ("collection",)
 """Tables for live collections, which check them: a file of people's data has no use for them."""
 _OWN = ("task", "column", "by", "groups", "weight", "error", "protocol", "on_invalid", "text")
@@ -23,7 +23,7 @@ def read_survey(text: str, path: str) -> Survey:
 
     >>> read_survey("epsilon = 1.0\\ndelta = 1e-6\\ncolour = 'red'", "s.toml")
     Traceback (most recent call last):
-    shuffledp.core.errors.DataError: s.toml, line 3: 'colour' is not a field of a survey: epsilon, delta, honest, on_invalid, title, questions
+    shuffledp.core.errors.DataError: s.toml, line 3: 'colour' is not a field of a survey: epsilon, delta, honest, model, on_invalid, title, questions
     """
     return _Reader(text, path).read()
 
@@ -50,7 +50,8 @@ class _Reader:
         for key in content:
             if key not in _TOP + _LIVE:
                 raise self.fail(f"{key!r} is not a field of a survey: {', '.join(_TOP)}", key)
-        for key in ("delta", "questions"):
+        shuffled = content.get("model", "shuffle") == "shuffle"
+        for key in ("delta", "questions") if shuffled else ("questions",):
             if key not in content:
                 raise self.fail(f"{key} is missing")
         asked = content["questions"]
@@ -59,7 +60,9 @@ class _Reader:
         questions = tuple(self.read_question(name, given) for name, given in asked.items())
         top = {key: content[key] for key in _TOP if key in content and key != "questions"}
         try:
-            return Survey(**{"epsilon": None, **top}, questions=questions, path=self.path)
+            return Survey(
+                **{"epsilon": None, "delta": 0.0, **top}, questions=questions, path=self.path
+            )
         except (ShuffledpError, TypeError) as error:
             name = getattr(error, "name", None)
             raise self.fail(str(error), *([name] if name in content else [])) from error

@@ -31,14 +31,16 @@ from shuffledp.planner.errors import worst_case
 from shuffledp.planner.question import Asked, Limits, candidates
 from shuffledp.planner.rows import evaluate
 from shuffledp.protocols import bundle, make
+from shuffledp.protocols.one_question import OneQuestionAnalyzer
 from shuffledp.survey_answers import name_task
+from shuffledp.survey_local import LocalWay, choose_way
 from shuffledp.tasks import Histogram, task_named
 from shuffledp.tasks.groups import Grouped
 
 if TYPE_CHECKING:
     from shuffledp.surveys import Question, Survey
 
-__all__ = ["At", "SurveyPlan", "SurveyRow", "find_error", "make_plan"]
+__all__ = ["At", "SurveyPlan", "SurveyRow", "find_error", "find_scale", "make_plan"]
 
 _HEADS = ("question", "task", "protocol", "error", "relative", "budget", "messages", "others")
 
@@ -49,6 +51,10 @@ _MANY = (
     6  # histograms, from which on dummies are as good as correlated noise (QUERIES.md, section 2)
 )
 _LARGEST_EPSILON = 25.6
+_NO_FLOOR = (
+    "One random question each would be worse: the noise of a shuffled answer hardly depends on how many answer, and "
+    "no report must be private on its own."
+)
 _CLOSE = 0.99
 _TRIES = 12
 _POINTS, _FEW_POINTS = 96, 24  # of each curve: for the promise, and for what is said about costs
@@ -86,7 +92,7 @@ def find_error(protocol: ShuffleProtocol, n: int) -> float:
     return math.sqrt(worst_case(protocol.analyzer, n=n, size=size, bins=task.bins).mse)
 
 
-def _scale(task: Task, n: int) -> float:
+def find_scale(task: Task, n: int) -> float:
     """What an error is relative to: everybody, or the whole range."""
     domain = task.domain
     if task.name in ("sum", "mean", "variance", "std") and isinstance(domain, Integers | Reals):
@@ -98,6 +104,16 @@ def _scale(task: Task, n: int) -> float:
 
 def make_plan(survey: "Survey", tasks: Sequence[Task], n: int) -> "SurveyPlan":
     """The best way to answer these tasks, those of the survey's questions."""
+    if survey.model is Model.LOCAL:
+        way = choose_way(survey, tasks, n)
+        return SurveyPlan(
+            survey=survey,
+            n=n,
+            tasks=way.tasks,
+            weights=way.shares,
+            protocol=way.protocol,
+            way=way,
+        )
     maker = _Maker(survey, tuple(tasks), n)
     if survey.aims:
         return maker.aim()
@@ -147,16 +163,26 @@ class SurveyPlan:
     tasks: tuple[Task, ...]
     weights: tuple[float, ...]
     protocol: ShuffleProtocol
+    way: LocalWay | None = None
+    """In the local model: whether everybody answers everything, and why."""
 
     @property
     def parts(self) -> tuple[ShuffleProtocol, ...]:
         """The protocol of each question."""
+        analyzer = self.protocol.analyzer
+        if isinstance(analyzer, OneQuestionAnalyzer):
+            return analyzer.parts
         return tuple(part for _, part in bundle.questions(self.protocol))
+
+    @property
+    def one_question(self) -> bool:
+        """Whether everybody answers one random question."""
+        return self.way is not None and self.way.one
 
     @property
     def rows(self) -> tuple[SurveyRow, ...]:
         """A row for each question."""
-        return _make_rows(self)
+        return _make_rows(self) if self.way is None else _make_local_rows(self, self.way)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -193,6 +219,7 @@ class SurveyPlan:
                 }
                 for row, (central, local) in zip(self.rows, others, strict=True)
             },
+            "one_question": self.one_question,
             "messages_per_user": cost.messages_mean,
             "bits_per_user": cost.messages_mean * cost.bits_per_message,
             "guarantee": self.guarantee.to_dict(),
@@ -237,10 +264,13 @@ class SurveyPlan:
 
     def _remarks(self) -> list[str]:
         cost = self.protocol.cost
+        sent = f"{cost.messages_mean:.2f} messages of {cost.bits_per_message} bits each"
+        ways = [f"Everybody answers everything: {sent}.", _NO_FLOOR]
+        if self.way is not None:
+            ways = [*([self.way.why] if self.way.why else []), f"Everybody sends {sent}."]
         return [
             *([self._say_costs()] if len(self.rows) > 1 else []),
-            f"Everybody answers everything: {cost.messages_mean:.2f} messages of {cost.bits_per_message} bits "
-            "each.",
+            *(ways if len(self.rows) > 1 else ways[:1]),
             self._say_models(),
             f"{self.guarantee}.",
         ]
@@ -248,7 +278,8 @@ class SurveyPlan:
     def _say_models(self) -> str:
         """The same table in the other two models, in a line."""
         said = []
-        for model, who in (("central", "A trusted curator"), ("local", "People who trust nobody")):
+        others = [("central", "A trusted curator"), ("local", "People who trust nobody")]
+        for model, who in others if self.way is None else others[:1]:
             errors = zip(self.rows, self.compare(model), strict=True)
             known = (
                 f"{short(row.question)} {error:.3g}" for row, error in errors if error is not None
@@ -301,6 +332,27 @@ class _Found:
         )
 
 
+def _make_local_rows(plan: SurveyPlan, way: LocalWay) -> tuple[SurveyRow, ...]:
+    """Without a question the others have its share of epsilon, or of the people."""
+    count = len(plan.parts)
+    messages = 1 / count if way.one else 1.0
+    return tuple(
+        SurveyRow(
+            question=question.name,
+            task=name_task(question.task, question.by),
+            protocol=part.name,
+            error=error * find_scale(task, plan.n),
+            relative=error,
+            share=share,
+            messages=messages * part.cost.messages_mean,
+            without=None if count == 1 else (math.sqrt(1 - share) if way.one else 1 - share),
+        )
+        for question, task, part, error, share in zip(
+            plan.survey.questions, plan.tasks, plan.parts, way.errors, way.shares, strict=True
+        )
+    )
+
+
 @lru_cache(maxsize=8)  # plans are compared by identity
 def _make_rows(plan: SurveyPlan) -> tuple[SurveyRow, ...]:
     total = math.fsum(weight**2 for weight in plan.weights)
@@ -315,7 +367,7 @@ def _make_rows(plan: SurveyPlan) -> tuple[SurveyRow, ...]:
                 task=name_task(question.task, question.by),
                 protocol=part.name,
                 error=error,
-                relative=error / _scale(task, plan.n),
+                relative=error / find_scale(task, plan.n),
                 share=weight**2 / total,
                 messages=part.cost.messages_mean,
                 without=_leave_out(plan, place),
@@ -419,7 +471,7 @@ class _Maker:
     def judge(self, parts: Sequence[ShuffleProtocol]) -> float:
         """The largest relative error, each times the weight that the user gave."""
         return max(
-            (question.weight or 1.0) * find_error(part, self.n) / _scale(task, self.n)
+            (question.weight or 1.0) * find_error(part, self.n) / find_scale(task, self.n)
             for question, task, part in zip(self.survey.questions, self.tasks, parts, strict=True)
         )
 
@@ -452,7 +504,7 @@ class _Maker:
         if any(question.weight is not None for question in questions):
             return [question.weight or 1.0 for question in questions]
         errors = [
-            max(find_error(protocol, self.n) / _scale(task, self.n), 1e-12)
+            max(find_error(protocol, self.n) / find_scale(task, self.n), 1e-12)
             for protocol, task in zip(chosen, self.tasks, strict=True)
         ]
         middle = math.exp(math.fsum(map(math.log, errors)) / len(errors))
@@ -527,7 +579,7 @@ class _Maker:
         delta = self._left
         if bundle.has_fixed_delta(part, self.crowd, usual):
             delta /= 4 * len(self.tasks)
-        wanted = question.error * _scale(task, self.n)
+        wanted = question.error * find_scale(task, self.n)
 
         def at(mu: float) -> tuple[bundle.PartSpec, ShuffleProtocol, float]:
             tried = replace(spec.spend(mu, promise), delta=delta)

@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from shuffledp.core.arrays import Counts
+from shuffledp.core.arrays import Bools, Codes, Counts
 from shuffledp.core.domain import Categories, Integers
 from shuffledp.core.errors import (
     DataError,
@@ -40,7 +40,7 @@ from shuffledp.core.errors import (
 )
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.notebook import make_table, say, stack
-from shuffledp.core.privacy import up
+from shuffledp.core.privacy import Model, up
 from shuffledp.core.protocol import HONEST, Crowd, Promise, ShuffleProtocol
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.task import Task
@@ -64,14 +64,15 @@ from shuffledp.engine import (
 from shuffledp.engine.files import group_early
 from shuffledp.engine.groups import tally_counts
 from shuffledp.engine.messages import randomize_bundle
-from shuffledp.engine.pairs import count_pairs, pair_columns
+from shuffledp.engine.pairs import count_pairs, pair_columns, pick_rows
 from shuffledp.engine.readings import Form, Reading
 from shuffledp.engine.stages import CALIBRATION, OPENING, stage
 from shuffledp.ledger import DATASET, Budget, Ledger, Spending
 from shuffledp.numerics.entropy import SecureWords, SeededWords
 from shuffledp.planner.question import check_delta, find_planned
 from shuffledp.protocols import bundle
-from shuffledp.request import SEEDED, open_data
+from shuffledp.protocols.one_question import OneQuestionDevice, scale_up
+from shuffledp.request import SEEDED, open_data, use_grid
 from shuffledp.survey_answers import QuestionAnswer, SurveyAnswer, name_task
 from shuffledp.survey_plans import At, SurveyPlan, SurveyRow, find_error, make_plan
 from shuffledp.tasks.groups import Grouped
@@ -151,6 +152,8 @@ class Survey:
     delta: float
     questions: tuple[Question, ...]
     honest: float = HONEST
+    model: Model | str = Model.SHUFFLE
+    """Trust a shuffler, or nobody (local, which has no delta)."""
     on_invalid: str = "error"
     title: str = "survey"
     path: str | None = field(default=None, compare=False)
@@ -158,7 +161,11 @@ class Survey:
     def __post_init__(self) -> None:
         if self.epsilon is not None:
             object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
-        object.__setattr__(self, "delta", fraction_of_one("delta", self.delta))
+        object.__setattr__(self, "model", _read_model(self.model))
+        if self.model is Model.LOCAL:
+            self._check_local()
+        else:
+            object.__setattr__(self, "delta", fraction_of_one("delta", self.delta))
         Crowd(n=10**9, honest=self.honest)
         if not self.questions:
             raise ParameterError("questions", self.questions, "must be at least one")
@@ -174,6 +181,12 @@ class Survey:
                     "declare a category 'other' (on_invalid=other), clamp numbers, or leave people out of "
                     "all of them with `where`"
                 )
+
+    def _check_local(self) -> None:
+        if self.delta:
+            raise UnsupportedError("the local model takes no delta: its delta is 0")
+        if self.questions and self.questions[0].error is not None:
+            raise UnsupportedError("error is for the shuffle model: give epsilon, and weights")
 
     def _check_errors(self) -> None:
         aims = [question.error is not None for question in self.questions]
@@ -237,10 +250,17 @@ class Survey:
                 task = find_planned(question.task).declare(
                     question.options, columns.get(question.column)
                 )
-                declared[question.name] = task.task.fit(n, self.part_epsilon)
+                own = task.task
+                if self.model is Model.LOCAL and question.by is None:
+                    own = use_grid(own)
+                declared[question.name] = own.fit(n, self.part_epsilon)
+        grouped = (self._group(each, declared[each.name], declared) for each in self.questions)
         return tuple(
-            self._group(question, declared[question.name], declared).fit(n, self.part_epsilon)
-            for question in self.questions
+            # The noise of the local model grows with n: there the fewest bins are best.
+            task.round_to(1)
+            if isinstance(task, Grouped) and self.model is Model.LOCAL
+            else task.fit(n, self.part_epsilon)
+            for task in grouped
         )
 
     def _group(self, question: Question, task: Task, declared: Mapping[str, Task]) -> Task:
@@ -284,15 +304,21 @@ class Survey:
     def part_epsilon(self) -> float:
         """About the epsilon that a question has for itself, if all have the same."""
         whole = _USUAL_EPSILON if self.epsilon is None else self.epsilon
+        if self.model is Model.LOCAL:
+            return whole / len(self.questions)
         if len(self.questions) == 1:
             return whole
         scale = bundle.gaussian_scale(Promise(epsilon=whole, delta=self.delta))
         share = scale / math.sqrt(len(self.questions))
         return min(whole, bundle.gaussian_epsilon(share, self.delta))
 
+    def _check_delta(self, n: int) -> None:
+        if self.model is not Model.LOCAL:
+            check_delta(self.delta, n)
+
     def plan(self, n: int) -> SurveyPlan:
         """Which protocols answer it for n people, how well, and what each question costs."""
-        check_delta(self.delta, n)
+        self._check_delta(n)
         return make_plan(self, self.tasks({}, n), n)
 
     def ask(
@@ -367,7 +393,7 @@ class Survey:
                 policy = self.find_policy(first, task)
                 people = headcount(column, task.domain, policy, engine=chosen, report=report).n
         planned_for = people if n is None else n
-        check_delta(self.delta, planned_for)
+        self._check_delta(planned_for)
         tasks = self.tasks(columns, planned_for)
         early = self._read_early(tasks, columns, chosen) if read_early else {}
         with stage(CALIBRATION):
@@ -378,7 +404,7 @@ class Survey:
         self, tasks: Sequence[Task], columns: Mapping[str, Column | None], engine: Engine
     ) -> dict[str, "Future[Headcount | Counts | None]"]:
         """Read and group small columns of files in a thread, while the protocols are chosen."""
-        if not isinstance(engine, DuckDB):
+        if not isinstance(engine, DuckDB) or self.model is Model.LOCAL:
             return {}
         reader = ThreadPoolExecutor(1, thread_name_prefix="survey")
         early: dict[str, Future[Headcount | Counts | None]] = {}
@@ -416,6 +442,12 @@ class Chargeable:
             )
 
 
+def _read_model(model: Model | str) -> Model:
+    if model not in (Model.SHUFFLE, Model.LOCAL, Model.SHUFFLE.value, Model.LOCAL.value):
+        raise ParameterError("model", model, "must be 'shuffle' or 'local'")
+    return Model(model)
+
+
 class _Asked(NamedTuple):
     question: Question
     task: Task
@@ -443,8 +475,8 @@ class PreparedSurvey:
 
     @property
     def _asked(self) -> Iterator[_Asked]:
-        parts = (part for _, part in bundle.questions(self.plan.protocol))
-        for asked in zip(self.plan.survey.questions, self.plan.tasks, parts, strict=True):
+        questions, parts = self.plan.survey.questions, self.plan.parts
+        for asked in zip(questions, self.plan.tasks, parts, strict=True):
             yield _Asked(*asked)
 
     def randomize(
@@ -461,6 +493,10 @@ class PreparedSurvey:
         >>> answer.n, abs(answer["home"].estimate.value - 500) < 50
         (1000, True)
         """
+        if self.plan.one_question:
+            raise UnsupportedError(
+                "messages of one random question each are written by live collections alone: use run"
+            )
         survey = self.plan.survey
         readings = (
             Reading.of(question.name, question.task, task, part, question.by)
@@ -503,10 +539,14 @@ class PreparedSurvey:
         """Randomize, shuffle, tally and estimate, question by question: their words are independent."""
         plan = self.plan
         answers = []
-        for asked in self._asked:
+        chosen = self._draw_questions(rng) if plan.one_question else None
+        for place, asked in enumerate(self._asked):
             question, task, part = asked
             with At(plan.survey, question):
-                estimate = self._run(asked, rng, report)
+                if chosen is None:
+                    estimate = self._run(asked, rng, report)
+                else:
+                    estimate = self._run_sample(asked, chosen == place, rng)
             answers.append(
                 QuestionAnswer(
                     name=question.name,
@@ -554,6 +594,31 @@ class PreparedSurvey:
         )
         self._check_people(found.n)
         return found.estimate
+
+    def _draw_questions(self, rng: WordSource | None) -> Codes:
+        """The one random question of each person; it does not depend on the answers."""
+        device = self.plan.protocol.randomizer
+        assert isinstance(device, OneQuestionDevice)
+        words = SecureWords() if rng is None else rng
+        return device.choose(words.words(self.plan.n, device.word_bits))
+
+    def _run_sample(self, asked: _Asked, taken: Bools, rng: WordSource | None) -> Estimate:
+        """What the answers of some of the people say about all of them."""
+        question, task, part = asked
+        policy, sampled = self.plan.survey.find_policy(question, task), int(taken.sum())
+        if not sampled:
+            raise DataError(f"nobody of {self.plan.n:,} people was asked: there are too few")
+        column, domain = (
+            pick_rows(self._open(question.column), taken),
+            part.match_domain(task.domain),
+        )
+        if isinstance(task, Grouped):
+            groups = pick_rows(self._open(question.by), taken)
+            column = pair_columns(column, groups, task.domain, on_invalid=policy, rng=rng)
+            domain, policy = part.randomizer.domain, OnInvalid.ERROR
+        found = run_file(part, column, domain=domain, on_invalid=policy, engine="memory", rng=rng)
+        estimate = scale_up(found.estimate, part, sampled, self.plan.n)
+        return task.convert(estimate) if isinstance(task, Grouped) else estimate
 
     def _check_people(self, found: int) -> None:
         if found != self.plan.n:

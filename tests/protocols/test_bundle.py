@@ -11,7 +11,8 @@ from shuffledp.accounting.compose import compose_delta
 from shuffledp.accounting.exact import shuffled_delta
 from shuffledp.core.protocol import Crowd, Promise
 from shuffledp.numerics.rounding import exp_lower
-from shuffledp.protocols import bundle
+from shuffledp.protocols import bundle, scales
+from shuffledp.protocols import joint as joint_of
 from shuffledp.testing import Contract, Examples
 
 TWO = [
@@ -230,9 +231,9 @@ class TestSearch:
             parts=tuple(part.accountant.ideal for part in parts),
             promise=Promise(epsilon=1.0, delta=1e-8),
         )
-        real, far = bundle._open_curve, iter([1e-3, 2e-3])
+        real, far = joint_of._open_curve, iter([1e-3, 2e-3])
         monkeypatch.setattr(
-            bundle, "_open_curve", lambda part, honest: (real(part, honest)[0], next(far))
+            joint_of, "_open_curve", lambda part, honest: (real(part, honest)[0], next(far))
         )
         assert joint.delta(10**5, 1.0) == pytest.approx((1 + np.e) * 3e-3, rel=1e-4)
 
@@ -245,7 +246,7 @@ class TestSearch:
             raise sdp.UnsupportedError("not at all")
 
         with pytest.raises(sdp.UnsupportedError, match="not at all"):
-            bundle._search(refuse, 0.2, -18.0)
+            scales.search_scale(refuse, 0.2, -18.0)
 
     @pytest.mark.parametrize("power", [-2.0, -1.0, -4.0, 0.3])
     def test_other_curves_than_gaussian_ones(self, power):
@@ -257,5 +258,5 @@ class TestSearch:
                 return ((scale,),), -40.0 if scale <= goal else -1.0
             return ((scale,),), -18.0 * (scale / goal) ** power
 
-        ((found,),) = bundle._search(at, 0.2, -18.0)
+        ((found,),) = scales.search_scale(at, 0.2, -18.0)
         assert goal * (0.9 if power > 0 else 0.995) < found <= goal

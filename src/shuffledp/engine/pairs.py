@@ -24,7 +24,7 @@ from shuffledp.engine.columns import Column, TooManyGroupsError, group_pairs, re
 from shuffledp.engine.spark import Spark
 from shuffledp.numerics.entropy import SecureWords
 
-__all__ = ["Pairs", "count_pairs", "pair_columns", "pair_people"]
+__all__ = ["Pairs", "count_pairs", "pair_columns", "pair_people", "pick_rows"]
 
 
 def count_pairs(
@@ -139,6 +139,23 @@ def pair_people(
     column = Column(name=f"{answers.name} by {groups.name}", array=pa.array(joint))
     faults = np.where(first.faults, first.faults, second.faults)
     return Pairs(column=column, rows=rows, invalid=Coded(first.codes, None, faults).invalid())
+
+
+def pick_rows(column: Column, taken: Bools) -> Column:
+    """The values of some of the people, as a column in memory.
+
+    >>> from shuffledp.engine import take_column
+    >>> pick_rows(take_column(["a", "b", "c"]), np.array([True, False, True])).array.to_pylist()
+    ['a', 'c']
+    """
+    pieces = []
+    for chunk in read_chunks(column):
+        own = taken[chunk.row : chunk.row + len(chunk.array)]
+        if len(own) < len(chunk.array):
+            raise DataError(f"column {column.name!r} has more values than there are people")
+        pieces.append(chunk.array.filter(pa.array(own)))
+    found = pa.chunked_array(pieces).combine_chunks()
+    return Column(name=column.name, array=found, moments=column.moments)
 
 
 class _Read(NamedTuple):

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         local_hashing,
         local_prefixes,
         local_tree,
+        one_question,
         piecewise,
         pure_count,
         pure_histogram,
@@ -80,6 +81,7 @@ __all__ = [
     "local_prefixes",
     "local_tree",
     "make",
+    "one_question",
     "optimized_unary",
     "piecewise",
     "pure_count",
@@ -135,7 +137,7 @@ LINES: dict[str, str] = {
 }
 """A line for each protocol of this package: its name and its task. Its file is loaded when somebody looks at it."""
 
-_OF_OTHERS = ("bundle",)
+_OF_OTHERS = ("bundle", "one_question")
 _DEVICES = ("gaussian", "levels")  # that no planner chooses
 _TWO_IN_A_FILE = {
     "symmetric_unary": ("unary", "SYMMETRIC"),

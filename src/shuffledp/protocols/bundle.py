@@ -18,7 +18,7 @@ Reference: Zhu, Dong, Wang 2022, "Optimal accounting of differential privacy via
 import inspect
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -28,8 +28,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.accounting.base import invert
-from shuffledp.accounting.compose import compose_curve
 from shuffledp.accounting.gaussian import gaussian_epsilon, gaussian_scale
 from shuffledp.accounting.generator import find_ideal
 from shuffledp.core.analyzer import Tally
@@ -37,25 +35,21 @@ from shuffledp.core.answers import Answers, Columns
 from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.errors import DataError, ParameterError, ShuffledpError, UnsupportedError
 from shuffledp.core.estimate import Estimate, Interval, Value
-from shuffledp.core.privacy import Guarantee, Model, Profile
 from shuffledp.core.protocol import (
-    Accountant,
     Cost,
     Crowd,
-    Curved,
     Device,
-    NoiseAccountant,
     Parts,
     Promise,
     ShuffleProtocol,
     Spec,
-    pure_delta,
 )
 from shuffledp.core.randomizer import Law, Message, Messages, Randomizer
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import positive
-from shuffledp.numerics.rounding import UNIT, shorten
-from shuffledp.protocols.assembly import register, shuffle
+from shuffledp.numerics.rounding import float_above, shorten
+from shuffledp.protocols.assembly import local, register, shuffle
+from shuffledp.protocols.joint import Curve, Joint
 from shuffledp.protocols.scales import find_bend, search_scale
 
 __all__ = [
@@ -67,16 +61,20 @@ __all__ = [
     "JointError",
     "PartSpec",
     "calibrate",
+    "count_numbers",
     "gaussian_epsilon",
     "gaussian_scale",
     "guess_parts",
     "has_fixed_delta",
+    "join_estimates",
     "make",
+    "make_local",
+    "make_local_parts",
     "questions",
+    "tag_message",
+    "tag_rows",
 ]
 
-_POINTS = 96  # of each curve
-_FEW_POINTS = 24
 _FIXED, _FIXED_SHARE = (
     0.02,
     0.25,
@@ -112,7 +110,10 @@ class BundleDevice:
     @property
     def epsilon0(self) -> float:
         """Reports of one person that are seen with their sender add up."""
-        return math.fsum(device.epsilon0 for device in self.devices)
+        each = [device.epsilon0 for device in self.devices]
+        if not all(map(math.isfinite, each)):
+            return math.inf
+        return float_above(sum(map(Fraction, each), Fraction(0)))
 
     @property
     def word_bits(self) -> int:
@@ -143,19 +144,20 @@ class BundleDevice:
     def encode_columns(self, columns: Columns, words: Words) -> Messages:
         """What people with these answers send: a row (part, message, 0 ...) for each message."""
         sent = [
-            device.encode(codes, self._own_words(device, words, start))
+            device.encode(codes, self.own_words(device, words, start))
             for device, codes, start in zip(self.devices, columns, self._starts(), strict=True)
         ]
         width = max(map(_width, sent))
         return Messages(
             payload=np.concatenate(
-                [_tag(each.payload, part, width) for part, each in enumerate(sent)]
+                [tag_rows(each.payload, part, width) for part, each in enumerate(sent)]
             ),
             owner=np.concatenate([np.asarray(each.owner) for each in sent]),
             users=sent[0].users,
         )
 
-    def _own_words(self, device: Randomizer, words: Words, start: int) -> Words:
+    def own_words(self, device: Randomizer, words: Words, start: int) -> Words:
+        """What a device reads of the tape, from `start` on."""
         own = words[:, start : start + device.words_per_input]
         if device.word_bits == self.word_bits:
             return own
@@ -177,7 +179,7 @@ class BundleDevice:
         joint: Law = {}
         for together in product(*(law.items() for law in laws)):
             messages = tuple(
-                (part, *_row(message), *(0,) * (width - len(_row(message))))
+                tag_message(message, part, width)
                 for part, (sent, _) in enumerate(together)
                 for message in sent
             )
@@ -194,8 +196,23 @@ def _row(message: Message) -> tuple[int, ...]:
     return (message,) if isinstance(message, int) else message
 
 
-def _tag(payload: NDArray[Any], part: int, width: int) -> NDArray[np.int64]:
-    """Rows (part, message, 0 ...); 64-bit words keep their bits."""
+def tag_message(message: Message, part: int, width: int) -> tuple[int, ...]:
+    """The row (part, message, 0 ...) of a message with up to `width` numbers.
+
+    >>> tag_message(5, part=1, width=2)
+    (1, 5, 0)
+    """
+    own = _row(message)
+    return (part, *own, *(0,) * (width - len(own)))
+
+
+def tag_rows(payload: NDArray[Any], part: int, width: int) -> NDArray[np.int64]:
+    """Rows (part, message, 0 ...); 64-bit words keep their bits.
+
+    >>> tag_rows(np.array([5, 7]), part=1, width=2)
+    array([[1, 5, 0],
+           [1, 7, 0]])
+    """
     rows = payload[:, None] if payload.ndim == 1 else payload
     rows = np.ascontiguousarray(rows)
     rows = rows.view(np.int64) if rows.dtype == np.uint64 else rows.astype(np.int64)
@@ -274,7 +291,7 @@ class BundleAnalyzer:
 
     def tag(self, part: int, payload: NDArray[Any]) -> NDArray[np.int64]:
         """Messages of one part, each with the number of its part in front."""
-        return _tag(payload, part, self.width - 1)
+        return tag_rows(payload, part, self.width - 1)
 
     def sort(self, payload: NDArray[Any]) -> tuple[NDArray[Any], ...]:
         """The messages of each part, as it sent them."""
@@ -326,20 +343,7 @@ class BundleAnalyzer:
 
     def estimate(self, tally: Tally) -> Estimate:
         """All answers in one row; `estimates` keeps them apart."""
-        found = self.estimates(tally)
-        return Estimate(
-            value=_concatenate([each.value for each in found]),
-            error=JointError(parts=found),
-            limits=(
-                min(each.limits[0] for each in found),
-                max(each.limits[1] for each in found),
-            ),
-            labels=tuple(
-                name if each.labels is None else f"{name}: {label}"
-                for name, each in zip(self.names, found, strict=True)
-                for label in (each.labels or ("",) * np.size(each.value))
-            ),
-        )
+        return join_estimates(self.names, self.estimates(tally))
 
     def weights(self, message: Message) -> tuple[Fraction, ...]:
         assert isinstance(message, tuple)
@@ -367,9 +371,36 @@ class BundleAnalyzer:
         )
 
 
+def join_estimates(names: Sequence[str], found: tuple[Estimate, ...]) -> Estimate:
+    """All estimates in one row, with their names before their labels."""
+    return Estimate(
+        value=_concatenate([each.value for each in found]),
+        error=JointError(parts=found),
+        limits=(
+            min(each.limits[0] for each in found),
+            max(each.limits[1] for each in found),
+        ),
+        labels=tuple(
+            name if each.labels is None else f"{name}: {label}"
+            for name, each in zip(names, found, strict=True)
+            for label in (each.labels or ("",) * np.size(each.value))
+        ),
+    )
+
+
 def _answers(part: ShuffleProtocol) -> int:
     """How many numbers a part answers with, as far as messages have weights in them."""
     return part.randomizer.domain.size if part.task == "histogram" else 1
+
+
+def count_numbers(randomizer: Randomizer) -> int:
+    """How many numbers a message has.
+
+    >>> from shuffledp.protocols.krr import KRR
+    >>> count_numbers(KRR(k=2, epsilon0=1.0))
+    1
+    """
+    return _width(_first_messages(randomizer))
 
 
 def _first_messages(randomizer: Randomizer) -> Messages:
@@ -387,92 +418,6 @@ def _untag(rows: NDArray[np.int64], kind: str, wide: int | None) -> NDArray[Any]
         raise DataError("a message is of bits, but has other numbers")
     kept = np.ascontiguousarray(own)
     return kept.view(np.uint64) if np.dtype(kind) == np.uint64 else kept.astype(kind)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Curve:
-    """The privacy curve of one part among the honest users: a `Profile`."""
-
-    accountant: Accountant
-    honest: int
-
-    def delta(self, epsilon: float) -> float:
-        """At least the true delta at this epsilon."""
-        own = getattr(self.accountant, "delta", None)
-        if own is not None:
-            return min(1.0, float(own(self.honest, epsilon)))
-        # Nothing is worse than randomized response with the stated epsilon that fails with the stated delta.
-        stated = self.accountant.guarantee(self.honest)
-        return min(1.0, stated.delta + (1 - stated.delta) * pure_delta(stated.epsilon, epsilon))
-
-    def epsilon(self, delta: float) -> float:
-        """At least the true epsilon at this delta."""
-        return invert(self.delta, delta)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Joint:
-    """The accountant of several parts: their privacy losses are independent, and add up."""
-
-    parts: tuple[Accountant, ...]
-    promise: Promise
-
-    def guarantee(self, honest: int) -> Guarantee:
-        # What is within the promise needs no sharper look.
-        found = self.look(honest, self.promise.epsilon, _FEW_POINTS)
-        if found > self.promise.delta:
-            found = self.delta(honest, self.promise.epsilon)
-        return Guarantee(
-            epsilon=self.promise.epsilon,
-            delta=max(found, self.promise.delta),
-            model=Model.SHUFFLE,
-            proof=f"the sum of the privacy losses of {len(self.parts)} parts, composed numerically and rounded up",
-            honest=honest,
-        )
-
-    def delta(self, honest: int, epsilon: float) -> float:
-        """At least the delta of all parts together."""
-        return self.look(honest, epsilon, _POINTS)
-
-    def look(self, honest: int, epsilon: float, points: int) -> float:
-        """The same from `points` points of each curve: fewer are faster, and a little looser."""
-        return self.open(honest, points)(epsilon)
-
-    def open(self, honest: int, points: int) -> Callable[[float], float]:
-        """The same as a function of epsilon."""
-        parts = list(_flatten(self.parts))
-        near = shorten(max(self.promise.delta, 1e-90))  # sums of losses are remembered by it
-        curves, distances = zip(*(_open_curve(part, honest) for part in parts), strict=True)
-        apart = math.fsum(distances) * (1 + 4 * UNIT)
-        try:
-            ideal = compose_curve(curves, near=near, points=points)
-        except UnsupportedError:  # some curve has no delta at some epsilon; `Curve` says 1 there
-            curves, apart = tuple(Curve(accountant=part, honest=honest) for part in parts), 0.0
-            ideal = compose_curve(curves, near=near, points=points)
-
-        def delta_at(epsilon: float) -> float:
-            # The sampled noise of all parts together is no further from the ideal one than `apart`.
-            added = (1 + math.exp(min(epsilon, 700.0))) * apart
-            return min(1.0, (ideal(epsilon) + added) * (1 + 32 * UNIT))
-
-        return delta_at
-
-
-def _open_curve(part: Accountant, honest: int) -> tuple[Profile, float]:
-    """The curve of a part, and what its noise is off."""
-    found = None
-    if isinstance(part, NoiseAccountant) and isinstance(part.device, Curved):
-        found = part.device.open_curve(honest)
-    return found or (Curve(accountant=part, honest=honest), 0.0)
-
-
-def _flatten(parts: Sequence[Accountant]) -> Iterator[Accountant]:
-    """Parts of parts are parts: one sum of losses is sharper than sums of sums."""
-    for part in parts:
-        if isinstance(part, Joint):
-            yield from _flatten(part.parts)
-        else:
-            yield part
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -676,12 +621,8 @@ def make(crowd: Crowd, promise: Promise, *, parts: Sequence[Mapping[str, Any]]) 
     >>> two.guarantee.delta <= 1e-6, [name for name, _ in questions(two)]
     (True, ['way', 'home'])
     """
-    if not isinstance(parts, list | tuple) or not parts:
-        raise ParameterError("parts", parts, "must be a list of at least one part")
-    wanted = [PartSpec.read(part) for part in parts]
+    wanted = _read_parts(parts)
     names = tuple(part.name for part in wanted)
-    if len(set(names)) < len(names):
-        raise ParameterError("parts", names, "must have distinct names")
     if all(part.epsilon is not None for part in wanted):
         made: _Made = tuple((part, part.make(crowd)) for part in wanted)
     elif len(wanted) == 1:
@@ -700,6 +641,60 @@ def make(crowd: Crowd, promise: Promise, *, parts: Sequence[Mapping[str, Any]]) 
     )
 
 
+@local(
+    name="bundle",
+    task="survey",
+    title="several protocols on the same people",
+    reference="Zhu, Dong, Wang 2022",
+)
+def make_local(*, epsilon: float, parts: Sequence[Mapping[str, Any]]) -> Parts:
+    """The same without a shuffler: each part is {"name", "protocol", its own parameters, "epsilon"}.
+
+    Their epsilons add up, to no more than epsilon.
+
+    >>> two = make_local(epsilon=1.0, parts=[
+    ...     {"name": "way", "protocol": "krr", "k": 5, "epsilon": 0.7},
+    ...     {"name": "home", "protocol": "rr", "epsilon": 0.3}])
+    >>> 0.9999 < two.guarantee.epsilon <= 1.0
+    True
+    """
+    names, made = make_local_parts(parts)
+    device = BundleDevice(devices=tuple(part.randomizer for part in made))
+    if device.epsilon0 > epsilon:
+        raise UnsupportedError(
+            f"epsilon={epsilon!r} is less than {device.epsilon0!r}, what the parts add up to"
+        )
+    return Parts(device, BundleAnalyzer(names=names, parts=made))
+
+
+def make_local_parts(
+    parts: Sequence[Mapping[str, Any]],
+) -> tuple[tuple[str, ...], tuple[ShuffleProtocol, ...]]:
+    """The names and the protocols of parts in the local model."""
+    from shuffledp.protocols import spec
+
+    made, names = [], []
+    for part in _read_parts(parts):
+        maker = spec(part.protocol).make_local
+        if maker is None or part.epsilon is None:
+            raise UnsupportedError(
+                f"{part.name}: a part of the local model has a local protocol and an epsilon"
+            )
+        made.append(maker(epsilon=part.epsilon, **part.parameters))
+        names.append(part.name)
+    return tuple(names), tuple(made)
+
+
+def _read_parts(parts: Sequence[Mapping[str, Any]]) -> list[PartSpec]:
+    if not isinstance(parts, list | tuple) or not parts:
+        raise ParameterError("parts", parts, "must be a list of at least one part")
+    read = [PartSpec.read(part) for part in parts]
+    names = tuple(part.name for part in read)
+    if len(set(names)) < len(names):
+        raise ParameterError("parts", names, "must have distinct names")
+    return read
+
+
 def questions(bundle: ShuffleProtocol) -> tuple[tuple[str, ShuffleProtocol], ...]:
     """The parts of a bundle by name; each of them with the guarantee it would have alone."""
     analyzer = bundle.analyzer
@@ -708,4 +703,4 @@ def questions(bundle: ShuffleProtocol) -> tuple[tuple[str, ShuffleProtocol], ...
     return tuple(zip(analyzer.names, analyzer.parts, strict=True))
 
 
-SPEC: Spec = register(make)
+SPEC: Spec = register(make, make_local)
