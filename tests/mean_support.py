@@ -23,7 +23,7 @@ def p_values(randomizer, x, encode=None, claimed=None):
     width = randomizer.words_per_input
     words = sdp.SeededWords(11).words(count * width, randomizer.word_bits).reshape(count, width)
     payload = draw(np.full(count, x), words).payload
-    decoded = np.array([float(randomizer.decode(y)) for y in range(randomizer.alphabet)])
+    decoded = np.array([float(randomizer.decoder(y)) for y in range(randomizer.alphabet)])
     errors = decoded[payload].reshape(RUNS, USERS).mean(axis=1) - x
     scaled = errors / math.sqrt(variance / USERS)
     bias = 2 * stats.norm.sf(abs(scaled.sum()) / math.sqrt(RUNS))
@@ -36,7 +36,7 @@ def law_moments(randomizer, x):
     """Mean and variance of the decoded code, summed over the declared law."""
     mean = square = 0
     for (message,), mass in randomizer.pmf(x).items():
-        code = randomizer.decode(message)
+        code = randomizer.decoder(message)
         mean += mass * code
         square += mass * code * code
     return mean, square - mean * mean

@@ -286,7 +286,7 @@ def cover_mean(protocol, inputs, level, find):
         after = {}
         for (y,), mass in message_law(protocol.randomizer, number).items():
             for total, before in law.items():
-                reached = total + protocol.randomizer.decode(y)
+                reached = total + protocol.randomizer.decoder(y)
                 after[reached] = after.get(reached, 0.0) + before * mass
         law = after
     n, unit = len(inputs), (domain.upper - domain.lower) / domain.steps
@@ -323,7 +323,7 @@ def test_the_largest_variance_counts_the_rounding(module, steps):
     for number in [Fraction(i, 6) for i in range(6 * steps + 1)]:
         x = float(number)
         law = message_law(device, number)
-        exact = sum(mass * (float(device.decode(y)) - x) ** 2 for (y,), mass in law.items())
+        exact = sum(mass * (float(device.decoder(y)) - x) ** 2 for (y,), mass in law.items())
         assert exact <= (a + x * (b + x * c)) * (1 + 1e-9)
 
 

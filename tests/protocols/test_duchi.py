@@ -34,7 +34,7 @@ def test_variance_is_the_papers(epsilon):
 def test_messages_decode_to_plus_and_minus_C(epsilon):
     duchi = unit(200, epsilon)
     C = (math.exp(epsilon) + 1) / (math.exp(epsilon) - 1)
-    decoded = [float(duchi.decode(bit)) / 100 - 1 for bit in (0, 1)]
+    decoded = [float(duchi.decoder(bit)) / 100 - 1 for bit in (0, 1)]
     assert decoded == pytest.approx([-C, C], rel=1e-12)
 
 

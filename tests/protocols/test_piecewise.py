@@ -45,7 +45,7 @@ def test_window_has_the_papers_probability_and_length(epsilon):
     assert float(inside) == pytest.approx(h / (h + 1), rel=0.01)
     assert piecewise.window / piecewise.alphabet == pytest.approx(1 / (h + 1), rel=0.01)
     C = (h + 1) / (h - 1)
-    ends = [float(piecewise.decode(y)) / 50 - 1 for y in (0, piecewise.alphabet - 1)]
+    ends = [float(piecewise.decoder(y)) / 50 - 1 for y in (0, piecewise.alphabet - 1)]
     assert ends == pytest.approx([-C, C], rel=0.01)
 
 

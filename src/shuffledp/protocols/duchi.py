@@ -39,7 +39,7 @@ class Duchi:
     >>> coin = Duchi(domain=Reals(lower=-1.0, upper=1.0, steps=2), epsilon0=1.0, word_bits=4)
     >>> [coin.pmf(i)[(1,)] for i in range(3)]
     [Fraction(5, 16), Fraction(1, 2), Fraction(11, 16)]
-    >>> coin.decode(0), coin.decode(1)
+    >>> coin.decoder(0), coin.decoder(1)
     (Fraction(-5, 3), Fraction(11, 3))
     """
 
@@ -117,18 +117,8 @@ class Duchi:
         return Tally(counts=np.array([users - ones, ones], dtype=np.int64), users=users)
 
     @property
-    def _decoder(self) -> Affine:
-        return Affine(scale=self._words, offset=self.least, divisor=self.slope)
-
-    def decode(self, message: int) -> Fraction:
-        return self._decoder(message)
-
-    @property
-    def decoded(self) -> tuple[Fraction, Fraction]:
-        return self.decode(0), self.decode(self.alphabet - 1)
-
-    def total(self, counts: Counts) -> Fraction:
-        return self._decoder.total(counts)
+    def decoder(self) -> Affine:
+        return Affine(scale=self._words, offset=self.least, divisor=self.slope, last=1)
 
     @property
     def code_variance(self) -> Quadratic:
@@ -148,7 +138,7 @@ class Duchi:
         code is estimated, and moved into 0 .. G first, where it is known to lie.
         """
         n = moment(counts, 0)
-        mean = self.total(counts) / n
+        mean = self.decoder.total(counts) / n
         return n * self.code_variance(min(max(mean, Fraction(0)), Fraction(self.domain.steps)))
 
 

@@ -190,22 +190,12 @@ class GaussianNoise:
         return MeanAnalyzer(oracle=self)
 
     @property
-    def _decoder(self) -> Affine:
+    def decoder(self) -> Affine:
         # 2^bits E[y | x] = (0 + ... + alphabet - 1) + (2^bits - alphabet) (x + reach)
         size = self.alphabet
         divisor = self._words - size
         offset = size * (size - 1) // 2 + divisor * self.reach
-        return Affine(scale=self._words, offset=offset, divisor=divisor)
-
-    def decode(self, message: int) -> Fraction:
-        return self._decoder(message)
-
-    @property
-    def decoded(self) -> tuple[Fraction, Fraction]:
-        return self.decode(0), self.decode(self.alphabet - 1)
-
-    def total(self, counts: Counts) -> Fraction:
-        return self._decoder.total(counts)
+        return Affine(scale=self._words, offset=offset, divisor=divisor, last=self.alphabet - 1)
 
     @property
     def code_variance(self) -> Quadratic:

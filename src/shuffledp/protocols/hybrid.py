@@ -24,10 +24,10 @@ from shuffledp.numerics.dealing import binomials
 from shuffledp.numerics.tape import bernoulli
 from shuffledp.protocols.assembly import local, register, shuffled
 from shuffledp.protocols.duchi import Duchi
-from shuffledp.protocols.mean import Quadratic, assemble_mean, growth, moment
+from shuffledp.protocols.mean import Affine, Quadratic, assemble_mean, growth, moment
 from shuffledp.protocols.piecewise import Piecewise
 
-__all__ = ["SPEC", "Hybrid", "make", "make_local"]
+__all__ = ["SPEC", "Either", "Hybrid", "make", "make_local"]
 
 _CROSSOVER = 0.61
 """Up to here one bit has the smaller variance for every value."""
@@ -47,7 +47,7 @@ class Hybrid:
     >>> p = Hybrid(domain=Reals(lower=-1.0, upper=1.0, steps=100), epsilon0=2.0)
     >>> round(float(p.coin), 6), p.piecewise.alphabet, p.alphabet
     (0.632121, 958, 960)
-    >>> p.decode(958) == p.duchi.decode(0)
+    >>> p.decoder(958) == p.duchi.decoder(0)
     True
     """
 
@@ -123,18 +123,9 @@ class Hybrid:
         (window,), (bit,) = self.piecewise.blankets(), self.duchi.blankets()
         return (mix(window, bit, self.coin),)
 
-    def decode(self, message: int) -> Fraction:
-        bit = message - self.piecewise.alphabet
-        return self.piecewise.decode(message) if bit < 0 else self.duchi.decode(bit)
-
     @property
-    def decoded(self) -> tuple[Fraction, Fraction]:
-        ends = self.piecewise.decoded, self.duchi.decoded
-        return min(low for low, _ in ends), max(high for _, high in ends)
-
-    def total(self, counts: Counts) -> Fraction:
-        numbers, bits = np.split(counts, [self.piecewise.alphabet])
-        return self.piecewise.total(numbers) + self.duchi.total(bits)
+    def decoder(self) -> "Either":
+        return Either(number=self.piecewise.decoder, bit=self.duchi.decoder)
 
     @property
     def code_variance(self) -> Quadratic:
@@ -148,6 +139,29 @@ class Hybrid:
         """
         _, largest = self.code_variance.range(self.domain.steps)
         return moment(counts, 0) * largest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Either:
+    """A `Decoder` of two kinds of messages: numbers, then bits."""
+
+    number: Affine
+    bit: Affine
+
+    def __call__(self, y: int) -> Fraction:
+        first = self.number.last + 1
+        return self.number(y) if y < first else self.bit(y - first)
+
+    def total(self, counts: Counts) -> Fraction:
+        """The sum over counts[y] messages y."""
+        numbers, bits = np.split(counts, [self.number.last + 1])
+        return self.number.total(numbers) + self.bit.total(bits)
+
+    @property
+    def ends(self) -> tuple[Fraction, Fraction]:
+        """The smallest and the largest value."""
+        lows, highs = zip(self.number.ends, self.bit.ends, strict=True)
+        return min(lows), max(highs)
 
 
 @local(

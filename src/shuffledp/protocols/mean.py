@@ -37,6 +37,7 @@ from shuffledp.protocols.sums import bound_bias, read_mean_task, unit
 
 __all__ = [
     "Affine",
+    "Decoder",
     "MeanAnalyzer",
     "MeanOracle",
     "Quadratic",
@@ -74,15 +75,16 @@ def moment(counts: Counts, power: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Affine:
-    """v(y) = (scale y - offset) / divisor, in integers.
+    """v(y) = (scale y - offset) / divisor for messages y = 0 .. last, in integers: a `Decoder`.
 
-    >>> Affine(scale=4, offset=1, divisor=2).total(np.array([3, 1]))
+    >>> Affine(scale=4, offset=1, divisor=2, last=1).total(np.array([3, 1]))
     Fraction(0, 1)
     """
 
     scale: int
     offset: int
     divisor: int
+    last: int
 
     def __call__(self, y: int) -> Fraction:
         return Fraction(self.scale * y - self.offset, self.divisor)
@@ -91,6 +93,11 @@ class Affine:
         """The sum of v(y) over counts[y] messages y."""
         first = self.scale * moment(counts, 1) - self.offset * moment(counts, 0)
         return Fraction(first, self.divisor)
+
+    @property
+    def ends(self) -> tuple[Fraction, Fraction]:
+        """The smallest and the largest value."""
+        return self(0), self(self.last)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,6 +190,20 @@ def bound_error(
     )
 
 
+class Decoder(Protocol):
+    """What messages say about the codes of their senders."""
+
+    def __call__(self, y: int, /) -> Fraction:
+        """An unbiased estimate of the sender's code."""
+
+    def total(self, counts: Counts) -> Fraction:
+        """The sum of the estimates over counts[y] messages y."""
+
+    @property
+    def ends(self) -> tuple[Fraction, Fraction]:
+        """The smallest and the largest estimate."""
+
+
 class MeanOracle(Protocol):
     """A randomizer that sends one integer, from which a code can be estimated without bias."""
 
@@ -196,20 +217,14 @@ class MeanOracle(Protocol):
 
     @property
     def code_variance(self) -> Quadratic:
-        """Exact variance of `decode` for a user of code i."""
-
-    def decode(self, message: int) -> Fraction:
-        """An unbiased estimate of the sender's code."""
+        """Exact variance of what is decoded for a user of code i."""
 
     @property
-    def decoded(self) -> tuple[Fraction, Fraction]:
-        """The smallest and the largest value of `decode`."""
-
-    def total(self, counts: Counts) -> Fraction:
-        """The sum of `decode` over counts[y] messages y."""
+    def decoder(self) -> Decoder:
+        """Unbiased estimates from messages."""
 
     def noise(self, counts: Counts) -> Fraction:
-        """The variance of `total`, estimated or bounded from the counts alone; above 0."""
+        """The variance of the total, estimated or bounded from the counts alone; above 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,7 +240,7 @@ class MeanAnalyzer:
     @property
     def influence(self) -> Fraction:
         """By how many people one message can move the sum: a person moves it by the whole range."""
-        smallest, largest = self.oracle.decoded
+        smallest, largest = self.oracle.decoder.ends
         return (largest - smallest) / self.oracle.domain.steps
 
     def tally(self, shuffled: Shuffled) -> Tally:
@@ -234,7 +249,9 @@ class MeanAnalyzer:
     def estimate(self, tally: Tally) -> Estimate:
         n, domain = tally.people(), self.oracle.domain
         messages = moment(tally.counts, 0)
-        total = messages * Fraction(domain.lower) + unit(domain) * self.oracle.total(tally.counts)
+        total = messages * Fraction(domain.lower) + unit(domain) * self.oracle.decoder.total(
+            tally.counts
+        )
         variance = self.oracle.noise(tally.counts) + n * self._rounding
         stderr = float(unit(domain)) * math.sqrt(variance) / n
         limits = (domain.lower, domain.upper)
@@ -243,7 +260,7 @@ class MeanAnalyzer:
 
     def _bound_error(self, stderr: float, n: int, limits: tuple[float, float]) -> BoundedError:
         oracle, last = self.oracle, self.oracle.domain.steps
-        smallest, largest = oracle.decoded
+        smallest, largest = oracle.decoder.ends
         return bound_error(
             stderr=stderr,
             most=oracle.code_variance.cap(last).raise_by(self._rounding),
@@ -263,7 +280,7 @@ class MeanAnalyzer:
     def weights(self, message: Message) -> tuple[Fraction, ...]:
         assert isinstance(message, int)
         domain = self.oracle.domain
-        return (Fraction(domain.lower) + unit(domain) * self.oracle.decode(message),)
+        return (Fraction(domain.lower) + unit(domain) * self.oracle.decoder(message),)
 
     def variance(self, inputs: Counts) -> float:
         n = moment(inputs, 0)

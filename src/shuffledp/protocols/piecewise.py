@@ -50,7 +50,7 @@ class Piecewise:
     (1, 1, 3, 4, 20)
     >>> p.pmf(0)
     {(0,): Fraction(3, 4), (1,): Fraction(1, 8), (2,): Fraction(1, 8)}
-    >>> [str(p.decode(y)) for y in range(3)]
+    >>> [str(p.decoder(y)) for y in range(3)]
     ['-3/5', '1', '13/5']
     """
 
@@ -165,7 +165,7 @@ class Piecewise:
         return self.low + self.extra * (y in near) + (y < self.rest)
 
     @property
-    def _decoder(self) -> Affine:
+    def decoder(self) -> Affine:
         # 2^bits E[y | i] = offset + divisor i
         offset = (
             self.low * _powers(self.alphabet, 1)
@@ -173,17 +173,7 @@ class Piecewise:
             + _powers(self.rest, 1)
         )
         divisor = self.extra * self.window * self.stride
-        return Affine(scale=self._words, offset=offset, divisor=divisor)
-
-    def decode(self, message: int) -> Fraction:
-        return self._decoder(message)
-
-    @property
-    def decoded(self) -> tuple[Fraction, Fraction]:
-        return self.decode(0), self.decode(self.alphabet - 1)
-
-    def total(self, counts: Counts) -> Fraction:
-        return self._decoder.total(counts)
+        return Affine(scale=self._words, offset=offset, divisor=divisor, last=self.alphabet - 1)
 
     @property
     def _square(self) -> Quadratic:
@@ -204,7 +194,7 @@ class Piecewise:
     @property
     def code_variance(self) -> Quadratic:
         # (E[y^2 | i] - E[y | i]^2) / slope^2 with E[y | i] = start + slope i
-        decoder, second = self._decoder, self._square
+        decoder, second = self.decoder, self._square
         start = Fraction(decoder.offset, decoder.scale)
         slope = Fraction(decoder.divisor, decoder.scale)
         return Quadratic(
@@ -227,7 +217,7 @@ class Piecewise:
 
     def _unbiased_noise(self, counts: Counts) -> Fraction:
         n, second, variance = moment(counts, 0), self._square, self.code_variance
-        codes = self.total(counts)
+        codes = self.decoder.total(counts)
         squares = (moment(counts, 2) - n * second.constant - second.linear * codes) / second.square
         return n * variance.constant + variance.linear * codes + variance.square * squares
 

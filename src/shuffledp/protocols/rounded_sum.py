@@ -207,7 +207,12 @@ class RoundedResponse:
         """The unbiased estimate of a code from one message."""
         words, steps = 1 << self.word_bits, reach(self.domain)
         bias = self.share * self.levels * (self.levels + 1) // 2
-        return Affine(scale=words * steps, offset=bias * steps, divisor=self.kept * self.levels)
+        return Affine(
+            scale=words * steps,
+            offset=bias * steps,
+            divisor=self.kept * self.levels,
+            last=self.levels,
+        )
 
     @property
     def level_variance(self) -> Quadratic:
@@ -253,7 +258,8 @@ class RoundedSum:
     def influence(self) -> Fraction:
         """By how many people one message can move the sum: a person moves it by the whole range."""
         device = self.device
-        return (device.decoder(device.levels) - device.decoder(0)) / reach(device.domain)
+        smallest, largest = device.decoder.ends
+        return (largest - smallest) / reach(device.domain)
 
     def tally(self, shuffled: Shuffled) -> Tally:
         return message_tally(shuffled, self.device.levels + 1)
