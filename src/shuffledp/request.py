@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol, overload
 
 from shuffledp.answer import Answer, list_reasons, tell_dropped, tell_weaker
 from shuffledp.core.domain import Categories, Domain, Integers, Reals
-from shuffledp.core.errors import ParameterError, UnsupportedError
+from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.mechanism import Mechanism
 from shuffledp.core.privacy import Model
@@ -36,6 +36,7 @@ from shuffledp.engine.codes import Action, Coder, OnInvalid
 from shuffledp.engine.columns import Column, open_column, take_column
 from shuffledp.engine.files import DuckDB, FileRun, find_engine, headcount, run_file
 from shuffledp.engine.filters import Filter
+from shuffledp.engine.formats import Format
 from shuffledp.engine.results import check_result, write_result
 from shuffledp.engine.stages import CALIBRATION, GROUPING, stage
 from shuffledp.ledger import DATASET
@@ -355,6 +356,10 @@ class Request:
 
         if grouping is None:
             raise UnsupportedError(f"by={self.by!r} needs the column itself: grouping")
+        if any(file.format is Format.LINES for file in column.files):
+            raise DataError(
+                f"{column.files[0].path} is read as one value per line, without groups: name the column"
+            )
         grouped = Grouped.of(declared.task, self._read_groups(grouping))
         with stage(GROUPING):
             policy = OnInvalid.read(self.on_invalid)

@@ -135,6 +135,36 @@ class TestPaths:
         with pytest.raises(sdp.DataError, match=r"b\.csv has no column 'age'; it has 'wage'"):
             sdp.open_column(str(tmp_path / "*.csv"), "age")
 
+    @pytest.mark.parametrize("suffix", ["txt", "TXT.gz", "txt.bz2", "txt.zst"])
+    @pytest.mark.parametrize("engine", ["duckdb", "memory"])
+    def test_lines_of_a_text(self, tmp_path, suffix, engine):
+        """No header, no delimiter, no quotes; an empty line is a null, and the last line needs no end."""
+        path = tmp_path / f"words.{suffix}"
+        pack(path, '\ufeffcat\r\n"dog, big"\r\n\r\ncat\r\n"'.encode())
+        column = sdp.open_column(path)
+        assert (column.name, column.type) == ("line", "text")
+        words = sdp.Categories(k=3, names=("cat", '"dog, big"', '"'))
+        found = sdp.headcount(column, words, "drop", engine=engine)
+        assert (found.n, found.rows, found.invalid["null"]) == (4, 5, 1)
+        with pytest.raises(sdp.DataError, match="in row 3"):
+            sdp.headcount(column, words, engine=engine)
+
+    def test_a_text_with_a_header_needs_the_name_of_its_column(self, tmp_path):
+        path = tmp_path / "people.txt"
+        path.write_text("pet\tage\ncat\t4\ndog\t5\n")
+        assert read(path, "age").n == 2
+        with pytest.raises(sdp.DataError, match=r"may be a table, since all lines .* tabs: name"):
+            sdp.open_column(path)
+        path.write_text("pet\ncat\n")
+        assert sdp.open_column(path).categories() == ("cat", "pet")
+        assert sdp.open_column(path, "pet").categories() == ("cat",)
+        (tmp_path / "more.csv").write_text("pet\ncat\n")
+        with pytest.raises(sdp.ParameterError, match=r"must be named: .*more\.csv has columns"):
+            sdp.open_column([path, tmp_path / "more.csv"])
+        with pytest.raises(sdp.DataError, match="without groups: name the column"):
+            sdp.ask(path, "count", by="pet", groups=["cat"], epsilon=1, delta=1e-6)
+        assert sdp.open_column("s3://bucket/words.txt").name == "line"
+
     @pytest.mark.parametrize("suffix", ["parquet", "csv", "jsonl"])
     def test_names_that_look_like_patterns(self, tmp_path, suffix):
         write({"age": [1]}, tmp_path / f"a[1]*.{suffix}")

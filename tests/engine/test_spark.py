@@ -275,6 +275,8 @@ def test_what_other_tools_write(tmp_path):
     same(run(KRR, tmp_path / "a.json"), KRR, values)
     (tmp_path / "a.csv.bz2").write_bytes(bz2.compress(b"x\n" + b"2.0\n 3\n"))
     same(run(KRR, tmp_path / "a.csv.bz2"), KRR, [2, 3])
+    (tmp_path / "a.txt").write_text("2\n3\n3")  # without a header
+    same(run(KRR, tmp_path / "a.txt"), KRR, [2, 3, 3])
     for number in (1, 3):
         (tmp_path / "folders" / f"x={number}").mkdir(parents=True)
         write({"y": [7, 7]}, tmp_path / "folders" / f"x={number}" / "p.parquet")

@@ -156,6 +156,16 @@ def test_the_command_line(tmp_path):
     assert {row["label"] for row in said["estimate"]} >= {"cat", "dog"}
 
 
+def test_a_list_of_words_has_no_header(tmp_path):
+    """One word per line, commas and quotes included."""
+    path = tmp_path / "said.txt"
+    path.write_text("\n".join(['say "a, b"'] * 700 + ["x"] * 500))
+    options = {"alphabet": "ascii", "max_length": 9, "on_invalid": "clamp"}
+    answer = sdp.ask(path, "words", **options, **PRIVATE)
+    assert answer.n == 1200
+    assert set(answer.estimate.labels) == {'say "a, b', "x"}
+
+
 def test_words_in_a_survey():
     """Beside another question, under one guarantee."""
     people = {"pet": PETS, "home": [True, False, False, False] * 500}

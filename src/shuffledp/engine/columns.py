@@ -21,6 +21,7 @@ from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.validate import whole
 from shuffledp.engine.filters import Filter
 from shuffledp.engine.formats import (
+    LINE,
     TEXT,
     DataFile,
     Format,
@@ -132,6 +133,7 @@ def open_column(
 ) -> Column:
     """Find the files and the column; the name may be left out if there is only one column.
 
+    Without a name, a `.txt` has one value per line: no header, no delimiter, no quotes. With one, it is read as CSV.
     A path with a scheme (`s3://...`) is taken as it is: only the Spark engine reads it. `where` says whose
     rows are taken: `"distance > 1000"`, see `Filter`.
 
@@ -145,7 +147,8 @@ def open_column(
     (23, 'text', None)
     """
     _require_readers()
-    files = find_files(paths)
+    files = find_files(paths, Format.LINES if column is None else Format.CSV)
+    column = _name_lines(files) if column is None else column
     for file in files:
         if not file.remote and (column is None or not file.has(column)):
             column = _choose(file.columns, file.path, column, tuple(dict(file.partition)))
@@ -159,6 +162,19 @@ def open_column(
             if not file.remote and not file.has(name):
                 _choose(file.columns, file.path, name, tuple(dict(file.partition)))
     return Column(name=column, files=files, where=chosen)
+
+
+def _name_lines(files: tuple[DataFile, ...]) -> str | None:
+    """The column of files of lines, if they are; refuses them beside files with columns."""
+    others = [file.path for file in files if file.format is not Format.LINES]
+    if len(others) == len(files):
+        return None
+    if others:
+        said = (
+            f"must be named: {others[0]} has columns, and a .txt of which none is named has lines"
+        )
+        raise ParameterError("column", None, said)
+    return LINE
 
 
 def _require_readers() -> None:
@@ -461,7 +477,7 @@ def _tell(file: DataFile, name: str) -> str:
 
 
 def _read_table(file: DataFile) -> str:
-    if file.format is Format.CSV:
+    if file.format in (Format.CSV, Format.LINES):
         return _read_csv(file)
     # The folders are ours to read: DuckDB would make columns of them, and guess types.
     return f"read_parquet({_quote(literal(file.where))}, hive_partitioning=false)"
@@ -481,9 +497,10 @@ def _read_json(file: DataFile, names: Sequence[str]) -> str:
 
 def _read_csv(file: DataFile) -> str:
     columns = ", ".join(f"'column{place}': 'VARCHAR'" for place in range(len(file.columns)))
+    header, quote = ("true", '"') if file.format is Format.CSV else ("false", "")
     return (
-        f"read_csv({_quote(literal(file.where))}, header=true, auto_detect=false, "
-        f"columns={{{columns}}}, delim={_quote(file.delimiter)}, quote='\"', escape='\"', "
+        f"read_csv({_quote(literal(file.where))}, header={header}, auto_detect=false, "
+        f"columns={{{columns}}}, delim={_quote(file.delimiter)}, quote='{quote}', escape='{quote}', "
         # By default buffers are several times as long as the longest line, and there are many.
         f"max_line_size={file.longest}, buffer_size={file.longest}, hive_partitioning=false)"
     )

@@ -6,7 +6,8 @@ A file is known by its suffix:
 |---|---|---|
 | `.parquet` | Parquet | typed |
 | `.arrow`, `.feather`, `.ipc`, `.arrows` | Arrow IPC files and streams | typed |
-| `.csv`, `.tsv`, `.txt` | a header line, then rows | text; an empty field is a null |
+| `.csv`, `.tsv` | a header line, then rows | text; an empty field is a null |
+| `.txt` | one value per line; as `.csv` if a column is named | text; an empty line is a null |
 | `.jsonl`, `.ndjson` | one JSON object per line | text; an absent key is a null |
 | `.json` | the same, or one list of objects | text; an absent key is a null |
 
@@ -35,7 +36,16 @@ from urllib.parse import unquote
 
 from shuffledp.core.errors import DataError, ParameterError, ShuffledpError
 
-__all__ = ["TEXT", "DataFile", "Format", "Paths", "explain_unreadable", "find_files", "open_arrow"]
+__all__ = [
+    "LINE",
+    "TEXT",
+    "DataFile",
+    "Format",
+    "Paths",
+    "explain_unreadable",
+    "find_files",
+    "open_arrow",
+]
 
 Paths: TypeAlias = str | Path | Sequence[str | Path]
 """One path, or several; each may be a pattern like `data/*.parquet`, a folder, or `-`, standard input."""
@@ -43,7 +53,11 @@ Paths: TypeAlias = str | Path | Sequence[str | Path]
 TEXT = "text"
 """The type of columns that have none."""
 
-_DELIMITERS = ",;\t|"
+LINE = "line"
+"""The column of files that have one value per line."""
+
+_MARKS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
+_NO_DELIMITER = "\x1f\x1e\x1f\x1e"  # no line of text has these characters
 _SAMPLE = 1 << 20
 _LONGEST_LINE = 1 << 24
 _HUGEST_LINE = 1 << 30
@@ -64,6 +78,8 @@ class Format(Enum):
     PARQUET = "parquet"
     ARROW = "arrow"
     JSONL = "jsonl"
+    LINES = "lines"
+    """One value per line, without a header, delimiters or quotes: a `.txt` of which no column is named."""
 
     @classmethod
     def of(cls, path: str) -> "Format":
@@ -98,7 +114,7 @@ def _packing(path: str) -> str | None:
     return next((suffix for suffix in _PACKINGS if path.lower().endswith(suffix)), None)
 
 
-_TEXTUAL = (Format.CSV, Format.JSONL)
+_TEXTUAL = (Format.CSV, Format.JSONL, Format.LINES)
 _MAGIC = (
     (b"PAR1", Format.PARQUET, ".parquet"),
     (_ARROW, Format.ARROW, ".arrow"),
@@ -158,8 +174,8 @@ class DataFile:
         return _is_remote(self.path)
 
 
-def find_files(paths: Paths) -> tuple[DataFile, ...]:
-    """Each file that the paths name, once, with what is known of it.
+def find_files(paths: Paths, text: Format = Format.CSV) -> tuple[DataFile, ...]:
+    """Each file that the paths name, once, with what is known of it; `text` is how a `.txt` is written.
 
     >>> from tempfile import mkdtemp
     >>> path = Path(mkdtemp(), "pets.csv")
@@ -167,7 +183,7 @@ def find_files(paths: Paths) -> tuple[DataFile, ...]:
     >>> find_files(path)[0].columns
     ('name', 'legs')
     """
-    return tuple(_describe(path) for path in _refuse_twice(_find(paths)))
+    return tuple(_describe(path, text) for path in _refuse_twice(_find(paths)))
 
 
 def _find(paths: Paths) -> Iterator[str]:
@@ -224,12 +240,17 @@ def _is_remote(path: str) -> bool:
     return "://" in path
 
 
-def _describe(path: str) -> DataFile:
+def _describe(path: str, text: Format) -> DataFile:
     if path == _STANDARD_INPUT:
         return _describe_input()
     kind = Format.of(path)
+    if path.lower().removesuffix(_packing(path) or "").endswith(".txt"):
+        kind = text
     if _is_remote(path):
-        return DataFile(path=path, format=kind, bytes=0, columns=(), types=())
+        lines = int(kind is Format.LINES)
+        return DataFile(
+            path=path, format=kind, bytes=0, columns=(LINE,) * lines, types=(TEXT,) * lines
+        )
     if not Path(path).is_file():
         raise DataError(f"{path} is not a file")
     with explain_unreadable(path):
@@ -373,7 +394,7 @@ def _describe_csv(file: DataFile) -> DataFile:
     sample = _sample(file)
     header = sample.partition("\n")[0].rstrip("\r")
     outside_quotes = "".join(header.split('"')[::2])
-    used = [mark for mark in _DELIMITERS if mark in outside_quotes]
+    used = [mark for mark in _MARKS if mark in outside_quotes]
     delimiter = used[0] if used else ","
     (columns,) = csv.reader([header], delimiter=delimiter) if header else ([],)
     if not any(columns):
@@ -381,6 +402,19 @@ def _describe_csv(file: DataFile) -> DataFile:
     if len(set(columns)) < len(columns):
         raise DataError(f"{file.path} has two columns of the same name")
     return _guess_rows(replace(file, delimiter=delimiter), columns, sample, skip=1)
+
+
+def _describe_lines(file: DataFile) -> DataFile:
+    sample = _sample(file)
+    lines = [line for line in sample.split("\n") if line.strip()]
+    for mark, name in _MARKS.items():
+        found = {line.count(mark) for line in lines}
+        if len(lines) > 1 and len(found) == 1 and found != {0}:
+            raise DataError(
+                f"{file.path} may be a table, since all lines have equally many {name}s: name the column, "
+                "or else make it a .csv with a header and quotes"
+            )
+    return _guess_rows(replace(file, delimiter=_NO_DELIMITER), (LINE,), sample, skip=0)
 
 
 def _describe_jsonl(file: DataFile) -> DataFile:
@@ -479,6 +513,7 @@ _DESCRIBE = {
     Format.ARROW: _describe_arrow,
     Format.CSV: _describe_csv,
     Format.JSONL: _describe_jsonl,
+    Format.LINES: _describe_lines,
 }
 
 

@@ -56,7 +56,7 @@ from shuffledp.engine.chunks import (
 from shuffledp.engine.codes import FAULTS, Coded, Coder
 from shuffledp.engine.columns import Column
 from shuffledp.engine.filters import Filter
-from shuffledp.engine.formats import DataFile, Format
+from shuffledp.engine.formats import LINE, DataFile, Format
 from shuffledp.engine.groups import add_groups
 from shuffledp.numerics.entropy import RunKey, SeededWords
 
@@ -487,6 +487,8 @@ def _read(spark: "SparkSession", file: DataFile, names: list[str]) -> "DataFrame
             keys = keys.add(name, StringType())
         reader = spark.read.schema(keys)
         return reader.json(path, mode="FAILFAST", multiLine=not file.by_line)
+    if file.format is Format.LINES:
+        return spark.read.text(path).toDF(LINE)
     if file.format is not Format.CSV:
         raise UnsupportedError(f"Spark does not read {file.path}: use Parquet, CSV or JSON lines")
     reader = spark.read.options(
