@@ -124,7 +124,7 @@ class Answer:
 
     @property
     def told(self) -> tuple[str, ...]:
-        """What the question has to say about such an estimate."""
+        """What the task remarks about this estimate."""
         return task_named(self.task).tell(self.estimate)
 
     @property
@@ -137,7 +137,7 @@ class Answer:
 
     @property
     def warnings(self) -> list[str]:
-        """What must be said aloud."""
+        """What must not be overlooked, such as NOT PRIVATE."""
         exposed = [f"NOT PRIVATE: {text}" for text in self.not_private]
         weaker = tell_weaker(self.protocol, self.n)
         return exposed if weaker is None else [*exposed, weaker]
@@ -201,7 +201,7 @@ class Answer:
         return make_columns(Number._fields, self.picture.rows)
 
     def write(self, path: str | Path) -> Path:
-        """Write it as its suffix says: all about it (.json), or a row for each number (.csv, .tsv, .parquet).
+        """Write it to a file: everything (.json), or a row for each number (.csv, .tsv, .parquet).
 
         >>> from tempfile import mkdtemp
         >>> from shuffledp import ask

@@ -150,7 +150,7 @@ class SurveyAnswer:
 
     @property
     def warnings(self) -> list[str]:
-        """What must be said aloud."""
+        """What must not be overlooked, such as NOT PRIVATE."""
         weaker = tell_weaker(self.protocol, self.n)
         exposed = [f"NOT PRIVATE: {text}" for text in self.not_private]
         return exposed if weaker is None else [*exposed, weaker]

@@ -213,7 +213,7 @@ class Survey:
 
     @property
     def aims(self) -> bool:
-        """Whether the errors are given, and epsilon is found."""
+        """Whether errors were given, so that epsilon is searched for."""
         return self.questions[0].error is not None
 
     @classmethod

@@ -202,7 +202,7 @@ class Estimate:
         return make_columns(Number._fields, list_numbers(self, level))
 
     def clip(self, limits: tuple[float, float] | None = None) -> PostProcessed:
-        """Moved into the public range of the truth: the estimate's own, or the one given."""
+        """Clip the value to the public range of the truth: the estimate's own, or the one given."""
         low, high = self.limits if limits is None else limits
         if math.isinf(low) and math.isinf(high):
             raise UnsupportedError("no public range is known here: give it, clip((low, high))")
@@ -214,7 +214,7 @@ class Estimate:
         )
 
     def simplex(self, total: float | None = None) -> PostProcessed:
-        """The nearest (in Euclidean distance) histogram: no negative bin, and this public total.
+        """The nearest histogram (in Euclidean distance) without negative bins and with this public total.
 
         >>> Estimate(value=np.array([-2.0, 8.0, 4.0]), error=NormalError(stderr=1.0),
         ...          limits=(0, 10)).simplex().value

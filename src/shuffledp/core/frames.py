@@ -74,7 +74,7 @@ class Tabular(Protocol):
 
 
 def to_pandas(self: Tabular) -> "pd.DataFrame":
-    """A row for each number: label, value, stderr, low, high."""
+    """A row for each number: label, value, stderr, low, high; in a survey its question first."""
     return make_pandas(self._columns())
 
 

@@ -239,17 +239,17 @@ class Task(ABC):
         """How wrong an estimate is: the squared error, averaged over bins, or what the class says."""
 
     def align(self, estimate: Estimate, values: ArrayLike) -> Value:
-        """The exact answer to what the estimate is of; the same, unless the data decide what is estimated."""
+        """The exact value of what was estimated: `truth`, unless the data decide what is estimated."""
         return self.truth(values)
 
     @classmethod
     def tell(cls, estimate: Estimate) -> tuple[str, ...]:
-        """What whoever reads this estimate should know."""
+        """What readers of this estimate should know."""
         return ()
 
     @classmethod
     def details(cls, estimate: Estimate) -> Mapping[str, Any]:
-        """What a result says beyond its numbers, as JSON has it."""
+        """What a result says beyond its numbers, for JSON."""
         return {}
 
     def fit(self, n: int, epsilon: float) -> "Task":
@@ -257,7 +257,7 @@ class Task(ABC):
         return self
 
     def remarks(self) -> tuple[str, ...]:
-        """What whoever reads the answer should know about the domain."""
+        """What readers of the answer should know about the domain."""
         return ()
 
     def in_rounds(self, crowd: Crowd, promise: Promise) -> str | None:
@@ -302,7 +302,7 @@ class Task(ABC):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declared:
-    """A question whose domain is fixed, and what whoever reads the answer should know about that."""
+    """A question whose domain is fixed, and what readers of the answer should know about that."""
 
     task: Task
     notes: tuple[str, ...] = ()

@@ -135,7 +135,7 @@ class OnInvalid:
 
     @classmethod
     def read(cls, given: "OnInvalid | Mapping[str, str] | str") -> "OnInvalid":
-        """From text, or from a mapping of faults to actions.
+        """Read a policy from text, or from a mapping of faults to actions.
 
         >>> OnInvalid.read({"null": "drop"}) == OnInvalid(null=Action.DROP)
         True
@@ -189,7 +189,7 @@ class OnInvalid:
         return tuple(fault for fault in FAULTS if getattr(self, fault) is action)
 
     def choose(self, faults: NDArray[np.uint8], action: Action) -> Bools:
-        """Which of these faults (0: none, otherwise 1 + the place in `FAULTS`) are handled so."""
+        """Which of these faults (0: none, otherwise 1 + the place in `FAULTS`) are handled this way."""
         table = np.array([False, *(getattr(self, fault) is action for fault in FAULTS)])
         chosen: Bools = table[faults]
         return chosen

@@ -72,7 +72,7 @@ class Plan:
 
     @property
     def delta(self) -> float:
-        """As asked."""
+        """The delta that was asked for."""
         return self.asked.promise.delta
 
     @property

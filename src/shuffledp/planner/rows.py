@@ -316,7 +316,7 @@ def _fill(
 
 
 class Aim(Enum):
-    """What the plan is to make small."""
+    """What the plan minimises."""
 
     ERROR = "error"
     EPSILON = "epsilon"

@@ -44,7 +44,7 @@ _PATIENCE = 600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rehearsal:
-    """What happened."""
+    """The outcome of a rehearsal."""
 
     people: int
     accepted: int
