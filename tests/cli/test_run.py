@@ -440,13 +440,38 @@ class TestProgress:
         assert (task.description, task.completed, task.fields["unit"]) == ("estimating", 30, "%")
         meter.close()
 
-    @pytest.mark.parametrize(("quiet", "terminal"), [(True, True), (False, False)])
-    def test_off(self, monkeypatch, quiet, terminal):
-        from shuffledp.cli._terminal import meter, take_quiet
+    def test_lines_in_a_log_ever_more_rarely(self, monkeypatch, capsys):
+        from shuffledp.cli import _terminal
+        from shuffledp.engine import Progress
+
+        now = [0.0]
+        monkeypatch.setattr(_terminal.time, "monotonic", lambda: now[0])
+        lines = _terminal.Lines()
+        for second in range(200):
+            now[0] = float(second)
+            lines(Progress(rows=second, total_rows=1000, total_bytes=5_000_000))
+        said = capsys.readouterr().err.splitlines()
+        assert said[0] == "reading 5.0 MB: 20 of 1,000 rows after 20 seconds"
+        assert [line.split()[-2] for line in said] == ["20", "40", "80", "160"]
+
+    @pytest.mark.parametrize("terminal", [True, False])
+    def test_off(self, monkeypatch, capsys, terminal):
+        from shuffledp.cli._terminal import meter, show_steps, take_quiet
 
         def look() -> None:
-            with meter() as report:
+            with meter() as report, show_steps() as say:
                 assert report is None
+                say("reading")
 
         monkeypatch.setattr("sys.stderr.isatty", lambda: terminal)
-        take_quiet(look)(quiet=quiet)
+        take_quiet(look)(quiet=True)
+        assert capsys.readouterr().err == ""
+
+    def test_steps_are_lines_in_a_log(self, monkeypatch, capsys):
+        from shuffledp.cli._terminal import show_steps
+
+        monkeypatch.setattr("sys.stderr.isatty", lambda: False)
+        with show_steps() as say:
+            say("reading")
+            say("counting")
+        assert capsys.readouterr().err == "reading ...\ncounting ...\n"

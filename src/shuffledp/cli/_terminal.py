@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 __all__ = [
     "REFUSED",
     "WRONG",
+    "Lines",
     "Meter",
     "age_of_process",
     "check_folder",
@@ -62,6 +63,7 @@ __all__ = [
     "print_answer",
     "pulse",
     "say",
+    "show_steps",
     "stage_outputs",
     "take_quiet",
     "tell",
@@ -77,6 +79,7 @@ REFUSED = 3
 
 _PATIENCE = 2.0  # seconds before there is a progress bar
 _SOON = 1.0  # seconds before there is one where nothing is read
+_FIRST_LINE = 20.0  # seconds before there is a line in a log
 _BINS = 20
 _WIDEST = 100
 _LONGEST_LABEL = 24
@@ -277,11 +280,33 @@ def _name_work(progress: Progress) -> tuple[str, str]:
     return f"reading {decimal(progress.total_bytes)}", "rows"
 
 
+class Lines:
+    """Progress for a log: nothing for twenty seconds, then a line whenever the time has doubled."""
+
+    __slots__ = ("_next", "_start")
+
+    def __init__(self) -> None:
+        self._start = time.monotonic()
+        self._next = _FIRST_LINE
+
+    def __call__(self, progress: Progress) -> None:
+        spent = time.monotonic() - self._start
+        if spent < self._next:
+            return
+        self._next = 2 * spent
+        of = "" if progress.total_rows is None else f" of {progress.total_rows:,}"
+        about, unit = _name_work(progress)
+        typer.echo(f"{about}: {progress.rows:,}{of} {unit} after {spent:.0f} seconds", err=True)
+
+
 @contextmanager
 def meter() -> Iterator[Report | None]:
-    """A progress bar for what takes longer than two seconds, or None where nobody would see it."""
-    if is_quiet() or not sys.stderr.isatty():
+    """A progress bar for what takes longer than two seconds; lines now and then in a log; None where quiet."""
+    if is_quiet():
         yield None
+        return
+    if not sys.stderr.isatty():
+        yield Lines()
         return
     shown_bar = Meter()
     try:
@@ -324,6 +349,24 @@ def _start_pulse(about: str) -> Bar:
     bar.add_task(about, total=None)
     bar.start()
     return bar
+
+
+@contextmanager
+def show_steps() -> Iterator[Callable[[str], None]]:
+    """Says what is being done, on standard error: in one line that changes, or in a line each in a log.
+
+    >>> with show_steps() as say_step:
+    ...     say_step("choosing the protocols")
+    """
+    if is_quiet():
+        yield lambda _: None
+    elif not sys.stderr.isatty():
+        yield lambda text: typer.echo(f"{text} ...", err=True)
+    else:
+        from rich.console import Console
+
+        with Console(stderr=True).status("") as status:
+            yield lambda text: status.update(f"{text} ...")
 
 
 @contextmanager

@@ -15,7 +15,8 @@ import typer
 import shuffledp as sdp
 from shuffledp.cli._live import FolderArgument, describe_collection, open_home
 from shuffledp.cli._options import JsonOption, whole_number
-from shuffledp.cli._terminal import explain_errors, is_quiet, tell
+from shuffledp.cli._terminal import explain_errors, is_quiet, show_steps, tell
+from shuffledp.core.privacy import up
 
 __all__ = ["app"]
 
@@ -315,7 +316,9 @@ def rehearse(
     with explain_errors():
         sdp.serve.require_serve()
         found = _read(survey, None, local_epsilon, trusted=trust_the_shuffler)
-        played = sdp.serve.rehearse(found, people=whole_number(people, "people"), hostile=hostile)
+        crowd = whole_number(people, "people")
+        with show_steps() as say:
+            played = sdp.serve.rehearse(found, people=crowd, hostile=hostile, say=say)
         if as_json:
             typer.echo(json.dumps(played.to_dict()))
         else:
@@ -328,7 +331,8 @@ def _describe(played: sdp.serve.Rehearsal) -> str:
     lines = [
         f"{played.people:,} people, {played.accepted:,} reports accepted, {played.lost:,} lost, "
         f"{played.doubled:,} doubled, in {played.seconds:g} seconds.",
-        f"epsilon = {played.epsilon:g}, delta = {played.delta:g}, local epsilon = {played.local_epsilon:g}; "
+        f"epsilon = {up(played.epsilon, 6)}, delta = {up(played.delta, 3)}, "
+        f"local epsilon = {up(played.local_epsilon, 6)}; "
         f"{played.bytes_per_report} bytes per report.",
     ]
     lines += [f"Rejected, {reason}: {number:,}" for reason, number in played.rejected.items()]

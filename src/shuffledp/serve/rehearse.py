@@ -32,6 +32,8 @@ from shuffledp.wire.question import BY_TREE
 from shuffledp.wire.report import join_upload, seal_inner, seal_report
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from shuffledp.collect.design import SurveyFile
     from shuffledp.core.arrays import Codes, Floats
     from shuffledp.wire.document import Collection
@@ -68,8 +70,14 @@ class Rehearsal:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-def rehearse(survey: SurveyFile, *, people: int, hostile: float = 0.0) -> Rehearsal:
-    """Play a survey with made-up people, a share of them hostile."""
+def rehearse(
+    survey: SurveyFile,
+    *,
+    people: int,
+    hostile: float = 0.0,
+    say: Callable[[str], object] = lambda _: None,
+) -> Rehearsal:
+    """Play a survey with made-up people, a share of them hostile; `say` is told what begins."""
     whole("people", people, at_least=2)
     if not 0 <= number("hostile", hostile) <= 0.5:
         raise ParameterError("hostile", hostile, "must be from 0 to 0.5")
@@ -89,6 +97,7 @@ def rehearse(survey: SurveyFile, *, people: int, hostile: float = 0.0) -> Rehear
         raise UnsupportedError(
             f"min_batch={settings.batch:,} needs more than {people:,} people: nothing would be published"
         )
+    say("choosing the protocols")
     design = choose_protocols(
         survey.asked, epsilon=survey.epsilon, delta=survey.delta, settings=settings
     )
@@ -100,22 +109,30 @@ def rehearse(survey: SurveyFile, *, people: int, hostile: float = 0.0) -> Rehear
     with TemporaryDirectory(prefix="shuffledp-rehearsal-") as folder:
         home = Home(Path(folder) / "survey")
         home.create(collection, shuffler, analyzer)
-        return _play(home, collection, people, hostile, began)
+        return _play(home, collection, people, hostile, began, say)
 
 
 def _play(
-    home: Home, collection: Collection, people: int, hostile: float, began: float
+    home: Home,
+    collection: Collection,
+    people: int,
+    hostile: float,
+    began: float,
+    say: Callable[[str], object],
 ) -> Rehearsal:
     port = find_port()
     bad = round(people * hostile)
     places = _make_up(collection, people - bad)
+    say("starting a shuffler and an analyzer")
     with play_roles(home, port):
+        say(f"{people:,} devices answer")
         sent = send_people(collection, 0, places, keep=True)
         refused = Counter(sent.rejected)
         if bad:
             refused += _be_hostile(collection, bad)
         operator = Operator(home)
         operator.close()
+        say("the analyzer fetches the batch and counts")
         result = _wait_for(port)
     lost, doubled = _compare(home, sent.inners)
     refused += Counter(result["dropped"])
