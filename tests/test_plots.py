@@ -499,3 +499,30 @@ class TestGroups:
     def test_a_count_by_group_names_the_largest(self, tmp_path):
         drawn = draw(ask("count", column="home", **self.options), tmp_path / "n.svg")
         assert "car is the largest of 2" in drawn
+
+
+def test_a_single_number_is_a_dot_on_its_range(tmp_path):
+    mean = Estimate(value=48.0, error=NormalError(stderr=1.0), limits=(0, 120))
+    page = sdp.plots.plot_estimate(mean, tmp_path / "m.html", title="Age").read_text()
+    assert 'circle cx="40.00%"' in page
+    assert "the axis is the public range" in page
+
+
+@pytest.mark.parametrize("rows", [3, 12])
+def test_the_heading_of_costs_stands_on_the_panel_however_many_rows(tmp_path, monkeypatch, rows):
+    from shuffledp.plots import curves
+
+    drawn = []
+    monkeypatch.setattr(curves, "save", lambda figure, path: drawn.append(figure) or path)
+    listed = [("shuffle", f"p{place}", 1.0 + place / 4) for place in range(rows)]
+    costs = {("shuffle", "p0"): "104 B, 2"}
+    sdp.plots.error_curves({"shuffle": [(10, 1.0, "p0"), (100, 1.0, "p0")]}, tmp_path / "p.svg",
+        title="T", subtitle="", ylabel="RMSE", chosen=(10, 1.0, "p0"), rows=listed, costs=costs)  # fmt: skip
+    (figure,) = drawn
+    figure.draw_without_rendering()
+    panel = figure.axes[1]
+    (head,) = [text for text in panel.texts if text.get_text().startswith("a live report")]
+    above = head.get_window_extent().y0 - panel.get_window_extent().y1
+    assert 0 < above < 0.2 * figure.dpi
+    ticks = [label.get_text() for label in panel.get_xticklabels(minor=True)]
+    assert not any(ticks)

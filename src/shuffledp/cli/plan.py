@@ -22,6 +22,7 @@ from shuffledp.core.protocol import HONEST
 __all__ = ["plan"]
 
 _MODELS = "central,local,shuffle"
+_POINTS, _FEW_POINTS = 67, 7  # of a curve; few where each takes a second or more, as for words
 
 
 def plan(
@@ -192,6 +193,7 @@ def _draw(answer: sdp.Plan, path: Path) -> None:
     assert chosen.rmse is not None
     assert chosen.n is not None
     task, scale = answer.asked.task, answer.asked.task.scale(chosen.n)
+    points = _POINTS if task.listed else _FEW_POINTS
     found = [
         (row.model.value, row.protocol, row.rmse / scale)
         for row in answer.rows
@@ -200,7 +202,7 @@ def _draw(answer: sdp.Plan, path: Path) -> None:
     sdp.plots.error_curves(
         {
             curve.model.value: [(each.n, each.error, each.protocol) for each in curve.points]
-            for curve in sdp.planner.curves(answer)
+            for curve in sdp.planner.curves(answer, points=points)
         },
         path,
         title=_finding(answer.task, chosen.protocol, found),

@@ -23,6 +23,7 @@ from shuffledp.plots.style import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
 __all__ = ["error_curves", "privacy_curves"]
 
@@ -141,7 +142,7 @@ def error_curves(
     _mark(axes, chosen)
     low, most = axes.get_ylim()
     axes.set_ylim(low / 1.5, most * 1.5)
-    _number(axes)
+    _number(axes.yaxis, axes.get_ylim())
     _name(axes, lines)
     axes.set_xlabel("users", color=INK)
     axes.set_ylabel(ylabel, color=INK)
@@ -187,8 +188,10 @@ def _draw_rows(
     small: dict[str, Any] = {"transform": axes.get_yaxis_transform(), "va": "center", "color": INK}
     for place, (model, name, _) in enumerate(ranked):
         axes.text(1.03, place, costs.get((model, name), ""), fontsize=7.5, **small)
-    if costs:
-        axes.text(1.03, -1.1, "a live report:\nbytes, people it can move", fontsize=7.5, **small)
+    if costs:  # beside the title, however many rows there are
+        axes.annotate("a live report:\nbytes, people it can move", (1.03, 1), xytext=(0, 6), xycoords="axes fraction",
+                      textcoords="offset points", va="bottom", fontsize=7.5, color=INK)  # fmt: skip
+    _number(axes.xaxis, axes.get_xlim())
     axes.set_xlabel(ylabel, color=INK, fontsize=9)
     axes.set_title(f"every protocol, {chosen[0]:,} users", loc="left", fontsize=10.5, color=INK)
     _quieten(axes)
@@ -218,15 +221,15 @@ def _mark(axes: Axes, chosen: tuple[int, float, str]) -> None:
     )  # fmt: skip
 
 
-def _number(axes: Axes) -> None:
+def _number(axis: Axis, limits: tuple[float, float]) -> None:
     """1, 2, 5, 10, ... where powers of ten alone would be too few."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
-    low, high = axes.get_ylim()
+    low, high = limits
     if high / low < _NARROW:
-        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        axes.yaxis.set_major_formatter(lambda x, _: f"{x:g}")
-        axes.yaxis.set_minor_formatter(NullFormatter())
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.set_major_formatter(lambda x, _: f"{x:g}")
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _name(axes: Axes, lines: Mapping[str, Line]) -> None:

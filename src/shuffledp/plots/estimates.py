@@ -129,7 +129,7 @@ def _how_to_read(picture: Picture) -> str:
             f"Dots: the estimates; band: where the whole curve is with {sure} confidence, between the dots as well, "
             "because it can only rise; lines: what it leaves open for the quartiles."
         )
-    if picture.limits is not None and len(picture.rows) > 1:
+    if picture.limits is not None:
         return f"Dots: the estimates; lines: {sure} intervals; the axis is the public range."
     return f"Bars: the estimates; lines: {sure} intervals."
 
@@ -235,7 +235,7 @@ def _draw(picture: Picture, kept: list[Number], words: _Words) -> Figure:
     steps = find_steps(picture)
     if steps is not None:
         return _draw_curve(steps, words)
-    if picture.limits is not None and len(kept) > 1:
+    if picture.limits is not None:
         return _draw_dots(kept, picture.limits, words)
     return _draw_bars(picture, kept, words)
 
@@ -381,7 +381,7 @@ def _write_page(picture: Picture, kept: list[Number], path: Path, words: _Words)
 
 
 def _page(picture: Picture, kept: list[Number], words: _Words) -> str:
-    dots = picture.limits is not None and len(kept) > 1
+    dots = picture.limits is not None
     low = min(0.0, *(min(row.low, row.value) for row in kept))
     high = max(0.0, *(max(row.high, row.value) for row in kept))
     if dots and picture.limits is not None:
