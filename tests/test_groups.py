@@ -206,3 +206,55 @@ def test_a_survey_says_its_groups_itself(tmp_path, monkeypatch):
     result = CliRunner().invoke(app, ["run", "s.toml", "people.csv", "--by", "way"])
     assert result.exit_code == 2
     assert "a survey says it itself" in result.stderr
+
+
+def test_plans_by_group_are_those_of_pairs():
+    common = {"n": 10_000, "epsilon": 1.0, "delta": 1e-6, "models": "shuffle"}
+    found = sdp.plan("count", groups=["car", "bus"], **common)
+    assert found.rows == sdp.plan("histogram", k=4, **common).rows
+    assert "A count of each of 2 groups is a histogram over 4 pairs" in " ".join(str(found).split())
+    numbers = sdp.plan("sum", lower=0, upper=2, groups=["car", "bus"], **common)
+    assert numbers.rows == sdp.plan("histogram", k=6, **common).rows
+    assert "The sum of a group has 2.24 times as much." in numbers.remarks
+    assert "rounded to steps of" in str(
+        sdp.plan("mean", lower=0, upper=60, groups=["car", "bus"], **common).remarks
+    )
+    with pytest.raises(sdp.UnsupportedError, match="needs n"):
+        sdp.plan("mean", upper=60, groups=["a", "b"], error=3.0, epsilon=1.0, delta=1e-6)
+    with pytest.raises(sdp.UnsupportedError, match="quantiles have no groups"):
+        sdp.plan("quantiles", lower=0, upper=9, groups=["a", "b"], **common)
+    with pytest.raises(sdp.ParameterError, match="must be at least two"):
+        sdp.plan("count", groups=["a"], **common)
+
+
+@pytest.mark.parametrize("task", ["count", "mean"])
+def test_messages_by_group(task, tmp_path):
+    """Randomized, tallied and estimated apart: the groups are kept beside the messages, and who was left out is told."""
+    source = np.random.default_rng(3)
+    values = source.integers(0, 2, 900).astype(object)
+    values[:5] = None
+    ways = source.choice(["car", "bus"], 900)
+    given = {"lower": 0, "upper": 1} if task == "mean" else {}
+    request = sdp.Request(
+        task=task,
+        options=given,
+        epsilon=2.0,
+        delta=1e-5,
+        by="way",
+        groups=("car", "bus"),
+        on_invalid="drop",
+    )
+    prepared = request.prepare(
+        take_column(values.tolist(), "home"), grouping=take_column(ways.tolist(), "way"), sent=True
+    )
+    sent = prepared.randomize(tmp_path / "m.parquet")
+    assert (sent.n, sent.rows, sent.invalid["null"]) == (895, 900, 5)
+    kept = sdp.read_tally(sdp.write_tally(sdp.tally_file(sent.path), tmp_path / "t.json"))
+    answer = sdp.Answer.of(kept)
+    assert (answer.task, answer.by, answer.estimate.labels) == (task, "way", ("car", "bus"))
+    truth = [np.sum(values[5:][ways[5:] == way].astype(float)) for way in ("car", "bus")]
+    sizes = [np.sum(ways[5:] == way) for way in ("car", "bus")]
+    if task == "mean":
+        truth = np.divide(truth, sizes)
+    low, high = answer.estimate.interval(1 - 1e-9)
+    assert np.all((low <= truth) & (truth <= high))

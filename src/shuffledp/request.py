@@ -15,7 +15,7 @@ With a ledger, what cannot be charged is refused before step 3, and the charge i
 anybody sees the answer.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, overload
@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any, Protocol, overload
 from shuffledp.answer import Answer, list_reasons, tell_dropped, tell_weaker
 from shuffledp.core.domain import Categories, Domain, Integers, Reals
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
-from shuffledp.core.estimate import Estimate
 from shuffledp.core.mechanism import Mechanism
 from shuffledp.core.privacy import Model
 from shuffledp.core.protocol import HONEST, ShuffleProtocol
@@ -386,7 +385,7 @@ class Request:
             question=question,
             found=found,
             protocol=protocol,
-            convert=grouped.convert,
+            grouped=grouped,
             pairs=pairs,
             notes=(
                 *_tell(declared, column),
@@ -540,8 +539,8 @@ class Prepared:
     question: Task
     found: Headcount
     protocol: ShuffleProtocol | Mechanism
-    convert: Callable[[Estimate], Estimate] | None = None
-    """What the answer about pairs is for each group; None: there are no groups."""
+    grouped: Grouped | None = None
+    """What makes the answer for each group of the one about pairs; None: there are no groups."""
     pairs: "Pairs | None" = None
     """The pairs of answer and group; None: there are no groups."""
     notes: tuple[str, ...] = ()
@@ -570,7 +569,9 @@ class Prepared:
         A curator answers exactly and adds the noise.
         """
         found = self._run(report)
-        estimate = found.estimate if self.convert is None else self.convert(found.estimate)
+        estimate = found.estimate
+        if self.grouped is not None:
+            estimate = self.grouped.convert(estimate)
         made = self.protocol
         read = found if self.pairs is None else self.pairs
         public, private = self.describe_invalid(read.invalid)
@@ -623,17 +624,22 @@ class Prepared:
             raise UnsupportedError("nobody sends messages in the central model")
         from shuffledp.engine.messages import randomize_file
 
-        return randomize_file(
-            self.protocol,
-            self.column,
-            out,
-            domain=_name_bins(self.protocol, self.question.domain),
-            on_invalid=self.policy,
-            rng=self.request.rng,
-            threads=self.engine.threads if isinstance(self.engine, DuckDB) else None,
-            report=report,
-            found=self.found,
-        )
+        common: dict[str, Any] = {
+            "domain": _name_bins(self.protocol, self.question.domain),
+            "rng": self.request.rng,
+            "threads": self.engine.threads if isinstance(self.engine, DuckDB) else None,
+            "report": report,
+            "found": self.found,
+        }
+        if self.pairs is None or self.grouped is None:
+            policy = self.policy
+            return randomize_file(self.protocol, self.column, out, on_invalid=policy, **common)
+        from shuffledp.engine.readings import Form, Reading
+
+        asked = (self.column.name, self.request.task, self.grouped, self.protocol, self.request.by)
+        form = Form(readings=(Reading.of(*asked),))
+        sent = randomize_file(self.protocol, self.pairs.column, out, form=form, **common)
+        return replace(sent, rows=self.pairs.rows, invalid=self.pairs.invalid)
 
 
 def _name_bins(protocol: ShuffleProtocol, declared: Domain) -> Domain:

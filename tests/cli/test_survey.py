@@ -80,7 +80,8 @@ def test_plan(shuffledp, questions):
     ("words", "said"),
     [
         (("--liars", 0.01), "--liars is for one question: the plan of a survey has no use for it"),
-        (("--model", "local"), "--model is for one question: the plan"),
+        (("--model", "local"), "--model is for one question: a survey file says it itself"),
+        (("--groups", "a,b"), "--groups is for one question: a survey file says it itself"),
         (("--max-bytes", 99), "--max-bytes is for one question: the plan"),
         (("--local-epsilon", 0), "--local-epsilon is for one question: the plan"),
         (("--upper", 1), "--upper is for one question: a survey file says it itself"),
@@ -169,3 +170,21 @@ def test_new_writes_what_check_accepts(shuffledp, tmp_path):
     assert shuffledp("survey", "check", path).exit_code == 0
     assert 'categories = ["car", "bus"]' in path.read_text()
     assert shuffledp("survey", "new", path).exit_code == 2, "it exists"
+
+
+def test_one_question_by_group(shuffledp, people):
+    """`plan`, `randomize`, `tally` and `estimate` take the groups, as `run` does."""
+    ways = "car,bicycle,bus,train,on foot,tram,at home,motorcycle,scooter,ferry"
+    words = ("--by", "way", "--groups", ways, "--epsilon", 1, "--delta", 1e-6)
+    found = shuffledp("plan", "count", *words, "--n", 3000, "--model", "shuffle")
+    assert found.exit_code == 0, found.output
+    assert "10 groups is a histogram over 20 pairs" in " ".join(found.output.split())
+    found = shuffledp("plan", "count", "--by", "way", "--n", 3000, "--epsilon", 1, "--delta", 1e-6)
+    assert "--by needs --groups" in found.output
+    home = ("--task", "count", "--column", "home")
+    found = shuffledp("randomize", people, *home, *words, "--out", "m.parquet")
+    assert found.exit_code == 0, found.output
+    assert shuffledp("tally", "m.parquet", "--out", "t.json").exit_code == 0
+    answer = json.loads(shuffledp("estimate", "t.json", "--json").stdout)
+    assert (answer["task"], answer["by"]) == ("count", "way")
+    assert [row["label"] for row in answer["estimate"]] == ways.split(",")

@@ -278,6 +278,28 @@ class _InferenceModel(StrEnum):
     NONE = "none"
 
 
+_GROUPS = sdp.tasks.Option(name="groups", kind=tuple, help="The public groups.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupOptions:
+    """For which groups a question is asked."""
+
+    by: Annotated[str | None, _data(help="The column of groups: answer for each of them.")] = None
+    groups: Annotated[str | None, _data(help="The public groups, comma-separated; needs --by.")] = (
+        None
+    )
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """What a request takes."""
+        return {"by": self.by, "groups": None if self.groups is None else _GROUPS.read(self.groups)}
+
+    def open(self, paths: list[str], where: str | None) -> "sdp.Column | None":
+        """The column of the groups."""
+        return None if self.by is None else sdp.open_column(paths, self.by, where=where)
+
+
 @dataclass(frozen=True, kw_only=True)
 class InferenceOptions:
     """What learning and testing share: the column, how private the answer is, how the noise is made."""

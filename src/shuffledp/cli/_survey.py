@@ -22,7 +22,7 @@ from shuffledp.cli._terminal import (
 )
 
 if TYPE_CHECKING:
-    from shuffledp.cli._options import BudgetOptions, OutputOptions, PrivacyOptions
+    from shuffledp.cli._options import BudgetOptions, GroupOptions, OutputOptions, PrivacyOptions
 
 __all__ = ["estimate_survey", "is_survey", "plan_survey", "randomize_survey", "run_survey"]
 
@@ -65,8 +65,10 @@ def run_survey(
     budget: BudgetOptions,
     engine: str,
     master: str | None,
+    grouping: GroupOptions,
 ) -> None:
     """Ask the people in files all questions of a survey."""
+    _refuse({"by": grouping.by, "groups": grouping.groups})
     survey, rng = _open(path, options, privacy)
     chosen = sdp.engine.find_engine(engine, threads=privacy.threads, master=master)
     targets = [output.out, output.plot]

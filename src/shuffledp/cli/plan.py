@@ -10,6 +10,7 @@ from shuffledp.cli._completion import complete_task
 from shuffledp.cli._options import (
     TASK_NAMES,
     ForceOption,
+    GroupOptions,
     HonestOption,
     JsonOption,
     LargeDeltaOption,
@@ -57,6 +58,10 @@ def plan(
     steps: Annotated[
         int | None,
         typer.Option(help="Steps of the grid for real numbers; without it, values are integers."),
+    ] = None,
+    by: Annotated[str | None, typer.Option(help="The column of groups; needs --groups.")] = None,
+    groups: Annotated[
+        str | None, typer.Option(help="Answer for each of these groups, comma-separated.")
     ] = None,
     at: Annotated[
         str | None, typer.Option(help="Which quantiles, the points of a cdf, the ends of a range.")
@@ -131,13 +136,15 @@ def plan(
             }
             said |= {"steps": steps, "at": at, "edges": edges, "alphabet": alphabet}
             said |= {"max_length": max_length, "bits": bits, "honest": honest != HONEST}
+            said |= {"by": by, "groups": groups}
             other: dict[str, object] = {
                 "error": error,
                 "max_messages": max_messages,
                 "max_bits": max_bits,
             }
             other |= {"max_bytes": max_bytes, "max_influence": max_influence, "liars": liars}
-            other |= {"local_epsilon": local_epsilon, "model": model != _MODELS, "plot": plot}
+            said |= {"model": model != _MODELS}
+            other |= {"local_epsilon": local_epsilon, "plot": plot}
             other |= {"allow_large_delta": allow_large_delta, "force": force}
             people = None if n is None else whole_number(n)
             plan_survey(task, people, said, other, as_json=as_json)
@@ -158,6 +165,7 @@ def plan(
                 alphabet=alphabet,
                 max_length=max_length,
                 bits=bits,
+                groups=_read_groups(by, groups),
                 max_messages=max_messages,
                 max_bits=max_bits,
                 max_bytes=max_bytes,
@@ -176,6 +184,13 @@ def plan(
                 _draw(answer, place)
             if not as_json:
                 tell(f"\nThe picture is in {plot}.")
+
+
+def _read_groups(by: str | None, groups: str | None) -> tuple[str, ...] | None:
+    if by is not None and groups is None:
+        raise sdp.UnsupportedError("--by needs --groups: a plan has no data, and groups are public")
+    found: tuple[str, ...] | None = GroupOptions(by=by, groups=groups).given["groups"]
+    return found
 
 
 def _serve() -> None:

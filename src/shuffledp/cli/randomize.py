@@ -10,6 +10,7 @@ from shuffledp.cli._options import (
     TASK_NAMES,
     BudgetOptions,
     ForceOption,
+    GroupOptions,
     JsonOption,
     PathsArgument,
     PrivacyOptions,
@@ -43,6 +44,7 @@ def randomize(
     options: TaskOptions,
     privacy: PrivacyOptions,
     budget: BudgetOptions,
+    grouping: GroupOptions,
     task: Annotated[
         str | None,
         typer.Option(help="The question; with categories: a histogram.", rich_help_panel="Data"),
@@ -70,18 +72,19 @@ def randomize(
             raise sdp.UnsupportedError(f"{out}: a file of messages ends in .parquet or .arrow")
         users = None if n is None else whole_number(n)
         if is_survey(paths[0]):
-            said = {"task": task}
+            said = {"task": task, "by": grouping.by, "groups": grouping.groups}
             shown = {"as_json": as_json, "force": force}
             randomize_survey(paths, out, options, privacy, budget, users, said, **shown)
             return
         question = _question(task, options)
-        request = privacy.request(question, options, "duckdb", n=users)
+        request = privacy.request(question, options, "duckdb", n=users, **grouping.given)
         spending = budget.open(request)
         with stage_outputs([out], force=force) as outputs, meter() as report:
             column = sdp.open_column(paths, privacy.column, where=privacy.where)
             read = [*(file.path for file in column.files), budget.ledger]
             keep_inputs([out], [*read, options.categories_file])
-            prepared = request.prepare(column, report=report, sent=True)
+            groups = grouping.open(paths, privacy.where)
+            prepared = request.prepare(column, grouping=groups, report=report, sent=True)
             made, entry = prepared.protocol, None
             if isinstance(made, sdp.ShuffleProtocol):  # whatever number it was made for
                 made = made.with_people(prepared.found.n)

@@ -8,6 +8,7 @@ import shuffledp as sdp
 from shuffledp.cli._completion import complete_engine
 from shuffledp.cli._options import (
     BudgetOptions,
+    GroupOptions,
     OutputOptions,
     PathsArgument,
     PrivacyOptions,
@@ -32,7 +33,6 @@ from shuffledp.engine import stages
 
 __all__ = ["run"]
 
-GROUPS = sdp.tasks.Option(name="groups", kind=tuple, help="The public groups.")
 _ENGINES = "; ".join(f"{name}: {each.about}" for name, each in sdp.engine.ENGINES.items())
 
 
@@ -44,6 +44,7 @@ def run(
     privacy: PrivacyOptions,
     output: OutputOptions,
     budget: BudgetOptions,
+    grouping: GroupOptions,
     engine: Annotated[
         str,
         typer.Option(
@@ -53,20 +54,6 @@ def run(
     master: Annotated[
         str | None,
         typer.Option(help="Where Spark runs, e.g. local[2].", rich_help_panel="Machine"),
-    ] = None,
-    by: Annotated[
-        str | None,
-        typer.Option(
-            help="The column of groups: answer for each of them.",
-            rich_help_panel="Data",
-        ),
-    ] = None,
-    groups: Annotated[
-        str | None,
-        typer.Option(
-            help="The public groups, comma-separated; needs --by.",
-            rich_help_panel="Data",
-        ),
     ] = None,
     timings: Annotated[
         bool,
@@ -82,23 +69,17 @@ def run(
     started = age_of_process()
     with stages.watch() as seconds:
         if is_survey(task):
-            _run_survey(task, paths, options, privacy, output, budget, engine, master, by, groups)
+            _run_survey(task, paths, options, privacy, output, budget, engine, master, grouping)
         else:
-            _run(task, paths, options, privacy, output, budget, engine, master, by, groups)
+            _run(task, paths, options, privacy, output, budget, engine, master, grouping)
     if timings:
         for name, spent in {stages.IMPORTS: started, **seconds}.items():
             typer.echo(f"{name:<22}{spent:8.3f} s", err=True)
 
 
 def _run_survey(*given: Any) -> None:
-    *rest, by, groups = given
     with explain_errors():
-        for name, value in (("by", by), ("groups", groups)):
-            if value is not None:
-                raise sdp.ParameterError(
-                    name, value, "is for one question: a survey says it itself"
-                )
-        run_survey(*rest)
+        run_survey(*given)
 
 
 def _run(
@@ -110,14 +91,12 @@ def _run(
     budget: BudgetOptions,
     engine: str,
     master: str | None,
-    by: str | None,
-    groups: str | None,
+    grouping: GroupOptions,
 ) -> None:
     targets = [output.out, output.plot]
     with explain_errors():
-        grouped = {"by": by, "groups": None if groups is None else GROUPS.read(groups)}
         request = privacy.request(
-            task, options, engine, master=master, level=output.level, **grouped
+            task, options, engine, master=master, level=output.level, **grouping.given
         )
         check_result(output.out)
         check_picture(output.plot, force=output.force, page=True)
@@ -126,12 +105,10 @@ def _run(
             with meter() as report:
                 with stages.stage(stages.OPENING):
                     column = sdp.open_column(paths, privacy.column, where=privacy.where)
-                    grouping = (
-                        None if by is None else sdp.open_column(paths, by, where=privacy.where)
-                    )
+                    groups = grouping.open(paths, privacy.where)
                 read = [*(file.path for file in column.files), budget.ledger]
                 keep_inputs(targets, [*read, options.categories_file])
-                prepared = request.prepare(column, grouping=grouping, report=report)
+                prepared = request.prepare(column, grouping=groups, report=report)
                 if spending is not None:
                     spending.check(prepared.protocol.guarantee)
                 answer = prepared.answer(report=report)

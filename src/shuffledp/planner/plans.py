@@ -3,12 +3,12 @@
 import json
 import math
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from shuffledp.core.domain import Integers, Reals
+from shuffledp.core.domain import Categories, Integers, Reals
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.mechanism import Mechanism
 from shuffledp.core.notebook import make_table, say, stack
@@ -18,8 +18,10 @@ from shuffledp.core.task import Task
 from shuffledp.core.validate import fraction_of_one, positive
 from shuffledp.planner.choice import order_candidates, pick_for_file, recognise
 from shuffledp.planner.inverse import least_epsilon, least_n
-from shuffledp.planner.question import Asked, Limits, check_delta, hint_delta
+from shuffledp.planner.question import Asked, Limits, check_delta, find_planned, hint_delta
 from shuffledp.planner.rows import Aim, Row, choose_row, evaluate, rank
+from shuffledp.tasks import Histogram
+from shuffledp.tasks.groups import Grouped
 
 __all__ = ["Plan", "plan"]
 
@@ -219,6 +221,7 @@ def plan(
     models: Iterable[Model | str] | Model | str = tuple(Model),
     honest: float = HONEST,
     allow_large_delta: bool = False,
+    groups: Sequence[str] | None = None,
     **options: Any,
 ) -> Plan:
     """Which protocol, and what will it cost: all registered ones for a question, by their exact error.
@@ -235,6 +238,9 @@ def plan(
 
     **Liars** cannot weaken the guarantee beyond what `honest` allows for, but they can move the answer: for a share
     `liars` of people who may send anything each row says by how much, at most (`Plan.bias`).
+
+    **By group** (`groups`, publicly known): a count, histogram, sum or mean of each is asked as a histogram over all
+    pairs of answer and group, and the errors are those of a pair.
 
     **The error** of each row (`rmse`) is exact, on the scale of the count or sum (also for means) and per bin
     for histograms, for the data set that is worst for that protocol.
@@ -268,14 +274,12 @@ def plan(
     if delta is None:
         such = "" if n is None else f", such as {hint_delta(n):g}"
         raise UnsupportedError(f"a plan needs delta: choose it far below 1/n{such}")
-    asked = Asked.of(
-        task,
-        n=_SOME_USERS if n is None else n,
-        epsilon=1.0 if epsilon is None else epsilon,
-        delta=delta,
-        honest=honest,
-        **options,
-    )
+    some = (_SOME_USERS if n is None else n, 1.0 if epsilon is None else epsilon)
+    told: tuple[str, ...] = ()
+    if groups is not None:
+        task, told = _ask_pairs(task, groups, options, some, known=n is not None)
+        options = {}
+    asked = Asked.of(task, n=some[0], epsilon=some[1], delta=delta, honest=honest, **options)
     aim = _aim(asked.task, n, epsilon, error)
     check = partial(_check_delta, limits, delta, allow_large_delta=allow_large_delta)
     remarks = () if n is None else check(n)
@@ -293,8 +297,42 @@ def plan(
         on_file=_pick_for_file(evaluated, asked, limits) if aim is Aim.ERROR else None,
         error=error,
         liars=None if liars is None else fraction_of_one("liars", liars),
-        remarks=check(chosen.n) if aim is Aim.USERS and chosen is not None else remarks,
+        remarks=told + (check(chosen.n) if aim is Aim.USERS and chosen is not None else remarks),
     )
+
+
+def _ask_pairs(
+    task: str | Task,
+    groups: Sequence[str],
+    options: Mapping[str, Any],
+    some: tuple[int, float],
+    *,
+    known: bool,
+) -> tuple[Task, tuple[str, ...]]:
+    """The histogram that answers a question by group, and what its errors mean for the answers."""
+    if len(groups) < 2:
+        raise ParameterError("groups", list(groups), "must be at least two")
+    own = find_planned(task).declare(options).task if isinstance(task, str) else task
+    names = Categories(k=len(groups), names=tuple(map(str, groups)))
+    grouped = Grouped.of(own, names).fit(*some)
+    if grouped.step and not known:
+        raise UnsupportedError(
+            f"a plan of a {own.name} by group needs n: its grid is chosen for it"
+        )
+    pairs = grouped.domain.size
+    said = [
+        f"A {own.name} of each of {len(groups)} groups is a histogram over {pairs:,} pairs of answer and group: the "
+        "errors are those of a pair."
+    ]
+    factor = grouped.amplify_noise()
+    if factor != 1:
+        said.append(
+            f"The sum of a group has {factor:.3g} times as much, and its numbers are rounded to steps of "
+            f"{grouped.step:.3g}."
+            if grouped.step
+            else f"The sum of a group has {factor:.3g} times as much."
+        )
+    return Histogram(domain=Categories(k=pairs)), tuple(said)
 
 
 def _pick_for_file(rows: list[Row], asked: Asked, limits: Limits) -> Row | None:

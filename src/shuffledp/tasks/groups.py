@@ -166,6 +166,18 @@ class Grouped(Task):
         shares: Floats = sums / np.maximum(table.sum(axis=1), 1.0)
         return np.clip(shares, self._numbers()[0], self._numbers()[-1])
 
+    def amplify_noise(self) -> float:
+        """By which factor the noise of a sum is that of a bin; 1 where the answers are bins.
+
+        >>> from shuffledp.tasks.totals import Sum
+        >>> ways = Categories(k=2, names=("car", "bus"))
+        >>> round(Grouped.of(Sum(domain=Integers(lower=0, upper=2)), ways).amplify_noise(), 3)
+        2.236
+        """
+        if self.inner not in ("sum", "mean"):
+            return 1.0
+        return float(np.linalg.norm(self._numbers()))
+
     def convert(self, bins: Estimate) -> Estimate:
         """The answers by group, from the histogram of all pairs."""
         value = self._answer(np.asarray(bins.value, dtype=np.float64))
