@@ -184,3 +184,98 @@ def test_nobody_is_an_error(people):
     column = sdp.open_column(people, "way")
     with pytest.raises(sdp.DataError, match="no valid value"):
         sdp.engine.read_codes(column, sdp.Categories(k=2, names=("x", "y")), "drop")
+
+
+class TestRobust:
+    def test_is_the_function_of_python(self, shuffledp, codes):
+        words = ("robust", "count", "people.csv", "--column", "home", "--groups", 3, *PROMISE)
+        told = json.loads(shuffledp(*words, "--seed", 5, "--json").stdout)
+        found = sdp.inference.median_of_groups(
+            lambda n: sdp.count(n=n, epsilon=1.0, delta=1e-8),
+            codes,
+            groups=3,
+            rng=sdp.SeededWords(5),
+        )
+        assert told["estimate"] == [{"label": "answer", "value": found.value}]
+        assert (told["groups"], told["tolerates"], told["n"]) == (3, 1, len(codes))
+        assert told["guarantee"] == str(found.guarantee)
+        assert "seeded" in told["not_private"][0]
+        assert "up to 1 liars" in shuffledp(*words, "--seed", 5).stdout.replace("\n", " ")
+
+    @pytest.mark.parametrize(("column", "ends"), [("minutes", ()), ("hours", ("--steps", 50))])
+    def test_means_are_of_numbers(self, shuffledp, people, survey, column, ends):
+        """Of integers, and of reals between the points of a grid."""
+        top = 240 if column == "minutes" else 4
+        words = ("robust", "mean", "people.csv", "--column", column, "--lower", 0, "--upper", top)
+        told = json.loads(shuffledp(*words, *ends, *PROMISE, "--groups", 3, "--json").stdout)
+        (answer,) = told["estimate"]
+        truth = survey.minutes.mean() / (1 if column == "minutes" else 60)
+        assert answer["value"] == pytest.approx(truth, rel=0.2)
+        assert told["not_private"] == []
+
+    def test_histograms_have_labels_and_a_ledger_is_charged(self, shuffledp, people):
+        words = ("robust", "histogram", *HOME, *PROMISE, "--groups", 3)
+        result = shuffledp(*words, *BUDGET)
+        assert result.exit_code == 0, result.output
+        assert "false: " in result.stdout
+        assert "epsilon 1 of 2" in result.stdout
+        (entry,) = sdp.ledger.Ledger(people.parent / "l.json").entries()
+        assert entry.note["task"] == "robust histogram"
+        assert entry.released
+
+    @pytest.mark.parametrize(
+        ("words", "said"),
+        [
+            (("quantiles", "--epsilon", 1, "--delta", "1e-8"), "must be one of count"),
+            (("count", "--epsilon", 1), "and delta must be given"),
+            (("count", *PROMISE, "--model", "local"), "must be shuffle"),
+            (("count", *PROMISE, "--groups", 4000), "too few for 4000 groups"),
+        ],
+    )
+    def test_what_is_refused(self, shuffledp, people, words, said):
+        task, *more = words
+        result = shuffledp("robust", task, "people.csv", "--column", "home", *more)
+        assert result.exit_code != 0
+        assert said in result.stderr.replace("\n", " ")
+
+
+class TestFrequencies:
+    @pytest.fixture
+    def passwords(self, people):
+        path = people.parent / "passwords.csv"
+        path.write_text("password\n" + "123456\n" * 30 + "letmein\n" * 10 + "a\nb\nc\nd\n")
+        return path
+
+    WORDS = ("frequencies", "passwords.csv", "--column", "password", "--epsilon", 1)
+
+    def test_is_the_mechanism(self, shuffledp, passwords):
+        told = json.loads(shuffledp(*self.WORDS, "--seed", 5, "--json").stdout)
+        made = sdp.mechanisms.frequency_list.FrequencyList(n=44, epsilon=1.0)
+        released = made.release([30, 10, 1, 1, 1, 1], sdp.SeededWords(5))
+        assert [row["value"] for row in told["estimate"]] == released[released > 0].tolist()
+        assert (told["n"], told["epsilon"], told["delta"], told["model"]) == (44, 1, 0, "central")
+        assert "seeded" in told["not_private"][0]
+
+    def test_names_no_password(self, shuffledp, passwords):
+        result = shuffledp(*self.WORDS)
+        assert result.exit_code == 0, result.output
+        assert "1. " in result.stdout
+        assert "central model" in result.stdout
+        assert "letmein" not in result.output
+
+    def test_is_charged_and_written(self, shuffledp, passwords):
+        result = shuffledp(*self.WORDS, *BUDGET, "--out", "list.csv", "--quiet")
+        assert result.exit_code == 0, result.output
+        assert result.output == ""
+        with (passwords.parent / "list.csv").open() as file:
+            assert next(csv.DictReader(file)).keys() == {"label", "value"}
+        (entry,) = sdp.ledger.Ledger(passwords.parent / "l.json").entries()
+        assert (entry.note["task"], entry.note["n"], entry.released) == ("frequencies", 44, True)
+        seeded = shuffledp(*self.WORDS, "--ledger", "l.json", "--seed", 1)
+        assert "a seed protects nobody" in seeded.stderr
+
+    def test_what_is_refused(self, shuffledp, passwords):
+        many = shuffledp("frequencies", "people.csv", "--column", "way", "--epsilon", 1)
+        assert "n=3000 must be <= 1000" in many.stderr
+        nobody = shuffledp(*self.WORDS, "--where", "password = 'nobody'")
+        assert "has no rows" in nobody.stderr

@@ -33,6 +33,8 @@ COMMANDS = {
     "ledger": "Show or verify a budget ledger, or change a budget.",
     "learn": "Learn how a population is distributed over categories, and how far off that may be.",
     "test": "Test whether everybody's values are uniform, or have a known law: accept or reject.",
+    "robust": "Answer a question so that a few liars cannot ruin it: the median of random groups.",
+    "frequencies": "List how often values occur, the most frequent first, and name none: how guessable are passwords?",
     "plan": "Rank every protocol for a question by its exact error, with its cost.",
     "collection": "Make, rehearse, check, watch or close a live collection: a survey on people's own devices.",
     "serve": "Run all roles of a live collection on this machine, for a first look and for tests.",

@@ -27,6 +27,7 @@ __all__ = [
     "TASK_NAMES",
     "BudgetOptions",
     "CategoryOptions",
+    "CuratorOptions",
     "Delta0Option",
     "DeltaOption",
     "ForceOption",
@@ -331,6 +332,29 @@ class InferenceOptions:
         more = {} if self.honest is None else {"honest": self.honest}
         asked = {"epsilon": self.epsilon, "delta": self.delta, "model": self.model.value}
         return {**asked, "rng": self.rng, **more}
+
+
+@dataclass(frozen=True, kw_only=True)
+class CuratorOptions:
+    """A column, and what a trusted curator promises about its answer."""
+
+    epsilon: Annotated[float, _privacy(help="The epsilon of the guarantee, above 0.")]
+    column: _ColumnOption = None
+    where: _WhereOption = None
+    seed: SeedOption = None
+    threads: _ThreadsOption = None
+
+    @property
+    def rng(self) -> sdp.SeededWords | None:
+        """Where the noise comes from; None: secure."""
+        return None if self.seed is None else sdp.SeededWords(self.seed)
+
+    def check_chargeable(self) -> None:
+        """Refuse what no guarantee covers: a ledger cannot charge it."""
+        if self.seed is not None:
+            raise sdp.UnsupportedError(
+                "a seed protects nobody, so a ledger cannot charge it: leave out one of them"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,12 +12,12 @@ import shuffledp as sdp
 from shuffledp.cli._terminal import echo_json, is_quiet, keep_inputs, meter, say, tell
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from shuffledp.cli._options import InferenceOptions
 
-__all__ = ["People", "Releasing", "read_people"]
+__all__ = ["People", "Releasing", "read_column", "read_people"]
 
 _UNPROTECTED = "the model 'none' adds no noise: the answer is exact, and protects nobody"
 
@@ -65,12 +65,30 @@ def read_people(
     paths: list[str], categories: Any, given: InferenceOptions, written: list[Path | None]
 ) -> People:
     """Everybody's category; nothing of it is released yet. Refuses files that will be written."""
+    named = {each.name: getattr(categories, each.name) for each in fields(categories)}
+    people, _ = read_column(
+        paths,
+        given,
+        lambda column: sdp.tasks.Histogram.declare(named, column),
+        written,
+        [categories.categories_file],
+    )
+    return people
+
+
+def read_column(
+    paths: list[str],
+    given: InferenceOptions,
+    declare: Callable[[sdp.engine.Column], Any],
+    written: list[Path | None],
+    kept: Sequence[str | Path | None] = (),
+) -> tuple[People, Any]:
+    """Everybody's value as the task reads it that `declare` makes for the column, and that task."""
     with meter() as report:
         column = sdp.open_column(paths, given.column, where=given.where)
         read = [file.path for file in column.files]
-        keep_inputs(written, [*read, categories.categories_file])
-        named = {each.name: getattr(categories, each.name) for each in fields(categories)}
-        declared = sdp.tasks.Histogram.declare(named, column)
+        keep_inputs(written, [*read, *kept])
+        declared = declare(column)
         policy = sdp.OnInvalid.read(given.on_invalid)
         domain = declared.task.domain
         found = sdp.engine.read_codes(column, domain, policy, threads=given.threads, report=report)
@@ -80,7 +98,7 @@ def read_people(
         exposed.insert(0, sdp.request.SEEDED)
     if given.model == "none":
         exposed.insert(0, _UNPROTECTED)
-    return People(
+    people = People(
         codes=found.codes,
         domain=domain,
         column=column.name,
@@ -91,6 +109,7 @@ def read_people(
         notes=(*declared.notes, *_check_delta(given, len(found.codes))),
         not_private=tuple(exposed),
     )
+    return people, declared.task
 
 
 def _check_delta(given: InferenceOptions, n: int) -> tuple[str, ...]:

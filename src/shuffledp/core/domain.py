@@ -268,6 +268,15 @@ class Reals:
         """Each value as a number of 2^-41 parts of the range; it does not depend on the grid."""
         return self._scale(self._inside(values), 1 << PLACE_BITS)
 
+    def locate(self, places: Codes) -> Floats:
+        """The values at these places.
+
+        >>> Reals(lower=2.0, upper=4.0, steps=1).locate(np.array([0, 1 << 40]))
+        array([2., 3.])
+        """
+        share: Floats = np.asarray(places, dtype=np.float64) / (1 << PLACE_BITS)
+        return np.clip(self.lower + (self.upper - self.lower) * share, self.lower, self.upper)
+
     def round(self, places: Codes, words: Words, bits: int) -> Codes:
         """The code of one of the two points around each place, by a uniform word of `bits` bits each."""
         code, part = self.split(places)

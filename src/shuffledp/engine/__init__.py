@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from shuffledp.engine.columns import (
         Column,
         categories_of,
+        group_values,
         open_column,
         take_column,
     )
@@ -78,6 +79,7 @@ __all__ = [
     "explain_unwritable",
     "find_engine",
     "find_files",
+    "group_values",
     "headcount",
     "open_column",
     "randomize_file",
@@ -101,7 +103,7 @@ __getattr__ = load_later(
         "central": "Released release_column release_counts",
         "chunks": "CodeCounts Engine Headcount Job Progress Report Rounding Tallied",
         "codes": "Action Coded Coder OnInvalid",
-        "columns": "Column categories_of open_column take_column",
+        "columns": "Column categories_of group_values open_column take_column",
         "files": "ENGINES CodedColumn DuckDB FileRun Memory find_engine headcount read_codes run_file",
         "filters": "Filter",
         "formats": "DataFile Format Paths find_files",

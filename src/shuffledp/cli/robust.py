@@ -1,0 +1,127 @@
+"""`shuffledp robust`: an answer that a few liars cannot ruin, the median of random groups."""
+
+from dataclasses import fields
+from functools import partial
+from typing import Annotated, Any
+
+import typer
+
+import shuffledp as sdp
+from shuffledp.cli._options import (
+    BudgetOptions,
+    InferenceOptions,
+    JsonOption,
+    PathsArgument,
+    TaskOptions,
+    spread,
+)
+from shuffledp.cli._people import People, Releasing, read_column
+from shuffledp.cli._terminal import explain_errors
+from shuffledp.core.protocol import HONEST
+
+__all__ = ["robust"]
+
+_TASKS = ("count", "histogram", "sum", "mean")
+
+
+@spread
+def robust(
+    task: Annotated[
+        str, typer.Argument(help=f"The question: {', '.join(_TASKS)}.", show_default=False)
+    ],
+    paths: PathsArgument,
+    options: TaskOptions,
+    given: InferenceOptions,
+    budget: BudgetOptions,
+    groups: Annotated[
+        int,
+        typer.Option(
+            help="How many random groups; fewer than half of that many liars do no harm.",
+            rich_help_panel="Data",
+        ),
+    ] = 9,
+    as_json: JsonOption = False,
+) -> None:
+    r"""Answer a question so that a few liars cannot ruin it: the median of random groups.
+
+    $ shuffledp robust count people.csv --column home --groups 5 \
+        --epsilon 1 --delta 1e-6
+    """
+    with explain_errors():
+        if task not in _TASKS:
+            raise sdp.ParameterError("task", task, f"must be one of {', '.join(_TASKS)}")
+        if given.model != "shuffle":
+            raise sdp.ParameterError(
+                "model", given.model.value, "must be shuffle: every group has a shuffler"
+            )
+        promise = _read_promise(given)
+        release = Releasing(given=given, categories=options, as_json=as_json)
+        spending = budget.open(release)
+        named = {each.name: getattr(options, each.name) for each in fields(options)}
+        declare = sdp.tasks.TASKS[task].declare
+        people, asked = read_column(
+            paths, given, lambda column: declare(named, column), [budget.ledger]
+        )
+        found = sdp.inference.median_of_groups(
+            partial(_choose, asked, promise),
+            _read_values(people),
+            groups=groups,
+            rng=given.rng,
+        )
+        record = {"task": task, **_record(found, people), **people.record}
+        note = {"task": f"robust {task}", "column": people.column, "protocol": "median_of_groups"}
+        with release.charge(spending, found.guarantee, {**note, "n": people.n}):
+            release.show(people, _describe(found, people), record)
+
+
+def _read_promise(given: InferenceOptions) -> dict[str, Any]:
+    """What every group is promised."""
+    if given.epsilon is None or given.delta is None:
+        raise sdp.ParameterError("epsilon", given.epsilon, "and delta must be given")
+    honest = HONEST if given.honest is None else given.honest
+    return {"epsilon": given.epsilon, "delta": given.delta, "honest": honest}
+
+
+def _choose(asked: Any, promise: dict[str, Any], n: int) -> sdp.ShuffleProtocol:
+    made = sdp.planner.choose(asked, n=n, **promise)
+    assert isinstance(made, sdp.ShuffleProtocol)
+    return made
+
+
+def _read_values(people: People) -> Any:
+    """Codes of bits and categories, and numbers."""
+    if isinstance(people.domain, sdp.Integers):
+        return people.codes + people.domain.lower
+    return (
+        people.domain.locate(people.codes) if isinstance(people.domain, sdp.Reals) else people.codes
+    )
+
+
+def _list_values(found: sdp.inference.MedianOfGroups, people: People) -> list[tuple[str, float]]:
+    values = [found.value] if isinstance(found.value, float) else found.value.tolist()
+    labels = people.domain.labels if isinstance(people.domain, sdp.Categories) else ("answer",)
+    return list(zip(labels, values, strict=True))
+
+
+def _record(found: sdp.inference.MedianOfGroups, people: People) -> dict[str, Any]:
+    return {
+        "estimate": [
+            {"label": label, "value": value} for label, value in _list_values(found, people)
+        ],
+        "groups": found.groups,
+        "tolerates": found.tolerates,
+        "n": people.n,
+        "epsilon": found.guarantee.epsilon,
+        "delta": found.guarantee.delta,
+        "model": found.guarantee.model.value,
+        "guarantee": str(found.guarantee),
+    }
+
+
+def _describe(found: sdp.inference.MedianOfGroups, people: People) -> str:
+    lines = [f"{label}: {value:,.6g}" for label, value in _list_values(found, people)]
+    lines.append(
+        f"The median of {found.groups} random groups: up to {found.tolerates} liars cannot move it beyond "
+        "what honest groups said."
+    )
+    return "\n".join([*lines, f"{people.n:,} people; in each group {found.guarantee}"])
