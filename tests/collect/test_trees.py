@@ -82,7 +82,7 @@ def test_documents_with_another_tree_are_refused(old, new):
 def test_answers_are_numbers_of_the_domain():
     whole, real = ask("quantiles"), ask("quantiles", lower=0.0, upper=1.0, steps=4)
     assert [whole.place_of(answer) for answer in ("0", 37, "120.0")] == [0, 37, 120]
-    assert [real.place_of(answer) for answer in (0, "0.25", 1)] == [0, 1, 3]
+    assert [real.place_of(answer) for answer in (0, "0.25", 0.3, 1)] == [0, 0, 1, 3]
     assert real.ends == (0.0, 1.0)
     for question, answer in [(whole, "3.5"), (whole, 121), (real, 1.1), (real, "x")]:
         with pytest.raises(sdp.DataError):

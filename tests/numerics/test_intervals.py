@@ -14,6 +14,7 @@ from shuffledp.numerics.intervals import (
     NoiseError,
     SharedNoise,
     SharedNoiseError,
+    binomial,
     bounded,
     counts,
     laplace,
@@ -202,3 +203,21 @@ def test_a_bias_widens_both_sides():
     )
     low, high = plain.interval(50.0, 0.95)
     assert biased.interval(50.0, 0.95) == pytest.approx((low - 3, high + 3), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "parts", [((900, 0.3), (4000, 0.01)), ((10**6, 0.4), (3000, 0.002), (50, 0.5))]
+)
+def test_sums_by_transform_are_as_exact_as_they_say(parts, monkeypatch):
+    """The fast Fourier transform serves where the direct sum takes seconds, unless tiny tails matter."""
+    noise = BinomialSum(parts=tuple((n, Fraction(p)) for n, p in parts))
+    direct = noise.window()
+    monkeypatch.setattr(binomial, "_DIRECT", 0)
+    assert noise.window().error == 0
+    found = noise.window(tail=0.05)
+    assert 0 < found.error < 1e-9
+    assert (found.first, len(found.masses)) == (direct.first, len(direct.masses))
+    sums = [np.cumsum(each.masses) for each in (found, direct)]
+    assert np.abs(sums[0] - sums[1]).max() < found.error
+    for level in (0.5, 0.95, 0.999):
+        assert found.equal(level) == direct.equal(level)

@@ -46,7 +46,7 @@ export function roundPlace(grid, place, word, bits) {
 }
 
 /**
- * The cell of a value: the number of an integer, or of the part of the range. A value on an edge belongs to the upper one.
+ * The cell of a value: the number of an integer, or of the part of the range. A value on an edge belongs to the lower one.
  * @param {import("./laws.js").Cells} domain
  * @param {number} value
  */
@@ -56,10 +56,10 @@ export function cellOf({ lower, upper, cells }, value) {
   }
   if (cells === null) return value - lower;
   const edge = (/** @type {number} */ place) => (place === cells ? upper : lower + (upper - lower) * (place / cells));
-  let low = 0, high = cells; // edge(low) <= value, and value < edge(high) unless it is the upper end
+  let low = 0, high = cells; // value <= edge(high), and edge(low) < value unless it is the lower end
   while (high - low > 1) {
     const middle = Math.floor((low + high) / 2);
-    if (edge(middle) <= value) low = middle;
+    if (edge(middle) < value) low = middle;
     else high = middle;
   }
   return low;

@@ -135,9 +135,9 @@ test("inner in another window, in another collection, as outer; each flipped bit
   }
 });
 
-test("cells of numbers are those of Python: an edge belongs to the upper cell, the end to the last", () => {
+test("cells of numbers are those of Python: an edge belongs to the lower cell, the end to the first", () => {
   const cells = { lower: 0.1, upper: 0.7, cells: 6 };
-  assert.deepEqual([0.1, 0.2, 0.19999999999999998, 0.4, 0.7].map((value) => cellOf(cells, value)), [0, 1, 0, 3, 5]);
+  assert.deepEqual([0.1, 0.2, 0.20000000000000004, 0.4, 0.7].map((value) => cellOf(cells, value)), [0, 0, 1, 2, 5]);
   const whole = { lower: -3, upper: 4, cells: null };
   assert.deepEqual([-3, 0, 4].map((value) => cellOf(whole, value)), [0, 3, 7]);
   assert.throws(() => cellOf(whole, 0.5), /outside/);

@@ -19,10 +19,11 @@ __all__ = ["Bins", "Cells"]
 class Cells:
     """Real numbers in [lower, upper], in `cells` parts of the same length.
 
-    A value on the edge between two cells belongs to the upper one, `upper` to the last.
+    A value on the edge between two cells belongs to the lower one, `lower` to the first: so the cells up to an edge
+    hold everybody with at most that value.
 
     >>> Cells(lower=0.0, upper=1.0, cells=4).codes([0.0, 0.3, 0.5, 1.0])
-    array([0, 1, 2, 3])
+    array([0, 1, 1, 3])
     """
 
     lower: float
@@ -56,7 +57,8 @@ class Cells:
         return _name_cells(self.edges)
 
     def codes(self, values: ArrayLike) -> Codes:
-        return _place(values, self.edges)
+        edges = self.edges
+        return _place(np.searchsorted(edges, _read(values, edges), side="left"), edges)
 
     def values(self, codes: Codes) -> Floats:
         """The middle of each cell."""
@@ -103,7 +105,8 @@ class Bins:
         return _name_cells(np.array(self.edges))
 
     def codes(self, values: ArrayLike) -> Codes:
-        return _place(values, np.array(self.edges))
+        edges = np.array(self.edges)
+        return _place(np.searchsorted(edges, _read(values, edges), side="right"), edges)
 
     def values(self, codes: Codes) -> Floats:
         """The middle of each bin."""
@@ -117,7 +120,13 @@ def _name_cells(edges: Floats) -> tuple[str, ...]:
     return tuple(f"{low} to {high}" for low, high in pairwise(ends))
 
 
-def _place(values: ArrayLike, edges: Floats) -> Codes:
+def _place(after: Codes, edges: Floats) -> Codes:
+    """The cells before these edges; the ends belong to the first and the last one."""
+    return np.clip(after - 1, 0, len(edges) - 2).astype(np.int64)
+
+
+def _read(values: ArrayLike, edges: Floats) -> Floats:
+    """Numbers from the first edge to the last."""
     array = column(values)
     if array.dtype.kind not in "iuf":
         raise DataError(f"the domain is real numbers, but the values have type {array.dtype}")
@@ -128,5 +137,4 @@ def _place(values: ArrayLike, edges: Floats) -> Codes:
         complaint = f"is outside the domain [{edges[0]:g}, {edges[-1]:g}]"
         value = array[place].item()
         raise PositionError(None if math.isnan(float(value)) else value, place, complaint)
-    found = np.searchsorted(edges, reals, side="right") - 1
-    return np.clip(found, 0, len(edges) - 2).astype(np.int64)
+    return reals

@@ -51,6 +51,7 @@ from shuffledp.engine.values import (
     Numbers,
     as_numpy,
     flatten,
+    list_distinct,
     mark,
     read_bits,
     read_integers,
@@ -424,14 +425,14 @@ def _categories(array: Any, domain: Categories) -> Numbers:
 
 def _words(array: Any, domain: Texts | Keys) -> Numbers:
     """Codes of words; too long ones are cut already, if that is what is to become of them."""
-    distinct = array.dictionary_encode()
+    distinct = list_distinct(array, "words")
     codes, faults = domain.read(distinct.dictionary.to_pylist())
     return spread(distinct.indices, codes, faults)
 
 
 def _ask_domain(array: Any, domain: Domain) -> Numbers:
     """A domain of somebody else's: it says itself what the code of each distinct value is."""
-    distinct = array.dictionary_encode()
+    distinct = list_distinct(array, "values")
     found = [_ask_about(domain, value) for value in distinct.dictionary.to_pylist()]
     codes = np.array([0 if code is None else code for code in found], dtype=np.int64)
     faults = np.array([UNKNOWN if code is None else FINE for code in found], dtype=np.uint8)

@@ -8,7 +8,8 @@ DuckDB reads text and counts values; Parquet and Arrow files are read by PyArrow
 fast where there is only a column to decode.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
@@ -52,6 +53,9 @@ __all__ = [
 
 
 _ROWS = 1 << 17  # in a chunk
+_BITS = 64  # of the largest integers
+_GAPS = ("NoneType", "NAType", "NaTType")
+_ALIKE = {"float": "a number", "int": "a number", "str": "text", "bool": "a boolean"}
 _VALUE = "value"
 _FRACTIONAL = ("float", "double", "decimal", "time", "duration")
 _TEXTS = (TEXT, "string")
@@ -150,7 +154,7 @@ def open_column(
     files = find_files(paths, Format.LINES if column is None else Format.CSV)
     column = _name_lines(files) if column is None else column
     for file in files:
-        if not file.remote and (column is None or not file.has(column)):
+        if not file.remote and (column is None or not _has_one(file, column)):
             column = _choose(file.columns, file.path, column, tuple(dict(file.partition)))
     if column is None:
         raise ParameterError("column", column, "must be named: the files are not on this machine")
@@ -159,7 +163,7 @@ def open_column(
     chosen = Filter.read(where)
     for name in chosen.columns:
         for file in files:
-            if not file.remote and not file.has(name):
+            if not file.remote and not _has_one(file, name):
                 _choose(file.columns, file.path, name, tuple(dict(file.partition)))
     return Column(name=column, files=files, where=chosen)
 
@@ -177,6 +181,11 @@ def _name_lines(files: tuple[DataFile, ...]) -> str | None:
     return LINE
 
 
+def _has_one(file: DataFile, column: str) -> bool:
+    """Whether the file has a column of this name, and not two."""
+    return file.has(column) and file.columns.count(column) < 2
+
+
 def _require_readers() -> None:
     try:
         import duckdb  # noqa: F401
@@ -191,6 +200,8 @@ def _choose(
     columns: tuple[str, ...], where: str, column: str | None, told: tuple[str, ...] = ()
 ) -> str:
     if column in columns:
+        if columns.count(column) > 1:
+            raise DataError(f"{where} has two columns of the same name: {column!r}")
         return column
     several = (*columns, *told)
     listed = ", ".join(map(repr, several[:20])) + (", ..." if len(several) > 20 else "")
@@ -229,11 +240,14 @@ def take_column(
     'int64'
     """
     _require_readers()
+    if type(data).__name__ == "LazyFrame":  # of Polars, which asking by name does not import
+        data = data.collect()
     names = _name_columns(data)
-    table = data
+    table, named = data, {} if names is None else {str(name): name for name in names}
     if names is not None:
-        column = _choose(tuple(map(str, names)), "the table", column)
-        data = data[column]
+        wanted = None if column is None else str(column)  # pandas numbers columns without a name
+        column = _choose(tuple(map(str, names)), "the table", wanted)
+        data = data[named[column]]
     own = getattr(data, "name", None)
     name = column if column is not None else own if isinstance(own, str) else "values"
     array = _as_arrow(data)
@@ -242,7 +256,7 @@ def take_column(
     chosen, known = Filter.read(where), (name,) if names is None else tuple(map(str, names))
     for each in chosen.columns:
         _choose(known, "the table", each)
-    kept = chosen.choose(lambda each: array if each == name else _as_arrow(table[each]))
+    kept = chosen.choose(lambda each: array if each == name else _as_arrow(table[named[each]]))
     return Column(name=name, array=array.take(np.flatnonzero(kept)), where=chosen)
 
 
@@ -261,7 +275,28 @@ def _as_arrow(values: Any) -> Any:
         return pa.array(values)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         # What Arrow says quotes a value.
-        raise DataError("the values are not one column of one type") from error
+        raise DataError(_tell_apart(values)) from error
+
+
+def _tell_apart(values: Any) -> str:
+    """Why values are not one column: where the first of another type is, but not what it is."""
+    said = "the values are not one column of one type"
+    first: tuple[int, str] | None = None
+    for place, value in enumerate(values if isinstance(values, Collection) else ()):
+        kind = type(value).__name__
+        if kind == "int" and value.bit_length() > _BITS:
+            return f"the value at position {place} is an integer of more than {_BITS} bits"
+        if kind in _GAPS or (kind == "float" and math.isnan(value)):
+            continue
+        kind = _ALIKE.get(kind, kind)
+        if first is None:
+            first = place, kind
+        elif kind != first[1]:
+            return (
+                f"{said}: {first[1]} at position {first[0]}, {kind} at position {place}; "
+                "to go on, make all of them text"
+            )
+    return said
 
 
 class TooManyGroupsError(Exception):

@@ -393,6 +393,10 @@ def _add_types(file: DataFile, schema: Any, rows: int) -> DataFile:
 def _describe_csv(file: DataFile) -> DataFile:
     sample = _sample(file)
     header = sample.partition("\n")[0].rstrip("\r")
+    if "\r" in header:
+        raise DataError(
+            f"{file.path} cannot be read: its lines end with carriage returns alone, and not with line feeds"
+        )
     outside_quotes = "".join(header.split('"')[::2])
     used = [mark for mark in _MARKS if mark in outside_quotes]
     delimiter = used[0] if used else ","

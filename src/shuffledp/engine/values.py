@@ -35,6 +35,7 @@ __all__ = [
     "as_numpy",
     "flatten",
     "is_text",
+    "list_distinct",
     "mark",
     "measure_moments",
     "read_bits",
@@ -112,7 +113,7 @@ def read_names(array: Any, names: tuple[str, ...]) -> Numbers:
     if is_text(array.type):
         return _look_up(array, names)
     # Distinct values are few, and their text is what the names are compared with.
-    distinct = array.dictionary_encode()
+    distinct = list_distinct(array, "categories")
     codes = np.zeros(len(distinct.dictionary), dtype=np.int64)
     faults = np.full(len(codes), UNKNOWN, dtype=np.uint8)
     for texts in _spell(distinct.dictionary):
@@ -120,6 +121,21 @@ def read_names(array: Any, names: tuple[str, ...]) -> Numbers:
         right = faults > FINE if found.faults is None else (faults > FINE) & (found.faults == FINE)
         codes[right], faults[right] = found.values[right], FINE
     return spread(distinct.indices, codes, faults)
+
+
+def list_distinct(array: Any, wanted: str) -> Any:
+    """The distinct values and their places, as an Arrow dictionary; nested values have none.
+
+    >>> import pyarrow as pa
+    >>> list_distinct(pa.array([5, 7, 5]), "categories").indices.to_pylist()
+    [0, 1, 0]
+    """
+    import pyarrow as pa
+
+    try:
+        return array.dictionary_encode()
+    except pa.ArrowNotImplementedError:
+        raise _wrong_type(array, wanted) from None
 
 
 def spread(indices: Any, codes: Codes, faults: Faults) -> Numbers:
@@ -157,8 +173,11 @@ def _spell(values: Any) -> list[Any]:
     if types.is_floating(kind) or types.is_decimal(kind):
         texts = values.cast(pa.string())
         whole = pc.replace_substring_regex(texts, r"\.0*$", "")
-        return [whole, pc.binary_join_element_wise(whole, ".0", ""), texts]
+        short = pc.replace_substring_regex(texts, r"(\.[0-9]*[1-9])0+$", r"\1")  # 2.5 of 2.50
+        return [whole, pc.binary_join_element_wise(whole, ".0", ""), texts, short]
     if types.is_timestamp(kind) or types.is_time(kind):
+        if types.is_timestamp(kind) and kind.tz is not None:  # engines do not agree on the zone
+            values = values.cast(pa.timestamp(kind.unit, "UTC"))
         texts = pc.replace_substring_regex(values.cast(pa.string()), r"\.0*(Z?)$", r"\1")
         days = pc.replace_substring_regex(texts, r" 00:00:00Z?$", "")
         return [texts, pc.replace_substring(texts, " ", "T"), days]

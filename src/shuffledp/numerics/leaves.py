@@ -281,10 +281,10 @@ class LeafQuestion:
             cells = np.floor(points).astype(np.int64) - leaves.domain.lower
             return cells, cells, np.zeros(len(points))
         edges = leaves.edges
-        cells = np.clip(np.searchsorted(edges, points, side="right") - 1, 0, len(edges) - 2)
+        cells = np.clip(np.searchsorted(edges, points, side="left") - 1, 0, len(edges) - 2)
         part = (points - edges[cells]) / (edges[cells + 1] - edges[cells])
-        at_end = points >= edges[-1]  # everybody is at most the upper end
-        return np.where(at_end, cells, cells - 1), cells, np.where(at_end, 0.0, part)
+        at_edge = points >= edges[cells + 1]  # everybody in the cell has at most its upper edge
+        return np.where(at_edge, cells, cells - 1), cells, np.where(at_edge, 0.0, part)
 
     def _between(self, leaves: Leaves) -> Floats:
         """How much of each cell is between the two ends."""
@@ -301,10 +301,10 @@ class LeafQuestion:
         if isinstance(leaves.domain, Integers):
             same = self._between(leaves)
             return same, same
-        last = np.arange(len(edges) - 1) == len(edges) - 2
-        # A cell holds its lower edge, and the last one its upper edge as well.
+        first = np.arange(len(edges) - 1) == 0
+        # A cell holds its upper edge, and the first one its lower edge as well.
         inner = (edges[:-1] >= low) & (edges[1:] <= high)
-        outer = (edges[:-1] <= high) & ((edges[1:] > low) | last)
+        outer = ((edges[:-1] < high) | first) & (edges[1:] >= low)
         return inner.astype(np.float64), outer.astype(np.float64)
 
     def _moments(self, leaves: Leaves) -> tuple[Floats, Floats]:

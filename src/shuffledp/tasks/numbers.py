@@ -46,6 +46,10 @@ AT = Option(
 )
 EDGES = Option(name="edges", kind=list, help="The edges of bins of numbers, such as 0,18,65,120.")
 
+_WHOLE = (
+    "The column has real numbers. If they are whole, as integers with gaps are in pandas, convert it to "
+    "integers (Int64): then each number is a cell of its own."
+)
 _COARSEST, _FINEST = 32, 4096  # cells of reals if none are given
 _MISSED = 0.05
 _MOST_CELLS = 1 << 22
@@ -90,7 +94,8 @@ class _Distributed(Task):
             integers = Integers(lower=int(lower), upper=int(upper))
             return Declared(task=cls(domain=integers, at=given.get("at")))
         cells = Cells(lower=lower, upper=upper, cells=_FINEST)
-        return Declared(task=cls(domain=cells, at=given.get("at"), chosen=True))
+        notes = (_WHOLE,) if is_whole(lower) and is_whole(upper) else ()
+        return Declared(task=cls(domain=cells, at=given.get("at"), chosen=True), notes=notes)
 
     def fit(self, n: int, epsilon: float) -> Task:
         if self.domain.size > _MOST_CELLS:

@@ -223,8 +223,21 @@ def _declare(task: str, given: dict[str, Any], column: Column | None) -> Integer
     else:
         fractional = column.fractional or not (is_whole(lower) and is_whole(upper))
     if fractional:
-        return Reals(lower=lower, upper=upper, steps=_COARSEST)
+        return _lay_grid(lower, upper)
     return Integers(lower=int(lower), upper=int(upper))
+
+
+def _lay_grid(lower: float, upper: float) -> Reals:
+    try:
+        return Reals(lower=lower, upper=upper, steps=_COARSEST)
+    except ParameterError as error:
+        if error.name != "steps":
+            raise
+        raise ParameterError(
+            "upper",
+            _plain(upper),
+            f"must be farther from lower={_plain(lower)}: floating-point numbers there are too far apart",
+        ) from None
 
 
 def _plain(end: float) -> float:
