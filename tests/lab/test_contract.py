@@ -8,7 +8,7 @@ import pytest
 import shuffledp as sdp
 from repository import ROOT
 from shuffledp.lab import Context, Drawn, Effort, Result, Verdict, discovery, experiments
-from shuffledp.lab.typography import typeset
+from shuffledp.lab.page import typeset
 
 
 def context(name="x", effort=Effort.QUICK):

@@ -11,9 +11,8 @@ import pytest
 import live
 import shuffledp as sdp
 from collect.test_roles import open_analyzer, open_shuffler
-from shuffledp.serve.bucket import Buckets
 from shuffledp.serve.intake import Intake
-from shuffledp.serve.shuffler import ShufflerServer
+from shuffledp.serve.shuffler import Buckets, ShufflerServer
 from shuffledp.wire.batch import sign_fetch
 from shuffledp.wire.report import MEDIA_TYPE, join_upload
 
@@ -320,7 +319,7 @@ def test_30000_fuzzed_uploads(tmp_path):
 
 
 def test_buckets_forget_the_oldest(monkeypatch):
-    monkeypatch.setattr("shuffledp.serve.bucket._MOST", 2)
+    monkeypatch.setattr("shuffledp.serve.shuffler._MOST_ADDRESSES", 2)
     buckets = Buckets(rate=0.0, size=1.0)
     assert buckets.allow("a", 0.0)
     assert not buckets.allow("a", 0.0)

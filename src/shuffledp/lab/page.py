@@ -5,6 +5,7 @@ import csv
 import hashlib
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from html import escape
 from importlib.resources import files
@@ -15,11 +16,23 @@ from tempfile import TemporaryDirectory
 import shuffledp
 from shuffledp.lab.contract import Effort, Verdict
 from shuffledp.lab.runner import Record
-from shuffledp.lab.typography import typeset
 
-__all__ = ["name_verdict", "write_page"]
+__all__ = ["name_verdict", "typeset", "write_page"]
 
 _ROWS = 24  # of a table that the page shows; the file has them all
+_GREEK = {"alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ε", "lambda": "λ"}
+_NAMES = "|".join(_GREEK)
+_STEPS: tuple[tuple[str, str], ...] = (
+    (r"&gt;=", "≥"),
+    (r"&lt;=", "≤"),
+    (r"(?<=\S) - (?=\S)", " − "),
+    (r"(?<!\w)\*(\w[^*\n]*?)\*(?!\w)", r"<em>\1</em>"),
+    (r"\bsqrt\((\w+)\)", r"√\1"),
+    (r"\bsqrt\(", "√("),
+    (r"\^\(([^()]*)\)", r"<sup>\1</sup>"),
+    (r"\^(-?\w+(?:\.\d+)?)", r"<sup>\1</sup>"),
+    (rf"\b({_NAMES})_?(0|L|star)\b", r"\1<sub>\2</sub>"),
+)
 
 
 def write_page(records: Sequence[Record], *, effort: Effort, out: Path) -> Path:
@@ -232,3 +245,17 @@ def _short(cell: str) -> str:
 
 def _duration(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 100 else f"{seconds / 60:.1f} minutes"
+
+
+def typeset(text: str) -> str:
+    """Escaped for HTML, with the formulas made readable.
+
+    >>> typeset("8 e^(epsilon0/2) sqrt(n) >= delta & *not* less")
+    '8 e<sup>ε<sub>0</sub>/2</sup> √n ≥ δ &amp; <em>not</em> less'
+    >>> typeset("10^6 people")
+    '10<sup>6</sup> people'
+    """
+    result = escape(text)
+    for pattern, replacement in _STEPS:
+        result = re.sub(pattern, replacement, result)
+    return re.sub(rf"\b({_NAMES})(?![a-z])", lambda found: _GREEK[found[1]], result)

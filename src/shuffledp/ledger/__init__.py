@@ -7,8 +7,7 @@ from shuffledp.core.loading import load_later
 if TYPE_CHECKING:
     from shuffledp.ledger.budget import Budget, Spent
     from shuffledp.ledger.events import Entry
-    from shuffledp.ledger.ledger import Ledger, Verified
-    from shuffledp.ledger.spending import Spending
+    from shuffledp.ledger.ledger import Ledger, Spending, Verified
 
 __all__ = ["DATASET", "Budget", "Entry", "Ledger", "Spending", "Spent", "Verified"]
 
@@ -20,7 +19,6 @@ __getattr__ = load_later(
     {
         "budget": "Budget Spent",
         "events": "Entry",
-        "ledger": "Ledger Verified",
-        "spending": "Spending",
+        "ledger": "Ledger Spending Verified",
     },
 )

@@ -9,14 +9,13 @@ import asyncio
 import hmac
 import secrets as randomness
 import time
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from shuffledp.collect.disk import hold, write_whole
 from shuffledp.core.errors import WireError
-from shuffledp.serve.bucket import Buckets
 from shuffledp.serve.http import CORS, host_of, listen, problem, read_body, run_loop
 from shuffledp.serve.intake import Intake
 from shuffledp.serve.pages import asset_routes, show_asset
@@ -32,10 +31,12 @@ if TYPE_CHECKING:
     from shuffledp.collect.shuffler import Shuffler
     from shuffledp.serve.folders import Home
 
-__all__ = ["MOST_TOKENS", "ShufflerServer", "run_shuffler"]
+__all__ = ["MOST_TOKENS", "Buckets", "ShufflerServer", "run_shuffler"]
 
 MOST_TOKENS = 100_000
 """In one request of the operator."""
+_MOST_ADDRESSES = 100_000
+_OURSELVES = {"127.0.0.1", "::1", None}
 _STATUS = {
     "busy": 429,
     "expired": 410,
@@ -44,6 +45,33 @@ _STATUS = {
     "unavailable": 503,
     "unknown_collection": 404,
 }
+
+
+class Buckets:
+    """A bucket of `size` tokens per address, refilled with `rate` per second. This machine is not limited.
+
+    >>> buckets = Buckets(rate=1.0, size=2.0)
+    >>> [buckets.allow("192.0.2.1", now) for now in (0.0, 0.0, 0.0, 1.0)]
+    [True, True, False, True]
+    """
+
+    __slots__ = ("_levels", "_rate", "_size")
+
+    def __init__(self, rate: float = 20.0, size: float = 100.0) -> None:
+        self._rate = rate
+        self._size = size
+        self._levels: OrderedDict[str | None, tuple[float, float]] = OrderedDict()
+
+    def allow(self, address: str | None, now: float) -> bool:
+        """Whether one more request is within the limit."""
+        if address in _OURSELVES:
+            return True
+        level, before = self._levels.pop(address, (self._size, now))
+        level = min(self._size, level + (now - before) * self._rate)
+        self._levels[address] = (level - 1 if level >= 1 else level, now)
+        if len(self._levels) > _MOST_ADDRESSES:
+            self._levels.popitem(last=False)
+        return level >= 1
 
 
 class ShufflerServer:
