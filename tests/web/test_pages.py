@@ -153,11 +153,11 @@ def test_two_tabs_one_report(browser, demonstration):
         visit.check()
 
 
-def test_numbers_by_group_and_quantiles_are_asked_for_and_sent(browser, demonstration):
+def test_numbers_by_group_quantiles_and_words_are_asked_for_and_sent(browser, demonstration):
     """What the page sends opens here, with the keys of the document that it was given."""
     origin = "{0.scheme}://{0.netloc}".format(urlsplit(demonstration["page"]))
     windows = Windows(start=int(time.time()) - 100, seconds=86_400, count=1, grace=0)
-    asked = ask_all()[-2:]
+    asked = ask_all()[-3:]
     collection = live.make_collection(questions=asked, windows=windows, url=origin)
     bodies = []
 
@@ -172,6 +172,12 @@ def test_numbers_by_group_and_quantiles_are_asked_for_and_sent(browser, demonstr
         page.goto(demonstration["page"].split("#")[0] + "#link=" + collection.link)
         page.fill("input[type=number][name=distance]", "4.5")
         page.fill("input[type=number][name=cost]", "2.25")
+        page.fill("input[name=brand]", "aces!")
+        page.press("input[name=brand]", "Tab")
+        page.wait_for_selector("text=has a character outside the alphabet word")
+        page.fill("input[name=brand]", " Ace\uff15 ")
+        page.press("input[name=brand]", "Tab")
+        page.wait_for_selector("text=one word: letters, digits, - and _, up to 4 bytes")
         page.click("button[type=submit]")
         page.wait_for_selector("text=Please answer every question")
         page.check("input[name='cost:group'][value='car: old']")
@@ -266,7 +272,7 @@ def test_the_desk_wants_its_token(browser, demonstration):
         assert visit.page.query_selector("form") is None
 
 
-VECTORS = """async ({ messages, report, documents, choices, laws }) => {
+VECTORS = """async ({ messages, words: spelt, report, documents, choices, laws }) => {
   const device = await import("/device/index.js");
   const hex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
   let same = 0;
@@ -275,6 +281,21 @@ VECTORS = """async ({ messages, report, documents, choices, laws }) => {
     for (const { place, words, message } of cases) {
       const sent = device.randomize({ randomizer }, place, device.listedWords(words.map(BigInt)));
       if (hex(device.encodeMessage(randomizer.code, sent)) !== message) throw new Error(law.type);
+      same += 1;
+    }
+  }
+  for (const { law, cases } of spelt) {
+    const question = { name: "word", labels: null, range: null, randomizer: device.buildRandomizer(law) };
+    for (const { text, code, words, message, said } of cases) {
+      let place = null, wrong = "";
+      try {
+        place = device.findPlace(question, text);
+      } catch (error) {
+        wrong = error.message;
+      }
+      if (said ? !wrong.endsWith(said) : String(place) !== code) throw new Error(`${text}: ${place} ${wrong}`);
+      const sent = said ? null : device.randomize(question, place, device.listedWords(words.map(BigInt)));
+      if (!said && hex(device.encodeMessage(question.randomizer.code, sent)) !== message) throw new Error(text);
       same += 1;
     }
   }
@@ -316,9 +337,10 @@ VECTORS = """async ({ messages, report, documents, choices, laws }) => {
 def test_vectors_in_the_browser(browser, demonstration):
     read = {
         name: json.loads((ROOT / "vectors" / f"{name}.json").read_text())
-        for name in ("messages", "report", "documents", "choices", "laws")
+        for name in ("messages", "words", "report", "documents", "choices", "laws")
     }
-    cases = sum(len(each["cases"]) for each in (*read["messages"], read["choices"]))
+    spoken = (*read["messages"], *read["words"], read["choices"])
+    cases = sum(len(each["cases"]) for each in spoken)
     cases += len(read["documents"]) + len(read["laws"])
     with Visit(browser) as visit:
         visit.page.goto(demonstration["page"])

@@ -3,6 +3,7 @@
     PYTHONPATH=src:tests python -m wire.vectors
 
 `laws.json`: tiny randomizers with their whole law, to enumerate. `messages.json`: words and what is sent for them.
+`words.json`: texts, their codes or what is wrong with them, and the messages of those that are words.
 `documents.json`: documents that must be refused, and why. `report.json`: a collection, its keys, answers, words,
 and a report that was sealed once (sealing is not reproducible, so that part is opened, not compared).
 """
@@ -108,7 +109,11 @@ def ask_all():
         lower=0.5, upper=8.5, steps=12, epsilon=0.3, at=(0.25, 0.5)
     )
     distance = Question(name="distance", text="How far?", task="quantiles", protocol=tree)
-    return (*questions(0.8), minutes, cost, distance)
+    words = protocols.local_prefixes.make_local(
+        alphabet="word", max_length=4, rows=[64, 192], lengths=[12, 22], epsilon=0.05, seed=7
+    )
+    brand = Question(name="brand", text="Which brand?", task="words", protocol=words)
+    return (*questions(0.8), minutes, cost, distance, brand)
 
 
 def survey():
@@ -122,6 +127,7 @@ ANSWERS = {
     "minutes": 37.5,
     "cost": "car: old: 2.25",
     "distance": 4.5,
+    "brand": " Ｗ-5 ",
 }
 
 
@@ -146,7 +152,15 @@ def write_documents():
         ("a user in the URL", "http://127.0.0.1", "https://127.0.0.1:1@127.0.0.1", "document"),
         ("another suite", '"suite":1', '"suite":2', "document"),
         ("another format", "collection 1", "collection 2", "document"),
-        ("slots that do not follow", '"slots":5', '"slots":6', "document"),
+        ("slots that do not follow", '"slots":6', '"slots":7', "document"),
+        ("an unknown alphabet", '"Texts","alphabet":"word"', '"Texts","alphabet":"runes"', None),
+        ("words without an alphabet", '"Texts","alphabet":"word",', '"Texts",', None),
+        ("words that are too long", '"max_length":"4"', '"max_length":"13"', None),
+        ("words where numbers belong", '"task":"words"', '"task":"mean"', "document"),
+        ("numbers where words belong", '"task":"quantiles"', '"task":"words"', "document"),
+        ("rows of no power of two", '"rows":["64","192"]', '"rows":["64","191"]', None),
+        ("a list of coefficients more", '"coefficients":[[', '"coefficients":[["1"],[', None),
+        ("another response", '"response":{"type":"KRR"', '"response":{"type":"RR"', None),
         ("groups that do not fit", '"car","car: old"', '"car","car: old","bus"', "document"),
         (
             "one question of several kinds",
@@ -161,7 +175,7 @@ def write_documents():
             '"labels":["no","yes"],"range":null,',
             "document",
         ),
-        ("a size that does not follow", '"message_size":1', '"message_size":2', "document"),
+        ("a size that does not follow", '"message_size":2', '"message_size":3', "document"),
         ("a promise of more", '"local_epsilon":"3.0"', '"local_epsilon":"2.0"', "promise"),
         (
             "a promise of a little more",
@@ -170,7 +184,7 @@ def write_documents():
             "promise",
         ),
         ("a law of its own", f'"share":"{law}"', f'"share":"{int(law) // 2}"', None),
-        ("trailing text", '"message_size":1}', '"message_size":1}{}', "document"),
+        ("trailing text", '"message_size":2}', '"message_size":2}{}', "document"),
         ("equal keys", survey().analyzer_sign.hex(), survey().shuffler_sign.hex(), "document"),
     ]
     found = []
@@ -184,7 +198,7 @@ def write_documents():
 def write_report():
     """A whole report, with all keys."""
     collection, window = survey(), 1
-    tape = [SeededWords(9 + place) for place in range(5)]
+    tape = [SeededWords(9 + place) for place in range(len(collection.questions))]
     words = [
         str(word)
         for source, each in zip(tape, collection.questions, strict=True)
@@ -244,16 +258,106 @@ def write_choices():
     }
 
 
+SPELLINGS = [
+    {"alphabet": "letters", "max_length": 12},
+    {"alphabet": "word", "max_length": 12},
+    {"alphabet": "ascii", "max_length": 9},
+    {"alphabet": "utf-8", "max_length": 8},
+    {"bits": 64},
+    {"bits": 8},
+]
+TEXTS = (
+    *(
+        "cat",
+        " Cat\t",
+        "CAT\r\n",
+        "Ｃａｔ",
+        "wlan-5",
+        "ＷＬＡＮ_５",
+        "a b",
+        "a  b",
+        "ﬁsh",
+        "Kelvin \u212a",
+        "\u212a",
+    ),
+    *(
+        "İ",
+        "ſo",
+        "é",
+        "e\u0301",
+        "É",
+        "\u00e5ngström",
+        "A\u030a",
+        "ΟΔΟΣ",
+        "日本",
+        "日本語",
+        "🦆🦆",
+        "🦆🦆🦆",
+        "\u00a0cat",
+    ),
+    *(
+        "\u3000cat",
+        "cat\u2003",
+        "\ud800",
+        "a\u0000b",
+        "\u0000",
+        "",
+        " \t ",
+        "zzzzzzzzzzzz",
+        "zzzzzzzzzzzzz",
+        "Ⅷ",
+        "½",
+    ),
+    *(
+        "0",
+        "7",
+        "007",
+        "-1",
+        "255",
+        "256",
+        "18446744073709551615",
+        "18446744073709551616",
+        "1e3",
+        "2.0",
+        "٣",
+        "x",
+    ),
+)
+
+
+def write_words():
+    """Texts as codes, and the messages of those that are words of each kind."""
+    found = []
+    for spelling in SPELLINGS:
+        protocol = protocols.local_prefixes.make_local(**spelling, epsilon=2.0, seed=11)
+        device, domain = protocol.randomizer, protocol.randomizer.domain
+        cases = []
+        for place, text in enumerate(TEXTS):
+            codes, faults = domain.read([text])
+            if faults[0]:
+                cases.append({"text": text, "said": domain.complain(int(faults[0]))})
+                continue
+            tape = SeededWords(place).words(2, 64).reshape(1, 2)
+            sent = carry(protocol).encode_message(device.encode(codes, tape).payload)
+            words = [str(word) for word in tape[0].tolist()]
+            case = {"text": text, "code": str(codes[0]), "words": words}
+            cases.append({**case, "message": sent[0].tobytes().hex()})
+        found.append({"law": describe_law(device), "cases": cases})
+    return found
+
+
 WRITERS = {
     "laws": write_laws,
     "messages": write_messages,
+    "words": write_words,
     "documents": write_documents,
     "choices": write_choices,
 }
 
 
 def write(name, content):
-    text = json.dumps(content, ensure_ascii=False, indent=1) + "\n"
+    # Half a character cannot be written in UTF-8, and that it is no word is one of the vectors.
+    text = json.dumps(content, ensure_ascii=name == "words", indent=1) + "\n"
     (FOLDER / f"{name}.json").write_text(text, encoding="utf-8")
 
 

@@ -9,6 +9,7 @@ import { messageSize } from "./messages.js";
 import { fromHex, sha256, toHex } from "./octets.js";
 import { cellOf, placeOf } from "./places.js";
 import { Fields, readJson } from "./strict.js";
+import { codeOf } from "./texts.js";
 
 const FORMAT = "shuffledp collection 1";
 const SAMPLED = ["count", "histogram", "mean", "sum"];
@@ -16,7 +17,7 @@ const BY_GROUP = ["mean_by_group", "sum_by_group"];
 /** What the law of each task is about. @type {Record<string, string>} */
 const KINDS = {
   count: "codes", histogram: "codes", mean_by_group: "codes", sum_by_group: "codes", mean: "grid", sum: "grid",
-  quantiles: "cells", cdf: "cells", range: "cells", variance: "cells", std: "cells",
+  quantiles: "cells", cdf: "cells", range: "cells", variance: "cells", std: "cells", words: "words",
 };
 const YES = { yes: "yes", true: "yes", 1: "yes", no: "no", false: "no", 0: "no" };
 
@@ -136,9 +137,10 @@ export class Collection {
 }
 
 /**
- * The code of an answer, or its place in the range if it is a real number.
+ * The code of an answer (of a word it is a bigint), or its place in the range if it is a real number.
  * @param {Question} question
  * @param {unknown} answer
+ * @returns {number | bigint}
  */
 export function findPlace(question, answer) {
   if (question.range) {
@@ -154,6 +156,7 @@ export function findPlace(question, answer) {
     if (place < 0) throw new WireError("answers", `${question.name}='${shown}' must be one of ${question.labels.slice(0, 20).join(", ")}`);
     return place;
   }
+  if (question.randomizer.spelling) return findCode(question, question.randomizer.spelling, answer);
   const { grid, cells } = question.randomizer, given = readNumber(question, answer);
   return cells ? cellOf(cells, given) : placeOf(/** @type {import("./laws.js").Grid} */ (grid), given);
 }
@@ -162,6 +165,15 @@ export function findPlace(question, answer) {
 export function findEnds(question) {
   const { grid, cells } = question.randomizer, found = question.range ?? grid ?? cells;
   return found ? { lower: found.lower, upper: found.upper, whole: cells?.cells === null } : null;
+}
+
+/** @param {Question} question @param {import("./texts.js").Spelling} spelling @param {unknown} answer */
+function findCode(question, spelling, answer) {
+  try {
+    return codeOf(spelling, answer);
+  } catch (error) {
+    throw error instanceof RangeError ? new WireError("answers", `${question.name}='${answer}' ${error.message}`) : error;
+  }
 }
 
 /** @param {Question} question @param {unknown} answer */
@@ -199,7 +211,7 @@ function readQuestion(content) {
   const randomizer = buildRandomizer(found.take("law"));
   const range = BY_GROUP.includes(task) ? readRange(new Fields("range", found.take("range"))) : null;
   found.done();
-  const kind = randomizer.grid ? "grid" : randomizer.cells ? "cells" : "codes";
+  const kind = randomizer.grid ? "grid" : randomizer.cells ? "cells" : randomizer.spelling ? "words" : "codes";
   if (!Object.hasOwn(KINDS, task) || KINDS[task] !== kind) {
     throw bad(`${protocol} does not answer the ${task} '${name}'`);
   }

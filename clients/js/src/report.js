@@ -19,7 +19,7 @@ export const MEDIA_TYPE = "application/vnd.shuffledp.reports";
 /**
  * The randomized message of one person's answer to a question.
  * @param {import("./document.js").Question} question
- * @param {number} place of the answer
+ * @param {number | bigint} place of the answer
  * @param {import("./words.js").WordSource} source
  */
 export function randomize(question, place, source) {
@@ -28,8 +28,8 @@ export function randomize(question, place, source) {
   const words = source.words(own + (grid ? 1 : 0), randomizer.wordBits);
   if (!grid) return randomizer.encode(place, words);
   // By group: the group at one of the two ends of the range. Otherwise there is no group, and the grid's own point.
-  const group = range ? Math.floor(place / (2 ** 41 + 1)) : 0;
-  const point = roundPlace(grid, place - group * (2 ** 41 + 1), words[own], randomizer.wordBits);
+  const number = Number(place), group = range ? Math.floor(number / (2 ** 41 + 1)) : 0;
+  const point = roundPlace(grid, number - group * (2 ** 41 + 1), words[own], randomizer.wordBits);
   return randomizer.encode(2 * group + point, words.slice(0, own));
 }
 

@@ -56,7 +56,7 @@ export function normalize(alphabet, text) {
 }
 
 /**
- * The code of a word, or what is wrong with it.
+ * The code of a word; a RangeError says what is wrong with it.
  * @param {Spelling} spelling
  * @param {unknown} answer
  * @returns {bigint}
@@ -65,21 +65,21 @@ export function codeOf(spelling, answer) {
   const { alphabet, maxLength, bits } = spelling;
   if (alphabet === null) return readKey(String(answer).replace(SPACES, ""), bits);
   const { symbols } = ALPHABETS[alphabet], word = normalize(alphabet, String(answer));
-  if (!word) throw new WireError("answers", "is empty");
+  if (!word) throw new RangeError("is empty");
   const octets = [...utf8(word)], digits = octets.map((each) => BigInt(symbols.indexOf(each) + 1));
   if (/\p{Surrogate}/u.test(word) || digits.includes(0n)) {
-    throw new WireError("answers", `has a character outside the alphabet ${alphabet}`);
+    throw new RangeError(`has a character outside the alphabet ${alphabet}`);
   }
-  if (octets.length > maxLength) throw new WireError("answers", `is longer than ${maxLength} bytes`);
+  if (octets.length > maxLength) throw new RangeError(`is longer than ${maxLength} bytes`);
   const base = BigInt(symbols.length + 1);
   return digits.reduce((sum, digit) => sum * base + digit, 0n) * base ** BigInt(maxLength - octets.length);
 }
 
 /** @param {string} text @param {number} bits */
 function readKey(text, bits) {
-  if (!text) throw new WireError("answers", "is missing");
-  if (!/^-?\d{1,40}$/.test(text)) throw new WireError("answers", "is not an integer");
+  if (!text) throw new RangeError("is missing");
+  if (!/^-?\d{1,40}$/.test(text)) throw new RangeError("is not an integer");
   const number = BigInt(text), largest = (1n << BigInt(bits)) - 1n;
-  if (number < 0n || number > largest) throw new WireError("answers", `is outside the domain 0 .. ${largest}`);
+  if (number < 0n || number > largest) throw new RangeError(`is outside the domain 0 .. ${largest}`);
   return number;
 }

@@ -13,7 +13,7 @@ import { innerInfo, outerInfo, sealInner } from "../src/report.js";
 
 const report = JSON.parse(readFileSync(new URL("../../../vectors/report.json", import.meta.url), "utf8"));
 const load = () => Collection.read(utf8(report.document), report.collection_id);
-const answers = { way: "bus", home: "yes", minutes: 37.5, cost: "car: 2.25", distance: 4.5 };
+const answers = { way: "bus", home: "yes", minutes: 37.5, cost: "car: 2.25", distance: 4.5, brand: "Ace" };
 
 /** A shuffler that answers with what it is given, and keeps the bodies. @param {(string | Error | object)[]} replies */
 function fakeShuffler(replies) {
@@ -89,6 +89,9 @@ test("answers that are no answers", async () => {
     [{ ...answers, cost: "car: much" }, /must be a number/],
     [{ ...answers, cost: "car: 11" }, /outside/],
     [{ ...answers, distance: 8.6 }, /outside/],
+    [{ ...answers, brand: " " }, /brand=' ' is empty/],
+    [{ ...answers, brand: "a b" }, /outside the alphabet word/],
+    [{ ...answers, brand: "aces5" }, /longer than 4 bytes/],
     [{ ...answers, more: 1 }, /no question/],
     [{ way: "bus" }, /no answer to home/],
   ])) {

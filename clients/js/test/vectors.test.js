@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
 import {
-  buildRandomizer, Collection, encodeAnswers, encodeMessage, joinUpload, LAWS, listedWords, messageSize, open, randomize,
+  buildRandomizer, Collection, encodeAnswers, encodeMessage, findPlace, joinUpload, LAWS, listedWords, messageSize, open, randomize,
   reportId, sealInner, sealReport,
 } from "../src/index.js";
 import { isAtMostExp, scale } from "../src/exact.js";
@@ -54,6 +54,22 @@ for (const { protocol, law, cases } of messages) {
       const sent = encodeMessage(randomizer.code, randomize(/** @type {any} */ ({ randomizer }), place, source));
       assert.equal(toHex(sent), message);
       assert.equal(sent.length, messageSize(randomizer.code));
+    }
+  });
+}
+
+for (const { law, cases } of read("words")) {
+  test(`words of ${law.domain.alphabet ?? law.domain.bits}: normalised, coded and sent as in Python`, () => {
+    const randomizer = buildRandomizer(law);
+    const question = /** @type {any} */ ({ name: "word", labels: null, range: null, randomizer });
+    for (const { text, code, words, message, said } of cases) {
+      if (said) {
+        assert.throws(() => findPlace(question, text), new RegExp(said.replace(/[.]/g, "\\.")), JSON.stringify(text));
+        continue;
+      }
+      const place = findPlace(question, text);
+      assert.equal(String(place), code, JSON.stringify(text));
+      assert.equal(toHex(encodeMessage(randomizer.code, randomize(question, place, listedWords(words.map(BigInt))))), message);
     }
   });
 }
@@ -135,6 +151,6 @@ test("what we seal has the sizes of the document, and opens", async () => {
   assert.equal(inner.length, collection.innerSize);
   const plain = await open(inner, fromHex(report.secrets.analyzer), collection.analyzerKey, innerInfo(collection, 1));
   assert.equal(toHex(plain), report.plains[0]);
-  const sealed = await sealReport(collection, 1, concat(inner, inner, inner, inner, inner));
+  const sealed = await sealReport(collection, 1, concat(...new Array(collection.slots).fill(inner)));
   assert.equal(sealed.length, collection.reportSize);
 });

@@ -106,6 +106,11 @@ def new(
             f"One report can move an answer by up to {design.influence:.3g} people; "
             f"accuracy is limited by {design.limited_by}."
         )
+        for name, needed in design.find_sight(found.settings.people).items():
+            tell(
+                f"{name}: of {found.settings.people:,} people {needed:,} must have a word for it to be found "
+                "with probability 95 %."
+            )
         tell(f"Written: {home.path}")
 
 

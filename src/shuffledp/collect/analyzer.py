@@ -28,6 +28,7 @@ from shuffledp.core.protocol import honest_users
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.version import __version__
 from shuffledp.ledger import Budget, Ledger
+from shuffledp.tasks import task_named
 from shuffledp.wire.batch import Manifest, check_batch, write_receipt
 from shuffledp.wire.document import Collection, compute_guarantee
 from shuffledp.wire.question import Question
@@ -332,6 +333,7 @@ def _answer(question: Question, tally: Tally, reports: int | None = None) -> dic
         "people": tally.users,
         "of": tally.users if reports is None else reports,
         "estimate": [_row(label, row) for label, row in zip(labels, rows, strict=True)],
+        **(task_named("words").details(estimate) if question.spelling is not None else {}),
     }
 
 

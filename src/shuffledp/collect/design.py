@@ -25,6 +25,7 @@ from shuffledp.core.protocol import HONEST, ShuffleProtocol, honest_users
 from shuffledp.core.task import Task
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.planner.choice import choose
+from shuffledp.planner.errors import check_sight, measure_sight
 from shuffledp.protocols import make
 from shuffledp.surveys import Survey
 from shuffledp.tasks import task_named
@@ -60,7 +61,7 @@ LOCAL_EPSILON = 3.0
 LARGEST_FLOOR = 8.0
 """Beyond it (99.97 % right guesses) there is no floor to speak of, and whoever wants that must say whom they trust."""
 _TOP = ("epsilon", "delta", "honest", "title", "on_invalid")
-_LIVE = ("count", "histogram", "bins", "mean", "sum", *BY_TREE)
+_LIVE = ("count", "histogram", "bins", "mean", "sum", *BY_TREE, "words")
 _CLOSE = 0.01
 _LABEL_YES = ("no", "yes")
 
@@ -71,7 +72,7 @@ class Asked:
 
     name: str
     kind: str
-    """count, histogram, mean, sum, quantiles, ..., mean_by_group or sum_by_group."""
+    """count, histogram, mean, sum, quantiles, ..., words, mean_by_group or sum_by_group."""
     task: Task
     text: str
     column: str
@@ -231,7 +232,7 @@ def _pair(asked: Asked, groups: tuple[str, ...]) -> Asked:
     Of numbers only one of the two ends is sent, at random: far fewer pairs, and so far less noise.
     """
     domain = asked.task.domain
-    if asked.kind in BY_TREE:
+    if asked.kind in BY_TREE or asked.kind == "words":
         raise UnsupportedError(
             f"question {asked.name!r}: {asked.kind} by group cannot be collected live"
         )
@@ -270,6 +271,11 @@ class Design:
     def sample(self, people: int) -> int:
         """How many of the people's reports answer a question."""
         return max(1, people // len(self.questions)) if self.pledge.one_question else people
+
+    def find_sight(self, people: int) -> dict[str, int]:
+        """For each question about words: how many of so many people must have one for it to be found (95 %)."""
+        seen = ((each.name, measure_sight(each.protocol, people)) for each in self.questions)
+        return {name: count for name, count in seen if count is not None}
 
     @property
     def influence(self) -> float:
@@ -330,7 +336,10 @@ def choose_protocols(
         people = max(2, settings.people // len(asked))
         chosen = [_choose(each, floor, people) for each in asked]
         designs.append(_fit(asked, chosen, replace(pledge, one_question=True)))
-    return min(designs, key=lambda each: _foresee_error(each, settings.people))
+    best = min(designs, key=lambda each: _foresee_error(each, settings.people))
+    for each in best.questions:
+        check_sight(each.protocol, settings.people)
+    return best
 
 
 def _may_sample(asked: Sequence[Asked], settings: Settings) -> bool:
@@ -344,6 +353,10 @@ def _foresee_error(design: Design, people: int) -> float:
     """The largest standard error of an answer, as a share of the people or of the range, if answers are mixed."""
     errors = []
     for each in design.questions:
+        if each.spelling is not None:
+            own = float(np.max(each.protocol.analyzer.variance(np.array([people]))))
+            errors.append(math.sqrt(own) / people)
+            continue
         size = each.protocol.randomizer.domain.size
         counts = np.full(size, people // size, dtype=np.int64)
         counts[0] += people - counts.sum()

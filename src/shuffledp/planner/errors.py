@@ -33,6 +33,7 @@ __all__ = [
     "Predicting",
     "Publishing",
     "Worst",
+    "check_sight",
     "mean_squared_error",
     "measure",
     "measure_sight",
@@ -130,7 +131,7 @@ def _measure_protocol(made: ShuffleProtocol, asked: Asked) -> Measured:
         raise UnsupportedError(
             f"everybody would send {sent:,.0f} messages, more than {MOST_MESSAGES:,.0f}"
         )
-    _check_sight(made, asked.n)
+    check_sight(made, asked.n)
     answered = task_named(made.task)
     size = made.randomizer.domain.size if answered.listed else 2
     worst = worst_case(made.analyzer, n=asked.n, size=size, bins=answered.bins)
@@ -138,7 +139,7 @@ def _measure_protocol(made: ShuffleProtocol, asked: Asked) -> Measured:
     return Measured(made=made, rmse=rmse, inputs=worst.inputs)
 
 
-def _check_sight(made: ShuffleProtocol, n: int) -> None:
+def check_sight(made: ShuffleProtocol, n: int) -> None:
     """Refuse a protocol that looks for words where it could find none, not even one that everybody has."""
     if not isinstance(made.analyzer, Predicting) or made.analyzer.predict(n).find_count(LEVEL) <= n:
         return

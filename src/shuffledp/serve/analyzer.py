@@ -229,7 +229,11 @@ def _table(result: dict[str, Any], name: str) -> str:
             f"<td class=n>{low} .. {high}<td><i style='width:{width}px'></i></tr>"
         )
     people = f"Window {result['window']}: {_count_people(answer)}"
-    return f"<p>{people}; intervals cover with probability {result['level']:.0%}</p><table>{''.join(lines)}</table>"
+    seen = "".join(f"<p>{sentence}</p>" for sentence in _tell_found(answer))
+    return (
+        f"<p>{people}; intervals cover with probability {result['level']:.0%}</p>"
+        f"<table>{''.join(lines)}</table>{seen}"
+    )
 
 
 def show_text(collection: Collection, results: list[dict[str, Any]]) -> str:
@@ -244,7 +248,21 @@ def show_text(collection: Collection, results: list[dict[str, Any]]) -> str:
                 f"    {row['label'][:24]:<24} {value:>14}   {low} .. {high}"
                 for row, (value, low, high) in zip(answer["estimate"], _round(answer), strict=True)
             ]
+            lines += [f"    {sentence}" for sentence in _tell_found(answer)]
     return "\n".join(lines)
+
+
+def _tell_found(answer: dict[str, Any]) -> list[str]:
+    """Of words: from how many people on one is found.
+
+    >>> _tell_found({"estimate": [], "found": {"found_95": 1200}})
+    ['No word was found.', 'A word that 1,200 people have is found with probability 95 %.']
+    """
+    if "found" not in answer:
+        return []
+    none = [] if answer["estimate"] else ["No word was found."]
+    people = answer["found"]["found_95"]
+    return [*none, f"A word that {people:,} people have is found with probability 95 %."]
 
 
 def _count_people(answer: dict[str, Any]) -> str:
@@ -266,6 +284,8 @@ def _round(answer: dict[str, Any]) -> list[tuple[str, str, str]]:
     [('738', '660', '817')]
     """
     rows = [Number(**row) for row in answer["estimate"]]
+    if not rows:
+        return []
     places = decimals(rows)
     return [
         (

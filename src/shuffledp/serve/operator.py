@@ -6,6 +6,7 @@ It listens on loopback and wants the bearer token that the command prints: no co
 from __future__ import annotations
 
 import hmac
+import math
 import secrets as randomness
 import threading
 import time
@@ -31,6 +32,7 @@ from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.display import list_numbers
 from shuffledp.core.domain import Bits, Reals
 from shuffledp.core.errors import DataError, ShuffledpError, UnsupportedError
+from shuffledp.planner.errors import measure_sight
 from shuffledp.protocols.tree import TreeAnalyzer
 from shuffledp.serve.client import Operator, connect
 from shuffledp.serve.folders import Home
@@ -145,6 +147,8 @@ def _imagine(question: Question, people: int, sampled: int) -> dict[str, Any]:
 
     `unit` is what errors are measured by.
     """
+    if question.spelling is not None:
+        return _imagine_words(question, people)
     counts = _make_up(question, people)
     lower, upper = question.ends or (None, None)
     if question.range is not None or question.task in BY_TREE:
@@ -171,6 +175,30 @@ def _imagine(question: Question, people: int, sampled: int) -> dict[str, Any]:
         "unit": unit * people if question.task == "sum" else unit,
         "lower": lower,
         "upper": upper,
+    }
+
+
+def _imagine_words(question: Question, people: int) -> dict[str, Any]:
+    """The rarest word that is found in 95 % of cases, and one of twice as many people."""
+    needed = measure_sight(question.protocol, people)
+    assert needed is not None  # whatever looks for words knows what it sees
+    variance = float(np.max(question.protocol.analyzer.variance(np.array([people]))))
+    error = _Z * math.sqrt(variance)
+    counts = [each for each in (2 * needed, needed) if each <= people]
+    return {
+        "estimate": [
+            {
+                "label": f"a word of {count:,} people",
+                "value": count,
+                "low": count - error,
+                "high": count + error,
+            }
+            for count in counts
+        ],
+        "unit": people,
+        "lower": None,
+        "upper": None,
+        "found": needed,
     }
 
 

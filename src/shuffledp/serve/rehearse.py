@@ -21,6 +21,7 @@ from shuffledp.collect.design import choose_protocols, create, generate_analyzer
 from shuffledp.collect.keys import ShufflerSecrets
 from shuffledp.core.domain import PLACE_BITS, Bits, Reals
 from shuffledp.core.errors import ParameterError, UnsupportedError, WireError
+from shuffledp.core.texts import Keys
 from shuffledp.core.validate import number, whole
 from shuffledp.protocols.tree import TreeAnalyzer
 from shuffledp.serve.client import Operator, connect, send_upload
@@ -36,12 +37,14 @@ if TYPE_CHECKING:
 
     from shuffledp.collect.design import SurveyFile
     from shuffledp.core.arrays import Codes, Floats
+    from shuffledp.core.texts import Texts
     from shuffledp.wire.document import Collection
     from shuffledp.wire.question import Question
 
 __all__ = ["Rehearsal", "rehearse"]
 
 _PATIENCE = 600.0
+_WORDS = 50  # that are made up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +165,9 @@ def _make_up(collection: Collection, people: int) -> dict[str, Codes]:
         domain = question.protocol.randomizer.domain
         shares = source.beta(2.0, 4.0, people)
         numbers = np.rint(shares * (1 << PLACE_BITS)).astype(np.int64)
-        if isinstance(domain, Reals):
+        if question.spelling is not None:
+            found[question.name] = _make_up_words(question.spelling, people, source)
+        elif isinstance(domain, Reals):
             found[question.name] = numbers
         elif question.task in BY_TREE:
             found[question.name] = np.floor(shares * domain.size).astype(np.int64)
@@ -175,6 +180,21 @@ def _make_up(collection: Collection, people: int) -> dict[str, Codes]:
                 weights = np.array([0.7, 0.3])
             found[question.name] = source.choice(domain.size, people, p=weights / weights.sum())
     return found
+
+
+def _make_up_words(spelling: Texts | Keys, people: int, source: np.random.Generator) -> Codes:
+    """Words of random letters or digits: every other person has the first one, every fourth the second, and so on."""
+    if isinstance(spelling, Keys):
+        words = source.integers(0, spelling.size, _WORDS, dtype=np.uint64, endpoint=False)
+        texts = [str(each) for each in words]
+    else:
+        letters = source.integers(
+            ord("a"), ord("z") + 1, (_WORDS, spelling.max_length), dtype=np.uint8
+        )
+        texts = [row.tobytes().decode() for row in letters]
+    which = np.minimum(source.geometric(0.5, people), _WORDS) - 1
+    codes: Codes = spelling.codes(np.array(texts, dtype=object))[which]
+    return codes
 
 
 def _be_hostile(collection: Collection, reports: int) -> Counter[str]:
@@ -235,8 +255,12 @@ def _compare(home: Home, acknowledged: set[bytes]) -> tuple[int, int]:
 def _compare_answers(
     question: Question, places: Codes, result: dict[str, Any]
 ) -> list[dict[str, Any]]:
-    truths = _find_truths(question, places)
     rows = result["questions"][question.name]["estimate"]
+    if question.spelling is not None:
+        people = Counter(question.spelling.spell(places))
+        truths = [float(people[row["label"]]) for row in rows]
+    else:
+        truths = _find_truths(question, places)
     return [
         {
             "label": row["label"],

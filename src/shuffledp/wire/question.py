@@ -1,7 +1,7 @@
 """One question of a collection: its words, its protocol, and the way from an answer to a message.
 
-An answer has a *place*: the code of a category, a real number in units of 2^-41 of its range, or both for a number by
-group; of a number for a tree it is its cell. A place and the words of a tape make a message. Sums and means by group: the number is rounded to one of the
+An answer has a *place*: the code of a category or of a word, a real number in units of 2^-41 of its range, or both for a
+number by group; of a number for a tree it is its cell. A place and the words of a tape make a message. Sums and means by group: the number is rounded to one of the
 two ends of its range, at random, so that its expectation is right, and what is sent is the pair of group and end, by a
 protocol for histograms. The noise comes later, so rounding costs no privacy.
 """
@@ -23,6 +23,7 @@ from shuffledp.core.errors import DataError, ShuffledpError, WireError
 from shuffledp.core.octets import Carried, MessageCode
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import encode_places, tape_width
+from shuffledp.core.texts import ALPHABETS, Keys, Texts
 from shuffledp.wire.strict import Fields, as_decimal, read_decimal
 
 __all__ = [
@@ -137,9 +138,20 @@ class Question:
                     f"{self.name}={answer!r} must be one of {', '.join(self.labels[:20])}"
                 )
             return self.labels.index(shown)
+        if self.spelling is not None:
+            codes, faults = self.spelling.read([answer])
+            if faults[0]:
+                raise DataError(f"{self.name}={answer!r} {self.spelling.complain(int(faults[0]))}")
+            return int(codes[0])
         number, domain = self._number(answer), self.protocol.randomizer.domain
         whole = isinstance(domain, Integers) and number.is_integer()
         return int(read_places(domain, [int(number) if whole else number])[0])
+
+    @property
+    def spelling(self) -> Texts | Keys | None:
+        """Which words there may be; None if answers are no words."""
+        domain = self.protocol.randomizer.domain
+        return domain if isinstance(domain, Texts | Keys) else None
 
     def _number(self, answer: object) -> float:
         try:
@@ -227,7 +239,7 @@ class Question:
 def _write_parameter(value: Any) -> Any:
     if isinstance(value, list):
         return [_write_parameter(each) for each in value]
-    return value if isinstance(value, int) else as_decimal(value)
+    return value if isinstance(value, int | str) else as_decimal(value)
 
 
 def _write_range(lower: float, upper: float) -> dict[str, str]:
@@ -298,6 +310,7 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
     "sum": (Reals,),
     **dict.fromkeys(BY_GROUP, (Categories,)),
     **dict.fromkeys(BY_TREE, (Integers, Cells)),
+    "words": (Texts, Keys),
 }
 
 
@@ -336,6 +349,7 @@ def _read_protocol(name: str, task: str, parameters: object) -> ShuffleProtocol:
 
 
 _BOUNDS = {"k": _MOST_LABELS, "steps": 1 << 20, "word_bits": 64, "shape": 1 << 22}
+_BOUNDS |= {"bits": 64, "max_length": 64, "lengths": 64, "rows": 1 << 16, "buckets": 1 << 16}
 
 
 def _read_parameters(parameters: object) -> Mapping[str, Any]:
@@ -345,6 +359,10 @@ def _read_parameters(parameters: object) -> Mapping[str, Any]:
 
 
 def _read_parameter(name: str, value: object) -> Any:
+    if name == "alphabet":
+        if value not in ALPHABETS:
+            raise WireError("document", f"alphabet must be one of {', '.join(ALPHABETS)}")
+        return value
     if isinstance(value, list):
         if not 1 <= len(value) <= _MOST_POINTS:
             raise WireError("document", f"{name} must be 1 to {_MOST_POINTS} numbers")

@@ -109,7 +109,8 @@ function makeQuestion(question) {
   const group = make("fieldset", { name: question.name });
   group.append(make("legend", { dir: "auto" }, question.text));
   if (question.labels) group.append(makeChoices(question));
-  if (!question.labels || question.range) group.append(...makeNumber(question));
+  if (question.randomizer.spelling) group.append(...makeWord(question));
+  else if (!question.labels || question.range) group.append(...makeNumber(question));
   return group;
 }
 
@@ -122,6 +123,30 @@ function makeChoices(question) {
     box.append(make("label", { class: "choice" }, input, make("span", { dir: "auto" }, label)));
   });
   return box;
+}
+
+/** A box for a word. It says what is wrong with it as soon as it is left. @param {any} question */
+function makeWord(question) {
+  const { spelling } = question.randomizer, help = `${question.name}:help`;
+  const box = make("input", { type: "text", name: question.name, "aria-label": question.text, "aria-describedby": help, dir: "auto",
+    autocomplete: "off", autocapitalize: "off", spellcheck: false, inputmode: spelling.alphabet === null ? "numeric" : "text" });
+  const words = make("p", { class: "soft", id: help }, strings.words(spelling));
+  box.addEventListener("change", () => {
+    const wrong = box.value.trim() === "" ? "" : complain(question, box.value);
+    box.setAttribute("aria-invalid", String(wrong !== ""));
+    tell(words, wrong || strings.words(spelling), wrong ? "bad" : "soft");
+  });
+  return [box, words];
+}
+
+/** What is wrong with a word, or nothing. @param {any} question @param {string} word */
+function complain(question, word) {
+  try {
+    findPlace(question, word);
+    return "";
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
 }
 
 /** A slider and a box for the exact number. @param {any} question */
@@ -202,8 +227,15 @@ function describeMessage(question, message) {
   return alike ? question.labels[Number(message)] : strings.numberSent(String(message));
 }
 
-/** Made-up answers to a question: what they say, and their places. @param {any} question @returns {[string, number][]} */
+/** Made-up words. @param {any} question @returns {string[]} */
+function makeUpWords(question) {
+  const { alphabet, maxLength, bits } = question.randomizer.spelling;
+  return alphabet === null ? ["0", "1", String((1n << BigInt(bits)) - 1n)] : ["cat", "dog", "cow"].map((each) => each.slice(0, maxLength));
+}
+
+/** Made-up answers to a question: what they say, and their places. @param {any} question @returns {[string, number | bigint][]} */
 function makeUp(question) {
+  if (question.randomizer.spelling) return makeUpWords(question).map((each) => [each, findPlace(question, each)]);
   const ends = findEnds(question);
   const numbers = ends ? [ends.lower, (ends.lower + ends.upper) / 2, ends.upper].map((each) => (ends.whole ? Math.floor(each) : each)) : [];
   const answers = question.range
@@ -218,7 +250,7 @@ function illustrate(collection) {
   const choice = make("select", { id: "made-up" });
   for (const [answer, place] of makeUp(question)) choice.append(make("option", { value: place }, answer));
   const shown = make("p", { role: "status", class: "code", id: "drawn", dir: "auto" });
-  const drawIt = () => (shown.textContent = describeMessage(question, randomize(question, Number(choice.value), secureWords)));
+  const drawIt = () => (shown.textContent = describeMessage(question, randomize(question, (question.randomizer.spelling ? BigInt : Number)(choice.value), secureWords)));
   choice.addEventListener("change", drawIt);
   drawIt();
   return make(

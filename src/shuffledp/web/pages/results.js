@@ -34,7 +34,7 @@ export function nameRow(task, row) {
 
 /** Whether the values of a task are numbers of people. @param {string} task */
 export function isShare(task) {
-  return ["count", "histogram", "range"].includes(task);
+  return ["count", "histogram", "range", "words"].includes(task);
 }
 
 /** @param {any} question @param {any[]} results */
@@ -44,12 +44,17 @@ function showQuestion(question, results) {
   const section = make("section", {}, make("h2", { dir: "auto" }, question.text),
     make("p", { class: "soft" }, strings.result.people(last.people, results[results.length - 1].window)
       + (last.of > last.people ? ` ${strings.result.sample(last.of)}` : "")));
+  if (last.found) section.append(make("p", {}, strings.result.found(last.found.found_95)));
+  if (!rows.length) {
+    section.append(make("p", {}, strings.result.noWord));
+    return section;
+  }
   const title = `${question.text}: ${rows.map((/** @type {any} */ row) => `${row.label} ${show(row.value)}`).join(", ")}`;
   const single = rows.length === 1 && question.lower !== null && question.task === "mean";
   section.append(single ? drawRange(rows[0], question.lower, question.upper, title) : drawBars(rows, title, fitWidth(), isShare(question.task) ? last.of : null));
   if (answers.length > 1) {
     const leading = rows.reduce((/** @type {number} */ best, /** @type {any} */ row, /** @type {number} */ i) => (row.value > rows[best].value ? i : best), 0);
-    const series = answers.map((each) => each.estimate[leading]);
+    const series = answers.map((each) => each.estimate.find((/** @type {any} */ row) => row.label === last.estimate[leading].label)).filter(Boolean);
     section.append(make("h3", {}, `${strings.result.over}: ${rows[leading].label}`), drawSeries(series, strings.result.over));
   }
   const cells = rows.map((/** @type {any} */ row) => [row.label, show(row.value), show(row.low), show(row.high)]);

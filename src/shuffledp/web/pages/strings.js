@@ -32,6 +32,9 @@ export const strings = {
   marks: (/** @type {string[]} */ labels) => (labels.length ? `marks at ${labels.join(", ")}` : "no marks"),
   numberSent: (/** @type {string} */ text) => `the number ${text}`,
   between: (/** @type {number} */ low, /** @type {number} */ high) => `a number from ${low} to ${high}`,
+  words: (/** @type {{ alphabet: string | null, maxLength: number, bits: number }} */ { alphabet, maxLength, bits }) =>
+    alphabet === null ? `an integer of up to ${bits} bits`
+      : `one word: ${{ letters: "letters from a to z", word: "letters, digits, - and _", ascii: "letters, digits, signs and spaces without accents", "utf-8": "any signs" }[alphabet]}, up to ${maxLength} bytes`,
   exactly: (/** @type {string} */ text) => `${text}, exactly`,
   group: "Group",
   token: "The single-use code of your invitation",
@@ -73,6 +76,8 @@ export const strings = {
     none: "Nothing is published yet: results appear here once a round is over and enough people have answered.",
     quantile: (/** @type {number} */ p) => (p === 0.5 ? "half have at most" : `${Number((100 * p).toPrecision(4))} % have at most`),
     people: (/** @type {number} */ n, /** @type {number} */ window) => `${count(n)} people answered in round ${window + 1}.`,
+    found: (/** @type {number} */ n) => `A word that ${count(n)} people have is found in 95 % of cases; rarer ones are likely missing.`,
+    noWord: "No word was found.",
     sample: (/** @type {number} */ n) => `They are a random sample of ${count(n)}, whom the numbers are about.`,
     intervals: (/** @type {number} */ level) => `The lines are intervals: each holds the true value with probability ${Math.round(100 * level)} %.`,
     promise: (/** @type {any} */ p) =>
