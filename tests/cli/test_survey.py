@@ -162,14 +162,48 @@ def test_check(shuffledp, questions):
     assert "line 8" in " ".join(found.output.split())
 
 
+def write_new(path, *answers):
+    said = "".join(f"{each}\n" for each in answers)
+    return CliRunner().invoke(app, ["survey", "new", str(path)], input=said)
+
+
 def test_new_writes_what_check_accepts(shuffledp, tmp_path):
     path = tmp_path / "new.toml"
-    said = "1.0\n1e-6\nway\nway\nhistogram\ncar, bus\ny\nminutes\nlong\nquantiles\n0\n240\n0.5\nn\n"
-    found = CliRunner().invoke(app, ["survey", "new", str(path)], input=said)
+    way = ("way", "", "histogram", "car, bus", "", "", "y")
+    minutes = ("minutes", "long", "quantiles", 0, 240, "", 0.5, 2, "y")
+    home = ("home", "", "count", "", "way", "", "", "n")
+    found = write_new(path, 1.0, 1e-6, *way, *minutes, *home)
     assert found.exit_code == 0, found.output
     assert shuffledp("survey", "check", path).exit_code == 0
-    assert 'categories = ["car", "bus"]' in path.read_text()
+    first, second, third = sdp.Survey.load(path).questions
+    assert first.options == {"categories": ["car", "bus"]}
+    assert (second.name, second.weight, second.options["at"]) == ("long", 2, [0.5])
+    assert (third.by, third.groups) == ("way", None)
     assert shuffledp("survey", "new", path).exit_code == 2, "it exists"
+
+
+def test_new_asks_again_at_once(tmp_path):
+    """A wrong answer is named where it was typed; what does not fit together, after the question."""
+    path = tmp_path / "new.toml"
+    promise = (-1, "many", 1.0, 2, 1e-6)
+    home = ("home", "", "mode", "count", "", "", 0, 1, "y")
+    again = ("home", "home", "other", "quantiles", "", "", "", "", "")
+    mean = ("age", "", "mean", "x", 0, 120, "", "", "", "n")
+    found = write_new(path, *promise, *home, *again, *mean)
+    assert found.exit_code == 0, found.output
+    said = " ".join(found.output.split())
+    wrong = (
+        "epsilon=-1 must be > 0",
+        "epsilon='many' must be a number",
+        "delta=2 must be",
+        "task='mode' must be one of",
+        "weight=0.0 must be > 0",
+        "'home' is asked twice",
+        "quantiles need both `lower` and `upper`",
+        "lower='x' must be a number",
+    )
+    assert [each for each in wrong if each not in said] == []
+    assert [each.task for each in sdp.Survey.load(path).questions] == ["count", "mean"]
 
 
 def test_one_question_by_group(shuffledp, people):

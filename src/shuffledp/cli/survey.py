@@ -1,13 +1,15 @@
 """`shuffledp survey`: write a survey file, or check one."""
 
+import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 import shuffledp as sdp
-from shuffledp.cli._options import ForceOption, whole_number
-from shuffledp.cli._terminal import explain_errors, tell
+from shuffledp.cli._options import TASK_NAMES, ForceOption, whole_number
+from shuffledp.cli._terminal import explain_errors, say, tell
 
 __all__ = ["app"]
 
@@ -17,7 +19,7 @@ app = typer.Typer(
     add_completion=False,
 )
 _FileArgument = Annotated[Path, typer.Argument(help="The survey file, such as survey.toml.")]
-_TASKS = ("count", "histogram", "mean", "sum", "quantiles", "bins")
+_LEFT_OUT = ("categories_file", "categories_from_data")
 
 
 @app.command()
@@ -41,46 +43,125 @@ def check(
 
 @app.command()
 def new(path: _FileArgument, force: ForceOption = False) -> None:
-    """Ask a few questions and write a survey file.
+    """Ask a few questions and write a survey file; every answer is checked when it is typed.
 
     $ shuffledp survey new survey.toml
     """
     with explain_errors():
         if path.exists() and not force:
             raise sdp.DataError(f"{path} exists already: choose another name, or say --force")
-        lines = [
-            f"epsilon = {typer.prompt('epsilon of the promise', default=1.0, type=float)}",
-            f"delta = {typer.prompt('delta, far below one in the number of people', default=1e-8, type=float)}",
-        ]
+        text = _ask_promise()
         while True:
-            lines += _ask_question()
+            text = _ask_question(text, str(path))
             if not typer.confirm("Another question?", default=False):
                 break
-        text = "\n".join(lines) + "\n"
-        survey = sdp.Survey.loads(text, str(path))
         path.write_text(text, encoding="utf-8")
-        tell(f"Written: {path}, {len(survey.questions)} questions.")
+        count = len(sdp.Survey.loads(text, str(path)).questions)
+        tell(f"Written: {path}, {count} question{'s' * (count != 1)}.")
 
 
-def _ask_question() -> list[str]:
-    column = typer.prompt("Column")
-    name = typer.prompt("Name of the question", default=column)
-    task = typer.prompt(f"Task ({', '.join(_TASKS)})", default="histogram")
-    lines = ["", f"[questions.{_quote(name)}]", f'task = "{task}"', f"column = {_quote(column)}"]
-    if task == "histogram":
-        listed = typer.prompt("Categories, publicly known, with commas between them")
-        names = ", ".join(_quote(each.strip()) for each in listed.split(","))
-        lines.append(f"categories = [{names}]")
-    if task in ("mean", "sum", "quantiles"):
-        lines.append(f"lower = {typer.prompt('Smallest value, publicly known')}")
-        lines.append(f"upper = {typer.prompt('Largest value, publicly known')}")
-    if task == "quantiles":
-        lines.append(f"at = [{typer.prompt('Which quantiles', default='0.25, 0.5, 0.75')}]")
-    if task == "bins":
-        lines.append(f"edges = [{typer.prompt('Edges of the bins, with commas between them')}]")
-    return lines
+def _ask_promise() -> str:
+    """The lines about the promise."""
+
+    def read(name: str) -> Callable[[str], Any]:
+        def check(text: str) -> Any:
+            value = sdp.tasks.Option(name=name, kind=float, help="").read(text)
+            tried = {"epsilon": 1.0, "delta": 1e-8, name: value}
+            question = sdp.Question(name="q", task="count", column="q")
+            return getattr(sdp.Survey(questions=(question,), **tried), name)
+
+        return check
+
+    epsilon = _ask("epsilon of the promise", read("epsilon"), "1.0")
+    delta = _ask("delta, far below one in the number of people", read("delta"), "1e-8")
+    return f"epsilon = {epsilon}\ndelta = {delta}\n"
 
 
-def _quote(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+def _ask(prompt: str, check: Callable[[str], Any], default: str | None = None) -> Any:
+    """What was answered, checked; asks again until it is fine. An empty default is none."""
+    while True:
+        shown = default != ""
+        text = str(typer.prompt(prompt, default=default, show_default=shown)).strip()
+        try:
+            return None if text == default == "" else check(text)
+        except (sdp.ShuffledpError, ValueError) as error:
+            say(f"That does not do: {error}.", err=True)
+
+
+def _ask_question(text: str, path: str) -> str:
+    """The survey with one question more; asked again from the start if its answers do not fit together."""
+    known = sdp.Survey.loads(text, path).questions if "[questions" in text else ()
+    names = {question.name for question in known}
+    while True:
+        column = _ask("Column", str)
+        name = _ask("Name of the question", lambda name: _check_new(name, names), column)
+        task = _ask(f"Task ({', '.join(TASK_NAMES)})", _check_task, "histogram")
+        fields = {"task": task, "column": column, **_ask_options(task), **_ask_groups(task)}
+        fields["weight"] = _ask(
+            "Weight: 2 halves the error beside 1 (empty: as good as the others)",
+            lambda typed: sdp.core.validate.positive("weight", float(typed)),
+            "",
+        )
+        lines = [f"{key} = {_write(value)}" for key, value in fields.items() if value is not None]
+        more = "\n".join([text, f"[questions.{_write(name)}]", *lines]) + "\n"
+        try:
+            sdp.Survey.loads(more, path).tasks({}, 10**6)
+        except sdp.ShuffledpError as error:
+            say(f"That does not do: {error}. The question again, please.", err=True)
+            continue
+        return more
+
+
+def _check_new(name: str, known: set[str]) -> str:
+    if name in known:
+        raise sdp.ParameterError("questions", name, "is asked twice")
+    return name
+
+
+def _check_task(name: str) -> str:
+    if name not in TASK_NAMES:
+        raise sdp.ParameterError("task", name, f"must be one of {', '.join(TASK_NAMES)}")
+    return name
+
+
+def _ask_options(task: str) -> dict[str, Any]:
+    """What the task asks for; categories in a file or from the data are for those who write the file themselves."""
+    found: dict[str, Any] = {}
+    for option in sdp.tasks.task_named(task).options:
+        listed = "categories" in found and option.name in ("k", "lower", "upper")
+        if listed or option.name in _LEFT_OUT:
+            continue
+        # A plan may leave the ends of a sum or mean open, a survey of people must not.
+        needed = task in ("sum", "mean") and option.name in ("lower", "upper")
+        said = option.help.removesuffix(".")
+        prompt = f"{option.name}. {said}" if needed else f"{option.name} (empty: none). {said}"
+        value = _ask(prompt, option.read, None if needed else "")
+        if value is not None:
+            found[option.name] = value
+    return found
+
+
+def _ask_groups(task: str) -> dict[str, Any]:
+    if task not in sdp.tasks.groups.GROUPED:
+        return {}
+    by = _ask("by (empty: none). The column of groups to answer for", str, "")
+    if by is None:
+        return {}
+    names = sdp.tasks.Option(name="groups", kind=tuple, help="")
+    groups = _ask(
+        "groups, comma-separated (empty: the categories of another question about that column)",
+        names.read,
+        "",
+    )
+    return {"by": by, "groups": groups}
+
+
+def _write(value: Any) -> str:
+    """As TOML has it.
+
+    >>> _write(("car", 'the "bus"')), _write(3.0)
+    ('["car", "the \\\\"bus\\\\""]', '3.0')
+    """
+    if isinstance(value, tuple | list):
+        return f"[{', '.join(map(_write, value))}]"
+    return json.dumps(str(value) if isinstance(value, Path) else value, ensure_ascii=False)
