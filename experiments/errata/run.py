@@ -9,6 +9,7 @@ list in words.
 """
 
 import math
+import re
 import textwrap
 
 import numpy as np
@@ -70,10 +71,10 @@ def page() -> str:
 
 
 def _item(name: str, text: str) -> str:
-    return (
-        textwrap.fill(f"- **{name}:** {text}", 118, subsequent_indent="  ", break_long_words=False)
-        + "\n"
-    )
+    """A line that begins with a plus or minus sign would be an item of its own: there is no break before one."""
+    kept = re.sub(r" ([-+*]) ", "\xa0\\1 ", f"{name}:** {text}")
+    filled = textwrap.fill(f"- **{kept}", 118, subsequent_indent="  ", break_long_words=False)
+    return filled.replace("\xa0", " ") + "\n"
 
 
 def draw(context: Context) -> Drawn:

@@ -1,8 +1,10 @@
 """Every Markdown file of the repository can be read in an editor."""
 
+import re
+
 import pytest
 
-from repository import ROOT, tracked_files
+from repository import ROOT, documents, tracked_files
 
 LONGEST = 120
 PAGES = [path for path in tracked_files() if path.suffix == ".md"]
@@ -13,3 +15,10 @@ def test_lines_are_shorter_than_120_characters(path):
     lines = path.read_text().splitlines()
     long = [number for number, line in enumerate(lines, start=1) if len(line) >= LONGEST]
     assert not long, f"{path.relative_to(ROOT)}: lines {long}"
+
+
+@pytest.mark.parametrize("path", documents(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_line_of_an_item_begins_with_a_sign(path):
+    """A list inside a list begins there: lists here are written with a minus, so a plus is one of a sum."""
+    text = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
+    assert not re.search(r"^ +[+*] ", text, flags=re.MULTILINE)
