@@ -23,6 +23,7 @@ CASES = [
     for delta in (1e-3, 1e-6, 1e-12)
 ]
 ORDINARY = {"k": 9, "lower": 0, "upper": 120, "steps": 60}
+ORDINARY |= {"bits": 12, "seed": 1}  # of words
 
 LOCAL = [spec for spec in PROTOCOLS if spec.make_local]
 

@@ -47,6 +47,8 @@ def test_every_protocol_has_its_task(spec):
     values = codes if not isinstance(task.domain, Reals) else task.domain.values(codes)
     tally = sdp.engine.memory.tally(protocol, values, sdp.SeededWords(1))
     estimate = protocol.analyzer.estimate(tally)
+    if not type(task).listed:
+        return  # which of the six words are found is for tests of words
     # Six users of a shuffled protocol may make no noise at all, so the error may be 0.
     error = np.asarray(estimate.value) - task.truth(values)
     assert task.loss(estimate.value, task.truth(values)) == pytest.approx(np.mean(error**2))

@@ -168,7 +168,7 @@ class StabilityHistogram:
         """The smallest count that is published with this probability.
 
         >>> StabilityHistogram(n=1000, epsilon=1.0, delta=1e-6).find_count(0.95)
-        32
+        33
         """
         outside = 1 - Fraction(fraction_of_one("probability", probability))
         # Above the threshold by t + 1: it is missed if Z < -t, half of Pr[|Z| > t].

@@ -161,7 +161,7 @@ def measure_sight(made: ShuffleProtocol | Mechanism, n: int) -> int | None:
 
     >>> from shuffledp import mechanisms
     >>> measure_sight(mechanisms.stability_histogram.make(n=1000, epsilon=1.0, delta=1e-6), 1000)
-    32
+    33
     """
     if isinstance(made, Publishing):
         return made.find_count(LEVEL)
