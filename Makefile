@@ -8,6 +8,8 @@ DEMO_ARGS ?=
 BENCH_ARGS ?=
 MUTANTS_ARGS ?=
 PYTEST_ARGS ?=
+# Hundreds of processes start in the tests: each would compile everything anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:

@@ -124,6 +124,9 @@ _GROUPS = {
 }
 
 
+_MADE: dict[tuple[Callable[..., ShuffleProtocol], str], ShuffleProtocol] = {}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Case:
     """One protocol with the parameters of one example."""
@@ -135,14 +138,21 @@ class Case:
 
     @cached_property
     def protocol(self) -> ShuffleProtocol:
-        """The protocol, made once."""
-        return self.make()
+        """The protocol, made once for all cases with these parameters."""
+        key = self._maker, repr(sorted(self.parameters.items()))
+        if key not in _MADE:
+            _MADE[key] = self.make()
+        return _MADE[key]
+
+    @property
+    def _maker(self) -> Callable[..., ShuffleProtocol]:
+        maker = self.spec.make_local if self.model is Model.LOCAL else self.spec.make
+        assert maker is not None, f"{self.spec.name} has no maker for the {self.model.value} model"
+        return maker
 
     def make(self, **changes: Any) -> ShuffleProtocol:
         """The protocol with some parameters changed."""
-        maker = self.spec.make_local if self.model is Model.LOCAL else self.spec.make
-        assert maker is not None, f"{self.spec.name} has no maker for the {self.model.value} model"
-        return maker(**{**self.parameters, **changes})
+        return self._maker(**{**self.parameters, **changes})
 
     @property
     def size(self) -> int:

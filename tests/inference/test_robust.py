@@ -51,7 +51,7 @@ def test_noise_messages_move_a_count_by_one_each():
 
 UNWEIGHED = ("tree", "hashed_tree", "hashed_prefixes")  # have tests of their own
 TINY = [
-    (each.spec.name, each.spec.make(**parameters))
+    (each.spec, parameters)
     for each in all_examples()
     if each.spec.make is not None
     and each.spec.name not in (*UNWEIGHED, "count_min", "split_and_mix", "local_prefixes")
@@ -59,9 +59,10 @@ TINY = [
 ]
 
 
-@pytest.mark.parametrize(("name", "made"), TINY, ids=[name for name, _ in TINY])
-def test_no_report_moves_an_answer_by_more(name, made):
+@pytest.mark.parametrize(("spec", "parameters"), TINY, ids=[spec.name for spec, _ in TINY])
+def test_no_report_moves_an_answer_by_more(spec, parameters):
     """Any two lists of messages that a device may send, in everybody else's crowd, whatever that is."""
+    name, made = spec.name, spec.make(**parameters)
     device, bound = made.randomizer, worst_bias(made, 1)
     laws = [device.pmf(x) for x in range(device.domain.size)]
     reports = {sent for law in laws for sent in law}
