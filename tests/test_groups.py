@@ -1,6 +1,7 @@
 """Questions by group, alone: in Python, on the command line, in all three models."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +14,7 @@ import shuffledp as sdp
 from shuffledp.cli import app
 from shuffledp.engine import take_column
 from shuffledp.engine.pairs import pair_columns
-from shuffledp.tasks import Mean
+from shuffledp.tasks import Mean, Sum
 from shuffledp.tasks.groups import Grouped
 from support import ALPHA
 
@@ -64,14 +65,19 @@ def test_answers_are_near_the_truth(task, model):
 
 
 def run_means(numbers, rounds):
-    """How often the interval of the mean of each group covers, and the mean of the estimates."""
+    """How often the intervals of the mean of each group cover, both kinds, and the mean of the estimates."""
     groups = sdp.Categories(k=2, names=("a", "b"))
     task = Grouped.of(Mean(domain=sdp.Reals(lower=0.0, upper=1.0, steps=4)), groups).round_to(2)
     ways = np.where(np.arange(len(numbers)) % 3 == 0, "a", "b")
     protocol = sdp.protocols.dummies_histogram.make(
         n=len(numbers), k=task.domain.size, epsilon=1.0, delta=1e-5
     )
-    truth, source, hits, found = task.truth((numbers, ways)), sdp.SeededWords(4), np.zeros(2), []
+    truth, source, hits, found = (
+        task.truth((numbers, ways)),
+        sdp.SeededWords(4),
+        np.zeros((2, 2)),
+        [],
+    )
     for _ in range(200):
         pairs = pair_columns(take_column(numbers), take_column(ways), task.domain, rng=source)
         codes = pairs.array.to_numpy()
@@ -80,8 +86,8 @@ def run_means(numbers, rounds):
         counts = np.bincount(codes, minlength=task.domain.size)
         bins = protocol.analyzer.estimate(protocol.randomizer.deal(counts, source))
         estimate = task.convert(bins)
-        low, high = estimate.interval(0.9)
-        hits += (low <= truth) & (truth <= high)
+        for place, (low, high) in enumerate((estimate.interval(0.9), estimate.exact_interval(0.9))):
+            hits[place] += (low <= truth) & (truth <= high)
         found.append(estimate.value)
     return hits.min(), np.mean(found, axis=0) - truth
 
@@ -258,3 +264,29 @@ def test_messages_by_group(task, tmp_path):
         truth = np.divide(truth, sizes)
     low, high = answer.estimate.interval(1 - 1e-9)
     assert np.all((low <= truth) & (truth <= high))
+
+
+def test_exact_intervals_of_sums_and_means_hold_whatever_the_bins_do():
+    """Bins anywhere in their own exact intervals, and the worst rounding that Hoeffding allows."""
+    groups = sdp.Categories(k=2, names=("a", "b"))
+    numbers = Sum(domain=sdp.Integers(lower=-2, upper=3))
+    task = Grouped.of(numbers, groups)
+    protocol = sdp.protocols.dummies_histogram.make(n=600, k=12, epsilon=1.0, delta=1e-5)
+    counts = np.array([50, 0, 10, 20, 100, 20, 300, 10, 0, 50, 20, 20])
+    bins = protocol.analyzer.estimate(protocol.randomizer.deal(counts, sdp.SeededWords(1)))
+    ends = bins.exact_interval(1 - 0.05 / 6)
+    least, most = (np.maximum(end, 0.0).reshape(2, 6) for end in ends)
+    values = np.arange(-2, 4)
+    low, high = task.convert(bins).exact_interval(0.9)
+    np.testing.assert_allclose(low, np.where(values < 0, most, least) @ values)
+    np.testing.assert_allclose(high, np.where(values < 0, least, most) @ values)
+    means = replace(task, inner="mean").convert(bins).exact_interval(0.9)
+    truth = counts.reshape(2, 6) @ values / counts.reshape(2, 6).sum(axis=1)
+    assert np.all((means.low < truth) & (truth < means.high))
+    whole = np.all((most >= counts.reshape(2, 6)) & (least <= counts.reshape(2, 6)))
+    assert whole, "this seed is a usual one"
+    reals = Grouped.of(Sum(domain=sdp.Reals(lower=-2.0, upper=3.0, steps=5)), groups).round_to(5)
+    wider = reals.convert(bins).exact_interval(0.9)
+    off = np.sqrt(most.sum(axis=1) * np.log(2 / 0.05) / 2)
+    np.testing.assert_allclose(wider.high - high, off)
+    np.testing.assert_allclose(low - wider.low, off)

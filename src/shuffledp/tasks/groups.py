@@ -276,11 +276,30 @@ class GroupError:
         return Interval(np.clip(low + ends[0], *ends), np.clip(high + ends[0], *ends))
 
     def exact_interval(self, value: Value, level: float) -> Interval:
-        if self.task.inner not in ("count", "histogram"):
-            raise UnsupportedError("no exact interval is known for this estimate: use interval()")
-        low, high = self.bins.exact_interval(level)
-        kept = self._pick_kept()
-        return Interval(np.asarray(low)[kept], np.asarray(high)[kept])
+        """Covers with probability at least `level`, whatever the law of the bins is.
+
+        That of a sum or mean follows from exact intervals of all bins of a group, which hold together with half of the
+        error probability, and from Hoeffding's bound of the rounding with the other half. With many bins it is wide.
+        """
+        if self.task.inner in ("count", "histogram"):
+            low, high = self.bins.exact_interval(level)
+            kept = self._pick_kept()
+            return Interval(np.asarray(low)[kept], np.asarray(high)[kept])
+        outside = (1 - level) / 2
+        ends = self.bins.exact_interval(1 - outside / self._shape[1])
+        least, most = (np.maximum(np.asarray(end), 0.0).reshape(self._shape) for end in ends)
+        people, numbers = most.sum(axis=1), self.task._numbers()
+        off = self.task.step * np.sqrt(people * math.log(2 / outside) / 2)
+        if self.task.inner == "sum":
+            ways = least * numbers, most * numbers  # a negative number turns them around
+            return Interval(
+                np.minimum(*ways).sum(axis=1) - off, np.maximum(*ways).sum(axis=1) + off
+            )
+        above, some = numbers - numbers[0], least.sum(axis=1)
+        low = np.maximum(least @ above - off, 0.0) / np.maximum(people, 1.0)
+        high = np.where(some > 0, (most @ above + off) / np.maximum(some, 1e-9), np.inf)
+        found = (np.clip(end + numbers[0], numbers[0], numbers[-1]) for end in (low, high))
+        return Interval(*found)
 
 
 def _quantile(tail: float) -> float:
