@@ -2,7 +2,7 @@
 
 import math
 from fractions import Fraction
-from itertools import combinations_with_replacement, permutations, product
+from itertools import combinations_with_replacement, pairwise, permutations, product
 
 import numpy as np
 import pytest
@@ -119,6 +119,65 @@ def test_every_tree_of_three_people_with_extremal_nodes():
             worst = max(worst, float(np.maximum(first - float(E) * second, 0).sum()))
     assert worst <= bound
     assert worst > 0.999 * bound  # bits, the same at every history, attain it
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+@pytest.mark.parametrize(("p", "steps"), [(1.5, (0, 2)), (3.0, (1, 6)), (7.0, (0, 3, 8))])
+def test_every_tree_of_up_to_four_people_with_bits_or_nothing(n, p, steps):
+    """A bit, a turned bit or nothing at each history: all 3^15 trees of four people, two at a time.
+
+    A node that turns its bit exchanges the names of two subtrees, and no more. So it is enough to choose at which
+    histories nothing is said: 2^15 trees, and their laws depend on the silent places of a path and its bits alone.
+    """
+    paths = list(product((0, 1), repeat=n))
+    histories = [sent for length in range(n) for sent in product((0, 1), repeat=length)]
+    places = {history: place for place, history in enumerate(histories)}
+    trees = np.arange(1 << len(histories))
+    silent = np.zeros(
+        (len(paths), len(trees)), dtype=np.int64
+    )  # a mask of the silent places of each path
+    for row, sent in enumerate(paths):
+        for s in range(n):
+            silent[row] |= (trees >> places[sent[:s]] & 1) << s
+    laws = [
+        _average(n, ones, paths, p)[np.arange(len(paths))[:, None], silent] for ones in range(n + 1)
+    ]
+    for step in steps:
+        E = 1 + (p - 1) * step / 10
+        exact = max(
+            float(np.maximum(one - E * other, 0).sum(axis=0).max())
+            for less, more in pairwise(laws)
+            for one, other in ((less, more), (more, less))
+        )
+        bound, fewer = (
+            clones_2023(epsilon0=math.nextafter(math.log(p), 99), n=people).delta(
+                max(0.0, math.log(E) * (1 - 1e-15))
+            )
+            for people in (n, n + 1)
+        )
+        assert fewer < exact * (1 + 1e-12) <= bound * (1 + 2e-12)
+
+
+def _average(n: int, ones: int, paths, p: float):
+    """[paths, masks]: the law of a path over all orders of people, `ones` of whom hold a one."""
+    low, high = 1 / (p + 1), p / (p + 1)
+    orders = set(permutations([1] * ones + [0] * (n - ones)))
+    return np.array(
+        [
+            [
+                sum(
+                    math.prod(
+                        0.5 if mask >> s & 1 else (high if x == y else low)
+                        for s, (x, y) in enumerate(zip(order, sent, strict=True))
+                    )
+                    for order in orders
+                )
+                / len(orders)
+                for mask in range(1 << n)
+            ]
+            for sent in paths
+        ]
+    )
 
 
 def _fast_views(nodes, histories, n: int):
