@@ -2,7 +2,8 @@
 
 `exact` computes the privacy of any finite randomizer, ours or yours (`channel`, `enumerate_tape`), in the
 local, pre-shuffled and shuffled view. `empirical` samples a black box and returns a lower bound on its
-epsilon. `separations` holds statements about the models, as programs that check them.
+epsilon. `separations` holds statements about the models, as programs that check them; `least_loss` is what no
+private count can beat.
 """
 
 from shuffledp.audit import separations
@@ -17,6 +18,7 @@ from shuffledp.audit.enumeration import (
     pure_epsilon,
     pure_ratio,
 )
+from shuffledp.audit.optimality import geometric_loss, least_loss
 from shuffledp.audit.search import Bounds
 
 __all__ = [
@@ -32,6 +34,8 @@ __all__ = [
     "enumerate_tape",
     "exact",
     "fraction",
+    "geometric_loss",
+    "least_loss",
     "profile",
     "pure_epsilon",
     "pure_ratio",
