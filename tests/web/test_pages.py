@@ -16,6 +16,7 @@ import pytest
 import live
 from shuffledp import serve, web
 from shuffledp.collect.analyzer import count_messages, open_records
+from shuffledp.serve.analyzer import describe_collection
 from shuffledp.wire import Collection, Windows
 from shuffledp.wire.report import open_report, split_upload
 from support import need
@@ -263,6 +264,36 @@ def people_in_the_page(browser, link):
             visit.page.wait_for_selector("#state[data-state=acknowledged]")
             assert visit.page.evaluate("document.body.dataset.hacked") is None
             visit.check()
+
+
+def test_the_desk_plans_words(browser, demonstration):
+    with Visit(browser, viewport={"width": 1200, "height": 900}) as desk:
+        desk.page.goto(demonstration["desk"])
+        desk.page.wait_for_selector("#preview svg")
+        desk.page.select_option("select.task", "words")
+        said = desk.page.wait_for_selector("#preview .found").inner_text()
+        assert re.search(r"Of 2,000 people \d+ must have a word", said)
+        desk.check()
+
+
+@pytest.mark.parametrize("words", [("cat", HOSTILE), ()], ids=["some", "none"])
+def test_results_of_words(browser, demonstration, words):
+    collection = live.make_collection(questions=ask_all()[-1:])
+    row = {"value": 500.0, "stderr": 20.0, "low": 460.0, "high": 540.0}
+    answer = {"people": 2000, "of": 2000, "found": {"found_95": 338}}
+    answer["estimate"] = [{"label": word, **row} for word in words]
+    promise = {"epsilon": 1.0, "delta": 1e-8, "honest": 0.9, "min_batch": 20, "local_epsilon": 3.0}
+    result = {"window": 0, "level": 0.95, "promise": promise, "questions": {"brand": answer}}
+    content = {"collection": describe_collection(collection), "results": [result, result]}
+    with Visit(browser) as visit:
+        page = visit.page
+        page.route("**/results.json", lambda route: route.fulfill(json=content))
+        page.goto(demonstration["results"])
+        page.wait_for_selector("text=A word that 338 people have is found in 95 % of cases")
+        assert page.locator("text=No word was found").count() == (not words)
+        assert page.locator("svg").count() == (2 if words else 0)
+        assert page.evaluate("document.body.dataset.hacked") is None
+        visit.check()
 
 
 def test_the_desk_wants_its_token(browser, demonstration):

@@ -108,14 +108,17 @@ function makeQuestion(given = {}) {
   const choices = field(text.categories, make("input", { type: "text", class: "categories", value: given.categories ?? "", size: 40 }));
   const ends = make("div", {}, field(text.lower, make("input", { type: "text", inputmode: "decimal", class: "lower", value: "0", size: 8 })),
     field(text.upper, make("input", { type: "text", inputmode: "decimal", class: "upper", value: "100", size: 8 })));
+  const spelling = make("div", {}, field(text.alphabet, make("select", { class: "alphabet" }, ...Object.entries(text.alphabets).map(([value, label]) =>
+    make("option", { value }, label)))), field(text.longest, make("input", { type: "text", inputmode: "numeric", class: "longest", value: "8", size: 4 })));
   const adapt = () => {
+    spelling.classList.toggle("hidden", task.value !== "words");
     choices.classList.toggle("hidden", task.value !== "histogram");
     ends.classList.toggle("hidden", !["mean", "quantiles"].includes(task.value));
   };
   task.addEventListener("change", adapt);
   const remove = make("button", { type: "button", class: "quiet", onclick: () => { box.remove(); plan(); } }, text.remove);
   box.append(field(text.words, make("input", { type: "text", class: "words", value: given.text ?? "", size: 40 })),
-    field(text.task, task), choices, ends, remove);
+    field(text.task, task), choices, ends, spelling, remove);
   adapt();
   return box;
 }
@@ -131,6 +134,7 @@ function readSurvey(form) {
     asked[name] = { task: inner("task"), text: inner("words") || name };
     if (inner("task") === "histogram") asked[name].categories = inner("categories").split(",").map((part) => part.trim()).filter(Boolean);
     if (["mean", "quantiles"].includes(inner("task"))) Object.assign(asked[name], { lower: inner("lower"), upper: inner("upper") });
+    if (inner("task") === "words") Object.assign(asked[name], { alphabet: inner("alphabet"), max_length: Number(inner("longest")) });
     if (inner("task") === "quantiles") asked[name].at = ["0.25", "0.5", "0.75"];
   }
   const hours = Number(value("hours"));
@@ -170,7 +174,8 @@ function showPreview(found) {
     ...found.questions.flatMap((/** @type {any} */ each) => {
       const title = `${each.text} (${each.protocol})`;
       const chart = each.lower !== null && each.task === "mean" ? drawRange(each.estimate[0], each.lower, each.upper, title, width) : drawBars(each.estimate.map((/** @type {any} */ row) => nameRow(each.task, row)), title, width, isShare(each.task) ? each.people : null);
-      return [make("p", { dir: "auto" }, make("strong", {}, each.text), make("span", { class: "soft" }, ` ${each.protocol}`)), chart];
+      const found = each.found ? [make("p", { class: "found" }, text.found(each.found, each.people))] : [];
+      return [make("p", { dir: "auto" }, make("strong", {}, each.text), make("span", { class: "soft" }, ` ${each.protocol}`)), chart, ...found];
     }),
     make("p", { class: "soft" }, text.madeUp),
   ];

@@ -112,9 +112,13 @@ export const strings = {
     question: (/** @type {number} */ n) => `Question ${n}`,
     words: "In words",
     task: "Kind",
-    tasks: { histogram: "choose one of several", count: "yes or no", mean: "a number: its mean", quantiles: "a number: its quartiles" },
+    tasks: { histogram: "choose one of several", count: "yes or no", mean: "a number: its mean", quantiles: "a number: its quartiles", words: "a word: which ones many have" },
     categories: "Choices, with commas between",
     lower: "From", upper: "to",
+    alphabet: "Letters of a word", longest: "at most … bytes",
+    alphabets: { letters: "a to z", word: "a to z, digits, - and _", ascii: "ASCII", "utf-8": "any (UTF-8)" },
+    found: (/** @type {number} */ n, /** @type {number} */ people) =>
+      `Of ${count(people)} people ${count(n)} must have a word for it to be found in 95 % of cases.`,
     remove: "Remove", add: "Add a question",
     fields: {
       title: "Title", people: "People expected", epsilon: "Promise at most epsilon", local_epsilon: "Floor: what is left if all others conspire",
