@@ -1,6 +1,7 @@
 """Surveys: files with errors that name the line, one guarantee for all questions, answers by name."""
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -637,3 +638,10 @@ def test_what_a_local_survey_says(text, said):
     with pytest.raises(sdp.DataError) as error:
         sdp.Survey.loads(f'{text}\n[questions.home]\ntask = "count"\n')
     assert said in str(error.value)
+
+
+def test_a_curve_on_a_page_is_never_wider_than_the_page(tmp_path):
+    text = TEXT.replace('task = "quantiles"', 'task = "cdf"').replace("at = [0.25, 0.5]\n", "")
+    answer = sdp.ask(PEOPLE, sdp.Survey.loads(text), rng=sdp.SeededWords(1))
+    page = answer.write_page(tmp_path / "r.html").read_text()
+    assert re.search('<svg role="img"[^>]*max-width:100%', page)

@@ -387,3 +387,12 @@ def test_documents_of_folders_are_the_exact_bytes(tmp_path):
     home.create(COLLECTION, sdp.collect.ShufflerSecrets.generate(2), None)
     assert home.collection().id == COLLECTION.id
     assert json.loads(home.document.read_bytes())["title"] == "A test"
+
+
+def test_a_page_without_results_asks_nothing_and_follows_the_scheme_of_its_reader():
+    from shuffledp.serve.analyzer import show_page
+
+    page = show_page(COLLECTION, [])
+    assert "Nothing is published yet" in page
+    assert page.count("<h2>") == 1  # who may learn what
+    assert "color-scheme:light dark" in page

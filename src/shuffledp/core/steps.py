@@ -172,7 +172,7 @@ def draw_distribution(picture: Picture) -> str:
     )
     return (
         f'<svg role="img" aria-label="{said}" viewBox="0 -8 {_WIDTH} {_HEIGHT + 8}" width="{_WIDTH}" '
-        f'font-size="11">{"".join(shapes)}</svg>'
+        f'style="max-width:100%" font-size="11">{"".join(shapes)}</svg>'
     )
 
 

@@ -197,14 +197,16 @@ def show_page(collection: Collection, results: list[dict[str, Any]]) -> str:
     parts = [
         "<!doctype html><meta charset=utf-8><meta name=viewport content='width=device-width'>",
         f"<title>{say(collection.title)}</title>",
-        "<style>body{font:16px system-ui;max-width:46em;margin:2em auto;padding:0 1em}"
+        "<style>:root{color-scheme:light dark}"
+        "body{font:16px system-ui;max-width:46em;margin:2em auto;padding:0 1em}"
+        "table{display:block;overflow-x:auto}"
         "td,th{text-align:left;padding:.2em 1em .2em 0}td.n{text-align:right}"
         "i{display:inline-block;height:.8em;background:#0072B2}</style>",
         f"<h1>{say(collection.title)}</h1>",
     ]
     if not results:
         parts.append("<p>Nothing is published yet.</p>")
-    for question in collection.questions:
+    for question in collection.questions if results else ():
         parts.append(f"<h2>{say(question.text)}</h2>")
         parts += [_table(each, question.name) for each in results]
     rows = "".join(
