@@ -273,7 +273,7 @@ class Design:
         return max(1, people // len(self.questions)) if self.pledge.one_question else people
 
     def find_sight(self, people: int) -> dict[str, int]:
-        """For each question about words: how many of so many people must have one for it to be found (95 %)."""
+        """For each question about words: how many of the people must have one for it to be found (95 %)."""
         seen = ((each.name, measure_sight(each.protocol, people)) for each in self.questions)
         return {name: count for name, count in seen if count is not None}
 

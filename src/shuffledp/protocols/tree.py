@@ -215,7 +215,7 @@ def spread_ranks(tree: "MeasuredTree", task: str, hashed: float | None = None) -
     """The largest difference that two messages can make to a rank, over all ranks.
 
     The fit is linear in the measurements, so a message is worth the weight of its node. Where the leaves are `hashed`,
-    a message supports any set of them, and each with a weight that is so many times larger: at worst all leaves of
+    a message supports any set of them, and each with a weight larger by that factor: at worst all leaves of
     positive weight, or all of negative weight.
     """
     moved = 0.0

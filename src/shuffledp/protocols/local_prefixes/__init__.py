@@ -186,7 +186,7 @@ def make_local(
     seed: int | None = None,
     word_bits: int = 64,
 ) -> Parts:
-    """Words over an alphabet up to a length, or integers of so many `bits`.
+    """Words over an alphabet up to a length, or integers of `bits` bits.
 
     `lengths` (of the prefixes), `rows` and `buckets` are chosen unless given. The `seed` of the public functions comes
     from secure words unless given: whoever chooses it must not know the words.
