@@ -1,6 +1,7 @@
 """Words without a list: what is found among a million people, how well it is counted, and how long decoding takes.
 
-Run as `python benchmarks/heavy_hitters.py [12 | 2.1 | small] [first seed] [runs]`. Each run draws its own words, counts,
+Run as `python benchmarks/heavy_hitters.py [12 | 2.1 | small] [first seed] [runs]`, which prints a line of JSON for each
+run; `run.py` takes one run of each budget. Each run draws its own words, counts,
 public functions and noise; the people are dealt from grouped words, exactly as a file would be.
 """
 
@@ -11,6 +12,7 @@ import time
 from typing import Any
 
 import numpy as np
+from timing import Row, quantity
 
 import shuffledp as sdp
 from shuffledp.core.analyzer import Tally
@@ -21,6 +23,48 @@ QUESTIONS: dict[str, dict[str, Any]] = {
     "2.1": {"n": 10**6, "epsilon": 1.0, "delta": 1e-8, "max_messages": 2.1, "from": 270},
     "small": {"n": 10**4, "epsilon": 2.0, "delta": 1e-8, "max_messages": 12.0, "from": 100},
 }
+
+
+WANTED = {"12": 22.0, "2.1": 60.0}
+"""How far counts may be off (RMSE)."""
+SECONDS, MEGABYTES = 20.0, 1500.0
+
+
+def rows() -> list[Row]:
+    return [row for question in WANTED for row in _judge(measure(question, seed=1))]
+
+
+def _judge(run: dict[str, Any]) -> list[Row]:
+    least = QUESTIONS[run["question"]]["from"]
+    sent = f"{run['messages']:.1f} messages"
+    what = f"words, n=1e6, Zipf 1.05, {sent}"
+    wrong, wanted = run["missed"] + run["false"], f"{run['of']} words of {least} people or more"
+    return [
+        quantity(
+            f"{what}: words missed, and false ones",
+            baseline=wanted,
+            ours=wrong,
+            unit="words",
+            at_most=0,
+        ),
+        quantity(
+            f"{what}: RMSE of a count",
+            baseline=f"{run['found']} found",
+            ours=run["rmse"],
+            unit="people",
+            at_most=WANTED[run["question"]],
+        ),
+        quantity(
+            f"{what}: decoding, CPU time",
+            baseline="-",
+            ours=run["cpu_seconds"],
+            unit="s",
+            at_most=SECONDS,
+        ),
+        quantity(
+            f"{what}: memory", baseline="-", ours=run["peak_MB"], unit="MB", at_most=MEGABYTES
+        ),
+    ]
 
 
 def draw_people(n: int, seed: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:

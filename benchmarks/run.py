@@ -21,6 +21,7 @@ NAMES = (
     "planner",
     "surveys",
     "quantiles",
+    "heavy_hitters",
     "shuffled",
     "shuffled_sums",
     "learning",

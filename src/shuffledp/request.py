@@ -15,11 +15,13 @@ With a ledger, what cannot be charged is refused before step 3, and the charge i
 anybody sees the answer.
 """
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
+from shuffledp import protocols
 from shuffledp.answer import Answer, list_reasons, tell_dropped, tell_weaker
 from shuffledp.core.domain import Categories, Domain, Integers, Reals
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
@@ -459,7 +461,7 @@ class Request:
         return HONEST if self.honest is None else self.honest
 
     def _make_protocol(self, task: Task, n: int, *, sent: bool) -> ShuffleProtocol | Mechanism:
-        return choose(
+        made = choose(
             task,
             n=n,
             epsilon=self.epsilon,
@@ -470,6 +472,16 @@ class Request:
             max_messages=self.max_messages,
             for_file=not sent,
         )
+        return made if self.seed is None else _seed_functions(made, self.seed)
+
+
+def _seed_functions(made: ShuffleProtocol | Mechanism, seed: int) -> ShuffleProtocol | Mechanism:
+    """The protocol, with public functions that follow from the seed as well, if it has any: the answer is the same again."""
+    if not isinstance(made, ShuffleProtocol) or "seed" not in made.parameters:
+        return made
+    digest = hashlib.sha256(f"shuffledp functions {seed}".encode()).digest()
+    chosen = int.from_bytes(digest[:6], "big")
+    return protocols.make(made.name, **{**made.parameters, "seed": chosen})
 
 
 def _tell(declared: Declared, column: Column) -> tuple[str, ...]:

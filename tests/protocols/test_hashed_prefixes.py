@@ -18,7 +18,7 @@ from shuffledp.core.texts import Keys
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols import hashed_prefixes
 from shuffledp.protocols.dummies_histogram import DummiesHistogram
-from shuffledp.protocols.hashed_prefixes import decoder, design
+from shuffledp.protocols.hashed_prefixes import decoder, design, scan
 from shuffledp.protocols.hashed_prefixes.device import HashedPart, HashedPrefixes
 from shuffledp.protocols.hashed_prefixes.functions import (
     Functions,
@@ -404,6 +404,24 @@ def test_an_adversary_who_makes_words_collide_adds_less_than_by_having_the_word(
     assert set(found) == {victim, rival}  # nothing else, and the victim's count is not the rival's
     assert abs(found[victim] - 300) < 120
     assert abs(found[rival] - 15_000) < 120
+
+
+@pytest.mark.parametrize("elements", [1 << 18, 1 << 12, 1 << 8])
+def test_sums_by_a_transform_are_those_looked_up(monkeypatch, elements):
+    """Whole prefixes in a block, several, and parts of one."""
+    functions = draw_functions(bits=14, buckets=8, lengths=(14, 14, 14), source=sdp.SeededWords(3))
+    rng = np.random.default_rng(3)
+    tables, heads = rng.poisson(5.0, (2, 8)).astype(np.float32), rng.integers(0, 8, (2, 9))
+    expected = np.zeros((9, 1 << 11))
+    for row, table, head in zip((0, 2), tables, heads, strict=True):
+        expected += table[head[:, None] ^ functions.find_tails(row, 3)[None, :]]
+    monkeypatch.setattr(scan, "_ELEMENTS", elements)
+    for look in (0.0, 1e9):  # so much does it cost to look a cell up
+        monkeypatch.setattr(scan, "_LOOK", look)
+        found = np.full(expected.shape, np.nan)
+        for first, begin, sums in scan.scan_sums(functions, (0, 2), 3, tables, heads):
+            found[first : first + len(sums), begin : begin + sums.shape[1]] = sums
+        np.testing.assert_allclose(found, expected, atol=1e-3)
 
 
 # --- design

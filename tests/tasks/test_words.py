@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 import shuffledp as sdp
 from shuffledp.cli import app
 from shuffledp.core.texts import Keys, Texts
+from shuffledp.engine.groups import deal_codes
 from shuffledp.engine.memory import tally_each
 from shuffledp.tasks import Words
 
@@ -65,6 +66,29 @@ def test_progress_of_reading_and_of_looking_for_words(tmp_path):
     assert steps.index(read[-1]) < len(steps) - len(looked)
     assert looked == sorted(looked)
     assert 0 < looked[0] < 1 == looked[-1]
+
+
+def test_a_seed_gives_one_answer(tmp_path):
+    """With the public functions: from memory and files, whole and in parts; another seed gives another one."""
+    path = tmp_path / "pets.txt"
+    path.write_text("\n".join(PETS) + "\n")
+    private = {**LETTERS, "epsilon": 4.0, "delta": 1e-6, "protocol": "hashed_prefixes"}
+    one, two, three = (
+        sdp.ask(data, "words", **private, engine=engine, rng=sdp.SeededWords(seed))
+        for data, engine, seed in ((PETS, "memory", 7), (path, "duckdb", 7), (PETS, "memory", 8))
+    )
+    assert one.estimate.labels == two.estimate.labels
+    np.testing.assert_array_equal(one.estimate.value, two.estimate.value)
+    seeds = {answer.protocol.parameters["seed"] for answer in (one, two, three)}
+    assert len(seeds) == 2
+    device = one.protocol.randomizer
+    codes = device.domain.codes(PETS)
+    whole, cut = (
+        deal_codes(device, parts, sdp.SeededWords(1))
+        for parts in ([codes], np.split(codes, [9, 9]))
+    )
+    np.testing.assert_array_equal(whole.counts, cut.counts)
+    assert deal_codes(device, [codes[:0]], sdp.SeededWords(1)) is None
 
 
 @pytest.mark.parametrize(

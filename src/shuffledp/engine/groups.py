@@ -10,7 +10,7 @@ Real values take one word per row to be rounded to the grid without bias; the co
 The number of people with each code is as secret as the data: it is never shown, logged or written to disk.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 from operator import add
@@ -47,6 +47,7 @@ from shuffledp.engine.chunks import (
 )
 from shuffledp.engine.codes import Coded, as_numpy
 from shuffledp.engine.columns import TooManyGroupsError, group_values, thread_count
+from shuffledp.numerics.entropy import SeededWords
 
 __all__ = [
     "MOST_CODES",
@@ -143,16 +144,30 @@ def group_codes(codes: Codes) -> tuple[Spelt, Counts]:
 
 
 def deal_codes(device: DealtInParts, parts: Iterable[Codes], rng: WordSource) -> Tally | None:
-    """The tally of people with these codes, dealt part by part, so that only the tally is in memory; None if there is nobody."""
+    """The tally of people with these codes, dealt part by part, so that only the tally is in memory; None of nobody.
+
+    With a seed all words are grouped first: the same people have the same tally, however they are cut into parts.
+    """
+    each = (group_codes(codes) for codes in parts if len(codes))
+    groups = _join_groups(each) if isinstance(rng, SeededWords) else each
     n, total = 0, None
-    for codes in parts:
-        if len(codes):
-            added = device.deal_words(*group_codes(codes), rng)
-            total = added if total is None else total + added
-            n += len(codes)
+    for codes, times in groups:
+        added = device.deal_words(codes, times, rng)
+        total = added if total is None else total + added
+        n += int(times.sum())
     if total is None:
         return None
     return Tally(counts=total + device.deal_noise(n, rng), users=n)
+
+
+def _join_groups(groups: Iterable[tuple[Spelt, Counts]]) -> Iterator[tuple[Spelt, Counts]]:
+    """All of them as one, if there are any."""
+    listed = list(groups)
+    if listed:
+        codes, places = np.unique(np.concatenate([each for each, _ in listed]), return_inverse=True)
+        times = np.zeros(len(codes), dtype=np.int64)
+        np.add.at(times, places, np.concatenate([each for _, each in listed]))
+        yield codes, times
 
 
 def count_values(randomizer: Randomizer, values: NDArray[Any], rng: WordSource) -> Counts:

@@ -42,7 +42,7 @@ _LOST = 1e-4  # of the candidates may lose more rows to peeling than a scan take
 _CLEARLY = (
     2.0  # times the threshold: prefixes below it may be false, and would take rows from true ones
 )
-_MOST_HITS = 1 << 21
+_MOST_HITS = 1 << 19
 _MOST_PREFIXES = 20_000
 _LIKELIEST = 1 / 16  # false alarm, where there are few candidates
 _ROUNDS = 8
@@ -217,7 +217,15 @@ class _State:
 
     def quantiles(self, tail: float) -> Floats:
         """The threshold of a sum over 0, 1, ... clean rows."""
-        found = sum_quantiles(self.normal, len(self.level.rows), tail)
+        return self._limit(self.normal, tail)
+
+    def hope(self, tail: float) -> Floats:
+        """About what the thresholds will be when all words are found: cells that hold much are those of words."""
+        most = np.median(self.normal) + 3 * math.sqrt(self.mean) + 2
+        return self._limit(self.normal[self.normal <= most], tail)
+
+    def _limit(self, values: Floats, tail: float) -> Floats:
+        found = sum_quantiles(values, len(self.level.rows), tail)
         # Sums are whole numbers apart: half of one decides how they are rounded. And nobody is no word.
         limits: Floats = np.maximum(np.array([np.inf, *found]) + 0.5, 0.5)
         return limits
@@ -292,17 +300,17 @@ def _search(
         some = parents.values >= (0.0 if ended else theta / 2)
         if not some.any():
             continue
-        least = _scan_limit(state, limits)
-        if not ended:
-            least = max(least, _NEARLY * theta * state.level.share)
+        if ended:
+            least = _scan_limit(state, np.minimum(limits, state.hope(tail)))
+        else:
+            least = max(_scan_limit(state, limits), _NEARLY * theta * state.level.share)
         hits = _scan(state, parents.stirred[some], least, step if ended else None)
         hits = hits[~np.isin(hits, stirred)]
         floor = 0.0 if ended else _NEARLY * theta
         least_peeled = max(state.scale(float(state.quantiles(surely)[-1])), _CLEARLY * lowest)
         peeled = None if last else least_peeled
-        more, counts = _resolve(state, hits, limits, floor=floor, peeled=peeled)
+        more, counts, limits = _resolve(state, hits, tail, floor=floor, peeled=peeled)
         stirred, values = np.concatenate((stirred, more)), np.concatenate((values, counts))
-        state.refresh()
     # Who passed a scan may fall below the threshold without the words found later, and the other way round.
     found = _settle(state, stirred, values, state.quantiles(tail), last=last)
     return found._replace(threshold=max(found.threshold, float(limits[-1])))
@@ -338,28 +346,28 @@ def _scan(state: _State, parents: Spelt, least: float, step: Step | None) -> Spe
 
 
 def _resolve(
-    state: _State, hits: Spelt, limits: Floats, *, floor: float, peeled: float | None
-) -> tuple[Spelt, Floats]:
-    """Those of the hits that still stand out when the larger ones are peeled; marks their cells.
+    state: _State, hits: Spelt, tail: float, *, floor: float, peeled: float | None
+) -> tuple[Spelt, Floats, Floats]:
+    """Those of the hits that stand out when the larger ones are peeled, their counts, and the last thresholds.
 
-    `peeled`: only the cells of those above it.
+    Marks their cells (`peeled`: only those of words above it). What is peeled is no noise any more, so thresholds fall.
     """
     found, values = [hits[:0]], [np.zeros(0)]
     cells = state.find_cells(hits)
-    while len(hits):
+    while True:
+        limits = state.quantiles(tail)
         sums, rows = state.measure(cells, own=False)
         counts = state.estimate(sums, rows, own=False)
-        alive = (sums > limits[rows]) & (counts >= floor)
-        hits, cells, counts = hits[alive], cells[:, alive], counts[alive]
-        if not len(hits):
-            break
-        taken = counts >= counts.max() / 2
+        above = (sums > limits[rows]) & (counts >= floor)
+        if not above.any():
+            return np.concatenate(found), np.concatenate(values), limits
+        taken = above & (counts >= counts[above].max() / 2)
         found.append(hits[taken])
         values.append(counts[taken])
         marked = taken if peeled is None else taken & (counts >= peeled)
         state.mark(cells[:, marked], counts[marked])
         hits, cells = hits[~taken], cells[:, ~taken]
-    return np.concatenate(found), np.concatenate(values)
+        state.refresh()
 
 
 def _settle(
