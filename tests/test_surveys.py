@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyarrow.csv import write_csv
 
@@ -608,8 +609,39 @@ def test_local_surveys_of_files(tmp_path):
     assert abs(answer["minutes"].estimate.value - np.mean(PEOPLE["minutes"].to_pylist())) < 3
     assert np.sum(answer["way"].estimate.value) == pytest.approx(N)
     assert "Nobody" in answer.explain()
-    with pytest.raises(sdp.UnsupportedError, match="use run"):
-        prepared.randomize(tmp_path / "m.parquet")
+    sent = prepared.randomize(tmp_path / "m.parquet", rng=sdp.SeededWords(9))
+    assert sent.n == sent.messages == N
+    found = sdp.tally_file(sent.path)
+    kept = sdp.read_tally(sdp.write_tally(found, tmp_path / "t.json"))
+    assert (kept.protocol, kept.form) == (prepared.plan.protocol, found.form)
+    apart = sdp.SurveyAnswer.of(kept + kept)
+    assert apart.n == 2 * N
+    assert [each.estimate.labels for each in apart.answers] == [
+        each.estimate.labels for each in answer.answers
+    ]
+    low, high = apart["home"].estimate.interval(1 - 1e-9)
+    assert low <= 2 * sum(PEOPLE["home"].to_pylist()) <= high
+
+
+def test_messages_of_one_random_question_are_those_of_the_device(tmp_path):
+    """Questions are drawn for everybody, and those who have one send what its device says, from the next words."""
+    survey = ask_locally(2)
+    people = {"q0": np.arange(300) % 2 == 0, "q1": np.arange(300) % 3 == 0}
+    prepared = survey.prepare(people)
+    assert prepared.plan.one_question
+    sent = prepared.randomize(tmp_path / "m.parquet", rng=sdp.SeededWords(4))
+    words, device = sdp.SeededWords(4), prepared.plan.protocol.randomizer
+    chosen = device.choose(words.words(300))
+    expected = []
+    for part, values in enumerate(people.values()):
+        own = device.devices[part]
+        codes = values[chosen == part].astype(np.int64)
+        tape = words.words(len(codes) * own.words_per_input).reshape(len(codes), -1)
+        expected += [(part, each) for each in own.encode(codes, tape).payload.tolist()]
+    rows = pq.read_table(sent.path)["message"].to_pylist()
+    assert sorted(map(tuple, rows)) == sorted(expected)
+    with pytest.raises(sdp.DataError, match="they are too few"):
+        ask_locally(6).prepare({f"q{i}": [True, False] for i in range(6)}).answer()
 
 
 def test_local_surveys_of_everything_are_sent_and_tallied(tmp_path):

@@ -20,6 +20,7 @@ from shuffledp.core.validate import level as valid_level
 from shuffledp.core.version import __version__
 from shuffledp.protocols.bundle import BundleAnalyzer
 from shuffledp.protocols.explain import explain
+from shuffledp.protocols.one_question import OneQuestionAnalyzer
 from shuffledp.tasks import task_named
 from shuffledp.tasks.groups import show_answer
 
@@ -104,7 +105,7 @@ class SurveyAnswer:
     def of(cls, collected: "Collected", *, level: float = 0.95) -> "SurveyAnswer":
         """All answers that a tally of a survey gives; see `PreparedSurvey.randomize`."""
         form, analyzer = collected.form, collected.protocol.analyzer
-        if form is None or not isinstance(analyzer, BundleAnalyzer):
+        if form is None or not isinstance(analyzer, BundleAnalyzer | OneQuestionAnalyzer):
             raise ParameterError("collected", collected.protocol.name, "must be of a survey")
         answers = (
             QuestionAnswer(

@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from shuffledp.core.arrays import Bools, Codes, Counts
+from shuffledp.core.arrays import Bools, Counts
 from shuffledp.core.domain import Categories, Integers
 from shuffledp.core.errors import (
     DataError,
@@ -493,41 +493,46 @@ class PreparedSurvey:
         >>> answer.n, abs(answer["home"].estimate.value - 500) < 50
         (1000, True)
         """
-        if self.plan.one_question:
-            raise UnsupportedError(
-                "messages of one random question each are written by live collections alone: use run"
-            )
-        survey = self.plan.survey
+        survey, taken = self.plan.survey, self._draw_questions(rng)
         readings = (
             Reading.of(question.name, question.task, task, part, question.by)
             for question, task, part in self._asked
         )
         return randomize_bundle(
             self.plan.protocol,
-            (self._make_job(asked, rng, report) for asked in self._asked),
+            (
+                self._make_job(asked, rng, report, part)
+                for asked, part in zip(self._asked, taken, strict=True)
+            ),
             out,
             form=Form(title=survey.title, readings=tuple(readings)),
             rng=rng,
             threads=self.engine.threads if isinstance(self.engine, DuckDB) else None,
         )
 
-    def _make_job(self, asked: _Asked, rng: WordSource | None, report: Report | None) -> Job:
-        """What the devices of one question read."""
+    def _make_job(
+        self,
+        asked: _Asked,
+        rng: WordSource | None,
+        report: Report | None,
+        taken: Bools | None = None,
+    ) -> Job:
+        """What the devices of one question read: those of the people who are taken (None: all)."""
         question, task, part = asked
         survey, domain = self.plan.survey, part.match_domain(task.domain)
-        policy, column = survey.find_policy(question, task), self._open(question.column)
+        policy, column = survey.find_policy(question, task), self._open(question.column, taken)
         if isinstance(task, Grouped):
             with At(survey, question):
-                pairs = (column, self._open(question.by))
+                pairs = (column, self._open(question.by, taken))
                 column = pair_columns(*pairs, task.domain, on_invalid=policy, rng=rng)
             domain, policy = part.randomizer.domain, OnInvalid.ERROR
         return Job(column=column, coder=Coder(domain=domain, on_invalid=policy), report=report)
 
-    def _open(self, name: str | None) -> Column:
+    def _open(self, name: str | None, taken: Bools | None = None) -> Column:
         assert name is not None
         column = self.columns[name]
         assert column is not None
-        return column
+        return column if taken is None else pick_rows(column, taken)
 
     def answer(
         self,
@@ -539,14 +544,13 @@ class PreparedSurvey:
         """Randomize, shuffle, tally and estimate, question by question: their words are independent."""
         plan = self.plan
         answers = []
-        chosen = self._draw_questions(rng) if plan.one_question else None
-        for place, asked in enumerate(self._asked):
+        for asked, taken in zip(self._asked, self._draw_questions(rng), strict=True):
             question, task, part = asked
             with At(plan.survey, question):
-                if chosen is None:
+                if taken is None:
                     estimate = self._run(asked, rng, report)
                 else:
-                    estimate = self._run_sample(asked, chosen == place, rng)
+                    estimate = self._run_sample(asked, taken, rng)
             answers.append(
                 QuestionAnswer(
                     name=question.name,
@@ -595,30 +599,27 @@ class PreparedSurvey:
         self._check_people(found.n)
         return found.estimate
 
-    def _draw_questions(self, rng: WordSource | None) -> Codes:
-        """The one random question of each person; it does not depend on the answers."""
+    def _draw_questions(self, rng: WordSource | None) -> list[Bools | None]:
+        """For each question whom it is asked, at random and whatever the answers are; None: everybody."""
         device = self.plan.protocol.randomizer
-        assert isinstance(device, OneQuestionDevice)
+        if not isinstance(device, OneQuestionDevice):
+            return [None] * len(self.plan.parts)
         words = SecureWords() if rng is None else rng
-        return device.choose(words.words(self.plan.n, device.word_bits))
+        chosen = device.choose(words.words(self.people, device.word_bits))
+        taken = [chosen == place for place in range(len(device.devices))]
+        if not all(map(np.any, taken)):
+            raise DataError(f"of {self.people:,} people nobody has some question: they are too few")
+        return [*taken]
 
     def _run_sample(self, asked: _Asked, taken: Bools, rng: WordSource | None) -> Estimate:
         """What the answers of some of the people say about all of them."""
-        question, task, part = asked
-        policy, sampled = self.plan.survey.find_policy(question, task), int(taken.sum())
-        if not sampled:
-            raise DataError(f"nobody of {self.plan.n:,} people was asked: there are too few")
-        column, domain = (
-            pick_rows(self._open(question.column), taken),
-            part.match_domain(task.domain),
+        job = self._make_job(asked, rng, None, taken)
+        domain, policy = job.coder.domain, job.coder.on_invalid
+        found = run_file(
+            asked.part, job.column, domain=domain, on_invalid=policy, engine="memory", rng=rng
         )
-        if isinstance(task, Grouped):
-            groups = pick_rows(self._open(question.by), taken)
-            column = pair_columns(column, groups, task.domain, on_invalid=policy, rng=rng)
-            domain, policy = part.randomizer.domain, OnInvalid.ERROR
-        found = run_file(part, column, domain=domain, on_invalid=policy, engine="memory", rng=rng)
-        estimate = scale_up(found.estimate, part, sampled, self.plan.n)
-        return task.convert(estimate) if isinstance(task, Grouped) else estimate
+        estimate = scale_up(found.estimate, asked.part, int(taken.sum()), self.people)
+        return asked.task.convert(estimate) if isinstance(asked.task, Grouped) else estimate
 
     def _check_people(self, found: int) -> None:
         if found != self.plan.n:

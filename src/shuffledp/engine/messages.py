@@ -50,6 +50,7 @@ from shuffledp.engine.readings import Form
 from shuffledp.engine.tallies import Collected, describe, restore
 from shuffledp.numerics.entropy import SecureWords
 from shuffledp.protocols.bundle import BundleAnalyzer
+from shuffledp.protocols.one_question import OneQuestionAnalyzer
 
 __all__ = [
     "Randomized",
@@ -136,7 +137,7 @@ def randomize_bundle(
     A job for each part says what its column means. Parts take their words one after the other: they are independent.
     """
     analyzer = protocol.analyzer
-    assert isinstance(analyzer, BundleAnalyzer)
+    assert isinstance(analyzer, BundleAnalyzer | OneQuestionAnalyzer)
     parts = (
         _Part(job, part.randomizer, partial(analyzer.tag, number))
         for number, (job, part) in enumerate(zip(jobs, analyzer.parts, strict=True))
@@ -206,7 +207,7 @@ def _spool(
 ) -> _Sent:
     keep_freed_memory()
     spool: Spool | None = None
-    people: set[int] = set()
+    people: list[int] = []
     rows, invalid = 0, add_invalid(())
     for part in parts:
         users, rows, faults = 0, 0, add_invalid(())
@@ -220,12 +221,14 @@ def _spool(
                 spool.put(payload)
         if spool is None or not users:
             raise part.job.nobody()
-        people.add(users)
+        people.append(users)
         invalid = add_invalid((invalid, faults))
-    if len(people) > 1:
-        numbers = " and ".join(f"{each:,}" for each in sorted(people))
-        raise DataError(f"everybody answers every question, but there are {numbers} answers")
     assert spool is not None
+    if isinstance(protocol.analyzer, OneQuestionAnalyzer):  # everybody is in one part
+        return _Sent(spool, sum(people), rows, invalid)
+    if len(set(people)) > 1:
+        numbers = " and ".join(f"{each:,}" for each in sorted(set(people)))
+        raise DataError(f"everybody answers every question, but there are {numbers} answers")
     return _Sent(spool, people.pop(), rows, invalid)
 
 
@@ -334,8 +337,11 @@ def _tally_pieces(
     protocol: ShuffleProtocol, pieces: Iterator[NDArray[Any]], users: int
 ) -> tuple[Tally, int]:
     """The tally of all pieces, the first of them empty, and the number of their messages."""
-    several = protocol.analyzer if isinstance(protocol.analyzer, BundleAnalyzer) else None
-    parts = [_Tallying(part, users) for part in (several.parts if several else (protocol,))]
+    analyzer = protocol.analyzer
+    several = analyzer if isinstance(analyzer, BundleAnalyzer | OneQuestionAnalyzer) else None
+    # Of one random question, the messages say how many people have answered it.
+    known = None if isinstance(analyzer, OneQuestionAnalyzer) else users
+    parts = [_Tallying(part, known) for part in (several.parts if several else (protocol,))]
     seen = 0
     for piece in pieces:
         seen += len(piece)
@@ -352,7 +358,7 @@ class _Tallying:
     is whole. Elsewhere the first piece stands for all users.
     """
 
-    def __init__(self, protocol: ShuffleProtocol, users: int) -> None:
+    def __init__(self, protocol: ShuffleProtocol, users: int | None) -> None:
         cost = protocol.cost
         self._each = cost.messages_max if cost.messages_mean == cost.messages_max else 0
         self._analyzer, self._users, self._seen = protocol.analyzer, users, 0
@@ -369,7 +375,7 @@ class _Tallying:
 
     def _count(self, payload: NDArray[Any]) -> None:
         first = self._total is None
-        standing = len(payload) // self._each if self._each else self._users * first
+        standing = len(payload) // self._each if self._each else (self._users or 0) * first
         part = self._analyzer.tally(Shuffled(payload=payload, users=standing))
         self._total = part if self._total is None else self._total + part
         self._seen += len(payload)
@@ -377,9 +383,8 @@ class _Tallying:
     def finish(self) -> Tally:
         """The tally of all of them; refuses a number of messages that these users cannot have sent."""
         assert self._total is not None
-        seen, wanted = self._seen, self._users * self._each
-        if self._rest is not None:
-            seen += len(self._rest)
+        seen = self._seen + (0 if self._rest is None else len(self._rest))
+        wanted = seen if self._users is None else self._users * self._each
         if self._each and seen != wanted:
             raise DataError(f"it is damaged: it has {seen} messages and should have {wanted}")
         return self._total

@@ -15,6 +15,7 @@ from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.task import Task
 from shuffledp.protocols.bundle import BundleAnalyzer
+from shuffledp.protocols.one_question import OneQuestionAnalyzer
 from shuffledp.tasks import task_named
 from shuffledp.tasks.groups import GROUPED, Grouped
 
@@ -152,7 +153,7 @@ class Form:
     def check(self, protocol: ShuffleProtocol) -> "Form":
         """Refuse a form of another protocol."""
         parts: tuple[ShuffleProtocol, ...] = (protocol,)
-        if isinstance(protocol.analyzer, BundleAnalyzer):
+        if isinstance(protocol.analyzer, BundleAnalyzer | OneQuestionAnalyzer):
             parts = protocol.analyzer.parts
             if protocol.analyzer.names != tuple(each.name for each in self.readings):
                 raise MismatchError("the questions are not those of its protocol")

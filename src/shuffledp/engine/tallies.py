@@ -25,6 +25,7 @@ from shuffledp.engine.readings import Form
 from shuffledp.numerics.entropy import SecureWords
 from shuffledp.protocols import make
 from shuffledp.protocols.bundle import BundleAnalyzer
+from shuffledp.protocols.one_question import OneQuestionAnalyzer
 
 __all__ = ["Collected", "describe", "read_tally", "restore", "write_tally"]
 
@@ -121,7 +122,7 @@ def _whole(value: object) -> bool:
 
 def _shape(protocol: ShuffleProtocol) -> tuple[int, ...]:
     """The shape of a protocol's tallies, as a first user shows it."""
-    if isinstance(protocol.analyzer, BundleAnalyzer):
+    if isinstance(protocol.analyzer, BundleAnalyzer | OneQuestionAnalyzer):
         return (protocol.analyzer.size,)
     randomizer = protocol.randomizer
     words = SecureWords().words(randomizer.words_per_input, randomizer.word_bits)

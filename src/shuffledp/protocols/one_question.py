@@ -17,6 +17,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.answers import Answers
@@ -236,11 +237,31 @@ class OneQuestionAnalyzer:
         people = [len(payload) for payload in payloads]
         if sum(people) != shuffled.users:
             raise DataError(f"{sum(people)} messages of {shuffled.users} people: each sends one")
-        tallies = [
-            part.analyzer.tally(Shuffled(payload=payload, users=len(payload))).counts.ravel()
-            for part, payload in zip(self.parts, payloads, strict=True)
-        ]
-        return Tally(counts=np.concatenate([people, *tallies]), users=shuffled.users)
+        return self.join(
+            [
+                part.analyzer.tally(Shuffled(payload=payload, users=len(payload)))
+                for part, payload in zip(self.parts, payloads, strict=True)
+            ]
+        )
+
+    @property
+    def size(self) -> int:
+        """How many counts a tally has."""
+        return len(self.parts) + self.bundle.size
+
+    def tag(self, part: int, payload: NDArray[Any]) -> NDArray[np.int64]:
+        """Messages about one question, each with its number in front."""
+        return self.bundle.tag(part, payload)
+
+    def sort(self, payload: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+        """The messages about each question."""
+        return self.bundle.sort(payload)
+
+    def join(self, tallies: Sequence[Tally]) -> Tally:
+        """The tally of all questions, each of the people who answered it."""
+        people = [tally.users for tally in tallies]
+        counts = np.concatenate([people, *(tally.counts.ravel() for tally in tallies)])
+        return Tally(counts=counts, users=sum(people))
 
     def split(self, tally: Tally) -> tuple[Tally, ...]:
         """The tally of each question, of those who answered it."""
