@@ -202,17 +202,17 @@ def _verdict(experiment: str, verdict: Verdict) -> str:
 
 def _parameters(record: Record) -> str:
     shown = "; ".join(
-        f"{typeset(str(name))} = {escape(_shown(value))}"
+        f"{typeset(str(name))} = {escape(_show(value))}"
         for name, value in record.parameters.items()
     )
     return f'<p class="small">Used: {shown}. Took {_duration(record.seconds)}.</p>'
 
 
-def _shown(value: object) -> str:
+def _show(value: object) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_shown(each)}" for name, each in value.items())
+        return ", ".join(f"{name} {_show(each)}" for name, each in value.items())
     if isinstance(value, list | tuple):
-        return ", ".join(map(_shown, value))
+        return ", ".join(map(_show, value))
     if isinstance(value, int) and abs(value) >= 10_000:
         return f"{value:,}"
     return f"{value:g}" if isinstance(value, float) else str(value)
