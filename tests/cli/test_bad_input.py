@@ -215,7 +215,7 @@ class TestOptions:
         [
             (("--epsilon", "0", "--delta", "1e-6"), "epsilon=0.0 must be > 0"),
             (("--epsilon", "nan", "--delta", "1e-6"), "epsilon=nan must be finite"),
-            (("--epsilon", "1", "--delta", "0"), "delta=0.0"),
+            (("--epsilon", "1", "--delta", "-1"), "delta=-1.0"),
             (("--epsilon", "1", "--delta", "1"), "delta=1.0"),
             (("--epsilon", "1"), "needs delta"),
         ],

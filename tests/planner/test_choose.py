@@ -23,7 +23,7 @@ def test_numbers_of_numpy_are_numbers():
     ("call", "wrong", "message"),
     [
         (sdp.count, {"epsilon": 200.0}, "epsilon=200.0 must be <= 100"),
-        (sdp.count, {"delta": 0.0}, "delta=0.0 must be > 0"),
+        (sdp.count, {"delta": -0.1}, "delta=-0.1 must be > 0"),
         (sdp.count, {"max_messages": 0.5}, "max_messages=0.5 must be >= 1"),
         (sdp.histogram, {"k": 1}, "k=1 must be >= 2"),
         (sdp.mean, {"lower": 2.0, "upper": 1.0}, "upper=1 must be > lower=2"),
@@ -34,6 +34,16 @@ def test_refusals_name_the_parameter(call, wrong, message):
     extra = {sdp.histogram: {"k": 4}, sdp.mean: {"lower": 0, "upper": 1}}.get(call, {})
     with pytest.raises(sdp.ParameterError, match=message):
         call(**{**fine, **extra, **wrong})
+
+
+def test_a_delta_of_0_takes_what_needs_none():
+    """The row that a plan chooses; where there is none, the reasons are told."""
+    asked = {"n": 60, "epsilon": 2.0, "delta": 0.0}
+    assert sdp.count(**asked).name == sdp.plan("count", **asked).chosen.protocol == "pure_count"
+    assert sdp.count(**asked).guarantee.delta == 0
+    assert sdp.histogram(k=3, **asked).name == "pure_histogram"
+    with pytest.raises(sdp.UnsupportedError, match=r"no protocol fits: .*delta=0.0 must be > 0"):
+        sdp.mean(lower=0, upper=1, **asked)
 
 
 def test_a_tighter_message_budget_takes_the_next_protocol():

@@ -174,7 +174,7 @@ OutOption = Annotated[
 ForceOption = Annotated[bool, _output("--force", help="Overwrite existing outputs.")]
 _PromisedDelta = Annotated[
     float | None,
-    _privacy(help="The delta of the guarantee, far below 1/n; the shuffle model needs one."),
+    _privacy(help="The delta of the guarantee, far below 1/n, or 0; the shuffle model needs one."),
 ]
 _ColumnOption = Annotated[
     str | None,

@@ -179,7 +179,8 @@ def choose(
     """The best protocol (or mechanism) of a model that answers the task as it is put, or the one named.
 
     It is the row that `sdp.plan` chooses with the same limits, found without looking at the rest where it can be.
-    For a file, whose people send nothing, it is `Plan.on_file`: the error decides, and not the bits.
+    For a file, whose people send nothing, it is `Plan.on_file`: the error decides, and not the bits. With a delta
+    of 0 only protocols that need none are left.
 
     >>> choose(Count(domain=Bits()), n=1_000_000, epsilon=1.0, delta=1e-8).name
     'correlated_count'
@@ -188,7 +189,7 @@ def choose(
     """
     limits = Limits.of(models=model, max_messages=max_messages, max_bits=max_bits)
     (trusted,) = limits.models
-    if trusted is Model.SHUFFLE:
+    if trusted is Model.SHUFFLE and delta:
         fraction_of_one("delta", delta)
     task = task.fit(n, epsilon)
     asked = Asked.of(_shrink(task), n=n, epsilon=epsilon, delta=delta, honest=honest)
