@@ -74,6 +74,36 @@ def test_in_n(task, epsilon):
     assert falls([error_of(task, n=n, epsilon=epsilon, delta=1e-7) for n in users])
 
 
+LATER = {
+    "quantiles": {"lower": 0, "upper": 63},
+    "variance": {"lower": 0, "upper": 63},
+    "words": {"alphabet": "letters", "max_length": 4},
+}
+SCALED = ("variance",)
+"""What is no count of people: its error falls with n as it is."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", LATER)
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("epsilon", (0.3, 2.0, 6.0, 12.0)),
+        ("delta", (1e-12, 1e-9, 1e-6)),
+        ("n", (2_000, 20_000, 200_000)),
+    ],
+)
+def test_of_later_tasks(task, name, values):
+    usual = {"n": 20_000, "epsilon": 2.0, "delta": 1e-7, **LATER[task]}
+    errors = []
+    for value in values:
+        numbers = {**usual, name: value}
+        scale = numbers["n"] if task in SCALED else 1
+        errors.append(scale * error_of(task, **numbers))
+    assert falls(errors)
+    assert not falls(errors[::-1])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(40))
 def test_anywhere(seed):

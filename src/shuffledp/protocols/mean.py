@@ -31,7 +31,7 @@ from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import Parts
 from shuffledp.core.randomizer import Message
 from shuffledp.core.shuffler import Shuffled
-from shuffledp.numerics.intervals import BoundedError
+from shuffledp.numerics.intervals import BoundedError, OneBitError
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols.sums import bound_bias, read_mean_task, unit
 
@@ -258,9 +258,18 @@ class MeanAnalyzer:
         error = self._bound_error(stderr, n, limits)
         return Estimate(value=float(total / n), error=error, limits=limits)
 
-    def _bound_error(self, stderr: float, n: int, limits: tuple[float, float]) -> BoundedError:
+    def _bound_error(
+        self, stderr: float, n: int, limits: tuple[float, float]
+    ) -> BoundedError | OneBitError:
         oracle, last = self.oracle, self.oracle.domain.steps
         smallest, largest = oracle.decoder.ends
+        if oracle.alphabet == 2:
+            # A one decodes to `largest`, a zero to `smallest`, and the mean of that is the code.
+            chances = [float((code - smallest) / (largest - smallest)) for code in (0, last)]
+            bias = bound_bias(oracle.domain, "mean", n)
+            return OneBitError(
+                stderr=stderr, n=n, chances=(chances[0], chances[1]), limits=limits, bias=bias
+            )
         return bound_error(
             stderr=stderr,
             most=oracle.code_variance.cap(last).raise_by(self._rounding),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         NoiseError,
         NoiseWindow,
     )
-    from shuffledp.numerics.intervals.bounded import BoundedError
+    from shuffledp.numerics.intervals.bounded import BoundedError, OneBitError
     from shuffledp.numerics.intervals.counts import SupportLaw, TwoBinomialsError
     from shuffledp.numerics.intervals.laplace import (
         Difference,
@@ -38,6 +38,7 @@ __all__ = [
     "DiscreteLaplaceError",
     "NoiseError",
     "NoiseWindow",
+    "OneBitError",
     "SharedNoise",
     "SharedNoiseError",
     "SupportLaw",
@@ -48,7 +49,7 @@ __getattr__ = load_later(
     __name__,
     {
         "binomial": "BinomialError BinomialLaw BinomialSum NoiseError NoiseWindow",
-        "bounded": "BoundedError",
+        "bounded": "BoundedError OneBitError",
         "counts": "SupportLaw TwoBinomialsError",
         "laplace": "Difference DifferenceError DiscreteLaplace DiscreteLaplaceError SharedNoise SharedNoiseError",
     },

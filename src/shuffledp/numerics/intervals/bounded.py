@@ -29,13 +29,15 @@ from shuffledp.core.arrays import Bools, Floats
 from shuffledp.core.estimate import Interval, Value
 from shuffledp.core.validate import level as valid_level
 
-__all__ = ["BoundedError"]
+__all__ = ["BoundedError", "OneBitError"]
 
 _ESSEEN = 0.56
 _HALVINGS = 40
 _SHARES = (1.0, 0.8, 0.64, 0.5, 0.4, 0.3)
 """The upper ends of ranges of variances, as shares of the largest."""
 _ROUNDING = 1 + 1e-9
+_LARGEST_TAIL = 0.2  # where the argument of `OneBitError` holds, with room
+_ROUNDED = 1e-8  # of the width of an interval: more than SciPy's roots are off
 _TINY = 1e-4  # below, h is bounded by its series: no digits are lost
 
 
@@ -119,6 +121,59 @@ class BoundedError:
         ends = [*floors, np.broadcast_to(np.asarray(self.least, np.float64), smallest.shape)]
         left = (tail - _ESSEEN * self.reach / np.sqrt(end) for end in ends)
         return [_ROUNDING * _isf(each) for each in left]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class OneBitError:
+    r"""The error of a mean of n people who send one bit each, with a chance of a one that is affine in their value.
+
+    The number of ones S is a sum of independent coins, and the truth tells the mean m = E[S], but not the coins. By
+    Hoeffding 1956, "On the distribution of the number of successes in independent trials" (Theorem 4), no coins of
+    the same mean have Pr[S <= c] smaller than n equal ones if c >= m. So Pr[S >= k] <= Pr[Bin(n, m / n) >= k] if
+    k >= m + 1, and likewise on the other side: the interval of Clopper and Pearson covers, whatever the coins are.
+    It ends where k >= m + 1: for k > 1 and m = k - 1 that probability is at least 1/4, far more than a tail. For k = 1
+    Markov's inequality, Pr[S >= 1] <= m, stands in. No interval could be narrower, since equal values are among the
+    data with that mean.
+
+    >>> error = OneBitError(stderr=0.1, n=100, chances=(0.25, 0.75), limits=(0.0, 1.0))
+    >>> [round(end, 3) for end in error.interval(0.5, 0.95)]
+    [0.297, 0.703]
+    """
+
+    stderr: Value
+    n: int
+    chances: tuple[float, float]
+    """Of a one, at either end of the range."""
+    limits: tuple[float, float]
+    bias: float = 0.0
+    """By how much the answer is off at most on average."""
+
+    def interval(self, value: Value, level: float) -> Interval:
+        """Covers with probability at least `level` at any n and for any data."""
+        from scipy.special import betaincinv
+
+        tail, n = min((1 - valid_level(level)) / 2, _LARGEST_TAIL), self.n
+        (start, end), (lower, upper) = self.chances, self.limits
+        slope = (end - start) / (upper - lower)
+        shares = start + slope * (np.asarray(value, dtype=np.float64) - lower)
+        ones = np.rint(np.clip(n * shares, 0, n))
+
+        def least(seen: Floats) -> Floats:
+            """The smallest mean share of ones that is not refused."""
+            inner = betaincinv(np.maximum(seen, 1), n - np.maximum(seen, 1) + 1, tail)
+            return np.where(seen > 1, inner, np.where(seen > 0, tail / n, 0.0))
+
+        low, high = least(ones), 1 - least(n - ones)
+        off = self.bias + _ROUNDED * (high - low) / slope
+        ends = (lower + (low - start) / slope - off, lower + (high - start) / slope + off)
+        first, second = (np.clip(each, lower, upper) for each in ends)
+        if np.ndim(value):
+            return Interval(first, second)
+        return Interval(float(first), float(second))
+
+    def exact_interval(self, value: Value, level: float) -> Interval:
+        """The same: it holds at any n."""
+        return self.interval(value, level)
 
 
 def _isf(tail: Floats) -> Floats:
