@@ -36,6 +36,7 @@ _POINTS = 120
 _LOWEST = 1e-14
 _APART = 0.1  # of the height, between two names
 _LONG = 8  # points that a part of a line has room for its name
+_TITLE = 74  # letters of a line of the title
 _NARROW = 100.0  # largest / smallest error, below which powers of ten are too few for the axis
 
 
@@ -119,7 +120,7 @@ def error_curves(
 ) -> Path:
     """Draw error against n, both logarithmic; `lines` are by model, `chosen` is (n, error, protocol).
 
-    With `rows`, (model, protocol, error) at the n of the choice, a second panel has a dot for each of them, and beside
+    With `rows`, (model, protocol, error) at the n of the choice, a panel below has a dot for each of them, and beside
     it what it costs: `costs` by (model, protocol). The suffix of `path` chooses the format: .png, .svg or .pdf.
 
     >>> import tempfile
@@ -131,10 +132,12 @@ def error_curves(
     """
     if not any(lines.values()):
         raise UnsupportedError("there is no curve to draw")
-    high = max(5.0, 1.5 + 0.19 * len(rows))
-    width = (14.2 + 1.9 * bool(costs)) if rows else 8.6
+    heads = textwrap.wrap(title, _TITLE)
+    top = 0.7 + 0.25 * len(heads)  # inches, as all that follows
+    below = 1.75 + 0.19 * max(len(rows), 4) if rows else 0.6
+    width, high = 8.8, top + 3.45 + below
     figure = new_figure(width, high)
-    axes = figure.add_axes((0.9 / width, 0.6 / high, 5.9 / width, 1 - 1.55 / high))
+    axes = figure.add_axes((0.9 / width, below / high, 5.9 / width, 3.45 / high))
     axes.set_xscale("log")
     axes.set_yscale("log")
     for model, line in lines.items():
@@ -148,10 +151,10 @@ def error_curves(
     axes.set_ylabel(ylabel, color=INK)
     _quieten(axes)
     if rows:
-        side = figure.add_axes((10.3 / width, 0.6 / high, 3.5 / width, 1 - 1.55 / high))
-        _draw_rows(side, rows, chosen, ylabel, costs or {})
-    figure.text(0.25 / width, 1 - 0.35 / high, title, fontsize=13.5, fontweight="bold", color=INK)
-    figure.text(0.25 / width, 1 - 0.62 / high, subtitle, fontsize=10, color=INK)
+        table = figure.add_axes((2.3 / width, 0.6 / high, 4.5 / width, (below - 1.75) / high))
+        _draw_rows(table, rows, chosen, ylabel, costs or {})
+    figure.text(0.25 / width, 1 - 0.15 / high, "\n".join(heads), fontsize=13.5, fontweight="bold", color=INK, va="top")  # fmt: skip
+    figure.text(0.25 / width, 1 - (0.45 + 0.25 * (len(heads) - 1)) / high, subtitle, fontsize=10, color=INK, va="top")  # fmt: skip
     return save(figure, path)
 
 

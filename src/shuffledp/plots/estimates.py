@@ -633,11 +633,14 @@ def _draw_errors(
     level: float,
 ) -> Figure:
     bottom = 0.75
-    width, height = 8.6 + 1.75 * len(estimates), 1.75 + bottom + 0.36 * len(counts)  # inches
+    width = 6.9 + 1.4 * len(estimates)  # inches, as all that follows
+    heads = textwrap.wrap(title, int(7.2 * width))
+    head = 1.47 + 0.28 * len(heads)
+    height = head + bottom + 0.36 * len(counts)
     figure = new_figure(width, height)
-    top = 1 - 1.75 / height
-    for place, (text, size, weight) in enumerate(((title, 15, "bold"), (subtitle, 10, "normal"))):
-        figure.text(0.2 / width, 1 - (0.15 + 0.42 * place) / height, text, fontsize=size, fontweight=weight, color=INK, va="top", linespacing=1.5)  # fmt: skip
+    top = 1 - head / height
+    figure.text(0.2 / width, 1 - 0.15 / height, "\n".join(heads), fontsize=15, fontweight="bold", color=INK, va="top")  # fmt: skip
+    figure.text(0.2 / width, 1 - (head - 1.18) / height, subtitle, fontsize=10, color=INK, va="top", linespacing=1.5)  # fmt: skip
 
     def panel(left: float, wide: float) -> Axes:
         box = left / width, bottom / height, wide / width, top - bottom / height
@@ -645,13 +648,13 @@ def _draw_errors(
         axes.set_ylim(len(counts) - 0.4, -0.6)
         return axes
 
-    bars, dots = panel(1.2, 3.0), panel(4.6, 3.6)
+    bars, dots = panel(1.2, 2.4), panel(3.9, 2.7)
     _quieten(bars)
     _draw_truth(bars, counts, labels)
     bars.set_xlim(0, 1.4 * max(1.0, float(counts.max())))
     _quieten(dots)
     dots.set_yticks([])
-    reach = [_draw_error(dots, panel(8.5 + 1.75 * place, 1.7), name, estimate, counts, level, colour_of(name, place))
+    reach = [_draw_error(dots, panel(6.8 + 1.4 * place, 1.35), name, estimate, counts, level, colour_of(name, place))
              for place, (name, estimate) in enumerate(estimates.items())]  # fmt: skip
     dots.set_xscale("log")
     least, most = min(low for low, _ in reach), max(high for _, high in reach)
