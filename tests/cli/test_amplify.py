@@ -9,6 +9,7 @@ import shuffledp as sdp
 from shuffledp.accounting.closed_forms import CLOSED_FORMS, Covers
 from shuffledp.cli import app
 from shuffledp.protocols.gaussian import GaussianNoise
+from shuffledp.protocols.levels import Levels
 
 ASKED = ("amplify", "--epsilon0", 1, "--n", "1e4", "--delta", "1e-6", "--honest", 1)
 FIELDS = {
@@ -64,6 +65,27 @@ class TestAmplify:
             assert "or sigma must be given, and not both" in result.stderr
         result = run("amplify", "--sigma", 2, "--randomizer", "rr", *crowd)
         assert "leave out --randomizer" in result.stderr
+
+    def test_levels_are_those_of_the_library(self, answer, run):
+        words = ("amplify", "--levels", "0.5:200,2:8e2", "--k", 4, "--delta", "1e-4")
+        found = answer(*words)
+        crowd = Levels(k=4, people={0.5: 180, 2.0: 720})
+        told = {row["epsilon0"]: (row["hidden"], row["visible"]) for row in found["levels"]}
+        assert told == {
+            level: (crowd.hide(1e-4)[level].epsilon, crowd.show(1e-4)[level].epsilon)
+            for level in (0.5, 2.0)
+        }
+        assert "epsilon0 = 0.5, 200 people: epsilon = " in run(*words).stdout
+        for wrong, said in (
+            (("--levels", "0.5", "--k", 4), "levels="),
+            (("--levels", "0.5:200"), "--levels needs --k"),
+            (("--levels", "0.5:200", "--k", 4, "--n", 3), "--delta and --honest alone"),
+            (("--epsilon0", 1), "n must be given"),
+            (("--levels", "0.5:200", "--k", 4, "--honest", 2), "honest="),
+        ):
+            result = run("amplify", *wrong, "--delta", "1e-4")
+            assert result.exit_code != 0
+            assert said in result.stderr
 
     def test_json_is_the_answer_of_the_library(self, answer):
         found = answer(*ASKED)

@@ -15,14 +15,13 @@ from shuffledp.cli._options import (
     HonestOption,
     JsonOption,
     RandomizerOptions,
-    UsersOption,
     round_down,
     spread,
     whole_number,
 )
 from shuffledp.cli._terminal import check_picture, draw_into, explain_errors, say, tell
 from shuffledp.core.privacy import up
-from shuffledp.core.protocol import HONEST
+from shuffledp.core.protocol import HONEST, honest_users
 
 __all__ = ["amplify"]
 
@@ -37,9 +36,9 @@ _NUMERIC = {
 
 @spread
 def amplify(
-    n: UsersOption,
     delta: DeltaOption,
     chosen: RandomizerOptions,
+    n: Annotated[str | None, typer.Option("--n", help="How many people; 1e6 is a million.")] = None,
     epsilon0: Annotated[
         float | None, typer.Option(help="Local privacy of each message, above 0.")
     ] = None,
@@ -47,6 +46,13 @@ def amplify(
         float | None,
         typer.Option(
             help="In place of --epsilon0: messages are numbers with Gaussian noise of this many ranges."
+        ),
+    ] = None,
+    levels: Annotated[
+        str | None,
+        typer.Option(
+            help="In place of --epsilon0 and --n: people choose their own epsilon0 of k-ary randomized response, "
+            "such as 0.5:2000,2:8000 (needs --k)."
         ),
     ] = None,
     delta0: Delta0Option = 0.0,
@@ -75,7 +81,15 @@ def amplify(
 
     $ shuffledp amplify --epsilon0 2 --n 1e6 --delta 1e-8
     """
+    if levels is not None:
+        others = (n, epsilon0, sigma, chosen.randomizer, bound, plot, rounds - 1, delta0)
+        with explain_errors():
+            alone = not any(others) and not (adaptive or show_all) and check_in == 1
+            _tell_levels(levels, chosen.k, delta, honest, alone=alone, as_json=as_json)
+        return
     with explain_errors():
+        if n is None:
+            raise sdp.ParameterError("n", n, "must be given, with --n")
         _check_rounds(rounds, one_only=show_all or plot is not None)
         _check_pure(delta0, pure_only=show_all or rounds > 1)
         _check_everybody(check_in, everybody_only=show_all)
@@ -114,6 +128,57 @@ def amplify(
             tell(f"No analysis of {whose} can give less than epsilon = {round_down(lower)}.")
     if plot is not None:
         tell(f"The picture is in {plot}.")
+
+
+def _tell_levels(
+    text: str, k: int | None, delta: float, honest: float, *, alone: bool, as_json: bool
+) -> None:
+    """What people of each level are promised: hidden among all, and if their messages tell the level."""
+    if not alone or k is None:
+        raise sdp.UnsupportedError("--levels needs --k, and goes with --delta and --honest alone")
+    people = _read_levels(text)
+    trusted = {epsilon0: honest_users(count, honest) for epsilon0, count in people.items()}
+    crowd = sdp.protocols.levels.Levels(k=k, people=trusted)
+    hidden, visible = crowd.hide(delta), crowd.show(delta)
+    if as_json:
+        rows = [
+            {
+                "epsilon0": epsilon0,
+                "people": count,
+                "honest": trusted[epsilon0],
+                "hidden": hidden[epsilon0].epsilon,
+                "visible": visible[epsilon0].epsilon,
+            }
+            for epsilon0, count in people.items()
+        ]
+        typer.echo(json.dumps({"levels": rows, "k": k, "delta": delta}))
+        return
+    for epsilon0, count in people.items():
+        say(
+            f"epsilon0 = {epsilon0:g}, {count:,} people: epsilon = {up(hidden[epsilon0].epsilon, 4)} among all, "
+            f"{up(visible[epsilon0].epsilon, 4)} if messages tell the level"
+        )
+    say(
+        f"delta = {delta:g}, {sum(trusted.values()):,} honest users; the level must not depend on the value. "
+        f"Among all: by {next(iter(hidden.values())).proof}"
+    )
+
+
+def _read_levels(text: str) -> dict[float, int]:
+    """People by epsilon0.
+
+    >>> _read_levels("0.5:2000,2:8e3")
+    {0.5: 2000, 2.0: 8000}
+    """
+    found: dict[float, int] = {}
+    for part in text.split(","):
+        level, _, count = part.partition(":")
+        try:
+            found[float(level)] = whole_number(count, "levels")
+        except ValueError:
+            wanted = "must be pairs such as 0.5:2000,2:8000"
+            raise sdp.ParameterError("levels", text, wanted) from None
+    return found
 
 
 _GRID = 8  # steps; values in between are rounded to it at random
