@@ -99,7 +99,7 @@ def _ask_question(text: str, path: str) -> str:
         fields = {"task": task, "column": column, **_ask_options(task), **_ask_groups(task)}
         fields["weight"] = _ask(
             "Weight: 2 halves the error beside 1 (empty: as good as the others)",
-            lambda typed: sdp.core.validate.positive("weight", float(typed)),
+            _check_weight,
             "",
         )
         lines = [f"{key} = {_write(value)}" for key, value in fields.items() if value is not None]
@@ -141,8 +141,12 @@ def _ask_options(task: str) -> dict[str, Any]:
     return found
 
 
+def _check_weight(typed: str) -> float | None:
+    return sdp.Question(name="q", task="count", column="q", weight=float(typed)).weight
+
+
 def _ask_groups(task: str) -> dict[str, Any]:
-    if task not in sdp.tasks.groups.GROUPED:
+    if task not in sdp.tasks.GROUPED:
         return {}
     by = _ask("by (empty: none). The column of groups to answer for", str, "")
     if by is None:

@@ -15,6 +15,7 @@ from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.task import Declared, Option, Task
 from shuffledp.tasks.count import Count
 from shuffledp.tasks.distribution import Distribution
+from shuffledp.tasks.groups import GROUPED
 from shuffledp.tasks.histogram import Histogram
 from shuffledp.tasks.numbers import Bin, Cdf, Quantiles, Range, Std, Variance
 from shuffledp.tasks.survey import Questions
@@ -23,6 +24,7 @@ from shuffledp.tasks.uniformity import Uniformity
 from shuffledp.tasks.words import Words
 
 __all__ = [
+    "GROUPED",
     "TASKS",
     "Bin",
     "Cdf",
