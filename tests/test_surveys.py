@@ -315,6 +315,8 @@ def test_a_plan_has_its_three_models(survey):
     """A curator is better, and people who trust nobody are much worse; the table says both."""
     plan = survey.plan(N)
     central, local = plan.compare("central"), plan.compare("local")
+    third = sdp.plan("histogram", n=N, epsilon=survey.epsilon / 3, delta=0, k=3, models="central")
+    assert central[0] == pytest.approx(third.rows[0].rmse)
     for row, curator, nobody in zip(plan.rows, central, local, strict=True):
         assert curator is not None
         assert nobody > max(row.error, curator)

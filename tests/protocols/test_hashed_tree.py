@@ -9,9 +9,12 @@ from scipy.stats import binom
 
 import shuffledp as sdp
 from shuffledp.accounting.exact import shuffled_delta
+from shuffledp.core.analyzer import Tally
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols import hashed_tree
+from shuffledp.protocols.dummies_histogram import DummiesHistogram
 from shuffledp.protocols.hashed_tree import HashedLevel
+from shuffledp.protocols.tree import Tree
 from shuffledp.testing import ALPHA, Examples, enumerate_law
 
 EXAMPLES = Examples(
@@ -58,12 +61,31 @@ def test_supports_are_counted():
     np.testing.assert_array_equal(level.count(messages), expected)
 
 
+def test_leaves_are_measured_without_bias():
+    """Over all messages of one person, exactly: the own leaf holds one person, every other leaf none."""
+    above = DummiesHistogram(k=2, surely=0, threshold=1, word_bits=5)
+    tree = hashed_tree.HashedTree(
+        domain=sdp.Integers(lower=0, upper=3),
+        top=Tree(domain=sdp.Integers(lower=0, upper=1), shape=(2,), levels=(above,)),
+        last=HashedLevel(k=4, r=2, s=1, dummies=8, word_bits=5),
+    )
+    for x in range(4):
+        mean = np.zeros(4)
+        for sent, mass in tree.last.pmf(x).items():
+            counts = np.concatenate([np.zeros(2, dtype=np.int64), tree.last.count(np.array(sent))])
+            mean += float(mass) * tree.measure(Tally(counts=counts, users=1))[-1]
+        np.testing.assert_allclose(mean, np.arange(4) == x, atol=1e-12)
+
+
 def test_the_guarantee_of_the_level_is_above_the_exact_one():
     level = HashedLevel(k=2, r=2, s=1, dummies=16, word_bits=5)
     laws = [level.pmf(x) for x in range(2)]
     for epsilon in (0.0, 0.7):
         exact = float(shuffled_delta(laws, 1, exp_lower(epsilon)))
         assert 0 < exact <= level.delta(1, epsilon)
+    # The bound supposes that the two categories never share a value; half of the time they do.
+    apart = float(shuffled_delta(laws, 1, exp_lower(0.0)))
+    assert apart == pytest.approx(float(1 - level.q) * level.delta(1, 0.0))
 
 
 def test_published_errors_and_messages():
