@@ -29,7 +29,7 @@ COMMANDS = {
     "randomize": "Write the messages of everybody in a column: shuffled, and without their senders.",
     "tally": "Count messages. Tallies of several files add, if they belong to the same protocol.",
     "estimate": "Estimate the answer that tallies give together, with standard errors and intervals.",
-    "survey": "Write a survey file by answering a few questions, or check one.",
+    "survey": "Write a survey file by answering a few questions, or check one; `shuffledp run survey.toml` asks it.",
     "ledger": "Show or verify a budget ledger, or change a budget.",
     "learn": "Learn how a population is distributed over categories, and how far off that may be.",
     "test": "Test whether everybody's values are uniform, or have a known law: accept or reject.",

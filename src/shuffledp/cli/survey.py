@@ -14,7 +14,7 @@ from shuffledp.cli._terminal import explain_errors, say, tell
 __all__ = ["app"]
 
 app = typer.Typer(
-    help="Write a survey file by answering a few questions, or check one.",
+    help="Write a survey file by answering a few questions, or check one; `shuffledp run survey.toml` asks it.",
     no_args_is_help=True,
     add_completion=False,
 )
