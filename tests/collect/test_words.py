@@ -89,6 +89,9 @@ def test_the_document_says_everything_and_reads_back(spelling):
     [
         ('"alphabet":"letters"', '"alphabet":"word"'),
         ('"alphabet":"letters"', '"alphabet":7'),
+        ('"alphabet":"letters"', '"alphabet":["letters"]'),
+        ('"alphabet":"letters"', '"alphabet":{}'),
+        ('"alphabet":"letters"', '"alphabet":null'),
         ('"max_length":4', '"max_length":5'),
         ('"max_length":4', '"max_length":99'),
         ('"seed":5', '"seed":6'),

@@ -184,6 +184,33 @@ def test_large_words_are_peeled():
     assert np.abs(left).max() < 10
 
 
+def test_thresholds_are_wider_where_rows_are_uneven():
+    """A word of everybody makes the sums of others spread; once it is peeled, they do not."""
+    made = local_prefixes.make_local(**SMALL)
+    device, n = made.randomizer, 4000
+    crowd = tally_each(made, np.full(n, 77, dtype=np.uint64), sdp.SeededWords(1))
+    level = decoder.Level.of(device, 1, crowd.counts.reshape(-1, device.buckets)[200:])
+    uneven = decoder._spread(level.excess)
+    even = level.people / 16 * (1 - 1 / 16)
+    assert uneven > 1.5 * even
+    narrow, wide = (decoder.limit_sum(level.people, 16, 1e-6, each) for each in (even, uneven))
+    assert wide == pytest.approx(narrow * np.sqrt(uneven / even))
+    own = device.stirring.stir_words(np.array([77], dtype=np.uint64))
+    assert decoder._spread(level.fit(own, 0.0)[1]) < 1.2 * even
+
+
+def test_prefixes_near_the_threshold_are_not_peeled():
+    """Noise that is subtracted from the cells of others is one more noise."""
+    device = make_device()
+    counts = np.random.default_rng(1).integers(0, 50, (20, 8))
+    level = decoder.Level.of(device, 1, counts)
+    some = np.arange(100, dtype=np.uint64)
+    values, left = level.fit(some, np.inf)
+    np.testing.assert_array_equal(left, level.excess)
+    clearly = float(np.sort(values)[-3])
+    assert np.count_nonzero((level.fit(some, clearly)[1] != level.excess).any(axis=1)) > 0
+
+
 # --- what is found
 
 

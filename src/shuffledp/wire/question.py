@@ -360,7 +360,7 @@ def _read_parameters(parameters: object) -> Mapping[str, Any]:
 
 def _read_parameter(name: str, value: object) -> Any:
     if name == "alphabet":
-        if value not in ALPHABETS:
+        if not isinstance(value, str) or value not in ALPHABETS:
             raise WireError("document", f"alphabet must be one of {', '.join(ALPHABETS)}")
         return value
     if isinstance(value, list):
