@@ -69,6 +69,15 @@ class TestEveryModel:
         assert fixed[0] == fixed[1]
 
 
+def test_a_delta_of_0_takes_what_needs_none():
+    learned = sdp.learn(
+        people(60, SKEWED) % 2, k=2, epsilon=2.0, delta=0, model="shuffle", rng=sdp.SeededWords(1)
+    )
+    assert (learned.protocol, learned.guarantee.delta) == ("pure_histogram", 0.0)
+    with pytest.raises(sdp.UnsupportedError, match="pure"):
+        sdp.learn(people(5000, SKEWED), k=8, epsilon=0.01, delta=0, model="shuffle")
+
+
 def test_order_of_the_models():
     """Trust buys accuracy."""
     values = people(100_000, SKEWED)

@@ -249,7 +249,7 @@ def learn(
 
     `protocol` names one; without it the one with the smallest error is taken, of those whose users send at
     most `max_messages` messages on average. `epsilon` is needed in all models but "none", `delta` in the
-    shuffle model; the others promise delta = 0.
+    shuffle model, where it may be 0 for some thousand people; the others promise delta = 0.
 
     >>> from shuffledp import SeededWords
     >>> people = [0, 0, 0, 1, 1, 2] * 10_000
@@ -437,7 +437,10 @@ def find_source(
     if model not in MODELS:
         raise ParameterError("model", model, f"must be one of {', '.join(MODELS)}")
     epsilon = _check("epsilon", epsilon, positive, needed=model != "none", model=model)
-    delta = _check("delta", delta, fraction_of_one, needed=model == "shuffle", model=model)
+    needed = model == "shuffle"
+    delta = (
+        _check("delta", delta, fraction_of_one, needed=needed, model=model) if delta != 0 else 0.0
+    )
     limits = Limits.of(models="shuffle", max_messages=max_messages)
     task = Histogram(domain=Categories(k=k))
     if model in _ONLY and protocol not in (None, _ONLY[model]):
