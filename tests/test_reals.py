@@ -9,6 +9,7 @@ from scipy.stats import binomtest, norm
 import shuffledp as sdp
 from shuffledp.core.domain import Reals
 from shuffledp.engine import Coder, Job, Rounding, groups
+from shuffledp.numerics import leaves
 from shuffledp.tasks.totals import choose_steps
 from support import ALPHA, first
 
@@ -56,14 +57,48 @@ def bias_is_noticed(name):
     return abs(answer.value - people.mean()) > norm.isf(ALPHA / 2) * answer.stderr
 
 
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize("name", MAKERS)
 def test_a_coarse_grid_does_not_bias(name):
     assert not bias_is_noticed(name)
 
 
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize("name", MAKERS)
 def test_the_nearest_point_would(name, nearest):
     assert bias_is_noticed(name)
+
+
+SHARES = np.random.default_rng(5).beta(2, 5, 300)
+ASKED = {
+    "range": {"lower": 0.0, "upper": 1.0, "steps": 16, "at": [0.25, 0.5]},
+    "cdf": {"lower": 0.0, "upper": 1.0, "steps": 16, "at": [0.125, 0.5]},
+    "variance": {"lower": 0, "upper": 15},
+}
+"""At edges of cells; a variance is that of the values that stand for the cells, so these are whole numbers."""
+
+
+def tree_bias_is_noticed(name, task):
+    values = np.floor(16 * SHARES).astype(int) if task == "variance" else SHARES
+    crowd = {"n": 300, "delta": 1e-4} if name == "tree" else {}
+    protocol = sdp.make(name, epsilon=2.0, task=task, **crowd, **ASKED[task])
+    truth = sdp.tasks.task_named(task).declare(ASKED[task]).task.truth(values)
+    counts = np.bincount(protocol.randomizer.domain.codes(values), minlength=16)
+    source = sdp.SeededWords(13)
+    found = np.array([sdp.run_counts(protocol, counts, source).value for _ in range(10_000)])
+    off = (found.mean(axis=0) - truth) / (found.std(axis=0) / math.sqrt(len(found)))
+    return bool(np.any(np.abs(off) > norm.isf(ALPHA / 2)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", ASKED)
+@pytest.mark.parametrize("name", ["tree", "local_tree"])
+def test_trees_are_right_on_average(name, task):
+    assert not tree_bias_is_noticed(name, task)
+
+
+@pytest.mark.slow
+def test_the_square_of_a_noisy_mean_is_too_large(monkeypatch):
+    monkeypatch.setattr(leaves.Leaves, "sum_error", lambda *_: 0.0)
+    assert tree_bias_is_noticed("local_tree", "variance")
 
 
 def coverage(found):
