@@ -165,11 +165,12 @@ def test_text_is_what_its_ends_say(tmp_path):
         assert asked.fit(1000, 1.0).domain == found
 
 
-def test_dates_in_text_are_days(tmp_path):
+@pytest.mark.parametrize("at", [["2024-01-03"], "2024-01-03"])  # the command line gives text
+def test_dates_in_text_are_days(at, tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("day\n" + "2024-01-02\n2024-01-03\n2024-01-03\n2024-01-05\n" * 500)
     ends = {"lower": "2024-01-01", "upper": "2024-01-31"}
-    answer = sdp.ask(path, "cdf", at=["2024-01-03"], model="central", epsilon=1, **ends)
+    answer = sdp.ask(path, "cdf", at=at, model="central", epsilon=1, **ends)
     assert abs(answer.estimate.value[0] - 0.75) < 0.1
 
 

@@ -151,9 +151,9 @@ def _names(value: Any) -> tuple[str, ...]:
 
 
 def _numbers(value: Any) -> tuple[float, ...]:
-    """Text with commas between the numbers, a number, or several."""
+    """Text with commas between the numbers (or dates), a number, or several."""
     if isinstance(value, str):
-        return tuple(float(part) for part in value.split(","))
+        value = [part.strip() for part in value.split(",")]
     several = [value] if isinstance(value, Real) and not isinstance(value, bool) else list(value)
     return tuple(float(_number(part)) for part in several)  # type: ignore[arg-type]
 
