@@ -18,7 +18,7 @@ EXPECTED_DIFFERENCES = {
     "one_sided": 1,
     "robustness": 1,
 }
-QUICK = ("histogram", "lower_bound")
+QUICK = ("levels", "lower_bound")
 
 
 def check(record):
