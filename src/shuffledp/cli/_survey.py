@@ -17,6 +17,7 @@ from shuffledp.cli._terminal import (
     meter,
     pulse,
     say,
+    say_lines,
     stage_outputs,
     tell,
 )
@@ -53,7 +54,7 @@ def plan_survey(
     if as_json:
         echo_json(plan.to_dict())
     else:
-        typer.echo(str(plan))
+        say_lines(str(plan))
 
 
 def run_survey(
@@ -210,6 +211,6 @@ def _print(answer: sdp.SurveyAnswer, *, as_json: bool, explain: bool, written: b
         for warning in answer.warnings:
             typer.echo(warning, err=True)
     else:
-        typer.echo(str(answer))
+        say_lines(str(answer))
     if explain:
         typer.echo(f"\n{answer.explain()}", err=as_json)

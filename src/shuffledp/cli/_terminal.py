@@ -63,6 +63,7 @@ __all__ = [
     "print_answer",
     "pulse",
     "say",
+    "say_lines",
     "show_steps",
     "stage_outputs",
     "take_quiet",
@@ -159,6 +160,20 @@ def say(text: str, *, err: bool = False) -> None:
     """
     width = shutil.get_terminal_size().columns
     typer.echo(textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False), err=err)
+
+
+def say_lines(text: str) -> None:
+    """Print lines: sentences broken between words, and rows of a table, which have columns, as they are.
+
+    >>> say_lines("count   3\\nnobody is left out")
+    count   3
+    nobody is left out
+    """
+    for line in text.splitlines():
+        if "  " in line.strip():
+            typer.echo(line)
+        else:
+            say(line)
 
 
 _QUIET = ContextVar("quiet", default=False)
