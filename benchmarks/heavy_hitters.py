@@ -1,8 +1,9 @@
 """Words without a list: what is found among a million people, how well it is counted, and how long decoding takes.
 
-Run as `python benchmarks/heavy_hitters.py [12 | 2.1 | small] [first seed] [runs]`, which prints a line of JSON for each
-run; `run.py` takes one run of each budget. Each run draws its own words, counts,
-public functions and noise; the people are dealt from grouped words, exactly as a file would be.
+Run as `python benchmarks/heavy_hitters.py [12 | 2.1 | small | one | local] [first seed] [runs]`, which prints a line of
+JSON for each run; `run.py` takes one run of each budget. Each run draws its own words, counts, public functions and
+noise; the people are dealt from grouped words, exactly as a file would be. `one` and `local` are `local_prefixes` with
+one message, behind a shuffler and alone; for the latter five more words are planted near its threshold.
 """
 
 import json
@@ -16,14 +17,18 @@ from timing import Row, quantity
 
 import shuffledp as sdp
 from shuffledp.core.analyzer import Tally
+from shuffledp.core.protocol import DealtInParts
+from shuffledp.engine.memory import tally_each
 
 WORDS, EXPONENT, BITS = 200_000, 1.05, 64
 QUESTIONS: dict[str, dict[str, Any]] = {
     "12": {"n": 10**6, "epsilon": 1.0, "delta": 1e-8, "max_messages": 12.0, "from": 200},
     "2.1": {"n": 10**6, "epsilon": 1.0, "delta": 1e-8, "max_messages": 2.1, "from": 270},
     "small": {"n": 10**4, "epsilon": 2.0, "delta": 1e-8, "max_messages": 12.0, "from": 100},
+    "one": {"n": 10**6, "epsilon": 1.0, "delta": 1e-8, "from": 900},
+    "local": {"n": 10**6, "epsilon": 1.0, "from": 27_500},
 }
-
+PLANTED = 5
 
 WANTED = {"12": 22.0, "2.1": 60.0}
 """How far counts may be off (RMSE)."""
@@ -76,17 +81,33 @@ def draw_people(n: int, seed: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any
     return words[counts > 0], counts[counts > 0]
 
 
+def tally_words(
+    made: sdp.ShuffleProtocol, words: Any, counts: Any, source: sdp.SeededWords
+) -> Tally:
+    """Dealt from grouped words; or, where that cannot be, from everybody's messages."""
+    device, n = made.randomizer, int(counts.sum())
+    if not isinstance(device, DealtInParts):
+        return tally_each(made, np.repeat(words, counts), source)
+    cells = device.deal_words(words, counts, source) + device.deal_noise(n, source)
+    return Tally(counts=cells, users=n)
+
+
 def measure(question: str, seed: int) -> dict[str, Any]:
     """One run."""
     asked = dict(QUESTIONS[question])
-    least = asked.pop("from")
-    made = sdp.make("hashed_prefixes", bits=BITS, honest=1.0, seed=seed, **asked)
-    words, counts = draw_people(made.users, seed)
-    source = sdp.SeededWords(seed)
-    device = made.randomizer
-    cells = device.deal_words(words, counts, source) + device.deal_noise(made.users, source)
+    least, n = asked.pop("from"), asked["n"]
+    words, counts = draw_people(n, seed)
+    if (
+        question == "local"
+    ):  # n does not matter to it, and among Zipf's words few are near its threshold
+        counts[100 : 100 + PLANTED] = least
+        made = sdp.make("local_prefixes", bits=BITS, seed=seed, epsilon=asked["epsilon"])
+    else:
+        name = "local_prefixes" if question == "one" else "hashed_prefixes"
+        made = sdp.make(name, bits=BITS, honest=1.0, seed=seed, **asked)
+    tally = tally_words(made, words, counts, sdp.SeededWords(seed))
     start, cpu = time.perf_counter(), time.process_time()
-    estimate = made.analyzer.estimate(Tally(counts=cells, users=made.users))
+    estimate = made.analyzer.estimate(tally)
     took, cpu = time.perf_counter() - start, time.process_time() - cpu
     truth = {str(word): int(count) for word, count in zip(words, counts, strict=True)}
     exact = np.array([truth.get(word, 0) for word in estimate.labels])
