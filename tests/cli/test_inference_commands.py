@@ -190,17 +190,28 @@ class TestRobust:
     def test_is_the_function_of_python(self, shuffledp, codes):
         words = ("robust", "count", "people.csv", "--column", "home", "--groups", 3, *PROMISE)
         told = json.loads(shuffledp(*words, "--seed", 5, "--json").stdout)
-        found = sdp.inference.median_of_groups(
-            lambda n: sdp.count(n=n, epsilon=1.0, delta=1e-8),
-            codes,
-            groups=3,
-            rng=sdp.SeededWords(5),
-        )
+        n = len(codes)
+
+        def make(people):
+            honest = sdp.inference.count_honest(people, n, honest=int(0.9 * n), chance=0.5e-8)
+            return sdp.count(n=people, epsilon=1.0, delta=0.5e-8, honest=honest / people)
+
+        found = sdp.inference.median_of_groups(make, codes, groups=3, rng=sdp.SeededWords(5))
         assert told["estimate"] == [{"label": "answer", "value": found.value}]
         assert (told["groups"], told["tolerates"], told["n"]) == (3, 1, len(codes))
-        assert told["guarantee"] == str(found.guarantee)
+        assert found.guarantee.delta + 0.5e-8 <= told["delta"] <= 1.0000001e-8
+        assert told["epsilon"] == found.guarantee.epsilon
+        assert f"{int(0.9 * n):,} honest users" in told["guarantee"]
+        assert f"with {found.guarantee.honest:,} honest people in a group" in told["guarantee"]
         assert "seeded" in told["not_private"][0]
         assert "up to 1 liars" in shuffledp(*words, "--seed", 5).stdout.replace("\n", " ")
+
+    def test_if_everybody_is_honest_groups_are(self, shuffledp, codes):
+        words = ("robust", "count", "people.csv", "--column", "home", "--groups", 3, *PROMISE)
+        told = json.loads(shuffledp(*words, "--honest", 1, "--json").stdout)
+        assert told["delta"] <= 1e-8
+        assert f"{len(codes):,} honest users" in told["guarantee"]
+        assert "Hoeffding" not in told["guarantee"]
 
     @pytest.mark.parametrize(("column", "ends"), [("minutes", ()), ("hours", ("--steps", 50))])
     def test_means_are_of_numbers(self, shuffledp, people, survey, column, ends):
@@ -229,6 +240,7 @@ class TestRobust:
             (("quantiles", "--epsilon", 1, "--delta", "1e-8"), "must be one of count"),
             (("count", "--epsilon", 1), "and delta must be given"),
             (("count", *PROMISE, "--model", "local"), "must be shuffle"),
+            (("count", "--epsilon", 1, "--delta", 0), "must be > 0: some random group"),
             (("count", *PROMISE, "--groups", 4000), "too few for 4000 groups"),
         ],
     )

@@ -1,5 +1,8 @@
 """Liars: how far they can move an answer, and a median that they cannot."""
 
+import math
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -7,7 +10,7 @@ import shuffledp as sdp
 from contract.examples import all_examples
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.shuffler import Shuffled
-from shuffledp.inference.robust import median_of_groups, worst_bias
+from shuffledp.inference.robust import count_honest, median_of_groups, worst_bias
 from shuffledp.numerics.leaves import LeafQuestion
 from shuffledp.protocols.dummies_histogram import DummiesHistogram
 from shuffledp.protocols.tree import Tree, TreeAnalyzer
@@ -236,7 +239,7 @@ def test_the_median_is_an_estimate():
     assert (found.groups, found.tolerates) == (9, 4)
     assert abs(found.value - 5_000) < 600
     assert found.guarantee.epsilon == 1.0
-    assert found.guarantee.honest == int(0.9 * (20_000 // 9))
+    assert found.guarantee.honest == int(0.9 * (20_000 // 9 + 1))  # in the largest group
 
 
 class Spoiled:
@@ -281,3 +284,41 @@ def test_histograms_have_a_median_in_every_bin():
     )  # fmt: skip
     assert found.value.shape == (4,)
     assert np.abs(found.value - 2_000).max() < 500
+
+
+class TestHonestMembers:
+    @pytest.mark.parametrize(
+        ("people", "n", "honest", "chance"),
+        [(111, 1_000, 900, 5e-7), (40, 200, 150, 1e-3), (60, 300, 270, 0.01), (25, 500, 400, 1e-6)],
+    )
+    def test_fewer_are_hardly_ever_in_a_random_group(self, people, n, honest, chance):
+        """By the hypergeometric law of the others; the share of the crowd would not do."""
+        found = count_honest(people, n, honest=honest, chance=chance)
+
+        def fewer(count):
+            others, good = people - 1, honest - 1
+            ways = (
+                math.comb(good, i) * math.comb(n - 1 - good, others - i) for i in range(count - 1)
+            )
+            return Fraction(sum(ways), math.comb(n - 1, others))
+
+        assert fewer(found) <= Fraction(chance)
+        assert fewer(people * honest // n) > 5 * Fraction(chance)
+        if found > 1:
+            assert fewer(found + people // 8 + 1) > Fraction(chance)  # not much is given away
+
+    def test_nobody_to_count_on(self):
+        assert count_honest(5, 10, honest=1, chance=0.5) == 1
+        assert count_honest(1, 10, honest=3, chance=0.5) == 1
+
+    def test_the_weakest_group_decides(self):
+        """Neither the largest epsilon nor the largest delta alone."""
+        promises = iter([(1.0, 1e-9), (0.99, 1e-6)])
+
+        def make(n):
+            epsilon, delta = next(promises)
+            return sdp.protocols.zsum.make(n=n, epsilon=epsilon, delta=delta)
+
+        found = median_of_groups(make, [1, 0] * 2_000, groups=2).guarantee
+        assert found.epsilon > 0.99
+        assert found.delta > 1e-8

@@ -1,6 +1,7 @@
 """`shuffledp robust`: an answer that a few liars cannot ruin, the median of random groups."""
 
-from dataclasses import fields
+import math
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Annotated, Any
 
@@ -17,7 +18,7 @@ from shuffledp.cli._options import (
 )
 from shuffledp.cli._people import People, Releasing, read_column
 from shuffledp.cli._terminal import explain_errors
-from shuffledp.core.protocol import HONEST
+from shuffledp.core.protocol import HONEST, honest_users
 
 __all__ = ["robust"]
 
@@ -63,29 +64,72 @@ def robust(
             paths, given, lambda column: declare(named, column), [budget.ledger]
         )
         found = sdp.inference.median_of_groups(
-            partial(_choose, asked, promise),
+            partial(_choose, asked, promise, people.n),
             _read_values(people),
             groups=groups,
             rng=given.rng,
         )
+        found = replace(found, guarantee=_promise_all(found.guarantee, promise, people.n))
         record = {"task": task, **_record(found, people), **people.record}
         note = {"task": f"robust {task}", "column": people.column, "protocol": "median_of_groups"}
         with release.charge(spending, found.guarantee, {**note, "n": people.n}):
             release.show(people, _describe(found, people), record)
 
 
-def _read_promise(given: InferenceOptions) -> dict[str, Any]:
-    """What every group is promised."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Promise:
+    """To everybody: half of delta is for groups with fewer honest people than their protocol counts on."""
+
+    epsilon: float
+    delta: float
+    honest: float
+
+    @property
+    def chance(self) -> float:
+        """Of such a group; none if everybody is honest."""
+        return 0.0 if self.honest == 1 else self.delta / 2
+
+
+def _read_promise(given: InferenceOptions) -> _Promise:
     if given.epsilon is None or given.delta is None:
         raise sdp.ParameterError("epsilon", given.epsilon, "and delta must be given")
     honest = HONEST if given.honest is None else given.honest
-    return {"epsilon": given.epsilon, "delta": given.delta, "honest": honest}
+    if given.delta == 0 and honest < 1:
+        raise sdp.ParameterError(
+            "delta", given.delta, "must be > 0: some random group may have hardly an honest member"
+        )
+    return _Promise(epsilon=given.epsilon, delta=given.delta, honest=honest)
 
 
-def _choose(asked: Any, promise: dict[str, Any], n: int) -> sdp.ShuffleProtocol:
-    made = sdp.planner.choose(asked, n=n, **promise)
+def _choose(asked: Any, promise: _Promise, n: int, people: int) -> sdp.ShuffleProtocol:
+    """For a group of `people` of n."""
+    honest = 1.0
+    if promise.chance:
+        all_honest = honest_users(n, promise.honest)
+        honest = (
+            sdp.inference.count_honest(people, n, honest=all_honest, chance=promise.chance) / people
+        )
+    made = sdp.planner.choose(
+        asked,
+        n=people,
+        epsilon=promise.epsilon,
+        delta=promise.delta - promise.chance,
+        honest=honest,
+    )
     assert isinstance(made, sdp.ShuffleProtocol)
     return made
+
+
+def _promise_all(group: sdp.Guarantee, promise: _Promise, n: int) -> sdp.Guarantee:
+    """What a group's guarantee is worth to a person who is put into a random one."""
+    if not promise.chance:
+        return replace(group, honest=n)
+    return replace(
+        group,
+        delta=min(1.0, math.nextafter(group.delta + promise.chance, math.inf)),
+        honest=honest_users(n, promise.honest),
+        proof=f"{group.proof}; with {group.honest:,} honest people in a group by Hoeffding 1963",
+    )
 
 
 def _read_values(people: People) -> Any:
@@ -124,4 +168,4 @@ def _describe(found: sdp.inference.MedianOfGroups, people: People) -> str:
         f"The median of {found.groups} random groups: up to {found.tolerates} liars cannot move it beyond "
         "what honest groups said."
     )
-    return "\n".join([*lines, f"{people.n:,} people; in each group {found.guarantee}"])
+    return "\n".join([*lines, f"{people.n:,} people; {found.guarantee}"])

@@ -4,7 +4,12 @@ from shuffledp.inference.accuracy import Accuracy, Noise
 from shuffledp.inference.bisection import Bisected, bisect_quantile
 from shuffledp.inference.complexity import Order, SampleComplexity, sample_complexity
 from shuffledp.inference.learning import Learned, learn, total_variation
-from shuffledp.inference.robust import MedianOfGroups, median_of_groups, worst_bias
+from shuffledp.inference.robust import (
+    MedianOfGroups,
+    count_honest,
+    median_of_groups,
+    worst_bias,
+)
 from shuffledp.inference.several import IdentityTests, identity_tests
 from shuffledp.inference.uniformity import UniformityTest, identity_test, uniformity_test
 
@@ -19,6 +24,7 @@ __all__ = [
     "SampleComplexity",
     "UniformityTest",
     "bisect_quantile",
+    "count_honest",
     "identity_test",
     "identity_tests",
     "learn",

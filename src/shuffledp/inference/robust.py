@@ -1,19 +1,22 @@
 r"""What liars can do to the answer, and an answer that a few of them cannot ruin.
 
-Privacy survives liars: the guarantee counts on honest people only. The answer may not. A report holds at most as many messages as
-the protocol lets a person send, and one message moves an estimate by at most its `influence`; so L liars move it by no
-more than L times the two. For randomized response that is little more than a vote each. Where messages are shares of a secret,
-one liar can turn the sum into anything.
+Privacy survives liars: the guarantee counts on honest people only. The answer may not. A report holds at most as
+many messages as the protocol lets a person send, and one message moves an estimate by at most its `influence`; so L
+liars move it by no more than L times the two. For randomized response that is little more than a vote each. Where
+messages are shares of a secret, one liar can turn the sum into anything.
 
-**Median of groups.** Put the people at random into g groups, run the protocol in each, and take the median of the groups' means. L < g/2
-liars spoil at most L groups, and the median lies between two honest ones, whatever the others say. No bound on
-influence is needed, so it serves every protocol. Privacy is that of a group: everybody is in one. The price is noise: that of a group of
-n/g people in place of one of n, divided by the square root of g by the median (up to the factor sqrt(pi/2)).
+**Median of groups.** Put the people at random into g groups, run the protocol in each, and take the median of the
+groups' means. L < g/2 liars spoil at most L groups, and the median lies between two honest ones, whatever the others
+say. No bound on influence is needed, so it serves every protocol. The price is noise: that of a group of n/g people in
+place of one of n, divided by the square root of g by the median (up to the factor sqrt(pi/2)).
+
+**Privacy** is that of a group: everybody is in one. Its noise is made by the honest people in it, and a random group
+may have fewer of them than its share: `count_honest` says how few, and with which probability, which adds to delta.
 """
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Protocol, runtime_checkable
 
@@ -26,12 +29,12 @@ from shuffledp.core.octets import Influential
 from shuffledp.core.privacy import Guarantee
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import WordSource
-from shuffledp.core.validate import whole
+from shuffledp.core.validate import fraction_of_one, whole
 from shuffledp.engine.memory import run
 from shuffledp.inference.public_randomness import split_into_groups
 from shuffledp.numerics.entropy import SecureWords
 
-__all__ = ["MedianOfGroups", "median_of_groups", "worst_bias"]
+__all__ = ["MedianOfGroups", "count_honest", "median_of_groups", "worst_bias"]
 
 
 def worst_bias(protocol: ShuffleProtocol, liars: int) -> float:
@@ -76,7 +79,7 @@ class MedianOfGroups:
     tolerates: int
     """How many liars cannot move it beyond what honest groups said."""
     guarantee: Guarantee
-    """Of each group, for everybody in it."""
+    """Of each group, for everybody in it, if that many of its members are honest."""
 
 
 def median_of_groups(
@@ -87,6 +90,8 @@ def median_of_groups(
     rng: WordSource | None = None,
 ) -> MedianOfGroups:
     """Run the protocol `make(people)` in each of `groups` random groups, and take the median.
+
+    What `make` assumes about honest people it assumes about each group: see `count_honest`.
 
     >>> from shuffledp import SeededWords, protocols
     >>> make = lambda n: protocols.zsum.make(n=n, epsilon=1.0, delta=1e-6)
@@ -109,5 +114,43 @@ def median_of_groups(
         value=float(middle) if middle.ndim == 0 else middle,
         groups=number,
         tolerates=(number - 1) // 2,
-        guarantee=max(promised, key=lambda each: (each.epsilon, each.delta)),
+        guarantee=replace(
+            max(promised, key=lambda each: each.epsilon),
+            delta=max(each.delta for each in promised),
+            honest=max(each.honest for each in promised),
+        ),
     )
+
+
+def count_honest(people: int, n: int, *, honest: int, chance: float) -> int:
+    """At least this number in a random group is honest, but for a probability of `chance`.
+
+    The group has `people` of n, of whom `honest` are honest; one of these, whose privacy is at stake, is in the group
+    and counted. The others are drawn without replacement, and by Hoeffding 1963 (Theorem 4) Chernoff's bound holds as
+    if they were drawn with: Pr[X <= c] <= exp(-k D(c/k, p)) for k others, D the relative entropy of two coins.
+
+    >>> count_honest(111, 1_000, honest=900, chance=5e-7)
+    80
+    >>> count_honest(111, 1_000, honest=1_000, chance=5e-7)
+    111
+    """
+    size = whole("people", people, at_least=1, at_most=whole("n", n, at_least=1))
+    others, good = size - 1, whole("honest", honest, at_least=1, at_most=n) - 1
+    needed = -math.log(fraction_of_one("chance", chance)) * (1 + 1e-9)
+    if good == n - 1 or others == 0:
+        return size
+    share = good / (n - 1)
+    low, high = -1, math.floor(others * share)  # Pr[X <= low] is small enough, and -1 always is
+    while high > low:
+        middle = (low + high + 1) // 2
+        if others * _find_entropy(middle / others, share) >= needed:
+            low = middle
+        else:
+            high = middle - 1
+    return 1 + low + 1
+
+
+def _find_entropy(a: float, p: float) -> float:
+    """The relative entropy of a coin of chance a to one of chance p."""
+    first = a * math.log(a / p) if a > 0 else 0.0
+    return first + (1 - a) * math.log((1 - a) / (1 - p)) if a < 1 else first
