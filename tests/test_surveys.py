@@ -612,7 +612,7 @@ def test_local_surveys_of_files(tmp_path):
     assert np.sum(answer["way"].estimate.value) == pytest.approx(N)
     assert "Nobody" in answer.explain()
     sent = prepared.randomize(tmp_path / "m.parquet", rng=sdp.SeededWords(9))
-    assert sent.n == sent.messages == N
+    assert sent.n == sent.rows == sent.messages == N
     found = sdp.tally_file(sent.path)
     kept = sdp.read_tally(sdp.write_tally(found, tmp_path / "t.json"))
     assert (kept.protocol, kept.form) == (prepared.plan.protocol, found.form)
@@ -651,7 +651,7 @@ def test_local_surveys_of_everything_are_sent_and_tallied(tmp_path):
     text += '[questions.way]\ntask = "histogram"\ncategories = ["car", "bus", "other"]\n'
     survey = sdp.Survey.loads(text)
     sent = survey.prepare(PEOPLE).randomize(tmp_path / "m.parquet")
-    assert sent.messages == 2 * N
+    assert (sent.n, sent.rows, sent.messages) == (N, N, 2 * N)
     answer = sdp.SurveyAnswer.of(sdp.tally_file(sent.path))
     assert answer.guarantee.epsilon <= 4.0
     assert np.sum(answer["way"].estimate.value) == pytest.approx(N)

@@ -1,6 +1,7 @@
 """Words of a live collection: one hashed prefix in each report, by randomized response."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -160,7 +161,10 @@ def test_the_planner_the_desk_and_the_rehearsal_know_words(tmp_path):
     assert design.pledge.local_epsilon <= 3.0
     needed = design.find_sight(5000)["pet"]
     assert 100 < needed < 1000
-    (shown,) = Planner().preview(SURVEY)["questions"]
+    assert design.influence == np.inf
+    preview = Planner().preview(SURVEY)
+    (shown,) = preview["questions"]
+    assert preview["influence"] is shown["influence"] is None
     assert shown["found"] == needed
     assert shown["estimate"][-1]["value"] == needed
     collection = live.make_collection(
@@ -194,6 +198,11 @@ def test_words_beside_another_question_share_the_floor(tmp_path):
     settings = Settings(people=5000)
     design = choose_protocols(survey.asked, epsilon=2.0, delta=1e-6, settings=settings)
     assert not design.pledge.one_question
+    assert design.influence == np.inf
+    assert re.fullmatch(
+        r"One report can move an answer by up to [\d.]+ people \(pet: not known\)",
+        design.describe_influence(),
+    )
     assert sum(each.epsilon0 for each in design.questions) <= 3.0
 
 
@@ -205,6 +214,8 @@ def test_a_new_collection_says_how_many_people_a_word_needs(tmp_path):
     )
     made = CliRunner().invoke(app, ["collection", "new", str(path), "--out", str(tmp_path / "out")])
     assert made.exit_code == 0, made.output
-    assert "must have a word for it to be found" in " ".join(made.output.split())
+    said = " ".join(made.output.split())
+    assert "must have a word for it to be found" in said
+    assert "By how many people one report can move pet is not known; accuracy" in said
     checked = CliRunner().invoke(app, ["collection", "check", str(tmp_path / "out")])
     assert "The promise holds" in checked.output

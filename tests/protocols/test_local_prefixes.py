@@ -148,11 +148,41 @@ def test_what_a_message_adds_is_unbiased_but_for_meetings(given):
         cells = level.find_cells(stirred)
         added[message] = level.excess[np.arange(len(cells))[:, None], cells].sum(axis=0)
     every = np.array([*added.values()]) / level.unit
-    assert made.analyzer.influence == pytest.approx(np.ptp(every, axis=0).max())
+    assert np.ptp(every, axis=0).max() == pytest.approx(1 / level.unit)
     for x in range(device.domain.size):
         mean = sum(float(mass) * added[sent] for (sent,), mass in device.pmf(x).items())
         meetings = (cells == cells[:, [x]]).mean(axis=0)
         np.testing.assert_allclose(mean, level.unit * (meetings - 1 / g) / (1 - 1 / g), atol=1e-12)
+
+
+def test_one_message_can_decide_whether_a_word_is_peeled_or_not():
+    """It moves the count of another word by far more than it adds to its own: no influence is stated."""
+    made = local_prefixes.make_local(**SMALL)
+    device = made.randomizer
+    rows, words = np.arange(device.all_rows), np.array([12345, 25473], dtype=np.uint64)
+    cells = [device.find_cells(np.full(len(rows), word), rows) for word in words]
+    even = np.full((device.all_rows, device.buckets), 40)
+    even[rows, cells[0]] += 40
+
+    def count(messages):
+        """Of both words, with this many more messages in the cells of the second, row by row."""
+        counts = even.copy()
+        counts[rows, cells[1]] += messages // len(rows)
+        counts[rows[: messages % len(rows)], cells[1][: messages % len(rows)]] += 1
+        found = made.analyzer.find(Tally(counts=counts.ravel(), users=int(counts.sum())))
+        values = dict(zip(found.codes.tolist(), found.values.tolist(), strict=True))
+        return np.array([values.get(int(word), 0.0) for word in words])
+
+    low, high = 5 * len(rows), 6 * len(rows)
+    first, last = count(low)[0], count(high)[0]
+    while high - low > 1:
+        middle = (low + high) // 2
+        like_first = abs(count(middle)[0] - first) < abs(count(middle)[0] - last)
+        low, high = (middle, high) if like_first else (low, middle)
+    moved = np.abs(count(high) - count(low))
+    own = 1 / made.analyzer.predict(int(even.sum())).shares[-1]
+    assert moved[0] > 10 * own
+    assert moved[0] <= made.analyzer.influence
 
 
 def test_meetings_are_as_many_as_they_should_be():

@@ -102,10 +102,7 @@ def new(
         )
         home.create(collection, shuffler, secrets)
         tell(describe_collection(collection))
-        tell(
-            f"One report can move an answer by up to {design.influence:.3g} people; "
-            f"accuracy is limited by {design.limited_by}."
-        )
+        tell(f"{design.describe_influence()}; accuracy is limited by {design.limited_by}.")
         for name, needed in design.find_sight(found.settings.people).items():
             tell(
                 f"{name}: of {found.settings.people:,} people {needed:,} must have a word for it to be found "

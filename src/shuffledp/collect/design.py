@@ -281,15 +281,28 @@ class Design:
     def influence(self) -> float:
         """By how many people one report can move an answer, at most: all its messages may be for one question.
 
-        If it has one random question, its answer counts for as many reports as there are questions.
+        If it has one random question, its answer counts for as many reports as there are questions. Infinite if one
+        of them is about words: no bound is known for those.
         """
         return len(self.questions) * max(map(measure_influence, self.questions))
 
+    def describe_influence(self) -> str:
+        """The same in a few words: of the questions with a bound, and which have none."""
+        each = {one.name: measure_influence(one) for one in self.questions}
+        bounds = [influence for influence in each.values() if math.isfinite(influence)]
+        others = ", ".join(name for name, influence in each.items() if math.isinf(influence))
+        if not bounds:
+            return f"By how many people one report can move {others} is not known"
+        known = f"One report can move an answer by up to {up(len(each) * max(bounds), 3)} people"
+        return f"{known} ({others}: not known)" if others else known
+
 
 def measure_influence(question: Question) -> float:
-    """By how many people one message can move the answer, rounded up."""
+    """By how many people one message can move the answer, rounded up; infinite for words, where no bound is known."""
     analyzer = question.protocol.analyzer
     assert isinstance(analyzer, Influential)  # as those of all protocols that can be carried
+    if question.task == "words":
+        return math.inf
     if math.isinf(analyzer.influence):
         raise UnsupportedError(
             f"question {question.name!r}: nothing is known of what one report can do among "

@@ -208,7 +208,8 @@ def _spool(
     keep_freed_memory()
     spool: Spool | None = None
     people: list[int] = []
-    rows, invalid = 0, add_invalid(())
+    read: list[int] = []
+    invalid = add_invalid(())
     for part in parts:
         users, rows, faults = 0, 0, add_invalid(())
         for some, payloads in _encode(part, rng, threads):
@@ -222,14 +223,15 @@ def _spool(
         if spool is None or not users:
             raise part.job.nobody()
         people.append(users)
+        read.append(rows)
         invalid = add_invalid((invalid, faults))
     assert spool is not None
     if isinstance(protocol.analyzer, OneQuestionAnalyzer):  # everybody is in one part
-        return _Sent(spool, sum(people), rows, invalid)
+        return _Sent(spool, sum(people), sum(read), invalid)
     if len(set(people)) > 1:
         numbers = " and ".join(f"{each:,}" for each in sorted(set(people)))
         raise DataError(f"everybody answers every question, but there are {numbers} answers")
-    return _Sent(spool, people.pop(), rows, invalid)
+    return _Sent(spool, people.pop(), max(read), invalid)
 
 
 def _encode(

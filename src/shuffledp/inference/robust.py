@@ -40,8 +40,8 @@ __all__ = ["MedianOfGroups", "count_honest", "median_of_groups", "worst_bias"]
 def worst_bias(protocol: ShuffleProtocol, liars: int) -> float:
     """By how many people that many liars can move the answer, at most; all their messages may be false.
 
-    For means and sums the unit is the width of the range; for quantiles it is a rank. For words it is about the count
-    of one that is found either way and shares no row: which words are found is not bounded.
+    For means and sums the unit is the width of the range; for quantiles it is a rank. `UnsupportedError` where no
+    bound is known, as for words.
 
     >>> from shuffledp import protocols
     >>> round(worst_bias(protocols.rr.make_local(epsilon=1.0), 100), 1)

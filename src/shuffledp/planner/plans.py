@@ -472,9 +472,11 @@ def _caption(plan: Plan) -> str:
     if not task.listed:
         notes.append("Found from: how many people a word needs to be found with probability 95 %.")
     if plan.liars is not None:
+        unknown = any(plan.bias(row) is None for row in plan.rows if row.available)
         notes.append(
             f"Liars: by how much {100 * plan.liars:g} % of the people can move it if their reports lie, at most"
-            f"{', where the same words are found' if plan.task == 'words' else ''}."
+            f"{', where the same words are found' if plan.task == 'words' else ''}"
+            f"{'; -: no bound is known' if unknown else ''}."
         )
     if plan.limits.live:
         notes.append(

@@ -60,6 +60,11 @@ _MOST_BYTES = 1 << 18
 _SOLVED = 0.01
 
 
+def _keep_finite(value: float) -> float | None:
+    """JSON has no infinity: None where no bound is known."""
+    return value if math.isfinite(value) else None
+
+
 class Planner:
     """What a survey would cost and show, before anything is made."""
 
@@ -78,7 +83,7 @@ class Planner:
             "min_batch": pledge.min_batch,
             "limited_by": design.limited_by,
             "one_question": pledge.one_question,
-            "influence": design.influence,
+            "influence": _keep_finite(design.influence),
             "bytes": _measure_report(design, tokens=survey.settings.tokens),
             "questions": [
                 {
@@ -86,7 +91,7 @@ class Planner:
                     "text": each.text,
                     "task": each.task,
                     "protocol": each.protocol.name,
-                    "influence": measure_influence(each),
+                    "influence": _keep_finite(measure_influence(each)),
                     "people": people,
                     **_imagine(each, people, design.sample(people)),
                 }

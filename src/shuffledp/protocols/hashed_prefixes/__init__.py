@@ -88,22 +88,13 @@ class WordsAnalyzer:
         return Design(parts=parts, buckets=self.device.buckets)
 
     @property
-    def influence(self) -> Fraction:
-        """By how many people one message can move the count of a word that is found either way.
+    def influence(self) -> float:
+        """Infinite: no bound is known.
 
-        It is for a word that shares no row with another one that is found; with c of R rows shared it is about
-        R / (R - c) times as much. Which words are found is another matter: see docs/theory/robustness.md.
+        A message in a cell of a word counts for about one person. But which words are found decides which rows
+        the others are counted in, and one message can change it: see docs/theory/robustness.md.
         """
-        return max(1 / (1 - self._meet(part)) for part in self.device.parts)
-
-    def _meet(self, part: HashedPart) -> Fraction:
-        """The probability that somebody else's word is in the same cell of a row, in the mean over its rows."""
-        bits, buckets = self.device.functions.bits, part.buckets
-        begins = (
-            rows * Fraction(2 ** (bits - length) - 1, 2**bits - 1) for length, rows in part.levels
-        )
-        alike = sum(begins, Fraction(0)) / part.rows
-        return alike + (1 - alike) / buckets
+        return math.inf
 
     def predict(self, n: int) -> Sight:
         """What is seen among n people, if other words collide no more than in the mean."""

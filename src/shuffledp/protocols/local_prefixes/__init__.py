@@ -66,9 +66,12 @@ class LocalWordsAnalyzer:
 
     @property
     def influence(self) -> float:
-        """By how many people one message of the last level can move a count: from another cell into that of the word."""
-        lead = float(self.device.response.p - self.device.response.q)
-        return 1 / (self._shares[-1] * lead * (1 - 1 / self.device.buckets))
+        """Infinite: no bound is known.
+
+        A message moves the sum of its word by one. But a word that crosses the count from which words are peeled
+        changes the counts of all others, by hundreds of people in a million: see docs/theory/robustness.md.
+        """
+        return math.inf
 
     @property
     def _shares(self) -> tuple[float, ...]:

@@ -166,7 +166,7 @@ function showPreview(found) {
   const facts = [
     [text.facts.epsilon, `${found.epsilon}, delta = ${found.delta}`], [text.facts.local, `${found.local_epsilon} (${(100 * found.guess).toFixed(1)} %)`],
     [text.facts.batch, found.min_batch.toLocaleString("en")], [text.facts.bytes, String(found.bytes)],
-    [text.facts.influence, show(found.influence)], [text.facts.limit, found.limited_by],
+    [text.facts.influence, found.influence === null ? text.unbounded : show(found.influence)], [text.facts.limit, found.limited_by],
   ];
   const width = fitWidth(matchMedia("(min-width: 56rem)").matches ? 2 : 1);
   return [

@@ -127,6 +127,7 @@ export const strings = {
     preview: "What you would get", planning: "Planning…",
     facts: { epsilon: "Promise: epsilon", local: "Floor (a guess is right at most)", batch: "Opened from … reports on", bytes: "Bytes per report",
       influence: "One liar moves an answer by … people", limit: "Accuracy is limited by" },
+    unbounded: "no bound is known for words",
     madeUp: "A made-up result, with the error bars (95 %) that you should expect.",
     make: "Start it on this machine", starting: "Starting…", made: "It is running: open the participation page",
   },
