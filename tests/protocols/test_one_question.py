@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -11,7 +12,10 @@ from scipy import stats
 
 import shuffledp as sdp
 from shuffledp.core.analyzer import Tally
+from shuffledp.core.estimate import NormalError
 from shuffledp.core.shuffler import Shuffled
+from shuffledp.numerics.intervals import TwoBinomialsError
+from shuffledp.numerics.intervals.sample import sampling_variance
 from shuffledp.protocols import bundle, make, one_question
 from support import ALPHA
 
@@ -102,12 +106,88 @@ def cover(ends=None, runs=300):
 def test_intervals_cover_everybody(monkeypatch):
     enough = stats.binom.ppf(ALPHA, 300, 0.9)
     assert cover() >= enough
-    monkeypatch.setattr(one_question, "bound_sampling", lambda *_: 0.0)
+    monkeypatch.setattr(one_question, "bound_sampling", lambda low, high, *_: (low, high))
     assert cover() < enough
 
 
 def test_intervals_of_means_cover_everybody():
     assert cover((-1.0, 3.0), runs=60) >= stats.binom.ppf(ALPHA, 60, 0.9)
+
+
+def find_coverage(epsilon, questions, people, holders, level):
+    """How often an interval holds a count: every sample size, sample and noise is enumerated; what is cut misses."""
+    rr = make("rr", epsilon=epsilon).randomizer
+    p, q = float(rr.p), float(rr.q)
+    sizes = np.arange(
+        *(int(end) for end in stats.binom.ppf([1e-5, 1 - 1e-5], people, 1 / questions))
+    )
+    found = 0.0
+    for size in sizes.tolist():
+        have = np.arange(min(size, holders) + 1)
+        noise = stats.binom.pmf(np.arange(size + 1)[:, None], have, p)
+        others = stats.binom.pmf(np.arange(size + 1)[:, None], size - have, q)
+        sent = np.array(
+            [np.convolve(*each)[: size + 1] for each in zip(noise.T, others.T, strict=True)]
+        )
+        law = stats.hypergeom.pmf(have, people, holders, size) @ sent
+        observed = np.flatnonzero(law > 1e-9)
+        value = (observed - size * q) / (p - q)
+        error = TwoBinomialsError(observed=observed, n=size, p=p, q=q, value=value)
+        own = sdp.Estimate(value=value, error=error, limits=(0.0, float(size)))
+        all_of_them = one_question.SampledError(
+            own=own, sampled=size, people=people, average=False, ends=None
+        )
+        low, high = all_of_them.interval(value, level)
+        hits = float(law[observed][(low <= holders) & (holders <= high)].sum())
+        found += hits * float(stats.binom.pmf(size, people, 1 / questions))
+    return found
+
+
+RARE = [
+    (8.0, 20, 1000, 36, 0.95),
+    (8.0, 20, 1000, 30, 0.9),
+    (6.0, 6, 120, 11, 0.95),
+    (6.0, 6, 120, 18, 0.99),
+]
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        *RARE,
+        (8.0, 6, 120, 0, 0.9),
+        (8.0, 6, 120, 117, 0.95),
+        (8.0, 2, 60, 1, 0.99),
+        (8.0, 2, 60, 30, 0.9),
+        (1.0, 3, 90, 5, 0.9),
+    ],
+)
+def test_intervals_of_rare_answers_cover(cell):
+    assert find_coverage(*cell) >= cell[-1]
+
+
+def widen_normally(low, high, sampled, people, outside, _ends):
+    """A normal radius, with what is usual for the skewness: too little where a sample has nobody."""
+    z = stats.norm.isf(outside / 2)
+    widest = np.minimum(np.maximum(0.5, low), high)
+    radius = z * np.sqrt(sampling_variance(widest, sampled, people)) + z * z / 3 / sampled
+    return np.maximum(low - radius, 0), np.minimum(high + radius, 1)
+
+
+@pytest.mark.parametrize("cell", RARE)
+def test_a_normal_radius_does_not_cover_rare_answers(cell, monkeypatch):
+    monkeypatch.setattr(one_question, "bound_sampling", widen_normally)
+    assert find_coverage(*cell) < cell[-1]
+
+
+def test_certified_intervals_are_those_of_protocols_that_have_one():
+    rr = make("rr", epsilon=4.0)
+    own = sdp.run(rr, [True, False] * 50, rng=sdp.SeededWords(1))
+    found = one_question.scale_up(own, rr, 100, 400)
+    assert found.exact_interval(0.9) == found.interval(0.9)
+    normal = replace(own, error=NormalError(stderr=1.0))
+    with pytest.raises(sdp.UnsupportedError, match="no exact interval"):
+        one_question.scale_up(normal, rr, 100, 400).exact_interval(0.9)
 
 
 def test_the_variance_is_that_of_noise_and_sample():

@@ -46,12 +46,9 @@ def scale_up(
     found = []
     for row in rows:
         value, low, high = (each / unit for each in (row.value, row.low, row.high))
-        radius = float(bound_sampling(low, high, sampled, people, outside, question.ends))
+        ends = bound_sampling(low, high, sampled, people, outside, question.ends)
         spread = float(sampling_variance(value, sampled, people, question.ends))
         stderr = math.sqrt((row.stderr / unit) ** 2 + spread)
-        lower, upper = question.ends or (0.0, 1.0)
-        ends = max(low - radius, lower), min(high + radius, upper)
-        found.append(
-            Number(row.label, total * value, total * stderr, total * ends[0], total * ends[1])
-        )
+        least, most = (total * float(end) for end in ends)
+        found.append(Number(row.label, total * value, total * stderr, least, most))
     return found

@@ -141,7 +141,8 @@ class OneQuestionDevice:
 class SampledError:
     """The error of an answer about `people`, of whom `sampled` were asked: noise, and that they are a sample.
 
-    Half of the error probability is for the noise, with the interval of the protocol itself, half for the sample.
+    Half of the error probability is for the noise, with the interval of the protocol itself, half for the sample, whose
+    part is certified (`numerics.intervals.sample`).
     """
 
     own: Estimate
@@ -166,16 +167,19 @@ class SampledError:
 
     def interval(self, value: Value, level: float) -> Interval:
         outside = (1 - level) / 2
-        unit, total = self._units
-        low, high = (np.asarray(end) / unit for end in self.own.interval(1 - outside))
-        radius = bound_sampling(low, high, self.sampled, self.people, outside, self.ends)
-        lower, upper = self.ends or (0.0, 1.0)
-        ends = np.maximum(low - radius, lower), np.minimum(high + radius, upper)
-        found = [total * each for each in ends]
-        return Interval(*(each if each.ndim else float(each) for each in found))
+        return self._widen(self.own.interval(1 - outside), outside)
 
     def exact_interval(self, value: Value, level: float) -> Interval:
-        raise UnsupportedError("no exact interval is known for this estimate: use interval()")
+        """If the protocol has one: the part of the sample always covers."""
+        outside = (1 - level) / 2
+        return self._widen(self.own.exact_interval(1 - outside), outside)
+
+    def _widen(self, own: Interval, outside: float) -> Interval:
+        unit, total = self._units
+        low, high = (np.asarray(end) / unit for end in own)
+        ends = bound_sampling(low, high, self.sampled, self.people, outside, self.ends)
+        found = [total * each for each in ends]
+        return Interval(*(each if each.ndim else float(each) for each in found))
 
 
 def scale_up(estimate: Estimate, protocol: ShuffleProtocol, sampled: int, people: int) -> Estimate:
