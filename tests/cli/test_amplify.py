@@ -52,11 +52,11 @@ class TestAmplify:
         assert lower * (1 - 1e-5) <= float(shown) <= lower
 
     def test_gaussian_noise_is_told_by_its_sigma(self, answer, run):
-        crowd = ("--n", 300, "--delta", "1e-4", "--honest", 1)
+        crowd = ("--n", 100, "--delta", "1e-4", "--honest", 1)
         found = answer("amplify", "--sigma", 2, *crowd)
         grid = sdp.Reals(lower=0, upper=1, steps=8)
         device = GaussianNoise(domain=grid, sigma=2.0)
-        stated = sdp.amplify(randomizer=device, n=300, delta=1e-4, honest=1)
+        stated = sdp.amplify(randomizer=device, n=100, delta=1e-4, honest=1)
         assert (found["epsilon"], found["method"]) == (stated.epsilon, "blanket")
         assert (found["sigma"], found["epsilon0"]) == (2.0, device.epsilon0)
         for wrong in ((), ("--sigma", 2, "--epsilon0", 1)):
@@ -67,15 +67,15 @@ class TestAmplify:
         assert "leave out --randomizer" in result.stderr
 
     def test_levels_are_those_of_the_library(self, answer, run):
-        words = ("amplify", "--levels", "0.5:200,2:8e2", "--k", 4, "--delta", "1e-4")
+        words = ("amplify", "--levels", "0.5:50,2:2e2", "--k", 4, "--delta", "1e-4")
         found = answer(*words)
-        crowd = Levels(k=4, people={0.5: 180, 2.0: 720})
+        crowd = Levels(k=4, people={0.5: 45, 2.0: 180})
         told = {row["epsilon0"]: (row["hidden"], row["visible"]) for row in found["levels"]}
         assert told == {
             level: (crowd.hide(1e-4)[level].epsilon, crowd.show(1e-4)[level].epsilon)
             for level in (0.5, 2.0)
         }
-        assert "epsilon0 = 0.5, 200 people: epsilon = " in run(*words).stdout
+        assert "epsilon0 = 0.5, 50 people: epsilon = " in run(*words).stdout
         for wrong, said in (
             (("--levels", "0.5", "--k", 4), "levels="),
             (("--levels", "0.5:200"), "--levels needs --k"),

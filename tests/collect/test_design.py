@@ -31,7 +31,7 @@ upper = 10
 task = "count"
 [collection]
 title = "All of it"
-people = 4000
+people = 1000
 """
 
 
@@ -65,7 +65,7 @@ def test_the_floor_is_shared_by_weight_and_kept(made):
     assert sum(shares) <= 3.0
     assert shares == pytest.approx([0.6, 1.2, 0.6, 0.6])
     assert design.limited_by == "the floor"
-    assert collection.pledge.min_batch == 2000
+    assert collection.pledge.min_batch == 500
     assert collection.verify().epsilon <= collection.pledge.epsilon < 1.0
 
 
@@ -73,7 +73,7 @@ def test_what_everybody_is_told(made):
     _, collection = made
     rows = describe_trust(collection)
     assert rows[0] == ("one operator plays all roles here", "trust as in the central model")
-    assert "1,800 of the reports" in rows[1][1]
+    assert "450 of the reports" in rows[1][1]
     assert "95.3 %" in rows[3][1]
 
 
@@ -179,7 +179,7 @@ def test_the_same_file_is_for_people_s_data_and_for_their_devices(tmp_path):
     path.write_text(SURVEY.replace('task = "count"', 'task = "count"\ncolour = "red"'))
     with pytest.raises(sdp.DataError, match="line 19"):
         read_survey(path)
-    path.write_text(SURVEY.replace("people = 4000", "poeple = 4000"))
+    path.write_text(SURVEY.replace("people = 1000", "poeple = 1000"))
     with pytest.raises(sdp.DataError, match="poeple"):
         read_survey(path)
 

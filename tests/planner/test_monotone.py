@@ -47,6 +47,7 @@ def falls(errors):
         ("count", (13, 14), {"n": 21_352, "delta": 7.9e-12}),
     ],
 )
+@pytest.mark.slow  # `test_choose` asks the same of every row of the plan
 def test_where_a_larger_epsilon_was_wasted(task, epsilons, numbers):
     assert falls([error_of(task, epsilon=epsilon, **numbers) for epsilon in epsilons])
 
