@@ -172,29 +172,12 @@ def test_plans_of_words_say_that_no_bound_is_known():
 
 
 def test_what_liars_do_to_ranks_is_told_in_ranks():
-    plan = sdp.plan(
-        "quantiles",
-        n=10_000,
-        lower=0,
-        upper=99,
-        epsilon=1.0,
-        delta=1e-6,
-        liars=0.01,
-        models="shuffle",
-    )
+    asked = {"n": 10_000, "lower": 0, "upper": 99, "epsilon": 1.0, "delta": 1e-6, "liars": 0.01}
+    plan = sdp.plan("quantiles", **asked, models="shuffle")
     row = plan.chosen
     assert plan.bias(row) == pytest.approx(worst_bias(row.make(), 100))
     assert plan.bias(row) < 10_000
-    spread = sdp.plan(
-        "variance",
-        n=10_000,
-        lower=0,
-        upper=99,
-        epsilon=1.0,
-        delta=1e-6,
-        liars=0.01,
-        models="shuffle",
-    )
+    spread = sdp.plan("variance", **asked, models="shuffle")
     assert spread.bias(spread.chosen) is None
 
 

@@ -1,6 +1,5 @@
 """`shuffledp robust`: an answer that a few liars cannot ruin, the median of random groups."""
 
-import math
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Annotated, Any
@@ -124,12 +123,8 @@ def _promise_all(group: sdp.Guarantee, promise: _Promise, n: int) -> sdp.Guarant
     """What a group's guarantee is worth to a person who is put into a random one."""
     if not promise.chance:
         return replace(group, honest=n)
-    return replace(
-        group,
-        delta=min(1.0, math.nextafter(group.delta + promise.chance, math.inf)),
-        honest=honest_users(n, promise.honest),
-        proof=f"{group.proof}; with {group.honest:,} honest people in a group by Hoeffding 1963",
-    )
+    honest = honest_users(n, promise.honest)
+    return sdp.inference.protect_members(group, n=n, honest=honest, chance=promise.chance)
 
 
 def _read_values(people: People) -> Any:

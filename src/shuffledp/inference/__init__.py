@@ -8,6 +8,7 @@ from shuffledp.inference.robust import (
     MedianOfGroups,
     count_honest,
     median_of_groups,
+    protect_members,
     worst_bias,
 )
 from shuffledp.inference.several import IdentityTests, identity_tests
@@ -29,6 +30,7 @@ __all__ = [
     "identity_tests",
     "learn",
     "median_of_groups",
+    "protect_members",
     "sample_complexity",
     "total_variation",
     "uniformity_test",

@@ -33,8 +33,9 @@ from shuffledp.core.validate import fraction_of_one, whole
 from shuffledp.engine.memory import run
 from shuffledp.inference.public_randomness import split_into_groups
 from shuffledp.numerics.entropy import SecureWords
+from shuffledp.numerics.rounding import float_above
 
-__all__ = ["MedianOfGroups", "count_honest", "median_of_groups", "worst_bias"]
+__all__ = ["MedianOfGroups", "count_honest", "median_of_groups", "protect_members", "worst_bias"]
 
 
 def worst_bias(protocol: ShuffleProtocol, liars: int) -> float:
@@ -148,6 +149,28 @@ def count_honest(people: int, n: int, *, honest: int, chance: float) -> int:
         else:
             high = middle - 1
     return 1 + low + 1
+
+
+def protect_members(group: Guarantee, *, n: int, honest: int, chance: float) -> Guarantee:
+    """What a group's guarantee is worth to one of n people who are put into groups at random.
+
+    `honest` of the n are honest, and `chance` is that of a group with fewer than its guarantee counts on.
+
+    >>> from shuffledp import protocols
+    >>> few = count_honest(1_111, 10_000, honest=9_000, chance=5e-7)
+    >>> group = protocols.zsum.make(n=1_111, epsilon=1.0, delta=5e-7, honest=few / 1_111).guarantee
+    >>> found = protect_members(group, n=10_000, honest=9_000, chance=5e-7)
+    >>> found.honest, found.epsilon == group.epsilon, group.delta + 5e-7 <= found.delta <= 1e-6
+    (9000, True, True)
+    """
+    whole("honest", honest, at_least=1, at_most=whole("n", n, at_least=1))
+    total = Fraction(group.delta) + Fraction(fraction_of_one("chance", chance))
+    return replace(
+        group,
+        delta=min(1.0, float_above(total)),
+        honest=honest,
+        proof=f"{group.proof}; with {group.honest:,} honest people in a group by Hoeffding 1963",
+    )
 
 
 def _find_entropy(a: float, p: float) -> float:
