@@ -27,9 +27,8 @@ def foresee_variance(question: Question, counts: Counts, sampled: int) -> Floats
     shares: Floats = counts / people
     if question.task == "count":
         shares = shares[1]
-    shares = (
-        np.zeros(()) if question.ends is not None else shares
-    )  # a mean varies alike, whatever it is
+    if question.ends is not None:
+        shares = np.zeros(())  # a mean is bounded alike, whatever it is
     spread = sampling_variance(shares, sampled, people, question.ends)
     found: Floats = own + spread if average else own / part**2 + people**2 * spread
     return found

@@ -175,9 +175,8 @@ def deal_dummied(
         times += np.bincount(real.astype(np.int64), minlength=len(times))
     messages = device.unpack(np.arange(len(times), dtype=np.uint64))
     counts = np.zeros(device.domain.k, dtype=np.int64)
-    for bit in range(
-        int(times.max()).bit_length()
-    ):  # each message as often as it occurs, in powers of two
+    # Each message as often as it occurs, in powers of two.
+    for bit in range(int(times.max()).bit_length()):
         chosen = messages[(times >> bit & 1).astype(np.bool_)]
         if len(chosen):
             counts += device.tally(Shuffled(payload=chosen, users=n)).counts << bit
