@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from shuffledp import Categories
+from shuffledp.accounting.blanket import Blanket, two_level_blanket
 from shuffledp.core.analyzer import Tally, message_tally
 from shuffledp.core.arrays import Codes, Words
 from shuffledp.core.protocol import Cost, Parts
@@ -71,6 +72,11 @@ class Shy:
     def pmf(self, x: int) -> Law:
         answers: Law = {(y,): self.p if y == x else self.q for y in range(self.k)}
         return answers | {(self.k,): Fraction(1, 4)}
+
+    def blankets(self) -> tuple[Blanket, ...]:
+        rest = (self.k - 2) * self.q + Fraction(1, 4)
+        ratio = self.p / self.q
+        return (two_level_blanket(ratio=ratio, one=self.q, both=Fraction(0), neither=rest),)
 
     def find_supported(self, message: Message) -> Set[int]:
         return {message} & set(range(self.k))
