@@ -29,7 +29,6 @@ from shuffledp.numerics.masses import log_negative_binomial
 from shuffledp.protocols.frequency import FrequencyAnalyzer
 from shuffledp.protocols.hadamard import HadamardAnalyzer, HadamardResponse
 from shuffledp.protocols.krr import KRR
-from shuffledp.protocols.noise_bins import NoiseBinsAnalyzer
 from shuffledp.protocols.subset_selection import SubsetSelection
 
 __all__ = ["Accuracy", "EqualNoise", "Noise", "spread_of"]
@@ -212,14 +211,14 @@ def spread_of(protocol: ShuffleProtocol) -> float | None:
     6.82
     """
     analyzer = protocol.analyzer
-    if isinstance(analyzer, NoiseBinsAnalyzer):
-        # Each message adds 1 to a bin, so neither sign can have more than all messages.
-        return float(protocol.cost.messages_max)
     if isinstance(analyzer, HadamardAnalyzer):
         return _hadamard(analyzer.randomizer)
-    if isinstance(analyzer, FrequencyAnalyzer):
+    if not isinstance(analyzer, FrequencyAnalyzer):
+        return None
+    if not analyzer.noise:
         return _frequency(analyzer)
-    return None
+    # A message that supports one bin adds 1 to it, so neither sign can have more than all messages.
+    return float(protocol.cost.messages_max) if analyzer.influence == 1 else None
 
 
 def _frequency(analyzer: FrequencyAnalyzer) -> float:

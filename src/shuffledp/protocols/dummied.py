@@ -7,11 +7,8 @@ messages, and any two of them have the share q^2 in common. A user of category x
 * floor(rho) dummies, uniform on all messages, and one more with probability frac(rho).
 
 Estimate. A real message supports its own category with probability p, any other one with
-probability q; a dummy supports each with probability q. With N_x supporting messages of n users
-
-    estimate_x = (N_x - n q (1 + rho)) / (p - q)          (unbiased)
-    variance_x = (c_x p (1 - p) + (n - c_x) q (1 - q) + n v) / (p - q)^2,
-    v = floor(rho) q (1 - q) + frac(rho) q (1 - frac(rho) q)
+probability q; a dummy supports each with probability q. So dummies add Bin(floor(rho), q) + Bin(1, frac(rho) q) of
+each user to every category: the noise of a `FrequencyAnalyzer`.
 
 Privacy. Replace x by x', and reveal the other users' real messages. Given the number of dummies,
 the likelihood ratio of what is left is (messages in S_x) / (messages in S_x'). Suppose the real message
@@ -21,8 +18,7 @@ q (1 - q): the view is (A + 1, B) against (A, B + 1), the two bins of `accountin
 """
 
 import math
-from collections.abc import Callable, Mapping, Set
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from itertools import product
 from typing import Protocol
@@ -31,24 +27,22 @@ import numpy as np
 
 from shuffledp.accounting.moved_message import dummies, dummies_level, poisson_level
 from shuffledp.core.analyzer import Tally
-from shuffledp.core.arrays import Bools, Codes, Counts, Floats, Words
+from shuffledp.core.arrays import Bools, Codes, Counts, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.estimate import Estimate
-from shuffledp.core.protocol import Cost, Crowd, NoisyDevice, Promise
+from shuffledp.core.protocol import Cost, Crowd, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import number
 from shuffledp.numerics.dealing import binomial, deal_uniform
-from shuffledp.numerics.intervals import TwoBinomialsError
+from shuffledp.protocols.frequency import FrequencyAnalyzer, FrequencyOracle
 
 __all__ = [
     "FEW_BITS",
     "PROOF",
-    "CountedOracle",
-    "DummiedAnalyzer",
-    "DummiedOracle",
+    "CountedDevice",
     "add_dummies",
+    "analyze_dummied",
     "choose_rho",
     "choose_support",
     "deal_dummied",
@@ -64,33 +58,18 @@ _RHO_BITS = 48
 _AT_ONCE = 1 << 17  # people whose real messages are drawn together
 
 
-class DummiedOracle(NoisyDevice, Protocol):
-    """A randomizer of this kind."""
+class CountedDevice(Protocol):
+    """A device of this kind whose messages are numbered."""
 
     @property
     def domain(self) -> Categories: ...
 
     @property
-    def p(self) -> Fraction:
-        """Exact probability that a real message supports its sender's category."""
-
-    @property
-    def q(self) -> Fraction:
-        """Exact probability that any other message supports a given category."""
+    def word_bits(self) -> int: ...
 
     @property
     def rho(self) -> Fraction:
         """The expected number of dummies of a user."""
-
-    def find_supported(self, message: Message) -> Set[int]:
-        """The categories that a message supports."""
-
-    def tally(self, shuffled: Shuffled) -> Tally:
-        """For each category, the number of messages that support it."""
-
-
-class CountedOracle(DummiedOracle, Protocol):
-    """One whose messages are numbered."""
 
     @property
     def message_bits(self) -> int:
@@ -98,6 +77,9 @@ class CountedOracle(DummiedOracle, Protocol):
 
     def unpack(self, numbers: Words) -> Words:
         """The messages of these numbers, one per row."""
+
+    def tally(self, shuffled: Shuffled) -> Tally:
+        """For each category, the number of messages that support it."""
 
 
 def choose_support(crowd: Crowd, promise: Promise, messages: float) -> float:
@@ -158,7 +140,7 @@ def add_dummies(real: Words, dummies: Words, coins: Bools, surely: int) -> Messa
 
 
 def deal_dummied(
-    device: CountedOracle, inputs: Counts, draw: Callable[[Codes], Words], source: WordSource
+    device: CountedDevice, inputs: Counts, draw: Callable[[Codes], Words], source: WordSource
 ) -> Tally:
     """The tally of inputs[x] people: their real messages, which `draw` draws, and all dummies, dealt.
 
@@ -195,58 +177,8 @@ def dummied_law(real: Mapping[Message, Fraction], everything: int, rho: Fraction
     return law
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DummiedAnalyzer:
-    """Counts the messages that support each category, and removes the bias."""
-
-    oracle: DummiedOracle
-
-    @property
-    def offset(self) -> tuple[Fraction, ...]:
-        """What each user adds to the answer before any message."""
-        oracle = self.oracle
-        one = -oracle.q * (1 + oracle.rho) / (oracle.p - oracle.q)
-        return (one,) * oracle.domain.k
-
-    @property
-    def influence(self) -> Fraction:
-        """By how many people one message can move a bin: 1 / (p - q)."""
-        return 1 / (self.oracle.p - self.oracle.q)
-
-    def tally(self, shuffled: Shuffled) -> Tally:
-        return self.oracle.tally(shuffled)
-
-    def estimate(self, tally: Tally) -> Estimate:
-        n, oracle = tally.people(), self.oracle
-        expected = n * oracle.q * (1 + oracle.rho)
-        value: Floats = (tally.counts - np.float64(expected)) / np.float64(oracle.p - oracle.q)
-        surely, share = divmod(oracle.rho, 1)
-        error = TwoBinomialsError(
-            observed=tally.counts,
-            n=n,
-            p=float(oracle.p),
-            q=float(oracle.q),
-            value=value,
-            extra=((n * surely, float(oracle.q)), (n, float(share * oracle.q))),
-        )
-        everything = len(value) == oracle.domain.k  # or the tally is of some categories only
-        labels = oracle.domain.labels if everything else None
-        return Estimate(value=value, error=error, limits=(0.0, float(n)), labels=labels)
-
-    def weights(self, message: Message) -> tuple[Fraction, ...]:
-        oracle, zero = self.oracle, Fraction(0)
-        supported, yes = oracle.find_supported(message), 1 / (oracle.p - oracle.q)
-        return tuple(yes if j in supported else zero for j in range(oracle.domain.k))
-
-    def variance(self, inputs: Counts) -> Floats:
-        p, q, rho = self.oracle.p, self.oracle.q, self.oracle.rho
-        own, n = inputs.astype(np.float64), int(inputs.sum())
-        dummies = math.floor(rho) * _coin(q) + _coin((rho - math.floor(rho)) * q)
-        of_tally = own * float(_coin(p)) + (n - own) * float(_coin(q)) + n * float(dummies)
-        variance: Floats = of_tally / float(p - q) ** 2
-        return variance
-
-
-def _coin(p: Fraction) -> Fraction:
-    """The variance of a coin."""
-    return p * (1 - p)
+def analyze_dummied(oracle: FrequencyOracle, rho: Fraction) -> FrequencyAnalyzer:
+    """The analyzer of real messages among rho dummies of each user."""
+    surely, share = divmod(rho, 1)
+    noise = ((int(surely), oracle.q), (1, share * oracle.q))
+    return FrequencyAnalyzer(oracle=oracle, noise=noise)

@@ -12,25 +12,28 @@ original, `zsum_histogram`).
 """
 
 import math
+from collections.abc import Set
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
+from typing import ClassVar
 
 import numpy as np
 
 from shuffledp.accounting.moved_message import TwoBins, dummies, dummies_level
-from shuffledp.core.analyzer import Tally
+from shuffledp.core.analyzer import Tally, message_tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.privacy import Profile
 from shuffledp.core.protocol import Cost, Crowd, Parts, Promise
-from shuffledp.core.randomizer import Law, Messages, WordSource
+from shuffledp.core.randomizer import Law, Message, Messages, WordSource
+from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.dealing import binomial, deal_uniform
 from shuffledp.protocols.assembly import register, shuffle
-from shuffledp.protocols.noise_bins import NoiseBinsAnalyzer
+from shuffledp.protocols.frequency import FrequencyAnalyzer
 
 __all__ = ["SPEC", "DummiesHistogram", "make"]
 
@@ -50,6 +53,10 @@ class DummiesHistogram:
     surely: int
     threshold: int
     word_bits: int = 64
+    epsilon0: ClassVar[float] = math.inf
+    proof: ClassVar[str] = "how the dummies split between the two bins that change"
+    p: ClassVar[Fraction] = Fraction(1)
+    q: ClassVar[Fraction] = Fraction(0)
 
     def __post_init__(self) -> None:
         whole("word_bits", self.word_bits, at_least=1, at_most=64)
@@ -69,10 +76,6 @@ class DummiesHistogram:
     @property
     def domain(self) -> Categories:
         return Categories(k=self.k)
-
-    @property
-    def epsilon0(self) -> float:
-        return math.inf
 
     @property
     def words_per_input(self) -> int:
@@ -106,10 +109,6 @@ class DummiesHistogram:
             bits_per_message=(self.k - 1).bit_length(),
             count_depends_on_value=False,
         )
-
-    @property
-    def proof(self) -> str:
-        return "how the dummies split between the two bins that change"
 
     def delta(self, honest: int, epsilon: float) -> float:
         return self._curve(honest).delta(epsilon)
@@ -156,6 +155,13 @@ class DummiesHistogram:
             law[sent] = law.get(sent, Fraction(0)) + math.prod(mass for _, mass in draws)
         return law
 
+    def find_supported(self, message: Message) -> Set[int]:
+        assert isinstance(message, int)
+        return {message}
+
+    def tally(self, shuffled: Shuffled) -> Tally:
+        return message_tally(shuffled, self.k)
+
     def deal(self, inputs: Counts, source: WordSource) -> Tally:
         """All dummies that are tried fall into the bins, or are rejected, like words of one crowd."""
         n = int(inputs.sum())
@@ -191,7 +197,7 @@ def make(crowd: Crowd, promise: Promise, *, k: int, word_bits: int = 64) -> Part
             f"n={crowd.n} users are too few: each would send {float(rho):.3g} dummies"
         )
     device = DummiesHistogram.sending(rho, k=k, word_bits=word_bits)
-    return Parts(device, NoiseBinsAnalyzer(randomizer=device))
+    return Parts(device, FrequencyAnalyzer(oracle=device, noise=device.noise))
 
 
 SPEC = register(make)

@@ -1,38 +1,41 @@
 """Histograms from fake users: noisy one-hot vectors, hidden among noisy zero vectors.
 
 Everybody sends one vector with a one at their category, and `fake` vectors of zeros, as users who are
-not there would; every bit of all of them is flipped with probability f. The error does not depend on
-the number of categories, nor on the counts, and a few users who lie can do little. A message
-has k bits, so for very many categories take `hashed_histogram`.
+not there would; every bit of all of them is flipped with probability f. The analyzer counts the ones of each column, less
+those that flips alone would make. The error does not depend on the number of categories, nor on the counts, and a few
+users who lie can do little. A message has k bits, so for very many categories take `hashed_histogram`.
+
+With the m = (1 + fake) n vectors of n users the variance of each count is exactly m f (1 - f) / (1 - 2 f)^2.
 
 Reference: Cheu, Zhilyaev 2022, "Differentially private histograms in the shuffle model from fake users".
 """
 
 import math
+from collections.abc import Set
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
+from typing import ClassVar
 
 import numpy as np
 
 from shuffledp.accounting.blanket import Blanket
 from shuffledp.core.analyzer import Tally, bit_tally
-from shuffledp.core.arrays import Codes, Counts, Floats, Words
+from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import UnsupportedError
-from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import Calibration, Cost, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
 from shuffledp.numerics.dealing import binomials
-from shuffledp.numerics.intervals import TwoBinomialsError
 from shuffledp.numerics.rounding import dyadic_above
 from shuffledp.numerics.search import smallest_parameter
 from shuffledp.protocols.assembly import register, shuffle
+from shuffledp.protocols.frequency import FrequencyAnalyzer
 from shuffledp.protocols.unary import WORD_BITS
 
-__all__ = ["SPEC", "FakeUsers", "FakeUsersAnalyzer", "blanket", "make"]
+__all__ = ["SPEC", "FakeUsers", "blanket", "make"]
 
 _LAW_MAX_BITS = 16  # of all vectors of a user: the law has 2^bits entries
 _TINY = 1e-305
@@ -51,6 +54,9 @@ class FakeUsers:
     flips: int
     """f in units of 2^-word_bits."""
     word_bits: int = WORD_BITS
+    proof: ClassVar[str] = (
+        "the exact divergence of one real message among the honest users' fake ones"
+    )
 
     def __post_init__(self) -> None:
         whole("k", self.k, at_least=2)
@@ -66,6 +72,14 @@ class FakeUsers:
     def f(self) -> Fraction:
         """The probability that a bit is flipped."""
         return Fraction(self.flips, 1 << self.word_bits)
+
+    @property
+    def p(self) -> Fraction:
+        return 1 - self.f
+
+    @property
+    def q(self) -> Fraction:
+        return self.f
 
     @property
     def epsilon0(self) -> float:
@@ -84,10 +98,6 @@ class FakeUsers:
     @property
     def cost(self) -> Cost:
         return Cost.fixed(self.k, messages=self.vectors)
-
-    @property
-    def proof(self) -> str:
-        return "the exact divergence of one real message among the honest users' fake ones"
 
     def delta(self, honest: int, epsilon: float) -> float:
         # The two directions are the same, by symmetry of x and x'.
@@ -114,67 +124,19 @@ class FakeUsers:
         flipped = sum(map(sum, sent)) + (1 - 2 * sent[0][x])
         return self.f**flipped * (1 - self.f) ** (self.words_per_input - flipped)
 
+    def find_supported(self, message: Message) -> Set[int]:
+        assert isinstance(message, tuple)
+        return {j for j, bit in enumerate(message) if bit}
+
+    def tally(self, shuffled: Shuffled) -> Tally:
+        return bit_tally(shuffled, self.k)
+
     def deal(self, inputs: Counts, source: WordSource) -> Tally:
         """Bits are independent: column j has c_j ones that are flipped, and zeros that are."""
         n = int(inputs.sum())
         bits = np.concatenate([inputs, n * self.vectors - inputs])
         flipped = binomials(bits, [self.flips] * len(bits), self.word_bits, source)
         return Tally(counts=inputs - flipped[: self.k] + flipped[self.k :], users=n)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FakeUsersAnalyzer:
-    """Ones in each column, less those that flips alone would make.
-
-    With N_j ones among the m = (1 + fake) n vectors of n users
-
-        estimate_j = (N_j - m f) / (1 - 2 f)               (unbiased)
-        variance_j = m f (1 - f) / (1 - 2 f)^2             (exact, whatever the counts are)
-
-    >>> analyzer = FakeUsersAnalyzer(users=FakeUsers(k=2, fake=1, flips=1, word_bits=2))
-    >>> analyzer.estimate(Tally(counts=np.array([70, 50]), users=100)).value
-    array([40.,  0.])
-    """
-
-    users: FakeUsers
-
-    @property
-    def offset(self) -> tuple[Fraction, ...]:
-        """What each user adds to the answer before any message."""
-        users = self.users
-        return (-users.vectors * users.f / (1 - 2 * users.f),) * users.k
-
-    @property
-    def influence(self) -> Fraction:
-        """By how many people one message can move a bin: 1 / (1 - 2 f)."""
-        return 1 / (1 - 2 * self.users.f)
-
-    def tally(self, shuffled: Shuffled) -> Tally:
-        return bit_tally(shuffled, self.users.k)
-
-    def estimate(self, tally: Tally) -> Estimate:
-        n, f = tally.people(), self.users.f
-        vectors = n * self.users.vectors
-        value: Floats = (tally.counts - np.float64(vectors * f)) / np.float64(1 - 2 * f)
-        error = TwoBinomialsError(
-            observed=tally.counts,
-            n=n,
-            p=float(1 - f),
-            q=float(f),
-            value=value,
-            extra=((vectors - n, float(f)),),
-        )
-        labels = self.users.domain.labels
-        return Estimate(value=value, error=error, limits=(0.0, float(n)), labels=labels)
-
-    def weights(self, message: Message) -> tuple[Fraction, ...]:
-        assert isinstance(message, tuple)
-        return tuple(bit / (1 - 2 * self.users.f) for bit in message)
-
-    def variance(self, inputs: Counts) -> Floats:
-        f = self.users.f
-        one = float(self.users.vectors * f * (1 - f) / (1 - 2 * f) ** 2)
-        return np.full(self.users.k, int(inputs.sum()) * one)
 
 
 def blanket(f: Fraction) -> Blanket:
@@ -229,7 +191,7 @@ def make(
             f"{word_bits} bits"
         )
     device = FakeUsers(k=k, fake=fake, flips=int(f * (1 << word_bits)), word_bits=word_bits)
-    return Parts(device, FakeUsersAnalyzer(users=device))
+    return Parts(device, FrequencyAnalyzer(oracle=device, noise=((fake, device.f),)))
 
 
 def _minimize(fakes: int, promise: Promise, bits: int) -> Fraction | None:

@@ -1,14 +1,15 @@
-"""Frequency oracles that count, for each category, the messages that support it.
+"""Histograms from messages that each support some categories.
 
 A message of a user with category j supports j with probability p, and every other category with
-probability q. So with N_j supporting messages among n users
+probability q; besides, each user may add noise to every category, a sum of binomials Bin(t, r) whatever
+the value is. So with N_j supporting messages of n users, m the mean of one user's noise and v its variance,
 
-    estimate_j = (N_j - n q) / (p - q)                              (unbiased)
-    variance_j = (c_j p (1 - p) + (n - c_j) q (1 - q)) / (p - q)^2  (exact, c_j the true count)
+    estimate_j = (N_j - n (q + m)) / (p - q)                                (unbiased)
+    variance_j = (c_j p (1 - p) + (n - c_j) q (1 - q) + n v) / (p - q)^2    (exact, c_j the true count)
 
 Reference: Wang, Blocki, Li, Jha 2017, "Locally differentially private protocols for frequency
-estimation" (their pure protocols). p and q are exact fractions of the sampled law, not the ideal
-ones, so the estimate is exactly unbiased.
+estimation" (their pure protocols, without noise). p and q are exact fractions of the sampled law, not the
+ideal ones, so the estimate is exactly unbiased.
 """
 
 from collections.abc import Set
@@ -22,10 +23,10 @@ import numpy as np
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.domain import Categories
-from shuffledp.core.estimate import Estimate
+from shuffledp.core.estimate import ErrorLaw, Estimate
 from shuffledp.core.randomizer import Message
 from shuffledp.core.shuffler import Shuffled
-from shuffledp.numerics.intervals import TwoBinomialsError
+from shuffledp.numerics.intervals import BinomialSum, NoiseError, TwoBinomialsError
 
 __all__ = ["FrequencyAnalyzer", "FrequencyOracle", "light_variance"]
 
@@ -57,35 +58,72 @@ class FrequencyOracle(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrequencyAnalyzer:
-    """Counts the messages that support each category, and removes the bias."""
+    """Counts the messages that support each category, and removes the bias.
+
+    >>> from shuffledp.protocols.dummies_histogram import DummiesHistogram
+    >>> bins = DummiesHistogram(k=2, surely=1, threshold=0, word_bits=4)
+    >>> analyzer = FrequencyAnalyzer(oracle=bins, noise=bins.noise)
+    >>> analyzer.estimate(Tally(counts=np.array([70, 130]), users=100)).value
+    array([20., 80.])
+    """
 
     oracle: FrequencyOracle
+    noise: tuple[tuple[int, Fraction], ...] = ()
+    """(t, r) of the binomials that each user adds to every category; without any, everybody sends one message."""
 
     @property
     def influence(self) -> Fraction:
         """By how many people one message can move a bin: 1 / (p - q)."""
-        return 1 / (self.oracle.p - self.oracle.q)
+        return 1 / self._gap
+
+    @property
+    def _gap(self) -> Fraction:
+        return self.oracle.p - self.oracle.q
+
+    @property
+    def _expected(self) -> Fraction:
+        """How many messages of one user are expected to support a category that they do not hold."""
+        return self.oracle.q + sum(times * r for times, r in self.noise)
+
+    @property
+    def offset(self) -> tuple[Fraction, ...]:
+        """What each user adds to the answer before any message."""
+        one = -self._expected / self._gap if self.noise else Fraction(0)
+        return (one,) * self.oracle.domain.k
 
     def tally(self, shuffled: Shuffled) -> Tally:
         return self.oracle.tally(shuffled)
 
     def estimate(self, tally: Tally) -> Estimate:
         n, domain = tally.people(), self.oracle.domain
-        p, q = self.oracle.p, self.oracle.q
-        value: Floats = (tally.counts - np.float64(n * q)) / np.float64(p - q)
-        error = TwoBinomialsError(observed=tally.counts, n=n, p=float(p), q=float(q), value=value)
-        return Estimate(value=value, error=error, limits=(0.0, float(n)), labels=domain.labels)
+        value: Floats = (tally.counts - np.float64(n * self._expected)) / np.float64(self._gap)
+        everything = len(value) == domain.k  # or the tally is of some categories only
+        return Estimate(
+            value=value,
+            error=self._error(tally.counts, n, value),
+            limits=(0.0, float(n)),
+            labels=domain.labels if everything else None,
+        )
+
+    def _error(self, observed: Counts, n: int, value: Floats) -> ErrorLaw:
+        if self._gap == 1:  # each person supports their own category alone: all the rest is noise
+            noise = BinomialSum(parts=tuple((n * times, r) for times, r in self.noise))
+            return NoiseError(noise=noise, observed=observed)
+        p, q = float(self.oracle.p), float(self.oracle.q)
+        extra = tuple((n * times, float(r)) for times, r in self.noise)
+        return TwoBinomialsError(observed=observed, n=n, p=p, q=q, value=value, extra=extra)
 
     def weights(self, message: Message) -> tuple[Fraction, ...]:
-        q, gap = self.oracle.q, self.oracle.p - self.oracle.q
         supported = self.oracle.find_supported(message)
-        yes, no = (1 - q) / gap, -q / gap
+        no = Fraction(0) if self.noise else -self._expected / self._gap
+        yes = no + 1 / self._gap
         return tuple(yes if j in supported else no for j in range(self.oracle.domain.k))
 
     def variance(self, inputs: Counts) -> Floats:
-        holder, other = _variances(self.oracle)
+        holder, other, noise = _variances(self)
         own = inputs.astype(np.float64)
-        variance: Floats = own * holder + (own.sum() - own) * other
+        of_all = float(int(inputs.sum()) * noise)
+        variance: Floats = own * holder + (own.sum() - own) * other + of_all
         return variance
 
 
@@ -101,10 +139,12 @@ def light_variance(p: Fraction, q: Fraction) -> Fraction:
 
 
 @lru_cache(maxsize=256)
-def _variances(oracle: FrequencyOracle) -> tuple[float, float]:
-    """What a user of the category, and one of another, adds to the variance."""
-    p, q = _short(oracle.p), _short(oracle.q)
-    return float(p * (1 - p) / (p - q) ** 2), float(q * (1 - q) / (p - q) ** 2)
+def _variances(analyzer: FrequencyAnalyzer) -> tuple[float, float, Fraction]:
+    """What a user of the category adds to the variance, what one of another, and what the noise of either."""
+    p, q = _short(analyzer.oracle.p), _short(analyzer.oracle.q)
+    square = (p - q) ** 2
+    noise = sum((times * r * (1 - r) for times, r in analyzer.noise), Fraction(0))
+    return float(p * (1 - p) / square), float(q * (1 - q) / square), noise / square
 
 
 def _short(x: Fraction) -> Fraction:

@@ -32,8 +32,8 @@ from shuffledp.protocols.assembly import register, shuffle
 from shuffledp.protocols.dummied import (
     FEW_BITS,
     PROOF,
-    DummiedAnalyzer,
     add_dummies,
+    analyze_dummied,
     choose_rho,
     choose_support,
     deal_dummied,
@@ -221,7 +221,7 @@ def make(
     tau = min(max(1, math.floor(-math.log2(q))), 32)
     rho = choose_rho(crowd, promise, Fraction(1, 1 << tau), word_bits)
     device = HadamardBlanket(k=k, tau=tau, dummies=rho, word_bits=word_bits)
-    return Parts(device, DummiedAnalyzer(oracle=device))
+    return Parts(device, analyze_dummied(device, device.rho))
 
 
 SPEC = register(make)

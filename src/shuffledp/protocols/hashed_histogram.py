@@ -37,8 +37,8 @@ from shuffledp.protocols.assembly import register, shuffle
 from shuffledp.protocols.dummied import (
     FEW_BITS,
     PROOF,
-    DummiedAnalyzer,
     add_dummies,
+    analyze_dummied,
     choose_rho,
     choose_support,
     deal_dummied,
@@ -285,7 +285,7 @@ def make(
         dummies=choose_rho(crowd, promise, Fraction(width, 1 << s), word_bits),
         word_bits=word_bits,
     )
-    return Parts(device, DummiedAnalyzer(oracle=device))
+    return Parts(device, analyze_dummied(device, device.rho))
 
 
 def _degree(k: int, s: int) -> int:

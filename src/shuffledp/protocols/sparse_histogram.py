@@ -19,25 +19,27 @@ original, `zsum_histogram`).
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import combinations
+from typing import ClassVar
 
 import numpy as np
 
 from shuffledp.accounting.moved_message import dummies, dummies_level
-from shuffledp.core.analyzer import Tally
+from shuffledp.core.analyzer import Tally, message_tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.protocol import Cost, Crowd, Parts, Promise
-from shuffledp.core.randomizer import Law, Messages, WordSource
+from shuffledp.core.randomizer import Law, Message, Messages, WordSource
+from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.dealing import deal, deal_uniform
 from shuffledp.protocols.assembly import register, shuffle
-from shuffledp.protocols.noise_bins import NoiseBinsAnalyzer
+from shuffledp.protocols.frequency import FrequencyAnalyzer
 
 __all__ = ["SPEC", "SparseHistogram", "make"]
 
@@ -64,6 +66,10 @@ class SparseHistogram:
     k: int
     shares: tuple[int, ...]
     word_bits: int = 64
+    epsilon0: ClassVar[float] = math.inf
+    proof: ClassVar[str] = "how the noise splits between the two bins that change, given all else"
+    p: ClassVar[Fraction] = Fraction(1)
+    q: ClassVar[Fraction] = Fraction(0)
     gamma: Fraction = field(init=False)
     single: Fraction = field(init=False)
 
@@ -96,17 +102,8 @@ class SparseHistogram:
         return Categories(k=self.k)
 
     @property
-    def epsilon0(self) -> float:
-        return math.inf
-
-    @property
     def words_per_input(self) -> int:
         return len(self.shares)
-
-    @property
-    def noise(self) -> tuple[tuple[int, Fraction], ...]:
-        """What each user adds to a given bin: a sum of these (number, probability) binomials."""
-        return ((1, self.gamma),)
 
     @property
     def cost(self) -> Cost:
@@ -116,10 +113,6 @@ class SparseHistogram:
             bits_per_message=(self.k - 1).bit_length(),
             count_depends_on_value=False,
         )
-
-    @property
-    def proof(self) -> str:
-        return "how the noise splits between the two bins that change, given all else"
 
     def delta(self, honest: int, epsilon: float) -> float:
         """T ~ Bin(honest, single) fair coins hide between which of two bins a message moved."""
@@ -186,6 +179,13 @@ class SparseHistogram:
                     law[x, *bins] = mass / math.comb(self.k, size)
         return law
 
+    def find_supported(self, message: Message) -> Set[int]:
+        assert isinstance(message, int)
+        return {message}
+
+    def tally(self, shuffled: Shuffled) -> Tally:
+        return message_tally(shuffled, self.k)
+
     def deal(self, inputs: Counts, source: WordSource) -> Tally:
         """How many users draw M = 0, 1, ... bins; then one bin each for M = 1, all together.
 
@@ -228,7 +228,7 @@ def make(crowd: Crowd, promise: Promise, *, k: int, word_bits: int = 64) -> Part
             f"n={crowd.n} users, {crowd.trusted} of them honest, are too few for "
             f"epsilon={promise.epsilon!r}, delta={promise.delta!r}"
         )
-    return Parts(device, NoiseBinsAnalyzer(randomizer=device))
+    return Parts(device, FrequencyAnalyzer(oracle=device, noise=((1, device.gamma),)))
 
 
 def _smallest(k: int, wanted: Fraction, bits: int) -> SparseHistogram | None:
