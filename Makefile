@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-all lint types imports docs pytest tables pictures wheel coverage lowest mutants bench peers format clean
+.PHONY: help demo test test-all lint checks types imports docs pytest sweeps tables pictures wheel coverage lowest mutants bench peers format clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,11 +24,19 @@ demo: $(VENV)/.demo ## ask a million people three questions under three kinds of
 	@echo "The command is $(BIN)/shuffledp. To call it shuffledp: source $(BIN)/activate"
 	@echo "A live survey with its page in the browser: $(BIN)/shuffledp serve"
 
-test: lint types imports docs pytest ## everything that must pass; the slow sweeps are in test-all
+test: lint ## everything that must pass; the slow sweeps are in test-all
+	@$(call beside_checks,pytest)
 
-test-all: lint types imports docs ## the same, with the slow statistical sweeps
-	@echo "== pytest, slow tests included"
-	@SHUFFLEDP_HYPOTHESIS=searching $(BIN)/python -m pytest -q -n auto --dist loadgroup $(PYTEST_ARGS)
+test-all: lint ## the same, with the slow statistical sweeps
+	@$(call beside_checks,sweeps)
+
+# The tests leave a core idle now and then; what the checks say is shown after them.
+beside_checks = echo "== mypy, import-linter and mkdocs run beside the tests"; \
+	$(MAKE) --no-print-directory checks > $(VENV)/checks.log 2>&1 & checks=$$!; \
+	$(MAKE) --no-print-directory $(1); code=$$?; \
+	wait $$checks || code=1; cat $(VENV)/checks.log; exit $$code
+
+checks: types imports docs
 
 lint: $(VENV)/.dev ## ruff: style and formatting
 	@echo "== ruff"
@@ -51,6 +59,10 @@ docs: $(VENV)/.dev ## build the documentation into site/, warnings are errors
 pytest: $(VENV)/.dev ## unit, contract and statistical tests, doctests, documentation examples
 	@echo "== pytest"
 	@$(BIN)/python -m pytest -q -rs -n auto --dist loadgroup -m "not slow" $(PYTEST_ARGS)
+
+sweeps: $(VENV)/.dev
+	@echo "== pytest, slow tests included"
+	@SHUFFLEDP_HYPOTHESIS=searching $(BIN)/python -m pytest -q -n auto --dist loadgroup $(PYTEST_ARGS)
 
 tables: $(VENV)/.dev ## write the generated tables of the README and the documentation anew
 	@$(BIN)/python docs/figures/tables.py
