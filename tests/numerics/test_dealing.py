@@ -14,10 +14,10 @@ from shuffledp import ParameterError, SecureWords, SeededWords
 from shuffledp.numerics import dealing
 from shuffledp.numerics.dealing import (
     binomial,
-    binomial_halves,
     binomials,
     deal,
     deal_uniform,
+    deal_uniforms,
 )
 from shuffledp.testing import ScriptedWords, enumerate_outcomes
 from support import ALPHA
@@ -117,6 +117,17 @@ class TestEveryTape:
         share, rest = divmod(1 << bits, cells)
         person = one_person((*[share] * cells, rest), cells + 1, range(cells + 1), bits)
         assert enumerate_outcomes(run) == add_up([person] * m)
+
+    @pytest.mark.parametrize("counts", [[5000, 3, 0, 2], [7, 7, 10**6, 1, 1], [0], []])
+    @pytest.mark.parametrize(("cells", "bits"), [(1, 3), (4, 2), (5, 64), (300, 9)])
+    def test_several_numbers_of_words_are_dealt_one_after_the_other(self, counts, cells, bits):
+        alone, together = SeededWords(4), SeededWords(4)
+        one_by_one = [deal_uniform(m, cells, bits, alone) for m in counts]
+        at_once = deal_uniforms(counts, cells, bits, together)
+        assert [(landed.tolist(), rest) for landed, rest in at_once] == [
+            (landed.tolist(), rest) for landed, rest in one_by_one
+        ]
+        assert together.words(1) == alone.words(1)
 
     def test_mutant_that_conditions_on_acceptance_is_caught(self):
         """A binomial number of accepted words, dealt evenly: not the law of two bits."""
@@ -220,7 +231,7 @@ class TestProductionWidth:
         assert min(both_tails(self.deal(), wrong)) < ALPHA
 
     def test_mutant_that_halves_without_noise(self, monkeypatch):
-        monkeypatch.setattr(dealing, "toss", lambda counts, _: counts // 2)
+        monkeypatch.setattr(dealing, "_toss", lambda counts, _: counts // 2)
         assert min(both_tails(self.deal(), SHARES)) < ALPHA
 
     @pytest.mark.parametrize(("factor", "right"), [(1.0, True), (1.02, False)])
@@ -260,7 +271,7 @@ class TestProductionWidth:
             bits = source.words(int(counts.max()), 1)
             return np.append(0, np.cumsum(bits, dtype=np.int64))[counts]
 
-        monkeypatch.setattr(dealing, "toss", toss)
+        monkeypatch.setattr(dealing, "_toss", toss)
         assert self.correlate() < ALPHA
 
 
@@ -269,7 +280,6 @@ class TestTables:
         dealt = deal([0, 0], [[1]], 1, SecureWords(), common=[1])
         assert (dealt.own.tolist(), dealt.common.tolist()) == ([[0], [0]], [0])
         assert deal([], [[1]], 1, SecureWords(), common=[1]).own.shape == (0, 1)
-        assert binomial_halves([], SecureWords()).shape == (0,)
         assert binomials([], [], 3, SecureWords()).shape == (0,)
 
     def test_everything_in_one_cell_takes_no_words(self):

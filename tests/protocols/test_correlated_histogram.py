@@ -14,8 +14,8 @@ from shuffledp.accounting.correlated import (
     CorrelatedPair,
     NegativeBinomialFlood,
 )
+from shuffledp.numerics.tabulated import Events
 from shuffledp.protocols import correlated_count, correlated_histogram
-from shuffledp.protocols.correlated_noise import Events
 from support import ALPHA, all_tapes
 
 make = correlated_histogram.make

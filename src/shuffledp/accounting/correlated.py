@@ -86,6 +86,9 @@ class NegativeBinomialFlood:
     p: float
 
     def __post_init__(self) -> None:
+        # A search looks at dozens of floods, and nearly always these are floats in range.
+        if type(self.r) is type(self.p) is float and 0 < self.r < math.inf and 0 < self.p < 1:
+            return
         positive("r", self.r)
         fraction_of_one("p", self.p)
 
@@ -107,7 +110,8 @@ class NegativeBinomialFlood:
     def window(self, beyond: int) -> Window:
         """The masses from the first visible one to `beyond` after the largest."""
         mode = max(0, math.floor((self.r - 1) * self.p / (1 - self.p)))
-        first = _first_visible(mode, lambda k: log_negative_binomial(k, self.r, self.p))
+        nothing = self.r * math.log1p(-self.p)
+        first = _first_visible(mode, nothing, lambda k: log_negative_binomial(k, self.r, self.p))
         k = np.arange(first, mode + beyond, dtype=np.float64)
         steps = self.p * (self.r - 1 + k[1:]) / k[1:]
         start = negative_binomial_mass(first, Fraction(self.r), Fraction(self.p))
@@ -143,7 +147,7 @@ class PoissonFlood:
     def window(self, beyond: int) -> Window:
         """The masses from the first visible one to `beyond` after the largest."""
         mode = math.floor(self.mean)
-        first = _first_visible(mode, lambda k: log_poisson(k, self.mean))
+        first = _first_visible(mode, -self.mean, lambda k: log_poisson(k, self.mean))
         k = np.arange(first, mode + beyond, dtype=np.float64)
         start = poisson_mass(first, Fraction(self.mean))
         return _follow(first, start, self.mean / k[1:], self.mean / (k[-1] + 1))
@@ -573,13 +577,13 @@ def _accumulate(f: Floats, decay: float) -> Floats:
     return H
 
 
-def _first_visible(mode: int, log_mass: Callable[[Floats], Floats]) -> int:
-    """The first k up to the mode whose mass is at least e^-640; masses rise until there."""
+def _first_visible(mode: int, log_nothing: float, log_mass: Callable[[Floats], Floats]) -> int:
+    """The first k up to the mode whose mass is at least e^-640; masses rise until there, from Pr[F = 0] on."""
 
     def visible(k: int) -> bool:
         return float(log_mass(np.array([float(k)]))[0]) >= _VISIBLE
 
-    if visible(0):
+    if log_nothing >= _VISIBLE:
         return 0
     low, high = 0, mode
     while high - low > 1:

@@ -12,11 +12,13 @@ so the distance of all n users together does not grow with n.
 Weights follow w(k+1) = w(k) * step(k):  NB p (r + k) / (k + 1),  Poisson m / (k + 1), and the
 logarithmic law is NB given "not 0" for r -> 0: p k / (k + 1) from k = 1 on. They are kept in fixed
 point with 160 bits more than a word.
+
+Where the same share is wanted in many cells, most of them get nothing: `Events` draws those that do.
 """
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -28,9 +30,23 @@ from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.randomizer import WordSource
 from shuffledp.numerics import tape
-from shuffledp.numerics.dealing import binomial, deal
+from shuffledp.numerics.dealing import binomial, deal, deal_uniforms
 
-__all__ = ["Tabulated", "log_of", "logarithmic", "negative_binomial", "poisson"]
+__all__ = [
+    "NOTHING",
+    "Events",
+    "Tabulated",
+    "VectorLaw",
+    "add_laws",
+    "log_of",
+    "logarithmic",
+    "negative_binomial",
+    "poisson",
+]
+
+VectorLaw = dict[tuple[int, ...], Fraction]
+"""Probability of each vector of numbers."""
+NOTHING = Fraction(0)
 
 _SPARE = 160
 _LONGEST = 1 << 20
@@ -303,3 +319,124 @@ _TOO_LONG = "the noise is too long for a table: epsilon is too small"
 
 def _weigh(distance: float, threshold: int, bits: int) -> float:
     return distance * float(Fraction(threshold, 1 << bits)) * (1 + 1e-15)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Events:
+    """A Poisson number of events; each falls on one of `cells` cells and has a logarithmic size.
+
+    So every cell gets NB(share, p), independently.
+
+    >>> events = Events.of(cells=6, share=Fraction(1, 1000), p=0.5, bits=64, most=None)
+    >>> round(float(events.share * 1000), 12), events.words
+    (1.0, 16)
+    """
+
+    cells: int
+    p: float
+    number: Tabulated
+    size: Tabulated
+    words: int = field(init=False)
+    """How many words a user takes: the number of events, then position and size of each."""
+    share: Fraction = field(init=False)
+    """The s of NB(s, p) in one cell."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "words", self.number.words + 2 * self.number.largest)
+        share = -self.number.size * self.landing / Fraction(log_of(1 - Fraction(self.p)))
+        object.__setattr__(self, "share", share)
+
+    @classmethod
+    def of(cls, *, cells: int, share: Fraction, p: float, bits: int, most: int | None) -> "Events":
+        """The number of events is cut after `most`, or where its mass is nothing to a word."""
+        exact = Fraction(p)
+        rate = -share * Fraction(log_of(1 - exact)) / _landing(cells, bits)
+        number = poisson(rate, bits) if most is None else poisson(rate, bits, most)
+        return cls(cells=cells, p=p, number=number, size=logarithmic(exact, bits))
+
+    @property
+    def landing(self) -> Fraction:
+        """The probability that an event falls on a given cell."""
+        return _landing(self.cells, self.number.bits)
+
+    @property
+    def most(self) -> int:
+        """How often a user draws a cell at most."""
+        return self.number.largest * self.size.largest
+
+    def per_cell(self, power: int) -> Fraction:
+        """The expected number of events in a cell, each counted as its size^power."""
+        return self.number.moment(1) * self.landing * self.size.moment(power)
+
+    def distance(self, users: int, cells: int) -> float:
+        """At least the distance of what falls on these cells from independent NB(users share, p).
+
+        The number of events is off once for each user, the size once for each event that is seen.
+        """
+        seen = users * cells * float(self.number.size * self.landing)
+        return (users * self.number.distance + seen * self.size.distance) * (1 + 1e-12)
+
+    def draw(self, words: Words) -> tuple[Codes, Codes]:
+        """(user, cell), each as often as the sizes of the events say."""
+        bits, start = self.number.bits, self.number.words
+        who, number = self.number.draw(words[:, :start])
+        user = np.repeat(who, number)
+        rank = np.arange(len(user)) - np.repeat(np.cumsum(number) - number, number)
+        column = start + 2 * rank
+        cell = tape.uniform(words[user, column], self.cells, bits)
+        lands = np.flatnonzero(cell < cell.dtype.type(self.cells))
+        size = self.size.values(words[user[lands], column[lands] + 1])
+        return np.repeat(user[lands], size), np.repeat(cell[lands].astype(np.int64), size)
+
+    def law(self) -> VectorLaw:
+        """The exact law of the number of times each cell is drawn."""
+        cells = tape.uniform_law(self.cells, self.number.bits)
+        zero = (0,) * self.cells
+        one: VectorLaw = {zero: cells.get(None, NOTHING)}
+        for size, mass in self.size.law().items():
+            for cell in range(self.cells):
+                drawn = tuple(size * (j == cell) for j in range(self.cells))
+                one[drawn] = mass * self.landing
+        law: VectorLaw = {}
+        events: VectorLaw = {zero: Fraction(1)}
+        masses = self.number.law()
+        for number in range(self.number.largest + 1):
+            for drawn, mass in events.items():
+                law[drawn] = law.get(drawn, NOTHING) + mass * masses.get(number, NOTHING)
+            events = add_laws(events, one)
+        return law
+
+    def deal(self, n: int, source: WordSource) -> Counts:
+        """How often each cell is drawn by n users together: exactly the law of their draws.
+
+        Events are alike and independent, so their number is all that matters of who makes them. First
+        the sizes of all, then the cells of those of one size; a rejected event is in no cell.
+        """
+        number = self.number.deal(n, source)
+        events = sum(k * times for k, times in enumerate(number.tolist()))
+        times = self.size.deal(events, source)
+        sizes = np.flatnonzero(times)
+        dealt = deal_uniforms(times[sizes], self.cells, self.number.bits, source)
+        counts = np.zeros(self.cells, dtype=np.int64)
+        for size, (drawn, _) in zip(sizes, dealt, strict=True):
+            counts += size * drawn
+        return counts
+
+
+def _landing(cells: int, bits: int) -> Fraction:
+    return Fraction((1 << bits) // cells, 1 << bits)
+
+
+def add_laws(a: VectorLaw, b: VectorLaw) -> VectorLaw:
+    """The law of the sum of two independent vectors.
+
+    >>> coin = {(0,): Fraction(1, 2), (1,): Fraction(1, 2)}
+    >>> add_laws(coin, coin)[(1,)]
+    Fraction(1, 2)
+    """
+    law: VectorLaw = {}
+    for x, left in a.items():
+        for y, right in b.items():
+            key = tuple(map(int.__add__, x, y))
+            law[key] = law.get(key, NOTHING) + left * right
+    return law

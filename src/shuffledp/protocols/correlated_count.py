@@ -34,13 +34,11 @@ from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.numerics.intervals import Difference, DifferenceError
-from shuffledp.numerics.tabulated import Tabulated, negative_binomial
+from shuffledp.numerics.tabulated import NOTHING, Tabulated, VectorLaw, negative_binomial
 from shuffledp.protocols.assembly import register, shuffle
 from shuffledp.protocols.correlated_noise import (
     GAP,
-    NOTHING,
     PROOF,
-    VectorLaw,
     bound_delta,
     calibrate,
     message_law,

@@ -36,13 +36,11 @@ from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.numerics.intervals import Difference, DifferenceError
+from shuffledp.numerics.tabulated import Events, VectorLaw, add_laws
 from shuffledp.protocols.assembly import register, shuffle
 from shuffledp.protocols.correlated_noise import (
     GAP,
     PROOF,
-    Events,
-    VectorLaw,
-    add_laws,
     bound_delta,
     calibrate,
     message_law,
@@ -72,8 +70,10 @@ class CorrelatedHistogram:
     most_events: int | None = None
     """Where the two numbers of events are cut; None: where their mass is nothing to a word."""
     word_bits: int = 64
+    domain: Categories = field(init=False, repr=False)
     noise: Events = field(init=False, repr=False)
     flood: Events = field(init=False, repr=False)
+    words_per_input: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         whole("k", self.k, at_least=2, at_most=2**40)
@@ -93,21 +93,15 @@ class CorrelatedHistogram:
         flood = Events.of(
             cells=self.k, share=Fraction(self.r_flood) / m, p=self.p_flood, bits=bits, most=most
         )
+        object.__setattr__(self, "domain", Categories(k=self.k))
         object.__setattr__(self, "noise", noise)
         object.__setattr__(self, "flood", flood)
-
-    @property
-    def domain(self) -> Categories:
-        return Categories(k=self.k)
+        object.__setattr__(self, "words_per_input", noise.words + flood.words)
 
     @property
     def epsilon0(self) -> float:
         """Infinite: without the others' noise a message gives its sender away."""
         return math.inf
-
-    @property
-    def words_per_input(self) -> int:
-        return self.noise.words + self.flood.words
 
     @property
     def noise_share(self) -> Fraction:
@@ -129,13 +123,9 @@ class CorrelatedHistogram:
     def cost(self) -> Cost:
         """The same for every value."""
         noise = 2 * self.k * self.noise.per_cell(1) + 2 * self.k * self.flood.per_cell(1)
-        most = sum(
-            times * events.number.largest * events.size.largest
-            for times, events in ((1, self.noise), (2, self.flood))
-        )
         return Cost(
             messages_mean=float(1 + noise),
-            messages_max=1 + most,
+            messages_max=1 + self.noise.most + 2 * self.flood.most,
             bits_per_message=(2 * self.k - 1).bit_length(),
             count_depends_on_value=False,
         )

@@ -1,12 +1,9 @@
-"""What counting and histograms with correlated noise share: calibration, guarantee, small laws, rare events."""
+"""What counting and histograms with correlated noise share: calibration, guarantee, small laws."""
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol, TypeVar
-
-import numpy as np
 
 from shuffledp.accounting.correlated import (
     CorrelatedNoise,
@@ -16,24 +13,17 @@ from shuffledp.accounting.correlated import (
     flood_level,
     published_flood,
 )
-from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.privacy import Profile
 from shuffledp.core.protocol import Calibration, Crowd, NoisyDevice, Promise
-from shuffledp.core.randomizer import Law, WordSource
-from shuffledp.numerics import tape
-from shuffledp.numerics.dealing import deal_uniforms
+from shuffledp.core.randomizer import Law
 from shuffledp.numerics.rounding import exp_lower, shorten
-from shuffledp.numerics.tabulated import Tabulated, log_of, logarithmic, poisson
+from shuffledp.numerics.tabulated import NOTHING, VectorLaw, add_laws
 
 __all__ = [
     "GAP",
-    "NOTHING",
     "PROOF",
     "CorrelatedDevice",
-    "Events",
-    "VectorLaw",
-    "add_laws",
     "bound_delta",
     "calibrate",
     "message_law",
@@ -42,11 +32,6 @@ __all__ = [
 
 GAP = 0.1
 """The part of epsilon that is spent on the flood, unless stated otherwise."""
-
-VectorLaw = dict[tuple[int, ...], Fraction]
-"""Probability of each vector of message counts."""
-
-NOTHING = Fraction(0)
 
 PROOF = (
     "the exact divergence of the sampled noise, Ghazi, Kumar, Manurangsi, Pagh 2020 "
@@ -210,21 +195,6 @@ def _publish(promise: Promise, star: float, losing: float) -> NegativeBinomialFl
     return published_flood(epsilon=losing, gap=gap, delta=promise.delta)
 
 
-def add_laws(a: VectorLaw, b: VectorLaw) -> VectorLaw:
-    """The law of the sum of two independent vectors.
-
-    >>> coin = {(0,): Fraction(1, 2), (1,): Fraction(1, 2)}
-    >>> add_laws(coin, coin)[(1,)]
-    Fraction(1, 2)
-    """
-    law: VectorLaw = {}
-    for x, left in a.items():
-        for y, right in b.items():
-            key = tuple(map(int.__add__, x, y))
-            law[key] = law.get(key, NOTHING) + left * right
-    return law
-
-
 def message_law(noise: VectorLaw, unit: tuple[int, ...]) -> Law:
     """The law of the messages of a user who adds `unit` to the counts of the noise.
 
@@ -246,105 +216,3 @@ def _divergence(a: VectorLaw, b: VectorLaw, ratio: Fraction) -> Fraction:
     return sum(
         (max(NOTHING, mass - ratio * b.get(counts, NOTHING)) for counts, mass in a.items()), NOTHING
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Events:
-    """A Poisson number of events; each falls on one of `cells` cells and has a logarithmic size.
-
-    So every cell gets NB(share, p), independently.
-
-    >>> events = Events.of(cells=6, share=Fraction(1, 1000), p=0.5, bits=64, most=None)
-    >>> round(float(events.share * 1000), 12), events.words
-    (1.0, 16)
-    """
-
-    cells: int
-    p: float
-    number: Tabulated
-    size: Tabulated
-
-    @classmethod
-    def of(cls, *, cells: int, share: Fraction, p: float, bits: int, most: int | None) -> "Events":
-        """The number of events is cut after `most`, or where its mass is nothing to a word."""
-        exact = Fraction(p)
-        rate = -share * Fraction(log_of(1 - exact)) / _landing(cells, bits)
-        number = poisson(rate, bits) if most is None else poisson(rate, bits, most)
-        return cls(cells=cells, p=p, number=number, size=logarithmic(exact, bits))
-
-    @property
-    def words(self) -> int:
-        """How many words a user takes: the number of events, then position and size of each."""
-        return self.number.words + 2 * self.number.largest
-
-    @property
-    def landing(self) -> Fraction:
-        """The probability that an event falls on a given cell."""
-        return _landing(self.cells, self.number.bits)
-
-    @property
-    def share(self) -> Fraction:
-        """The s of NB(s, p) in one cell."""
-        return -self.number.size * self.landing / Fraction(log_of(1 - Fraction(self.p)))
-
-    def per_cell(self, power: int) -> Fraction:
-        """The expected number of events in a cell, each counted as its size^power."""
-        return self.number.moment(1) * self.landing * self.size.moment(power)
-
-    def distance(self, users: int, cells: int) -> float:
-        """At least the distance of what falls on these cells from independent NB(users share, p).
-
-        The number of events is off once for each user, the size once for each event that is seen.
-        """
-        seen = users * cells * float(self.number.size * self.landing)
-        return (users * self.number.distance + seen * self.size.distance) * (1 + 1e-12)
-
-    def draw(self, words: Words) -> tuple[Codes, Codes]:
-        """(user, cell), each as often as the sizes of the events say."""
-        bits, start = self.number.bits, self.number.words
-        who, number = self.number.draw(words[:, :start])
-        user = np.repeat(who, number)
-        rank = np.arange(len(user)) - np.repeat(np.cumsum(number) - number, number)
-        column = start + 2 * rank
-        cell = tape.uniform(words[user, column], self.cells, bits)
-        lands = np.flatnonzero(cell < cell.dtype.type(self.cells))
-        size = self.size.values(words[user[lands], column[lands] + 1])
-        return np.repeat(user[lands], size), np.repeat(cell[lands].astype(np.int64), size)
-
-    def law(self) -> VectorLaw:
-        """The exact law of the number of times each cell is drawn."""
-        cells = tape.uniform_law(self.cells, self.number.bits)
-        zero = (0,) * self.cells
-        one: VectorLaw = {zero: cells.get(None, NOTHING)}
-        for size, mass in self.size.law().items():
-            for cell in range(self.cells):
-                drawn = tuple(size * (j == cell) for j in range(self.cells))
-                one[drawn] = mass * self.landing
-        law: VectorLaw = {}
-        events: VectorLaw = {zero: Fraction(1)}
-        masses = self.number.law()
-        for number in range(self.number.largest + 1):
-            for drawn, mass in events.items():
-                law[drawn] = law.get(drawn, NOTHING) + mass * masses.get(number, NOTHING)
-            events = add_laws(events, one)
-        return law
-
-    def deal(self, n: int, source: WordSource) -> Counts:
-        """How often each cell is drawn by n users together: exactly the law of their draws.
-
-        Events are alike and independent, so their number is all that matters of who makes them. First
-        the sizes of all, then the cells of those of one size; a rejected event is in no cell.
-        """
-        number = self.number.deal(n, source)
-        events = sum(k * times for k, times in enumerate(number.tolist()))
-        times = self.size.deal(events, source)
-        sizes = np.flatnonzero(times)
-        dealt = deal_uniforms(times[sizes], self.cells, self.number.bits, source)
-        counts = np.zeros(self.cells, dtype=np.int64)
-        for size, (drawn, _) in zip(sizes, dealt, strict=True):
-            counts += size * drawn
-        return counts
-
-
-def _landing(cells: int, bits: int) -> Fraction:
-    return Fraction((1 << bits) // cells, 1 << bits)

@@ -65,9 +65,8 @@ from shuffledp.numerics.geometric import Geometric
 from shuffledp.numerics.intervals import SharedNoiseError
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.numerics.search import smallest_parameter
-from shuffledp.numerics.tabulated import Tabulated, poisson
+from shuffledp.numerics.tabulated import Events, Tabulated, poisson
 from shuffledp.protocols.assembly import register, shuffle
-from shuffledp.protocols.correlated_noise import Events
 from shuffledp.protocols.sums import (
     add_codes,
     answer,
