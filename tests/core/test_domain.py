@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
@@ -17,6 +18,7 @@ from shuffledp import (
     Categories,
     DataError,
     Integers,
+    MismatchError,
     ParameterError,
     Reals,
     SeededWords,
@@ -429,3 +431,43 @@ class TestRounding:
             assert {one: Fraction(c, len(tapes)) for one, c in seen.items()} == {
                 one: mass for one, mass in mixed.items() if mass
             }
+
+
+@dataclass(frozen=True)
+class Spaced:
+    """A domain of somebody else's: numbers at a distance."""
+
+    size: int
+    distance: float
+
+    @property
+    def labels(self):
+        return tuple(map(str, range(self.size)))
+
+    def codes(self, values):
+        return np.asarray(values, dtype=np.int64)
+
+    def values(self, codes):
+        return codes * self.distance
+
+
+@pytest.mark.parametrize(
+    ("protocol", "domain", "fits"),
+    [
+        ("rr", Spaced(2, 1.0), True),
+        ("rr", Spaced(2, 2.0), False),
+        ("rr", Spaced(3, 1.0), False),
+        ("rr", Categories(k=2), False),
+        ("krr", Spaced(2, 2.0), True),
+        ("krr", Spaced(3, 1.0), False),
+        ("krr", Bits(), False),
+        ("krr", Integers(lower=5, upper=6), True),
+    ],
+)
+def test_a_protocol_takes_a_domain_whose_codes_mean_the_same(protocol, domain, fits):
+    made = sdp.make(protocol, epsilon=1.0, **({"k": 2} if protocol == "krr" else {}))
+    if fits:
+        assert made.match_domain(domain) is domain
+        return
+    with pytest.raises(MismatchError, match="is for"):
+        made.match_domain(domain)

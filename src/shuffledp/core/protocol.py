@@ -12,7 +12,7 @@ import numpy as np
 from shuffledp.core.analyzer import Analyzer, Tally
 from shuffledp.core.answers import Answers
 from shuffledp.core.arrays import Codes, Counts
-from shuffledp.core.cells import Bins
+from shuffledp.core.cells import Bins, Cells
 from shuffledp.core.display import short
 from shuffledp.core.domain import Bits, Categories, Domain, Integers, Reals
 from shuffledp.core.errors import DataError, MismatchError, ParameterError
@@ -411,8 +411,7 @@ class ShuffleProtocol:
         if domain is None or domain == own:
             return own
         # A histogram counts whatever has that many values: integers, bins, pairs of answers.
-        kinds = Categories | Integers | Bins | Answers
-        counted = isinstance(own, Categories) and isinstance(domain, kinds)
+        counted = isinstance(own, Categories) and not isinstance(domain, Bits | Reals | Cells)
         if own.size == domain.size and counted:
             return domain
         if _same_numbers(own, domain):
@@ -421,12 +420,17 @@ class ShuffleProtocol:
 
 
 def _same_numbers(one: Domain, other: Domain) -> bool:
-    """Whether codes stand for the same numbers in both."""
+    """Whether codes stand for the same numbers in both; a domain of somebody else's is asked about every code."""
     numbers = (Bits, Integers, Reals)
-    if not isinstance(one, numbers) or not isinstance(other, numbers) or one.size != other.size:
+    if (
+        not isinstance(one, numbers)
+        or one.size != other.size
+        or isinstance(other, (Categories, Bins, Cells, Answers))
+    ):
         return False
-    ends = np.array([0, one.size - 1])  # the others are evenly spaced between them
-    return bool(np.array_equal(one.values(ends), other.values(ends)))
+    every = not isinstance(other, numbers)  # ours are evenly spaced between their ends
+    codes = np.arange(one.size) if every else np.array([0, one.size - 1])
+    return bool(np.array_equal(one.values(codes), other.values(codes)))
 
 
 def honest_users(n: int, honest: float) -> int:
