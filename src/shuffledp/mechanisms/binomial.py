@@ -20,6 +20,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import ClassVar
 
 from numpy.typing import ArrayLike
 
@@ -62,6 +63,9 @@ class Binomial:
     threshold: int = field(init=False)
     certified: float = field(init=False)
     """The delta of the noise that is sampled."""
+    name: ClassVar[str] = "binomial"
+    unit: ClassVar[float] = 1.0
+    reach: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         whole("n", self.n, at_least=1, at_most=2**52)
@@ -92,10 +96,6 @@ class Binomial:
         return BinomialLaw(n=self.n, gamma=self.gamma)
 
     @property
-    def name(self) -> str:
-        return "binomial"
-
-    @property
     def parameters(self) -> Parameters:
         return {
             "n": self.n,
@@ -114,14 +114,6 @@ class Binomial:
             model=Model.CENTRAL,
             proof="both tails of the binomial law" if exact else "the binomial smoothness lemma",
         )
-
-    @property
-    def reach(self) -> int:
-        return 1
-
-    @property
-    def unit(self) -> float:
-        return 1.0
 
     def release(self, exact_answer: ArrayLike, rng: WordSource) -> Estimate:
         """The count, an integer between 0 and n, with noise."""

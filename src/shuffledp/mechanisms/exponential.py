@@ -14,6 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -53,6 +54,7 @@ class Exponential:
     k: int
     labels: tuple[str, ...] | None = None
     utility_error: float = 0.0
+    name: ClassVar[str] = "exponential"
 
     def __post_init__(self) -> None:
         read_exactly("epsilon", self.epsilon)
@@ -65,10 +67,6 @@ class Exponential:
         object.__setattr__(self, "labels", tuple(self.labels))
         if len(self.labels) != self.k:
             raise ParameterError("labels", self.labels, f"must have k={self.k} entries")
-
-    @property
-    def name(self) -> str:
-        return "exponential"
 
     @property
     def parameters(self) -> Parameters:

@@ -15,6 +15,7 @@ Reference: Ghosh, Roughgarden, Sundararajan 2009, "Universally utility-maximizin
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -41,22 +42,22 @@ class Geometric:
     >>> answer = count.release(100, SeededWords(1))
     >>> answer.value, answer.interval(0.95)
     (99.0, Interval(low=96.0, high=102.0))
+    >>> print(count.guarantee)
+    epsilon = 1, delta = 0: central model, replace-one neighbours, a trusted curator; by the likelihood ratio of discrete Laplace noise
     """
 
     epsilon: float
     sensitivity: int
     k: int = 1
     noise: DiscreteLaplace = field(init=False)
+    name: ClassVar[str] = "geometric"
+    unit: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
         whole("sensitivity", self.sensitivity, at_least=1, at_most=2**50)
         whole("k", self.k, at_least=1)
         rate = find_rate(self.epsilon, self.sensitivity)
         object.__setattr__(self, "noise", DiscreteLaplace(rate=rate))
-
-    @property
-    def name(self) -> str:
-        return "geometric"
 
     @property
     def parameters(self) -> Parameters:
@@ -69,10 +70,6 @@ class Geometric:
     @property
     def reach(self) -> int:
         return self.sensitivity
-
-    @property
-    def unit(self) -> float:
-        return 1.0
 
     def release(self, exact_answer: ArrayLike, rng: WordSource) -> Estimate:
         """The answer (an integer if k = 1, otherwise k integers) with noise."""
@@ -106,14 +103,7 @@ class Geometric:
         return float(self.noise.radius(Fraction(fraction_of_one("beta", beta)), self.k))
 
 
-def make(*, epsilon: float, sensitivity: int, k: int = 1) -> Geometric:
-    """The mechanism for k integers of the given l1 sensitivity.
-
-    >>> print(make(epsilon=0.5, sensitivity=1).guarantee)
-    epsilon = 0.5, delta = 0: central model, replace-one neighbours, a trusted curator; by the likelihood ratio of discrete Laplace noise
-    """
-    return Geometric(epsilon=epsilon, sensitivity=sensitivity, k=k)
-
+make = Geometric
 
 SPEC = MechanismSpec(
     name="geometric",

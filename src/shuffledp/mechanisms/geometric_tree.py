@@ -13,6 +13,7 @@ consistency". Deviation: integer noise, and the public n as the root.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -51,10 +52,7 @@ class GeometricTree:
     epsilon: float
     n: int
     """For which errors are stated; the promise does not depend on it."""
-
-    @property
-    def name(self) -> str:
-        return "geometric_tree"
+    name: ClassVar[str] = "geometric_tree"
 
     @property
     def parameters(self) -> Parameters:

@@ -25,6 +25,7 @@ analysis".
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -69,6 +70,7 @@ class Laplace:
     step_exponent: int
     reach: int = field(init=False)
     noise: DiscreteLaplace = field(init=False)
+    name: ClassVar[str] = "laplace"
 
     def __post_init__(self) -> None:
         sensitivity = read_exactly("sensitivity", self.sensitivity)
@@ -81,10 +83,6 @@ class Laplace:
             )
         object.__setattr__(self, "reach", reach)
         object.__setattr__(self, "noise", DiscreteLaplace(rate=find_rate(self.epsilon, reach)))
-
-    @property
-    def name(self) -> str:
-        return "laplace"
 
     @property
     def parameters(self) -> Parameters:

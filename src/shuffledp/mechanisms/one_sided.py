@@ -16,7 +16,7 @@ their epsilon both ways. Reference: Doudalis, Kotsogiannis, Haney, Machanavajjha
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from numpy.typing import ArrayLike
@@ -47,11 +47,12 @@ class OneSided:
     epsilon: float
     sensitivity: int
     k: int = 1
+    rate: Fraction = field(init=False)
 
     def __post_init__(self) -> None:
         whole("sensitivity", self.sensitivity, at_least=1, at_most=2**50)
         whole("k", self.k, at_least=1)
-        find_rate(self.epsilon, self.sensitivity)
+        object.__setattr__(self, "rate", find_rate(self.epsilon, self.sensitivity))
 
     @property
     def raises_odds_by(self) -> float:
@@ -71,7 +72,7 @@ class OneSided:
     def release(self, exact_answer: ArrayLike, rng: WordSource) -> Counts:
         """The counts with noise: never below the truth. Each call spends the guarantee once more."""
         exact = read_integers(exact_answer, self.k)
-        noisy: Counts = exact + geometric(find_rate(self.epsilon, self.sensitivity), self.k, rng)
+        noisy: Counts = exact + geometric(self.rate, self.k, rng)
         return noisy
 
     def mass(self, z: int) -> tuple[Fraction, Fraction]:
@@ -83,9 +84,8 @@ class OneSided:
         """
         if z < 0:
             return Fraction(0), Fraction(0)
-        rate = find_rate(self.epsilon, self.sensitivity)
-        low, high = (exp(-z * rate) - exp(-(z + 1) * rate) for exp in (exp_lower, exp_upper))
-        return min(low, high), max(low, high)
+        here, beyond = -z * self.rate, -(z + 1) * self.rate
+        return exp_lower(here) - exp_upper(beyond), exp_upper(here) - exp_lower(beyond)
 
     def accuracy(self, beta: float) -> float:
         """The smallest integer alpha with k Pr[Z > alpha] <= beta: all k counts are within alpha, above the truth.
@@ -93,11 +93,8 @@ class OneSided:
         >>> OneSided(epsilon=1.0, sensitivity=1).accuracy(0.05)
         2.0
         """
-        rate, wanted = (
-            find_rate(self.epsilon, self.sensitivity),
-            Fraction(fraction_of_one("beta", beta)),
-        )
-        alpha = max(0, math.ceil(math.log(self.k / float(wanted)) / float(rate)) - 2)
-        while self.k * exp_upper(-(alpha + 1) * rate) > wanted:
+        wanted = Fraction(fraction_of_one("beta", beta))
+        alpha = max(0, math.ceil(math.log(self.k / float(wanted)) / float(self.rate)) - 2)
+        while self.k * exp_upper(-(alpha + 1) * self.rate) > wanted:
             alpha += 1
         return float(alpha)

@@ -22,6 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -63,6 +64,7 @@ class PermuteAndFlip:
     utility_error: float = 0.0
     weights: Exponential = field(init=False, repr=False)
     """The exponential mechanism, whose weights e^-x_r are the probabilities of the flips."""
+    name: ClassVar[str] = "permute_and_flip"
 
     def __post_init__(self) -> None:
         weights = Exponential(
@@ -74,10 +76,6 @@ class PermuteAndFlip:
         )
         object.__setattr__(self, "labels", weights.labels)
         object.__setattr__(self, "weights", weights)
-
-    @property
-    def name(self) -> str:
-        return "permute_and_flip"
 
     @property
     def parameters(self) -> Parameters:

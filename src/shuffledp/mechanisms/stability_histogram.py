@@ -22,7 +22,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +55,8 @@ class StabilityHistogram:
     >>> words = StabilityHistogram(n=1000, epsilon=1.0, delta=1e-6)
     >>> words.threshold
     27
+    >>> print(words.guarantee)
+    epsilon = 1, delta = 1e-06: central model, replace-one neighbours, a trusted curator; by discrete Laplace noise on non-empty bins, and an exact threshold
     >>> answer = words.release({"the": 700, "of": 299, "password123": 1}, SeededWords(1))
     >>> answer.labels, answer.value
     (('of', 'the'), array([299., 696.]))
@@ -65,6 +67,7 @@ class StabilityHistogram:
     delta: float
     noise: DiscreteLaplace = field(init=False)
     threshold: int = field(init=False)
+    name: ClassVar[str] = "stability_histogram"
 
     def __post_init__(self) -> None:
         whole("n", self.n, at_least=1, at_most=2**53)
@@ -73,10 +76,6 @@ class StabilityHistogram:
         # Pr[Z >= tau] is half of Pr[|Z| > tau - 1].
         leak = 2 * Fraction(fraction_of_one("delta", self.delta))
         object.__setattr__(self, "threshold", noise.radius(leak) + 1)
-
-    @property
-    def name(self) -> str:
-        return "stability_histogram"
 
     @property
     def parameters(self) -> Parameters:
@@ -218,14 +217,7 @@ def _check_counts(counts: NDArray[Any]) -> Counts:
     return counts.astype(np.int64)
 
 
-def make(*, n: int, epsilon: float, delta: float) -> StabilityHistogram:
-    """The mechanism for histograms of n people.
-
-    >>> print(make(n=100, epsilon=1.0, delta=1e-6).guarantee)
-    epsilon = 1, delta = 1e-06: central model, replace-one neighbours, a trusted curator; by discrete Laplace noise on non-empty bins, and an exact threshold
-    """
-    return StabilityHistogram(n=n, epsilon=epsilon, delta=delta)
-
+make = StabilityHistogram
 
 SPEC = MechanismSpec(
     name="stability_histogram",

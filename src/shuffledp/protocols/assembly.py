@@ -19,6 +19,7 @@ Devices and their accountants know laws of uniform words. What the generator's w
 
 import inspect
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -31,10 +32,12 @@ import numpy as np
 from shuffledp.accounting.base import SMALLEST_DELTA
 from shuffledp.accounting.generator import Computational, bound_generator
 from shuffledp.core.errors import UnsupportedError
+from shuffledp.core.octets import NumberCode
 from shuffledp.core.privacy import Guarantee, Model, up
 from shuffledp.core.protocol import (
     HONEST,
     Calibration,
+    Cost,
     Crowd,
     Device,
     NoiseAccountant,
@@ -51,6 +54,7 @@ from shuffledp.numerics.search import largest_above
 
 __all__ = [
     "LocalMaker",
+    "OneNumber",
     "ShuffleMaker",
     "certify",
     "fit",
@@ -65,6 +69,25 @@ if TYPE_CHECKING:  # the bounds of amplification are loaded by those who need th
     from shuffledp.accounting.binary import BinaryResponse
 
 P = ParamSpec("P")
+
+
+class OneNumber(ABC):
+    """The base of devices that send one number 0 .. alphabet - 1: what it costs, and its bytes, follow."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def alphabet(self) -> int:
+        """How many different messages there are."""
+
+    @property
+    def cost(self) -> Cost:
+        return Cost.fixed((self.alphabet - 1).bit_length())
+
+    @property
+    def code(self) -> NumberCode:
+        return NumberCode.of(self.alphabet)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

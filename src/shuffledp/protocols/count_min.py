@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import product
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -104,6 +105,10 @@ class CountMin:
     surely: int
     threshold: int
     word_bits: int = 64
+    epsilon0: ClassVar[float] = math.inf
+    proof: ClassVar[str] = (
+        "how the dummies split between the two cells that change in a row, and the sum of losses over rows"
+    )
 
     def __post_init__(self) -> None:
         if self.r not in POLYNOMIALS:
@@ -122,10 +127,6 @@ class CountMin:
     @property
     def domain(self) -> Categories:
         return Categories(k=self.k)
-
-    @property
-    def epsilon0(self) -> float:
-        return math.inf
 
     @property
     def rows(self) -> int:
@@ -151,10 +152,6 @@ class CountMin:
             bits_per_message=(self.rows * self.width - 1).bit_length(),
             count_depends_on_value=False,
         )
-
-    @property
-    def proof(self) -> str:
-        return "how the dummies split between the two cells that change in a row, and the sum of losses over rows"
 
     def delta(self, honest: int, epsilon: float) -> float:
         """In every row at most two cells change, hidden by the row's own dummies."""

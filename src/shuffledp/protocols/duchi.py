@@ -7,6 +7,7 @@ estimation" (2013 in their earlier papers), for one dimension.
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 
@@ -15,19 +16,18 @@ from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Reals
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.octets import NumberCode
-from shuffledp.core.protocol import Cost, Parts
+from shuffledp.core.protocol import Parts
 from shuffledp.core.randomizer import Law, Messages, WordSource
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.dealing import binomials
-from shuffledp.protocols.assembly import local, register, shuffled
+from shuffledp.protocols.assembly import OneNumber, local, register, shuffled
 from shuffledp.protocols.mean import Affine, Quadratic, assemble_mean, growth, moment
 
 __all__ = ["SPEC", "Duchi", "make", "make_local"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Duchi:
+class Duchi(OneNumber):
     r"""One bit, which is 1 with probability (least + slope i) / 2^word_bits for code i = 0 .. G.
 
     least = (2^word_bits - G slope) / 2 makes the ends mirror images of each other, and slope is the
@@ -47,6 +47,7 @@ class Duchi:
     epsilon0: float
     word_bits: int = 64
     slope: int = field(init=False)
+    words_per_input: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         positive("epsilon0", self.epsilon0)
@@ -83,18 +84,6 @@ class Duchi:
         ratio = (1 - self.flip) / self.flip
         none = Fraction(0)
         return (two_level_blanket(ratio=ratio, one=self.flip, both=none, neither=none),)
-
-    @property
-    def cost(self) -> Cost:
-        return Cost.fixed((self.alphabet - 1).bit_length())
-
-    @property
-    def code(self) -> NumberCode:
-        return NumberCode.of(self.alphabet)
-
-    @property
-    def words_per_input(self) -> int:
-        return 1
 
     @property
     def alphabet(self) -> int:

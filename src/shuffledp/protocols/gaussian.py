@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations
+from typing import ClassVar
 
 import numpy as np
 
@@ -32,13 +33,13 @@ from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Reals
 from shuffledp.core.errors import ParameterError, UnsupportedError
-from shuffledp.core.octets import NumberCode
-from shuffledp.core.protocol import HONEST, Cost, Promise, honest_users
+from shuffledp.core.protocol import HONEST, Promise, honest_users
 from shuffledp.core.randomizer import Law, Messages, WordSource
 from shuffledp.core.validate import number, positive, whole
 from shuffledp.numerics.dealing import deal
 from shuffledp.numerics.rounding import exp_lower, float_above, log_upper
 from shuffledp.numerics.tape import table
+from shuffledp.protocols.assembly import OneNumber
 from shuffledp.protocols.mean import Affine, MeanAnalyzer, Quadratic
 
 __all__ = ["GaussianNoise", "calibrate_noise"]
@@ -49,7 +50,7 @@ _TOLERANCE = 1e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GaussianNoise:
+class GaussianNoise(OneNumber):
     """The value plus Gaussian noise of standard deviation sigma (in the unit of the values), on the grid of the values.
 
     >>> from shuffledp import amplify
@@ -65,6 +66,7 @@ class GaussianNoise:
     word_bits: int = 64
     shares: tuple[int, ...] = field(init=False, repr=False)
     """Of the noise 0, 1, ..., in words; that of -z is that of z."""
+    words_per_input: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         positive("sigma", self.sigma)
@@ -82,18 +84,6 @@ class GaussianNoise:
     @property
     def alphabet(self) -> int:
         return self.domain.steps + 2 * self.reach + 1
-
-    @property
-    def words_per_input(self) -> int:
-        return 1
-
-    @property
-    def cost(self) -> Cost:
-        return Cost.fixed((self.alphabet - 1).bit_length())
-
-    @property
-    def code(self) -> NumberCode:
-        return NumberCode.of(self.alphabet)
 
     @property
     def _words(self) -> int:

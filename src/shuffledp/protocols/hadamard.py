@@ -19,7 +19,7 @@ privacy or the estimator; together they lower the mean variance by a third for k
 import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +71,7 @@ class HadamardResponse:
     blocks: int = field(init=False)
     block_length: int = field(init=False)
     low: int = field(init=False)
+    words_per_input: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", whole("k", self.k, at_least=2, at_most=2**30))
@@ -103,10 +104,6 @@ class HadamardResponse:
     @property
     def code(self) -> NumberCode:
         return NumberCode(sizes=(self.outputs,), dtype=np.min_scalar_type(self.outputs).name)
-
-    @property
-    def words_per_input(self) -> int:
-        return 1
 
     @property
     def outputs(self) -> int:

@@ -12,9 +12,10 @@ supports together depends on its columns, so the tally is dealt only where there
 
 import math
 from collections.abc import Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
+from typing import ClassVar
 
 import numpy as np
 
@@ -69,7 +70,8 @@ class HadamardBlanket:
     dummies: int
     """rho in units of 2^-word_bits."""
     word_bits: int = 32
-    epsilon0: float = field(init=False, default=math.inf)
+    epsilon0: ClassVar[float] = math.inf
+    proof: ClassVar[str] = PROOF
 
     def __post_init__(self) -> None:
         whole("k", self.k, at_least=2, at_most=_LARGEST_K)
@@ -106,10 +108,6 @@ class HadamardBlanket:
     @property
     def cost(self) -> Cost:
         return dummied_cost(self.rho, self.message_bits)
-
-    @property
-    def proof(self) -> str:
-        return PROOF
 
     def delta(self, honest: int, epsilon: float) -> float:
         return dummied_delta(q=self.q, rho=self.rho, honest=honest, epsilon=epsilon)

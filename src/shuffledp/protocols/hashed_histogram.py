@@ -15,9 +15,10 @@ simpler than the messages themselves: it is dealt only where all different ones 
 
 import math
 from collections.abc import Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -83,7 +84,8 @@ class HashedHistogram:
     dummies: int
     """rho in units of 2^-word_bits."""
     word_bits: int = 64
-    epsilon0: float = field(init=False, default=math.inf)
+    epsilon0: ClassVar[float] = math.inf
+    proof: ClassVar[str] = PROOF
 
     def __post_init__(self) -> None:
         if self.r not in POLYNOMIALS:
@@ -118,10 +120,6 @@ class HashedHistogram:
     @property
     def cost(self) -> Cost:
         return dummied_cost(self.rho, self.message_bits)
-
-    @property
-    def proof(self) -> str:
-        return PROOF
 
     def delta(self, honest: int, epsilon: float) -> float:
         return dummied_delta(q=self.q, rho=self.rho, honest=honest, epsilon=epsilon)

@@ -8,6 +8,7 @@ multidimensional data with local differential privacy".
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 
@@ -16,13 +17,12 @@ from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Reals
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.octets import NumberCode
-from shuffledp.core.protocol import Cost, Parts
+from shuffledp.core.protocol import Parts
 from shuffledp.core.randomizer import Law, Messages, WordSource
 from shuffledp.core.validate import positive
 from shuffledp.numerics.dealing import binomials
 from shuffledp.numerics.tape import bernoulli
-from shuffledp.protocols.assembly import local, register, shuffled
+from shuffledp.protocols.assembly import OneNumber, local, register, shuffled
 from shuffledp.protocols.duchi import Duchi
 from shuffledp.protocols.mean import Affine, Quadratic, assemble_mean, growth, moment
 from shuffledp.protocols.piecewise import Piecewise
@@ -34,7 +34,7 @@ _CROSSOVER = 0.61
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hybrid:
+class Hybrid(OneNumber):
     r"""Piecewise with probability 1 - e^(-epsilon0 / 2), one bit otherwise; epsilon0 > 0.61.
 
     The coin does not depend on the value, so the ratio is at most e^epsilon0 because it is for both
@@ -57,6 +57,7 @@ class Hybrid:
     piecewise: Piecewise = field(init=False)
     duchi: Duchi = field(init=False)
     threshold: int = field(init=False)
+    words_per_input: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         if positive("epsilon0", self.epsilon0) <= _CROSSOVER:
@@ -74,18 +75,6 @@ class Hybrid:
     def coin(self) -> Fraction:
         """Exact probability of the piecewise mean."""
         return Fraction(self.threshold, 1 << self.word_bits)
-
-    @property
-    def cost(self) -> Cost:
-        return Cost.fixed((self.alphabet - 1).bit_length())
-
-    @property
-    def code(self) -> NumberCode:
-        return NumberCode.of(self.alphabet)
-
-    @property
-    def words_per_input(self) -> int:
-        return 2
 
     @property
     def alphabet(self) -> int:

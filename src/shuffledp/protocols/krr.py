@@ -9,6 +9,7 @@ local privacy".
 from collections.abc import Set
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,21 +18,20 @@ from shuffledp.core.analyzer import Tally, message_tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.octets import NumberCode
-from shuffledp.core.protocol import Cost, Parts
+from shuffledp.core.protocol import Parts
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.dealing import deal
 from shuffledp.numerics.rounding import exp_lower
-from shuffledp.protocols.assembly import local, register, shuffled
+from shuffledp.protocols.assembly import OneNumber, local, register, shuffled
 from shuffledp.protocols.frequency import FrequencyAnalyzer
 
 __all__ = ["KRR", "SPEC", "make", "make_local"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KRR:
+class KRR(OneNumber):
     r"""k-ary randomized response.
 
     Each category is sent by `share` of the 2^word_bits words whatever the truth is, and the truth x
@@ -46,6 +46,7 @@ class KRR:
     epsilon0: float
     word_bits: int = 64
     share: int = field(init=False)
+    words_per_input: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", whole("k", self.k, at_least=2))
@@ -67,16 +68,8 @@ class KRR:
         return Categories(k=self.k)
 
     @property
-    def words_per_input(self) -> int:
-        return 1
-
-    @property
-    def cost(self) -> Cost:
-        return Cost.fixed((self.k - 1).bit_length())
-
-    @property
-    def code(self) -> NumberCode:
-        return NumberCode.of(self.k)
+    def alphabet(self) -> int:
+        return self.k
 
     @property
     def p(self) -> Fraction:

@@ -11,6 +11,7 @@ from collections.abc import Set
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import product
+from typing import ClassVar
 
 import numpy as np
 
@@ -63,6 +64,7 @@ class LocalHashing:
     word_bits: int = 32
     response: KRR = field(init=False)
     """Randomized response over the buckets."""
+    words_per_input: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         positive("epsilon0", self.epsilon0)
@@ -90,10 +92,6 @@ class LocalHashing:
     @property
     def code(self) -> NumberCode:
         return NumberCode(sizes=self._sizes, dtype=self._dtype.name, row=True)
-
-    @property
-    def words_per_input(self) -> int:
-        return 2
 
     @property
     def collision_probability(self) -> Fraction:

@@ -11,6 +11,7 @@ near 20, where the ideal window is about as short as one output, it is up to hal
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,12 +20,11 @@ from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Reals
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.octets import NumberCode
-from shuffledp.core.protocol import Cost, Parts
+from shuffledp.core.protocol import Parts
 from shuffledp.core.randomizer import Law, Messages, WordSource
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.dealing import deal
-from shuffledp.protocols.assembly import local, register, shuffled
+from shuffledp.protocols.assembly import OneNumber, local, register, shuffled
 from shuffledp.protocols.mean import Affine, Quadratic, assemble_mean, growth, moment
 
 __all__ = ["SPEC", "Piecewise", "make", "make_local"]
@@ -35,7 +35,7 @@ _WINDOW = 256  # a window this long is within 0.2 % of the ideal length
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piecewise:
+class Piecewise(OneNumber):
     r"""One number y of 0 .. alphabet - 1, more likely inside a window that moves with the value.
 
     The window of code i = 0 .. G is the `window` numbers from i * stride on, and
@@ -61,6 +61,7 @@ class Piecewise:
     window: int = field(init=False)
     low: int = field(init=False)
     extra: int = field(init=False)
+    words_per_input: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         positive("epsilon0", self.epsilon0)
@@ -94,18 +95,6 @@ class Piecewise:
     @property
     def _words(self) -> int:
         return 1 << self.word_bits
-
-    @property
-    def cost(self) -> Cost:
-        return Cost.fixed((self.alphabet - 1).bit_length())
-
-    @property
-    def code(self) -> NumberCode:
-        return NumberCode.of(self.alphabet)
-
-    @property
-    def words_per_input(self) -> int:
-        return 1
 
     @property
     def alphabet(self) -> int:

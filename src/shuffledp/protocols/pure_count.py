@@ -17,7 +17,7 @@ from bisect import bisect_left
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +71,8 @@ class PureCount:
 
     noise: tuple[int, ...]
     word_bits: int = 64
+    domain: ClassVar[Bits] = Bits()
+    words_per_input: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         whole("word_bits", self.word_bits, at_least=1, at_most=64)
@@ -112,14 +114,6 @@ class PureCount:
         """ln of the ratio of the two likelihoods of (d - 1) / 2 ones, rounded up."""
         shares = self._shares(0)
         return math.log(Fraction(shares[self.d // 2], shares[self.d // 2 + 1])) * (1 + 2**-48)
-
-    @property
-    def domain(self) -> Bits:
-        return Bits()
-
-    @property
-    def words_per_input(self) -> int:
-        return 1
 
     def _shares(self, x: int) -> tuple[int, ...]:
         """How many words send z ones."""

@@ -33,6 +33,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 
@@ -43,8 +44,7 @@ from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Integers, Reals, rounding_words
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate
-from shuffledp.core.octets import NumberCode
-from shuffledp.core.protocol import Calibration, Cost, Crowd, Parts, Promise
+from shuffledp.core.protocol import Calibration, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
@@ -52,7 +52,7 @@ from shuffledp.numerics.dealing import deal
 from shuffledp.numerics.intervals import BoundedError
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.numerics.search import largest_above
-from shuffledp.protocols.assembly import register, shuffle
+from shuffledp.protocols.assembly import OneNumber, register, shuffle
 from shuffledp.protocols.mean import Affine, Quadratic, bound_error, moment
 from shuffledp.protocols.sums import (
     answer,
@@ -74,7 +74,7 @@ _SECANTS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RoundedResponse:
+class RoundedResponse(OneNumber):
     """Code i of 0 .. G, rounded at random to levels 0 .. k, through randomized response.
 
     Each level is sent by `share` of the 2^word_bits words whatever the value is. The `kept` words left over
@@ -94,6 +94,11 @@ class RoundedResponse:
     word_bits: int = 64
     kept: int = field(init=False)
     share: int = field(init=False)
+    proof: ClassVar[str] = (
+        "privacy blanket of randomized response over the levels, Balle, Bell, Gascon, "
+        "Nissim 2019, evaluated numerically"
+    )
+    words_per_input: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         whole("levels", self.levels, at_least=1, at_most=min(reach(self.domain), _MOST_LEVELS))
@@ -119,23 +124,8 @@ class RoundedResponse:
         return reach(self.domain) // math.gcd(reach(self.domain), self.levels)
 
     @property
-    def words_per_input(self) -> int:
-        return 1
-
-    @property
-    def cost(self) -> Cost:
-        return Cost.fixed(self.levels.bit_length())
-
-    @property
-    def code(self) -> NumberCode:
-        return NumberCode.of(self.levels + 1)
-
-    @property
-    def proof(self) -> str:
-        return (
-            "privacy blanket of randomized response over the levels, Balle, Bell, Gascon, "
-            "Nissim 2019, evaluated numerically"
-        )
+    def alphabet(self) -> int:
+        return self.levels + 1
 
     def delta(self, honest: int, epsilon: float) -> float:
         """The delta of the blanket."""

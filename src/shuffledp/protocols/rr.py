@@ -8,6 +8,7 @@ Reference: Warner 1965, "Randomized response: a survey technique for eliminating
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,21 +18,20 @@ from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Bits
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate
-from shuffledp.core.octets import NumberCode
-from shuffledp.core.protocol import Calibration, Cost, Crowd, Parts, Promise
+from shuffledp.core.protocol import Calibration, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.numerics.dealing import binomials
 from shuffledp.numerics.intervals import TwoBinomialsError
 from shuffledp.numerics.rounding import exp_lower
-from shuffledp.protocols.assembly import certify, fit, local, register
+from shuffledp.protocols.assembly import OneNumber, certify, fit, local, register
 
 __all__ = ["RR", "SPEC", "RRAnalyzer", "make", "make_local"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RR:
+class RR(OneNumber):
     r"""Binary randomized response.
 
     Flips the bit with probability q = threshold / 2^word_bits, ideally 1 / (e^epsilon0 + 1);
@@ -44,6 +44,8 @@ class RR:
     epsilon0: float
     word_bits: int = 64
     threshold: int = field(init=False)
+    domain: ClassVar[Bits] = Bits()
+    words_per_input: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         positive("epsilon0", self.epsilon0)
@@ -60,20 +62,8 @@ class RR:
         object.__setattr__(self, "threshold", int(threshold))
 
     @property
-    def domain(self) -> Bits:
-        return Bits()
-
-    @property
-    def words_per_input(self) -> int:
-        return 1
-
-    @property
-    def cost(self) -> Cost:
-        return Cost.fixed(1)
-
-    @property
-    def code(self) -> NumberCode:
-        return NumberCode.of(2)
+    def alphabet(self) -> int:
+        return 2
 
     @property
     def p(self) -> Fraction:

@@ -25,6 +25,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import comb
+from typing import ClassVar
 
 import numpy as np
 
@@ -80,6 +81,11 @@ class UnaryDevice:
     """How many of the 2^word_bits words make a coin come up."""
     word_bits: int = 64
     slope: int = field(init=False)
+    epsilon0: ClassVar[float] = math.inf
+    proof: ClassVar[str] = (
+        "both tails of the binomial law of the honest users' noise messages, for a sum that "
+        "moves by r (unary encoding: Cheu, Smith, Ullman, Zeber, Zhilyaev 2019)"
+    )
 
     def __post_init__(self) -> None:
         whole("ones", self.ones, at_least=1, at_most=_MOST_ONES)
@@ -100,10 +106,6 @@ class UnaryDevice:
     def fraction_bits(self) -> int:
         """The bits of the fraction: what a product of code and slope leaves of 62 bits."""
         return min(self.word_bits, 62 - self.ones.bit_length())
-
-    @property
-    def epsilon0(self) -> float:
-        return math.inf
 
     @property
     def words_per_input(self) -> int:
@@ -132,13 +134,6 @@ class UnaryDevice:
             messages_max=self.ones + self.coins,
             bits_per_message=1,
             count_depends_on_value=True,
-        )
-
-    @property
-    def proof(self) -> str:
-        return (
-            "both tails of the binomial law of the honest users' noise messages, for a sum that "
-            "moves by r (unary encoding: Cheu, Smith, Ullman, Zeber, Zhilyaev 2019)"
         )
 
     def delta(self, honest: int, epsilon: float) -> float:

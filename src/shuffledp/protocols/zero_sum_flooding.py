@@ -47,6 +47,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 
@@ -453,6 +454,11 @@ class ZeroSumFlooding:
     word_bits: int = 64
     noise: Events = field(init=False, repr=False)
     flood: MultisetFlood = field(init=False, repr=False)
+    epsilon0: ClassVar[float] = math.inf
+    proof: ClassVar[str] = (
+        "the value as a shift of the numbers of noise multisets, Ghazi, Kumar, Manurangsi, "
+        "Pagh, Sinha 2021; divergences bounded numerically and composed"
+    )
 
     def __post_init__(self) -> None:
         m = whole("sharers", self.sharers, at_least=1)
@@ -471,24 +477,12 @@ class ZeroSumFlooding:
         object.__setattr__(self, "flood", flood)
 
     @property
-    def epsilon0(self) -> float:
-        """Infinite: without the others' noise a message gives its sender away."""
-        return math.inf
-
-    @property
     def words_per_input(self) -> int:
         return self.noise.words + self.flood.words
 
     def distance(self, users: int) -> float:
         """At least that of all users' noise from the ideal law."""
         return self.noise.distance(users, 2) + self.flood.distance(users)
-
-    @property
-    def proof(self) -> str:
-        return (
-            "the value as a shift of the numbers of noise multisets, Ghazi, Kumar, Manurangsi, "
-            "Pagh, Sinha 2021; divergences bounded numerically and composed"
-        )
 
     def delta(self, honest: int, epsilon: float) -> float:
         """By composition over the multisets; for a tape of a few bits, if less, that of the law itself."""

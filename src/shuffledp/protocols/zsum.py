@@ -22,7 +22,7 @@ Deviation: answers are counts, where the paper has frequencies (|y| / n > 1).
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -67,22 +67,16 @@ class Zsum:
     threshold: int
     """How many of the words send a noise message."""
     word_bits: int = 64
+    epsilon0: ClassVar[float] = math.inf
+    proof: ClassVar[str] = (
+        "both tails of the binomial law of the noise (protocol: Balcer, Cheu 2020)"
+    )
+    domain: ClassVar[Bits] = Bits()
+    words_per_input: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         whole("word_bits", self.word_bits, at_least=1, at_most=64)
         whole("threshold", self.threshold, at_least=1, at_most=(1 << self.word_bits) - 1)
-
-    @property
-    def domain(self) -> Bits:
-        return Bits()
-
-    @property
-    def epsilon0(self) -> float:
-        return math.inf
-
-    @property
-    def words_per_input(self) -> int:
-        return 1
 
     @property
     def rate(self) -> Fraction:
@@ -103,10 +97,6 @@ class Zsum:
             bits_per_message=1,
             count_depends_on_value=True,
         )
-
-    @property
-    def proof(self) -> str:
-        return "both tails of the binomial law of the noise (protocol: Balcer, Cheu 2020)"
 
     def delta(self, honest: int, epsilon: float) -> float:
         return BinomialCount(n=honest, gamma=self.gamma).delta(epsilon)

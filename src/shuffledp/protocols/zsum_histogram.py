@@ -17,6 +17,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import compress, product
+from typing import ClassVar
 
 import numpy as np
 
@@ -50,6 +51,10 @@ class ZsumHistogram:
     silent: int
     """How many of the words send no noise message."""
     word_bits: int = 64
+    epsilon0: ClassVar[float] = math.inf
+    proof: ClassVar[str] = (
+        "the binomial laws of the two bins that change (protocol: Balcer, Cheu 2020)"
+    )
 
     def __post_init__(self) -> None:
         whole("k", self.k, at_least=2)
@@ -59,10 +64,6 @@ class ZsumHistogram:
     @property
     def domain(self) -> Categories:
         return Categories(k=self.k)
-
-    @property
-    def epsilon0(self) -> float:
-        return math.inf
 
     @property
     def words_per_input(self) -> int:
@@ -81,10 +82,6 @@ class ZsumHistogram:
             bits_per_message=(self.k - 1).bit_length(),
             count_depends_on_value=False,
         )
-
-    @property
-    def proof(self) -> str:
-        return "the binomial laws of the two bins that change (protocol: Balcer, Cheu 2020)"
 
     def delta(self, honest: int, epsilon: float) -> float:
         return IndependentBins(n=honest, gamma=self.gamma).delta(epsilon)

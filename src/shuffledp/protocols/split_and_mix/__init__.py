@@ -24,6 +24,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations_with_replacement
+from typing import ClassVar
 
 import numpy as np
 
@@ -83,16 +84,18 @@ class SplitAndMix:
     noise: NoiseShare
     bits: int
     shares: int
+    epsilon0: ClassVar[float] = math.inf
+    proof: ClassVar[str] = (
+        "discrete Laplace noise of the honest users' shares, and a bound on the components "
+        "of a random graph for what split and mix reveals beyond the sum "
+        "(after Balle, Bell, Gascon, Nissim 2020), evaluated numerically"
+    )
 
     def __post_init__(self) -> None:
         whole("shares", self.shares, at_least=2)
         whole("bits", self.bits, at_least=1, at_most=_MOST_BITS)
         if self.bits > self.word_bits:
             raise ParameterError("word_bits", self.word_bits, f"must be >= {self.bits}, log2 of q")
-
-    @property
-    def epsilon0(self) -> float:
-        return math.inf
 
     @property
     def word_bits(self) -> int:
@@ -109,14 +112,6 @@ class SplitAndMix:
     @property
     def cost(self) -> Cost:
         return Cost.fixed(self.bits, messages=self.shares)
-
-    @property
-    def proof(self) -> str:
-        return (
-            "discrete Laplace noise of the honest users' shares, and a bound on the components "
-            "of a random graph for what split and mix reveals beyond the sum "
-            "(after Balle, Bell, Gascon, Nissim 2020), evaluated numerically"
-        )
 
     def delta(self, honest: int, epsilon: float) -> float:
         """delta of the noisy sum, plus (1 + e^epsilon) times the distance that the shares leave."""
