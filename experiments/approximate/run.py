@@ -15,8 +15,7 @@ from fractions import Fraction
 import numpy as np
 
 import shuffledp as sdp
-from shuffledp.accounting.approximate import ApproximateClones
-from shuffledp.accounting.clones import clones_2023
+from shuffledp.accounting.clones import ApproximateClones, clones_2023
 from shuffledp.accounting.exact import local_delta, shuffled_delta
 from shuffledp.lab.contract import Context, Drawn, Result, Verdict
 from shuffledp.lab.drawing import BLUE, GREY, ORANGE, VERMILION, panels

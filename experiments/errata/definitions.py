@@ -8,7 +8,7 @@ import numpy as np
 
 import shuffledp as sdp
 from shuffledp.accounting.exact import local_delta
-from shuffledp.accounting.noisy_count import PoissonCount
+from shuffledp.accounting.noisy_count import BinomialCount
 
 from .registry import Finding, erratum
 
@@ -33,7 +33,8 @@ def ratio_with_probability():
     from scipy.stats import poisson
 
     mean = 34.07
-    delta = PoissonCount(mean=mean).delta(1.0)
+    # Nothing tells binomial noise of 2^52 trials from Poisson noise.
+    delta = BinomialCount(n=2**52, gamma=Fraction(mean) / 2**52).delta(1.0)
     ratio = float(poisson.cdf(math.ceil(mean / math.e) - 1, mean))  # P(y)/P(y - 1) = mean/y
     return Finding(
         right=delta <= 1.01e-6 < ratio,

@@ -10,9 +10,8 @@ import pytest
 
 import shuffledp as sdp
 from accounting.channels import RATIOS, krr
-from shuffledp.accounting import approximate
-from shuffledp.accounting.approximate import ApproximateClones
-from shuffledp.accounting.clones import Clones, clones_2023
+from shuffledp.accounting import clones
+from shuffledp.accounting.clones import ApproximateClones, Clones, clones_2023
 from shuffledp.accounting.exact import local_delta, shuffled_delta
 from support import first
 
@@ -131,7 +130,7 @@ def test_the_bound_is_that_of_the_theorem(epsilon0, delta0, n, epsilon):
 
 def test_chords_start_before_they_are_used(monkeypatch):
     curve = ApproximateClones(epsilon0=20.0, delta0=1e-6, n=10**12)
-    monkeypatch.setattr(approximate, "_find_turn", lambda *_: (19.0, 0.0))
+    monkeypatch.setattr(clones, "_find_turn", lambda *_: (19.0, 0.0))
     assert curve.delta(18.0) > 1e-5
 
 

@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 import shuffledp as sdp
-from shuffledp.accounting import lower
-from shuffledp.accounting.lower import generic_data_sets, randomizer_data_sets
+from shuffledp.accounting import blanket as blankets
+from shuffledp.accounting.blanket import generic_data_sets, randomizer_data_sets
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.numerics.rounding import exp_upper
 from shuffledp.protocols.krr import KRR
@@ -177,7 +177,7 @@ def test_sums_of_two_values_are_never_above_the_truth(n):
         rest = float(random.uniform(low, high / 2))
         for part in (share, 1.0):
             truth = exact_two_values(n, part, heads, high, low, rest)
-            found = Fraction(lower._sum_two_values(n, part, heads, high, low, rest))
+            found = Fraction(blankets._sum_two_values(n, part, heads, high, low, rest))
             assert truth * (1 - Fraction(1, 10**9)) <= found <= truth
 
 
@@ -208,5 +208,5 @@ def test_the_normal_law_is_below_the_enumeration():
     for epsilon in (0.0, 0.005, 0.01):
         for blanket in sets.blankets:
             gains = blanket.gains(epsilon) - blanket.rounding(epsilon)
-            normal = lower._by_normal(np.array(blanket.mass), gains, sets.n)
-            assert normal <= lower._delta_lower(blanket, epsilon, sets.n) * 1.2
+            normal = blankets._bound_by_normal(np.array(blanket.mass), gains, sets.n)
+            assert normal <= blankets._delta_lower(blanket, epsilon, sets.n) * 1.2

@@ -13,26 +13,27 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from shuffledp.accounting.approximate import ApproximateClones, check_delta0
 from shuffledp.accounting.base import SMALLEST_DELTA
 from shuffledp.accounting.binary import LARGEST_VARIANCE, BinaryResponse
 from shuffledp.accounting.blanket import (
     Blanket,
     Blanketed,
     BlanketProfile,
+    DataSets,
     LeadingBlanket,
     generic_blanket,
+    generic_data_sets,
     law_blankets,
+    randomizer_data_sets,
     thin,
 )
-from shuffledp.accounting.clones import LARGEST_N, clones_2021, clones_2023
-from shuffledp.accounting.lower import DataSets, generic_data_sets, randomizer_data_sets
+from shuffledp.accounting.clones import LARGEST_N, ApproximateClones, clones_2021, clones_2023
 from shuffledp.accounting.views import Table, tabulate
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.privacy import Guarantee, Model, Profile, up
 from shuffledp.core.protocol import HONEST, honest_users
 from shuffledp.core.randomizer import Randomizer
-from shuffledp.core.validate import fraction_of_one, number, positive
+from shuffledp.core.validate import below_one, fraction_of_one, non_negative, positive
 from shuffledp.numerics.search import largest_above
 
 __all__ = [
@@ -97,8 +98,7 @@ class ShuffledProfile:
 
     def delta(self, epsilon: float) -> float:
         """At least the true delta at epsilon."""
-        if number("epsilon", epsilon) < 0:
-            raise ParameterError("epsilon", epsilon, "must be >= 0")
+        non_negative("epsilon", epsilon)
         return min(bound.curve.delta(epsilon) for bound in self.bounds)
 
     def epsilon(self, delta: float) -> float:
@@ -214,7 +214,7 @@ def profile(
         _check_adaptive(randomizer=randomizer, delta0=delta0 or None, check_in=1 - check_in or None)
     if check_in != 1:
         _check_check_in(check_in, delta0=delta0 or None, total_variation=total_variation)
-    if check_delta0(delta0):
+    if below_one("delta0", delta0):
         _check_alone(delta0, randomizer=randomizer, total_variation=total_variation)
         found = [_approximate_bound(local, delta0, trusted)]
     elif check_in != 1:
@@ -350,7 +350,7 @@ def amplify_lower(
     if wanted == 0:
         raise ParameterError("delta", delta, "must be > 0 for a lower bound")
     local = _local_epsilon(epsilon0, randomizer)
-    if check_delta0(delta0):
+    if below_one("delta0", delta0):
         _check_alone(delta0, randomizer=randomizer)
         if wanted <= delta0:
             raise ParameterError("delta", delta, "must be > delta0 for a lower bound")
@@ -388,7 +388,7 @@ def calibrate(
     """
     target, wanted = positive("epsilon", epsilon), _valid_delta(delta)
     trusted = honest_users(n, honest)
-    if check_delta0(delta0):
+    if below_one("delta0", delta0):
         _check_alone(delta0, randomizer=randomizer)
         if delta0 > wanted:
             raise ParameterError("delta0", delta0, f"must be <= delta = {wanted!r}")
@@ -524,9 +524,7 @@ def _local_epsilon(epsilon0: float | None, randomizer: Randomizer | None) -> flo
 
 
 def _valid_delta(delta: float) -> float:
-    value = number("delta", delta)
-    if not 0 <= value < 1:
-        raise ParameterError("delta", delta, "must be >= 0 and < 1")
+    value = below_one("delta", delta)
     if 0 < value < SMALLEST_DELTA:
         raise ParameterError("delta", delta, f"must be 0, or at least {SMALLEST_DELTA:g}")
     return value

@@ -1,4 +1,4 @@
-"""What the accountants share: how small a delta can be, and from delta back to epsilon."""
+"""What the accountants share: how small a delta can be, from delta back to epsilon, and where searches start."""
 
 import math
 from collections.abc import Callable
@@ -9,6 +9,7 @@ import numpy as np
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.privacy import Profile
+from shuffledp.core.protocol import Promise
 from shuffledp.core.validate import fraction_of_one, positive
 from shuffledp.numerics.search import smallest_parameter, smallest_safe
 
@@ -20,6 +21,8 @@ __all__ = [
     "find_deltas",
     "find_epsilon",
     "find_level",
+    "gaussian_epsilon",
+    "gaussian_scale",
     "guess_epsilon",
     "invert",
 ]
@@ -55,7 +58,7 @@ def find_deltas(curve: Profile, epsilons: Floats) -> Floats:
 
 
 def guess_epsilon(mu: float, delta: float) -> float:
-    """About the epsilon of a mu-Gaussian pair at delta: where a search for the true one may start.
+    """About the epsilon of a mu-Gaussian pair with a small mu: where a search for the true one may start.
 
     Solves delta = mu (phi(z) - z Q(z)), the limit for small mu, and returns mu z + mu^2 / 2.
 
@@ -71,6 +74,38 @@ def guess_epsilon(mu: float, delta: float) -> float:
         value = mu * (density - z * tail if z < 5 else density / (z * z + 2))
         low, high = (z, high) if value > delta else (low, z)
     return mu * low + mu * mu / 2
+
+
+def _gaussian_delta(mu: float, epsilon: float) -> float:
+    """The delta of a mu-Gaussian pair."""
+
+    def below(x: float) -> float:
+        return math.erfc(-x / math.sqrt(2)) / 2
+
+    return below(mu / 2 - epsilon / mu) - math.exp(epsilon) * below(-mu / 2 - epsilon / mu)
+
+
+def gaussian_scale(promise: Promise) -> float:
+    """About the mu of the Gaussian pair that keeps this promise and no better one.
+
+    >>> round(gaussian_scale(Promise(epsilon=1.0, delta=1e-8)), 3)
+    0.196
+    """
+    low, high = 1e-6, 50.0
+    for _ in range(80):
+        middle = math.sqrt(low * high)
+        over = _gaussian_delta(middle, promise.epsilon) > promise.delta
+        low, high = (low, middle) if over else (middle, high)
+    return low
+
+
+def gaussian_epsilon(mu: float, delta: float) -> float:
+    """About the epsilon of a mu-Gaussian pair at delta, for any mu."""
+    low, high = 0.0, 40.0 * mu + mu * mu
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _gaussian_delta(mu, middle) > delta else (low, middle)
+    return high
 
 
 def find_epsilon(

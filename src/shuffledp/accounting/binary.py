@@ -35,7 +35,7 @@ import numpy as np
 from shuffledp.accounting.base import LEAST, SMALLEST_DELTA, find_epsilon, guess_epsilon
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
-from shuffledp.core.validate import fraction_of_one, number, whole
+from shuffledp.core.validate import fraction_of_one, non_negative, whole
 from shuffledp.numerics.masses import Binomials
 from shuffledp.numerics.rounding import UNIT, exp_bounds
 from shuffledp.numerics.search import largest_above, smallest_safe
@@ -73,16 +73,16 @@ class Point:
     @staticmethod
     def above(flip: Fraction, epsilon: float) -> "Point | None":
         """For upper bounds; None where delta is 0."""
-        return Point._make(flip, _check_epsilon(epsilon), 1)
+        return Point._make(flip, epsilon, 1)
 
     @staticmethod
     def below(flip: Fraction, epsilon: float) -> "Point | None":
         """For lower bounds; None where delta is 0, or hard to tell from it."""
-        return Point._make(flip, _check_epsilon(epsilon), -1)
+        return Point._make(flip, epsilon, -1)
 
     @staticmethod
     def _make(flip: Fraction, epsilon: float, side: int) -> "Point | None":
-        low, high = exp_bounds(min(epsilon, 800.0))
+        low, high = exp_bounds(min(non_negative("epsilon", epsilon), 800.0))
         E = low if side > 0 else high
         A = 1 - flip - E * flip
         if A <= 0 or (side < 0 and A <= _SMALLEST_A):
@@ -403,12 +403,6 @@ def _first_cells(n: int) -> tuple[Floats, Floats]:
 
 def _budget(variance: float) -> int:
     return int(min(max(_WORK / (30 * math.sqrt(variance) + 100), 100), 1500))
-
-
-def _check_epsilon(epsilon: float) -> float:
-    if number("epsilon", epsilon) < 0:
-        raise ParameterError("epsilon", epsilon, "must be >= 0")
-    return float(epsilon)
 
 
 def _discount(b: Floats, log_t: float) -> Floats:

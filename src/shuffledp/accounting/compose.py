@@ -27,13 +27,14 @@ from functools import lru_cache
 import numpy as np
 
 from shuffledp.accounting.base import find_deltas, find_epsilon, guess_epsilon
+from shuffledp.accounting.views import CUT, bound_renyi
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.privacy import Profile
-from shuffledp.core.validate import fraction_of_one
+from shuffledp.core.validate import fraction_of_one, non_negative
 from shuffledp.numerics.rounding import UNIT, exp_bounds, scale_above
 
-__all__ = ["compose", "compose_curve", "compose_delta", "compose_renyi", "renyi"]
+__all__ = ["compose", "compose_curve", "compose_delta", "compose_renyi"]
 
 _POINTS = 240  # of a curve, from 0 to where it ends
 _SMALLEST_DELTA = 1e-100
@@ -90,9 +91,7 @@ def compose_delta(
     >>> 0.9e-6 < compose_delta([weekly] * 10, epsilon=epsilon, near=1e-6) <= 1e-6
     True
     """
-    if epsilon < 0:
-        raise ParameterError("epsilon", epsilon, "must be >= 0")
-    return compose_curve(rounds, near=near, points=points)(epsilon)
+    return compose_curve(rounds, near=near, points=points)(non_negative("epsilon", epsilon))
 
 
 def compose_curve(
@@ -324,42 +323,15 @@ def _shift_up(value: int, bits: int) -> int:
     return -(-value >> bits)
 
 
-def renyi(curve: Profile, alpha: float) -> float:
-    """An upper bound of the Renyi divergence of order alpha > 1 of any pair with this curve.
-
-    e^((alpha - 1) D) = 1 + alpha (alpha - 1) int_0^inf (e^((alpha-1) t) + e^(-alpha t)) delta(t) dt,
-    bounded by a Riemann sum with the larger end of every cell.
-
-    >>> from shuffledp.accounting.amplify import profile
-    >>> renyi(profile(epsilon0=1.0, n=10_000, honest=1), 2.0) < 1e-3
-    True
-    """
-    if alpha <= 1:
-        raise ParameterError("alpha", alpha, "must be > 1")
-    return _renyi(_steps(curve), alpha)
-
-
 def _steps(curve: Profile) -> tuple[Floats, Floats]:
     """Epsilons, and delta at the left end of each cell between them.
 
     Beyond the last one delta is at most 1e-290. Without the part of the first law that makes it more than
     e^last times the second, which has that mass, it would be 0, and nowhere larger than it is.
     """
-    last, middle = curve.epsilon(_CUT), curve.epsilon(1e-15)
+    last, middle = curve.epsilon(CUT), curve.epsilon(1e-15)
     grid = np.unique(np.concatenate([np.linspace(0, middle, 400), np.linspace(middle, last, 60)]))
     return grid, np.array([curve.delta(t) for t in grid[:-1]])
-
-
-def _renyi(steps: tuple[Floats, Floats], alpha: float) -> float:
-    grid, deltas = steps
-    if (alpha - 1) * grid[-1] > 600:  # e^600 times the smallest delta is still a number
-        return math.inf
-    left, width = grid[:-1], np.diff(grid)
-    growing = np.exp((alpha - 1) * left) * np.expm1((alpha - 1) * width) / (alpha - 1)
-    falling = np.exp(-alpha * left) * -np.expm1(-alpha * width) / alpha
-    # Nothing cancels: an exponent of 600 costs 1200 units, a sum one for each cell.
-    total = alpha * (alpha - 1) * float(deltas @ (growing + falling)) * (1 + 1e-12)
-    return math.log1p(total) / (alpha - 1) * (1 + 1e-12)
 
 
 def compose_renyi(rounds: Sequence[Profile], *, delta: float) -> float:
@@ -375,16 +347,13 @@ def compose_renyi(rounds: Sequence[Profile], *, delta: float) -> float:
     wanted = fraction_of_one("delta", delta)
     if not rounds:
         raise ParameterError("rounds", rounds, "must hold at least one privacy curve")
-    left = wanted - 2 * len(rounds) * _CUT  # what `_steps` leaves out of each round
+    left = wanted - 2 * len(rounds) * CUT  # what `_steps` leaves out of each round
     if left <= wanted / 2:
         raise UnsupportedError(f"delta={delta!r} is too small for {len(rounds)} rounds")
     different = [(_steps(curve), times) for curve, times in Counter(rounds).items()]
     best = math.inf
     for alpha in np.geomspace(1.05, 1e5, 120).tolist():
-        total = sum(times * _renyi(steps, alpha) for steps, times in different)
+        total = sum(times * bound_renyi(*steps, alpha) for steps, times in different)
         spent = math.log(1 / left) + (alpha - 1) * math.log1p(-1 / alpha) - math.log(alpha)
         best = min(best, total + spent / (alpha - 1))
     return max(0.0, best * (1 + 1e-12))
-
-
-_CUT = 1e-290  # of each round, left out of its Renyi divergence

@@ -40,7 +40,7 @@ from shuffledp.accounting.decreasing_mean import (
 )
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.validate import number, whole
+from shuffledp.core.validate import non_negative, whole
 from shuffledp.numerics.enclosures import bound_at_most, bound_mass, bound_mills
 from shuffledp.numerics.rounding import UNIT, dyadic_above
 
@@ -303,9 +303,7 @@ class _FairTable:
 
 def _growth(epsilon: float) -> float:
     """e^epsilon - 1, or a little less."""
-    if number("epsilon", epsilon) < 0:
-        raise ParameterError("epsilon", epsilon, "must be >= 0")
-    return math.expm1(min(epsilon, _LARGEST_EPSILON)) * (1 - 8 * UNIT)
+    return math.expm1(min(non_negative("epsilon", epsilon), _LARGEST_EPSILON)) * (1 - 8 * UNIT)
 
 
 def _guess_mean(epsilon: float, delta: float) -> float:

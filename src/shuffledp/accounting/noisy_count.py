@@ -1,4 +1,4 @@
-"""One count with integer noise N that does not depend on the data: the whole privacy curve.
+"""One count with binomial noise N: the whole privacy curve.
 
 The view is S + N, and a neighbour moves S by at most r (`shift`, 1 unless stated), so the smallest valid delta
 is the larger of
@@ -6,8 +6,8 @@ is the larger of
     lower = sum_y max(0, Pr[N = y] - e^epsilon Pr[N = y - r])     (S moves up)
     upper = sum_y max(0, Pr[N = y] - e^epsilon Pr[N = y + r])     (S moves down)
 
-both of which grow with r: a smaller shift only raises what is subtracted. For log-concave N (binomial,
-Poisson) the ratio rho(y) = Pr[y - r] / Pr[y] grows with y, so the positive terms are a tail y <= k. The last one,
+both of which grow with r: a smaller shift only raises what is subtracted. N is log-concave, so
+the ratio rho(y) = Pr[y - r] / Pr[y] grows with y, and the positive terms are a tail y <= k. The last one,
 k, is certain: fractions or 60 digits decide whether e^epsilon rho(k) < 1.
 
 * r = 1: the terms are summed as they are, all positive, from a certified first mass: no cancellation.
@@ -25,7 +25,7 @@ import numpy as np
 
 from shuffledp.accounting.base import check_budget, find_level, invert
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.validate import number, positive, whole
+from shuffledp.core.validate import non_negative, whole
 from shuffledp.numerics.enclosures import bound_at_most
 from shuffledp.numerics.rounding import dyadic_above, exp_lower
 from shuffledp.numerics.tabulated import log_of
@@ -34,10 +34,9 @@ from shuffledp.numerics.tails import (
     binomial_log_ratio,
     binomial_mass,
     falling_series,
-    poisson_mass,
 )
 
-__all__ = ["BinomialCount", "PoissonCount", "binomial_level"]
+__all__ = ["BinomialCount", "binomial_level"]
 
 _LARGEST_EPSILON = 700.0  # delta does not increase with epsilon, so this one serves for all beyond
 _BITS = 48
@@ -106,50 +105,6 @@ class BinomialCount:
         return _last(holds, first=min(r - 1, self.n), last=self.n, guess=guess)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoissonCount:
-    """A count plus Poisson(mean), which a neighbour moves by one: a `Profile`.
-
-    >>> [f"{delta:.6e}" for delta in PoissonCount(mean=30.0).directions(1.0)]
-    ['3.126754e-06', '1.370512e-16']
-    """
-
-    mean: float
-
-    def __post_init__(self) -> None:
-        if positive("mean", self.mean) > 2**52:
-            raise ParameterError("mean", self.mean, "must be <= 2^52")
-
-    def directions(self, epsilon: float) -> tuple[float, float]:
-        """Upper bounds of (lower, upper)."""
-        E = _factor(epsilon)
-        return self._lower(E), self._upper(E)
-
-    def delta(self, epsilon: float) -> float:
-        """At least the true delta at this epsilon."""
-        return max(self.directions(epsilon))
-
-    def epsilon(self, delta: float) -> float:
-        """At least the true epsilon at this delta; `UnsupportedError` if there is none."""
-        return invert(self.delta, delta, tolerance=1e-12)
-
-    def _lower(self, E: float) -> float:
-        mean = float(self.mean)
-        # Pr[y - 1] / Pr[y] = y / mean, below 1 / E for y < mean / E.
-        start = math.floor(Fraction(self.mean) / Fraction(E))
-        first = poisson_mass(start, Fraction(self.mean))
-        return min(1.0, falling_series(first, lambda i: (start - i) / mean, E))
-
-    def _upper(self, E: float) -> float:
-        mean = float(self.mean)
-        if mean * E > 1e18:  # then E > 200, and Pr[N >= mean E] <= e^(mean E (1 - ln E)) is nothing
-            return TINY
-        # Pr[y + 1] / Pr[y] = mean / (y + 1), below 1 / E for y + 1 > mean E.
-        start = math.floor(Fraction(self.mean) * Fraction(E))
-        first = poisson_mass(start, Fraction(self.mean))
-        return min(1.0, falling_series(first, lambda i: mean / (start + i + 1), E))
-
-
 def binomial_level(
     *, n: int, epsilon: float, delta: float, shift: int = 1, bits: int = _BITS
 ) -> Fraction:
@@ -183,9 +138,8 @@ def binomial_level(
 
 def _factor(epsilon: float) -> float:
     """e^epsilon, or a little less."""
-    if number("epsilon", epsilon) < 0:
-        raise ParameterError("epsilon", epsilon, "must be >= 0")
-    return math.nextafter(float(exp_lower(min(epsilon, _LARGEST_EPSILON))), 0.0)
+    largest = min(non_negative("epsilon", epsilon), _LARGEST_EPSILON)
+    return math.nextafter(float(exp_lower(largest)), 0.0)
 
 
 def _last(holds: Callable[[int], bool], *, first: int, last: int, guess: int) -> int:

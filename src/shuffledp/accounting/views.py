@@ -28,10 +28,10 @@ from shuffledp.numerics.rounding import UNIT
 from shuffledp.numerics.search import smallest_parameter
 from shuffledp.numerics.tails import TINY
 
-__all__ = ["CUT", "Table", "tabulate"]
+__all__ = ["CUT", "Table", "bound_renyi", "tabulate"]
 
 CUT = 1e-290
-"""What `mu` leaves out: the tail of the curve below this delta."""
+"""What `mu` and sums of Renyi divergences leave out: the tail of the curve below this delta."""
 
 _NEAR, _FAR = 80, 800  # cells of equal size up to a hundredth, and of equal ratio up to CUT
 _LARGEST_EXPONENT = 600.0  # e^600 times the smallest delta is still a number
@@ -55,15 +55,7 @@ class Table:
             raise ParameterError("alpha", alpha, "must be > 1")
         if self.rest:
             return math.inf
-        pure = float(self.grid[-1])
-        if (alpha - 1) * pure > _LARGEST_EXPONENT:
-            return pure
-        left, width = self.grid[:-1], np.diff(self.grid)
-        growing = np.exp((alpha - 1) * left) * np.expm1((alpha - 1) * width) / (alpha - 1)
-        falling = np.exp(-alpha * left) * -np.expm1(-alpha * width) / alpha
-        # Nothing cancels: an exponent of 600 costs 1200 units, a sum one for each cell.
-        total = alpha * (alpha - 1) * float(self.deltas @ (growing + falling)) * (1 + 1e-12)
-        return min(pure, math.log1p(total) / (alpha - 1) * (1 + 1e-12))
+        return min(float(self.grid[-1]), bound_renyi(self.grid, self.deltas, alpha))
 
     def trade_off(self, alpha: float) -> float:
         """At most the smallest error of the second kind of a test with error alpha of the first kind."""
@@ -90,6 +82,24 @@ class Table:
 
         found = smallest_parameter(missing, guess=1.0, largest=_LARGEST_MU, tolerance=1e-5)
         return math.inf if found is None else found
+
+
+def bound_renyi(grid: Floats, deltas: Floats, alpha: float) -> float:
+    """At least the Renyi divergence of order alpha of a curve that is at most deltas[i] from grid[i] on, and 0 at last.
+
+    It is infinite where the integral leaves the floats.
+
+    >>> round(bound_renyi(np.array([0.0, 1.0]), np.array([0.1]), 2.0), 4)
+    0.3578
+    """
+    if (alpha - 1) * grid[-1] > _LARGEST_EXPONENT:
+        return math.inf
+    left, width = grid[:-1], np.diff(grid)
+    growing = np.exp((alpha - 1) * left) * np.expm1((alpha - 1) * width) / (alpha - 1)
+    falling = np.exp(-alpha * left) * -np.expm1(-alpha * width) / alpha
+    # Nothing cancels: an exponent of 600 costs 1200 units, a sum one for each cell.
+    total = alpha * (alpha - 1) * float(deltas @ (growing + falling)) * (1 + 1e-12)
+    return math.log1p(total) / (alpha - 1) * (1 + 1e-12)
 
 
 def _gaussian_delta_below(epsilons: Floats, mu: float) -> Floats:

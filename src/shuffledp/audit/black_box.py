@@ -34,7 +34,7 @@ from shuffledp.core.arrays import Bools, Floats
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.notebook import list_facts, say, stack
 from shuffledp.core.randomizer import WordSource
-from shuffledp.core.validate import fraction_of_one, number, whole
+from shuffledp.core.validate import below_one, fraction_of_one, whole
 from shuffledp.numerics.entropy import SecureWords
 from shuffledp.numerics.rounding import log_lower
 from shuffledp.numerics.tails import binomial_at_least
@@ -163,7 +163,7 @@ def empirical(
     >>> found.refutes(1.0), found.epsilon < 1.2
     (True, True)
     """
-    level = _check_delta(delta)
+    level = below_one("delta", delta)
     pure = level == 0
     miss = 1 - fraction_of_one("confidence", confidence)
 
@@ -553,10 +553,3 @@ def _find_gaussian_epsilon(mu: float, delta: float) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if excess(middle) > 0 else (low, middle)
     return low
-
-
-def _check_delta(delta: float) -> float:
-    value = number("delta", delta)
-    if not 0 <= value < 1:
-        raise ParameterError("delta", delta, "must be >= 0 and < 1")
-    return value

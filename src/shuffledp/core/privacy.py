@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.notebook import list_facts, say, stack
-from shuffledp.core.validate import number, whole
+from shuffledp.core.validate import non_negative, number, whole
 
 __all__ = ["Guarantee", "Model", "Neighbours", "Profile", "up"]
 
@@ -65,11 +65,9 @@ class Guarantee:
 
     def __post_init__(self) -> None:
         # Python's own numbers, whatever computed them.
-        object.__setattr__(self, "epsilon", number("epsilon", self.epsilon))
+        object.__setattr__(self, "epsilon", non_negative("epsilon", self.epsilon))
         object.__setattr__(self, "delta", number("delta", self.delta))
         object.__setattr__(self, "honest", whole("honest", self.honest, at_least=1))
-        if self.epsilon < 0:
-            raise ParameterError("epsilon", self.epsilon, "must be >= 0")
         if not 0 <= self.delta <= 1:
             raise ParameterError("delta", self.delta, "must be >= 0 and <= 1")
         if not self.proof:

@@ -19,7 +19,7 @@ from shuffledp.core.errors import DataError, MismatchError, ParameterError
 from shuffledp.core.notebook import list_facts, say, stack
 from shuffledp.core.privacy import Guarantee, Model, Profile
 from shuffledp.core.randomizer import Randomizer, WordSource
-from shuffledp.core.validate import number, positive, whole
+from shuffledp.core.validate import below_one, number, positive, whole
 
 __all__ = [
     "HONEST",
@@ -115,9 +115,7 @@ class Promise:
         object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
         if self.epsilon < _LEAST_EPSILON:  # its square would be 0
             raise ParameterError("epsilon", self.epsilon, f"must be >= {_LEAST_EPSILON:g}")
-        object.__setattr__(self, "delta", number("delta", self.delta))
-        if not 0 <= self.delta < 1:
-            raise ParameterError("delta", self.delta, "must be >= 0 and < 1")
+        object.__setattr__(self, "delta", below_one("delta", self.delta))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

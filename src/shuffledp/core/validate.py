@@ -5,7 +5,7 @@ from numbers import Integral, Real
 
 from shuffledp.core.errors import ParameterError
 
-__all__ = ["fraction_of_one", "level", "number", "positive", "whole"]
+__all__ = ["below_one", "fraction_of_one", "level", "non_negative", "number", "positive", "whole"]
 
 
 def number(name: str, value: object) -> float:
@@ -35,6 +35,31 @@ def positive(name: str, value: object) -> float:
     result = number(name, value)
     if result <= 0:
         raise ParameterError(name, value, "must be > 0")
+    return result
+
+
+def non_negative(name: str, value: object) -> float:
+    """`value` as a finite float of at least 0.
+
+    >>> non_negative("epsilon", 0)
+    0.0
+    """
+    result = number(name, value)
+    if result < 0:
+        raise ParameterError(name, value, "must be >= 0")
+    return result
+
+
+def below_one(name: str, value: object) -> float:
+    """`value` as a float of at least 0 and below 1.
+
+    >>> below_one("delta", 1)
+    Traceback (most recent call last):
+    shuffledp.core.errors.ParameterError: delta=1 must be >= 0 and < 1
+    """
+    result = number(name, value)
+    if not 0 <= result < 1:
+        raise ParameterError(name, value, "must be >= 0 and < 1")
     return result
 
 

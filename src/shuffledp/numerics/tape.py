@@ -1,8 +1,8 @@
 """From uniform words to Bernoulli, uniform, tabulated and combinatorial draws, with their exact law.
 
-A word is uniform on 0 .. 2^bits - 1. Every function here maps words to draws by integer thresholds,
-and has a twin `..._law` that states the exact probabilities as fractions. Tests run each function
-over every word of a few bits and require equality.
+A word is uniform on 0 .. 2^bits - 1. Every function here maps words to draws by integer thresholds and states
+its law; `uniform_law` and `table_law` give it as fractions. Tests run each function over every word of a few
+bits and require equality.
 
 Uniform draws over k values are exact: 2^bits = k m + r, and a word below k m gives `word // m`. The
 r words left over (a fraction below k / 2^bits, 2^-54 for k = 1024) are *not* folded onto some values,
@@ -13,7 +13,6 @@ loop is needed, so the tape has a fixed length, and estimators stay exactly unbi
 
 from fractions import Fraction
 from functools import lru_cache
-from itertools import combinations
 from math import prod
 
 import numpy as np
@@ -27,9 +26,6 @@ __all__ = [
     "acceptance_float",
     "add_distinct",
     "bernoulli",
-    "bernoulli_law",
-    "combination",
-    "combination_law",
     "table",
     "table_law",
     "uniform",
@@ -43,17 +39,11 @@ def bernoulli(words: Words, threshold: int, bits: int) -> Bools:
     >>> bernoulli(np.arange(4, dtype=np.uint8), 3, 2)
     array([ True,  True,  True, False])
     """
-    _check_threshold(threshold, bits)
+    if not 0 <= threshold <= 1 << bits:
+        raise ParameterError("threshold", threshold, f"must be >= 0 and <= 2^{bits}")
     if threshold == 1 << bits:  # does not fit into a word
         return np.ones(words.shape, dtype=np.bool_)
     return words < words.dtype.type(threshold)
-
-
-def bernoulli_law(threshold: int, bits: int) -> dict[bool, Fraction]:
-    """The law of `bernoulli`."""
-    _check_threshold(threshold, bits)
-    yes = Fraction(threshold, 1 << bits)
-    return {True: yes, False: 1 - yes}
 
 
 def uniform(words: Words, k: int, bits: int) -> Codes:
@@ -98,21 +88,6 @@ def table_law(shares: tuple[int, ...], bits: int) -> dict[int, Fraction]:
     """The law of `table`."""
     _check_shares(shares, bits)
     return {i: Fraction(share, 1 << bits) for i, share in enumerate(shares) if share}
-
-
-def combination(words: Words, universe: int, bits: int) -> tuple[Bools, Bools]:
-    """A uniform subset of 0 .. universe-1 with as many elements as words has columns.
-
-    Returns the subset of each row as bits[n, universe], and which rows are accepted: if a uniform
-    draw is rejected the row's bits mean nothing.
-
-    >>> chosen, accepted = combination(np.array([[0, 0]], dtype=np.uint64), 3, 64)
-    >>> chosen
-    array([[ True, False,  True]])
-    """
-    n, size = words.shape
-    chosen = np.zeros((n, universe), dtype=np.bool_)
-    return chosen, add_distinct(chosen, words, universe - size, bits)
 
 
 def add_distinct(chosen: Bools, words: Words, first: int, bits: int) -> Bools:
@@ -180,25 +155,10 @@ def acceptance_float(first: int, size: int, bits: int) -> float:
     return float(np.exp(np.log1p(-(2.0**-bits) * rejected.astype(np.float64)).sum()))
 
 
-def combination_law(universe: int, size: int, bits: int) -> dict[frozenset[int] | None, Fraction]:
-    """The law of `combination`; None is a rejection."""
-    accepted = acceptance(universe - size, size, bits)
-    subsets = [frozenset(subset) for subset in combinations(range(universe), size)]
-    law: dict[frozenset[int] | None, Fraction] = dict.fromkeys(subsets, accepted / len(subsets))
-    if accepted < 1:
-        law[None] = 1 - accepted
-    return law
-
-
 def _share(k: int, bits: int) -> int:
     if k < 1 or k > 1 << bits:
         raise ParameterError("k", k, f"must be >= 1 and at most 2^{bits} for words of {bits} bits")
     return (1 << bits) // k
-
-
-def _check_threshold(threshold: int, bits: int) -> None:
-    if not 0 <= threshold <= 1 << bits:
-        raise ParameterError("threshold", threshold, f"must be >= 0 and <= 2^{bits}")
 
 
 def _check_shares(shares: tuple[int, ...], bits: int) -> None:

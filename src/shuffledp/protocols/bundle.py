@@ -28,7 +28,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.accounting.gaussian import gaussian_epsilon, gaussian_scale
+from shuffledp.accounting.base import gaussian_epsilon, gaussian_scale
 from shuffledp.accounting.generator import find_ideal
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.answers import Answers, Columns

@@ -28,7 +28,7 @@ from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
 from shuffledp.numerics import tape
-from shuffledp.numerics.gf2_systems import parity, solutions
+from shuffledp.numerics.galois import parity, solutions
 from shuffledp.protocols.assembly import register, shuffle
 from shuffledp.protocols.dummied import (
     FEW_BITS,

@@ -32,8 +32,7 @@ from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
 from shuffledp.numerics import tape
-from shuffledp.numerics.galois import POLYNOMIALS, multiples, multiply
-from shuffledp.numerics.gf2_systems import solutions
+from shuffledp.numerics.galois import POLYNOMIALS, multiples, multiply, solutions
 from shuffledp.protocols.assembly import register, shuffle
 from shuffledp.protocols.dummied import (
     FEW_BITS,

@@ -33,8 +33,7 @@ from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import number, whole
 from shuffledp.numerics import tape
-from shuffledp.numerics.galois import POLYNOMIALS, multiples, multiply
-from shuffledp.numerics.gf2_systems import solutions
+from shuffledp.numerics.galois import POLYNOMIALS, multiples, multiply, solutions
 from shuffledp.numerics.leaves import MOST_CELLS, LeafQuestion, read_cells, read_points
 from shuffledp.numerics.rounding import dyadic_above
 from shuffledp.numerics.tree_noise import BoundedNoise, IndependentLevels

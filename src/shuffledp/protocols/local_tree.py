@@ -33,7 +33,7 @@ from shuffledp.core.protocol import Cost, Parts
 from shuffledp.core.randomizer import Law, Messages
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
-from shuffledp.numerics.gf2_systems import parity
+from shuffledp.numerics.galois import parity
 from shuffledp.numerics.leaves import read_question
 from shuffledp.numerics.tape import bernoulli, table
 from shuffledp.numerics.tree_noise import OneLevelEach

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Generic, TypeVar
 
-from shuffledp.accounting.gaussian import gaussian_scale
+from shuffledp.accounting.base import gaussian_scale
 from shuffledp.core.errors import ShuffledpError, UnsupportedError
 from shuffledp.core.protocol import Promise
 

@@ -42,7 +42,9 @@ def sampling_variance(value: ArrayLike, sampled: int, people: int, ends: Ends = 
     """
     left = max(0.0, 1 - sampled / people) / sampled
     share = np.clip(np.asarray(value, dtype=np.float64), 0.0, 1.0)
-    spread = share * (1 - share) if ends is None else np.full_like(share, _reach(ends) ** 2 / 4)
+    spread = (
+        share * (1 - share) if ends is None else np.full_like(share, (ends[1] - ends[0]) ** 2 / 4)
+    )
     found: Floats = spread * left
     return found
 
@@ -151,7 +153,3 @@ def _sum_tail(x: Floats, holders: Floats, sampled: int, people: int) -> Floats:
         start += _BLOCK
     found: Floats = np.exp(size + error) * (total + left) * (1 + _LEFT)
     return found
-
-
-def _reach(ends: tuple[float, float]) -> float:
-    return ends[1] - ends[0]

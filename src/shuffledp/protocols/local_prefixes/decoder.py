@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from shuffledp.core.analyzer import Step
 from shuffledp.core.arrays import Floats
 from shuffledp.core.texts import Spelt
-from shuffledp.numerics.gf2_systems import parity
+from shuffledp.numerics.galois import parity
 from shuffledp.protocols.hadamard import walsh_hadamard
 from shuffledp.protocols.hashed_prefixes.decoder import Seen, bound_tail
 from shuffledp.protocols.local_prefixes.device import LocalPrefixes
