@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import shuffledp as sdp
 from shuffledp.cli import app
 from shuffledp.engine import take_column
-from shuffledp.engine.pairs import pair_columns
+from shuffledp.engine.pairs import pair_people
 from shuffledp.tasks import Mean, Sum
 from shuffledp.tasks.groups import Grouped
 from support import ALPHA
@@ -79,7 +79,7 @@ def run_means(numbers, rounds):
         [],
     )
     for _ in range(200):
-        pairs = pair_columns(take_column(numbers), take_column(ways), task.domain, rng=source)
+        pairs = pair_people(take_column(numbers), take_column(ways), task.domain, rng=source).column
         codes = pairs.array.to_numpy()
         if rounds == "nearest":
             codes = task.domain.codes((numbers, ways))

@@ -9,7 +9,7 @@ import pytest
 
 import shuffledp as sdp
 from shuffledp.engine import chunks, memory, messages, take_column
-from shuffledp.engine.pairs import pair_columns
+from shuffledp.engine.pairs import pair_people
 
 N = 1200
 SURVEY = """epsilon = 1.0
@@ -83,7 +83,9 @@ def test_messages_are_those_of_everybodys_devices(prepared, tmp_path, monkeypatc
         if name == "by_way":
             columns = take_column(people["minutes"]), take_column(people["way"])
             domain = prepared.plan.tasks[number].domain
-            codes = pair_columns(*columns, domain, rng=words).array.to_numpy().astype(np.int64)
+            codes = (
+                pair_people(*columns, domain, rng=words).column.array.to_numpy().astype(np.int64)
+            )
         else:
             domain = prepared.plan.tasks[number].domain
             codes = sdp.core.domain.read_places(part.match_domain(domain), people[name])

@@ -35,7 +35,7 @@ from shuffledp.core.validate import positive
 from shuffledp.engine.chunks import Engine, Headcount, Report
 from shuffledp.engine.codes import Action, Coder, OnInvalid
 from shuffledp.engine.columns import Column, open_column, take_column
-from shuffledp.engine.files import DuckDB, FileRun, find_engine, headcount, run_file
+from shuffledp.engine.files import FileRun, find_engine, headcount, run_file
 from shuffledp.engine.filters import Filter
 from shuffledp.engine.formats import Format
 from shuffledp.engine.results import check_result, write_result
@@ -639,7 +639,7 @@ class Prepared:
         common: dict[str, Any] = {
             "domain": _name_bins(self.protocol, self.question.domain),
             "rng": self.request.rng,
-            "threads": self.engine.threads if isinstance(self.engine, DuckDB) else None,
+            "threads": self.engine.threads,
             "report": report,
             "found": self.found,
         }

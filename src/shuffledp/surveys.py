@@ -49,7 +49,6 @@ from shuffledp.core.validate import level as valid_level
 from shuffledp.engine import (
     Coder,
     Column,
-    DuckDB,
     Engine,
     Filter,
     Headcount,
@@ -64,7 +63,7 @@ from shuffledp.engine import (
 from shuffledp.engine.files import group_early
 from shuffledp.engine.groups import tally_counts
 from shuffledp.engine.messages import randomize_bundle
-from shuffledp.engine.pairs import count_pairs, pair_columns, pick_rows
+from shuffledp.engine.pairs import count_pairs, pair_people, pick_rows
 from shuffledp.engine.readings import Form, Reading
 from shuffledp.engine.stages import CALIBRATION, OPENING, stage
 from shuffledp.ledger import DATASET, Budget, Ledger, Spending
@@ -404,7 +403,7 @@ class Survey:
         self, tasks: Sequence[Task], columns: Mapping[str, Column | None], engine: Engine
     ) -> dict[str, "Future[Headcount | Counts | None]"]:
         """Read and group small columns of files in a thread, while the protocols are chosen."""
-        if not isinstance(engine, DuckDB) or self.model is Model.LOCAL:
+        if not engine.local or engine.threads == 1 or self.model is Model.LOCAL:
             return {}
         reader = ThreadPoolExecutor(1, thread_name_prefix="survey")
         early: dict[str, Future[Headcount | Counts | None]] = {}
@@ -507,7 +506,7 @@ class PreparedSurvey:
             out,
             form=Form(title=survey.title, readings=tuple(readings)),
             rng=rng,
-            threads=self.engine.threads if isinstance(self.engine, DuckDB) else None,
+            threads=self.engine.threads,
         )
 
     def _make_job(
@@ -524,7 +523,7 @@ class PreparedSurvey:
         if isinstance(task, Grouped):
             with At(survey, question):
                 pairs = (column, self._open(question.by, taken))
-                column = pair_columns(*pairs, task.domain, on_invalid=policy, rng=rng)
+                column = pair_people(*pairs, task.domain, on_invalid=policy, rng=rng).column
             domain, policy = part.randomizer.domain, OnInvalid.ERROR
         return Job(column=column, coder=Coder(domain=domain, on_invalid=policy), report=report)
 

@@ -22,7 +22,7 @@ from shuffledp.core.mechanism import Mechanism
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.task import Task
 from shuffledp.core.texts import Keys, Texts
-from shuffledp.engine.chunks import Engine, Headcount, Job, Report, add_invalid, work_on_chunks
+from shuffledp.engine.chunks import CodeCounts, Engine, Headcount, Job, Pass, Report, work_on_chunks
 from shuffledp.engine.codes import Coded, Coder, OnInvalid
 from shuffledp.engine.columns import Column
 from shuffledp.engine.groups import group_codes
@@ -69,22 +69,19 @@ def release_column(
     job = Job(column=column, coder=coder, report=report, read=read)
     source = SecureWords() if rng is None else rng
     if isinstance(task.domain, Reals):
-        total, n, rows, invalid = _add_places(job, task.domain)
-        return Released(
-            estimate=_release(mechanism, task, total, n, source), n=n, rows=rows, invalid=invalid
-        )
+        total, seen = _add_places(job, task.domain)
+        return _report(_release(mechanism, task, total, seen.n, source), seen)
     if isinstance(task.domain, Texts | Keys):
         return _release_words(mechanism, task.domain, job, source)
     kept = None if found is None else found.groups_of(column, coder)
     groups = kept or engine.counts(job)
     if groups.n == 0:
         raise job.nobody()
-    return Released(
-        estimate=release_counts(mechanism, task, groups.counts, source),
-        n=groups.n,
-        rows=groups.rows,
-        invalid=groups.invalid,
-    )
+    return _report(release_counts(mechanism, task, groups.counts, source), groups)
+
+
+def _report(estimate: Estimate, seen: Pass[Any] | CodeCounts) -> Released:
+    return Released(estimate=estimate, n=seen.n, rows=seen.rows, invalid=seen.invalid)
 
 
 def _release_words(
@@ -92,14 +89,10 @@ def _release_words(
 ) -> Released:
     """The words that a curator who counts them all may publish, the most frequent first."""
     total: Counter[int] = Counter()
-    n, rows, invalid = 0, 0, add_invalid(())
     with work_on_chunks(lambda _, some: group_codes(some.codes[some.valid]), job, None) as parts:
-        for some, (codes, times) in parts:
+        for codes, times in parts:
             total.update(dict(zip(codes.tolist(), times.tolist(), strict=True)))
-            n, rows = n + some.users, rows + len(some.codes)
-            invalid = add_invalid((invalid, some.invalid()))
-    if n == 0:
-        raise job.nobody()
+    parts.require_people()
     words = domain.spell(np.array(list(total), dtype=np.uint64))
     counts = {str(word): count for word, count in zip(words, total.values(), strict=True)}
     found = mechanism.release(counts, rng)
@@ -110,7 +103,7 @@ def _release_words(
         value=np.asarray(found.value)[order],
         labels=tuple(found.labels[place] for place in order),
     )
-    return Released(estimate=sorted_, n=n, rows=rows, invalid=invalid)
+    return _report(sorted_, parts)
 
 
 def release_counts(mechanism: Mechanism, task: Task, counts: Counts, rng: WordSource) -> Estimate:
@@ -140,8 +133,8 @@ def _add_values(domain: Domain, counts: Counts) -> Fraction:
     return Fraction(sum((lower + code) * count for code, count in pairs))
 
 
-def _add_places(job: Job, domain: Reals) -> tuple[Fraction, int, int, dict[str, int]]:
-    """The exact sum of everybody's places as values; how many people, rows and invalid values."""
+def _add_places(job: Job, domain: Reals) -> tuple[Fraction, Pass[int]]:
+    """The exact sum of everybody's places as values, and what was read."""
 
     def add(_: int, some: Coded) -> int:
         kept = some.codes if some.kept is None else some.codes[some.kept]
@@ -149,15 +142,11 @@ def _add_places(job: Job, domain: Reals) -> tuple[Fraction, int, int, dict[str, 
         high, low = kept >> _HALF, kept & ((1 << _HALF) - 1)
         return (int(high.sum(dtype=np.int64)) << _HALF) + int(low.sum(dtype=np.int64))
 
-    places, n, rows, invalid = 0, 0, 0, add_invalid(())
     with work_on_chunks(add, job, None) as parts:
-        for some, part in parts:
-            places, n, rows = places + part, n + some.users, rows + len(some.codes)
-            invalid = add_invalid((invalid, some.invalid()))
-    if n == 0:
-        raise job.nobody()
+        places = sum(parts)
+    parts.require_people()
     lower, upper = Fraction(domain.lower), Fraction(domain.upper)
-    return n * lower + (upper - lower) * Fraction(places, 1 << PLACE_BITS), n, rows, invalid
+    return parts.n * lower + (upper - lower) * Fraction(places, 1 << PLACE_BITS), parts
 
 
 def _release(

@@ -10,9 +10,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import ClassVar, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from shuffledp.core.analyzer import Analyzer, Tally
 from shuffledp.core.arrays import Bools, Codes, Counts
@@ -27,7 +28,7 @@ from shuffledp.core.randomizer import (
 )
 from shuffledp.core.shuffler import forget
 from shuffledp.engine.codes import FAULTS, Coded, Coder
-from shuffledp.engine.columns import Chunk, Column, read_chunks, thread_count
+from shuffledp.engine.columns import Chunk, Column, Pair, read_chunks, thread_count
 from shuffledp.numerics.entropy import SecureWords, SeededWords
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "Engine",
     "Headcount",
     "Job",
+    "Pass",
     "Progress",
     "Report",
     "Rounding",
@@ -175,6 +177,12 @@ class Engine(Protocol):
     name: ClassVar[str]
     about: ClassVar[str]
     """What it is for, in a few words."""
+    local: ClassVar[bool]
+    """Whether this machine reads the rows, so that words can be dealt while they are read, and errors name a row."""
+
+    @property
+    def threads(self) -> int | None:
+        """How many threads of this machine it may use; None: all."""
 
     def headcount(self, job: Job) -> Headcount:
         """Read the column once and say what is valid."""
@@ -184,6 +192,9 @@ class Engine(Protocol):
 
     def tally(self, job: Job, protocol: ShuffleProtocol, rng: WordSource | None) -> Tallied:
         """Randomize and tally row by row, where a column cannot be grouped; secure words without an rng."""
+
+    def group_pairs(self, columns: tuple[Column, Column]) -> Iterable[Pair] | None:
+        """Distinct pairs of values of two columns, and how often each occurs; None: they are read row by row."""
 
 
 def add_invalid(counts: Iterable[dict[str, int]]) -> dict[str, int]:
@@ -227,15 +238,37 @@ def _parts(job: Job, threads: int | None) -> Generator[_Part]:
         return
     row = 0
     for kept in job.read:
-        yield _Part(row, partial(_widen, kept))
+        yield _Part(row, partial(_store_as, np.int64, kept))
         row += len(kept.codes)
         job.show(row)
+
+
+class Pass(Generic[_Out]):
+    """The results of a pass over a job, in order; and how many people, rows and invalid values it has seen so far."""
+
+    __slots__ = ("_job", "_results", "invalid", "n", "rows")
+
+    def __init__(self, job: Job, results: Iterator[tuple[Coded, _Out]]) -> None:
+        self._job, self._results = job, results
+        self.n, self.rows, self.invalid = 0, 0, add_invalid(())
+
+    def __iter__(self) -> Iterator[_Out]:
+        for some, result in self._results:
+            self.n += some.users
+            self.rows += len(some.codes)
+            self.invalid = add_invalid((self.invalid, some.invalid()))
+            yield result
+
+    def require_people(self) -> None:
+        """Refuse a column in which no value is valid."""
+        if self.n == 0:
+            raise self._job.nobody()
 
 
 @contextmanager
 def work_on_chunks(
     work: Callable[[int, Coded], _Out], job: Job, threads: int | None
-) -> Iterator[Iterator[tuple[Coded, _Out]]]:
+) -> Iterator[Pass[_Out]]:
     """Code the chunks of a job and call `work(first row, codes)` on each, with a pool of threads.
 
     Results come in order, and never more than a few chunks ahead of the slowest. All of it ends with
@@ -249,7 +282,7 @@ def work_on_chunks(
     count = thread_count(threads)
     with closing(_parts(job, threads)) as parts, ThreadPoolExecutor(count) as pool:
         try:
-            yield _in_order(run, parts, pool, 2 * count)
+            yield Pass(job, _in_order(run, parts, pool, 2 * count))
         finally:
             pool.shutdown(cancel_futures=True)
 
@@ -268,29 +301,22 @@ def _in_order(
 
 def count_users(job: Job, threads: int | None) -> Headcount:
     """How many users and rows a job's column has, and which values of it are invalid."""
-    n, rows, invalid = 0, 0, add_invalid(())
     kept: list[Coded] | None = []
     size = 0
     narrow = np.min_scalar_type(job.coder.largest)
-    with work_on_chunks(lambda _, some: _narrow(some, narrow), job, threads) as parts:
-        for some, small in parts:
-            n, rows = n + some.users, rows + len(some.codes)
-            invalid = add_invalid((invalid, some.invalid()))
+    with work_on_chunks(lambda _, some: _store_as(narrow, some), job, threads) as parts:
+        for small in parts:
             size += small.codes.nbytes
             if kept is not None and size <= _KEPT_BYTES:
                 kept.append(small)
             else:
                 kept = None
     read = None if kept is None else tuple(kept)
-    return Headcount(n=n, rows=rows, invalid=invalid, job=replace(job, read=read))
+    return Headcount(n=parts.n, rows=parts.rows, invalid=parts.invalid, job=replace(job, read=read))
 
 
-def _narrow(some: Coded, dtype: np.dtype[Any]) -> Coded:
+def _store_as(dtype: DTypeLike, some: Coded) -> Coded:
     return some._replace(codes=some.codes.astype(dtype, copy=False))
-
-
-def _widen(some: Coded) -> Coded:
-    return some._replace(codes=some.codes.astype(np.int64))
 
 
 def tally_codes(

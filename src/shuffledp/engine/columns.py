@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 from os import cpu_count
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Chunk",
     "Column",
+    "Pair",
     "TooManyGroupsError",
     "categories_of",
     "connect",
@@ -423,10 +424,14 @@ def group_values(column: Column, threads: int | None = None) -> Iterator[tuple[A
     yield from _group_files((column,), threads)
 
 
+Pair: TypeAlias = tuple[Any, Any, Any]
+"""Distinct pairs of values of two columns, and how often each occurs, as Arrow arrays."""
+
+
 def group_pairs(
     columns: tuple[Column, Column], threads: int | None = None
-) -> Iterator[tuple[Any, Any, Any]]:
-    """Distinct pairs of values of two columns of the same files, and how often each occurs.
+) -> Iterator[Pair] | None:
+    """Distinct pairs of values of two columns; None unless they are of the same files and have few different values.
 
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
@@ -437,10 +442,16 @@ def group_pairs(
     ...     sorted(zip(*(part.to_pylist() for part in next(group_pairs((pets, ages))))))
     [('cat', '2', 1), ('dog', '1', 2)]
     """
-    yield from _group_files(columns, threads)
+    first, second = columns
+    if first.array is not None or second.array is not None or first.where is not None:
+        return None
+    same = [file.path for file in first.files] == [file.path for file in second.files]
+    if not same or any("double" in each.type or "float" in each.type for each in columns):
+        return None
+    return _group_files(columns, threads)
 
 
-def _group_files(columns: tuple[Column, ...], threads: int | None) -> Iterator[tuple[Any, ...]]:
+def _group_files(columns: tuple[Column, ...], threads: int | None) -> Iterator[Any]:
     import duckdb
 
     names = [f"{_VALUE}{place}" for place in range(len(columns))]

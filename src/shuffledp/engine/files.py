@@ -37,14 +37,13 @@ from shuffledp.engine.chunks import (
     Rounding,
     Tallied,
     Tapes,
-    add_invalid,
     count_users,
     keep_freed_memory,
     tally_codes,
     work_on_chunks,
 )
 from shuffledp.engine.codes import Coded, Coder, OnInvalid
-from shuffledp.engine.columns import Column, thread_count
+from shuffledp.engine.columns import Column, Pair, group_pairs, thread_count
 from shuffledp.engine.formats import Format
 from shuffledp.engine.groups import (
     are_grouped,
@@ -86,6 +85,7 @@ class DuckDB:
 
     name: ClassVar[str] = "duckdb"
     about: ClassVar[str] = "files of any size on this machine"
+    local: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         thread_count(self.threads)
@@ -108,18 +108,18 @@ class DuckDB:
         def tally(row: int, some: Coded) -> Tally | None:
             return tally_codes(randomizer, analyzer, some.codes, tapes.at(row), some.kept)
 
-        rows, invalid = 0, add_invalid(())
         total: Tally | None = None
         with work_on_chunks(tally, job, self.threads) as parts:
-            for some, part in parts:
-                rows += len(some.codes)
-                invalid = add_invalid((invalid, some.invalid()))
+            for part in parts:
                 if part is not None:
                     total = part if total is None else total + part
         if total is None:
             raise job.nobody()
-        tapes.finish(rows)
-        return Tallied(tally=total, rows=rows, invalid=invalid)
+        tapes.finish(parts.rows)
+        return Tallied(tally=total, rows=parts.rows, invalid=parts.invalid)
+
+    def group_pairs(self, columns: tuple[Column, Column]) -> Iterator[Pair] | None:
+        return group_pairs(columns, self.threads)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,15 +128,20 @@ class Memory:
 
     name: ClassVar[str] = "memory"
     about: ClassVar[str] = "columns that fit in memory, on one thread"
+    local: ClassVar[bool] = True
+    threads: ClassVar[int] = 1
 
     def headcount(self, job: Job) -> Headcount:
-        return count_users(job, threads=1)
+        return count_users(job, self.threads)
 
     def counts(self, job: Job, rounding: Rounding | None = None) -> CodeCounts:
-        return count_by_chunk(job, 1, rounding)
+        return count_by_chunk(job, self.threads, rounding)
 
     def tally(self, job: Job, protocol: ShuffleProtocol, rng: WordSource | None) -> Tallied:
-        return DuckDB(threads=1).tally(job, protocol, rng)
+        return DuckDB(threads=self.threads).tally(job, protocol, rng)
+
+    def group_pairs(self, columns: tuple[Column, Column]) -> Iterator[Pair] | None:
+        return group_pairs(columns, self.threads)
 
 
 ENGINES: Mapping[str, type[Engine]] = MappingProxyType(
@@ -270,17 +275,10 @@ def read_codes(
     """
     coder = _make_coder(column, domain, on_invalid)
     job = Job(column=column, coder=coder, report=report)
-    kept: list[Codes] = []
-    rows, invalid = 0, add_invalid(())
     with work_on_chunks(lambda _, some: some.codes[some.valid], job, threads) as parts:
-        for some, codes in parts:
-            kept.append(codes)
-            rows += len(some.codes)
-            invalid = add_invalid((invalid, some.invalid()))
-    codes = np.concatenate([np.zeros(0, dtype=np.int64), *kept])
-    if len(codes) == 0:
-        raise job.nobody()
-    return CodedColumn(codes=codes, rows=rows, invalid=invalid)
+        codes = np.concatenate([np.zeros(0, dtype=np.int64), *parts])
+    parts.require_people()
+    return CodedColumn(codes=codes, rows=parts.rows, invalid=parts.invalid)
 
 
 def _make_coder(
@@ -380,7 +378,7 @@ def _estimate(analyzer: Analyzer, tally: Tally, report: Report | None) -> Estima
 
 def _is_streamed(protocol: ShuffleProtocol, engine: Engine) -> bool:
     """Whether the tally is dealt chunk by chunk: of words, which nobody can list."""
-    return isinstance(protocol.randomizer, DealtInParts) and not isinstance(engine, Spark)
+    return isinstance(protocol.randomizer, DealtInParts) and engine.local
 
 
 def _stream(protocol: ShuffleProtocol, engine: Engine, job: Job, rng: WordSource | None) -> Tallied:
@@ -388,22 +386,14 @@ def _stream(protocol: ShuffleProtocol, engine: Engine, job: Job, rng: WordSource
     device = protocol.randomizer
     assert isinstance(device, DealtInParts)
     source = SecureWords() if rng is None else rng
-    threads = 1 if isinstance(engine, Memory) else None
-    rows, invalid = 0, add_invalid(())
-
-    def read() -> Iterator[Codes]:
-        nonlocal rows, invalid
-        with work_on_chunks(lambda _, some: some.codes[some.valid], job, threads) as parts:
-            for some, codes in parts:
-                rows += len(some.codes)
-                invalid = add_invalid((invalid, some.invalid()))
-                yield codes
-
-    with stage(DEALING):
-        tally = deal_codes(device, read(), source)
+    with (
+        stage(DEALING),
+        work_on_chunks(lambda _, some: some.codes[some.valid], job, engine.threads) as parts,
+    ):
+        tally = deal_codes(device, parts, source)
     if tally is None:
         raise job.nobody()
-    return Tallied(tally=tally, rows=rows, invalid=invalid)
+    return Tallied(tally=tally, rows=parts.rows, invalid=parts.invalid)
 
 
 def _deal(
@@ -423,7 +413,6 @@ def _deal(
         raise job.nobody()
     protocol.check_users(groups.n)
     source = SecureWords() if rng is None else rng
-    threads = 1 if isinstance(engine, Memory) else None
     with stage(DEALING):
-        tally = tally_counts(protocol, groups.counts, source, threads)
+        tally = tally_counts(protocol, groups.counts, source, engine.threads)
     return Tallied(tally=tally, rows=groups.rows, invalid=groups.invalid)

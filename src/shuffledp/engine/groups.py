@@ -211,7 +211,6 @@ def as_integers(domain: Domain) -> Domain:
 def count_by_chunk(job: Job, threads: int | None, rounding: Rounding | None = None) -> CodeCounts:
     """Group a column with NumPy, chunk by chunk; real values are rounded if they are to be."""
     counter = CodeCounter(job.coder.domain.size)
-    rows, invalid = 0, add_invalid(())
     tapes = None if rounding is None else Tapes(rounding.rng, width=1, bits=rounding.bits)
 
     def find_codes(row: int, some: Coded) -> Codes:
@@ -224,13 +223,11 @@ def count_by_chunk(job: Job, threads: int | None, rounding: Rounding | None = No
         return round_places(job.coder.domain, places, words, tapes.bits)
 
     with work_on_chunks(find_codes, job, threads) as parts:
-        for some, codes in parts:
+        for codes in parts:
             counter.add(codes)
-            rows += len(some.codes)
-            invalid = add_invalid((invalid, some.invalid()))
     if tapes is not None:
-        tapes.finish(rows)
-    return CodeCounts(counts=counter.total(), rows=rows, invalid=invalid)
+        tapes.finish(parts.rows)
+    return CodeCounts(counts=counter.total(), rows=parts.rows, invalid=parts.invalid)
 
 
 def count_by_query(job: Job, threads: int | None) -> CodeCounts:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, NamedTuple
@@ -207,47 +208,32 @@ def _spool(
 ) -> _Sent:
     keep_freed_memory()
     spool: Spool | None = None
-    people: list[int] = []
-    read: list[int] = []
-    invalid = add_invalid(())
+    passes = []
     for part in parts:
-        users, rows, faults = 0, 0, add_invalid(())
-        for some, payloads in _encode(part, rng, threads):
-            users, rows = users + some.users, rows + len(some.codes)
-            faults = add_invalid((faults, some.invalid()))
-            for payload in payloads:
+        tapes = Tapes.of(part.randomizer, rng)
+        with work_on_chunks(partial(_encode, part, tapes), part.job, threads) as chunks:
+            for payload in chain.from_iterable(chunks):
                 if spool is None:
                     bits = _count_buckets(part.job.column, protocol, payload)
                     spool = stack.enter_context(Spool(work, bits, SecureWords()))
                 spool.put(payload)
-        if spool is None or not users:
-            raise part.job.nobody()
-        people.append(users)
-        read.append(rows)
-        invalid = add_invalid((invalid, faults))
+        tapes.finish(chunks.rows)
+        chunks.require_people()
+        passes.append(chunks)
     assert spool is not None
+    people, rows = [each.n for each in passes], [each.rows for each in passes]
+    invalid = add_invalid(each.invalid for each in passes)
     if isinstance(protocol.analyzer, OneQuestionAnalyzer):  # everybody is in one part
-        return _Sent(spool, sum(people), sum(read), invalid)
+        return _Sent(spool, sum(people), sum(rows), invalid)
     if len(set(people)) > 1:
         numbers = " and ".join(f"{each:,}" for each in sorted(set(people)))
         raise DataError(f"everybody answers every question, but there are {numbers} answers")
-    return _Sent(spool, people.pop(), max(read), invalid)
+    return _Sent(spool, people.pop(), max(rows), invalid)
 
 
-def _encode(
-    part: _Part, rng: WordSource | None, threads: int | None
-) -> Iterator[tuple[Coded, list[NDArray[Any]]]]:
-    """The messages of one part, chunk by chunk."""
-    tapes, rows = Tapes.of(part.randomizer, rng), 0
-
-    def send(row: int, some: Coded) -> list[NDArray[Any]]:
-        return [part.tag(each) for each in _payloads(part.randomizer, some, tapes.at(row))]
-
-    with work_on_chunks(send, part.job, threads) as chunks:
-        for some, payloads in chunks:
-            rows += len(some.codes)
-            yield some, payloads
-    tapes.finish(rows)
+def _encode(part: _Part, tapes: Tapes, row: int, some: Coded) -> list[NDArray[Any]]:
+    """The messages of a chunk of one part."""
+    return [part.tag(each) for each in _payloads(part.randomizer, some, tapes.at(row))]
 
 
 def _count_buckets(column: Column, protocol: ShuffleProtocol, payload: NDArray[Any]) -> int:

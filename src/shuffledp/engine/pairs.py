@@ -16,15 +16,14 @@ from shuffledp.core.answers import Answers
 from shuffledp.core.arrays import Bools, Counts
 from shuffledp.core.counting import count_codes
 from shuffledp.core.domain import Domain, Reals
-from shuffledp.core.errors import DataError, UnsupportedError
+from shuffledp.core.errors import DataError
 from shuffledp.core.randomizer import WordSource
 from shuffledp.engine.chunks import Engine, code_chunk
 from shuffledp.engine.codes import Coded, Coder, OnInvalid, as_numpy
-from shuffledp.engine.columns import Column, TooManyGroupsError, group_pairs, read_chunks
-from shuffledp.engine.spark import Spark
+from shuffledp.engine.columns import Column, Pair, TooManyGroupsError, read_chunks
 from shuffledp.numerics.entropy import SecureWords
 
-__all__ = ["Pairs", "count_pairs", "pair_columns", "pair_people", "pick_rows"]
+__all__ = ["Pairs", "count_pairs", "pair_people", "pick_rows"]
 
 
 def count_pairs(
@@ -44,59 +43,24 @@ def count_pairs(
     array([1, 0, 0, 1])
     """
     if not on_invalid.drops and not any(isinstance(part, Reals) for part in domain.parts):
-        coders = [Coder.for_part(part, on_invalid) for part in domain.parts]
-        if isinstance(engine, Spark):
-            return _add_up(engine.group_pairs(columns), domain, coders)
-        if _are_groupable(columns):
-            try:
-                return _add_up(group_pairs(columns), domain, coders)
-            except (DataError, TooManyGroupsError):  # row by row, which names the row
-                pass
-    joint = pair_columns(*columns, domain, on_invalid=on_invalid, rng=rng)
+        groups = engine.group_pairs(columns)
+        try:
+            if groups is not None:
+                return _add_up(groups, domain, on_invalid)
+        except (DataError, TooManyGroupsError):
+            if not engine.local:  # otherwise row by row, which names the row
+                raise
+    joint = pair_people(*columns, domain, on_invalid=on_invalid, rng=rng).column
     return count_codes(joint.array.to_numpy(), domain.size)
 
 
-def _are_groupable(columns: tuple[Column, Column]) -> bool:
-    """Whether they are columns of the same files with few different values."""
-    first, second = columns
-    if first.array is not None or second.array is not None or first.where is not None:
-        return False
-    same = [file.path for file in first.files] == [file.path for file in second.files]
-    return same and not any("double" in column.type or "float" in column.type for column in columns)
-
-
-def _add_up(groups: Iterable[tuple[Any, Any, Any]], domain: Answers, coders: list[Coder]) -> Counts:
+def _add_up(groups: Iterable[Pair], domain: Answers, on_invalid: OnInvalid) -> Counts:
+    coders = [Coder.for_part(part, on_invalid) for part in domain.parts]
     counts = np.zeros(domain.size, dtype=np.int64)
     for *values, times in groups:
         codes = [coder.codes(part).codes for coder, part in zip(coders, values, strict=True)]
         np.add.at(counts, domain.join(codes), as_numpy(times))
     return counts
-
-
-def pair_columns(
-    answers: Column,
-    groups: Column,
-    domain: Answers,
-    *,
-    on_invalid: OnInvalid = OnInvalid.ERROR,
-    rng: WordSource | None = None,
-) -> Column:
-    """The joint codes of an answer and a group, as a column in memory.
-
-    Real numbers are rounded at random, without bias, to the points of their grid, as a device would.
-
-    >>> from shuffledp import Bits, Categories
-    >>> from shuffledp.engine import take_column
-    >>> both = Answers(parts=(Bits(), Categories(k=2, names=("car", "bus"))))
-    >>> pair_columns(take_column([True, False]), take_column(["bus", "car"]), both).array.to_pylist()
-    [3, 0]
-    """
-    if on_invalid.drops:
-        raise UnsupportedError(
-            "on_invalid=drop is not for questions by group: declare a group 'other' (on_invalid=other), or "
-            "clamp numbers"
-        )
-    return pair_people(answers, groups, domain, on_invalid=on_invalid, rng=rng).column
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +81,9 @@ def pair_people(
     on_invalid: OnInvalid = OnInvalid.ERROR,
     rng: WordSource | None = None,
 ) -> Pairs:
-    """As `pair_columns`, but people may be left out, if their answer or their group is invalid.
+    """The joint codes of an answer and a group; people may be left out, if one of the two is invalid.
+
+    Real numbers are rounded at random, without bias, to the points of their grid, as a device would.
 
     >>> from shuffledp import Categories, Integers
     >>> from shuffledp.engine import take_column

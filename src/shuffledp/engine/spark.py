@@ -54,7 +54,7 @@ from shuffledp.engine.chunks import (
     tally_codes,
 )
 from shuffledp.engine.codes import FAULTS, Coded, Coder
-from shuffledp.engine.columns import Column
+from shuffledp.engine.columns import Column, Pair
 from shuffledp.engine.filters import Filter
 from shuffledp.engine.formats import LINE, DataFile, Format
 from shuffledp.engine.groups import add_groups
@@ -87,6 +87,8 @@ class Spark:
 
     name: ClassVar[str] = "spark"
     about: ClassVar[str] = "files that a cluster reads"
+    local: ClassVar[bool] = False
+    threads: ClassVar[None] = None
 
     def headcount(self, job: Job) -> Headcount:
         cells = self._run(job, _Work(coder=job.coder))
@@ -131,8 +133,7 @@ class Spark:
             (table,) = _watch(job, spark, lambda: [groups.toArrow()])
         return [(table.column(0), table.column(1).combine_chunks())]
 
-    def group_pairs(self, columns: tuple[Column, Column]) -> list[tuple[Any, Any, Any]]:
-        """Distinct pairs of values of two columns of the same files, and how often each occurs."""
+    def group_pairs(self, columns: tuple[Column, Column]) -> list[Pair]:
         first, second = columns
         spark = self._open(first)
         if first.where is not None:
