@@ -18,7 +18,7 @@ from shuffledp.core.version import __version__
 from shuffledp.engine.chunks import Engine
 from shuffledp.engine.codes import Action, OnInvalid
 from shuffledp.engine.filters import Filter
-from shuffledp.engine.results import write_result
+from shuffledp.engine.output import write_result
 from shuffledp.tasks import task_named
 from shuffledp.tasks.groups import show_answer
 

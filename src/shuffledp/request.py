@@ -38,7 +38,7 @@ from shuffledp.engine.columns import Column, open_column, take_column
 from shuffledp.engine.files import FileRun, find_engine, headcount, run_file
 from shuffledp.engine.filters import Filter
 from shuffledp.engine.formats import Format
-from shuffledp.engine.results import check_result, write_result
+from shuffledp.engine.output import check_result, write_result
 from shuffledp.engine.stages import CALIBRATION, GROUPING, stage
 from shuffledp.ledger import DATASET
 from shuffledp.mechanisms.stability_histogram import StabilityHistogram
@@ -646,7 +646,7 @@ class Prepared:
         if self.pairs is None or self.grouped is None:
             policy = self.policy
             return randomize_file(self.protocol, self.column, out, on_invalid=policy, **common)
-        from shuffledp.engine.readings import Form, Reading
+        from shuffledp.engine.tallies import Form, Reading
 
         asked = (self.column.name, self.request.task, self.grouped, self.protocol, self.request.by)
         form = Form(readings=(Reading.of(*asked),))

@@ -64,8 +64,8 @@ from shuffledp.engine.files import group_early
 from shuffledp.engine.groups import tally_counts
 from shuffledp.engine.messages import randomize_bundle
 from shuffledp.engine.pairs import count_pairs, pair_people, pick_rows
-from shuffledp.engine.readings import Form, Reading
 from shuffledp.engine.stages import CALIBRATION, OPENING, stage
+from shuffledp.engine.tallies import Form, Reading
 from shuffledp.ledger import DATASET, Budget, Ledger, Spending
 from shuffledp.numerics.entropy import SecureWords, SeededWords
 from shuffledp.planner.question import check_delta, find_planned

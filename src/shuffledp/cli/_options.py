@@ -31,6 +31,7 @@ __all__ = [
     "Delta0Option",
     "DeltaOption",
     "ForceOption",
+    "GroupOptions",
     "HonestOption",
     "InferenceOptions",
     "JsonOption",
@@ -41,6 +42,7 @@ __all__ = [
     "OutputOptions",
     "ParameterOptions",
     "PathsArgument",
+    "PlannedOptions",
     "PrivacyOptions",
     "ProtocolOption",
     "RandomizerOptions",
@@ -221,6 +223,13 @@ def _task_option(option: sdp.tasks.Option) -> tuple[str, Any, Any]:
 _DECLARED = dict.fromkeys(each for name in TASK_NAMES for each in sdp.tasks.TASKS[name].options)
 TaskOptions: Any = make_dataclass("TaskOptions", map(_task_option, _DECLARED), frozen=True)
 """What the questions ask for: categories, lower, upper, ..."""
+_ABOUT_DATA = ("true_value", "categories", "categories_file", "categories_from_data", "k")
+PlannedOptions: Any = make_dataclass(
+    "PlannedOptions",
+    (_task_option(each) for each in _DECLARED if each.name not in _ABOUT_DATA),
+    frozen=True,
+)
+"""What a plan asks for, which has no data; it reads k itself, since k may be written as 1e6."""
 CategoryOptions: Any = make_dataclass(
     "CategoryOptions", map(_task_option, sdp.tasks.Histogram.options), frozen=True
 )
@@ -257,7 +266,7 @@ class PrivacyOptions:
             raise sdp.ParameterError("epsilon", None, "must be given, with --epsilon")
         return sdp.Request(
             task=task,
-            options={each.name: getattr(options, each.name) for each in fields(options)},
+            options=vars(options),
             epsilon=self.epsilon,
             delta=self.delta,
             model=self.model.value,

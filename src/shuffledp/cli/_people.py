@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 import shuffledp as sdp
-from shuffledp.cli._terminal import echo_json, is_quiet, keep_inputs, meter, say, tell
+from shuffledp.cli._terminal import echo_json, is_quiet, keep_inputs, meter, say, say_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from shuffledp.cli._options import InferenceOptions
@@ -47,6 +44,10 @@ class People:
         dropped = sdp.request.tell_dropped(self.invalid, self.rows, self.n)
         return [*([] if dropped is None else [dropped]), *self.notes]
 
+    def note(self, task: str, protocol: str) -> dict[str, Any]:
+        """What a ledger writes down about the answer."""
+        return {"task": task, "column": self.column, "protocol": protocol, "n": self.n}
+
     @property
     def record(self) -> dict[str, Any]:
         """The same for programs."""
@@ -65,11 +66,10 @@ def read_people(
     paths: list[str], categories: Any, given: InferenceOptions, written: list[Path | None]
 ) -> People:
     """Everybody's category; nothing of it is released yet. Refuses files that will be written."""
-    named = {each.name: getattr(categories, each.name) for each in fields(categories)}
     people, _ = read_column(
         paths,
         given,
-        lambda column: sdp.tasks.Histogram.declare(named, column),
+        lambda column: sdp.tasks.Histogram.declare(vars(categories), column),
         written,
         [categories.categories_file],
     )
@@ -120,7 +120,7 @@ def _check_delta(given: InferenceOptions, n: int) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Releasing:
-    """An answer on its way out: charged first, if there is a ledger, and shown then."""
+    """An answer on its way out."""
 
     given: InferenceOptions
     categories: Any
@@ -142,23 +142,6 @@ class Releasing:
                 "a ledger cannot charge it: declare categories or categories_file"
             )
 
-    @contextmanager
-    def charge(
-        self,
-        spending: sdp.ledger.Spending | None,
-        guarantee: sdp.Guarantee | None,
-        note: dict[str, Any],
-    ) -> Iterator[None]:
-        """Charge the answer, let it be shown, and write down that it is out."""
-        if spending is None or guarantee is None:
-            yield
-            return
-        entry = spending.charge(guarantee, note)
-        try:
-            yield
-        finally:
-            tell(spending.mark_released(entry), err=self.as_json)
-
     def show(
         self, people: People, text: str, record: dict[str, Any], *, written: bool = False
     ) -> None:
@@ -171,13 +154,4 @@ class Releasing:
             echo_json(record)
         if self.as_json or (written and is_quiet()):
             return
-        for line in (*text.splitlines(), *([] if is_quiet() else people.remarks)):
-            _wrap_line(line)
-
-
-def _wrap_line(line: str) -> None:
-    """A sentence, broken between words; the line of a table as it is."""
-    if "  " in line.strip():
-        typer.echo(line)
-    else:
-        say(line)
+        say_lines("\n".join([text, *([] if is_quiet() else people.remarks)]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ import typer
 
 import shuffledp as sdp
 from shuffledp.cli._terminal import (
+    charge,
     check_picture,
     echo_json,
     is_quiet,
@@ -19,7 +19,6 @@ from shuffledp.cli._terminal import (
     say,
     say_lines,
     stage_outputs,
-    tell,
 )
 
 if TYPE_CHECKING:
@@ -86,18 +85,16 @@ def run_survey(
                 spending.check(prepared.plan.guarantee)
             answer = prepared.answer(rng=rng, level=output.level, report=report)
         _write(answer, output, outputs)
-        entry = None if spending is None else spending.charge(answer.guarantee, answer.note)
-        try:
-            outputs.publish()
-        finally:
-            _print(answer, **output.shown)
-            if spending is not None and entry is not None:
-                tell(spending.mark_released(entry), err=output.as_json)
+        with charge(spending, answer.guarantee, answer.note, err=output.as_json):
+            try:
+                outputs.publish()
+            finally:
+                _print(answer, **output.shown)
 
 
 def _open(path: str, options: Any, privacy: PrivacyOptions) -> tuple[sdp.Survey, Any]:
     """The survey, and the words that a seed gives; refuses what the survey says itself."""
-    _refuse({each.name: getattr(options, each.name) for each in fields(options)})
+    _refuse(vars(options))
     own = ("epsilon", "delta", "column", "protocol", "max_messages", "honest")
     _refuse({name: getattr(privacy, name) for name in own})
     # These have defaults, so only another value tells that they were given.
@@ -180,10 +177,8 @@ def estimate_survey(
 
 
 def _write(answer: sdp.SurveyAnswer, output: OutputOptions, outputs: sdp.engine.Staged) -> None:
-    for target, write in ((output.out, answer.write), (output.plot, answer.write_page)):
-        if target is not None:
-            with sdp.engine.explain_unwritable(target):
-                write(outputs[target])
+    outputs.write(output.out, answer.write)
+    outputs.write(output.plot, answer.write_page)
 
 
 def _check_targets(output: OutputOptions) -> None:
@@ -203,11 +198,9 @@ def _refuse(given: dict[str, Any], why: str = "a survey file says it itself") ->
 
 
 def _print(answer: sdp.SurveyAnswer, *, as_json: bool, explain: bool, written: bool) -> None:
-    if written and is_quiet() and not as_json:
-        for warning in answer.warnings:
-            typer.echo(warning, err=True)
-    elif as_json:
+    if as_json:
         echo_json(answer.to_dict())
+    if as_json or (written and is_quiet()):
         for warning in answer.warnings:
             typer.echo(warning, err=True)
     else:

@@ -48,6 +48,7 @@ __all__ = [
     "Lines",
     "Meter",
     "age_of_process",
+    "charge",
     "check_folder",
     "check_picture",
     "check_result",
@@ -249,7 +250,7 @@ class Meter:
         if self._bar is None:
             if time.monotonic() - self._start < _PATIENCE:
                 return
-            self._open(progress)
+            self._open()
         assert self._bar is not None
         assert self._task is not None
         # A second pass starts again at the beginning.
@@ -262,7 +263,7 @@ class Meter:
             unit=unit,
         )
 
-    def _open(self, progress: Progress) -> None:
+    def _open(self) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as Bar
@@ -276,9 +277,8 @@ class Meter:
             console=Console(stderr=True),
             transient=True,
         )
+        self._task = self._bar.add_task("", total=None, unit="")
         self._bar.start()
-        about, unit = _name_work(progress)
-        self._task = self._bar.add_task(about, total=progress.total_rows, unit=unit)
 
     def close(self) -> None:
         """Take the bar away."""
@@ -504,13 +504,30 @@ def write_answer(
     answer: sdp.Answer, outputs: Staged, *, out: Path | None, plot: Path | None
 ) -> None:
     """Write the files that were asked for, beside their places; and a page with letters that no font has."""
-    for target, write in ((out, answer.write), (plot, answer.plot)):
-        if target is not None:
-            with sdp.engine.explain_unwritable(target):
-                write(outputs[target])
+    outputs.write(out, answer.write)
+    outputs.write(plot, answer.plot)
     if plot is not None and (page := sdp.plots.name_page(outputs[plot])).exists():
         outputs.add(target := sdp.plots.name_page(plot), page)
         tell(f"No installed font has all letters of these labels: {target} shows them.", err=True)
+
+
+@contextmanager
+def charge(
+    spending: sdp.ledger.Spending | None,
+    guarantee: sdp.Guarantee | None,
+    note: dict[str, Any],
+    *,
+    err: bool,
+) -> Iterator[None]:
+    """Charge a release, let it be shown, and write down that it is out; nothing without a ledger."""
+    if spending is None or guarantee is None:
+        yield
+        return
+    entry = spending.charge(guarantee, note)
+    try:
+        yield
+    finally:
+        tell(spending.mark_released(entry), err=err)
 
 
 def echo_json(record: dict[str, Any]) -> None:

@@ -1,7 +1,6 @@
 """`shuffledp frequencies`: how often the most frequent value of a column occurs, the second, ...; none is named."""
 
-from collections import Counter
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import shuffledp as sdp
@@ -15,6 +14,7 @@ from shuffledp.cli._options import (
     spread,
 )
 from shuffledp.cli._terminal import (
+    charge,
     check_result,
     echo_json,
     explain_errors,
@@ -50,89 +50,49 @@ def frequencies(
         with stage_outputs([out], force=force) as outputs:
             column = sdp.open_column(paths, given.column, where=given.where)
             keep_inputs([out, budget.ledger], [file.path for file in column.files])
-            found = _release(column, given)
-            if out is not None:
-                with sdp.engine.explain_unwritable(out):
-                    sdp.request.write_result(found.record, outputs[out])
-            note = {"task": "frequencies", "column": column.name, "protocol": "frequency_list"}
-            entry = (
-                None
-                if spending is None
-                else spending.charge(found.guarantee, {**note, "n": found.n})
+            found = sdp.engine.release_frequencies(
+                column, epsilon=given.epsilon, rng=given.rng, threads=given.threads
             )
-            try:
-                outputs.publish()
-            finally:
-                found.show(as_json=as_json, written=out is not None)
-                if spending is not None and entry is not None:
-                    tell(spending.mark_released(entry), err=as_json)
+            record = _record(found, column.name, given.seed)
+            outputs.write(out, partial(sdp.request.write_result, record))
+            note = {"task": "frequencies", "column": column.name, "protocol": "frequency_list"}
+            with charge(spending, found.guarantee, {**note, "n": found.n}, err=as_json):
+                try:
+                    outputs.publish()
+                finally:
+                    for warning in record["not_private"]:
+                        say(f"NOT PRIVATE: {warning}.", err=True)
+                    if as_json:
+                        echo_json(record)
+                    elif out is None or not is_quiet():
+                        _show(found)
         if out is not None and not as_json:
             tell(f"Written: {out}")
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Frequencies:
-    """The list, and what must be said about it."""
-
-    values: list[int]
-    """Without the zeros at its end."""
-    n: int
-    column: str
-    seed: int | None
-    guarantee: sdp.Guarantee
-
-    @property
-    def record(self) -> dict[str, Any]:
-        """For programs."""
-        return {
-            "task": "frequencies",
-            "estimate": [
-                {"label": str(place), "value": value}
-                for place, value in enumerate(self.values, start=1)
-            ],
-            "n": self.n,
-            "epsilon": self.guarantee.epsilon,
-            "delta": self.guarantee.delta,
-            "model": self.guarantee.model.value,
-            "guarantee": str(self.guarantee),
-            "column": self.column,
-            "not_private": [] if self.seed is None else [sdp.request.SEEDED],
-            "seed": self.seed,
-            "version": sdp.__version__,
-        }
-
-    def show(self, *, as_json: bool, written: bool) -> None:
-        """To standard output, if it is not quietly written to a file."""
-        if self.seed is not None:
-            say(f"NOT PRIVATE: {sdp.request.SEEDED}.", err=True)
-        if as_json:
-            echo_json(self.record)
-        if as_json or (written and is_quiet()):
-            return
-        for place, value in enumerate(self.values[:_SHOWN], start=1):
-            say(f"{place}. {value:,} {'person' if value == 1 else 'people'}")
-        if len(self.values) > _SHOWN:
-            say(f"... and {len(self.values) - _SHOWN:,} more; --out writes all")
-        first = sum(self.values[:_SHOWN])
-        say(f"The first {_SHOWN} values are those of about {min(first / self.n, 1):.0%} of people.")
-        say(f"{self.n:,} people; {self.guarantee}")
+def _record(found: sdp.engine.Frequencies, column: str, seed: int | None) -> dict[str, Any]:
+    numbered = enumerate(found.values, start=1)
+    return {
+        "task": "frequencies",
+        "estimate": [{"label": str(place), "value": value} for place, value in numbered],
+        "n": found.n,
+        "epsilon": found.guarantee.epsilon,
+        "delta": found.guarantee.delta,
+        "model": found.guarantee.model.value,
+        "guarantee": str(found.guarantee),
+        "column": column,
+        "not_private": [] if seed is None else [sdp.request.SEEDED],
+        "seed": seed,
+        "version": sdp.__version__,
+    }
 
 
-def _release(column: "sdp.engine.Column", given: CuratorOptions) -> _Frequencies:
-    """A missing value is a value like any other: everybody counts."""
-    counted: Counter[Any] = Counter()
-    for values, times in sdp.engine.group_values(column, given.threads):
-        for value, often in zip(values.to_pylist(), times.to_pylist(), strict=True):
-            counted[value] += often
-    n = counted.total()
-    if n == 0:
-        raise sdp.DataError(f"column {column.name!r} has no rows")
-    mechanism = sdp.mechanisms.frequency_list.FrequencyList(n=n, epsilon=given.epsilon)
-    released = mechanism.release(list(counted.values()), given.rng or sdp.SecureWords())
-    return _Frequencies(
-        values=released[released > 0].tolist(),
-        n=n,
-        column=column.name,
-        seed=given.seed,
-        guarantee=mechanism.guarantee,
-    )
+def _show(found: sdp.engine.Frequencies) -> None:
+    first = found.values[:_SHOWN]
+    for place, value in enumerate(first, start=1):
+        say(f"{place}. {value:,} {'person' if value == 1 else 'people'}")
+    if len(found.values) > _SHOWN:
+        say(f"... and {len(found.values) - _SHOWN:,} more; --out writes all")
+    share = min(sum(first) / found.n, 1)
+    say(f"The first {_SHOWN} values are those of about {share:.0%} of people.")
+    say(f"{found.n:,} people; {found.guarantee}")

@@ -1,5 +1,7 @@
 """`shuffledp learn`: the distribution of a population, from a column of files."""
 
+from functools import partial
+
 import shuffledp as sdp
 from shuffledp.cli._options import (
     BudgetOptions,
@@ -15,7 +17,7 @@ from shuffledp.cli._options import (
     spread,
 )
 from shuffledp.cli._people import Releasing, read_people
-from shuffledp.cli._terminal import check_result, explain_errors, stage_outputs, tell
+from shuffledp.cli._terminal import charge, check_result, explain_errors, stage_outputs, tell
 
 __all__ = ["learn"]
 
@@ -53,11 +55,9 @@ def learn(
             ).label(people.domain)
             text = found.describe(level)
             record = {**found.to_dict(level), **people.record}
-            if out is not None:
-                with sdp.engine.explain_unwritable(out):
-                    sdp.request.write_result(record, outputs[out])
-            note = {"task": "learn", "column": people.column, "protocol": found.protocol}
-            with release.charge(spending, found.guarantee, {**note, "n": people.n}):
+            outputs.write(out, partial(sdp.request.write_result, record))
+            note = people.note("learn", found.protocol)
+            with charge(spending, found.guarantee, note, err=as_json):
                 try:
                     outputs.publish()
                 finally:

@@ -19,6 +19,7 @@ from shuffledp.cli._options import (
 from shuffledp.cli._survey import is_survey, run_survey
 from shuffledp.cli._terminal import (
     age_of_process,
+    charge,
     check_picture,
     check_result,
     explain_errors,
@@ -118,19 +119,13 @@ def _run(
             # files cannot be put in their places.
             with stages.stage(stages.DISPLAY):
                 write_answer(answer, outputs, out=output.out, plot=output.plot)
-            entry = None
-            if spending is not None:
-                note = {**prepared.note, "n": answer.n}
-                entry = spending.charge(answer.guarantee, note)
-            try:
-                outputs.publish()
-            finally:
+            note = {**prepared.note, "n": answer.n}
+            with charge(spending, answer.guarantee, note, err=output.as_json):
                 try:
+                    outputs.publish()
+                finally:
                     with stages.stage(stages.DISPLAY):
                         print_answer(answer, **output.shown)
-                finally:
-                    if spending is not None and entry is not None:
-                        tell(spending.mark_released(entry), err=output.as_json)
     if not output.as_json:
         for path in targets:
             if path is not None:

@@ -16,7 +16,7 @@ from shuffledp.cli._options import (
     spread,
 )
 from shuffledp.cli._people import People, Releasing, read_people
-from shuffledp.cli._terminal import explain_errors, pulse
+from shuffledp.cli._terminal import charge, explain_errors, pulse
 
 __all__ = ["test"]
 
@@ -82,8 +82,8 @@ def test(
             found = _test(people, law, more)
         tested = "uniform" if law is None else law
         record = {"law": tested, **found.to_dict(), **people.record}
-        note = {"task": "test", "column": people.column, "protocol": found.method, "n": people.n}
-        with release.charge(spending, found.guarantee, note):
+        note = people.note("test", found.method)
+        with charge(spending, found.guarantee, note, err=as_json):
             release.show(people, f"Is the law {tested}? {found.describe()}", record)
 
 

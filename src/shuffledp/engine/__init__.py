@@ -6,7 +6,13 @@ from shuffledp.core.loading import load_later
 
 if TYPE_CHECKING:
     from shuffledp.engine import stages
-    from shuffledp.engine.central import Released, release_column, release_counts
+    from shuffledp.engine.central import (
+        Frequencies,
+        Released,
+        release_column,
+        release_counts,
+        release_frequencies,
+    )
     from shuffledp.engine.chunks import (
         CodeCounts,
         Engine,
@@ -41,9 +47,8 @@ if TYPE_CHECKING:
     from shuffledp.engine.memory import run, run_counts
     from shuffledp.engine.messages import Randomized, randomize_file, tally_file
     from shuffledp.engine.output import Staged, explain_unwritable, stage
-    from shuffledp.engine.readings import Form, Reading
     from shuffledp.engine.spark import Spark
-    from shuffledp.engine.tallies import Collected, read_tally, write_tally
+    from shuffledp.engine.tallies import Collected, Form, Reading, read_tally, write_tally
 
 __all__ = [
     "ENGINES",
@@ -61,6 +66,7 @@ __all__ = [
     "Filter",
     "Form",
     "Format",
+    "Frequencies",
     "Headcount",
     "Job",
     "Memory",
@@ -87,6 +93,7 @@ __all__ = [
     "read_tally",
     "release_column",
     "release_counts",
+    "release_frequencies",
     "run",
     "run_counts",
     "run_file",
@@ -100,7 +107,7 @@ __all__ = [
 __getattr__ = load_later(
     __name__,
     {
-        "central": "Released release_column release_counts",
+        "central": "Frequencies Released release_column release_counts release_frequencies",
         "chunks": "CodeCounts Engine Headcount Job Progress Report Rounding Tallied",
         "codes": "Action Coded Coder OnInvalid",
         "columns": "Column categories_of group_values open_column take_column",
@@ -109,10 +116,9 @@ __getattr__ = load_later(
         "formats": "DataFile Format Paths find_files",
         "memory": "run run_counts",
         "messages": "Randomized randomize_file tally_file",
-        "readings": "Form Reading",
         "output": "Staged explain_unwritable stage",
         "spark": "Spark",
-        "tallies": "Collected read_tally write_tally",
+        "tallies": "Collected Form Reading read_tally write_tally",
     },
     modules=("stages",),
 )

@@ -16,20 +16,28 @@ import numpy as np
 from shuffledp.core.arrays import Counts
 from shuffledp.core.cells import Cells
 from shuffledp.core.domain import PLACE_BITS, Bits, Domain, Integers, Reals
-from shuffledp.core.errors import UnsupportedError
+from shuffledp.core.errors import DataError, UnsupportedError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.mechanism import Mechanism
+from shuffledp.core.privacy import Guarantee
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.task import Task
 from shuffledp.core.texts import Keys, Texts
 from shuffledp.engine.chunks import CodeCounts, Engine, Headcount, Job, Pass, Report, work_on_chunks
 from shuffledp.engine.codes import Coded, Coder, OnInvalid
-from shuffledp.engine.columns import Column
+from shuffledp.engine.columns import Column, group_values
 from shuffledp.engine.groups import group_codes
+from shuffledp.mechanisms.frequency_list import FrequencyList
 from shuffledp.numerics.entropy import SecureWords
 from shuffledp.numerics.leaves import TASKS
 
-__all__ = ["Released", "release_column", "release_counts"]
+__all__ = [
+    "Frequencies",
+    "Released",
+    "release_column",
+    "release_counts",
+    "release_frequencies",
+]
 
 _HALF = PLACE_BITS // 2
 
@@ -168,3 +176,42 @@ def _name_bins(estimate: Estimate, domain: Domain, n: int) -> Estimate:
     if estimate.labels is not None:
         names = tuple(names[int(place)] for place in estimate.labels)
     return replace(estimate, labels=names, limits=(0.0, float(n)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frequencies:
+    """How many people have the most frequent value, the second, ...; no value is named."""
+
+    values: tuple[int, ...]
+    """Without the zeros at the end."""
+    n: int
+    guarantee: Guarantee
+
+
+def release_frequencies(
+    column: Column,
+    *,
+    epsilon: float,
+    rng: WordSource | None = None,
+    threads: int | None = None,
+) -> Frequencies:
+    """Release how often values occur, the most frequent first. A missing value is one like any other.
+
+    >>> from shuffledp import SeededWords
+    >>> from shuffledp.engine import take_column
+    >>> pets = take_column(["cat"] * 500 + ["dog"] * 300)
+    >>> release_frequencies(pets, epsilon=5.0, rng=SeededWords(1)).values
+    (500, 301)
+    """
+    counted: Counter[Any] = Counter()
+    for values, times in group_values(column, threads):
+        for value, often in zip(values.to_pylist(), times.to_pylist(), strict=True):
+            counted[value] += often
+    n = counted.total()
+    if n == 0:
+        raise DataError(f"column {column.name!r} has no rows")
+    mechanism = FrequencyList(n=n, epsilon=epsilon)
+    released = mechanism.release(list(counted.values()), SecureWords() if rng is None else rng)
+    return Frequencies(
+        values=tuple(released[released > 0].tolist()), n=n, guarantee=mechanism.guarantee
+    )

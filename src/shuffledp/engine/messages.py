@@ -47,8 +47,7 @@ from shuffledp.engine.codes import Coded, Coder, OnInvalid
 from shuffledp.engine.columns import Column, open_column
 from shuffledp.engine.formats import Format, Paths, explain_unreadable
 from shuffledp.engine.output import explain_unwritable, stage
-from shuffledp.engine.readings import Form
-from shuffledp.engine.tallies import Collected, describe, restore
+from shuffledp.engine.tallies import Collected, Form, describe, restore
 from shuffledp.numerics.entropy import SecureWords
 from shuffledp.protocols.bundle import BundleAnalyzer
 from shuffledp.protocols.one_question import OneQuestionAnalyzer

@@ -6,6 +6,7 @@ from shuffledp.inference.complexity import Order, SampleComplexity, sample_compl
 from shuffledp.inference.learning import Learned, learn, total_variation
 from shuffledp.inference.robust import (
     MedianOfGroups,
+    ask_groups,
     count_honest,
     median_of_groups,
     protect_members,
@@ -24,6 +25,7 @@ __all__ = [
     "Order",
     "SampleComplexity",
     "UniformityTest",
+    "ask_groups",
     "bisect_quantile",
     "count_honest",
     "identity_test",

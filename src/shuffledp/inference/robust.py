@@ -24,18 +24,27 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shuffledp.core.arrays import Floats
-from shuffledp.core.errors import DataError, UnsupportedError
+from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.octets import Influential
 from shuffledp.core.privacy import Guarantee
-from shuffledp.core.protocol import ShuffleProtocol
+from shuffledp.core.protocol import HONEST, ShuffleProtocol, honest_users
 from shuffledp.core.randomizer import WordSource
+from shuffledp.core.task import Task
 from shuffledp.core.validate import fraction_of_one, whole
 from shuffledp.engine.memory import run
 from shuffledp.inference.public_randomness import split_into_groups
 from shuffledp.numerics.entropy import SecureWords
 from shuffledp.numerics.rounding import float_above
+from shuffledp.planner.choice import choose
 
-__all__ = ["MedianOfGroups", "count_honest", "median_of_groups", "protect_members", "worst_bias"]
+__all__ = [
+    "MedianOfGroups",
+    "ask_groups",
+    "count_honest",
+    "median_of_groups",
+    "protect_members",
+    "worst_bias",
+]
 
 
 def worst_bias(protocol: ShuffleProtocol, liars: int) -> float:
@@ -121,6 +130,49 @@ def median_of_groups(
             honest=max(each.honest for each in promised),
         ),
     )
+
+
+def ask_groups(
+    task: Task,
+    values: ArrayLike,
+    *,
+    groups: int,
+    epsilon: float,
+    delta: float,
+    honest: float = HONEST,
+    rng: WordSource | None = None,
+) -> MedianOfGroups:
+    """Answer a question by `median_of_groups`, with the best protocol for each group.
+
+    The guarantee is what everybody is promised if that share of all people is `honest`. Half of delta is for groups with
+    fewer honest people than their protocol counts on; none of it if everybody is honest.
+
+    >>> from shuffledp import Bits, SeededWords, tasks
+    >>> count = tasks.Count(domain=Bits())
+    >>> found = ask_groups(count, [1, 0] * 2_000, groups=5, epsilon=1.0, delta=1e-6, rng=SeededWords(1))
+    >>> found.guarantee.honest, found.guarantee.delta <= 1e-6, 1_800 < found.value < 2_200
+    (3600, True, True)
+    """
+    if delta == 0 and honest < 1:
+        raise ParameterError(
+            "delta", delta, "must be > 0: some random group may have hardly an honest member"
+        )
+    n, chance = len(np.asarray(values)), 0.0 if honest == 1 else delta / 2
+    all_honest = honest_users(n, honest)
+
+    def make(people: int) -> ShuffleProtocol:
+        share = 1.0
+        if chance:
+            share = count_honest(people, n, honest=all_honest, chance=chance) / people
+        made = choose(task, n=people, epsilon=epsilon, delta=delta - chance, honest=share)
+        assert isinstance(made, ShuffleProtocol)
+        return made
+
+    found = median_of_groups(make, values, groups=groups, rng=rng)
+    if not chance:
+        return replace(found, guarantee=replace(found.guarantee, honest=n))
+    promised = protect_members(found.guarantee, n=n, honest=all_honest, chance=chance)
+    return replace(found, guarantee=promised)
 
 
 def count_honest(people: int, n: int, *, honest: int, chance: float) -> int:

@@ -8,7 +8,15 @@ from shuffledp.core.privacy import Model
 if TYPE_CHECKING:
     from shuffledp.planner.choice import choose, count, histogram, mean, sum
     from shuffledp.planner.errors import Measured
-    from shuffledp.planner.growth import Curve, Point, SurveyRow, curves, exponent, survey
+    from shuffledp.planner.growth import (
+        Curve,
+        Point,
+        SurveyRow,
+        curves,
+        exponent,
+        plot_plan,
+        survey,
+    )
     from shuffledp.planner.plans import Plan, plan
     from shuffledp.planner.question import Asked, Limits, check_delta
     from shuffledp.planner.rows import Aim, Row
@@ -32,6 +40,7 @@ __all__ = [
     "histogram",
     "mean",
     "plan",
+    "plot_plan",
     "sum",
     "survey",
 ]
@@ -40,7 +49,7 @@ __getattr__ = load_later(
     __name__,
     {
         "choice": "choose count histogram mean sum",
-        "growth": "Curve Point SurveyRow curves exponent survey",
+        "growth": "Curve Point SurveyRow curves exponent plot_plan survey",
         "errors": "Measured",
         "plans": "Plan plan",
         "question": "Asked Limits check_delta",

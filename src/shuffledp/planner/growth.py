@@ -8,6 +8,7 @@ log epsilon, by least squares.
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from shuffledp.planner.plans import Plan
 from shuffledp.planner.question import Asked, Candidate, Limits, candidates
 from shuffledp.planner.rows import Aim, Row, evaluate, rank
 
-__all__ = ["Curve", "Point", "SurveyRow", "curves", "exponent", "survey"]
+__all__ = ["Curve", "Point", "SurveyRow", "curves", "exponent", "plot_plan", "survey"]
 
 _FAMILIES = (
     ("central", Model.CENTRAL, ("geometric", "geometric", "laplace")),
@@ -32,6 +33,7 @@ _FAMILIES = (
 )
 _DATA = ("bits", "integers", "reals")
 _DECADES = 2.0  # to each side of the plan's n
+_POINTS, _FEW_POINTS = 67, 7  # of a picture; few where each takes a second or more, as for words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,3 +236,75 @@ def _rmse(candidate: Candidate, asked: Asked) -> float:
     if row.model is Model.CENTRAL:
         return row.rmse
     return math.sqrt(row.rmse**2 - asked.rounding**2)  # the values are on the grid
+
+
+def plot_plan(plan: Plan, path: Path) -> Path:
+    """Draw the error of each model against n, and below it every protocol at the n of the plan.
+
+    >>> from tempfile import mkdtemp
+    >>> from shuffledp import plan
+    >>> plot_plan(plan("sum", n=9, epsilon=1.0, delta=0.0, models="central"), Path(mkdtemp()) / "plan.svg").name
+    'plan.svg'
+    """
+    from shuffledp.plots import error_curves
+
+    chosen = plan.chosen
+    if chosen is None or chosen.rmse is None or chosen.n is None:
+        raise UnsupportedError(f"no protocol fits: {plan.reasons()}")
+    task, scale = plan.asked.task, plan.asked.task.scale(chosen.n)
+    points = _POINTS if task.listed else _FEW_POINTS
+    found = [
+        (row.model.value, row.protocol, row.rmse / scale)
+        for row in plan.rows
+        if row.available and row.rmse is not None
+    ]
+    return error_curves(
+        {
+            curve.model.value: [(each.n, each.error, each.protocol) for each in curve.points]
+            for curve in curves(plan, points=points)
+        },
+        path,
+        title=_finding(plan.task, chosen.protocol, found),
+        subtitle=plan.title(),
+        ylabel=f"RMSE of {task.answer}, worst data set",
+        chosen=(chosen.n, chosen.rmse / scale, chosen.protocol),
+        rows=found,
+        costs={
+            (row.model.value, row.protocol): _describe_cost(row.bytes_per_report, row.influence)
+            for row in plan.rows
+            if row.available and row.bytes_per_report is not None
+        },
+    )
+
+
+def _describe_cost(size: int | None, influence: float | None) -> str:
+    """What a live report costs: its bytes, and how many people one liar can move.
+
+    >>> _describe_cost(104, 1.2671), _describe_cost(20_800, None)
+    ('104 B, 1.27', '20,800 B, any number')
+    """
+    moved = "any number"
+    if influence is not None:
+        moved = f"{influence:,.0f}" if influence >= 100 else f"{influence:.3g}"
+    return f"{size:,} B, {moved}"
+
+
+def _finding(task: str, chosen: str, rows: list[tuple[str, str, float]]) -> str:
+    """What the trust in a shuffler is worth; or, if not all models were asked for, which protocol is best.
+
+    >>> _finding("count", "rr", [("local", "rr", 90.0), ("shuffle", "rr", 3.0), ("central", "geometric", 1.5)])
+    'A count: a shuffler is 30 times as accurate as trusting nobody, a curator 2 times as accurate as a shuffler'
+    >>> _finding("count", "rr", [("local", "rr", 90.0)])
+    'The best protocol that fits: rr'
+    """
+    best: dict[str, float] = {}
+    for model, _, error in rows:
+        best[model] = min(error, best.get(model, error))
+    if not {"local", "shuffle", "central"} <= best.keys() or not min(best.values()):
+        return f"The best protocol that fits: {chosen}"
+    gain, loss = best["local"] / best["shuffle"], best["shuffle"] / best["central"]
+    named = task.capitalize() if task.endswith("s") else f"A {task}"  # quantiles, bins, words
+    return (
+        f"{named}: a shuffler is {gain:,.3g} times as accurate as trusting nobody, "
+        f"a curator {loss:,.3g} times as accurate as a shuffler"
+    )
