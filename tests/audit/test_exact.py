@@ -17,7 +17,7 @@ from shuffledp.accounting.binary import BinaryResponse
 from shuffledp.accounting.exact import local_delta, shuffled_delta
 from shuffledp.audit import search
 from shuffledp.audit.multisets import Integers, Lattice
-from shuffledp.audit.search import Blanket, Box, Sweep
+from shuffledp.audit.search import Blanket, Box, Sweep, share_out
 from shuffledp.numerics.rounding import exp_bounds
 
 weights = st.lists(st.integers(0, 6), min_size=3, max_size=3).filter(any)
@@ -160,7 +160,7 @@ def test_bounds_of_a_box_hold_inside():
 @pytest.mark.parametrize("gamma", [0.0, 1e-9, 0.2, 1 / 3, 0.9, 1 - 1e-9, 1.0])
 def test_blanket_shares_are_a_rounded_binomial(users, gamma):
     """Tails are at most the exact ones, in fractions, and hardly less."""
-    shares = Blanket(gamma=gamma, law=(1.0,)).shares(users)
+    shares = share_out(users, gamma)
     assert [b for b, _ in shares] == sorted({b for b, _ in shares})
     assert shares[0][0] == 0
     assert 1 <= sum(Fraction(share) for _, share in shares) < 1 + 1e-12

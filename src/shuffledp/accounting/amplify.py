@@ -6,7 +6,7 @@ protocol adds to its delta what words of AES-256 cost (`protocols.assembly`).
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -49,6 +49,8 @@ __all__ = [
 
 _LISTABLE = 64  # inputs; beyond, a randomizer must know its own blankets
 _FEW = 4  # blankets, each of which is evaluated in full
+_LARGEST_EPSILON0 = 60.0  # where a search ends
+_LARGEST_LOCAL = 700.0  # e^epsilon0 must be a float
 _LARGEST_LOWER = 200.0  # epsilon0; beyond, the third power of e^epsilon0 leaves the floats
 
 
@@ -165,6 +167,7 @@ class ShuffledProfile:
         )
 
 
+OLDER = "clones 2021"
 PURE = "the local guarantee, which shuffling keeps (a pure guarantee is not amplified)"
 _CLONES_2021 = "clones, Feldman, McMillan, Talwar 2021, evaluated numerically"
 _CLONES_2023 = (
@@ -199,9 +202,10 @@ def profile(
     whose own law gives more. `delta0` is for randomizers that are only (epsilon0, delta0)-local. With
     `check_in` everybody takes part with this probability only, by a secret coin of her own, and n counts
     all who may. `adaptive` is for people in random order whose randomizers may depend on all earlier
-    messages; nothing but epsilon0 (and a total variation) is known of those. The curve is the minimum of all bounds that apply, or the one named by
-    `bound` ("clones 2021", "clones 2023", "total variation", "blanket", "binary", "approximate clones"). `honest` is
-    the share of the n users whose messages the guarantee counts on: the others may deviate or collude.
+    messages; nothing but epsilon0 (and a total variation) is known of those. The curve is the minimum of all bounds
+    that apply, or the one named by `bound` ("clones 2021", "clones 2023", "total variation", "blanket", "binary",
+    "approximate clones"). `honest` is the share of the n users whose messages the guarantee counts on: the others may
+    deviate or collude.
 
     >>> from shuffledp.protocols.krr import KRR
     >>> krr = profile(randomizer=KRR(k=16, epsilon0=2.0), n=10_000, honest=1)
@@ -210,13 +214,20 @@ def profile(
     """
     trusted = honest_users(n, honest)
     local = _local_epsilon(epsilon0, randomizer)
+    given = {
+        "randomizer": randomizer,
+        "total_variation": total_variation,
+        "delta0": delta0 or None,
+        "check_in": 1 - check_in or None,
+    }
     if adaptive:
-        _check_adaptive(randomizer=randomizer, delta0=delta0 or None, check_in=1 - check_in or None)
+        _check_alone("adaptive", True, given)
     if check_in != 1:
-        _check_check_in(check_in, delta0=delta0 or None, total_variation=total_variation)
+        _check_alone("check_in", fraction_of_one("check_in", check_in), given)
     if below_one("delta0", delta0):
-        _check_alone(delta0, randomizer=randomizer, total_variation=total_variation)
-        found = [_approximate_bound(local, delta0, trusted)]
+        _check_alone("delta0", delta0, given)
+        curve = ApproximateClones(epsilon0=local, delta0=delta0, n=trusted)
+        found = [Bound(name="approximate clones", proof=_APPROXIMATE, curve=curve)]
     elif check_in != 1:
         found = _bound_check_in(local, trusted, check_in, randomizer)
     else:
@@ -230,15 +241,6 @@ def profile(
         names = ", ".join(repr(b.name) for b in found)
         raise ParameterError("bound", bound, f"must be one that applies here: {names}")
     return ShuffledProfile(bounds=tuple(chosen), epsilon0=local, honest=trusted, delta0=delta0)
-
-
-OLDER = "clones 2021"
-
-
-def _approximate_bound(epsilon0: float, delta0: float, n: int) -> Bound:
-    """What holds for every (epsilon0, delta0)-local randomizer."""
-    curve = ApproximateClones(epsilon0=epsilon0, delta0=delta0, n=n)
-    return Bound(name="approximate clones", proof=_APPROXIMATE, curve=curve)
 
 
 def _bound_check_in(
@@ -256,25 +258,22 @@ def _bound_check_in(
     return [*found, bound("blanket", _BLANKET, blankets)] if blankets else found
 
 
-def _check_adaptive(**others: object) -> None:
-    for name, value in others.items():
-        if value is not None:
-            raise ParameterError(
-                "adaptive", True, f"goes without {name}: its bound is about one round"
-            )
+_ALONE = {
+    "adaptive": (
+        ("randomizer", "delta0", "check_in"),
+        "goes without {}: its bound is about one round",
+    ),
+    "check_in": (("delta0", "total_variation"), "must be 1 with {}"),
+    "delta0": (("randomizer", "total_variation"), "goes with epsilon0 alone, not with {}"),
+}
 
 
-def _check_check_in(check_in: float, **others: object) -> None:
-    fraction_of_one("check_in", check_in)
-    for name, value in others.items():
-        if value is not None:
-            raise ParameterError("check_in", check_in, f"must be 1 with {name}")
-
-
-def _check_alone(delta0: float, **others: object) -> None:
-    for name, value in others.items():
-        if value is not None:
-            raise ParameterError("delta0", delta0, f"goes with epsilon0 alone, not with {name}")
+def _check_alone(name: str, value: object, given: Mapping[str, object]) -> None:
+    """Refuse what a parameter does not go with."""
+    others, requirement = _ALONE[name]
+    for other in others:
+        if given.get(other) is not None:
+            raise ParameterError(name, value, requirement.format(other))
 
 
 def _generic_bounds(epsilon0: float, n: int, total_variation: float | None) -> list[Bound]:
@@ -351,7 +350,7 @@ def amplify_lower(
         raise ParameterError("delta", delta, "must be > 0 for a lower bound")
     local = _local_epsilon(epsilon0, randomizer)
     if below_one("delta0", delta0):
-        _check_alone(delta0, randomizer=randomizer)
+        _check_alone("delta0", delta0, {"randomizer": randomizer})
         if wanted <= delta0:
             raise ParameterError("delta", delta, "must be > delta0 for a lower bound")
         # A message that tells all with probability delta0 and is pure otherwise; rounded up.
@@ -379,8 +378,8 @@ def calibrate(
     """The largest epsilon0 that keeps n shuffled messages (epsilon, delta)-private.
 
     `randomizer` makes the randomizer from its epsilon0, e.g. `lambda e: KRR(k=16, epsilon0=e)`;
-    without one the answer holds for every local randomizer, or every (epsilon0, delta0)-local one. The returned value was evaluated and
-    found safe; it is within a part in 10^5 of the largest.
+    without one the answer holds for every local randomizer, or every (epsilon0, delta0)-local one. The returned value
+    was evaluated and found safe; it is within a part in 10^5 of the largest.
 
     >>> epsilon0 = calibrate(epsilon=1.0, delta=1e-8, n=1_000_000)
     >>> amplify(epsilon0=epsilon0, n=1_000_000, delta=1e-8).epsilon <= 1.0
@@ -389,7 +388,7 @@ def calibrate(
     target, wanted = positive("epsilon", epsilon), _valid_delta(delta)
     trusted = honest_users(n, honest)
     if below_one("delta0", delta0):
-        _check_alone(delta0, randomizer=randomizer)
+        _check_alone("delta0", delta0, {"randomizer": randomizer})
         if delta0 > wanted:
             raise ParameterError("delta0", delta0, f"must be <= delta = {wanted!r}")
     if wanted == delta0 or target >= _LARGEST_EPSILON0:
@@ -467,10 +466,6 @@ def smallest_n(*, epsilon0: float, epsilon: float, delta: float, honest: float =
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high
-
-
-_LARGEST_EPSILON0 = 60.0
-_LARGEST_LOCAL = 700.0  # e^epsilon0 must be a float
 
 
 def _own_bounds(randomizer: Randomizer, n: int) -> list[Bound]:

@@ -168,9 +168,7 @@ def find_level(
     return level
 
 
-def invert(
-    delta_at: Callable[[float], float], delta: float, *, guess: float = 1.0, tolerance: float = 1e-6
-) -> float:
+def invert(delta_at: Callable[[float], float], delta: float, *, tolerance: float = 1e-6) -> float:
     """At least the epsilon of a curve at delta; `UnsupportedError` if no epsilon reaches it.
 
     >>> round(invert(lambda epsilon: math.exp(-epsilon) / 2, 0.1), 5)
@@ -179,6 +177,4 @@ def invert(
     fraction_of_one("delta", delta)
     if delta_at(_LARGEST_EPSILON) > delta:
         raise UnsupportedError(f"no epsilon reaches delta={delta!r} with this noise")
-    return find_epsilon(
-        delta_at, delta, epsilon0=_LARGEST_EPSILON, guess=guess, tolerance=tolerance
-    )
+    return find_epsilon(delta_at, delta, epsilon0=_LARGEST_EPSILON, guess=1.0, tolerance=tolerance)

@@ -268,13 +268,12 @@ class BinaryResponse:
         return find_epsilon(self.delta, delta, epsilon0=self.epsilon0, guess=guess)
 
     def _solve_for_worst(self, guess: float, log_delta: float) -> float:
-        point = Point.above(self.flip, guess)
-        if point is None:
+        worst = _find_worst(self, guess)
+        if worst is None:
             return self.epsilon0
-        lo, hi, upper = self._cells(point, guess)
-        worst = np.argsort(upper)[-_WORST:]
+        ones, zeros, _ = worst
         found = smallest_safe(
-            _excess(self.flip, lo[worst], self.n - 1 - hi[worst], log_delta),
+            _excess(self.flip, ones, zeros, log_delta),
             safe=self.epsilon0,
             guess=guess,
             floor=LEAST * self.epsilon0,

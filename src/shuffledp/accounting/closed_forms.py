@@ -10,6 +10,7 @@ those. The formulas are here to compare with, and to think with. Write p = e^eps
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
@@ -202,9 +203,8 @@ def balle_2019_bennett(*, epsilon0: float, n: int, delta: float) -> float:
     return _search("balle_2019_bennett", _log_bennett, epsilon0, n, delta)
 
 
-class _LogDelta(Protocol):
-    def __call__(self, epsilon0: float, epsilon: float, n: int) -> float:
-        """ln of a bound of delta, for epsilon < epsilon0."""
+_LogDelta = Callable[[float, float, int], float]
+"""From epsilon0, epsilon < epsilon0 and n to ln of a bound of delta."""
 
 
 def _search(name: str, log_delta: _LogDelta, epsilon0: float, n: int, delta: float) -> float:
@@ -319,17 +319,17 @@ _ERLINGSSON = "Erlingsson, Feldman, Mironov, Raghunathan, Talwar, Thakurta 2019"
 _CHEU = "Cheu, Smith, Ullman, Zeber, Zhilyaev 2019"
 
 CLOSED_FORMS: tuple[ClosedForm, ...] = tuple(
-    ClosedForm(name=name, reference=reference, epsilon=epsilon, covers=covers)
-    for name, reference, epsilon, covers in (
-        ("cheu_2019", _CHEU, cheu_2019, Covers.BINARY_RR),
-        ("erlingsson_2019", _ERLINGSSON, erlingsson_2019, Covers.ANY),
-        ("balle_2019_hoeffding", _BALLE, balle_2019_hoeffding, Covers.ANY),
-        ("balle_2019_bennett", _BALLE, balle_2019_bennett, Covers.ANY),
-        ("feldman_2021", _FMT, feldman_2021, Covers.ANY),
-        ("feldman_2021_script", f"{_FMT}, script", feldman_2021_script, Covers.ANY),
-        ("doona", f"{_DOONA} (1)", doona, Covers.ANY),
-        ("doona_small", _DOONA, doona_small, Covers.APPROXIMATION),
-        ("doona_large", f"{_DOONA} (2)", doona_large, Covers.APPROXIMATION),
-        ("doona_large_simple", f"{_DOONA} (3)", doona_large_simple, Covers.APPROXIMATION),
+    ClosedForm(name=epsilon.__name__, reference=reference, epsilon=epsilon, covers=covers)
+    for epsilon, reference, covers in (
+        (cheu_2019, _CHEU, Covers.BINARY_RR),
+        (erlingsson_2019, _ERLINGSSON, Covers.ANY),
+        (balle_2019_hoeffding, _BALLE, Covers.ANY),
+        (balle_2019_bennett, _BALLE, Covers.ANY),
+        (feldman_2021, _FMT, Covers.ANY),
+        (feldman_2021_script, f"{_FMT}, script", Covers.ANY),
+        (doona, f"{_DOONA} (1)", Covers.ANY),
+        (doona_small, _DOONA, Covers.APPROXIMATION),
+        (doona_large, f"{_DOONA} (2)", Covers.APPROXIMATION),
+        (doona_large_simple, f"{_DOONA} (3)", Covers.APPROXIMATION),
     )
 )

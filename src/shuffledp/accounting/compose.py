@@ -19,7 +19,7 @@ rounding but the one upwards.
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -57,8 +57,7 @@ def compose(rounds: Sequence[Profile], *, delta: float) -> float:
     True
     """
     wanted = fraction_of_one("delta", delta)
-    if not rounds:
-        raise ParameterError("rounds", rounds, "must hold at least one privacy curve")
+    _check_rounds(rounds)
     if wanted < _SMALLEST_DELTA:
         raise UnsupportedError(
             f"delta={delta!r} is below {_SMALLEST_DELTA:g}, where sums of losses take too long: "
@@ -105,13 +104,17 @@ def compose_curve(
     True
     """
     wanted = max(fraction_of_one("near", near), _SMALLEST_DELTA)
-    if not rounds:
-        raise ParameterError("rounds", rounds, "must hold at least one privacy curve")
+    _check_rounds(rounds)
     if len(rounds) == 1:
         return lambda epsilon: min(1.0, rounds[0].delta(epsilon))
     apart, step, total = _sum_up(tuple(rounds), wanted, points)
     curve = None if total is None else total.curve(step)
     return lambda epsilon: min(1.0, apart, math.inf if curve is None else curve(epsilon))
+
+
+def _check_rounds(rounds: Sequence[Profile]) -> None:
+    if not rounds:
+        raise ParameterError("rounds", rounds, "must hold at least one privacy curve")
 
 
 @lru_cache(maxsize=64)
@@ -256,7 +259,7 @@ def _find_loss(curve: Profile, step: float, end: float, bits: int) -> _Loss:
     # At most j step, which is rounded.
     places = step * np.arange(last + 1, dtype=np.float64)
     found = find_deltas(curve, places * (1 - 4 * UNIT))
-    heights = [_at_scale(value, scale) for value in np.minimum.accumulate(found).tolist()]
+    heights = [math.ceil(Fraction(value) * one) for value in np.minimum.accumulate(found).tolist()]
     below = [
         (one * one // xs[j], one - (one - heights[j]) * one // xs[j]) for j in range(last, 0, -1)
     ]
@@ -282,10 +285,6 @@ def _list_powers(step: float, last: int, scale: int) -> list[int]:
     return powers
 
 
-def _at_scale(value: float, scale: int) -> int:
-    return math.ceil(Fraction(value) * (1 << scale))
-
-
 def _take_hull(points: Sequence[tuple[int, int]]) -> list[int]:
     """The indices of the lower convex hull; the first and the last point belong to it."""
     kept: list[int] = []
@@ -307,16 +306,12 @@ def _multiply(first: Sequence[int], second: Sequence[int], bits: int) -> list[in
     one = _pack(first, size)
     other = one if first is second else _pack(second, size)  # Python squares in less time
     product = (one * other).to_bytes(size * (length + 1), "little")
-    return [_shift_up(value, bits) for value in _unpack(product, size, length)]
+    parts = (product[place : place + size] for place in range(0, size * length, size))
+    return [_shift_up(int.from_bytes(part, "little"), bits) for part in parts]
 
 
 def _pack(values: Sequence[int], size: int) -> int:
     return int.from_bytes(b"".join(value.to_bytes(size, "little") for value in values), "little")
-
-
-def _unpack(packed: bytes, size: int, length: int) -> Iterator[int]:
-    for place in range(0, size * length, size):
-        yield int.from_bytes(packed[place : place + size], "little")
 
 
 def _shift_up(value: int, bits: int) -> int:
@@ -345,8 +340,7 @@ def compose_renyi(rounds: Sequence[Profile], *, delta: float) -> float:
     True
     """
     wanted = fraction_of_one("delta", delta)
-    if not rounds:
-        raise ParameterError("rounds", rounds, "must hold at least one privacy curve")
+    _check_rounds(rounds)
     left = wanted - 2 * len(rounds) * CUT  # what `_steps` leaves out of each round
     if left <= wanted / 2:
         raise UnsupportedError(f"delta={delta!r} is too small for {len(rounds)} rounds")

@@ -62,6 +62,10 @@ class Counted:
     """For data and for neighbour, in the order that the event accuses."""
     draws: tuple[int, int]
 
+    def __str__(self) -> str:
+        (hits, others), (draws, other_draws) = self.hits, self.draws
+        return f"{hits:,} of {draws:,} times against {others:,} of {other_draws:,}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmpiricalAudit:
@@ -96,27 +100,24 @@ class EmpiricalAudit:
 
     def _repr_html_(self) -> str:
         """How notebooks show it."""
-        hits, draws = self.counted.hits, self.counted.draws
         facts = [
-            (
-                "epsilon, at least",
-                f"{math.floor(self.epsilon * 1e4) / 1e4:g} at delta = {self.delta:g}",
-            ),
+            ("epsilon, at least", self._claim()),
             ("confidence", f"{self.confidence:g}, {self.method}"),
             ("samples", f"{self.samples:,}"),
             ("event", self.counted.event),
-            ("happened", f"{hits[0]:,} of {draws[0]:,} times against {hits[1]:,} of {draws[1]:,}"),
+            ("happened", str(self.counted)),
         ]
         return stack(say("sampled audit: a lower bound", bold=True), list_facts(facts))
 
     def __str__(self) -> str:
-        hits, draws = self.counted.hits, self.counted.draws
         return (
-            f"epsilon >= {math.floor(self.epsilon * 1e4) / 1e4:g} at delta = {self.delta:g}, with "
-            f"confidence {self.confidence:g} from {self.samples:,} samples: {self.counted.event} "
-            f"happened {hits[0]:,} of {draws[0]:,} times against {hits[1]:,} of {draws[1]:,} "
-            f"({self.method})"
+            f"epsilon >= {self._claim()}, with confidence {self.confidence:g} from {self.samples:,} samples: "
+            f"{self.counted.event} happened {self.counted} ({self.method})"
         )
+
+    def _claim(self) -> str:
+        """Rounded down."""
+        return f"{math.floor(self.epsilon * 1e4) / 1e4:g} at delta = {self.delta:g}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

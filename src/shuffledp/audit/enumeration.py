@@ -51,9 +51,7 @@ Audited: TypeAlias = Randomizer | ShuffleProtocol
 _VIEWS = ("local", "preshuffled", "shuffled")
 _QUICK = 1_000_000  # elementary steps that integers do in about a second
 _MOST_INPUTS = 2048
-_MOST_MESSAGES = (
-    400  # of one person: a law of two noises and a flood has the cube of that many entries
-)
+_MOST_MESSAGES = 400  # of a person: two noises and a flood have the cube of that many entries
 _RELATIVE, _ABSOLUTE = 1e-9, 1e-12
 _LARGEST_EPSILON = 10_000
 

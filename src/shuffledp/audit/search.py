@@ -36,7 +36,7 @@ from shuffledp.numerics.rounding import UNIT, float_below
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["LARGEST_SWEEP", "Blanket", "Bounds", "Box", "Steps", "Sweep"]
+__all__ = ["LARGEST_SWEEP", "Blanket", "Bounds", "Box", "Steps", "Sweep", "share_out"]
 
 LARGEST_SWEEP = 3 * 10**10
 """Floating-point steps that one sweep agrees to take: a minute or two."""
@@ -141,20 +141,16 @@ class Blanket:
             return cls(gamma=0.0, law=(0.0,) * len(common))
         return cls(gamma=float_below(gamma), law=tuple(float(q / gamma) for q in common))
 
-    def shares(self, users: int) -> tuple[tuple[int, float], ...]:
-        """How many of the users send by `law`, rounded down to a few values, with their probabilities.
-
-        >>> [(b, round(share, 4)) for b, share in Blanket(gamma=0.5, law=(1.0,)).shares(2)]
-        [(0, 0.25), (1, 0.5), (2, 0.25)]
-        """
-        return _share_out(users, self.gamma)
-
 
 @lru_cache(maxsize=4096)
-def _share_out(users: int, gamma: float) -> tuple[tuple[int, float], ...]:
-    """Probabilities of at least b and less than the next b of Bin(users, gamma).
+def share_out(users: int, gamma: float) -> tuple[tuple[int, float], ...]:
+    """How many of the users send by the common law, rounded down to a few values, with their probabilities.
 
-    Fewer messages of the blanket hide less, so the tails Pr[at least b] are rounded down.
+    Each is that of at least b and less than the next b of Bin(users, gamma). Fewer messages of the blanket hide
+    less, so the tails Pr[at least b] are rounded down.
+
+    >>> [(b, round(share, 4)) for b, share in share_out(2, 0.5)]
+    [(0, 0.25), (1, 0.5), (2, 0.25)]
     """
     middle, spread = users * gamma, math.sqrt(users * gamma * (1 - gamma))
     some = range(users + 1) if users <= 4 else (math.ceil(middle + d * spread) for d in _DEVIATIONS)
@@ -390,7 +386,7 @@ class _Search:
         """
         t, done = sum(box.low), 0
         covers = []
-        for b, share in self.sweep.blanket.shares(box.users - t):
+        for b, share in share_out(box.users - t, self.sweep.blanket.gamma):
             for _ in range(b - done):
                 law, t = self.sweep.steps.add(t, self.sweep.blanket.law, law), t + 1
             done = b

@@ -14,14 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shuffledp.core.arrays import Codes, Floats
-from shuffledp.core.domain import Domain, column, outside
-from shuffledp.core.errors import (
-    DataError,
-    MismatchError,
-    ParameterError,
-    PositionError,
-    UnsupportedError,
-)
+from shuffledp.core.domain import Domain, check_integers, check_within, column
+from shuffledp.core.errors import MismatchError, ParameterError, UnsupportedError
 
 __all__ = ["Answers", "Columns"]
 
@@ -72,15 +66,8 @@ class Answers:
             values = tuple(values.values())
         if isinstance(values, tuple | list) and len(values) > 0 and np.ndim(values[0]) == 1:
             return self.join(self.columns(values))
-        array = column(values)
-        if array.dtype.kind not in "iu":
-            raise DataError(f"joint codes are integers, but the values have type {array.dtype}")
-        wrong = outside(array, self.size)
-        if wrong is not None:
-            place = int(np.argmax(wrong))
-            complaint = f"is outside the domain 0 .. {self.size - 1}"
-            raise PositionError(array[place].item(), place, complaint)
-        return array
+        array = check_integers(column(values), "joint codes are integers")
+        return check_within(array, self.size, f"0 .. {self.size - 1}")
 
     def columns(self, values: Sequence[ArrayLike]) -> tuple[Codes, ...]:
         """The codes of each column, by its own domain.

@@ -24,6 +24,8 @@ __all__ = [
     "Domain",
     "Integers",
     "Reals",
+    "check_integers",
+    "check_within",
     "column",
     "outside",
     "read_places",
@@ -93,7 +95,9 @@ class Bits:
             return np.where(array.astype(str) == self.true_value, 1, 0)
         if array.dtype == np.bool_:
             return array.astype(np.int64)
-        return _within(_integers(array, "bits are booleans or the integers 0 and 1"), 2, "0 and 1")
+        return check_within(
+            check_integers(array, "bits are booleans or the integers 0 and 1"), 2, "0 and 1"
+        )
 
     def values(self, codes: Codes) -> Floats:
         return codes.astype(np.float64)
@@ -149,7 +153,7 @@ class Categories:
                 f"if they are names, declare domain=Categories(k={self.k}, names=(...))"
             )
         wanted = "categories are integer codes" + (" or their names" if self.names else "")
-        return _within(_integers(array, wanted), self.k, f"0 .. {self.k - 1}")
+        return check_within(check_integers(array, wanted), self.k, f"0 .. {self.k - 1}")
 
     def _codes_of_names(self, array: _AnyArray) -> Codes:
         assert self.names is not None
@@ -195,7 +199,7 @@ class Integers:
         return tuple(map(str, range(self.lower, self.upper + 1)))
 
     def codes(self, values: ArrayLike) -> Codes:
-        array = _integers(column(values), "the domain is integers")
+        array = check_integers(column(values), "the domain is integers")
         shown = f"{self.lower} .. {self.upper}"
         low, high = int(array.min()), int(array.max())
         if low < self.lower or high > self.upper:
@@ -410,13 +414,25 @@ def outside(array: Codes, size: int) -> Bools | None:
     return unsigned >= size
 
 
-def _integers(array: _AnyArray, wanted: str) -> Codes:
+def check_integers(array: _AnyArray, wanted: str) -> Codes:
+    """The array, if it is one of integers; `DataError` that says what is wanted otherwise.
+
+    >>> check_integers(np.array([0.5]), "bits are integers")
+    Traceback (most recent call last):
+    shuffledp.core.errors.DataError: bits are integers, but the values have type float64
+    """
     if array.dtype.kind not in "iu":
         raise DataError(f"{wanted}, but the values have type {array.dtype}")
     return array
 
 
-def _within(array: Codes, size: int, shown: str) -> Codes:
+def check_within(array: Codes, size: int, shown: str) -> Codes:
+    """The array, if all of it is in 0 .. size-1; `PositionError` otherwise.
+
+    >>> check_within(np.array([0, 7]), 5, "0 .. 4")
+    Traceback (most recent call last):
+    shuffledp.core.errors.PositionError: value 7 at position 1 is outside the domain 0 .. 4
+    """
     wrong = outside(array, size)
     if wrong is not None:
         raise _outside(array, wrong, shown)
