@@ -158,9 +158,9 @@ def find_engine(engine: Engine | str, **options: Any) -> Engine:
     >>> find_engine("duckdb", master="local[2]")
     Traceback (most recent call last):
     shuffledp.core.errors.ParameterError: master='local[2]' is not an option of the duckdb engine
-    >>> find_engine("abacus")
+    >>> find_engine("abacus")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    shuffledp.core.errors.ParameterError: engine='abacus' must be one of duckdb, memory, spark
+    shuffledp.core.errors.ParameterError: engine='abacus' must be one of duckdb, memory, ...
     """
     if not isinstance(engine, str):
         return engine
