@@ -10,9 +10,9 @@ from scipy.stats import binom
 import live
 import shuffledp as sdp
 from shuffledp import protocols
-from shuffledp.collect import sample
 from shuffledp.collect.analyzer import _answer, count_messages
 from shuffledp.collect.design import Settings, _foresee_error, choose_protocols, parse_survey
+from shuffledp.protocols import one_question
 from shuffledp.wire.document import Collection, Pledge, compute_guarantee
 from shuffledp.wire.question import Question
 from shuffledp.wire.report import encode_many, uniform
@@ -101,7 +101,7 @@ def test_intervals_cover_and_without_the_sample_they_do_not(monkeypatch):
     }
     most = binom.isf(ALPHA, 5 * 60, 0.05)
     assert count_misses(collection, places, truths, 60) <= most
-    monkeypatch.setattr(sample, "bound_sampling", lambda low, high, *_: (low, high))
+    monkeypatch.setattr(one_question, "bound_sampling", lambda low, high, *_: (low, high))
     assert count_misses(collection, places, truths, 60) > most
 
 

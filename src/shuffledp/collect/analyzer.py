@@ -17,10 +17,9 @@ import numpy as np
 from shuffledp.collect.disk import transaction, write_whole
 from shuffledp.collect.groups import estimate_groups
 from shuffledp.collect.keys import AnalyzerSecrets
-from shuffledp.collect.sample import scale_up
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Bools
-from shuffledp.core.display import Number, make_picture
+from shuffledp.core.display import Number, list_numbers
 from shuffledp.core.errors import WireError
 from shuffledp.core.octets import Octets
 from shuffledp.core.privacy import Guarantee, Model
@@ -28,6 +27,7 @@ from shuffledp.core.protocol import honest_users
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.version import __version__
 from shuffledp.ledger import Budget, Ledger
+from shuffledp.protocols.one_question import scale_up
 from shuffledp.tasks import task_named
 from shuffledp.wire.batch import Manifest, check_batch, write_receipt
 from shuffledp.wire.document import Collection, compute_guarantee
@@ -320,9 +320,9 @@ def _answer(question: Question, tally: Tally, reports: int | None = None) -> dic
         estimate = estimate_groups(question, tally)
     else:
         estimate = question.protocol.analyzer.estimate(tally)
-    rows: Sequence[Number] = make_picture(estimate, _LEVEL, label=question.task).rows
     if reports is not None:
-        rows = scale_up(question, estimate, tally.people(), reports, _LEVEL)
+        estimate = scale_up(estimate, question.protocol, tally.people(), reports)
+    rows = list_numbers(estimate, _LEVEL, label=question.task)
     labels: Sequence[str] = [row.label for row in rows]
     if question.labels is not None and len(rows) == len(question.labels):
         labels = question.labels

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from shuffledp.collect.keys import AnalyzerSecrets, ShufflerSecrets, signing_public
-from shuffledp.collect.sample import foresee_variance
 from shuffledp.core.domain import Categories, Integers, Reals
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.octets import Influential
@@ -27,6 +26,7 @@ from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.planner.choice import choose
 from shuffledp.planner.errors import check_sight, measure_sight
 from shuffledp.protocols import make
+from shuffledp.protocols.one_question import foresee_variance
 from shuffledp.surveys import Survey
 from shuffledp.tasks import task_named
 from shuffledp.wire.document import (
@@ -373,7 +373,7 @@ def _foresee_error(design: Design, people: int) -> float:
         size = each.protocol.randomizer.domain.size
         counts = np.full(size, people // size, dtype=np.int64)
         counts[0] += people - counts.sum()
-        variance = float(np.max(foresee_variance(each, counts, design.sample(people))))
+        variance = float(np.max(foresee_variance(each.protocol, counts, design.sample(people))))
         unit = 1.0 if each.ends is None else each.ends[1] - each.ends[0]
         errors.append(math.sqrt(variance) / unit / (1 if each.task == "mean" else people))
     return max(errors)

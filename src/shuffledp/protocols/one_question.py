@@ -48,6 +48,7 @@ __all__ = [
     "OneQuestionDevice",
     "SampledError",
     "find_ends",
+    "foresee_variance",
     "make_local",
     "scale_up",
 ]
@@ -294,26 +295,34 @@ class OneQuestionAnalyzer:
 
     def variance(self, inputs: Counts) -> Floats:
         """About, with the share of the people that is expected; `inputs` counts joint codes."""
-        count, people = len(self.parts), int(inputs.sum())
+        sampled = max(1, int(inputs.sum()) // len(self.parts))
         domain = Answers(parts=tuple(part.randomizer.domain for part in self.parts))
         codes = domain.split(np.arange(len(inputs)))
         found = []
         for part, own in zip(self.parts, codes, strict=True):
             counts = np.bincount(own, weights=inputs, minlength=part.randomizer.domain.size)
-            found.append(foresee_variance(part, np.rint(counts).astype(np.int64), count, people))
+            found.append(foresee_variance(part, np.rint(counts).astype(np.int64), sampled))
         return np.concatenate([np.atleast_1d(each) for each in found])
 
 
-def foresee_variance(part: ShuffleProtocol, inputs: Counts, count: int, people: int) -> Floats:
-    """Of the answer about inputs[code] people if one in `count` of them is asked: noise, and the sample's."""
-    sampled = max(1, people // count)
-    own = np.asarray(part.analyzer.variance(np.rint(inputs / count).astype(np.int64)))
+def foresee_variance(protocol: ShuffleProtocol, inputs: Counts, sampled: int) -> Floats:
+    """Of the answer about inputs[code] people if `sampled` of them are asked: noise, and the sample's.
+
+    >>> from shuffledp import protocols
+    >>> rr = protocols.rr.make_local(epsilon=20.0)
+    >>> round(float(foresee_variance(rr, np.array([500, 500]), 100)) ** 0.5)
+    47
+    """
+    people = int(inputs.sum())
+    part = sampled / people
+    own = np.asarray(protocol.analyzer.variance(np.rint(inputs * part).astype(np.int64)))
     shares: Floats = inputs / people
-    if part.task == "count":
+    if protocol.task == "count":
         shares = shares[1]
-    ends = find_ends(part)
+    ends = find_ends(protocol)
+    # A mean is bounded alike, whatever it is.
     spread = sampling_variance(shares if ends is None else 0.0, sampled, people, ends)
-    found: Floats = own + spread if part.task == "mean" else own * count**2 + people**2 * spread
+    found: Floats = own + spread if protocol.task == "mean" else own / part**2 + people**2 * spread
     return found
 
 

@@ -27,12 +27,12 @@ from shuffledp.collect.design import (
 )
 from shuffledp.collect.groups import foresee_groups
 from shuffledp.collect.keys import ShufflerSecrets
-from shuffledp.collect.sample import foresee_variance
 from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.display import list_numbers
 from shuffledp.core.domain import Bits, Reals
 from shuffledp.core.errors import DataError, ShuffledpError, UnsupportedError
 from shuffledp.planner.errors import measure_sight
+from shuffledp.protocols.one_question import foresee_variance
 from shuffledp.protocols.tree import TreeAnalyzer
 from shuffledp.serve.client import Operator, connect
 from shuffledp.serve.folders import Home
@@ -169,7 +169,7 @@ def _imagine(question: Question, people: int, sampled: int) -> dict[str, Any]:
             "upper": upper,
         }
     truth, labels = _imagine_truth(question, counts)
-    spread = _Z * np.sqrt(foresee_variance(question, counts, sampled))
+    spread = _Z * np.sqrt(foresee_variance(question.protocol, counts, sampled))
     pairs = zip(labels, truth.tolist(), np.broadcast_to(spread, truth.shape).tolist(), strict=True)
     unit = people if lower is None or upper is None else upper - lower
     return {
