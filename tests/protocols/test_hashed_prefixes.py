@@ -25,6 +25,7 @@ from shuffledp.protocols.hashed_prefixes.functions import (
     draw_functions,
     invert_matrix,
 )
+from shuffledp.protocols.tree import joint_poisson_level
 from shuffledp.testing import ALPHA, Examples, ScriptedWords, enumerate_outcomes
 
 TINY = {"n": 2, "bits": 2, "honest": 1.0, "seed": 1}
@@ -438,8 +439,10 @@ def test_the_budget_decides_the_design():
         design.predict(
             design.choose_design(64, crowd, promise, budget),
             n=10**6,
-            mu=design.dummies_per_word(
-                len(design.choose_design(64, crowd, promise, budget).parts), promise
+            mu=joint_poisson_level(
+                parts=len(design.choose_design(64, crowd, promise, budget).parts),
+                epsilon=promise.epsilon,
+                delta=promise.delta,
             ),
         ).find_count()
         for budget in (1.5, 2.1, 4.0, 12.0, 40.0)

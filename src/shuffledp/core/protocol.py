@@ -1,7 +1,7 @@
 """Concept 5, the protocol P = (R, A) with its guarantee: the unit that everything else takes."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from fractions import Fraction
@@ -140,6 +140,20 @@ class Cost:
             messages_max=messages,
             bits_per_message=bits,
             count_depends_on_value=False,
+        )
+
+    @classmethod
+    def add(cls, costs: Sequence["Cost"], bits: int) -> "Cost":
+        """Of several parts together, whose messages have `bits` bits.
+
+        >>> Cost.add([Cost.fixed(4), Cost.fixed(3)], 5).messages_max
+        2
+        """
+        return cls(
+            messages_mean=math.fsum(cost.messages_mean for cost in costs),
+            messages_max=sum(cost.messages_max for cost in costs),
+            bits_per_message=bits,
+            count_depends_on_value=any(cost.count_depends_on_value for cost in costs),
         )
 
 

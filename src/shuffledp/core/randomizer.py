@@ -6,8 +6,11 @@ it is *declared* as `pmf`, and a test runs `encode` over every tape of a few bit
 two as fractions. Production tapes come from `SecureWords`.
 """
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -24,6 +27,7 @@ __all__ = [
     "Randomizer",
     "WordSource",
     "encode_places",
+    "join_laws",
     "randomize",
     "tape_width",
 ]
@@ -67,6 +71,22 @@ class Messages:
         """
         return cls(payload=payload, owner=range(len(payload)), users=len(payload))
 
+    @classmethod
+    def join(cls, parts: Sequence["Messages"], starts: Sequence[int] | None = None) -> "Messages":
+        """What the same users send in several parts; the start of a part is added to its messages.
+
+        >>> Messages.join([Messages.one_each(np.array([3, 1])), Messages.one_each(np.array([0, 0]))], (0, 10)).payload
+        array([ 3,  1, 10, 10])
+        """
+        payloads = [part.payload for part in parts]
+        if starts is not None:
+            payloads = [own + start for own, start in zip(payloads, starts, strict=True)]
+        return cls(
+            payload=np.concatenate(payloads),
+            owner=np.concatenate([np.asarray(part.owner) for part in parts]),
+            users=parts[0].users,
+        )
+
     def of(self, user: int) -> tuple[Message, ...]:
         """What one user sends, in order.
 
@@ -102,6 +122,26 @@ class Randomizer(Protocol):
 
     def pmf(self, x: int) -> Law:
         """The exact law of the messages of a user whose code is x."""
+
+
+def join_laws(laws: Sequence[Law], starts: Sequence[int] | None = None) -> Law:
+    """The law of what a user sends in several independent parts; starts are those of `Messages.join`.
+
+    >>> coin = {(0,): Fraction(1, 2), (1,): Fraction(1, 2)}
+    >>> join_laws([coin, coin], (0, 2))[1, 2]
+    Fraction(1, 4)
+    """
+    moves = (0,) * len(laws) if starts is None else starts
+    joint: Law = {}
+    for together in product(*(law.items() for law in laws)):
+        sent = tuple(
+            message + move if isinstance(message, int) else message
+            for (messages, _), move in zip(together, moves, strict=True)
+            for message in messages
+        )
+        mass = math.prod((mass for _, mass in together), start=Fraction(1))
+        joint[sent] = joint.get(sent, Fraction(0)) + mass
+    return joint
 
 
 def randomize(randomizer: Randomizer, values: ArrayLike, rng: WordSource) -> Messages:

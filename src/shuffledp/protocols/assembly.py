@@ -200,18 +200,25 @@ def shuffle(
     return lambda build: ShuffleMaker(about, build, pure=pure)
 
 
-def shuffled(make_local: LocalMaker[P], shape: Callable[..., int] | None = None) -> ShuffleMaker:
+def shuffled(
+    make_local: LocalMaker[P],
+    shape: Callable[..., int] | None = None,
+    draw: Mapping[str, Callable[[], Any]] | None = None,
+) -> ShuffleMaker:
     """The maker of a local protocol behind a shuffler.
 
     `shape` is for devices whose alphabet changes with epsilon0: `shape(epsilon0, **own)` says how (the
-    number of blocks, the size of the sets) for the protocol's own parameters.
+    number of blocks, the size of the sets) for the protocol's own parameters. `draw` is for parameters that
+    are drawn unless given: once, whatever epsilon0 is.
     """
     parameters = inspect.signature(make_local).parameters.values()
     own = [each for each in parameters if each.name != "epsilon"]
 
     def build(crowd: Crowd, promise: Promise, **given: Any) -> Parts:
         at = None if shape is None else partial(shape, **given)
-        return fit(make_local, crowd, promise, shape=at, **given)
+        drawn = {name: one() for name, one in (draw or {}).items() if given[name] is None}
+        parts = fit(make_local, crowd, promise, shape=at, **{**given, **drawn})
+        return replace(parts, resolved={**parts.resolved, **drawn})
 
     build.__module__ = make_local.__module__
     build.__name__ = build.__qualname__ = "make"

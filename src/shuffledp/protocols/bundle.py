@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
-from itertools import accumulate, product
+from itertools import accumulate
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -44,7 +44,7 @@ from shuffledp.core.protocol import (
     ShuffleProtocol,
     Spec,
 )
-from shuffledp.core.randomizer import Law, Message, Messages, Randomizer
+from shuffledp.core.randomizer import Law, Message, Messages, Randomizer, join_laws
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import positive
 from shuffledp.numerics.rounding import float_above, shorten
@@ -131,12 +131,7 @@ class BundleDevice:
         tag = (len(costs) - 1).bit_length()
         mean = math.fsum(cost.messages_mean for cost in costs)
         bits = math.fsum(cost.messages_mean * (cost.bits_per_message + tag) for cost in costs)
-        return Cost(
-            messages_mean=mean,
-            messages_max=sum(cost.messages_max for cost in costs),
-            bits_per_message=max(1, math.ceil(bits / mean)),
-            count_depends_on_value=any(cost.count_depends_on_value for cost in costs),
-        )
+        return Cost.add(costs, max(1, math.ceil(bits / mean)))
 
     def encode(self, inputs: Codes, words: Words) -> Messages:
         return self.encode_columns(self.domain.split(inputs), words)
@@ -148,12 +143,9 @@ class BundleDevice:
             for device, codes, start in zip(self.devices, columns, self._starts(), strict=True)
         ]
         width = max(map(_width, sent))
-        return Messages(
-            payload=np.concatenate(
-                [tag_rows(each.payload, part, width) for part, each in enumerate(sent)]
-            ),
-            owner=np.concatenate([np.asarray(each.owner) for each in sent]),
-            users=sent[0].users,
+        rows = [tag_rows(each.payload, part, width) for part, each in enumerate(sent)]
+        return Messages.join(
+            [replace(each, payload=own) for each, own in zip(sent, rows, strict=True)]
         )
 
     def own_words(self, device: Randomizer, words: Words, start: int) -> Words:
@@ -169,23 +161,14 @@ class BundleDevice:
         return [0, *accumulate(widths[:-1])]
 
     def pmf(self, x: int) -> Law:
-        laws = [
-            device.pmf(int(code[0]))
-            for device, code in zip(
-                self.devices, self.domain.split(np.array([x], dtype=np.int64)), strict=True
-            )
-        ]
+        codes = self.domain.split(np.array([x], dtype=np.int64))
+        laws = [device.pmf(int(code[0])) for device, code in zip(self.devices, codes, strict=True)]
         width = max((len(_row(m)) for law in laws for sent in law for m in sent), default=1)
-        joint: Law = {}
-        for together in product(*(law.items() for law in laws)):
-            messages = tuple(
-                tag_message(message, part, width)
-                for part, (sent, _) in enumerate(together)
-                for message in sent
-            )
-            mass = math.prod((mass for _, mass in together), start=Fraction(1))
-            joint[messages] = joint.get(messages, Fraction(0)) + mass
-        return joint
+        return join_laws([_tag_law(law, part, width) for part, law in enumerate(laws)])
+
+
+def _tag_law(law: Law, part: int, width: int) -> Law:
+    return {tuple(tag_message(m, part, width) for m in sent): mass for sent, mass in law.items()}
 
 
 def _width(messages: Messages) -> int:

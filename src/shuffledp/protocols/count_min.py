@@ -28,7 +28,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from itertools import product
 from typing import ClassVar
 
 import numpy as np
@@ -43,7 +42,7 @@ from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate, Interval, Value
 from shuffledp.core.protocol import Cost, Crowd, Parts, Promise
-from shuffledp.core.randomizer import Law, Message, Messages, WordSource
+from shuffledp.core.randomizer import Law, Message, Messages, WordSource, join_laws
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import level as valid_level
 from shuffledp.core.validate import whole
@@ -173,26 +172,16 @@ class CountMin:
     def encode(self, inputs: Codes, words: Words) -> Messages:
         row, each = self.row, self.row.words_per_input
         cells = self.cells(inputs)
-        payload, owner = [], []
-        for t in range(self.rows):
-            start = t * self.width
-            sent = row.encode(cells[t] - start, words[:, t * each : (t + 1) * each])
-            payload.append(sent.payload + start)
-            owner.append(np.asarray(sent.owner))
-        return Messages(
-            payload=np.concatenate(payload), owner=np.concatenate(owner), users=len(inputs)
-        )
+        sent = [
+            row.encode(cells[t] - t * self.width, words[:, t * each : (t + 1) * each])
+            for t in range(self.rows)
+        ]
+        return Messages.join(sent, range(0, self.rows * self.width, self.width))
 
     def pmf(self, x: int) -> Law:
         cells = self.cells(np.array([x]))[:, 0].tolist()
         laws = [self.row.pmf(cell - t * self.width) for t, cell in enumerate(cells)]
-        law: Law = {}
-        for rows in product(*(one.items() for one in laws)):
-            sent: list[Message] = []
-            for t, (messages, _) in enumerate(rows):
-                sent += [int(s) + t * self.width for s in messages if isinstance(s, int)]
-            law[tuple(sent)] = math.prod((mass for _, mass in rows), start=Fraction(1))
-        return law
+        return join_laws(laws, range(0, self.rows * self.width, self.width))
 
     def deal(self, inputs: Counts, source: WordSource) -> Tally:
         """Row by row: the users' cells, and all dummies together."""

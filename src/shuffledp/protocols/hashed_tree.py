@@ -28,8 +28,8 @@ from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.cells import Cells
 from shuffledp.core.domain import Categories, Integers
 from shuffledp.core.errors import ParameterError, UnsupportedError
-from shuffledp.core.protocol import Cost, Crowd, NoiseAccountant, NoisyDevice, Parts, Promise
-from shuffledp.core.randomizer import Law, Message, Messages
+from shuffledp.core.protocol import Cost, Crowd, NoisyDevice, Parts, Promise
+from shuffledp.core.randomizer import Law, Message, Messages, join_laws
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import number, whole
 from shuffledp.numerics import tape
@@ -207,6 +207,11 @@ class HashedTree:
             raise ParameterError("shape", self.shape, f"must have {self.domain.size} leaves")
 
     @property
+    def levels(self) -> tuple[NoisyDevice, ...]:
+        """The histograms, the hashed one last."""
+        return (*self.top.levels, self.last)
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """Branches by level."""
         return (*self.top.shape, self.last.k // self.top.domain.size)
@@ -229,31 +234,18 @@ class HashedTree:
 
     @property
     def cost(self) -> Cost:
-        above, below = self.top.cost, self.last.cost
-        return Cost(
-            messages_mean=above.messages_mean + below.messages_mean,
-            messages_max=above.messages_max + below.messages_max,
-            bits_per_message=(self.top.nodes + (1 << self.last.bits) - 1).bit_length(),
-            count_depends_on_value=False,
-        )
+        bits = (self.top.nodes + (1 << self.last.bits) - 1).bit_length()
+        return Cost.add([self.top.cost, self.last.cost], bits)
 
     def encode(self, inputs: Codes, words: Words) -> Messages:
         used = self.top.words_per_input
         above = self.top.encode(inputs // self.shape[-1], words[:, :used])
         below = self.last.encode(inputs, words[:, used:])
-        return Messages(
-            payload=np.concatenate([above.payload, below.payload + self.top.nodes]),
-            owner=np.concatenate([np.asarray(above.owner), np.asarray(below.owner)]),
-            users=len(inputs),
-        )
+        return Messages.join([above, below], (0, self.top.nodes))
 
     def pmf(self, x: int) -> Law:
-        joint: Law = {}
-        for above, mass in self.top.pmf(x // self.shape[-1]).items():
-            for below, other in self.last.pmf(x).items():
-                moved = tuple(self.top.nodes + int(message) for message in below)  # type: ignore[arg-type]
-                joint[above + moved] = joint.get(above + moved, Fraction(0)) + mass * other
-        return joint
+        laws = [self.top.pmf(x // self.shape[-1]), self.last.pmf(x)]
+        return join_laws(laws, (0, self.top.nodes))
 
     def find_noise(self, n: int) -> IndependentLevels:
         """The noise that the dummies and the collisions of n people make."""
@@ -379,43 +371,14 @@ def make(
     chosen = read_shape(shape)
     if len(chosen) < 2:
         raise ParameterError("shape", shape, "must have at least two levels")
-    if levels is None:
-        tree = _fit_tree(domain, crowd, promise, chosen, hash_bits, word_bits)
-    else:
-        tree = _make_tree(domain, crowd, promise, chosen, hash_bits, levels, word_bits)
-    devices: tuple[NoisyDevice, ...] = (*tree.top.levels, tree.last)
+    layout = _Layout(domain=domain, shape=chosen, hash_bits=hash_bits, word_bits=word_bits)
+    tree = layout.fit(crowd, promise) if levels is None else layout.spend(crowd, promise, levels)
     return Parts(
         tree,
         TreeAnalyzer(tree=tree, question=LeafQuestion(task=task, at=points)),
-        accountant=Joint(
-            parts=tuple(NoiseAccountant(device=each, epsilon=promise.epsilon) for each in devices),
-            promise=promise,
-        ),
+        accountant=Joint.of(tree.levels, promise),
         task=task,
         resolved={"shape": list(chosen), "hash_bits": hash_bits, "at": list(points)},
-    )
-
-
-def _join(
-    domain: Integers | Cells,
-    shape: tuple[int, ...],
-    hash_bits: int,
-    top: tuple[DummiesHistogram, ...],
-    dummies: int,
-    word_bits: int,
-) -> HashedTree:
-    leaves, parents = math.prod(shape), math.prod(shape[:-1])
-    needed = max((leaves - 1).bit_length(), hash_bits)
-    return HashedTree(
-        domain=domain,
-        top=Tree(domain=Integers(lower=0, upper=parents - 1), shape=shape[:-1], levels=top),
-        last=HashedLevel(
-            k=leaves,
-            r=_find_degree(needed),
-            s=hash_bits,
-            dummies=dummies,
-            word_bits=word_bits,
-        ),
     )
 
 
@@ -423,53 +386,56 @@ def _find_degree(bits: int) -> int:
     return min(r for r in POLYNOMIALS if r >= bits)
 
 
-def _fit_tree(
-    domain: Integers | Cells,
-    crowd: Crowd,
-    promise: Promise,
-    shape: tuple[int, ...],
-    hash_bits: int,
-    word_bits: int,
-) -> HashedTree:
-    """Levels with the same noise per node, nearly the least that keeps the promise."""
-    words = 1 << whole("word_bits", word_bits, at_least=1, at_most=64)
-    sizes = np.cumprod(shape[:-1]).tolist()
-    share = (1 << hash_bits) / (
-        1 - 2.0**-hash_bits
-    )  # dummies that reach a leaf and not another one
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Layout:
+    """A tree without its dummies."""
 
-    def build(mu: float) -> HashedTree:
-        *above, below = (
-            max(dyadic_above(mu * size / crowd.trusted, word_bits), Fraction(1, words))
-            for size in (*sizes, share)
+    domain: Integers | Cells
+    shape: tuple[int, ...]
+    hash_bits: int
+    word_bits: int
+
+    def fit(self, crowd: Crowd, promise: Promise) -> HashedTree:
+        """Levels with the same noise per node, nearly the least that keeps the promise."""
+        words = 1 << whole("word_bits", self.word_bits, at_least=1, at_most=64)
+        sizes = np.cumprod(self.shape[:-1]).tolist()
+        # Dummies that reach a leaf and not another one.
+        share = (1 << self.hash_bits) / (1 - 2.0**-self.hash_bits)
+
+        def build(mu: float) -> HashedTree:
+            *above, below = (
+                max(dyadic_above(mu * size / crowd.trusted, self.word_bits), Fraction(1, words))
+                for size in (*sizes, share)
+            )
+            top = tuple(
+                DummiesHistogram.sending(rho, k=size, word_bits=self.word_bits)
+                for rho, size in zip(above, sizes, strict=True)
+            )
+            return self._add_dummies(top, int(below * words))
+
+        return search_noise(crowd, promise, len(self.shape), build, lambda tree: tree.levels)
+
+    def spend(self, crowd: Crowd, promise: Promise, epsilons: Sequence[float]) -> HashedTree:
+        """Levels that each keep an epsilon of their own."""
+        depth = len(self.shape)
+        if len(epsilons) != depth:
+            raise ParameterError("levels", epsilons, f"must be one epsilon for each of {depth}")
+        top = make_levels(crowd, promise, self.shape[:-1], epsilons[:-1], self.word_bits)
+        own = Promise(epsilon=epsilons[-1], delta=promise.delta)
+        dummies = choose_rho(crowd, own, Fraction(1, 1 << self.hash_bits), self.word_bits)
+        return self._add_dummies(top, dummies)
+
+    def _add_dummies(self, top: tuple[DummiesHistogram, ...], dummies: int) -> HashedTree:
+        leaves, parents = math.prod(self.shape), math.prod(self.shape[:-1])
+        degree = _find_degree(max((leaves - 1).bit_length(), self.hash_bits))
+        bits = {"r": degree, "s": self.hash_bits, "word_bits": self.word_bits}
+        return HashedTree(
+            domain=self.domain,
+            top=Tree(
+                domain=Integers(lower=0, upper=parents - 1), shape=self.shape[:-1], levels=top
+            ),
+            last=HashedLevel(k=leaves, dummies=dummies, **bits),
         )
-        top = tuple(
-            DummiesHistogram.sending(rho, k=size, word_bits=word_bits)
-            for rho, size in zip(above, sizes, strict=True)
-        )
-        return _join(domain, shape, hash_bits, top, int(below * words), word_bits)
-
-    return search_noise(
-        crowd, promise, len(shape), build, lambda tree: (*tree.top.levels, tree.last)
-    )
-
-
-def _make_tree(
-    domain: Integers | Cells,
-    crowd: Crowd,
-    promise: Promise,
-    shape: tuple[int, ...],
-    hash_bits: int,
-    epsilons: Sequence[float],
-    word_bits: int,
-) -> HashedTree:
-    """Levels that each keep an epsilon of their own."""
-    if len(epsilons) != len(shape):
-        raise ParameterError("levels", epsilons, f"must be one epsilon for each of {len(shape)}")
-    top = make_levels(crowd, promise, shape[:-1], epsilons[:-1], word_bits)
-    own = Promise(epsilon=epsilons[-1], delta=promise.delta)
-    dummies = choose_rho(crowd, own, Fraction(1, 1 << hash_bits), word_bits)
-    return _join(domain, shape, hash_bits, top, dummies, word_bits)
 
 
 SPEC = register(make)

@@ -8,7 +8,14 @@ from shuffledp.accounting.base import invert
 from shuffledp.accounting.compose import compose_curve
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.privacy import Guarantee, Model, Profile
-from shuffledp.core.protocol import Accountant, Curved, NoiseAccountant, Promise, pure_delta
+from shuffledp.core.protocol import (
+    Accountant,
+    Curved,
+    NoiseAccountant,
+    NoisyDevice,
+    Promise,
+    pure_delta,
+)
 from shuffledp.numerics.rounding import UNIT, shorten
 
 __all__ = ["Curve", "Joint"]
@@ -44,6 +51,12 @@ class Joint:
 
     parts: tuple[Accountant, ...]
     promise: Promise
+
+    @classmethod
+    def of(cls, devices: Sequence[NoisyDevice], promise: Promise) -> "Joint":
+        """The parts are devices that know their own delta."""
+        parts = (NoiseAccountant(device=each, epsilon=promise.epsilon) for each in devices)
+        return cls(parts=tuple(parts), promise=promise)
 
     def guarantee(self, honest: int) -> Guarantee:
         # What is within the promise needs no sharper look.

@@ -17,7 +17,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from itertools import product
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -32,8 +31,8 @@ from shuffledp.core.cells import Cells
 from shuffledp.core.domain import Integers
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate, Value
-from shuffledp.core.protocol import Cost, Crowd, NoiseAccountant, NoisyDevice, Parts, Promise
-from shuffledp.core.randomizer import Law, Message, Messages, WordSource
+from shuffledp.core.protocol import Cost, Crowd, NoisyDevice, Parts, Promise
+from shuffledp.core.randomizer import Law, Message, Messages, WordSource, join_laws
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
 from shuffledp.numerics.leaves import MOST_CELLS, LeafQuestion, Leaves, read_cells, read_points
@@ -117,13 +116,7 @@ class Tree:
 
     @property
     def cost(self) -> Cost:
-        costs = [level.cost for level in self.levels]
-        return Cost(
-            messages_mean=math.fsum(cost.messages_mean for cost in costs),
-            messages_max=sum(cost.messages_max for cost in costs),
-            bits_per_message=(self.nodes - 1).bit_length(),
-            count_depends_on_value=False,
-        )
+        return Cost.add([level.cost for level in self.levels], (self.nodes - 1).bit_length())
 
     def _starts(self) -> list[int]:
         return [0, *np.cumsum([level.k for level in self.levels]).tolist()[:-1]]
@@ -134,34 +127,16 @@ class Tree:
         return [codes // (whole // level.k) for level in self.levels]
 
     def encode(self, inputs: Codes, words: Words) -> Messages:
-        owners, payload, first = [], [], 0
-        for level, start, codes in zip(
-            self.levels, self._starts(), self.ancestors(inputs), strict=True
-        ):
-            own = words[:, first : first + level.words_per_input]
+        sent, first = [], 0
+        for level, codes in zip(self.levels, self.ancestors(inputs), strict=True):
+            sent.append(level.encode(codes, words[:, first : first + level.words_per_input]))
             first += level.words_per_input
-            sent = level.encode(codes, own)
-            owners.append(np.asarray(sent.owner))
-            payload.append(sent.payload + start)
-        return Messages(
-            payload=np.concatenate(payload), owner=np.concatenate(owners), users=len(inputs)
-        )
+        return Messages.join(sent, self._starts())
 
     def pmf(self, x: int) -> Law:
-        codes = [int(code[0]) for code in self.ancestors(np.array([x]))]
-        laws = [
-            {
-                tuple(start + int(message) for message in sent): mass  # type: ignore[arg-type]
-                for sent, mass in level.pmf(code).items()
-            }
-            for level, start, code in zip(self.levels, self._starts(), codes, strict=True)
-        ]
-        joint: Law = {}
-        for together in product(*(law.items() for law in laws)):
-            sent = tuple(message for one, _ in together for message in one)
-            mass = math.prod((mass for _, mass in together), start=Fraction(1))
-            joint[sent] = joint.get(sent, Fraction(0)) + mass
-        return joint
+        codes = self.ancestors(np.array([x]))
+        laws = [level.pmf(int(code[0])) for level, code in zip(self.levels, codes, strict=True)]
+        return join_laws(laws, self._starts())
 
     def find_noise(self, n: int) -> IndependentLevels:
         """The noise that the dummies of n people make."""
@@ -402,14 +377,10 @@ def make(
     else:
         devices = make_levels(crowd, promise, chosen, levels, word_bits)
     tree = Tree(domain=domain, shape=chosen, levels=devices)
-    accountant = Joint(
-        parts=tuple(NoiseAccountant(device=each, epsilon=promise.epsilon) for each in devices),
-        promise=promise,
-    )
     return Parts(
         tree,
         TreeAnalyzer(tree=tree, question=LeafQuestion(task=task, at=points)),
-        accountant=accountant,
+        accountant=Joint.of(devices, promise),
         task=task,
         resolved={"shape": list(chosen), "at": list(points)},
     )
@@ -482,10 +453,7 @@ def search_noise(
     mu = joint_poisson_level(parts=depth, epsilon=promise.epsilon, delta=promise.delta)
     while True:
         built = build(mu)
-        accountants = tuple(
-            NoiseAccountant(device=each, epsilon=promise.epsilon) for each in levels(built)
-        )
-        delta = Joint(parts=accountants, promise=promise).delta(crowd.trusted, promise.epsilon)
+        delta = Joint.of(levels(built), promise).guarantee(crowd.trusted).delta
         if delta <= promise.delta:
             return built
         # ln(delta) falls by about 20 while the noise grows by a factor of e^2.

@@ -24,7 +24,7 @@ from shuffledp.core.analyzer import Step, Tally, message_tally
 from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate, Interval, NormalError, Value
-from shuffledp.core.protocol import Crowd, NoiseAccountant, Parts, Promise
+from shuffledp.core.protocol import Crowd, Parts, Promise
 from shuffledp.core.randomizer import Message
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.texts import Keys, Spelt, Texts
@@ -37,17 +37,26 @@ from shuffledp.protocols.dummies_histogram import DummiesHistogram
 from shuffledp.protocols.hashed_prefixes.counter import Counted, Table, count_words
 from shuffledp.protocols.hashed_prefixes.decoder import Found, Level, decode
 from shuffledp.protocols.hashed_prefixes.design import (
+    ALARMS,
     MESSAGES,
     Design,
     Sight,
     choose_design,
-    dummies_per_word,
-    level_alarms,
     predict,
 )
 from shuffledp.protocols.hashed_prefixes.device import SEED_BITS, HashedPart, HashedPrefixes
+from shuffledp.protocols.tree import search_noise
 
-__all__ = ["SPEC", "WordsAnalyzer", "WordsError", "make", "read_words_domain"]
+__all__ = [
+    "SPEC",
+    "WordsAnalyzer",
+    "WordsError",
+    "count_listed",
+    "draw_seed",
+    "list_words",
+    "make",
+    "read_words_domain",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -128,31 +137,17 @@ class WordsAnalyzer:
 
     def find(self, tally: Tally, step: Step | None = None) -> Found:
         """The words that stand out, by code."""
-        levels = self.levels(tally)
-        return decode(self.device.functions, levels, alarms=level_alarms(len(levels)), step=step)
+        return decode(self.device.functions, self.levels(tally), alarms=ALARMS, step=step)
 
     def estimate(self, tally: Tally) -> Estimate:
         """The words that were found, the most frequent first."""
-        return self._list_words(tally, None)
+        return self.estimate_stepwise(tally, None)
 
-    def estimate_stepwise(self, tally: Tally, step: Step) -> Estimate:
+    def estimate_stepwise(self, tally: Tally, step: Step | None) -> Estimate:
         """The same, with a call of `step` after every block of candidates."""
-        return self._list_words(tally, step)
-
-    def _list_words(self, tally: Tally, step: Step | None) -> Estimate:
         found = self.find(tally, step)
         values, stderr = self._count_codes(tally, found.codes, found)
-        order = np.argsort(-values, kind="stable")
-        words = self.device.domain.spell(found.codes[order])
-        kept = order[np.array([word is not None for word in words], dtype=np.bool_)]
-        return Estimate(
-            value=values[kept],
-            error=WordsError(
-                stderr=stderr[kept], threshold=found.threshold, sight=Sight.of(found.seen)
-            ),
-            limits=(0.0, float(tally.people())),
-            labels=tuple(word for word in words if word is not None),
-        )
+        return list_words(self.device.domain, found, values, stderr, tally.people())
 
     def count(self, tally: Tally, words: ArrayLike) -> Estimate:
         """How many people have each of these words, chosen before looking: found or not, without bias.
@@ -166,15 +161,9 @@ class WordsAnalyzer:
         >>> [round(value, -2) for value in counted.value.tolist()]
         [15000.0, -0.0]
         """
-        domain, found = self.device.domain, self.find(tally)
-        codes = domain.codes(words).astype(np.uint64)
-        values, stderr = self._count_codes(tally, codes, found)
-        return Estimate(
-            value=values,
-            error=NormalError(stderr=stderr),
-            limits=(0.0, float(tally.people())),
-            labels=tuple(word or "" for word in domain.spell(codes)),
-        )
+        codes = self.device.domain.codes(words).astype(np.uint64)
+        values, stderr = self._count_codes(tally, codes, self.find(tally))
+        return count_listed(self.device.domain, codes, values, stderr, tally.people())
 
     def _count_codes(self, tally: Tally, codes: Spelt, found: Found) -> Counted:
         tables = []
@@ -202,6 +191,40 @@ class WordsAnalyzer:
         n, part = int(inputs.sum()), self.device.parts[0]
         dummies = float(n * part.rows * part.noise.rho * part.noise.hit)
         return (dummies + n / part.buckets) / len(self.device.parts)
+
+
+def list_words(
+    domain: Texts | Keys, found: Found, values: Floats, stderr: Floats, people: int
+) -> Estimate:
+    """The words that were found, with these counts and errors, the most frequent first."""
+    order = np.argsort(-values, kind="stable")
+    words = domain.spell(found.codes[order])
+    kept = order[np.array([word is not None for word in words], dtype=np.bool_)]
+    return Estimate(
+        value=values[kept],
+        error=WordsError(
+            stderr=stderr[kept], threshold=found.threshold, sight=Sight.of(found.seen)
+        ),
+        limits=(0.0, float(people)),
+        labels=tuple(word for word in words if word is not None),
+    )
+
+
+def count_listed(
+    domain: Texts | Keys, codes: Spelt, values: Floats, stderr: Floats, people: int
+) -> Estimate:
+    """Words that were chosen before looking, with these counts and errors."""
+    return Estimate(
+        value=values,
+        error=NormalError(stderr=stderr),
+        limits=(0.0, float(people)),
+        labels=tuple(word or "" for word in domain.spell(codes)),
+    )
+
+
+def draw_seed() -> int:
+    """A seed of public functions that nobody could know before."""
+    return int(SecureWords().words(1, SEED_BITS)[0])
 
 
 def read_words_domain(
@@ -263,24 +286,20 @@ def make(
     else:
         layout = tuple(tuple((int(b), int(r)) for b, r in part) for part in parts)
         design = Design(parts=layout, buckets=whole("buckets", buckets, at_least=2))
-    chosen = int(SecureWords().words(1, SEED_BITS)[0]) if seed is None else seed
+    chosen = draw_seed() if seed is None else seed
     made = _fit_noise(crowd, promise, design, word_bits)
     device = HashedPrefixes(domain=domain, parts=made, seed=chosen)
+    joint = Joint.of(made, promise)
     return Parts(
         device,
         WordsAnalyzer(device=device),
-        accountant=_account(made, promise),
+        accountant=joint if len(made) > 1 else joint.parts[0],
         resolved={
             "parts": [[list(level) for level in part] for part in design.parts],
             "buckets": design.buckets,
             "seed": chosen,
         },
     )
-
-
-def _account(parts: Sequence[HashedPart], promise: Promise) -> Joint | NoiseAccountant:
-    each = tuple(NoiseAccountant(device=part, epsilon=promise.epsilon) for part in parts)  # type: ignore[arg-type]
-    return each[0] if len(each) == 1 else Joint(parts=each, promise=promise)
 
 
 def _make_parts(design: Design, rho: Fraction, word_bits: int) -> tuple[HashedPart, ...]:
@@ -306,15 +325,12 @@ def _fit_noise(
             bits=word_bits,
         )
         return _make_parts(design, rho, word_bits)
-    mu = dummies_per_word(len(design.parts), promise)
-    while True:
+
+    def build(mu: float) -> tuple[HashedPart, ...]:
         rho = max(dyadic_above(mu * design.buckets / crowd.trusted, word_bits), Fraction(1, words))
-        made = _make_parts(design, rho, word_bits)
-        delta = _account(made, promise).guarantee(crowd.trusted).delta
-        if delta <= promise.delta:
-            return made
-        # ln(delta) falls by about 20 while the noise grows by a factor of e^2.
-        mu *= math.exp(max(math.log(delta / promise.delta) / 10, 2e-4))
+        return _make_parts(design, rho, word_bits)
+
+    return search_noise(crowd, promise, len(design.parts), build, lambda parts: parts)
 
 
 SPEC = register(make)

@@ -71,13 +71,13 @@ class Found(NamedTuple):
 
     codes: Spelt
     values: Floats
-    """Estimated counts, from the rows of the last level that no other word found shares."""
+    """Estimated counts, from the rows of the last level."""
     seen: tuple["Seen", ...]
     """How the levels looked."""
 
     @property
     def threshold(self) -> float:
-        """How many people a word must stand for at the last level to be reported, if it has all its rows."""
+        """The estimate from which on a word is reported, if it has all its rows."""
         return self.seen[-1].limit / self.seen[-1].share
 
 
@@ -120,10 +120,13 @@ def decode(
     functions: Functions,
     levels: Sequence[Level],
     *,
-    alarms: Sequence[float],
+    alarms: tuple[float, float],
     step: Step | None = None,
 ) -> Found:
-    """The words that stand out, and how many people have them; nothing here is random."""
+    """The words that stand out, and how many people have them; nothing here is random.
+
+    `alarms` are the false prefixes that a level passes on in the mean, and the false words that are reported.
+    """
     found = _Prefixes(stirred=np.zeros(1, dtype=np.uint64), values=np.full(1, np.inf))
     seen = []
     for place, level in enumerate(levels):
@@ -131,7 +134,7 @@ def decode(
         state = _State.of(functions, level, start)
         last = place == len(levels) - 1
         here = None if step is None else partial(_step_within, step, place, len(levels))
-        found = _search(state, found, alarms=alarms[place], last=last, step=here)
+        found = _search(state, found, alarms=alarms[last], last=last, step=here)
         seen.append(state.tell(found.threshold))
     order = np.argsort(-found.values, kind="stable")
     return Found(

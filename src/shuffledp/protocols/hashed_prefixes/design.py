@@ -33,9 +33,10 @@ __all__ = [
     "Design",
     "Sight",
     "choose_design",
-    "level_alarms",
+    "level_tails",
     "needed_people",
     "predict",
+    "split_bits",
 ]
 
 MESSAGES = 12.0
@@ -59,12 +60,12 @@ class Design:
     buckets: int
 
     @property
-    def levels(self) -> list[tuple[int, float, int]]:
-        """(bits, share of the people who are seen there, rows), the first level first."""
+    def levels(self) -> list[tuple[int, float]]:
+        """(bits, share of the people who are seen there), the first level first."""
         found = []
         for part in self.parts:
             every = sum(rows for _, rows in part)
-            found += [(bits, rows / every, rows) for bits, rows in part]
+            found += [(bits, rows / every) for bits, rows in part]
         return sorted(found)
 
 
@@ -165,9 +166,22 @@ def find_poisson_end(mean: float, tail: float) -> int:
     return high
 
 
-def level_alarms(levels: int) -> tuple[float, ...]:
-    """How many false alarms each level may raise."""
-    return (ALARMS[0],) * (levels - 1) + (ALARMS[1],)
+def level_tails(
+    lengths: Sequence[int], alarms: tuple[float, float] = ALARMS, others: int = _OTHERS
+) -> list[float]:
+    """With which probability a candidate of each level may raise a false alarm.
+
+    `others` is about how many prefixes are large indeed, at every level.
+
+    >>> level_tails([20, 35])
+    [0.0019073486328125, 1.0172526041666667e-10]
+    """
+    candidates, start, found = 1.0, 0, []
+    for place, length in enumerate(lengths, start=1):
+        allowed = alarms[place == len(lengths)]
+        found.append(bound_tail(allowed, candidates * 2.0 ** (length - start)))
+        candidates, start = alarms[0] + others, length
+    return found
 
 
 def predict(design: Design, *, n: int, mu: float) -> Sight:
@@ -177,28 +191,26 @@ def predict(design: Design, *, n: int, mu: float) -> Sight:
     >>> predict(design, n=10**6, mu=109.4).find_count(0.95)
     146
     """
-    before, start = 1.0, 0
-    shares, means, limits = [], [], []
-    everybody = mu + n / design.buckets
-    for (bits, share, _), alarms in zip(
-        design.levels, level_alarms(len(design.levels)), strict=True
-    ):
-        tail = bound_tail(alarms, before * 2.0 ** (bits - start))
-        mean = share * everybody
-        shares.append(share)
-        means.append(mean)
-        limits.append(find_poisson_end(mean, tail) + 0.5 - mean)
-        before, start = ALARMS[0] + _OTHERS, bits
+    shares = [share for _, share in design.levels]
+    means = [share * (mu + n / design.buckets) for share in shares]
+    tails = level_tails([bits for bits, _ in design.levels])
+    limits = (
+        find_poisson_end(mean, tail) + 0.5 - mean for mean, tail in zip(means, tails, strict=True)
+    )
     return Sight(shares=tuple(shares), means=tuple(means), limits=tuple(limits))
 
 
-def _split_bits(bits: int) -> list[int]:
-    """How many bits each level looks at."""
+def split_bits(bits: int) -> tuple[int, ...]:
+    """How many bits each level looks at: the fewest levels whose candidates can be looked through.
+
+    >>> split_bits(64)
+    (20, 35, 49, 64)
+    """
     if bits <= _FIRST:
-        return [bits]
+        return (bits,)
     further = -(-(bits - _FIRST) // _FURTHER)
-    ends = [_FIRST + round((bits - _FIRST) * i / further) for i in range(1, further + 1)]
-    return [_FIRST, *ends]
+    ends = (_FIRST + round((bits - _FIRST) * i / further) for i in range(1, further + 1))
+    return (_FIRST, *ends)
 
 
 def _share_rows(rows: int, bits: Sequence[int]) -> tuple[tuple[int, int], ...]:
@@ -208,17 +220,11 @@ def _share_rows(rows: int, bits: Sequence[int]) -> tuple[tuple[int, int], ...]:
 
 
 def _layouts(bits: int) -> list[tuple[tuple[tuple[int, int], ...], ...]]:
-    lengths = _split_bits(bits)
-    *before, last = lengths
+    *before, last = split_bits(bits)
     if not before:
         return [(((last, _COUNTER),),)]
     one = (*_share_rows(_ONE_PART - _LAST_OF_ONE, before), (last, _LAST_OF_ONE))
     return [(one,), (_share_rows(_FINDER, before), ((last, _COUNTER),))]
-
-
-def dummies_per_word(parts: int, promise: Promise) -> float:
-    """Dummies of the honest people in all cells of a word: nearly the smallest number that keeps the promise."""
-    return joint_poisson_level(parts=parts, epsilon=promise.epsilon, delta=promise.delta)
 
 
 def _fit_buckets(parts: int, mu: float, trusted: int, messages: float) -> int | None:
@@ -233,7 +239,8 @@ def _weigh(bits: int, crowd: Crowd, promise: Promise, messages: float) -> list[t
     """All layouts that the budget allows for, with the count that each of them finds."""
     found = []
     for parts in _layouts(bits):
-        mu = dummies_per_word(len(parts), promise)
+        # Dummies of the honest people in all cells of a word.
+        mu = joint_poisson_level(parts=len(parts), epsilon=promise.epsilon, delta=promise.delta)
         buckets = _fit_buckets(len(parts), mu, crowd.trusted, messages)
         if buckets is not None:
             design = Design(parts=parts, buckets=buckets)

@@ -22,7 +22,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from itertools import accumulate, product
+from itertools import accumulate
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.privacy import Profile
 from shuffledp.core.protocol import Cost
-from shuffledp.core.randomizer import Law, Message, Messages, WordSource
+from shuffledp.core.randomizer import Law, Messages, WordSource, join_laws
 from shuffledp.core.texts import Keys, Texts
 from shuffledp.core.validate import whole
 from shuffledp.numerics import tape
@@ -167,12 +167,8 @@ class HashedPrefixes:
 
     @property
     def cost(self) -> Cost:
-        return Cost(
-            messages_mean=math.fsum(part.noise.cost.messages_mean for part in self.parts),
-            messages_max=sum(part.noise.cost.messages_max for part in self.parts),
-            bits_per_message=(self.cells - 1).bit_length(),
-            count_depends_on_value=False,
-        )
+        noise = [part.noise.cost for part in self.parts]
+        return Cost.add(noise, (self.cells - 1).bit_length())
 
     def starts(self) -> list[tuple[int, int]]:
         """The first row and the first cell of each part."""
@@ -181,36 +177,26 @@ class HashedPrefixes:
         return list(zip(rows, cells, strict=True))
 
     def encode(self, inputs: Codes, words: Words) -> Messages:
-        payload, owner, column = [], [], 0
-        for part, (first_row, first_cell) in zip(self.parts, self.starts(), strict=True):
+        sent, column = [], 0
+        for part, (first_row, _) in zip(self.parts, self.starts(), strict=True):
             rows = tape.uniform(words[:, column], part.rows, self.word_bits).astype(np.int64)
             cells = self.functions.find_own_cells(inputs, rows + first_row) + rows * part.buckets
             width = 1 + part.noise.words_per_input
-            sent = part.noise.encode(cells, words[:, column + 1 : column + width])
-            payload.append(sent.payload + first_cell)
-            owner.append(np.asarray(sent.owner))
+            sent.append(part.noise.encode(cells, words[:, column + 1 : column + width]))
             column += width
-        return Messages(
-            payload=np.concatenate(payload), owner=np.concatenate(owner), users=len(inputs)
-        )
+        return Messages.join(sent, [first_cell for _, first_cell in self.starts()])
 
     def pmf(self, x: int) -> Law:
         found = self.functions.find_cells(np.array([x], dtype=np.uint64))[:, 0].tolist()
         laws = []
-        for part, (first_row, first_cell) in zip(self.parts, self.starts(), strict=True):
-            law: dict[tuple[int, ...], Fraction] = {}
+        for part, (first_row, _) in zip(self.parts, self.starts(), strict=True):
+            law: Law = {}
             for row in range(part.rows):
                 cell = row * part.buckets + found[first_row + row]
                 for sent, mass in part.noise.pmf(cell).items():
-                    moved = tuple(int(s) + first_cell for s in sent if isinstance(s, int))
-                    law[moved] = law.get(moved, Fraction(0)) + mass / part.rows
+                    law[sent] = law.get(sent, Fraction(0)) + mass / part.rows
             laws.append(law)
-        joint: Law = {}
-        for together in product(*(law.items() for law in laws)):
-            messages: tuple[Message, ...] = tuple(s for sent, _ in together for s in sent)
-            mass = math.prod((mass for _, mass in together), start=Fraction(1))
-            joint[messages] = joint.get(messages, Fraction(0)) + mass
-        return joint
+        return join_laws(laws, [first_cell for _, first_cell in self.starts()])
 
     def deal(self, inputs: Counts, source: WordSource) -> Tally:
         """The tally of inputs[x] people of each code x."""

@@ -18,9 +18,8 @@ are decoded by one transform; words are stirred; large words are peeled; groups 
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,33 +27,29 @@ from numpy.typing import ArrayLike
 from shuffledp.core.analyzer import Step, Tally, message_tally
 from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.errors import UnsupportedError
-from shuffledp.core.estimate import Estimate, NormalError, Value
-from shuffledp.core.protocol import Crowd, Parts, Promise
+from shuffledp.core.estimate import Estimate, Value
+from shuffledp.core.protocol import Parts
 from shuffledp.core.randomizer import Message
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import positive
-from shuffledp.numerics.entropy import SecureWords
 from shuffledp.numerics.rounding import exp_lower
-from shuffledp.protocols.assembly import fit, local, register
-from shuffledp.protocols.hashed_prefixes import WordsError, read_words_domain
-from shuffledp.protocols.hashed_prefixes.decoder import Seen, bound_tail
-from shuffledp.protocols.hashed_prefixes.design import Sight
-from shuffledp.protocols.hashed_prefixes.device import SEED_BITS
-from shuffledp.protocols.local_prefixes.decoder import (
-    ALARMS,
-    OTHERS,
-    Found,
-    Level,
-    decode,
-    limit_sum,
+from shuffledp.protocols.assembly import local, register, shuffled
+from shuffledp.protocols.hashed_prefixes import (
+    count_listed,
+    draw_seed,
+    list_words,
+    read_words_domain,
 )
+from shuffledp.protocols.hashed_prefixes.decoder import Found, Seen
+from shuffledp.protocols.hashed_prefixes.design import Sight, level_tails, split_bits
+from shuffledp.protocols.local_prefixes.decoder import ALARMS, Level, decode, limit_sum
 from shuffledp.protocols.local_prefixes.device import MOST_CELLS, LocalPrefixes
 
 __all__ = ["SPEC", "LocalPrefixes", "LocalWordsAnalyzer", "make", "make_local"]
 
-_FIRST, _FURTHER = 20, 16  # bits of a level
 _MOST_ROWS = 1 << 14
 _MOST_BUCKETS = 1 << 8
+_OTHERS = 50  # prefixes that are large indeed: a guess, for the number of candidates
 _SURELY = 2.2  # standard errors above a level's threshold, where a word is hardly missed
 
 
@@ -88,16 +83,13 @@ class LocalWordsAnalyzer:
         >>> made.analyzer.predict(10**6).find_count(0.95) > 20_000
         True
         """
-        device, seen, before, start = self.device, [], 1.0, 0
+        device, seen = self.device, []
         lead = float(device.response.p - device.response.q) * (1 - 1 / device.buckets)
-        for place, (length, share) in enumerate(zip(device.lengths, self._shares, strict=True)):
-            tail = bound_tail(
-                ALARMS[place == len(device.lengths) - 1], before * 2.0 ** (length - start)
-            )
+        tails = level_tails(device.lengths, ALARMS, _OTHERS)
+        for share, tail in zip(self._shares, tails, strict=True):
             mean = n * share / device.buckets
             limit = limit_sum(round(n * share), device.buckets, tail)
             seen.append(Seen(share * lead, mean, mean * (1 - 1 / device.buckets), limit, lost=0.0))
-            before, start = ALARMS[0] + OTHERS, length
         return Sight.of(seen)
 
     def find(self, tally: Tally, step: Step | None = None) -> Found:
@@ -106,28 +98,13 @@ class LocalWordsAnalyzer:
 
     def estimate(self, tally: Tally) -> Estimate:
         """The words that were found, the most frequent first."""
-        return self._list_words(tally, None)
+        return self.estimate_stepwise(tally, None)
 
-    def estimate_stepwise(self, tally: Tally, step: Step) -> Estimate:
+    def estimate_stepwise(self, tally: Tally, step: Step | None) -> Estimate:
         """The same, with a call of `step` after every level."""
-        return self._list_words(tally, step)
-
-    def _list_words(self, tally: Tally, step: Step | None) -> Estimate:
         n, found = tally.people(), self.find(tally, step)
-        words = self.device.domain.spell(found.codes)
-        spelt = np.array([word is not None for word in words], dtype=np.bool_)
-        values = found.values[spelt]
-        error = WordsError(
-            stderr=self._stderr(values, found.seen[-1], n),
-            threshold=found.threshold,
-            sight=Sight.of(found.seen),
-        )
-        return Estimate(
-            value=values,
-            error=error,
-            limits=(0.0, float(n)),
-            labels=tuple(word for word in words if word is not None),
-        )
+        stderr = self._stderr(found.values, found.seen[-1], n)
+        return list_words(self.device.domain, found, found.values, stderr, n)
 
     def count(self, tally: Tally, words: ArrayLike) -> Estimate:
         """How many people have each of these words, chosen before looking: found or not, without bias.
@@ -140,18 +117,13 @@ class LocalWordsAnalyzer:
         >>> [round(value, -3) for value in counted.value.tolist()]
         [15000.0, 0.0]
         """
-        domain, device = self.device.domain, self.device
-        codes = domain.codes(words).astype(np.uint64)
-        n, place = tally.people(), len(device.lengths) - 1
+        device, n, place = self.device, tally.people(), len(self.device.lengths) - 1
+        codes = device.domain.codes(words).astype(np.uint64)
         table = tally.counts.reshape(device.all_rows, device.buckets)
         level = Level.of(device, place, table[device.starts[place] :])
         values, left = level.fit(device.stirring.stir_words(codes), math.inf)
-        return Estimate(
-            value=values,
-            error=NormalError(stderr=self._stderr(values, level.tell(left, 0.0), n)),
-            limits=(0.0, float(n)),
-            labels=tuple(word or "" for word in domain.spell(codes)),
-        )
+        stderr = self._stderr(values, level.tell(left, 0.0), n)
+        return count_listed(device.domain, codes, values, stderr, n)
 
     def _stderr(self, values: Floats, seen: Seen, n: int) -> Floats:
         """Noise and collisions as in the other cells; and the own people, who may draw another level or cell."""
@@ -197,17 +169,23 @@ def make_local(
     >>> p = make_local(bits=64, epsilon=1.0, seed=1)
     >>> p.parameters["lengths"], p.parameters["buckets"], p.cost.bits_per_message
     ([20, 35, 49, 64], 4, 16)
+
+    Behind a shuffler:
+
+    >>> p = make(n=10**6, bits=64, epsilon=1.0, delta=1e-8, seed=1)
+    >>> p.cost.messages_max, 9 < p.local_floor.epsilon < 10
+    (1, True)
     """
     domain = read_words_domain(alphabet, max_length, bits)
     g = _choose_buckets(positive("epsilon", epsilon)) if buckets is None else buckets
-    levels = _split_bits(domain.bits) if lengths is None else tuple(lengths)
+    levels = split_bits(domain.bits) if lengths is None else tuple(lengths)
     each = _share_rows(levels, g) if rows is None else tuple(rows)
     device = LocalPrefixes(
         domain=domain,
         lengths=levels,
         rows=each,
         buckets=g,
-        seed=_draw_seed() if seed is None else seed,
+        seed=draw_seed() if seed is None else seed,
         epsilon0=epsilon,
         word_bits=word_bits,
     )
@@ -223,10 +201,6 @@ def make_local(
     )
 
 
-def _draw_seed() -> int:
-    return int(SecureWords().words(1, SEED_BITS)[0])
-
-
 def _choose_buckets(epsilon0: float) -> int:
     """The power of two with the smallest variance of a word that nobody has."""
     e = float(exp_lower(min(epsilon0, 60.0)))
@@ -238,62 +212,17 @@ def _choose_buckets(epsilon0: float) -> int:
     return min((1 << j for j in range(1, _MOST_BUCKETS.bit_length())), key=variance)
 
 
-def _split_bits(bits: int) -> tuple[int, ...]:
-    """How many bits each level looks at: the fewest levels whose candidates can be looked through."""
-    if bits <= _FIRST:
-        return (bits,)
-    further = -(-(bits - _FIRST) // _FURTHER)
-    ends = (_FIRST + round((bits - _FIRST) * i / further) for i in range(1, further + 1))
-    return (_FIRST, *ends)
-
-
 def _share_rows(lengths: Sequence[int], buckets: int) -> tuple[int, ...]:
     """More rows where the threshold is higher, so that a word that one level sees is seen by all."""
     from scipy.special import ndtri  # scipy.stats takes a second to import
 
     every = min(_MOST_ROWS, MOST_CELLS // max(2, buckets))
-    before, start, needs = 1.0, 0, []
-    for place, length in enumerate(lengths):
-        tail = bound_tail(ALARMS[place == len(lengths) - 1], before * 2.0 ** (length - start))
-        needs.append((float(-ndtri(tail)) + _SURELY) ** 2)
-        before, start = ALARMS[0] + OTHERS, length
+    tails = level_tails(lengths, ALARMS, _OTHERS)
+    needs = [(float(-ndtri(tail)) + _SURELY) ** 2 for tail in tails]
     shares = [max(1, math.floor(every * need / sum(needs))) for need in needs]
     return (*shares[:-1], every - sum(shares[:-1]))
 
 
-@make_local.shuffle
-def make(
-    crowd: Crowd,
-    promise: Promise,
-    *,
-    alphabet: str | None = None,
-    max_length: int | None = None,
-    bits: int | None = None,
-    lengths: Sequence[int] | None = None,
-    rows: Sequence[int] | None = None,
-    buckets: int | None = None,
-    seed: int | None = None,
-    word_bits: int = 64,
-) -> Parts:
-    """The same behind a shuffler, one message each: the largest epsilon0 that n users allow.
-
-    >>> p = make(n=10**6, bits=64, epsilon=1.0, delta=1e-8, seed=1)
-    >>> p.cost.messages_max, 9 < p.local_floor.epsilon < 10
-    (1, True)
-    """
-    chosen = _draw_seed() if seed is None else seed
-    own: dict[str, Any] = {
-        "alphabet": alphabet,
-        "max_length": max_length,
-        "bits": bits,
-        "lengths": lengths,
-        "rows": rows,
-        "buckets": buckets,
-        "seed": chosen,
-        "word_bits": word_bits,
-    }
-    parts = fit(make_local, crowd, promise, **own)
-    return replace(parts, resolved={"seed": chosen})
-
+make = shuffled(make_local, draw={"seed": draw_seed})
 
 SPEC = register(make_local, make)

@@ -21,7 +21,6 @@ subtracted from the cells of others is one more noise.
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,15 +30,13 @@ from shuffledp.core.arrays import Floats
 from shuffledp.core.texts import Spelt
 from shuffledp.numerics.galois import parity
 from shuffledp.protocols.hadamard import walsh_hadamard
-from shuffledp.protocols.hashed_prefixes.decoder import Seen, bound_tail
+from shuffledp.protocols.hashed_prefixes.decoder import Found, Seen, bound_tail
 from shuffledp.protocols.local_prefixes.device import LocalPrefixes
 
-__all__ = ["ALARMS", "OTHERS", "Found", "Level", "decode", "limit_sum"]
+__all__ = ["ALARMS", "Level", "decode", "limit_sum"]
 
 ALARMS = (100.0, 0.01)
 """False prefixes that a level passes on in the mean, and false words that are reported."""
-OTHERS = 50
-"""Prefixes that are large indeed: a guess, for the number of candidates."""
 _MOST_PREFIXES = 2000
 _PEELED = 256  # the largest words: what the others do to each other is little
 _CLEARLY = (
@@ -48,21 +45,6 @@ _CLEARLY = (
 _ROUNDS = 4
 _FITTED = 3  # rounds of a fit: words hardly meet, so it ends soon
 _AT_ONCE = 1 << 20  # candidates, of several prefixes together
-
-
-class Found(NamedTuple):
-    """Words, in the order of their counts."""
-
-    codes: Spelt
-    values: Floats
-    """Estimated counts."""
-    seen: tuple[Seen, ...]
-    """How the levels looked."""
-
-    @property
-    def threshold(self) -> float:
-        """The estimate from which on a word is reported."""
-        return self.seen[-1].limit / self.seen[-1].share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
