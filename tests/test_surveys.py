@@ -494,7 +494,7 @@ def test_files_are_read_while_the_protocols_are_made(tmp_path):
 
 def test_parts_that_are_beaten_are_not_calibrated(monkeypatch):
     """Too large budgets, and still no better than dummies: the same plan as without the short cut."""
-    from shuffledp.survey_plans import _Maker
+    from shuffledp.surveys.plans import _Maker
 
     tried = []
     fit = _Maker.fit

@@ -1,6 +1,5 @@
 """The answer to a request: the estimate, how private it is, and how it is shown and written."""
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -184,7 +183,7 @@ class Answer:
             "epsilon": promise.epsilon,
             "delta": promise.delta,
             "level": self.level,
-            "estimate": [_plain(row) for row in self.picture.rows],
+            "estimate": [row.to_dict() for row in self.picture.rows],
             "guarantee": promise.to_dict(),
             "not_private": list(self.not_private),
             "seed": self.seed,
@@ -269,14 +268,6 @@ def tell_weaker(protocol: ShuffleProtocol | Mechanism, n: int) -> str | None:
         f"WEAKER THAN PLANNED: the noise was made for {planned:,} people, and {n:,} took part; "
         "the guarantee below is the one for them"
     )
-
-
-def _plain(row: Number) -> dict[str, Any]:
-    named = row._asdict()
-    return {
-        name: None if isinstance(value, float) and not math.isfinite(value) else value
-        for name, value in named.items()
-    }
 
 
 def _explain_covered(policy: OnInvalid | None) -> Iterator[str]:

@@ -10,7 +10,7 @@ import shuffledp as sdp
 from shuffledp.core.display import Number, Picture
 from shuffledp.core.estimate import Estimate, NormalError
 from shuffledp.core.notebook import as_html, list_facts, make_table, say
-from shuffledp.survey_answers import QuestionAnswer
+from shuffledp.surveys import QuestionAnswer
 from support import any_protocol
 
 EVIL = '<img src=x onerror="alert(1)">&amp;'

@@ -11,7 +11,7 @@ from shuffledp.accounting.compose import compose_delta
 from shuffledp.accounting.exact import shuffled_delta
 from shuffledp.core.protocol import Crowd, Promise
 from shuffledp.numerics.rounding import exp_lower
-from shuffledp.protocols import bundle, scales
+from shuffledp.protocols import budgets, bundle
 from shuffledp.protocols import joint as joint_of
 from shuffledp.testing import Contract, Examples
 
@@ -157,7 +157,7 @@ def test_a_part_that_only_states_a_guarantee():
                 epsilon=1.0, delta=0.1, model=sdp.Model.SHUFFLE, proof="stated", honest=honest
             )
 
-    curve = bundle.Curve(accountant=Stated(), honest=10)
+    curve = joint_of.Curve(accountant=Stated(), honest=10)
     assert curve.delta(1.0) == curve.delta(5.0) == pytest.approx(0.1)
     assert curve.delta(0.0) == pytest.approx(0.1 + 0.9 * np.tanh(0.5))
 
@@ -186,8 +186,8 @@ def test_budgets_that_do_not_fit_are_refused():
 
 def test_calibrated_parts_use_the_promise_up():
     crowd, promise = Crowd(n=10_000, honest=1.0), Promise(epsilon=1.0, delta=1e-6)
-    made = bundle.calibrate(crowd, promise, [bundle.PartSpec.read(part) for part in TWO])
-    joint = bundle.Joint(parts=tuple(each.accountant for _, each in made), promise=promise)
+    made = budgets.calibrate(crowd, promise, [budgets.PartSpec.read(part) for part in TWO])
+    joint = joint_of.Joint(parts=tuple(each.accountant for _, each in made), promise=promise)
     assert 0.9e-6 < joint.delta(10_000, 1.0) <= 1e-6
 
 
@@ -212,11 +212,11 @@ class TestSearch:
     def test_a_distance_to_ideal_noise_is_added_once_for_each_part(self):
         made = self.make("correlated_histogram", 2)
         parts = [part for _, part in bundle.questions(made)]
-        joint = bundle.Joint(
+        joint = joint_of.Joint(
             parts=tuple(part.accountant.ideal for part in parts),
             promise=Promise(epsilon=1.0, delta=1e-8),
         )
-        curves = [bundle.Curve(accountant=part.accountant.ideal, honest=10**5) for part in parts]
+        curves = [joint_of.Curve(accountant=part.accountant.ideal, honest=10**5) for part in parts]
         apart = sum(part.randomizer.distance(10**5) for part in parts)
         assert apart > 0
         one_by_one = compose_delta(curves, epsilon=1.0, near=1e-8, points=96)
@@ -227,7 +227,7 @@ class TestSearch:
     def test_distances_of_all_parts_are_paid_for_in_both_data_sets(self, monkeypatch):
         """Noise that is far off: (1 + e^epsilon) times the sum of the distances is all that counts."""
         parts = [part for _, part in bundle.questions(self.make("correlated_histogram", 2))]
-        joint = bundle.Joint(
+        joint = joint_of.Joint(
             parts=tuple(part.accountant.ideal for part in parts),
             promise=Promise(epsilon=1.0, delta=1e-8),
         )
@@ -246,7 +246,7 @@ class TestSearch:
             raise sdp.UnsupportedError("not at all")
 
         with pytest.raises(sdp.UnsupportedError, match="not at all"):
-            scales.search_scale(refuse, 0.2, -18.0)
+            budgets.search_scale(refuse, 0.2, -18.0)
 
     @pytest.mark.parametrize("power", [-2.0, -1.0, -4.0, 0.3])
     def test_other_curves_than_gaussian_ones(self, power):
@@ -258,5 +258,5 @@ class TestSearch:
                 return ((scale,),), -40.0 if scale <= goal else -1.0
             return ((scale,),), -18.0 * (scale / goal) ** power
 
-        ((found,),) = scales.search_scale(at, 0.2, -18.0)
+        ((found,),) = budgets.search_scale(at, 0.2, -18.0)
         assert goal * (0.9 if power > 0 else 0.995) < found <= goal

@@ -53,6 +53,13 @@ class Number(NamedTuple):
     low: float
     high: float
 
+    def to_dict(self) -> dict[str, str | float | None]:
+        """For JSON, which has no infinity: None."""
+        return {
+            name: None if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in self._asdict().items()
+        }
+
 
 def list_numbers(
     estimate: Estimate, level: float = _LEVEL, label: str = "estimate"

@@ -33,6 +33,7 @@ __all__ = [
     "DealtInParts",
     "Device",
     "NoiseAccountant",
+    "Noisy",
     "NoisyDevice",
     "Parameters",
     "Parts",
@@ -165,8 +166,8 @@ class Device(Randomizer, Protocol):
         """What one user sends."""
 
 
-class NoisyDevice(Device, Protocol):
-    """A device that hides its user behind noise of everybody, and knows how well."""
+class Noisy(Protocol):
+    """Hides a user behind noise of everybody, and knows how well: a device, or a part of one."""
 
     @property
     def proof(self) -> str:
@@ -174,6 +175,10 @@ class NoisyDevice(Device, Protocol):
 
     def delta(self, honest: int, epsilon: float) -> float:
         """At least the delta at epsilon of what the shuffler shows, if `honest` users make noise."""
+
+
+class NoisyDevice(Device, Noisy, Protocol):
+    """A device that hides its user behind noise of everybody."""
 
 
 @runtime_checkable
@@ -281,7 +286,7 @@ def pure_delta(epsilon0: float, epsilon: float) -> float:
 class NoiseAccountant:
     """The accountant of every device that knows the delta of its noise: delta at a fixed epsilon."""
 
-    device: NoisyDevice
+    device: Noisy
     epsilon: float
 
     def guarantee(self, honest: int) -> Guarantee:

@@ -8,14 +8,11 @@ and in both directions, at every epsilon; `accounting.compose` adds the losses u
 
 A tally is the parts' tallies one after the other, so tallies add; `estimates` gives one estimate for each part.
 
-Calibration. Parts that would be mu_i-Gaussian together are sqrt(sum mu_i^2)-Gaussian. So part i is made for the
-epsilon_i that mu_i = scale weight_i / |weights| has at the common delta, and one number, the scale, is searched for
-until the *composed* curve is what was asked for.
+Budgets are found by `budgets`.
 
 Reference: Zhu, Dong, Wang 2022, "Optimal accounting of differential privacy via characteristic function".
 """
 
-import inspect
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -23,17 +20,15 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.accounting.base import gaussian_epsilon, gaussian_scale
-from shuffledp.accounting.generator import find_ideal
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.answers import Answers, Columns
 from shuffledp.core.arrays import Codes, Counts, Floats, Words
-from shuffledp.core.errors import DataError, ParameterError, ShuffledpError, UnsupportedError
+from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate, Interval, Value
 from shuffledp.core.protocol import (
     Cost,
@@ -46,26 +41,16 @@ from shuffledp.core.protocol import (
 )
 from shuffledp.core.randomizer import Law, Message, Messages, Randomizer, join_laws
 from shuffledp.core.shuffler import Shuffled
-from shuffledp.core.validate import positive
 from shuffledp.numerics.rounding import float_above, shorten
 from shuffledp.protocols.assembly import local, register, shuffle
-from shuffledp.protocols.joint import Curve, Joint
-from shuffledp.protocols.scales import find_bend, search_scale
+from shuffledp.protocols.budgets import Made, PartSpec, account, calibrate
 
 __all__ = [
     "SPEC",
     "BundleAnalyzer",
     "BundleDevice",
-    "Curve",
-    "Joint",
     "JointError",
-    "PartSpec",
-    "calibrate",
     "count_numbers",
-    "gaussian_epsilon",
-    "gaussian_scale",
-    "guess_parts",
-    "has_fixed_delta",
     "join_estimates",
     "make",
     "make_local",
@@ -74,14 +59,6 @@ __all__ = [
     "tag_message",
     "tag_rows",
 ]
-
-_FIXED, _FIXED_SHARE = (
-    0.02,
-    0.25,
-)  # of delta: when it counts as fixed, and how much of it all fixed ones get
-_LARGE = 1e-3
-_TREES = ("tree", "hashed_tree")  # whose levels share a budget
-_FIRST = 1.005  # of the Gaussian scale: about where parts with dummies end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -403,187 +380,9 @@ def _untag(rows: NDArray[np.int64], kind: str, wide: int | None) -> NDArray[Any]
     return kept.view(np.uint64) if np.dtype(kind) == np.uint64 else kept.astype(kind)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartSpec:
-    """One part, as JSON has it: its name, its protocol with its own parameters, and its share of the budget.
-
-    `weight` says how sharp its answer is beside the others'; `epsilon` and `delta` are its own budget, which a
-    calibration finds.
-    """
-
-    name: str
-    protocol: str
-    parameters: Mapping[str, Any]
-    weight: float = 1.0
-    epsilon: float | None = None
-    delta: float | None = None
-
-    @classmethod
-    def read(cls, part: Mapping[str, Any]) -> "PartSpec":
-        """Checked.
-
-        >>> PartSpec.read({"name": "way", "protocol": "krr", "k": 3}).parameters
-        {'k': 3}
-        """
-        if not {"name", "protocol"} <= set(part):
-            raise ParameterError("parts", part, "must each have a name and a protocol")
-        own = {"name", "protocol", "weight", "epsilon", "delta"}
-        return cls(
-            name=part["name"],
-            protocol=part["protocol"],
-            parameters={key: value for key, value in part.items() if key not in own},
-            weight=positive("weight", part.get("weight", 1.0)),
-            epsilon=part.get("epsilon"),
-            delta=part.get("delta"),
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """What `read` reads."""
-        return {
-            "name": self.name,
-            "protocol": self.protocol,
-            **self.parameters,
-            "weight": self.weight,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-        }
-
-    def spend(self, mu: float, promise: Promise) -> "PartSpec":
-        """The part with the budget of a mu-Gaussian pair; a tree shares it among its levels."""
-        own, epsilon = dict(self.parameters), promise.epsilon
-        depth = len(own.get("shape") or ()) if self.protocol in _TREES else 0
-        if depth:
-            own["levels"] = [gaussian_epsilon(mu / math.sqrt(depth), promise.delta)] * depth
-        else:
-            epsilon = min(epsilon, gaussian_epsilon(mu, promise.delta))
-        return replace(self, parameters=own, epsilon=epsilon, delta=promise.delta)
-
-    def make(self, crowd: Crowd) -> ShuffleProtocol:
-        """The protocol with this budget of its own."""
-        from shuffledp.protocols import spec
-
-        maker = spec(self.protocol).make
-        if maker is None:
-            raise UnsupportedError(f"{self.name}: {self.protocol} is not for the shuffle model")
-        given = {"n": crowd.n, "honest": crowd.honest, "epsilon": self.epsilon, **self.parameters}
-        if "delta" in inspect.signature(maker).parameters:
-            given["delta"] = self.delta
-        try:
-            return maker(**given)
-        except (ShuffledpError, TypeError) as error:
-            raise UnsupportedError(f"{self.name}: {error}") from error
-
-
-def calibrate(
-    crowd: Crowd, promise: Promise, parts: Sequence[PartSpec]
-) -> tuple[tuple[PartSpec, ShuffleProtocol], ...]:
-    """The parts with the largest budgets, in the proportion of their weights, that keep the promise together.
-
-    >>> two = [PartSpec(name=name, protocol="dummies_histogram", parameters={"k": 4}) for name in "ab"]
-    >>> made = calibrate(Crowd(n=10_000, honest=1.0), Promise(epsilon=1.0, delta=1e-6), two)
-    >>> 0.5 < made[0][0].epsilon < 1
-    True
-    """
-    if len(parts) == 1:
-        whole = replace(parts[0], epsilon=promise.epsilon, delta=promise.delta)
-        return ((whole, whole.make(crowd)),)
-    start = _Start.of(crowd, promise, parts)
-    return search_scale(start.at, start.scale, math.log(promise.delta), find_bend(promise))
-
-
-def guess_parts(
-    crowd: Crowd, promise: Promise, parts: Sequence[PartSpec]
-) -> tuple[tuple[ShuffleProtocol, ...], float]:
-    """The parts with about the budgets that a calibration gives them, and their delta together.
-
-    >>> two = [PartSpec(name=name, protocol="dummies_histogram", parameters={"k": 4}) for name in "ab"]
-    >>> _, delta = guess_parts(Crowd(n=10_000, honest=1.0), Promise(epsilon=1.0, delta=1e-6), two)
-    >>> 0.5e-6 < delta < 2e-6
-    True
-    """
-    start = _Start.of(crowd, promise, parts)
-    made, reached = start.at(start.scale)
-    return tuple(protocol for _, protocol in made), math.exp(reached)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Start:
-    """The start of a calibration: the parts at the budgets of Gaussian pairs."""
-
-    crowd: Crowd
-    promise: Promise
-    parts: tuple[PartSpec, ...]
-    deltas: tuple[float, ...]
-    first: "_Made" = ()
-    """The parts at the first scale, if they can be made there."""
-
-    @classmethod
-    def of(cls, crowd: Crowd, promise: Promise, parts: Sequence[PartSpec]) -> "_Start":
-        """Parts whose delta is fixed share some of it."""
-        deltas = (promise.delta,) * len(parts)
-        start = cls(crowd=crowd, promise=promise, parts=tuple(parts), deltas=deltas)
-        try:
-            first = start.make_parts(start.scale)
-        except ShuffledpError:  # too much at once, perhaps; the search will see
-            return start
-        fixed = [has_fixed_delta(protocol, crowd, promise) for _, protocol in first]
-        if not any(fixed):
-            return replace(start, first=first)
-        share = _FIXED_SHARE * promise.delta / sum(fixed)
-        return replace(start, deltas=tuple(share if each else promise.delta for each in fixed))
-
-    @property
-    def scale(self) -> float:
-        """The first scale to try."""
-        return _FIRST * gaussian_scale(self.promise)
-
-    def make_parts(self, scale: float) -> "_Made":
-        """The parts with their shares of this scale."""
-        norm = math.hypot(*(part.weight for part in self.parts))
-        spent = (
-            replace(part.spend(scale * part.weight / norm, self.promise), delta=delta)
-            for part, delta in zip(self.parts, self.deltas, strict=True)
-        )
-        return tuple((part, part.make(self.crowd)) for part in spent)
-
-    def at(self, scale: float) -> "_Tried":
-        """The parts at this scale, and the logarithm of their delta together."""
-        found = self.first if scale == self.scale and self.first else self.make_parts(scale)
-        joint = _account([protocol for _, protocol in found], self.promise)
-        reached = joint.delta(self.crowd.trusted, self.promise.epsilon)
-        return found, math.log(max(reached, 1e-300))
-
-
-def has_fixed_delta(protocol: ShuffleProtocol, crowd: Crowd, promise: Promise) -> bool:
-    """Whether its delta stays where it is however large epsilon is, so that all of it counts in a sum of losses.
-
-    >>> from shuffledp.protocols import make
-    >>> crowd, promise = Crowd(n=10_000, honest=1.0), Promise(epsilon=1.0, delta=1e-6)
-    >>> given = {"n": 10_000, "honest": 1.0, "epsilon": 0.5, "delta": 1e-6}
-    >>> [has_fixed_delta(make(name, **given, **own), crowd, promise)
-    ...  for name, own in (("zero_sum_flooding", {"lower": 0, "upper": 9}), ("correlated_count", {}))]
-    [True, False]
-    """
-    if (
-        promise.delta > _LARGE
-    ):  # a handful of people: there every delta is about fixed, and sharing wins nothing
-        return False
-    curve = Curve(accountant=find_ideal(protocol.accountant), honest=crowd.trusted)
-    return curve.delta(1.5 * promise.epsilon) > _FIXED * promise.delta
-
-
 @lru_cache(maxsize=4)
-def _calibrate_once(crowd: Crowd, promise: Promise, parts: str) -> "_Made":
+def _calibrate_once(crowd: Crowd, promise: Promise, parts: str) -> Made:
     return calibrate(crowd, promise, [PartSpec.read(part) for part in json.loads(parts)])
-
-
-def _account(parts: Sequence[ShuffleProtocol], promise: Promise) -> Joint:
-    # For uniform words: the bundle counts the words of all parts itself.
-    return Joint(parts=tuple(find_ideal(part.accountant) for part in parts), promise=promise)
-
-
-_Made: TypeAlias = tuple[tuple[PartSpec, ShuffleProtocol], ...]
-_Tried: TypeAlias = tuple[_Made, float]
 
 
 @shuffle(
@@ -607,7 +406,7 @@ def make(crowd: Crowd, promise: Promise, *, parts: Sequence[Mapping[str, Any]]) 
     wanted = _read_parts(parts)
     names = tuple(part.name for part in wanted)
     if all(part.epsilon is not None for part in wanted):
-        made: _Made = tuple((part, part.make(crowd)) for part in wanted)
+        made: Made = tuple((part, part.make(crowd)) for part in wanted)
     elif len(wanted) == 1:
         made = calibrate(crowd, promise, wanted)
     else:
@@ -619,7 +418,7 @@ def make(crowd: Crowd, promise: Promise, *, parts: Sequence[Mapping[str, Any]]) 
     return Parts(
         device,
         BundleAnalyzer(names=names, parts=protocols),
-        accountant=_account(protocols, promise),
+        accountant=account(protocols, promise),
         resolved={"parts": [part.to_dict() for part, _ in made]},
     )
 

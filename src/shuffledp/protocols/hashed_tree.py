@@ -28,7 +28,7 @@ from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.cells import Cells
 from shuffledp.core.domain import Categories, Integers
 from shuffledp.core.errors import ParameterError, UnsupportedError
-from shuffledp.core.protocol import Cost, Crowd, NoisyDevice, Parts, Promise
+from shuffledp.core.protocol import Cost, Crowd, Noisy, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, join_laws
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import number, whole
@@ -39,7 +39,6 @@ from shuffledp.numerics.rounding import dyadic_above
 from shuffledp.numerics.tree_noise import BoundedNoise, IndependentLevels
 from shuffledp.numerics.trees import even_shapes, mean_prefix_variance
 from shuffledp.protocols.assembly import register, shuffle
-from shuffledp.protocols.bundle import Joint
 from shuffledp.protocols.dummied import (
     PROOF,
     choose_rho,
@@ -48,6 +47,7 @@ from shuffledp.protocols.dummied import (
     dummied_law,
 )
 from shuffledp.protocols.dummies_histogram import DummiesHistogram
+from shuffledp.protocols.joint import Joint
 from shuffledp.protocols.tree import (
     Tree,
     TreeAnalyzer,
@@ -207,7 +207,7 @@ class HashedTree:
             raise ParameterError("shape", self.shape, f"must have {self.domain.size} leaves")
 
     @property
-    def levels(self) -> tuple[NoisyDevice, ...]:
+    def levels(self) -> tuple[Noisy, ...]:
         """The histograms, the hashed one last."""
         return (*self.top.levels, self.last)
 

@@ -12,7 +12,7 @@ from shuffledp.core.protocol import (
     Accountant,
     Curved,
     NoiseAccountant,
-    NoisyDevice,
+    Noisy,
     Promise,
     pure_delta,
 )
@@ -53,7 +53,7 @@ class Joint:
     promise: Promise
 
     @classmethod
-    def of(cls, devices: Sequence[NoisyDevice], promise: Promise) -> "Joint":
+    def of(cls, devices: Sequence[Noisy], promise: Promise) -> "Joint":
         """The parts are devices that know their own delta."""
         parts = (NoiseAccountant(device=each, epsilon=promise.epsilon) for each in devices)
         return cls(parts=tuple(parts), promise=promise)

@@ -21,7 +21,7 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from shuffledp.accounting.base import find_level
+from shuffledp.accounting.base import find_level, gaussian_scale
 from shuffledp.accounting.compose import compose_delta
 from shuffledp.accounting.decreasing_mean import PoissonTotal
 from shuffledp.accounting.moved_message import TwoBins, poisson_level
@@ -31,7 +31,7 @@ from shuffledp.core.cells import Cells
 from shuffledp.core.domain import Integers
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate, Value
-from shuffledp.core.protocol import Cost, Crowd, NoisyDevice, Parts, Promise
+from shuffledp.core.protocol import Cost, Crowd, Noisy, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource, join_laws
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
@@ -47,8 +47,8 @@ from shuffledp.numerics.trees import (
 )
 from shuffledp.protocols import dummies_histogram
 from shuffledp.protocols.assembly import register, shuffle
-from shuffledp.protocols.bundle import Joint, gaussian_scale
 from shuffledp.protocols.dummies_histogram import DummiesHistogram
+from shuffledp.protocols.joint import Joint
 
 __all__ = [
     "SPEC",
@@ -447,7 +447,7 @@ def search_noise(
     promise: Promise,
     depth: int,
     build: Callable[[float], Built],
-    levels: Callable[[Built], Sequence[NoisyDevice]],
+    levels: Callable[[Built], Sequence[Noisy]],
 ) -> Built:
     """What `build` makes of nearly the smallest noise mu per node whose levels keep the promise together."""
     mu = joint_poisson_level(parts=depth, epsilon=promise.epsilon, delta=promise.delta)

@@ -15,7 +15,7 @@ elsewhere. If the sets are disjoint, that is the computation of two bins of a hi
 `buckets` bins. If x and y share cells, masses at {1, -e^epsilon} are replaced by masses at {1 - e^epsilon, 0}, with the same mean
 and in between: the expectation of a convex function of the sum becomes smaller. How many dummies there are is seen, and
 does not depend on the word, so this holds for every D_all and then in the mean. Parts have dummies of their own: their
-losses are independent and add up (`bundle.Joint`).
+losses are independent and add up (`joint.Joint`).
 """
 
 import math

@@ -8,22 +8,19 @@ are a sample of all. The planner takes the way whose largest relative error is s
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from shuffledp.core.domain import Categories
 from shuffledp.core.errors import UnsupportedError
-from shuffledp.core.privacy import Model
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.task import Task
 from shuffledp.numerics.intervals.sample import sampling_variance
-from shuffledp.planner import choose
 from shuffledp.protocols import make
 from shuffledp.protocols.one_question import SAMPLED, find_ends
-from shuffledp.tasks import Histogram
+from shuffledp.surveys.parts import choose_part, describe_part, find_error, find_scale
 from shuffledp.tasks.groups import Grouped
 
 if TYPE_CHECKING:
-    from shuffledp.surveys import Survey
+    from shuffledp.surveys.survey import Survey
 
 __all__ = ["LocalWay", "choose_way"]
 
@@ -45,8 +42,14 @@ class LocalWay:
     """Of epsilon or, if everybody has one question, of the people."""
     one: bool
     """Whether everybody has one random question."""
-    why: str
+    why: str = ""
     """What made it the better one."""
+
+    def leave_out_each(self) -> list[float | None]:
+        """What the other errors could be multiplied with: they have its share of epsilon, or of the people."""
+        if len(self.tasks) == 1:
+            return [None]
+        return [math.sqrt(1 - share) if self.one else 1 - share for share in self.shares]
 
 
 def choose_way(survey: "Survey", tasks: Sequence[Task], n: int) -> LocalWay:
@@ -57,7 +60,7 @@ def choose_way(survey: "Survey", tasks: Sequence[Task], n: int) -> LocalWay:
     try:
         one = _ask_one(survey, tasks, n)
     except UnsupportedError as error:
-        return _explain(every, _NO_SAMPLE.format(str(error)))
+        return replace(every, why=_NO_SAMPLE.format(str(error)))
     weights = [question.weight or 1.0 for question in survey.questions]
     worst = [
         max(weight * error for weight, error in zip(weights, way.errors, strict=True))
@@ -66,12 +69,10 @@ def choose_way(survey: "Survey", tasks: Sequence[Task], n: int) -> LocalWay:
     said = "the largest relative error is {:.2g} % if everybody answers everything, and {:.2g} % with one random question each"
     both = said.format(*(100 * each for each in worst))
     if worst[1] < worst[0]:
-        return _explain(one, f"Everybody answers one random question with all of epsilon: {both}.")
-    return _explain(every, f"Everybody answers everything, and the answers share epsilon: {both}.")
-
-
-def _explain(way: LocalWay, why: str) -> LocalWay:
-    return replace(way, why=why)
+        why = f"Everybody answers one random question with all of epsilon: {both}."
+        return replace(one, why=why)
+    why = f"Everybody answers everything, and the answers share epsilon: {both}."
+    return replace(every, why=why)
 
 
 def _ask_everything(survey: "Survey", tasks: Sequence[Task], n: int) -> LocalWay:
@@ -83,23 +84,20 @@ def _ask_everything(survey: "Survey", tasks: Sequence[Task], n: int) -> LocalWay
         budgets = [survey.epsilon * share * _LESS for share in shares]
         fitted = [_fit(*each, n) for each in zip(tasks, budgets, strict=True)]
         made = [
-            _choose(survey, place, task, n, budgets[place]) for place, task in enumerate(fitted)
+            choose_part(survey, question, task, n=n, epsilon=epsilon)
+            for question, task, epsilon in zip(survey.questions, fitted, budgets, strict=True)
         ]
         errors = [_find_error(part, task, n, 1) for part, task in zip(made, fitted, strict=True)]
         used = shares
         if not weighed:  # an error is about proportional to 1 / epsilon
             shares = [share * error for share, error in zip(shares, errors, strict=True)]
-    parts = [
-        {"name": question.name, "protocol": part.name, **part.parameters}
-        for question, part in zip(survey.questions, made, strict=True)
-    ]
+    parts = [describe_part(*each) for each in zip(survey.questions, made, strict=True)]
     return LocalWay(
         protocol=make("bundle", epsilon=survey.epsilon, parts=parts),
         tasks=tuple(fitted),
         errors=tuple(errors),
         shares=tuple(used),
         one=False,
-        why="",
     )
 
 
@@ -111,16 +109,16 @@ def _ask_one(survey: "Survey", tasks: Sequence[Task], n: int) -> LocalWay:
     count, asked = len(tasks), max(2, n // len(tasks))
     fitted = [_fit(task, survey.epsilon, asked) for task in tasks]
     made = []
-    for place, (question, task) in enumerate(zip(survey.questions, fitted, strict=True)):
+    for question, task in zip(survey.questions, fitted, strict=True):
         if isinstance(task, Grouped) and task.inner not in ("count", "histogram"):
             raise UnsupportedError(f"{question.name!r} is a {task.inner} by group")
-        part = _choose(survey, place, task, asked, survey.epsilon)
+        part = choose_part(survey, question, task, n=asked, epsilon=survey.epsilon)
         if part.task not in SAMPLED:
             raise UnsupportedError(f"{question.name!r} asks for {question.task}")
         made.append(part)
     errors = [_find_error(part, task, n, count) for part, task in zip(made, fitted, strict=True)]
     parts = [
-        {"name": question.name, "protocol": part.name, **_own(part)}
+        describe_part(question, part, without=("epsilon",))
         for question, part in zip(survey.questions, made, strict=True)
     ]
     return LocalWay(
@@ -129,7 +127,6 @@ def _ask_one(survey: "Survey", tasks: Sequence[Task], n: int) -> LocalWay:
         errors=tuple(errors),
         shares=(1 / count,) * count,
         one=True,
-        why="",
     )
 
 
@@ -138,26 +135,8 @@ def _fit(task: Task, epsilon: float, n: int) -> Task:
     return task if isinstance(task, Grouped) else task.fit(n, epsilon)
 
 
-def _own(part: ShuffleProtocol) -> dict[str, Any]:
-    return {name: value for name, value in part.parameters.items() if name != "epsilon"}
-
-
-def _choose(survey: "Survey", place: int, task: Task, n: int, epsilon: float) -> ShuffleProtocol:
-    from shuffledp.survey_plans import At
-
-    question = survey.questions[place]
-    if isinstance(task, Grouped):
-        task = Histogram(domain=Categories(k=task.domain.size))
-    with At(survey, question):
-        made = choose(task, n=n, epsilon=epsilon, model=Model.LOCAL, protocol=question.protocol)
-    assert isinstance(made, ShuffleProtocol)
-    return made
-
-
 def _find_error(part: ShuffleProtocol, task: Task, n: int, count: int) -> float:
     """Relative, on the worst data, if one in `count` of the people is asked."""
-    from shuffledp.survey_plans import find_error, find_scale
-
     asked = max(1, n // count)
     noise = find_error(part, asked) / find_scale(task, asked)
     if count == 1:

@@ -8,7 +8,7 @@ from typing import Any
 from shuffledp.core.errors import DataError, ParameterError, ShuffledpError
 from shuffledp.core.task import Task, say_of
 from shuffledp.planner.question import find_planned
-from shuffledp.surveys import Question, Survey
+from shuffledp.surveys.survey import Question, Survey
 
 __all__ = ["read_survey"]
 

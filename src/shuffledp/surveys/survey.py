@@ -1,25 +1,4 @@
-"""Surveys: several questions to the same people, written down in one file, answered under one guarantee.
-
-    epsilon = 1.0
-    delta = 1e-8
-    [questions.way]
-    task = "histogram"
-    column = "way"
-    categories = ["car", "bicycle", "bus", "train", "other"]
-    [questions.home_by_way]
-    task = "count"
-    column = "home"
-    by = "way"
-
-    survey = Survey.load("survey.toml")
-    print(survey.plan(n=100_000))
-    answer = ask("people.parquet", survey)
-    answer["way"].estimate, answer.guarantee
-
-Everybody answers every question. The parts of the survey are a bundle (`protocols.bundle`): their privacy losses add
-up, and their budgets are found so that together they use up exactly what the survey promises. Without weights the
-largest relative error is made small; a question with twice the weight of another one gets about half of its error.
-"""
+"""What a survey asks and promises, and how it is asked."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,13 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from shuffledp.accounting.base import gaussian_epsilon, gaussian_scale
 from shuffledp.core.arrays import Bools, Counts
 from shuffledp.core.domain import Categories, Integers
-from shuffledp.core.errors import (
-    DataError,
-    ParameterError,
-    UnsupportedError,
-)
+from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.notebook import make_table, say, stack
 from shuffledp.core.privacy import Model, up
@@ -69,24 +45,14 @@ from shuffledp.engine.tallies import Form, Reading
 from shuffledp.ledger import DATASET, Budget, Ledger, Spending
 from shuffledp.numerics.entropy import SecureWords, SeededWords
 from shuffledp.planner.question import check_delta, find_planned
-from shuffledp.protocols import bundle
 from shuffledp.protocols.one_question import OneQuestionDevice, scale_up
 from shuffledp.request import SEEDED, open_data, use_grid
-from shuffledp.survey_answers import QuestionAnswer, SurveyAnswer, name_task
-from shuffledp.survey_plans import At, SurveyPlan, SurveyRow, find_error, make_plan
+from shuffledp.surveys.answers import QuestionAnswer, SurveyAnswer
+from shuffledp.surveys.parts import At
+from shuffledp.surveys.plans import SurveyPlan, make_plan
 from shuffledp.tasks.groups import Grouped
 
-__all__ = [
-    "Chargeable",
-    "PreparedSurvey",
-    "Question",
-    "QuestionAnswer",
-    "Survey",
-    "SurveyAnswer",
-    "SurveyPlan",
-    "SurveyRow",
-    "find_error",
-]
+__all__ = ["Chargeable", "PreparedSurvey", "Question", "Survey"]
 
 _FEW_CODES = 1 << 20  # of a question that is read early: eight megabytes
 _USUAL_EPSILON = 1.0  # where a search for another one starts
@@ -237,19 +203,17 @@ class Survey:
         Traceback (most recent call last):
         shuffledp.core.errors.DataError: survey.toml: delta is missing
         """
-        from shuffledp.survey_file import read_survey
+        from shuffledp.surveys.files import read_survey
 
         return read_survey(text, path)
 
-    def tasks(self, columns: Mapping[str, Column | None], n: int) -> tuple[Task, ...]:
+    def tasks(self, columns: Mapping[str, Column], n: int) -> tuple[Task, ...]:
         """What each question asks, with its public domain."""
         declared = {}
         for question in self.questions:
             with At(self, question):
-                task = find_planned(question.task).declare(
-                    question.options, columns.get(question.column)
-                )
-                own = task.task
+                column = columns.get(question.column)
+                own = find_planned(question.task).declare(question.options, column).task
                 if self.model is Model.LOCAL and question.by is None:
                     own = use_grid(own)
                 declared[question.name] = own.fit(n, self.part_epsilon)
@@ -307,9 +271,9 @@ class Survey:
             return whole / len(self.questions)
         if len(self.questions) == 1:
             return whole
-        scale = bundle.gaussian_scale(Promise(epsilon=whole, delta=self.delta))
+        scale = gaussian_scale(Promise(epsilon=whole, delta=self.delta))
         share = scale / math.sqrt(len(self.questions))
-        return min(whole, bundle.gaussian_epsilon(share, self.delta))
+        return min(whole, gaussian_epsilon(share, self.delta))
 
     def _check_delta(self, n: int) -> None:
         if self.model is not Model.LOCAL:
@@ -374,7 +338,7 @@ class Survey:
         With n the protocols are made for n people, however many there are. Files are read while the protocols are made,
         if that is wanted (`read_early`), for `answer`.
         """
-        columns: dict[str, Column | None] = {}
+        columns: dict[str, Column] = {}
         for question in self.questions:
             for name in (question.column, question.by):
                 if name is not None and name not in columns:
@@ -382,7 +346,6 @@ class Survey:
                         columns[name] = open_data(data, name, where)
         first = self.questions[0]
         column = columns[first.column]
-        assert column is not None
         default = "memory" if column.array is not None else "duckdb"
         chosen = find_engine(default if engine is None else engine)
         people = column.rows
@@ -400,7 +363,7 @@ class Survey:
         return PreparedSurvey(plan=plan, columns=columns, engine=chosen, people=people, early=early)
 
     def _read_early(
-        self, tasks: Sequence[Task], columns: Mapping[str, Column | None], engine: Engine
+        self, tasks: Sequence[Task], columns: Mapping[str, Column], engine: Engine
     ) -> dict[str, "Future[Headcount | Counts | None]"]:
         """Read and group small columns of files in a thread, while the protocols are chosen."""
         if not engine.local or engine.threads == 1 or self.model is Model.LOCAL:
@@ -410,7 +373,6 @@ class Survey:
         for question, task in zip(self.questions, tasks, strict=True):
             policy = self.find_policy(question, task)
             column = columns[question.column]
-            assert column is not None
             if task.domain.size > _FEW_CODES:
                 continue
             if not isinstance(task, Grouped):
@@ -418,9 +380,7 @@ class Survey:
                 early[question.name] = reader.submit(read)
             elif not task.step:  # otherwise numbers are rounded at random
                 assert question.by is not None
-                groups = columns[question.by]
-                assert groups is not None
-                pairs = (column, groups)
+                pairs = (column, columns[question.by])
                 count = partial(count_pairs, pairs, task.domain, engine, on_invalid=policy)
                 early[question.name] = reader.submit(count)
         reader.shutdown(wait=False)
@@ -452,13 +412,18 @@ class _Asked(NamedTuple):
     task: Task
     part: ShuffleProtocol
 
+    def read(self) -> Reading:
+        """How its answer is read."""
+        question, task, part = self
+        return Reading.of(question.name, question.task, task, part, question.by)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PreparedSurvey:
     """A plan and its columns: all that must be known before anybody's answers are randomized."""
 
     plan: SurveyPlan
-    columns: Mapping[str, Column | None]
+    columns: Mapping[str, Column]
     engine: Engine
     people: int
     """How many there are, whatever number the protocols are made for."""
@@ -474,8 +439,8 @@ class PreparedSurvey:
 
     @property
     def _asked(self) -> Iterator[_Asked]:
-        questions, parts = self.plan.survey.questions, self.plan.parts
-        for asked in zip(questions, self.plan.tasks, parts, strict=True):
+        plan = self.plan
+        for asked in zip(plan.survey.questions, plan.tasks, plan.parts, strict=True):
             yield _Asked(*asked)
 
     def randomize(
@@ -493,10 +458,6 @@ class PreparedSurvey:
         (1000, True)
         """
         survey, taken = self.plan.survey, self._draw_questions(rng)
-        readings = (
-            Reading.of(question.name, question.task, task, part, question.by)
-            for question, task, part in self._asked
-        )
         return randomize_bundle(
             self.plan.protocol,
             (
@@ -504,7 +465,7 @@ class PreparedSurvey:
                 for asked, part in zip(self._asked, taken, strict=True)
             ),
             out,
-            form=Form(title=survey.title, readings=tuple(readings)),
+            form=Form(title=survey.title, readings=tuple(each.read() for each in self._asked)),
             rng=rng,
             threads=self.engine.threads,
         )
@@ -530,7 +491,6 @@ class PreparedSurvey:
     def _open(self, name: str | None, taken: Bools | None = None) -> Column:
         assert name is not None
         column = self.columns[name]
-        assert column is not None
         return column if taken is None else pick_rows(column, taken)
 
     def answer(
@@ -544,32 +504,19 @@ class PreparedSurvey:
         plan = self.plan
         answers = []
         for asked, taken in zip(self._asked, self._draw_questions(rng), strict=True):
-            question, task, part = asked
-            with At(plan.survey, question):
+            with At(plan.survey, asked.question):
                 if taken is None:
                     estimate = self._run(asked, rng, report)
                 else:
                     estimate = self._run_sample(asked, taken, rng)
-            answers.append(
-                QuestionAnswer(
-                    name=question.name,
-                    task=name_task(question.task, question.by),
-                    kind=question.task,
-                    protocol=part,
-                    estimate=estimate,
-                    level=level,
-                    notes=task.remarks(),
-                )
-            )
-        seeded = isinstance(rng, SeededWords)
-        exposed = [SEEDED] if seeded else []
+            answers.append(QuestionAnswer.of(asked.read(), asked.part, estimate, level))
         return SurveyAnswer(
             name=plan.survey.title,
             protocol=plan.protocol,
             answers=tuple(answers),
             n=plan.n,
             level=level,
-            not_private=tuple(exposed),
+            not_private=(SEEDED,) if isinstance(rng, SeededWords) else (),
         )
 
     def _run(self, asked: _Asked, rng: WordSource | None, report: Report | None) -> Estimate:

@@ -11,45 +11,48 @@ covers all of them together.
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from shuffledp.accounting.base import find_epsilon
-from shuffledp.accounting.generator import find_ideal
+from shuffledp.accounting.base import find_epsilon, gaussian_epsilon, gaussian_scale
 from shuffledp.core.display import short
-from shuffledp.core.domain import Categories, Integers, Reals
 from shuffledp.core.errors import DataError, ShuffledpError, UnsupportedError
 from shuffledp.core.notebook import make_table, say, stack
 from shuffledp.core.privacy import Guarantee, Model, up
 from shuffledp.core.protocol import Crowd, Promise, ShuffleProtocol
 from shuffledp.core.task import Task
 from shuffledp.core.version import __version__
-from shuffledp.planner import choose
-from shuffledp.planner.errors import worst_case
 from shuffledp.planner.question import Asked, Limits, candidates
 from shuffledp.planner.rows import evaluate
 from shuffledp.protocols import bundle, make
+from shuffledp.protocols.budgets import PartSpec, account, guess_parts, has_fixed_delta
 from shuffledp.protocols.one_question import OneQuestionAnalyzer
-from shuffledp.survey_answers import name_task
-from shuffledp.survey_local import LocalWay, choose_way
-from shuffledp.tasks import Histogram, task_named
+from shuffledp.surveys.answers import name_task
+from shuffledp.surveys.local import LocalWay, choose_way
+from shuffledp.surveys.parts import (
+    At,
+    choose_part,
+    describe_part,
+    find_error,
+    find_scale,
+    spread_groups,
+)
 from shuffledp.tasks.groups import Grouped
 
 if TYPE_CHECKING:
-    from shuffledp.surveys import Question, Survey
+    from shuffledp.surveys.survey import Question, Survey
 
-__all__ = ["At", "SurveyPlan", "SurveyRow", "find_error", "find_scale", "make_plan"]
+__all__ = ["SurveyPlan", "SurveyRow", "make_plan"]
 
 _HEADS = ("question", "task", "protocol", "error", "relative", "budget", "messages", "others")
 
 _STEEPEST = 8.0  # how far apart the budgets may be that the planner chooses
 _DUMMIES, _CORRELATED = "dummies_histogram", "correlated_histogram"
 _AS_GOOD = 1.05  # with fewer messages
-_MANY = (
-    6  # histograms, from which on dummies are as good as correlated noise (QUERIES.md, section 2)
-)
+_MANY = 6  # histograms, from which dummies are as good as correlated noise (QUERIES.md, section 2)
+_COMMON = ("n", "epsilon", "delta", "honest")  # parameters that the whole survey has
 _LARGEST_EPSILON = 25.6
 _NO_FLOOR = (
     "One random question each would be worse: the noise of a shuffled answer hardly depends on how many answer, and "
@@ -61,45 +64,6 @@ _POINTS, _FEW_POINTS = 96, 24  # of each curve: for the promise, and for what is
 
 
 _NOT_ONE = "; a survey drops nobody from one question: where (--where) leaves people out of all"
-
-
-class At:
-    """Says in which question, and in which line, an error is."""
-
-    def __init__(self, survey: "Survey", question: "Question") -> None:
-        self._survey, self._question = survey, question
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, ShuffledpError) and not getattr(error, "placed", False):
-            question = self._question
-            line = "" if question.line is None else f", line {question.line}"
-            where = "" if self._survey.path is None else f"{self._survey.path}{line}: "
-            aside = _NOT_ONE if "=drop" in str(error) else ""
-            raise DataError(f"{where}question {question.name!r}: {error}{aside}") from error
-
-
-def find_error(protocol: ShuffleProtocol, n: int) -> float:
-    """The root of the mean squared error on the worst data, on the scale of the answer; of quantiles, in ranks.
-
-    >>> round(find_error(make("dummies_histogram", n=10_000, k=4, epsilon=1.0, delta=1e-6), 10_000), 1)
-    6.9
-    """
-    task = task_named(protocol.task)
-    size = protocol.randomizer.domain.size
-    return math.sqrt(worst_case(protocol.analyzer, n=n, size=size, bins=task.bins).mse)
-
-
-def find_scale(task: Task, n: int) -> float:
-    """What an error is relative to: everybody, or the whole range."""
-    domain = task.domain
-    if task.name in ("sum", "mean", "variance", "std") and isinstance(domain, Integers | Reals):
-        reach = float(domain.upper) - float(domain.lower)
-        power = 2 if task.name == "variance" else 1
-        return reach**power * (n if task.name == "sum" else 1)
-    return 1.0 if task.average else float(n)
 
 
 def make_plan(survey: "Survey", tasks: Sequence[Task], n: int) -> "SurveyPlan":
@@ -120,14 +84,13 @@ def make_plan(survey: "Survey", tasks: Sequence[Task], n: int) -> "SurveyPlan":
     parts = maker.choose(survey.part_epsilon)
     frugal = maker.save_messages(parts)
     if frugal is None:
-        return maker.fit(parts).plan()
-    other = maker.fit(frugal)
-    if _count_histograms(frugal) >= _MANY:
-        return other.plan()
-    if maker.is_beaten(parts, other.merit):
-        return other.plan()
+        return maker.fit(parts)
+    saving = maker.fit(frugal)
+    merit = maker.judge(saving.parts)
+    if _count_histograms(frugal) >= _MANY or maker.is_beaten(parts, merit):
+        return saving
     found = maker.fit(parts)
-    return (other if other.merit <= _AS_GOOD * found.merit else found).plan()
+    return saving if merit <= _AS_GOOD * maker.judge(found.parts) else found
 
 
 def _count_histograms(parts: Sequence[ShuffleProtocol]) -> int:
@@ -182,7 +145,7 @@ class SurveyPlan:
     @property
     def rows(self) -> tuple[SurveyRow, ...]:
         """A row for each question."""
-        return _make_rows(self) if self.way is None else _make_local_rows(self, self.way)
+        return _make_rows(self)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -298,8 +261,7 @@ class SurveyPlan:
 
 def _find_best(task: Task, n: int, epsilon: float, model: Model) -> float | None:
     """The smallest error of the answer in a model with delta = 0; by group, of a bin."""
-    if isinstance(task, Grouped):
-        task = Histogram(domain=Categories(k=task.domain.size))
+    task = spread_groups(task)
     asked = Asked.of(task, n=n, epsilon=epsilon, delta=0.0, honest=1.0)
     limits = Limits.of(models=model)
     rows = (evaluate(each, asked, limits) for each in candidates(task) if each.model is model)
@@ -307,95 +269,60 @@ def _find_best(task: Task, n: int, epsilon: float, model: Model) -> float | None
     return min(errors) / task.scale(n) if errors else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Found:
-    """A bundle for a survey, before anybody asks what it costs."""
-
-    maker: "_Maker"
-    parts: tuple[ShuffleProtocol, ...]
-    weights: tuple[float, ...]
-    protocol: ShuffleProtocol
-
-    @property
-    def merit(self) -> float:
-        """The largest relative error, each times the weight that the user gave."""
-        return self.maker.judge([part for _, part in bundle.questions(self.protocol)])
-
-    def plan(self) -> SurveyPlan:
-        maker = self.maker
-        return SurveyPlan(
-            survey=maker.survey,
-            n=maker.n,
-            tasks=maker.tasks,
-            weights=self.weights,
-            protocol=self.protocol,
-        )
-
-
-def _make_local_rows(plan: SurveyPlan, way: LocalWay) -> tuple[SurveyRow, ...]:
-    """Without a question the others have its share of epsilon, or of the people."""
-    count = len(plan.parts)
-    messages = 1 / count if way.one else 1.0
+@lru_cache(maxsize=8)  # plans are compared by identity
+def _make_rows(plan: SurveyPlan) -> tuple[SurveyRow, ...]:
+    scales = [find_scale(task, plan.n) for task in plan.tasks]
+    if plan.way is None:
+        relative = [
+            find_error(part, plan.n) / s for part, s in zip(plan.parts, scales, strict=True)
+        ]
+        total = math.fsum(weight**2 for weight in plan.weights)
+        shares = [weight**2 / total for weight in plan.weights]
+        without = _leave_out_each(plan)
+    else:
+        relative, shares = [*plan.way.errors], [*plan.way.shares]
+        without = plan.way.leave_out_each()
+    sent = 1 / len(plan.parts) if plan.one_question else 1.0
     return tuple(
         SurveyRow(
             question=question.name,
             task=name_task(question.task, question.by),
             protocol=part.name,
-            error=error * find_scale(task, plan.n),
+            error=error * scale,
             relative=error,
             share=share,
-            messages=messages * part.cost.messages_mean,
-            without=None if count == 1 else (math.sqrt(1 - share) if way.one else 1 - share),
+            messages=sent * part.cost.messages_mean,
+            without=rest,
         )
-        for question, task, part, error, share in zip(
-            plan.survey.questions, plan.tasks, plan.parts, way.errors, way.shares, strict=True
+        for question, part, error, scale, share, rest in zip(
+            plan.survey.questions, plan.parts, relative, scales, shares, without, strict=True
         )
     )
 
 
-@lru_cache(maxsize=8)  # plans are compared by identity
-def _make_rows(plan: SurveyPlan) -> tuple[SurveyRow, ...]:
-    total = math.fsum(weight**2 for weight in plan.weights)
-    rows = []
-    for place, (question, task, part, weight) in enumerate(
-        zip(plan.survey.questions, plan.tasks, plan.parts, plan.weights, strict=True)
-    ):
-        error = find_error(part, plan.n)
-        rows.append(
-            SurveyRow(
-                question=question.name,
-                task=name_task(question.task, question.by),
-                protocol=part.name,
-                error=error,
-                relative=error / find_scale(task, plan.n),
-                share=weight**2 / total,
-                messages=part.cost.messages_mean,
-                without=_leave_out(plan, place),
-            )
-        )
-    return tuple(rows)
-
-
-def _leave_out(plan: SurveyPlan, place: int) -> float | None:
+def _leave_out_each(plan: SurveyPlan) -> list[float | None]:
     """What the other errors could be multiplied with: all the budget for what the others spend of it."""
-    others = [part for i, part in enumerate(plan.parts) if i != place]
-    if not others:
-        return None
+    if len(plan.parts) == 1:
+        return [None]
     crowd, delta = Crowd(n=plan.n, honest=plan.survey.honest), plan.guarantee.delta
-    found = (_find_epsilon(parts, crowd, delta, _FEW_POINTS) for parts in (others, plan.parts))
-    promises = (Promise(epsilon=epsilon, delta=delta) for epsilon in found)
-    less, whole = map(bundle.gaussian_scale, promises)
-    return min(1.0, less / whole)
+
+    def spend(parts: Sequence[ShuffleProtocol]) -> float:
+        epsilon = _find_epsilon(parts, crowd, delta, _FEW_POINTS)
+        return gaussian_scale(Promise(epsilon=epsilon, delta=delta))
+
+    whole = spend(plan.parts)
+    others = (
+        [part for i, part in enumerate(plan.parts) if i != place]
+        for place in range(len(plan.parts))
+    )
+    return [min(1.0, spend(each) / whole) for each in others]
 
 
 def _find_epsilon(
     parts: Sequence[ShuffleProtocol], crowd: Crowd, delta: float, points: int = _POINTS
 ) -> float:
     """The epsilon of these parts together at delta."""
-    promise = Promise(epsilon=1.0, delta=delta)
-    joint = bundle.Joint(
-        parts=tuple(find_ideal(part.accountant) for part in parts), promise=promise
-    )
+    joint = account(parts, Promise(epsilon=1.0, delta=delta))
     curve = joint.open(crowd.trusted, points)
     largest = 0.1
     while curve(largest) > delta:
@@ -412,59 +339,40 @@ class _Maker:
         self.survey, self.tasks, self.n = survey, tasks, n
         self.crowd = Crowd(n=n, honest=survey.honest)
 
+    @property
+    def asked(self) -> Iterator[tuple["Question", Task]]:
+        return zip(self.survey.questions, self.tasks, strict=True)
+
     def choose(self, epsilon: float) -> list[ShuffleProtocol]:
         """The best protocol for each question at about the budget that it will have."""
         return [
-            self._choose(question, task, epsilon, question.protocol)
-            for question, task in zip(self.survey.questions, self.tasks, strict=True)
+            choose_part(self.survey, question, task, n=self.n, epsilon=epsilon)
+            for question, task in self.asked
         ]
-
-    def _choose(
-        self, question: "Question", task: Task, epsilon: float, protocol: str | None
-    ) -> ShuffleProtocol:
-        if isinstance(task, Grouped):  # a histogram over all pairs
-            task = Histogram(domain=Categories(k=task.domain.size))
-        with At(self.survey, question):
-            made = choose(
-                task,
-                n=self.n,
-                epsilon=epsilon,
-                delta=self.survey.delta,
-                honest=self.survey.honest,
-                protocol=protocol,
-            )
-        assert isinstance(made, ShuffleProtocol)
-        return made
 
     def save_messages(self, parts: Sequence[ShuffleProtocol]) -> list[ShuffleProtocol] | None:
         """The same with dummies in place of correlated noise; None if that changes nothing."""
         if len(parts) == 1:
             return None
-        frugal = [
-            self._choose(question, task, self.survey.part_epsilon, _DUMMIES)
-            if part.name == _CORRELATED and question.protocol is None
-            else part
-            for question, task, part in zip(self.survey.questions, self.tasks, parts, strict=True)
-        ]
+        epsilon, frugal = self.survey.part_epsilon, list(parts)
+        for place, (question, task) in enumerate(self.asked):
+            if parts[place].name == _CORRELATED and question.protocol is None:
+                frugal[place] = choose_part(
+                    self.survey, question, task, n=self.n, epsilon=epsilon, protocol=_DUMMIES
+                )
         return None if all(a is b for a, b in zip(frugal, parts, strict=True)) else frugal
 
-    def fit(self, parts: Sequence[ShuffleProtocol]) -> _Found:
+    def fit(self, parts: Sequence[ShuffleProtocol]) -> SurveyPlan:
         """The parts with the largest budgets within the promise, by their weights."""
-        weights = self._weigh(parts)
-        wanted = self._describe(parts, weights)
         assert self.survey.epsilon is not None
-        return self._bundle(parts, weights, wanted, self.survey.epsilon)
+        weights = self._weigh(parts)
+        return self._bundle(weights, self._describe(parts, weights), self.survey.epsilon)
 
     def _describe(
         self, parts: Sequence[ShuffleProtocol], weights: Sequence[float]
     ) -> list[dict[str, Any]]:
         return [
-            {
-                "name": question.name,
-                "protocol": part.name,
-                **_own_parameters(part),
-                "weight": weight,
-            }
+            {**describe_part(question, part, _COMMON), "weight": weight}
             for question, part, weight in zip(self.survey.questions, parts, weights, strict=True)
         ]
 
@@ -472,31 +380,28 @@ class _Maker:
         """The largest relative error, each times the weight that the user gave."""
         return max(
             (question.weight or 1.0) * find_error(part, self.n) / find_scale(task, self.n)
-            for question, task, part in zip(self.survey.questions, self.tasks, parts, strict=True)
+            for (question, task), part in zip(self.asked, parts, strict=True)
         )
 
     def is_beaten(self, parts: Sequence[ShuffleProtocol], merit: float) -> bool:
         """Whether these parts, with budgets that are too large, are no better than what has this merit already."""
         assert self.survey.epsilon is not None
         promise = Promise(epsilon=self.survey.epsilon, delta=self.survey.delta)
-        wanted = map(bundle.PartSpec.read, self._describe(parts, self._weigh(parts)))
+        wanted = map(PartSpec.read, self._describe(parts, self._weigh(parts)))
         try:
-            guessed, delta = bundle.guess_parts(self.crowd, promise, list(wanted))
+            guessed, delta = guess_parts(self.crowd, promise, list(wanted))
         except ShuffledpError:
             return False
         return delta > promise.delta and merit <= _AS_GOOD * self.judge(guessed)
 
     def _bundle(
-        self,
-        parts: Sequence[ShuffleProtocol],
-        weights: Sequence[float],
-        wanted: Sequence[dict[str, Any]],
-        epsilon: float,
-    ) -> _Found:
-        made = _make_bundle(
-            self.n, epsilon, self.survey.delta, self.survey.honest, json.dumps(wanted)
+        self, weights: Sequence[float], wanted: Sequence[dict[str, Any]], epsilon: float
+    ) -> SurveyPlan:
+        survey = self.survey
+        made = _make_bundle(self.n, epsilon, survey.delta, survey.honest, json.dumps(wanted))
+        return SurveyPlan(
+            survey=survey, n=self.n, tasks=self.tasks, weights=tuple(weights), protocol=made
         )
-        return _Found(maker=self, parts=tuple(parts), weights=tuple(weights), protocol=made)
 
     def _weigh(self, chosen: Sequence[ShuffleProtocol]) -> list[float]:
         """The user's weights if there are any, otherwise those that make relative errors equal."""
@@ -515,8 +420,8 @@ class _Maker:
         """The smallest epsilon with which every question has the error that is wanted."""
         spent, _ = self._spend(self.choose(self.survey.part_epsilon))
         # Which protocol and which grid are best depends on the budget, and the budget on the protocol.
-        scale = math.sqrt(math.fsum(mu**2 for _, _, mu in spent) / len(spent))
-        epsilon = bundle.gaussian_epsilon(scale, self.survey.delta)
+        scale = math.sqrt(math.fsum(each.mu**2 for each in spent) / len(spent))
+        epsilon = gaussian_epsilon(scale, self.survey.delta)
         tasks = tuple(
             task if isinstance(task, Grouped) else task.fit(self.n, epsilon) for task in self.tasks
         )
@@ -536,76 +441,72 @@ class _Maker:
             {**spec.to_dict(), "epsilon": min(spec.epsilon or epsilon, epsilon)}
             for spec, _, _ in spent
         ]
-        scales = [mu for _, _, mu in spent]
-        return self._bundle([part for _, part, _ in spent], scales, wanted, epsilon).plan()
+        return self._bundle([each.mu for each in spent], wanted, epsilon)
 
-    def _spend(
-        self, parts: Sequence[ShuffleProtocol]
-    ) -> tuple[list[tuple[bundle.PartSpec, ShuffleProtocol, float]], float]:
+    def _spend(self, parts: Sequence[ShuffleProtocol]) -> tuple[list["_Spent"], float]:
         """The parts with the least budgets whose errors are those wanted, and their epsilon together."""
         spent = [
             self._reach(question, task, part)
-            for question, task, part in zip(self.survey.questions, self.tasks, parts, strict=True)
+            for (question, task), part in zip(self.asked, parts, strict=True)
         ]
-        return spent, _find_epsilon([part for _, part, _ in spent], self.crowd, self._left)
+        return spent, _find_epsilon([each.part for each in spent], self.crowd, self._left)
 
     @property
     def _left(self) -> float:
         """What the words' generator leaves of delta, and a little less."""
         return self.survey.delta * (1 - 1e-6)
 
-    def _check(
-        self, epsilon: float, spent: Sequence[tuple[bundle.PartSpec, ShuffleProtocol, float]]
-    ) -> None:
+    def _check(self, epsilon: float, spent: Sequence["_Spent"]) -> None:
         most = self.survey.epsilon
         if most is not None and epsilon > most:
-            dearest = max(spent, key=lambda each: each[2])[0].name
+            dearest = max(spent, key=lambda each: each.mu).spec.name
             where = "" if self.survey.path is None else f"{self.survey.path}: "
             raise DataError(
                 f"{where}these errors need epsilon = {up(epsilon, 3)} of {self.n:,} people, and the survey has "
                 f"epsilon = {most:g}; the dearest question is {dearest!r}"
             )
 
-    def _reach(
-        self, question: "Question", task: Task, part: ShuffleProtocol
-    ) -> tuple[bundle.PartSpec, ShuffleProtocol, float]:
+    def _reach(self, question: "Question", task: Task, part: ShuffleProtocol) -> "_Spent":
         """The part with the least budget whose error is the wanted one or less."""
         assert question.error is not None
-        spec = bundle.PartSpec(
-            name=question.name, protocol=part.name, parameters=_own_parameters(part)
-        )
+        spec = PartSpec.read(describe_part(question, part, _COMMON))
         promise = Promise(epsilon=_LARGEST_EPSILON, delta=self._left)
         usual = Promise(epsilon=self.survey.part_epsilon, delta=self.survey.delta)
         delta = self._left
-        if bundle.has_fixed_delta(part, self.crowd, usual):
+        if has_fixed_delta(part, self.crowd, usual):
             delta /= 4 * len(self.tasks)
         wanted = question.error * find_scale(task, self.n)
 
-        def at(mu: float) -> tuple[bundle.PartSpec, ShuffleProtocol, float]:
+        def at(mu: float) -> tuple[_Spent, float]:
             tried = replace(spec.spend(mu, promise), delta=delta)
             made = tried.make(self.crowd)
-            return tried, made, find_error(made, self.n)
+            return _Spent(tried, made, mu), find_error(made, self.n)
 
-        start = bundle.gaussian_scale(replace(promise, epsilon=self.survey.part_epsilon))
+        start = gaussian_scale(replace(promise, epsilon=self.survey.part_epsilon))
         with At(self.survey, question):
             return _search(at, wanted, start, question.error, self.n)
 
 
-_Tried = tuple[bundle.PartSpec, ShuffleProtocol, float]
+class _Spent(NamedTuple):
+    """A part with the budget of a mu-Gaussian pair."""
+
+    spec: PartSpec
+    part: ShuffleProtocol
+    mu: float
 
 
 def _search(
-    at: Callable[[float], _Tried], wanted: float, mu: float, error: float, n: int
-) -> _Tried:
-    """The part, and its mu, whose error is `wanted` or a little less: errors are about proportional to 1 / mu."""
-    most = bundle.gaussian_scale(Promise(epsilon=_LARGEST_EPSILON, delta=1e-8))
-    best: _Tried | None = None
+    at: Callable[[float], tuple[_Spent, float]], wanted: float, mu: float, error: float, n: int
+) -> _Spent:
+    """The part whose error is `wanted` or a little less: errors are about proportional to 1 / mu."""
+    most = gaussian_scale(Promise(epsilon=_LARGEST_EPSILON, delta=1e-8))
+    best: _Spent | None = None
     low = 0.0
     for _ in range(_TRIES):
         mu = min(mu, most)
-        spec, made, found = at(mu)
+        spent, found = at(mu)
         if found <= wanted:
-            best = spec, made, mu
+            best = spent
             if found >= _CLOSE * wanted:
                 break
         else:
@@ -613,19 +514,14 @@ def _search(
             if mu == most:
                 break
         mu *= found / wanted * (1 + (1 - _CLOSE) / 2)
-        if best is not None and not low < mu < best[2]:
-            mu = (low + best[2]) / 2
+        if best is not None and not low < mu < best.mu:
+            mu = (low + best.mu) / 2
     if best is None:
         raise UnsupportedError(
             f"error={error!r} cannot be reached with {n:,} people: even at epsilon = {_LARGEST_EPSILON:g} it is "
             f"{error * found / wanted:.2g}"
         )
     return best
-
-
-def _own_parameters(protocol: ShuffleProtocol) -> dict[str, Any]:
-    common = ("n", "epsilon", "delta", "honest")
-    return {name: value for name, value in protocol.parameters.items() if name not in common}
 
 
 @lru_cache(maxsize=32)

@@ -2,7 +2,6 @@
 
 import html
 import json
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +24,7 @@ from shuffledp.tasks import task_named
 from shuffledp.tasks.groups import show_answer
 
 if TYPE_CHECKING:
+    from shuffledp.engine.readings import Reading
     from shuffledp.engine.tallies import Collected
 
 __all__ = ["QuestionAnswer", "SurveyAnswer", "name_task"]
@@ -52,6 +52,21 @@ class QuestionAnswer:
     level: float = 0.95
     notes: tuple[str, ...] = ()
 
+    @classmethod
+    def of(
+        cls, reading: "Reading", protocol: ShuffleProtocol, estimate: Estimate, level: float
+    ) -> "QuestionAnswer":
+        """The estimate as the answer to the question that was read."""
+        return cls(
+            name=reading.name,
+            task=name_task(reading.task, reading.by),
+            kind=reading.task,
+            protocol=protocol,
+            estimate=estimate,
+            level=level,
+            notes=reading.notes,
+        )
+
     @property
     def picture(self) -> Picture:
         """What to draw: every number with its error."""
@@ -76,16 +91,11 @@ class QuestionAnswer:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and strings."""
-        rows = ({**row._asdict()} for row in self.picture.rows)
         return {
             "task": self.kind,
             "protocol": self.protocol.name,
-            "estimate": [{key: _finite(value) for key, value in row.items()} for row in rows],
+            "estimate": [row.to_dict() for row in self.picture.rows],
         }
-
-
-def _finite(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -108,15 +118,7 @@ class SurveyAnswer:
         if form is None or not isinstance(analyzer, BundleAnalyzer | OneQuestionAnalyzer):
             raise ParameterError("collected", collected.protocol.name, "must be of a survey")
         answers = (
-            QuestionAnswer(
-                name=reading.name,
-                task=name_task(reading.task, reading.by),
-                kind=reading.task,
-                protocol=part,
-                estimate=reading.read(estimate),
-                level=valid_level(level),
-                notes=reading.notes,
-            )
+            QuestionAnswer.of(reading, part, reading.read(estimate), valid_level(level))
             for reading, part, estimate in zip(
                 form.readings, analyzer.parts, analyzer.estimates(collected.tally), strict=True
             )
