@@ -24,8 +24,7 @@ from shuffledp.tasks import task_named
 from shuffledp.tasks.groups import show_answer
 
 if TYPE_CHECKING:
-    from shuffledp.engine.readings import Reading
-    from shuffledp.engine.tallies import Collected
+    from shuffledp.engine.tallies import Collected, Reading
 
 __all__ = ["QuestionAnswer", "SurveyAnswer", "name_task"]
 
