@@ -149,6 +149,8 @@ class TestAnswers:
         class Abacus:
             name = "abacus"
             about = "slow and loud"
+            local = True
+            threads = 1
 
             def headcount(self, job):
                 return sdp.engine.Memory().headcount(job)
@@ -158,6 +160,9 @@ class TestAnswers:
 
             def tally(self, *job):
                 return sdp.engine.Memory().tally(*job)
+
+            def group_pairs(self, columns):
+                return None
 
         engines = {**sdp.engine.ENGINES, "abacus": Abacus}
         monkeypatch.setattr("shuffledp.engine.files.ENGINES", engines)
