@@ -92,14 +92,9 @@ def new(
     with explain_errors():
         found = _read(survey, people, local_epsilon, url, trusted=trust_the_shuffler)
         home = sdp.serve.Home(out or survey.with_suffix(""))
-        design = sdp.collect.choose_protocols(
-            found.asked, epsilon=found.epsilon, delta=found.delta, settings=found.settings
-        )
-        shuffler = sdp.collect.ShufflerSecrets.generate(found.settings.keys)
-        secrets, public, sign = _analyzer_keys(analyzer)
-        collection = sdp.collect.create(
-            design, found.settings, shuffler=shuffler, analyzer_public=public, analyzer_sign=sign
-        )
+        design = found.choose_protocols()
+        keys = None if analyzer is None else _read_keys(analyzer)
+        collection, shuffler, secrets = sdp.collect.make_collection(design, found.settings, keys)
         home.create(collection, shuffler, secrets)
         tell(describe_collection(collection))
         tell(f"{design.describe_influence()}; accuracy is limited by {design.limited_by}.")
@@ -111,9 +106,7 @@ def new(
         tell(f"Written: {home.path}")
 
 
-def _analyzer_keys(path: Path | None) -> tuple[Any, bytes, bytes]:
-    if path is None:
-        return sdp.collect.generate_analyzer()
+def _read_keys(path: Path) -> tuple[None, bytes, bytes]:
     try:
         content = json.loads(path.read_text())
         return None, bytes.fromhex(content["public"]), bytes.fromhex(content["sign"])

@@ -94,14 +94,7 @@ def _make_demonstration(place: Path) -> sdp.serve.Home:
         url=f"http://127.0.0.1:{sdp.serve.find_port()}",
         people=2000,
     )
-    design = sdp.collect.choose_protocols(
-        found.asked, epsilon=found.epsilon, delta=found.delta, settings=settings
-    )
-    shuffler = sdp.collect.ShufflerSecrets.generate()
-    secrets, public, sign = sdp.collect.generate_analyzer()
+    design = replace(found, settings=settings).choose_protocols()
     home = sdp.serve.Home(place / "survey")
-    collection = sdp.collect.create(
-        design, settings, shuffler=shuffler, analyzer_public=public, analyzer_sign=sign
-    )
-    home.create(collection, shuffler, secrets)
+    home.create(*sdp.collect.make_collection(design, settings))
     return home

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         create,
         describe_trust,
         generate_analyzer,
+        make_collection,
         measure_influence,
         read_survey,
     )
@@ -53,6 +54,7 @@ __all__ = [
     "create",
     "describe_trust",
     "generate_analyzer",
+    "make_collection",
     "measure_influence",
     "read_reply",
     "read_survey",

@@ -51,6 +51,7 @@ __all__ = [
     "create",
     "describe_trust",
     "generate_analyzer",
+    "make_collection",
     "measure_influence",
     "parse_survey",
     "read_survey",
@@ -145,6 +146,12 @@ class SurveyFile:
     delta: float
     asked: tuple[Asked, ...]
     settings: Settings = field(default_factory=Settings)
+
+    def choose_protocols(self) -> "Design":
+        """The most accurate protocols for it."""
+        return choose_protocols(
+            self.asked, epsilon=self.epsilon, delta=self.delta, settings=self.settings
+        )
 
 
 def read_survey(path: str | Path) -> SurveyFile:
@@ -511,6 +518,23 @@ def describe_trust(collection: Collection) -> list[tuple[str, str]]:
     if collection.development:
         rows.insert(0, ("one operator plays all roles here", "trust as in the central model"))
     return rows
+
+
+def make_collection(
+    design: Design,
+    settings: Settings,
+    keys: tuple[AnalyzerSecrets | None, bytes, bytes] | None = None,
+) -> tuple[Collection, ShufflerSecrets, AnalyzerSecrets | None]:
+    """The document of a new collection and the secrets of its roles.
+
+    `keys` are the analyzer's secrets and their public halves; only the latter if they were made elsewhere.
+    """
+    shuffler = ShufflerSecrets.generate(settings.keys)
+    analyzer, public, sign = generate_analyzer() if keys is None else keys
+    collection = create(
+        design, settings, shuffler=shuffler, analyzer_public=public, analyzer_sign=sign
+    )
+    return collection, shuffler, analyzer
 
 
 def generate_analyzer() -> tuple[AnalyzerSecrets, bytes, bytes]:

@@ -39,6 +39,7 @@ from shuffledp.core.domain import (
     outside,
 )
 from shuffledp.core.errors import DataError, ParameterError, PositionError, UnsupportedError
+from shuffledp.core.randomizer import WordSource
 from shuffledp.core.texts import Keys, Texts
 from shuffledp.engine.values import (
     BEYOND,
@@ -283,12 +284,15 @@ class Coder:
             here, there = replace(here, steps=1), replace(there, steps=1)
         return here == there and self.on_invalid == other.on_invalid
 
-    def nearest(self, codes: Codes) -> Codes:
-        """The codes themselves; of real values, the nearest point of the grid to each place."""
+    def round(
+        self, codes: Codes, source: WordSource | None = None, bits: int = PLACE_BITS
+    ) -> Codes:
+        """The codes themselves; of real values, a point of the grid by a word each, or the nearest to each place."""
         if not isinstance(self.domain, Reals):
             return codes
-        half = np.full(len(codes), 1 << (PLACE_BITS - 1), dtype=np.uint64)
-        return self.domain.round(codes, half, PLACE_BITS)
+        if source is None:
+            return self.domain.round(codes, np.full(len(codes), 1 << (bits - 1), np.uint64), bits)
+        return self.domain.round(codes, source.words(len(codes), bits), bits)
 
     def codes(self, array: Any) -> Coded:
         """Turn an Arrow array into codes; `PositionError` for the first value that the policy refuses.
@@ -386,9 +390,9 @@ def _reader(domain: Domain) -> Callable[[Any, Any], Numbers]:
         Bits: _bits,
         Categories: _categories,
         Integers: _whole_numbers,
-        Reals: _reals,
-        Cells: _cells,
-        Bins: _cells,
+        Reals: _real_numbers,
+        Cells: _real_numbers,
+        Bins: _real_numbers,
         Texts: _words,
         Keys: _words,
     }
@@ -463,42 +467,24 @@ def _codes_below(numbers: Numbers, size: int) -> Numbers:
 
 
 def _whole_numbers(array: Any, domain: Integers) -> Numbers:
-    numbers = read_integers(array, "integers")
-    values = _make_signed(numbers.values)
+    values, faults = read_integers(array, "integers")
+    if values.dtype == np.uint64:  # what does not fit is beyond every declared end
+        values = np.minimum(values, np.uint64(BEYOND))
+    values = values.astype(np.int64, copy=False)
     wrong = (values < domain.lower) | (values > domain.upper)
-    faults = mark(numbers.faults, wrong, OUT_OF_RANGE) if wrong.any() else numbers.faults
+    if wrong.any():
+        faults = mark(faults, wrong, OUT_OF_RANGE)
     return Numbers(np.clip(values, domain.lower, domain.upper) - domain.lower, faults)
 
 
-def _make_signed(values: NDArray[Any]) -> NDArray[np.int64]:
-    if values.dtype == np.uint64:  # what does not fit is beyond every declared end
-        values = np.minimum(values, np.uint64(BEYOND))
-    return values.astype(np.int64, copy=False)
-
-
-def _reals(array: Any, domain: Reals) -> Numbers:
-    numbers = _between_ends(array, domain)
-    values = numbers.values
-    return Numbers(
-        domain.places(values) if len(values) else values.astype(np.int64), numbers.faults
-    )
-
-
-def _cells(array: Any, domain: Cells | Bins) -> Numbers:
-    numbers = _between_ends(array, domain)
-    values = numbers.values
-    return Numbers(domain.codes(values) if len(values) else values.astype(np.int64), numbers.faults)
-
-
-def _between_ends(array: Any, domain: Reals | Cells | Bins) -> Numbers:
-    """The numbers; those that are missing or out of range are moved to an end."""
-    numbers = read_numbers(array)
-    values = numbers.values
+def _real_numbers(array: Any, domain: Reals | Cells | Bins) -> Numbers:
+    """Places of reals, or codes; numbers that are missing or out of range are moved to an end."""
+    values, faults = read_numbers(array)
     inside = (values >= domain.lower) & (values <= domain.upper)
-    faults = numbers.faults
     if not inside.all():
         not_numbers = np.isnan(values)
         faults = mark(faults, not_numbers, NAN)
         faults = mark(faults, ~inside & ~not_numbers, OUT_OF_RANGE)
         values = np.clip(np.nan_to_num(values, nan=domain.lower), domain.lower, domain.upper)
-    return Numbers(values, faults)
+    place = domain.places if isinstance(domain, Reals) else domain.codes
+    return Numbers(place(values) if len(values) else values.astype(np.int64), faults)

@@ -153,19 +153,12 @@ def open_column(
     """
     _require_readers()
     files = find_files(paths, Format.LINES if column is None else Format.CSV)
-    column = _name_lines(files) if column is None else column
-    for file in files:
-        if not file.remote and (column is None or not _has_one(file, column)):
-            column = _choose(file.columns, file.path, column, tuple(dict(file.partition)))
+    column = _find_column(files, _name_lines(files) if column is None else column)
     if column is None:
         raise ParameterError("column", column, "must be named: the files are not on this machine")
-    if where is None:
-        return Column(name=column, files=files)
-    chosen = Filter.read(where)
-    for name in chosen.columns:
-        for file in files:
-            if not file.remote and not _has_one(file, name):
-                _choose(file.columns, file.path, name, tuple(dict(file.partition)))
+    chosen = None if where is None else Filter.read(where)
+    for name in () if chosen is None else chosen.columns:
+        _find_column(files, name)
     return Column(name=column, files=files, where=chosen)
 
 
@@ -182,9 +175,13 @@ def _name_lines(files: tuple[DataFile, ...]) -> str | None:
     return LINE
 
 
-def _has_one(file: DataFile, column: str) -> bool:
-    """Whether the file has a column of this name, and not two."""
-    return file.has(column) and file.columns.count(column) < 2
+def _find_column(files: tuple[DataFile, ...], column: str | None) -> str | None:
+    """The column, or the only one that there is; refuses one that a file lacks or has twice."""
+    for file in files:
+        once = column is not None and file.has(column) and file.columns.count(column) < 2
+        if not file.remote and not once:
+            column = _choose(file.columns, file.path, column, tuple(dict(file.partition)))
+    return column
 
 
 def _require_readers() -> None:
@@ -324,12 +321,7 @@ class Chunk(NamedTuple):
 def read_chunks(column: Column, threads: int | None = None) -> Iterator[Chunk]:
     """The column's values in order, in chunks that fit in memory.
 
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     path = Path(folder, "pets.csv")
-    ...     _ = path.write_text("pet,owner\\ncat,1\\ndog,2\\ncat,3\\n")
-    ...     [chunk.array.to_pylist() for chunk in read_chunks(open_column(path, "pet"))]
+    >>> [chunk.array.to_pylist() for chunk in read_chunks(take_column(["cat", "dog", "cat"]))]
     [['cat', 'dog', 'cat']]
     """
     if column.array is not None:
@@ -433,14 +425,7 @@ def group_pairs(
 ) -> Iterator[Pair] | None:
     """Distinct pairs of values of two columns; None unless they are of the same files and have few different values.
 
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     path = Path(folder, "pets.csv")
-    ...     _ = path.write_text("pet,age\\ndog,1\\ncat,2\\ndog,1\\n")
-    ...     pets, ages = open_column(path, "pet"), open_column(path, "age")
-    ...     sorted(zip(*(part.to_pylist() for part in next(group_pairs((pets, ages))))))
-    [('cat', '2', 1), ('dog', '1', 2)]
+    >>> group_pairs((take_column([7, 8]), take_column(["cat", "dog"])))
     """
     first, second = columns
     if first.array is not None or second.array is not None or first.where is not None:
@@ -479,12 +464,7 @@ def categories_of(column: Column) -> tuple[str, ...]:
 
     That a rare value occurs at all tells that somebody has it, whatever noise is added to its count.
 
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     path = Path(folder, "pets.csv")
-    ...     _ = path.write_text("pet\\ndog\\ncat\\n\\ndog\\n")
-    ...     categories_of(open_column(path))
+    >>> categories_of(take_column(["dog", "cat", None, "dog"]))
     ('cat', 'dog')
     """
     import pyarrow as pa

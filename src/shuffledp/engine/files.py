@@ -203,14 +203,9 @@ def headcount(
     Protocols are calibrated for n, so n must be known first. If every value must be valid and the
     files say how many rows they have, nothing is read here: the run itself will check.
 
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> from shuffledp import Categories, open_column
-    >>> with TemporaryDirectory() as folder:
-    ...     path = Path(folder, "pets.csv")
-    ...     _ = path.write_text("pet,owner\\ncat,1\\n,2\\ncow,3\\n")
-    ...     pets = Categories(k=2, names=("cat", "dog"))
-    ...     found = headcount(open_column(path, "pet"), pets, "drop")
+    >>> from shuffledp import Categories
+    >>> from shuffledp.engine import take_column
+    >>> found = headcount(take_column(["cat", None, "cow"]), Categories(k=2, names=("cat", "dog")), "drop")
     >>> found.n, found.invalid
     (1, {'null': 1, 'unknown': 1, 'out_of_range': 0, 'nan': 0})
     """

@@ -214,13 +214,9 @@ def count_by_chunk(job: Job, threads: int | None, rounding: Rounding | None = No
     tapes = None if rounding is None else Tapes(rounding.rng, width=1, bits=rounding.bits)
 
     def find_codes(row: int, some: Coded) -> Codes:
-        codes = job.coder.nearest(some.codes) if tapes is None else round_rows(row, some.codes)
+        words = () if tapes is None else (tapes.at(row), tapes.bits)
+        codes = job.coder.round(some.codes, *words)
         return codes if some.kept is None else codes[some.kept]
-
-    def round_rows(row: int, places: Codes) -> Codes:
-        assert tapes is not None
-        words = tapes.at(row).words(len(places), tapes.bits).reshape(-1, 1)
-        return round_places(job.coder.domain, places, words, tapes.bits)
 
     with work_on_chunks(find_codes, job, threads) as parts:
         for codes in parts:

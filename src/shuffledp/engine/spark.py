@@ -19,7 +19,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -32,7 +32,7 @@ import numpy as np
 
 from shuffledp.core.analyzer import Analyzer, Tally
 from shuffledp.core.arrays import Counts
-from shuffledp.core.domain import Reals, round_places
+from shuffledp.core.domain import PLACE_BITS, Reals
 from shuffledp.core.errors import (
     DataError,
     ParameterError,
@@ -63,6 +63,7 @@ from shuffledp.numerics.entropy import RunKey, SeededWords
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 __all__ = ["MASTER", "Spark", "session"]
 
@@ -104,8 +105,7 @@ class Spark:
         cells = self._run(job, work)
         if rounding is not None:
             tapes.finish(cells[_READ])
-        counts = np.zeros(job.coder.domain.size, dtype=np.int64)
-        _fill(counts, cells)
+        counts = _spread(cells, job.coder.domain.size)
         return CodeCounts(counts=counts, rows=cells[_READ], invalid=_invalid(cells))
 
     def tally(self, job: Job, protocol: ShuffleProtocol, rng: WordSource | None) -> Tallied:
@@ -120,9 +120,7 @@ class Spark:
         if cells[_USERS] == 0:
             raise job.nobody()
         tapes.finish(cells[_READ])
-        counts = np.zeros(max(cells) + 1, dtype=np.int64)
-        _fill(counts, cells)
-        tally = Tally(counts=counts, users=cells[_USERS])
+        tally = Tally(counts=_spread(cells, max(cells) + 1), users=cells[_USERS])
         return Tallied(tally=tally, rows=cells[_READ], invalid=_invalid(cells))
 
     def _group(self, job: Job) -> list[tuple[Any, Any]]:
@@ -175,9 +173,12 @@ def _words(rng: WordSource | None) -> RunKey | SeededWords:
     return rng if isinstance(rng, SeededWords) else RunKey()
 
 
-def _fill(counts: Counts, cells: _Cells) -> None:
+def _spread(cells: _Cells, size: int) -> Counts:
+    """The cells of the tally itself."""
+    counts = np.zeros(size, dtype=np.int64)
     own = [cell for cell in cells if cell >= 0]
     counts[own] = [cells[cell] for cell in own]
+    return counts
 
 
 def _invalid(cells: _Cells) -> dict[str, int]:
@@ -232,10 +233,7 @@ class _Work:
 
     def _counts(self, some: Coded, source: WordSource | None) -> Any:
         if self.group:
-            codes = self.coder.nearest(some.codes)
-            if source is not None:
-                words = source.words(len(some.codes), self.bits).reshape(-1, 1)
-                codes = round_places(self.coder.domain, some.codes, words, self.bits)
+            codes = self.coder.round(some.codes, source, self.bits or PLACE_BITS)
             return np.bincount(codes[some.valid], minlength=self.coder.domain.size)
         if self.randomizer is None or self.analyzer is None or source is None:
             return 0
@@ -476,17 +474,12 @@ class _Sieve:
 
 
 def _read(spark: "SparkSession", file: DataFile, names: list[str]) -> "DataFrame":
-    from pyspark.sql.types import StringType, StructType
-
     path = _uri(file)
     if file.format is Format.PARQUET:
         schema = _schema(file, names)
         return (spark.read.schema(schema) if schema else spark.read).parquet(path)
     if file.format is Format.JSONL:
-        keys = StructType()
-        for name in names:
-            keys = keys.add(name, StringType())
-        reader = spark.read.schema(keys)
+        reader = spark.read.schema(_declare_texts(names))
         return reader.json(path, mode="FAILFAST", multiLine=not file.by_line)
     if file.format is Format.LINES:
         return spark.read.text(path).toDF(LINE)
@@ -497,10 +490,13 @@ def _read(spark: "SparkSession", file: DataFile, names: list[str]) -> "DataFrame
     )
     if not file.columns:
         return reader.csv(path)
-    text = StructType()
-    for each in file.columns:
-        text = text.add(each, StringType())
-    return reader.schema(text).csv(path)
+    return reader.schema(_declare_texts(file.columns)).csv(path)
+
+
+def _declare_texts(names: Sequence[str]) -> "StructType":
+    from pyspark.sql.types import StringType, StructField, StructType
+
+    return StructType([StructField(name, StringType()) for name in names])
 
 
 _SPARK_TYPES = {

@@ -19,14 +19,11 @@ import numpy as np
 from shuffledp.collect.design import (
     LARGEST_FLOOR,
     SurveyFile,
-    choose_protocols,
-    create,
-    generate_analyzer,
+    make_collection,
     measure_influence,
     parse_survey,
 )
 from shuffledp.collect.groups import foresee_groups
-from shuffledp.collect.keys import ShufflerSecrets
 from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.display import list_numbers
 from shuffledp.core.domain import Bits, Reals
@@ -72,7 +69,7 @@ class Planner:
         """The protocols, the promise, and error bars on a made-up result; solved for the floor if `error` is wanted."""
         wanted = content.pop("error", None)
         survey = parse_survey(content, Path("survey"))
-        design = self._solve(survey, float(wanted)) if wanted else _design(survey)
+        design = self._solve(survey, float(wanted)) if wanted else survey.choose_protocols()
         people = survey.settings.people
         pledge = design.pledge
         return {
@@ -105,7 +102,7 @@ class Planner:
 
         def at(floor: float) -> Design:
             settings = replace(survey.settings, local_epsilon=floor)
-            return _design(replace(survey, settings=settings))
+            return replace(survey, settings=settings).choose_protocols()
 
         best = at(high)
         if _largest_error(best, survey.settings.people) > wanted:
@@ -121,12 +118,6 @@ class Planner:
             else:
                 low = middle
         return best
-
-
-def _design(survey: SurveyFile) -> Design:
-    return choose_protocols(
-        survey.asked, epsilon=survey.epsilon, delta=survey.delta, settings=survey.settings
-    )
 
 
 def _measure_report(design: Design, *, tokens: bool) -> int:
@@ -272,12 +263,8 @@ class Desk(Planner):
         content.pop("error", None)
         survey = parse_survey(content, Path("survey"))
         settings = replace(survey.settings, url=f"http://127.0.0.1:{find_port()}")
-        shuffler = ShufflerSecrets.generate(settings.keys)
-        analyzer, public, sign = generate_analyzer()
-        design = _design(replace(survey, settings=settings))
-        collection = create(
-            design, settings, shuffler=shuffler, analyzer_public=public, analyzer_sign=sign
-        )
+        design = replace(survey, settings=settings).choose_protocols()
+        collection, shuffler, analyzer = make_collection(design, settings)
         home = Home(self._root / collection.id.hex()[:16])
         home.create(collection, shuffler, analyzer)
         return {"id": self.adopt(home), "page": collection.page}

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from shuffledp.collect.design import choose_protocols, create, generate_analyzer
-from shuffledp.collect.keys import ShufflerSecrets
+from shuffledp.collect.design import make_collection
 from shuffledp.core.domain import PLACE_BITS, Bits, Reals
 from shuffledp.core.errors import ParameterError, UnsupportedError, WireError
 from shuffledp.core.texts import Keys
@@ -101,14 +100,8 @@ def rehearse(
             f"min_batch={settings.batch:,} needs more than {people:,} people: nothing would be published"
         )
     say("choosing the protocols")
-    design = choose_protocols(
-        survey.asked, epsilon=survey.epsilon, delta=survey.delta, settings=settings
-    )
-    shuffler = ShufflerSecrets.generate()
-    analyzer, public, sign = generate_analyzer()
-    collection = create(
-        design, settings, shuffler=shuffler, analyzer_public=public, analyzer_sign=sign
-    )
+    design = replace(survey, settings=settings).choose_protocols()
+    collection, shuffler, analyzer = make_collection(design, settings)
     with TemporaryDirectory(prefix="shuffledp-rehearsal-") as folder:
         home = Home(Path(folder) / "survey")
         home.create(collection, shuffler, analyzer)
