@@ -390,7 +390,7 @@ class TestDistributions:
                 for x in np.linspace(0.5, 39.5, 40):
                     place = int((x + early) // 10 - (early == 10.0))
                     share = (0.0, a, b, c, 1.0)[min(place, 4)]
-                    low, _, high = steps.between(float(x))
+                    low, _, high = steps.interpolate(float(x))
                     assert low - 1e-12 <= share <= high + 1e-12
 
     @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import numpy as np
 import shuffledp as sdp
 from shuffledp.lab.contract import Context, Drawn, Result, Verdict
 from shuffledp.lab.drawing import BLUE, GREEN, GREY, VERMILION, panels
-from shuffledp.numerics.exact_draws import discrete_laplace
+from shuffledp.numerics.exact_draws import draw_discrete_laplace
 
 ORDER = 10
 EPSILON, SENSITIVITY = 1.0, 1.0
@@ -36,7 +36,7 @@ def count_exceeded(largest, k):
 def trials(context: Context, k: int, count: int):
     """The largest error of each of `count` releases of k numbers."""
     mechanism = sdp.mechanisms.laplace.make(epsilon=EPSILON, sensitivity=SENSITIVITY, k=k)
-    noise = discrete_laplace(mechanism.noise.rate, count * k, context.words(f"k={k}"))
+    noise = draw_discrete_laplace(mechanism.noise.rate, count * k, context.words(f"k={k}"))
     return np.abs(noise.reshape(count, k)).max(axis=1) * mechanism.unit
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shuffledp.core.display import Number, Picture, as_text, short
+from shuffledp.core.display import Number, Picture, as_text, shorten_label
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.frames import Columns, make_columns, to_arrow, to_pandas, to_polars
 from shuffledp.core.mechanism import Mechanism
@@ -129,9 +129,9 @@ class Answer:
     @property
     def title(self) -> str:
         """The question in a line."""
-        of = "" if self.column is None else f" of {short(self.column)}"
-        of += "" if self.by is None else f" by {short(self.by)}"
-        whose = "" if self.where is None else f" with {short(str(self.where))}"
+        of = "" if self.column is None else f" of {shorten_label(self.column)}"
+        of += "" if self.by is None else f" by {shorten_label(self.by)}"
+        whose = "" if self.where is None else f" with {shorten_label(str(self.where))}"
         return f"{self.task}{of}, {self.n:,} people{whose}"
 
     @property

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shuffledp.accounting.binary import BinaryResponse, Point
+from shuffledp.accounting.binary import BinaryResponse, FlipPoint
 from shuffledp.numerics.rounding import exp_bounds
 
 mpmath.mp.dps = 60
@@ -234,7 +234,7 @@ class TestRounding:
     @staticmethod
     def points(flip, share):
         epsilon = share * math.log((1 - flip) / flip)
-        return Point.above(flip, epsilon), Point.below(flip, epsilon)
+        return FlipPoint.above(flip, epsilon), FlipPoint.below(flip, epsilon)
 
     @staticmethod
     def middle(point, ones, zeros):

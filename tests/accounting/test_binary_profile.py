@@ -10,7 +10,7 @@ from scipy.stats import binom
 
 from shuffledp import ParameterError, UnsupportedError
 from shuffledp.accounting import binary
-from shuffledp.accounting.binary import BinaryResponse, Point
+from shuffledp.accounting.binary import BinaryResponse, FlipPoint
 from shuffledp.accounting.clones import clones_2023
 from shuffledp.core.privacy import Profile
 from shuffledp.numerics.rounding import exp_bounds
@@ -98,7 +98,7 @@ def test_large_windows(ones, zeros, flip, epsilon):
 def every_data_set(n, flip, epsilon):
     """delta for every s, by the kernel that the tests above compare with 50 digits."""
     s = np.arange(n)
-    return np.exp(Point.below(flip, epsilon).logs(s, n - 1 - s))
+    return np.exp(FlipPoint.below(flip, epsilon).logs(s, n - 1 - s))
 
 
 @pytest.mark.parametrize(("n", "flip", "epsilon"), LARGE)
@@ -114,7 +114,7 @@ def test_cells_are_an_upper_bound_and_cost_little(n, flip, epsilon):
 
 @pytest.mark.parametrize(("n", "flip", "epsilon"), LARGE)
 def test_the_cells_cover_every_data_set(n, flip, epsilon):
-    point = Point.above(flip, epsilon)
+    point = FlipPoint.above(flip, epsilon)
     lo, hi, _ = BinaryResponse(n=n, flip=flip)._cells(point, epsilon)
     order = np.argsort(lo)
     lo, hi = lo[order], hi[order]
@@ -252,6 +252,6 @@ def test_a_float_is_taken_for_what_it_is():
 def test_the_worst_cells_say_which_epsilon0_is_the_largest(n, epsilon, delta):
     epsilon0 = binary.gaussian_epsilon0(n=n, epsilon=epsilon, delta=delta)
     for _ in range(4):
-        epsilon0 = BinaryResponse(n=n, flip=local(epsilon0)).better_epsilon0(epsilon, delta)
+        epsilon0 = BinaryResponse(n=n, flip=local(epsilon0)).improve_epsilon0(epsilon, delta)
     assert BinaryResponse(n=n, flip=local(0.999 * epsilon0)).delta(epsilon) <= delta
     assert BinaryResponse(n=n, flip=local(1.001 * epsilon0)).delta_lower(epsilon) > delta

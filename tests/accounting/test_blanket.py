@@ -135,8 +135,8 @@ def test_fourier_and_normal_agree(n, name):
     for deviation in (1.0, 4.0, 7.0):
         w, g = np.array(blanket.mass), blanket.gains(deviation * sd)
         tilt = module._Tilt.solve(w, g, n, 1)
-        main, error = module._by_normal(tilt)
-        split = module._by_fourier(tilt) / main - 1
+        main, error = module._bound_by_normal(tilt)
+        split = module._bound_by_fourier(tilt) / main - 1
         # Splitting atoms adds variance; that grows delta by its deviation^2-th multiple.
         assert -error / main <= split <= error / main + module._ADDED_VARIANCE * deviation**2
         # and an error of delta moves epsilon by its deviation^2-th part: here less than 0.1 %.

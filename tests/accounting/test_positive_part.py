@@ -54,7 +54,7 @@ def test_listing_and_fourier_agree(n, shift):
     masses, gains = np.array([0.3, 0.3]), np.array([1.0, -1.0 - shift])
     listed = module._sum_list(masses, gains, n)
     tilt = module._Tilt.solve(masses, gains, n, 1)
-    fourier = module._scale(tilt, module._by_fourier(tilt), 1)
+    fourier = module._scale(tilt, module._bound_by_fourier(tilt), 1)
     assert listed * (1 - 1e-9) <= fourier <= listed * 1.01
 
 
@@ -64,7 +64,7 @@ def test_a_stronger_blur_only_raises(monkeypatch):
     found = []
     for added in (1e-7, 1e-5, 1e-3, 1e-1):
         monkeypatch.setattr(module, "_ADDED_VARIANCE", added)
-        found.append(module._by_fourier(tilt))
+        found.append(module._bound_by_fourier(tilt))
     assert found == sorted(found)
     assert found[-1] > 1.1 * found[0]
 

@@ -53,8 +53,8 @@ def test_all_equal_is_not_the_worst_case():
     losses = [total.loss(k, 2 - k) for k in range(3)]
     assert losses[1] > max(losses[0], losses[2]) * 1.03
     assert total.largest_loss(3) >= losses[1]
-    assert not total.within((losses[0] + losses[1]) / 2, 3)
-    assert total.within(losses[1], 3)
+    assert not total.stays_within((losses[0] + losses[1]) / 2, 3)
+    assert total.stays_within(losses[1], 3)
 
 
 @pytest.mark.parametrize(
@@ -90,8 +90,8 @@ def test_cells_cover_every_data_set():
     total = MirroredTotal(shares=laplace(9, 0.9, 0.06))
     every = max(total.loss(k, 49 - k) for k in range(50))
     assert every <= total.largest_loss(50) <= every * 1.011
-    assert total.within(every * 1.001, 50)
-    assert not total.within(every * 0.999, 50)
+    assert total.stays_within(every * 1.001, 50)
+    assert not total.stays_within(every * 0.999, 50)
 
 
 @pytest.mark.parametrize(
@@ -99,12 +99,12 @@ def test_cells_cover_every_data_set():
     [(100, 1.0, 15, 0.95, 2.5), (300, 2.0, 13, 1.8, 2.0)],
 )
 def test_published_parameters_are_pure(n, epsilon, d, s, noisy):
-    assert MirroredTotal(shares=laplace(d, s, noisy / n)).within(epsilon, n)
+    assert MirroredTotal(shares=laplace(d, s, noisy / n)).stays_within(epsilon, n)
 
 
 def test_too_little_noise_is_refused():
-    assert not MirroredTotal(shares=laplace(15, 0.95, 2.3 / 100)).within(1.0, 100)
-    assert not MirroredTotal(shares=laplace(9, 0.95, 2.5 / 100)).within(1.0, 100)
+    assert not MirroredTotal(shares=laplace(15, 0.95, 2.3 / 100)).stays_within(1.0, 100)
+    assert not MirroredTotal(shares=laplace(9, 0.95, 2.5 / 100)).stays_within(1.0, 100)
 
 
 def test_unlikely_totals_count():

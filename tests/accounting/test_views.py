@@ -12,7 +12,7 @@ import shuffledp as sdp
 from accounting.channels import RATIOS, extremal_channel, random_channel
 from shuffledp.accounting.amplify import ShuffledProfile
 from shuffledp.accounting.exact import local_ratio, shuffled_delta
-from shuffledp.accounting.views import CUT, Table, _gaussian_delta_below
+from shuffledp.accounting.views import CUT, CurveTable, _gaussian_delta_below
 from shuffledp.protocols.krr import KRR
 from shuffledp.protocols.rr import RR
 
@@ -123,7 +123,7 @@ def test_a_wider_curve_is_not_covered():
 
 
 def test_what_is_left_at_the_last_epsilon_is_an_error_of_every_test():
-    table = Table(grid=np.array([0.0, 1.0]), deltas=np.array([0.5]), rest=0.1)
+    table = CurveTable(grid=np.array([0.0, 1.0]), deltas=np.array([0.5]), rest=0.1)
     assert table.trade_off(0.0) == pytest.approx(0.9)
     assert table.trade_off(0.0) <= 0.9
     assert table.renyi(2.0) == table.mu() == math.inf

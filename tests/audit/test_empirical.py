@@ -215,7 +215,7 @@ def test_each_limit_has_half_of_the_probability(p):
 
 
 def counts(first, second, draws=(0, 0)):
-    return black_box.Counted(event="it", hits=(first, second), draws=draws)
+    return black_box.CountedEvent(event="it", hits=(first, second), draws=draws)
 
 
 class TestBoxesThatNeverLook:

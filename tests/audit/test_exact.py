@@ -16,8 +16,8 @@ from contract.examples import enumerable, examples_of
 from shuffledp.accounting.binary import BinaryResponse
 from shuffledp.accounting.exact import local_delta, shuffled_delta
 from shuffledp.audit import search
-from shuffledp.audit.multisets import Integers, Lattice
-from shuffledp.audit.search import Blanket, Box, Sweep, share_out
+from shuffledp.audit.multisets import ExactViews, Lattice
+from shuffledp.audit.search import Box, CommonPart, Sweep, share_out
 from shuffledp.numerics.rounding import exp_bounds
 
 weights = st.lists(st.integers(0, 6), min_size=3, max_size=3).filter(any)
@@ -69,7 +69,7 @@ def test_floating_point_encloses_the_integers(rows, n, epsilon):
     laws = channel_of(rows).laws
     low, high = exp_bounds(epsilon)
     found = Sweep(Lattice(laws, n)).bounds(low, high)
-    exact = Integers(laws, n)
+    exact = ExactViews(laws, n)
     assert Fraction(found.lower) <= exact.delta(high)
     assert exact.delta(low) <= Fraction(found.upper)
     assert found.upper - found.lower <= 1e-9 * found.upper + 1e-12
@@ -176,7 +176,7 @@ def test_blanket_shares_are_a_rounded_binomial(users, gamma):
 def test_the_blanket_is_rounded_down(parts):
     one = (Fraction(1, parts), Fraction(parts - 1, parts))
     gamma = 2 * one[0]
-    found = Blanket.of([one, one[::-1]]).gamma
+    found = CommonPart.of([one, one[::-1]]).gamma
     assert gamma * (1 - Fraction(1, 10**15)) < Fraction(found) <= gamma
 
 
@@ -192,7 +192,7 @@ def test_laws_on_a_line_are_their_ends(n):
         for t in (Fraction(1, 3), Fraction(1), Fraction(1, 7), Fraction(0), Fraction(9, 10))
     ]
     assert Lattice(laws, n).inputs == 2
-    assert Integers(laws, n).delta(Fraction(5, 4)) == shuffled_delta(laws, n, Fraction(5, 4))
+    assert ExactViews(laws, n).delta(Fraction(5, 4)) == shuffled_delta(laws, n, Fraction(5, 4))
 
 
 def test_fewer_users_see_more():

@@ -8,15 +8,15 @@ import pytest
 import shuffledp as sdp
 from shuffledp.core.display import (
     as_text,
-    decimals,
+    count_decimals,
     format_number,
-    largest,
+    keep_largest,
     list_numbers,
     make_picture,
-    short,
+    shorten_label,
 )
 from shuffledp.core.estimate import Estimate, NormalError
-from shuffledp.core.privacy import up
+from shuffledp.core.privacy import round_up
 from shuffledp.protocols import PROTOCOLS
 from support import any_protocol
 
@@ -91,15 +91,18 @@ def test_html_of_many_is_short():
     ],
 )
 def test_labels_cannot_disturb_a_terminal(label, expected):
-    assert short(label) == expected
+    assert shorten_label(label) == expected
 
 
 def test_numbers():
     assert format_number(-0.2, 0) == "0"
     assert format_number(-0.25, 2) == "-0.25"
-    assert decimals([]) == 0
-    assert decimals(list_numbers(estimate(1.0, stderr=0.0))) == 0
-    assert [row.value for row in largest(list_numbers(estimate(3.0, 9.0, 5.0)), 2)] == [9.0, 5.0]
+    assert count_decimals([]) == 0
+    assert count_decimals(list_numbers(estimate(1.0, stderr=0.0))) == 0
+    assert [row.value for row in keep_largest(list_numbers(estimate(3.0, 9.0, 5.0)), 2)] == [
+        9.0,
+        5.0,
+    ]
 
 
 def test_level_is_named():
@@ -124,7 +127,7 @@ class TestExplain:
 
     def test_local_floor_is_told(self):
         protocol = sdp.protocols.krr.make(n=10_000, k=4, epsilon=1.0, delta=1e-6)
-        assert f"epsilon = {up(protocol.local_floor.epsilon, 6)}" in sdp.explain(protocol)
+        assert f"epsilon = {round_up(protocol.local_floor.epsilon, 6)}" in sdp.explain(protocol)
 
     def test_factor_is_rounded_up(self):
         text = sdp.explain(sdp.protocols.krr.make_local(k=3, epsilon=0.5))

@@ -63,7 +63,9 @@ PROBABILITIES = {
 @pytest.mark.parametrize(("bits", "depth"), [(1, 8), (2, 4), (3, 3), (5, 2), (8, 1)])
 def test_bernoulli_has_exactly_this_probability(name, bits, depth):
     p = PROBABILITIES[name]
-    law = enumerated(lambda tape: bool(exact_draws.bernoulli(p, 1, tape, bits)[0]), bits, depth)
+    law = enumerated(
+        lambda tape: bool(exact_draws.draw_bernoulli(p, 1, tape, bits)[0]), bits, depth
+    )
     low, high = p(60)
     open_mass = law.get(None, 0)
     assert law.get(True, 0) <= low
@@ -77,7 +79,7 @@ def test_a_shifted_threshold_is_noticed(monkeypatch):
         exact_draws, "_thresholds", lambda p, width: tuple(t + 1 for t in exact(p, width))
     )
     p = PROBABILITIES["e^-1"]
-    law = enumerated(lambda tape: bool(exact_draws.bernoulli(p, 1, tape, 8)[0]), 8, 1)
+    law = enumerated(lambda tape: bool(exact_draws.draw_bernoulli(p, 1, tape, 8)[0]), 8, 1)
     assert law[True] > p(60)[1]
 
 
@@ -85,7 +87,9 @@ def test_a_shifted_threshold_is_noticed(monkeypatch):
 def test_geometric_by_enumeration(rate):
     # rate 1/3 needs 5 digits and 1 trial: six words of 2 bits, of which few tapes are decided.
     bits, depth = (4, 3) if rate > 1 else (2, 6)
-    law = enumerated(lambda tape: int(exact_draws.geometric(rate, 1, tape, bits)[0]), bits, depth)
+    law = enumerated(
+        lambda tape: int(exact_draws.draw_geometric(rate, 1, tape, bits)[0]), bits, depth
+    )
     open_mass = law.pop(None, Fraction(0))
     assert open_mass < (Fraction(1, 4) if rate > 1 else 1)
     ratio = mpmath.exp(-mpmath.mpf(rate.numerator) / rate.denominator)
@@ -140,17 +144,17 @@ def rejected(sample, rate):
 
 @pytest.mark.parametrize("rate", [0.25, 1.0])
 def test_discrete_laplace_sample(rate):
-    sample = exact_draws.discrete_laplace(Fraction(rate), 400_000, SeededWords(11))
+    sample = exact_draws.draw_discrete_laplace(Fraction(rate), 400_000, SeededWords(11))
     assert not rejected(sample, rate)
     assert rejected(sample, rate * 1.04)  # mutant: slightly more privacy claimed
     assert rejected(sample + 1, rate)  # mutant: off by one
-    one_sided = exact_draws.geometric(Fraction(rate), 400_000, SeededWords(11))
+    one_sided = exact_draws.draw_geometric(Fraction(rate), 400_000, SeededWords(11))
     assert rejected(one_sided, rate)
 
 
 @pytest.mark.parametrize("rate", [Fraction(1e-12), exact_draws.SMALLEST_RATE, Fraction(1, 1000)])
 def test_small_rates_have_the_right_scale(rate):
-    sample = exact_draws.discrete_laplace(rate, 40_000, SeededWords(12))
+    sample = exact_draws.draw_discrete_laplace(rate, 40_000, SeededWords(12))
     t = DiscreteLaplace(rate=rate).radius(Fraction(1, 2))
     outside = int((np.abs(sample) > t).sum())
     tail = float(DiscreteLaplace(rate=rate).tail(t)[0])
@@ -161,14 +165,14 @@ def test_small_rates_have_the_right_scale(rate):
 
 
 def test_huge_rates_give_no_noise():
-    assert not exact_draws.discrete_laplace(Fraction(10) ** 9, 1000, SeededWords(1)).any()
-    assert not exact_draws.bernoulli_exp(Fraction(10) ** 30, 1000, SeededWords(1)).any()
+    assert not exact_draws.draw_discrete_laplace(Fraction(10) ** 9, 1000, SeededWords(1)).any()
+    assert not exact_draws.draw_bernoulli_exp(Fraction(10) ** 30, 1000, SeededWords(1)).any()
 
 
 @pytest.mark.parametrize("x", [Fraction(2), Fraction(5, 2)])
 def test_large_exponents_are_products(x, monkeypatch):
     monkeypatch.setattr(exact_draws, "_STEP", Fraction(1))
-    law = enumerated(lambda tape: bool(exact_draws.bernoulli_exp(x, 1, tape, 4)[0]), 4, 3)
+    law = enumerated(lambda tape: bool(exact_draws.draw_bernoulli_exp(x, 1, tape, 4)[0]), 4, 3)
     low, high = exact_draws.ExpMinus(x)(40)
     assert law[True] <= low
     assert high <= law[True] + law[None]
@@ -178,11 +182,13 @@ def test_large_exponents_are_products(x, monkeypatch):
 @pytest.mark.parametrize("rate", [Fraction(0), Fraction(-1), exact_draws.SMALLEST_RATE / 2, 0.5])
 def test_bad_rate(rate):
     with pytest.raises(ParameterError, match="rate"):
-        exact_draws.geometric(rate, 1, SeededWords(1))
+        exact_draws.draw_geometric(rate, 1, SeededWords(1))
 
 
 def test_chunks_do_not_repeat_words():
-    sample = exact_draws.geometric(Fraction(1, 10**6), 3 * exact_draws._CHUNK + 5, SeededWords(3))
+    sample = exact_draws.draw_geometric(
+        Fraction(1, 10**6), 3 * exact_draws._CHUNK + 5, SeededWords(3)
+    )
     assert not np.array_equal(
         sample[: exact_draws._CHUNK], sample[exact_draws._CHUNK : 2 * exact_draws._CHUNK]
     )

@@ -21,14 +21,14 @@ def test_the_length_is_that_of_the_powers(bits):
 def test_the_largest_exponent_is_strict():
     """The largest g with wide < 2^8 2^-g."""
     powers = geometric.square_powers(1 << 127, 120)
-    found = [geometric.largest_exponent(powers, wide, 120) for wide in range(256)]
+    found = [geometric.find_exponent(powers, wide, 120) for wide in range(256)]
     assert found == [8 - wide.bit_length() for wide in range(256)]
 
 
 @pytest.mark.parametrize("rate", [0.2, 1.0, 3.0])
 @pytest.mark.parametrize("bits", [2, 4, 6])
 def test_the_law_is_as_near_as_it_says(rate, bits):
-    law = geometric.Geometric(rate=rate, bits=bits)
+    law = geometric.TwoWordGeometric(rate=rate, bits=bits)
     sampled = law.law()
     ideal = {k: math.exp(-rate * (k - 1)) * -math.expm1(-rate) for k in range(1, 500)}
     off = sum(abs(float(sampled.get(k, 0)) - mass) for k, mass in ideal.items()) / 2

@@ -30,7 +30,7 @@ LEVELS = [0.5, 0.95, 0.999, 1 - 1e-12]
 @pytest.mark.parametrize("level", LEVELS)
 class TestBinomial:
     def test_equal_tails_and_no_wider(self, n, p, level):
-        low, high = BinomialSum(parts=((n, p),)).window().equal(level)
+        low, high = BinomialSum(parts=((n, p),)).window().cut_equally(level)
         law, tail = binom(n, float(p)), (1 - level) / 2
         assert law.cdf(low - 1) <= tail
         assert law.sf(high) <= tail
@@ -44,9 +44,9 @@ class TestBinomial:
         def missed(ends):
             return law.cdf(ends[0] - 1) + law.sf(ends[1])
 
-        tight = missed(window.tight(level))
+        tight = missed(window.cut_tightly(level))
         assert tight <= beta
-        assert tight >= missed(window.equal(level)) * (1 - 1e-6)
+        assert tight >= missed(window.cut_equally(level)) * (1 - 1e-6)
 
 
 def test_sum_of_two():
@@ -61,7 +61,7 @@ def test_sum_of_two():
 @pytest.mark.parametrize(("n", "p"), [(0, Fraction(1, 2)), (7, Fraction(0)), (7, Fraction(1))])
 def test_no_noise(n, p):
     noise = BinomialSum(parts=((n, p),))
-    assert noise.window().tight(0.95) == (n * p, n * p)
+    assert noise.window().cut_tightly(0.95) == (n * p, n * p)
     assert noise.variance == 0
 
 
@@ -220,4 +220,4 @@ def test_sums_by_transform_are_as_exact_as_they_say(parts, monkeypatch):
     sums = [np.cumsum(each.masses) for each in (found, direct)]
     assert np.abs(sums[0] - sums[1]).max() < found.error
     for level in (0.5, 0.95, 0.999):
-        assert found.equal(level) == direct.equal(level)
+        assert found.cut_equally(level) == direct.cut_equally(level)

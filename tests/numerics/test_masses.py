@@ -12,7 +12,7 @@ from shuffledp.numerics.masses import (
     FAR_ERROR,
     RELATIVE_ERROR,
     Binomials,
-    binomial,
+    binomial_masses,
     log_negative_binomial,
     log_poisson,
     stirling_error,
@@ -44,7 +44,7 @@ def places(mean, sd, top):
 def test_binomial(n, p):
     for k in places(n * p, math.sqrt(n * p * (1 - p)), n):
         exact = binomial_mass(k, n, Fraction(p))
-        found = float(binomial(np.array(float(k)), n, p))
+        found = float(binomial_masses(np.array(float(k)), n, p))
         assert abs(found - exact) <= RELATIVE_ERROR * exact + 1e-300
 
 
@@ -55,7 +55,7 @@ def test_binomial_of_very_many(p):
     for z in np.linspace(-20, 20, 29):
         k = int(n * p + z * sd)
         exact = binomial_mass(k, n, Fraction(p))
-        assert abs(float(binomial(np.array(float(k)), n, p)) - exact) <= FAR_ERROR * exact
+        assert abs(float(binomial_masses(np.array(float(k)), n, p)) - exact) <= FAR_ERROR * exact
 
 
 @pytest.mark.parametrize("mean", [0.01, 1.0, 40.5, 84_336.0, 1e7, 1e9, 1e12])
@@ -118,10 +118,10 @@ def test_masses_around_the_mode(trials, odds):
 def test_what_is_beyond_a_window():
     law = Binomials(trials=np.array([400.0]), odds=np.array([0.25]))
     at = np.array([120.0])
-    bound = law.beyond(at, binom.pmf(at, 400, 0.2), 1)[0]
+    bound = law.bound_beyond(at, binom.pmf(at, 400, 0.2), 1)[0]
     assert binom.sf(120, 400, 0.2) <= bound <= 1.2 * binom.sf(120, 400, 0.2)
     at = np.array([40.0])
-    bound = law.beyond(at, binom.pmf(at, 400, 0.2), -1)[0]
+    bound = law.bound_beyond(at, binom.pmf(at, 400, 0.2), -1)[0]
     assert binom.cdf(39, 400, 0.2) <= bound <= 1.2 * binom.cdf(39, 400, 0.2)
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shuffledp.numerics.search import largest_above, smallest_parameter, smallest_safe
+from shuffledp.numerics.search import find_largest_above, find_smallest, find_smallest_safe
 
 ROOTS = st.floats(min_value=1e-9, max_value=0.999)
 GUESSES = st.floats(min_value=-1.0, max_value=3.0)
@@ -29,7 +29,7 @@ def test_safe_and_close_with_few_evaluations(shape, root, guess):
         seen.append((x, SHAPES[shape](x, root)))
         return seen[-1][1]
 
-    result = smallest_safe(excess, safe=1.0, guess=guess)
+    result = find_smallest_safe(excess, safe=1.0, guess=guess)
     assert result >= root
     assert result <= root * (1 + 2e-6) or result - root <= 1e-6 * root
     assert result == 1.0 or dict(seen)[result] <= 0
@@ -37,12 +37,12 @@ def test_safe_and_close_with_few_evaluations(shape, root, guess):
 
 
 def test_the_floor_when_all_is_safe():
-    assert smallest_safe(lambda _: -1.0, safe=5.0, guess=2.0) == 0.0
-    assert smallest_safe(lambda _: -1.0, safe=5.0, guess=2.0, floor=0.5) == 0.5
+    assert find_smallest_safe(lambda _: -1.0, safe=5.0, guess=2.0) == 0.0
+    assert find_smallest_safe(lambda _: -1.0, safe=5.0, guess=2.0, floor=0.5) == 0.5
 
 
 def test_the_safe_end_when_nothing_else_is():
-    assert smallest_safe(lambda _: 1.0, safe=5.0, guess=2.0) == 5.0
+    assert find_smallest_safe(lambda _: 1.0, safe=5.0, guess=2.0) == 5.0
 
 
 @given(root=ROOTS, phase=st.floats(min_value=0, max_value=6))
@@ -50,7 +50,7 @@ def test_a_noisy_function_costs_sharpness_and_never_safety(root, phase):
     def excess(x):
         return root - x + 0.01 * root * math.sin(1e6 * x + phase)
 
-    result = smallest_safe(excess, safe=1.0, guess=0.5)
+    result = find_smallest_safe(excess, safe=1.0, guess=0.5)
     assert result == 1.0 or excess(result) <= 0
     assert 0.98 * root <= result <= 1.03 * root or result == 1.0
 
@@ -63,7 +63,7 @@ def test_few_evaluations_from_a_good_guess():
         count += 1
         return math.log(3e-6 / max(x, 1e-300))
 
-    smallest_safe(excess, safe=10.0, guess=3.001e-6)
+    find_smallest_safe(excess, safe=10.0, guess=3.001e-6)
     assert count <= 12
 
 
@@ -72,13 +72,13 @@ def test_an_excess_of_exactly_0_is_safe(root, guess):
     def excess(x):
         return 1.0 if x < root else 0.0
 
-    assert root <= smallest_safe(excess, safe=1.0, guess=guess) <= root * (1 + 2e-6)
-    assert root * (1 - 2e-6) <= largest_above(excess, end=1.0, guess=guess) < root
+    assert root <= find_smallest_safe(excess, safe=1.0, guess=guess) <= root * (1 + 2e-6)
+    assert root * (1 - 2e-6) <= find_largest_above(excess, end=1.0, guess=guess) < root
 
 
 @given(root=ROOTS)
 def test_a_largest_parameter_that_is_not_safe_is_not_returned(root):
-    found = smallest_parameter(lambda x: root - x, guess=0.01, largest=0.5)
+    found = find_smallest(lambda x: root - x, guess=0.01, largest=0.5)
     if root > 0.5:
         assert found is None
     else:

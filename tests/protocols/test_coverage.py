@@ -239,7 +239,7 @@ def test_ends_are_those_of_a_full_search(law, tail):
         [np.cumsum(enumerate_law(law, c)[::-1])[::-1] > tail for c in range(law.n + 1)]
     )
     expected = np.where(exact.any(axis=0), exact.argmax(axis=0), law.n)
-    found = law.lowest(np.arange(law.messages + 1.0), tail)
+    found = law.find_lowest(np.arange(law.messages + 1.0), tail)
     np.testing.assert_array_equal(found, expected)
 
 

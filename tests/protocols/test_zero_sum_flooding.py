@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import shuffledp as sdp
-from shuffledp.numerics.geometric import Geometric
+from shuffledp.numerics.geometric import TwoWordGeometric
 from shuffledp.protocols import zero_sum_flooding
 from shuffledp.protocols.zero_sum_flooding import (
     SPEC,
@@ -199,7 +199,7 @@ def view_divergence(flood, epsilon, gap, level, level_two):
 class TestGeometric:
     def test_law_is_within_the_distance(self):
         for rate in (0.05, 0.3, 2.0):
-            sampled = Geometric(rate=rate, bits=5)
+            sampled = TwoWordGeometric(rate=rate, bits=5)
             law = sampled.law()
             k = np.arange(1, sampled.largest + 2000)
             ideal = np.exp(-rate * (k - 1)) * -math.expm1(-rate)
@@ -208,7 +208,7 @@ class TestGeometric:
             assert apart < 0.25
 
     def test_thresholds_with_long_words(self):
-        law = Geometric(rate=1e-5, bits=64)
+        law = TwoWordGeometric(rate=1e-5, bits=64)
         for g in (1, 1000, 123_456, 2_000_000):
             wide = int(math.exp(-1e-5 * g) * 2.0**128)
             below, above = wide - (wide >> 40), wide + (wide >> 40)

@@ -28,13 +28,13 @@ from shuffledp.accounting.blanket import (
     thin,
 )
 from shuffledp.accounting.clones import LARGEST_N, ApproximateClones, clones_2021, clones_2023
-from shuffledp.accounting.views import Table, tabulate
+from shuffledp.accounting.views import CurveTable, tabulate_curve
 from shuffledp.core.errors import ParameterError, UnsupportedError
-from shuffledp.core.privacy import Guarantee, Model, Profile, up
+from shuffledp.core.privacy import Guarantee, Model, Profile, round_up
 from shuffledp.core.protocol import HONEST, honest_users
 from shuffledp.core.randomizer import Randomizer
 from shuffledp.core.validate import below_one, fraction_of_one, non_negative, positive
-from shuffledp.numerics.search import largest_above
+from shuffledp.numerics.search import find_largest_above
 
 __all__ = [
     "BinaryOutput",
@@ -145,8 +145,8 @@ class ShuffledProfile:
         """
         return self._table().mu()
 
-    def _table(self) -> Table:
-        return tabulate(self, self.epsilon0, self.delta0)
+    def _table(self) -> CurveTable:
+        return tabulate_curve(self, self.epsilon0, self.delta0)
 
     def _guarantee(self, epsilon: float, delta: float, proof: str) -> Guarantee:
         return Guarantee(
@@ -162,7 +162,7 @@ class ShuffledProfile:
             {bound.name: bound.curve.delta for bound in self.bounds},
             Path(path),
             largest=min(self.epsilon0, 1.3 * self.epsilon(1e-12)),
-            title=f"Shuffling makes epsilon = {up(best, 3)} of epsilon0 = {self.epsilon0:g} (delta = 1e-6)",
+            title=f"Shuffling makes epsilon = {round_up(best, 3)} of epsilon0 = {self.epsilon0:g} (delta = 1e-6)",
             notes=[f"{self.honest:,} honest users, epsilon0 = {self.epsilon0:g}"],
         )
 
@@ -398,9 +398,9 @@ def calibrate(
 
     def spare(epsilon0: float) -> float:
         curve = profile(n=trusted, randomizer=randomizer(epsilon0), honest=1)
-        return math.log(wanted / max(curve.delta(_inside(target)), SMALLEST_DELTA))
+        return math.log(wanted / max(curve.delta(_move_inside(target)), SMALLEST_DELTA))
 
-    return _largest_epsilon0(spare, target, _generic_epsilon0(trusted, target, wanted, 0.0))
+    return _find_largest_epsilon0(spare, target, _generic_epsilon0(trusted, target, wanted, 0.0))
 
 
 @lru_cache(maxsize=1024)
@@ -410,18 +410,18 @@ def _generic_epsilon0(n: int, epsilon: float, delta: float, delta0: float) -> fl
     def spare(epsilon0: float) -> float:
         pure = clones_2023(epsilon0=epsilon0, n=n)
         curve = ApproximateClones(epsilon0=epsilon0, delta0=delta0, n=n) if delta0 else pure
-        reached = curve.delta(_inside(epsilon))
+        reached = curve.delta(_move_inside(epsilon))
         return math.log(delta / max(reached, SMALLEST_DELTA))
 
     # A useful start: (p - 1)^2 / (p + 1) ~ 1.5 n tanh(epsilon / 2)^2 / ln(2 / delta), p = e^epsilon0.
     y = 1.5 * n * math.tanh(epsilon / 2) ** 2 / math.log(2 / delta)
     guess = math.log1p((y + math.sqrt(y * y + 8 * y)) / 2)
-    return _largest_epsilon0(spare, epsilon, max(guess, 1.01 * epsilon))
+    return _find_largest_epsilon0(spare, epsilon, max(guess, 1.01 * epsilon))
 
 
-def _largest_epsilon0(spare: Callable[[float], float], epsilon: float, guess: float) -> float:
+def _find_largest_epsilon0(spare: Callable[[float], float], epsilon: float, guess: float) -> float:
     # Whatever is epsilon-private stays so when it is shuffled: below, there is nothing to ask.
-    return largest_above(
+    return find_largest_above(
         lambda epsilon0: 1.0 if epsilon0 <= epsilon else spare(epsilon0),
         end=_LARGEST_EPSILON0,
         guess=guess,
@@ -430,7 +430,7 @@ def _largest_epsilon0(spare: Callable[[float], float], epsilon: float, guess: fl
     )
 
 
-def _inside(epsilon: float) -> float:
+def _move_inside(epsilon: float) -> float:
     """`amplify` rounds its epsilon up by a part in 10^6 at most: it shall not find more than wanted."""
     return epsilon * (1 - 1e-6)
 

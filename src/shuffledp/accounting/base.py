@@ -11,7 +11,7 @@ from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.privacy import Profile
 from shuffledp.core.protocol import Promise
 from shuffledp.core.validate import fraction_of_one, positive
-from shuffledp.numerics.search import smallest_parameter, smallest_safe
+from shuffledp.numerics.search import find_smallest, find_smallest_safe
 
 __all__ = [
     "LEAST",
@@ -126,7 +126,7 @@ def find_epsilon(
     """
     if delta_at(0.0) <= delta:
         return 0.0
-    return smallest_safe(
+    return find_smallest_safe(
         lambda epsilon: math.log(max(delta_at(epsilon), SMALLEST_DELTA) / delta),
         safe=epsilon0,
         guess=guess,
@@ -157,7 +157,7 @@ def find_level(
     >>> round(find_level(lambda mean: math.exp(-mean), 1e-3, guess=1.0, largest=9.0, refusal=""), 4)
     6.9078
     """
-    level = smallest_parameter(
+    level = find_smallest(
         lambda level: math.log(max(delta_at(level), SMALLEST_DELTA) / delta),
         guess=min(guess, largest),
         largest=largest,

@@ -38,9 +38,9 @@ from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.validate import fraction_of_one, non_negative, whole
 from shuffledp.numerics.masses import Binomials
 from shuffledp.numerics.rounding import UNIT, exp_bounds
-from shuffledp.numerics.search import largest_above, smallest_safe
+from shuffledp.numerics.search import find_largest_above, find_smallest_safe
 
-__all__ = ["LARGEST_VARIANCE", "BinaryResponse", "Point", "gaussian_epsilon0"]
+__all__ = ["LARGEST_VARIANCE", "BinaryResponse", "FlipPoint", "gaussian_epsilon0"]
 
 _EXACT = 2000  # up to this n every data set is looked at
 LARGEST_VARIANCE = 2.5e7  # n f (1 - f): windows of 10^5 places, seconds per epsilon
@@ -55,10 +55,10 @@ _SMALLEST_A = Fraction(1, 10**70)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
+class FlipPoint:
     """What depends on flip and epsilon alone, rounded towards one `side`: 1 is up, -1 down.
 
-    >>> point = Point.above(Fraction(1, 10), 0.5)
+    >>> point = FlipPoint.above(Fraction(1, 10), 0.5)
     >>> round(math.exp(point.logs(np.array([99.0]), np.array([0.0]))[0]), 6)
     0.009798
     """
@@ -71,17 +71,17 @@ class Point:
     side: int
 
     @staticmethod
-    def above(flip: Fraction, epsilon: float) -> "Point | None":
+    def above(flip: Fraction, epsilon: float) -> "FlipPoint | None":
         """For upper bounds; None where delta is 0."""
-        return Point._make(flip, epsilon, 1)
+        return FlipPoint._make(flip, epsilon, 1)
 
     @staticmethod
-    def below(flip: Fraction, epsilon: float) -> "Point | None":
+    def below(flip: Fraction, epsilon: float) -> "FlipPoint | None":
         """For lower bounds; None where delta is 0, or hard to tell from it."""
-        return Point._make(flip, epsilon, -1)
+        return FlipPoint._make(flip, epsilon, -1)
 
     @staticmethod
-    def _make(flip: Fraction, epsilon: float, side: int) -> "Point | None":
+    def _make(flip: Fraction, epsilon: float, side: int) -> "FlipPoint | None":
         low, high = exp_bounds(min(non_negative("epsilon", epsilon), 800.0))
         E = low if side > 0 else high
         A = 1 - flip - E * flip
@@ -91,7 +91,7 @@ class Point:
         towards = -math.inf if side > 0 else math.inf
         x = math.nextafter(float((E - 1) / A), towards) if E > 1 else 0.0
         log_gain = math.log(float(A))
-        return Point(
+        return FlipPoint(
             flip=float(flip),
             log_gain=log_gain + side * 12 * UNIT * (1 + abs(log_gain)),
             x=x,
@@ -136,7 +136,9 @@ class Point:
         a = narrow.masses(at_a, reach, reach)  # [2 reach + 1, data sets]
         b = wide.masses(at_b, reach + D, reach + D + 1 + beyond)
         tail = _discount(b, log_t)
-        cut = narrow.beyond(at_a - reach, a[0], -1) + narrow.beyond(at_a + reach, a[-1], 1)
+        cut = narrow.bound_beyond(at_a - reach, a[0], -1) + narrow.bound_beyond(
+            at_a + reach, a[-1], 1
+        )
         cut *= b.max(axis=0)
         unreached = b[-1] * math.exp(-log_t * beyond)
         eta = self.side * (9000 + 24 * len(b)) * UNIT
@@ -201,13 +203,13 @@ class BinaryResponse:
         found = _find_worst(self, epsilon)
         return 0.0 if found is None else _as_delta(found[2])
 
-    def better_epsilon0(self, epsilon: float, delta: float) -> float:
+    def improve_epsilon0(self, epsilon: float, delta: float) -> float:
         """About the largest epsilon0 at which (epsilon, delta) holds, as the worst cells here say.
 
         One step of a search: the result must still be checked.
 
         >>> shuffled = BinaryResponse(n=10_000, flip=Fraction(1, 4))
-        >>> round(shuffled.better_epsilon0(0.1, 1e-6), 2)
+        >>> round(shuffled.improve_epsilon0(0.1, 1e-6), 2)
         2.2
         """
         found = _find_worst(self, epsilon)
@@ -218,13 +220,13 @@ class BinaryResponse:
         def spare(epsilon0: float) -> float:
             return -_excess(_flip_of(epsilon0), ones, zeros, math.log(delta))(epsilon)
 
-        return largest_above(
+        return find_largest_above(
             spare, end=_LARGEST_EPSILON0, guess=self.epsilon0, tolerance=1e-5, floor=epsilon
         )
 
     def delta_lower(self, epsilon: float) -> float:
         """A lower bound: the delta of the worst data set that was found, rounded down."""
-        point = Point.below(self.flip, epsilon)
+        point = FlipPoint.below(self.flip, epsilon)
         if point is None:
             return 0.0
         return math.exp(_find_truth(point, *self._cells(point, epsilon))) * (1 - 16 * UNIT)
@@ -247,7 +249,7 @@ class BinaryResponse:
         """
         whole("ones", ones, at_least=0, at_most=self.n - 1)
         whole("zeros", zeros, at_least=0, at_most=self.n - 1 - ones)
-        point = Point.above(self.flip, epsilon)
+        point = FlipPoint.above(self.flip, epsilon)
         if point is None:
             return 0.0, 0.0
         first, second = point.logs(np.array([ones, zeros]), np.array([zeros, ones]))
@@ -272,7 +274,7 @@ class BinaryResponse:
         if worst is None:
             return self.epsilon0
         ones, zeros, _ = worst
-        found = smallest_safe(
+        found = find_smallest_safe(
             _excess(self.flip, ones, zeros, log_delta),
             safe=self.epsilon0,
             guess=guess,
@@ -290,7 +292,7 @@ class BinaryResponse:
         """The variance of the number of ones; it does not depend on the data."""
         return float(self.n * self.flip * (1 - self.flip))
 
-    def _cells(self, point: Point, epsilon: float) -> tuple[Floats, Floats, Floats]:
+    def _cells(self, point: FlipPoint, epsilon: float) -> tuple[Floats, Floats, Floats]:
         """First and last s of each cell, and the logarithm of its bound at this epsilon."""
         # Most of the work is done once, for a nearby flip and epsilon in coarse steps: any cells
         # that cover all s will do.
@@ -304,7 +306,7 @@ class BinaryResponse:
 @lru_cache(maxsize=64)
 def _find_worst(response: BinaryResponse, epsilon: float) -> tuple[Floats, Floats, float] | None:
     """Ones and zeros of the worst cells, and the largest logarithm; None where delta is 0."""
-    point = Point.above(response.flip, epsilon)
+    point = FlipPoint.above(response.flip, epsilon)
     if point is None:
         return None
     lo, hi, upper = response._cells(point, epsilon)
@@ -341,7 +343,7 @@ def _excess(
     floor = math.log(SMALLEST_DELTA)
 
     def excess(epsilon: float) -> float:
-        point = Point.above(flip, epsilon)
+        point = FlipPoint.above(flip, epsilon)
         if point is None:
             return -math.inf
         return max(float(point.logs(ones, zeros).max()), floor) - log_delta
@@ -360,13 +362,13 @@ def _place_cells(n: int, epsilon0: float, epsilon: float) -> tuple[Floats, Float
         every = np.arange(n, dtype=np.float64)
         return every, every
     flip = _flip_of(epsilon0)
-    point = Point.above(flip, min(epsilon, 0.98 * epsilon0))
+    point = FlipPoint.above(flip, min(epsilon, 0.98 * epsilon0))
     assert point is not None  # epsilon is below epsilon0
     lo, hi, _ = _refine(point, *_first_cells(n), _budget(float(n * flip * (1 - flip))))
     return lo, hi
 
 
-def _refine(point: Point, lo: Floats, hi: Floats, budget: int) -> tuple[Floats, Floats, Floats]:
+def _refine(point: FlipPoint, lo: Floats, hi: Floats, budget: int) -> tuple[Floats, Floats, Floats]:
     """The same range in finer cells, and the logarithm of each cell's upper bound."""
     others = hi.max()
     upper = point.logs(lo, others - hi)
@@ -385,7 +387,7 @@ def _refine(point: Point, lo: Floats, hi: Floats, budget: int) -> tuple[Floats, 
     return lo, hi, upper
 
 
-def _find_truth(point: Point, lo: Floats, hi: Floats, upper: Floats) -> float:
+def _find_truth(point: FlipPoint, lo: Floats, hi: Floats, upper: Floats) -> float:
     """ln of the largest delta among a few data sets: all equal, and the ends of the worst cells."""
     worst = np.argsort(upper)[-_WORST:]
     others = hi.max()

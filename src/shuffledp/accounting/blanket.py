@@ -34,7 +34,7 @@ from shuffledp.core.randomizer import Law, Message, Randomizer
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.enclosures import bound_at_most, bound_mass, bound_mills_above
 from shuffledp.numerics.rounding import UNIT, exp_lower, exp_upper
-from shuffledp.numerics.search import largest_above
+from shuffledp.numerics.search import find_largest_above
 
 __all__ = [
     "Blanket",
@@ -372,7 +372,7 @@ class DataSets:
         """At most the true epsilon at delta: below it, delta(epsilon) exceeds `delta`."""
         if self.delta(0.0) <= delta:
             return 0.0
-        return largest_above(
+        return find_largest_above(
             lambda epsilon: math.log(max(self.delta(epsilon), SMALLEST_DELTA) / delta),
             end=self.epsilon0,
             guess=_guess(self.blankets, self.n, delta),

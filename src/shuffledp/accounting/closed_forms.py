@@ -17,7 +17,7 @@ from typing import Protocol
 
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.validate import fraction_of_one, positive, whole
-from shuffledp.numerics.search import smallest_safe
+from shuffledp.numerics.search import find_smallest_safe
 
 __all__ = [
     "CLOSED_FORMS",
@@ -210,7 +210,7 @@ _LogDelta = Callable[[float, float, int], float]
 def _search(name: str, log_delta: _LogDelta, epsilon0: float, n: int, delta: float) -> float:
     _validate(epsilon0, n, delta)
     _need(name, epsilon0 <= 200, f"epsilon0 <= 200, got {epsilon0}")  # e^(3 epsilon0) is a float
-    return smallest_safe(
+    return find_smallest_safe(
         lambda epsilon: log_delta(epsilon0, epsilon, n) - math.log(delta),
         safe=epsilon0,
         guess=min(epsilon0 / 2, math.expm1(epsilon0) * math.sqrt(math.log(1 / delta) / n)),

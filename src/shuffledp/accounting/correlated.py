@@ -35,7 +35,7 @@ from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.validate import fraction_of_one, number, positive
 from shuffledp.numerics.masses import log_negative_binomial, log_poisson
 from shuffledp.numerics.rounding import UNIT
-from shuffledp.numerics.search import smallest_parameter, smallest_safe
+from shuffledp.numerics.search import find_smallest, find_smallest_safe
 from shuffledp.numerics.tails import negative_binomial_mass, poisson_mass
 
 __all__ = [
@@ -443,7 +443,7 @@ def _invert(delta_of: Callable[[float], float], delta: float, *, guess: float) -
     fraction_of_one("delta", delta)
     if delta_of(_LARGEST_EPSILON) > delta:
         raise UnsupportedError(f"no epsilon reaches delta={delta!r} with this flood")
-    return smallest_safe(
+    return find_smallest_safe(
         lambda epsilon: math.log(delta_of(epsilon) / delta), safe=_LARGEST_EPSILON, guess=guess
     )
 
@@ -516,7 +516,7 @@ def _smallest_mean(
         # Nothing is lost in the gaining direction, since epsilon > epsilon_star.
         return math.log(_lose(flood(mean), epsilon_star, epsilon) / delta)
 
-    mean = smallest_parameter(excess, guess=guess, largest=1e8, tolerance=tolerance)
+    mean = find_smallest(excess, guess=guess, largest=1e8, tolerance=tolerance)
     if mean is None:
         raise UnsupportedError(
             f"epsilon_star={epsilon_star!r} is too close to epsilon={epsilon!r} for delta={delta!r}"

@@ -26,9 +26,9 @@ from shuffledp.numerics.rounding import UNIT, float_below
 
 __all__ = [
     "BinomialTotal",
+    "NoiseTotal",
     "PoissonTotal",
     "SumOfBinomials",
-    "Total",
     "expect",
     "find_step",
     "place_finely",
@@ -39,7 +39,7 @@ _LARGEST = 10**12
 _CELLS_PER_SD = 32.0
 
 
-class Total(Protocol):
+class NoiseTotal(Protocol):
     """A count, seen from below."""
 
     @property
@@ -219,7 +219,7 @@ def _sum_powers(ratio: Floats, count: Floats) -> Floats:
     return found
 
 
-def expect(total: Total, inner: Callable[[Floats], Floats]) -> float:
+def expect(total: NoiseTotal, inner: Callable[[Floats], Floats]) -> float:
     """At least E[D(T)], where `inner` is at least D and D does not increase; D(0) <= 1.
 
     >>> total = PoissonTotal(mean=3.0)
@@ -235,14 +235,14 @@ def expect(total: Total, inner: Callable[[Floats], Floats]) -> float:
     return min(1.0, float(weights.sum()) * (1 + (len(weights) + 2) * UNIT) + 1e-300)
 
 
-def _place_coarsely(total: Total) -> Floats:
+def _place_coarsely(total: NoiseTotal) -> Floats:
     mean, sd = total.mean, total.sd
     around = mean + sd * np.linspace(-40.0, 12.0, 200)
     starts = np.concatenate([np.linspace(0.0, mean, 48), around, [0.0]])
     return np.unique(np.floor(np.maximum(starts, 0.0)))
 
 
-def find_step(total: Total) -> float:
+def find_step(total: NoiseTotal) -> float:
     """The width of the fine cells of `place_finely`: at 1 nothing is lost.
 
     >>> find_step(PoissonTotal(mean=400.0)), find_step(PoissonTotal(mean=10_000.0))
@@ -251,7 +251,7 @@ def find_step(total: Total) -> float:
     return float(max(1, math.floor(total.sd / _CELLS_PER_SD)))
 
 
-def place_finely(total: Total) -> Floats:
+def place_finely(total: NoiseTotal) -> Floats:
     """Cells for many functions at once: fine ones wherever tails of any size have their weight.
 
     >>> len(place_finely(PoissonTotal(mean=1e6))) < 1000

@@ -31,9 +31,9 @@ import numpy as np
 from shuffledp.accounting.base import check_budget, find_level, invert
 from shuffledp.accounting.decreasing_mean import (
     BinomialTotal,
+    NoiseTotal,
     PoissonTotal,
     SumOfBinomials,
-    Total,
     expect,
     find_step,
     place_finely,
@@ -67,7 +67,7 @@ class TwoBins:
     '3.19987e-04'
     """
 
-    total: Total
+    total: NoiseTotal
 
     def delta(self, epsilon: float) -> float:
         """At least the true delta at this epsilon."""

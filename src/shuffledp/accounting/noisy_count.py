@@ -33,7 +33,7 @@ from shuffledp.numerics.tails import (
     TINY,
     binomial_log_ratio,
     binomial_mass,
-    falling_series,
+    sum_falling_series,
 )
 
 __all__ = ["BinomialCount", "binomial_level"]
@@ -90,7 +90,7 @@ class BinomialCount:
         exact_odds = (1 - gamma) / gamma
         k = math.floor((n + 1) / (1 + Fraction(E) * exact_odds))
         first, odds = binomial_mass(k, n, gamma), float(exact_odds)
-        return min(1.0, falling_series(first, lambda i: (k - i) / (n - k + i + 1) * odds, E))
+        return min(1.0, sum_falling_series(first, lambda i: (k - i) / (n - k + i + 1) * odds, E))
 
     def _last_positive(self, gamma: Fraction, E: float) -> int:
         """The largest y <= n with E rho(y) < 1, or r - 1, up to which rho is 0."""
@@ -102,7 +102,7 @@ class BinomialCount:
         # About where it is: rho(y) is e^(r (y - r/2 - n gamma) / variance), for a normal law.
         variance = float(self.n * gamma * (1 - gamma))
         guess = math.floor(self.n * gamma + r / 2 + variance / r * float(limit))
-        return _last(holds, first=min(r - 1, self.n), last=self.n, guess=guess)
+        return _find_last(holds, first=min(r - 1, self.n), last=self.n, guess=guess)
 
 
 def binomial_level(
@@ -142,7 +142,7 @@ def _factor(epsilon: float) -> float:
     return math.nextafter(float(exp_lower(largest)), 0.0)
 
 
-def _last(holds: Callable[[int], bool], *, first: int, last: int, guess: int) -> int:
+def _find_last(holds: Callable[[int], bool], *, first: int, last: int, guess: int) -> int:
     """The largest y in first .. last with holds(y), which is true at first and then false from somewhere on."""
     low, high, step = first, last + 1, 1
     y = min(max(guess, low + 1), high - 1)

@@ -90,7 +90,7 @@ def mean_positive_part_lower(w: Floats, g: Floats, n: int) -> float:
     centred = plain.sd * (1 - plain.wrong_sd) * (0.39892 - 4 * plain.distance) - n * plain.offset
     if tilted.rate <= 0:
         return max(centred, 0.0) / n
-    main, error = _by_normal(tilted)
+    main, error = _bound_by_normal(tilted)
     return max(_scale(tilted, max(main - error, 0.0), -1), centred, 0.0) / n * (1 - 8 * UNIT)
 
 
@@ -219,11 +219,11 @@ def _bound_tilted(tilt: _Tilt) -> float:
     crude = tilt.sd / 2 * (1 + tilt.wrong_sd) + tilt.n * tilt.offset
     if tilt.rate <= 0 or tilt.sd <= 0:
         return crude
-    main, error = _by_normal(tilt)
+    main, error = _bound_by_normal(tilt)
     # An error of delta moves epsilon by about its deviation^2-th part.
     if error <= 5e-4 * main * max(1.0, tilt.deviation**2):
         return min(main + error, crude)
-    return min(_by_fourier(tilt), main + error, crude)
+    return min(_bound_by_fourier(tilt), main + error, crude)
 
 
 def _sum_list(w: Floats, g: Floats, n: int) -> float:
@@ -255,7 +255,7 @@ def _choices(n: int) -> Floats:
     return np.array(rows, dtype=np.float64)
 
 
-def _by_normal(tilt: _Tilt) -> tuple[float, float]:
+def _bound_by_normal(tilt: _Tilt) -> tuple[float, float]:
     """E_tilted[(S)_+ e^(-rate S)] for normal S, and how far the true one can be from that.
 
     For a normal S it is sd / sqrt(2 pi) (1 - z Mills(z)), z = rate sd. Its logarithm changes at most as
@@ -297,7 +297,7 @@ def _bound_excess(z: float) -> tuple[float, float]:
     return least / (z + least) * (1 - wrong), most / (z + most) * (1 + wrong)
 
 
-def _by_fourier(tilt: _Tilt) -> float:
+def _bound_by_fourier(tilt: _Tilt) -> float:
     """An upper bound of E_tilted[(S)_+ e^(-rate S)]: that of S + Z, Z normal with mean 0 (untilted)."""
     rate = tilt.rate
     # Copies of the sum, one period apart, are added: (S)_+ e^(-rate S) has died out by then.

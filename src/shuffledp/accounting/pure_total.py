@@ -79,7 +79,7 @@ class MirroredTotal:
         whole("zeros", zeros, at_least=0)
         return _loss(self.shares, ones, zeros)
 
-    def within(self, epsilon: float, users: int) -> bool:
+    def stays_within(self, epsilon: float, users: int) -> bool:
         """Whether the loss is at most epsilon for every data set of that many users. True is proved."""
         cells = [(0, users - 1)]
         for _ in range(_CELLS):
@@ -107,7 +107,7 @@ class MirroredTotal:
                 found.append(self.loss(ones, others - ones))
             else:
                 pair = _Tilted(g0=_logs(self.shares), ones=ones, zeros=others - ones)
-                found.append(pair.near(reach))
+                found.append(pair.look_near(reach))
         return max(found)
 
     def far_loss(self, reach: float) -> float:
@@ -146,7 +146,7 @@ def _loss(shares: tuple[int, ...], ones: int, zeros: int) -> float:
     # Tilts far apart miss some of many totals: there it is not even tried.
     step = 9.0 if pair.users * pair.d < _MANY else 4.5
     for _ in range(5):
-        found = pair.swept(step)
+        found = pair.sweep(step)
         if not math.isinf(found):
             return found
         step /= 2
@@ -204,11 +204,11 @@ class _Tilted:
     def users(self) -> int:
         return self.ones + self.zeros + 1
 
-    def swept(self, step: float) -> float:
+    def sweep(self, step: float) -> float:
         """The largest loss over all totals; infinite if tilts `step` deviations apart miss one."""
         return float(self._bound_losses(*self._tilts(step)).max())
 
-    def near(self, reach: float) -> float:
+    def look_near(self, reach: float) -> float:
         """The largest loss at totals that are likely under tilts up to `reach`."""
         thetas = np.linspace(-reach, reach, 14)
         spread = self._moments(thetas)[1]

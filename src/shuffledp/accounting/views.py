@@ -25,10 +25,10 @@ from shuffledp.core.privacy import Profile
 from shuffledp.core.validate import number
 from shuffledp.numerics.enclosures import bound_normal_mills
 from shuffledp.numerics.rounding import UNIT
-from shuffledp.numerics.search import smallest_parameter
+from shuffledp.numerics.search import find_smallest
 from shuffledp.numerics.tails import TINY
 
-__all__ = ["CUT", "Table", "bound_renyi", "tabulate"]
+__all__ = ["CUT", "CurveTable", "bound_renyi", "tabulate_curve"]
 
 CUT = 1e-290
 """What `mu` and sums of Renyi divergences leave out: the tail of the curve below this delta."""
@@ -39,7 +39,7 @@ _LARGEST_MU = 20.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Table:
+class CurveTable:
     """A privacy curve on cells of epsilon, from 0 to the epsilon of a message alone."""
 
     grid: Floats
@@ -80,7 +80,7 @@ class Table:
             covered = bool(np.all(told <= cover))
             return -1.0 if covered else 1.0
 
-        found = smallest_parameter(missing, guess=1.0, largest=_LARGEST_MU, tolerance=1e-5)
+        found = find_smallest(missing, guess=1.0, largest=_LARGEST_MU, tolerance=1e-5)
         return math.inf if found is None else found
 
 
@@ -118,11 +118,11 @@ def _gaussian_delta_below(epsilons: Floats, mu: float) -> Floats:
 
 
 @lru_cache(maxsize=64)
-def tabulate(curve: Profile, pure: float, rest: float = 0.0) -> Table:
+def tabulate_curve(curve: Profile, pure: float, rest: float = 0.0) -> CurveTable:
     """The table of a curve that holds with delta = `rest` from epsilon = `pure` on.
 
     >>> from shuffledp.accounting.clones import clones_2023
-    >>> table = tabulate(clones_2023(epsilon0=1.0, n=1000), 1.0)
+    >>> table = tabulate_curve(clones_2023(epsilon0=1.0, n=1000), 1.0)
     >>> round(table.mu(), 3), round(table.renyi(2.0), 5), round(table.trade_off(0.05), 3)
     (0.041, 0.00159, 0.946)
     """
@@ -131,4 +131,4 @@ def tabulate(curve: Profile, pure: float, rest: float = 0.0) -> Table:
     cells = np.concatenate([near, far, [last, pure]]) if last else np.array([0.0, pure])
     grid = np.unique(cells)
     deltas = np.array([curve.delta(float(t)) for t in grid[:-1]])
-    return Table(grid=grid, deltas=deltas, rest=rest)
+    return CurveTable(grid=grid, deltas=deltas, rest=rest)

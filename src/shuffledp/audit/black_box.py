@@ -29,7 +29,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.audit.outcomes import Draws, Source, check_neighbours, draw
+from shuffledp.audit.outcomes import Draws, Sampler, check_neighbours, draw
 from shuffledp.core.arrays import Bools, Floats
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.notebook import list_facts, say, stack
@@ -39,7 +39,14 @@ from shuffledp.numerics.entropy import SecureWords
 from shuffledp.numerics.rounding import log_lower
 from shuffledp.numerics.tails import binomial_at_least
 
-__all__ = ["Counted", "EmpiricalAudit", "GaussianAudit", "Score", "empirical", "empirical_gaussian"]
+__all__ = [
+    "CountedEvent",
+    "EmpiricalAudit",
+    "GaussianAudit",
+    "Score",
+    "empirical",
+    "empirical_gaussian",
+]
 
 Score: TypeAlias = Callable[[Floats], Floats]
 """A number for each row of outcomes."""
@@ -50,10 +57,10 @@ _ALARM = 5e-11  # in each of twelve comparisons: independent draws are refused o
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counted:
+class CountedEvent:
     """How often an event happened in the half of the draws that did not choose it.
 
-    >>> Counted(event="column 0 >= 1", hits=(90, 30), draws=(100, 100)).hits
+    >>> CountedEvent(event="column 0 >= 1", hits=(90, 30), draws=(100, 100)).hits
     (90, 30)
     """
 
@@ -71,7 +78,7 @@ class Counted:
 class EmpiricalAudit:
     """epsilon is at least this, with this confidence.
 
-    >>> counted = Counted(event="column 0 >= 1", hits=(90, 30), draws=(100, 100))
+    >>> counted = CountedEvent(event="column 0 >= 1", hits=(90, 30), draws=(100, 100))
     >>> print(EmpiricalAudit(epsilon=0.71239, delta=0.0, confidence=0.99, samples=400, method="odds", counted=counted))
     epsilon >= 0.7123 at delta = 0, with confidence 0.99 from 400 samples: column 0 >= 1 happened 90 of 100 times against 30 of 100 (odds)
     """
@@ -81,7 +88,7 @@ class EmpiricalAudit:
     confidence: float
     samples: int
     method: str
-    counted: Counted
+    counted: CountedEvent
 
     def refutes(self, epsilon: float) -> bool:
         """Whether a claim of this epsilon (at the same delta) is refuted.
@@ -124,7 +131,7 @@ class EmpiricalAudit:
 class GaussianAudit:
     """What follows if the two views are as far apart as two Gaussians of distance mu: not a certificate.
 
-    >>> counted = Counted(event="column 0 >= 1", hits=(60, 40), draws=(100, 100))
+    >>> counted = CountedEvent(event="column 0 >= 1", hits=(60, 40), draws=(100, 100))
     >>> GaussianAudit(mu=0.1, epsilon=0.2, delta=1e-6, confidence=0.99, samples=400, counted=counted).assumption
     'assumes Gaussian trade-off'
     """
@@ -136,12 +143,12 @@ class GaussianAudit:
     delta: float
     confidence: float
     samples: int
-    counted: Counted
+    counted: CountedEvent
     assumption: str = "assumes Gaussian trade-off"
 
 
 def empirical(
-    sampler: Source,
+    sampler: Sampler,
     data: Any,
     neighbour: Any,
     *,
@@ -184,7 +191,7 @@ def empirical(
 
 
 def empirical_gaussian(
-    sampler: Source,
+    sampler: Sampler,
     data: Any,
     neighbour: Any,
     *,
@@ -231,7 +238,7 @@ _Worth = Callable[[Floats, tuple[int, int]], Floats]
 
 
 def _count_best_event(
-    sampler: Source,
+    sampler: Sampler,
     view: str,
     data: Any,
     neighbour: Any,
@@ -239,7 +246,7 @@ def _count_best_event(
     rng: WordSource | None,
     score: Score | None,
     worth: _Worth,
-) -> Counted:
+) -> CountedEvent:
     """Choose an event with one half of the samples, and count it in the other."""
     total = whole("samples", samples, at_least=4)
     check_neighbours(sampler, data, neighbour)
@@ -259,7 +266,7 @@ def _count_best_event(
     _check_independence(even.happens(tested.rows), tested.coins, even)
     sides = tested.split(happened)
     first, second = sides if accused == 0 else sides[::-1]
-    return Counted(
+    return CountedEvent(
         event=f"{event} ({'data' if accused == 0 else 'neighbour'} accused)",
         hits=(int(first.sum()), int(second.sum())),
         draws=(len(first), len(second)),
@@ -472,13 +479,13 @@ def _doubt_split(hits: Bools, group: Bools) -> float:
     return min(1.0, 2 * min(float(law.cdf(seen)), float(law.sf(seen - 1))))
 
 
-def _bound_odds(counted: Counted, miss: float) -> float:
+def _bound_odds(counted: CountedEvent, miss: float) -> float:
     """ln(p / q), from below, out of how many of the hits belong to whom."""
     share = _bound_below(counted.hits[0], sum(counted.hits), miss)
     return log_lower(share / (1 - share))
 
 
-def _bound_ratio(counted: Counted, delta: float, miss: float) -> float:
+def _bound_ratio(counted: CountedEvent, delta: float, miss: float) -> float:
     """ln((p - delta) / q), from below; each limit may be wrong with half of the probability."""
     (hits, others), (draws, other_draws) = counted.hits, counted.draws
     p = _bound_below(hits, draws, miss / 2)

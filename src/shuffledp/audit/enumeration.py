@@ -24,12 +24,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shuffledp.accounting.exact import local_delta, local_ratio
-from shuffledp.audit.multisets import Integers
+from shuffledp.audit.multisets import ExactViews
 from shuffledp.audit.search import Bounds, Sweep
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.notebook import list_facts, say, stack
-from shuffledp.core.privacy import up
+from shuffledp.core.privacy import round_up
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import Law, Randomizer
 from shuffledp.core.validate import number, whole
@@ -95,8 +95,8 @@ class ExactAudit:
         """How notebooks show it."""
         facts = [
             ("epsilon", f"{self.epsilon:g}"),
-            ("delta, at most", up(self.delta, 10)),
-            ("delta, at least", _down(self.lower)),
+            ("delta, at most", round_up(self.delta, 10)),
+            ("delta, at least", _round_down(self.lower)),
             ("view", f"{self.view}, {self.n:,} people"),
         ]
         return stack(
@@ -106,12 +106,12 @@ class ExactAudit:
     def __str__(self) -> str:
         users = f"{self.n:,} users" if self.n > 1 else "one user"
         return (
-            f"delta = {up(self.delta, 4)} at epsilon = {self.epsilon:g}: exact, the worst pair of "
+            f"delta = {round_up(self.delta, 4)} at epsilon = {self.epsilon:g}: exact, the worst pair of "
             f"neighbouring data sets of {users}, {self.view}"
         )
 
 
-def _down(value: float) -> str:
+def _round_down(value: float) -> str:
     return str(Context(prec=10, rounding=ROUND_FLOOR).create_decimal_from_float(value))
 
 
@@ -259,7 +259,7 @@ class _Question:
                 (local_delta(self.laws, low), local_delta(self.laws, high)) for low, high in ends
             ]
             return [_round_outwards(*each) for each in found]
-        views = Integers(self.laws, self.n)
+        views = ExactViews(self.laws, self.n)
         if views.cost * len(epsilons) > _QUICK:
             sweep = Sweep(views.lattice)
             return [sweep.bounds(low, high) for low, high in ends]
@@ -269,13 +269,13 @@ class _Question:
     def fractions(self, ratios: Sequence[Fraction]) -> list[Fraction]:
         if self.local:
             return [local_delta(self.laws, ratio) for ratio in ratios]
-        return Integers(self.laws, self.n).deltas(ratios)
+        return ExactViews(self.laws, self.n).deltas(ratios)
 
     def ratio(self) -> Fraction | float:
         single = all(len(sent) == 1 for law in self.laws for sent in law)
         if self.local or single:
             return local_ratio(self.laws)
-        return Integers(self.laws, self.n).ratio()
+        return ExactViews(self.laws, self.n).ratio()
 
 
 def _check_epsilon(value: object) -> float:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.randomizer import Law
 
-__all__ = ["LARGEST_LEVEL", "LARGEST_WORK", "Integers", "Lattice", "sort_items"]
+__all__ = ["LARGEST_LEVEL", "LARGEST_WORK", "ExactViews", "Lattice", "sort_items"]
 
 LARGEST_LEVEL = 2_000_000
 """Different multisets that the audit agrees to keep."""
@@ -152,11 +152,11 @@ def _number_sends(sends: list[tuple[tuple[Any, int], ...]], n: int) -> _Vector:
     return np.array(numbers, dtype=np.int64 if small else object)
 
 
-class Integers:
+class ExactViews:
     """All views of n users, as integer weights over denominator^n.
 
     >>> keep, lie = Fraction(3, 4), Fraction(1, 4)
-    >>> views = Integers([{(0,): keep, (1,): lie}, {(0,): lie, (1,): keep}], 2)
+    >>> views = ExactViews([{(0,): keep, (1,): lie}, {(0,): lie, (1,): keep}], 2)
     >>> views.delta(Fraction(2)), views.ratio()
     (Fraction(3, 16), Fraction(3, 1))
     """

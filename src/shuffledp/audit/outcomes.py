@@ -28,13 +28,13 @@ from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import Messages, Randomizer, WordSource, randomize
 from shuffledp.numerics.entropy import SeededWords
 
-__all__ = ["BlackBox", "Draws", "Source", "check_neighbours", "draw", "make_rows", "widen"]
+__all__ = ["BlackBox", "Draws", "Sampler", "check_neighbours", "draw", "make_rows", "widen"]
 
 BlackBox: TypeAlias = Callable[[Any, WordSource], Any]
 """function(data, rng): one outcome. A number, a `Tally`, text, bytes, a tuple or array of these, or any
 other hashable value."""
 
-Source: TypeAlias = BlackBox | Randomizer | ShuffleProtocol
+Sampler: TypeAlias = BlackBox | Randomizer | ShuffleProtocol
 """Where outcomes come from."""
 
 _WORDS = 1 << 21  # of the tape, at once
@@ -66,7 +66,7 @@ class Draws:
 
 
 def draw(
-    source: Source, view: str, data: Any, neighbour: Any, count: int, rng: WordSource
+    source: Sampler, view: str, data: Any, neighbour: Any, count: int, rng: WordSource
 ) -> Draws:
     """`count` outcomes, each of the data or of the neighbour by the toss of a fair coin.
 
@@ -93,7 +93,7 @@ def draw(
     return Draws(rows=_tame(collect(randomizer, pair, coins, rng)), coins=coins)
 
 
-def check_neighbours(source: Source, data: ArrayLike, neighbour: ArrayLike) -> None:
+def check_neighbours(source: Sampler, data: ArrayLike, neighbour: ArrayLike) -> None:
     """Refuse non-neighbouring data sets: distinguishing them proves nothing.
 
     What neighbours are for a black box, only its author knows.
@@ -147,7 +147,7 @@ def widen(rows: Floats, width: int) -> Floats:
     return np.pad(rows, ((0, 0), (0, width - rows.shape[1])), constant_values=_ABSENT)
 
 
-def _find_randomizer(source: Source) -> Randomizer | None:
+def _find_randomizer(source: Sampler) -> Randomizer | None:
     """The randomizer behind a randomizer or protocol; None for a black box."""
     one = source.randomizer if isinstance(source, ShuffleProtocol) else source
     if isinstance(one, Randomizer):

@@ -36,7 +36,7 @@ from shuffledp.numerics.rounding import UNIT, float_below
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["LARGEST_SWEEP", "Blanket", "Bounds", "Box", "Steps", "Sweep", "share_out"]
+__all__ = ["LARGEST_SWEEP", "Adder", "Bounds", "Box", "CommonPart", "Sweep", "share_out"]
 
 LARGEST_SWEEP = 3 * 10**10
 """Floating-point steps that one sweep agrees to take: a minute or two."""
@@ -116,11 +116,11 @@ def _replace_at(values: _Users, place: int, value: int) -> _Users:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Blanket:
+class CommonPart:
     """The common part of several laws: with probability gamma a user sends by `law`, whatever the input.
 
     >>> half = Fraction(1, 2)
-    >>> Blanket.of([(half, half, Fraction(0)), (Fraction(0), half, half)]).law
+    >>> CommonPart.of([(half, half, Fraction(0)), (Fraction(0), half, half)]).law
     (0.0, 1.0, 0.0)
     """
 
@@ -128,11 +128,11 @@ class Blanket:
     law: tuple[float, ...]
 
     @classmethod
-    def of(cls, laws: Sequence[Sequence[Fraction]]) -> "Blanket":
+    def of(cls, laws: Sequence[Sequence[Fraction]]) -> "CommonPart":
         """The largest common part.
 
         >>> half = Fraction(1, 2)
-        >>> Blanket.of([(half, half), (1 - half / 2, half / 2)]).gamma
+        >>> CommonPart.of([(half, half), (1 - half / 2, half / 2)]).gamma
         0.75
         """
         common = [min(column) for column in zip(*laws, strict=True)]
@@ -182,13 +182,13 @@ def _weigh_binomial(users: int, gamma: float) -> Floats:
     return weights
 
 
-class Steps:
+class Adder:
     """Adds a user with given weights on the sends; counts the elementary steps.
 
-    >>> steps = Steps(Lattice([{(0,): Fraction(1)}, {(1,): Fraction(1)}], 2))
-    >>> steps.add(1, (0.25, 0.75), np.array([0.5, 0.5]))
+    >>> adder = Adder(Lattice([{(0,): Fraction(1)}, {(1,): Fraction(1)}], 2))
+    >>> adder.add(1, (0.25, 0.75), np.array([0.5, 0.5]))
     array([0.125, 0.5  , 0.375])
-    >>> steps.taken
+    >>> adder.taken
     4
     """
 
@@ -235,10 +235,10 @@ class Sweep:
 
     def __init__(self, lattice: Lattice) -> None:
         self.lattice = lattice
-        self.steps = Steps(lattice)
+        self.adder = Adder(lattice)
         self.laws = [tuple(float(q) for q in law) for law in lattice.laws]
         self.terms = max(sum(q > 0 for q in law) for law in lattice.laws)
-        self.blanket = Blanket.of(lattice.laws)
+        self.blanket = CommonPart.of(lattice.laws)
         self.error = 1.01 * lattice.n * (self.terms + 1) * UNIT
 
     def bounds(self, low: Fraction, high: Fraction) -> Bounds:
@@ -249,7 +249,7 @@ class Sweep:
         if high > _LARGEST_RATIO:
             raise UnsupportedError("e^epsilon > 10^250 is too large for floating point")
         self._check_hope(len(pairs))
-        self.steps.taken = 0
+        self.adder.taken = 0
         search = _Search(self, pairs, math.nextafter(float(low), 0.0))
         search.run()
         upper = min(1.0, search.best * (1 + _TIE + 4 * UNIT) + _TINY * (1 + search.E))
@@ -262,13 +262,13 @@ class Sweep:
         t = sum(before)
         for x, (some, more) in enumerate(zip(before, after, strict=True)):
             for _ in range(more - some):
-                law = self.steps.add(t, self.laws[x], law)
+                law = self.adder.add(t, self.laws[x], law)
                 t += 1
         return law
 
     def divergence(self, law: Floats, t: int, pair: Pair, scales: tuple[float, float]) -> float:
         """sum_o max(0, scales[0] P_a(o) - scales[1] P_b(o)), where t others have this law."""
-        a, b = (self.steps.add(t, self.laws[x], law) for x in pair)
+        a, b = (self.adder.add(t, self.laws[x], law) for x in pair)
         return float(np.maximum(scales[0] * a - scales[1] * b, 0.0).sum())
 
     def _evaluate_worst(self, search: "_Search", E: float) -> float:
@@ -388,7 +388,7 @@ class _Search:
         covers = []
         for b, share in share_out(box.users - t, self.sweep.blanket.gamma):
             for _ in range(b - done):
-                law, t = self.sweep.steps.add(t, self.sweep.blanket.law, law), t + 1
+                law, t = self.sweep.adder.add(t, self.sweep.blanket.law, law), t + 1
             done = b
             covers.append((share, law, t))
         return covers
@@ -411,7 +411,7 @@ class _Search:
 
     def _bound_quickly(self, law: Floats, t: int, pair: Pair) -> float:
         """At least the divergence, with an absolute error; if that is most of it, precisely."""
-        moved = self.sweep.steps.add(t, self._weights[pair], law)
+        moved = self.sweep.adder.add(t, self._weights[pair], law)
         total = float(np.maximum(moved, 0.0).sum()) * (1 + self.sweep.summed) + self._absolute
         return total if total > 1000 * self._absolute else self._bound_precisely(law, t, pair)
 
@@ -422,7 +422,7 @@ class _Search:
 
     def _check_cost(self) -> None:
         lattice = self.sweep.lattice
-        if self.sweep.steps.taken <= LARGEST_SWEEP:
+        if self.sweep.adder.taken <= LARGEST_SWEEP:
             return
         raise UnsupportedError(
             f"the audit of n={lattice.n} users of {lattice.inputs} different laws gave up after "

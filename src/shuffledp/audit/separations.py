@@ -18,7 +18,7 @@ from shuffledp.accounting.exact import local_ratio
 from shuffledp.accounting.noisy_count import binomial_level
 from shuffledp.audit.channels import Channel, channel
 from shuffledp.audit.enumeration import fraction, pure_epsilon, pure_ratio
-from shuffledp.audit.multisets import Integers
+from shuffledp.audit.multisets import ExactViews
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.randomizer import Law
 from shuffledp.core.validate import whole
@@ -76,7 +76,7 @@ def pure_single_message_is_local(*, trials: int = 40, seed: int = 1) -> Statemen
         randomizer = random_randomizer(rng)
         n = 2 + _draw_below(rng, 3)
         # By enumeration of all views, not by the shortcut that this theorem allows.
-        shuffled = Integers(randomizer.laws, n).ratio()
+        shuffled = ExactViews(randomizer.laws, n).ratio()
         local = local_ratio(randomizer.laws)
         inputs = tuple(_draw_below(rng, len(randomizer.laws)) for _ in range(n))
         same = shuffled_output_law(randomizer, inputs) == local_output_law(randomizer, inputs)

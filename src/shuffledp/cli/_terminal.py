@@ -25,12 +25,12 @@ import shuffledp as sdp
 from shuffledp.core.display import (
     Number,
     arrange,
-    cells,
-    decimals,
+    count_decimals,
     format_number,
-    heads,
-    largest,
-    short,
+    format_rows,
+    keep_largest,
+    name_columns,
+    shorten_label,
 )
 from shuffledp.core.steps import draw_steps
 
@@ -116,7 +116,7 @@ def explain_errors() -> Iterator[None]:
 
 def _fail(message: str, code: int, error: BaseException) -> None:
     # Without line breaks or control characters of values, and truncated.
-    typer.echo(f"error: {short(_name_options(message), 2000)}", err=True)
+    typer.echo(f"error: {shorten_label(_name_options(message), 2000)}", err=True)
     raise typer.Exit(code) from error
 
 
@@ -574,7 +574,7 @@ def _show_answer(answer: sdp.Answer, *, explain: bool) -> None:
     console = Console(highlight=False)
     picture = answer.picture
     table = list(picture.rows)
-    kept = largest(table, _BINS)
+    kept = keep_largest(table, _BINS)
     console.print(_rich_table(answer.title, picture, kept))
     width = min(_WIDEST, console.width)
     for line in [] if is_quiet() else _draw_answer(picture, kept, width):
@@ -601,7 +601,7 @@ def _draw_answer(picture: sdp.Picture, kept: list[Number], width: int) -> list[s
     named, groups = arrange(picture, kept)
     lines = draw_bars(named, width, more) if len(kept) > 1 else []
     for place, group in reversed(groups.items()):
-        lines.insert(place, short(group))
+        lines.insert(place, shorten_label(group))
     return lines
 
 
@@ -612,9 +612,9 @@ def _rich_table(title: str, picture: sdp.Picture, kept: list[Number]) -> Any:
 
     more = len(picture.rows) - len(kept)
     table = Table(title=escape(title), caption=f"and {more:,} smaller ones" if more else None)
-    label, *numbers = heads(picture.level)
+    label, *numbers = name_columns(picture.level)
     named, groups = arrange(picture, kept)
-    rows = cells(named)
+    rows = format_rows(named)
     # Where there is no room the numbers go on in the next line: neither they nor the labels are cut.
     width = min(_LONGEST_LABEL, max(cell_len(row[0]) for row in rows))
     table.add_column(label, no_wrap=True, min_width=width)
@@ -623,7 +623,7 @@ def _rich_table(title: str, picture: sdp.Picture, kept: list[Number]) -> Any:
     for place, row in enumerate(rows):
         if place in groups:
             table.add_section()
-            table.add_row(escape(short(groups[place])))
+            table.add_row(escape(shorten_label(groups[place])))
         table.add_row(*map(escape, row))
     return table
 
@@ -637,9 +637,9 @@ def draw_bars(table: list[Number], width: int, more: int = 0) -> list[str]:
     """
     from rich.cells import cell_len, set_cell_size
 
-    places = decimals(table)
+    places = count_decimals(table)
     numbers = [format_number(row.value, places) for row in table]
-    labels = [short(row.label, _LONGEST_LABEL) for row in table]
+    labels = [shorten_label(row.label, _LONGEST_LABEL) for row in table]
     label_width = min(_LONGEST_LABEL, max(map(cell_len, labels)))
     number_width = max(map(len, numbers))
     room = max(4, width - label_width - number_width - 3)
@@ -699,7 +699,7 @@ def draw_gauges(kept: list[Number], limits: tuple[float, float], width: int) -> 
 
     if len(kept) == 1:
         return draw_gauge(kept[0], limits, width)
-    labels = [short(row.label, _LONGEST_LABEL) for row in kept]
+    labels = [shorten_label(row.label, _LONGEST_LABEL) for row in kept]
     wide = max(map(cell_len, labels))
     return [
         f"{set_cell_size(label, wide)} {line}"

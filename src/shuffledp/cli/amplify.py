@@ -20,7 +20,7 @@ from shuffledp.cli._options import (
     whole_number,
 )
 from shuffledp.cli._terminal import check_picture, draw_into, explain_errors, say, tell
-from shuffledp.core.privacy import up
+from shuffledp.core.privacy import round_up
 from shuffledp.core.protocol import HONEST, honest_users
 
 __all__ = ["amplify"]
@@ -155,8 +155,8 @@ def _tell_levels(
         return
     for epsilon0, count in people.items():
         say(
-            f"epsilon0 = {epsilon0:g}, {count:,} people: epsilon = {up(hidden[epsilon0].epsilon, 4)} among all, "
-            f"{up(visible[epsilon0].epsilon, 4)} if messages tell the level"
+            f"epsilon0 = {epsilon0:g}, {count:,} people: epsilon = {round_up(hidden[epsilon0].epsilon, 4)} among all, "
+            f"{round_up(visible[epsilon0].epsilon, 4)} if messages tell the level"
         )
     say(
         f"delta = {delta:g}, {sum(trusted.values()):,} honest users; the level must not depend on the value. "
@@ -369,7 +369,7 @@ def _draw(
 ) -> None:
     """The bounds that count, or with `every` all that apply: formulas, approximations and the lower bound too."""
     title = (
-        f"Shuffling makes epsilon = {up(answer.epsilon, 3)} of epsilon0 = {question.epsilon0:g} "
+        f"Shuffling makes epsilon = {round_up(answer.epsilon, 3)} of epsilon0 = {question.epsilon0:g} "
         f"(delta = {question.delta:g})"
     )
     curves: dict[str, Any] = {bound.name: bound.curve.delta for bound in curve.bounds}

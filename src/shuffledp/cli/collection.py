@@ -16,7 +16,7 @@ import shuffledp as sdp
 from shuffledp.cli._live import FolderArgument, describe_collection, open_home
 from shuffledp.cli._options import JsonOption, whole_number
 from shuffledp.cli._terminal import explain_errors, is_quiet, show_steps, tell
-from shuffledp.core.privacy import up
+from shuffledp.core.privacy import round_up
 
 __all__ = ["app"]
 
@@ -326,8 +326,8 @@ def _describe(played: sdp.serve.Rehearsal) -> str:
     lines = [
         f"{played.people:,} people, {played.accepted:,} reports accepted, {played.lost:,} lost, "
         f"{played.doubled:,} doubled, in {played.seconds:g} seconds.",
-        f"epsilon = {up(played.epsilon, 6)}, delta = {up(played.delta, 3)}, "
-        f"local epsilon = {up(played.local_epsilon, 6)}; "
+        f"epsilon = {round_up(played.epsilon, 6)}, delta = {round_up(played.delta, 3)}, "
+        f"local epsilon = {round_up(played.local_epsilon, 6)}; "
         f"{played.bytes_per_report} bytes per report.",
     ]
     lines += [f"Rejected, {reason}: {number:,}" for reason, number in played.rejected.items()]

@@ -13,7 +13,7 @@ import typer
 import shuffledp as sdp
 from shuffledp.cli._options import SeedOption
 from shuffledp.cli._terminal import check_folder, draw_bars, explain_errors, is_quiet
-from shuffledp.core.display import Number, decimals, format_number, list_numbers
+from shuffledp.core.display import Number, count_decimals, format_number, list_numbers
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -166,7 +166,7 @@ def _cells(table: list[Number]) -> list[str]:
 
 
 def _places(table: list[Number]) -> int:
-    return min(_MOST_DECIMALS, decimals(table))
+    return min(_MOST_DECIMALS, count_decimals(table))
 
 
 def _print_chart(console: Console, answers: list[_Answers]) -> None:

@@ -124,11 +124,11 @@ def _print(ledger: Ledger, name: str) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from shuffledp.core.display import short
-    from shuffledp.core.privacy import up
+    from shuffledp.core.display import shorten_label
+    from shuffledp.core.privacy import round_up
 
     limit, total = ledger.budget(name), ledger.spent(name)
-    table = Table(title=escape(f"data set {short(name)}"))
+    table = Table(title=escape(f"data set {shorten_label(name)}"))
     for heading in ("time", "what", "epsilon", "delta", "state"):
         table.add_column(heading, justify="right" if heading in ("epsilon", "delta") else "left")
     for entry in ledger.entries(name):
@@ -136,20 +136,20 @@ def _print(ledger: Ledger, name: str) -> None:
         table.add_row(
             entry.time.replace("+00:00", "Z"),
             escape(_what(entry)),
-            up(price.epsilon, 6),
-            up(price.delta, 3),
+            round_up(price.epsilon, 6),
+            round_up(price.delta, 3),
             "released" if entry.released else "charged",
         )
     console = Console(highlight=False)
     console.print(table)
     console.print(
-        f"Spent: epsilon {up(total.epsilon, 6)} of {limit.epsilon:g}, "
-        f"delta {up(total.delta, 3)} of {limit.delta:g} ({total.rule})."
+        f"Spent: epsilon {round_up(total.epsilon, 6)} of {limit.epsilon:g}, "
+        f"delta {round_up(total.delta, 3)} of {limit.delta:g} ({total.rule})."
     )
 
 
 def _what(entry: Entry) -> str:
-    from shuffledp.core.display import short
+    from shuffledp.core.display import shorten_label
 
     known = [str(entry.note[key]) for key in ("task", "column", "what") if entry.note.get(key)]
-    return short(" of ".join(known) or entry.guarantee.model.value)
+    return shorten_label(" of ".join(known) or entry.guarantee.model.value)

@@ -19,7 +19,7 @@ from shuffledp.collect.keys import AnalyzerSecrets, ShufflerSecrets, signing_pub
 from shuffledp.core.domain import Categories, Integers, Reals
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.octets import Influential
-from shuffledp.core.privacy import Model, up
+from shuffledp.core.privacy import Model, round_up
 from shuffledp.core.protocol import HONEST, ShuffleProtocol, honest_users
 from shuffledp.core.task import Task
 from shuffledp.core.validate import fraction_of_one, positive, whole
@@ -300,7 +300,9 @@ class Design:
         others = ", ".join(name for name, influence in each.items() if math.isinf(influence))
         if not bounds:
             return f"By how many people one report can move {others} is not known"
-        known = f"One report can move an answer by up to {up(len(each) * max(bounds), 3)} people"
+        known = (
+            f"One report can move an answer by up to {round_up(len(each) * max(bounds), 3)} people"
+        )
         return f"{known} ({others}: not known)" if others else known
 
 
@@ -423,10 +425,10 @@ def _fit(asked: Sequence[Asked], chosen: Sequence[ShuffleProtocol], pledge: Pled
         questions=questions,
         pledge=replace(
             pledge,
-            epsilon=min(pledge.epsilon, float(up(reached, 4))),
+            epsilon=min(pledge.epsilon, float(round_up(reached, 4))),
             local_epsilon=min(
                 pledge.local_epsilon,
-                float(up(add_floors(questions, one=pledge.one_question), 4)),
+                float(round_up(add_floors(questions, one=pledge.one_question), 4)),
             ),
         ),
         limited_by=limited_by,

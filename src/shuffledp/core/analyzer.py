@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from shuffledp.core.arrays import Counts
 from shuffledp.core.counting import count_codes
-from shuffledp.core.domain import outside
+from shuffledp.core.domain import find_outside
 from shuffledp.core.errors import DataError, MismatchError, ParameterError
 from shuffledp.core.estimate import Estimate, Value
 from shuffledp.core.randomizer import Message
@@ -112,7 +112,7 @@ def check_messages(payload: NDArray[Any], alphabet: int) -> None:
     """Refuses messages other than integers 0 .. alphabet-1."""
     if payload.ndim != 1 or payload.dtype.kind not in "iu":
         raise DataError(f"messages are integers 0 .. {alphabet - 1}, not {_describe(payload)}")
-    if outside(payload, alphabet) is not None:
+    if find_outside(payload, alphabet) is not None:
         raise DataError(f"a message is outside 0 .. {alphabet - 1}")
 
 

@@ -22,15 +22,15 @@ __all__ = [
     "align",
     "arrange",
     "as_text",
-    "cells",
-    "decimals",
-    "error_decimals",
+    "count_decimals",
+    "count_error_decimals",
     "format_number",
-    "heads",
-    "largest",
+    "format_rows",
+    "keep_largest",
     "list_numbers",
     "make_picture",
-    "short",
+    "name_columns",
+    "shorten_label",
 ]
 
 _LEVEL = 0.95
@@ -124,10 +124,10 @@ def make_picture(estimate: Estimate, level: float = _LEVEL, label: str = "estima
     return Picture(rows=table, level=level, limits=estimate.limits if one else None)
 
 
-def largest(table: list[Number], limit: int) -> list[Number]:
+def keep_largest(table: list[Number], limit: int) -> list[Number]:
     """At most `limit` rows: those with the largest values, in their own order.
 
-    >>> [row.label for row in largest([Number("a", 1, 0, 0, 0), Number("b", 3, 0, 0, 0)], 1)]
+    >>> [row.label for row in keep_largest([Number("a", 1, 0, 0, 0), Number("b", 3, 0, 0, 0)], 1)]
     ['b']
     """
     if len(table) <= limit:
@@ -162,10 +162,10 @@ def arrange(picture: Picture, kept: list[Number]) -> tuple[list[Number], dict[in
     }
 
 
-def decimals(table: list[Number]) -> int:
+def count_decimals(table: list[Number]) -> int:
     """How many decimals show two digits of the smallest standard error; none if all is whole.
 
-    >>> decimals([Number("a", 12.3456, 0.0123, 12.32, 12.37)]), decimals([Number("a", 9.0, 2.5, 4.0, 14.0)])
+    >>> count_decimals([Number("a", 12.3456, 0.0123, 12.32, 12.37)]), count_decimals([Number("a", 9.0, 2.5, 4.0, 14.0)])
     (3, 0)
     """
     whole = all(
@@ -175,13 +175,13 @@ def decimals(table: list[Number]) -> int:
         if math.isfinite(x)
     )
     exact = all(row.stderr == 0 for row in table)
-    return 0 if whole else _EXACT_DECIMALS if exact else error_decimals(table)
+    return 0 if whole else _EXACT_DECIMALS if exact else count_error_decimals(table)
 
 
-def error_decimals(table: list[Number]) -> int:
+def count_error_decimals(table: list[Number]) -> int:
     """How many decimals show two digits of the smallest standard error.
 
-    >>> error_decimals([Number("a", 9.0, 2.5, 4.0, 14.0)]), error_decimals([Number("a", 9.0, 25.0, 0.0, 60.0)])
+    >>> count_error_decimals([Number("a", 9.0, 2.5, 4.0, 14.0)]), count_error_decimals([Number("a", 9.0, 25.0, 0.0, 60.0)])
     (1, 0)
     """
     errors = [row.stderr for row in table if row.stderr > 0 and math.isfinite(row.stderr)]
@@ -202,10 +202,10 @@ def format_number(value: float, places: int) -> str:
     return text.lstrip("-") if not any(digit in text for digit in "123456789") else text
 
 
-def short(label: str, width: int = _LABEL) -> str:
+def shorten_label(label: str, width: int = _LABEL) -> str:
     """A label that fits on a line and moves no cursor: controls are replaced, the rest is cut.
 
-    >>> short("red\\ngreen"), short("x" * 99, 5)
+    >>> shorten_label("red\\ngreen"), shorten_label("x" * 99, 5)
     ('red\ufffdgreen', 'xxxx…')
     """
     start = label[: width + 1]
@@ -225,11 +225,11 @@ def as_text(picture: Picture, limit: int = _LINES) -> str:
     owl         -3           10      -23 .. 17
     """
     table = list(picture.rows)
-    kept = largest(table, limit)
+    kept = keep_largest(table, limit)
     named, groups = arrange(picture, kept)
-    lines = [heads(picture.level)]
-    for place, row in enumerate(cells(named)):
-        lines += [[short(groups[place]), "", "", ""]] if place in groups else []
+    lines = [name_columns(picture.level)]
+    for place, row in enumerate(format_rows(named)):
+        lines += [[shorten_label(groups[place]), "", "", ""]] if place in groups else []
         lines.append(row)
     text = [line.rstrip() for line in align(lines)]
     if len(kept) < len(table):
@@ -268,25 +268,25 @@ def _measure(text: str) -> int:
     )
 
 
-def heads(level: float) -> list[str]:
-    """What stands above the columns of `cells`.
+def name_columns(level: float) -> list[str]:
+    """What stands above the columns of `format_rows`.
 
-    >>> heads(0.95)
+    >>> name_columns(0.95)
     ['', 'estimate', 'std. error', '95% interval']
     """
     return ["", "estimate", "std. error", f"{100 * level:.15g}% interval"]
 
 
-def cells(kept: list[Number]) -> list[list[str]]:
+def format_rows(kept: list[Number]) -> list[list[str]]:
     """Each row as text: label, estimate, standard error, interval.
 
-    >>> cells([Number("cat", 1200.0, 10.0, 1180.0, 1220.0)])
+    >>> format_rows([Number("cat", 1200.0, 10.0, 1180.0, 1220.0)])
     [['cat', '1,200', '10', '1,180 .. 1,220']]
     """
-    places, error_places = decimals(kept), error_decimals(kept)
+    places, error_places = count_decimals(kept), count_error_decimals(kept)
     return [
         [
-            short(row.label),
+            shorten_label(row.label),
             format_number(row.value, places),
             format_number(row.stderr, error_places),
             f"{format_number(row.low, places)} .. {format_number(row.high, places)}",

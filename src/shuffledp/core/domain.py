@@ -27,7 +27,7 @@ __all__ = [
     "check_integers",
     "check_within",
     "column",
-    "outside",
+    "find_outside",
     "read_places",
     "round_places",
     "rounding_words",
@@ -203,7 +203,7 @@ class Integers:
         shown = f"{self.lower} .. {self.upper}"
         low, high = int(array.min()), int(array.max())
         if low < self.lower or high > self.upper:
-            raise _outside(array, (array < self.lower) | (array > self.upper), shown)
+            raise _locate_outside(array, (array < self.lower) | (array > self.upper), shown)
         codes: Codes = array.astype(np.int64, copy=False)
         return codes - self.lower if self.lower else codes
 
@@ -316,7 +316,7 @@ class Reals:
         reals = array.astype(np.float64)
         inside = (reals >= self.lower) & (reals <= self.upper)  # False for NaN
         if not inside.all():
-            raise _outside(array, ~inside, f"[{self.lower!r}, {self.upper!r}]")
+            raise _locate_outside(array, ~inside, f"[{self.lower!r}, {self.upper!r}]")
         return reals
 
     def _scale(self, reals: Floats, largest: int) -> Codes:
@@ -401,10 +401,10 @@ def _refuse_missing(values: object) -> None:
         raise PositionError(None, int(np.argmax(missing)), complaint)
 
 
-def outside(array: Codes, size: int) -> Bools | None:
+def find_outside(array: Codes, size: int) -> Bools | None:
     """Which entries are not in 0 .. size-1, or None if all are.
 
-    >>> outside(np.array([0, -1, 2]), 3)
+    >>> find_outside(np.array([0, -1, 2]), 3)
     array([False,  True, False])
     """
     # A negative number read as unsigned is huge, so one pass over the data checks both ends.
@@ -433,12 +433,12 @@ def check_within(array: Codes, size: int, shown: str) -> Codes:
     Traceback (most recent call last):
     shuffledp.core.errors.PositionError: value 7 at position 1 is outside the domain 0 .. 4
     """
-    wrong = outside(array, size)
+    wrong = find_outside(array, size)
     if wrong is not None:
-        raise _outside(array, wrong, shown)
+        raise _locate_outside(array, wrong, shown)
     return array
 
 
-def _outside(array: _AnyArray, wrong: NDArray[np.bool_], shown: str) -> PositionError:
+def _locate_outside(array: _AnyArray, wrong: NDArray[np.bool_], shown: str) -> PositionError:
     position = int(np.argmax(wrong))
     return PositionError(array[position].item(), position, f"is outside the domain {shown}")

@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 
-from shuffledp.core.display import Number, Picture, cells, heads, largest
+from shuffledp.core.display import Number, Picture, format_rows, keep_largest, name_columns
 
 __all__ = ["as_html", "as_prose", "list_facts", "make_table", "say", "stack"]
 
@@ -91,7 +91,7 @@ def as_html(picture: Picture, limit: int = _LIMIT) -> str:
     False
     """
     table = list(picture.rows)
-    kept = largest(table, limit)
+    kept = keep_largest(table, limit)
     ends = _find_ends(kept) if picture.limits is None else picture.limits
     drawn = (
         _draw_bar(row, ends) if picture.limits is None else _draw_dot(row, ends) for row in kept
@@ -99,9 +99,9 @@ def as_html(picture: Picture, limit: int = _LIMIT) -> str:
     over = "" if picture.limits is None else f"{ends[0]:,.15g} .. {ends[1]:,.15g}"
     lines = [
         _make_row([*map(html.escape, texts), svg], 1)
-        for texts, svg in zip(cells(kept), drawn, strict=True)
+        for texts, svg in zip(format_rows(kept), drawn, strict=True)
     ]
-    shown = _wrap_rows([*heads(picture.level), over], lines)
+    shown = _wrap_rows([*name_columns(picture.level), over], lines)
     more = len(table) - len(kept)
     return shown + (say(f"… and {more:,} smaller ones") if more else "")
 

@@ -13,7 +13,7 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.core.notebook import list_facts, say, stack
 from shuffledp.core.validate import non_negative, number, whole
 
-__all__ = ["Guarantee", "Model", "Neighbours", "Profile", "up"]
+__all__ = ["Guarantee", "Model", "Neighbours", "Profile", "round_up"]
 
 
 class Model(Enum):
@@ -75,7 +75,7 @@ class Guarantee:
 
     def __str__(self) -> str:
         return (
-            f"epsilon = {up(self.epsilon, 6)}, delta = {up(self.delta, 3)}: {self.model.value} model, "
+            f"epsilon = {round_up(self.epsilon, 6)}, delta = {round_up(self.delta, 3)}: {self.model.value} model, "
             f"{self.neighbours.value} neighbours, {self._needs()}; by {self.proof}"
         )
 
@@ -92,7 +92,10 @@ class Guarantee:
     def _repr_html_(self) -> str:
         """How notebooks show it."""
         return stack(
-            say(f"epsilon = {up(self.epsilon, 6)}, delta = {up(self.delta, 3)}", bold=True),
+            say(
+                f"epsilon = {round_up(self.epsilon, 6)}, delta = {round_up(self.delta, 3)}",
+                bold=True,
+            ),
             list_facts(self._facts()),
         )
 
@@ -112,10 +115,10 @@ class Guarantee:
         return f"{self.honest:,} honest users"
 
 
-def up(value: float, digits: int) -> str:
+def round_up(value: float, digits: int) -> str:
     """`value` in `digits` digits, never less than it is: read back, it is at least `value`.
 
-    >>> up(1.23401, 4), up(1e-8, 3)
+    >>> round_up(1.23401, 4), round_up(1e-8, 3)
     ('1.235', '1e-08')
     """
     context = Context(prec=digits, rounding=ROUND_CEILING)

@@ -13,7 +13,7 @@ from shuffledp.core.analyzer import Analyzer, Tally
 from shuffledp.core.answers import Answers
 from shuffledp.core.arrays import Codes, Counts
 from shuffledp.core.cells import Bins, Cells
-from shuffledp.core.display import short
+from shuffledp.core.display import shorten_label
 from shuffledp.core.domain import Bits, Categories, Domain, Integers, Reals
 from shuffledp.core.errors import DataError, MismatchError, ParameterError
 from shuffledp.core.notebook import list_facts, say, stack
@@ -345,7 +345,7 @@ class ShuffleProtocol:
         made = ", ".join(f"{name} = {value}" for name, value in self.parameters.items())
         facts: list[tuple[str, object]] = [
             ("task", self.task),
-            ("parameters", short(made, _LONGEST)),
+            ("parameters", shorten_label(made, _LONGEST)),
             ("messages per person", f"{self.cost.messages_mean:.4g} on average"),
             ("bits per message", f"{self.cost.bits_per_message:.4g}"),
             ("guarantee", self.guarantee),

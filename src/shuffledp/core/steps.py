@@ -61,7 +61,7 @@ class Steps:
             low.append((self.ends[1], low[-1][1]))
         return low, [*high, (left, 1.0), *([(self.ends[1], 1.0)] if left < self.ends[1] else [])]
 
-    def between(self, x: float) -> tuple[float, float, float]:
+    def interpolate(self, x: float) -> tuple[float, float, float]:
         """The least, the estimate by interpolation (NaN left of all points) and the most at x."""
         place = bisect_left(self.points, x)
         if place == len(self.points):
@@ -123,7 +123,7 @@ def draw_steps(picture: Picture, width: int) -> list[str]:
         return []
     low, high = steps.ends
     room = max(10, width - 5)
-    columns = [steps.between(low + (high - low) * each / (room - 1)) for each in range(room)]
+    columns = [steps.interpolate(low + (high - low) * each / (room - 1)) for each in range(room)]
     lines = []
     for row in range(_ROWS):
         share = 1 - row / (_ROWS - 1)

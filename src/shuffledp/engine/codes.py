@@ -36,7 +36,7 @@ from shuffledp.core.domain import (
     Domain,
     Integers,
     Reals,
-    outside,
+    find_outside,
 )
 from shuffledp.core.errors import DataError, ParameterError, PositionError, UnsupportedError
 from shuffledp.core.randomizer import WordSource
@@ -460,7 +460,7 @@ def _read_python(value: object) -> Iterator[Any]:
 
 
 def _codes_below(numbers: Numbers, size: int) -> Numbers:
-    wrong = outside(numbers.values, size)
+    wrong = find_outside(numbers.values, size)
     if wrong is None:
         return Numbers(numbers.values, numbers.faults)
     return Numbers(np.where(wrong, 0, numbers.values), mark(numbers.faults, wrong, UNKNOWN))

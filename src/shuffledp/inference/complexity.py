@@ -45,7 +45,7 @@ from shuffledp.inference.uniformity import (
     plan_vote,
 )
 from shuffledp.numerics.entropy import SeededWords
-from shuffledp.numerics.masses import binomial
+from shuffledp.numerics.masses import binomial_masses
 
 __all__ = [
     "Order",
@@ -285,7 +285,7 @@ def expected_empirical_tv(n: int, k: int) -> float:
     (0.75, 0.099999)
     """
     v = n // k + 1
-    mass = float(binomial(np.array(float(v)), n, 1 / k))
+    mass = float(binomial_masses(np.array(float(v)), n, 1 / k))
     return k / n * v * (1 - 1 / k) * mass
 
 

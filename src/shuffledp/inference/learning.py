@@ -25,12 +25,12 @@ from shuffledp.core.arrays import Codes, Counts, Floats
 from shuffledp.core.display import (
     Number,
     align,
-    cells,
-    decimals,
+    count_decimals,
     format_number,
-    heads,
-    largest,
+    format_rows,
+    keep_largest,
     list_numbers,
+    name_columns,
 )
 from shuffledp.core.domain import Categories, Domain
 from shuffledp.core.errors import ParameterError, UnsupportedError
@@ -42,7 +42,7 @@ from shuffledp.core.estimate import (
 )
 from shuffledp.core.frames import make_arrow, make_columns, make_pandas, make_polars
 from shuffledp.core.notebook import make_table, say, stack
-from shuffledp.core.privacy import Guarantee, up
+from shuffledp.core.privacy import Guarantee, round_up
 from shuffledp.core.protocol import HONEST, Dealt, ShuffleProtocol
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, positive
@@ -197,17 +197,17 @@ class Learned:
     def _cells(self, level: float) -> list[list[str]]:
         """The largest categories: label, share, raw share, standard error, interval."""
         raw = list_numbers(self.raw, level)
-        kept = largest(raw, _LINES)
+        kept = keep_largest(raw, _LINES)
         shares = dict(zip(raw, self.distribution.tolist(), strict=True))
-        places = max(2, decimals(kept))
+        places = max(2, count_decimals(kept))
         return [
             [label, format_number(shares[row], places), *numbers]
-            for row, (label, *numbers) in zip(kept, cells(kept), strict=True)
+            for row, (label, *numbers) in zip(kept, format_rows(kept), strict=True)
         ]
 
     def _remarks(self, level: float) -> list[str]:
         bound, expected, noise = (
-            up(value, 4)
+            round_up(value, 4)
             for value in (self.tv_bound(1 - level), self.expected_tv, self.expected_tv_sample)
         )
         promised = "nothing is promised to anybody" if self.guarantee is None else self.guarantee
@@ -229,7 +229,7 @@ class Learned:
 
 
 def _heads(level: float) -> list[str]:
-    first, _, *others = heads(level)
+    first, _, *others = name_columns(level)
     return [first, "share", "raw share", *others]
 
 

@@ -107,7 +107,7 @@ class Reduction:
         stays = self.stays
         for j in np.unique(codes).tolist():
             users = order[ends[j] : ends[j + 1]]
-            own = exact_draws.bernoulli(_Exactly(stays[j]), len(users), rng, bits)
+            own = exact_draws.draw_bernoulli(_Exactly(stays[j]), len(users), rng, bits)
             spare[users] = ~own
             cells[users] = first[j] + _uniform(self.copies[j], len(users), rng, bits)
         cells[spare] = first[-1] + _uniform(self.spare, int(spare.sum()), rng, bits)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from shuffledp.core.errors import BudgetError, LedgerError, ParameterError
-from shuffledp.core.privacy import Guarantee, up
+from shuffledp.core.privacy import Guarantee, round_up
 from shuffledp.ledger import DATASET
 from shuffledp.ledger.budget import Budget, Spent, add_up, find_excess
 from shuffledp.ledger.events import Account, Entry, Event, find_head, replay
@@ -363,8 +363,8 @@ class Spending:
         head = self.ledger.mark_released(entry)
         total, budget = self.ledger.spent(self.dataset), self.ledger.budget(self.dataset)
         return (
-            f"Spent of data set {self.dataset!r}: epsilon {up(total.epsilon, 6)} of "
-            f"{budget.epsilon:.6g}, delta {up(total.delta, 3)} of {budget.delta:.3g}, "
+            f"Spent of data set {self.dataset!r}: epsilon {round_up(total.epsilon, 6)} of "
+            f"{budget.epsilon:.6g}, delta {round_up(total.delta, 3)} of {budget.delta:.3g}, "
             f"in {total.releases} release{'s' * (total.releases != 1)}.\n"
             f"Head of the ledger, to note elsewhere: {head}"
         )

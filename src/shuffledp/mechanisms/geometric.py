@@ -27,7 +27,7 @@ from shuffledp.core.protocol import Parameters
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, whole
 from shuffledp.mechanisms._answers import find_rate, promise_pure, read_integers, shape_like
-from shuffledp.numerics.exact_draws import discrete_laplace
+from shuffledp.numerics.exact_draws import draw_discrete_laplace
 from shuffledp.numerics.intervals import DiscreteLaplace, DiscreteLaplaceError
 
 __all__ = ["SPEC", "Geometric", "make"]
@@ -74,7 +74,7 @@ class Geometric:
     def release(self, exact_answer: ArrayLike, rng: WordSource) -> Estimate:
         """The answer (an integer if k = 1, otherwise k integers) with noise."""
         exact = read_integers(exact_answer, self.k)
-        noisy = exact + discrete_laplace(self.noise.rate, self.k, rng)
+        noisy = exact + draw_discrete_laplace(self.noise.rate, self.k, rng)
         return Estimate(
             value=shape_like(noisy.astype(np.float64), exact_answer),
             error=DiscreteLaplaceError(noise=self.noise, shape=np.shape(exact_answer)),

@@ -28,7 +28,7 @@ from shuffledp.core.protocol import Parameters
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.mechanisms._answers import find_rate, promise_pure, read_integers
-from shuffledp.numerics.exact_draws import discrete_laplace
+from shuffledp.numerics.exact_draws import draw_discrete_laplace
 from shuffledp.numerics.leaves import TASKS, LeafQuestion, Leaves, read_question
 from shuffledp.numerics.tree_noise import GeometricNoise, IndependentLevels
 from shuffledp.numerics.trees import aggregate, choose_even_shape, fit_leaves
@@ -86,7 +86,7 @@ class GeometricTree:
         if n < 1:
             raise DataError("nobody is in any cell")
         levels = [
-            (nodes + discrete_laplace(rate, len(nodes), rng)).astype(np.float64)
+            (nodes + draw_discrete_laplace(rate, len(nodes), rng)).astype(np.float64)
             for nodes in aggregate(counts, self.shape)
         ]
         values = fit_leaves(levels, float(n), [1.0] * len(self.shape))[: self.domain.size]

@@ -45,7 +45,7 @@ from shuffledp.mechanisms._answers import (
     read_reals,
     shape_like,
 )
-from shuffledp.numerics.exact_draws import discrete_laplace
+from shuffledp.numerics.exact_draws import draw_discrete_laplace
 from shuffledp.numerics.intervals import DiscreteLaplace, DiscreteLaplaceError
 
 __all__ = ["SPEC", "Laplace", "make"]
@@ -116,7 +116,7 @@ class Laplace:
             steps, exact_answer = self._round_exactly(exact_answer), 0.0
         else:
             steps = self._round_to_grid(read_reals(exact_answer, self.k))
-        noisy = steps + discrete_laplace(self.noise.rate, self.k, rng)
+        noisy = steps + draw_discrete_laplace(self.noise.rate, self.k, rng)
         value = np.ldexp(noisy.astype(np.float64), self.step_exponent)
         error = DiscreteLaplaceError(
             noise=self.noise,

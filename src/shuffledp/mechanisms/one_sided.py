@@ -26,7 +26,7 @@ from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, whole
 from shuffledp.mechanisms._answers import find_rate, read_integers
-from shuffledp.numerics.exact_draws import geometric
+from shuffledp.numerics.exact_draws import draw_geometric
 from shuffledp.numerics.rounding import exp_lower, exp_upper, float_above
 
 __all__ = ["OneSided"]
@@ -72,7 +72,7 @@ class OneSided:
     def release(self, exact_answer: ArrayLike, rng: WordSource) -> Counts:
         """The counts with noise: never below the truth. Each call spends the guarantee once more."""
         exact = read_integers(exact_answer, self.k)
-        noisy: Counts = exact + geometric(self.rate, self.k, rng)
+        noisy: Counts = exact + draw_geometric(self.rate, self.k, rng)
         return noisy
 
     def mass(self, z: int) -> tuple[Fraction, Fraction]:

@@ -34,7 +34,7 @@ from shuffledp.core.protocol import Parameters
 from shuffledp.core.randomizer import WordSource
 from shuffledp.mechanisms._answers import promise_pure
 from shuffledp.mechanisms.exponential import Exponential
-from shuffledp.numerics.exact_draws import bernoulli_exp
+from shuffledp.numerics.exact_draws import draw_bernoulli_exp
 
 __all__ = ["SPEC", "PermuteAndFlip", "make"]
 
@@ -92,7 +92,7 @@ class PermuteAndFlip:
         while True:
             place = _draw_below(len(left), rng)
             index = left[place]
-            if bernoulli_exp(exponents[index], 1, rng)[0]:
+            if draw_bernoulli_exp(exponents[index], 1, rng)[0]:
                 label = None if self.labels is None else self.labels[index]
                 return Selection(index=index, label=label)
             left[place] = left[-1]

@@ -36,7 +36,7 @@ from shuffledp.core.protocol import Parameters
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, whole
 from shuffledp.mechanisms._answers import find_rate
-from shuffledp.numerics.exact_draws import discrete_laplace
+from shuffledp.numerics.exact_draws import draw_discrete_laplace
 from shuffledp.numerics.intervals import DiscreteLaplace, DiscreteLaplaceError
 
 __all__ = ["SPEC", "StabilityHistogram", "make"]
@@ -98,7 +98,7 @@ class StabilityHistogram:
         values are not unbiased, since a bin of small count is published only if its noise is high.
         """
         labels, counts = self._non_empty(exact_answer)
-        noisy = counts + discrete_laplace(self.noise.rate, len(counts), rng)
+        noisy = counts + draw_discrete_laplace(self.noise.rate, len(counts), rng)
         kept = np.flatnonzero(noisy > self.threshold)
         value = noisy[kept].astype(np.float64)
         return Estimate(

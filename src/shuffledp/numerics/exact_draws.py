@@ -36,12 +36,12 @@ __all__ = [
     "Enclosure",
     "ExpMinus",
     "Logistic",
-    "bernoulli",
-    "bernoulli_exp",
     "cut_weights",
-    "discrete_laplace",
+    "draw_bernoulli",
+    "draw_bernoulli_exp",
+    "draw_discrete_laplace",
+    "draw_geometric",
     "find_position",
-    "geometric",
 ]
 
 Enclosure: TypeAlias = Callable[[int], tuple[Fraction, Fraction]]
@@ -86,11 +86,11 @@ class Logistic:
         return 1 / (1 + high), 1 / (1 + low)
 
 
-def bernoulli(p: Enclosure, count: int, rng: WordSource, bits: int = 64) -> Bools:
+def draw_bernoulli(p: Enclosure, count: int, rng: WordSource, bits: int = 64) -> Bools:
     """`count` independent draws that are True with probability exactly p.
 
     >>> from shuffledp import SeededWords
-    >>> int(bernoulli(ExpMinus(Fraction(1)), 10_000, SeededWords(1)).sum())
+    >>> int(draw_bernoulli(ExpMinus(Fraction(1)), 10_000, SeededWords(1)).sum())
     3579
     """
     words = rng.words(count, bits)
@@ -128,27 +128,27 @@ def _digits(width: int) -> int:
     return width * 31 // 100 + 6  # log10(2) < 0.31, and some more
 
 
-def bernoulli_exp(x: Fraction, count: int, rng: WordSource, bits: int = 64) -> Bools:
+def draw_bernoulli_exp(x: Fraction, count: int, rng: WordSource, bits: int = 64) -> Bools:
     """True with probability exactly e^-x, for any x >= 0.
 
     >>> from shuffledp import SeededWords
-    >>> bernoulli_exp(Fraction(0), 3, SeededWords(1))
+    >>> draw_bernoulli_exp(Fraction(0), 3, SeededWords(1))
     array([ True,  True,  True])
     """
     if x < 0:
         raise ParameterError("x", x, "must be >= 0")
     alive = np.arange(count)
     while len(alive) and x > _STEP:
-        alive = alive[bernoulli(ExpMinus(_STEP), len(alive), rng, bits)]
+        alive = alive[draw_bernoulli(ExpMinus(_STEP), len(alive), rng, bits)]
         x -= _STEP
     if len(alive):
-        alive = alive[bernoulli(ExpMinus(x), len(alive), rng, bits)]
+        alive = alive[draw_bernoulli(ExpMinus(x), len(alive), rng, bits)]
     drawn = np.zeros(count, dtype=np.bool_)
     drawn[alive] = True
     return drawn
 
 
-def geometric(rate: Fraction, count: int, rng: WordSource, bits: int = 64) -> Counts:
+def draw_geometric(rate: Fraction, count: int, rng: WordSource, bits: int = 64) -> Counts:
     """G >= 0 with Pr[G = g] = (1 - a) a^g, a = e^-rate, exactly.
 
     The binary digits of G are independent, digit i is 1 with probability 1 / (1 + e^(rate 2^i)), and
@@ -156,7 +156,7 @@ def geometric(rate: Fraction, count: int, rng: WordSource, bits: int = 64) -> Co
     the rest, which is almost always 0, by its number of successes. Work grows with log(1 / rate).
 
     >>> from shuffledp import SeededWords
-    >>> geometric(Fraction(1, 2), 8, SeededWords(1))
+    >>> draw_geometric(Fraction(1, 2), 8, SeededWords(1))
     array([0, 4, 3, 0, 1, 2, 4, 4])
     """
     _check_rate(rate)
@@ -211,7 +211,7 @@ def _low_part(plan: _Plan, count: int, rng: WordSource, bits: int) -> Counts:
 def _add_high_part(drawn: Counts, plan: _Plan, rng: WordSource, bits: int) -> None:
     place, trials = len(plan.digits), 0
     alive = np.arange(len(drawn))
-    while len(alive := alive[bernoulli_exp(plan.rest, len(alive), rng, bits)]):
+    while len(alive := alive[draw_bernoulli_exp(plan.rest, len(alive), rng, bits)]):
         trials += 1
         if trials << place > _LARGEST:
             raise OverflowError("a geometric draw does not fit into 64 bits")
@@ -225,16 +225,16 @@ def _check_rate(rate: Fraction) -> None:
         raise ParameterError("rate", float(rate), "must be >= 2^-50: the noise would be too large")
 
 
-def discrete_laplace(rate: Fraction, count: int, rng: WordSource, bits: int = 64) -> Counts:
+def draw_discrete_laplace(rate: Fraction, count: int, rng: WordSource, bits: int = 64) -> Counts:
     """Z with Pr[Z = z] = (1 - a) / (1 + a) a^|z|, a = e^-rate, exactly.
 
     The difference of two independent geometric numbers.
 
     >>> from shuffledp import SeededWords
-    >>> discrete_laplace(Fraction(1, 2), 8, SeededWords(1))
+    >>> draw_discrete_laplace(Fraction(1, 2), 8, SeededWords(1))
     array([-1,  4,  1, -1,  1,  0,  3,  2])
     """
-    return geometric(rate, count, rng, bits) - geometric(rate, count, rng, bits)
+    return draw_geometric(rate, count, rng, bits) - draw_geometric(rate, count, rng, bits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ import numpy as np
 from shuffledp.core.arrays import Counts, Words
 from shuffledp.numerics.rounding import exp_lower
 
-__all__ = ["FIXED", "Geometric", "bound_distance", "largest_exponent", "square_powers"]
+__all__ = ["FIXED", "TwoWordGeometric", "bound_distance", "find_exponent", "square_powers"]
 
 FIXED = 128
 """Bits after the point of a probability."""
@@ -28,10 +28,10 @@ def square_powers(base: int, surplus: int) -> tuple[int, ...]:
     return tuple(powers[:-1])
 
 
-def largest_exponent(powers: tuple[int, ...], wide: int, surplus: int) -> int:
+def find_exponent(powers: tuple[int, ...], wide: int, surplus: int) -> int:
     """The largest g with wide < 2^(128 - surplus) p^g, found bit by bit from the top.
 
-    >>> largest_exponent(square_powers(1 << 127, 120), 31, 120)  # 31 < 2^8 2^-3
+    >>> find_exponent(square_powers(1 << 127, 120), 31, 120)  # 31 < 2^8 2^-3
     3
     """
     found, power = 0, 1 << FIXED
@@ -43,7 +43,7 @@ def largest_exponent(powers: tuple[int, ...], wide: int, surplus: int) -> int:
 
 
 def bound_distance(powers: int, bits: int) -> float:
-    """At least the total variation distance of `largest_exponent` of two uniform words from a geometric law.
+    """At least the total variation distance of `find_exponent` of two uniform words from a geometric law.
 
     A tail p^g is a product of at most `powers` rounded factors, and p^(2^j) is off by less than 2^(j+1)
     units of 2^-128; then it is rounded to a unit of two words. All tails are added, and the ideal one beyond
@@ -57,10 +57,10 @@ def bound_distance(powers: int, bits: int) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Geometric:
+class TwoWordGeometric:
     """Two words make a number w of 2 bits; it gives the largest k with w < 2^(2 bits) e^(-rate (k-1)).
 
-    >>> law = Geometric(rate=1.0, bits=64)
+    >>> law = TwoWordGeometric(rate=1.0, bits=64)
     >>> law.draw(np.array([[0, 1], [2**63, 0]], dtype=np.uint64)), law.distance < 1e-33
     (array([89,  1]), True)
     """
@@ -91,7 +91,7 @@ class Geometric:
         return np.array(values, dtype=np.int64)
 
     def _value(self, wide: int) -> int:
-        return 1 + largest_exponent(self._powers, wide, self._surplus)
+        return 1 + find_exponent(self._powers, wide, self._surplus)
 
     def law(self) -> dict[int, Fraction]:
         """The exact law, for words of a few bits."""

@@ -30,7 +30,7 @@ __all__ = [
     "FAR_ERROR",
     "RELATIVE_ERROR",
     "Binomials",
-    "binomial",
+    "binomial_masses",
     "log_binomial",
     "log_negative_binomial",
     "log_poisson",
@@ -47,10 +47,10 @@ _LOG_TAU = math.log(2 * math.pi)
 _SERIES_FROM = 16  # Stirling's series has all digits from here on
 
 
-def binomial(k: Floats, n: int, p: float) -> Floats:
+def binomial_masses(k: Floats, n: int, p: float) -> Floats:
     """Pr[Bin(n, p) = k] for 0 < p < 1; 0 outside 0 .. n.
 
-    >>> binomial(np.array([-1.0, 0.0, 2.0, 4.0]), 4, 0.5)
+    >>> binomial_masses(np.array([-1.0, 0.0, 2.0, 4.0]), 4, 0.5)
     array([0.    , 0.0625, 0.375 , 0.0625])
     """
     k = np.asarray(k, dtype=np.float64)
@@ -161,14 +161,14 @@ class Binomials:
         edge = np.exp(-self.trials * np.log1p(np.where(k <= 0, self.odds, 1 / self.odds)))
         return np.where((k <= 0) | (k >= self.trials), edge, mass)
 
-    def beyond(self, at: Floats, last: Floats, step: int) -> Floats:
+    def bound_beyond(self, at: Floats, last: Floats, step: int) -> Floats:
         """At least what lies past `at`, on the side of `step` = 1 or -1, where the mass is `last`.
 
         `at` must be well past the mode. The law is log-concave, so the rest is at most a geometric
         series.
 
         >>> law = Binomials(trials=np.array([2.0]), odds=np.array([0.5]))
-        >>> law.beyond(np.array([1.0]), np.array([4 / 9]), 1).round(6)  # and Pr[2] is 1/9
+        >>> law.bound_beyond(np.array([1.0]), np.array([4 / 9]), 1).round(6)  # and Pr[2] is 1/9
         array([0.148148])
         """
         place = at if step > 0 else self.trials - at

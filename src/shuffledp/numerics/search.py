@@ -4,10 +4,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["largest_above", "smallest_parameter", "smallest_safe"]
+__all__ = ["find_largest_above", "find_smallest", "find_smallest_safe"]
 
 
-def smallest_safe(
+def find_smallest_safe(
     excess: Callable[[float], float],
     *,
     safe: float,
@@ -22,13 +22,13 @@ def smallest_safe(
     sharpness and never safety. The search stops when the bracket is narrower than `tolerance`
     relative to x.
 
-    >>> round(smallest_safe(lambda x: 2 - x * x, safe=10.0, guess=1.0), 5)
+    >>> round(find_smallest_safe(lambda x: 2 - x * x, safe=10.0, guess=1.0), 5)
     1.41421
     """
     return _bracket(excess, floor, safe, guess, tolerance, lambda: excess(floor) <= 0)[1]
 
 
-def largest_above(
+def find_largest_above(
     excess: Callable[[float], float],
     *,
     end: float,
@@ -40,13 +40,13 @@ def largest_above(
 
     The result is a point where `excess` was found > 0, or `floor`.
 
-    >>> round(largest_above(lambda x: 2 - x * x, end=10.0, guess=1.0), 5)
+    >>> round(find_largest_above(lambda x: 2 - x * x, end=10.0, guess=1.0), 5)
     1.41421
     """
     return _bracket(excess, floor, end, guess, tolerance, lambda: excess(floor) <= 0)[0]
 
 
-def smallest_parameter(
+def find_smallest(
     excess: Callable[[float], float], *, guess: float, largest: float, tolerance: float = 1e-6
 ) -> float | None:
     """Nearly the smallest x in (0, largest] with excess(x) <= 0; None if `largest` is not safe.
@@ -54,9 +54,9 @@ def smallest_parameter(
     The result was evaluated and found safe, whether or not `excess` is perfectly monotone. Nothing below
     a 10^-9th of the guess is looked at.
 
-    >>> round(smallest_parameter(lambda x: 2 - x * x, guess=0.1, largest=1e9), 5)
+    >>> round(find_smallest(lambda x: 2 - x * x, guess=0.1, largest=1e9), 5)
     1.41421
-    >>> smallest_parameter(lambda x: 2 - x * x, guess=0.1, largest=1.0)
+    >>> find_smallest(lambda x: 2 - x * x, guess=0.1, largest=1.0)
     """
     if guess >= largest and excess(largest) > 0:
         return None
@@ -115,7 +115,7 @@ class _Seen:
         nudge = 0.3 * tolerance * self.high
         x = self._secant()
         if self.above is None or self.below is None:
-            x = self._further(x)
+            x = self._go_further(x)
         elif math.isnan(x) or self.slow >= 2:
             x = self._middle()
         else:  # past the root, so that the bracket closes from both sides
@@ -130,7 +130,7 @@ class _Seen:
         x = x1 - y1 * (x1 - x0) / (y1 - y0)
         return x if self.low < x < self.high else math.nan
 
-    def _further(self, x: float) -> float:
+    def _go_further(self, x: float) -> float:
         """All points lie on one side so far: where the secant says, in steps that grow fast."""
         factor = 1 + 0.02 * 4.0 ** min(self.asked, 40)
         if self.below is None:

@@ -21,9 +21,9 @@ __all__ = [
     "binomial_at_most",
     "binomial_log_ratio",
     "binomial_mass",
-    "falling_series",
     "negative_binomial_mass",
     "poisson_mass",
+    "sum_falling_series",
 ]
 
 TINY = 1e-300
@@ -112,7 +112,9 @@ def binomial_at_most(x: int, n: int, p: Fraction) -> float:
     if x >= n * p:
         return 1.0
     odds = float((1 - p) / p)
-    down = falling_series(binomial_mass(x, n, p), lambda i: (x - i) / (n - x + i + 1) * odds, 0.0)
+    down = sum_falling_series(
+        binomial_mass(x, n, p), lambda i: (x - i) / (n - x + i + 1) * odds, 0.0
+    )
     return min(1.0, down)
 
 
@@ -125,7 +127,7 @@ def binomial_at_least(x: int, n: int, p: Fraction) -> float:
     return binomial_at_most(n - x, n, 1 - p)
 
 
-def falling_series(first: float, ratios: Callable[[Floats], Floats], factor: float) -> float:
+def sum_falling_series(first: float, ratios: Callable[[Floats], Floats], factor: float) -> float:
     """An upper bound, tight to about 1e-12, of sum_i m_i max(0, 1 - factor ratios(i)).
 
     m_0 = first (two units in the last place off at most), m_(i+1) = m_i ratios(i); the ratios may be
@@ -133,7 +135,7 @@ def falling_series(first: float, ratios: Callable[[Floats], Floats], factor: flo
     gives the tail of a log-concave law, factor = e^epsilon its hockey-stick divergence from itself
     shifted by one.
 
-    >>> round(falling_series(0.5, lambda i: 0.5 + 0 * i, 0.0), 12)
+    >>> round(sum_falling_series(0.5, lambda i: 0.5 + 0 * i, 0.0), 12)
     1.0
     """
     total, mass, running, done, size = 0.0, 0.0, 1.0, 0, 256

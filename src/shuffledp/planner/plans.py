@@ -12,7 +12,7 @@ from shuffledp.core.domain import Categories, Integers, Reals
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.mechanism import Mechanism
 from shuffledp.core.notebook import make_table, say, stack
-from shuffledp.core.privacy import Model, up
+from shuffledp.core.privacy import Model, round_up
 from shuffledp.core.protocol import HONEST, ShuffleProtocol
 from shuffledp.core.task import Task
 from shuffledp.core.validate import fraction_of_one, positive
@@ -189,7 +189,7 @@ class Plan:
         if self.error is not None:
             parts.append(f"RMSE of {self.asked.task.answer} <= {self.error:g}")
         if self.epsilon is not None:
-            parts.append(f"epsilon = {up(self.epsilon, _DIGITS)}")
+            parts.append(f"epsilon = {round_up(self.epsilon, _DIGITS)}")
         honest = f"{100 * self.asked.crowd.honest:g} % honest"
         return ", ".join([*parts, f"delta = {self.delta:g}", honest])
 
@@ -450,14 +450,14 @@ def _cells(plan: Plan, row: Row) -> list[str]:
     assert row.rmse is not None
     cells = [row.protocol, row.model.value]
     if plan.aim is Aim.EPSILON:
-        cells.append(up(row.guarantee.epsilon, _DIGITS))
+        cells.append(round_up(row.guarantee.epsilon, _DIGITS))
     if plan.aim is Aim.USERS:
         cells.append(f"{row.n:,}")
     beside = plan.asked.task.columns(rmse=row.rmse, n=row.n, worst=row.worst_bin, found=row.found)
     cells += map(_short, (row.rmse, *beside.values()))
     if plan.liars is not None:
         cells.append(plan.tell_bias(row))
-    floor = "-" if row.local_floor is None else up(row.local_floor.epsilon, _DIGITS)
+    floor = "-" if row.local_floor is None else round_up(row.local_floor.epsilon, _DIGITS)
     if not plan.limits.live:
         return [*cells, _short(row.messages_per_user), _short(row.bits_per_user), floor]
     guess = "100 %" if row.guess is None else f"{100 * row.guess:.1f} %"

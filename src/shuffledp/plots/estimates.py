@@ -21,12 +21,12 @@ from shuffledp.core.display import (
     Number,
     Picture,
     arrange,
-    cells,
-    decimals,
+    count_decimals,
     format_number,
-    largest,
+    format_rows,
+    keep_largest,
     make_picture,
-    short,
+    shorten_label,
 )
 from shuffledp.core.errors import MismatchError, UnsupportedError
 from shuffledp.core.estimate import Estimate
@@ -102,7 +102,7 @@ def plot_estimate(
     check_format(path, _PAGES)
     picture = estimate if isinstance(estimate, Picture) else make_picture(estimate)
     table = list(picture.rows)
-    kept = largest(table, _MOST_BARS)
+    kept = keep_largest(table, _MOST_BARS)
     said = [*notes, _how_to_read(picture)]
     if len(kept) < len(table) and picture.curve is None:
         kept = kept if picture.groups else sorted(kept, key=lambda row: -row.value)
@@ -167,14 +167,14 @@ def state_finding(picture: Picture) -> str:
     if picture.groups:
         return _compare_groups(picture)
     table = sorted(picture.rows, key=lambda row: -row.value)
-    places = decimals(table)
+    places = count_decimals(table)
     first = table[0]
     if len(table) == 1:
-        return f"{short(first.label)}: {_state(first, picture)}"
+        return f"{shorten_label(first.label)}: {_state(first, picture)}"
     second = table[1]
     if _stands_out(first, second):
-        return f"{short(first.label)} is the largest of {len(table):,}: {format_number(first.value, places)}"
-    return f"{short(first.label)} and {short(second.label)} are too close to tell which is larger"
+        return f"{shorten_label(first.label)} is the largest of {len(table):,}: {format_number(first.value, places)}"
+    return f"{shorten_label(first.label)} and {shorten_label(second.label)} are too close to tell which is larger"
 
 
 def _stands_out(first: Number, second: Number) -> bool:
@@ -200,12 +200,12 @@ def _compare_groups(picture: Picture) -> str:
         return "No answer is clearly the largest in a group"
     ((name, times),) = winners.most_common(1)
     where = f"all {len(heads)}" if times == len(heads) else f"{times} of {len(heads)}"
-    return f"{short(name)} is the largest in {where} groups"
+    return f"{shorten_label(name)} is the largest in {where} groups"
 
 
 def _state(row: Number, picture: Picture) -> str:
     """A number with its interval, in words."""
-    places = decimals(list(picture.rows))
+    places = count_decimals(list(picture.rows))
     value, low, high = (format_number(each, places) for each in (row.value, row.low, row.high))
     return f"{value}, with {100 * picture.level:.15g}% confidence {low} to {high}"
 
@@ -311,7 +311,7 @@ def _draw_dots(kept: list[Number], limits: tuple[float, float], words: _Words) -
     figure, axes = _new_frame(words, margin=margin, tall=0.32 * max(2, len(kept)))
     low, high = limits
     room = high - low
-    places = decimals(kept)
+    places = count_decimals(kept)
     for place, row in enumerate(kept):
         axes.plot([low, high], [place, place], color=PALE, lw=1.2, zorder=1)
         axes.plot([row.low, row.high], [place, place], color=INK, lw=1.4, marker="|", markersize=9)
@@ -333,7 +333,7 @@ def _draw_bars(picture: Picture, kept: list[Number], words: _Words) -> Figure:
         labels.append(_plain(row.label.lstrip() if groups else row.label))
     margin = 0.35 + 0.09 * max(map(_width, labels))
     figure, axes = _new_frame(words, margin=margin, tall=0.32 * max(2, len(labels)))
-    places = decimals(kept)
+    places = count_decimals(kept)
     for place, row in zip(slots, kept, strict=True):
         strength = 1.0 if row.value >= 0 else _PALE
         axes.barh(place, row.value, color=words.colour, alpha=strength, height=0.62)
@@ -371,7 +371,7 @@ def _width(label: str) -> int:
 
 def _plain(text: str, width: int = 28) -> str:
     """A label that Matplotlib does not read as mathematics."""
-    return short(text, width).replace("$", r"\$")
+    return shorten_label(text, width).replace("$", r"\$")
 
 
 def _write_page(picture: Picture, kept: list[Number], path: Path, words: _Words) -> Path:
@@ -391,15 +391,17 @@ def _page(picture: Picture, kept: list[Number], words: _Words) -> str:
     named, groups = arrange(picture, kept)
     lines = [
         draw(row, columns, low, scale, words.colour)
-        for row, columns in zip(kept, cells(named), strict=True)
+        for row, columns in zip(kept, format_rows(named), strict=True)
     ]
     for place, group in reversed(groups.items()):
-        lines.insert(place, f'<tr><th colspan="5"><b>{html.escape(short(group))}</b></th></tr>')
+        lines.insert(
+            place, f'<tr><th colspan="5"><b>{html.escape(shorten_label(group))}</b></th></tr>'
+        )
     body = "\n".join(lines)
     said = [f"<p>{html.escape(words.title)}</p>"] if words.title else []
     said += [f'<p class="w">{html.escape(text)}</p>' for text in words.warnings]
     small = "\n".join(f"<p>{as_prose(note)}</p>" for note in words.notes)
-    name = html.escape(short(words.headline, 200))
+    name = html.escape(shorten_label(words.headline, 200))
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'

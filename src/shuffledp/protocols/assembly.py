@@ -33,7 +33,7 @@ from shuffledp.accounting.base import SMALLEST_DELTA
 from shuffledp.accounting.generator import Computational, bound_generator
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.octets import NumberCode
-from shuffledp.core.privacy import Guarantee, Model, up
+from shuffledp.core.privacy import Guarantee, Model, round_up
 from shuffledp.core.protocol import (
     HONEST,
     Calibration,
@@ -50,7 +50,7 @@ from shuffledp.core.protocol import (
 from shuffledp.core.randomizer import tape_width
 from shuffledp.core.validate import fraction_of_one
 from shuffledp.numerics.rounding import float_above, float_below
-from shuffledp.numerics.search import largest_above
+from shuffledp.numerics.search import find_largest_above
 
 __all__ = [
     "LocalMaker",
@@ -292,7 +292,7 @@ def _set_aside(
             continue
         if 2 * added > wanted:
             raise UnsupportedError(
-                f"delta={promise.delta} must be >= {up(2 * float_above(added), 2)}, twice what the words of "
+                f"delta={promise.delta} must be >= {round_up(2 * float_above(added), 2)}, twice what the words of "
                 f"{crowd.n} people add"
             )
         rest = replace(promise, delta=float_below(wanted - added))
@@ -408,7 +408,7 @@ def _curve(randomizer: Device, honest: int) -> "ShuffledProfile":
 
 def _largest(spare: Callable[[float], float], least: float) -> float:
     """Nearly the largest safe epsilon0 from `least` on, which is safe."""
-    return largest_above(
+    return find_largest_above(
         lambda epsilon0: 1.0 if epsilon0 <= least else spare(epsilon0),
         end=_LARGEST_EPSILON0,
         guess=least + 0.1,
@@ -438,7 +438,7 @@ def _largest_of_bits(
         here = response(epsilon0)
         if here is None:
             return None
-        further = here.better_epsilon0(epsilon, delta)
+        further = here.improve_epsilon0(epsilon, delta)
         if spare(epsilon0) > 0 and further <= epsilon0 * (1 + _TOLERANCE):
             return epsilon0
         epsilon0 = max(further * (1 - _TOLERANCE / 4), least)

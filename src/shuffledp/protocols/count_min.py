@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shuffledp.accounting.base import find_level
-from shuffledp.accounting.decreasing_mean import Total
+from shuffledp.accounting.decreasing_mean import NoiseTotal
 from shuffledp.accounting.moved_message import TwoBins, dummies, poisson_level
 from shuffledp.core.analyzer import Tally, message_tally
 from shuffledp.core.arrays import Codes, Counts, Floats, Words
@@ -242,7 +242,8 @@ class SketchError:
             low = np.maximum(low, (self.fewest - mean - far) / slope)
         far = spread * self._sd(low, largest)
         high = np.minimum(
-            self.fewest - window.equal(1 - 2 * g / self.rows)[0], (self.most - mean + far) / slope
+            self.fewest - window.cut_equally(1 - 2 * g / self.rows)[0],
+            (self.most - mean + far) / slope,
         )
         # Counts are whole; and the answer itself is never refused.
         seen = np.clip(value, 0, n)
@@ -257,7 +258,7 @@ class SketchError:
         p = g ** (1 / self.rows)
         # q may depend on n, but not on what is seen: the best one for a category that nobody holds.
         tails = [min(p * share, 0.49) for share in (1 / 16, 1 / 4, 1 / 2)]
-        taken = [(window.equal(1 - 2 * q)[1], 1 / (self.width * (p - q))) for q in tails]
+        taken = [(window.cut_equally(1 - 2 * q)[1], 1 / (self.width * (p - q))) for q in tails]
         noise, share = min(taken, key=lambda each: each[0] + self.n * each[1])
         if share >= 1:
             return np.zeros(len(self.fewest))
@@ -505,7 +506,7 @@ def _derive_functions(seed: int, rows: int) -> tuple[tuple[int, int, int, int], 
     return tuple(zip(words, words, words, words, strict=True))
 
 
-def rows_delta(*, total: Total, rows: int, epsilon: float) -> float:
+def rows_delta(*, total: NoiseTotal, rows: int, epsilon: float) -> float:
     r"""At least the true delta for `rows` independent pairs, each with its own T ~ total.
 
     In a pair with T dummies the attacker sees u messages in one bin and v = T + 1 - u in the other: A + 1 and T - A, or the
@@ -590,7 +591,7 @@ class _Losses:
         return _Losses(first=self.first + low, masses=masses, infinite=self.infinite + beyond)
 
 
-def _find_losses(total: Total, step: float, reach: int, negligible: float) -> _Losses:
+def _find_losses(total: NoiseTotal, step: float, reach: int, negligible: float) -> _Losses:
     """The loss of one row, in -reach .. reach or infinite."""
     spread = np.linspace(-40.0, 12.0, 1200) * total.sd + total.mean
     starts = np.unique(np.floor(np.maximum(np.append(spread, 0.0), 0.0)))

@@ -5,7 +5,7 @@ from decimal import ROUND_FLOOR, Context, Decimal
 
 from shuffledp.accounting.generator import bound_generator
 from shuffledp.core.mechanism import CentralMechanism
-from shuffledp.core.privacy import Guarantee, Model, up
+from shuffledp.core.privacy import Guarantee, Model, round_up
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import tape_width
 from shuffledp.numerics.rounding import float_above
@@ -62,10 +62,10 @@ def _promise(promise: Guarantee) -> str:
     text = (
         "The promise. Whatever one person's value is, every possible result is almost as likely as "
         f"if that person had any other value: within a factor of {_factor(promise.epsilon)} "
-        f"(e^epsilon, epsilon = {up(promise.epsilon, 6)})"
+        f"(e^epsilon, epsilon = {round_up(promise.epsilon, 6)})"
     )
     if promise.delta:
-        text += f", up to an extra probability of delta = {up(promise.delta, 3)}"
+        text += f", up to an extra probability of delta = {round_up(promise.delta, 3)}"
     return f"{text}. It holds for each person, whatever is known about all the others."
 
 
@@ -105,7 +105,7 @@ def _without_shuffler(protocol: ShuffleProtocol) -> str:
         )
     return (
         "Without the shuffler. If it leaks who sent what, each person still has the local promise: "
-        f"epsilon = {up(floor.epsilon, 6)}, a factor of {_factor(floor.epsilon)}."
+        f"epsilon = {round_up(floor.epsilon, 6)}, a factor of {_factor(floor.epsilon)}."
     )
 
 
@@ -125,7 +125,7 @@ def _numbers(protocol: ShuffleProtocol) -> str:
         )
     if promise.delta:
         parts.append(
-            f"delta = {up(promise.delta, 3)} is a slack on top of the factor: the probability of "
+            f"delta = {round_up(promise.delta, 3)} is a slack on top of the factor: the probability of "
             "anything that a result may show can exceed what the factor allows by up to delta, about "
             f"one in {_one_in(promise.delta)}. Keep it far below one in n."
         )
@@ -152,7 +152,7 @@ def _generator(protocol: ShuffleProtocol) -> str:
     promise, people = protocol.guarantee, protocol.users or _MANY
     added = bound_generator(people, tape_width(protocol.randomizer), promise.epsilon)
     text = "The noise is made of words of AES-256, and the promise holds against whoever cannot break that"
-    size = up(float_above(added), 2)
+    size = round_up(float_above(added), 2)
     if promise.delta:
         return f"{text}: delta has {size} in it for what tells such words from uniform ones."
     of = "" if protocol.users else f" for {people:,} people"

@@ -30,7 +30,7 @@ from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
 from shuffledp.numerics.dealing import binomials
 from shuffledp.numerics.rounding import dyadic_above
-from shuffledp.numerics.search import smallest_parameter
+from shuffledp.numerics.search import find_smallest
 from shuffledp.protocols.assembly import register, shuffle
 from shuffledp.protocols.frequency import FrequencyAnalyzer
 from shuffledp.protocols.unary import WORD_BITS
@@ -203,7 +203,7 @@ def _minimize(fakes: int, promise: Promise, bits: int) -> Fraction | None:
 
     largest = 0.5 - 2.0**-bits
     guess = math.log(1 / delta) * (1 / epsilon**2 + 0.5) / fakes
-    f = smallest_parameter(excess, guess=min(max(guess, 2.0**-bits), largest), largest=largest)
+    f = find_smallest(excess, guess=min(max(guess, 2.0**-bits), largest), largest=largest)
     return None if f is None else dyadic_above(f, bits)
 
 

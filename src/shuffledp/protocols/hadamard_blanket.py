@@ -21,7 +21,7 @@ import numpy as np
 
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Words
-from shuffledp.core.domain import Categories, outside
+from shuffledp.core.domain import Categories, find_outside
 from shuffledp.core.errors import DataError
 from shuffledp.core.protocol import Cost, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource
@@ -181,7 +181,7 @@ class HadamardBlanket:
         if messages.ndim != 2 or messages.shape[1] != self.tau or messages.dtype.kind not in "iu":
             shown = f"an array of shape {messages.shape} and type {messages.dtype}"
             raise DataError(f"messages are rows of tau={self.tau} columns, not {shown}")
-        if outside(messages, 1 << self.column_bits) is not None:
+        if find_outside(messages, 1 << self.column_bits) is not None:
             raise DataError(f"a column of a message is outside 0 .. {(1 << self.column_bits) - 1}")
         return messages
 

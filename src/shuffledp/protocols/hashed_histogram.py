@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike
 
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Words
-from shuffledp.core.domain import Categories, outside
+from shuffledp.core.domain import Categories, find_outside
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.protocol import Cost, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource
@@ -242,7 +242,7 @@ class HashedHistogram:
             shown = f"an array of shape {messages.shape} and type {messages.dtype}"
             raise DataError(f"messages are rows (a, v) of integers, not {shown}")
         for name, column, bits in (("a", messages[:, 0], self.r), ("v", messages[:, 1], self.s)):
-            if outside(column, 1 << bits) is not None:
+            if find_outside(column, 1 << bits) is not None:
                 raise DataError(f"the {name} of a message is outside 0 .. {(1 << bits) - 1}")
         return messages[:, 0].astype(self._dtype), messages[:, 1].astype(self._dtype)
 

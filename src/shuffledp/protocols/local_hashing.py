@@ -18,7 +18,7 @@ import numpy as np
 from shuffledp.accounting.blanket import Blanket, two_level_blanket
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Words
-from shuffledp.core.domain import Categories, outside
+from shuffledp.core.domain import Categories, find_outside
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.octets import NumberCode
 from shuffledp.core.protocol import Cost, Parts
@@ -170,7 +170,7 @@ class LocalHashing:
             shown = f"an array of shape {reports.shape} and type {reports.dtype}"
             raise DataError(f"messages are rows (a, b, y) of integers, not {shown}")
         for name, column, size in zip("aby", reports.T, self._sizes, strict=True):
-            if outside(column, size) is not None:
+            if find_outside(column, size) is not None:
                 raise DataError(f"the {name} of a message is outside 0 .. {size - 1}")
         counts = np.zeros(self.k, dtype=np.int64)
         for start in range(0, len(reports), _USERS):

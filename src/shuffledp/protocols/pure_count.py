@@ -344,7 +344,7 @@ def find_noise(epsilon: float, users: int, word_bits: int) -> PureCount:
         device = chosen.device
         if device is None:
             break
-        if device.total.within(epsilon, users):
+        if device.total.stays_within(epsilon, users):
             return device
         chosen = replace(chosen, p=1.02 * chosen.p)
     raise UnsupportedError(f"no parameters for epsilon={epsilon} and {users} honest users found")

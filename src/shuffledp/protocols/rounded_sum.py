@@ -51,7 +51,7 @@ from shuffledp.core.validate import whole
 from shuffledp.numerics.dealing import deal
 from shuffledp.numerics.intervals import BoundedError
 from shuffledp.numerics.rounding import exp_lower
-from shuffledp.numerics.search import largest_above
+from shuffledp.numerics.search import find_largest_above
 from shuffledp.protocols.assembly import OneNumber, register, shuffle
 from shuffledp.protocols.mean import Affine, Quadratic, bound_error, moment
 from shuffledp.protocols.sums import (
@@ -474,7 +474,7 @@ class Levels:
         found = _secant(spare, guess, window)
         if found is not None and found > self.epsilon:
             return found
-        return largest_above(
+        return find_largest_above(
             spare, end=_LARGEST_EPSILON0, guess=guess, tolerance=1e-5, floor=self.epsilon
         )
 

@@ -62,10 +62,10 @@ from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.numerics import tape
-from shuffledp.numerics.geometric import Geometric
+from shuffledp.numerics.geometric import TwoWordGeometric
 from shuffledp.numerics.intervals import SharedNoiseError
 from shuffledp.numerics.rounding import exp_lower
-from shuffledp.numerics.search import smallest_parameter
+from shuffledp.numerics.search import find_smallest
 from shuffledp.numerics.tabulated import Events, Tabulated, poisson
 from shuffledp.protocols.assembly import register, shuffle
 from shuffledp.protocols.sums import (
@@ -237,7 +237,7 @@ def _all_tails(flood: Flooding, pieces: int) -> Floats:
 
 @lru_cache(maxsize=256)
 def _level(flood: Flooding, delta: float) -> float:
-    level = smallest_parameter(
+    level = find_smallest(
         lambda level: math.log(flood.delta(level) / delta),
         guess=2.77 * math.log(len(flood.cells) / delta) + 0.1,
         largest=_LARGEST_LEVEL,
@@ -332,10 +332,10 @@ class MultisetFlood:
         return tuple(cell.parts for cell in self.flooding.cells)
 
     @property
-    def sizes(self) -> tuple[Geometric, ...]:
+    def sizes(self) -> tuple[TwoWordGeometric, ...]:
         """The law of an event's size, for each multiset."""
         return tuple(
-            Geometric(rate=STEEPNESS * cell.rate, bits=self.number.bits)
+            TwoWordGeometric(rate=STEEPNESS * cell.rate, bits=self.number.bits)
             for cell in self.flooding.cells
         )
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from shuffledp.collect.design import describe_trust
 from shuffledp.collect.disk import hold
-from shuffledp.core.display import Number, decimals, format_number
+from shuffledp.core.display import Number, count_decimals, format_number
 from shuffledp.core.errors import WireError
 from shuffledp.serve.client import ask_manifest, connect, read_at_most
 from shuffledp.serve.http import listen, run_loop
@@ -288,7 +288,7 @@ def _round(answer: dict[str, Any]) -> list[tuple[str, str, str]]:
     rows = [Number(**row) for row in answer["estimate"]]
     if not rows:
         return []
-    places = decimals(rows)
+    places = count_decimals(rows)
     return [
         (
             format_number(row.value, places),

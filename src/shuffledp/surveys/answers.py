@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shuffledp.answer import tell_weaker
-from shuffledp.core.display import Number, Picture, as_text, short
+from shuffledp.core.display import Number, Picture, as_text, shorten_label
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.frames import Columns, make_columns, to_arrow, to_pandas, to_polars
 from shuffledp.core.notebook import as_html, as_prose, say, stack
-from shuffledp.core.privacy import Guarantee, up
+from shuffledp.core.privacy import Guarantee, round_up
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.steps import draw_distribution
 from shuffledp.core.validate import level as valid_level
@@ -74,7 +74,7 @@ class QuestionAnswer:
     @property
     def title(self) -> str:
         """The question in a line."""
-        return f"{short(self.name)}: {self.task}"
+        return f"{shorten_label(self.name)}: {self.task}"
 
     to_pandas = to_pandas
     to_polars = to_polars
@@ -148,7 +148,7 @@ class SurveyAnswer:
     @property
     def title(self) -> str:
         """The survey in a line."""
-        return f"{short(self.name)}: {len(self.answers)} questions, {self.n:,} people"
+        return f"{shorten_label(self.name)}: {len(self.answers)} questions, {self.n:,} people"
 
     @property
     def warnings(self) -> list[str]:
@@ -214,8 +214,8 @@ class SurveyAnswer:
     @property
     def _spent(self) -> str:
         return (
-            f"Spent, for all questions together: epsilon = {up(self.guarantee.epsilon, 6)}, "
-            f"delta = {up(self.guarantee.delta, 3)}."
+            f"Spent, for all questions together: epsilon = {round_up(self.guarantee.epsilon, 6)}, "
+            f"delta = {round_up(self.guarantee.delta, 3)}."
         )
 
     def _page_body(self) -> str:

@@ -17,10 +17,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shuffledp.accounting.base import find_epsilon, gaussian_epsilon, gaussian_scale
-from shuffledp.core.display import short
+from shuffledp.core.display import shorten_label
 from shuffledp.core.errors import DataError, ShuffledpError, UnsupportedError
 from shuffledp.core.notebook import make_table, say, stack
-from shuffledp.core.privacy import Guarantee, Model, up
+from shuffledp.core.privacy import Guarantee, Model, round_up
 from shuffledp.core.protocol import Crowd, Promise, ShuffleProtocol
 from shuffledp.core.task import Task
 from shuffledp.core.version import __version__
@@ -213,7 +213,7 @@ class SurveyPlan:
     def _lines(self) -> list[tuple[str, ...]]:
         return [
             (
-                short(row.question),
+                shorten_label(row.question),
                 row.task,
                 row.protocol,
                 f"{row.error:.3g}",
@@ -245,7 +245,9 @@ class SurveyPlan:
         for model, who in others if self.way is None else others[:1]:
             errors = zip(self.rows, self.compare(model), strict=True)
             known = (
-                f"{short(row.question)} {error:.3g}" for row, error in errors if error is not None
+                f"{shorten_label(row.question)} {error:.3g}"
+                for row, error in errors
+                if error is not None
             )
             said.append(f"{who} would be off by: {', '.join(known)}.")
         return f"{' '.join(said)} (The same epsilon, split evenly, with delta = 0.)"
@@ -255,7 +257,7 @@ class SurveyPlan:
         assert most.without is not None
         return (
             "The last column is what leaving a question out would take off all other errors. The dearest question "
-            f"is {short(most.question)}: without it, they would be about {100 * (1 - most.without):.0f} % smaller."
+            f"is {shorten_label(most.question)}: without it, they would be about {100 * (1 - most.without):.0f} % smaller."
         )
 
 
@@ -436,7 +438,7 @@ class _Maker:
         if len(tried) == 2 and tried[1][1] <= _AS_GOOD * found:
             spent, found = tried[1]
         self._check(found, spent)
-        epsilon = float(up(found * (1 + 1e-9), 5))
+        epsilon = float(round_up(found * (1 + 1e-9), 5))
         wanted = [
             {**spec.to_dict(), "epsilon": min(spec.epsilon or epsilon, epsilon)}
             for spec, _, _ in spent
@@ -462,7 +464,7 @@ class _Maker:
             dearest = max(spent, key=lambda each: each.mu).spec.name
             where = "" if self.survey.path is None else f"{self.survey.path}: "
             raise DataError(
-                f"{where}these errors need epsilon = {up(epsilon, 3)} of {self.n:,} people, and the survey has "
+                f"{where}these errors need epsilon = {round_up(epsilon, 3)} of {self.n:,} people, and the survey has "
                 f"epsilon = {most:g}; the dearest question is {dearest!r}"
             )
 

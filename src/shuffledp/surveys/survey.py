@@ -16,7 +16,7 @@ from shuffledp.core.domain import Categories, Integers
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.notebook import make_table, say, stack
-from shuffledp.core.privacy import Model, up
+from shuffledp.core.privacy import Model, round_up
 from shuffledp.core.protocol import HONEST, Crowd, Promise, ShuffleProtocol
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.task import Task
@@ -165,7 +165,7 @@ class Survey:
 
     def _repr_html_(self) -> str:
         """How notebooks show it: the questions, and what is promised about all answers together."""
-        promised = "" if self.epsilon is None else f"epsilon = {up(self.epsilon, 6)}, "
+        promised = "" if self.epsilon is None else f"epsilon = {round_up(self.epsilon, 6)}, "
         rows = [
             [q.name, q.task, q.column, q.by or "", "" if q.error is None else f"{q.error:g}"]
             for q in self.questions
@@ -173,7 +173,7 @@ class Survey:
         return stack(
             say(self.title, bold=True),
             make_table(["", "task", "column", "by", "error"], rows, texts=4),
-            say(f"For all answers together: {promised}delta = {up(self.delta, 3)}."),
+            say(f"For all answers together: {promised}delta = {round_up(self.delta, 3)}."),
         )
 
     @property

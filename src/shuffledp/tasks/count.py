@@ -6,7 +6,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from shuffledp.core.display import short
+from shuffledp.core.display import shorten_label
 from shuffledp.core.domain import Bits
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.estimate import Value
@@ -46,7 +46,7 @@ class Count(Task):
         wanted = cls.read_options(options).get("true_value")
         if wanted is None:
             return Declared(task=cls(domain=Bits()))
-        note = f"Yes is the value {short(wanted)!r}; every other value is no."
+        note = f"Yes is the value {shorten_label(wanted)!r}; every other value is no."
         return Declared(task=cls(domain=Bits(true_value=wanted)), notes=(note,))
 
     def arguments(self) -> Mapping[str, Any]:

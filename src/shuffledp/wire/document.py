@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from shuffledp.core.errors import DataError, UnsupportedError, WireError
 from shuffledp.core.octets import OVERHEAD, report_bytes
-from shuffledp.core.privacy import Guarantee, Model, up
+from shuffledp.core.privacy import Guarantee, Model, round_up
 from shuffledp.core.protocol import honest_users
 from shuffledp.core.randomizer import Randomizer
 from shuffledp.numerics.rounding import float_above, float_below
@@ -219,14 +219,14 @@ class Collection:
         if floor > self.pledge.local_epsilon:
             raise WireError(
                 "promise",
-                f"the answers of a report are {up(floor, 6)}-private together, not local_epsilon="
+                f"the answers of a report are {round_up(floor, 6)}-private together, not local_epsilon="
                 f"{self.pledge.local_epsilon}",
             )
         found = compute_guarantee(self.questions, self.pledge)
         if found.epsilon > self.pledge.epsilon:
             raise WireError(
                 "promise",
-                f"with min_batch={self.pledge.min_batch:,} epsilon is {up(found.epsilon, 6)}, not "
+                f"with min_batch={self.pledge.min_batch:,} epsilon is {round_up(found.epsilon, 6)}, not "
                 f"{self.pledge.epsilon}",
             )
         return found

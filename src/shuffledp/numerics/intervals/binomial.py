@@ -3,7 +3,7 @@
 An answer `observed - centre` with observed = truth + N has the interval observed - high .. observed - low
 whenever low <= N <= high has the wanted probability. The law is known, so nothing is approximated; but
 it is discrete, and the window whose two tails are each below (1 - level) / 2 may hold a percent
-more than it must. `tight` trades one tail against the other to come closer.
+more than it must. `cut_tightly` trades one tail against the other to come closer.
 """
 
 import math
@@ -43,10 +43,10 @@ class NoiseWindow:
     error: float = 0.0
     """By how much a sum of masses may be off, beyond what is counted anyway."""
 
-    def equal(self, level: float) -> tuple[int, int]:
+    def cut_equally(self, level: float) -> tuple[int, int]:
         """(low, high) with Pr[N < low] and Pr[N > high] each at most (1 - level) / 2.
 
-        >>> NoiseWindow(first=0, masses=np.array([1.0, 4.0, 6.0, 4.0, 1.0]) / 16).equal(0.8)
+        >>> NoiseWindow(first=0, masses=np.array([1.0, 4.0, 6.0, 4.0, 1.0]) / 16).cut_equally(0.8)
         (1, 3)
         """
         tail = (1 - valid_level(level)) / 2
@@ -55,12 +55,12 @@ class NoiseWindow:
         high = np.flatnonzero(above <= tail)[0]
         return self.first + int(low), self.first + int(high)
 
-    def tight(self, level: float) -> tuple[int, int]:
+    def cut_tightly(self, level: float) -> tuple[int, int]:
         """(low, high) with Pr[low <= N <= high] at least `level`, and hardly more.
 
         Each tail takes between a quarter and three quarters of 1 - level, if the law allows.
 
-        >>> NoiseWindow(first=0, masses=np.array([1.0, 4.0, 6.0, 4.0, 1.0]) / 16).tight(0.9)
+        >>> NoiseWindow(first=0, masses=np.array([1.0, 4.0, 6.0, 4.0, 1.0]) / 16).cut_tightly(0.9)
         (1, 4)
         """
         beta = 1 - valid_level(level)
@@ -87,7 +87,7 @@ class BinomialSum:
     """The law of a sum of independent binomials, each given as (n, p).
 
     >>> noise = BinomialSum(parts=((4, Fraction(1, 2)), (2, Fraction(1, 2))))
-    >>> noise.centre, noise.variance, noise.window().equal(0.95)
+    >>> noise.centre, noise.variance, noise.window().cut_equally(0.95)
     (Fraction(3, 1), 1.5, (1, 5))
     """
 
@@ -144,7 +144,7 @@ def _binomial(n: int, p: Fraction) -> NoiseWindow:
     reach = 12 * sd + 100
     first, last = max(0, math.floor(mean - reach)), min(n, math.ceil(mean + reach))
     places = np.arange(first, last + 1, dtype=np.float64)
-    return NoiseWindow(first=first, masses=masses.binomial(places, n, float(p)))
+    return NoiseWindow(first=first, masses=masses.binomial_masses(places, n, float(p)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -171,10 +171,10 @@ class NoiseError:
         return np.full(np.shape(self.observed), sd) if np.ndim(self.observed) else sd
 
     def interval(self, value: Value, level: float) -> Interval:
-        return self._subtract(*self.noise.window(1 - level).tight(level))
+        return self._subtract(*self.noise.window(1 - level).cut_tightly(level))
 
     def exact_interval(self, value: Value, level: float) -> Interval:
-        return self._subtract(*self.noise.window(1 - level).equal(level))
+        return self._subtract(*self.noise.window(1 - level).cut_equally(level))
 
     def _subtract(self, low: int, high: int) -> Interval:
         ends = (self.observed - high, self.observed - low)

@@ -173,10 +173,10 @@ class SupportLaw:
             total += m * np.log1p(r * np.expm1(s))
         return total
 
-    def lowest(self, x: Floats, tail: float) -> Floats:
+    def find_lowest(self, x: Floats, tail: float) -> Floats:
         """The smallest c with Pr[N >= x] > tail, or a little less.
 
-        >>> SupportLaw(n=100, p=0.75, q=0.25).lowest(np.array([60.0]), 0.025)
+        >>> SupportLaw(n=100, p=0.75, q=0.25).find_lowest(np.array([60.0]), 0.025)
         array([53.])
         """
         wanted = float(_score(np.array([tail]))[0])
@@ -283,8 +283,10 @@ class TwoBinomialsError:
         seen, back = np.unique(np.asarray(self.observed), return_inverse=True)
         x, law = seen.astype(np.float64), self.law
         nobody, everybody = law.mean(np.array([0.0, float(self.n)])).tolist()
-        low = law.lowest(np.minimum(x, math.ceil(everybody)), tail)
-        high = self.n - law.mirror().lowest(law.messages - np.maximum(x, math.floor(nobody)), tail)
+        low = law.find_lowest(np.minimum(x, math.ceil(everybody)), tail)
+        high = self.n - law.mirror().find_lowest(
+            law.messages - np.maximum(x, math.floor(nobody)), tail
+        )
         if np.ndim(self.observed) == 0:
             return Interval(float(low[0]), float(high[0]))
         return Interval(low[back], high[back])

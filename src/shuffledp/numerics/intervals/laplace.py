@@ -167,14 +167,14 @@ class DiscreteLaplaceError:
         low, high = value - radius, value + radius
         if np.all(np.abs(value) + radius <= 2.0**52 * self.step):
             return Interval(low, high)  # nothing was rounded
-        return Interval(_outward(low, -np.inf), _outward(high, np.inf))
+        return Interval(_move_outward(low, -np.inf), _move_outward(high, np.inf))
 
     def radius(self, beta: Fraction) -> float:
         """How far off the answers are at most, except with probability beta."""
         return self.step * self.noise.radius(beta, self.draws) + self.rounding
 
 
-def _outward(end: Value, direction: float) -> Value:
+def _move_outward(end: Value, direction: float) -> Value:
     # One unit for the rounding of the value to a float, one for that of the end.
     moved = np.nextafter(np.nextafter(end, direction), direction)
     return float(moved) if np.ndim(moved) == 0 else moved

@@ -49,7 +49,7 @@ from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import number, whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.dealing import deal
-from shuffledp.numerics.geometric import FIXED, bound_distance, largest_exponent, square_powers
+from shuffledp.numerics.geometric import FIXED, bound_distance, find_exponent, square_powers
 from shuffledp.numerics.rounding import exp_lower
 
 __all__ = [
@@ -281,7 +281,7 @@ class NoiseShare:
     def _geometric(self, place: float, wide: int) -> int:
         """The largest g with wide < 2^(2 word_bits) t^g."""
         surplus = FIXED - 2 * self.word_bits
-        return largest_exponent(_powers(self.rate, place, surplus), wide, surplus)
+        return find_exponent(_powers(self.rate, place, surplus), wide, surplus)
 
     def law(self) -> dict[int, Fraction]:
         """The exact law, for words of a few bits."""
