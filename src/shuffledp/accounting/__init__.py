@@ -7,6 +7,7 @@ from shuffledp.core.loading import load_later
 if TYPE_CHECKING:
     from shuffledp.accounting.amplify import BinaryOutput, Bound, ShuffledProfile
     from shuffledp.accounting.closed_forms import CLOSED_FORMS, ClosedForm, Covers
+    from shuffledp.accounting.comparison import BoundComparison, BoundLine
     from shuffledp.accounting.rules import (
         compose_advanced,
         compose_basic,
@@ -18,6 +19,8 @@ __all__ = [
     "CLOSED_FORMS",
     "BinaryOutput",
     "Bound",
+    "BoundComparison",
+    "BoundLine",
     "ClosedForm",
     "Covers",
     "ShuffledProfile",
@@ -32,6 +35,7 @@ __getattr__ = load_later(
     {
         "amplify": "BinaryOutput Bound ShuffledProfile",
         "closed_forms": "CLOSED_FORMS ClosedForm Covers",
+        "comparison": "BoundComparison BoundLine",
         "rules": "compose_advanced compose_basic group_privacy replace_one",
     },
 )

@@ -25,14 +25,6 @@ from shuffledp.core.protocol import HONEST, honest_users
 
 __all__ = ["amplify"]
 
-_NUMERIC = {
-    "clones 2021": "",
-    "clones 2023": "",
-    "blanket": "needs a randomizer that knows its law",
-    "binary": "needs a randomizer that sends one bit (and n that is not too large)",
-}
-"""The numeric bounds, and why they may not apply."""
-
 
 @spread
 def amplify(
@@ -81,13 +73,12 @@ def amplify(
 
     $ shuffledp amplify --epsilon0 2 --n 1e6 --delta 1e-8
     """
-    if levels is not None:
-        others = (n, epsilon0, sigma, chosen.randomizer, bound, plot, rounds - 1, delta0)
-        with explain_errors():
+    with explain_errors():
+        if levels is not None:
+            others = (n, epsilon0, sigma, chosen.randomizer, bound, plot, rounds - 1, delta0)
             alone = not any(others) and not (adaptive or show_all) and check_in == 1
             _tell_levels(levels, chosen.k, delta, honest, alone=alone, as_json=as_json)
-        return
-    with explain_errors():
+            return
         if n is None:
             raise sdp.ParameterError("n", n, "must be given, with --n")
         _check_rounds(rounds, one_only=show_all or plot is not None)
@@ -107,19 +98,20 @@ def amplify(
         way: dict[str, Any] = {"check_in": check_in, "adaptive": adaptive, "bound": bound}
         curve = sdp.profile(**question.crowd, **question.law, **way)
         answer = question.answer(curve)
-        lower = question.lower() if check_in == 1 and sigma is None else None
-        lines = _every_bound(question, curve.honest, lower) if show_all else None
+        lines = question.every.compare(delta) if show_all else ()
+        lower = question.lower() if check_in == 1 and sigma is None and not lines else None
+        lower = lines[-1].epsilon if lines else lower
         if plot is not None:
             with draw_into(plot, force=force) as place:
                 _draw(question, curve, answer, place, every=show_all)
         if as_json:
             record = _record(question, chosen, curve, answer, lower)
             record |= {"check_in": check_in, "sigma": sigma}
-            more = {} if lines is None else {"bounds": [asdict(line) for line in lines]}
+            more = {"bounds": [asdict(line) for line in lines]} if lines else {}
             typer.echo(json.dumps({**record, **more}))
             return
         say(str(answer))
-        if lines is not None:
+        if lines:
             _print_table(lines)
         elif lower is not None:
             whose = chosen.randomizer or (
@@ -234,6 +226,10 @@ class _Question:
     def crowd(self) -> dict[str, Any]:
         return {"n": self.n, "honest": self.honest}
 
+    @property
+    def every(self) -> sdp.accounting.BoundComparison:
+        return sdp.accounting.BoundComparison(**self.crowd, **self.law)
+
     def answer(self, curve: sdp.accounting.ShuffledProfile) -> sdp.Guarantee:
         """The guarantee of all rounds together."""
         best = curve.best(self.delta)
@@ -290,72 +286,6 @@ def name_bound(curve: sdp.accounting.ShuffledProfile, answer: sdp.Guarantee) -> 
     return next(names, "local")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Line:
-    """One bound: its epsilon, or why there is none."""
-
-    name: str
-    kind: str
-    """upper: a guarantee; lower: no guarantee can be smaller; approximation: neither."""
-    numeric: bool
-    epsilon: float | None
-    reference: str
-    why_not: str | None = None
-
-
-def _every_bound(question: _Question, honest_users: int, lower: float | None) -> list[_Line]:
-    """Closed forms in the order of their years, numeric bounds, and the lower bound."""
-    found = [_evaluate_closed(form, question, honest_users) for form in sdp.accounting.CLOSED_FORMS]
-    found += [_numeric(name, question) for name in _NUMERIC]
-    found.append(
-        _Line(
-            name="data sets",
-            kind="lower",
-            numeric=True,
-            epsilon=lower,
-            reference="the loss on explicit data sets",
-            why_not=None if lower is not None else "no data set of this form gives one",
-        )
-    )
-    return found
-
-
-def _numeric(name: str, question: _Question) -> _Line:
-    try:
-        best = sdp.amplify(**question.crowd, **question.law, delta=question.delta, bound=name)
-    except sdp.ParameterError as error:
-        if error.name != "bound":
-            raise
-        why_not = _NUMERIC[name]
-        return _Line(
-            name=name, kind="upper", numeric=True, epsilon=None, reference="-", why_not=why_not
-        )
-    return _Line(name=name, kind="upper", numeric=True, epsilon=best.epsilon, reference=best.proof)
-
-
-def _evaluate_closed(
-    form: sdp.accounting.ClosedForm, question: _Question, honest_users: int
-) -> _Line:
-    covers = sdp.accounting.Covers
-    binary = isinstance(question.law.get("randomizer"), sdp.accounting.BinaryOutput)
-    epsilon, why_not = None, None
-    if form.covers is covers.BINARY_RR and not binary:
-        why_not = f"{form.name} is about {form.covers.value}"
-    else:
-        try:
-            epsilon = form.epsilon(epsilon0=question.epsilon0, n=honest_users, delta=question.delta)
-        except sdp.UnsupportedError as error:
-            why_not = str(error)
-    return _Line(
-        name=form.name,
-        kind="approximation" if form.covers is covers.APPROXIMATION else "upper",
-        numeric=False,
-        epsilon=epsilon,
-        reference=form.reference,
-        why_not=why_not,
-    )
-
-
 _DELTAS = [10.0**-power for power in range(1, 15)]
 
 
@@ -376,7 +306,7 @@ def _draw(
     dashed: set[str] = set()
     smallest, largest = 0.0, min(curve.epsilon0, 1.3 * curve.epsilon(1e-12))
     if every:
-        curves, dashed = _every_curve(question, curve.honest)
+        curves, dashed = question.every.trace(_DELTAS)
         drawn = [epsilon for each in curves.values() if not callable(each) for epsilon, _ in each]
         smallest, largest = answer.epsilon / 10, max(largest, *drawn)
     sdp.plots.privacy_curves(
@@ -394,32 +324,7 @@ def _draw(
     )
 
 
-def _every_curve(question: _Question, honest_users: int) -> tuple[dict[str, Any], set[str]]:
-    """Each bound by name, and those that are no upper bounds."""
-    curves: dict[str, Any] = {}
-    dashed = {"data sets (lower)"}
-    for form in sdp.accounting.CLOSED_FORMS:
-        lines = (
-            (_evaluate_closed(form, replace(question, delta=delta), honest_users), delta)
-            for delta in _DELTAS
-        )
-        points = [(line.epsilon, delta) for line, delta in lines if line.epsilon is not None]
-        if points:
-            curves[form.name] = points
-            if form.covers is sdp.accounting.Covers.APPROXIMATION:
-                dashed.add(form.name)
-    for name in _NUMERIC:
-        try:
-            (bound,) = sdp.profile(**question.crowd, **question.law, bound=name).bounds
-        except sdp.ParameterError:  # it does not apply, as the table says
-            continue
-        curves[name] = bound.curve.delta
-    lowest = [(replace(question, delta=delta).lower(), delta) for delta in _DELTAS]
-    curves["data sets (lower)"] = [(found, delta) for found, delta in lowest if found]
-    return {name: curve for name, curve in curves.items() if curve}, dashed
-
-
-def _print_table(lines: list[_Line]) -> None:
+def _print_table(lines: tuple[sdp.accounting.BoundLine, ...]) -> None:
     """The smallest guarantee is in bold."""
     from rich.console import Console
     from rich.table import Table
