@@ -1,6 +1,6 @@
 """The answer to a request: the estimate, how private it is, and how it is shown and written."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ from shuffledp.tasks.groups import show_answer
 if TYPE_CHECKING:
     from shuffledp.engine.tallies import Collected
 
-__all__ = ["Answer", "list_reasons", "tell_dropped", "tell_weaker"]
+__all__ = ["Answer", "list_reasons", "list_warnings", "tell_dropped", "tell_weaker"]
 
 _DEALT = (
     "One machine ({}) held the raw column. It counted the people with each value and dealt the tally: it drew "
@@ -137,9 +137,7 @@ class Answer:
     @property
     def warnings(self) -> list[str]:
         """What must not be overlooked, such as NOT PRIVATE."""
-        exposed = [f"NOT PRIVATE: {text}" for text in self.not_private]
-        weaker = tell_weaker(self.protocol, self.n)
-        return exposed if weaker is None else [*exposed, weaker]
+        return list_warnings(self.protocol, self.n, self.not_private)
 
     @property
     def dropped(self) -> str | None:
@@ -248,6 +246,14 @@ class Answer:
         said = [*(f"{text}." for text in self.warnings), self.dropped, *self.notes, *self.told]
         said.append(f"{self.protocol.name}: {self.guarantee}.")
         return [line for line in said if line is not None]
+
+
+def list_warnings(
+    protocol: ShuffleProtocol | Mechanism, n: int, not_private: Sequence[str]
+) -> list[str]:
+    """What must not be overlooked in an answer of n people."""
+    exposed, weaker = [f"NOT PRIVATE: {text}" for text in not_private], tell_weaker(protocol, n)
+    return exposed if weaker is None else [*exposed, weaker]
 
 
 def tell_weaker(protocol: ShuffleProtocol | Mechanism, n: int) -> str | None:

@@ -143,7 +143,7 @@ def test_the_largest_code_is_sent_as_it_is():
 def test_strange_messages_are_dropped_one_by_one():
     question = ask(bits=20)
     collection = live.make_collection(questions=(question,), pledge=PLEDGE)
-    size = question.protocol.randomizer.cells
+    size = question.protocol.randomizer.alphabet
     plains = np.zeros((3, 1 + collection.message_size), dtype=np.uint8)
     plains[1, 1:] = 255
     assert size < 256**collection.message_size - 1

@@ -11,7 +11,7 @@ from shuffledp.accounting.compose import compose_delta
 from shuffledp.accounting.exact import shuffled_delta
 from shuffledp.core.protocol import Crowd, Promise
 from shuffledp.numerics.rounding import exp_lower
-from shuffledp.protocols import budgets, bundle
+from shuffledp.protocols import bundle
 from shuffledp.protocols import joint as joint_of
 from shuffledp.testing import Contract, Examples
 
@@ -186,7 +186,7 @@ def test_budgets_that_do_not_fit_are_refused():
 
 def test_calibrated_parts_use_the_promise_up():
     crowd, promise = Crowd(n=10_000, honest=1.0), Promise(epsilon=1.0, delta=1e-6)
-    made = budgets.calibrate(crowd, promise, [budgets.PartSpec.read(part) for part in TWO])
+    made = joint_of.calibrate(crowd, promise, [joint_of.PartSpec.read(part) for part in TWO])
     joint = joint_of.Joint(parts=tuple(each.accountant for _, each in made), promise=promise)
     assert 0.9e-6 < joint.delta(10_000, 1.0) <= 1e-6
 
@@ -246,7 +246,7 @@ class TestSearch:
             raise sdp.UnsupportedError("not at all")
 
         with pytest.raises(sdp.UnsupportedError, match="not at all"):
-            budgets.search_scale(refuse, 0.2, -18.0)
+            joint_of.search_scale(refuse, 0.2, -18.0)
 
     @pytest.mark.parametrize("power", [-2.0, -1.0, -4.0, 0.3])
     def test_other_curves_than_gaussian_ones(self, power):
@@ -258,5 +258,5 @@ class TestSearch:
                 return ((scale,),), -40.0 if scale <= goal else -1.0
             return ((scale,),), -18.0 * (scale / goal) ** power
 
-        ((found,),) = budgets.search_scale(at, 0.2, -18.0)
+        ((found,),) = joint_of.search_scale(at, 0.2, -18.0)
         assert goal * (0.9 if power > 0 else 0.995) < found <= goal

@@ -18,7 +18,7 @@ from shuffledp.core.texts import Keys
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols import hashed_prefixes
 from shuffledp.protocols.dummies_histogram import DummiesHistogram
-from shuffledp.protocols.hashed_prefixes import decoder, design, scan
+from shuffledp.protocols.hashed_prefixes import decoder, design
 from shuffledp.protocols.hashed_prefixes.device import HashedPart, HashedPrefixes
 from shuffledp.protocols.hashed_prefixes.functions import (
     Functions,
@@ -416,11 +416,11 @@ def test_sums_by_a_transform_are_those_looked_up(monkeypatch, elements):
     expected = np.zeros((9, 1 << 11))
     for row, table, head in zip((0, 2), tables, heads, strict=True):
         expected += table[head[:, None] ^ functions.find_tails(row, 3)[None, :]]
-    monkeypatch.setattr(scan, "_ELEMENTS", elements)
+    monkeypatch.setattr(decoder, "_ELEMENTS", elements)
     for look in (0.0, 1e9):  # so much does it cost to look a cell up
-        monkeypatch.setattr(scan, "_LOOK", look)
+        monkeypatch.setattr(decoder, "_LOOK", look)
         found = np.full(expected.shape, np.nan)
-        for first, begin, sums in scan.scan_sums(functions, (0, 2), 3, tables, heads):
+        for first, begin, sums in decoder.scan_sums(functions, (0, 2), 3, tables, heads):
             found[first : first + len(sums), begin : begin + sums.shape[1]] = sums
         np.testing.assert_allclose(found, expected, atol=1e-3)
 

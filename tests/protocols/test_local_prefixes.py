@@ -141,8 +141,8 @@ def test_what_a_message_adds_is_unbiased_but_for_meetings(given):
     words = np.arange(device.domain.size, dtype=np.uint64)
     stirred = device.stirring.stir_words(words)
     added = {}
-    for message in range(device.cells):
-        counts = np.zeros(device.cells, dtype=np.int64)
+    for message in range(device.alphabet):
+        counts = np.zeros(device.alphabet, dtype=np.int64)
         counts[message] = 1
         level = decoder.Level.of(device, place, counts.reshape(-1, g)[first:])
         cells = level.find_cells(stirred)
@@ -308,7 +308,7 @@ def test_the_stated_error_is_the_declared_variance():
 
 def test_nobody_and_everybody():
     made = local_prefixes.make_local(**SMALL)
-    nobody = Tally(counts=np.zeros(made.randomizer.cells, dtype=np.int64), users=0)
+    nobody = Tally(counts=np.zeros(made.randomizer.alphabet, dtype=np.int64), users=0)
     assert len(made.analyzer.find(nobody).codes) == 0
     everybody = made.analyzer.estimate(
         tally_each(made, np.full(3000, 77, dtype=np.uint64), sdp.SeededWords(1))

@@ -31,9 +31,9 @@ RUNS = 300
 def test_nodes_are_unbiased_and_what_a_person_adds_has_a_known_square(given):
     p = local_tree.make_local(**given)
     tree = p.randomizer
-    zeros = np.zeros(tree.messages, dtype=np.int64)
+    zeros = np.zeros(tree.alphabet, dtype=np.int64)
     sent = {}
-    for message in range(tree.messages):
+    for message in range(tree.alphabet):
         counts = zeros.copy()
         counts[message] = 1
         sent[message] = np.concatenate(tree.measure(Tally(counts=counts, users=1)))

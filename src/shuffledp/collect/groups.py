@@ -21,6 +21,7 @@ from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.estimate import Estimate, Interval, Value
 from shuffledp.core.validate import level as valid_level
+from shuffledp.tasks.groups import bound_means
 from shuffledp.wire.question import Question
 
 __all__ = ["estimate_groups", "foresee_groups"]
@@ -78,9 +79,7 @@ class GroupsError:
         lower, upper = self.ends
         above = (0.0, upper - lower)  # the sum less the lower end of everybody: one bin alone
         sums, radius = self.bins @ np.array(above), z * self._radius(above, most / 4)
-        low = np.maximum(sums - radius, 0.0) / most
-        high = np.where(least > 0, (sums + radius) / np.maximum(least, 1e-9), np.inf)
-        return Interval(np.clip(lower + low, lower, upper), np.clip(lower + high, lower, upper))
+        return bound_means(sums - radius, sums + radius, least, most, self.ends)
 
     def exact_interval(self, value: Value, level: float) -> Interval:
         raise UnsupportedError("no exact interval is known for this estimate: use interval()")

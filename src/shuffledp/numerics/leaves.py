@@ -156,34 +156,25 @@ class Leaves:
         """The first and the last cell that are not excluded, with error probability `tail` on either side."""
         missing = p * self.n - self.prefixes
         # Cell c is too low if the people up to c are too few, and too high if those up to c - 1 are enough.
-        first = self._first_kept(missing, tail)
-        last = self._last_kept(-missing[:-1], tail)
+        cells = np.arange(len(missing))
+        first = self._find_kept(cells, missing, -1.0, tail)
+        last = self._find_kept(cells[-2::-1], -missing, 1.0, tail)
         cell = self.quantile(p)[1]
-        return min(first, cell), max(last, cell)
+        return cell if first is None else min(first, cell), cell if last is None else max(
+            last + 1, cell
+        )
 
-    def _first_kept(self, missing: Floats, tail: float) -> int:
-        """The first cell whose prefix may reach the quantile: errors of -missing are not rare enough."""
-        for start in range(0, len(missing), _AT_ONCE):
-            cells = np.arange(start, min(start + _AT_ONCE, len(missing)))
-            left = cells[self._tails(cells, -1.0).screen(missing[cells]) > tail]
+    def _find_kept(self, cells: Counts, distance: Floats, sign: float, tail: float) -> int | None:
+        """The first of these cells whose prefix may be off by its distance: that is not rare enough."""
+        for start in range(0, len(cells), _AT_ONCE):
+            block = cells[start : start + _AT_ONCE]
+            left = block[self._tails(block, sign).screen(distance[block]) > tail]
             for begin in range(0, len(left), _FEW):
                 some = left[begin : begin + _FEW]
-                kept = self._tails(some, -1.0).above(missing[some]) > tail
+                kept = self._tails(some, sign).above(distance[some]) > tail
                 if kept.any():
                     return int(some[np.argmax(kept)])
-        return len(missing) - 1
-
-    def _last_kept(self, excess: Floats, tail: float) -> int:
-        """The last cell before which there may be too few people: one after the last prefix that is not surely above."""
-        for stop in range(len(excess), 0, -_AT_ONCE):
-            cells = np.arange(max(0, stop - _AT_ONCE), stop)
-            left = cells[self._tails(cells, 1.0).screen(excess[cells]) > tail][::-1]
-            for begin in range(0, len(left), _FEW):
-                some = left[begin : begin + _FEW]
-                kept = self._tails(some, 1.0).above(excess[some]) > tail
-                if kept.any():
-                    return int(some[np.argmax(kept)]) + 1
-        return 0
+        return None
 
     def _tails(self, cells: Counts, sign: float) -> Tails:
         weights = prefix_weights(cells, self.shape, self.noise.variances)

@@ -20,7 +20,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,19 +108,13 @@ class DummyNoise:
     """Tries that hit each node with the same probability, and at most one node each: (number, probability)."""
 
     tries: tuple[tuple[int, float], ...]
+    exact: ClassVar[bool] = True
+    limit: ClassVar[float] = math.inf
 
     @property
     def variance(self) -> float:
         """Of sums whose weights add up to 0, as if the nodes were independent."""
         return math.fsum(number * hit for number, hit in self.tries)
-
-    @property
-    def exact(self) -> bool:
-        return True
-
-    @property
-    def limit(self) -> float:
-        return math.inf
 
     def largest(self, weights: LevelWeights) -> Floats:
         return _largest_weight(weights)
@@ -144,14 +138,11 @@ class GeometricNoise:
     """Discrete Laplace noise in every node: Pr[z] is proportional to exp(-rate |z|)."""
 
     rate: float
+    exact: ClassVar[bool] = True
 
     @property
     def variance(self) -> float:
         return 2 * math.exp(-self.rate) / math.expm1(-self.rate) ** 2
-
-    @property
-    def exact(self) -> bool:
-        return True
 
     @property
     def limit(self) -> float:
@@ -178,14 +169,8 @@ class BoundedNoise:
 
     variance: float
     most: float
-
-    @property
-    def exact(self) -> bool:
-        return False
-
-    @property
-    def limit(self) -> float:
-        return math.inf
+    exact: ClassVar[bool] = False
+    limit: ClassVar[float] = math.inf
 
     def largest(self, weights: LevelWeights) -> Floats:
         size = np.abs(weights.values)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shuffledp.core.arrays import Counts, Floats
+from shuffledp.core.arrays import Bools, Counts, Floats
 
 __all__ = [
     "LevelWeights",
@@ -98,20 +98,30 @@ def prefix_variances(shape: Sequence[int], variances: Sequence[float]) -> Floats
     >>> prefix_variances((2, 2), (1.0, 1.0)).round(4)
     array([0.5833, 0.3333, 0.5833, 0.    ])
     """
-    total = math.prod(shape)
-    strengths = _strengths(shape, variances)
-    place = np.arange(1, total + 1)  # leaves that are in the prefix
-    found = np.zeros(total)
-    share = place / total
-    for level, (children, strength) in enumerate(zip(shape, strengths, strict=True), start=1):
-        leaves = math.prod(shape[level:])
-        inside = place % (leaves * children)  # leaves of the node that is cut
-        full, rest = inside // leaves, (inside % leaves) / leaves
-        mean = np.where(inside == 0, 0.0, (full + rest) / children)
+    found = np.zeros(math.prod(shape))
+    for level, children, strength in zip(
+        _cuts(np.arange(len(found)), shape), shape, _strengths(shape, variances), strict=True
+    ):
+        leaves, cut, full, rest, mean = level
         squares = full * (1 - mean) ** 2 + (rest - mean) ** 2 + (children - full - 1) * mean**2
-        squares = np.where(inside == 0, 0.0, squares)
-        found += leaves * squares / strength
-    return np.where(share == 1, 0.0, found)
+        found += leaves * np.where(cut, squares, 0.0) / strength
+    return found
+
+
+def _cuts(
+    cells: Counts, shape: Sequence[int]
+) -> Iterator[tuple[int, Bools, Counts, Floats, Floats]]:
+    """How the prefixes up to these cells end, level by level.
+
+    The leaves below a node; whether a family of siblings is cut; how many of them are in the prefix as a whole, what
+    part of the next one is, and what part of the whole family.
+    """
+    place = np.asarray(cells, dtype=np.int64) + 1
+    for level, children in enumerate(shape, start=1):
+        leaves = math.prod(shape[level:])
+        inside = place % (leaves * children)
+        full, rest = inside // leaves, (inside % leaves) / leaves
+        yield leaves, inside > 0, full, rest, (full + rest) / children
 
 
 def functional_variance(q: Floats, shape: Sequence[int], variances: Sequence[float]) -> float:
@@ -120,16 +130,23 @@ def functional_variance(q: Floats, shape: Sequence[int], variances: Sequence[flo
     >>> round(functional_variance(np.array([1.0, 1.0, 1.0]), (2, 2), (1.0, 1.0)), 4)
     0.5833
     """
+    found = 0.0
+    for (leaves, contrast), strength in zip(
+        _contrasts(q, shape), _strengths(shape, variances).tolist(), strict=True
+    ):
+        found += leaves * float(contrast @ contrast) / strength
+    return found
+
+
+def _contrasts(q: Floats, shape: Sequence[int]) -> Iterator[tuple[int, Floats]]:
+    """For each level the number of leaves below a node, and P_j q; leaves beyond the end of q do not count."""
     whole = np.zeros(math.prod(shape))
     whole[: len(q)] = q
-    before, found = np.array([whole.mean()]), 0.0
-    for level, strength in enumerate(_strengths(shape, variances), start=1):
-        nodes, leaves = math.prod(shape[:level]), math.prod(shape[level:])
-        means = whole.reshape(nodes, -1).mean(axis=1)
-        contrast = means - np.repeat(before, nodes // len(before))
-        found += leaves * float(contrast @ contrast) / float(strength)
+    before = np.array([whole.mean()])
+    for level, children in enumerate(shape, start=1):
+        means = whole.reshape(math.prod(shape[:level]), -1).mean(axis=1)
+        yield math.prod(shape[level:]), means - np.repeat(before, children)
         before = means
-    return found
 
 
 def mean_prefix_variance(shape: Sequence[int], variances: Sequence[float]) -> float:
@@ -166,16 +183,11 @@ def node_weights(
     >>> [level.values.round(4).tolist() for level in node_weights(np.array([1.0, 1.0]), (2, 2), (1.0, 1.0))]
     [[[-0.3333, 0.3333]], [[-0.1667, 0.1667]]]
     """
-    whole = np.zeros(math.prod(shape))
-    whole[: len(q)] = q
-    before, sums, found = np.array([whole.mean()]), np.zeros(1), []
-    strengths = _strengths(shape, variances)
-    for level, (strength, variance) in enumerate(zip(strengths, variances, strict=True), start=1):
-        nodes, leaves = math.prod(shape[:level]), math.prod(shape[level:])
-        means = whole.reshape(nodes, -1).mean(axis=1)
-        contrast = means - np.repeat(before, nodes // len(before))
-        sums = np.repeat(sums, nodes // len(before)) + contrast / strength
-        before = means
+    sums, found = np.zeros(1), []
+    for (leaves, contrast), strength, variance in zip(
+        _contrasts(q, shape), _strengths(shape, variances), variances, strict=True
+    ):
+        sums = np.repeat(sums, len(contrast) // len(sums)) + contrast / strength
         values, counts = np.unique(leaves / variance * sums, return_counts=True)
         found.append(LevelWeights(values=values[None], counts=counts[None].astype(np.float64)))
     return tuple(found)
@@ -191,20 +203,15 @@ def prefix_weights(
     >>> [level.values.round(4).tolist() for level in prefix_weights(np.array([1]), (2, 2), (1.0, 1.0))]
     [[[0.3333, -0.3333, -0.3333]], [[0.1667, -0.1667, -0.1667, -0.1667, -0.1667]]]
     """
-    place = np.asarray(cells, dtype=np.int64) + 1
-    way = np.zeros(len(place))
+    way = np.zeros(len(cells))
     values: list[Floats] = []
     counts: list[Floats] = []
     found = []
-    strengths = _strengths(shape, variances)
-    for level, (children, strength, variance) in enumerate(
-        zip(shape, strengths, variances, strict=True), start=1
+    for level, children, strength, variance in zip(
+        _cuts(cells, shape), shape, _strengths(shape, variances), variances, strict=True
     ):
-        leaves = math.prod(shape[level:])
-        inside = place % (leaves * children)
-        full, rest = inside // leaves, (inside % leaves) / leaves
-        mean = (full + rest) / children
-        cut = np.where(inside > 0, 1.0, 0.0) / strength
+        leaves, ends, full, rest, mean = level
+        cut = np.where(ends, 1.0, 0.0) / strength
         counts = [each * children for each in counts]
         values += [way + cut * (1 - mean), way - cut * mean]
         counts += [full.astype(np.float64), (children - full - 1).astype(np.float64)]
@@ -212,7 +219,7 @@ def prefix_weights(
         found.append(
             LevelWeights(
                 values=leaves / variance * np.stack([*values, way], axis=1),
-                counts=np.stack([*counts, np.ones(len(place))], axis=1),
+                counts=np.stack([*counts, np.ones(len(way))], axis=1),
             )
         )
     return tuple(found)

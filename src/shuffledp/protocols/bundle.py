@@ -8,7 +8,7 @@ and in both directions, at every epsilon; `accounting.compose` adds the losses u
 
 A tally is the parts' tallies one after the other, so tallies add; `estimates` gives one estimate for each part.
 
-Budgets are found by `budgets`.
+Budgets are found by `joint`.
 
 Reference: Zhu, Dong, Wang 2022, "Optimal accounting of differential privacy via characteristic function".
 """
@@ -43,7 +43,7 @@ from shuffledp.core.randomizer import Law, Message, Messages, Randomizer, join_l
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.numerics.rounding import float_above, shorten
 from shuffledp.protocols.assembly import local, register, shuffle
-from shuffledp.protocols.budgets import Made, PartSpec, account, calibrate
+from shuffledp.protocols.joint import Made, PartSpec, account, calibrate
 
 __all__ = [
     "SPEC",

@@ -20,6 +20,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 
@@ -83,6 +84,8 @@ class HashedLevel:
     s: int
     dummies: int
     word_bits: int = 64
+    epsilon0: ClassVar[float] = math.inf
+    proof: ClassVar[str] = PROOF
 
     def __post_init__(self) -> None:
         if self.r not in POLYNOMIALS:
@@ -102,10 +105,6 @@ class HashedLevel:
         return Categories(k=self.k)
 
     @property
-    def epsilon0(self) -> float:
-        return math.inf
-
-    @property
     def words_per_input(self) -> int:
         """The function, the coin of the last dummy, the dummies."""
         return 2 + math.ceil(self.rho)
@@ -123,10 +122,6 @@ class HashedLevel:
     @property
     def cost(self) -> Cost:
         return dummied_cost(self.rho, self.bits)
-
-    @property
-    def proof(self) -> str:
-        return PROOF
 
     def delta(self, honest: int, epsilon: float) -> float:
         return dummied_delta(q=self.q, rho=self.rho, honest=honest, epsilon=epsilon)
@@ -201,6 +196,7 @@ class HashedTree:
     top: Tree
     """The levels above the leaves; its values are the parents of the leaves."""
     last: HashedLevel
+    epsilon0: ClassVar[float] = math.inf
 
     def __post_init__(self) -> None:
         if self.last.k < self.domain.size or self.last.k % self.top.domain.size:
@@ -215,10 +211,6 @@ class HashedTree:
     def shape(self) -> tuple[int, ...]:
         """Branches by level."""
         return (*self.top.shape, self.last.k // self.top.domain.size)
-
-    @property
-    def epsilon0(self) -> float:
-        return math.inf
 
     @property
     def word_bits(self) -> int:

@@ -19,6 +19,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 
@@ -28,8 +29,7 @@ from shuffledp.core.arrays import Codes, Floats, Words
 from shuffledp.core.cells import Cells
 from shuffledp.core.domain import Integers
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.octets import NumberCode
-from shuffledp.core.protocol import Cost, Parts
+from shuffledp.core.protocol import Parts
 from shuffledp.core.randomizer import Law, Messages
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
@@ -38,7 +38,7 @@ from shuffledp.numerics.leaves import read_question
 from shuffledp.numerics.tape import bernoulli, table
 from shuffledp.numerics.tree_noise import OneLevelEach
 from shuffledp.numerics.trees import choose_even_shape, rank_weights
-from shuffledp.protocols.assembly import local, register
+from shuffledp.protocols.assembly import OneNumber, local, register
 from shuffledp.protocols.hadamard import walsh_hadamard
 from shuffledp.protocols.rr import RR
 from shuffledp.protocols.tree import TreeAnalyzer
@@ -47,13 +47,13 @@ __all__ = ["SPEC", "LocalTree", "make_local"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LocalTree:
+class LocalTree(OneNumber):
     """A random level, a random column of its Hadamard matrix, and the sign there, flipped now and then.
 
     The message is 2 (start of the level + column) + (0 for +1, 1 for -1).
 
     >>> tree = LocalTree(domain=Integers(lower=0, upper=3), shape=(2, 2), epsilon0=1.0, word_bits=4)
-    >>> tree.messages, tree.pmf(3)[1,], tree.pmf(3)[3,]
+    >>> tree.alphabet, tree.pmf(3)[1,], tree.pmf(3)[3,]
     (12, Fraction(5, 64), Fraction(11, 64))
     """
 
@@ -63,6 +63,8 @@ class LocalTree:
     word_bits: int = 64
     sign: RR = field(init=False)
     """What flips the sign."""
+    words_per_input: ClassVar[int] = 3
+    """The level, the column, the coin."""
 
     def __post_init__(self) -> None:
         if math.prod(self.shape) < self.domain.size:
@@ -87,8 +89,7 @@ class LocalTree:
         return (0, *np.cumsum(self.columns).tolist()[:-1])
 
     @property
-    def messages(self) -> int:
-        """The number of different messages."""
+    def alphabet(self) -> int:
         return 2 * sum(self.columns)
 
     @property
@@ -106,19 +107,6 @@ class LocalTree:
     def gain(self) -> Fraction:
         """What is left of a sign in the mean: 1 - 2 q."""
         return 1 - 2 * self.sign.q
-
-    @property
-    def words_per_input(self) -> int:
-        """The level, the column, the coin."""
-        return 3
-
-    @property
-    def cost(self) -> Cost:
-        return Cost.fixed((self.messages - 1).bit_length())
-
-    @property
-    def code(self) -> NumberCode:
-        return NumberCode.of(self.messages)
 
     def blankets(self) -> tuple[Blanket, ...]:
         """What all laws have in common, for the accountant of the shuffled view.
@@ -156,7 +144,7 @@ class LocalTree:
 
     def tally(self, shuffled: Shuffled) -> Tally:
         """How often each message was sent."""
-        return message_tally(shuffled, self.messages)
+        return message_tally(shuffled, self.alphabet)
 
     def measure(self, tally: Tally) -> list[Floats]:
         """Every level is decoded by a fast Hadamard transform."""

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Protocol, TypeVar
+from typing import ClassVar, Protocol, TypeVar
 
 import numpy as np
 
@@ -88,14 +88,11 @@ class Tree:
     domain: Integers | Cells
     shape: tuple[int, ...]
     levels: tuple[DummiesHistogram, ...]
+    epsilon0: ClassVar[float] = math.inf
 
     def __post_init__(self) -> None:
         if math.prod(self.shape) < self.domain.size:
             raise ParameterError("shape", self.shape, f"must have {self.domain.size} leaves")
-
-    @property
-    def epsilon0(self) -> float:
-        return math.inf
 
     @property
     def word_bits(self) -> int:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shuffledp.answer import tell_weaker
+from shuffledp.answer import list_warnings
 from shuffledp.core.display import Number, Picture, as_text, shorten_label
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.estimate import Estimate
@@ -153,9 +153,7 @@ class SurveyAnswer:
     @property
     def warnings(self) -> list[str]:
         """What must not be overlooked, such as NOT PRIVATE."""
-        weaker = tell_weaker(self.protocol, self.n)
-        exposed = [f"NOT PRIVATE: {text}" for text in self.not_private]
-        return exposed if weaker is None else [*exposed, weaker]
+        return list_warnings(self.protocol, self.n, self.not_private)
 
     def __getitem__(self, name: str) -> QuestionAnswer:
         for answer in self.answers:

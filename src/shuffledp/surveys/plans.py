@@ -27,7 +27,7 @@ from shuffledp.core.version import __version__
 from shuffledp.planner.question import Asked, Limits, candidates
 from shuffledp.planner.rows import evaluate
 from shuffledp.protocols import bundle, make
-from shuffledp.protocols.budgets import PartSpec, account, guess_parts, has_fixed_delta
+from shuffledp.protocols.joint import PartSpec, account, guess_parts, has_fixed_delta
 from shuffledp.protocols.one_question import OneQuestionAnalyzer
 from shuffledp.surveys.answers import name_task
 from shuffledp.surveys.local import LocalWay, choose_way

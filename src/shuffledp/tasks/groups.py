@@ -25,7 +25,7 @@ from shuffledp.core.estimate import Estimate, Interval, Value
 from shuffledp.core.task import Column, Declared, Task, say_of
 from shuffledp.tasks.totals import mean_square
 
-__all__ = ["GROUPED", "GroupError", "Grouped", "show_answer"]
+__all__ = ["GROUPED", "GroupError", "Grouped", "bound_means", "show_answer"]
 
 GROUPED = ("count", "histogram", "sum", "mean")
 """The questions that may be asked by group."""
@@ -211,6 +211,10 @@ class GroupError:
         places = np.arange(math.prod(self._shape))
         return places if self.task.inner == "histogram" else places.reshape(self._shape)[:, 1]
 
+    def _keep(self, ends: Interval) -> Interval:
+        """Of the bins that are answers."""
+        return Interval(*(np.asarray(end)[self._pick_kept()] for end in ends))
+
     def _spread(self) -> Floats:
         """Standard errors of the bins: groups x values."""
         size = math.prod(self._shape)
@@ -243,9 +247,7 @@ class GroupError:
 
     def interval(self, value: Value, level: float) -> Interval:
         if self.task.inner in ("count", "histogram"):
-            low, high = self.bins.interval(level)
-            kept = self._pick_kept()
-            return Interval(np.asarray(low)[kept], np.asarray(high)[kept])
+            return self._keep(self.bins.interval(level))
         if self.task.inner == "sum":
             return self._sum_interval(np.asarray(value), level)
         return self._mean_interval(level)
@@ -270,10 +272,7 @@ class GroupError:
         table, above = np.asarray(self.bins.value).reshape(self._shape), numbers - numbers[0]
         least, most = self._most(z)
         sums, radius = table @ above, z * np.sqrt(self._noise(above) + self._rounding(most))
-        low = np.maximum(sums - radius, 0.0) / np.maximum(most, 1.0)
-        high = np.where(least > 0, (sums + radius) / np.maximum(least, 1e-9), np.inf)
-        ends = (numbers[0], numbers[-1])
-        return Interval(np.clip(low + ends[0], *ends), np.clip(high + ends[0], *ends))
+        return bound_means(sums - radius, sums + radius, least, most, (numbers[0], numbers[-1]))
 
     def exact_interval(self, value: Value, level: float) -> Interval:
         """Covers with probability at least `level`, whatever the law of the bins is.
@@ -282,9 +281,7 @@ class GroupError:
         error probability, and from Hoeffding's bound of the rounding with the other half. With many bins it is wide.
         """
         if self.task.inner in ("count", "histogram"):
-            low, high = self.bins.exact_interval(level)
-            kept = self._pick_kept()
-            return Interval(np.asarray(low)[kept], np.asarray(high)[kept])
+            return self._keep(self.bins.exact_interval(level))
         outside = (1 - level) / 2
         ends = self.bins.exact_interval(1 - outside / self._shape[1])
         least, most = (np.maximum(np.asarray(end), 0.0).reshape(self._shape) for end in ends)
@@ -295,11 +292,23 @@ class GroupError:
             return Interval(
                 np.minimum(*ways).sum(axis=1) - off, np.maximum(*ways).sum(axis=1) + off
             )
-        above, some = numbers - numbers[0], least.sum(axis=1)
-        low = np.maximum(least @ above - off, 0.0) / np.maximum(people, 1.0)
-        high = np.where(some > 0, (most @ above + off) / np.maximum(some, 1e-9), np.inf)
-        found = (np.clip(end + numbers[0], numbers[0], numbers[-1]) for end in (low, high))
-        return Interval(*found)
+        above, fewest = numbers - numbers[0], least.sum(axis=1)
+        sums = least @ above - off, most @ above + off
+        return bound_means(*sums, fewest, people, (numbers[0], numbers[-1]))
+
+
+def bound_means(
+    low: Floats, high: Floats, least: Floats, most: Floats, ends: tuple[float, float]
+) -> Interval:
+    """Intervals of means between the ends, from those of sums less the lower end each, and of the people.
+
+    >>> low, high = bound_means(np.array([4.0]), np.array([6.0]), np.array([4.0]), np.array([8.0]), (1.0, 9.0))
+    >>> low.tolist(), high.tolist()
+    ([1.5], [2.5])
+    """
+    lowest = np.maximum(low, 0.0) / np.maximum(most, 1.0)
+    highest = np.where(least > 0, high / np.maximum(least, 1e-9), np.inf)
+    return Interval(np.clip(ends[0] + lowest, *ends), np.clip(ends[0] + highest, *ends))
 
 
 def _quantile(tail: float) -> float:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,7 +16,7 @@ from shuffledp.core.task import Column, Declared, Option, Task, say_of
 from shuffledp.core.validate import number
 from shuffledp.tasks.totals import LOWER, UPPER, is_whole, mean_square
 
-__all__ = ["BINS", "Binned", "Histogram", "check_bins", "count_bins", "declare_bins"]
+__all__ = ["BINS", "Binned", "Histogram", "check_bins", "declare_bins"]
 
 BINS = (
     Option(
@@ -43,7 +43,7 @@ _MOST_BINS = 10_000_000  # that are listed one by one
 class Binned(Task):
     """A question whose answer is one number for each value of the domain."""
 
-    options = BINS
+    options: ClassVar[tuple[Option, ...]] = BINS
     bins = True
 
     domain: Domain
@@ -78,20 +78,11 @@ class Histogram(Binned):
         return 2  # one person leaves a bin and enters another
 
     def truth(self, values: ArrayLike) -> Floats:
-        return count_bins(self.domain, values)
+        return np.bincount(self.domain.codes(values), minlength=self.domain.size).astype(np.float64)
 
     def loss(self, estimate: Value, truth: Value) -> float:
         check_bins(self.domain, estimate=estimate, truth=truth)
         return mean_square(estimate, truth)
-
-
-def count_bins(domain: Domain, values: ArrayLike) -> Floats:
-    """How many people have each value of the domain.
-
-    >>> count_bins(Categories(k=3), [0, 2, 2])
-    array([1., 0., 2.])
-    """
-    return np.bincount(domain.codes(values), minlength=domain.size).astype(np.float64)
 
 
 def check_bins(domain: Domain, **arrays: Value) -> None:

@@ -25,7 +25,7 @@ from shuffledp.core.task import Column, Declared, Option, Task, say_of
 from shuffledp.core.validate import number
 from shuffledp.numerics.leaves import LeafError, read_points
 from shuffledp.numerics.rounding import float_above
-from shuffledp.tasks.histogram import check_bins, count_bins
+from shuffledp.tasks.histogram import Histogram
 from shuffledp.tasks.totals import LOWER, STEPS, UPPER, is_whole, mean_square
 
 __all__ = [
@@ -323,7 +323,7 @@ class Std(_Distributed):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bin(Task):
+class Bin(Histogram):
     """How many people have a number in each of some bins; a number on an edge belongs to the upper bin.
 
     >>> Bin.declare({"edges": "0,18,65,120"}).task.truth([3.5, 18, 40])
@@ -333,9 +333,6 @@ class Bin(Task):
     name = "bins"
     title = "how many people have a number in each of some bins"
     options = (EDGES,)
-    answered_by = ("histogram",)
-    answer, total = "a bin", "a bin (root of the mean over bins)"
-    bins = True
 
     domain: Bins
 
@@ -345,16 +342,3 @@ class Bin(Task):
         if "edges" not in given:
             raise UnsupportedError("bins need their `edges`, from public knowledge")
         return Declared(task=cls(domain=Bins(edges=given["edges"])))
-
-    def arguments(self) -> Mapping[str, Any]:
-        return {"k": self.domain.size}
-
-    def sensitivity(self, n: int) -> float:
-        return 2
-
-    def truth(self, values: ArrayLike) -> Floats:
-        return count_bins(self.domain, values)
-
-    def loss(self, estimate: Value, truth: Value) -> float:
-        check_bins(self.domain, estimate=estimate, truth=truth)
-        return mean_square(estimate, truth)

@@ -2,7 +2,7 @@ r"""Words that many people have, without a list of words: hashed prefixes, one r
 
 Everybody sends, in one or two parts, one cell of their word in a random row of public hash cells, and uniform dummies
 (`device`). Rows look at prefixes of several lengths of the stirred word (`functions`); the analyzer extends prefixes
-that stand out, level by level (`decoder`, `scan`), and counts the words that are left from all rows (`counter`). `design`
+that stand out, level by level (`decoder`), and counts the words that are left from all rows (`counter`). `design`
 chooses levels, rows and buckets.
 
 References: Bassily, Nissim, Stemmer, Thakurta 2017, "Practical locally private heavy hitters" (prefix trees of hashed

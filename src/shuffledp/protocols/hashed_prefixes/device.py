@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
+from typing import ClassVar
 
 import numpy as np
 
@@ -61,6 +62,7 @@ class HashedPart:
     """Pairs (bits, rows), in the order of the rows."""
     buckets: int
     noise: DummiesHistogram
+    proof: ClassVar[str] = "how the dummies split between the cells of two words"
 
     def __post_init__(self) -> None:
         levels = tuple((int(bits), int(rows)) for bits, rows in self.levels)
@@ -90,10 +92,6 @@ class HashedPart:
         """How many bits each row looks at."""
         return tuple(bits for bits, rows in self.levels for _ in range(rows))
 
-    @property
-    def proof(self) -> str:
-        return "how the dummies split between the cells of two words"
-
     def delta(self, honest: int, epsilon: float) -> float:
         """As of two bins of a histogram: a dummy is in the cells of one word with probability rows * hit."""
         return self.open_curve(honest)[0].delta(epsilon)
@@ -122,6 +120,7 @@ class HashedPrefixes:
     parts: tuple[HashedPart, ...]
     seed: int
     """Of the public functions."""
+    epsilon0: ClassVar[float] = math.inf
 
     def __post_init__(self) -> None:
         whole("seed", self.seed, at_least=0, at_most=(1 << SEED_BITS) - 1)
@@ -131,10 +130,6 @@ class HashedPrefixes:
             raise ParameterError("parts", self.parts, "must have words of the same bits")
         if max(self.lengths) != self.domain.bits:
             raise ParameterError("parts", self.parts, f"must end with all {self.domain.bits} bits")
-
-    @property
-    def epsilon0(self) -> float:
-        return math.inf
 
     @property
     def word_bits(self) -> int:

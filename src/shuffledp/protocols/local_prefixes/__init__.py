@@ -74,7 +74,7 @@ class LocalWordsAnalyzer:
         return tuple(rows / self.device.all_rows for rows in self.device.rows)
 
     def tally(self, shuffled: Shuffled) -> Tally:
-        return message_tally(shuffled, self.device.cells)
+        return message_tally(shuffled, self.device.alphabet)
 
     def predict(self, n: int) -> Sight:
         """What is seen among n people, if other words collide no more than in the mean.

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import accumulate
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,14 +28,13 @@ from numpy.typing import NDArray
 from shuffledp.accounting.blanket import Blanket
 from shuffledp.core.arrays import Codes, Words
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.octets import NumberCode
-from shuffledp.core.protocol import Cost
 from shuffledp.core.randomizer import Law, Messages
 from shuffledp.core.texts import Keys, Texts
 from shuffledp.core.validate import whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.entropy import SeededWords
 from shuffledp.numerics.galois import multiply
+from shuffledp.protocols.assembly import OneNumber
 from shuffledp.protocols.hashed_prefixes.device import SEED_BITS
 from shuffledp.protocols.hashed_prefixes.functions import Functions, apply_columns, draw_functions
 from shuffledp.protocols.krr import KRR
@@ -96,7 +96,7 @@ class Polynomials:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LocalPrefixes:
+class LocalPrefixes(OneNumber):
     """The message is row * buckets + cell.
 
     >>> device = LocalPrefixes(
@@ -122,6 +122,8 @@ class LocalPrefixes:
     """The columns of A."""
     coefficients: tuple[tuple[int, ...], ...] = field(init=False)
     """Those of the polynomials."""
+    words_per_input: ClassVar[int] = 2
+    """One for the row, one for the response."""
 
     def __post_init__(self) -> None:
         whole("seed", self.seed, at_least=0, at_most=(1 << SEED_BITS) - 1)
@@ -129,7 +131,7 @@ class LocalPrefixes:
         object.__setattr__(self, "rows", _wholes("rows", self.rows, 1 << FIELD))
         _check_levels(self.lengths, self.rows, self.domain.bits)
         whole("buckets", self.buckets, at_least=2, at_most=1 << FIELD)
-        if self.buckets.bit_count() != 1 or self.cells > MOST_CELLS:
+        if self.buckets.bit_count() != 1 or self.alphabet > MOST_CELLS:
             raise ParameterError(
                 "buckets",
                 self.buckets,
@@ -153,8 +155,8 @@ class LocalPrefixes:
         return self.all_rows.bit_length() - 1
 
     @property
-    def cells(self) -> int:
-        """Of all rows: the number of different messages."""
+    def alphabet(self) -> int:
+        """The cells of all rows."""
         return self.all_rows * self.buckets
 
     @property
@@ -173,19 +175,6 @@ class LocalPrefixes:
     def stirring(self) -> Functions:
         """The public matrix, and its inverse."""
         return _stirring(self.domain.bits, self.stir)
-
-    @property
-    def words_per_input(self) -> int:
-        """One for the row, one for the response."""
-        return 2
-
-    @property
-    def cost(self) -> Cost:
-        return Cost.fixed((self.cells - 1).bit_length())
-
-    @property
-    def code(self) -> NumberCode:
-        return NumberCode.of(self.cells)
 
     def find_cells(self, codes: Codes, rows: Codes) -> NDArray[np.int64]:
         """The cell of each word in the row beside it, which looks at the first bits alone."""
