@@ -69,8 +69,9 @@ def rows(text, table):
 
 def oracle(text, table):
     numbered = table.append_column("row number", pa.array(range(len(table))))
-    found = duckdb.connect().from_arrow(numbered).filter(text).project('"row number"').fetchall()
-    return [row for (row,) in found]
+    with duckdb.connect() as connection:  # by name: old releases close one that nobody holds
+        chosen = connection.from_arrow(numbered).filter(text).project('"row number"')
+        return [row for (row,) in chosen.fetchall()]
 
 
 @pytest.mark.parametrize("text", TEXTS)

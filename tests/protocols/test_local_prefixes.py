@@ -245,7 +245,7 @@ def test_prefixes_near_the_threshold_are_not_peeled():
 
 
 def find_some(count, n=4000):
-    """How many of five words of so many people each are found in some runs, and what the answers said."""
+    """How many of five words, of this many people each, are found in some runs, and what the answers said."""
     made = local_prefixes.make_local(**SMALL)
     rng = np.random.default_rng(8)
     hits, false, values, errors = 0, 0, [], []
