@@ -435,7 +435,8 @@ class Request:
             yield from check_delta(self.delta, n, allow_large_delta=self.allow_large_delta)
         compare = compare and question.unit is not None
         if compare and self.model is Model.SHUFFLE and self.n is None:
-            error = curator_error(question, n=n, epsilon=self.epsilon)
+            asked = {"n": n, "epsilon": self.epsilon, "delta": self.delta or 0.0}
+            error = curator_error(question, **asked, honest=self._share)
             if error is not None:
                 yield _REHEARSAL.format(f"{error:.3g} {question.unit}".rstrip())
 

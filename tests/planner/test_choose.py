@@ -8,9 +8,9 @@ import pytest
 
 import shuffledp as sdp
 from shuffledp.planner import choose
-from shuffledp.planner.choice import order_candidates, recognise
+from shuffledp.planner.choice import SAME, Aim, choose_row, order_candidates, recognise
 from shuffledp.planner.question import Asked, Limits
-from shuffledp.planner.rows import SAME, Aim, choose_row, evaluate
+from shuffledp.planner.rows import evaluate
 from shuffledp.tasks import Histogram, Mean, Sum
 
 

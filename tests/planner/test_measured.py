@@ -22,8 +22,8 @@ from shuffledp.core.protocol import Dealt, ShuffleProtocol
 from shuffledp.core.shuffler import forget
 from shuffledp.mechanisms import MECHANISMS
 from shuffledp.numerics.entropy import SeededWords
-from shuffledp.planner.errors import measure, measure_worst_bin
 from shuffledp.planner.question import Asked, candidates
+from shuffledp.planner.rows import measure
 from shuffledp.protocols import PROTOCOLS
 from support import ALPHA
 
@@ -184,7 +184,7 @@ def test_no_bin_is_off_by_more_than_the_worst_bin():
         measured = measure(candidate, asked)
         if candidate.model is not Model.SHUFFLE or candidate.name == "count_min":
             continue  # count-min's promise is over its functions, and a heavy collision is rare
-        bound = measure_worst_bin(measured)
+        bound = measured.worst_bin
         endless = answers(measured.made, measured.inputs, None, SeededWords(13))
         errors = np.array([np.abs(next(endless) - measured.inputs).max() for _ in range(runs)])
         assert (errors > bound).sum() <= limit, candidate.name

@@ -10,7 +10,7 @@ import pytest
 import shuffledp as sdp
 from shuffledp import mechanisms, protocols
 from shuffledp.core.domain import Categories
-from shuffledp.planner.rows import SAME
+from shuffledp.planner.choice import SAME
 
 COUNT = {"n": 10_000, "epsilon": 1.0, "delta": 1e-6}
 KEYS = {"task", "n", "epsilon", "delta", "chosen", "rows"}

@@ -26,6 +26,7 @@ from shuffledp.numerics.rounding import exp_upper, float_above
 __all__ = ["Computational", "bound_generator", "find_ideal"]
 
 _LARGEST_EPSILON = 700.0  # beyond, every delta is at most 1 anyway
+_ADVANTAGE = Fraction(prf_advantage(SPAN_WORDS))
 
 
 def bound_generator(people: int, words_per_input: int, epsilon: float) -> Fraction:
@@ -36,8 +37,8 @@ def bound_generator(people: int, words_per_input: int, epsilon: float) -> Fracti
     """
     blocks = people * -(-words_per_input // 2)
     spans = -(-2 * blocks // SPAN_WORDS)
-    advantage = spans * Fraction(prf_advantage(SPAN_WORDS))
-    return min(Fraction(1), (1 + exp_upper(min(epsilon, _LARGEST_EPSILON))) * advantage)
+    factor = 1 + exp_upper(min(epsilon, _LARGEST_EPSILON))
+    return min(Fraction(1), factor * spans * _ADVANTAGE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +59,10 @@ class Computational:
     crowd: Crowd
 
     def guarantee(self, honest: int) -> Guarantee:
-        ideal = self.ideal.guarantee(honest)
+        return self.weaken(self.ideal.guarantee(honest), honest)
+
+    def weaken(self, ideal: Guarantee, honest: int) -> Guarantee:
+        """What is left of the guarantee that uniform words have with that many honest users."""
         return replace(ideal, delta=self._add(ideal.delta, honest, ideal.epsilon))
 
     def delta(self, honest: int, epsilon: float) -> float:

@@ -24,7 +24,7 @@ from shuffledp.core.protocol import HONEST, ShuffleProtocol, honest_users
 from shuffledp.core.task import Task
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.planner.choice import choose
-from shuffledp.planner.errors import check_sight, measure_sight
+from shuffledp.planner.rows import check_sight, measure_sight
 from shuffledp.protocols import make
 from shuffledp.protocols.one_question import foresee_variance
 from shuffledp.surveys import Survey

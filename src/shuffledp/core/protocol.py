@@ -89,16 +89,20 @@ class Crowd:
 
     n: int
     honest: float = HONEST
+    trusted: int = field(init=False, repr=False)
+    """How many honest people the guarantee counts on, the protected one included."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "n", whole("n", self.n, at_least=1))
-        object.__setattr__(self, "honest", number("honest", self.honest))
-        honest_users(self.n, self.honest)
-
-    @property
-    def trusted(self) -> int:
-        """How many honest people the guarantee counts on, the protected one included."""
-        return honest_users(self.n, self.honest)
+        n, honest = whole("n", self.n, at_least=1), number("honest", self.honest)
+        if not 0 < honest <= 1:
+            raise ParameterError("honest", self.honest, "must be > 0 and <= 1")
+        trusted = math.floor(Fraction(repr(honest)) * n)  # 0.7 means 7/10, not the float below it
+        if trusted < 1 and n == 1:
+            raise ParameterError("n", n, f"must be larger: honest={honest!r} of so few is nobody")
+        if trusted < 1:
+            raise ParameterError("honest", honest, f"must leave at least one of n={n} users")
+        for name, value in (("n", n), ("honest", honest), ("trusted", trusted)):
+            object.__setattr__(self, name, value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -456,16 +460,7 @@ def honest_users(n: int, honest: float) -> int:
     >>> honest_users(1001, 0.9)
     900
     """
-    users = whole("n", n, at_least=1)
-    share = number("honest", honest)
-    if not 0 < share <= 1:
-        raise ParameterError("honest", honest, "must be > 0 and <= 1")
-    count = math.floor(Fraction(repr(share)) * users)  # 0.7 means 7/10, not the float below it
-    if count < 1:
-        if users == 1:
-            raise ParameterError("n", n, f"must be larger: honest={share!r} of so few is nobody")
-        raise ParameterError("honest", honest, f"must leave at least one of n={n} users")
-    return count
+    return Crowd(n=n, honest=honest).trusted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

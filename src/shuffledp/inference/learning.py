@@ -51,8 +51,8 @@ from shuffledp.inference.accuracy import Accuracy, EqualNoise, spread_of
 from shuffledp.mechanisms.geometric import Geometric
 from shuffledp.numerics.entropy import SecureWords
 from shuffledp.planner.choice import smallest_error
-from shuffledp.planner.errors import Biased
 from shuffledp.planner.question import Asked, Limits, candidates
+from shuffledp.planner.rows import Biased
 from shuffledp.protocols.correlated_histogram import CorrelatedHistogram
 from shuffledp.protocols.count_min import CountMinAnalyzer
 from shuffledp.tasks import Histogram

@@ -6,8 +6,7 @@ from shuffledp.core.loading import load_later
 from shuffledp.core.privacy import Model
 
 if TYPE_CHECKING:
-    from shuffledp.planner.choice import choose, count, histogram, mean, sum
-    from shuffledp.planner.errors import Measured
+    from shuffledp.planner.choice import Aim, choose, count, histogram, mean, sum
     from shuffledp.planner.growth import (
         Curve,
         Point,
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     )
     from shuffledp.planner.plans import Plan, plan
     from shuffledp.planner.question import Asked, Limits, check_delta
-    from shuffledp.planner.rows import Aim, Row
+    from shuffledp.planner.rows import Measured, Row
 
 __all__ = [
     "Aim",
@@ -48,11 +47,10 @@ __all__ = [
 __getattr__ = load_later(
     __name__,
     {
-        "choice": "choose count histogram mean sum",
+        "choice": "Aim choose count histogram mean sum",
         "growth": "Curve Point SurveyRow curves exponent plot_plan survey",
-        "errors": "Measured",
         "plans": "Plan plan",
         "question": "Asked Limits check_delta",
-        "rows": "Aim Row",
+        "rows": "Measured Row",
     },
 )

@@ -6,9 +6,10 @@ evaluated, and of those whose error is nearly the smallest the one with the fewe
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
-from itertools import chain
+from enum import Enum
 
 from shuffledp import protocols
 from shuffledp.core.domain import Bits, Categories
@@ -19,31 +20,32 @@ from shuffledp.core.protocol import HONEST, ShuffleProtocol
 from shuffledp.core.task import Task
 from shuffledp.core.validate import fraction_of_one
 from shuffledp.planner.question import MOST_VALUES, Asked, Candidate, Limits, candidates, curators
-from shuffledp.planner.rows import (
-    EQUAL,
-    SAME,
-    Aim,
-    Row,
-    choose_for_file,
-    choose_row,
-    evaluate,
-)
+from shuffledp.planner.rows import Row, evaluate, measure
 from shuffledp.tasks import Count, Histogram, Mean, Sum, Words
 
 __all__ = [
+    "SAME",
+    "Aim",
     "choose",
+    "choose_row",
     "count",
     "curator_error",
     "histogram",
     "mean",
     "order_candidates",
     "pick_for_file",
+    "rank",
     "recognise",
     "smallest_error",
     "sum",
     "words",
 ]
 
+SAME = 1.25
+"""Errors up to this many times the smallest count as equal."""
+EQUAL = 1.01
+"""The same for files, where bits cost nothing: what searches for the largest epsilon leave open."""
+_SAME_SEARCHED = 1.002  # what the searches for epsilon and n leave open
 _USUAL = ("correlated_count", "correlated_histogram", "split_and_mix")
 """Who usually wins: a hint that saves time."""
 _HASHED = "hashed_histogram"
@@ -223,16 +225,26 @@ def pick_for_file(asked: Asked, model: Model, look: Callable[[Candidate], Row]) 
     """
     floor = _curator_error(asked)
     seen: list[Row] = []
-    for each in chain.from_iterable(candidates(asked.task, [name]) for name in reversed(_USUAL)):
+    for each in candidates(asked.task, _USUAL[::-1]):
         if each.model is model:
             seen.append(look(each))
             if seen[-1].available and seen[-1].error <= EQUAL * floor:
                 return seen[-1]
-    best = choose_for_file(seen)
+    best = _choose_by_error(seen)
     if best is not None and best.error <= SAME * floor:
         return best
     rest = (each for each in _fitting(asked.task, model) if each.name not in _USUAL)
-    return choose_for_file([*seen, *map(look, rest)])
+    return _choose_by_error([*seen, *map(look, rest)])
+
+
+def _choose_by_error(rows: Iterable[Row]) -> Row | None:
+    """The row with the smallest error: on a file messages cost nothing. Of equal ones, one that is dealt."""
+    errors = [(row.error, row) for row in rows if row.available]
+    if not errors:
+        return None
+    most = EQUAL * min(error for error, _ in errors)
+    equal = (each for each in errors if each[0] <= most)
+    return min(equal, key=lambda each: (not each[1].dealt, each[0], _bits(each[1])))[1]
 
 
 def _fitting(task: Task, model: Model) -> Iterator[Candidate]:
@@ -313,7 +325,7 @@ def order_candidates(task: Task) -> Iterator[Candidate]:
     >>> [each.name for each in order_candidates(Count(domain=Bits()))][:2]
     ['correlated_count', 'split_and_mix']
     """
-    yield from chain.from_iterable(candidates(task, [name]) for name in _USUAL)
+    yield from candidates(task, _USUAL)
     rest = (each for each in candidates(task) if each.name not in _USUAL)
     yield from sorted(rest, key=lambda each: each.amplified)
 
@@ -336,19 +348,23 @@ def recognise(asked: Asked) -> Callable[[Row], bool]:
     return is_enough
 
 
-def curator_error(task: Task, *, n: int, epsilon: float) -> float | None:
-    """The RMSE of the answer (of a mean, for means) that a trusted curator gives with delta = 0.
+def curator_error(
+    task: Task, *, n: int, epsilon: float, delta: float = 0.0, honest: float = HONEST
+) -> float | None:
+    """The RMSE of the answer (of a mean, for means) that a trusted curator gives with delta = 0, counting on nobody.
 
-    None if no mechanism answers the task.
+    What was asked of the planner (`delta`, `honest`) only saves to measure it again. None if no mechanism answers the
+    task.
 
     >>> round(curator_error(Count(domain=Bits()), n=1000, epsilon=1.0), 3)
     1.357
     """
-    asked = Asked.of(_shrink(task), n=n, epsilon=epsilon, delta=0.0, honest=1.0)
-    limits = Limits.of(models=Model.CENTRAL)
-    every = (evaluate(each, asked, limits) for each in curators(asked.task))
-    rows = [row for row in every if row.available]
-    errors = [row.rmse for row in rows if row.rmse is not None]
+    asked = Asked.of(_shrink(task), n=n, epsilon=epsilon, delta=delta, honest=honest)
+    errors = []
+    for each in curators(asked.task):
+        if not each.takes("delta"):
+            with suppress(ShuffledpError):
+                errors.append(measure(each, asked).rmse)
     return min(errors) / task.scale(n) if errors else None
 
 
@@ -358,7 +374,72 @@ def _curator_error(asked: Asked) -> float:
     if first is None:
         return 0.0
     try:
-        row = evaluate(first, asked, Limits.of(models=Model.CENTRAL))
+        error = measure(first, asked).judge(asked.crowd.n)
     except ShuffledpError:
         return 0.0
-    return row.error / math.sqrt(asked.crowd.honest) if row.available else 0.0
+    return error / math.sqrt(asked.crowd.honest)
+
+
+class Aim(Enum):
+    """What the plan minimises."""
+
+    ERROR = "error"
+    EPSILON = "epsilon"
+    USERS = "n"
+
+    def merit(self, row: Row) -> float:
+        """The number to minimise; infinite if there is none."""
+        value = {Aim.ERROR: row.error, Aim.EPSILON: row.epsilon, Aim.USERS: row.n}[self]
+        return math.inf if value is None else float(value)
+
+
+def rank(rows: Iterable[Row], aim: Aim) -> tuple[Row, ...]:
+    """Available rows first, the best first (by RMSE, epsilon or n); with equal merit fewer bits first.
+
+    >>> low, high = (Row(protocol=name, model=Model.LOCAL, rmse=error) for name, error in (("a", 1.0), ("b", 2.0)))
+    >>> [row.protocol for row in rank([high, low], Aim.ERROR)]
+    ['a', 'b']
+    """
+    return tuple(
+        sorted(rows, key=lambda row: (not row.available, _exact_merit(row, aim), _bits(row)))
+    )
+
+
+def _exact_merit(row: Row, aim: Aim) -> float:
+    """The RMSE, epsilon or n: nothing that is simulated. Two names for one law have the same."""
+    merit = aim.merit(row) if aim is not Aim.ERROR or row.rmse is None else row.rmse
+    return float(f"{merit:.12g}")
+
+
+def _bits(row: Row) -> float:
+    return math.inf if row.bits_per_user is None else row.bits_per_user
+
+
+def choose_row(
+    rows: Iterable[Row],
+    aim: Aim,
+    enough: Callable[[Row], bool] = lambda _: False,
+) -> Row | None:
+    """The first row that is enough; otherwise of those nearly the best the one with the fewest bits.
+
+    A curator is chosen only if nobody else is available.
+
+    >>> few = Row(protocol="few", model=Model.SHUFFLE, rmse=1.2, bits_per_user=1.0)
+    >>> many = Row(protocol="many", model=Model.SHUFFLE, rmse=1.0, bits_per_user=100.0)
+    >>> curator = Row(protocol="curator", model=Model.CENTRAL, rmse=0.9, bits_per_user=1.0)
+    >>> choose_row([few, many, curator], Aim.ERROR).protocol
+    'few'
+    >>> choose_row([curator], Aim.ERROR).protocol
+    'curator'
+    """
+    available = []
+    for row in rows:
+        if aim is Aim.ERROR and enough(row):
+            return row
+        available += [row] if row.available else []
+    rivals = [row for row in available if row.model is not Model.CENTRAL] or available
+    if not rivals:
+        return None
+    most = (SAME if aim is Aim.ERROR else _SAME_SEARCHED) * min(map(aim.merit, rivals))
+    nearly_best = (row for row in rivals if aim.merit(row) <= most)
+    return min(nearly_best, key=lambda row: (_bits(row), _exact_merit(row, aim)))

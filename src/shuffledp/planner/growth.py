@@ -17,9 +17,10 @@ from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.privacy import Model
 from shuffledp.core.protocol import HONEST
 from shuffledp.core.validate import whole
+from shuffledp.planner.choice import Aim, rank
 from shuffledp.planner.plans import Plan
 from shuffledp.planner.question import Asked, Candidate, Limits, candidates
-from shuffledp.planner.rows import Aim, Row, evaluate, rank
+from shuffledp.planner.rows import Row, evaluate
 
 __all__ = ["Curve", "Point", "SurveyRow", "curves", "exponent", "plot_plan", "survey"]
 

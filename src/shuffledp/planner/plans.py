@@ -16,10 +16,17 @@ from shuffledp.core.privacy import Model, round_up
 from shuffledp.core.protocol import HONEST, ShuffleProtocol
 from shuffledp.core.task import Task
 from shuffledp.core.validate import fraction_of_one, positive
-from shuffledp.planner.choice import order_candidates, pick_for_file, recognise
+from shuffledp.planner.choice import (
+    Aim,
+    choose_row,
+    order_candidates,
+    pick_for_file,
+    rank,
+    recognise,
+)
 from shuffledp.planner.inverse import least_epsilon, least_n
 from shuffledp.planner.question import Asked, Limits, check_delta, find_planned, hint_delta
-from shuffledp.planner.rows import Aim, Row, choose_row, evaluate, rank
+from shuffledp.planner.rows import Row, evaluate
 from shuffledp.tasks import Histogram
 from shuffledp.tasks.groups import Grouped
 

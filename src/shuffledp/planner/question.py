@@ -332,7 +332,7 @@ def maker_arguments(
 
 
 def candidates(task: Task, names: Collection[str] | None = None) -> Iterator[Candidate]:
-    """All makers of the registries that answer a task, or those of some names; central ones first.
+    """All makers of the registries that answer a task, or those of some names in that order; central ones first.
 
     Protocols are loaded one by one: whoever stops early waits for no more.
 

@@ -1,33 +1,93 @@
-"""One line of a plan: a protocol or a mechanism, its exact error, its cost, and what it promises."""
+"""One line of a plan: a protocol or a mechanism, its exact error, its cost, and what it promises.
+
+The error is exact, on the data set that is worst for the protocol. For an unbiased analyzer the variance is linear (or
+convex) in the numbers of people with each value, so it is largest where everybody has the same value; which one is
+found by a search over values. An analyzer with a `bias` is worst somewhere else: where a few people are counted as
+nobody. There the search is over how many people share a value, the rest having another.
+"""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from fractions import Fraction
-from typing import Any
+from functools import lru_cache
+from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+
+from shuffledp.core.analyzer import Analyzer, Tally
+from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.errors import ShuffledpError, UnsupportedError
+from shuffledp.core.estimate import Estimate, Value
 from shuffledp.core.mechanism import Mechanism
 from shuffledp.core.octets import Carried, Influential, report_bytes
 from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import Cost, ShuffleProtocol
-from shuffledp.planner.errors import Measured, measure, measure_sight, measure_worst_bin
 from shuffledp.planner.question import Asked, Candidate, Limits
 from shuffledp.protocols import spec
 from shuffledp.tasks import task_named
 
-__all__ = ["EQUAL", "SAME", "Aim", "Row", "choose_for_file", "choose_row", "evaluate", "rank"]
+__all__ = [
+    "Biased",
+    "BinByBin",
+    "CountDependent",
+    "Foreseeing",
+    "Measured",
+    "Predicting",
+    "Publishing",
+    "Row",
+    "Worst",
+    "check_sight",
+    "evaluate",
+    "mean_squared_error",
+    "measure",
+    "measure_sight",
+    "worst_bin",
+    "worst_bit",
+    "worst_case",
+    "worst_shape",
+]
 
-SAME = 1.25
-"""Errors up to this many times the smallest count as equal."""
-EQUAL = 1.01
-"""The same for files, where bits cost nothing: what searches for the largest epsilon leave open."""
-_SAME_SEARCHED = 1.002  # what the searches for epsilon and n leave open
+LEVEL = 0.95
+"""With about this probability no bin is off by more than `worst_bin`."""
+LONGEST_MESSAGE = 4096
+"""Bits of one message; protocols above this are skipped."""
+MOST_MESSAGES = 1_000_000.0
+"""Messages of one person; protocols above this are skipped."""
 _GAPS = (0.2, 0.3, 0.4, 0.5)  # a wider gap between two noises costs accuracy and saves messages
 _STEP, _CLOSE = 1.5, 1.01  # ratios of epsilons: while one is searched for, and when it is found
 _UNDER = 1e-3  # below the epsilon of the floor, so that the calibration stays within it
 _ISLANDS = 8  # steps of _CLOSE
+_ALL = 64  # values up to which every one is tried
+_FEW = 1 << 16
+_SPREAD = 8
+_FLAT = 1e-12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Measured:
+    """What was made, what it costs, and how wrong it is at worst (on the scale of the total)."""
+
+    made: ShuffleProtocol | Mechanism
+    answers: str
+    """The question that it answers by itself: a mean times n is a sum."""
+    rmse: float
+    inputs: Counts | None = None
+    """The worst data set; None if the error is the same for all."""
+    cost: Cost | None = None
+    """What one person sends; None: nothing, in the central model."""
+
+    @property
+    def worst_bin(self) -> float | None:
+        """How far off the worst bin is, on the data set of the error; None where there are no bins."""
+        return _measure_worst_bin(self) if task_named(self.answers).bins else None
+
+    def judge(self, n: int) -> float:
+        """The error that a choice among n people makes small: see `Row.error`."""
+        if self.answers == "words" and (found := measure_sight(self.made, n)) is not None:
+            return float(found)
+        worst = self.worst_bin
+        return self.rmse if worst is None else math.sqrt(self.rmse * worst)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,27 +113,16 @@ class Row:
     rmse: float | None = None
     messages_per_user: float | None = None
     bits_per_user: float | None = None
-    total_bytes: int | None = None
-    """What all users send together."""
-    guarantee: Guarantee | None = None
-    local_floor: Guarantee | None = None
-    """What is left if the shuffler tells who sent what; None: nothing."""
-    answers: str | None = None
-    """The question that the protocol itself answers: a mean times n is a sum."""
     n: int | None = None
     """For how many users it was made."""
-    bytes_per_report: int | None = None
-    """Of a report as a live collection would carry it, encrypted: as many messages as a user may send."""
-    influence: float | None = None
-    """By how many people one report can move the answer; None: no bound is known."""
     measured: Measured | None = field(default=None, repr=False, compare=False)
     """What was made, and the data set of the error."""
 
     @property
-    def dealt(self) -> bool:
-        """Whether the tally of a file can be dealt; if not, the device of every person in it runs."""
+    def _shuffled(self) -> ShuffleProtocol | None:
+        """The protocol that was made; None for a mechanism, or if nothing was."""
         made = None if self.measured is None else self.measured.made
-        return isinstance(made, ShuffleProtocol) and made.dealt
+        return made if isinstance(made, ShuffleProtocol) else None
 
     @property
     def available(self) -> bool:
@@ -81,16 +130,70 @@ class Row:
         return self.reason is None
 
     @property
+    def answers(self) -> str | None:
+        """The question that the protocol itself answers: a mean times n is a sum."""
+        return None if self.measured is None else self.measured.answers
+
+    @property
+    def guarantee(self) -> Guarantee | None:
+        """What it promises."""
+        return None if self.measured is None else self.measured.made.guarantee
+
+    @property
     def epsilon(self) -> float | None:
         """The epsilon of the guarantee; None if there is none."""
         return None if self.guarantee is None else self.guarantee.epsilon
 
     @property
+    def local_floor(self) -> Guarantee | None:
+        """What is left if the shuffler tells who sent what; None: nothing."""
+        made = self._shuffled
+        return None if made is None else made.local_floor
+
+    @property
+    def guess(self) -> float | None:
+        """How often a yes or no is guessed right if everybody else conspires, at most; None: always."""
+        return None if self.local_floor is None else 1 / (1 + math.exp(-self.local_floor.epsilon))
+
+    @property
+    def dealt(self) -> bool:
+        """Whether the tally of a file can be dealt; if not, the device of every person in it runs."""
+        made = self._shuffled
+        return made is not None and made.dealt
+
+    @property
+    def total_bytes(self) -> int | None:
+        """What all users send together."""
+        if self.bits_per_user is None or self.n is None:
+            return None
+        return math.ceil(Fraction(self.bits_per_user) * self.n / 8)
+
+    @property
+    def bytes_per_report(self) -> int | None:
+        """Of a report as a live collection would carry it, encrypted: as many messages as a user may send.
+
+        Messages that have no bytes yet are counted by their bits.
+        """
+        made = self._shuffled
+        if made is None:
+            return None
+        device, cost = made.randomizer, made.cost
+        size = device.code.size if isinstance(device, Carried) else -(-cost.bits_per_message // 8)
+        return report_bytes(cost.messages_max, size)
+
+    @property
+    def influence(self) -> float | None:
+        """By how many people one report can move the answer, if all of its messages lie; None: no bound is known."""
+        made = self._shuffled
+        if made is None or not isinstance(made.analyzer, Influential):
+            return None
+        influence = float(made.cost.messages_max * made.analyzer.influence)
+        return None if math.isinf(influence) else influence
+
+    @property
     def worst_bin(self) -> float | None:
         """How far off the worst bin is; None where there are no bins."""
-        if self.measured is None or self.answers is None or not task_named(self.answers).bins:
-            return None
-        return measure_worst_bin(self.measured)
+        return None if self.measured is None else self.measured.worst_bin
 
     @property
     def found(self) -> int | None:
@@ -100,11 +203,6 @@ class Row:
         return measure_sight(self.measured.made, self.n)
 
     @property
-    def guess(self) -> float | None:
-        """How often a yes or no is guessed right if everybody else conspires, at most; None: always."""
-        return None if self.local_floor is None else 1 / (1 + math.exp(-self.local_floor.epsilon))
-
-    @property
     def error(self) -> float:
         """What a choice makes small: the RMSE; with bins the worst one counts as much (geometric mean).
 
@@ -112,10 +210,9 @@ class Row:
         """
         if self.rmse is None:
             return math.inf
-        if self.found is not None:
-            return float(self.found)
-        worst = self.worst_bin
-        return self.rmse if worst is None else math.sqrt(self.rmse * worst)
+        if self.measured is None or self.n is None:
+            return self.rmse
+        return self.measured.judge(self.n)
 
     def make(self) -> ShuffleProtocol | Mechanism:
         """The protocol or mechanism itself, or `UnsupportedError` with the reason.
@@ -179,7 +276,7 @@ def evaluate(candidate: Candidate, asked: Asked, limits: Limits) -> Row:
     >>> next(row.reason for row in rows if row.protocol == "geometric")
     'the central model is not among those asked for'
     """
-    bare = Row(protocol=candidate.name, model=candidate.model, n=asked.n)
+    bare = Row(protocol=candidate.name, model=candidate.model, n=asked.crowd.n)
     if candidate.model not in limits.models:
         return replace(
             bare, reason=f"the {candidate.model.value} model is not among those asked for"
@@ -214,8 +311,11 @@ def _within(row: Row, candidate: Candidate, asked: Asked, limits: Limits) -> Row
 
 
 def _refuse(row: Row, limits: Limits) -> str | None:
+    """Why a live collection would not carry it, if it has to."""
+    if not limits.live:
+        return None
     if row.model is Model.CENTRAL:
-        return "a live collection has no curator" if limits.live else None
+        return "a live collection has no curator"
     floor = row.local_floor
     local = None if floor is None else floor.epsilon
     return limits.refuse(row.bytes_per_report, row.influence, local)
@@ -241,21 +341,6 @@ def _at_floor(row: Row, candidate: Candidate, asked: Asked, limits: Limits) -> R
         return _fill(row, candidate, less, limits)
     except ShuffledpError:
         return row
-
-
-def _size_report(made: ShuffleProtocol, cost: Cost) -> int:
-    """Bytes of the longest report; messages that have no bytes yet are counted by their bits."""
-    device = made.randomizer
-    size = device.code.size if isinstance(device, Carried) else -(-cost.bits_per_message // 8)
-    return report_bytes(cost.messages_max, size)
-
-
-def _find_influence(made: ShuffleProtocol, cost: Cost) -> float | None:
-    """How far a whole report can move the answer: all of its messages may be false."""
-    if not isinstance(made.analyzer, Influential):
-        return None
-    influence = float(cost.messages_max * made.analyzer.influence)
-    return None if math.isinf(influence) else influence
 
 
 def _at_less(bare: Row, candidate: Candidate, asked: Asked, limits: Limits) -> Row | None:
@@ -294,103 +379,347 @@ def _fill(
     # Who cannot spend a budget of messages need not know it: what was measured is remembered.
     budget = limits.max_messages if candidate.takes("max_messages") else None
     measured = measure(candidate, asked, gap, budget)
-    made, sent, bits, floor = measured.made, 1.0, float(asked.raw_bits), None
-    size, influence = None, None
-    if isinstance(made, ShuffleProtocol):
-        cost, floor = made.cost, made.local_floor
+    cost, sent = measured.cost, 1.0
+    if cost is None:
+        bits = float(asked.raw_bits)
+    else:
         sent, bits = cost.messages_mean, cost.messages_mean * cost.bits_per_message
-        size, influence = _size_report(made, cost), _find_influence(made, cost)
     return replace(
-        bare,
-        rmse=measured.rmse,
-        messages_per_user=sent,
-        bits_per_user=bits,
-        total_bytes=math.ceil(Fraction(bits) * asked.n / 8),
-        guarantee=made.guarantee,
-        local_floor=floor,
-        bytes_per_report=size,
-        influence=influence,
-        answers=made.task if isinstance(made, ShuffleProtocol) else asked.task.name,
-        measured=measured,
+        bare, rmse=measured.rmse, messages_per_user=sent, bits_per_user=bits, measured=measured
     )
 
 
-class Aim(Enum):
-    """What the plan minimises."""
+# A protocol can hold tables of some megabytes, so not too many are kept.
+@lru_cache(maxsize=256)
+def measure(
+    candidate: Candidate,
+    asked: Asked,
+    gap: float | None = None,
+    max_messages: float | None = None,
+) -> Measured:
+    """Make the candidate and compute its error; `gap` and `max_messages` where the maker takes them.
 
-    ERROR = "error"
-    EPSILON = "epsilon"
-    USERS = "n"
-
-    def merit(self, row: Row) -> float:
-        """The number to minimise; infinite if there is none."""
-        value = {Aim.ERROR: row.error, Aim.EPSILON: row.epsilon, Aim.USERS: row.n}[self]
-        return math.inf if value is None else float(value)
-
-
-def rank(rows: Iterable[Row], aim: Aim) -> tuple[Row, ...]:
-    """Available rows first, the best first (by RMSE, epsilon or n); with equal merit fewer bits first.
-
-    >>> low, high = (Row(protocol=name, model=Model.LOCAL, rmse=error) for name, error in (("a", 1.0), ("b", 2.0)))
-    >>> [row.protocol for row in rank([high, low], Aim.ERROR)]
-    ['a', 'b']
+    >>> from shuffledp.planner.question import candidates
+    >>> asked = Asked.of("count", n=50, epsilon=1.0, delta=1e-3, honest=1.0)
+    >>> round(measure(next(candidates(asked.task)), asked).rmse, 3)
+    1.357
     """
-    return tuple(
-        sorted(rows, key=lambda row: (not row.available, _exact_merit(row, aim), _bits(row)))
+    made = candidate.make(asked, gap=gap, max_messages=max_messages)
+    if isinstance(made, ShuffleProtocol):
+        return _measure_protocol(made, asked)
+    return _measure_mechanism(made, candidate, asked)
+
+
+def _measure_protocol(made: ShuffleProtocol, asked: Asked) -> Measured:
+    cost, n = made.cost, asked.crowd.n
+    if cost.bits_per_message > LONGEST_MESSAGE:
+        # Nobody sends it, and its exact law takes minutes to evaluate.
+        raise UnsupportedError(
+            f"a message has {cost.bits_per_message:,} bits; errors are evaluated up to {LONGEST_MESSAGE:,}"
+        )
+    if cost.messages_mean > MOST_MESSAGES:
+        raise UnsupportedError(
+            f"everybody would send {cost.messages_mean:,.0f} messages, more than {MOST_MESSAGES:,.0f}"
+        )
+    check_sight(made, n)
+    answered = task_named(made.task)
+    size = made.randomizer.domain.size if answered.listed else 2
+    worst = worst_case(made.analyzer, n=n, size=size, bins=answered.bins)
+    rmse = math.hypot(answered.scale(n) * math.sqrt(worst.mse), asked.rounding)
+    return Measured(made=made, answers=made.task, rmse=rmse, inputs=worst.inputs, cost=cost)
+
+
+def _measure_mechanism(made: Mechanism, candidate: Candidate, asked: Asked) -> Measured:
+    answers = candidate.answers
+    if isinstance(made, CountDependent) and asked.task.listed:
+        worst = worst_shape(made.squared_error, n=asked.crowd.n, size=asked.task.domain.size)
+        rmse = math.sqrt(worst.mse)
+        return Measured(made=made, answers=answers, rmse=rmse, inputs=worst.inputs)
+    mse = made.variance()
+    if isinstance(made, OnGrid) and Fraction(unit := made.unit).denominator > 1:
+        mse += (unit / 2) ** 2  # the answer is rounded to its grid
+    rmse = task_named(answers).scale(asked.crowd.n) * math.sqrt(mse)
+    return Measured(made=made, answers=answers, rmse=rmse)
+
+
+@lru_cache(maxsize=256)
+def _measure_worst_bin(measured: Measured) -> float:
+    if not isinstance(measured.made, ShuffleProtocol):
+        return measured.made.accuracy(1 - LEVEL)
+    assert measured.inputs is not None
+    return worst_bin(measured.made, measured.inputs, LEVEL)
+
+
+@runtime_checkable
+class CountDependent(Protocol):
+    """A mechanism whose error in a bin depends on the bin's count."""
+
+    def squared_error(self, counts: Counts) -> Floats:
+        """Exact mean squared error of bins with these true counts."""
+
+
+@runtime_checkable
+class OnGrid(Protocol):
+    """A mechanism whose answers are whole units."""
+
+    @property
+    def unit(self) -> float:
+        """What one unit is worth."""
+
+
+class Sight(Protocol):
+    """How likely a word is found."""
+
+    def find_count(self, probability: float = ...) -> int:
+        """The smallest count that is found with this probability."""
+
+
+@runtime_checkable
+class Predicting(Protocol):
+    """An analyzer that finds words, and knows before from how many people on."""
+
+    def predict(self, n: int) -> Sight:
+        """What is seen among n people."""
+
+
+@runtime_checkable
+class Publishing(Protocol):
+    """A mechanism that finds words: those with many people are published."""
+
+    def find_count(self, probability: float) -> int:
+        """The smallest count that is published with this probability."""
+
+
+def check_sight(made: ShuffleProtocol, n: int) -> None:
+    """Refuse a protocol that looks for words where it could find none, not even one that everybody has."""
+    if not isinstance(made.analyzer, Predicting) or made.analyzer.predict(n).find_count(LEVEL) <= n:
+        return
+    enough = 2 * n
+    while made.analyzer.predict(enough).find_count(LEVEL) > enough:
+        enough *= 2
+    low = enough // 2
+    while enough - low > max(1, low // 100):
+        middle = (low + enough) // 2
+        blind = made.analyzer.predict(middle).find_count(LEVEL) > middle
+        low, enough = (middle, enough) if blind else (low, middle)
+    raise UnsupportedError(
+        f"n={n} people are too few for any word to be seen: at least {enough:,} are needed"
     )
 
 
-def _exact_merit(row: Row, aim: Aim) -> float:
-    """The RMSE, epsilon or n: nothing that is simulated. Two names for one law have the same."""
-    merit = aim.merit(row) if aim is not Aim.ERROR or row.rmse is None else row.rmse
-    return float(f"{merit:.12g}")
+def measure_sight(made: ShuffleProtocol | Mechanism, n: int) -> int | None:
+    """The smallest count that is found among n people with probability 95 %; None if nothing is looked for.
 
-
-def _bits(row: Row) -> float:
-    return math.inf if row.bits_per_user is None else row.bits_per_user
-
-
-def choose_for_file(rows: Iterable[Row]) -> Row | None:
-    """The row with the smallest error: on a file messages cost nothing. Of equal ones, one that is dealt.
-
-    >>> few = Row(protocol="few", model=Model.SHUFFLE, rmse=1.2, bits_per_user=1.0)
-    >>> many = Row(protocol="many", model=Model.SHUFFLE, rmse=1.0, bits_per_user=100.0)
-    >>> choose_for_file([few, many]).protocol
-    'many'
+    >>> from shuffledp import mechanisms
+    >>> measure_sight(mechanisms.stability_histogram.make(n=1000, epsilon=1.0, delta=1e-6), 1000)
+    33
     """
-    available = [row for row in rows if row.available]
-    if not available:
-        return None
-    most = EQUAL * min(row.error for row in available)
-    equal = (row for row in available if row.error <= most)
-    return min(equal, key=lambda row: (not row.dealt, row.error, _bits(row)))
+    if isinstance(made, Publishing):
+        return made.find_count(LEVEL)
+    if isinstance(made, ShuffleProtocol) and isinstance(made.analyzer, Predicting):
+        return made.analyzer.predict(n).find_count(LEVEL)
+    return None
 
 
-def choose_row(
-    rows: Iterable[Row],
-    aim: Aim,
-    enough: Callable[[Row], bool] = lambda _: False,
-) -> Row | None:
-    """The first row that is enough; otherwise of those nearly the best the one with the fewest bits.
+@runtime_checkable
+class BinByBin(Protocol):
+    """An analyzer whose error in a bin depends on the bin's count and n alone."""
 
-    A curator is chosen only if nobody else is available.
+    def squared_errors(self, counts: Counts, n: int) -> Floats:
+        """Exact mean squared error of bins with these true counts, among n people."""
 
-    >>> few = Row(protocol="few", model=Model.SHUFFLE, rmse=1.2, bits_per_user=1.0)
-    >>> many = Row(protocol="many", model=Model.SHUFFLE, rmse=1.0, bits_per_user=100.0)
-    >>> curator = Row(protocol="curator", model=Model.CENTRAL, rmse=0.9, bits_per_user=1.0)
-    >>> choose_row([few, many, curator], Aim.ERROR).protocol
-    'few'
-    >>> choose_row([curator], Aim.ERROR).protocol
-    'curator'
+
+@runtime_checkable
+class Biased(Protocol):
+    """An analyzer whose answer is not right on average, and says by how much."""
+
+    def bias(self, inputs: Counts) -> Value:
+        """Exact mean error for a data set with inputs[x] users of code x."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Worst:
+    """A data set, and the mean squared error on it (for a histogram: its mean over the bins)."""
+
+    inputs: Counts
+    mse: float
+
+
+def mean_squared_error(analyzer: Analyzer, inputs: Counts) -> float:
+    """Variance plus squared bias; for a histogram the mean over the bins.
+
+    >>> from shuffledp import protocols
+    >>> bit = protocols.rr.make_local(epsilon=1.0)
+    >>> round(mean_squared_error(bit.analyzer, np.array([0, 1000])), 2)
+    920.67
     """
-    available = []
-    for row in rows:
-        if aim is Aim.ERROR and enough(row):
-            return row
-        available += [row] if row.available else []
-    rivals = [row for row in available if row.model is not Model.CENTRAL] or available
-    if not rivals:
-        return None
-    most = (SAME if aim is Aim.ERROR else _SAME_SEARCHED) * min(map(aim.merit, rivals))
-    nearly_best = (row for row in rivals if aim.merit(row) <= most)
-    return min(nearly_best, key=lambda row: (_bits(row), _exact_merit(row, aim)))
+    each = np.asarray(analyzer.variance(inputs), dtype=np.float64)
+    if isinstance(analyzer, Biased):
+        each = each + np.square(analyzer.bias(inputs))
+    return float(np.mean(each))
+
+
+def worst_case(analyzer: Analyzer, *, n: int, size: int, bins: bool) -> Worst:
+    """The largest mean squared error over the data sets that are searched; `bins`: of a histogram.
+
+    >>> from shuffledp import protocols
+    >>> bit = protocols.zsum.make(n=10_000, epsilon=1.0, delta=1e-6, honest=1.0)
+    >>> found = worst_case(bit.analyzer, n=10_000, size=2, bins=False)
+    >>> found.inputs, round(found.mse ** 0.5, 1)
+    (array([9970,   30]), 26.8)
+    """
+
+    def error(inputs: Counts) -> float:
+        return mean_squared_error(analyzer, inputs)
+
+    if isinstance(analyzer, BinByBin):
+        return worst_shape(lambda counts: analyzer.squared_errors(counts, n), n=n, size=size)
+    if isinstance(analyzer, Biased):
+        return worst_bit(error, n=n)
+    inputs = np.zeros(size, dtype=np.int64)
+
+    def at(x: int) -> float:
+        inputs[x] = n
+        found = error(inputs)
+        inputs[x] = 0
+        return found
+
+    best, mse = _worst_value(at, size - 1) if bins else _worst_number(at, size)
+    inputs[best] = n
+    return Worst(inputs=inputs, mse=mse)
+
+
+def _worst_value(at: Callable[[int], float], last: int) -> tuple[int, float]:
+    """Bins differ at most in how a code shares them out."""
+    values = {x: at(x) for x in (0, last // 2, last)}
+    return (0, values[0]) if _flat(values) else _peak(at, values, _some(last + 1), last)
+
+
+def _worst_number(at: Callable[[int], float], size: int) -> tuple[int, float]:
+    """Rounding to levels is at its mildest at the ends and in the middle, and seen next to an end."""
+    last = size - 1
+    values = {x: at(x) for x in (0, min(1, last), last // 3, last // 2, last)}
+    return (0, values[0]) if _flat(values) else _peak(at, values, _ladder(size), last)
+
+
+def worst_shape(errors: Callable[[Counts], Floats], *, n: int, size: int) -> Worst:
+    """The largest error over data sets where some values have s people each, and one has the rest.
+
+    `errors` are the mean squared errors of bins with these counts: those of equal bins are computed once.
+
+    >>> def lost(counts):  # up to 30 people in a bin are taken for nobody
+    ...     return np.where(counts <= 30, counts, 0) ** 2.0
+    >>> worst_shape(lost, n=1000, size=4).inputs
+    array([910,  30,  30,  30])
+    """
+
+    def bins(s: int) -> int:
+        return min(size - 1, n // s) if s else 0
+
+    def mse(s: int) -> float:
+        some = bins(s)
+        rest, each, none = errors(np.array([n - some * s, s, 0], dtype=np.int64)).tolist()
+        return float((rest + some * each + (size - 1 - some) * none) / size)
+
+    best, worst = _peak(mse, {}, _from_below(n), n)
+    inputs = np.zeros(size, dtype=np.int64)
+    inputs[size - bins(best) :] = best
+    inputs[0] = n - bins(best) * best
+    return Worst(inputs=inputs, mse=worst)
+
+
+def worst_bit(error: Callable[[Counts], float], *, n: int) -> Worst:
+    """The largest error over data sets with s yeses among n people.
+
+    >>> bool(worst_bit(lambda inputs: float(min(inputs[1], 30)), n=100).inputs[1] >= 30)
+    True
+    """
+
+    def shape(s: int) -> Counts:
+        return np.array([n - s, s], dtype=np.int64)
+
+    best, worst = _peak(lambda s: error(shape(s)), {}, _from_below(n), n)
+    return Worst(inputs=shape(best), mse=worst)
+
+
+def _some(size: int) -> list[int]:
+    if size <= _ALL:
+        return list(range(size))
+    parts = _SPREAD if size <= _FEW else 1  # a data set of very many values is a long array
+    return [(size - 1) * part // parts for part in range(parts + 1)]
+
+
+def _ladder(size: int) -> list[int]:
+    """Dense towards both ends, where rounding to few levels is worst."""
+    last = size - 1
+    near = _from_below(last // 2)
+    return sorted({*_some(size), *near, *(last - x for x in near)})
+
+
+def _from_below(last: int) -> list[int]:
+    """0, and about two values in each octave up to `last`."""
+    octaves = range(2 * max(last, 1).bit_length() + 1)
+    return sorted({0, *(min(last, round(2 ** (half / 2))) for half in octaves)})
+
+
+def _peak(
+    at: Callable[[int], float], values: dict[int, float], start: list[int], last: int
+) -> tuple[int, float]:
+    """The best of the values to start from, then uphill in ever smaller steps; and how high it is."""
+    values |= {x: at(x) for x in start if x not in values}
+    best = max(values, key=lambda x: values[x])
+    if len(values) > last:
+        return best, values[best]
+    tried = sorted(values)
+    place = tried.index(best)
+    around = tried[max(place - 1, 0) : place + 2]
+    step = max(1, (around[-1] - around[0]) // 2)
+    while step >= 1:
+        for x in (best - step, best + step):
+            if 0 <= x <= last and x not in values:
+                values[x] = at(x)
+        best = max(values, key=lambda x: values[x])
+        step //= 2
+    return best, values[best]
+
+
+def _flat(values: dict[int, float]) -> bool:
+    most = max(values.values())
+    return most - min(values.values()) <= _FLAT * most
+
+
+def worst_bin(protocol: ShuffleProtocol, inputs: Counts, level: float) -> float:
+    """With probability about `level` all bins are within this distance of the truth (union bound).
+
+    About, since the widths of the intervals are those where the noise is at its mean; they hardly depend on it.
+
+    >>> from shuffledp import protocols
+    >>> p = protocols.correlated_histogram.make(n=100_000, k=16, epsilon=1.0, delta=1e-6)
+    >>> worst_bin(p, np.full(16, 100_000 // 16), 0.95)
+    13.0
+    """
+    estimate = _foresee(protocol.analyzer, inputs)
+    low, high = estimate.interval(1 - (1 - level) / len(inputs))
+    value = np.asarray(estimate.value)
+    return float(np.max(np.maximum(value - low, high - value)))
+
+
+@runtime_checkable
+class Foreseeing(Protocol):
+    """An analyzer that knows what its estimate is where the noise is at its mean."""
+
+    def foresee(self, inputs: Counts) -> Estimate:
+        """The estimate to expect for inputs[x] people of each code x."""
+
+
+def _foresee(analyzer: Analyzer, inputs: Counts) -> Estimate:
+    """The estimate that the analyzer foresees, or that of the tally whose estimate is the truth."""
+    if isinstance(analyzer, Foreseeing):
+        return analyzer.foresee(inputs)
+    n, kinds = int(inputs.sum()), np.unique(inputs)  # equal bins have equal intervals
+    zero, one = (
+        np.asarray(analyzer.estimate(Tally(counts=np.full(len(kinds), c), users=n)).value)
+        for c in (0, n)
+    )
+    counts = np.rint((kinds - zero) / (one - zero) * n).astype(np.int64)
+    return analyzer.estimate(Tally(counts=counts, users=n))

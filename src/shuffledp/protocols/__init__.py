@@ -186,13 +186,13 @@ def list_registered() -> tuple[Spec, ...]:
 
 
 def answering(*tasks: str, names: Collection[str] | None = None) -> Iterator[Spec]:
-    """The protocols that answer one of the tasks, or those of them that are named; others are not loaded.
+    """The protocols that answer one of the tasks, or those of them that are named, in that order; others are not loaded.
 
     >>> [each.name for each in answering("sum", names=["split_and_mix", "krr"])]
     ['split_and_mix']
     """
-    for name, task in LINES.items():
-        if task in tasks and (names is None or name in names):
+    for name in LINES if names is None else names:
+        if LINES.get(name) in tasks:
             yield _own(name)
     if names is not None and LINES.keys() >= set(names):  # no need to ask other packages
         return

@@ -36,6 +36,7 @@ from shuffledp.core.octets import NumberCode
 from shuffledp.core.privacy import Guarantee, Model, round_up
 from shuffledp.core.protocol import (
     HONEST,
+    Accountant,
     Calibration,
     Cost,
     Crowd,
@@ -151,8 +152,11 @@ class ShuffleMaker:
         own = {each.name: given[each.name] for each in self._own}
         if "calibration" in own:
             own["calibration"] = Calibration.read(own["calibration"])
-        parts, left = _set_aside(lambda rest: self._build(crowd, rest, **own), crowd, promise)
-        accountant = _account(parts, crowd, promise, left)
+        parts, left, words = _set_aside(
+            lambda rest: self._build(crowd, rest, **own), crowd, promise
+        )
+        ideal, reached = _account(parts, crowd, promise, left)
+        accountant = Computational(ideal=ideal, words_per_input=words, crowd=crowd)
         alone = math.isfinite(parts.device.epsilon0)
         return ShuffleProtocol(
             name=self.about.name,
@@ -160,7 +164,7 @@ class ShuffleMaker:
             task=parts.task or self.about.task,
             randomizer=parts.device,
             analyzer=parts.analyzer,
-            guarantee=accountant.guarantee(crowd.trusted),
+            guarantee=accountant.weaken(reached, crowd.trusted),
             accountant=accountant,
             users=crowd.n,
             local_floor=_floor(self.about, parts.device) if alone else None,
@@ -263,8 +267,10 @@ def _floor(about: About, device: Device) -> Guarantee:
     )
 
 
-def _account(parts: Parts, crowd: Crowd, promise: Promise, left: Promise) -> Computational:
-    """The accountant, if uniform words keep what is `left` of the promise."""
+def _account(
+    parts: Parts, crowd: Crowd, promise: Promise, left: Promise
+) -> tuple[Accountant, Guarantee]:
+    """The accountant of uniform words and their guarantee, if it keeps what is `left` of the promise."""
     ideal = parts.accountant
     if ideal is None:
         ideal = NoiseAccountant(device=parts.device, epsilon=left.epsilon)  # type: ignore[arg-type]
@@ -274,15 +280,16 @@ def _account(parts: Parts, crowd: Crowd, promise: Promise, left: Promise) -> Com
             f"epsilon={promise.epsilon} and delta={promise.delta} do not hold with "
             f"{crowd.trusted} honest users: delta would be {reached.delta:.3g}"
         )
-    return Computational(ideal=ideal, words_per_input=tape_width(parts.device), crowd=crowd)
+    return ideal, reached
 
 
 def _set_aside(
     build: Callable[[Promise], Parts], crowd: Crowd, promise: Promise
-) -> tuple[Parts, Promise]:
-    """The parts for what the generator leaves of delta, and that promise; a pure one has nothing to leave."""
-    if promise.delta == 0:
-        return build(promise), promise
+) -> tuple[Parts, Promise, int]:
+    """The parts for what the generator leaves of delta, that promise, and how many words a person takes."""
+    if promise.delta == 0:  # a pure promise has nothing to leave
+        parts = build(promise)
+        return parts, promise, tape_width(parts.device)
     wanted, words = Fraction(promise.delta), 1  # a device reads at least one
     while True:
         added = bound_generator(crowd.n, words, promise.epsilon)
@@ -299,7 +306,7 @@ def _set_aside(
         parts = build(rest)
         words = tape_width(parts.device)
         if bound_generator(crowd.n, words, promise.epsilon) <= wanted - Fraction(rest.delta):
-            return parts, rest
+            return parts, rest, words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

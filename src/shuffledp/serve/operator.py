@@ -28,7 +28,7 @@ from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.display import list_numbers
 from shuffledp.core.domain import Bits, Reals
 from shuffledp.core.errors import DataError, ShuffledpError, UnsupportedError
-from shuffledp.planner.errors import measure_sight
+from shuffledp.planner.rows import measure_sight
 from shuffledp.protocols.one_question import foresee_variance
 from shuffledp.protocols.tree import TreeAnalyzer
 from shuffledp.serve.client import Operator, connect
