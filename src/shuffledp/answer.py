@@ -18,8 +18,7 @@ from shuffledp.engine.chunks import Engine
 from shuffledp.engine.codes import Action, OnInvalid
 from shuffledp.engine.filters import Filter
 from shuffledp.engine.output import write_result
-from shuffledp.tasks import task_named
-from shuffledp.tasks.groups import show_answer
+from shuffledp.tasks import show_answer, task_named
 
 if TYPE_CHECKING:
     from shuffledp.engine.tallies import Collected
@@ -119,7 +118,7 @@ class Answer:
     @property
     def picture(self) -> Picture:
         """What to draw: every number with its error."""
-        return show_answer(task_named(self.task), self.estimate, self.level)
+        return show_answer(self.task, self.estimate, self.level)
 
     @property
     def told(self) -> tuple[str, ...]:

@@ -435,8 +435,9 @@ class Request:
             yield from check_delta(self.delta, n, allow_large_delta=self.allow_large_delta)
         compare = compare and question.unit is not None
         if compare and self.model is Model.SHUFFLE and self.n is None:
-            asked = {"n": n, "epsilon": self.epsilon, "delta": self.delta or 0.0}
-            error = curator_error(question, **asked, honest=self._share)
+            error = curator_error(
+                question, n=n, epsilon=self.epsilon, delta=self.delta or 0.0, honest=self._share
+            )
             if error is not None:
                 yield _REHEARSAL.format(f"{error:.3g} {question.unit}".rstrip())
 
@@ -451,8 +452,10 @@ class Request:
             yield f"The delta of {self.delta:g} was not needed: {made.name} has delta = 0."
 
     def _choose_engine(self, column: Column) -> Engine:
-        default = "memory" if column.array is not None else "duckdb"
-        return find_engine(default if self.engine is None else self.engine)
+        if self.engine is None:
+            return find_engine("memory" if column.array is not None else "duckdb")
+        assert not isinstance(self.engine, str)  # it was found when the request was made
+        return self.engine
 
     @property
     def _share(self) -> float:
@@ -564,7 +567,8 @@ class Prepared:
     @property
     def policy(self) -> OnInvalid:
         """How invalid values are handled."""
-        return OnInvalid.read(self.request.on_invalid)
+        assert isinstance(self.request.on_invalid, OnInvalid)  # a request reads what it is given
+        return self.request.on_invalid
 
     @property
     def note(self) -> dict[str, Any]:
@@ -622,8 +626,7 @@ class Prepared:
             from shuffledp.engine.central import release_column
 
             return release_column(self.protocol, self.question, column, **common)
-        domain = self.protocol.match_domain(self.question.domain)
-        return run_file(self.protocol, column, domain=domain, **common)
+        return run_file(self.protocol, column, domain=self.question.domain, **common)
 
     def describe_invalid(
         self, invalid: Mapping[str, int]

@@ -408,7 +408,7 @@ def add_shares(
     return ThinnedNoise(epsilon_star=epsilon_star, share=share, flood=flood)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class CorrelatedPair:
     """Two bins of a histogram, one loses and one gains: a `Profile`.
 

@@ -50,6 +50,7 @@ __all__ = [
     "TaskArgument",
     "TaskOptions",
     "UsersOption",
+    "is_survey",
     "round_down",
     "spread",
     "whole_number",
@@ -60,6 +61,15 @@ _data, _privacy, _machine, _output, _budget = (
     for panel in ("Data", "Privacy", "Machine", "Output", "Budget")
 )
 _MOST_DIGITS = 30  # of a whole number: 1e999999999 must not fill the memory
+
+
+def is_survey(task: str) -> bool:
+    """Whether a task names a survey file.
+
+    >>> is_survey("survey.toml"), is_survey("count")
+    (True, False)
+    """
+    return task.lower().endswith(".toml")
 
 
 def spread(function: Callable[..., None]) -> Callable[..., None]:
@@ -264,7 +274,10 @@ class PrivacyOptions:
         """What the options ask for."""
         if self.epsilon is None:
             raise sdp.ParameterError("epsilon", None, "must be given, with --epsilon")
-        return sdp.Request(
+        from shuffledp import Request
+        from shuffledp.engine import find_engine
+
+        return Request(
             task=task,
             options=vars(options),
             epsilon=self.epsilon,
@@ -275,7 +288,7 @@ class PrivacyOptions:
             honest=self.honest,
             allow_large_delta=self.allow_large_delta,
             on_invalid=self.on_invalid,
-            engine=sdp.engine.find_engine(engine, threads=self.threads, master=master),
+            engine=find_engine(engine, threads=self.threads, master=master),
             rng=None if self.seed is None else sdp.SeededWords(self.seed),
             **more,
         )

@@ -24,16 +24,7 @@ from shuffledp.cli._terminal import (
 if TYPE_CHECKING:
     from shuffledp.cli._options import BudgetOptions, GroupOptions, OutputOptions, PrivacyOptions
 
-__all__ = ["estimate_survey", "is_survey", "plan_survey", "randomize_survey", "run_survey"]
-
-
-def is_survey(task: str) -> bool:
-    """Whether it names a survey file.
-
-    >>> is_survey("survey.toml"), is_survey("count")
-    (True, False)
-    """
-    return task.lower().endswith(".toml")
+__all__ = ["estimate_survey", "plan_survey", "randomize_survey", "run_survey"]
 
 
 def plan_survey(

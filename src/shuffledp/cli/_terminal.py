@@ -25,8 +25,6 @@ import shuffledp as sdp
 from shuffledp.core.display import (
     Number,
     arrange,
-    count_decimals,
-    format_number,
     format_rows,
     keep_largest,
     name_columns,
@@ -403,7 +401,9 @@ def stage_outputs(targets: Sequence[Path | None], *, force: bool) -> Iterator[St
         raise sdp.UnsupportedError(f"two outputs have the same name: {wanted[0]}")
     for target in wanted:
         _check_free(target, force=force)
-    with _unwind_when_terminated(), sdp.engine.stage(wanted, force=force) as outputs:
+    from shuffledp.engine import stage
+
+    with _unwind_when_terminated(), stage(wanted, force=force) as outputs:
         yield outputs
 
 
@@ -637,9 +637,7 @@ def draw_bars(table: list[Number], width: int, more: int = 0) -> list[str]:
     """
     from rich.cells import cell_len, set_cell_size
 
-    places = count_decimals(table)
-    numbers = [format_number(row.value, places) for row in table]
-    labels = [shorten_label(row.label, _LONGEST_LABEL) for row in table]
+    labels, numbers, *_ = zip(*format_rows(table, _LONGEST_LABEL), strict=True)
     label_width = min(_LONGEST_LABEL, max(map(cell_len, labels)))
     number_width = max(map(len, numbers))
     room = max(4, width - label_width - number_width - 3)

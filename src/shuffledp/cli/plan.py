@@ -17,10 +17,11 @@ from shuffledp.cli._options import (
     LargeDeltaOption,
     MaxMessagesOption,
     PlannedOptions,
+    is_survey,
     spread,
     whole_number,
 )
-from shuffledp.cli._survey import is_survey, plan_survey
+from shuffledp.cli._survey import plan_survey
 from shuffledp.cli._terminal import check_picture, draw_into, explain_errors, pulse, tell
 from shuffledp.core.protocol import HONEST
 

@@ -15,10 +15,11 @@ from shuffledp.cli._options import (
     PathsArgument,
     PrivacyOptions,
     TaskOptions,
+    is_survey,
     spread,
     whole_number,
 )
-from shuffledp.cli._survey import is_survey, randomize_survey
+from shuffledp.cli._survey import randomize_survey
 from shuffledp.cli._terminal import (
     echo_json,
     explain_errors,

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import typer
 
 import shuffledp as sdp
+from shuffledp import open_column
 from shuffledp.cli._completion import complete_engine
 from shuffledp.cli._options import (
     BudgetOptions,
@@ -14,9 +15,10 @@ from shuffledp.cli._options import (
     PrivacyOptions,
     TaskArgument,
     TaskOptions,
+    is_survey,
     spread,
 )
-from shuffledp.cli._survey import is_survey, run_survey
+from shuffledp.cli._survey import run_survey
 from shuffledp.cli._terminal import (
     age_of_process,
     charge,
@@ -105,7 +107,7 @@ def _run(
         with stage_outputs(targets, force=output.force) as outputs:
             with meter() as report:
                 with stages.stage(stages.OPENING):
-                    column = sdp.open_column(paths, privacy.column, where=privacy.where)
+                    column = open_column(paths, privacy.column, where=privacy.where)
                     groups = grouping.open(paths, privacy.where)
                 read = [*(file.path for file in column.files), budget.ledger]
                 keep_inputs(targets, [*read, options.categories_file])

@@ -277,7 +277,7 @@ def name_columns(level: float) -> list[str]:
     return ["", "estimate", "std. error", f"{100 * level:.15g}% interval"]
 
 
-def format_rows(kept: list[Number]) -> list[list[str]]:
+def format_rows(kept: list[Number], label_width: int = _LABEL) -> list[list[str]]:
     """Each row as text: label, estimate, standard error, interval.
 
     >>> format_rows([Number("cat", 1200.0, 10.0, 1180.0, 1220.0)])
@@ -286,7 +286,7 @@ def format_rows(kept: list[Number]) -> list[list[str]]:
     places, error_places = count_decimals(kept), count_error_decimals(kept)
     return [
         [
-            shorten_label(row.label),
+            shorten_label(row.label, label_width),
             format_number(row.value, places),
             format_number(row.stderr, error_places),
             f"{format_number(row.low, places)} .. {format_number(row.high, places)}",

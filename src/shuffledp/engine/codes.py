@@ -147,18 +147,17 @@ class OnInvalid:
         """
         if isinstance(given, OnInvalid):
             return given
-        wrong = ParameterError("on_invalid", given, _WANTED)
         if isinstance(given, str):
             parts = [part.strip() for part in given.split(",")]
         elif isinstance(given, Mapping):
             parts = [f"{fault}={action}" for fault, action in given.items()]
         else:
-            raise wrong
+            raise ParameterError("on_invalid", given, _WANTED)
         general = {part for part in parts if "=" not in part}
         named = [part.split("=", 1) for part in parts if "=" in part]
         known = {action.value: action for action in Action}
         if not (general <= set(known) and all(f in FAULTS and a in known for f, a in named)):
-            raise wrong
+            raise ParameterError("on_invalid", given, _WANTED)
         chosen: dict[str, Action] = {}
         for action, faults in _MEANT.items():
             if action.value in general:

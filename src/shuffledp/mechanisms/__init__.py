@@ -6,6 +6,7 @@ that the guarantee is about.
 """
 
 from collections.abc import Collection, Iterator
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from shuffledp.core.errors import ParameterError
@@ -83,7 +84,7 @@ def spec(name: str) -> MechanismSpec:
     """
     if name not in LINES:
         raise ParameterError("name", name, f"must be one of {', '.join(LINES)}")
-    found: MechanismSpec = _find(name).SPEC
+    found: MechanismSpec = import_module(f"{__name__}.{name}").SPEC
     return found
 
 

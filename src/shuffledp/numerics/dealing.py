@@ -61,7 +61,6 @@ import numpy as np
 from shuffledp.core.arrays import Bools, Counts, Words
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.randomizer import WordSource
-from shuffledp.core.validate import whole
 
 __all__ = [
     "Dealt",
@@ -476,7 +475,9 @@ def _finish(
 
 
 def _check_bits(bits: int) -> int:
-    return whole("bits", bits, at_least=1, at_most=64)
+    if not 1 <= bits <= 64:
+        raise ParameterError("bits", bits, "must be 1 .. 64")
+    return bits
 
 
 def _check_counts(counts: Counts | Sequence[int]) -> Counts:

@@ -212,7 +212,8 @@ class Asked:
         **options: Any,
     ) -> "Asked":
         """Checked; a task by name is declared by the options."""
-        if positive("epsilon", epsilon) > _LARGEST_EPSILON:
+        promise = Promise(epsilon=epsilon, delta=delta)
+        if promise.epsilon > _LARGEST_EPSILON:
             raise ParameterError(
                 "epsilon", epsilon, f"must be <= {_LARGEST_EPSILON:g}: beyond is no privacy"
             )
@@ -225,8 +226,7 @@ class Asked:
                 question.domain,
                 f"has {size:,} values: errors are computed for up to {MOST_VALUES:,}",
             )
-        crowd, promise = Crowd(n=n, honest=honest), Promise(epsilon=epsilon, delta=delta)
-        return cls(task=question, crowd=crowd, promise=promise)
+        return cls(task=question, crowd=Crowd(n=n, honest=honest), promise=promise)
 
     def at(self, *, n: int | None = None, epsilon: float | None = None) -> "Asked":
         """The same question for other people, or with another epsilon."""

@@ -124,7 +124,7 @@ class CorrelatedCount:
 
     def delta(self, honest: int, epsilon: float) -> float:
         """One bin, which loses a person or gains one."""
-        return bound_delta(self, honest, epsilon, lambda noise: noise.delta)
+        return bound_delta(self, honest, epsilon, lambda noise: noise)
 
     def open_curve(self, honest: int) -> tuple[Profile, float] | None:
         return open_curve(self, honest, lambda noise: noise)

@@ -136,10 +136,10 @@ class CorrelatedHistogram:
 
     def delta(self, honest: int, epsilon: float) -> float:
         """Two bins: one loses a person and one gains it."""
-        return bound_delta(self, honest, epsilon, lambda noise: CorrelatedPair(noise=noise).delta)
+        return bound_delta(self, honest, epsilon, CorrelatedPair)
 
     def open_curve(self, honest: int) -> tuple[Profile, float] | None:
-        return open_curve(self, honest, lambda noise: CorrelatedPair(noise=noise))
+        return open_curve(self, honest, CorrelatedPair)
 
     def encode(self, inputs: Codes, words: Words) -> Messages:
         noise_user, noise_cell = self.noise.draw(words[:, : self.noise.words])
@@ -249,7 +249,6 @@ def make(
     >>> f"{p.cost.messages_mean:.3f}", p.guarantee.delta <= 1e-6
     ('1.604', True)
     """
-    whole("k", k, at_least=2)
     star = (1 - fraction_of_one("gap", gap)) * promise.epsilon / 2
 
     def build(flood: NegativeBinomialFlood) -> CorrelatedHistogram:

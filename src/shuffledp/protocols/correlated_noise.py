@@ -77,7 +77,7 @@ def bound_delta(
     device: CorrelatedDevice,
     honest: int,
     epsilon: float,
-    curve: Callable[[CorrelatedNoise | ThinnedNoise], Callable[[float], float]],
+    curve: Callable[[CorrelatedNoise | ThinnedNoise], Profile],
 ) -> float:
     """At least the delta at epsilon of what the honest users send.
 
@@ -87,7 +87,7 @@ def bound_delta(
     """
     noise = _find_noise(device, honest, _below(honest * device.flood_share))
     try:
-        bound = min(1.0, curve(noise)(epsilon) + _overhead(device, honest, epsilon))
+        bound = min(1.0, curve(noise).delta(epsilon) + _overhead(device, honest, epsilon))
     except UnsupportedError:  # too little noise for an exact sum in reasonable time
         bound = 1.0
     return min(bound, _enumerate(device, honest, epsilon)) if _is_small(device) else bound

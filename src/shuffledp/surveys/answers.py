@@ -20,8 +20,7 @@ from shuffledp.core.version import __version__
 from shuffledp.protocols.bundle import BundleAnalyzer
 from shuffledp.protocols.explain import explain
 from shuffledp.protocols.one_question import OneQuestionAnalyzer
-from shuffledp.tasks import task_named
-from shuffledp.tasks.groups import show_answer
+from shuffledp.tasks import show_answer
 
 if TYPE_CHECKING:
     from shuffledp.engine.tallies import Collected, Reading
@@ -69,7 +68,7 @@ class QuestionAnswer:
     @property
     def picture(self) -> Picture:
         """What to draw: every number with its error."""
-        return show_answer(task_named(self.kind), self.estimate, self.level)
+        return show_answer(self.kind, self.estimate, self.level)
 
     @property
     def title(self) -> str:

@@ -10,12 +10,14 @@ from types import MappingProxyType
 from typing import Any
 
 from shuffledp.core.answers import Answers
+from shuffledp.core.display import Picture
 from shuffledp.core.errors import MismatchError, ParameterError
+from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.task import Declared, Option, Task
 from shuffledp.tasks.count import Count
 from shuffledp.tasks.distribution import Distribution
-from shuffledp.tasks.groups import GROUPED
+from shuffledp.tasks.groups import GROUPED, Grouped, GroupError
 from shuffledp.tasks.histogram import Histogram
 from shuffledp.tasks.numbers import Bin, Cdf, Quantiles, Range, Std, Variance
 from shuffledp.tasks.survey import Questions
@@ -44,6 +46,7 @@ __all__ = [
     "Variance",
     "Words",
     "register",
+    "show_answer",
     "task_for",
     "task_named",
 ]
@@ -110,6 +113,18 @@ def task_named(name: str) -> type[Task]:
         perhaps = "" if meant is None else f"; perhaps {meant}"
         raise ParameterError("task", name, f"must be one of {', '.join(known)}{perhaps}")
     return TASKS[name]
+
+
+def show_answer(task: str, estimate: Estimate, level: float) -> Picture:
+    """What to draw of the answer to a question, which may have been asked by group.
+
+    >>> from shuffledp import protocols, run
+    >>> estimate = run(protocols.rr.make_local(epsilon=1.0), [True, False])
+    >>> show_answer("count", estimate, 0.95).limits
+    (0.0, 2.0)
+    """
+    chosen = Grouped if isinstance(estimate.error, GroupError) else task_named(task)
+    return chosen.show(estimate, level)
 
 
 def task_for(protocol: ShuffleProtocol) -> Task:

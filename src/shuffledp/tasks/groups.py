@@ -25,7 +25,7 @@ from shuffledp.core.estimate import Estimate, Interval, Value
 from shuffledp.core.task import Column, Declared, Task, say_of
 from shuffledp.tasks.totals import mean_square
 
-__all__ = ["GROUPED", "GroupError", "Grouped", "bound_means", "show_answer"]
+__all__ = ["GROUPED", "GroupError", "Grouped", "bound_means"]
 
 GROUPED = ("count", "histogram", "sum", "mean")
 """The questions that may be asked by group."""
@@ -315,9 +315,3 @@ def _quantile(tail: float) -> float:
     from statistics import NormalDist
 
     return -NormalDist().inv_cdf(tail)
-
-
-def show_answer(task: type[Task], estimate: Estimate, level: float) -> Picture:
-    """What to draw of the answer to a question, which may have been asked by group."""
-    chosen = Grouped if isinstance(estimate.error, GroupError) else task
-    return chosen.show(estimate, level)
