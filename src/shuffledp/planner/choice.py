@@ -353,8 +353,8 @@ def curator_error(
 ) -> float | None:
     """The RMSE of the answer (of a mean, for means) that a trusted curator gives with delta = 0, counting on nobody.
 
-    What was asked of the planner (`delta`, `honest`) only saves to measure it again. None if no mechanism answers the
-    task.
+    It needs neither `delta` nor `honest`, but for the question that was planned with them it has been measured already.
+    None if no mechanism answers the task.
 
     >>> round(curator_error(Count(domain=Bits()), n=1000, epsilon=1.0), 3)
     1.357

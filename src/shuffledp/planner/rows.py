@@ -290,12 +290,8 @@ def evaluate(candidate: Candidate, asked: Asked, limits: Limits) -> Row:
 
 def _within(row: Row, candidate: Candidate, asked: Asked, limits: Limits) -> Row:
     """The row, if need be with a wider gap, or with the reason why it is beyond the limits."""
-    assert row.messages_per_user is not None
-    assert row.bits_per_user is not None
     row = _at_floor(row, candidate, asked, limits)
-    assert row.messages_per_user is not None
-    assert row.bits_per_user is not None
-    reason = limits.excess(row.messages_per_user, row.bits_per_user) or _refuse(row, limits)
+    reason = _find_excess(row, limits) or _refuse(row, limits)
     if reason is None or not candidate.takes("gap"):
         return replace(row, reason=reason)
     for gap in _GAPS:
@@ -303,11 +299,15 @@ def _within(row: Row, candidate: Candidate, asked: Asked, limits: Limits) -> Row
             wider = _fill(row, candidate, asked, limits, gap)
         except ShuffledpError:
             continue
-        assert wider.messages_per_user is not None
-        assert wider.bits_per_user is not None
-        if not limits.excess(wider.messages_per_user, wider.bits_per_user):
+        if not _find_excess(wider, limits):
             return replace(wider, reason=_refuse(wider, limits))
     return replace(row, reason=reason)
+
+
+def _find_excess(row: Row, limits: Limits) -> str | None:
+    assert row.messages_per_user is not None
+    assert row.bits_per_user is not None
+    return limits.excess(row.messages_per_user, row.bits_per_user)
 
 
 def _refuse(row: Row, limits: Limits) -> str | None:
