@@ -21,6 +21,7 @@ __all__ = [
     "find_deltas",
     "find_epsilon",
     "find_level",
+    "gaussian_delta",
     "gaussian_epsilon",
     "gaussian_scale",
     "guess_epsilon",
@@ -76,8 +77,12 @@ def guess_epsilon(mu: float, delta: float) -> float:
     return mu * low + mu * mu / 2
 
 
-def _gaussian_delta(mu: float, epsilon: float) -> float:
-    """The delta of a mu-Gaussian pair."""
+def gaussian_delta(mu: float, epsilon: float) -> float:
+    """The delta of a mu-Gaussian pair.
+
+    >>> round(gaussian_delta(1.0, 1.0), 4)
+    0.1269
+    """
 
     def below(x: float) -> float:
         return math.erfc(-x / math.sqrt(2)) / 2
@@ -94,7 +99,7 @@ def gaussian_scale(promise: Promise) -> float:
     low, high = 1e-6, 50.0
     for _ in range(80):
         middle = math.sqrt(low * high)
-        over = _gaussian_delta(middle, promise.epsilon) > promise.delta
+        over = gaussian_delta(middle, promise.epsilon) > promise.delta
         low, high = (low, middle) if over else (middle, high)
     return low
 
@@ -104,7 +109,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     low, high = 0.0, 40.0 * mu + mu * mu
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if _gaussian_delta(mu, middle) > delta else (low, middle)
+        low, high = (middle, high) if gaussian_delta(mu, middle) > delta else (low, middle)
     return high
 
 

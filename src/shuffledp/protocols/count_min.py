@@ -7,7 +7,7 @@ function of their own, is more accurate with fewer messages.
 
 Privacy holds for any fixed functions. Replacing x by y takes, in each row, a message from one cell and adds one
 to another (or changes nothing, if x and y collide): the two-bins computation. Rows have noise of their own, so
-their privacy losses add up: `rows_delta` bounds the law of the sum.
+their privacy losses add up (`accounting.compose`).
 
 Accuracy is over the public functions, too. h_t(x) is the first bits of a cubic polynomial of x over GF(2^32) with
 coefficients derived from a public seed. For uniform coefficients the values at any four categories are
@@ -24,7 +24,6 @@ without bias next to the minimum.
 """
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -33,7 +32,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shuffledp.accounting.base import find_level
+from shuffledp.accounting.base import find_level, gaussian_delta, gaussian_scale
+from shuffledp.accounting.compose import compose_delta
 from shuffledp.accounting.decreasing_mean import NoiseTotal
 from shuffledp.accounting.moved_message import TwoBins, dummies, poisson_level
 from shuffledp.core.analyzer import Tally, message_tally
@@ -46,12 +46,10 @@ from shuffledp.core.randomizer import Law, Message, Messages, WordSource, join_l
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import level as valid_level
 from shuffledp.core.validate import whole
-from shuffledp.numerics.enclosures import bound_mass
 from shuffledp.numerics.entropy import SecureWords, SeededWords
 from shuffledp.numerics.galois import POLYNOMIALS, multiply
 from shuffledp.numerics.intervals import BinomialSum, NoiseWindow
-from shuffledp.numerics.masses import stirling_error
-from shuffledp.numerics.rounding import UNIT, dyadic_above
+from shuffledp.numerics.rounding import dyadic_above
 from shuffledp.protocols.assembly import register, shuffle
 from shuffledp.protocols.dummies_histogram import DummiesHistogram
 
@@ -71,13 +69,8 @@ _ALL = 1 << 24  # categories up to which all are estimated at once
 _DEGREE = 32  # of the field, larger than most domains: then collisions look random
 _MOST_DUMMIES = 1 << 12  # of a user in a row
 _SEED_BITS = 53  # JSON numbers that every client reads as they are
-_STEPS = 100  # of the grid in epsilon / rows
-_REACH = 3.0  # losses of one row above this many epsilon count as infinite
-_PLACES = 1000  # T is rounded down by at most its mean over this
-_WINDOW = 5.0  # |A - T/2| <= 5 sqrt(T), but for 2 e^-50 by Hoeffding's inequality
-_NEGLIGIBLE = 1e-16  # of the simple bound: what is less likely is counted as an infinite loss
-_BLOCK = 1 << 16  # places looked at in one go: about what the CPU's cache holds
-_TABLED = 90_000  # coins whose masses come from a table
+_POINTS, _FEW_POINTS = 96, 32  # of the curve of a row, and of one that is smooth
+_MANY = 4096.0  # messages, whose curve is smooth
 _ROUNDS = 8  # each raises a low end, which lowers the variance, which raises it
 _GRID = 1000  # sums of squares that are tried
 _ROUNDING = 1e-12  # of n: more than the roundings of the ends
@@ -342,7 +335,7 @@ class CountMinAnalyzer:
         >>> tally = p.analyzer.tally(shuffle(sent, SeededWords(2)))
         >>> answer = p.analyzer.estimate_of(tally, [123_456_789])
         >>> answer.value.round(), answer.stderr.round()
-        (array([4927.]), array([314.]))
+        (array([4926.]), array([314.]))
         """
         return self._estimate(tally, self.randomizer.domain.codes(categories), None)
 
@@ -455,7 +448,7 @@ def make(
 
     >>> p = make(n=1_000_000, k=10**6, epsilon=1.0, delta=1e-6, honest=1.0)
     >>> p.randomizer.width, round(p.cost.messages_mean, 2), p.cost.bits_per_message
-    (8192, 8.79, 15)
+    (8192, 8.75, 15)
     >>> 0 <= p.parameters["seed"] < 2**53
     True
     """
@@ -507,40 +500,17 @@ def _derive_functions(seed: int, rows: int) -> tuple[tuple[int, int, int, int], 
 
 
 def rows_delta(*, total: NoiseTotal, rows: int, epsilon: float) -> float:
-    r"""At least the true delta for `rows` independent pairs, each with its own T ~ total.
-
-    In a pair with T dummies the attacker sees u messages in one bin and v = T + 1 - u in the other: A + 1 and T - A, or the
-    other way round, A ~ Bin(T, 1/2). The loss is ln(u / v), infinite for v = 0, and over independent pairs losses L add up:
-
-        delta = E[max(0, 1 - e^(epsilon - L))]     under the law of (A + 1, T - A),
-
-    which grows with L. So it is safe to round losses up to a grid and masses up. T is moved down: fewer
-    dummies are less privacy, in every pair alone and so in all together. The convolution is a sum of positive terms.
-
-    Never above the sum of the rows' own deltas at epsilon / rows, which holds as well.
+    """At least the true delta for `rows` independent pairs, each with its own T ~ total: losses add up.
 
     >>> from shuffledp.accounting.decreasing_mean import PoissonTotal
     >>> f"{rows_delta(total=PoissonTotal(mean=300.0), rows=4, epsilon=1.0):.1e}"
-    '7.7e-07'
+    '7.0e-07'
     """
-    simple = rows * TwoBins(total=total).delta(epsilon / rows * (1 - 1e-15))
-    if rows == 1 or epsilon == 0:
-        return min(1.0, simple)
-    step = epsilon / (rows * _STEPS)
-    one = _find_losses(total, step, math.ceil(_REACH * rows * _STEPS), _NEGLIGIBLE * simple)
-    losses = one.masses
-    for _ in range(rows - 1):
-        losses = np.convolve(losses, one.masses)
-    # Places above epsilon, in steps.
-    above = rows * (one.first - _STEPS) + np.arange(len(losses))
-    gain = -np.expm1(np.minimum(-above * step, 0.0))
-    composed = float((losses * gain).sum()) * _cover(len(losses) + rows * len(one.masses))
-    return min(1.0, simple, composed + rows * one.infinite)
-
-
-def _cover(terms: int) -> float:
-    """Factor that makes up for the roundings in a sum of this many products of positive numbers."""
-    return 1 + 4 * (terms + 8) * UNIT
+    # One message is 2 / sqrt(T) standard deviations of a row's noise. Sums of losses are sharp near a guess of delta.
+    mu = 2 * math.sqrt(rows / max(total.mean, 1e-3))
+    near = min(max(gaussian_delta(mu, min(epsilon, 700.0)), 1e-90), 0.5)
+    points = _POINTS if total.mean < _MANY else _FEW_POINTS
+    return compose_delta([TwoBins(total=total)] * rows, epsilon=epsilon, near=near, points=points)
 
 
 @lru_cache(maxsize=64)
@@ -551,9 +521,12 @@ def rows_level(
 
     >>> rho = rows_level(n=10**6, pair=Fraction(2, 8192), rows=4, epsilon=1.0, delta=1e-6, bits=64)
     >>> round(float(rho) * 10**6 / 8192)
-    146
+    145
     """
-    guess = rows * poisson_level(epsilon=epsilon, delta=delta) * 2 / (n * float(pair))
+    # Each further row costs 2 / mu^2 messages per cell, mu that of a Gaussian pair with this promise.
+    level = poisson_level(epsilon=epsilon, delta=delta)
+    level += (rows - 1) * 2 / gaussian_scale(Promise(epsilon=epsilon, delta=delta)) ** 2
+    each = 2 / (n * float(pair))
 
     def delta_at(rho: float) -> float:
         total = dummies(n=n, rho=dyadic_above(rho, bits), pair=pair).total
@@ -562,96 +535,12 @@ def rows_level(
     rho = find_level(
         delta_at,
         delta,
-        guess=guess,
-        largest=max(guess, min(1e12 / n, 1e9)),
-        tolerance=1e-4,
+        guess=level * each,
+        largest=8 * (level + 10) * each,
+        tolerance=5e-4,
         refusal=f"epsilon={epsilon!r} needs more dummies than this routine handles",
     )
     return dyadic_above(rho, bits)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Losses:
-    """Masses of the losses first, first + 1, ..., in steps, and of what is above: all rounded up."""
-
-    first: int
-    masses: Floats
-    infinite: float
-
-    def trim(self, negligible: float) -> "_Losses":
-        """Hardly likely small losses moved up to the first likely one, large ones to infinity."""
-        below, above = np.cumsum(self.masses), np.cumsum(self.masses[::-1])
-        low = int(np.searchsorted(below, negligible))
-        high = len(above) - int(np.searchsorted(above, negligible))
-        if low >= high:
-            return self
-        masses = self.masses[low:high].copy()
-        masses[0] += float(self.masses[:low].sum()) * _cover(low)
-        beyond = float(self.masses[high:].sum()) * _cover(len(self.masses))
-        return _Losses(first=self.first + low, masses=masses, infinite=self.infinite + beyond)
-
-
-def _find_losses(total: NoiseTotal, step: float, reach: int, negligible: float) -> _Losses:
-    """The loss of one row, in -reach .. reach or infinite."""
-    spread = np.linspace(-40.0, 12.0, 1200) * total.sd + total.mean
-    starts = np.unique(np.floor(np.maximum(np.append(spread, 0.0), 0.0)))
-    places, masses = total.floor(starts)
-    coarse = max(1, math.floor(total.mean / _PLACES))
-    sizes, cell = np.unique(np.floor(places / coarse) * coarse, return_inverse=True)
-    weights: Floats = np.bincount(cell, masses).astype(np.float64)
-    likely = weights >= negligible
-    found, terms = np.zeros(2 * reach + 1), len(weights)
-    infinite = 2 * math.exp(-2 * _WINDOW**2) + float(weights[~likely].sum())
-    for t, a, weight in _cut_windows(sizes[likely], weights[likely]):
-        mass = _bound_coins(a, t) * weight
-        left = t - a  # v, and u = a + 1
-        loss = np.where(left > 0, np.log((a + 1) / np.maximum(left, 1)), np.inf)
-        grid = np.ceil(np.maximum(loss / step, -reach) + 1e-6)
-        finite = grid <= reach
-        infinite += float(mass[~finite].sum())
-        found += np.bincount(grid[finite].astype(np.int64) + reach, mass[finite], 2 * reach + 1)
-        terms += len(mass)
-    cover = _cover(terms)
-    return _Losses(first=-reach, masses=found * cover, infinite=infinite * cover).trim(negligible)
-
-
-def _bound_coins(a: Floats, t: Floats) -> Floats:
-    """At least Pr[Bin(t, 1/2) = a]."""
-    if t[-1] > _TABLED:
-        return bound_mass(a, t, 0.5)[1]
-    logs, error = _tabulate_log_factorials()
-    tosses, heads = t.astype(np.int64), a.astype(np.int64)
-    log = logs[tosses] - logs[heads] - logs[tosses - heads] - t * math.log(2)
-    mass: Floats = np.exp(log + error)
-    return mass
-
-
-@lru_cache(maxsize=1)
-def _tabulate_log_factorials() -> tuple[Floats, float]:
-    """ln k! for k = 0 .. _TABLED, and how far a sum of three of them and t ln 2 may be off.
-
-    ln k! = (k + 1/2) ln k - k + ln(2 pi) / 2 + s(k). None of the numbers that are added exceeds K ln K, K the
-    last k, and each is rounded some ten times: less than 10^-8 in all, and a table is fast.
-    """
-    k = np.arange(1.0, _TABLED + 1)
-    log = (k + 0.5) * np.log(k) - k + (math.log(2 * math.pi) / 2 + stirling_error(k))
-    return np.append(0.0, log), 48 * UNIT * _TABLED * math.log(_TABLED)
-
-
-def _cut_windows(sizes: Floats, weights: Floats) -> Iterator[tuple[Floats, Floats, Floats]]:
-    """(t, a, weight) for all a near t/2, in blocks."""
-    width = _WINDOW * np.sqrt(sizes) + 1
-    first = np.maximum(np.floor(sizes / 2 - width), 0.0)
-    count = (np.minimum(np.ceil(sizes / 2 + width), sizes) - first + 1).astype(np.int64)
-    block = np.cumsum(count) // _BLOCK
-    for which in np.split(np.arange(len(sizes)), np.flatnonzero(np.diff(block)) + 1):
-        number = count[which]
-        offset = np.arange(number.sum()) - np.repeat(np.cumsum(number) - number, number)
-        yield (
-            np.repeat(sizes[which], number),
-            np.repeat(first[which], number) + offset,
-            np.repeat(weights[which], number),
-        )
 
 
 SPEC = register(make)
