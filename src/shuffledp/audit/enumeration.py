@@ -186,7 +186,7 @@ def fraction(
     """
     if isinstance(ratio, float) or ratio < 1:
         raise ParameterError("ratio", ratio, "must be a fraction >= 1, e^epsilon exactly")
-    return _Question(randomizer, n, view).fractions([Fraction(ratio)])[0]
+    return _Question(randomizer, n, view).fraction(Fraction(ratio))
 
 
 def pure_ratio(
@@ -266,10 +266,10 @@ class _Question:
         deltas = views.deltas([end for both in ends for end in both])
         return [_round_outwards(*each) for each in zip(deltas[::2], deltas[1::2], strict=True)]
 
-    def fractions(self, ratios: Sequence[Fraction]) -> list[Fraction]:
+    def fraction(self, ratio: Fraction) -> Fraction:
         if self.local:
-            return [local_delta(self.laws, ratio) for ratio in ratios]
-        return ExactViews(self.laws, self.n).deltas(ratios)
+            return local_delta(self.laws, ratio)
+        return ExactViews(self.laws, self.n).delta(ratio)
 
     def ratio(self) -> Fraction | float:
         single = all(len(sent) == 1 for law in self.laws for sent in law)

@@ -1,6 +1,5 @@
 """Cells: a range of real numbers in parts, of which only the number of the part is sent."""
 
-import math
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -8,8 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shuffledp.core.arrays import Codes, Floats
-from shuffledp.core.domain import column
-from shuffledp.core.errors import DataError, ParameterError, PositionError
+from shuffledp.core.domain import read_reals
+from shuffledp.core.errors import ParameterError
 from shuffledp.core.validate import number, whole
 
 __all__ = ["Bins", "Cells"]
@@ -57,8 +56,8 @@ class Cells:
         return _name_cells(self.edges)
 
     def codes(self, values: ArrayLike) -> Codes:
-        edges = self.edges
-        return _place(np.searchsorted(edges, _read(values, edges), side="left"), edges)
+        reals = read_reals(values, self.lower, self.upper)
+        return _clip_to_cells(np.searchsorted(self.edges, reals, side="left"), self.size)
 
     def values(self, codes: Codes) -> Floats:
         """The middle of each cell."""
@@ -105,8 +104,8 @@ class Bins:
         return _name_cells(np.array(self.edges))
 
     def codes(self, values: ArrayLike) -> Codes:
-        edges = np.array(self.edges)
-        return _place(np.searchsorted(edges, _read(values, edges), side="right"), edges)
+        reals = read_reals(values, self.lower, self.upper)
+        return _clip_to_cells(np.searchsorted(self.edges, reals, side="right"), self.size)
 
     def values(self, codes: Codes) -> Floats:
         """The middle of each bin."""
@@ -120,21 +119,6 @@ def _name_cells(edges: Floats) -> tuple[str, ...]:
     return tuple(f"{low} to {high}" for low, high in pairwise(ends))
 
 
-def _place(after: Codes, edges: Floats) -> Codes:
+def _clip_to_cells(after: Codes, size: int) -> Codes:
     """The cells before these edges; the ends belong to the first and the last one."""
-    return np.clip(after - 1, 0, len(edges) - 2).astype(np.int64)
-
-
-def _read(values: ArrayLike, edges: Floats) -> Floats:
-    """Numbers from the first edge to the last."""
-    array = column(values)
-    if array.dtype.kind not in "iuf":
-        raise DataError(f"the domain is real numbers, but the values have type {array.dtype}")
-    reals = array.astype(np.float64)
-    inside = (reals >= edges[0]) & (reals <= edges[-1])  # False for NaN
-    if not inside.all():
-        place = int(np.argmin(inside))
-        complaint = f"is outside the domain [{edges[0]:g}, {edges[-1]:g}]"
-        value = array[place].item()
-        raise PositionError(None if math.isnan(float(value)) else value, place, complaint)
-    return reals
+    return np.clip(after - 1, 0, size - 1).astype(np.int64)

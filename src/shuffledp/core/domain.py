@@ -29,6 +29,7 @@ __all__ = [
     "column",
     "find_outside",
     "read_places",
+    "read_reals",
     "round_places",
     "rounding_words",
 ]
@@ -266,11 +267,11 @@ class Reals:
         return tuple(f"{value:.15g}" for value in self.values(np.arange(self.size)))
 
     def codes(self, values: ArrayLike) -> Codes:
-        return self._scale(self._inside(values), self.steps)
+        return self._scale(read_reals(values, self.lower, self.upper), self.steps)
 
     def places(self, values: ArrayLike) -> Codes:
         """Each value as a number of 2^-41 parts of the range; it does not depend on the grid."""
-        return self._scale(self._inside(values), 1 << PLACE_BITS)
+        return self._scale(read_reals(values, self.lower, self.upper), 1 << PLACE_BITS)
 
     def locate(self, places: Codes) -> Floats:
         """The values at these places.
@@ -308,16 +309,6 @@ class Reals:
         code = high >> (PLACE_BITS - 20)
         part = ((high & ((1 << (PLACE_BITS - 20)) - 1)) << 20) + (low & ((1 << 20) - 1))
         return code, np.where(part <= 2 * near, 0, part - near)
-
-    def _inside(self, values: ArrayLike) -> Floats:
-        array = column(values)
-        if array.dtype.kind not in "iuf":
-            raise DataError(f"the domain is real numbers, but the values have type {array.dtype}")
-        reals = array.astype(np.float64)
-        inside = (reals >= self.lower) & (reals <= self.upper)  # False for NaN
-        if not inside.all():
-            raise _locate_outside(array, ~inside, f"[{self.lower!r}, {self.upper!r}]")
-        return reals
 
     def _scale(self, reals: Floats, largest: int) -> Codes:
         # The quotient first: it is at most 1, so nothing overflows however short the range is.
@@ -399,6 +390,23 @@ def _refuse_missing(values: object) -> None:
     if missing.any():
         complaint = "is missing: say first what becomes of those"
         raise PositionError(None, int(np.argmax(missing)), complaint)
+
+
+def read_reals(values: ArrayLike, lower: float, upper: float) -> Floats:
+    """A column of real numbers from lower to upper; `DataError` if it is of anything else.
+
+    >>> read_reals([0.5, 2], 0.0, 1.0)
+    Traceback (most recent call last):
+    shuffledp.core.errors.PositionError: value 2.0 at position 1 is outside the domain [0.0, 1.0]
+    """
+    array = column(values)
+    if array.dtype.kind not in "iuf":
+        raise DataError(f"the domain is real numbers, but the values have type {array.dtype}")
+    reals = array.astype(np.float64)
+    inside = (reals >= lower) & (reals <= upper)  # False for NaN
+    if not inside.all():
+        raise _locate_outside(array, ~inside, f"[{lower!r}, {upper!r}]")
+    return reals
 
 
 def find_outside(array: Codes, size: int) -> Bools | None:

@@ -247,8 +247,7 @@ class BinomialError:
 
     def interval(self, value: Value, level: float) -> Interval:
         """The exact one: the law is known, so there is nothing to approximate."""
-        return self.exact_interval(value, level)
-
-    def exact_interval(self, value: Value, level: float) -> Interval:
         low, high = self.noise.range(1 - Fraction(valid_level(level)))
         return Interval(float(self.observed - high), float(self.observed - low))
+
+    exact_interval = interval

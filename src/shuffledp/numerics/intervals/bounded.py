@@ -68,9 +68,7 @@ class BoundedError:
         """Covers with probability at least `level` at any n, by bounds of the tails."""
         return self.leave_out((1 - valid_level(level)) / 2, value)
 
-    def exact_interval(self, value: Value, level: float) -> Interval:
-        """The same: it holds at any n."""
-        return self.interval(value, level)
+    exact_interval = interval
 
     def leave_out(self, tail: float, value: Value) -> Interval:
         """The truths that are not refused at this tail, on either side."""
@@ -171,9 +169,7 @@ class OneBitError:
             return Interval(first, second)
         return Interval(float(first), float(second))
 
-    def exact_interval(self, value: Value, level: float) -> Interval:
-        """The same: it holds at any n."""
-        return self.interval(value, level)
+    exact_interval = interval
 
 
 def _isf(tail: Floats) -> Floats:

@@ -273,10 +273,9 @@ class TwoBinomialsError:
 
     def interval(self, value: Value, level: float) -> Interval:
         """The exact one: the law is known, so there is nothing to approximate."""
-        return self.exact_interval(value, level)
-
-    def exact_interval(self, value: Value, level: float) -> Interval:
         return self.leave_out((1 - valid_level(level)) / 2)
+
+    exact_interval = interval
 
     def leave_out(self, tail: float) -> Interval:
         """The counts whose two tails at what is observed are both above this one."""

@@ -160,14 +160,13 @@ class DiscreteLaplaceError:
 
     def interval(self, value: Value, level: float) -> Interval:
         """The exact one: the law is known, so there is nothing to approximate."""
-        return self.exact_interval(value, level)
-
-    def exact_interval(self, value: Value, level: float) -> Interval:
         radius = self.radius(1 - Fraction(valid_level(level)))
         low, high = value - radius, value + radius
         if np.all(np.abs(value) + radius <= 2.0**52 * self.step):
             return Interval(low, high)  # nothing was rounded
         return Interval(_move_outward(low, -np.inf), _move_outward(high, np.inf))
+
+    exact_interval = interval
 
     def radius(self, beta: Fraction) -> float:
         """How far off the answers are at most, except with probability beta."""
@@ -264,9 +263,6 @@ class DifferenceError:
 
     def interval(self, value: Value, level: float) -> Interval:
         """The exact one: the law is known, so there is nothing to approximate."""
-        return self.exact_interval(value, level)
-
-    def exact_interval(self, value: Value, level: float) -> Interval:
         beta = float(1 - Fraction(valid_level(level)))
         if 2 * self.distance >= beta:
             raise UnsupportedError(
@@ -274,6 +270,8 @@ class DifferenceError:
             )
         radius = float(self.noise.radius(beta - self.distance))
         return Interval(value - radius, value + radius)
+
+    exact_interval = interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
