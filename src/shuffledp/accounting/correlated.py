@@ -32,7 +32,7 @@ import numpy as np
 
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
-from shuffledp.core.validate import fraction_of_one, number, positive
+from shuffledp.core.validate import fraction_of_one, non_negative, number, positive
 from shuffledp.numerics.masses import log_negative_binomial, log_poisson
 from shuffledp.numerics.rounding import UNIT
 from shuffledp.numerics.search import find_smallest, find_smallest_safe
@@ -389,8 +389,7 @@ def _find_diagonals(noise: ThinnedNoise) -> tuple[list[Floats], float, float]:
 
 
 def _larger(noise: CorrelatedNoise | ThinnedNoise, epsilon: float) -> float:
-    if number("epsilon", epsilon) < 0:
-        raise ParameterError("epsilon", epsilon, "must be >= 0")
+    non_negative("epsilon", epsilon)
     return min(1.0, max(noise.losing(epsilon), noise.gaining(epsilon)))
 
 
@@ -424,8 +423,7 @@ class CorrelatedPair:
 
     def delta(self, epsilon: float) -> float:
         """At least the true delta at this epsilon."""
-        if number("epsilon", epsilon) < 0:
-            raise ParameterError("epsilon", epsilon, "must be >= 0")
+        non_negative("epsilon", epsilon)
         # Rounding down what is left for the losing bin raises delta.
         left = math.nextafter(epsilon - self.noise.pure, 0.0)
         half = epsilon / 2 * (1 - UNIT)

@@ -39,7 +39,7 @@ from functools import lru_cache
 
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.privacy import Guarantee, Neighbours
-from shuffledp.core.validate import number, positive
+from shuffledp.core.validate import below_one, number, positive
 from shuffledp.numerics.rounding import exp_upper
 
 __all__ = ["Budget", "Charge", "Spent", "add_up", "find_excess", "price"]
@@ -77,10 +77,8 @@ class Budget:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", positive("budget epsilon", self.epsilon))
-        object.__setattr__(self, "delta", number("budget delta", self.delta))
+        object.__setattr__(self, "delta", below_one("budget delta", self.delta))
         object.__setattr__(self, "reserve", number("reserve", self.reserve))
-        if not 0 <= self.delta < 1:
-            raise ParameterError("budget delta", self.delta, "must be >= 0 and < 1")
         if self.reserve and not 0 < self.reserve < self.delta:
             raise ParameterError("reserve", self.reserve, f"must be >= 0 and < delta={self.delta}")
         if self.reserve == 0:

@@ -25,7 +25,7 @@ from shuffledp.core.mechanism import MechanismSpec, Selection
 from shuffledp.core.privacy import Guarantee
 from shuffledp.core.protocol import Parameters
 from shuffledp.core.randomizer import WordSource
-from shuffledp.core.validate import fraction_of_one, number, whole
+from shuffledp.core.validate import fraction_of_one, non_negative, whole
 from shuffledp.mechanisms._answers import promise_pure, read_exactly
 from shuffledp.numerics.exact_draws import Choice
 
@@ -60,8 +60,7 @@ class Exponential:
         read_exactly("epsilon", self.epsilon)
         read_exactly("sensitivity", self.sensitivity)
         whole("k", self.k, at_least=1)
-        if number("utility_error", self.utility_error) < 0:
-            raise ParameterError("utility_error", self.utility_error, "must be >= 0")
+        non_negative("utility_error", self.utility_error)
         if self.labels is None:
             return
         object.__setattr__(self, "labels", tuple(self.labels))

@@ -35,7 +35,7 @@ from shuffledp.core.domain import Reals
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.protocol import HONEST, Promise, honest_users
 from shuffledp.core.randomizer import Law, Messages, WordSource
-from shuffledp.core.validate import number, positive, whole
+from shuffledp.core.validate import non_negative, positive, whole
 from shuffledp.numerics.dealing import deal
 from shuffledp.numerics.rounding import exp_lower, float_above, log_upper
 from shuffledp.numerics.tape import table
@@ -141,8 +141,7 @@ class GaussianNoise(OneNumber):
         >>> device.delta0(0.0)  # the total variation
         0.375
         """
-        if number("epsilon0", epsilon0) < 0:
-            raise ParameterError("epsilon0", epsilon0, "must be >= 0")
+        non_negative("epsilon0", epsilon0)
         E, steps = exp_lower(epsilon0), self.domain.steps
         more = (self._share(v) * E.denominator - E.numerator * self._share(v - steps)
                 for v in range(-self.reach, self.reach + 1))  # fmt: skip

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shuffledp.core.domain import Domain
-from shuffledp.core.errors import MismatchError, ParameterError
+from shuffledp.core.errors import MismatchError
 from shuffledp.core.estimate import Value
 from shuffledp.core.task import Column, Declared, Option, Task
-from shuffledp.core.validate import number
+from shuffledp.core.validate import below_one
 from shuffledp.numerics.rounding import float_above
 from shuffledp.tasks.histogram import BINS, declare_bins
 
@@ -45,8 +45,7 @@ class Uniformity(Task):
     """From which distance on accepting is wrong; 0: from any that is not 0."""
 
     def __post_init__(self) -> None:
-        if not 0 <= number("alpha", self.alpha) < 1:
-            raise ParameterError("alpha", self.alpha, "must be >= 0 and < 1")
+        below_one("alpha", self.alpha)
 
     @classmethod
     def declare(cls, options: Mapping[str, Any], column: Column | None = None) -> Declared:

@@ -46,7 +46,7 @@ import numpy as np
 from shuffledp.core.arrays import Counts, Floats, Words
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.randomizer import WordSource
-from shuffledp.core.validate import number, whole
+from shuffledp.core.validate import non_negative, whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.dealing import deal
 from shuffledp.numerics.geometric import FIXED, bound_distance, find_exponent, square_powers
@@ -347,8 +347,7 @@ def ideal_delta(*, epsilon: float, reach: int, rate: Fraction, shape: Fraction) 
     whole("reach", reach, at_least=1)
     if shape <= 0:
         raise ParameterError("shape", shape, "must be > 0")
-    if number("epsilon", epsilon) < 0:
-        raise ParameterError("epsilon", epsilon, "must be >= 0")
+    non_negative("epsilon", epsilon)
     spare = max(rate * reach - Fraction(epsilon), Fraction(0))
     if shape >= 1 and not spare:
         return 0.0

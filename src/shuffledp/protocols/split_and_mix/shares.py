@@ -49,7 +49,7 @@ import numpy as np
 
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
-from shuffledp.core.validate import fraction_of_one, number, whole
+from shuffledp.core.validate import fraction_of_one, non_negative, number, whole
 from shuffledp.numerics.masses import stirling_error
 from shuffledp.numerics.rounding import UNIT
 
@@ -129,8 +129,7 @@ def secure_sum_delta(*, delta0: float, epsilon: float, log2_tv: float) -> float:
     """
     if not 0 <= number("delta0", delta0) <= 1:
         raise ParameterError("delta0", delta0, "must be >= 0 and <= 1")
-    if number("epsilon", epsilon) < 0:
-        raise ParameterError("epsilon", epsilon, "must be >= 0")
+    non_negative("epsilon", epsilon)
     if epsilon > 700:
         return 1.0
     added = (1 + math.exp(epsilon)) * 2.0 ** min(0.0, number("log2_tv", log2_tv))
