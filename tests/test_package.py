@@ -97,16 +97,16 @@ def shown_by(kind):
 def test_every_type_that_a_public_name_leads_to_is_public():
     """In `sdp` itself or in the `__all__` of one of its rooms."""
     names = [getattr(sdp, name) for name in sdp.__all__]
-    waiting = [each for each in names if isinstance(each, type)]
-    waiting += [kind for each in names if inspect.isfunction(each) for kind in returned(each)]
+    rooms = [getattr(sdp, room) for room in ROOMS]
+    public = [*names, *(getattr(room, name) for room in rooms for name in room.__all__)]
+    waiting = [each for each in public if isinstance(each, type)]
+    waiting += [kind for each in public if inspect.isfunction(each) for kind in returned(each)]
     met = set()
     while waiting:
         kind = waiting.pop()
         if kind not in met:
             met.add(kind)
             waiting += shown_by(kind)
-    rooms = [getattr(sdp, room) for room in ROOMS]
-    public = [*names, *(getattr(room, name) for room in rooms for name in room.__all__)]
     assert len(met) > 40
     assert {f"{kind.__module__}.{kind.__qualname__}" for kind in met if kind not in public} == set()
 

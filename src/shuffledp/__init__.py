@@ -66,6 +66,9 @@ if TYPE_CHECKING:
     )
     from shuffledp.accounting.compose import compose, compose_renyi
     from shuffledp.answer import Answer
+    from shuffledp.core.answers import Answers
+    from shuffledp.core.cells import Bins, Cells
+    from shuffledp.core.texts import Keys, Texts
     from shuffledp.engine.codes import OnInvalid
     from shuffledp.engine.columns import categories_of, open_column
     from shuffledp.engine.files import headcount, run_file
@@ -87,9 +90,12 @@ __all__ = [
     "Accountant",
     "Analyzer",
     "Answer",
+    "Answers",
+    "Bins",
     "Bits",
     "BudgetError",
     "Categories",
+    "Cells",
     "Cost",
     "Crowd",
     "Curve",
@@ -101,6 +107,7 @@ __all__ = [
     "Guarantee",
     "Integers",
     "Interval",
+    "Keys",
     "LedgerError",
     "Mechanism",
     "Messages",
@@ -130,6 +137,7 @@ __all__ = [
     "SurveyPlan",
     "Tally",
     "Task",
+    "Texts",
     "UnsupportedError",
     "WireError",
     "WordSource",
@@ -200,6 +208,9 @@ __getattr__ = load_later(
         "engine.messages": "randomize_file tally_file",
         "engine.tallies": "read_tally write_tally",
         "answer": "Answer",
+        "core.answers": "Answers",
+        "core.cells": "Bins Cells",
+        "core.texts": "Keys Texts",
         "request": "Request ask",
         "surveys": "Question Survey SurveyAnswer SurveyPlan",
         "accounting.compose": "compose compose_renyi",

@@ -6,7 +6,7 @@ from shuffledp.core.loading import load_later
 
 if TYPE_CHECKING:
     from shuffledp.accounting.amplify import BinaryOutput, Bound, ShuffledProfile
-    from shuffledp.accounting.closed_forms import CLOSED_FORMS, ClosedForm, Covers
+    from shuffledp.accounting.closed_forms import CLOSED_FORMS, ClosedForm, Covers, Formula
     from shuffledp.accounting.comparison import BoundComparison, BoundLine
     from shuffledp.accounting.rules import (
         compose_advanced,
@@ -23,6 +23,7 @@ __all__ = [
     "BoundLine",
     "ClosedForm",
     "Covers",
+    "Formula",
     "ShuffledProfile",
     "compose_advanced",
     "compose_basic",
@@ -34,7 +35,7 @@ __getattr__ = load_later(
     __name__,
     {
         "amplify": "BinaryOutput Bound ShuffledProfile",
-        "closed_forms": "CLOSED_FORMS ClosedForm Covers",
+        "closed_forms": "CLOSED_FORMS ClosedForm Covers Formula",
         "comparison": "BoundComparison BoundLine",
         "rules": "compose_advanced compose_basic group_privacy replace_one",
     },

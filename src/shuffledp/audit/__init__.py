@@ -7,7 +7,13 @@ private count can beat.
 """
 
 from shuffledp.audit import separations
-from shuffledp.audit.black_box import EmpiricalAudit, GaussianAudit, empirical, empirical_gaussian
+from shuffledp.audit.black_box import (
+    CountedEvent,
+    EmpiricalAudit,
+    GaussianAudit,
+    empirical,
+    empirical_gaussian,
+)
 from shuffledp.audit.channels import Channel, channel, enumerate_tape
 from shuffledp.audit.enumeration import (
     ExactAudit,
@@ -24,6 +30,7 @@ from shuffledp.audit.search import Bounds
 __all__ = [
     "Bounds",
     "Channel",
+    "CountedEvent",
     "EmpiricalAudit",
     "ExactAudit",
     "GaussianAudit",

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 from shuffledp.core.loading import load_later
 
 if TYPE_CHECKING:
-    from shuffledp.ledger.budget import Budget, Spent
+    from shuffledp.ledger.budget import Budget, Charge, Spent
     from shuffledp.ledger.events import Entry
     from shuffledp.ledger.ledger import Ledger, Spending, Verified
 
-__all__ = ["DATASET", "Budget", "Entry", "Ledger", "Spending", "Spent", "Verified"]
+__all__ = ["DATASET", "Budget", "Charge", "Entry", "Ledger", "Spending", "Spent", "Verified"]
 
 DATASET = "data"
 """The data set that is meant if none is named: counting too much together is the safe mistake."""
@@ -17,7 +17,7 @@ DATASET = "data"
 __getattr__ = load_later(
     __name__,
     {
-        "budget": "Budget Spent",
+        "budget": "Budget Charge Spent",
         "events": "Entry",
         "ledger": "Ledger Spending Verified",
     },

@@ -58,6 +58,7 @@ __all__ = [
     "GROUP",
     "LINES",
     "PROTOCOLS",
+    "Spec",
     "answering",
     "bundle",
     "correlated_count",

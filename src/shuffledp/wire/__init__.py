@@ -5,6 +5,7 @@ everybody holds the same bytes of, `hpke` the encryption, `report` what a device
 hands to the analyzer.
 """
 
+from shuffledp.core.octets import Decoded, MessageCode
 from shuffledp.wire.batch import Manifest
 from shuffledp.wire.document import (
     Collection,
@@ -21,7 +22,9 @@ __all__ = [
     "MEDIA_TYPE",
     "MOST_REPORTS",
     "Collection",
+    "Decoded",
     "Manifest",
+    "MessageCode",
     "Opened",
     "Pledge",
     "Question",
