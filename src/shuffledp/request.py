@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from shuffledp.engine.central import Released
     from shuffledp.engine.messages import Randomized
     from shuffledp.engine.pairs import Pairs
-    from shuffledp.ledger import Budget, Ledger
+    from shuffledp.ledger import Budget, Ledger, Spending
 
 __all__ = [
     "SEEDED",
@@ -62,6 +62,7 @@ __all__ = [
     "check_result",
     "describe_invalid",
     "open_data",
+    "open_spending",
     "tell_dropped",
     "tell_weaker",
     "use_grid",
@@ -184,13 +185,8 @@ def ask(
         by=by,
         groups=groups,
     )
-    spending = None
-    if ledger is not None:
-        from shuffledp.ledger import Ledger, Spending
-
-        request.check_chargeable()
-        opened = ledger if isinstance(ledger, Ledger) else Ledger(Path(ledger))
-        spending = Spending(ledger=opened, budget=budget, dataset=dataset)
+    from_data = bool(options.get("categories_from_data"))
+    spending = open_spending(ledger, budget, dataset, rng=rng, from_data=from_data)
     grouping = None if by is None else open_data(data, by, where)
     prepared = request.prepare(open_data(data, column, where), grouping=grouping, report=report)
     if spending is not None:
@@ -200,6 +196,32 @@ def ask(
         entry = spending.charge(answer.guarantee, {**prepared.note, "n": answer.n})
         spending.mark_released(entry)
     return answer
+
+
+def open_spending(
+    ledger: "Ledger | str | Path | None",
+    budget: "Budget | None",
+    dataset: str,
+    *,
+    rng: WordSource | None,
+    from_data: bool = False,
+) -> "Spending | None":
+    """The ledger that an answer is charged to, if there is one; refuses what no guarantee covers."""
+    if ledger is None:
+        return None
+    from shuffledp.ledger import Ledger, Spending
+
+    if isinstance(rng, SeededWords):
+        raise UnsupportedError(
+            "a seed protects nobody, so a ledger cannot charge it: leave out one of them"
+        )
+    if from_data:
+        raise UnsupportedError(
+            "categories_from_data releases which categories occur, and no epsilon covers that, so "
+            "a ledger cannot charge it: declare categories or categories_file"
+        )
+    opened = ledger if isinstance(ledger, Ledger) else Ledger(Path(ledger))
+    return Spending(ledger=opened, budget=budget, dataset=dataset)
 
 
 def open_data(data: Any, column: str | None = None, where: Filter | str | None = None) -> Column:
@@ -287,18 +309,6 @@ class Request:
     def seed(self) -> int | None:
         """The seed of the noise; None if it is secure."""
         return self.rng.seed if isinstance(self.rng, SeededWords) else None
-
-    def check_chargeable(self) -> None:
-        """Refuse what no guarantee covers: a ledger cannot charge it."""
-        if self.seed is not None:
-            raise UnsupportedError(
-                "a seed protects nobody, so a ledger cannot charge it: leave out one of them"
-            )
-        if self.options.get("categories_from_data"):
-            raise UnsupportedError(
-                "categories_from_data releases which categories occur, and no epsilon covers that, so "
-                "a ledger cannot charge it: declare categories or categories_file"
-            )
 
     def prepare(
         self,

@@ -371,13 +371,6 @@ class CuratorOptions:
         """Where the noise comes from; None: secure."""
         return None if self.seed is None else sdp.SeededWords(self.seed)
 
-    def check_chargeable(self) -> None:
-        """Refuse what no guarantee covers: a ledger cannot charge it."""
-        if self.seed is not None:
-            raise sdp.UnsupportedError(
-                "a seed protects nobody, so a ledger cannot charge it: leave out one of them"
-            )
-
 
 @dataclass(frozen=True, kw_only=True)
 class OutputOptions:
@@ -420,7 +413,9 @@ class BudgetOptions:
         str | None, _budget(help="The data set in the ledger whose budget is charged.")
     ] = None
 
-    def open(self, request: Any) -> "sdp.ledger.Spending | None":
+    def open(
+        self, rng: "sdp.WordSource | None", *, from_data: bool = False
+    ) -> "sdp.ledger.Spending | None":
         """The ledger, and the budget if one is stated; None without a ledger."""
         if self.ledger is None:
             if self != BudgetOptions():
@@ -428,11 +423,9 @@ class BudgetOptions:
                     "--budget-epsilon, --budget-delta, --budget-reserve and --dataset need --ledger"
                 )
             return None
-        request.check_chargeable()
-        more = {} if self.dataset is None else {"dataset": self.dataset}
-        return sdp.ledger.Spending(
-            ledger=sdp.ledger.Ledger(self.ledger), budget=self._read_budget(), **more
-        )
+        dataset = sdp.ledger.DATASET if self.dataset is None else self.dataset
+        budget = self._read_budget()
+        return sdp.request.open_spending(self.ledger, budget, dataset, rng=rng, from_data=from_data)
 
     def _read_budget(self) -> "sdp.ledger.Budget | None":
         epsilon, delta = self.budget_epsilon, self.budget_delta

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from shuffledp.cli._options import InferenceOptions
+    from shuffledp.cli._options import BudgetOptions, InferenceOptions
 
-__all__ = ["People", "Releasing", "read_column", "read_people"]
+__all__ = ["People", "open_ledger", "read_column", "read_people", "show_answer"]
 
 _UNPROTECTED = "the model 'none' adds no noise: the answer is exact, and protects nobody"
 
@@ -118,40 +118,26 @@ def _check_delta(given: InferenceOptions, n: int) -> tuple[str, ...]:
     return sdp.planner.check_delta(given.delta, n, allow_large_delta=given.allow_large_delta)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Releasing:
-    """An answer on its way out."""
+def open_ledger(
+    budget: BudgetOptions, given: InferenceOptions, categories: Any
+) -> sdp.ledger.Spending | None:
+    """The ledger that the answer is charged to, if there is one; refuses what no guarantee covers."""
+    if budget.ledger is not None and given.model == "none":
+        raise sdp.UnsupportedError(
+            "the model 'none' promises nothing, so a ledger cannot charge it"
+        )
+    return budget.open(given.rng, from_data=categories.categories_from_data)
 
-    given: InferenceOptions
-    categories: Any
-    as_json: bool
 
-    def check_chargeable(self) -> None:
-        """Refuse what no guarantee covers: a ledger cannot charge it."""
-        if self.given.seed is not None:
-            raise sdp.UnsupportedError(
-                "a seed protects nobody, so a ledger cannot charge it: leave out one of them"
-            )
-        if self.given.model == "none":
-            raise sdp.UnsupportedError(
-                "the model 'none' promises nothing, so a ledger cannot charge it"
-            )
-        if self.categories.categories_from_data:
-            raise sdp.UnsupportedError(
-                "categories_from_data releases which categories occur, and no epsilon covers that, so "
-                "a ledger cannot charge it: declare categories or categories_file"
-            )
-
-    def show(
-        self, people: People, text: str, record: dict[str, Any], *, written: bool = False
-    ) -> None:
-        """To standard output: for people, or for programs; quietly, not what is written to a file."""
-        if people.for_operator is not None and not is_quiet():
-            say(people.for_operator, err=True)
-        for warning in people.not_private:
-            say(f"NOT PRIVATE: {warning}.", err=True)
-        if self.as_json:
-            echo_json(record)
-        if self.as_json or (written and is_quiet()):
-            return
+def show_answer(
+    people: People, text: str, record: dict[str, Any], *, as_json: bool, written: bool = False
+) -> None:
+    """To standard output: for people, or for programs; quietly, not what is written to a file."""
+    if people.for_operator is not None and not is_quiet():
+        say(people.for_operator, err=True)
+    for warning in people.not_private:
+        say(f"NOT PRIVATE: {warning}.", err=True)
+    if as_json:
+        echo_json(record)
+    elif not (written and is_quiet()):
         say_lines("\n".join([text, *([] if is_quiet() else people.remarks)]))

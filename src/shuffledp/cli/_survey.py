@@ -64,7 +64,7 @@ def run_survey(
     chosen = sdp.engine.find_engine(engine, threads=privacy.threads, master=master)
     targets = [output.out, output.plot]
     _check_targets(output)
-    spending = budget.open(survey.chargeable(rng))
+    spending = budget.open(rng)
     with stage_outputs(targets, force=output.force) as outputs:
         keep_inputs(targets, [path, *paths, budget.ledger])
         with meter() as report:
@@ -114,7 +114,7 @@ def randomize_survey(
         raise sdp.DataError(f"whom does {path} ask? Name the files of people, too")
     survey, rng = _open(path, options, privacy)
     chosen = sdp.engine.find_engine("duckdb", threads=privacy.threads)
-    spending = budget.open(survey.chargeable(rng))
+    spending = budget.open(rng)
     with stage_outputs([out], force=force) as outputs, meter() as report:
         keep_inputs([out], [path, *paths, budget.ledger])
         data = [Path(each) for each in paths]

@@ -46,7 +46,7 @@ def frequencies(
     """
     with explain_errors():
         check_result(out)
-        spending = budget.open(given)
+        spending = budget.open(given.rng)
         with stage_outputs([out], force=force) as outputs:
             column = sdp.open_column(paths, given.column, where=given.where)
             keep_inputs([out, budget.ledger], [file.path for file in column.files])

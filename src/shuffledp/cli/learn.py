@@ -16,7 +16,7 @@ from shuffledp.cli._options import (
     ProtocolOption,
     spread,
 )
-from shuffledp.cli._people import Releasing, read_people
+from shuffledp.cli._people import open_ledger, read_people, show_answer
 from shuffledp.cli._terminal import charge, check_result, explain_errors, stage_outputs, tell
 
 __all__ = ["learn"]
@@ -42,8 +42,7 @@ def learn(
     """
     with explain_errors():
         check_result(out)
-        release = Releasing(given=given, categories=categories, as_json=as_json)
-        spending = budget.open(release)
+        spending = open_ledger(budget, given, categories)
         with stage_outputs([out], force=force) as outputs:
             people = read_people(paths, categories, given, [out, budget.ledger])
             found = sdp.learn(
@@ -61,6 +60,7 @@ def learn(
                 try:
                     outputs.publish()
                 finally:
-                    release.show(people, text, record, written=out is not None)
+                    written = out is not None
+                    show_answer(people, text, record, as_json=as_json, written=written)
         if out is not None and not as_json:
             tell(f"Written: {out}")

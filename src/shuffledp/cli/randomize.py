@@ -79,7 +79,7 @@ def randomize(
             return
         question = _question(task, options)
         request = privacy.request(question, options, "duckdb", n=users, **grouping.given)
-        spending = budget.open(request)
+        spending = budget.open(request.rng, from_data=options.categories_from_data)
         with stage_outputs([out], force=force) as outputs, meter() as report:
             column = sdp.open_column(paths, privacy.column, where=privacy.where)
             read = [*(file.path for file in column.files), budget.ledger]

@@ -13,7 +13,7 @@ from shuffledp.cli._options import (
     TaskOptions,
     spread,
 )
-from shuffledp.cli._people import People, Releasing, read_column
+from shuffledp.cli._people import People, open_ledger, read_column, show_answer
 from shuffledp.cli._terminal import charge, explain_errors
 from shuffledp.core.protocol import HONEST
 
@@ -54,8 +54,7 @@ def robust(
             )
         if given.epsilon is None or given.delta is None:
             raise sdp.ParameterError("epsilon", given.epsilon, "and delta must be given")
-        release = Releasing(given=given, categories=options, as_json=as_json)
-        spending = budget.open(release)
+        spending = open_ledger(budget, given, options)
         declare = sdp.tasks.TASKS[task].declare
         people, asked = read_column(
             paths, given, lambda column: declare(vars(options), column), [budget.ledger]
@@ -72,7 +71,7 @@ def robust(
         record = {"task": task, **_record(found, people), **people.record}
         note = people.note(f"robust {task}", "median_of_groups")
         with charge(spending, found.guarantee, note, err=as_json):
-            release.show(people, _describe(found, people), record)
+            show_answer(people, _describe(found, people), record, as_json=as_json)
 
 
 def _read_values(people: People) -> Any:

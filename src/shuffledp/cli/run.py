@@ -103,7 +103,7 @@ def _run(
         )
         check_result(output.out)
         check_picture(output.plot, force=output.force, page=True)
-        spending = budget.open(request)
+        spending = budget.open(request.rng, from_data=options.categories_from_data)
         with stage_outputs(targets, force=output.force) as outputs:
             with meter() as report:
                 with stages.stage(stages.OPENING):

@@ -15,7 +15,7 @@ from shuffledp.cli._options import (
     PathsArgument,
     spread,
 )
-from shuffledp.cli._people import People, Releasing, read_people
+from shuffledp.cli._people import People, open_ledger, read_people, show_answer
 from shuffledp.cli._terminal import charge, explain_errors, pulse
 
 __all__ = ["test"]
@@ -73,8 +73,7 @@ def test(
     """
     with explain_errors():
         chance = float(_read_fraction("error", error))
-        release = Releasing(given=given, categories=categories, as_json=as_json)
-        spending = budget.open(release)
+        spending = open_ledger(budget, given, categories)
         people = read_people(paths, categories, given, [budget.ledger])
         common = {"alpha": alpha, "method": method, "coin": coin.value, "error": chance}
         more = {**common, "public_seed": public_seed, **given.promise}
@@ -84,7 +83,8 @@ def test(
         record = {"law": tested, **found.to_dict(), **people.record}
         note = people.note("test", found.method)
         with charge(spending, found.guarantee, note, err=as_json):
-            release.show(people, f"Is the law {tested}? {found.describe()}", record)
+            text = f"Is the law {tested}? {found.describe()}"
+            show_answer(people, text, record, as_json=as_json)
 
 
 def _test(people: People, law: str | None, more: dict[str, Any]) -> sdp.inference.UniformityTest:

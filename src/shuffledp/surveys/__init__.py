@@ -27,10 +27,9 @@ the protocol and the budget of each question, `answers` shows what came out.
 from shuffledp.surveys.answers import QuestionAnswer, SurveyAnswer
 from shuffledp.surveys.parts import find_error
 from shuffledp.surveys.plans import SurveyPlan, SurveyRow
-from shuffledp.surveys.survey import Chargeable, PreparedSurvey, Question, Survey
+from shuffledp.surveys.survey import PreparedSurvey, Question, Survey
 
 __all__ = [
-    "Chargeable",
     "PreparedSurvey",
     "Question",
     "QuestionAnswer",

@@ -42,17 +42,17 @@ from shuffledp.engine.messages import randomize_bundle
 from shuffledp.engine.pairs import count_pairs, pair_people, pick_rows
 from shuffledp.engine.stages import CALIBRATION, OPENING, stage
 from shuffledp.engine.tallies import Form, Reading
-from shuffledp.ledger import DATASET, Budget, Ledger, Spending
+from shuffledp.ledger import DATASET, Budget, Ledger
 from shuffledp.numerics.entropy import SecureWords, SeededWords
 from shuffledp.planner.question import check_delta, find_planned
 from shuffledp.protocols.one_question import OneQuestionDevice, scale_up
-from shuffledp.request import SEEDED, open_data, use_grid
+from shuffledp.request import SEEDED, open_data, open_spending, use_grid
 from shuffledp.surveys.answers import QuestionAnswer, SurveyAnswer
 from shuffledp.surveys.parts import At
 from shuffledp.surveys.plans import SurveyPlan, make_plan
 from shuffledp.tasks.groups import Grouped
 
-__all__ = ["Chargeable", "PreparedSurvey", "Question", "Survey"]
+__all__ = ["PreparedSurvey", "Question", "Survey"]
 
 _FEW_CODES = 1 << 20  # of a question that is read early: eight megabytes
 _USUAL_EPSILON = 1.0  # where a search for another one starts
@@ -306,11 +306,7 @@ class Survey:
             if value is not None:
                 raise ParameterError(name, value, "is for one question: a survey says it itself")
         valid_level(level)
-        spending = None
-        if ledger is not None:
-            self.chargeable(rng).check_chargeable()
-            opened = ledger if isinstance(ledger, Ledger) else Ledger(Path(ledger))
-            spending = Spending(ledger=opened, budget=budget, dataset=dataset)
+        spending = open_spending(ledger, budget, dataset, rng=rng)
         prepared = self.prepare(data, engine=engine, where=where, report=report, read_early=True)
         if spending is not None:
             spending.check(prepared.plan.protocol.guarantee)
@@ -318,10 +314,6 @@ class Survey:
         if spending is not None:
             spending.mark_released(spending.charge(answer.guarantee, answer.note))
         return answer
-
-    def chargeable(self, rng: WordSource | None) -> "Chargeable":
-        """What a ledger can ask about a run with these words."""
-        return Chargeable(rng=rng)
 
     def prepare(
         self,
@@ -385,20 +377,6 @@ class Survey:
                 early[question.name] = reader.submit(count)
         reader.shutdown(wait=False)
         return early
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chargeable:
-    """What a ledger asks before anything is released."""
-
-    rng: WordSource | None
-
-    def check_chargeable(self) -> None:
-        """Refuse what no guarantee covers: a ledger cannot charge it."""
-        if isinstance(self.rng, SeededWords):
-            raise UnsupportedError(
-                "a seed protects nobody, so a ledger cannot charge it: leave out one of them"
-            )
 
 
 def _read_model(model: Model | str) -> Model:
