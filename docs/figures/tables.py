@@ -62,7 +62,7 @@ def models() -> str:
     questions = (
         ("How many?", 1, sdp.plan("count", n=N, epsilon=EPSILON, delta=DELTA)),
         (
-            "What average, of values from 0 to 120?",
+            "What is the average of values from 0 to 120?",
             N,
             sdp.plan("mean", n=N, epsilon=EPSILON, delta=DELTA, lower=0, upper=120),
         ),
