@@ -236,7 +236,7 @@ class TestRounding:
             epsilon = epsilon0 * float(random.uniform(0.01, 0.99))
             C = random.integers(1, 60, 6).astype(np.float64)
             clones = clones_2023(epsilon0=epsilon0, n=100)
-            upper, lower = clones._inner(C, epsilon, 1), clones._inner(C, epsilon, -1)
+            upper, lower = clones._bound_inner(C, epsilon, 1), clones._bound_inner(C, epsilon, -1)
             for place, high, low in zip(C.tolist(), upper, lower, strict=True):
                 truth = self.inner(int(place), epsilon0, epsilon)
                 assert low <= truth <= high

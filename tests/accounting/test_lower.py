@@ -207,6 +207,6 @@ def test_the_normal_law_is_below_the_enumeration():
     sets = generic_data_sets(epsilon0=1.0, n=100_000)
     for epsilon in (0.0, 0.005, 0.01):
         for blanket in sets.blankets:
-            gains = blanket.gains(epsilon) - blanket.rounding(epsilon)
+            gains = blanket.gains(epsilon) - blanket.bound_rounding(epsilon)
             normal = blankets._bound_by_normal(np.array(blanket.mass), gains, sets.n)
             assert normal <= blankets._delta_lower(blanket, epsilon, sets.n) * 1.2

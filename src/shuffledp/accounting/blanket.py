@@ -9,7 +9,7 @@ is exactly the hockey-stick divergence of what is left, so it bounds that of the
 Reference: Balle, Bell, Gascon, Nissim 2019, "The privacy blanket of the shuffle model"; the
 evaluation in positive_part.py is ours. A `Blanket` lists the atoms (w, a/w, b/w) of one pair of inputs; it does not
 depend on epsilon. Invariants: the sums of w (a/w) and of w (b/w) are 1 (less what lies where w = 0). Masses
-may be off by 24 units of rounding, ratios by one: `rounding` and positive_part.py pay for it.
+may be off by 24 units of rounding, ratios by one: `bound_rounding` and positive_part.py pay for it.
 
 **Lower bounds**: how much privacy could still be won by a better analysis. When all other users hold the same value,
 the law of their messages is known, and H with w = that law (gamma = 1) is the exact divergence of this pair of data
@@ -98,11 +98,10 @@ class Blanket:
 
     def delta(self, epsilon: float, n: int) -> float:
         """An upper bound of the divergence of a against b, n users."""
-        E = float(exp_lower(epsilon)) * (
-            1 - 4 * UNIT
-        )  # pays for the rounding of b, and of the product
+        # 4 units pay for the rounding of b, and of the product.
+        E = float(exp_lower(epsilon)) * (1 - 4 * UNIT)
         uncovered = math.fsum(max(0.0, a - E * b) for a, b in self.bare) * (1 + 8 * UNIT)
-        gains = self.gains(epsilon) + self.rounding(epsilon)
+        gains = self.gains(epsilon) + self.bound_rounding(epsilon)
         covered = mean_positive_part(np.array(self.mass), gains, n)
         return min(1.0, covered + uncovered)
 
@@ -112,7 +111,7 @@ class Blanket:
         gains: Floats = (first - second) - float(exp_lower(epsilon) - 1) * second
         return gains
 
-    def rounding(self, epsilon: float) -> Floats:
+    def bound_rounding(self, epsilon: float) -> Floats:
         """More than the error of `gains`, which are small differences of rounded ratios.
 
         Each ratio is off by a unit of itself, e^epsilon - 1 and the product by one more, and each difference
@@ -210,8 +209,8 @@ def _guess(blankets: tuple[Blanket, ...], n: int, delta: float) -> float:
 def _exceed(other: Blanket, lead: Blanket, epsilon: float) -> float:
     """By how much E[(G - t)_+] of the other is above that of the lead at the worst t, up to rounding.
 
-    For t < 0 the negative parts E[(t - G)_+] are compared: they differ from it by t and the mean, which is 1 - e^epsilon
-    for both. So nothing that is compared is larger than 1 + e^epsilon.
+    For t < 0 the negative parts E[(t - G)_+] are compared: they differ from it by t and the mean, which is 1 -
+    e^epsilon for both. So nothing that is compared is larger than 1 + e^epsilon.
     """
     first, second, mass = lead.gains(epsilon), other.gains(epsilon), np.array(lead.mass)
     return max(_compare_tails(mass, first, second), _compare_tails(mass, -first, -second))
@@ -390,7 +389,7 @@ def _bound_by_normal(masses: Floats, gains: Floats, n: int) -> float:
 
 
 def _delta_lower(blanket: Blanket, epsilon: float, n: int) -> float:
-    masses, gains = np.array(blanket.mass), blanket.gains(epsilon) - blanket.rounding(epsilon)
+    masses, gains = np.array(blanket.mass), blanket.gains(epsilon) - blanket.bound_rounding(epsilon)
     best, worst = int(gains.argmax()), int(gains.argmin())
     if gains[best] <= 0:
         return 0.0

@@ -29,8 +29,8 @@ epsilon, is what a comparison by total variation, which pays E + 1, gives away. 
 docs/theory/approximate.md.
 
 Three things are free. The messages of some people may be revealed, so the bound for any smaller n holds, too. The
-true delta is convex in E and at most delta0 from E = p on, so chords to that point hold. And for n = 1 there is nothing to
-grow: the local guarantee itself.
+true delta is convex in E and at most delta0 from E = p on, so chords to that point hold. And for n = 1 there is
+nothing to grow: the local guarantee itself.
 
 A chord from epsilon = s to that point is delta0 + (1 - E/p) h(s), where h(s) = (delta(s) - delta0) / (1 - e^s/p) does
 not depend on E: the best one starts where h is least, for every epsilon from there on. For a fixed number of people the
@@ -89,7 +89,7 @@ class Clones:
         if epsilon >= self.epsilon0:
             return 0.0
         cells = self._cells(epsilon)
-        inner = np.minimum.accumulate(self._inner(cells.starts, epsilon, 1))
+        inner = np.minimum.accumulate(self._bound_inner(cells.starts, epsilon, 1))
         return min(1.0, max(_sum_by_parts(inner, cells.below_high, 1), SMALLEST_DELTA))
 
     def delta_lower(self, epsilon: float) -> float:
@@ -98,7 +98,7 @@ class Clones:
             return 0.0
         cells = self._cells(epsilon)
         ends = np.append(cells.starts[1:] - 1, self.n - 1.0)
-        inner = np.maximum.accumulate(self._inner(ends, epsilon, -1)[::-1])[::-1]
+        inner = np.maximum.accumulate(self._bound_inner(ends, epsilon, -1)[::-1])[::-1]
         return _sum_by_parts(inner, cells.below_low, -1)
 
     def epsilon(self, delta: float) -> float:
@@ -106,7 +106,7 @@ class Clones:
         guess = _guess(self.epsilon0, self.n * self.rho, delta)
         return find_epsilon(self.delta, delta, epsilon0=self.epsilon0, guess=guess)
 
-    def _inner(self, C: Floats, epsilon: float, side: int) -> Floats:
+    def _bound_inner(self, C: Floats, epsilon: float, side: int) -> Floats:
         """At least (side = 1) or at most (side = -1) D_C.
 
         It is pmf(k) times a bracket, cdf(k - 1) being pmf(k) times k / (C - k + 1) times a Mills ratio.

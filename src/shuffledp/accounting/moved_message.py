@@ -117,13 +117,13 @@ class IndependentBins:
         """At least the true delta at this epsilon."""
         growth = _growth(epsilon)
         total = BinomialTotal(n=self.n, p=self.gamma)
-        return expect(total, lambda b: self._inner(b, growth))
+        return expect(total, lambda b: self._bound_inner(b, growth))
 
     def epsilon(self, delta: float) -> float:
         """At least the true epsilon at this delta; `UnsupportedError` if there is none."""
         return invert(self.delta, delta)
 
-    def _inner(self, b: Floats, growth: float) -> Floats:
+    def _bound_inner(self, b: Floats, growth: float) -> Floats:
         """h_b = f(a - 1) - (E r_b - 1) Pr[A >= a], a the first with a positive term."""
         n, gamma, E = self.n, self.gamma, 1 + growth
         with np.errstate(divide="ignore"):

@@ -69,7 +69,7 @@ class BinomialCount:
     def directions(self, epsilon: float) -> tuple[float, float]:
         """Upper bounds of (lower, upper)."""
         E = _factor(epsilon)
-        return self._lower(self.gamma, E), self._lower(1 - self.gamma, E)
+        return self._bound_lower(self.gamma, E), self._bound_lower(1 - self.gamma, E)
 
     def delta(self, epsilon: float) -> float:
         """At least the true delta at this epsilon."""
@@ -79,7 +79,7 @@ class BinomialCount:
         """At least the true epsilon at this delta; `UnsupportedError` if there is none."""
         return invert(self.delta, delta, tolerance=1e-12)
 
-    def _lower(self, gamma: Fraction, E: float) -> float:
+    def _bound_lower(self, gamma: Fraction, E: float) -> float:
         """The mirror image of the upper direction is the lower one of 1 - gamma."""
         n, r = self.n, self.shift
         if r > 1:

@@ -18,8 +18,8 @@ and closer until every total is seen.
 a sum over the inputs, and on its way to an output an input passes t levels, each with one addition and at most one
 complex product with a root of unity. An addition is off by the factor 1 + u in modulus, u = 2^-53, a product by
 1 + sqrt(5) u, a root by 1 + 4 u (a test looks at all of them). So each output is the sum over inputs x_j of
-x_j w^(jk) (1 + e), |e| <= 8 t u: for positive inputs with sum 1 it is off by at most 8 t u. In the Euclidean norm a whole
-transform is off by at most 10 t u (Higham 2002, "Accuracy and stability of numerical algorithms", theorem
+x_j w^(jk) (1 + e), |e| <= 8 t u: for positive inputs with sum 1 it is off by at most 8 t u. In the Euclidean norm a
+whole transform is off by at most 10 t u (Higham 2002, "Accuracy and stability of numerical algorithms", theorem
 24.2: mu + gamma_4 (sqrt(2) + mu) for each level, with roots off by mu = 4 u); 16 t u is used.
 
 **All data sets.** Revealing somebody's number only helps the attacker, so the loss does not increase
@@ -236,7 +236,7 @@ class _Tilted:
         lower = np.fft.irfft(H * Q0, N)
         error = self._error(np.maximum(np.abs(Q0), np.abs(Q1)), N)
         error += self._bound_wrapping(thetas, N)
-        slack = self._rounding(thetas)
+        slack = self._bound_rounding(thetas)
         for row, centre in enumerate(self._moments(thetas)[0].tolist()):
             t = self._window(centre, N)
             num, den, E = upper[row, t % N], lower[row, t % N], error[row]
@@ -254,7 +254,7 @@ class _Tilted:
         total = q.sum(axis=1)
         return q / total[:, None], top + np.log(total)
 
-    def _rounding(self, thetas: Floats) -> Floats:
+    def _bound_rounding(self, thetas: Floats) -> Floats:
         """How much rounded tilted laws may change the loss: each of n factors by a relative error."""
         size = np.abs(self.g0).max() + np.abs(thetas) * self.d + self.d + 20
         rounding: Floats = 2 * (self.users + 2) * 8 * UNIT * size

@@ -104,8 +104,9 @@ def compose_advanced(guarantee: Guarantee, *, rounds: int, slack: float) -> Guar
     """k rounds: (epsilon sqrt(2 k ln(1/slack)) + k epsilon tanh(epsilon/2), k delta + slack).
 
     By the split, each loss is in [-epsilon, epsilon] and its mean is at most that of randomized response,
-    epsilon tanh(epsilon/2); by Azuma's inequality the sum is not above its mean by epsilon sqrt(2 k ln(1/slack)), except
-    with probability `slack`. Questions may depend on earlier answers. Basic composition is taken where it gives less.
+    epsilon tanh(epsilon/2); by Azuma's inequality the sum is not above its mean by epsilon sqrt(2 k ln(1/slack)),
+    except with probability `slack`. Questions may depend on earlier answers. Basic composition is taken where it
+    gives less.
 
     >>> from shuffledp import Model
     >>> weekly = Guarantee(epsilon=0.1, delta=0.0, model=Model.CENTRAL, proof="some mechanism")

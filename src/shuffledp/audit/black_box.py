@@ -205,9 +205,9 @@ def empirical_gaussian(
     """The epsilon at delta of a Gaussian pair that is as far apart as the samples show.
 
     mu >= Phi^-1(p) - Phi^-1(q) for an event of probabilities p and q, and then
-    delta = Phi(-epsilon/mu + mu/2) - e^epsilon Phi(-epsilon/mu - mu/2). This reaches a small delta with few samples, but
-    *only if the trade-off between the two kinds of error is Gaussian*, nearly so for large crowds.
-    It is an estimate under that assumption and never a certificate: `empirical` is.
+    delta = Phi(-epsilon/mu + mu/2) - e^epsilon Phi(-epsilon/mu - mu/2). This reaches a small delta with few
+    samples, but *only if the trade-off between the two kinds of error is Gaussian*, nearly so for large crowds. It
+    is an estimate under that assumption and never a certificate: `empirical` is.
 
     >>> from shuffledp import SeededWords, protocols
     >>> rr = protocols.krr.KRR(k=2, epsilon0=3.0)

@@ -181,8 +181,8 @@ def count_decimals(table: list[Number]) -> int:
 def count_error_decimals(table: list[Number]) -> int:
     """How many decimals show two digits of the smallest standard error.
 
-    >>> count_error_decimals([Number("a", 9.0, 2.5, 4.0, 14.0)]), count_error_decimals([Number("a", 9.0, 25.0, 0.0, 60.0)])
-    (1, 0)
+    >>> [count_error_decimals([Number("a", 9.0, stderr, 4.0, 14.0)]) for stderr in (2.5, 25.0)]
+    [1, 0]
     """
     errors = [row.stderr for row in table if row.stderr > 0 and math.isfinite(row.stderr)]
     if not errors:

@@ -88,7 +88,7 @@ class Option:
             raise ParameterError(self.name, value, f"must be {wanted}") from None
 
 
-def _flag(value: object) -> bool:
+def _read_flag(value: object) -> bool:
     known = {"true": True, "false": False}
     if isinstance(value, bool):
         return value
@@ -97,7 +97,7 @@ def _flag(value: object) -> bool:
     raise ValueError
 
 
-def _whole(value: object) -> object:
+def _read_whole(value: object) -> object:
     if isinstance(value, str):
         return int(value)
     if isinstance(value, bool) or not isinstance(value, Integral):
@@ -105,7 +105,7 @@ def _whole(value: object) -> object:
     return value
 
 
-def _number(value: object) -> object:
+def _read_number(value: object) -> object:
     """Text as an int if it is written as one."""
     if isinstance(value, bool) or not isinstance(value, Real | str):
         raise TypeError
@@ -136,35 +136,35 @@ def read_moment(text: object) -> tuple[float, str] | None:
     return (moment - zone).total_seconds(), "seconds"
 
 
-def _text(value: object) -> str:
+def _read_text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError
     return value
 
 
-def _names(value: Any) -> tuple[str, ...]:
+def _read_names(value: Any) -> tuple[str, ...]:
     """Text as a line of CSV: commas between the names, and quotes around one that has a comma."""
     if not isinstance(value, str):
-        return tuple(map(_text, value))
+        return tuple(map(_read_text, value))
     (parts,) = csv.reader([value.strip()], skipinitialspace=True, strict=True) if value else ([""],)
     return tuple(part.strip() for part in parts)
 
 
-def _numbers(value: Any) -> tuple[float, ...]:
+def _read_numbers(value: Any) -> tuple[float, ...]:
     """Text with commas between the numbers (or dates), a number, or several."""
     if isinstance(value, str):
         value = [part.strip() for part in value.split(",")]
     several = [value] if isinstance(value, Real) and not isinstance(value, bool) else list(value)
-    return tuple(float(_number(part)) for part in several)  # type: ignore[arg-type]
+    return tuple(float(_read_number(part)) for part in several)  # type: ignore[arg-type]
 
 
 _KINDS: Mapping[type, tuple[Callable[[Any], Any], str]] = {
-    bool: (_flag, "true or false"),
-    int: (_whole, "an integer"),
-    float: (_number, "a number"),
-    str: (_text, "text"),
-    tuple: (_names, "a list of names"),
-    list: (_numbers, "a list of numbers"),
+    bool: (_read_flag, "true or false"),
+    int: (_read_whole, "an integer"),
+    float: (_read_number, "a number"),
+    str: (_read_text, "text"),
+    tuple: (_read_names, "a list of names"),
+    list: (_read_numbers, "a list of numbers"),
     Path: (Path, "the path of a file"),
 }
 

@@ -69,7 +69,7 @@ def bound_mass(k: Floats, N: Floats | int, p: Fraction | float) -> tuple[Floats,
     >>> bool(low[0] <= 0.375 <= high[0]), bool(high[0] / low[0] < 1 + 1e-11)
     (True, True)
     """
-    return _join(_bound_mass, *_whole(k, N), p)
+    return _join(_bound_mass, *_broadcast(k, N), p)
 
 
 def bound_mills(k: Floats, N: Floats | int, p: Fraction | float) -> tuple[Floats, Floats]:
@@ -79,7 +79,7 @@ def bound_mills(k: Floats, N: Floats | int, p: Fraction | float) -> tuple[Floats
     >>> low.round(12), high.round(12)  # (1 + 4) / 4
     (array([1.25]), array([1.25]))
     """
-    return _join(_bound_mills, *_whole(k, N), p)
+    return _join(_bound_mills, *_broadcast(k, N), p)
 
 
 def bound_mills_above(k: Floats, N: Floats | int, p: Fraction | float) -> tuple[Floats, Floats]:
@@ -89,7 +89,7 @@ def bound_mills_above(k: Floats, N: Floats | int, p: Fraction | float) -> tuple[
     >>> low.round(12), high.round(12)
     (array([1.25]), array([1.25]))
     """
-    k, N = _whole(k, N)
+    k, N = _broadcast(k, N)
     # At least k successes are at most N - k failures.
     return _join(lambda k, N, p, q: _bound_mills(N - k, N, q, p), k, N, p)
 
@@ -103,7 +103,7 @@ def bound_at_most(k: Floats, N: Floats | int, p: Fraction | float) -> tuple[Floa
     >>> low.round(12), high.round(12)
     (array([0. , 0.5, 1. ]), array([0. , 0.5, 1. ]))
     """
-    return _join(_bound_at_most, *_whole(k, N), p)
+    return _join(_bound_at_most, *_broadcast(k, N), p)
 
 
 def bound_poisson_mass(k: Floats, mean: float) -> tuple[Floats, Floats]:
@@ -138,8 +138,8 @@ def bound_normal_mills(x: Floats) -> tuple[Floats, Floats]:
     low, high = np.empty(values.shape), np.empty(values.shape)
     far, near = values >= 2, np.abs(values) < 2
     low[far], high[far] = _bound_laplace(values[far])
-    # Terms that are cut fall by half or faster: all of them are below 2 2^83 / (1 3 5 ... 83) < 1e-30 if |x| < 2, and below
-    # 2 10^403 / (1 3 5 ... 403) < 1e-30 up to 10.
+    # Terms that are cut fall by half or faster: all of them are below 2 2^83 / (1 3 5 ... 83) < 1e-30 if |x| < 2,
+    # and below 2 10^403 / (1 3 5 ... 403) < 1e-30 up to 10.
     low[near], high[near] = _bound_mills_series(values[near], 40)
     rest = ~far & ~near
     low[rest], high[rest] = _bound_mills_series(values[rest], 200)
@@ -189,7 +189,7 @@ def _join(
     return low, high
 
 
-def _whole(k: Floats, N: Floats | int) -> tuple[Floats, Floats]:
+def _broadcast(k: Floats, N: Floats | int) -> tuple[Floats, Floats]:
     k, N = np.broadcast_arrays(np.asarray(k, dtype=np.float64), np.asarray(N, dtype=np.float64))
     if N.size and N.max() > LARGEST_TRIALS:
         raise UnsupportedError(f"a binomial law of {N.max():g} trials has no certified tails")

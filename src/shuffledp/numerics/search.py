@@ -80,7 +80,7 @@ def _bracket(
         seen.add(x, excess(x))
         if seen.above is None and seen.asked == 1 and floor_is_safe():
             return floor, floor
-        x = seen.next(tolerance)
+        x = seen.choose_next(tolerance)
     return seen.low, seen.high
 
 
@@ -110,7 +110,7 @@ class _Seen:
         self.before, self.last = self.last, (x, value)
         self.asked += 1
 
-    def next(self, tolerance: float) -> float:
+    def choose_next(self, tolerance: float) -> float:
         """Where to look next, strictly inside the bracket."""
         nudge = 0.3 * tolerance * self.high
         x = self._secant()

@@ -13,9 +13,9 @@ Shevtsova 2010, "An improvement of convergence rate estimates in the Lyapunov th
 A truth is refused if, for every v, one of the bounds is at most (1 - level) / 2. From `least` to `most` is cut into
 ranges of v. In each, the first bound and Phi are largest at its upper end, a share of `most`, and 0.56 reach / sqrt(v)
 at its lower one. If `most` is a concave function of the truth, then the first bound alone leaves an interval around
-the answer (it is quasi-convex). The smallest `most` in that interval makes 0.56 reach / sqrt(v) a constant in each range,
-so that the second bound is quasi-convex, too. What is left in each range is an interval around the answer, and all
-together are one: bisection finds its ends.
+the answer (it is quasi-convex). The smallest `most` in that interval makes 0.56 reach / sqrt(v) a constant in each
+range, so that the second bound is quasi-convex, too. What is left in each range is an interval around the answer,
+and all together are one: bisection finds its ends.
 """
 
 import math

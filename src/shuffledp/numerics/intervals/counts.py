@@ -23,15 +23,16 @@ be right within 8 u (four units in the last place, more than it documents), sums
 - Around the circle: w is at least 8 sd + 24, so Bernstein's exponent is at least 32, and 2 e^-32 < 3e-14.
 - What is cut: at most L/2 terms of 2 |phi| / (L sin(t/2)) each, where |phi| <= e^-40 and sin(t/2) >= sqrt(20) / sd:
   together below e^-40 sd / 4.
-- Phases. With z = 1 - r + r e^(it), a message turns by arg z - r t. Im z = r sin t is off by 12 u r t and Re z by 14 u, so
-  arg z by 26 u r t / |z|^2, and by 8 u t for arctan2; the subtraction makes it 10 u t. A number m >= 2 of messages has the
-  weight |z|^m, which takes |z|^2 off: in all 36 u m t. (m = 1 may stand at |z| near 0, but only where all terms are
-  kept, on circles of less than 200 points: below 10^-12 together.) The mean is off by 5 u M, p and q as floats by
-  u each, and the phases of x and of the circle's end, at most (w + 1) t, by 8 u. So a phase is off by at most
-  50 u (M + w) t. A term weighs at most 1 / (L sin(t/2)) <= pi / (L t) and has two cosines; up to T there are T L / (2 pi):
-  50 u (M + w) T, for which 64 is taken.
-- Sizes. ln |z| is off by 14 u s / (1 - s) with s = 4 r (1 - r) sin^2(t/2), so |phi| by 14 u v t^2: with the weights, at most
-  14 u v T^2 < 2e-12, as v T^2 < 1000. Cosines, exponentials and sums are off by some u (1 + ln L): less.
+- Phases. With z = 1 - r + r e^(it), a message turns by arg z - r t. Im z = r sin t is off by 12 u r t and Re z by
+  14 u, so arg z by 26 u r t / |z|^2, and by 8 u t for arctan2; the subtraction makes it 10 u t. A number m >= 2 of
+  messages has the weight |z|^m, which takes |z|^2 off: in all 36 u m t. (m = 1 may stand at |z| near 0, but only
+  where all terms are kept, on circles of less than 200 points: below 10^-12 together.) The mean is off by 5 u M, p
+  and q as floats by u each, and the phases of x and of the circle's end, at most (w + 1) t, by 8 u. So a phase is
+  off by at most 50 u (M + w) t. A term weighs at most 1 / (L sin(t/2)) <= pi / (L t) and has two cosines; up to T
+  there are T L / (2 pi): 50 u (M + w) T, for which 64 is taken.
+- Sizes. ln |z| is off by 14 u s / (1 - s) with s = 4 r (1 - r) sin^2(t/2), so |phi| by 14 u v t^2: with the
+  weights, at most 14 u v T^2 < 2e-12, as v T^2 < 1000. Cosines, exponentials and sums are off by some
+  u (1 + ln L): less.
 """
 
 import math

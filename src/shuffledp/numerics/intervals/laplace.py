@@ -7,23 +7,24 @@ law.
 The difference of two independent NB(r, a) numbers is discrete Laplace for r = 1. Shares add, so this is
 the noise of r times all the people who make it together. It is computed in two ways. `Difference` sums
 positive numbers, Pr[D > t] = sum_y Pr[Y = y] Pr[X > y + t], so a tail is accurate however small it is.
-`SharedNoise` may decay so slowly that this sum would be too long: X and Y are put into blocks of k numbers, and the law of
-the difference of their blocks is computed by a fast Fourier transform. If |X - Y| > k (d + 1) then their blocks are
-more than d apart, so the radius is rounded up by one block.
+`SharedNoise` may decay so slowly that this sum would be too long: X and Y are put into blocks of k numbers, and the
+law of the difference of their blocks is computed by a fast Fourier transform. If |X - Y| > k (d + 1) then their
+blocks are more than d apart, so the radius is rounded up by one block.
 
-- A block from s on has at most the mass f(s) (1 + q + ... + q^(k-1)), q the largest ratio of two neighbouring masses in it;
-  ratios are e^-rate (j + r) / (j + 1), monotone in j. The first blocks, where they change fast, are added up.
+- A block from s on has at most the mass f(s) (1 + q + ... + q^(k-1)), q the largest ratio of two neighbouring
+  masses in it; ratios are e^-rate (j + r) / (j + 1), monotone in j. The first blocks, where they change fast, are
+  added up.
 - The transform is off by 8 units of 2^-53 of the 2-norm in each of its log2(size) passes (Higham 2002, "Accuracy and
-  stability of numerical algorithms", Theorem 24.2, with room). For masses b whose difference has the law c that makes at
-  most 2 e |b|^2 + e |c| in each place, e = 8 log2(size) units; over n places, 2 n e |b|^2 + sqrt(n) e |c|.
+  stability of numerical algorithms", Theorem 24.2, with room). For masses b whose difference has the law c that
+  makes at most 2 e |b|^2 + e |c| in each place, e = 8 log2(size) units; over n places, 2 n e |b|^2 + sqrt(n) e |c|.
 
 Radii for levels beyond 1 - 10^-9 are Chernoff's.
 
 **Rounded values.** If m values were rounded to the grid at random, without bias, the error is N + W, W a sum of m
-independent numbers of mean 0, each within an interval of length 1 (one step): E[e^(s W)] <= e^(s^2 m / 8), by Hoeffding's
-lemma, whatever the values. With C(s) = max over x of Pr[N > x] e^(s x), Pr[N + W > t] = E[Pr[N > t - W]] is at most
-C(s) e^(s^2 m / 8 - s t), for every s > 0. For the s that is the hazard rate of N at t, C(s) e^(-s t) is the tail of N itself:
-rounding costs about s m / 8 of the radius.
+independent numbers of mean 0, each within an interval of length 1 (one step): E[e^(s W)] <= e^(s^2 m / 8), by
+Hoeffding's lemma, whatever the values. With C(s) = max over x of Pr[N > x] e^(s x), Pr[N + W > t] =
+E[Pr[N > t - W]] is at most C(s) e^(s^2 m / 8 - s t), for every s > 0. For the s that is the hazard rate of N at t,
+C(s) e^(-s t) is the tail of N itself: rounding costs about s m / 8 of the radius.
 """
 
 import math
@@ -368,9 +369,8 @@ def _block(rate: float, shape: float) -> _Blocks | None:
 def _block_masses(rate: float, shape: float, size: int) -> tuple[Floats, float] | None:
     """At least the masses of the blocks of NB(shape, e^-rate), and what lies beyond them."""
     p = math.exp(-rate)
-    n = _FIRST_BLOCKS + math.ceil(
-        (shape + 6 * math.sqrt(shape) + 34) / (rate * size)
-    )  # mostly enough
+    reach = shape + 6 * math.sqrt(shape) + 34  # mostly enough
+    n = _FIRST_BLOCKS + math.ceil(reach / (rate * size))
     first = np.exp(log_negative_binomial(np.arange(float(_FIRST_BLOCKS * size)), shape, p))
     while n <= _MOST_BLOCKS:
         starts = np.arange(_FIRST_BLOCKS, n + 1, dtype=np.float64) * size
