@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shuffledp.accounting.binary import BinaryResponse, FlipPoint
+from shuffledp.accounting.binary import BinaryResponse, FlipPoint, find_logs
 from shuffledp.numerics.rounding import exp_bounds
 
 mpmath.mp.dps = 60
@@ -85,6 +85,24 @@ def test_small_n_is_exact(n, top, share):
     assert found <= max(float(above) * (1 + 1e-9), 1e-300)
     assert Fraction(shuffled.delta_lower(epsilon)) <= above
     assert shuffled.delta_lower(epsilon) >= float(below) * (1 - 1e-9) - 1e-60
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    n=st.integers(1, 9),
+    top=st.integers(1, 2**15 - 1),
+    shares=st.lists(st.floats(0, 1.05, allow_nan=False), min_size=1, max_size=5),
+)
+def test_many_epsilons_at_once_are_exact(n, top, shares):
+    flip = Fraction(top, 2**16)
+    shuffled = BinaryResponse(n=n, flip=flip)
+    epsilons = np.array(shares) * shuffled.epsilon0
+    for epsilon, found in zip(epsilons.tolist(), shuffled.deltas(epsilons).tolist(), strict=True):
+        low, high = exp_bounds(epsilon, 60)
+        above = max(max(enumerated(s, n - 1 - s, flip, low)) for s in range(n))
+        below = max(max(enumerated(s, n - 1 - s, flip, high)) for s in range(n))
+        assert Fraction(found) >= below
+        assert found <= max(float(above) * (1 + 1e-8), 1e-300)
 
 
 @settings(max_examples=60, deadline=None)
@@ -187,6 +205,32 @@ def test_fifty_digits(ones, zeros, flip, epsilon):
     assert exact <= found <= exact * (1 + 1e-9)
 
 
+@pytest.mark.parametrize(
+    ("ones", "zeros", "flip"),
+    [
+        (20, 200, Fraction(1, 3)),
+        (150, 60, Fraction(1, 50)),  # so far apart that not all share tables
+        (40, 40, Fraction(1, 10)),
+        (120, 0, Fraction(1, 1000)),
+    ],
+)
+def test_fifty_digits_of_points_that_share_tables(ones, zeros, flip):
+    epsilons = [share * math.log((1 - flip) / flip) for share in (0, 0.02, 0.1, 0.4, 0.9)]
+    points = [FlipPoint.above(flip, epsilon) for epsilon in epsilons]
+    given = np.array([float(ones)]), np.array([float(zeros)])
+    for epsilon, (found,) in zip(epsilons, find_logs(points, *given), strict=True):
+        exact = mpmath.log(precise(ones, zeros, flip, epsilon))
+        assert 0 <= found - exact <= 1e-7
+
+
+def test_points_far_apart_have_tables_of_their_own():
+    """Tilted for the second epsilon, the law of the first one is far below the smallest float."""
+    points = [FlipPoint.above(Fraction(1, 4), epsilon) for epsilon in (0.01, 0.4)]
+    given = np.array([0.0, 9000.0]), np.array([18000.0, 9000.0])
+    alone = [point.logs(*given) for point in points]
+    assert find_logs(points, *given) == pytest.approx(np.array(alone), rel=1e-9)
+
+
 def all_equal_precise(n, flip, epsilon):
     """0 against 1 if all others hold 0, n of any size: a tail of Bin(n - 1, flip) in 50 digits."""
     N, f, E = n - 1, mpmath.mpf(flip.numerator) / flip.denominator, mpmath.exp(epsilon)
@@ -238,8 +282,12 @@ class TestRounding:
 
     @staticmethod
     def middle(point, ones, zeros):
-        narrow, wide = point._tilt(np.array([float(ones)]), np.array([float(zeros)]))
-        return narrow.mode + wide.mode
+        return point._middle(np.array([float(ones)]), np.array([float(zeros)]))
+
+    @staticmethod
+    def scale(point, ones, zeros, k):
+        given = np.array([float(ones)]), np.array([float(zeros)])
+        return float(point._log_scale(*given, k, np.array([point.log_gain]))[0, 0])
 
     def test_the_bracket(self):
         for ones, zeros, flip, share in self.CASES:
@@ -247,8 +295,8 @@ class TestRounding:
             for point, side in ((above, 1), (below, -1)):
                 given = np.array([float(ones)]), np.array([float(zeros)])
                 k = self.middle(point, ones, zeros)
-                scale = mpmath.mpf(float(point._log_scale(*given, k)[0]))
-                found = mpmath.mpf(float(point._logs(*given)[0])) - scale
+                scale = mpmath.mpf(self.scale(point, ones, zeros, k))
+                found = mpmath.mpf(float(point.logs(*given)[0])) - scale
                 truth = mpmath.log(self.bracket(point, ones, zeros, flip, int(k[0])))
                 added = mpmath.mpf(2) ** -52 * abs(scale)  # the sum of both is rounded, too
                 assert -added <= side * (found - truth) <= 1e-8
@@ -288,8 +336,8 @@ class TestRounding:
                 E = mpmath.exp(share * math.log((1 - flip) / flip))
                 truth = mpmath.log(1 - f - E * f) + ones * mpmath.log(f + (1 - f) * (1 + x))
                 truth += zeros * mpmath.log(1 + f * x) - int(k[0]) * mpmath.log(1 + x)
-                found = point._log_scale(np.array([float(ones)]), np.array([float(zeros)]), k)
-                assert 0 <= side * (mpmath.mpf(float(found[0])) - truth) <= 1e-10
+                found = mpmath.mpf(self.scale(point, ones, zeros, k))
+                assert 0 <= side * (found - truth) <= 1e-10
 
 
 @pytest.mark.parametrize("share", [1e-3, 0.1, 0.5, 0.9])

@@ -10,6 +10,7 @@ from scipy.stats import binom
 
 from shuffledp import ParameterError, UnsupportedError
 from shuffledp.accounting import binary
+from shuffledp.accounting.base import Batch
 from shuffledp.accounting.binary import BinaryResponse, FlipPoint
 from shuffledp.accounting.clones import clones_2023
 from shuffledp.core.privacy import Profile
@@ -113,6 +114,25 @@ def test_cells_are_an_upper_bound_and_cost_little(n, flip, epsilon):
 
 
 @pytest.mark.parametrize(("n", "flip", "epsilon"), LARGE)
+def test_cells_of_many_epsilons_are_an_upper_bound_and_cost_little(n, flip, epsilon):
+    epsilons = epsilon * np.array([0.8, 0.0, 1.2])
+    for each, found in zip(epsilons, BinaryResponse(n=n, flip=flip).deltas(epsilons), strict=True):
+        worst = every_data_set(n, flip, each).max()
+        assert worst <= found <= worst * 1.01
+
+
+@pytest.mark.parametrize("n", [1, 40, 700])
+@pytest.mark.parametrize("flip", [Fraction(1, 2**40), Fraction(1, 500), Fraction(1, 4)])
+def test_many_epsilons_are_as_exact_as_one(n, flip):
+    shuffled = BinaryResponse(n=n, flip=flip)
+    shares = np.array([0.3, 0.0, 1.0, 0.01, 0.03, 0.3, 0.7, 1 - 1e-13])
+    found = shuffled.deltas(shares * shuffled.epsilon0)
+    each = np.array([shuffled.delta(share * shuffled.epsilon0) for share in shares])
+    assert found == pytest.approx(each, rel=1e-7, abs=1e-300)
+    assert len(shuffled.deltas(np.array([]))) == 0
+
+
+@pytest.mark.parametrize(("n", "flip", "epsilon"), LARGE)
 def test_the_cells_cover_every_data_set(n, flip, epsilon):
     point = FlipPoint.above(flip, epsilon)
     lo, hi, _ = BinaryResponse(n=n, flip=flip)._cells(point, epsilon)
@@ -157,6 +177,7 @@ def test_the_limit_of_rare_flips():
 
 def test_it_is_a_profile():
     assert isinstance(BinaryResponse(n=3, flip=Fraction(1, 4)), Profile)
+    assert isinstance(BinaryResponse(n=3, flip=Fraction(1, 4)), Batch)
 
 
 @pytest.mark.parametrize("n", [1, 2, 50, 1500, 20_000])

@@ -13,7 +13,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from shuffledp.accounting.base import SMALLEST_DELTA
+import numpy as np
+
+from shuffledp.accounting.base import SMALLEST_DELTA, find_deltas
 from shuffledp.accounting.binary import LARGEST_VARIANCE, BinaryResponse
 from shuffledp.accounting.blanket import (
     Blanket,
@@ -29,6 +31,7 @@ from shuffledp.accounting.blanket import (
 )
 from shuffledp.accounting.clones import LARGEST_N, ApproximateClones, clones_2021, clones_2023
 from shuffledp.accounting.views import CurveTable, tabulate_curve
+from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.privacy import Guarantee, Model, Profile, round_up
 from shuffledp.core.protocol import HONEST, honest_users
@@ -102,6 +105,15 @@ class ShuffledProfile:
         """At least the true delta at epsilon."""
         non_negative("epsilon", epsilon)
         return min(bound.curve.delta(epsilon) for bound in self.bounds)
+
+    def deltas(self, epsilons: Floats) -> Floats:
+        """The same at each of these, in less time.
+
+        >>> profile(epsilon0=1.0, n=10_000, honest=1).deltas(np.array([0.02, 0.04])).round(6)
+        array([3.05e-04, 3.00e-06])
+        """
+        each = [find_deltas(bound.curve, epsilons) for bound in self.bounds]
+        return np.asarray(np.min(each, axis=0))
 
     def epsilon(self, delta: float) -> float:
         """At least the true epsilon at delta."""

@@ -25,7 +25,7 @@ worse by up to 22 % in delta at n = 25, and by up to 2 % for n flip = 34 however
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
@@ -40,7 +40,7 @@ from shuffledp.numerics.masses import Binomials
 from shuffledp.numerics.rounding import UNIT, exp_bounds
 from shuffledp.numerics.search import find_largest_above, find_smallest_safe
 
-__all__ = ["LARGEST_VARIANCE", "BinaryResponse", "FlipPoint", "gaussian_epsilon0"]
+__all__ = ["LARGEST_VARIANCE", "BinaryResponse", "FlipPoint", "find_logs", "gaussian_epsilon0"]
 
 _EXACT = 2000  # up to this n every data set is looked at
 LARGEST_VARIANCE = 2.5e7  # n f (1 - f): windows of 10^5 places, seconds per epsilon
@@ -48,10 +48,13 @@ _TOLERANCE = 0.005  # cells are refined until the upper bound of delta is this c
 _WORK = 1.2e7  # how many places all cells together may look at
 _SMALLEST_FLIP = Fraction(1, 10**40)
 _LARGEST_EPSILON0 = 60.0  # where a search ends
+_SOME = 8  # of many epsilons say first which cells are too wide
 _WORST = 12  # cells that a search looks at before it asks all of them
 _CHUNK = 1 << 21  # places looked at in one go: bounds the memory
 _NEIGHBOURS = 3  # the mode of g is at most 2 from the sum of the two modes, and 1 for roundings
+_SHORT = 16  # values of k, up to which the data sets are convolved together
 _SMALLEST_A = Fraction(1, 10**70)
+_FURTHEST = 60.0  # of (k - k') (ln t - ln t') between points that share tables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,22 +102,9 @@ class FlipPoint:
         )
 
     def logs(self, ones: Floats, zeros: Floats) -> Floats:
-        """ln delta(ones, zeros), target 1 against 0, moved to its side by more than all errors.
-
-        In units of 2^-53: the odds are 6 off, so a mass 9 more with every
-        step from the mode, and a product of two 14 for each row of the longer table, its sum included. A
-        mass at the mode is off by 3.4e-13 (`stirling_error` three times 4e-14, the logarithms of up to 2^52 and
-        the deviance of a mean as small as 2^-120), and both by 6200. A weight t^-i is off by 11 for each unit of
-        i ln t; T is decided by weights above e^-60, or by its own largest term, so that is 700 more. Together
-        less than 9000, and 24 for each row.
-        """
-        ones, zeros = np.asarray(ones, dtype=np.float64), np.asarray(zeros, dtype=np.float64)
-        narrow, wide = self._tilt(ones, zeros)
-        size = max(1, int(_CHUNK / (30 * narrow.sd.max() + 8 * wide.sd.max() + 200)))
-        parts = [
-            self._logs(ones[i : i + size], zeros[i : i + size]) for i in range(0, len(ones), size)
-        ]
-        return np.concatenate(parts)
+        """ln delta(ones, zeros), target 1 against 0, moved to its side by more than all errors."""
+        (logs,) = find_logs([self], ones, zeros)
+        return np.asarray(logs)
 
     def _tilt(self, ones: Floats, zeros: Floats) -> tuple[Binomials, Binomials]:
         """The narrower and the wider of the two tilted binomials, for each data set."""
@@ -125,38 +115,13 @@ class FlipPoint:
         wide = Binomials(trials=np.where(swap, ones, zeros), odds=np.where(swap, odds1, odds0))
         return narrow, wide
 
-    def _logs(self, ones: Floats, zeros: Floats) -> Floats:
+    def _middle(self, ones: Floats, zeros: Floats) -> Floats:
+        """Within `_NEIGHBOURS` of every mode of g."""
         narrow, wide = self._tilt(ones, zeros)
-        log_t = math.log1p(self.x)
-        reach = math.ceil(6.5 * float(narrow.sd.max())) + 25
-        beyond = 6.5 * float(wide.sd.max()) + 25
-        beyond = math.ceil(min(beyond, 40 / log_t) if log_t > 0 else beyond)
-        at_a, at_b = narrow.mode, wide.mode  # each within 1 of its mean
-        D = _NEIGHBOURS
-        a = narrow.masses(at_a, reach, reach)  # [2 reach + 1, data sets]
-        b = wide.masses(at_b, reach + D, reach + D + 1 + beyond)
-        tail = _discount(b, log_t)
-        cut = narrow.bound_beyond(at_a - reach, a[0], -1) + narrow.bound_beyond(
-            at_a + reach, a[-1], 1
-        )
-        cut *= b.max(axis=0)
-        unreached = b[-1] * math.exp(-log_t * beyond)
-        eta = self.side * (9000 + 24 * len(b)) * UNIT
-        share = self.x / (1 + self.x)
-        best = np.full(len(ones), -math.inf)
-        T = _meet(a, tail, 2 * D + 1)  # at k + 1, for the largest k
-        for d in range(D, -D - 1, -1):
-            g = _meet(a, b, d + D)
-            value = g * (1 + eta) - share * T * (1 - eta)
-            value += cut if self.side > 0 else -cut - unreached
-            with np.errstate(divide="ignore"):
-                best = np.maximum(best, np.log(np.maximum(value, 0.0)) - d * log_t)
-            T = g + T / (1 + self.x)
-        best += self.side * 16 * UNIT * (1 + D * log_t + np.abs(np.maximum(best, -800.0)))
-        return best + self._log_scale(ones, zeros, at_a + at_b)
+        return narrow.mode + wide.mode
 
-    def _log_scale(self, ones: Floats, zeros: Floats, k: Floats) -> Floats:
-        """ln (A M t^-k), moved to its side."""
+    def _log_scale(self, ones: Floats, zeros: Floats, k: Floats, log_gain: Floats) -> Floats:
+        """ln (A M t^-k) with each of these ln A, moved to its side: [gains, data sets]."""
         # (f + (1 - f) t)^ones is t^ones (1 - f x / t)^ones: no large numbers, even at tiny f.
         f, x = self.flip, self.x
         terms = (
@@ -164,9 +129,83 @@ class FlipPoint:
             zeros * math.log1p(f * x),
             (ones - k) * math.log1p(x),
         )
-        size = 1 + abs(self.log_gain) + np.abs(terms).sum(axis=0)
-        scale: Floats = self.log_gain + np.sum(terms, axis=0) + self.side * 16 * UNIT * size
+        size = 1 + np.abs(log_gain)[:, None] + np.abs(terms).sum(axis=0)
+        scale: Floats = log_gain[:, None] + np.sum(terms, axis=0) + self.side * 16 * UNIT * size
         return scale
+
+
+def find_logs(points: Sequence[FlipPoint], ones: Floats, zeros: Floats) -> Floats:
+    """ln delta(ones, zeros) of each point (rows) and data set (columns), moved to the points' side.
+
+    All points have the same flip; for several of them `x` rises and they are for upper bounds.
+
+    >>> points = [FlipPoint.above(Fraction(1, 10), epsilon) for epsilon in (0.4, 0.5)]
+    >>> np.exp(find_logs(points, np.array([99.0]), np.array([0.0]))).round(6)
+    array([[0.016645],
+           [0.009798]])
+    """
+    ones, zeros = np.asarray(ones, dtype=np.float64), np.asarray(zeros, dtype=np.float64)
+    middle = points[len(points) // 2]
+    narrow, wide = middle._tilt(ones, zeros)
+    size = max(1, int(_CHUNK / (30 * narrow.sd.max() + 8 * wide.sd.max() + 200)))
+    parts = [
+        _find_logs(points, ones[i : i + size], zeros[i : i + size])
+        for i in range(0, len(ones), size)
+    ]
+    return np.concatenate(parts, axis=1)
+
+
+def _find_logs(points: Sequence[FlipPoint], ones: Floats, zeros: Floats) -> Floats:
+    """The same with the tables of the middle point, or of others if that is far away.
+
+    With g tilted by t, whatever t' = 1 + x' of a point is, delta is A M t^-k [g(k) - x' / t T(k + 1)] for a mode k of
+    the law tilted by t', where T(m) = sum_(c >= m) t^(m - c) g(c): g and T serve all points.
+
+    In units of 2^-53: the odds are 6 off, so a mass 9 more with every step from the mode, and a product of two 14 for
+    each row of the longer table, its sum included. A mass at the mode is off by 3.4e-13 (`stirling_error` three times
+    4e-14, the logarithms of up to 2^52 and the deviance of a mean as small as 2^-120), and both by 6200. A weight t^-i
+    is off by 11 for each unit of i ln t; the first T is past the mode of g, so it is decided by weights above e^-60,
+    and that is 700 more. Each step to the next T costs 3. Together less than 9000, and 24 for each row.
+
+    ln M is convex in ln t, so g(k) is at least e^(-|k - mean| |ln t' - ln t|) times that at its mode, which is at least
+    2^-53: with an exponent of at most 60 nothing of it is near the end of the floats.
+    """
+    middle = points[len(points) // 2]
+    narrow, wide = middle._tilt(ones, zeros)
+    log_t = math.log1p(middle.x)
+    at_a, at_b = narrow.mode, wide.mode  # each within 1 of its mean
+    at, D = at_a + at_b, _NEIGHBOURS
+    moved = np.array([point._middle(ones, zeros) - at for point in points])
+    apart = np.array([abs(math.log1p(point.x) - log_t) for point in points])
+    if float(((np.abs(moved) + D + 2) * apart[:, None]).max()) > _FURTHEST:
+        half = len(points) // 2
+        both = [_find_logs(each, ones, zeros) for each in (points[:half], points[half:])]
+        return np.concatenate(both)
+    low, high = int(moved.min()) - D, int(moved.max()) + D
+    far = max(-low, high)
+    reach = math.ceil(6.5 * float(narrow.sd.max())) + 25 + far - D
+    beyond = 6.5 * float(wide.sd.max()) + 25
+    beyond = math.ceil(min(beyond, 40 / log_t) if log_t > 0 else beyond)
+    a = narrow.masses(at_a, reach, reach)  # [2 reach + 1, data sets]
+    b = wide.masses(at_b, reach - low, reach + high + 1 + beyond)
+    cut = narrow.bound_beyond(at_a - reach, a[0], -1) + narrow.bound_beyond(at_a + reach, a[-1], 1)
+    cut *= b.max(axis=0)
+    unreached = b[-1] * math.exp(-log_t * beyond)
+    added = cut if middle.side > 0 else -cut - unreached
+    g, T = _convolve(a, b, _discount(b, log_t), high - low + 1, middle.x)
+    eta = middle.side * (9000 + 24 * len(b)) * UNIT
+    g, T = g * (1 + eta) + added, T * (1 - eta)
+    share = np.array([point.x / (1 + middle.x) for point in points])[:, None]
+    best = np.full(moved.shape, -math.inf)
+    for d in range(-D, D + 1):
+        k = moved + d
+        row = (k - low).astype(np.intp)
+        value = np.take_along_axis(g, row, axis=0) - share * np.take_along_axis(T, row, axis=0)
+        with np.errstate(divide="ignore"):
+            best = np.maximum(best, np.log(np.maximum(value, 0.0)) - k * log_t)
+    best += middle.side * 16 * UNIT * (1 + far * log_t + np.abs(np.maximum(best, -800.0)))
+    log_gain = np.array([point.log_gain for point in points])
+    return best + middle._log_scale(ones, zeros, at, log_gain)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,6 +242,34 @@ class BinaryResponse:
         found = _find_worst(self, epsilon)
         return 0.0 if found is None else _as_delta(found[2])
 
+    def deltas(self, epsilons: Floats) -> Floats:
+        """The same for many epsilons at once: all share the cells and most of the work.
+
+        >>> shuffled = BinaryResponse(n=1_000, flip=Fraction(1, 4))
+        >>> shuffled.deltas(np.array([0.05, 0.1])).round(6)
+        array([1.568e-03, 4.900e-05])
+        """
+        given = {
+            epsilon: FlipPoint.above(self.flip, epsilon) for epsilon in sorted(epsilons.tolist())
+        }
+        points = [point for point in given.values() if point is not None]
+        logs = iter(self._find_largest(points)) if points else iter(())
+        found = {
+            epsilon: 0.0 if point is None else _as_delta(next(logs))
+            for epsilon, point in given.items()
+        }
+        return np.array([found[epsilon] for epsilon in epsilons.tolist()])
+
+    def _find_largest(self, points: Sequence[FlipPoint]) -> list[float]:
+        """The logarithm of each point's bound over all data sets."""
+        if self.n <= _EXACT:
+            cells = _every(self.n)
+        else:
+            some = points[:: max(1, len(points) // _SOME)]
+            cells = _refine(some, *_first_cells(self.n), _budget(self._variance))[:2]
+        upper = _refine(points, *cells, len(cells[0]) + _budget(self._variance) // 4)[2]
+        return [float(each) for each in upper.max(axis=1)]
+
     def improve_epsilon0(self, epsilon: float, delta: float) -> float:
         """About the largest epsilon0 at which (epsilon, delta) holds, as the worst cells here say.
 
@@ -229,7 +296,8 @@ class BinaryResponse:
         point = FlipPoint.below(self.flip, epsilon)
         if point is None:
             return 0.0
-        return math.exp(_find_truth(point, *self._cells(point, epsilon))) * (1 - 16 * UNIT)
+        lo, hi, upper = self._cells(point, epsilon)
+        return math.exp(_find_truth([point], lo, hi, upper[None, :])[0]) * (1 - 16 * UNIT)
 
     def delta_at(self, ones: int, zeros: int, epsilon: float) -> float:
         """The larger direction for one data set: `ones` of the others hold 1, `zeros` hold 0.
@@ -300,7 +368,8 @@ class BinaryResponse:
         lo, hi = _place_cells(
             self.n, _round_coarsely(self.epsilon0), _round_coarsely(max(epsilon, smallest))
         )
-        return _refine(point, lo, hi, len(lo) + _budget(self._variance) // 4)
+        lo, hi, upper = _refine([point], lo, hi, len(lo) + _budget(self._variance) // 4)
+        return lo, hi, upper[0]
 
 
 @lru_cache(maxsize=64)
@@ -359,40 +428,48 @@ def _as_delta(log: float) -> float:
 def _place_cells(n: int, epsilon0: float, epsilon: float) -> tuple[Floats, Floats]:
     """First and last s of each cell; every s in 0 .. n - 1 is in one."""
     if n <= _EXACT:
-        every = np.arange(n, dtype=np.float64)
-        return every, every
+        return _every(n)
     flip = _flip_of(epsilon0)
     point = FlipPoint.above(flip, min(epsilon, 0.98 * epsilon0))
     assert point is not None  # epsilon is below epsilon0
-    lo, hi, _ = _refine(point, *_first_cells(n), _budget(float(n * flip * (1 - flip))))
+    lo, hi, _ = _refine([point], *_first_cells(n), _budget(float(n * flip * (1 - flip))))
     return lo, hi
 
 
-def _refine(point: FlipPoint, lo: Floats, hi: Floats, budget: int) -> tuple[Floats, Floats, Floats]:
-    """The same range in finer cells, and the logarithm of each cell's upper bound."""
+def _refine(
+    points: Sequence[FlipPoint], lo: Floats, hi: Floats, budget: int
+) -> tuple[Floats, Floats, Floats]:
+    """The same range in finer cells, and the logarithms of each cell's upper bounds: [points, cells]."""
     others = hi.max()
-    upper = point.logs(lo, others - hi)
-    while len(lo) < budget:
-        loose = np.flatnonzero((upper > _find_truth(point, lo, hi, upper) + _TOLERANCE) & (hi > lo))
+    upper = find_logs(points, lo, others - hi)
+    while len(lo) < budget and np.any(hi > lo):
+        over = (upper - _find_truth(points, lo, hi, upper)[:, None]).max(axis=0)
+        loose = np.flatnonzero((over > _TOLERANCE) & (hi > lo))
         if not len(loose):
             break
         # The worst half of them, so that a budget that runs out was spent where it matters.
-        half = loose[np.argsort(upper[loose])][-max(len(loose) // 2, 8) :]
+        half = loose[np.argsort(over[loose])][-max(len(loose) // 2, 8) :]
         half = half[-(budget - len(lo)) :]
         middle = np.floor((lo[half] + hi[half]) / 2)
         new_lo, new_hi = np.append(lo[half], middle + 1), np.append(middle, hi[half])
-        new_upper = point.logs(new_lo, others - new_hi)
+        new_upper = find_logs(points, new_lo, others - new_hi)
         lo, hi = np.append(np.delete(lo, half), new_lo), np.append(np.delete(hi, half), new_hi)
-        upper = np.append(np.delete(upper, half), new_upper)
+        upper = np.concatenate([np.delete(upper, half, axis=1), new_upper], axis=1)
     return lo, hi, upper
 
 
-def _find_truth(point: FlipPoint, lo: Floats, hi: Floats, upper: Floats) -> float:
-    """ln of the largest delta among a few data sets: all equal, and the ends of the worst cells."""
-    worst = np.argsort(upper)[-_WORST:]
+def _find_truth(points: Sequence[FlipPoint], lo: Floats, hi: Floats, upper: Floats) -> Floats:
+    """ln of each point's largest delta among a few data sets: all equal, and the ends of the worst cells."""
+    worst = np.unique(np.argsort(upper, axis=1)[:, -_WORST:])
     others = hi.max()
     ones = np.unique(np.concatenate([[0.0, others], lo[worst], hi[worst]]))
-    return float(point.logs(ones, others - ones).max())
+    truth: Floats = find_logs(points, ones, others - ones).max(axis=1)
+    return truth
+
+
+def _every(n: int) -> tuple[Floats, Floats]:
+    every = np.arange(n, dtype=np.float64)
+    return every, every
 
 
 def _first_cells(n: int) -> tuple[Floats, Floats]:
@@ -420,6 +497,20 @@ def _discount(b: Floats, log_t: float) -> Floats:
         T[start:end] = np.cumsum(rows[::-1], axis=0)[::-1] / weight
         carried = T[start]
     return T
+
+
+def _convolve(a: Floats, b: Floats, tail: Floats, size: int, x: float) -> tuple[Floats, Floats]:
+    """g(k) and T(k + 1) for the `size` values of k at which all of `a` meets `b`."""
+    if size <= _SHORT:
+        g = np.array([_meet(a, b, k) for k in range(size)])
+    else:
+        columns = a.T.copy(), b[: len(a) + size - 1].T.copy()
+        g = np.array([np.convolve(*both, mode="valid") for both in zip(*columns, strict=True)]).T
+    T = np.empty_like(g)
+    T[-1] = _meet(a, tail, size)
+    for k in range(size - 1, 0, -1):
+        T[k - 1] = g[k] + T[k] / (1 + x)
+    return g, T
 
 
 def _meet(a: Floats, b: Floats, first: int) -> Floats:
