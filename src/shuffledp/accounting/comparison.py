@@ -80,7 +80,7 @@ class BoundComparison:
     def trace(
         self, deltas: Sequence[float]
     ) -> tuple[dict[str, Callable[[float], float] | list[tuple[float, float]]], set[str]]:
-        """The curves of all bounds that apply, and the names of those that are no guarantees.
+        """The curves of all bounds that apply, and the names of those that are not guarantees.
 
         A curve is delta(epsilon), or points (epsilon, delta) at these deltas where a formula goes the other way.
         """

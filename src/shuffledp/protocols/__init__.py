@@ -282,7 +282,7 @@ def make(name: str, /, **parameters: Any) -> ShuffleProtocol:
             if each.default is inspect.Parameter.empty and each.name not in parameters:
                 raise ParameterError(each.name, None, f"must be given: {name} needs it")
         for strange in parameters.keys() - known.keys():
-            raise ParameterError(strange, parameters[strange], f"is no parameter of {name}")
+            raise ParameterError(strange, parameters[strange], f"is not a parameter of {name}")
         return maker(**parameters)
     if "n" in parameters:
         raise UnsupportedError(f"{name} is for the local model, where the number n does not matter")
