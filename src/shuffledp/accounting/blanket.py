@@ -51,6 +51,7 @@ __all__ = [
     "two_level_blanket",
 ]
 
+_NOTHING = Fraction(0)
 _NEARLY = 1e-6
 _LONGEST_SUM = 8_000  # of a lower bound; beyond, by a normal law
 
@@ -255,7 +256,7 @@ def generic_blanket(*, epsilon0: float, total_variation: float | None = None) ->
 
 
 def two_level_blanket(
-    *, ratio: Fraction, one: Fraction, both: Fraction, neither: Fraction
+    *, ratio: Fraction, one: Fraction, both: Fraction = _NOTHING, neither: Fraction = _NOTHING
 ) -> Blanket:
     """The blanket of a randomizer whose law has two levels, low and ratio * low.
 
@@ -265,7 +266,7 @@ def two_level_blanket(
     inputs with the smallest overlap is the worst one.
 
     >>> low = Fraction(1, 5)
-    >>> two_level_blanket(ratio=Fraction(3), one=low, both=Fraction(0), neither=low).gamma
+    >>> two_level_blanket(ratio=Fraction(3), one=low, neither=low).gamma
     0.6000000000000001
     """
     high = float(ratio)

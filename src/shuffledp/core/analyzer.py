@@ -20,7 +20,16 @@ from shuffledp.core.estimate import Estimate, Value
 from shuffledp.core.randomizer import Message
 from shuffledp.core.shuffler import Shuffled
 
-__all__ = ["Analyzer", "Step", "Stepwise", "Tally", "bit_tally", "check_messages", "message_tally"]
+__all__ = [
+    "Analyzer",
+    "Step",
+    "Stepwise",
+    "Tally",
+    "bit_tally",
+    "check_messages",
+    "message_tally",
+    "tally_ones",
+]
 
 Step: TypeAlias = Callable[[float], object]
 """Called with the part of the work that is done, from 0 to 1."""
@@ -114,6 +123,18 @@ def check_messages(payload: NDArray[Any], alphabet: int) -> None:
         raise DataError(f"messages are integers 0 .. {alphabet - 1}, not {_describe(payload)}")
     if find_outside(payload, alphabet) is not None:
         raise DataError(f"a message is outside 0 .. {alphabet - 1}")
+
+
+def tally_ones(shuffled: Shuffled) -> Tally:
+    """How many messages there are, if every one of them is the number 1.
+
+    >>> tally_ones(Shuffled(payload=np.array([1, 1]), users=3)).counts
+    array([2])
+    """
+    tally = message_tally(shuffled, 2)
+    if tally.counts[0]:
+        raise DataError("a message is 0, and only 1 is ever sent")
+    return Tally(counts=tally.counts[1:], users=tally.users)
 
 
 def bit_tally(shuffled: Shuffled, k: int) -> Tally:

@@ -125,11 +125,8 @@ def parity(words: Words) -> Words:
     >>> parity(np.array([0, 1, 3, 7, 255], dtype=np.uint8))
     array([0, 1, 0, 1, 0], dtype=uint8)
     """
-    folded, shift = words, 4 * words.dtype.itemsize
-    while shift:
-        folded = folded ^ (folded >> words.dtype.type(shift))
-        shift //= 2
-    return folded & words.dtype.type(1)
+    odd: Words = np.bitwise_count(words) & words.dtype.type(1)
+    return odd
 
 
 def solutions(columns: Sequence[Words], target: Words, below: int) -> Iterator[Counts]:

@@ -31,7 +31,7 @@ import numpy as np
 
 from shuffledp.accounting.base import SMALLEST_DELTA
 from shuffledp.accounting.generator import Computational, bound_generator
-from shuffledp.core.errors import UnsupportedError
+from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.octets import NumberCode
 from shuffledp.core.privacy import Guarantee, Model, round_up
 from shuffledp.core.protocol import (
@@ -60,6 +60,7 @@ __all__ = [
     "certify",
     "fit",
     "local",
+    "refuse_epsilon0",
     "register",
     "shuffle",
     "shuffled",
@@ -246,6 +247,17 @@ def register(*makers: LocalMaker[Any] | ShuffleMaker) -> Spec:
     return Spec(
         name=about.name, title=about.title, task=about.task, reference=about.reference, **here
     )
+
+
+def refuse_epsilon0(epsilon0: float, word_bits: int, **shape: int) -> ParameterError:
+    """The error of a device whose words cannot express so little of the value.
+
+    >>> str(refuse_epsilon0(0.1, 2, k=4))
+    'epsilon0=0.1 must be larger: with k=4 and words of 2 bits nothing of the value would be left'
+    """
+    parts = [*(f"{name}={value}" for name, value in shape.items()), f"words of {word_bits} bits"]
+    requirement = f"must be larger: with {' and '.join(parts)} nothing of the value would be left"
+    return ParameterError("epsilon0", epsilon0, requirement)
 
 
 def _plain(value: Any) -> Any:

@@ -81,9 +81,7 @@ class Duchi(OneNumber):
 
     def blankets(self) -> tuple[Blanket, ...]:
         """What both bits' laws have in common, for the accountant of the shuffled view."""
-        ratio = (1 - self.flip) / self.flip
-        none = Fraction(0)
-        return (two_level_blanket(ratio=ratio, one=self.flip, both=none, neither=none),)
+        return (two_level_blanket(ratio=(1 - self.flip) / self.flip, one=self.flip),)
 
     @property
     def alphabet(self) -> int:

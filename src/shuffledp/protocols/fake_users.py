@@ -19,6 +19,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from shuffledp.accounting.base import find_level
 from shuffledp.accounting.blanket import Blanket
 from shuffledp.core.analyzer import Tally, bit_tally
 from shuffledp.core.arrays import Codes, Counts, Words
@@ -30,7 +31,6 @@ from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
 from shuffledp.numerics.dealing import binomials
 from shuffledp.numerics.rounding import dyadic_above
-from shuffledp.numerics.search import find_smallest
 from shuffledp.protocols.assembly import register, shuffle
 from shuffledp.protocols.frequency import FrequencyAnalyzer
 from shuffledp.protocols.unary import WORD_BITS
@@ -38,7 +38,6 @@ from shuffledp.protocols.unary import WORD_BITS
 __all__ = ["SPEC", "FakeUsers", "blanket", "make"]
 
 _LAW_MAX_BITS = 16  # of all vectors of a user: the law has 2^bits entries
-_TINY = 1e-305
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,37 +181,37 @@ def make(
     """
     whole("fake", fake, at_least=1)
     whole("word_bits", word_bits, at_least=2, at_most=64)
-    choose = _publish if calibration is Calibration.PAPER else _minimize
-    f = choose(fake * crowd.trusted, promise, word_bits)
-    if f is None or 2 * f >= 1:
-        raise UnsupportedError(
-            f"n={crowd.n} with honest={crowd.honest} are too few users for "
-            f"epsilon={promise.epsilon!r}, delta={promise.delta!r}, fake={fake} and words of "
-            f"{word_bits} bits"
-        )
+    refusal = (
+        f"n={crowd.n} with honest={crowd.honest} are too few users for epsilon={promise.epsilon!r}, "
+        f"delta={promise.delta!r}, fake={fake} and words of {word_bits} bits"
+    )
+    fakes = fake * crowd.trusted
+    exact = calibration is Calibration.EXACT
+    least = _minimize(fakes, promise, word_bits, refusal) if exact else _publish(fakes, promise)
+    f = dyadic_above(least, word_bits)
+    if 2 * f >= 1:
+        raise UnsupportedError(refusal)
     device = FakeUsers(k=k, fake=fake, flips=int(f * (1 << word_bits)), word_bits=word_bits)
     return Parts(device, FrequencyAnalyzer(oracle=device, noise=((fake, device.f),)))
 
 
-def _minimize(fakes: int, promise: Promise, bits: int) -> Fraction | None:
+def _minimize(fakes: int, promise: Promise, bits: int, refusal: str) -> float:
     epsilon, delta = promise.epsilon, promise.delta
-
-    def excess(f: float) -> float:
-        exact = blanket(dyadic_above(f, bits)).delta(epsilon, fakes + 1)
-        return math.log(max(exact, _TINY) / delta)
-
-    largest = 0.5 - 2.0**-bits
     guess = math.log(1 / delta) * (1 / epsilon**2 + 0.5) / fakes
-    f = find_smallest(excess, guess=min(max(guess, 2.0**-bits), largest), largest=largest)
-    return None if f is None else dyadic_above(f, bits)
+    return find_level(
+        lambda f: blanket(dyadic_above(f, bits)).delta(epsilon, fakes + 1),
+        delta,
+        guess=max(guess, 2.0**-bits),
+        largest=0.5 - 2.0**-bits,
+        refusal=refusal,
+    )
 
 
-def _publish(fakes: int, promise: Promise, bits: int) -> Fraction | None:
+def _publish(fakes: int, promise: Promise) -> float:
+    """The published f; 1/2 or more if there are too few users."""
     coth = 1 / math.tanh(promise.epsilon / 2)
     spread = 33 / (5 * fakes) * coth**2 * math.log(4 / promise.delta)
-    if spread > 0.25:
-        return None
-    return dyadic_above(2 * spread / (1 + math.sqrt(1 - 4 * spread)), bits)
+    return 2 * spread / (1 + math.sqrt(max(1 - 4 * spread, 0.0)))
 
 
 SPEC = register(make)

@@ -188,22 +188,15 @@ class GaussianNoise(OneNumber):
 
     @property
     def code_variance(self) -> Quadratic:
-        # With kept = 1 - alphabet / 2^bits and m = x + reach, E[y^2] = anything + spread + kept m^2 and
-        # E[y] = middle + kept m; the estimate is (y - middle) / kept - reach.
-        size, words = self.alphabet, self._words
+        # With kept = 1 - alphabet / 2^bits, E[y^2 | x] = anything + spread + kept (x + reach)^2.
+        size, words, reach = self.alphabet, self._words, self.reach
         kept = 1 - Fraction(size, words)
         anything = Fraction(size * (size - 1) * (2 * size - 1) // 6, words)
         spread = Fraction(2 * sum(share * z * z for z, share in enumerate(self.shares)), words)
-        middle = Fraction(size * (size - 1) // 2, words)
-        square = kept - kept**2
-        linear = -2 * middle * kept
-        constant = anything + spread - middle**2
-        reach = self.reach
-        return Quadratic(
-            constant=(constant + linear * reach + square * reach**2) / kept**2,
-            linear=(linear + 2 * square * reach) / kept**2,
-            square=square / kept**2,
+        second = Quadratic(
+            constant=anything + spread + kept * reach**2, linear=2 * kept * reach, square=kept
         )
+        return second.decode(self.decoder)
 
     def noise(self, counts: Counts) -> Fraction:
         """The most that any values could give: all have nearly the same."""

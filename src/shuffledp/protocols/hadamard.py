@@ -28,7 +28,6 @@ from shuffledp.accounting.blanket import Blanket, two_level_blanket
 from shuffledp.core.analyzer import Tally, message_tally
 from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.domain import Categories
-from shuffledp.core.errors import ParameterError
 from shuffledp.core.estimate import ErrorLaw, Estimate, Interval, Value
 from shuffledp.core.octets import NumberCode
 from shuffledp.core.protocol import Cost, Parts
@@ -37,9 +36,10 @@ from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import level as valid_level
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.dealing import binomials, deal, deal_uniform
+from shuffledp.numerics.galois import parity
 from shuffledp.numerics.intervals import BoundedError, TwoBinomialsError
 from shuffledp.numerics.rounding import exp_lower
-from shuffledp.protocols.assembly import local, register, shuffled
+from shuffledp.protocols.assembly import local, refuse_epsilon0, register, shuffled
 
 __all__ = ["SPEC", "HadamardAnalyzer", "HadamardResponse", "make", "make_local", "walsh_hadamard"]
 
@@ -86,12 +86,7 @@ class HadamardResponse:
         s = block_length // 2
         object.__setattr__(self, "low", int(-(-(1 << self.word_bits) // (s * gain + self.outputs))))
         if self.toward < 1:
-            raise ParameterError(
-                "epsilon0",
-                self.epsilon0,
-                f"must be larger: with k={self.k} and words of {self.word_bits} bits "
-                "nothing of the value would be left",
-            )
+            raise refuse_epsilon0(self.epsilon0, self.word_bits, k=self.k)
 
     @property
     def domain(self) -> Categories:
@@ -128,7 +123,7 @@ class HadamardResponse:
         y = words[:, 0].astype(narrow) & narrow.type(self.outputs - 1)
         toward = words[:, 0] < words.dtype.type(self.toward * self.outputs)
         row = (x >> block_bits) + narrow.type(1)
-        wrong = _parity(row & y, self.block_length)
+        wrong = parity(row & y)
         if self.blocks == 1:
             wrong &= toward
             return Messages.one_each(y ^ (wrong * (row & -row)))
@@ -182,7 +177,7 @@ class HadamardResponse:
         row, block = x // self.blocks + 1, x % self.blocks
         narrow = np.min_scalar_type(self.block_length)
         positions = np.arange(self.block_length, dtype=narrow)
-        likely = _parity(positions & narrow.type(row), self.block_length) == 0
+        likely = parity(positions & narrow.type(row)) == 0
         return np.flatnonzero(likely) + block * self.block_length
 
     def sign(self, x: int, y: int) -> int:
@@ -348,20 +343,6 @@ def _best_blocks(k: int, gain: Fraction | float) -> int:
     """
     powers = [1 << power for power in range((k - 1).bit_length() + 1)]
     return min(powers, key=lambda B: (gain + 2 * B) * (2 * k + gain * _ceil_div(k, B)))
-
-
-def _parity(numbers: NDArray[np.unsignedinteger], size: int) -> NDArray[np.unsignedinteger]:
-    """Whether each number below `size` (a power of two) has an odd number of one bits: 0 or 1.
-
-    >>> _parity(np.array([0, 1, 2, 3, 7], dtype=np.uint8), 8)
-    array([0, 1, 1, 0, 1], dtype=uint8)
-    """
-    folded = numbers.copy()
-    shift = _power_of_two((size - 1).bit_length()) // 2
-    while shift:
-        folded ^= folded >> folded.dtype.type(shift)
-        shift //= 2
-    return folded & folded.dtype.type(1)
 
 
 def walsh_hadamard(counts: NDArray[Number]) -> NDArray[Number]:

@@ -17,14 +17,13 @@ from shuffledp.accounting.blanket import Blanket, two_level_blanket
 from shuffledp.core.analyzer import Tally, message_tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Categories
-from shuffledp.core.errors import ParameterError
 from shuffledp.core.protocol import Parts
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.dealing import deal
 from shuffledp.numerics.rounding import exp_lower
-from shuffledp.protocols.assembly import OneNumber, local, register, shuffled
+from shuffledp.protocols.assembly import OneNumber, local, refuse_epsilon0, register, shuffled
 from shuffledp.protocols.frequency import FrequencyAnalyzer
 
 __all__ = ["KRR", "SPEC", "make", "make_local"]
@@ -55,12 +54,7 @@ class KRR(OneNumber):
         words = 1 << self.word_bits
         share = -(-words // (exp_lower(self.epsilon0) + self.k - 1))
         if self.k * share >= words:
-            raise ParameterError(
-                "epsilon0",
-                self.epsilon0,
-                f"must be larger: with k={self.k} and words of {self.word_bits} bits "
-                "nothing of the value would be left",
-            )
+            raise refuse_epsilon0(self.epsilon0, self.word_bits, k=self.k)
         object.__setattr__(self, "share", int(share))
 
     @property
@@ -97,8 +91,7 @@ class KRR(OneNumber):
     def blankets(self) -> tuple[Blanket, ...]:
         """What all categories' laws have in common, for the accountant of the shuffled view."""
         rest = (self.k - 2) * self.q
-        ratio = self.p / self.q
-        return (two_level_blanket(ratio=ratio, one=self.q, both=Fraction(0), neither=rest),)
+        return (two_level_blanket(ratio=self.p / self.q, one=self.q, neither=rest),)
 
     def deal(self, inputs: Counts, source: WordSource) -> Tally:
         """One walk: lies are the same for all categories, and what is left is the truth."""

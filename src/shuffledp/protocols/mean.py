@@ -142,6 +142,17 @@ class Quadratic:
         slope = (self(last) - self(0)) / last
         return Quadratic(constant=self.constant, linear=slope, square=Fraction(0))
 
+    def decode(self, decoder: Affine) -> "Quadratic":
+        """The variance of what is decoded, if this is E[y^2 | i] of a message y whose mean is affine in i."""
+        # (E[y^2 | i] - E[y | i]^2) / slope^2 with E[y | i] = start + slope i
+        start = Fraction(decoder.offset, decoder.scale)
+        slope = Fraction(decoder.divisor, decoder.scale)
+        return Quadratic(
+            constant=(self.constant - start**2) / slope**2,
+            linear=(self.linear - 2 * start * slope) / slope**2,
+            square=self.square / slope**2 - 1,
+        )
+
     def raise_by(self, constant: Fraction) -> "Quadratic":
         """The same law plus a constant."""
         return replace(self, constant=self.constant + constant)

@@ -24,7 +24,7 @@ from shuffledp.core.protocol import Parts
 from shuffledp.core.randomizer import Law, Messages, WordSource
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.dealing import deal
-from shuffledp.protocols.assembly import OneNumber, local, register, shuffled
+from shuffledp.protocols.assembly import OneNumber, local, refuse_epsilon0, register, shuffled
 from shuffledp.protocols.mean import Affine, Quadratic, assemble_mean, growth, moment
 
 __all__ = ["SPEC", "Piecewise", "make", "make_local"]
@@ -71,12 +71,7 @@ class Piecewise(OneNumber):
         low = -(-self._words // (outputs + window * (growth(self.epsilon0) - 1)))
         extra = (self._words - outputs * low) // window
         if extra < 1:
-            raise ParameterError(
-                "epsilon0",
-                self.epsilon0,
-                f"must be larger: with steps={self.domain.steps} and words of {self.word_bits} "
-                "bits nothing of the value would be left",
-            )
+            raise refuse_epsilon0(self.epsilon0, self.word_bits, steps=self.domain.steps)
         for name, value in (("stride", stride), ("window", window), ("low", low), ("extra", extra)):
             object.__setattr__(self, name, value)
 
@@ -182,15 +177,7 @@ class Piecewise(OneNumber):
 
     @property
     def code_variance(self) -> Quadratic:
-        # (E[y^2 | i] - E[y | i]^2) / slope^2 with E[y | i] = start + slope i
-        decoder, second = self.decoder, self._square
-        start = Fraction(decoder.offset, decoder.scale)
-        slope = Fraction(decoder.divisor, decoder.scale)
-        return Quadratic(
-            constant=(second.constant - start**2) / slope**2,
-            linear=(second.linear - 2 * start * slope) / slope**2,
-            square=second.square / slope**2 - 1,
-        )
+        return self._square.decode(self.decoder)
 
     def noise(self, counts: Counts) -> Fraction:
         """An unbiased estimate of the variance, moved into the range where it is known to lie.

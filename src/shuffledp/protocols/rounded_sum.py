@@ -174,9 +174,7 @@ class RoundedResponse(OneNumber):
 
     def blankets(self) -> tuple[Blanket, ...]:
         """The blanket of randomized response over the levels; the module says why it holds."""
-        ratio = Fraction(self.share + self.kept, self.share)
-        rest = (self.levels - 1) * self.q
-        return (two_level_blanket(ratio=ratio, one=self.q, both=Fraction(0), neither=rest),)
+        return (_level_blanket(Fraction(self.share + self.kept, self.share), self.levels, self.q),)
 
     def deal(self, inputs: Counts, source: WordSource) -> Tally:
         """One walk: lies are the same for all codes, the level below and the one above are each code's own."""
@@ -371,6 +369,10 @@ def _find_kept(most: int, denominator: int, symbols: int, words: int) -> int | N
     return denominator * times if times > 0 else None
 
 
+def _level_blanket(ratio: Fraction, levels: int, q: Fraction) -> Blanket:
+    return two_level_blanket(ratio=ratio, one=q, neither=(levels - 1) * q)
+
+
 def fits(steps: int, levels: int, word_bits: int) -> bool:
     """Whether words can round these steps to these levels without bias.
 
@@ -464,9 +466,7 @@ class Levels:
             if epsilon0 <= self.epsilon:
                 return 1.0
             E = exp_lower(epsilon0)
-            q = 1 / (E + k)
-            rest = (k - 1) * q
-            blanket = two_level_blanket(ratio=E, one=q, both=Fraction(0), neither=rest)
+            blanket = _level_blanket(E, k, 1 / (E + k))
             curve = BlanketProfile(blankets=(blanket,), n=self.n, epsilon0=epsilon0)
             return math.log(limit / max(curve.delta(self.epsilon), SMALLEST_DELTA))
 

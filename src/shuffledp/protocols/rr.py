@@ -16,7 +16,7 @@ from shuffledp.accounting.blanket import Blanket, two_level_blanket
 from shuffledp.core.analyzer import Tally, message_tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Bits
-from shuffledp.core.errors import ParameterError, UnsupportedError
+from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import Calibration, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource
@@ -25,7 +25,14 @@ from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.numerics.dealing import binomials
 from shuffledp.numerics.intervals import TwoBinomialsError
 from shuffledp.numerics.rounding import exp_lower
-from shuffledp.protocols.assembly import OneNumber, certify, fit, local, register
+from shuffledp.protocols.assembly import (
+    OneNumber,
+    certify,
+    fit,
+    local,
+    refuse_epsilon0,
+    register,
+)
 
 __all__ = ["RR", "SPEC", "RRAnalyzer", "make", "make_local"]
 
@@ -53,12 +60,7 @@ class RR(OneNumber):
         words = 1 << self.word_bits
         threshold = -(-words // (exp_lower(self.epsilon0) + 1))
         if 2 * threshold >= words:
-            raise ParameterError(
-                "epsilon0",
-                self.epsilon0,
-                f"must be larger: with words of {self.word_bits} bits nothing of the value would "
-                "be left",
-            )
+            raise refuse_epsilon0(self.epsilon0, self.word_bits)
         object.__setattr__(self, "threshold", int(threshold))
 
     @property
@@ -82,9 +84,7 @@ class RR(OneNumber):
 
     def blankets(self) -> tuple[Blanket, ...]:
         """What both bits' laws have in common, for the accountant of the shuffled view."""
-        ratio = (1 - self.flip) / self.flip
-        none = Fraction(0)
-        return (two_level_blanket(ratio=ratio, one=self.flip, both=none, neither=none),)
+        return (two_level_blanket(ratio=(1 - self.flip) / self.flip, one=self.flip),)
 
     def encode(self, inputs: Codes, words: Words) -> Messages:
         flipped = words[:, 0] < words.dtype.type(self.threshold)

@@ -19,7 +19,7 @@ from shuffledp.accounting.blanket import Blanket, two_level_blanket
 from shuffledp.core.analyzer import Tally, bit_tally
 from shuffledp.core.arrays import Bools, Codes, Words
 from shuffledp.core.domain import Categories
-from shuffledp.core.errors import ParameterError, UnsupportedError
+from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.octets import BitCode
 from shuffledp.core.protocol import Cost, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages
@@ -27,7 +27,7 @@ from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.numerics.tape import acceptance, acceptance_float, add_distinct, bernoulli
-from shuffledp.protocols.assembly import fit, local, register
+from shuffledp.protocols.assembly import fit, local, refuse_epsilon0, register
 from shuffledp.protocols.frequency import FrequencyAnalyzer, light_variance
 
 __all__ = ["SPEC", "SubsetSelection", "make", "make_local"]
@@ -68,12 +68,7 @@ class SubsetSelection:
         weight = exp_lower(self.epsilon0) * self.w
         threshold = int(words * weight / (weight + self.k - self.w))
         if threshold * self.k <= words * self.w:
-            raise ParameterError(
-                "epsilon0",
-                self.epsilon0,
-                f"must be larger: with k={self.k} and words of {self.word_bits} bits "
-                "nothing of the value would be left",
-            )
+            raise refuse_epsilon0(self.epsilon0, self.word_bits, k=self.k)
         object.__setattr__(self, "threshold", threshold)
 
     @property

@@ -32,7 +32,7 @@ from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.dealing import binomials
 from shuffledp.numerics.rounding import exp_lower
-from shuffledp.protocols.assembly import local, register, shuffled
+from shuffledp.protocols.assembly import local, refuse_epsilon0, register, shuffled
 from shuffledp.protocols.frequency import FrequencyAnalyzer
 
 __all__ = ["OPTIMIZED", "SYMMETRIC", "WORD_BITS", "Unary"]
@@ -193,11 +193,7 @@ def _flips(odds: Fraction, epsilon0: float, word_bits: int) -> int:
     words = 1 << whole("word_bits", word_bits, at_least=1, at_most=64)
     flips = int(-(-words // (odds + 1)))
     if 2 * flips >= words:
-        raise ParameterError(
-            "epsilon0",
-            epsilon0,
-            f"must be larger: with words of {word_bits} bits nothing of the value would be left",
-        )
+        raise refuse_epsilon0(epsilon0, word_bits)
     return flips
 
 

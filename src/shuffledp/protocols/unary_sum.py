@@ -30,10 +30,10 @@ from typing import ClassVar
 import numpy as np
 
 from shuffledp.accounting.noisy_count import BinomialCount, binomial_level
-from shuffledp.core.analyzer import Tally
+from shuffledp.core.analyzer import Tally, tally_ones
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Integers, Reals, rounding_words
-from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
+from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import ErrorLaw, Estimate, Interval, Value
 from shuffledp.core.protocol import Calibration, Cost, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource
@@ -226,13 +226,7 @@ class UnarySum:
         return 1 / (self.device.per_code * reach(self.device.domain))
 
     def tally(self, shuffled: Shuffled) -> Tally:
-        payload = shuffled.payload
-        if payload.ndim != 1 or payload.dtype.kind not in "iu" or np.any(payload != 1):
-            raise DataError(
-                f"every message is the number 1, but this is an array of shape {payload.shape} "
-                f"and type {payload.dtype} with others"
-            )
-        return Tally(counts=np.array([len(payload)], dtype=np.int64), users=shuffled.users)
+        return tally_ones(shuffled)
 
     def estimate(self, tally: Tally) -> Estimate:
         n, device = tally.people(), self.device

@@ -51,6 +51,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from shuffledp.accounting.base import find_level
 from shuffledp.accounting.exact import shuffled_delta
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Floats, Words
@@ -65,7 +66,6 @@ from shuffledp.numerics import tape
 from shuffledp.numerics.geometric import TwoWordGeometric
 from shuffledp.numerics.intervals import SharedNoiseError
 from shuffledp.numerics.rounding import exp_lower
-from shuffledp.numerics.search import find_smallest
 from shuffledp.numerics.tabulated import Events, Tabulated, poisson
 from shuffledp.protocols.assembly import register, shuffle
 from shuffledp.protocols.sums import (
@@ -237,15 +237,14 @@ def _all_tails(flood: Flooding, pieces: int) -> Floats:
 
 @lru_cache(maxsize=256)
 def _level(flood: Flooding, delta: float) -> float:
-    level = find_smallest(
-        lambda level: math.log(flood.delta(level) / delta),
+    return find_level(
+        flood.delta,
+        delta,
         guess=2.77 * math.log(len(flood.cells) / delta) + 0.1,
         largest=_LARGEST_LEVEL,
         tolerance=1e-4,
+        refusal=f"delta={delta!r} is out of reach of this flood",
     )
-    if level is None:
-        raise UnsupportedError(f"delta={delta!r} is out of reach of this flood")
-    return level
 
 
 def _lower_tails(K: Floats, rate: Floats, shift: Floats) -> Floats:

@@ -27,10 +27,10 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from shuffledp.accounting.noisy_count import BinomialCount, binomial_level
-from shuffledp.core.analyzer import Tally, message_tally
+from shuffledp.core.analyzer import Tally, tally_ones
 from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.domain import Bits
-from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
+from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import Calibration, Cost, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource
@@ -114,13 +114,6 @@ class Zsum:
         n = int(inputs.sum())
         noise = binomial(n, self.threshold, self.word_bits, source)
         return Tally(counts=np.array([int(inputs[1]) + noise], dtype=np.int64), users=n)
-
-    def tally(self, shuffled: Shuffled) -> Tally:
-        """How many messages there are; all of them must be 1."""
-        tally = message_tally(shuffled, 2)
-        if tally.counts[0]:
-            raise DataError("a message is 0, and only 1 is ever sent")
-        return Tally(counts=tally.counts[1:], users=tally.users)
 
 
 class Accuracy(NamedTuple):
@@ -214,7 +207,7 @@ class ZsumAnalyzer:
         return messages + n * self.randomizer.gamma
 
     def tally(self, shuffled: Shuffled) -> Tally:
-        return self.randomizer.tally(shuffled)
+        return tally_ones(shuffled)
 
     def estimate(self, tally: Tally) -> Estimate:
         n = tally.people()
@@ -278,7 +271,7 @@ class SparseZsumAnalyzer:
         return Fraction(1)
 
     def tally(self, shuffled: Shuffled) -> Tally:
-        return self.randomizer.tally(shuffled)
+        return tally_ones(shuffled)
 
     def estimate(self, tally: Tally) -> Estimate:
         n, ones = tally.people(), int(tally.counts[0])

@@ -28,7 +28,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from shuffledp.core.analyzer import Tally
+from shuffledp.core.analyzer import Tally, check_messages
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Integers, Reals
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
@@ -196,20 +196,13 @@ class SumModulo:
 
     def tally(self, shuffled: Shuffled) -> Tally:
         payload = shuffled.payload
-        if payload.ndim != 1 or payload.dtype.kind not in "iu":
-            raise DataError(
-                f"messages are integers 0 .. {self.device.modulus - 1}, not an array of shape "
-                f"{payload.shape} and type {payload.dtype}"
-            )
+        check_messages(payload, self.device.modulus)
         if len(payload) != shuffled.users * self.device.shares:
             raise DataError(
                 f"{len(payload)} messages of {shuffled.users} users, who send "
                 f"{self.device.shares} each: without all of them the sum means nothing"
             )
-        unsigned = payload.astype(np.uint64, copy=False)
-        if len(unsigned) and int(unsigned.max()) >= self.device.modulus:
-            raise DataError(f"a message is outside 0 .. {self.device.modulus - 1}")
-        total = int(np.add.reduce(unsigned, dtype=np.uint64))
+        total = int(np.add.reduce(payload.astype(np.uint64, copy=False), dtype=np.uint64))
         return _tally(total, self.device.bits, shuffled.users)
 
     def estimate(self, tally: Tally) -> Estimate:

@@ -33,8 +33,7 @@ does not grow. For a larger epsilon we claim what holds at rate * reach.
 """
 
 import math
-from bisect import bisect_right
-from collections.abc import Callable
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
@@ -364,8 +363,9 @@ def ideal_delta(*, epsilon: float, reach: int, rate: Fraction, shape: Fraction) 
 
 def _between(noise: Mixture, reach: int, E: float) -> tuple[float, float]:
     """Both parts of the sum of the positive terms with 0 < d < reach."""
-    # Beyond the middle P(d) is the smaller one.
-    last = _find_last((reach - 1) // 2, lambda d: noise.mass(d) > E * noise.mass(reach - d))
+    # The terms turn negative once, and beyond the middle P(d) is the smaller one.
+    places = range(1, (reach - 1) // 2 + 1)
+    last = bisect_left(places, True, key=lambda d: noise.mass(d) <= E * noise.mass(reach - d))
     if last == 0:
         return 0.0, 0.0
     decay = noise.decay
@@ -373,15 +373,6 @@ def _between(noise: Mixture, reach: int, E: float) -> tuple[float, float]:
     own = float((terms * np.exp(-decay)).sum())
     other = float((terms * np.exp(-decay * (reach - last))).sum())
     return own, E * other
-
-
-def _find_last(largest: int, holds: Callable[[int], bool]) -> int:
-    """The largest d in 1 .. largest with holds(d), which turns false once; 0 if there is none."""
-    low, high = 0, largest + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return low
 
 
 def sampled_delta(*, epsilon: float, reach: int, share: NoiseShare, honest: int) -> float:
