@@ -98,7 +98,9 @@ class Crowd:
             raise ParameterError("honest", self.honest, "must be > 0 and <= 1")
         trusted = math.floor(Fraction(repr(honest)) * n)  # 0.7 means 7/10, not the float below it
         if trusted < 1 and n == 1:
-            raise ParameterError("n", n, f"must be larger: honest={honest!r} of one person is nobody")
+            raise ParameterError(
+                "n", n, f"must be larger: honest={honest!r} of one person is nobody"
+            )
         if trusted < 1:
             raise ParameterError("honest", honest, f"must leave at least one of n={n} users")
         for name, value in (("n", n), ("honest", honest), ("trusted", trusted)):

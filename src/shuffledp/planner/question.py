@@ -215,7 +215,9 @@ class Asked:
         promise = Promise(epsilon=epsilon, delta=delta)
         if promise.epsilon > _LARGEST_EPSILON:
             raise ParameterError(
-                "epsilon", epsilon, f"must be <= {_LARGEST_EPSILON:g}: there is no privacy beyond it"
+                "epsilon",
+                epsilon,
+                f"must be <= {_LARGEST_EPSILON:g}: there is no privacy beyond it",
             )
         question = find_planned(task).declare(options).task if isinstance(task, str) else task
         question = question.fit(n, epsilon)
