@@ -425,12 +425,12 @@ class TestLettersWithoutFont:
 
 class TestProgress:
     def test_bar_after_two_seconds_only(self, monkeypatch, capsys):
-        from shuffledp.cli import _terminal
+        from shuffledp.cli import _progress
         from shuffledp.engine import Progress
 
         now = [0.0]
-        monkeypatch.setattr(_terminal.time, "monotonic", lambda: now[0])
-        meter = _terminal.Meter()
+        monkeypatch.setattr(_progress.time, "monotonic", lambda: now[0])
+        meter = _progress.Meter()
         step = Progress(rows=10, total_rows=100, total_bytes=5_000_000)
         now[0] = 1.9
         meter(step)
@@ -446,12 +446,12 @@ class TestProgress:
         meter.close()
 
     def test_lines_in_a_log_ever_more_rarely(self, monkeypatch, capsys):
-        from shuffledp.cli import _terminal
+        from shuffledp.cli import _progress
         from shuffledp.engine import Progress
 
         now = [0.0]
-        monkeypatch.setattr(_terminal.time, "monotonic", lambda: now[0])
-        lines = _terminal.Lines()
+        monkeypatch.setattr(_progress.time, "monotonic", lambda: now[0])
+        lines = _progress.Lines()
         for second in range(200):
             now[0] = float(second)
             lines(Progress(rows=second, total_rows=1000, total_bytes=5_000_000))
@@ -461,7 +461,8 @@ class TestProgress:
 
     @pytest.mark.parametrize("terminal", [True, False])
     def test_off(self, monkeypatch, capsys, terminal):
-        from shuffledp.cli._terminal import meter, show_steps, take_quiet
+        from shuffledp.cli._progress import meter, show_steps
+        from shuffledp.cli._terminal import take_quiet
 
         def look() -> None:
             with meter() as report, show_steps() as say:
@@ -473,7 +474,7 @@ class TestProgress:
         assert capsys.readouterr().err == ""
 
     def test_steps_are_lines_in_a_log(self, monkeypatch, capsys):
-        from shuffledp.cli._terminal import show_steps
+        from shuffledp.cli._progress import show_steps
 
         monkeypatch.setattr("sys.stderr.isatty", lambda: False)
         with show_steps() as say:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import shuffledp as sdp
-from shuffledp.cli import _terminal
+from shuffledp.cli import _progress
 from shuffledp.core.display import format_number
 from shuffledp.engine import stage
 
@@ -203,9 +203,9 @@ class TestWaiting:
 
     def wait(self, monkeypatch, screen, seconds=0.0, quiet=False):
         monkeypatch.setattr("sys.stderr", screen)
-        monkeypatch.setattr(_terminal, "_SOON", seconds)
-        monkeypatch.setattr(_terminal, "is_quiet", lambda: quiet)
-        with _terminal.pulse("planning"):
+        monkeypatch.setattr(_progress, "_SOON", seconds)
+        monkeypatch.setattr(_progress, "is_quiet", lambda: quiet)
+        with _progress.pulse("planning"):
             deadline = time.monotonic() + 10
             while seconds == 0.0 and not screen.getvalue() and time.monotonic() < deadline:
                 time.sleep(0.01)

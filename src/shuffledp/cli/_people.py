@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import shuffledp as sdp
-from shuffledp.cli._terminal import echo_json, is_quiet, keep_inputs, meter, say, say_lines
+from shuffledp.cli._progress import meter
+from shuffledp.cli._terminal import echo_json, is_quiet, keep_inputs, say, say_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

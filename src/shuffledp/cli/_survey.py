@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 import shuffledp as sdp
+from shuffledp.cli._progress import meter, pulse
 from shuffledp.cli._terminal import (
     charge,
     check_picture,
     echo_json,
     is_quiet,
     keep_inputs,
-    meter,
-    pulse,
     say,
     say_lines,
     stage_outputs,

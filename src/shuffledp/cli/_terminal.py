@@ -1,4 +1,4 @@
-"""What commands share with the terminal: errors in one sentence, progress, charts, and files out."""
+"""What commands share with the terminal: errors in one sentence, charts, and files out."""
 
 from __future__ import annotations
 
@@ -35,16 +35,11 @@ from shuffledp.core.steps import draw_steps
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from rich.progress import Progress as Bar
-    from rich.progress import TaskID
-
-    from shuffledp.engine import Progress, Report, Staged
+    from shuffledp.engine import Staged
 
 __all__ = [
     "REFUSED",
     "WRONG",
-    "Lines",
-    "Meter",
     "age_of_process",
     "charge",
     "check_folder",
@@ -58,12 +53,9 @@ __all__ = [
     "explain_errors",
     "is_quiet",
     "keep_inputs",
-    "meter",
     "print_answer",
-    "pulse",
     "say",
     "say_lines",
-    "show_steps",
     "stage_outputs",
     "take_quiet",
     "tell",
@@ -77,9 +69,6 @@ WRONG = 2
 REFUSED = 3
 """The exit code when the ledger refuses a release."""
 
-_PATIENCE = 2.0  # seconds before there is a progress bar
-_SOON = 1.0  # seconds before there is one where nothing is read
-_FIRST_LINE = 20.0  # seconds before there is a line in a log
 _BINS = 20
 _WIDEST = 100
 _LONGEST_LABEL = 24
@@ -232,154 +221,6 @@ def tell(text: str, *, err: bool = False) -> None:
     """
     if not is_quiet():
         typer.echo(text, err=err)
-
-
-class Meter:
-    """Shows nothing for two seconds, then a bar on standard error."""
-
-    __slots__ = ("_bar", "_start", "_task")
-
-    def __init__(self) -> None:
-        self._start = time.monotonic()
-        self._bar: Bar | None = None
-        self._task: TaskID | None = None
-
-    def __call__(self, progress: Progress) -> None:
-        if self._bar is None:
-            if time.monotonic() - self._start < _PATIENCE:
-                return
-            self._open()
-        assert self._bar is not None
-        assert self._task is not None
-        # A second pass starts again at the beginning.
-        about, unit = _name_work(progress)
-        self._bar.update(
-            self._task,
-            completed=progress.rows,
-            total=progress.total_rows,
-            description=about,
-            unit=unit,
-        )
-
-    def _open(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-        from rich.progress import Progress as Bar
-
-        self._bar = Bar(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[unit]}"),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
-            transient=True,
-        )
-        self._task = self._bar.add_task("", total=None, unit="")
-        self._bar.start()
-
-    def close(self) -> None:
-        """Take the bar away."""
-        if self._bar is not None:
-            self._bar.stop()
-
-
-def _name_work(progress: Progress) -> tuple[str, str]:
-    """What is being done, and what is counted."""
-    from rich.filesize import decimal
-
-    if progress.estimating:
-        return "estimating", "%"
-    return f"reading {decimal(progress.total_bytes)}", "rows"
-
-
-class Lines:
-    """Progress for a log: nothing for twenty seconds, then a line whenever the time has doubled."""
-
-    __slots__ = ("_next", "_start")
-
-    def __init__(self) -> None:
-        self._start = time.monotonic()
-        self._next = _FIRST_LINE
-
-    def __call__(self, progress: Progress) -> None:
-        spent = time.monotonic() - self._start
-        if spent < self._next:
-            return
-        self._next = 2 * spent
-        of = "" if progress.total_rows is None else f" of {progress.total_rows:,}"
-        about, unit = _name_work(progress)
-        typer.echo(f"{about}: {progress.rows:,}{of} {unit} after {spent:.0f} seconds", err=True)
-
-
-@contextmanager
-def meter() -> Iterator[Report | None]:
-    """A progress bar for what takes longer than two seconds; lines now and then in a log; None where quiet."""
-    if is_quiet():
-        yield None
-        return
-    if not sys.stderr.isatty():
-        yield Lines()
-        return
-    shown_bar = Meter()
-    try:
-        yield shown_bar
-    finally:
-        shown_bar.close()
-
-
-@contextmanager
-def pulse(about: str) -> Iterator[None]:
-    """After a second, a pulsing bar and the time, for work that does not say how much of it is done.
-
-    It is on standard error, and only where somebody would see it.
-
-    >>> with pulse("planning"):
-    ...     pass
-    """
-    if is_quiet() or not sys.stderr.isatty():
-        yield
-        return
-    bars: list[Bar] = []
-    timer = threading.Timer(_SOON, lambda: bars.append(_start_pulse(about)))
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-        timer.join()
-        for bar in bars:
-            bar.stop()
-
-
-def _start_pulse(about: str) -> Bar:
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    bar = Progress(*columns, console=Console(stderr=True), transient=True)
-    bar.add_task(about, total=None)
-    bar.start()
-    return bar
-
-
-@contextmanager
-def show_steps() -> Iterator[Callable[[str], None]]:
-    """Says what is being done, on standard error: in one line that changes, or in a line each in a log.
-
-    >>> with show_steps() as say_step:
-    ...     say_step("choosing the protocols")
-    """
-    if is_quiet():
-        yield lambda _: None
-    elif not sys.stderr.isatty():
-        yield lambda text: typer.echo(f"{text} ...", err=True)
-    else:
-        from rich.console import Console
-
-        with Console(stderr=True).status("") as status:
-            yield lambda text: status.update(f"{text} ...")
 
 
 @contextmanager

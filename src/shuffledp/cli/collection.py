@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -15,8 +13,8 @@ import typer
 import shuffledp as sdp
 from shuffledp.cli._live import FolderArgument, describe_collection, open_home
 from shuffledp.cli._options import JsonOption, whole_number
-from shuffledp.cli._terminal import explain_errors, is_quiet, show_steps, tell
-from shuffledp.core.privacy import round_up
+from shuffledp.cli._progress import show_steps
+from shuffledp.cli._terminal import explain_errors, is_quiet, tell
 
 __all__ = ["app"]
 
@@ -219,10 +217,9 @@ def tokens(
     $ shuffledp collection tokens 100 --out tokens.txt > hashes.txt
     """
     with explain_errors():
-        made = [os.urandom(32) for _ in range(whole_number(count, "count"))]
-        lines = "".join(f"{each.hex()}\n" for each in made)
-        sdp.collect.write_private(out, lines.encode())
-        typer.echo("\n".join(hashlib.sha256(each).hexdigest() for each in made))
+        made, hashes = sdp.collect.make_tokens(whole_number(count, "count"))
+        sdp.collect.write_private(out, "".join(f"{each.hex()}\n" for each in made).encode())
+        typer.echo("\n".join(each.hex() for each in hashes))
 
 
 @app.command()
@@ -317,25 +314,6 @@ def rehearse(
         if as_json:
             typer.echo(json.dumps(played.to_dict()))
         else:
-            tell(_describe(played))
+            tell(str(played))
     if not played.fine:
         raise typer.Exit(1)
-
-
-def _describe(played: sdp.serve.Rehearsal) -> str:
-    lines = [
-        f"{played.people:,} people, {played.accepted:,} reports accepted, {played.lost:,} lost, "
-        f"{played.doubled:,} doubled, in {played.seconds:g} seconds.",
-        f"epsilon = {round_up(played.epsilon, 6)}, delta = {round_up(played.delta, 3)}, "
-        f"local epsilon = {round_up(played.local_epsilon, 6)}; "
-        f"{played.bytes_per_report} bytes per report.",
-    ]
-    lines += [f"Rejected, {reason}: {number:,}" for reason, number in played.rejected.items()]
-    for name, rows in played.questions.items():
-        lines += ["", f"{name}{'':<20} {'truth':>12} {'estimate':>12}   interval"]
-        lines += [
-            f"  {row['label'][:22]:<22} {row['truth']:>12,.4g} {row['value']:>12,.4g}   "
-            f"{row['low']:,.4g} .. {row['high']:,.4g}"
-            for row in rows
-        ]
-    return "\n".join(lines)

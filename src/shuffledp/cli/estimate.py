@@ -33,14 +33,10 @@ def estimate(
     with explain_errors():
         check_result(output.out)
         check_picture(output.plot, force=output.force, page=True)
-        _check_distinct(tallies)
         targets = [output.out, output.plot]
         keep_inputs(targets, tallies)
         with stage_outputs(targets, force=output.force) as outputs:
-            parts = [sdp.read_tally(path) for path in tallies]
-            total = parts[0]
-            for part in parts[1:]:
-                total = total + part
+            total = sdp.engine.read_tallies(tallies)
             if total.form is not None and total.form.title is not None:
                 estimate_survey(total, output, outputs)
                 return
@@ -48,9 +44,3 @@ def estimate(
             write_answer(answer, outputs, out=output.out, plot=output.plot)
             outputs.publish()
             print_answer(answer, **output.shown)
-
-
-def _check_distinct(paths: list[Path]) -> None:
-    seen = [path.resolve() for path in paths]
-    if len(set(seen)) < len(seen):
-        raise sdp.UnsupportedError("a tally is named twice: the same people would count twice")

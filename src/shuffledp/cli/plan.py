@@ -21,8 +21,9 @@ from shuffledp.cli._options import (
     spread,
     whole_number,
 )
+from shuffledp.cli._progress import pulse
 from shuffledp.cli._survey import plan_survey
-from shuffledp.cli._terminal import check_picture, draw_into, explain_errors, pulse, tell
+from shuffledp.cli._terminal import check_picture, draw_into, explain_errors, tell
 from shuffledp.core.protocol import HONEST
 
 __all__ = ["plan"]

@@ -19,13 +19,13 @@ from shuffledp.cli._options import (
     spread,
     whole_number,
 )
+from shuffledp.cli._progress import meter
 from shuffledp.cli._survey import randomize_survey
 from shuffledp.cli._terminal import (
     echo_json,
     explain_errors,
     is_quiet,
     keep_inputs,
-    meter,
     say,
     stage_outputs,
     tell,

@@ -18,6 +18,7 @@ from shuffledp.cli._options import (
     is_survey,
     spread,
 )
+from shuffledp.cli._progress import meter
 from shuffledp.cli._survey import run_survey
 from shuffledp.cli._terminal import (
     age_of_process,
@@ -26,7 +27,6 @@ from shuffledp.cli._terminal import (
     check_result,
     explain_errors,
     keep_inputs,
-    meter,
     print_answer,
     stage_outputs,
     tell,

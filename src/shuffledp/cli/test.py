@@ -16,7 +16,8 @@ from shuffledp.cli._options import (
     spread,
 )
 from shuffledp.cli._people import People, open_ledger, read_people, show_answer
-from shuffledp.cli._terminal import charge, explain_errors, pulse
+from shuffledp.cli._progress import pulse
+from shuffledp.cli._terminal import charge, explain_errors
 
 __all__ = ["test"]
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     )
     from shuffledp.collect.device import BUDGET, Device, Sending, read_reply
     from shuffledp.collect.disk import write_private
-    from shuffledp.collect.keys import AnalyzerSecrets, ShufflerSecrets
+    from shuffledp.collect.keys import AnalyzerSecrets, ShufflerSecrets, make_tokens
     from shuffledp.collect.shuffler import Reply, Shuffler
     from shuffledp.collect.store import SqliteStore, State, Store, WindowRow
 
@@ -55,6 +55,7 @@ __all__ = [
     "describe_trust",
     "generate_analyzer",
     "make_collection",
+    "make_tokens",
     "measure_influence",
     "read_reply",
     "read_survey",
@@ -64,7 +65,7 @@ __all__ = [
 # A device needs neither the planner nor the ledger, and should not wait for them.
 _PLACES = {
     **dict.fromkeys(("BUDGET", "Device", "Sending", "read_reply"), "device"),
-    **dict.fromkeys(("AnalyzerSecrets", "ShufflerSecrets"), "keys"),
+    **dict.fromkeys(("AnalyzerSecrets", "ShufflerSecrets", "make_tokens"), "keys"),
     **dict.fromkeys(("Reply", "Shuffler"), "shuffler"),
     **dict.fromkeys(("SqliteStore", "State", "Store", "WindowRow"), "store"),
     "Analyzer": "analyzer",

@@ -1,5 +1,6 @@
 """The keys of the roles. Each role has a folder of its own, and no role has what another needs."""
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ from shuffledp.core.errors import DataError, MismatchError
 from shuffledp.wire.document import Collection, ShufflerKey
 from shuffledp.wire.hpke import public_bytes
 
-__all__ = ["AnalyzerSecrets", "ShufflerSecrets", "signing_public"]
+__all__ = ["AnalyzerSecrets", "ShufflerSecrets", "make_tokens", "signing_public"]
 
 _FILE = "keys.json"
 
@@ -134,3 +135,13 @@ def _load(folder: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise DataError(f"{place} is damaged")
     return content
+
+
+def make_tokens(count: int) -> tuple[list[bytes], list[bytes]]:
+    """Single-use tokens for participants, and their hashes for the shuffler.
+
+    >>> [len(each) for each in make_tokens(3)]
+    [3, 3]
+    """
+    made = [os.urandom(32) for _ in range(count)]
+    return made, [hashlib.sha256(each).digest() for each in made]

@@ -48,7 +48,14 @@ if TYPE_CHECKING:
     from shuffledp.engine.messages import Randomized, randomize_file, tally_file
     from shuffledp.engine.output import Staged, explain_unwritable, stage
     from shuffledp.engine.spark import Spark
-    from shuffledp.engine.tallies import Collected, Form, Reading, read_tally, write_tally
+    from shuffledp.engine.tallies import (
+        Collected,
+        Form,
+        Reading,
+        read_tallies,
+        read_tally,
+        write_tally,
+    )
 
 __all__ = [
     "ENGINES",
@@ -90,6 +97,7 @@ __all__ = [
     "open_column",
     "randomize_file",
     "read_codes",
+    "read_tallies",
     "read_tally",
     "release_column",
     "release_counts",
@@ -118,7 +126,7 @@ __getattr__ = load_later(
         "messages": "Randomized randomize_file tally_file",
         "output": "Staged explain_unwritable stage",
         "spark": "Spark",
-        "tallies": "Collected Form Reading read_tally write_tally",
+        "tallies": "Collected Form Reading read_tallies read_tally write_tally",
     },
     modules=("stages",),
 )

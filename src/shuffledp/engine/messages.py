@@ -18,8 +18,9 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from itertools import chain
+from operator import add
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -44,7 +45,7 @@ from shuffledp.engine.chunks import (
 )
 from shuffledp.engine.codes import Coded, Coder, OnInvalid
 from shuffledp.engine.columns import Column, open_column
-from shuffledp.engine.formats import Format, Paths, explain_unreadable
+from shuffledp.engine.formats import DataFile, Format, Paths, explain_unreadable, open_arrow
 from shuffledp.engine.output import explain_unwritable, stage
 from shuffledp.engine.tallies import Collected, Form, describe, restore
 from shuffledp.numerics.entropy import SecureWords
@@ -297,17 +298,15 @@ def _as_numpy(array: Any) -> NDArray[Any]:
 def tally_file(paths: Paths) -> Collected:
     """The tally of files of messages, which must belong to the same protocol; see `randomize_file`."""
     column = open_column(paths, _COLUMN)
-    parts = [_tally(file.path, file.format) for file in column.files]
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    return total
+    first, *others = map(_tally, column.files)
+    return reduce(add, others, first)
 
 
-def _tally(path: str, kind: Format) -> Collected:
+def _tally(file: DataFile) -> Collected:
+    path = file.path
     _message_format(path)
-    with explain_unreadable(path), _open(path, kind) as (metadata, arrays):
-        about = _about(metadata, path)
+    with explain_unreadable(path), _open(file) as (schema, batches):
+        about, arrays = _about(schema.metadata, path), _columns(schema, batches)
         protocol, labels, form = restore(about, path)
         try:
             tally, seen = _tally_pieces(protocol, map(_as_numpy, arrays), about["users"])
@@ -390,19 +389,17 @@ def _about(metadata: dict[bytes, bytes] | None, path: str) -> dict[str, Any]:
 
 
 @contextmanager
-def _open(path: str, kind: Format) -> Iterator[tuple[dict[bytes, bytes] | None, Iterator[Any]]]:
-    """The metadata of a file of messages, and its messages as Arrow arrays."""
-    import pyarrow as pa
+def _open(file: DataFile) -> Iterator[tuple[Any, Iterator[Any]]]:
+    """The schema of a file of messages, and its batches."""
     import pyarrow.parquet as pq
 
-    if kind is Format.ARROW:
-        with pa.memory_map(path) as source, pa.ipc.open_file(source) as opened:
-            batches = (opened.get_batch(i) for i in range(opened.num_record_batches))
-            yield opened.schema.metadata, _columns(opened.schema, batches)
+    if file.format is Format.ARROW:
+        with open_arrow(file) as found:
+            yield found
         return
-    with pq.ParquetFile(path) as opened:
-        batches = opened.iter_batches(_rows_at_once(opened.schema_arrow), columns=[_COLUMN])
-        yield opened.schema_arrow.metadata, _columns(opened.schema_arrow, batches)
+    with pq.ParquetFile(file.where) as opened:
+        schema = opened.schema_arrow
+        yield schema, opened.iter_batches(_rows_at_once(schema), columns=[_COLUMN])
 
 
 def _columns(schema: Any, batches: Iterator[Any]) -> Iterator[Any]:

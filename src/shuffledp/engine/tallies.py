@@ -11,6 +11,8 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,13 @@ import numpy as np
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.answers import Answers
 from shuffledp.core.domain import Bits, Categories, Domain, Integers, Reals
-from shuffledp.core.errors import DataError, MismatchError, ParameterError, ShuffledpError
+from shuffledp.core.errors import (
+    DataError,
+    MismatchError,
+    ParameterError,
+    ShuffledpError,
+    UnsupportedError,
+)
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.shuffler import forget
@@ -33,7 +41,16 @@ from shuffledp.protocols.one_question import OneQuestionAnalyzer
 from shuffledp.tasks import task_named
 from shuffledp.tasks.groups import GROUPED, Grouped
 
-__all__ = ["Collected", "Form", "Reading", "describe", "read_tally", "restore", "write_tally"]
+__all__ = [
+    "Collected",
+    "Form",
+    "Reading",
+    "describe",
+    "read_tallies",
+    "read_tally",
+    "restore",
+    "write_tally",
+]
 
 _KIND = "shuffledp tally"
 
@@ -255,6 +272,14 @@ def write_tally(collected: Collected, path: str | Path) -> Path:
         "counts": collected.tally.counts.tolist(),
     }
     return write_text(path, json.dumps(content) + "\n")
+
+
+def read_tallies(paths: Sequence[str | Path]) -> Collected:
+    """The sum of the tallies in these files, which are of disjoint groups; refuses a file that is named twice."""
+    if len({Path(path).resolve() for path in paths}) < len(paths):
+        raise UnsupportedError("a tally is named twice: the same people would count twice")
+    first, *others = map(read_tally, paths)
+    return reduce(add, others, first)
 
 
 def read_tally(path: str | Path) -> Collected:

@@ -20,6 +20,7 @@ import numpy as np
 from shuffledp.collect.design import make_collection
 from shuffledp.core.domain import PLACE_BITS, Bits, Reals
 from shuffledp.core.errors import ParameterError, UnsupportedError, WireError
+from shuffledp.core.privacy import round_up
 from shuffledp.core.texts import Keys
 from shuffledp.core.validate import number, whole
 from shuffledp.protocols.tree import TreeAnalyzer
@@ -70,6 +71,23 @@ class Rehearsal:
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and strings."""
         return {name: getattr(self, name) for name in self.__slots__}
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.people:,} people, {self.accepted:,} reports accepted, {self.lost:,} lost, "
+            f"{self.doubled:,} doubled, in {self.seconds:g} seconds.",
+            f"epsilon = {round_up(self.epsilon, 6)}, delta = {round_up(self.delta, 3)}, "
+            f"local epsilon = {round_up(self.local_epsilon, 6)}; {self.bytes_per_report} bytes per report.",
+        ]
+        lines += [f"Rejected, {reason}: {number:,}" for reason, number in self.rejected.items()]
+        for name, rows in self.questions.items():
+            lines += ["", f"{name}{'':<20} {'truth':>12} {'estimate':>12}   interval"]
+            lines += [
+                f"  {row['label'][:22]:<22} {row['truth']:>12,.4g} {row['value']:>12,.4g}   "
+                f"{row['low']:,.4g} .. {row['high']:,.4g}"
+                for row in rows
+            ]
+        return "\n".join(lines)
 
 
 def rehearse(
