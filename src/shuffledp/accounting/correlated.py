@@ -15,7 +15,10 @@ More flood is post-processing, so delta falls in r and in p_F. The sum is cut wh
 nothing follows, or what follows is added: beyond M all terms together are at most Pr[F > M].
 If fewer users are honest a part of Z1 and Z2 is missing: `ThinnedNoise`.
 
-Laws of the flood are windows of masses with known errors. A window starts at the first mass above e^-640
+All this is about ideal noise. Devices draw it from tables, so `bound_delta` adds how far these are off, and `calibrate`
+finds the smallest flood with which what is drawn keeps the promise.
+
+The law of the flood is a window of masses with known errors. It starts at the first mass above e^-640
 and is the running product of exact ratios, so that its rounding errors are counted; what lies outside is
 bounded.
 Reference: Ghazi, Kumar, Manurangsi, Pagh 2020, "Private counting from anonymous messages:
@@ -27,37 +30,54 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import Protocol, TypeVar
 
 import numpy as np
 
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
+from shuffledp.core.privacy import Profile
+from shuffledp.core.protocol import Calibration, Crowd, NoisyDevice, Promise
 from shuffledp.core.validate import fraction_of_one, non_negative, number, positive
-from shuffledp.numerics.masses import log_negative_binomial, log_poisson
-from shuffledp.numerics.rounding import UNIT
+from shuffledp.numerics.masses import log_negative_binomial
+from shuffledp.numerics.rounding import UNIT, exp_lower, shorten
 from shuffledp.numerics.search import find_smallest, find_smallest_safe
-from shuffledp.numerics.tails import negative_binomial_mass, poisson_mass
+from shuffledp.numerics.tabulated import NOTHING, VectorLaw, add_laws, shift_law
+from shuffledp.numerics.tails import negative_binomial_mass
 
 __all__ = [
+    "GAP",
+    "PROOF",
+    "CorrelatedDevice",
     "CorrelatedNoise",
     "CorrelatedPair",
-    "Flood",
     "NegativeBinomialFlood",
-    "PoissonFlood",
-    "TabulatedFlood",
     "ThinnedNoise",
     "Window",
     "add_shares",
+    "bound_delta",
+    "calibrate",
     "flood_level",
-    "poisson_flood_level",
+    "open_curve",
     "published_flood",
 ]
+
+GAP = 0.1
+"""The part of epsilon that is spent on the flood, unless stated otherwise."""
+PROOF = (
+    "the exact divergence of the sampled noise, Ghazi, Kumar, Manurangsi, Pagh 2020 "
+    "(correlated noise; accounting/correlated)"
+)
 
 _LARGEST_EPSILON = 700.0
 _LONGEST = 1 << 26
 _VISIBLE = -640.0  # masses below e^-640 are cut, and added
 _CUT = 1e-17
 _MOST_WORK = 4e9
+_SMALL_TAPE = 20
+_MOST_SUMS = 3_000_000
+_LEAST_STAR = 5e-5  # e^-star to the millionth, the longest table, is then not yet 2^-72
+_LEAST_DELTA = 1e-60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,99 +122,39 @@ class NegativeBinomialFlood:
         """True for r >= 1: then the positive terms are the first ones."""
         return self.r >= 1
 
-    @property
-    def endless(self) -> bool:
-        """True: a longer window says more."""
-        return True
-
     def window(self, beyond: int) -> Window:
-        """The masses from the first visible one to `beyond` after the largest."""
+        """The masses from the first visible one to `beyond` after the largest: it, and the ratios of neighbours."""
         mode = max(0, math.floor((self.r - 1) * self.p / (1 - self.p)))
-        nothing = self.r * math.log1p(-self.p)
-        first = _first_visible(mode, nothing, lambda k: log_negative_binomial(k, self.r, self.p))
+        first = self._find_first(mode)
         k = np.arange(first, mode + beyond, dtype=np.float64)
-        steps = self.p * (self.r - 1 + k[1:]) / k[1:]
         start = negative_binomial_mass(first, Fraction(self.r), Fraction(self.p))
-        # The ratios fall to p for r >= 1 and rise to p for r < 1.
+        steps = self.p * (self.r - 1 + k[1:]) / k[1:]
+        masses = start * np.cumprod(np.append(1.0, steps))
+        # All later ratios: they fall to p for r >= 1 and rise to p for r < 1.
         following = self.p * max(1.0, (self.r - 1 + k[-1] + 1) / (k[-1] + 1))
-        return _follow(first, start, steps, following)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoissonFlood:
-    """F ~ Poisson(mean).
-
-    >>> PoissonFlood(mean=200.0).mean
-    200.0
-    """
-
-    mean: float
-
-    def __post_init__(self) -> None:
-        if positive("mean", self.mean) > 1e12:
-            raise ParameterError("mean", self.mean, "must be <= 10^12")
-
-    @property
-    def log_concave(self) -> bool:
-        """True."""
-        return True
-
-    @property
-    def endless(self) -> bool:
-        """True: a longer window says more."""
-        return True
-
-    def window(self, beyond: int) -> Window:
-        """The masses from the first visible one to `beyond` after the largest."""
-        mode = math.floor(self.mean)
-        first = _first_visible(mode, -self.mean, lambda k: log_poisson(k, self.mean))
-        k = np.arange(first, mode + beyond, dtype=np.float64)
-        start = poisson_mass(first, Fraction(self.mean))
-        return _follow(first, start, self.mean / k[1:], self.mean / (k[-1] + 1))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TabulatedFlood:
-    """F = 0, 1, 2, ... with the given masses, each within a relative `error`; the rest is `cut`.
-
-    >>> TabulatedFlood(masses=np.array([0.5, 0.25, 0.25])).mean
-    0.75
-    """
-
-    masses: Floats
-    cut: float = 0.0
-    error: float = 1e-15
-
-    def __post_init__(self) -> None:
-        masses = np.asarray(self.masses, dtype=np.float64)
-        if masses.ndim != 1 or not len(masses) or np.any(~(masses >= 0)):
-            raise ParameterError("masses", self.masses, "must be a list of numbers >= 0")
-        if abs(float(masses.sum()) + self.cut - 1) > 1e-6:
-            raise ParameterError("masses", float(masses.sum()), "must sum to 1 - cut")
-
-    @property
-    def mean(self) -> float:
-        """The mean of the table."""
-        return float(self.masses @ np.arange(len(self.masses)))
-
-    @property
-    def log_concave(self) -> bool:
-        """Unknown: no use is made of it."""
-        return False
-
-    @property
-    def endless(self) -> bool:
-        """False: the window is the table."""
-        return False
-
-    def window(self, beyond: int) -> Window:
-        """The whole table."""
+        # Within 10^-8 of 1 the rounding of the ratio would matter.
+        endless = following > 1 - 1e-8
+        above = math.inf if endless else float(masses[-1]) * following / (1 - following)
         return Window(
-            masses=self.masses, error=self.error, scale_error=0.0, below=0.0, above=self.cut
+            masses=masses,
+            error=6 * len(masses) * UNIT,  # four roundings a step
+            scale_error=8 * UNIT,
+            below=first * start * (1 + 1e-6),
+            above=above * (1 + 1e-6),
         )
 
-
-Flood = NegativeBinomialFlood | PoissonFlood | TabulatedFlood
+    def _find_first(self, mode: int) -> int:
+        """The first k up to the mode whose mass is at least e^-640; masses rise until there."""
+        if self.r * math.log1p(-self.p) >= _VISIBLE:
+            return 0
+        low, high = 0, mode
+        while high - low > 1:
+            middle = (low + high) // 2
+            if log_negative_binomial(np.array([float(middle)]), self.r, self.p)[0] >= _VISIBLE:
+                high = middle
+            else:
+                low = middle
+        return high
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,7 +167,7 @@ class CorrelatedNoise:
     """
 
     epsilon_star: float
-    flood: Flood
+    flood: NegativeBinomialFlood
 
     def __post_init__(self) -> None:
         positive("epsilon_star", self.epsilon_star)
@@ -235,7 +195,7 @@ class CorrelatedNoise:
         return _invert(self.delta, delta, guess=1.2 * self.epsilon_star)
 
 
-def _lose(flood: Flood, star: float, epsilon: float) -> float:
+def _lose(flood: NegativeBinomialFlood, star: float, epsilon: float) -> float:
     """At least the divergence of S against S + 1, epsilon >= 0."""
     beyond = 32
     while beyond <= _LONGEST:
@@ -246,7 +206,9 @@ def _lose(flood: Flood, star: float, epsilon: float) -> float:
     raise UnsupportedError("the flood is too large for this routine")
 
 
-def _sum_terms(flood: Flood, star: float, beyond: int, epsilon: float) -> tuple[float, bool]:
+def _sum_terms(
+    flood: NegativeBinomialFlood, star: float, beyond: int, epsilon: float
+) -> tuple[float, bool]:
     """The bound, and whether it needs no longer window."""
     epsilon, decay = min(epsilon, _LARGEST_EPSILON), math.exp(-2 * star)
     window, H = _open(flood, beyond, decay)
@@ -259,7 +221,7 @@ def _sum_terms(flood: Flood, star: float, beyond: int, epsilon: float) -> tuple[
     main = float(np.maximum(terms, 0.0).sum()) * (1 + window.scale_error + len(H) * UNIT)
     # What was cut below adds at most its own terms, and p^2 + p^4 + ... of it to later ones.
     bound = -math.expm1(-star) * (main + above + window.below / (1 - decay))
-    done = above <= 1e-9 * main or not flood.endless
+    done = above <= 1e-9 * main
     return min(1.0, bound * (1 + 32 * UNIT) + 1e-300), done
 
 
@@ -315,7 +277,7 @@ class ThinnedNoise:
         if epsilon < 0:
             return 1.0
         factor = math.exp(min(epsilon, 700.0)) * (1 - 1e-14)
-        laws, error, outside = self._diagonals()
+        laws, error, outside = _find_diagonals(self)
         total = 0.0
         for law, following in zip(laws, (*laws[1:], np.zeros_like(laws[0])), strict=True):
             less = factor * (1 - error) * np.append(0.0, following[:-1])
@@ -329,7 +291,7 @@ class ThinnedNoise:
         if epsilon < 0:
             return 1.0
         factor = math.exp(epsilon) * (1 - 1e-14)
-        laws, error, outside = self._diagonals()
+        laws, error, outside = _find_diagonals(self)
         total = 0.0
         for law, following in zip(laws, (*laws[1:], np.zeros_like(laws[0])), strict=True):
             up, down = 1 + error, factor * (1 - error)
@@ -341,9 +303,6 @@ class ThinnedNoise:
     def epsilon(self, delta: float) -> float:
         """At least the true epsilon at this delta; `UnsupportedError` if there is none."""
         return _invert(self.delta, delta, guess=1.2 * self.pure)
-
-    def _diagonals(self) -> tuple[list[Floats], float, float]:
-        return _find_diagonals(self)
 
     def find_diagonals(self) -> tuple[list[Floats], float, float]:
         """C_0, C_1, ...; their relative error; what is outside, as a bound of its probability."""
@@ -370,7 +329,7 @@ class ThinnedNoise:
         return laws, error, window.below + window.above + 2 * rest
 
     def _masses(self) -> tuple[Floats, float]:
-        """q(0), q(1), ..., and a bound of what `_diagonals` leaves out of both signs."""
+        """q(0), q(1), ..., and a bound of what `find_diagonals` leaves out of both signs."""
         p = math.exp(-self.epsilon_star)
         length = 2 + math.ceil(-math.log(_CUT * (1 - p) ** 2) / self.epsilon_star)
         if length > 1 << 20:
@@ -466,60 +425,36 @@ def flood_level(*, epsilon: float, epsilon_star: float, delta: float) -> Negativ
     >>> round(flood.mean)
     299
     """
-    _check(epsilon, epsilon_star, delta)
-
-    def mean_at(log_r: float, guess: float, tolerance: float) -> float:
-        r = math.exp(log_r)
-        return _smallest_mean(
-            lambda mean: NegativeBinomialFlood(r=r, p=mean / (mean + r)),
-            epsilon,
-            epsilon_star,
-            delta,
-            guess,
-            tolerance,
+    positive("epsilon", epsilon)
+    fraction_of_one("delta", delta)
+    if not 0 < number("epsilon_star", epsilon_star) < epsilon:
+        raise ParameterError(
+            "epsilon_star", epsilon_star, f"must be > 0 and < epsilon = {epsilon!r}"
         )
 
+    def flood_of(r: float, mean: float) -> NegativeBinomialFlood:
+        return NegativeBinomialFlood(r=r, p=mean / (mean + r))
+
+    def mean_at(log_r: float, guess: float, tolerance: float = 1e-4) -> float:
+        r = math.exp(log_r)
+
+        def excess(mean: float) -> float:
+            # Nothing is lost in the gaining direction, since epsilon > epsilon_star.
+            return math.log(_lose(flood_of(r, mean), epsilon_star, epsilon) / delta)
+
+        mean = find_smallest(excess, guess=guess, largest=1e8, tolerance=tolerance)
+        if mean is None:
+            raise UnsupportedError(
+                f"epsilon_star={epsilon_star!r} is too close to epsilon={epsilon!r} for delta={delta!r}"
+            )
+        return mean
+
     log_r, guess = _minimum(
-        lambda x, guess: mean_at(x, guess, 1e-4),
+        mean_at,
         start=math.log(1.2 * math.log(1 / delta) + 1),
         guess=4 * math.log(1 / delta) / min(epsilon - epsilon_star, 4.0),
     )
-    r, mean = math.exp(log_r), mean_at(log_r, guess, 1e-6)
-    return NegativeBinomialFlood(r=r, p=mean / (mean + r))
-
-
-def poisson_flood_level(*, epsilon: float, epsilon_star: float, delta: float) -> PoissonFlood:
-    """The smallest Poisson flood with (epsilon, delta), rounded up by at most a part in 10^6.
-
-    >>> round(poisson_flood_level(epsilon=1.0, epsilon_star=0.9, delta=1e-6).mean)
-    1348
-    """
-    _check(epsilon, epsilon_star, delta)
-    guess = 2 * math.log(1 / delta) / min(epsilon - epsilon_star, 1.0) ** 1.5
-    mean = _smallest_mean(
-        lambda mean: PoissonFlood(mean=mean), epsilon, epsilon_star, delta, guess, 1e-6
-    )
-    return PoissonFlood(mean=mean)
-
-
-def _smallest_mean(
-    flood: Callable[[float], Flood],
-    epsilon: float,
-    epsilon_star: float,
-    delta: float,
-    guess: float,
-    tolerance: float,
-) -> float:
-    def excess(mean: float) -> float:
-        # Nothing is lost in the gaining direction, since epsilon > epsilon_star.
-        return math.log(_lose(flood(mean), epsilon_star, epsilon) / delta)
-
-    mean = find_smallest(excess, guess=guess, largest=1e8, tolerance=tolerance)
-    if mean is None:
-        raise UnsupportedError(
-            f"epsilon_star={epsilon_star!r} is too close to epsilon={epsilon!r} for delta={delta!r}"
-        )
-    return mean
+    return flood_of(math.exp(log_r), mean_at(log_r, guess, 1e-6))
 
 
 def _minimum(
@@ -550,17 +485,8 @@ def _minimum(
     return (x, value) if value < known[best] else (best, known[best])
 
 
-def _check(epsilon: float, epsilon_star: float, delta: float) -> None:
-    positive("epsilon", epsilon)
-    fraction_of_one("delta", delta)
-    if not 0 < number("epsilon_star", epsilon_star) < epsilon:
-        raise ParameterError(
-            "epsilon_star", epsilon_star, f"must be > 0 and < epsilon = {epsilon!r}"
-        )
-
-
 @lru_cache(maxsize=8)  # a curve is looked at again and again
-def _open(flood: Flood, beyond: int, decay: float) -> tuple[Window, Floats]:
+def _open(flood: NegativeBinomialFlood, beyond: int, decay: float) -> tuple[Window, Floats]:
     window = flood.window(beyond)
     return window, _accumulate(window.masses, decay)
 
@@ -575,34 +501,159 @@ def _accumulate(f: Floats, decay: float) -> Floats:
     return H
 
 
-def _first_visible(mode: int, log_nothing: float, log_mass: Callable[[Floats], Floats]) -> int:
-    """The first k up to the mode whose mass is at least e^-640; masses rise until there, from Pr[F = 0] on."""
+class CorrelatedDevice(NoisyDevice, Protocol):
+    """The noise of one user."""
 
-    def visible(k: int) -> bool:
-        return float(log_mass(np.array([float(k)]))[0]) >= _VISIBLE
+    @property
+    def star(self) -> float:
+        """The rate of the noise that stays in the answer."""
 
-    if log_nothing >= _VISIBLE:
-        return 0
-    low, high = 0, mode
-    while high - low > 1:
-        middle = (low + high) // 2
-        if visible(middle):
-            high = middle
-        else:
-            low = middle
-    return high
+    @property
+    def p_flood(self) -> float:
+        """The p of the flood."""
+
+    @property
+    def noise_share(self) -> Fraction:
+        """One user's r of each of the two noises of a bin: their sum is Geom(e^-star) at r = 1."""
+
+    @property
+    def flood_share(self) -> Fraction:
+        """One user's r of the flood of a bin."""
+
+    @property
+    def neighbours(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """What one user adds to the message counts with one value and with another."""
+
+    def distance(self, users: int) -> float:
+        """At least the distance between the sampled and the ideal noise of the bins concerned."""
+
+    def noise_law(self) -> VectorLaw:
+        """The exact law of one user's noise."""
 
 
-def _follow(first: int, start: float, steps: Floats, following: float) -> Window:
-    """A window from its first mass and the ratios of neighbours; `following` bounds all later ratios."""
-    masses = start * np.cumprod(np.append(1.0, steps))
-    # Within 10^-8 of 1 the rounding of the ratio would matter.
-    endless = following > 1 - 1e-8
-    above = math.inf if endless else float(masses[-1]) * following / (1 - following)
-    return Window(
-        masses=masses,
-        error=6 * len(masses) * UNIT,  # four roundings a step
-        scale_error=8 * UNIT,
-        below=first * start * (1 + 1e-6),
-        above=above * (1 + 1e-6),
+def bound_delta(
+    device: CorrelatedDevice,
+    honest: int,
+    epsilon: float,
+    curve: Callable[[CorrelatedNoise | ThinnedNoise], Profile],
+) -> float:
+    """At least the delta at epsilon of what the honest users send.
+
+    `curve` is that of the bins which one person's change concerns, for ideal noise. The distance between the
+    ideal and the sampled noise is added, (1 + e^epsilon) times. For a tape of a few bits the divergence is
+    computed from the sampled law itself.
+    """
+    noise = _find_noise(device, honest, _below(honest * device.flood_share))
+    try:
+        bound = min(1.0, curve(noise).delta(epsilon) + _overhead(device, honest, epsilon))
+    except UnsupportedError:  # too little noise for an exact sum in reasonable time
+        bound = 1.0
+    return min(bound, _enumerate(device, honest, epsilon)) if _is_small(device) else bound
+
+
+def open_curve(
+    device: CorrelatedDevice,
+    honest: int,
+    curve: Callable[[CorrelatedNoise | ThinnedNoise], Profile],
+) -> tuple[Profile, float] | None:
+    """The curve for ideal noise, and the distance to the sampled noise; None for a tape of a few bits.
+
+    Less flood is less privacy, so a shorter number serves for it, and other bins have the same curve.
+    """
+    if _is_small(device):
+        return None
+    r = shorten(_below(honest * device.flood_share))
+    return curve(_find_noise(device, honest, r)), device.distance(honest) * (1 + 1e-12)
+
+
+def _find_noise(
+    device: CorrelatedDevice, honest: int, r_flood: float
+) -> CorrelatedNoise | ThinnedNoise:
+    share = honest * device.noise_share
+    return add_shares(
+        epsilon_star=device.star,
+        share=1.0 if share >= 1 else _below(share),
+        flood=NegativeBinomialFlood(r=r_flood, p=device.p_flood),
+    )
+
+
+def _below(x: Fraction) -> float:
+    return math.nextafter(float(x), 0.0)
+
+
+def _overhead(device: CorrelatedDevice, honest: int, epsilon: float) -> float:
+    """What the distance between the ideal and the sampled noise adds to delta."""
+    apart = device.distance(honest) * (1 + 1e-12)
+    return (1 + math.exp(min(epsilon, 700.0))) * apart
+
+
+def _is_small(device: CorrelatedDevice) -> bool:
+    """Whether the tape is so short that the sampled law is computed itself."""
+    return device.word_bits * device.words_per_input <= _SMALL_TAPE
+
+
+def _enumerate(device: CorrelatedDevice, honest: int, epsilon: float) -> float:
+    law = device.noise_law()
+    if len(law) ** honest > _MOST_SUMS:
+        return 1.0
+    total = law
+    for _ in range(honest - 1):
+        total = add_laws(total, law)
+    one, other = (shift_law(total, unit) for unit in device.neighbours)
+    ratio = exp_lower(epsilon)
+    return float(max(_divergence(one, other, ratio), _divergence(other, one, ratio)))
+
+
+_Device = TypeVar("_Device", bound=CorrelatedDevice)
+
+
+def calibrate(
+    build: Callable[[NegativeBinomialFlood], _Device],
+    crowd: Crowd,
+    promise: Promise,
+    *,
+    star: float,
+    losing: float,
+    calibration: Calibration,
+) -> _Device:
+    """The device with (nearly) the smallest flood that is certified, or the published one.
+
+    The noise uses `star` of epsilon, the bin that loses a person `losing`.
+    """
+    if calibration is Calibration.PAPER:
+        return build(_publish(promise, star, losing))
+    epsilon, delta, target = promise.epsilon, promise.delta, shorten(promise.delta)
+    if star < _LEAST_STAR:
+        raise UnsupportedError(
+            f"epsilon={epsilon!r} is too small: the noise is too long for a table"
+        )
+    if delta < _LEAST_DELTA:
+        raise UnsupportedError(f"delta={delta!r} is out of reach of tables of 64-bit words")
+    # The tables are a little off and the search is for the ideal noise: aim lower until it fits.
+    for _ in range(20):
+        device = build(flood_level(epsilon=losing, epsilon_star=star, delta=target))
+        certified = device.delta(crowd.trusted, epsilon)
+        if certified <= delta:
+            return device
+        target *= (1 - 1e-9) * (delta / certified) ** 3
+        hopeless = _overhead(device, crowd.trusted, epsilon) >= delta and not _is_small(device)
+        if hopeless or target < 1e-9 * delta:
+            break
+    raise UnsupportedError(f"delta={delta!r} is out of reach with words of {device.word_bits} bits")
+
+
+def _publish(promise: Promise, star: float, losing: float) -> NegativeBinomialFlood:
+    # The gap as a fraction of the epsilon of the bin that loses, which is what the theorem is about.
+    gap = 1 - star / losing
+    if losing > 1 or promise.delta >= 0.5 or gap > 0.5:
+        raise UnsupportedError(
+            f"epsilon={promise.epsilon!r}, delta={promise.delta!r}: the published constants are for "
+            "one bin with epsilon <= 1, delta < 1/2, gap <= 1/2; use calibration='exact'"
+        )
+    return published_flood(epsilon=losing, gap=gap, delta=promise.delta)
+
+
+def _divergence(a: VectorLaw, b: VectorLaw, ratio: Fraction) -> Fraction:
+    return sum(
+        (max(NOTHING, mass - ratio * b.get(counts, NOTHING)) for counts, mass in a.items()), NOTHING
     )

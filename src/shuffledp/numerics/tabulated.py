@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.errors import UnsupportedError
-from shuffledp.core.randomizer import WordSource
+from shuffledp.core.randomizer import Law, WordSource
 from shuffledp.numerics import tape
 from shuffledp.numerics.dealing import binomial, deal, deal_uniforms
 
@@ -40,8 +40,10 @@ __all__ = [
     "add_laws",
     "log_of",
     "logarithmic",
+    "message_law",
     "negative_binomial",
     "poisson",
+    "shift_law",
 ]
 
 VectorLaw = dict[tuple[int, ...], Fraction]
@@ -440,3 +442,21 @@ def add_laws(a: VectorLaw, b: VectorLaw) -> VectorLaw:
             key = tuple(map(int.__add__, x, y))
             law[key] = law.get(key, NOTHING) + left * right
     return law
+
+
+def message_law(noise: VectorLaw, unit: tuple[int, ...]) -> Law:
+    """The law of the messages of a user who adds `unit` to the counts of the noise.
+
+    >>> message_law({(0, 2): Fraction(1)}, (1, 0))
+    {(0, 1, 1): Fraction(1, 1)}
+    """
+    law: Law = {}
+    for counts, mass in shift_law(noise, unit).items():
+        sent = tuple(message for message, count in enumerate(counts) for _ in range(count))
+        law[sent] = mass
+    return law
+
+
+def shift_law(law: VectorLaw, unit: tuple[int, ...]) -> VectorLaw:
+    """The law of the vector plus a fixed one."""
+    return {tuple(map(int.__add__, counts, unit)): mass for counts, mass in law.items()}

@@ -23,7 +23,14 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.accounting.correlated import NegativeBinomialFlood
+from shuffledp.accounting.correlated import (
+    GAP,
+    PROOF,
+    NegativeBinomialFlood,
+    bound_delta,
+    calibrate,
+    open_curve,
+)
 from shuffledp.core.analyzer import Tally, message_tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Bits
@@ -34,16 +41,14 @@ from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.numerics.intervals import Difference, DifferenceError
-from shuffledp.numerics.tabulated import NOTHING, Tabulated, VectorLaw, negative_binomial
-from shuffledp.protocols.assembly import register, shuffle
-from shuffledp.protocols.correlated_noise import (
-    GAP,
-    PROOF,
-    bound_delta,
-    calibrate,
+from shuffledp.numerics.tabulated import (
+    NOTHING,
+    Tabulated,
+    VectorLaw,
     message_law,
-    open_curve,
+    negative_binomial,
 )
+from shuffledp.protocols.assembly import register, shuffle
 
 __all__ = ["SPEC", "CorrelatedCount", "SignedAnalyzer", "make"]
 

@@ -25,7 +25,15 @@ from fractions import Fraction
 
 import numpy as np
 
-from shuffledp.accounting.correlated import CorrelatedPair, NegativeBinomialFlood
+from shuffledp.accounting.correlated import (
+    GAP,
+    PROOF,
+    CorrelatedPair,
+    NegativeBinomialFlood,
+    bound_delta,
+    calibrate,
+    open_curve,
+)
 from shuffledp.core.analyzer import Tally, message_tally
 from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.domain import Categories
@@ -36,16 +44,8 @@ from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.numerics.intervals import Difference, DifferenceError
-from shuffledp.numerics.tabulated import Events, VectorLaw, add_laws
+from shuffledp.numerics.tabulated import Events, VectorLaw, add_laws, message_law
 from shuffledp.protocols.assembly import register, shuffle
-from shuffledp.protocols.correlated_noise import (
-    GAP,
-    PROOF,
-    bound_delta,
-    calibrate,
-    message_law,
-    open_curve,
-)
 
 __all__ = ["SPEC", "CorrelatedHistogram", "SignedHistogramAnalyzer", "make"]
 
