@@ -125,6 +125,10 @@ class Row:
         return made if isinstance(made, ShuffleProtocol) else None
 
     @property
+    def _cost(self) -> Cost | None:
+        return None if self.measured is None else self.measured.cost
+
+    @property
     def available(self) -> bool:
         """Whether it exists at these numbers and within these limits."""
         return self.reason is None
@@ -174,20 +178,20 @@ class Row:
 
         Messages that have no bytes yet are counted by their bits.
         """
-        made = self._shuffled
-        if made is None:
+        made, cost = self._shuffled, self._cost
+        if made is None or cost is None:
             return None
-        device, cost = made.randomizer, made.cost
+        device = made.randomizer
         size = device.code.size if isinstance(device, Carried) else -(-cost.bits_per_message // 8)
         return report_bytes(cost.messages_max, size)
 
     @property
     def influence(self) -> float | None:
         """By how many people one report can move the answer, if all of its messages lie; None: no bound is known."""
-        made = self._shuffled
-        if made is None or not isinstance(made.analyzer, Influential):
+        made, cost = self._shuffled, self._cost
+        if made is None or cost is None or not isinstance(made.analyzer, Influential):
             return None
-        influence = float(made.cost.messages_max * made.analyzer.influence)
+        influence = float(cost.messages_max * made.analyzer.influence)
         return None if math.isinf(influence) else influence
 
     @property
