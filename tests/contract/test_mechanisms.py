@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import shuffledp as sdp
-from shuffledp.core.mechanism import AdditiveMechanism, Mechanism, Selector
+from shuffledp.core.mechanism import Mechanism, Selector
 from shuffledp.mechanisms import MECHANISMS, rebuild, spec
 from shuffledp.numerics.rounding import exp_lower
 
@@ -198,7 +198,9 @@ class TestEveryMechanism:
         assert isinstance(mechanism, Mechanism) != isinstance(mechanism, Selector)
         assert bool(spec.tasks) == isinstance(mechanism, Mechanism)
         if spec.name in SUMS:
-            assert isinstance(mechanism, AdditiveMechanism)
+            # Integer noise of a declared law, in units, and by how many of these neighbours may differ.
+            assert {"noise", "reach", "unit"} <= set(dir(mechanism))
+            assert {"centre", "variance", "mass"} <= set(dir(mechanism.noise))
 
     def test_accuracy_grows_with_confidence(self, spec, parameters):
         mechanism = spec.make(**parameters)

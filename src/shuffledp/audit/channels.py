@@ -85,7 +85,10 @@ class Channel:
             sent[here] = table(words[here, 0], shares, self.word_bits)
         lengths = np.array([len(output) for output in self._outputs])
         ends = np.cumsum(lengths)
-        flat = np.array([self._code(m) for output in self._outputs for m in output], dtype=np.int64)
+        sends = [message for output in self._outputs for message in output]
+        if not self._plain:
+            sends = [self.messages.index(message) for message in sends]
+        flat = np.array(sends, dtype=np.int64)
         owner = np.repeat(np.arange(len(inputs)), lengths[sent])
         # The place of each message within its own user's tuple.
         place = np.arange(len(owner)) - np.repeat(
@@ -122,9 +125,6 @@ class Channel:
             tuple(int(law.get(output, Fraction(0)) * grid) for output in self._outputs)
             for law in self.laws
         )
-
-    def _code(self, message: Any) -> int:
-        return message if self._plain else self.messages.index(message)
 
     @cached_property
     def _plain(self) -> bool:

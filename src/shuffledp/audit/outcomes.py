@@ -183,7 +183,8 @@ def _make_row(outcome: Any) -> Floats:
         return np.atleast_1d(array)
     if isinstance(outcome, Real):  # a Fraction, or an integer beyond 64 bits
         return np.array([_to_float(outcome)])
-    return np.array([_label(outcome)])
+    # A label: the same number for equal outcomes, within one process.
+    return np.array([float(hash(_freeze(outcome)) % (1 << 53))])
 
 
 def _to_array(value: Any) -> Floats | None:
@@ -200,11 +201,6 @@ def _to_float(value: Any) -> float:
         return float(value)
     except OverflowError:
         return math.inf if value > 0 else -math.inf
-
-
-def _label(outcome: Any) -> float:
-    """The same number for equal outcomes, within one process."""
-    return float(hash(_freeze(outcome)) % (1 << 53))
 
 
 def _freeze(outcome: Any) -> Any:

@@ -257,7 +257,8 @@ def gap_randomizer() -> Channel:
     """
     strings = list(product((0, 1), repeat=4))
     unequal = [bits for bits in strings if sum(bits) != 2]
-    return channel({x: _spread_evenly(some) for x, some in enumerate((strings, unequal))})
+    both = enumerate((strings, unequal))
+    return channel({x: dict.fromkeys(some, Fraction(1, len(some))) for x, some in both})
 
 
 def random_randomizer(rng: SeededWords) -> Channel:
@@ -340,18 +341,16 @@ def smooth_delta(n: int, gamma: Fraction, alpha: Fraction, k: int) -> Fraction:
     """
     _check_smooth(n, gamma, alpha)
     masses = _weigh(n, gamma)
-    # A step to the left is a step to the right in a mirror.
-    sides = [(towards, _sum_tails(towards)) for towards in (masses, masses[::-1])]
+    # A step to the left is a step to the right in a mirror. Tails are the weight of y and all beyond it, for each y.
+    sides = [
+        (towards, list(accumulate(reversed(towards)))[::-1]) for towards in (masses, masses[::-1])
+    ]
     ratio = (1 + alpha) / (1 - alpha)
     worst = 0
     for size in range(1, k + 1):
         for towards, tails in sides:
             worst = max(worst, tails[_find_first(towards, size, ratio**size)])
     return Fraction(worst, sum(masses))
-
-
-def _spread_evenly(strings: list[tuple[int, ...]]) -> dict[tuple[int, ...], Fraction]:
-    return dict.fromkeys(strings, Fraction(1, len(strings)))
 
 
 def _draw_below(rng: SeededWords, k: int) -> int:
@@ -381,11 +380,6 @@ def _weigh(n: int, gamma: Fraction) -> list[int]:
     for y in range(n):
         masses.append(masses[-1] * ((n - y) * yes) // ((y + 1) * no))  # divides without rest
     return masses
-
-
-def _sum_tails(masses: list[int]) -> list[int]:
-    """The weight of y and all beyond it, for each y."""
-    return list(accumulate(reversed(masses)))[::-1]
 
 
 def _find_first(masses: list[int], size: int, ratio: Fraction) -> int:

@@ -6,7 +6,6 @@ they state what they promise in the same words: a `Guarantee`.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, Protocol, runtime_checkable
 
 from numpy.typing import ArrayLike
@@ -17,11 +16,9 @@ from shuffledp.core.protocol import Parameters
 from shuffledp.core.randomizer import WordSource
 
 __all__ = [
-    "AdditiveMechanism",
     "CentralMechanism",
     "Mechanism",
     "MechanismSpec",
-    "NoiseLaw",
     "Selection",
     "Selector",
 ]
@@ -55,39 +52,6 @@ class Mechanism(CentralMechanism, Protocol):
 
     def variance(self) -> float:
         """Exact variance of the noise in each number."""
-
-
-@runtime_checkable
-class NoiseLaw(Protocol):
-    """The declared law of the noise, on the integers."""
-
-    @property
-    def centre(self) -> Fraction:
-        """The mean, which the mechanism subtracts."""
-
-    @property
-    def variance(self) -> float:
-        """The variance."""
-
-    def mass(self, z: int) -> tuple[Fraction, Fraction]:
-        """Fractions around the probability of z, equal if it is rational."""
-
-
-@runtime_checkable
-class AdditiveMechanism(Mechanism, Protocol):
-    """Adds independent integer noise, in units of `unit`, to each number of the answer."""
-
-    @property
-    def noise(self) -> NoiseLaw:
-        """The law of the noise."""
-
-    @property
-    def reach(self) -> int:
-        """By how many units, in all coordinates together, neighbours may move the answer."""
-
-    @property
-    def unit(self) -> float:
-        """What one unit is worth."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
