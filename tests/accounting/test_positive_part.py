@@ -139,7 +139,7 @@ def test_rounded_ratios_of_nearly_equal_laws(tiny, n, most):
 
 
 def test_without_their_rounding_some_of_them_are_too_small(monkeypatch):
-    monkeypatch.setattr(Blanket, "rounding", lambda *_: 0.0)
+    monkeypatch.setattr(Blanket, "bound_rounding", lambda *_: 0.0)
     assert min(near_misses(1e-7, 10**10)) < 0
 
 
