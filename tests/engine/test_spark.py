@@ -29,11 +29,15 @@ pytestmark = [
 ]
 
 KRR = sdp.protocols.krr.make_local(k=4, epsilon=1.0)
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For a Java that ends soon: optimizing its code takes longer than running it."""
 
 
 @pytest.fixture(scope="module", autouse=True)
 def session():
     need("JAVA_HOME" in os.environ or shutil.which("java"), "Java")
+    for options in ("SPARK_LAUNCHER_OPTS", "SPARK_SUBMIT_OPTS"):
+        os.environ.setdefault(options, QUICK)
     started = spark.session()
     started.sparkContext.setLogLevel("OFF")
     # Many small partitions, so that small files have several.
