@@ -1,4 +1,7 @@
-"""Hypothesis tries the same examples every time; `make test-all` lets it look for new ones."""
+"""Hypothesis tries the same examples every time; `make test-all` lets it look for new ones.
+
+Each process runs whole files: what their tests share is computed once.
+"""
 
 import os
 
@@ -11,3 +14,15 @@ pytest.register_assert_rewrite("shuffledp.testing")
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.register_profile("searching", deadline=None, max_examples=300)
 settings.load_profile(os.environ.get("SHUFFLEDP_HYPOTHESIS", "repeatable"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    from xdist.scheduler import LoadGroupScheduling
+
+    class ByGroupOrFile(LoadGroupScheduling):
+        def _split_scope(self, nodeid):
+            scope = super()._split_scope(nodeid)
+            return nodeid.partition("::")[0] if scope == nodeid else scope
+
+    return ByGroupOrFile(config, log)

@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from functools import cache
 
 import mpmath
 import numpy as np
@@ -21,14 +22,14 @@ def by_digits(masses, gains, n, largest):
         falling = [mpmath.mpf(0)]  # ln of n (n - 1) ... (n - i + 1)
         for i in range(2 * largest):
             falling.append(falling[-1] + mpmath.log(n - i))
-        total = mpmath.mpf(0)
+        total, rates = mpmath.mpf(0), (mpmath.log(first), mpmath.log(second))
         for i in range(largest + 1):
             for j in range(largest + 1):
                 value = i * mpmath.mpf(gains[0]) + j * mpmath.mpf(gains[1])
                 if value <= 0:
                     continue
                 log = falling[i + j] - logs[i] - logs[j] + (n - i - j) * rest
-                log += i * mpmath.log(first) + j * mpmath.log(second)
+                log += i * rates[0] + j * rates[1]
                 total += value * mpmath.exp(log)
         return float(total / n)
 
@@ -120,12 +121,16 @@ def near_misses(tiny, n):
         spread = float(sum(c * (x - y) ** 2 for c, x, y in zip(w, a, b, strict=True)))
         epsilon = 8 * math.sqrt(spread / n)
         with mpmath.workdps(50):
-            exactly = [[mpmath.mpf(x.numerator) / x.denominator for x in row] for row in (w, a, b)]
-            E = mpmath.exp(mpmath.mpf(epsilon))
-            gains = [x - E * y for x, y in zip(exactly[1], exactly[2], strict=True)]
-            truth = by_contour(exactly[0], gains, n)
+            truth = find_truth((tuple(w), tuple(a), tuple(b)), epsilon, n)
             found.append(float(mpmath.mpf(blanket.delta(epsilon, n)) / truth - 1))
     return found
+
+
+@cache  # the mutant asks again
+def find_truth(rows, epsilon, n):
+    w, a, b = ([mpmath.mpf(x.numerator) / x.denominator for x in row] for row in rows)
+    E = mpmath.exp(mpmath.mpf(epsilon))
+    return by_contour(w, [x - E * y for x, y in zip(a, b, strict=True)], n)
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,7 @@ def coverage(bound, probability, draws):
 
 
 @pytest.mark.parametrize("p", [0.001, 0.03, 0.5, 0.97])
-@pytest.mark.parametrize("draws", [7, 60, 500])
+@pytest.mark.parametrize("draws", first([7, 60, 500], 2))
 def test_clopper_pearson_covers(p, draws):
     def below(hits):
         return black_box._bound_below(hits, draws, 0.01) <= p
@@ -149,7 +149,7 @@ def test_a_wrong_guess_of_the_limit_is_corrected(monkeypatch):
 @pytest.mark.parametrize(("p", "q"), [(0.5, 0.1), (0.2, 0.2), (0.02, 0.01)])
 def test_odds_cover(p, q):
     """Over both counts, with the fair coin: the limit exceeds ln(p / q) in at most 5 % of all cases."""
-    draws = 40
+    draws = 24
     wrong = 0.0
     for hits in range(draws + 1):
         first = range(hits + 1)
@@ -167,7 +167,7 @@ def test_odds_cover(p, q):
 )
 def test_ratios_cover(p, q, delta):
     """Two limits: the bound exceeds ln((p - delta) / q) in at most 10 % of all cases."""
-    draws = 30
+    draws = 20
     truth = math.log((p - delta) / q)
     off = np.array(
         [
@@ -414,11 +414,11 @@ class TestDependentDraws:
             assert black_box._doubt_split(order, group) == expected
 
     def test_independent_draws_are_hardly_ever_refused(self):
-        """Over every sequence of twelve fair draws: at a level of 5 %, at most 5 % each are refused."""
-        sequences = (np.arange(4096)[:, None] >> np.arange(12)) & 1 > 0
-        group = np.arange(12) >= 5
+        """Over every sequence of ten fair draws: at a level of 5 %, at most 5 % each are refused."""
+        sequences = (np.arange(1024)[:, None] >> np.arange(10)) & 1 > 0
+        group = np.arange(10) >= 4
         for doubt in (black_box._doubt_runs, lambda hits: black_box._doubt_split(hits, group)):
-            assert np.mean([doubt(each) <= 0.05 for each in sequences]) <= 0.05
+            assert 0 < np.mean([doubt(each) <= 0.05 for each in sequences]) <= 0.05
 
     def test_nothing_to_compare(self):
         for hits in (np.zeros(5, dtype=bool), np.ones(5, dtype=bool), np.zeros(0, dtype=bool)):

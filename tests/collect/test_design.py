@@ -35,9 +35,6 @@ people = 1000
 """
 
 
-pytestmark = pytest.mark.xdist_group("design")  # planning several questions takes seconds: once
-
-
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     path = tmp_path_factory.mktemp("survey") / "all.toml"
