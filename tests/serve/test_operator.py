@@ -1,8 +1,13 @@
 """The planner behind the operator's desk."""
 
+from pathlib import Path
+from types import SimpleNamespace
+
 import pytest
 
+from shuffledp.collect.design import make_collection, parse_survey
 from shuffledp.core.errors import DataError, UnsupportedError
+from shuffledp.serve import processes
 from shuffledp.serve.operator import Planner, read_form
 
 SURVEY = {
@@ -35,6 +40,39 @@ def test_a_sum_has_people_times_the_error_of_the_mean():
     assert of_sum["value"] == pytest.approx(5000 * of_mean["value"], rel=1e-6)
     wide = of_sum["high"] - of_sum["value"]
     assert wide == pytest.approx(5000 * (of_mean["high"] - of_mean["value"]), rel=0.05)
+
+
+@pytest.mark.parametrize("one_question", [True, False])
+@pytest.mark.parametrize("tokens", [True, False])
+def test_it_says_how_long_a_report_will_be(one_question, tokens):
+    settings = {"people": 300, "one_question": one_question, "tokens": tokens}
+    content = survey(
+        questions={"home": {"task": "count"}, "work": {"task": "count"}}, collection=settings
+    )
+    planned = parse_survey(content, Path("survey"))
+    collection, _, _ = make_collection(planned.choose_protocols(), planned.settings)
+    assert Planner().preview(content)["bytes"] == collection.report_size
+
+
+def test_if_a_role_does_not_start_both_end(monkeypatch):
+    ended = []
+
+    class Broken:
+        def __init__(self, name):
+            self.name = name
+
+        def wait_until_ready(self):
+            if self.name == "analyzer":
+                raise UnsupportedError("a role ended at once, with status 1")
+
+        def stop(self):
+            ended.append(self.name)
+
+    monkeypatch.setattr(processes, "start", lambda role, *_, **__: Broken(role))
+    home = SimpleNamespace(collection=lambda: SimpleNamespace(url="http://127.0.0.1:8000"))
+    with pytest.raises(UnsupportedError, match="ended at once"):
+        processes.start_roles(home, 8001)
+    assert ended == ["analyzer", "shuffler"]
 
 
 def test_solves_for_the_smallest_floor():

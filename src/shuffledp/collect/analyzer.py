@@ -8,7 +8,7 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from shuffledp.collect.groups import estimate_groups
 from shuffledp.collect.keys import AnalyzerSecrets
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Bools
-from shuffledp.core.display import Number, list_numbers
+from shuffledp.core.display import list_numbers
 from shuffledp.core.errors import WireError
 from shuffledp.core.octets import Octets
 from shuffledp.core.privacy import Guarantee, Model
@@ -37,7 +37,6 @@ from shuffledp.wire.report import open_inner
 __all__ = ["Analyzer", "Counted", "Opener", "count_messages", "open_records"]
 
 _LEVEL = 0.95
-_NUMBERS = ("value", "stderr", "low", "high")
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS batches (
     window INTEGER PRIMARY KEY, manifest BLOB NOT NULL, state TEXT NOT NULL, tallies TEXT, dropped TEXT);
@@ -290,16 +289,7 @@ class Analyzer:
                 question.name: _answer(question, tally, reports)
                 for question, tally in zip(self.collection.questions, tallies, strict=True)
             },
-            "promise": {
-                "epsilon": pledge.epsilon,
-                "delta": pledge.delta,
-                "honest": pledge.honest,
-                "min_batch": pledge.min_batch,
-                "local_epsilon": pledge.local_epsilon,
-                "reports_per_device": pledge.reports_per_device,
-                "composed": pledge.composed,
-                "one_question": pledge.one_question,
-            },
+            "promise": asdict(pledge),
             "if_honest": {"reports": better.honest, "epsilon": better.epsilon},
             "one_operator": self.collection.development,
             "version": __version__,
@@ -332,10 +322,8 @@ def _answer(question: Question, tally: Tally, reports: int | None = None) -> dic
         "protocol": question.protocol.name,
         "people": tally.users,
         "of": tally.users if reports is None else reports,
-        "estimate": [_row(label, row) for label, row in zip(labels, rows, strict=True)],
+        "estimate": [
+            row._replace(label=label)._asdict() for label, row in zip(labels, rows, strict=True)
+        ],
         **(task_named("words").details(estimate) if question.spelling is not None else {}),
     }
-
-
-def _row(label: str, row: Number) -> dict[str, Any]:
-    return {"label": label, **{name: getattr(row, name) for name in _NUMBERS}}

@@ -11,14 +11,15 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from types import NoneType
+from typing import Any, get_args, get_type_hints
 
 import numpy as np
 
 from shuffledp.collect.keys import AnalyzerSecrets, ShufflerSecrets, signing_public
 from shuffledp.core.domain import Categories, Integers, Reals
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
-from shuffledp.core.octets import Influential
+from shuffledp.core.octets import Influential, report_bytes
 from shuffledp.core.privacy import Model, round_up
 from shuffledp.core.protocol import HONEST, ShuffleProtocol, honest_users
 from shuffledp.core.task import Task
@@ -118,24 +119,13 @@ class Settings:
         return max(2, self.people // 2) if self.min_batch is None else self.min_batch
 
 
-_KINDS: Mapping[str, tuple[type, ...]] = {
-    "title": (str,),
-    "url": (str,),
-    "people": (int,),
-    "min_batch": (int,),
-    "honest": (float, int),
-    "local_epsilon": (float, int),
-    "trust_the_shuffler": (bool,),
-    "start": (int,),
-    "seconds": (int,),
-    "windows": (int,),
-    "grace": (int,),
-    "reports_per_device": (int,),
-    "composed": (bool,),
-    "tokens": (bool,),
-    "one_question": (bool,),
-    "keys": (int,),
-}
+def _list_kinds(hint: Any) -> tuple[type, ...]:
+    """Which types of a TOML file a setting takes; a whole number may stand for a decimal."""
+    kinds = tuple(each for each in get_args(hint) or (hint,) if each is not NoneType)
+    return (float, int) if kinds == (float,) else kinds
+
+
+_KINDS = {name: _list_kinds(hint) for name, hint in get_type_hints(Settings).items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,20 +164,17 @@ def parse_survey(content: Mapping[str, Any], path: Path) -> SurveyFile:
         raise DataError(f"{path}: questions must be tables, [questions.NAME]")
     if not questions:
         raise DataError(f"{path} has no [questions.NAME]")
+    collection = content.get("collection", {})
+    if not isinstance(collection, dict):
+        raise DataError(f"{path}: [collection] must be a table")
     # What a survey says for files too stands above; [collection] may say it again for people's devices.
     said = {name: content[name] for name in ("title", "honest") if name in content}
     return SurveyFile(
         epsilon=positive("epsilon", content.get("epsilon")),
         delta=fraction_of_one("delta", content.get("delta")),
         asked=tuple(_read_question(name, questions) for name in questions),
-        settings=_read_settings({**said, **_table(content.get("collection", {}), path)}, path),
+        settings=_read_settings({**said, **collection}, path),
     )
-
-
-def _table(content: object, path: Path) -> dict[str, Any]:
-    if not isinstance(content, dict):
-        raise DataError(f"{path}: [collection] must be a table")
-    return content
 
 
 def _read_question(name: str, questions: Mapping[str, Mapping[str, Any]]) -> Asked:
@@ -278,6 +265,12 @@ class Design:
     def sample(self, people: int) -> int:
         """How many of the people's reports answer a question."""
         return max(1, people // len(self.questions)) if self.pledge.one_question else people
+
+    def measure_report(self, *, tokens: bool) -> int:
+        """Bytes of a report in an upload."""
+        slots = 1 if self.pledge.one_question else len(self.questions)
+        size = max(each.code.size for each in self.questions)
+        return report_bytes(slots, size, token=32 * tokens)
 
     def find_sight(self, people: int) -> dict[str, int]:
         """For each question about words: how many of the people must have one for it to be found (95 %)."""

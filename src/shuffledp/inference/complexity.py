@@ -21,7 +21,7 @@ Talwar 2021, "Hiding among the clones" (shuffle, with one message).
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from statistics import NormalDist
 from typing import Any
@@ -202,17 +202,7 @@ def learning_n(
     theory = learning_order(
         k=k, alpha=alpha, epsilon=epsilon, delta=delta, model=model, protocol=found.protocol
     )
-    return SampleComplexity(
-        task="learn",
-        model=model,
-        protocol=found.protocol,
-        theory=theory,
-        n=found.n,
-        lower=found.lower,
-        upper=found.upper,
-        method=found.method,
-        measured=found.measured,
-    )
+    return SampleComplexity(task="learn", model=model, theory=theory, **asdict(found))
 
 
 def _check_alpha(k: int, alpha: float) -> None:

@@ -11,7 +11,7 @@ import json
 import re
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -293,14 +293,7 @@ def _refuse_excess(account: Account, entry: Entry) -> None:
 
 
 def _make_budget_event(dataset: str, budget: Budget) -> Event:
-    return {
-        "event": "budget",
-        "dataset": dataset,
-        "epsilon": budget.epsilon,
-        "delta": budget.delta,
-        "reserve": budget.reserve,
-        "alpha": budget.alpha,
-    }
+    return {"event": "budget", "dataset": dataset, **asdict(budget)}
 
 
 def _check_name(what: str, name: object) -> str:

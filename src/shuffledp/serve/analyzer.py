@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["run_analyzer", "show_page", "show_text", "work_once"]
 
 _FINAL = ("published", "refused")
-_NUMBERS = ("value", "stderr", "low", "high")
+_NUMBERS = Number._fields[1:]
 
 
 def work_once(analyzer: Analyzer, sign: bytes, client: httpx.Client) -> dict[int, str]:

@@ -100,7 +100,7 @@ class Intake:
             except Exception as error:  # whatever it is, nobody may wait for ever
                 if isinstance(error, BrokenExecutor) and self._pool is not None:
                     self._renew(self._pool, broken)
-                _fail(group, error)
+                _fail(group)
                 continue
             place = 0
             for upload in group:
@@ -124,19 +124,18 @@ class Intake:
             uploads = [upload.opened for upload in group]
             try:
                 replies = await self.run(partial(self._admit, uploads))
-            except Exception as error:  # a full disk, say: nothing was acknowledged
-                _fail(group, error)
+            except Exception:  # a full disk, say: nothing was acknowledged
+                _fail(group)
                 continue
             for upload, reply in zip(group, replies, strict=True):
                 if not upload.done.done():
                     upload.done.set_result(reply)
 
 
-def _fail(group: Sequence[_Upload], error: Exception) -> None:
+def _fail(group: Sequence[_Upload]) -> None:
     for upload in group:
         if not upload.done.done():
             upload.done.set_exception(
                 WireError("unavailable", "the report could not be stored; send it again later")
             )
             upload.done.exception()  # it is seen, also if nobody waits any more
-    del error

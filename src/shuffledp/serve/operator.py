@@ -26,7 +26,7 @@ from shuffledp.collect.design import (
 from shuffledp.collect.groups import foresee_groups
 from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.display import list_numbers
-from shuffledp.core.domain import Bits, Reals
+from shuffledp.core.domain import Reals
 from shuffledp.core.errors import DataError, ShuffledpError, UnsupportedError
 from shuffledp.planner.rows import measure_sight
 from shuffledp.protocols.one_question import foresee_variance
@@ -35,7 +35,8 @@ from shuffledp.serve.client import Operator, connect
 from shuffledp.serve.folders import Home
 from shuffledp.serve.http import host_of, listen, problem, read_body, run_loop
 from shuffledp.serve.pages import asset_routes, show_asset
-from shuffledp.serve.processes import Role, find_port, start
+from shuffledp.serve.processes import Role, find_port, start_roles, stop_roles
+from shuffledp.serve.simulate import fall_off
 from shuffledp.wire.question import BY_TREE
 from shuffledp.wire.strict import read_json
 
@@ -81,7 +82,7 @@ class Planner:
             "limited_by": design.limited_by,
             "one_question": pledge.one_question,
             "influence": _keep_finite(design.influence),
-            "bytes": _measure_report(design, tokens=survey.settings.tokens),
+            "bytes": design.measure_report(tokens=survey.settings.tokens),
             "questions": [
                 {
                     "name": each.name,
@@ -120,20 +121,9 @@ class Planner:
         return best
 
 
-def _measure_report(design: Design, *, tokens: bool) -> int:
-    from shuffledp.wire.hpke import OVERHEAD
-
-    size = 1 + max(each.code.size for each in design.questions) + OVERHEAD
-    return 2 + OVERHEAD + 4 + 32 * tokens + len(design.questions) * size
-
-
 def _make_up(question: Question, people: int) -> Counts:
     """How many people have each code, in a made-up result whose bars are all different."""
-    domain = question.protocol.randomizer.domain
-    weights = (
-        np.array([0.7, 0.3]) if isinstance(domain, Bits) else 1 / np.arange(1, domain.size + 1)
-    )
-    counts: Counts = np.floor(people * weights / weights.sum()).astype(np.int64)
+    counts: Counts = np.floor(people * fall_off(question)).astype(np.int64)
     counts[0] += people - counts.sum()
     return counts
 
@@ -151,10 +141,7 @@ def _imagine(question: Question, people: int, sampled: int) -> dict[str, Any]:
         shown = _foresee(question, counts)
         rows = list_numbers(shown, _LEVEL, label=question.task)
         return {
-            "estimate": [
-                {"label": each.label, "value": each.value, "low": each.low, "high": each.high}
-                for each in rows
-            ],
+            "estimate": [_draw_bar(row.label, row.value, row.low, row.high) for row in rows],
             "unit": shown.limits[1] - shown.limits[0],
             "lower": lower,
             "upper": upper,
@@ -165,13 +152,16 @@ def _imagine(question: Question, people: int, sampled: int) -> dict[str, Any]:
     unit = people if lower is None or upper is None else upper - lower
     return {
         "estimate": [
-            {"label": label, "value": value, "low": value - error, "high": value + error}
-            for label, value, error in pairs
+            _draw_bar(label, value, value - error, value + error) for label, value, error in pairs
         ],
         "unit": unit * people if question.task == "sum" else unit,
         "lower": lower,
         "upper": upper,
     }
+
+
+def _draw_bar(label: str, value: float, low: float, high: float) -> dict[str, Any]:
+    return {"label": label, "value": value, "low": low, "high": high}
 
 
 def _imagine_words(question: Question, people: int) -> dict[str, Any]:
@@ -183,12 +173,7 @@ def _imagine_words(question: Question, people: int) -> dict[str, Any]:
     counts = [each for each in (2 * needed, needed) if each <= people]
     return {
         "estimate": [
-            {
-                "label": f"a word of {count:,} people",
-                "value": count,
-                "low": count - error,
-                "high": count + error,
-            }
+            _draw_bar(f"a word of {count:,} people", count, count - error, count + error)
             for count in counts
         ],
         "unit": people,
@@ -241,11 +226,7 @@ class Desk(Planner):
             raise UnsupportedError(
                 f"{home.path} is for two operators, each on a machine of its own"
             )
-        port = int(collection.url.rpartition(":")[2])
-        roles = [start("shuffler", home, port, workers=self._workers)]
-        roles.append(start("analyzer", home, find_port(), workers=self._workers))
-        for role in roles:
-            role.wait_until_ready()
+        roles = start_roles(home, find_port(), workers=self._workers)
         with self._lock:
             self._running[collection.id.hex()] = (home, roles)
         return collection.id.hex()
@@ -255,8 +236,7 @@ class Desk(Planner):
         with self._lock:
             running, self._running = list(self._running.values()), {}
         for _, roles in running:
-            for role in reversed(roles):
-                role.stop()
+            stop_roles(roles)
 
     def make(self, content: dict[str, Any]) -> dict[str, Any]:
         """A new collection on this machine, and its roles."""

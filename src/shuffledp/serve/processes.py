@@ -14,11 +14,11 @@ from shuffledp.core.errors import UnsupportedError
 from shuffledp.serve.client import connect
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from shuffledp.serve.folders import Home
 
-__all__ = ["Role", "find_port", "play_roles", "start"]
+__all__ = ["Role", "find_port", "play_roles", "start", "start_roles", "stop_roles"]
 
 _PATIENCE = 240.0
 
@@ -75,19 +75,35 @@ def start(role: str, home: Home, port: int, *more: str, workers: int | None = No
     return Role(process, f"http://127.0.0.1:{port}")
 
 
+def start_roles(
+    home: Home, analyzer_port: int, *options: str, workers: int | None = None
+) -> list[Role]:
+    """The shuffler, and the analyzer with these options, ready; if one of them is not, both end."""
+    port = int(home.collection().url.rpartition(":")[2])
+    roles = [start("shuffler", home, port, workers=workers)]
+    try:
+        roles.append(start("analyzer", home, analyzer_port, *options, workers=workers))
+        for role in roles:
+            role.wait_until_ready()
+    except BaseException:
+        stop_roles(roles)
+        raise
+    return roles
+
+
+def stop_roles(roles: Sequence[Role]) -> None:
+    """End them, the last one first."""
+    for role in reversed(roles):
+        role.stop()
+
+
 @contextmanager
 def play_roles(
     home: Home, analyzer_port: int, *, workers: int | None = None, every: float = 0.5
 ) -> Iterator[tuple[Role, Role]]:
     """Both roles, each in its own process; they end with the block."""
-    port = int(home.collection().url.rpartition(":")[2])
-    roles = [start("shuffler", home, port, workers=workers)]
+    roles = start_roles(home, analyzer_port, "--every", str(every), workers=workers)
     try:
-        often = ("--every", str(every))
-        roles.append(start("analyzer", home, analyzer_port, *often, workers=workers))
-        for role in roles:
-            role.wait_until_ready()
         yield roles[0], roles[1]
     finally:
-        for role in reversed(roles):
-            role.stop()
+        stop_roles(roles)

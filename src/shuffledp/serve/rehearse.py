@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shuffledp.collect.design import make_collection
-from shuffledp.core.domain import PLACE_BITS, Bits, Reals
+from shuffledp.core.domain import PLACE_BITS, Reals
 from shuffledp.core.errors import ParameterError, UnsupportedError, WireError
 from shuffledp.core.privacy import round_up
 from shuffledp.core.texts import Keys
@@ -27,7 +27,7 @@ from shuffledp.protocols.tree import TreeAnalyzer
 from shuffledp.serve.client import Operator, connect, send_upload
 from shuffledp.serve.folders import Home
 from shuffledp.serve.processes import find_port, play_roles
-from shuffledp.serve.simulate import seal_people, send_people
+from shuffledp.serve.simulate import fall_off, seal_people, send_people
 from shuffledp.tasks import task_named
 from shuffledp.wire.question import BY_TREE
 from shuffledp.wire.report import join_upload, seal_inner, seal_report
@@ -144,8 +144,7 @@ def _play(
         refused = Counter(sent.rejected)
         if bad:
             refused += _be_hostile(collection, bad)
-        operator = Operator(home)
-        operator.close()
+        Operator(home).close()
         say("the analyzer fetches the batch and counts")
         result = _wait_for(port)
     lost, doubled = _compare(home, sent.inners)
@@ -169,7 +168,7 @@ def _play(
 
 
 def _make_up(collection: Collection, people: int) -> dict[str, Codes]:
-    """Answers that fall off from the first to the last, so that every bar is different."""
+    """Answers of people, more of them among the first than among the last."""
     source = np.random.default_rng(int.from_bytes(os.urandom(8), "big"))
     found: dict[str, Codes] = {}
     for question in collection.questions:
@@ -186,10 +185,7 @@ def _make_up(collection: Collection, people: int) -> dict[str, Codes]:
             groups = source.integers(0, domain.size // 2, people)
             found[question.name] = question.join_places(groups, numbers)
         else:
-            weights = 1 / np.arange(1, domain.size + 1)
-            if isinstance(domain, Bits):
-                weights = np.array([0.7, 0.3])
-            found[question.name] = source.choice(domain.size, people, p=weights / weights.sum())
+            found[question.name] = source.choice(domain.size, people, p=fall_off(question))
     return found
 
 
@@ -272,14 +268,9 @@ def _compare_answers(
         truths = [float(people[row["label"]]) for row in rows]
     else:
         truths = _find_truths(question, places)
+    shown = ("value", "low", "high")
     return [
-        {
-            "label": row["label"],
-            "truth": truth,
-            "value": row["value"],
-            "low": row["low"],
-            "high": row["high"],
-        }
+        {"label": row["label"], "truth": truth, **{name: row[name] for name in shown}}
         for row, truth in zip(rows, truths, strict=True)
     ]
 

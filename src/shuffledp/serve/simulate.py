@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from shuffledp.core.domain import Categories, Reals
+from shuffledp.core.domain import Bits, Categories, Reals
 from shuffledp.core.errors import DataError, MismatchError, WireError
 from shuffledp.numerics.entropy import SecureWords
 from shuffledp.serve.client import connect, send_upload
@@ -21,12 +21,12 @@ from shuffledp.wire.report import MOST_REPORTS, encode_many, join_upload, seal_i
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from shuffledp.core.arrays import Codes
+    from shuffledp.core.arrays import Codes, Floats
     from shuffledp.core.domain import Domain
     from shuffledp.engine import Paths
     from shuffledp.wire.question import Question
 
-__all__ = ["Sent", "read_places", "seal_people", "send_people"]
+__all__ = ["Sent", "fall_off", "read_places", "seal_people", "send_people"]
 
 _PIECE = 1_000  # people whose reports are sealed at once
 _FEW = 2_000  # sealed sooner than a pool has started
@@ -93,6 +93,15 @@ def _read_codes(paths: Paths, name: str, domain: Any) -> Codes:
     if not parts:
         raise DataError(f"column {name!r} is empty")
     return np.concatenate(parts)
+
+
+def fall_off(question: Question) -> Floats:
+    """A made-up law of its codes that falls off from the first to the last, so that every bar is different."""
+    domain = question.protocol.randomizer.domain
+    if isinstance(domain, Bits):
+        return np.array([0.7, 0.3])
+    weights: Floats = 1 / np.arange(1, domain.size + 1)
+    return weights / float(weights.sum())
 
 
 def seal_people(

@@ -9,7 +9,7 @@ import hashlib
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any
@@ -360,18 +360,10 @@ def write_document(
             "composed": pledge.composed,
             "one_question": pledge.one_question,
         },
-        "windows": {
-            "start": windows.start,
-            "seconds": windows.seconds,
-            "count": windows.count,
-            "grace": windows.grace,
-        },
+        "windows": asdict(windows),
         "shuffler": {
             "url": url,
-            "keys": [
-                {"id": key.id, "first": key.first, "last": key.last, "public": key.public.hex()}
-                for key in shuffler_keys
-            ],
+            "keys": [{**asdict(key), "public": key.public.hex()} for key in shuffler_keys],
             "sign": shuffler_sign.hex(),
         },
         "analyzer": {"public": analyzer_public.hex(), "sign": analyzer_sign.hex()},
