@@ -119,10 +119,7 @@ class Laplace:
         noisy = steps + draw_discrete_laplace(self.noise.rate, self.k, rng)
         value = np.ldexp(noisy.astype(np.float64), self.step_exponent)
         error = DiscreteLaplaceError(
-            noise=self.noise,
-            shape=np.shape(exact_answer),
-            step=self.unit,
-            rounding=self.unit / 2,
+            noise=self.noise, shape=np.shape(exact_answer), step=self.unit, rounding=self.unit / 2
         )
         return Estimate(
             value=shape_like(value, exact_answer), error=error, limits=(-math.inf, math.inf)

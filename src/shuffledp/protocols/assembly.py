@@ -92,20 +92,10 @@ class OneNumber(ABC):
         return NumberCode.of(self.alphabet)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class About:
-    """What the registry says of a protocol."""
-
-    name: str
-    title: str
-    task: str
-    reference: str
-
-
 class LocalMaker(Generic[P]):
     """Makes the protocol of the local model: its guarantee is what the device's own law certifies."""
 
-    def __init__(self, about: About, build: Callable[P, Parts]) -> None:
+    def __init__(self, about: Spec, build: Callable[P, Parts]) -> None:
         self.about = about
         self._build = build
         update_wrapper(self, build)
@@ -135,7 +125,7 @@ class LocalMaker(Generic[P]):
 class ShuffleMaker:
     """Makes the protocol of the shuffle model: n, epsilon, delta and honest are checked here, once."""
 
-    def __init__(self, about: About, build: Callable[..., Parts], *, pure: bool) -> None:
+    def __init__(self, about: Spec, build: Callable[..., Parts], *, pure: bool) -> None:
         self.about = about
         self._build = build
         self._pure = pure
@@ -190,7 +180,7 @@ def local(
     *, name: str, task: str, title: str, reference: str
 ) -> Callable[[Callable[P, Parts]], LocalMaker[P]]:
     """Decorates a function of epsilon and the protocol's own parameters."""
-    about = About(name=name, title=title, task=task, reference=reference)
+    about = Spec(name=name, title=title, task=task, reference=reference)
     return lambda build: LocalMaker(about, build)
 
 
@@ -201,7 +191,7 @@ def shuffle(
 
     `pure` makers have no delta: what they promise holds with delta = 0.
     """
-    about = About(name=name, title=title, task=task, reference=reference)
+    about = Spec(name=name, title=title, task=task, reference=reference)
     return lambda build: ShuffleMaker(about, build, pure=pure)
 
 
@@ -242,11 +232,11 @@ def register(*makers: LocalMaker[Any] | ShuffleMaker) -> Spec:
     >>> register(krr.make_local, krr.make).title
     'k-ary randomized response'
     """
-    about = makers[0].about
-    here = {"make_local" if isinstance(each, LocalMaker) else "make": each for each in makers}
-    return Spec(
-        name=about.name, title=about.title, task=about.task, reference=about.reference, **here
-    )
+    made: Spec = makers[0].about
+    for each in makers:
+        local_model = isinstance(each, LocalMaker)
+        made = replace(made, make_local=each) if local_model else replace(made, make=each)
+    return made
 
 
 def refuse_epsilon0(epsilon0: float, word_bits: int, **shape: int) -> ParameterError:
@@ -270,7 +260,7 @@ def _record(given: Mapping[str, Any], parts: Parts) -> dict[str, Any]:
     return {name: each.value if isinstance(each, Enum) else each for name, each in stated.items()}
 
 
-def _floor(about: About, device: Device) -> Guarantee:
+def _floor(about: Spec, device: Device) -> Guarantee:
     return Guarantee(
         epsilon=device.epsilon0,
         delta=0.0,

@@ -463,12 +463,7 @@ def make(
         width = _balance(users / (rows * level), k, word_bits)
     whole("width", width, at_least=2, at_most=min(_WIDEST, 1 << word_bits))
     rho = rows_level(
-        n=users,
-        pair=Fraction(2, width),
-        rows=rows,
-        epsilon=epsilon,
-        delta=delta,
-        bits=word_bits,
+        n=users, pair=Fraction(2, width), rows=rows, epsilon=epsilon, delta=delta, bits=word_bits
     )
     if rho > _MOST_DUMMIES:
         raise UnsupportedError(

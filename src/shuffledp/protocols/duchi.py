@@ -129,12 +129,7 @@ class Duchi(OneNumber):
         return n * self.code_variance(min(max(mean, Fraction(0)), Fraction(self.domain.steps)))
 
 
-@local(
-    name="duchi",
-    task="mean",
-    title="one-bit mean",
-    reference="Duchi, Jordan, Wainwright 2018",
-)
+@local(name="duchi", task="mean", title="one-bit mean", reference="Duchi, Jordan, Wainwright 2018")
 def make_local(
     *,
     lower: float,

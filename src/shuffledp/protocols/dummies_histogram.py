@@ -186,11 +186,7 @@ def make(crowd: Crowd, promise: Promise, *, k: int, word_bits: int = 64) -> Part
     words = 1 << whole("word_bits", word_bits, at_least=1, at_most=64)
     hit = Fraction(words // whole("k", k, at_least=2, at_most=words), words)
     rho = dummies_level(
-        n=crowd.trusted,
-        pair=2 * hit,
-        epsilon=promise.epsilon,
-        delta=promise.delta,
-        bits=word_bits,
+        n=crowd.trusted, pair=2 * hit, epsilon=promise.epsilon, delta=promise.delta, bits=word_bits
     )
     if rho > _MOST:
         raise UnsupportedError(

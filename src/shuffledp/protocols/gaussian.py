@@ -228,12 +228,7 @@ def _share_out(scale: Fraction, steps: int, bits: int) -> tuple[int, ...]:
 
 
 def calibrate_noise(
-    *,
-    n: int,
-    epsilon: float,
-    delta: float,
-    domain: Reals,
-    honest: float = HONEST,
+    *, n: int, epsilon: float, delta: float, domain: Reals, honest: float = HONEST
 ) -> GaussianNoise:
     """The least Gaussian noise, to a part in a thousand, with which n shuffled messages are (epsilon, delta)-private.
 

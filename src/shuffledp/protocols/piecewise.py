@@ -205,10 +205,7 @@ def _powers(count: int, power: int) -> int:
 
 
 @local(
-    name="piecewise",
-    task="mean",
-    title="piecewise mean",
-    reference="Wang, Xiao, Yang et al. 2019",
+    name="piecewise", task="mean", title="piecewise mean", reference="Wang, Xiao, Yang et al. 2019"
 )
 def make_local(
     *,

@@ -266,11 +266,7 @@ class PureCountAnalyzer:
         if int(tally.counts.sum()) != n * d:
             raise MismatchError(f"{n} users send {n * d} messages, not {int(tally.counts.sum())}")
         value = float(ones / (1 - self.randomizer.rate) + n * self.offset[0])
-        error = PureCountError(
-            randomizer=self.randomizer,
-            users=n,
-            observed=ones - n * (d // 2),
-        )
+        error = PureCountError(randomizer=self.randomizer, users=n, observed=ones - n * (d // 2))
         return Estimate(value=value, error=error, limits=(0.0, float(n)))
 
     def weights(self, message: Message) -> tuple[Fraction, ...]:

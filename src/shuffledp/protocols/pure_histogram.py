@@ -12,7 +12,6 @@ summation from anonymous messages" (the count).
 
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import product
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from shuffledp.core.domain import Categories
 from shuffledp.core.errors import MismatchError
 from shuffledp.core.estimate import Estimate, Interval, Value
 from shuffledp.core.protocol import Cost, Crowd, Parts, Promise
-from shuffledp.core.randomizer import Law, Message, Messages, WordSource
+from shuffledp.core.randomizer import Law, Message, Messages, WordSource, join_laws
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
 from shuffledp.protocols.assembly import register, shuffle
@@ -87,15 +86,8 @@ class PureHistogram:
         return Messages(payload=bins + sent, owner=np.repeat(np.arange(users), width), users=users)
 
     def pmf(self, x: int) -> Law:
-        law: Law = {}
-        for ones in product(range(self.count.d + 1), repeat=self.k):
-            mass, sent = Fraction(1), []
-            for j, z in enumerate(ones):
-                zeros = self.count.d - z
-                mass *= self.count.pmf(int(j == x))[(1,) * z + (0,) * zeros]
-                sent += [2 * j + 1] * z + [2 * j] * zeros
-            law[tuple(sent)] = mass
-        return law
+        laws = [self.count.pmf(int(j == x)) for j in range(self.k)]
+        return join_laws(laws, range(0, 2 * self.k, 2))
 
     def deal(self, inputs: Counts, source: WordSource) -> Tally:
         """Each bin is a count of its own."""

@@ -166,10 +166,7 @@ class SubsetSelection:
 
 
 @local(
-    name="subset_selection",
-    task="histogram",
-    title="subset selection",
-    reference="Ye, Barg 2018",
+    name="subset_selection", task="histogram", title="subset selection", reference="Ye, Barg 2018"
 )
 def make_local(*, k: int, epsilon: float, word_bits: int = 64) -> Parts:
     """Subset selection for histograms over k categories.

@@ -293,10 +293,7 @@ class SparseZsumAnalyzer:
 
 
 @shuffle(
-    name="zsum",
-    task="count",
-    title="Noise-message counting (zsum)",
-    reference="Balcer, Cheu 2020",
+    name="zsum", task="count", title="Noise-message counting (zsum)", reference="Balcer, Cheu 2020"
 )
 def make(
     crowd: Crowd,
