@@ -94,9 +94,9 @@ def test_one_message_moves_a_rank_by_no_more_than_its_influence():
     question = ask("range", (0, 2), lower=0, upper=6)
     analyzer, device = question.protocol.analyzer, question.protocol.randomizer
     rng = np.random.default_rng(1)
-    counts = rng.integers(5, 9, device.messages)
+    counts = rng.integers(5, 9, device.alphabet)
     prefixes = []
-    for message in range(device.messages):
+    for message in range(device.alphabet):
         changed = counts.copy()
         changed[message] += 1
         tally = sdp.Tally(counts=changed, users=int(changed.sum()))
