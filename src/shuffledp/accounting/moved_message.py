@@ -28,7 +28,7 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from shuffledp.accounting.base import check_budget, find_level, invert
+from shuffledp.accounting.base import check_budget, find_level, gaussian_scale, invert
 from shuffledp.accounting.decreasing_mean import (
     BinomialTotal,
     NoiseTotal,
@@ -40,6 +40,7 @@ from shuffledp.accounting.decreasing_mean import (
 )
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError
+from shuffledp.core.protocol import Promise
 from shuffledp.core.validate import non_negative, whole
 from shuffledp.numerics.enclosures import bound_at_most, bound_mass, bound_mills
 from shuffledp.numerics.rounding import UNIT, dyadic_above
@@ -54,6 +55,7 @@ __all__ = [
 ]
 
 _LARGEST_EPSILON = 400.0  # delta does not increase with epsilon, so this one serves for all beyond
+_LARGE_EPSILON = 10.0  # beyond, noise is little like a Gaussian
 _BITS = 48
 _LARGEST_TABLE = 4_000_000
 _BELOW = 24.0  # tails end where masses have fallen by e^-24
@@ -71,10 +73,7 @@ class TwoBins:
 
     def delta(self, epsilon: float) -> float:
         """At least the true delta at this epsilon."""
-        growth = _growth(epsilon)
-        if not self.total.chooses_places and find_step(self.total) == 1:
-            return float(self.deltas(np.array([epsilon]))[0])
-        return expect(self.total, lambda t: _fair_inner(t, growth))
+        return _find_delta(self, epsilon)
 
     def deltas(self, epsilons: Floats) -> Floats:
         """At least the true delta at each of these: faster than one by one, and up to 2 % larger.
@@ -95,6 +94,14 @@ class TwoBins:
     def epsilon(self, delta: float) -> float:
         """At least the true epsilon at this delta; `UnsupportedError` if there is none."""
         return invert(self.delta, delta)
+
+
+@lru_cache(maxsize=256)  # a calibration ends where its guarantee is then looked at
+def _find_delta(bins: TwoBins, epsilon: float) -> float:
+    growth = _growth(epsilon)
+    if not bins.total.chooses_places and find_step(bins.total) == 1:
+        return float(bins.deltas(np.array([epsilon]))[0])
+    return expect(bins.total, lambda t: _fair_inner(t, growth))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -307,5 +314,12 @@ def _growth(epsilon: float) -> float:
 
 
 def _guess_mean(epsilon: float, delta: float) -> float:
-    """About the smallest mu: where a search may start."""
-    return max(math.log(1 / delta) * (1 / epsilon**2 + 0.5), 1.0)
+    """About the smallest mu, within two percent up to epsilon = 3: where a search may start.
+
+    That of a Gaussian pair with the same variance, and a little more for the skewness of Poisson numbers: a fit.
+    """
+    log = math.log(1 / delta)
+    if epsilon > _LARGE_EPSILON:
+        return max(log * (1 / epsilon**2 + 0.5), 1.0)
+    scale = gaussian_scale(Promise(epsilon=epsilon, delta=delta))
+    return max(2 / scale**2 + log * (0.6 + 0.075 * epsilon) - 2.4, 1.0)

@@ -54,7 +54,7 @@ _SAME_SCALE = 1e-4
 _NEAR = 1.0
 _SHARP = 6.0  # deltas down to a 400th of the promise are sharp
 _LARGE = 1e-3
-_POINTS, _FEW_POINTS = 96, 24  # of each curve
+_POINTS = 96  # of each curve
 
 Result = TypeVar("Result")
 
@@ -94,13 +94,9 @@ class Joint:
         return cls(parts=tuple(parts), promise=promise)
 
     def guarantee(self, honest: int) -> Guarantee:
-        # What is within the promise needs no sharper look.
-        found = self.look(honest, self.promise.epsilon, _FEW_POINTS)
-        if found > self.promise.delta:
-            found = self.delta(honest, self.promise.epsilon)
         return Guarantee(
             epsilon=self.promise.epsilon,
-            delta=max(found, self.promise.delta),
+            delta=max(self.delta(honest, self.promise.epsilon), self.promise.delta),
             model=Model.SHUFFLE,
             proof=f"the sum of the privacy losses of {len(self.parts)} parts, composed numerically and rounded up",
             honest=honest,
@@ -108,14 +104,10 @@ class Joint:
 
     def delta(self, honest: int, epsilon: float) -> float:
         """At least the delta of all parts together."""
-        return self.look(honest, epsilon, _POINTS)
+        return self.open(honest)(epsilon)
 
-    def look(self, honest: int, epsilon: float, points: int) -> float:
-        """The same from `points` points of each curve: fewer are faster, and a little looser."""
-        return self.open(honest, points)(epsilon)
-
-    def open(self, honest: int, points: int) -> Callable[[float], float]:
-        """The same as a function of epsilon."""
+    def open(self, honest: int, points: int = _POINTS) -> Callable[[float], float]:
+        """The same as a function of epsilon, from `points` points of each curve: fewer are faster, and looser."""
         parts = list(_flatten(self.parts))
         near = shorten(max(self.promise.delta, 1e-90))  # sums of losses are remembered by it
         curves, distances = zip(*(_open_curve(part, honest) for part in parts), strict=True)
