@@ -254,9 +254,10 @@ class TestSearch:
         goal = 0.137
 
         def at(scale):
+            excess = abs(power) * np.log(scale / goal)
             if power > 0:  # a jump
-                return ((scale,),), -40.0 if scale <= goal else -1.0
-            return ((scale,),), -18.0 * (scale / goal) ** power
+                return joint_of.Tried((scale,), -40.0 if scale <= goal else -1.0, excess)
+            return joint_of.Tried((scale,), -18.0 * (scale / goal) ** power, excess)
 
-        ((found,),) = joint_of.search_scale(at, 0.2, -18.0)
+        (found,) = joint_of.search_scale(at, 0.2, -18.0)
         assert goal * (0.9 if power > 0 else 0.995) < found <= goal

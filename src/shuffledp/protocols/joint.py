@@ -11,7 +11,7 @@ import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from shuffledp.accounting.base import gaussian_epsilon, gaussian_scale, invert
 from shuffledp.accounting.compose import compose_curve
@@ -36,9 +36,9 @@ __all__ = [
     "Joint",
     "Made",
     "PartSpec",
+    "Tried",
     "account",
     "calibrate",
-    "find_bend",
     "guess_parts",
     "has_fixed_delta",
     "search_scale",
@@ -51,12 +51,22 @@ _FIRST = 1.005  # of the Gaussian scale: about where parts with dummies end
 _CLOSE = 0.03  # below ln(delta asked for): where the search ends
 _TRIES = 16
 _SAME_SCALE = 1e-4
-_NEAR = 1.0
-_SHARP = 6.0  # deltas down to a 400th of the promise are sharp
+_WIDE, _HALVINGS = 8.0, 24  # of the epsilons that parts may have together
+_NEAR = 1.0  # ln(delta) whose line is followed
+_FLATTEST = 0.2  # or steepest, its inverse, that a line of the excess may be
+_FARTHEST = math.log(3.0)  # step
 _LARGE = 1e-3
 _POINTS = 96  # of each curve
 
 Result = TypeVar("Result")
+
+
+class Tried(NamedTuple, Generic[Result]):
+    """What was made at some scale, its ln(delta), and about ln of the factor by which the scale is too large."""
+
+    made: Result
+    reached: float
+    excess: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,9 +104,10 @@ class Joint:
         return cls(parts=tuple(parts), promise=promise)
 
     def guarantee(self, honest: int) -> Guarantee:
+        found = self.delta(honest, self.promise.epsilon)
         return Guarantee(
             epsilon=self.promise.epsilon,
-            delta=max(self.delta(honest, self.promise.epsilon), self.promise.delta),
+            delta=max(found, self.promise.delta),
             model=Model.SHUFFLE,
             proof=f"the sum of the privacy losses of {len(self.parts)} parts, composed numerically and rounded up",
             honest=honest,
@@ -230,7 +241,7 @@ def calibrate(crowd: Crowd, promise: Promise, parts: Sequence[PartSpec]) -> Made
         whole = replace(parts[0], epsilon=promise.epsilon, delta=promise.delta)
         return ((whole, whole.make(crowd)),)
     start = _Start.of(crowd, promise, parts)
-    return search_scale(start.at, start.scale, math.log(promise.delta), find_bend(promise))
+    return search_scale(start.at, start.scale, math.log(promise.delta))
 
 
 def guess_parts(
@@ -244,8 +255,8 @@ def guess_parts(
     True
     """
     start = _Start.of(crowd, promise, parts)
-    made, reached = start.at(start.scale)
-    return tuple(protocol for _, protocol in made), math.exp(reached)
+    tried = start.at(start.scale)
+    return tuple(protocol for _, protocol in tried.made), math.exp(tried.reached)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -288,12 +299,22 @@ class _Start:
         )
         return tuple((part, part.make(self.crowd)) for part in spent)
 
-    def at(self, scale: float) -> tuple[Made, float]:
-        """The parts at this scale, and the logarithm of their delta together."""
+    def at(self, scale: float) -> "Tried[Made]":
+        """The parts at this scale, and how they keep the promise together."""
         found = self.first if scale == self.scale and self.first else self.make_parts(scale)
         joint = account([protocol for _, protocol in found], self.promise)
-        reached = joint.delta(self.crowd.trusted, self.promise.epsilon)
-        return found, math.log(max(reached, 1e-300))
+        delta_at = joint.open(self.crowd.trusted)
+        reached = math.log(max(delta_at(self.promise.epsilon), 1e-300))
+        return Tried(found, reached, self._find_excess(delta_at))
+
+    def _find_excess(self, delta_at: Callable[[float], float]) -> float:
+        """By how much ln(mu) of the Gaussian pair with their epsilon, a little below delta, is above the promised one."""
+        low, high = self.promise.epsilon / _WIDE, self.promise.epsilon * _WIDE
+        aim = replace(self.promise, delta=self.promise.delta * math.exp(-_CLOSE / 2))
+        for _ in range(_HALVINGS):
+            middle = math.sqrt(low * high)
+            low, high = (middle, high) if delta_at(middle) > aim.delta else (low, middle)
+        return math.log(gaussian_scale(replace(aim, epsilon=high)) / gaussian_scale(aim))
 
 
 def has_fixed_delta(protocol: ShuffleProtocol, crowd: Crowd, promise: Promise) -> bool:
@@ -318,33 +339,17 @@ def account(parts: Sequence[ShuffleProtocol], promise: Promise) -> Joint:
     return Joint(parts=tuple(find_ideal(part.accountant) for part in parts), promise=promise)
 
 
-def find_bend(promise: Promise) -> float:
-    """How steep ln(delta) of a Gaussian pair is in 1 / mu^2 at the promise, beside the line to where it is 0.
+def search_scale(at: Callable[[float], Tried[Result]], start: float, wanted: float) -> Result:
+    """What `at` makes at nearly the largest scale whose ln(delta) is at most what is wanted.
 
-    >>> round(find_bend(Promise(epsilon=1.0, delta=1e-8)), 2)
-    0.78
-    """
-    near = replace(promise, delta=1.1 * promise.delta)
-    if near.delta > _LARGE:
-        return 1.0
-    here, there = (gaussian_scale(each) ** -2 for each in (promise, near))
-    return math.log(1.1) / (here - there) / (-math.log(promise.delta) / here)
+    The excess of a scale is about the logarithm of the factor by which it is too large: by secants, from a slope of 1.
 
-
-def search_scale(
-    at: Callable[[float], tuple[Result, float]], start: float, wanted: float, bend: float = 1.0
-) -> Result:
-    """What `at` makes, with its ln(delta), at nearly the largest scale whose ln(delta) is at most what is wanted.
-
-    ln(delta) is about linear in 1 / scale^2, and 0 at 0, as for Gaussian pairs: by secants. Near the end it is less
-    steep, by `bend`.
-
-    >>> made = search_scale(lambda scale: (scale, -1 / scale**2), start=0.5, wanted=-9.0)
+    >>> made = search_scale(lambda s: Tried(s, -1 / s**2, math.log(3 * s)), start=0.5, wanted=-9.0)
     >>> round(made, 2)
     0.33
     """
     scale = start
-    best: _Best[Result] = _Best(bend)
+    best: _Best[Result] = _Best()
     for _ in range(_TRIES):
         try:
             best.add(scale, at(scale), wanted)
@@ -352,7 +357,7 @@ def search_scale(
             best.refuse(scale, error)
         if best.close(wanted):
             break
-        scale = best.choose(scale, wanted)
+        scale = best.choose(scale)
     if best.made is not None:
         return best.made
     raise best.refusal or UnsupportedError("no budget of the parts keeps the promise")
@@ -361,21 +366,19 @@ def search_scale(
 class _Best(Generic[Result]):
     """What a search has found so far."""
 
-    def __init__(self, bend: float = 1.0) -> None:
-        self.bend = bend
+    def __init__(self) -> None:
         self.made: Result | None = None
         self.reached = -math.inf
         self.low, self.high = 0.0, math.inf
-        self.seen: list[tuple[float, float]] = []  # (1 / scale^2, ln(delta))
+        self.seen: list[tuple[float, float, float]] = []  # (ln(scale), excess, that of ln(delta))
         self.refusal: ShuffledpError | None = None
 
-    def add(self, scale: float, tried: tuple[Result, float], wanted: float) -> None:
-        made, reached = tried
-        self.seen.append((scale**-2, reached))
-        if reached > wanted:
+    def add(self, scale: float, tried: Tried[Result], wanted: float) -> None:
+        self.seen.append((math.log(scale), tried.excess, tried.reached - wanted + _CLOSE / 2))
+        if tried.reached > wanted:
             self.high = min(self.high, scale)
         elif scale > self.low:
-            self.made, self.reached, self.low = made, reached, scale
+            self.made, self.reached, self.low = tried.made, tried.reached, scale
 
     def refuse(self, scale: float, error: ShuffledpError) -> None:
         self.refusal, self.high = error, min(self.high, scale)
@@ -384,25 +387,24 @@ class _Best(Generic[Result]):
         near = self.reached > wanted - _CLOSE or self.high < self.low * (1 + _SAME_SCALE)
         return self.made is not None and near
 
-    def choose(self, scale: float, wanted: float) -> float:
-        """The next value to try: a little on the safe side of the secant through the last two points."""
-        # Far below what is wanted, deltas are not sharp.
-        sharp = [(0.0, 0.0), *(point for point in self.seen if point[1] > wanted - _SHARP)]
-        if self.reached > wanted - _SHARP or self.made is None:
-            first = len(sharp) == 2 and abs(sharp[1][1] - wanted) < _NEAR
-            further = _follow(sharp[-2:], wanted - _CLOSE / 2, scale, self.bend if first else 1.0)
-            if self.low < further < self.high:
-                return further
+    def choose(self, scale: float) -> float:
+        """The next scale to try, between those that are known to be safe and too large."""
+        further = self._follow() if self.seen else scale / 2
+        if self.low < further < self.high:
+            return further
         if self.low == 0.0:
             return 0.7 * min(self.high, scale)
         return math.sqrt(self.low * self.high) if math.isfinite(self.high) else 1.4 * self.low
 
-
-def _follow(
-    points: Sequence[tuple[float, float]], wanted: float, scale: float, bend: float = 1.0
-) -> float:
-    """The scale where the line through these points reaches what is wanted, not too far away; 0 if it does not."""
-    (x0, y0), (x1, y1) = points if len(points) == 2 else [points[0]] * 2
-    rise = bend * (y1 - y0) / (x1 - x0) if x1 != x0 else 0.0
-    x = x1 + (wanted - y1) / rise if rise < 0 else 0.0
-    return min(max(x**-0.5, scale / 3), 3 * scale) if x > 0 else 0.0
+    def _follow(self) -> float:
+        """Where the line through the last two points is 0, not too far away: near the end, that of ln(delta)."""
+        x, y, z = self.seen[-1]
+        step = y
+        if len(self.seen) > 1 and self.seen[-2][0] != x:
+            before, other_y, other_z = self.seen[-2]
+            rise, fall = (y - other_y) / (x - before), (z - other_z) / (x - before)
+            if max(abs(z), abs(other_z)) < _NEAR and fall > 0:
+                step = z / fall
+            elif _FLATTEST < rise < 1 / _FLATTEST:
+                step = y / rise
+        return math.exp(x - min(max(step, -_FARTHEST), _FARTHEST))
