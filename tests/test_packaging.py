@@ -6,9 +6,10 @@ import tomllib
 
 import pytest
 
-from repository import ROOT
+from repository import ROOT, tracked_files
 
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT = SETTINGS["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 NEEDED = {"pandas"}
 """What nobody imports here, but PySpark does."""
@@ -51,3 +52,19 @@ def test_the_workflow_runs_every_python_and_targets_that_exist():
     makefile = (ROOT / "Makefile").read_text()
     assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in others)
     assert others["lowest"] == min(run["python"] for run in runs)
+
+
+def test_the_contracts_of_imports_know_every_room():
+    """A room that no layer mentions could import anything."""
+    package = ROOT / "src" / "shuffledp"
+    ours = [path for path in tracked_files() if package in path.parents and path.suffix == ".py"]
+    rooms = {path.relative_to(package).parts[0].removesuffix(".py") for path in ours}
+    rooms -= {"__init__", "__main__"}
+    contracts = SETTINGS["tool"]["importlinter"]["contracts"]
+    layers, *forbidden = [
+        {name.removeprefix("shuffledp.") for name in re.findall(r"shuffledp\.\w+", str(modules))}
+        for modules in (each.get("layers", each.get("source_modules")) for each in contracts)
+    ]
+    assert layers == rooms
+    assert rooms - {"testing"} in forbidden
+    assert set.union(*forbidden) <= rooms
