@@ -3,7 +3,6 @@
 Loader's saddle-point form: with s(x) = ln x! - ln(sqrt(2 pi x) (x/e)^x), the error of Stirling's
 formula, and D(x, m) = x ln(x/m) + m - x,
 
-    Pr[Poisson(m) = k]  = exp(-s(k) - D(k, m)) / sqrt(2 pi k)
     Pr[Bin(n, p) = k]   = exp(s(n) - s(k) - s(n-k) - D(k, np) - D(n-k, n(1-p))) sqrt(n / (2 pi k (n-k)))
     Pr[NB(r, p) = k]    = r / (r+k) times "Pr[Bin(r+k, p) = k]" with real r.
 
@@ -13,10 +12,10 @@ probabilities".
 **Errors**, in units of 2^-53, if functions are right within 8 of them. All masses that are floats have a deviance D
 below 745. Both parts of (1 + u) ln(1 + u) - u are at most 200 times their difference from |u| = 0.01 on, where the
 series takes over: 2000 D. A mean m that is off by 2 units of itself changes D by 2 m |ln(1 + u) - u|, at most 56 D for
-m <= 10^12. The logarithms of the peak make 1000. So much for Poisson masses, where k - m is right within itself:
-1.6 million units, 2e-10. Of the others, k - total p is off by 3 (v + |k - total p|), v the variance of the binomial; D
-changes with it by about |k - total p| / v, so by 3 |k - total p| + 6 D. With total <= 10^9 that is at most 2 million,
-with total <= 10^12 and 20 standard deviations 30 million units, 3.4e-9; a negative binomial has v <= r.
+m <= 10^12. The logarithms of the peak make 1000. That is 1.6 million units, 2e-10, if k - m is right within itself. But
+k - total p is off by 3 (v + |k - total p|), v the variance of the binomial; D changes with it by about |k - total p| / v,
+so by 3 |k - total p| + 6 D. With total <= 10^9 that is at most 2 million, with total <= 10^12 and 20 standard deviations
+30 million units, 3.4e-9; a negative binomial has v <= r.
 """
 
 import math
@@ -33,13 +32,11 @@ __all__ = [
     "binomial_masses",
     "log_binomial",
     "log_negative_binomial",
-    "log_poisson",
     "stirling_error",
 ]
 
 RELATIVE_ERROR = 1e-9
-"""Bound on the relative error of masses: Poisson ones of means up to 10^12, binomial ones up to n = 10^9, negative
-binomial ones up to r = 10^9."""
+"""Bound on the relative error of masses: binomial ones up to n = 10^9, negative binomial ones up to r = 10^9."""
 FAR_ERROR = 5e-9
 """The same for binomial masses up to n = 10^12, within 20 standard deviations of the mean."""
 
@@ -68,19 +65,6 @@ def log_binomial(k: Floats, n: int, p: float) -> Floats:
     log = _log_split(inner, np.maximum(n - inner, 1.0), np.asarray(n, dtype=np.float64), p)
     ends = np.where(k <= 0, n * math.log1p(-p), n * math.log(p))
     return np.where((k <= 0) | (k >= n), ends, log)
-
-
-def log_poisson(k: Floats, mean: float) -> Floats:
-    """ln Pr[Poisson(mean) = k], k >= 0.
-
-    >>> np.exp(log_poisson(np.array([0.0, 1.0, 2.0]), 1.0)).round(6)
-    array([0.367879, 0.367879, 0.18394 ])
-    """
-    k = np.asarray(k, dtype=np.float64)
-    inner = np.maximum(k, 1.0)
-    deviance = _deviance(inner - mean, np.asarray(mean))
-    log = -stirling_error(inner) - deviance - (_LOG_TAU + np.log(inner)) / 2
-    return np.where(k <= 0, -mean, log)
 
 
 def log_negative_binomial(k: Floats, r: float, p: float) -> Floats:

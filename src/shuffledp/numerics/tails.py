@@ -1,4 +1,4 @@
-"""Binomial and Poisson tails with a certified side.
+"""Binomial tails with a certified side.
 
 Masses come from Stirling's series in 60-digit decimals, tails are series of positive terms whose
 rounding errors and remainder are bounded and added: an upper bound is one by proof.
@@ -22,7 +22,6 @@ __all__ = [
     "binomial_log_ratio",
     "binomial_mass",
     "negative_binomial_mass",
-    "poisson_mass",
     "sum_falling_series",
 ]
 
@@ -74,19 +73,6 @@ def binomial_log_ratio(y: int, r: int, n: int, p: Fraction) -> Decimal:
         log = _log_factorial(y) - _log_factorial(y - r)
         log += _log_factorial(n - y) - _log_factorial(n - y + r)
         return log + r * (_log(1 - p) - _log(p))
-
-
-def poisson_mass(y: int, mean: Fraction) -> float:
-    """Pr[Poisson(mean) = y], within two units in the last place (0 if below the smallest float).
-
-    >>> abs(poisson_mass(0, Fraction(1)) - math.exp(-1)) < 1e-16
-    True
-    """
-    if y < 0:
-        return 0.0
-    with localcontext(_DECIMAL):
-        exact = Decimal(mean.numerator) / Decimal(mean.denominator)
-        return float((y * _log(mean) - exact - _log_factorial(y)).exp())
 
 
 def negative_binomial_mass(k: int, r: Fraction, p: Fraction) -> float:
