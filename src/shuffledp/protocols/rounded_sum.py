@@ -37,7 +37,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from shuffledp.accounting.base import SMALLEST_DELTA
+from shuffledp.accounting.base import SMALLEST_DELTA, gaussian_scale
 from shuffledp.accounting.blanket import Blanket, BlanketProfile, two_level_blanket
 from shuffledp.core.analyzer import Tally, message_tally
 from shuffledp.core.arrays import Codes, Counts, Words
@@ -57,7 +57,6 @@ from shuffledp.protocols.mean import Affine, Quadratic, bound_error, moment
 from shuffledp.protocols.sums import (
     answer,
     bound_bias,
-    guess_variance,
     reach,
     read_scale,
     step,
@@ -409,7 +408,9 @@ class Levels:
 
     def calibrate(self, levels: int | None) -> tuple[int, Fraction]:
         """The k of the smallest error (unless given), and its gamma by the blanket."""
-        share = self._rough_share()
+        # Lies per level and user, if counts were normal: one count falls and another rises.
+        mu = gaussian_scale(Promise(epsilon=self.epsilon, delta=self.delta))
+        share = 1.15 * 2 / (mu * mu * self.n)
         if levels is None:
             # Lies per level and user hardly depend on k: once is enough to know how many.
             first = self._best(lambda k: self._gamma(k, share))
@@ -453,10 +454,6 @@ class Levels:
         if best == 0:
             raise UnsupportedError(f"n={self.n} users are too few, or their words too short")
         return best
-
-    def _rough_share(self) -> float:
-        """Lies per level and user, if counts were normal: one count falls and another rises."""
-        return 1.15 * 2 * guess_variance(1, self.epsilon, self.delta) / self.n
 
     def _epsilon0(self, k: int, share: float, window: float) -> float:
         """Nearly the largest epsilon0 whose blanket suffices, and not more."""

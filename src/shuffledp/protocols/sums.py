@@ -1,12 +1,10 @@
 """What the protocols for sums share: a public scale of values, and the answer from a sum of codes."""
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
-from shuffledp.accounting.base import guess_epsilon
 from shuffledp.core.analyzer import Analyzer, Tally
 from shuffledp.core.arrays import Counts
 from shuffledp.core.domain import PLACE_BITS, Integers, Reals, rounding_words
@@ -23,7 +21,6 @@ __all__ = [
     "answer",
     "bound_bias",
     "count_rounded",
-    "guess_variance",
     "reach",
     "read_mean_task",
     "read_scale",
@@ -127,20 +124,6 @@ def answer(
         error=error,
         limits=(float(share * lower), float(share * upper)),
     )
-
-
-def guess_variance(shift: int, epsilon: float, delta: float) -> float:
-    """About the variance of normal noise that hides a shift: where a search for the exact noise starts.
-
-    >>> round(guess_variance(1, 1.0, 1e-6) ** 0.5, 2)
-    4.23
-    """
-    low, high = 1e-3 * shift, 1e9 * shift
-    for _ in range(50):
-        middle = math.sqrt(low * high)
-        too_small = guess_epsilon(shift / middle, delta) > epsilon
-        low, high = (middle, high) if too_small else (low, middle)
-    return high * high
 
 
 def read_mean_task(task: str, analyzer: Analyzer) -> Analyzer:

@@ -29,6 +29,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from shuffledp.accounting.base import gaussian_scale
 from shuffledp.accounting.noisy_count import BinomialCount, binomial_level
 from shuffledp.core.analyzer import Tally, tally_ones
 from shuffledp.core.arrays import Codes, Counts, Words
@@ -44,7 +45,6 @@ from shuffledp.protocols.assembly import register, shuffle
 from shuffledp.protocols.sums import (
     answer,
     bound_bias,
-    guess_variance,
     reach,
     read_scale,
     step,
@@ -338,7 +338,7 @@ def find_coins(n: int, r: int, promise: Promise, bits: int) -> tuple[int, Fracti
     def enough(coins: int) -> bool:
         return BinomialCount(n=n * coins, gamma=half, shift=r).delta(epsilon) <= delta
 
-    coins = _find_fewest(enough, math.ceil(4 * guess_variance(r, epsilon, delta) / n))
+    coins = _find_fewest(enough, math.ceil(4 * (r / gaussian_scale(promise)) ** 2 / n))
     if coins is None:
         raise UnsupportedError(
             f"n={n} honest users would need more than {_MOST_COINS} coins each for ones={r}: fewer "
