@@ -67,15 +67,15 @@ class TestAmplify:
         assert "leave out --randomizer" in result.stderr
 
     def test_levels_are_those_of_the_library(self, answer, run):
-        words = ("amplify", "--levels", "0.5:50,2:2e2", "--k", 4, "--delta", "1e-4")
+        words = ("amplify", "--levels", "0.5:20,2:5e1", "--k", 4, "--delta", "1e-4")
         found = answer(*words)
-        crowd = Levels(k=4, people={0.5: 45, 2.0: 180})
+        crowd = Levels(k=4, people={0.5: 18, 2.0: 45})
         told = {row["epsilon0"]: (row["hidden"], row["visible"]) for row in found["levels"]}
+        hidden, visible = crowd.hide(1e-4), crowd.show(1e-4)
         assert told == {
-            level: (crowd.hide(1e-4)[level].epsilon, crowd.show(1e-4)[level].epsilon)
-            for level in (0.5, 2.0)
+            level: (hidden[level].epsilon, visible[level].epsilon) for level in (0.5, 2.0)
         }
-        assert "epsilon0 = 0.5, 50 people: epsilon = " in run(*words).stdout
+        assert "epsilon0 = 0.5, 20 people: epsilon = " in run(*words).stdout
         for wrong, said in (
             (("--levels", "0.5", "--k", 4), "levels="),
             (("--levels", "0.5:200"), "--levels needs --k"),

@@ -89,7 +89,7 @@ def test_an_unknown_command_is_an_error(run):
 
 class TestDemo:
     def test_prints_a_table_and_saves_a_picture(self, run, tmp_path):
-        result = run("demo", "--n", 2000, "--out", tmp_path / "new" / "folder")
+        result = run("demo", "--n", 3000, "--out", tmp_path / "new" / "folder")
         assert result.exit_code == 0, result.output
         for word in (
             "true",
@@ -97,7 +97,7 @@ class TestDemo:
             "local",
             "95% interval",
             "ferry",
-            "2,000 people",
+            "3,000 people",
             "a shuffler",
         ):
             assert word in result.output
@@ -195,7 +195,7 @@ class TestDemo:
 
     def test_missing_matplotlib_says_what_to_install(self, run, monkeypatch):
         monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-        result = run("demo", "--n", 100)
+        result = run("demo", "--n", 3000)
         assert result.exit_code == 2
         assert "pip install 'shuffledp[plot]'" in result.output
         assert "ferry" in result.output, "the table needs no Matplotlib"

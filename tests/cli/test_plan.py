@@ -17,6 +17,7 @@ COUNT = ("plan", "count", "--n", "1e5", "--delta", "1e-6")
 def run(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr("shuffledp.planner.growth._POINTS", 7)  # of a picture
     return lambda *arguments: CliRunner().invoke(app, [str(word) for word in arguments])
 
 

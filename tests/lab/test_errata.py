@@ -4,6 +4,7 @@ import re
 import sys
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from math import sqrt
 
 import pytest
@@ -14,7 +15,12 @@ from shuffledp.lab import Context, Effort, load
 
 PAGE = (ROOT / "docs/theory/errata.md").read_text()
 ERRATA = load("errata").run.__globals__["ERRATA"]
-FOUND = {each.number: finding for each, finding in load("errata").run.__globals__["run_checks"]()}
+
+
+@cache
+def find_all():
+    found = load("errata").run.__globals__["run_checks"]()
+    return {each.number: finding for each, finding in found}
 
 
 def test_there_are_41():
@@ -27,9 +33,9 @@ def test_the_page_has_each_once_in_order():
 
 @pytest.mark.parametrize("number", range(1, 42))
 def test_the_right_statement_holds_and_the_printed_one_does_not(number):
-    assert FOUND[number].right
-    assert not FOUND[number].wrong
-    assert FOUND[number].measured
+    assert find_all()[number].right
+    assert not find_all()[number].wrong
+    assert find_all()[number].measured
 
 
 @pytest.mark.parametrize("number", range(1, 42))
@@ -50,8 +56,8 @@ def test_checks_and_explanations_are_all_different():
 @pytest.mark.parametrize("slip", [{"right": False}, {"wrong": True}])
 def test_a_wrong_statement_would_be_told(monkeypatch, slip):
     run = load("errata").run
-    wrong = replace(FOUND[24], **slip)
-    checks = [(ERRATA[23], FOUND[23]), (ERRATA[24], wrong)]
+    wrong = replace(find_all()[24], **slip)
+    checks = [(ERRATA[23], find_all()[23]), (ERRATA[24], wrong)]
     monkeypatch.setitem(run.__globals__, "run_checks", lambda: checks)
     result = run(Context(name="errata", effort=Effort.QUICK))
     assert [verdict.agrees for verdict in result.verdicts] == [True, False]
