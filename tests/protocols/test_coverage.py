@@ -106,8 +106,12 @@ def coverages(protocol, n, level, find=intervals):
     return np.array([row[(low <= c) & (c <= high)].sum() for c, row in enumerate(rows)])
 
 
+@cache
 def protocols(name):
-    module, parameters = ORACLES[name]
+    return tuple(make_all(*ORACLES[name]))
+
+
+def make_all(module, parameters):
     for epsilon, delta in PROMISES:
         for n in SIZES:
             try:
