@@ -34,8 +34,11 @@ REPORT = """async (link) => {
 
 def main() -> None:
     used = [name for name in web.list_assets() if "operator" not in name and "result" not in name]
-    packed = sum(len(compress(web.find_asset(name).content, 9)) for name in used)
-    typer.echo(f"page with everything, compressed: {packed / 1000:.1f} kB in {len(used)} files")
+    page = web.find_asset("/assets/answer.html").content.decode()
+    first = [*re.findall(r'(?:href|src)="(/[^"]+)"', page), "/assets/answer.html"]
+    for what, names in (("with everything", used), ("before a survey is known", first)):
+        packed = sum(len(compress(web.find_asset(name).content, 9)) for name in names)
+        typer.echo(f"page {what}, compressed: {packed / 1000:.1f} kB in {len(names)} files")
     command = [sys.executable, "-u", "-m", "shuffledp", "serve", "--workers", "1"]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603
     try:

@@ -4,12 +4,11 @@
 import { WireError } from "./errors.js";
 import { scale } from "./exact.js";
 import { OVERHEAD, SUITE } from "./hpke.js";
-import { buildRandomizer } from "./laws.js";
+import { buildRandomizer, loadLaws } from "./laws.js";
 import { messageSize } from "./messages.js";
 import { fromHex, sha256, toHex } from "./octets.js";
 import { cellOf, placeOf } from "./places.js";
 import { Fields, readJson } from "./strict.js";
-import { codeOf } from "./texts.js";
 
 const FORMAT = "shuffledp collection 1";
 const SAMPLED = ["count", "histogram", "mean", "sum"];
@@ -100,7 +99,9 @@ export class Collection {
   static async read(raw, expectedId) {
     const id = await sha256(raw);
     if (toHex(id) !== expectedId) throw bad("its hash is not the id of the collection");
-    return new Collection(raw, id, new Fields("document", readJson(raw)));
+    const content = readJson(raw), { questions } = content;
+    await loadLaws(Array.isArray(questions) ? questions.map((each) => each?.law?.type) : []);
+    return new Collection(raw, id, new Fields("document", content));
   }
 
   get innerSize() {
@@ -156,7 +157,7 @@ export function findPlace(question, answer) {
     if (place < 0) throw new WireError("answers", `${question.name}='${shown}' must be one of ${question.labels.slice(0, 20).join(", ")}`);
     return place;
   }
-  if (question.randomizer.spelling) return findCode(question, question.randomizer.spelling, answer);
+  if (question.randomizer.codeOf) return findCode(question, question.randomizer.codeOf, answer);
   const { grid, cells } = question.randomizer, given = readNumber(question, answer);
   return cells ? cellOf(cells, given) : placeOf(/** @type {import("./laws.js").Grid} */ (grid), given);
 }
@@ -167,10 +168,10 @@ export function findEnds(question) {
   return found ? { lower: found.lower, upper: found.upper, whole: cells?.cells === null } : null;
 }
 
-/** @param {Question} question @param {import("./texts.js").Spelling} spelling @param {unknown} answer */
-function findCode(question, spelling, answer) {
+/** @param {Question} question @param {(answer: unknown) => bigint} codeOf @param {unknown} answer */
+function findCode(question, codeOf, answer) {
   try {
-    return codeOf(spelling, answer);
+    return codeOf(answer);
   } catch (error) {
     throw error instanceof RangeError ? new WireError("answers", `${question.name}='${answer}' ${error.message}`) : error;
   }

@@ -6,7 +6,6 @@
 
 import { WireError } from "./errors.js";
 import { isAtMostExp } from "./exact.js";
-import { countBits, readSpelling } from "./texts.js";
 
 /**
  * @typedef {number | bigint | boolean[] | bigint[]} Message
@@ -22,6 +21,7 @@ import { countBits, readSpelling } from "./texts.js";
  * @property {Grid=} grid of real numbers; absent otherwise
  * @property {Cells=} cells of the numbers of a tree; absent otherwise
  * @property {import("./texts.js").Spelling=} spelling of words; absent otherwise
+ * @property {((answer: unknown) => bigint)=} codeOf the code of a word, or a RangeError; absent otherwise
  * @typedef {{ lower: number, upper: number, cells: number | null }} Cells null: integers, each its own cell
  * @typedef {{ lower: number, upper: number, steps: bigint }} Grid
  * @typedef {Record<string, any>} Law
@@ -34,7 +34,7 @@ const POLYNOMIALS = {
 };
 
 /** @param {boolean} holds @param {string} sentence @returns {asserts holds} */
-function demand(holds, sentence) {
+export function demand(holds, sentence) {
   if (!holds) throw new WireError("law", sentence);
 }
 
@@ -47,7 +47,7 @@ function whole(law, name, least = 0n) {
 }
 
 /** @param {Law} law @param {string} name */
-function decimal(law, name) {
+export function decimal(law, name) {
   const text = law[name];
   const fine = typeof text === "string" && /^-?(0|[1-9]\d{0,15})(\.\d{1,20})?(e-?\d{1,3})?$/.test(text);
   demand(fine && Number.isFinite(Number(text)), `${name} must be a decimal in a string`);
@@ -55,14 +55,14 @@ function decimal(law, name) {
 }
 
 /** @param {Law} law @param {number} most */
-function readBits(law, most = 64) {
+export function readBits(law, most = 64) {
   const bits = Number(whole(law, "word_bits", 1n));
   demand(bits <= most, `word_bits=${bits} must be <= ${most}`);
   return bits;
 }
 
 /** @param {Law} law @param {string | number} name @param {number} least */
-function readSize(law, name, least) {
+export function readSize(law, name, least) {
   const size = whole(law, name, BigInt(least));
   demand(size <= 2n ** 31n, `${name}=${size} must be <= 2^31`);
   return Number(size);
@@ -93,30 +93,15 @@ function readCells(law) {
 }
 
 /** A list of whole numbers from `least` to `most`. @param {any} list @param {string} name @param {bigint} least @param {bigint} most */
-function readList(list, name, least, most) {
+export function readList(list, name, least, most) {
   demand(Array.isArray(list) && list.length >= 1 && list.length <= 64, `${name} must be a list of 1 to 64 numbers`);
   const found = list.map((/** @type {any} */ _, /** @type {number} */ place) => whole(list, place, least));
   demand(found.every((/** @type {bigint} */ each) => each <= most), `${name} must be at most ${most}`);
   return /** @type {bigint[]} */ (found);
 }
 
-/** The sum over GF(2) of the columns whose bit is set in a number. @param {bigint[]} columns @param {bigint} number */
-function applyColumns(columns, number) {
-  return columns.reduce((sum, column, place) => ((number >> BigInt(place)) & 1n ? sum ^ column : sum), 0n);
-}
-
-/** a x in GF(2^16). @param {bigint} a @param {bigint} x */
-function multiply(a, x) {
-  let product = 0n, multiple = a;
-  for (let left = x; left; left >>= 1n) {
-    if (left & 1n) product ^= multiple;
-    multiple = ((multiple << 1n) & 0xffffn) ^ (multiple >> 15n ? POLYNOMIALS[16] : 0n);
-  }
-  return product;
-}
-
 /** @param {bigint} value */
-function bitLength(value) {
+export function bitLength(value) {
   return value === 0n ? 0 : value.toString(2).length;
 }
 
@@ -273,40 +258,6 @@ const BUILDERS = {
     };
   },
 
-  LocalPrefixes(law) {
-    const wordBits = readBits(law), spelling = readSpelling(law.domain), bits = countBits(spelling);
-    demand(law.response?.type === "KRR", "the response must be k-ary randomized response");
-    const response = BUILDERS.KRR(law.response), buckets = readSize(law, "buckets", 2);
-    demand(response.size === buckets && response.wordBits === wordBits, "the response must be that of the buckets");
-    const lengths = readList(law.lengths, "lengths", 1n, BigInt(bits)), rows = readList(law.rows, "rows", 1n, 1n << 16n);
-    const all = rows.reduce((sum, each) => sum + each, 0n), rowBits = BigInt(bitLength(all) - 1);
-    const powers = [all, BigInt(buckets)].every((each) => (each & (each - 1n)) === 0n && each <= 1n << 16n);
-    demand(powers && rows.length === lengths.length && rowBits <= wordBits, "rows and buckets must be powers of two");
-    const stir = readList(law.stir, "stir", 0n, (1n << BigInt(bits)) - 1n);
-    demand(Array.isArray(law.coefficients) && law.coefficients.length === 4, "there must be four coefficients");
-    const coefficients = law.coefficients.map((/** @type {any} */ each) => readList(each, "coefficients", 0n, 0xffffn));
-    const columns = [stir, ...coefficients].every((each) => each.length === bits);
-    demand(columns, "the functions must look at all bits of a word");
-    const shift = 16n - BigInt(bitLength(BigInt(buckets)) - 1);
-    return {
-      size: 2 ** bits, wordBits, wordsPerInput: 2, epsilon0: decimal(law, "epsilon0"), spelling,
-      ratio: response.ratio, code: { sizes: [all * BigInt(buckets)] },
-      encode: (code, [first, second]) => {
-        const row = first >> (BigInt(wordBits) - rowBits);
-        let level = 0, end = rows[0];
-        while (row >= end) end += rows[++level];
-        // A row looks at the first bits of the stirred word; its cell is the first bits of a polynomial at the row.
-        const hidden = BigInt(bits) - lengths[level];
-        const seen = (applyColumns(stir, BigInt(code)) >> hidden) << hidden;
-        const value = coefficients.reduceRight(
-          (/** @type {bigint} */ sum, /** @type {bigint[]} */ each) => multiply(sum, row) ^ applyColumns(each, seen), 0n,
-        );
-        const cell = Number(value >> shift);
-        return row * BigInt(buckets) + BigInt(/** @type {number} */ (response.encode(cell, [second])));
-      },
-    };
-  },
-
   Duchi(law) {
     const wordBits = readBits(law), all = 1n << BigInt(wordBits);
     const grid = readGrid(law), slope = whole(law, "slope", 1n), span = grid.steps * slope;
@@ -358,11 +309,22 @@ const BUILDERS = {
   },
 };
 
+/** Laws that few surveys have: their modules wait until a document names one. @type {Record<string, () => Promise<any>>} */
+const LATER = { LocalPrefixes: () => import("./prefixes.js") };
+
 /** The types of laws that this client runs. */
-export const LAWS = Object.freeze(Object.keys(BUILDERS));
+export const LAWS = Object.freeze([...Object.keys(BUILDERS), ...Object.keys(LATER)]);
+
+/** Load what the laws of these types need, before they are built. @param {Iterable<unknown>} types */
+export async function loadLaws(types) {
+  for (const type of new Set(types)) {
+    if (typeof type !== "string" || !Object.hasOwn(LATER, type) || Object.hasOwn(BUILDERS, type)) continue;
+    BUILDERS[type] = (await LATER[type]()).build;
+  }
+}
 
 /**
- * The randomizer that a law describes. The floor is checked with integers: e^epsilon0 is what the law may not exceed.
+ * The randomizer that a law describes; `loadLaws` comes first. The floor is checked with integers: e^epsilon0 is what the law may not exceed.
  * @param {Law} law
  * @returns {Randomizer}
  */

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
 import {
-  buildRandomizer, Collection, encodeAnswers, encodeMessage, findPlace, joinUpload, LAWS, listedWords, messageSize, open, randomize,
+  buildRandomizer, Collection, encodeAnswers, encodeMessage, findPlace, joinUpload, LAWS, listedWords, loadLaws, messageSize, open, randomize,
   reportId, sealInner, sealReport,
 } from "../src/index.js";
 import { isAtMostExp, scale } from "../src/exact.js";
@@ -16,6 +16,23 @@ import { innerInfo, outerInfo } from "../src/report.js";
 const read = (name) => JSON.parse(readFileSync(new URL(`../../../vectors/${name}.json`, import.meta.url), "utf8"));
 
 const laws = read("laws"), messages = read("messages"), documents = read("documents"), report = read("report");
+
+const words = read("words");
+
+/** @type {unknown} */
+let early = null;
+try {
+  buildRandomizer(words[0].law);
+} catch (error) {
+  early = error;
+}
+await loadLaws([...LAWS, "LocalPrefixes", "Foreign", undefined]);
+
+test("the laws of words are loaded when they are asked for, and no others", () => {
+  assert.match(String(early), /no randomizer LocalPrefixes/);
+  assert.equal(buildRandomizer(words[0].law).size > 0, true);
+  assert.throws(() => buildRandomizer({ type: "Foreign" }), /no randomizer Foreign/);
+});
 
 /** @param {import("../src/laws.js").Randomizer} randomizer @param {number} code */
 function enumerate(randomizer, code) {
@@ -58,7 +75,7 @@ for (const { protocol, law, cases } of messages) {
   });
 }
 
-for (const { law, cases } of read("words")) {
+for (const { law, cases } of words) {
   test(`words of ${law.domain.alphabet ?? law.domain.bits}: normalised, coded and sent as in Python`, () => {
     const randomizer = buildRandomizer(law);
     const question = /** @type {any} */ ({ name: "word", labels: null, range: null, randomizer });

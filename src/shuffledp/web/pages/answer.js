@@ -33,16 +33,12 @@ function refuse(sentence, more) {
 async function start() {
   const link = findLink();
   if (!link) return refuse(strings.noLink);
-  if (!(await isSupported())) return refuse(strings.noCurve);
   const device = new Device(openOutbox());
-  let collection;
-  try {
-    collection = await device.open(link);
-  } catch (error) {
-    const known = error instanceof WireError && error.reason !== "unreachable";
-    return refuse(known ? strings.tampered : strings.offline, String(error instanceof Error ? error.message : error));
-  }
-  show(device, collection);
+  const [supported, opened] = await Promise.allSettled([isSupported(), device.open(link)]);
+  if (supported.status === "rejected" || !supported.value) return refuse(strings.noCurve);
+  if (opened.status === "fulfilled") return show(device, opened.value);
+  const error = opened.reason, known = error instanceof WireError && error.reason !== "unreachable";
+  refuse(known ? strings.tampered : strings.offline, String(error instanceof Error ? error.message : error));
 }
 
 /** @param {Device} device @param {Collection} collection */
