@@ -454,7 +454,7 @@ def test_arrays_are_what_arrow_says(kind, start):
 def test_pandas_is_not_imported_on_the_way():
     code = (
         "import sys, pyarrow as pa, shuffledp as sdp; from shuffledp.engine.codes import Coder; "
-        "text = pa.concat_arrays([pa.nulls(2, pa.string()), sdp.engine.values._text_array(('1', 'x', '')).cast(pa.string())]); "
+        "text = pa.concat_arrays([pa.nulls(2, pa.string()), sdp.engine.values._make_texts(('1', 'x', '')).cast(pa.string())]); "
         "domains = sdp.Categories(k=2, names=('1', 'b')), sdp.Integers(lower=0, upper=9), sdp.Reals(lower=0, upper=9, steps=9), sdp.Bits(); "
         "print(*(Coder(domain=domain, on_invalid='drop').codes(text).users for domain in domains)); "
         "print('pandas' in sys.modules)"

@@ -71,7 +71,7 @@ def test_every_format(folder, suffix):
 def test_partitions_start_where_the_rows_do(tmp_path, session):
     values = np.random.default_rng(2).integers(4, size=60_000)
     pq.write_table(pa.table({"x": values}), tmp_path / "a.parquet", row_group_size=2000)
-    frame = spark._frame(session, sdp.open_column(tmp_path / "a.parquet"))
+    frame = spark._make_frame(session, sdp.open_column(tmp_path / "a.parquet"))
     assert frame.rdd.getNumPartitions() > 1
     same(run(KRR, tmp_path / "a.parquet"), KRR, values)
 
@@ -163,13 +163,13 @@ def test_a_repeated_partition_repeats_itself(steps, monkeypatch):
     mean = sdp.protocols.duchi.make_local(lower=0.0, upper=1.0, steps=steps, epsilon=1.0)
     coder = sdp.engine.codes.Coder(domain=mean.randomizer.domain, on_invalid="error")
     whole = pa.record_batch([pa.array(np.random.default_rng(2).random(9000))], names=["value"])
-    work = spark._Work(coder=coder, words=spark._words(None), group=steps == 9, bits=64)
+    work = spark._Work(coder=coder, words=spark._choose_words(None), group=steps == 9, bits=64)
     if steps != 9:
         work = replace(work, randomizer=mean.randomizer, analyzer=mean.analyzer)
     work = pickle.loads(pickle.dumps(work))  # noqa: S301
 
     def compute(partition, batches):
-        monkeypatch.setattr(spark, "_partition", lambda: partition)
+        monkeypatch.setattr(spark, "_find_partition", lambda: partition)
         (sent,) = work(iter(batches))
         return sent.to_pydict()
 
@@ -204,7 +204,7 @@ def test_a_worker_without_a_module_is_not_an_unreadable_file(session, folder):
         pytest.raises(sdp.UnsupportedError, match="have no no_such_module"),
         spark._explain_errors(column),
     ):
-        spark._map(spark._frame(session, column), lose, "value long").collect()
+        spark._map(spark._make_frame(session, column), lose, "value long").collect()
 
 
 def test_secure_words_differ(folder):
@@ -299,8 +299,8 @@ def test_known_types_are_those_that_spark_finds(session, tmp_path):
     (file,) = sdp.engine.find_files(path)
     found = session.read.parquet(str(path)).select(*kinds, "`a ``b`").schema
     assert spark._read(session, file, [*kinds, "a `b"]).schema == found
-    assert spark._schema(file, ["int8", "uint8"]) is None
-    assert spark._schema(file, ["another"]) is None
+    assert spark._write_schema(file, ["int8", "uint8"]) is None
+    assert spark._write_schema(file, ["another"]) is None
 
 
 def test_filters(tmp_path):

@@ -124,14 +124,14 @@ def list_columns(paths: Iterable[str]) -> list[str]:
     >>> list_columns(["nowhere.csv", str(path)])
     ['name', 'legs']
     """
-    for path in filter(None, map(_first_file, paths)):
+    for path in filter(None, map(_find_file, paths)):
         with suppress(sdp.ShuffledpError, OSError):
             (file,) = sdp.engine.find_files(path)
             return [*file.columns, *dict(file.partition)]
     return []
 
 
-def _first_file(path: str) -> Path | None:
+def _find_file(path: str) -> Path | None:
     """The first file that a path names; nothing for standard input, which can be read only once."""
     if Path(path).is_file():
         return Path(path)

@@ -90,9 +90,9 @@ def spread(function: Callable[..., None]) -> Callable[..., None]:
     parameters: list[inspect.Parameter] = []
     for name, parameter in signature.parameters.items():
         if name in groups:
-            parameters.extend(_fields(groups[name]))
+            parameters.extend(_list_fields(groups[name]))
         else:
-            parameters.append(_option(name, hints[name], parameter.default))
+            parameters.append(_make_option(name, hints[name], parameter.default))
 
     @wraps(function)
     def command(**given: Any) -> None:
@@ -105,15 +105,16 @@ def spread(function: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def _fields(group: Any) -> list[inspect.Parameter]:
+def _list_fields(group: Any) -> list[inspect.Parameter]:
     hints = get_type_hints(group, include_extras=True)
     defaults = inspect.signature(group).parameters
     return [
-        _option(each.name, hints[each.name], defaults[each.name].default) for each in fields(group)
+        _make_option(each.name, hints[each.name], defaults[each.name].default)
+        for each in fields(group)
     ]
 
 
-def _option(name: str, hint: Any, default: Any) -> inspect.Parameter:
+def _make_option(name: str, hint: Any, default: Any) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=hint, default=default)
 
 
@@ -220,7 +221,7 @@ _HonestShare = Annotated[
 _ThreadsOption = Annotated[int | None, _machine(help="Number of threads; default: all cores.")]
 
 
-def _task_option(option: sdp.tasks.Option) -> tuple[str, Any, Any]:
+def _declare_option(option: sdp.tasks.Option) -> tuple[str, Any, Any]:
     """An option that a task declares, as a field; lists are typed with commas between them."""
     if option.kind is bool:
         flag = f"--{option.name.replace('_', '-')}"
@@ -231,17 +232,17 @@ def _task_option(option: sdp.tasks.Option) -> tuple[str, Any, Any]:
 
 
 _DECLARED = dict.fromkeys(each for name in TASK_NAMES for each in sdp.tasks.TASKS[name].options)
-TaskOptions: Any = make_dataclass("TaskOptions", map(_task_option, _DECLARED), frozen=True)
+TaskOptions: Any = make_dataclass("TaskOptions", map(_declare_option, _DECLARED), frozen=True)
 """What the questions ask for: categories, lower, upper, ..."""
 _ABOUT_DATA = ("true_value", "categories", "categories_file", "categories_from_data", "k")
 PlannedOptions: Any = make_dataclass(
     "PlannedOptions",
-    (_task_option(each) for each in _DECLARED if each.name not in _ABOUT_DATA),
+    (_declare_option(each) for each in _DECLARED if each.name not in _ABOUT_DATA),
     frozen=True,
 )
 """What a plan asks for, which has no data; it reads k itself, since k may be written as 1e6."""
 CategoryOptions: Any = make_dataclass(
-    "CategoryOptions", map(_task_option, sdp.tasks.Histogram.options), frozen=True
+    "CategoryOptions", map(_declare_option, sdp.tasks.Histogram.options), frozen=True
 )
 """Which categories there are, from public knowledge."""
 
@@ -503,9 +504,9 @@ class RandomizerOptions:
         given = self.parameters
         if self.randomizer is None:
             if given:
-                raise sdp.UnsupportedError(f"{_flags(given)} needs --randomizer")
+                raise sdp.UnsupportedError(f"{_list_flags(given)} needs --randomizer")
             return
-        maker = self._maker(self.randomizer)
+        maker = self._find_maker(self.randomizer)
         known = inspect.signature(maker).parameters
         wanted = [
             name
@@ -514,18 +515,18 @@ class RandomizerOptions:
         ]
         missing = [name for name in wanted if name not in given]
         if missing:
-            raise sdp.UnsupportedError(f"{self.randomizer} needs {_flags(missing)}")
+            raise sdp.UnsupportedError(f"{self.randomizer} needs {_list_flags(missing)}")
         unused = [name for name in given if name not in wanted]
         if unused:
-            raise sdp.UnsupportedError(f"{self.randomizer} does not take {_flags(unused)}")
+            raise sdp.UnsupportedError(f"{self.randomizer} does not take {_list_flags(unused)}")
 
     def make(self, epsilon0: float) -> Any:
         """The randomizer at this epsilon0; None if none is named."""
         if self.randomizer is None:
             return None
-        return self._maker(self.randomizer)(**self.parameters, epsilon=epsilon0).randomizer
+        return self._find_maker(self.randomizer)(**self.parameters, epsilon=epsilon0).randomizer
 
-    def _maker(self, name: str) -> Callable[..., Any]:
+    def _find_maker(self, name: str) -> Callable[..., Any]:
         maker = sdp.protocols.spec(name).make_local
         if maker is None:
             raise sdp.UnsupportedError(f"{name} is not local: there is no epsilon0 to amplify")
@@ -537,5 +538,5 @@ class RandomizerOptions:
         return {"epsilon0": epsilon0} if made is None else {"randomizer": made}
 
 
-def _flags(names: list[str] | dict[str, float]) -> str:
+def _list_flags(names: list[str] | dict[str, float]) -> str:
     return ", ".join(f"--{name}" for name in names)

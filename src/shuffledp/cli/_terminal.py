@@ -416,7 +416,7 @@ def _show_answer(answer: sdp.Answer, *, explain: bool) -> None:
     picture = answer.picture
     table = list(picture.rows)
     kept = keep_largest(table, _BINS)
-    console.print(_rich_table(answer.title, picture, kept))
+    console.print(_make_table(answer.title, picture, kept))
     width = min(_WIDEST, console.width)
     for line in [] if is_quiet() else _draw_answer(picture, kept, width):
         console.print(escape(line), soft_wrap=True)
@@ -446,7 +446,7 @@ def _draw_answer(picture: sdp.Picture, kept: list[Number], width: int) -> list[s
     return lines
 
 
-def _rich_table(title: str, picture: sdp.Picture, kept: list[Number]) -> Any:
+def _make_table(title: str, picture: sdp.Picture, kept: list[Number]) -> Any:
     from rich.cells import cell_len
     from rich.markup import escape
     from rich.table import Table
@@ -489,14 +489,14 @@ def draw_bars(table: list[Number], width: int, more: int = 0) -> list[str]:
     lines = []
     for row, label, number in zip(table, labels, numbers, strict=True):
         name = set_cell_size(label, label_width)
-        bar = _bar(row.value, left, room - left, scale, low)
+        bar = _draw_bar(row.value, left, room - left, scale, low)
         lines.append(f"{name} {bar}  {number:>{number_width}}")
     if more:
         lines.append(f"… {more:,} more")
     return lines
 
 
-def _bar(value: float, left: int, right: int, scale: float, low: float) -> str:
+def _draw_bar(value: float, left: int, right: int, scale: float, low: float) -> str:
     if value < 0:
         length = min(left, max(1, round(left * value / low)))
         return " " * (left - length) + "░" * length + " " * right
@@ -514,7 +514,7 @@ def draw_gauge(row: Number, limits: tuple[float, float], width: int) -> list[str
     ['0 ────●──────────── 12,000,000']
     """
     low, high = limits
-    ends = _end(low), _end(high)
+    ends = _format_end(low), _format_end(high)
     room = max(10, width - len(ends[0]) - len(ends[1]) - 2)
 
     def place(x: float) -> int:
@@ -547,7 +547,7 @@ def draw_gauges(kept: list[Number], limits: tuple[float, float], width: int) -> 
     ]
 
 
-def _end(limit: float) -> str:
+def _format_end(limit: float) -> str:
     """A limit as people write it: whole numbers in full, unless they are very long."""
     whole = float(limit).is_integer() and abs(limit) < 1e15
     return f"{limit:,.0f}" if whole else f"{limit:,.6g}"

@@ -105,7 +105,7 @@ def amplify(
             with draw_into(plot, force=force) as place:
                 _draw(question, curve, answer, place, every=show_all)
         if as_json:
-            record = _record(question, chosen, curve, answer, lower)
+            record = _make_record(question, chosen, curve, answer, lower)
             record |= {"check_in": check_in, "sigma": sigma}
             more = {"bounds": [asdict(line) for line in lines]} if lines else {}
             typer.echo(json.dumps({**record, **more}))
@@ -250,7 +250,7 @@ class _Question:
             return None
 
 
-def _record(
+def _make_record(
     question: _Question,
     chosen: RandomizerOptions,
     curve: sdp.accounting.ShuffledProfile,

@@ -148,8 +148,8 @@ def _print_table(console: Console, n: int, epsilon: float, answers: list[_Answer
     for name in ("central", "shuffle", "local"):
         table.add_column(name, justify="right", no_wrap=True)
     for answer in answers:
-        columns = [_cells(answer.table(name)) for name in answer.estimates]
-        places = _places(answer.table("shuffle"))
+        columns = [_format_cells(answer.table(name)) for name in answer.estimates]
+        places = _count_places(answer.table("shuffle"))
         for place, label in enumerate(answer.labels):
             cells = (column[place] for column in columns)
             table.add_row(label, format_number(answer.truth[place], places), *cells)
@@ -157,15 +157,15 @@ def _print_table(console: Console, n: int, epsilon: float, answers: list[_Answer
     console.print(table)
 
 
-def _cells(table: list[Number]) -> list[str]:
-    places = _places(table)
+def _format_cells(table: list[Number]) -> list[str]:
+    places = _count_places(table)
     return [
         f"{format_number(row.value, places)} ± {format_number((row.high - row.low) / 2, places)}"
         for row in table
     ]
 
 
-def _places(table: list[Number]) -> int:
+def _count_places(table: list[Number]) -> int:
     return min(_MOST_DECIMALS, count_decimals(table))
 
 
@@ -202,12 +202,12 @@ def _draw(people: Sample, answers: _Answers, epsilon: float, path: Path) -> Path
         title=f"Same epsilon ({epsilon:g}), different trust: forgetting who sent what is worth "
         f"a factor of {answers.worth:,.0f} in error",
         subtitle=f"{people.title}. Grey: the truth; colour: how far off each estimate is, "
-        f"with its {_LEVEL:.0%} interval.\n{_moral(people, estimates)}",
+        f"with its {_LEVEL:.0%} interval.\n{_state_moral(people, estimates)}",
         level=_LEVEL,
     )
 
 
-def _moral(people: Sample, estimates: dict[str, sdp.Estimate]) -> str:
+def _state_moral(people: Sample, estimates: dict[str, sdp.Estimate]) -> str:
     """What the picture shows about the smallest group."""
     rare = int(np.argmin(people.counts))
     group = f"the smallest group, {people.domain.labels[rare]} ({people.counts[rare]:,})"

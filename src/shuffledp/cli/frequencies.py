@@ -53,7 +53,7 @@ def frequencies(
             found = sdp.engine.release_frequencies(
                 column, epsilon=given.epsilon, rng=given.rng, threads=given.threads
             )
-            record = _record(found, column.name, given.seed)
+            record = _make_record(found, column.name, given.seed)
             outputs.write(out, partial(sdp.request.write_result, record))
             note = {"task": "frequencies", "column": column.name, "protocol": "frequency_list"}
             with charge(spending, found.guarantee, {**note, "n": found.n}, err=as_json):
@@ -70,7 +70,7 @@ def frequencies(
             tell(f"Written: {out}")
 
 
-def _record(found: sdp.engine.Frequencies, column: str, seed: int | None) -> dict[str, Any]:
+def _make_record(found: sdp.engine.Frequencies, column: str, seed: int | None) -> dict[str, Any]:
     numbered = enumerate(found.values, start=1)
     return {
         "task": "frequencies",

@@ -40,7 +40,7 @@ def lab(
             return
         effort = laboratory.Effort.QUICK if quick else laboratory.Effort.FULL
         names = _choose(name)
-        with _progress(len(names)) as finish:
+        with _show_progress(len(names)) as finish:
             records = laboratory.run_lab(
                 names, effort=effort, out=out, workers=os.cpu_count() or 1, finished=finish
             )
@@ -59,7 +59,7 @@ def _choose(name: str) -> list[str]:
 
 
 @contextmanager
-def _progress(total: int) -> Iterator[Callable[[Record], None]]:
+def _show_progress(total: int) -> Iterator[Callable[[Record], None]]:
     """Shows each experiment as it finishes; nothing without a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn

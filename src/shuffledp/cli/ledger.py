@@ -36,7 +36,7 @@ def show(path: PathArgument, as_json: JsonOption = False) -> None:
     with explain_errors():
         ledger = _open(path)
         if as_json:
-            record = {name: _record(ledger, name) for name in ledger.datasets}
+            record = {name: _make_record(ledger, name) for name in ledger.datasets}
             echo_json(record)
             return
         for name in ledger.datasets:
@@ -108,7 +108,7 @@ def _open(path: Path) -> Ledger:
     return sdp.ledger.Ledger(path)
 
 
-def _record(ledger: Ledger, name: str) -> dict[str, object]:
+def _make_record(ledger: Ledger, name: str) -> dict[str, object]:
     return {
         "budget": asdict(ledger.budget(name)),
         "spent": asdict(ledger.spent(name)),
@@ -135,7 +135,7 @@ def _print(ledger: Ledger, name: str) -> None:
         price = entry.charge
         table.add_row(
             entry.time.replace("+00:00", "Z"),
-            escape(_what(entry)),
+            escape(_name_release(entry)),
             round_up(price.epsilon, 6),
             round_up(price.delta, 3),
             "released" if entry.released else "charged",
@@ -148,7 +148,7 @@ def _print(ledger: Ledger, name: str) -> None:
     )
 
 
-def _what(entry: Entry) -> str:
+def _name_release(entry: Entry) -> str:
     from shuffledp.core.display import shorten_label
 
     known = [str(entry.note[key]) for key in ("task", "column", "what") if entry.note.get(key)]

@@ -77,7 +77,7 @@ def randomize(
             shown = {"as_json": as_json, "force": force}
             randomize_survey(paths, out, options, privacy, budget, users, said, **shown)
             return
-        question = _question(task, options)
+        question = _choose_task(task, options)
         request = privacy.request(question, options, "duckdb", n=users, **grouping.given)
         spending = budget.open(request.rng, from_data=options.categories_from_data)
         with stage_outputs([out], force=force) as outputs, meter() as report:
@@ -131,7 +131,7 @@ def _show(record: dict[str, Any], lines: list[str], *, as_json: bool) -> None:
             say(line)
 
 
-def _question(task: str | None, options: Any) -> str:
+def _choose_task(task: str | None, options: Any) -> str:
     if task is not None:
         return task
     if options.categories or options.categories_file or options.categories_from_data:

@@ -45,21 +45,21 @@ def report(
         sdp.serve.require_serve()
         raw, expected = sdp.serve.fetch_document(link)
         if simulate is not None:
-            _simulate(sdp.wire.Collection.read(raw, expected), simulate, _pairs(column or []))
+            _simulate(sdp.wire.Collection.read(raw, expected), simulate, _read_pairs(column or []))
             return
-        device = sdp.collect.Device(outbox or _default_outbox(), budget=budget)
+        device = sdp.collect.Device(outbox or _make_outbox(), budget=budget)
         collection = device.check(raw, expected)
         if explain:
             typer.echo(describe_collection(collection))
-        given = _pairs(answer or [])
-        window = device.answer(collection, given, time.time(), _token(token))
+        given = _read_pairs(answer or [])
+        window = device.answer(collection, given, time.time(), _read_token(token))
         state = sdp.serve.send(device, collection, window)
         tell(f"Report of window {window}: {state.value}.")
         if state is not sdp.collect.Sending.ACKNOWLEDGED:
             raise typer.Exit(1)
 
 
-def _pairs(texts: list[str]) -> dict[str, str]:
+def _read_pairs(texts: list[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for text in texts:
         name, sign, value = text.partition("=")
@@ -69,14 +69,14 @@ def _pairs(texts: list[str]) -> dict[str, str]:
     return found
 
 
-def _token(text: str | None) -> bytes:
+def _read_token(text: str | None) -> bytes:
     try:
         return b"" if text is None else bytes.fromhex(text)
     except ValueError:
         raise sdp.UnsupportedError("a token is 64 hexadecimal digits") from None
 
 
-def _default_outbox() -> Path:
+def _make_outbox() -> Path:
     folder = Path.home() / ".local" / "share" / "shuffledp"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder / "outbox.sqlite"

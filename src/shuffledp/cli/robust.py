@@ -68,7 +68,7 @@ def robust(
             honest=HONEST if given.honest is None else given.honest,
             rng=given.rng,
         )
-        record = {"task": task, **_record(found, people), **people.record}
+        record = {"task": task, **_make_record(found, people), **people.record}
         note = people.note(f"robust {task}", "median_of_groups")
         with charge(spending, found.guarantee, note, err=as_json):
             show_answer(people, _describe(found, people), record, as_json=as_json)
@@ -89,7 +89,7 @@ def _list_values(found: sdp.inference.MedianOfGroups, people: People) -> list[tu
     return list(zip(labels, values, strict=True))
 
 
-def _record(found: sdp.inference.MedianOfGroups, people: People) -> dict[str, Any]:
+def _make_record(found: sdp.inference.MedianOfGroups, people: People) -> dict[str, Any]:
     return {
         "estimate": [
             {"label": label, "value": value} for label, value in _list_values(found, people)

@@ -68,7 +68,9 @@ def serve(
 def _explain(desk: sdp.serve.Desk, home: sdp.serve.Home) -> None:
     collection = home.collection()
     (status,) = desk.status()["collections"]
-    answers = " ".join(f"--answer {each.name}={_example(each)}" for each in collection.questions)
+    answers = " ".join(
+        f"--answer {each.name}={_make_example(each)}" for each in collection.questions
+    )
     tell(describe_collection(collection))
     tell(f"\nAnswer it:      {collection.page}")
     tell(f"or by:          shuffledp report '{collection.link}' {answers}")
@@ -76,7 +78,7 @@ def _explain(desk: sdp.serve.Desk, home: sdp.serve.Home) -> None:
     tell(f"Close it:       shuffledp collection close {home.path}")
 
 
-def _example(question: sdp.wire.Question) -> str:
+def _make_example(question: sdp.wire.Question) -> str:
     label = "" if question.labels is None else question.labels[-1]
     if question.ends is None:
         return shlex.quote(label)

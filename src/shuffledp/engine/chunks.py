@@ -229,7 +229,7 @@ class _Part(NamedTuple):
     code: Callable[[], Coded]
 
 
-def _parts(job: Job, threads: int | None) -> Generator[_Part]:
+def _list_parts(job: Job, threads: int | None) -> Generator[_Part]:
     """The chunks of a job, still to be coded unless they were kept; reports progress."""
     if job.read is None:
         for chunk in read_chunks(job.column, threads):
@@ -280,14 +280,14 @@ def work_on_chunks(
         return some, work(part.row, some)
 
     count = thread_count(threads)
-    with closing(_parts(job, threads)) as parts, ThreadPoolExecutor(count) as pool:
+    with closing(_list_parts(job, threads)) as parts, ThreadPoolExecutor(count) as pool:
         try:
-            yield Pass(job, _in_order(run, parts, pool, 2 * count))
+            yield Pass(job, _order_results(run, parts, pool, 2 * count))
         finally:
             pool.shutdown(cancel_futures=True)
 
 
-def _in_order(
+def _order_results(
     run: Callable[[_Part], _Out], parts: Iterator[_Part], pool: ThreadPoolExecutor, ahead: int
 ) -> Iterator[_Out]:
     waiting: deque[Future[_Out]] = deque()

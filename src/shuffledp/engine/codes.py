@@ -249,7 +249,7 @@ class Coder:
         object.__setattr__(self, "on_invalid", OnInvalid.read(self.on_invalid))
         if self.on_invalid.faults_with(Action.CLAMP) and not _has_ends(self.domain):
             raise ParameterError("on_invalid", "clamp", "is for numbers: categories have no ends")
-        if self.on_invalid.faults_with(Action.OTHER) and OTHER not in _names(self.domain):
+        if self.on_invalid.faults_with(Action.OTHER) and OTHER not in _list_names(self.domain):
             raise ParameterError(
                 "on_invalid", OTHER, f"needs a declared category {OTHER!r}: add it to them"
             )
@@ -265,7 +265,7 @@ class Coder:
         other
         """
         useless = [
-            *([] if OTHER in _names(domain) else [Action.OTHER]),
+            *([] if OTHER in _list_names(domain) else [Action.OTHER]),
             *([] if _has_ends(domain) else [Action.CLAMP]),
         ]
         errors = {fault: Action.ERROR for each in useless for fault in on_invalid.faults_with(each)}
@@ -299,14 +299,14 @@ class Coder:
         Real values become places, which each person's device rounds.
         """
         plain = flatten(array)
-        read = _reader(self.domain)(plain, self.domain)
+        read = _choose_reader(self.domain)(plain, self.domain)
         if read.faults is None:
             return Coded(read.values, None, None)
         self._refuse(plain, read.faults)
         # The code of a number out of range is that of the nearest end already.
         codes, others = read.values, self.on_invalid.choose(read.faults, Action.OTHER)
         if others.any():
-            codes = np.where(others, _names(self.domain).index(OTHER), codes)
+            codes = np.where(others, _list_names(self.domain).index(OTHER), codes)
         left_out = self.on_invalid.choose(read.faults, Action.DROP)
         return Coded(codes, ~left_out if left_out.any() else None, read.faults)
 
@@ -317,7 +317,7 @@ class Coder:
         position = int(np.argmax(refused))
         fault = int(faults[position])
         value = array[position].as_py()
-        said = _complaint(fault, self.domain) + _suspect(value, self.domain)
+        said = _complain(fault, self.domain) + _suspect(value, self.domain)
         raise PositionError(value, position, said + _advise(fault, self.domain, self.on_invalid))
 
 
@@ -348,7 +348,7 @@ def _advise(fault: int, domain: Domain, policy: OnInvalid) -> str:
     name = FAULTS[fault - 1]
     actions = {each: getattr(policy, each) for each in FAULTS}
     decided = "".join(f"{each}={a.value}," for each, a in actions.items() if a is not Action.ERROR)
-    names = _names(domain)
+    names = _list_names(domain)
     if names and OTHER not in names and name == "unknown":
         return (
             f"; to go on: declare it or a category {OTHER!r} (on_invalid {decided}{name}=other), or leave such "
@@ -359,7 +359,7 @@ def _advise(fault: int, domain: Domain, policy: OnInvalid) -> str:
     return f"; to go on: on_invalid {' or '.join(ways)}"
 
 
-def _complaint(fault: int, domain: Domain) -> str:
+def _complain(fault: int, domain: Domain) -> str:
     if isinstance(domain, Texts | Keys):
         return domain.complain(fault)
     if fault == NULL:
@@ -380,20 +380,20 @@ def _has_ends(domain: Domain) -> bool:
     return isinstance(domain, Integers | Reals | Cells | Bins | Texts | Keys)
 
 
-def _names(domain: Domain) -> tuple[str, ...]:
+def _list_names(domain: Domain) -> tuple[str, ...]:
     return (domain.names or ()) if isinstance(domain, Categories) else ()
 
 
-def _reader(domain: Domain) -> Callable[[Any, Any], Numbers]:
+def _choose_reader(domain: Domain) -> Callable[[Any, Any], Numbers]:
     readers: dict[type, Callable[[Any, Any], Numbers]] = {
-        Bits: _bits,
-        Categories: _categories,
-        Integers: _whole_numbers,
-        Reals: _real_numbers,
-        Cells: _real_numbers,
-        Bins: _real_numbers,
-        Texts: _words,
-        Keys: _words,
+        Bits: _code_bits,
+        Categories: _code_names,
+        Integers: _code_integers,
+        Reals: _code_numbers,
+        Cells: _code_numbers,
+        Bins: _code_numbers,
+        Texts: _code_words,
+        Keys: _code_words,
     }
     if type(domain) in readers:
         return readers[type(domain)]
@@ -404,10 +404,10 @@ def _reader(domain: Domain) -> Callable[[Any, Any], Numbers]:
     return _ask_domain
 
 
-def _bits(array: Any, domain: Bits) -> Numbers:
+def _code_bits(array: Any, domain: Bits) -> Numbers:
     if domain.true_value is not None:
         return _compare(array, domain.true_value)
-    return _codes_below(read_bits(array), domain.size)
+    return _limit_codes(read_bits(array), domain.size)
 
 
 def _compare(array: Any, wanted: str) -> Numbers:
@@ -420,13 +420,13 @@ def _compare(array: Any, wanted: str) -> Numbers:
     return Numbers((found.faults == FINE).astype(np.int64), faults)
 
 
-def _categories(array: Any, domain: Categories) -> Numbers:
+def _code_names(array: Any, domain: Categories) -> Numbers:
     if domain.names is None:
-        return _codes_below(read_integers(array, "category codes"), domain.k)
+        return _limit_codes(read_integers(array, "category codes"), domain.k)
     return read_names(array, domain.names)
 
 
-def _words(array: Any, domain: Texts | Keys) -> Numbers:
+def _code_words(array: Any, domain: Texts | Keys) -> Numbers:
     """Codes of words; too long ones are cut already, if that is what is to become of them."""
     distinct = list_distinct(array, "words")
     codes, faults = domain.read(distinct.dictionary.to_pylist())
@@ -458,14 +458,14 @@ def _read_python(value: object) -> Iterator[Any]:
                 yield kind(value)
 
 
-def _codes_below(numbers: Numbers, size: int) -> Numbers:
+def _limit_codes(numbers: Numbers, size: int) -> Numbers:
     wrong = find_outside(numbers.values, size)
     if wrong is None:
         return Numbers(numbers.values, numbers.faults)
     return Numbers(np.where(wrong, 0, numbers.values), mark(numbers.faults, wrong, UNKNOWN))
 
 
-def _whole_numbers(array: Any, domain: Integers) -> Numbers:
+def _code_integers(array: Any, domain: Integers) -> Numbers:
     values, faults = read_integers(array, "integers")
     if values.dtype == np.uint64:  # what does not fit is beyond every declared end
         values = np.minimum(values, np.uint64(BEYOND))
@@ -476,7 +476,7 @@ def _whole_numbers(array: Any, domain: Integers) -> Numbers:
     return Numbers(np.clip(values, domain.lower, domain.upper) - domain.lower, faults)
 
 
-def _real_numbers(array: Any, domain: Reals | Cells | Bins) -> Numbers:
+def _code_numbers(array: Any, domain: Reals | Cells | Bins) -> Numbers:
     """Places of reals, or codes; numbers that are missing or out of range are moved to an end."""
     values, faults = read_numbers(array)
     inside = (values >= domain.lower) & (values <= domain.upper)

@@ -82,16 +82,16 @@ class Column:
     @property
     def rows(self) -> int | None:
         """How many rows, if that is known without reading them."""
-        counts = self._sizes(lambda file: file.rows if self.where is None else None)
+        counts = self._list_sizes(lambda file: file.rows if self.where is None else None)
         return None if None in counts else sum(count or 0 for count in counts)
 
     @property
     def rows_guess(self) -> int | None:
         """About how many rows, for a progress bar."""
-        counts = self._sizes(lambda file: file.rows_guess if file.rows is None else file.rows)
+        counts = self._list_sizes(lambda file: file.rows_guess if file.rows is None else file.rows)
         return None if None in counts else sum(count or 0 for count in counts)
 
-    def _sizes(self, rows: Callable[[DataFile], int | None]) -> list[int | None]:
+    def _list_sizes(self, rows: Callable[[DataFile], int | None]) -> list[int | None]:
         return [len(self.array)] if self.array is not None else [*map(rows, self.files)]
 
     @property
@@ -333,7 +333,7 @@ def read_chunks(column: Column, threads: int | None = None) -> Iterator[Chunk]:
     for file in column.files:
         in_file = 0
         with explain_unreadable(file.path):
-            for arrays in _arrays(file, needed, threads):
+            for arrays in _read_arrays(file, needed, threads):
                 array, kept = arrays[column.name], None
                 if where is not None:
                     kept = np.flatnonzero(where.choose(arrays.__getitem__))
@@ -344,31 +344,34 @@ def read_chunks(column: Column, threads: int | None = None) -> Iterator[Chunk]:
                 in_file += len(array)
 
 
-def _arrays(file: DataFile, names: list[str], threads: int | None) -> Iterator[dict[str, Any]]:
+def _read_arrays(file: DataFile, names: list[str], threads: int | None) -> Iterator[dict[str, Any]]:
     """The columns of a file by their names, some rows at a time."""
     if file.remote:
         raise DataError(f"{file.path} is not on this machine: use the Spark engine")
     if file.format in _DIRECT:
-        for batch in _DIRECT[file.format](file, _own(file, names)):
-            yield {name: _value_of(file, batch, name) for name in names}
+        for batch in _DIRECT[file.format](file, _list_own(file, names)):
+            yield {name: _find_values(file, batch, name) for name in names}
         return
-    with connect(threads) as connection, _batches(_relation(connection, file, *names)) as batches:
+    with (
+        connect(threads) as connection,
+        _stream_batches(_select(connection, file, *names)) as batches,
+    ):
         for batch in batches:
             yield {name: batch.column(place) for place, name in enumerate(names)}
 
 
-def _batches(relation: "duckdb.DuckDBPyRelation") -> Any:
+def _stream_batches(relation: "duckdb.DuckDBPyRelation") -> Any:
     # The streaming reader was called fetch_record_batch before DuckDB 1.4.
     stream = getattr(relation, "to_arrow_reader", None) or relation.fetch_record_batch
     return stream(_ROWS)
 
 
-def _own(file: DataFile, names: Sequence[str]) -> list[str]:
+def _list_own(file: DataFile, names: Sequence[str]) -> list[str]:
     """The columns in the file itself; the others are in the names of its folders."""
     return [name for name in names if name in file.columns]
 
 
-def _value_of(file: DataFile, batch: Any, name: str) -> Any:
+def _find_values(file: DataFile, batch: Any, name: str) -> Any:
     """The values of a column in some rows of a file."""
     import pyarrow as pa
 
@@ -446,9 +449,9 @@ def _group_files(columns: tuple[Column, ...], threads: int | None) -> Iterator[A
         if file.remote:
             raise DataError(f"{file.path} is not on this machine: use the Spark engine")
         with explain_unreadable(file.path), connect(threads) as connection:
-            found = _relation(connection, file, *(column.name for column in columns))
+            found = _select(connection, file, *(column.name for column in columns))
             try:
-                with _batches(found.select(*chosen).aggregate(keys)) as stream:
+                with _stream_batches(found.select(*chosen).aggregate(keys)) as stream:
                     for batch in stream:
                         values = (
                             column.measure(batch.column(place))
@@ -475,7 +478,7 @@ def categories_of(column: Column) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def _relation(
+def _select(
     connection: "duckdb.DuckDBPyConnection", file: DataFile, *names: str
 ) -> "duckdb.DuckDBPyRelation":
     """Some columns of a file, in this order; the first one under a name of our own.
@@ -484,7 +487,7 @@ def _relation(
     """
     import duckdb
 
-    own = _own(file, names)
+    own = _list_own(file, names)
     if file.format is Format.ARROW:
         found = connection.from_arrow(_stream_arrow(file, own or [file.columns[0]]))
     elif file.format is Format.JSONL:

@@ -91,8 +91,8 @@ class _Compare:
         yield self.name
 
     def ask(self, read: _Read) -> _Answer:
-        values, known = _operands(read(self.name), self)
-        yes = np.asarray(_OPERATORS[self.mark](values, _right(self, values)), dtype=np.bool_)
+        values, known = _read_operands(read(self.name), self)
+        yes = np.asarray(_OPERATORS[self.mark](values, _find_right(self, values)), dtype=np.bool_)
         return _Answer(yes & known, ~yes & known)
 
 
@@ -147,7 +147,7 @@ def _some(parts: tuple[_Part, ...]) -> _Part:
     return _Not(_All(tuple(_Not(part) for part in parts)))
 
 
-def _operands(array: Any, asked: _Compare) -> tuple[Any, Bools]:
+def _read_operands(array: Any, asked: _Compare) -> tuple[Any, Bools]:
     """The values as what they are compared with, and which of them are known."""
     array = flatten(array)
     if isinstance(asked.value, bool):
@@ -187,7 +187,7 @@ def _order(array: Any, wanted: Any) -> Any:
     return above - below
 
 
-def _right(asked: _Compare, values: Any) -> Any:
+def _find_right(asked: _Compare, values: Any) -> Any:
     """What the values are compared with: texts have become places or truths on the way."""
     if not isinstance(asked.value, str):
         return asked.value
@@ -260,7 +260,7 @@ class _Parser:
         while place < len(self._text.rstrip()):
             found = _TOKEN.match(self._text, place)
             if found is None:
-                raise self._wrong(place)
+                raise self._complain(place)
             kind = str(found.lastgroup)
             word = found[kind]
             if kind == "word" and word.lower() in _KEYWORDS:
@@ -268,16 +268,16 @@ class _Parser:
             yield _Token(kind, word, found.start(str(found.lastgroup)))
             place = found.end()
 
-    def _wrong(self, place: int) -> ParameterError:
+    def _complain(self, place: int) -> ParameterError:
         left = self._text[place:].strip()
         return ParameterError(
             "where", self._text, f"cannot be read at {left!r}" if left else "ends too early"
         )
 
     def parse(self) -> _Part:
-        found = self._any()
+        found = self._read_any()
         if self._next < len(self._tokens):
-            raise self._wrong(self._tokens[self._next].start)
+            raise self._complain(self._tokens[self._next].start)
         return found
 
     def _take(self, *wanted: str) -> str | None:
@@ -292,19 +292,19 @@ class _Parser:
 
     def _expect(self, wanted: str) -> None:
         if self._take(wanted) is None:
-            raise self._here()
+            raise self._complain_here()
 
-    def _here(self) -> ParameterError:
+    def _complain_here(self) -> ParameterError:
         ended = self._next == len(self._tokens)
-        return self._wrong(len(self._text) if ended else self._tokens[self._next].start)
+        return self._complain(len(self._text) if ended else self._tokens[self._next].start)
 
-    def _any(self) -> _Part:
-        parts = [self._all()]
+    def _read_any(self) -> _Part:
+        parts = [self._read_all()]
         while self._take("or"):
-            parts.append(self._all())
+            parts.append(self._read_all())
         return parts[0] if len(parts) == 1 else _some(tuple(parts))
 
-    def _all(self) -> _Part:
+    def _read_all(self) -> _Part:
         parts = [self._read_not()]
         while self._take("and"):
             parts.append(self._read_not())
@@ -314,19 +314,19 @@ class _Parser:
         if self._take("not"):
             return _Not(self._read_not())
         if self._take("("):
-            inside = self._any()
+            inside = self._read_any()
             self._expect(")")
             return inside
-        return self._test()
+        return self._read_test()
 
-    def _test(self) -> _Part:
+    def _read_test(self) -> _Part:
         token = self._tokens[self._next] if self._next < len(self._tokens) else None
         if token is not None and token.kind in ("number", "text"):
             return self._read_turned()
-        name = self._name()
+        name = self._read_name()
         mark = self._take(*_OPERATORS)
         if mark is not None:
-            return _Compare(name, mark, self._value())
+            return _Compare(name, mark, self._read_value())
         if self._take("is"):
             missing: _Part = _IsNull(name)
             kept = self._take("not") is not None
@@ -334,51 +334,51 @@ class _Parser:
             return _Not(missing) if kept else missing
         negated = self._take("not") is not None
         if self._take("in"):
-            found: _Part = _some(tuple(_Compare(name, "=", value) for value in self._list()))
+            found: _Part = _some(tuple(_Compare(name, "=", value) for value in self._read_list()))
         elif self._take("between"):
-            low = self._value()
+            low = self._read_value()
             self._expect("and")
-            found = _All((_Compare(name, ">=", low), _Compare(name, "<=", self._value())))
+            found = _All((_Compare(name, ">=", low), _Compare(name, "<=", self._read_value())))
         elif negated:
-            raise self._here()
+            raise self._complain_here()
         else:
             return _Compare(name, "=", True)
         return _Not(found) if negated else found
 
     def _read_turned(self) -> _Part:
         """1000 < distance."""
-        value = self._value()
+        value = self._read_value()
         mark = self._take(*_OPERATORS)
         if mark is None:
-            raise self._here()
-        return _Compare(self._name(), _TURNED.get(mark, mark), value)
+            raise self._complain_here()
+        return _Compare(self._read_name(), _TURNED.get(mark, mark), value)
 
-    def _list(self) -> list[_Value]:
+    def _read_list(self) -> list[_Value]:
         self._expect("(")
-        values = [self._value()]
+        values = [self._read_value()]
         while self._take(","):
-            values.append(self._value())
+            values.append(self._read_value())
         self._expect(")")
         return values
 
-    def _name(self) -> str:
+    def _read_name(self) -> str:
         if self._next == len(self._tokens):
-            raise self._here()
+            raise self._complain_here()
         token = self._tokens[self._next]
         if token.kind not in ("word", "quoted"):
-            raise self._here()
+            raise self._complain_here()
         self._next += 1
         return token.text if token.kind == "word" else _unquote(token.text)
 
-    def _value(self) -> _Value:
+    def _read_value(self) -> _Value:
         if self._next == len(self._tokens):
-            raise self._here()
+            raise self._complain_here()
         token = self._tokens[self._next]
         if token.kind == "keyword" and token.text in ("true", "false"):
             self._next += 1
             return token.text == "true"
         if token.kind not in ("number", "text", "quoted"):
-            raise self._here()
+            raise self._complain_here()
         self._next += 1
         return float(token.text) if token.kind == "number" else _unquote(token.text)
 

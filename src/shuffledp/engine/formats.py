@@ -84,7 +84,7 @@ class Format(Enum):
     @classmethod
     def of(cls, path: str) -> "Format":
         """The format that the suffix of a path tells."""
-        packed = _packing(path)
+        packed = _find_packing(path)
         name = path.lower().removesuffix(packed or "")
         for suffix, kind in _SUFFIXES.items():
             if name.endswith(suffix) and (kind in _TEXTUAL or packed is None):
@@ -110,7 +110,7 @@ _PACKINGS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 """Suffixes of compressed text, and PyArrow's names for them."""
 
 
-def _packing(path: str) -> str | None:
+def _find_packing(path: str) -> str | None:
     return next((suffix for suffix in _PACKINGS if path.lower().endswith(suffix)), None)
 
 
@@ -158,7 +158,9 @@ class DataFile:
     @property
     def by_line(self) -> bool:
         """Whether every row of text has a line of its own: in a list of JSON objects it need not."""
-        return not self.where.lower().removesuffix(_packing(self.where) or "").endswith(".json")
+        return (
+            not self.where.lower().removesuffix(_find_packing(self.where) or "").endswith(".json")
+        )
 
     def type_of(self, name: str) -> str:
         """The type of a column as Arrow calls it, or "text"."""
@@ -244,7 +246,7 @@ def _describe(path: str, text: Format) -> DataFile:
     if path == _STANDARD_INPUT:
         return _describe_input()
     kind = Format.of(path)
-    if path.lower().removesuffix(_packing(path) or "").endswith(".txt"):
+    if path.lower().removesuffix(_find_packing(path) or "").endswith(".txt"):
         kind = text
     if _is_remote(path):
         lines = int(kind is Format.LINES)
@@ -267,7 +269,7 @@ def _make_readable(file: DataFile) -> DataFile:
     """The file, or a copy of it if DuckDB does not read it: what is in .bz2, or in UTF-16, as of spreadsheets."""
     with _unpack(file.where) as source:
         start = source.read(2)
-    packed = _packing(file.where)
+    packed = _find_packing(file.where)
     if start not in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) and packed != ".bz2":
         return file
     name = Path(file.where).name.removesuffix(packed or "")
@@ -285,7 +287,7 @@ def _describe_input() -> DataFile:
     with explain_unreadable("standard input"):
         known = DataFile(path=_STANDARD_INPUT, format=Format.CSV, bytes=0, columns=(), types=())
         found = _name_by_content(_copy(known, sys.stdin.buffer))
-        if _packing(found.where) is not None:
+        if _find_packing(found.where) is not None:
             with _unpack(found.where) as source:
                 found = _name_by_content(_copy(found, source))
         if found.format in _TEXTUAL:
@@ -391,7 +393,7 @@ def _add_types(file: DataFile, schema: Any, rows: int) -> DataFile:
 
 
 def _describe_csv(file: DataFile) -> DataFile:
-    sample = _sample(file)
+    sample = _read_sample(file)
     header = sample.partition("\n")[0].rstrip("\r")
     if "\r" in header:
         raise DataError(
@@ -409,7 +411,7 @@ def _describe_csv(file: DataFile) -> DataFile:
 
 
 def _describe_lines(file: DataFile) -> DataFile:
-    sample = _sample(file)
+    sample = _read_sample(file)
     lines = [line for line in sample.split("\n") if line.strip()]
     for mark, name in _MARKS.items():
         found = {line.count(mark) for line in lines}
@@ -422,7 +424,7 @@ def _describe_lines(file: DataFile) -> DataFile:
 
 
 def _describe_jsonl(file: DataFile) -> DataFile:
-    sample = _sample(file)
+    sample = _read_sample(file)
     if file.by_line:
         rows = [json.loads(line) for line in sample.split("\n") if line.strip()]
     else:
@@ -458,7 +460,7 @@ def _list_objects(sample: str) -> list[Any]:
 def _guess_rows(file: DataFile, columns: Iterable[str], sample: str, skip: int) -> DataFile:
     names = tuple(columns)
     guess, longest = None, _LONGEST_LINE
-    if _packing(file.where) is None:
+    if _find_packing(file.where) is None:
         size, lines = Path(file.where).stat().st_size, max(1, sample.count("\n"))
         guess = max(1, round(size * lines / max(1, len(sample.encode())))) - skip
         longest = _bound_lines(Path(file.where)) if file.by_line else _LONGEST_LINE
@@ -485,7 +487,7 @@ def _bound_lines(path: Path) -> int:
     return longest
 
 
-def _sample(file: DataFile) -> str:
+def _read_sample(file: DataFile) -> str:
     """The first lines of a text file."""
     with _unpack(file.where) as source:
         if not file.by_line:
@@ -502,7 +504,7 @@ def _unpack(path: str) -> Iterator[IO[bytes]]:
     """A file of text, as it was before it was compressed."""
     import pyarrow as pa
 
-    packing = _packing(path)
+    packing = _find_packing(path)
     with ExitStack() as stack:
         file = stack.enter_context(Path(path).open("rb"))
         if packing is None:
@@ -538,10 +540,10 @@ def explain_unreadable(path: str) -> Iterator[None]:
     except ShuffledpError:
         raise
     except (duckdb.Error, pa.ArrowException, OSError, EOFError, ValueError) as error:
-        raise DataError(f"{path} cannot be read: {_first_sentence(error)}") from error
+        raise DataError(f"{path} cannot be read: {_summarize(error)}") from error
 
 
-def _first_sentence(error: Exception) -> str:
+def _summarize(error: Exception) -> str:
     # Readers add the offending line and advice about their options: the one is private, the other
     # not for our users.
     lines = [line.strip() for line in str(error).splitlines()]

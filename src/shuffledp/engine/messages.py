@@ -161,7 +161,7 @@ def _send(
     threads: int | None,
 ) -> Randomized:
     """Write the messages of all parts, in a random order."""
-    kind, target = _message_format(str(out)), Path(out)
+    kind, target = _check_format(str(out)), Path(out)
     with stage([target]) as outputs, ExitStack() as stack:
         place = outputs[target]
         stack.enter_context(explain_unwritable(target))
@@ -181,7 +181,7 @@ def _send(
     )
 
 
-def _message_format(path: str) -> Format:
+def _check_format(path: str) -> Format:
     kind = Format.of(path)
     if kind not in (Format.PARQUET, Format.ARROW):
         raise ParameterError(
@@ -232,7 +232,7 @@ def _spool(
 
 def _encode(part: _Part, tapes: Tapes, row: int, some: Coded) -> list[NDArray[Any]]:
     """The messages of a chunk of one part."""
-    return [part.tag(each) for each in _payloads(part.randomizer, some, tapes.at(row))]
+    return [part.tag(each) for each in _encode_pieces(part.randomizer, some, tapes.at(row))]
 
 
 def _count_buckets(column: Column, protocol: ShuffleProtocol, payload: NDArray[Any]) -> int:
@@ -241,7 +241,7 @@ def _count_buckets(column: Column, protocol: ShuffleProtocol, payload: NDArray[A
     return bucket_bits(rows * protocol.cost.messages_mean, width)
 
 
-def _payloads(randomizer: Randomizer, some: Coded, rng: WordSource) -> list[NDArray[Any]]:
+def _encode_pieces(randomizer: Randomizer, some: Coded, rng: WordSource) -> list[NDArray[Any]]:
     """The messages of a piece, a chunk of tape at a time."""
     bytes_each = -(-randomizer.word_bits // 8) * tape_width(randomizer)
     step = max(1, _PIECE_BYTES // bytes_each)
@@ -264,11 +264,11 @@ def _write(parts: Iterator[Shuffled], path: Path, kind: Format, about: dict[str,
             if writer is None:
                 schema = pa.schema([pa.field(_COLUMN, array.type, nullable=False)])
                 schema = schema.with_metadata({_KEY: json.dumps(about).encode()})
-                writer = stack.enter_context(_writer(path, schema, kind))
+                writer = stack.enter_context(_open_writer(path, schema, kind))
             writer.write_batch(pa.record_batch([array], schema=schema))
 
 
-def _writer(path: Path, schema: Any, kind: Format) -> Any:
+def _open_writer(path: Path, schema: Any, kind: Format) -> Any:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -304,9 +304,9 @@ def tally_file(paths: Paths) -> Collected:
 
 def _tally(file: DataFile) -> Collected:
     path = file.path
-    _message_format(path)
+    _check_format(path)
     with explain_unreadable(path), _open(file) as (schema, batches):
-        about, arrays = _about(schema.metadata, path), _columns(schema, batches)
+        about, arrays = _read_about(schema.metadata, path), _list_columns(schema, batches)
         protocol, labels, form = restore(about, path)
         try:
             tally, seen = _tally_pieces(protocol, map(_as_numpy, arrays), about["users"])
@@ -375,7 +375,7 @@ class _Tallying:
         return self._total
 
 
-def _about(metadata: dict[bytes, bytes] | None, path: str) -> dict[str, Any]:
+def _read_about(metadata: dict[bytes, bytes] | None, path: str) -> dict[str, Any]:
     try:
         about = json.loads((metadata or {})[_KEY])
     except (KeyError, ValueError):
@@ -399,10 +399,10 @@ def _open(file: DataFile) -> Iterator[tuple[Any, Iterator[Any]]]:
         return
     with pq.ParquetFile(file.where) as opened:
         schema = opened.schema_arrow
-        yield schema, opened.iter_batches(_rows_at_once(schema), columns=[_COLUMN])
+        yield schema, opened.iter_batches(_count_rows(schema), columns=[_COLUMN])
 
 
-def _columns(schema: Any, batches: Iterator[Any]) -> Iterator[Any]:
+def _list_columns(schema: Any, batches: Iterator[Any]) -> Iterator[Any]:
     """The messages of each batch, after an empty array that shows their type."""
     import pyarrow as pa
 
@@ -411,7 +411,7 @@ def _columns(schema: Any, batches: Iterator[Any]) -> Iterator[Any]:
         yield batch.column(_COLUMN)
 
 
-def _rows_at_once(schema: Any) -> int:
+def _count_rows(schema: Any) -> int:
     import pyarrow as pa
 
     kind = schema.field(_COLUMN).type

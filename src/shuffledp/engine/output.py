@@ -51,12 +51,12 @@ class Staged:
                 moved.append(target)
         except BaseException:
             for target in moved:
-                _put_back(_backup(self.places[target]), target)
+                _put_back(_name_backup(self.places[target]), target)
             raise
 
     def _move(self, place: Path, target: Path) -> None:
         if self.force:
-            _keep(target, _backup(place))
+            _keep(target, _name_backup(place))
             place.replace(target)
             return
         try:
@@ -67,7 +67,7 @@ class Staged:
             place.rename(target)
 
 
-def _backup(place: Path) -> Path:
+def _name_backup(place: Path) -> Path:
     """Where the file that an output replaces waits until all outputs are in their places."""
     return place.with_name(place.name + ".before")
 
@@ -104,7 +104,7 @@ def stage(targets: Sequence[Path], *, force: bool = False) -> Iterator[Staged]:
     folders: list[Path] = []
     with ExitStack() as claims:
         for target in targets:
-            claims.callback(shutil.rmtree, _work_folder(target, folders), ignore_errors=True)
+            claims.callback(shutil.rmtree, _make_folder(target, folders), ignore_errors=True)
             claims.enter_context(_claim(target))
             if target.exists() and not force:
                 raise DataError(f"{target} exists already: choose another name, or remove it first")
@@ -114,7 +114,7 @@ def stage(targets: Sequence[Path], *, force: bool = False) -> Iterator[Staged]:
         )
 
 
-def _work_folder(target: Path, folders: list[Path]) -> Path:
+def _make_folder(target: Path, folders: list[Path]) -> Path:
     with explain_unwritable(target):
         folders.append(Path(tempfile.mkdtemp(prefix=f".{target.name[:50]}.", dir=target.parent)))
     return folders[-1]

@@ -93,7 +93,7 @@ class Spark:
 
     def headcount(self, job: Job) -> Headcount:
         cells = self._run(job, _Work(coder=job.coder))
-        return Headcount(n=cells[_USERS], rows=cells[_READ], invalid=_invalid(cells))
+        return Headcount(n=cells[_USERS], rows=cells[_READ], invalid=_count_invalid(cells))
 
     def counts(self, job: Job, rounding: Rounding | None = None) -> CodeCounts:
         if not isinstance(job.coder.domain, Reals):
@@ -101,12 +101,12 @@ class Spark:
         work = _Work(coder=job.coder, group=True)
         if rounding is not None:
             tapes = Tapes(rounding.rng, width=1, bits=rounding.bits)
-            work = replace(work, bits=rounding.bits, words=_words(rounding.rng))
+            work = replace(work, bits=rounding.bits, words=_choose_words(rounding.rng))
         cells = self._run(job, work)
         if rounding is not None:
             tapes.finish(cells[_READ])
         counts = _spread(cells, job.coder.domain.size)
-        return CodeCounts(counts=counts, rows=cells[_READ], invalid=_invalid(cells))
+        return CodeCounts(counts=counts, rows=cells[_READ], invalid=_count_invalid(cells))
 
     def tally(self, job: Job, protocol: ShuffleProtocol, rng: WordSource | None) -> Tallied:
         tapes = Tapes.of(protocol.randomizer, rng)
@@ -114,20 +114,20 @@ class Spark:
             coder=job.coder,
             randomizer=protocol.randomizer,
             analyzer=protocol.analyzer,
-            words=_words(rng),
+            words=_choose_words(rng),
         )
         cells = self._run(job, work)
         if cells[_USERS] == 0:
             raise job.nobody()
         tapes.finish(cells[_READ])
         tally = Tally(counts=_spread(cells, max(cells) + 1), users=cells[_USERS])
-        return Tallied(tally=tally, rows=cells[_READ], invalid=_invalid(cells))
+        return Tallied(tally=tally, rows=cells[_READ], invalid=_count_invalid(cells))
 
     def _group(self, job: Job) -> list[tuple[Any, Any]]:
         """Distinct values and how often each occurs, by Spark's own group-by."""
         spark = self._open(job.column)
         with _explain_errors(job.column):
-            groups = _frame(spark, job.column).groupBy("value").count()
+            groups = _make_frame(spark, job.column).groupBy("value").count()
             (table,) = _watch(job, spark, lambda: [groups.toArrow()])
         return [(table.column(0), table.column(1).combine_chunks())]
 
@@ -137,7 +137,7 @@ class Spark:
         if first.where is not None:
             raise UnsupportedError("Spark does not filter questions by group: use another engine")
         with _explain_errors(first):
-            frame = _frame(spark, first, second.name).groupBy("value", "filter1").count()
+            frame = _make_frame(spark, first, second.name).groupBy("value", "filter1").count()
             table = frame.toArrow()
         return [tuple(table.column(place).combine_chunks() for place in range(3))]
 
@@ -168,7 +168,7 @@ def _refuse(job: Job, error: DataError) -> NoReturn:
     raise DataError(f"column {job.column.name!r}: {said}") from None
 
 
-def _words(rng: WordSource | None) -> RunKey | SeededWords:
+def _choose_words(rng: WordSource | None) -> RunKey | SeededWords:
     """Where all partitions find their words: the same ones if they are asked again."""
     return rng if isinstance(rng, SeededWords) else RunKey()
 
@@ -181,7 +181,7 @@ def _spread(cells: _Cells, size: int) -> Counts:
     return counts
 
 
-def _invalid(cells: _Cells) -> dict[str, int]:
+def _count_invalid(cells: _Cells) -> dict[str, int]:
     return {why: cells[cell] for cell, why in _FAULTS.items()}
 
 
@@ -201,37 +201,37 @@ class _Work:
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         try:
-            yield _send(self._cells(batches))
+            yield _send(self._count_cells(batches))
         except PositionError as error:
             yield _fail(f"value {show_value(error.value)} {error.complaint}")
         except ShuffledpError as error:
             yield _fail(str(error))
 
-    def _cells(self, batches: Iterator[Any]) -> _Cells:
+    def _count_cells(self, batches: Iterator[Any]) -> _Cells:
         keep_freed_memory()
         cells = dict.fromkeys((_USERS, _READ, *_FAULTS), 0)
-        source = self._source()
+        source = self._open_source()
         counts: Any = 0
         for batch in batches:
             some = self.coder.codes(batch.column(0))
-            counts = counts + self._counts(some, source)
+            counts = counts + self._count(some, source)
             cells[_USERS] += some.users
             cells[_READ] += len(some.codes)
             found = some.invalid()
             for cell, why in _FAULTS.items():
                 cells[cell] += found[why]
-        return cells | _cells_of(np.atleast_1d(counts)) if cells[_USERS] else cells
+        return cells | _make_cells(np.atleast_1d(counts)) if cells[_USERS] else cells
 
-    def _source(self) -> WordSource | None:
+    def _open_source(self) -> WordSource | None:
         """The words of this partition, from its first row on."""
         if isinstance(self.words, RunKey):
-            return self.words.words(f"partition {_partition()}")
+            return self.words.words(f"partition {_find_partition()}")
         if self.words is None:
             return None
-        width, bits = (1, self.bits) if self.randomizer is None else _shape(self.randomizer)
-        return Tapes(self.words, width=width, bits=bits).at(self.starts.get(_partition(), 0))
+        width, bits = (1, self.bits) if self.randomizer is None else _measure_tape(self.randomizer)
+        return Tapes(self.words, width=width, bits=bits).at(self.starts.get(_find_partition(), 0))
 
-    def _counts(self, some: Coded, source: WordSource | None) -> Any:
+    def _count(self, some: Coded, source: WordSource | None) -> Any:
         if self.group:
             codes = self.coder.round(some.codes, source, self.bits or PLACE_BITS)
             return np.bincount(codes[some.valid], minlength=self.coder.domain.size)
@@ -241,11 +241,11 @@ class _Work:
         return 0 if part is None else part.counts
 
 
-def _shape(randomizer: Randomizer) -> tuple[int, int]:
+def _measure_tape(randomizer: Randomizer) -> tuple[int, int]:
     return tape_width(randomizer), randomizer.word_bits
 
 
-def _cells_of(counts: Any) -> _Cells:
+def _make_cells(counts: Any) -> _Cells:
     """The cells that are not 0, and the last one, which tells how many there are."""
     chosen = {*np.flatnonzero(counts).tolist(), len(counts) - 1}
     return {cell: int(counts[cell]) for cell in sorted(chosen)}
@@ -270,7 +270,7 @@ def _fail(message: str) -> Any:
     return pa.record_batch(columns, names=["cell", "low", "high", "error"])
 
 
-def _partition() -> int:
+def _find_partition() -> int:
     from pyspark import TaskContext
 
     context = TaskContext.get()
@@ -281,9 +281,9 @@ def _partition() -> int:
 def _collect(spark: "SparkSession", job: Job, column: Column, work: _Work) -> list[Any]:
     import pyspark.sql.functions as sql
 
-    frame = _frame(spark, column)
+    frame = _make_frame(spark, column)
     if isinstance(work.words, SeededWords):
-        work = replace(work, starts=_starts(frame))
+        work = replace(work, starts=_find_starts(frame))
     cells = _map(frame, work.__call__, _CELLS).groupBy("cell")
     total = cells.agg(sql.sum("low"), sql.sum("high"), sql.min("error"))
     return _watch(job, spark, total.collect)
@@ -347,9 +347,9 @@ def _wrap(value: int) -> int:
     return (value + 2**63) % 2**64 - 2**63
 
 
-def _starts(frame: "DataFrame") -> dict[int, int]:
+def _find_starts(frame: "DataFrame") -> dict[int, int]:
     """Where each partition starts, by counting the rows of all of them first."""
-    sizes = dict(map(tuple, _map(frame, _sizes, _PLACES).collect()))
+    sizes = dict(map(tuple, _map(frame, _count_rows, _PLACES).collect()))
     starts, row = {}, 0
     for place in sorted(sizes):
         starts[place] = row
@@ -357,11 +357,11 @@ def _starts(frame: "DataFrame") -> dict[int, int]:
     return starts
 
 
-def _sizes(batches: Iterator[Any]) -> Iterator[Any]:
+def _count_rows(batches: Iterator[Any]) -> Iterator[Any]:
     import pyarrow as pa
 
     rows = sum(batch.num_rows for batch in batches)
-    places = pa.array([_partition()], pa.int64())
+    places = pa.array([_find_partition()], pa.int64())
     yield pa.record_batch([places, pa.array([rows], pa.int64())], names=["place", "rows"])
 
 
@@ -433,7 +433,7 @@ _SETTINGS = {
 }
 
 
-def _frame(spark: "SparkSession", column: Column, *also: str) -> "DataFrame":
+def _make_frame(spark: "SparkSession", column: Column, *also: str) -> "DataFrame":
     """The column (and others), file after file, under names of our own: PySpark cannot handle dots in names."""
     import pyspark.sql.functions as sql
 
@@ -474,9 +474,9 @@ class _Sieve:
 
 
 def _read(spark: "SparkSession", file: DataFile, names: list[str]) -> "DataFrame":
-    path = _uri(file)
+    path = _write_uri(file)
     if file.format is Format.PARQUET:
-        schema = _schema(file, names)
+        schema = _write_schema(file, names)
         return (spark.read.schema(schema) if schema else spark.read).parquet(path)
     if file.format is Format.JSONL:
         reader = spark.read.schema(_declare_texts(names))
@@ -512,7 +512,7 @@ _SPARK_TYPES = {
 """Of what Arrow calls them, where the two agree; the rest Spark finds out for itself."""
 
 
-def _schema(file: DataFile, names: list[str]) -> str | None:
+def _write_schema(file: DataFile, names: list[str]) -> str | None:
     """Columns and types of a Parquet file, if we know: to find them out, Spark would run a job of its own."""
     here = [name for name in names if name in file.columns]
     types = [_SPARK_TYPES.get(file.type_of(name)) for name in here]
@@ -525,7 +525,7 @@ def _quote(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
 
-def _uri(file: DataFile) -> str:
+def _write_uri(file: DataFile) -> str:
     if file.remote:
         return file.path
     # Patterns were resolved before, and the cluster's default may be another file system.

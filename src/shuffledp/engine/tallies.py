@@ -296,22 +296,26 @@ def read_tally(path: str | Path) -> Collected:
         raise DataError(f"{path} is not a tally of shuffledp")
     protocol, labels, form = restore(content, str(path))
     counts, users = content.get("counts"), content.get("users")
-    if not isinstance(users, int) or not isinstance(counts, list) or not all(map(_whole, counts)):
+    if (
+        not isinstance(users, int)
+        or not isinstance(counts, list)
+        or not all(map(_is_whole, counts))
+    ):
         raise DataError(f"{path} is damaged: users and counts must be whole numbers")
     try:
         tally = Tally(counts=np.array(counts, dtype=np.int64), users=users)
     except (OverflowError, ShuffledpError) as error:
         raise DataError(f"{path} is damaged: {error}") from error
-    if tally.counts.shape != _shape(protocol):
+    if tally.counts.shape != _measure_shape(protocol):
         raise DataError(f"{path} has {len(counts)} counts, which do not fit its protocol")
     return Collected(protocol=protocol, tally=tally, labels=labels, form=form)
 
 
-def _whole(value: object) -> bool:
+def _is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _shape(protocol: ShuffleProtocol) -> tuple[int, ...]:
+def _measure_shape(protocol: ShuffleProtocol) -> tuple[int, ...]:
     """The shape of a protocol's tallies, as a first user shows it."""
     if isinstance(protocol.analyzer, BundleAnalyzer | OneQuestionAnalyzer):
         return (protocol.analyzer.size,)
@@ -334,13 +338,13 @@ def describe(
         "version": __version__,
         "protocol": protocol.name,
         "parameters": dict(protocol.parameters),
-        "law": _law(protocol),
+        "law": _hash_law(protocol),
         "labels": None if labels is None else list(labels),
         **({} if form is None else {"form": form.to_dict()}),
     }
 
 
-def _law(protocol: ShuffleProtocol) -> str:
+def _hash_law(protocol: ShuffleProtocol) -> str:
     """A fingerprint of the randomizer: another version might calibrate it in another way."""
     return hashlib.sha256(repr(protocol.randomizer).encode()).hexdigest()[:16]
 
@@ -354,10 +358,10 @@ def restore(
         raise DataError(f"{path} does not say which protocol it belongs to")
     try:
         protocol = make(name, **parameters)
-        names = None if labels is None else _names(protocol, labels)
+        names = None if labels is None else _check_names(protocol, labels)
     except (ShuffledpError, TypeError, AttributeError) as error:
         raise DataError(f"{path} describes no protocol of this version: {error}") from error
-    if content.get("law") != _law(protocol):
+    if content.get("law") != _hash_law(protocol):
         raise MismatchError(
             f"{path} was made by version {content.get('version')!r}, whose {name} has another law"
         )
@@ -368,7 +372,7 @@ def restore(
     return protocol, names, form
 
 
-def _names(protocol: ShuffleProtocol, labels: list[str]) -> tuple[str, ...] | None:
+def _check_names(protocol: ShuffleProtocol, labels: list[str]) -> tuple[str, ...] | None:
     names = Categories(k=len(labels), names=tuple(labels)).names
     if protocol.randomizer.domain.size != len(labels):
         raise MismatchError(f"{len(labels)} labels do not fit its categories")

@@ -135,7 +135,7 @@ def list_distinct(array: Any, wanted: str) -> Any:
     try:
         return array.dictionary_encode()
     except pa.ArrowNotImplementedError:
-        raise _wrong_type(array, wanted) from None
+        raise _complain(array, wanted) from None
 
 
 def spread(indices: Any, codes: Codes, faults: Faults) -> Numbers:
@@ -181,7 +181,7 @@ def _spell(values: Any) -> list[Any]:
         texts = pc.replace_substring_regex(values.cast(pa.string()), r"\.0*(Z?)$", r"\1")
         days = pc.replace_substring_regex(texts, r" 00:00:00Z?$", "")
         return [texts, pc.replace_substring(texts, " ", "T"), days]
-    raise _wrong_type(values, "categories")
+    raise _complain(values, "categories")
 
 
 def _look_up(array: Any, names: tuple[str, ...]) -> Numbers:
@@ -189,7 +189,7 @@ def _look_up(array: Any, names: tuple[str, ...]) -> Numbers:
 
 
 @lru_cache(maxsize=4)
-def _text_array(names: tuple[str, ...]) -> Any:
+def _make_texts(names: tuple[str, ...]) -> Any:
     """Names as an Arrow array. From its buffers: `pa.array` of a list imports pandas, which takes long."""
     import pyarrow as pa
 
@@ -257,7 +257,7 @@ def _as_number(array: Any, wanted: str) -> Any:
 
         ticks = array.cast(pa.int32() if types.is_time32(kind) else pa.int64())
         return pc.divide(ticks.cast(pa.float64(), safe=False), _TICKS[kind.unit])
-    raise _wrong_type(array, wanted)
+    raise _complain(array, wanted)
 
 
 def _make_whole(numbers: Numbers, cells: Any) -> Numbers:
@@ -330,7 +330,7 @@ def _are_missing(texts: Any, gaps: tuple[str, ...]) -> Bools:
 
     missing: Bools = as_numpy(texts.is_null()) | (as_numpy(pc.binary_length(texts)) == 0)
     if gaps:
-        missing |= _find(pc.utf8_lower(texts), _text_array(gaps).cast(texts.type)).fits
+        missing |= _find(pc.utf8_lower(texts), _make_texts(gaps).cast(texts.type)).fits
     return missing
 
 
@@ -353,7 +353,7 @@ def _find_names(texts: Any, names: tuple[str, ...]) -> _Found:
     """The place of each text among the names."""
     few = _take_few(texts)
     if few is None or len(names) > _FEW:
-        return _find(texts, _text_array(names).cast(texts.type))
+        return _find(texts, _make_texts(names).cast(texts.type))
     known = {name: place for place, name in enumerate(names)}
     places = np.array([known.get(text, -1) for text in few], dtype=np.int64)
     return _Found(np.maximum(places, 0), places >= 0)
@@ -388,7 +388,7 @@ def _find_words(texts: Any, words: tuple[str, ...]) -> _Found:
         return _Found(found & 1, found >= 0)
     import pyarrow.compute as pc
 
-    every = _find(pc.utf8_lower(texts), _text_array(words).cast(texts.type))
+    every = _find(pc.utf8_lower(texts), _make_texts(words).cast(texts.type))
     return every._replace(values=every.values & 1)
 
 
@@ -521,5 +521,5 @@ def is_text(kind: Any) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _wrong_type(array: Any, wanted: str) -> DataError:
+def _complain(array: Any, wanted: str) -> DataError:
     return DataError(f"the domain wants {wanted}, but the column holds values of type {array.type}")

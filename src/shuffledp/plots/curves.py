@@ -145,8 +145,8 @@ def error_curves(
     _mark(axes, chosen)
     low, most = axes.get_ylim()
     axes.set_ylim(low / 1.5, most * 1.5)
-    _number(axes.yaxis, axes.get_ylim())
-    _name(axes, lines)
+    _set_ticks(axes.yaxis, axes.get_ylim())
+    _write_names(axes, lines)
     axes.set_xlabel("users", color=INK)
     axes.set_ylabel(ylabel, color=INK)
     _quieten(axes)
@@ -194,7 +194,7 @@ def _draw_rows(
     if costs:  # beside the title, however many rows there are
         axes.annotate("a live report:\nbytes, people it can move", (1.03, 1), xytext=(0, 6), xycoords="axes fraction",
                       textcoords="offset points", va="bottom", fontsize=7.5, color=INK)  # fmt: skip
-    _number(axes.xaxis, axes.get_xlim())
+    _set_ticks(axes.xaxis, axes.get_xlim())
     axes.set_xlabel(ylabel, color=INK, fontsize=9)
     axes.set_title(f"every protocol, {chosen[0]:,} users", loc="left", fontsize=10.5, color=INK)
     _quieten(axes)
@@ -205,7 +205,7 @@ def _draw(axes: Axes, model: str, line: Line) -> None:
     style: dict[str, Any] = {"color": colour_of(model, 0), "lw": 2.4}
     if model == "central":  # often just under the line of the shuffle model
         style |= {"ls": (0, (4, 2)), "zorder": 3}
-    for part in _by_protocol(line):
+    for part in _split_by_protocol(line):
         points = np.array([(n, error) for n, error, _ in part])
         axes.plot(points[:, 0], points[:, 1], **style)
         if part[-1] != line[-1] and len(part) >= _LONG:
@@ -224,7 +224,7 @@ def _mark(axes: Axes, chosen: tuple[int, float, str]) -> None:
     )  # fmt: skip
 
 
-def _number(axis: Axis, limits: tuple[float, float]) -> None:
+def _set_ticks(axis: Axis, limits: tuple[float, float]) -> None:
     """1, 2, 5, 10, ... where powers of ten alone would be too few."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
@@ -235,7 +235,7 @@ def _number(axis: Axis, limits: tuple[float, float]) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def _name(axes: Axes, lines: Mapping[str, Line]) -> None:
+def _write_names(axes: Axes, lines: Mapping[str, Line]) -> None:
     """Model and protocol right of the end of each line, moved apart where they would overlap."""
     low, high = np.log(axes.get_ylim())
     ends = sorted(
@@ -253,7 +253,7 @@ def _name(axes: Axes, lines: Mapping[str, Line]) -> None:
         floor += _APART
 
 
-def _by_protocol(line: Line) -> list[list[tuple[int, float, str]]]:
+def _split_by_protocol(line: Line) -> list[list[tuple[int, float, str]]]:
     parts: list[list[tuple[int, float, str]]] = []
     for point in line:
         if parts and parts[-1][-1][2] == point[2]:

@@ -103,14 +103,14 @@ def plot_estimate(
     picture = estimate if isinstance(estimate, Picture) else make_picture(estimate)
     table = list(picture.rows)
     kept = keep_largest(table, _MOST_BARS)
-    said = [*notes, _how_to_read(picture)]
+    said = [*notes, _explain(picture)]
     if len(kept) < len(table) and picture.curve is None:
         kept = kept if picture.groups else sorted(kept, key=lambda row: -row.value)
         said.append(f"The {len(kept)} largest of {len(table):,}.")
     words = _Words(headline=finding or title, title=title if finding else "", warnings=tuple(warnings), notes=tuple(said), colour=MODEL_COLOURS[model])  # fmt: skip
     if path.suffix == ".html":
         return _write_page(picture, kept, path, words)
-    return _picture(picture, kept, path, words)
+    return _draw_picture(picture, kept, path, words)
 
 
 def name_page(path: Path) -> Path:
@@ -122,7 +122,7 @@ def name_page(path: Path) -> Path:
     return path.with_name(path.name + ".html")
 
 
-def _how_to_read(picture: Picture) -> str:
+def _explain(picture: Picture) -> str:
     sure = f"{100 * picture.level:.15g}%"
     if picture.curve is not None:
         return (
@@ -222,7 +222,7 @@ def check_picture(path: Path, *, page: bool = False) -> None:
         new_figure(1, 1)
 
 
-def _picture(picture: Picture, kept: list[Number], path: Path, words: _Words) -> Path:
+def _draw_picture(picture: Picture, kept: list[Number], path: Path, words: _Words) -> Path:
     said = words.headline, words.title, *words.notes, *(row.label for row in kept)
     with use_fonts(*said) as complete:
         if not complete and path.suffix != ".svg":  # a browser finds letters of its own
@@ -240,7 +240,7 @@ def _draw(picture: Picture, kept: list[Number], words: _Words) -> Figure:
     return _draw_bars(picture, kept, words)
 
 
-def _new_frame(words: _Words, *, margin: float, tall: float) -> tuple[Figure, Axes]:
+def _make_frame(words: _Words, *, margin: float, tall: float) -> tuple[Figure, Axes]:
     """Headline, title, warnings and small print around axes of that height; inches, as all that follows."""
     heads = _wrap(words.headline, 64)
     lines = _wrap(words.title, 105) + [line for text in words.warnings for line in _wrap(text, 95)]
@@ -270,7 +270,7 @@ def _new_frame(words: _Words, *, margin: float, tall: float) -> tuple[Figure, Ax
 
 def _draw_curve(steps: Steps, words: _Words) -> Figure:
     """A distribution function in its band, and below it what is left open for the quartiles."""
-    figure, axes = _new_frame(words, margin=0.75, tall=3.6)
+    figure, axes = _make_frame(words, margin=0.75, tall=3.6)
     low, high = steps.band()
     corners = [*high, *reversed(low)]
     axes.fill(*zip(*corners, strict=True), color=words.colour, alpha=_BAND, lw=0)
@@ -306,9 +306,9 @@ def _write_beside(
 
 def _draw_dots(kept: list[Number], limits: tuple[float, float], words: _Words) -> Figure:
     """Numbers with their intervals on the range that is publicly known."""
-    labels = [_plain(row.label) for row in kept]
-    margin = 0.35 + 0.085 * max(map(_width, labels))
-    figure, axes = _new_frame(words, margin=margin, tall=0.32 * max(2, len(kept)))
+    labels = [_shorten(row.label) for row in kept]
+    margin = 0.35 + 0.085 * max(map(_measure_width, labels))
+    figure, axes = _make_frame(words, margin=margin, tall=0.32 * max(2, len(kept)))
     low, high = limits
     room = high - low
     places = count_decimals(kept)
@@ -328,11 +328,11 @@ def _draw_bars(picture: Picture, kept: list[Number], words: _Words) -> Figure:
     named, groups = arrange(picture, kept)
     labels, slots = [], []  # a heading takes the place of a bar
     for place, row in enumerate(named):
-        labels += [_plain(groups[place])] if place in groups else []
+        labels += [_shorten(groups[place])] if place in groups else []
         slots.append(len(labels))
-        labels.append(_plain(row.label.lstrip() if groups else row.label))
-    margin = 0.35 + 0.09 * max(map(_width, labels))
-    figure, axes = _new_frame(words, margin=margin, tall=0.32 * max(2, len(labels)))
+        labels.append(_shorten(row.label.lstrip() if groups else row.label))
+    margin = 0.35 + 0.09 * max(map(_measure_width, labels))
+    figure, axes = _make_frame(words, margin=margin, tall=0.32 * max(2, len(labels)))
     places = count_decimals(kept)
     for place, row in zip(slots, kept, strict=True):
         strength = 1.0 if row.value >= 0 else _PALE
@@ -360,33 +360,33 @@ def _wrap(text: str, width: int) -> list[str]:
     return textwrap.wrap(text.replace("$", r"\$"), width)
 
 
-def _width(label: str) -> int:
+def _measure_width(label: str) -> int:
     """Letters of East Asia are twice as wide.
 
-    >>> _width("abc"), _width("東京")
+    >>> _measure_width("abc"), _measure_width("東京")
     (3, 4)
     """
     return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in label)
 
 
-def _plain(text: str, width: int = 28) -> str:
+def _shorten(text: str, width: int = 28) -> str:
     """A label that Matplotlib does not read as mathematics."""
     return shorten_label(text, width).replace("$", r"\$")
 
 
 def _write_page(picture: Picture, kept: list[Number], path: Path, words: _Words) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(_page(picture, kept, words), encoding="utf-8")
+    path.write_text(_compose_page(picture, kept, words), encoding="utf-8")
     return path
 
 
-def _page(picture: Picture, kept: list[Number], words: _Words) -> str:
+def _compose_page(picture: Picture, kept: list[Number], words: _Words) -> str:
     dots = picture.limits is not None
     low = min(0.0, *(min(row.low, row.value) for row in kept))
     high = max(0.0, *(max(row.high, row.value) for row in kept))
     if dots and picture.limits is not None:
         low, high = picture.limits
-    draw = _point if dots else _line
+    draw = _draw_point if dots else _draw_line
     scale = 100 / ((high - low) or 1.0)
     named, groups = arrange(picture, kept)
     lines = [
@@ -412,7 +412,7 @@ def _page(picture: Picture, kept: list[Number], words: _Words) -> str:
     )
 
 
-def _point(row: Number, columns: list[str], low: float, scale: float, colour: str) -> str:
+def _draw_point(row: Number, columns: list[str], low: float, scale: float, colour: str) -> str:
     """A number on the range, with its interval."""
     first, value, last = (
         f"{min(max((x - low) * scale, 0.0), 100.0):.2f}%" for x in (row.low, row.value, row.high)
@@ -425,7 +425,7 @@ def _point(row: Number, columns: list[str], low: float, scale: float, colour: st
     )
 
 
-def _line(row: Number, columns: list[str], low: float, scale: float, colour: str) -> str:
+def _draw_line(row: Number, columns: list[str], low: float, scale: float, colour: str) -> str:
     def at(x: float) -> str:
         return f"{(x - low) * scale:.2f}%"
 
@@ -485,7 +485,7 @@ def compare_histograms(
     """
     counts = np.asarray(truth, dtype=np.float64)
     with use_fonts(title, subtitle, *labels, *estimates):
-        figure, axes = _new_panels(counts, estimates, labels, title, subtitle)
+        figure, axes = _make_panels(counts, estimates, labels, title, subtitle)
         ends = [counts]
         for place, (name, estimate) in enumerate(estimates.items(), start=1):
             colour = colour_of(name, place - 1)
@@ -510,7 +510,7 @@ def _check_sizes(
             )
 
 
-def _new_panels(
+def _make_panels(
     counts: Floats,
     estimates: Mapping[str, Estimate],
     labels: tuple[str, ...],
