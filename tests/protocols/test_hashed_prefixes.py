@@ -202,7 +202,7 @@ def fit_cells(device, n, seed, dealer=None):
     counts = dealer.deal_words(codes, times, source) + dealer.deal_noise(n, source)
     own = device.functions.find_cells(codes)
     terms = []
-    for part, (row, cell) in zip(device.parts, device.starts(), strict=True):
+    for part, row, cell in device.place_parts():
         table = counts[cell : cell + part.cells].reshape(part.rows, part.buckets)
         mean = np.full(table.shape, n * float(part.noise.rho * part.noise.hit))
         variance = mean.copy()

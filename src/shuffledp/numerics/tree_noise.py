@@ -173,14 +173,13 @@ class BoundedNoise:
     limit: ClassVar[float] = math.inf
 
     def largest(self, weights: LevelWeights) -> Floats:
-        size = np.abs(weights.values)
-        return np.asarray(self.most * ((size * weights.counts).sum(axis=1) / 2 + size.max(axis=1)))
+        return np.asarray(self.most * (weights.sum_sizes() / 2 + _largest_weight(weights)))
 
     def log_modulus(self, t: Floats, weights: LevelWeights) -> Floats:
         return np.zeros(np.broadcast_shapes(t.shape, (len(weights.values), 1)))
 
     def log_transform(self, t: Transform, weights: LevelWeights) -> Transform:
-        total = (weights.values**2 * weights.counts).sum(axis=1)[:, None] * self.variance
+        total = weights.sum_squares()[:, None] * self.variance
         largest = self.largest(weights)[:, None]
         u = t * np.maximum(largest, 1e-300)
         # For a small u the difference is lost in rounding: there it is u^2 / 2, and a little more.
@@ -219,43 +218,33 @@ class IndependentLevels:
         return tuple(level.variance for level in self.levels)
 
     def tails(self, weights: Sequence[LevelWeights]) -> "_SumTails":
-        return _SumTails(levels=self.levels, weights=tuple(weights))
+        return _SumTails(parts=tuple(zip(self.levels, weights, strict=True)))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _SumTails:
-    levels: tuple[LevelNoise, ...]
-    weights: tuple[LevelWeights, ...]
+    parts: tuple[tuple[LevelNoise, LevelWeights], ...]
+    """Level by level."""
 
     @cached_property
     def deviation(self) -> Floats:
         """Standard deviations of the sums."""
-        parts = (
-            level.variance * (own.values**2 * own.counts).sum(axis=1)
-            for level, own in zip(self.levels, self.weights, strict=True)
-        )
-        return np.sqrt(np.asarray(sum(parts), dtype=np.float64))
+        variances = (level.variance * own.sum_squares() for level, own in self.parts)
+        return np.sqrt(np.asarray(sum(variances), dtype=np.float64))
 
     @cached_property
     def largest(self) -> Floats:
         """The largest terms, in absolute value."""
-        terms = [level.largest(own) for level, own in zip(self.levels, self.weights, strict=True)]
+        terms = [level.largest(own) for level, own in self.parts]
         return np.asarray(np.max(terms, axis=0), dtype=np.float64)
 
     @property
     def _limit(self) -> Floats:
-        ends = [
-            level.limit / np.maximum(_largest_weight(own), 1e-300)
-            for level, own in zip(self.levels, self.weights, strict=True)
-        ]
+        ends = [level.limit / np.maximum(_largest_weight(own), 1e-300) for level, own in self.parts]
         return np.asarray(np.min(ends, axis=0), dtype=np.float64)
 
     def _log_transform(self, t: Transform) -> Transform:
-        parts = (
-            level.log_transform(t, own)
-            for level, own in zip(self.levels, self.weights, strict=True)
-        )
-        return np.asarray(sum(parts))
+        return np.asarray(sum(level.log_transform(t, own) for level, own in self.parts))
 
     def screen(self, distance: Floats) -> Floats:
         return self._chernoff(distance, (1.0,))
@@ -275,7 +264,7 @@ class _SumTails:
 
     def above(self, distance: Floats) -> Floats:
         rough = self._chernoff(distance, _SLOPES)
-        if not all(level.exact for level in self.levels):
+        if not all(level.exact for level, _ in self.parts):
             return rough
         worth = (rough > _SMALLEST) & (distance > 0) & (self.deviation > 0)
         if not worth.any():
@@ -300,10 +289,8 @@ class _SumTails:
         if np.any(2 * np.pi * _DEGREE / self._period * self.largest > np.pi):
             return False
         t = (2 * np.pi * _FIRST / self._period)[:, None]
-        parts = (
-            level.log_modulus(t, own) for level, own in zip(self.levels, self.weights, strict=True)
-        )
-        return bool(np.all(np.asarray(sum(parts)) < _NEGLIGIBLE))
+        found = np.asarray(sum(level.log_modulus(t, own) for level, own in self.parts))
+        return bool(np.all(found < _NEGLIGIBLE))
 
     def _majorant(self, distance: Floats) -> Floats:
         """E T(X) for the arc from the distance on, half of the period long."""
@@ -335,17 +322,9 @@ class OneLevelEach:
         return tuple(self.n / (share * self.gain**2) for share in self.shares)
 
     def tails(self, weights: Sequence[LevelWeights]) -> "_BernsteinTails":
-        squares = sum(
-            variance * (own.values**2 * own.counts).sum(axis=1)
-            for variance, own in zip(self.variances, weights, strict=True)
-        )
-        most = np.max(
-            [
-                (np.abs(own.values) * own.counts).sum(axis=1) / (share * self.gain)
-                for share, own in zip(self.shares, weights, strict=True)
-            ],
-            axis=0,
-        )
+        levels = list(zip(self.shares, self.variances, weights, strict=True))
+        squares = sum(variance * own.sum_squares() for _, variance, own in levels)
+        most = np.max([own.sum_sizes() / (share * self.gain) for share, _, own in levels], axis=0)
         return _BernsteinTails(variance=np.asarray(squares), most=2 * np.asarray(most))
 
 

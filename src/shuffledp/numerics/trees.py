@@ -47,6 +47,16 @@ class LevelWeights(NamedTuple):
     counts: Floats
     """How many nodes have that weight."""
 
+    def sum_squares(self) -> Floats:
+        """Of all weights of each sum."""
+        found: Floats = (self.values**2 * self.counts).sum(axis=1)
+        return found
+
+    def sum_sizes(self) -> Floats:
+        """Of their absolute values."""
+        found: Floats = (np.abs(self.values) * self.counts).sum(axis=1)
+        return found
+
 
 def aggregate(leaves: Counts, shape: Sequence[int]) -> list[Counts]:
     """The counts of each level, from the top; missing leaves are empty.

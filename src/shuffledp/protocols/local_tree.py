@@ -171,8 +171,7 @@ class LocalTree(OneNumber):
         moved = 0.0
         for levels in rank_weights(self.domain.size, self.shape, self.find_noise(1).variances):
             for level, share in zip(levels, self.shares, strict=True):
-                sums = (np.abs(level.values) * level.counts).sum(axis=1)
-                moved = max(moved, float(sums.max() / share))
+                moved = max(moved, float(level.sum_sizes().max() / share))
         if not moved:
             return math.inf
         # A sign says -1 in place of +1; a range is the difference of two ranks.

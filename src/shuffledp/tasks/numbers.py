@@ -21,12 +21,11 @@ from shuffledp.core.domain import Integers, column
 from shuffledp.core.errors import ParameterError, ShuffledpError, UnsupportedError
 from shuffledp.core.estimate import Estimate, Value
 from shuffledp.core.protocol import Crowd, Promise
-from shuffledp.core.task import Column, Declared, Option, Task, say_of
-from shuffledp.core.validate import number
+from shuffledp.core.task import Column, Declared, Option, Task
 from shuffledp.numerics.leaves import LeafError, read_points
 from shuffledp.numerics.rounding import float_above
 from shuffledp.tasks.histogram import Histogram
-from shuffledp.tasks.totals import LOWER, STEPS, UPPER, is_whole, mean_square
+from shuffledp.tasks.totals import LOWER, STEPS, UPPER, is_whole, mean_square, read_ends
 
 __all__ = [
     "Bin",
@@ -79,14 +78,9 @@ class _Distributed(Task):
     @classmethod
     def declare(cls, options: Mapping[str, Any], column: Column | None = None) -> Declared:
         given = cls.read_options(options)
-        if not {"lower", "upper"} <= set(given):
-            raise UnsupportedError(
-                f"{say_of(cls.name, 'needs')} both `lower` and `upper`, from public knowledge: the smallest and the "
-                "largest value in the data would tell somebody's value"
-            )
+        lower, upper = read_ends(cls.name, given)
         if cls.name == "range" and "at" not in given:
             raise UnsupportedError("a range needs its two ends: at")
-        lower, upper = number("lower", given["lower"]), number("upper", given["upper"])
         if "steps" in given:
             cells = Cells(lower=lower, upper=upper, cells=given["steps"])
             return Declared(task=cls(domain=cells, at=given.get("at")))

@@ -26,6 +26,7 @@ __all__ = [
     "exact_sum",
     "is_whole",
     "mean_square",
+    "read_ends",
     "squared_error",
 ]
 
@@ -208,12 +209,7 @@ def _reach(domain: Domain) -> Fraction:
 def _declare(task: str, given: dict[str, Any], column: Column | None) -> Integers | Reals:
     if column is None or column.boolean:  # a plan, where nobody's value is at stake; or yes and no
         given = {"lower": 0, "upper": 1, **given}
-    if not {"lower", "upper"} <= set(given):
-        raise UnsupportedError(
-            f"{say_of(task, 'needs')} both `lower` and `upper`, from public knowledge: the smallest and the largest "
-            "value in the data would tell somebody's value"
-        )
-    lower, upper = number("lower", given["lower"]), number("upper", given["upper"])
+    lower, upper = read_ends(task, given)
     if lower >= upper:
         raise ParameterError("upper", _plain(upper), f"must be > lower={_plain(lower)}")
     if "steps" in given:
@@ -225,6 +221,21 @@ def _declare(task: str, given: dict[str, Any], column: Column | None) -> Integer
     if fractional:
         return _lay_grid(lower, upper)
     return Integers(lower=int(lower), upper=int(upper))
+
+
+def read_ends(task: str, given: Mapping[str, Any]) -> tuple[float, float]:
+    """The smallest and the largest value, which must be given.
+
+    >>> read_ends("sum", {"lower": 0})
+    Traceback (most recent call last):
+    shuffledp.core.errors.UnsupportedError: a sum needs both `lower` and `upper`, from public knowledge: the smallest and the largest value in the data would tell somebody's value
+    """
+    if not {"lower", "upper"} <= set(given):
+        raise UnsupportedError(
+            f"{say_of(task, 'needs')} both `lower` and `upper`, from public knowledge: the smallest and the largest "
+            "value in the data would tell somebody's value"
+        )
+    return number("lower", given["lower"]), number("upper", given["upper"])
 
 
 def _lay_grid(lower: float, upper: float) -> Reals:

@@ -12,7 +12,7 @@ accounted for exactly and jointly for all parts; words are stirred; large words 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -110,14 +110,16 @@ class WordsAnalyzer:
         part = self.device.parts[0]
         return predict(self.design, n=n, mu=float(n * part.rows * part.noise.rho * part.noise.hit))
 
+    def _split(self, tally: Tally) -> Iterator[tuple[HashedPart, int, Counts]]:
+        """Each part, its first row, and what its cells hold: [rows, buckets]."""
+        for part, first_row, first_cell in self.device.place_parts():
+            cells = tally.counts[first_cell : first_cell + part.cells]
+            yield part, first_row, cells.reshape(part.rows, part.buckets)
+
     def levels(self, tally: Tally) -> list[Level]:
         """The cells, level by level."""
         n, found = tally.people(), []
-        for part, (first_row, first_cell) in zip(
-            self.device.parts, self.device.starts(), strict=True
-        ):
-            cells = tally.counts[first_cell : first_cell + part.cells]
-            table = cells.reshape(part.rows, part.buckets)
+        for part, first_row, table in self._split(tally):
             mean = float(n * (part.noise.rho * part.noise.hit + Fraction(1, part.cells)))
             start = 0
             for bits, rows in part.levels:
@@ -167,12 +169,9 @@ class WordsAnalyzer:
 
     def _count_codes(self, tally: Tally, codes: Spelt, found: Found) -> Counted:
         tables = []
-        for part, (first_row, first_cell) in zip(
-            self.device.parts, self.device.starts(), strict=True
-        ):
+        for part, first_row, cells in self._split(tally):
             noise = float(tally.people() * part.noise.rho * part.noise.hit)
-            cells = tally.counts[first_cell : first_cell + part.cells]
-            held: Floats = cells.reshape(part.rows, part.buckets).astype(np.float64) - noise
+            held: Floats = cells.astype(np.float64) - noise
             tables.append(Table(first=first_row, held=held, noise=noise))
         return count_words(
             self.device.functions,

@@ -19,10 +19,10 @@ losses are independent and add up (`joint.Joint`).
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from itertools import accumulate
 from typing import ClassVar
 
 import numpy as np
@@ -165,33 +165,38 @@ class HashedPrefixes:
         noise = [part.noise.cost for part in self.parts]
         return Cost.add(noise, (self.cells - 1).bit_length())
 
-    def starts(self) -> list[tuple[int, int]]:
-        """The first row and the first cell of each part."""
-        rows = accumulate((part.rows for part in self.parts[:-1]), initial=0)
-        cells = accumulate((part.cells for part in self.parts[:-1]), initial=0)
-        return list(zip(rows, cells, strict=True))
+    def place_parts(self) -> Iterator[tuple[HashedPart, int, int]]:
+        """Each part with its first row and its first cell."""
+        row = cell = 0
+        for part in self.parts:
+            yield part, row, cell
+            row, cell = row + part.rows, cell + part.cells
+
+    @property
+    def _first_cells(self) -> list[int]:
+        return [cell for _, _, cell in self.place_parts()]
 
     def encode(self, inputs: Codes, words: Words) -> Messages:
         sent, column = [], 0
-        for part, (first_row, _) in zip(self.parts, self.starts(), strict=True):
+        for part, first_row, _ in self.place_parts():
             rows = tape.uniform(words[:, column], part.rows, self.word_bits).astype(np.int64)
             cells = self.functions.find_own_cells(inputs, rows + first_row) + rows * part.buckets
             width = 1 + part.noise.words_per_input
             sent.append(part.noise.encode(cells, words[:, column + 1 : column + width]))
             column += width
-        return Messages.join(sent, [first_cell for _, first_cell in self.starts()])
+        return Messages.join(sent, self._first_cells)
 
     def pmf(self, x: int) -> Law:
         found = self.functions.find_cells(np.array([x], dtype=np.uint64))[:, 0].tolist()
         laws = []
-        for part, (first_row, _) in zip(self.parts, self.starts(), strict=True):
+        for part, first_row, _ in self.place_parts():
             law: Law = {}
             for row in range(part.rows):
                 cell = row * part.buckets + found[first_row + row]
                 for sent, mass in part.noise.pmf(cell).items():
                     law[sent] = law.get(sent, Fraction(0)) + mass / part.rows
             laws.append(law)
-        return join_laws(laws, [first_cell for _, first_cell in self.starts()])
+        return join_laws(laws, self._first_cells)
 
     def deal(self, inputs: Counts, source: WordSource) -> Tally:
         """The tally of inputs[x] people of each code x."""
@@ -206,7 +211,7 @@ class HashedPrefixes:
         for start in range(0, len(codes), _AT_ONCE):
             some, people = codes[start : start + _AT_ONCE], times[start : start + _AT_ONCE]
             cells = self.functions.find_cells(some)
-            for part, (first_row, first_cell) in zip(self.parts, self.starts(), strict=True):
+            for part, first_row, first_cell in self.place_parts():
                 rows = np.arange(part.rows)[:, None]
                 own = cells[first_row : first_row + part.rows] + first_cell + rows * part.buckets
                 np.add.at(counts, own.T, _deal_rows(people, part.rows, source))
