@@ -531,7 +531,7 @@ def rows_level(
         delta_at,
         delta,
         guess=level * each,
-        largest=8 * (level + 10) * each,
+        largest=2 * (level + 10) * each,
         tolerance=5e-4,
         refusal=f"epsilon={epsilon!r} needs more dummies than this routine handles",
     )
