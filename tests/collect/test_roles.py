@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import sqlite3
 
 import pytest
 
@@ -333,8 +334,6 @@ def test_spent_token_plus_replay(tmp_path):
 
 def test_checkpoint_with_a_reader(tmp_path):
     """A reader keeps the journal from being cut; the next tick tries again, and then no row is left."""
-    import sqlite3
-
     shuffler = open_shuffler(tmp_path / "s")
     fill(shuffler)
     reader = sqlite3.connect(tmp_path / "s" / "store.sqlite", isolation_level=None)
@@ -490,3 +489,12 @@ def test_tokens_are_counted_by_their_hashes(tmp_path):
     body = join_upload(collection, [live.make_report(collection, 0, 1, bytes([0]) * 32)])
     assert shuffler.receive(body, 1001.0).failed == ()
     assert shuffler.store.count_tokens(hashes) == {"unused": 2, "spent": 1, "unknown": 1}
+
+
+def test_a_database_is_closed_with_its_owner(tmp_path):
+    """Python 3.13 warns about connections that nobody closes: a role that is dropped, or refused, closes its own."""
+    device = Device(tmp_path / "outbox.sqlite")
+    database = device._db
+    del device
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        database.execute("SELECT 1")

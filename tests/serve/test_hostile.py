@@ -6,7 +6,7 @@ import signal
 import socket
 import sqlite3
 import threading
-from contextlib import suppress
+from contextlib import closing, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import httpx
@@ -130,16 +130,16 @@ def test_a_commit_that_fails_leaves_no_transaction_open(tmp_path):
 
 
 def test_a_commit_that_is_refused_is_undone():
-    db = sqlite3.connect(":memory:", isolation_level=None)
-    db.executescript(
-        "PRAGMA foreign_keys = ON; CREATE TABLE a (x INTEGER PRIMARY KEY);"
-        "CREATE TABLE b (x REFERENCES a DEFERRABLE INITIALLY DEFERRED);"
-    )
-    with pytest.raises(sqlite3.IntegrityError), transaction(db):
-        db.execute("INSERT INTO b VALUES (1)")  # noticed at the commit
-    assert not db.in_transaction
-    with transaction(db):
-        db.execute("INSERT INTO a VALUES (1)")
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        db.executescript(
+            "PRAGMA foreign_keys = ON; CREATE TABLE a (x INTEGER PRIMARY KEY);"
+            "CREATE TABLE b (x REFERENCES a DEFERRABLE INITIALLY DEFERRED);"
+        )
+        with pytest.raises(sqlite3.IntegrityError), transaction(db):
+            db.execute("INSERT INTO b VALUES (1)")  # noticed at the commit
+        assert not db.in_transaction
+        with transaction(db):
+            db.execute("INSERT INTO a VALUES (1)")
 
 
 @pytest.mark.parametrize("error", [sqlite3.OperationalError("disk is full"), OSError("no space")])

@@ -5,7 +5,6 @@ repeated after a crash and does nothing the second time. One batch per window, f
 """
 
 import json
-import sqlite3
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -14,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from shuffledp.collect.disk import transaction, write_whole
+from shuffledp.collect.disk import open_database, transaction, write_whole
 from shuffledp.collect.groups import estimate_groups
 from shuffledp.collect.keys import AnalyzerSecrets
 from shuffledp.core.analyzer import Tally
@@ -112,9 +111,7 @@ class Analyzer:
         self._step = step
         self.confirmed: set[int] = set()
         """Windows whose receipt the shuffler has; asking again after a start does no harm."""
-        self._db = sqlite3.connect(
-            folder / "analyzer.sqlite", isolation_level=None, check_same_thread=False, timeout=30
-        )
+        self._db = open_database(folder / "analyzer.sqlite", self)
         self._db.execute(f"PRAGMA synchronous = {'FULL' if durable else 'OFF'}")
         self._db.executescript(_SCHEMA)
 

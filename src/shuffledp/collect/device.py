@@ -6,14 +6,13 @@ device, so its budget is one too; two programs that share it wait for one anothe
 """
 
 import json
-import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from shuffledp.collect.disk import transaction
+from shuffledp.collect.disk import open_database, transaction
 from shuffledp.core.errors import BudgetError, ShuffledpError, WireError
 from shuffledp.core.randomizer import WordSource
 from shuffledp.wire.document import Collection
@@ -67,7 +66,7 @@ class Device:
     ) -> None:
         self._budget = budget
         self._rng = rng
-        self._db = sqlite3.connect(outbox, isolation_level=None, timeout=30)
+        self._db = open_database(outbox, self)
         self._db.execute("PRAGMA synchronous = FULL")
         self._db.execute("PRAGMA secure_delete = ON")
         self._db.executescript(_SCHEMA)

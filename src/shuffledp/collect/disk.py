@@ -4,6 +4,7 @@ import fcntl
 import os
 import sqlite3
 import stat
+import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ __all__ = [
     "check_private",
     "hold",
     "make_private",
+    "open_database",
     "read_private",
     "sync_folder",
     "transaction",
@@ -76,6 +78,16 @@ def read_private(path: Path) -> bytes:
     check_private(path.parent)
     check_private(path)
     return path.read_bytes()
+
+
+def open_database(path: Path | str, owner: object) -> sqlite3.Connection:
+    """A database that is closed with the object it belongs to, at the latest.
+
+    Python closes a connection that nobody holds any more, and from 3.13 on warns about it.
+    """
+    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
+    weakref.finalize(owner, db.close)
+    return db
 
 
 @contextmanager

@@ -6,14 +6,13 @@ meanwhile. No address, no time and no order of arrival is stored; the rows are i
 """
 
 import hashlib
-import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Protocol
 
-from shuffledp.collect.disk import transaction
+from shuffledp.collect.disk import open_database, transaction
 from shuffledp.core.errors import MismatchError
 from shuffledp.wire.document import Collection
 from shuffledp.wire.report import Opened
@@ -92,7 +91,7 @@ class SqliteStore:
 
     def __init__(self, path: Path | str, collection: Collection, *, durable: bool = True) -> None:
         self._collection = collection
-        self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
+        self._db = open_database(path, self)
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute(f"PRAGMA synchronous = {'FULL' if durable else 'OFF'}")
         self._db.execute("PRAGMA secure_delete = ON")
