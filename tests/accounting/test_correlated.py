@@ -1,6 +1,7 @@
 """Correlated noise: both directions by brute force in two dimensions, published and table values."""
 
 import math
+from fractions import Fraction
 
 import mpmath
 import numpy as np
@@ -16,6 +17,7 @@ from shuffledp.accounting.correlated import (
     published_flood,
 )
 from shuffledp.core.privacy import Profile
+from shuffledp.numerics.tails import negative_binomial_mass
 
 
 def poisson_table(mean, size):
@@ -131,6 +133,14 @@ def test_windows_lie_within_their_error(r, p):
             )
             off = window.error + window.scale_error
             assert exact < 1e-300 or abs(window.masses[i] / exact - 1) <= off < 1e-6
+
+
+@pytest.mark.parametrize("r", [1e-6, 0.3, 1.0, 26.5, 40, 1e7])
+@pytest.mark.parametrize("p", [1e-12, 0.1, 0.9467, 0.9999])
+def test_the_mass_of_nothing_is_the_general_one(r, p):
+    assert NegativeBinomialFlood(r=r, p=p)._find_mass(0) == negative_binomial_mass(
+        0, Fraction(r), Fraction(p)
+    )
 
 
 @pytest.mark.parametrize(
