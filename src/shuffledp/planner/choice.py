@@ -224,24 +224,21 @@ def pick_for_file(asked: Asked, model: Model, look: Callable[[Candidate], Row]) 
     protocols need no look.
     """
     floor = _curator_error(asked)
-    seen: list[Row] = []
+    errors: list[tuple[float, Row]] = []
     for each in candidates(asked.task, _USUAL[::-1]):
-        if each.model is model:
-            seen.append(look(each))
-            if seen[-1].available and seen[-1].error <= EQUAL * floor:
-                return seen[-1]
-    best = _choose_by_error(seen)
-    if best is not None and best.error <= SAME * floor:
-        return best
-    rest = (each for each in _fitting(asked.task, model) if each.name not in _USUAL)
-    return _choose_by_error([*seen, *map(look, rest)])
+        if each.model is model and (row := look(each)).available:
+            errors.append((row.error, row))
+            if errors[-1][0] <= EQUAL * floor:
+                return row
+    if errors and min(error for error, _ in errors) <= SAME * floor:
+        return _choose_by_error(errors)
+    rest = (look(each) for each in _fitting(asked.task, model) if each.name not in _USUAL)
+    errors += [(row.error, row) for row in rest if row.available]
+    return _choose_by_error(errors) if errors else None
 
 
-def _choose_by_error(rows: Iterable[Row]) -> Row | None:
+def _choose_by_error(errors: list[tuple[float, Row]]) -> Row:
     """The row with the smallest error: on a file messages cost nothing. Of equal ones, one that is dealt."""
-    errors = [(row.error, row) for row in rows if row.available]
-    if not errors:
-        return None
     most = EQUAL * min(error for error, _ in errors)
     equal = (each for each in errors if each[0] <= most)
     return min(equal, key=lambda each: (not each[1].dealt, each[0], _bits(each[1])))[1]
