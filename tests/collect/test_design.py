@@ -9,6 +9,7 @@ import live
 import shuffledp as sdp
 from shuffledp.collect.analyzer import _answer, count_messages
 from shuffledp.collect.design import Settings, choose_protocols, create, describe_trust, read_survey
+from shuffledp.wire.document import compute_guarantee
 from shuffledp.wire.report import encode_many
 
 SURVEY = """
@@ -111,6 +112,24 @@ def test_a_promise_that_the_floor_does_not_keep_gets_more_noise():
     assert design.pledge.epsilon <= 1.0
     assert design.pledge.local_epsilon < 3.0
     assert design.questions[0].epsilon0 > 0.5
+
+
+def test_the_promise_is_nearly_used_up_and_found_soon(monkeypatch):
+    seen = []
+
+    def watch(questions, pledge):
+        found = compute_guarantee(questions, pledge)
+        seen.append((questions[0].epsilon0, found.epsilon))
+        return found
+
+    monkeypatch.setattr("shuffledp.collect.design.compute_guarantee", watch)
+    settings = Settings(people=60, min_batch=40, local_epsilon=3.0)
+    design = choose_protocols((replace_asked("way"),), epsilon=1.0, delta=1e-6, settings=settings)
+    chosen = design.questions[0].epsilon0
+    too_much = min(epsilon0 for epsilon0, epsilon in seen if epsilon > 1.0)
+    assert chosen < too_much < chosen * 1.011
+    assert chosen == max(epsilon0 for epsilon0, epsilon in seen if epsilon <= 1.0)
+    assert len(seen) <= 8
 
 
 def replace_asked(name):

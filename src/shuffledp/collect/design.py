@@ -10,6 +10,7 @@ import time
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from types import NoneType
 from typing import Any, get_args, get_type_hints
@@ -24,6 +25,7 @@ from shuffledp.core.privacy import Model, round_up
 from shuffledp.core.protocol import HONEST, ShuffleProtocol, honest_users
 from shuffledp.core.task import Task
 from shuffledp.core.validate import fraction_of_one, positive, whole
+from shuffledp.numerics.search import find_largest_above
 from shuffledp.planner.choice import choose
 from shuffledp.planner.rows import check_sight, measure_sight
 from shuffledp.protocols import make
@@ -392,6 +394,7 @@ def _choose(asked: Asked, epsilon0: float, people: int) -> ShuffleProtocol:
 def _fit(asked: Sequence[Asked], chosen: Sequence[ShuffleProtocol], pledge: Pledge) -> Design:
     """The design with the largest local epsilons within the floor that keep the promise."""
 
+    @cache
     def at(share: float) -> tuple[tuple[Question, ...], float]:
         questions = tuple(
             _question(each, _scale(protocol, share))
@@ -399,21 +402,19 @@ def _fit(asked: Sequence[Asked], chosen: Sequence[ShuffleProtocol], pledge: Pled
         )
         return questions, compute_guarantee(questions, pledge).epsilon
 
+    def spare(share: float) -> float:
+        return math.log(pledge.epsilon / max(at(share)[1], 1e-300))
+
     questions, reached = at(1.0)
     limited_by = "the floor"
     if reached > pledge.epsilon:
         limited_by = "the promise"
         # Answers that are epsilon / 2-private together without any shuffling keep the promise.
-        low, high = pledge.epsilon / pledge.local_epsilon / 2 / pledge.reports_per_device, 1.0
-        found = at(low)
-        while high - low > _CLOSE * low:
-            middle = (low + high) / 2
-            tried, epsilon = at(middle)
-            if epsilon <= pledge.epsilon:
-                low, found = middle, (tried, epsilon)
-            else:
-                high = middle
-        questions, reached = found
+        least = pledge.epsilon / pledge.local_epsilon / 2 / pledge.reports_per_device
+        share = find_largest_above(
+            spare, end=1.0, guess=pledge.epsilon / reached, tolerance=_CLOSE, floor=least
+        )
+        questions, reached = at(share)
     return Design(
         questions=questions,
         pledge=replace(
