@@ -1,6 +1,6 @@
 """Every registered randomizer at the words of production: what it sends has its declared law.
 
-Words of a few bits are enumerated by the contract tests. Here words have all their bits, and what 30,000 people
+Words of a few bits are enumerated by the contract tests. Here words have all their bits, and what 10,000 people
 send is compared with the declared law by the chi-squared test. Laws that are too long to be written down are
 compared by a label of what a person sends, whose law is short.
 """
@@ -21,7 +21,7 @@ from shuffledp.protocols.split_and_mix.noise import NoiseShare
 from shuffledp.protocols.zero_sum_flooding import ZeroSumFlooding
 from support import encode_many, fits
 
-PEOPLE = 30_000
+PEOPLE = 10_000
 WIDE = 32
 """Bits: the devices for many categories take words of 32 by default, all others of 64."""
 
