@@ -51,11 +51,11 @@ __all__ = [
     "SPEC",
     "WordsAnalyzer",
     "WordsError",
-    "count_listed",
     "draw_seed",
     "list_words",
     "make",
     "read_words_domain",
+    "report_counts",
 ]
 
 
@@ -165,7 +165,7 @@ class WordsAnalyzer:
         """
         codes = self.device.domain.codes(words).astype(np.uint64)
         values, stderr = self._count_codes(tally, codes, self.find(tally))
-        return count_listed(self.device.domain, codes, values, stderr, tally.people())
+        return report_counts(self.device.domain, codes, values, stderr, tally.people())
 
     def _count_codes(self, tally: Tally, codes: Spelt, found: Found) -> Counted:
         tables = []
@@ -209,7 +209,7 @@ def list_words(
     )
 
 
-def count_listed(
+def report_counts(
     domain: Texts | Keys, codes: Spelt, values: Floats, stderr: Floats, people: int
 ) -> Estimate:
     """Words that were chosen before looking, with these counts and errors."""

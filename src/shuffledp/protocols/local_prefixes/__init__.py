@@ -35,10 +35,10 @@ from shuffledp.core.validate import positive
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols.assembly import local, register, shuffled
 from shuffledp.protocols.hashed_prefixes import (
-    count_listed,
     draw_seed,
     list_words,
     read_words_domain,
+    report_counts,
 )
 from shuffledp.protocols.hashed_prefixes.decoder import Found, Seen
 from shuffledp.protocols.hashed_prefixes.design import Sight, level_tails, split_bits
@@ -123,7 +123,7 @@ class LocalWordsAnalyzer:
         level = Level.of(device, place, table[device.starts[place] :])
         values, left = level.fit(device.stirring.stir_words(codes), math.inf)
         stderr = self._stderr(values, level.tell(left, 0.0), n)
-        return count_listed(device.domain, codes, values, stderr, n)
+        return report_counts(device.domain, codes, values, stderr, n)
 
     def _stderr(self, values: Floats, seen: Seen, n: int) -> Floats:
         """Noise and collisions as in the other cells; and the own people, who may draw another level or cell."""
