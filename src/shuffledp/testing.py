@@ -280,12 +280,12 @@ def enumerate_law(randomizer: Randomizer, x: int) -> Law:
     if isinstance(messages.owner, range):
         rows, counts = np.unique(messages.payload, axis=0, return_counts=True)
         return {
-            (_plain(row),): Fraction(int(c), len(tapes))
+            (_make_message(row),): Fraction(int(c), len(tapes))
             for row, c in zip(rows.tolist(), counts, strict=True)
         }
     owner = np.asarray(messages.owner)
     order = np.argsort(owner, kind="stable")
-    sent = [_plain(row) for row in messages.payload[order].tolist()]
+    sent = [_make_message(row) for row in messages.payload[order].tolist()]
     ends = np.searchsorted(owner[order], np.arange(messages.users + 1))
     seen = Counter(tuple(sent[a:b]) for a, b in pairwise(ends))
     return {one: Fraction(count, len(tapes)) for one, count in seen.items()}
@@ -349,7 +349,7 @@ def enumerate_outcomes(
     return law
 
 
-def _plain(row: Any) -> Message:
+def _make_message(row: Any) -> Message:
     return tuple(map(int, row)) if isinstance(row, list) else int(row)
 
 

@@ -30,16 +30,16 @@ def brute_force(star, share, r, p_flood, epsilon, size=90):
 def test_equals_the_two_dimensional_sum(share, epsilon):
     losing, gaining = brute_force(0.9, share, 3.0, 0.6, epsilon)
     noise = ThinnedNoise(epsilon_star=0.9, share=share, flood=NegativeBinomialFlood(r=3.0, p=0.6))
-    assert losing - 1e-13 <= noise.losing(epsilon) <= losing * (1 + 1e-6) + 1e-9
-    assert gaining - 1e-13 <= noise.gaining(epsilon) <= gaining * (1 + 1e-6) + 1e-9
+    assert losing - 1e-13 <= noise.bound_losing(epsilon) <= losing * (1 + 1e-6) + 1e-9
+    assert gaining - 1e-13 <= noise.bound_gaining(epsilon) <= gaining * (1 + 1e-6) + 1e-9
 
 
 def test_the_whole_noise_is_that_of_the_formula():
     flood = NegativeBinomialFlood(r=20.0, p=0.85)
     thinned = ThinnedNoise(epsilon_star=0.8, share=1.0, flood=flood)
     whole = CorrelatedNoise(epsilon_star=0.8, flood=flood)
-    assert thinned.losing(1.0) == pytest.approx(whole.losing(1.0), rel=1e-6)
-    assert thinned.gaining(0.9) == 0.0
+    assert thinned.bound_losing(1.0) == pytest.approx(whole.bound_losing(1.0), rel=1e-6)
+    assert thinned.bound_gaining(0.9) == 0.0
 
 
 def test_falls_with_the_share():
@@ -47,6 +47,6 @@ def test_falls_with_the_share():
     for share in (0.2, 0.5, 0.8, 0.95, 1.0):
         flood = NegativeBinomialFlood(r=17.6 * share, p=0.9445)
         noise = ThinnedNoise(epsilon_star=0.9, share=share, flood=flood)
-        deltas.append(max(noise.losing(1.0), noise.gaining(1.0)))
+        deltas.append(max(noise.bound_losing(1.0), noise.bound_gaining(1.0)))
     assert deltas == sorted(deltas, reverse=True)
     assert deltas[-1] < 1.1e-6

@@ -15,7 +15,7 @@ from shuffledp.collect.design import Settings, _foresee_error, choose_protocols,
 from shuffledp.protocols import one_question
 from shuffledp.wire.document import Collection, Pledge, compute_guarantee
 from shuffledp.wire.question import Question
-from shuffledp.wire.report import encode_many, uniform
+from shuffledp.wire.report import choose_uniformly, encode_many
 from support import ALPHA
 from wire.vectors import survey_of_one
 
@@ -39,8 +39,10 @@ def ask(name, epsilon=3.0):
 def test_every_question_has_its_share_of_the_words(size):
     """The words of a question are an interval; its ends say how many there are."""
     starts = [-(-(part << 64) // size) for part in range(size)]
-    first = uniform(np.array(starts, dtype=np.uint64), size)
-    last = uniform(np.array([*(each - 1 for each in starts[1:]), 2**64 - 1], dtype=np.uint64), size)
+    first = choose_uniformly(np.array(starts, dtype=np.uint64), size)
+    last = choose_uniformly(
+        np.array([*(each - 1 for each in starts[1:]), 2**64 - 1], dtype=np.uint64), size
+    )
     assert first.tolist() == last.tolist() == list(range(size))
     shares = np.diff([*starts, 1 << 64])
     assert min(shares) >= (1 << 64) // size

@@ -45,7 +45,7 @@ class TestHash:
         sizes = np.bincount(hashing._bucket(words), minlength=g)
         assert set(sizes.tolist()) <= {len(words) // g, len(words) // g + 1}
         np.testing.assert_array_equal(
-            hashing._first(np.arange(g + 1)), np.concatenate(([0], np.cumsum(sizes)))
+            hashing._find_first(np.arange(g + 1)), np.concatenate(([0], np.cumsum(sizes)))
         )
 
     def test_collision_probability_is_nearly_one_in_g(self):

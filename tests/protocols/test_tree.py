@@ -122,7 +122,7 @@ def test_all_prefixes_share_what_their_distance_may_miss(made, monkeypatch):
             spent.append(2 * tail * len(error)) or real(noise, weights, tail, error)
         ),
     )
-    leaves.farthest(0.1)
+    leaves.bound_prefixes(0.1)
     assert sum(spent) == pytest.approx(0.1)
 
 

@@ -190,12 +190,12 @@ class CorrelatedNoise:
         """At least the true delta at this epsilon, the larger of both directions."""
         return _larger(self, epsilon)
 
-    def gaining(self, epsilon: float) -> float:
+    def bound_gaining(self, epsilon: float) -> float:
         """At least the divergence of S + 1 against S: a ratio of at most e^epsilon_star leaves no more."""
         gap = min(epsilon - self.epsilon_star, 0.0)
         return -math.expm1(gap) * (1 + 16 * UNIT)
 
-    def losing(self, epsilon: float) -> float:
+    def bound_losing(self, epsilon: float) -> float:
         """At least the divergence of S against S + 1, epsilon >= 0."""
         return _lose(self.flood, self.epsilon_star, epsilon)
 
@@ -258,7 +258,7 @@ class ThinnedNoise:
     >>> noise = ThinnedNoise(
     ...     epsilon_star=0.9, share=0.5, flood=NegativeBinomialFlood(r=8.8, p=0.9445)
     ... )
-    >>> f"{noise.losing(1.0):.4f} {noise.gaining(1.0):.4f}"
+    >>> f"{noise.bound_losing(1.0):.4f} {noise.bound_gaining(1.0):.4f}"
     '0.2946 0.2946'
     """
 
@@ -281,7 +281,7 @@ class ThinnedNoise:
         """At least the true delta at this epsilon, the larger of both directions."""
         return _larger(self, epsilon)
 
-    def losing(self, epsilon: float) -> float:
+    def bound_losing(self, epsilon: float) -> float:
         """At least the divergence of S against S + 1 at this epsilon >= 0."""
         if epsilon < 0:
             return 1.0
@@ -293,7 +293,7 @@ class ThinnedNoise:
             total += float(np.maximum(law * (1 + error) - less, 0.0).sum())
         return min(1.0, (total + outside) * (1 + error))
 
-    def gaining(self, epsilon: float) -> float:
+    def bound_gaining(self, epsilon: float) -> float:
         """At least the divergence of S + 1 against S at this epsilon >= 0."""
         if epsilon >= self.pure:
             return 0.0
@@ -358,7 +358,7 @@ def _find_diagonals(noise: ThinnedNoise) -> tuple[list[Floats], float, float]:
 
 def _larger(noise: CorrelatedNoise | ThinnedNoise, epsilon: float) -> float:
     non_negative("epsilon", epsilon)
-    return min(1.0, max(noise.losing(epsilon), noise.gaining(epsilon)))
+    return min(1.0, max(noise.bound_losing(epsilon), noise.bound_gaining(epsilon)))
 
 
 def add_shares(
@@ -383,7 +383,7 @@ class CorrelatedPair:
     leaves of epsilon is the losing one's. Or each has half.
 
     >>> noise = CorrelatedNoise(epsilon_star=0.45, flood=NegativeBinomialFlood(r=16.0, p=0.95))
-    >>> f"{CorrelatedPair(noise=noise).delta(1.0):.4e}", f"{noise.losing(1.0 - 0.45):.4e}"
+    >>> f"{CorrelatedPair(noise=noise).delta(1.0):.4e}", f"{noise.bound_losing(1.0 - 0.45):.4e}"
     ('7.6133e-07', '7.6133e-07')
     """
 
@@ -396,9 +396,9 @@ class CorrelatedPair:
         left = math.nextafter(epsilon - self.noise.pure, 0.0)
         half = epsilon / 2 * (1 - UNIT)
         if left >= half:
-            return self.noise.losing(left)
-        shared = min(1.0, self.noise.losing(half) + self.noise.gaining(half))
-        return min(shared, self.noise.losing(left)) if left > 0 else shared
+            return self.noise.bound_losing(left)
+        shared = min(1.0, self.noise.bound_losing(half) + self.noise.bound_gaining(half))
+        return min(shared, self.noise.bound_losing(left)) if left > 0 else shared
 
     def epsilon(self, delta: float) -> float:
         """At least the true epsilon at this delta; `UnsupportedError` if there is none."""
@@ -627,7 +627,7 @@ def calibrate(
 ) -> _Device:
     """The device with (nearly) the smallest flood that is certified, or the published one.
 
-    The noise uses `star` of epsilon, the bin that loses a person `losing`.
+    The noise uses `star` of epsilon, the bin that loses a person `bound_losing`.
     """
     if calibration is Calibration.PAPER:
         return build(_publish(promise, star, losing))

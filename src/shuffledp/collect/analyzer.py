@@ -87,7 +87,7 @@ def count_messages(collection: Collection, plains: Octets) -> Counted:
     return Counted(tallies=tuple(tallies), dropped={k: n for k, n in dropped.items() if n})
 
 
-def _nothing(step: str) -> None:
+def _pause(step: str) -> None:
     """Between two steps; tests put a crash here."""
 
 
@@ -101,7 +101,7 @@ class Analyzer:
         secrets: AnalyzerSecrets,
         folder: Path,
         opener: Opener = open_records,
-        step: Callable[[str], None] = _nothing,
+        step: Callable[[str], None] = _pause,
         durable: bool = True,
     ) -> None:
         self.collection = collection

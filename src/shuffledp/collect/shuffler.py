@@ -52,7 +52,7 @@ def open_reports(
     return found
 
 
-def _nothing(step: str) -> None:
+def _pause(step: str) -> None:
     """Between two steps; tests put a crash here."""
 
 
@@ -65,7 +65,7 @@ class Shuffler:
     store: Store
     folder: Path
     """Where batches lie until the analyzer has them."""
-    step: Callable[[str], None] = _nothing
+    step: Callable[[str], None] = _pause
     refused: Counter[str] = field(default_factory=Counter)
     """Reports by the reason why they were refused: since the start, in memory only."""
     accepted: int = 0

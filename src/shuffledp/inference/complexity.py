@@ -195,9 +195,9 @@ def learning_n(
 
     if model == "none":
         find(protocol, 1)  # refuses a protocol that this model does not have
-        found = _exact(k, alpha)
+        found = _search_exactly(k, alpha)
     else:
-        least = _least(honest) if model == "shuffle" else 1
+        least = _find_least(honest) if model == "shuffle" else 1
         found = _simulate(find, protocol, k, alpha, times, least)
     theory = learning_order(
         k=k, alpha=alpha, epsilon=epsilon, delta=delta, model=model, protocol=found.protocol
@@ -289,7 +289,7 @@ class _Found:
     protocol: str
 
 
-def _exact(k: int, alpha: float) -> _Found:
+def _search_exactly(k: int, alpha: float) -> _Found:
     low, high = 0, 1
     while expected_empirical_tv(high, k) > alpha:
         low, high = high, 2 * high
@@ -363,11 +363,11 @@ def _search(
             enough = here
         if enough is not None and enough.n - too_few <= max(1.0, enough.doubt * enough.n):
             return enough
-        n = _next(here, alpha, too_few, enough)
+        n = _choose_next(here, alpha, too_few, enough)
     raise UnsupportedError(f"no n was found for alpha={alpha!r}: try more runs")
 
 
-def _next(here: _Point, alpha: float, too_few: int, enough: _Point | None) -> int:
+def _choose_next(here: _Point, alpha: float, too_few: int, enough: _Point | None) -> int:
     # Aim at the middle of what is accepted.
     aim = max(alpha - here.error, alpha / 2)
     wanted = math.ceil(here.n * math.pow(here.mean / aim, -1 / here.slope))
@@ -390,7 +390,7 @@ def _has_no_simulation(protocol: ShuffleProtocol) -> str | None:
     return None if isinstance(protocol.randomizer, Dealt) else "its tally cannot be simulated"
 
 
-def _least(honest: float) -> int:
+def _find_least(honest: float) -> int:
     """The smallest n that has an honest user."""
     honest_users(10**9, honest)  # refuses what is no fraction
     return math.ceil(1 / honest)
@@ -483,8 +483,8 @@ def uniformity_n(
     )
     question = _Question(k=k, alpha=alpha, ballot=ballot, asked=asked)
     most = _largest_miss(ballot, MARGIN * error)
-    rough = _crossing(lambda n: question.rough(n) <= most, _start(order.value), 2.0, _ROUGH)[1]
-    low, high = _crossing(lambda n: question.fine(n) <= most, rough, 1.03, _FINE)
+    rough = _find_crossing(lambda n: question.rough(n) <= most, _start(order.value), 2.0, _ROUGH)[1]
+    low, high = _find_crossing(lambda n: question.fine(n) <= most, rough, 1.03, _FINE)
     runs = question.fine_runs
     return SampleComplexity(
         task="uniformity_test",
@@ -549,7 +549,7 @@ def _start(value: float) -> int:
     return max(2, math.ceil(value))
 
 
-def _crossing(
+def _find_crossing(
     enough: Callable[[int], bool], start: int, step: float, ratio: float
 ) -> tuple[int, int]:
     """(too few, enough), a factor `ratio` apart or neighbours: outward from start, then halving."""

@@ -454,10 +454,10 @@ def find_source(
     if model == "local":  # where the promise needs nobody else
         limits, delta, honest = Limits.of(models="local"), 0.0, 1.0
     asked = Asked.of(task, n=n, epsilon=epsilon, delta=delta, honest=honest)
-    return _best(asked, limits, protocol, only)
+    return _choose_best(asked, limits, protocol, only)
 
 
-def _best(
+def _choose_best(
     asked: Asked,
     limits: Limits,
     protocol: str | None,

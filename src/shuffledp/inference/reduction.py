@@ -98,7 +98,7 @@ class Reduction:
         """
         codes = Categories(k=self.k).codes(inputs).astype(np.int64)
         resampled = np.flatnonzero(tape.bernoulli(rng.words(len(codes), bits), 1 << bits - 1, bits))
-        codes[resampled] = _uniform(self.k, len(resampled), rng, bits)
+        codes[resampled] = _draw_uniform(self.k, len(resampled), rng, bits)
         first = np.cumsum((0, *self.copies))
         cells = np.empty(len(codes), dtype=np.int64)
         spare = np.zeros(len(codes), dtype=np.bool_)
@@ -109,8 +109,8 @@ class Reduction:
             users = order[ends[j] : ends[j + 1]]
             own = exact_draws.draw_bernoulli(_Exactly(stays[j]), len(users), rng, bits)
             spare[users] = ~own
-            cells[users] = first[j] + _uniform(self.copies[j], len(users), rng, bits)
-        cells[spare] = first[-1] + _uniform(self.spare, int(spare.sum()), rng, bits)
+            cells[users] = first[j] + _draw_uniform(self.copies[j], len(users), rng, bits)
+        cells[spare] = first[-1] + _draw_uniform(self.spare, int(spare.sum()), rng, bits)
         return cells
 
 
@@ -124,7 +124,7 @@ class _Exactly:
         return self.p, self.p
 
 
-def _uniform(k: int, count: int, rng: WordSource, bits: int) -> Counts:
+def _draw_uniform(k: int, count: int, rng: WordSource, bits: int) -> Counts:
     """Exactly uniform on 0 .. k-1: rejected draws are drawn again."""
     drawn = np.empty(count, dtype=np.int64)
     left = np.arange(count)

@@ -178,38 +178,38 @@ def _collisions(want: _Wanted) -> _Plan:
     return 1, Exact(cells=want.k)
 
 
-def _deviation(want: _Wanted) -> _Plan:
+def _plan_deviation(want: _Wanted) -> _Plan:
     reach = 2 * min(want.n, want.k)
     mechanism = geometric.make(epsilon=want.epsilon, sensitivity=reach)
     return 1, NoisyDeviation(cells=want.k, mechanism=mechanism)
 
 
-def _counts(want: _Wanted) -> _Plan:
+def _plan_counts(want: _Wanted) -> _Plan:
     return 1, NoisyCounts(mechanism=geometric.make(epsilon=want.epsilon, sensitivity=2, k=want.k))
 
 
-def _local_hadamard(want: _Wanted) -> _Plan:
+def _plan_local_hadamard(want: _Wanted) -> _Plan:
     return 1, _reports(hadamard.make_local(k=want.k, epsilon=want.epsilon))
 
 
-def _local_halving(want: _Wanted) -> _Plan:
+def _plan_local_halving(want: _Wanted) -> _Plan:
     return _FEWEST, _reports(rr.make_local(epsilon=want.epsilon))
 
 
-def _local_hashed(want: _Wanted) -> _Plan:
+def _plan_local_hashed(want: _Wanted) -> _Plan:
     """L of order e^epsilon parts: a report then says about as much as it may."""
     parts = _power(math.exp(min(want.epsilon, 60.0)) / 4, want.k)
     if parts == 2:
-        return _local_halving(want)
+        return _plan_local_halving(want)
     return _groups(parts, want.k), _reports(hadamard.make_local(k=parts, epsilon=want.epsilon))
 
 
-def _direct(want: _Wanted) -> _Plan:
+def _plan_direct(want: _Wanted) -> _Plan:
     dense = _dummies(want, want.k)
     return 1, ManyDummies(dense=dense) if want.k >= _MANY else dense
 
 
-def _correlated(want: _Wanted) -> _Plan:
+def _plan_correlated(want: _Wanted) -> _Plan:
     protocol = correlated_histogram.make(
         n=want.n, k=want.k, epsilon=want.epsilon, delta=want.delta, honest=want.honest
     )
@@ -218,37 +218,37 @@ def _correlated(want: _Wanted) -> _Plan:
     return 1, Correlated(protocol=protocol, randomizer=randomizer)
 
 
-def _pure(want: _Wanted) -> _Plan:
+def _plan_pure(want: _Wanted) -> _Plan:
     protocol = pure_count.make(n=want.n, epsilon=want.epsilon / 2, honest=want.honest)
     randomizer = protocol.randomizer
     assert isinstance(randomizer, pure_count.PureCount)
     return 1, PureCells(cells=want.k, protocol=protocol, randomizer=randomizer)
 
 
-def _amplified_hadamard(want: _Wanted) -> _Plan:
+def _plan_amplified_hadamard(want: _Wanted) -> _Plan:
     return 1, _reports(_shuffled_hadamard(want, want.k, 1))
 
 
-def _amplified_halving(want: _Wanted) -> _Plan:
+def _plan_amplified_halving(want: _Wanted) -> _Plan:
     protocol = rr.make(
         n=want.group(_FEWEST), epsilon=want.epsilon, delta=want.delta, honest=want.honest
     )
     return _FEWEST, _reports(protocol)
 
 
-def _amplified_hashed(want: _Wanted) -> _Plan:
+def _plan_amplified_hashed(want: _Wanted) -> _Plan:
     parts = _power(want.n / _noise(want), want.k)
     if parts == 2:
-        return _amplified_halving(want)
+        return _plan_amplified_halving(want)
     number = _groups(parts, want.k)
     return number, _reports(_shuffled_hadamard(want, parts, number))
 
 
-def _direct_parts(want: _Wanted) -> _Plan:
+def _plan_direct_parts(want: _Wanted) -> _Plan:
     """n / L users and `noise` messages fall into each part; n / L = noise is where L pays most."""
     wanted = want.n / _noise(want)
     if want.k < 2 * _FEWEST or wanted > want.k / math.sqrt(2):
-        return _direct(want)
+        return _plan_direct(want)
     parts = max(_FEWEST, min(math.floor(wanted), want.k // 2))
     return 1, _dummies(want, parts)
 
@@ -299,25 +299,25 @@ def _reports(protocol: ShuffleProtocol) -> Reports:
 
 METHODS: dict[tuple[str, str], dict[str, Callable[[_Wanted], _Plan]]] = {
     ("none", "private"): {"collisions": _collisions},
-    ("central", "private"): {"distance": _deviation, "counts": _counts},
-    ("local", "private"): {"hadamard": _local_hadamard},
-    ("local", "public"): {"hashed": _local_hashed, "halving": _local_halving},
+    ("central", "private"): {"distance": _plan_deviation, "counts": _plan_counts},
+    ("local", "private"): {"hadamard": _plan_local_hadamard},
+    ("local", "public"): {"hashed": _plan_local_hashed, "halving": _plan_local_halving},
     ("shuffle", "private"): {
-        "direct": _direct,
-        "amplified": _amplified_hadamard,
-        "correlated": _correlated,
+        "direct": _plan_direct,
+        "amplified": _plan_amplified_hadamard,
+        "correlated": _plan_correlated,
     },
     ("shuffle", "public"): {
-        "direct": _direct_parts,
-        "amplified": _amplified_halving,
-        "hashed": _amplified_hashed,
+        "direct": _plan_direct_parts,
+        "amplified": _plan_amplified_halving,
+        "hashed": _plan_amplified_hashed,
     },
 }
 """(model, coin): the methods by name, the default first."""
 
 
 PURE: dict[tuple[str, str], dict[str, Callable[[_Wanted], _Plan]]] = {
-    ("shuffle", "private"): {"pure": _pure}
+    ("shuffle", "private"): {"pure": _plan_pure}
 }
 """Methods with delta = 0 where the model needs none; they are for some thousand users, so nothing chooses them by itself."""
 

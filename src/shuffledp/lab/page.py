@@ -223,7 +223,7 @@ def _table(folder: Path) -> str:
         header, *rows = csv.reader(file)
     head = "".join(f"<th>{escape(name)}</th>" for name in header)
     body = "".join(
-        "<tr>" + "".join(f"<td>{escape(_short(cell))}</td>" for cell in row) + "</tr>"
+        "<tr>" + "".join(f"<td>{escape(_shorten(cell))}</td>" for cell in row) + "</tr>"
         for row in rows[:_ROWS]
     )
     more = "" if len(rows) <= _ROWS else f" (the first {_ROWS} of {len(rows)} rows)"
@@ -234,7 +234,7 @@ def _table(folder: Path) -> str:
     )
 
 
-def _short(cell: str) -> str:
+def _shorten(cell: str) -> str:
     """Long decimals to five digits."""
     try:
         value = float(cell)

@@ -33,13 +33,13 @@ __all__ = [
     "MechanismSpec",
     "Selection",
     "Selector",
-    "answering",
     "binomial",
     "exponential",
     "frequency_list",
     "geometric",
     "geometric_tree",
     "laplace",
+    "list_answering",
     "one_sided",
     "permute_and_flip",
     "rebuild",
@@ -68,10 +68,10 @@ def __getattr__(name: str) -> Any:
     return tuple(map(spec, LINES)) if name == "MECHANISMS" else _find(name)
 
 
-def answering(*tasks: str, names: Collection[str] | None = None) -> Iterator[MechanismSpec]:
+def list_answering(*tasks: str, names: Collection[str] | None = None) -> Iterator[MechanismSpec]:
     """The mechanisms that answer one of the tasks, or those of them that are named; others are not loaded.
 
-    >>> [each.name for each in answering("mean")]
+    >>> [each.name for each in list_answering("mean")]
     ['laplace']
     """
     for name, own in LINES.items():

@@ -77,7 +77,7 @@ class Binomial:
         def delta_of(threshold: int) -> float:
             return rule(self.n, Fraction(threshold, 1 << self.word_bits), self.epsilon)
 
-        threshold = _smallest(delta_of, self.delta, 1 << (self.word_bits - 1))
+        threshold = _find_smallest(delta_of, self.delta, 1 << (self.word_bits - 1))
         if threshold is None:
             raise UnsupportedError(
                 f"n={self.n} coins with gamma <= 1/2 do not reach epsilon={self.epsilon!r}, "
@@ -166,7 +166,7 @@ def _delta_paper(n: int, gamma: Fraction, epsilon: float) -> float:
     return min(1.0, (math.exp(-x / 8) + math.exp(-x / (8 + 2 * a))) * (1 + 1e-10))
 
 
-def _smallest(delta_of: Callable[[int], float], delta: float, largest: int) -> int | None:
+def _find_smallest(delta_of: Callable[[int], float], delta: float, largest: int) -> int | None:
     """The threshold where bisection ends: it passes, and one less does not."""
     if delta_of(largest) > delta:
         return None

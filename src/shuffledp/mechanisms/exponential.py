@@ -125,10 +125,10 @@ class Exponential:
             raise DataError("utilities must be finite")
         if array.dtype.kind not in "iufO":
             raise DataError(f"utilities must be numbers, but have type {array.dtype}")
-        return [_exact(value) for value in array.tolist()]
+        return [_read_fraction(value) for value in array.tolist()]
 
 
-def _exact(value: object) -> Fraction:
+def _read_fraction(value: object) -> Fraction:
     if isinstance(value, bool) or not isinstance(value, int | float | Fraction):
         raise DataError(f"utility {value!r} must be an integer, a fraction or a float")
     if isinstance(value, float) and not math.isfinite(value):

@@ -98,7 +98,7 @@ class GeometricTree:
 
     def accuracy(self, beta: float) -> float:
         """How far off any count of people up to a cell is, at most, except with probability beta."""
-        return self._leaves(self.n).farthest(fraction_of_one("beta", beta))
+        return self._leaves(self.n).bound_prefixes(fraction_of_one("beta", beta))
 
 
 def make(

@@ -123,7 +123,7 @@ class Leaves:
         above, below = _prefix_radii(self.noise, self.shape, tuple(cells.tolist()), tail)
         return np.clip(value - above, 0, self.n), np.clip(value + below, 0, self.n)
 
-    def farthest(self, beta: float) -> float:
+    def bound_prefixes(self, beta: float) -> float:
         """How far off all prefixes are at most, except with probability beta."""
         tail, most = beta / 2 / len(self.values), 0.0
         for start in range(0, len(self.values), _AT_ONCE):

@@ -206,7 +206,9 @@ def choose(
     if for_file and task == asked.task:
         found = pick_for_file(asked, trusted, look)
     else:
-        found = choose_row(map(look, _fitting(task, trusted)), Aim.ERROR, enough=recognise(asked))
+        found = choose_row(
+            map(look, _list_fitting(task, trusted)), Aim.ERROR, enough=recognise(asked)
+        )
     if found is None:
         none = f"the {trusted.value} model has none for {task.name}"
         reasons = "; ".join(row.explain() for row in rows)
@@ -232,7 +234,7 @@ def pick_for_file(asked: Asked, model: Model, look: Callable[[Candidate], Row]) 
                 return row
     if errors and min(error for error, _ in errors) <= SAME * floor:
         return _choose_by_error(errors)
-    rest = (look(each) for each in _fitting(asked.task, model) if each.name not in _USUAL)
+    rest = (look(each) for each in _list_fitting(asked.task, model) if each.name not in _USUAL)
     errors += [(row.error, row) for row in rest if row.available]
     return _choose_by_error(errors) if errors else None
 
@@ -244,7 +246,7 @@ def _choose_by_error(errors: list[tuple[float, Row]]) -> Row:
     return min(equal, key=lambda each: (not each[1].dealt, each[0], _bits(each[1])))[1]
 
 
-def _fitting(task: Task, model: Model) -> Iterator[Candidate]:
+def _list_fitting(task: Task, model: Model) -> Iterator[Candidate]:
     """The candidates of the model; with very many bins only those whose cost does not grow with them."""
     many = task.listed and task.domain.size > MOST_VALUES and model is Model.SHUFFLE
     if model is Model.CENTRAL:

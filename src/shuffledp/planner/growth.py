@@ -77,7 +77,9 @@ def curves(plan: Plan, *, points: int = 67) -> tuple[Curve, ...]:
     found = (
         Curve(
             model=model,
-            points=tuple(_points(_best(plan, asked, limits, model), asked, limits, users)),
+            points=tuple(
+                _points(_rank_candidates(plan, asked, limits, model), asked, limits, users)
+            ),
         )
         for model in Model
     )
@@ -90,7 +92,7 @@ def _users(n: int, points: int) -> list[int]:
     return sorted({round(float(each)) for each in grid})
 
 
-def _best(plan: Plan, asked: Asked, limits: Limits, model: Model) -> list[Candidate]:
+def _rank_candidates(plan: Plan, asked: Asked, limits: Limits, model: Model) -> list[Candidate]:
     """The candidates of a model, best first at the plan's n: the chosen one before all others."""
     known = {each.name: each for each in candidates(asked.task) if each.model is model}
     rows: Iterable[Row] = [row for row in plan.rows if row.model is model]
@@ -265,7 +267,7 @@ def plot_plan(plan: Plan, path: Path) -> Path:
             for curve in curves(plan, points=points)
         },
         path,
-        title=_finding(plan.task, chosen.protocol, found),
+        title=_say_finding(plan.task, chosen.protocol, found),
         subtitle=plan.title(),
         ylabel=f"RMSE of {task.answer}, worst data set",
         chosen=(chosen.n, chosen.rmse / scale, chosen.protocol),
@@ -290,12 +292,12 @@ def _describe_cost(size: int | None, influence: float | None) -> str:
     return f"{size:,} B, {moved}"
 
 
-def _finding(task: str, chosen: str, rows: list[tuple[str, str, float]]) -> str:
+def _say_finding(task: str, chosen: str, rows: list[tuple[str, str, float]]) -> str:
     """What the trust in a shuffler is worth; or, if not all models were asked for, which protocol is best.
 
-    >>> _finding("count", "rr", [("local", "rr", 90.0), ("shuffle", "rr", 3.0), ("central", "geometric", 1.5)])
+    >>> _say_finding("count", "rr", [("local", "rr", 90.0), ("shuffle", "rr", 3.0), ("central", "geometric", 1.5)])
     'A count: a shuffler is 30 times as accurate as trusting nobody, a curator 2 times as accurate as a shuffler'
-    >>> _finding("count", "rr", [("local", "rr", 90.0)])
+    >>> _say_finding("count", "rr", [("local", "rr", 90.0)])
     'The best protocol that fits: rr'
     """
     best: dict[str, float] = {}

@@ -112,7 +112,7 @@ class _Bracket:
                 return self._hopeless(row)
             if self._is_done() or self._close(excess):
                 break
-            x = self._next()
+            x = self._choose_next()
         return self._hopeless(row) if self.good is None else self.good
 
     def _hopeless(self, row: Row) -> Row:
@@ -144,7 +144,7 @@ class _Bracket:
         """Whether the grain is what limits the search."""
         return _SHARP * x < 2 * self.grain
 
-    def _next(self) -> float:
+    def _choose_next(self) -> float:
         """Where the power law through the last two points says, or the middle of the bracket."""
         low, high = self.low, self.high
         if high is None:

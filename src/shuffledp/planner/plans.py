@@ -128,7 +128,7 @@ class Plan:
         """
         bias = self.bias(row)
         everything = self._width * (row.n or 0)
-        return _short(bias) if bias is None or bias < everything else "any"
+        return _shorten(bias) if bias is None or bias < everything else "any"
 
     def make(self) -> ShuffleProtocol | Mechanism:
         """The chosen protocol (or mechanism); `UnsupportedError` with all reasons if there is none.
@@ -461,14 +461,14 @@ def _cells(plan: Plan, row: Row) -> list[str]:
     if plan.aim is Aim.USERS:
         cells.append(f"{row.n:,}")
     beside = plan.asked.task.columns(rmse=row.rmse, n=row.n, worst=row.worst_bin, found=row.found)
-    cells += map(_short, (row.rmse, *beside.values()))
+    cells += map(_shorten, (row.rmse, *beside.values()))
     if plan.liars is not None:
         cells.append(plan.tell_bias(row))
     floor = "-" if row.local_floor is None else round_up(row.local_floor.epsilon, _DIGITS)
     if not plan.limits.live:
-        return [*cells, _short(row.messages_per_user), _short(row.bits_per_user), floor]
+        return [*cells, _shorten(row.messages_per_user), _shorten(row.bits_per_user), floor]
     guess = "100 %" if row.guess is None else f"{100 * row.guess:.1f} %"
-    return [*cells, _short(row.bytes_per_report), _short(row.influence), guess, floor]
+    return [*cells, _shorten(row.bytes_per_report), _shorten(row.influence), guess, floor]
 
 
 def _caption(plan: Plan) -> str:
@@ -494,7 +494,9 @@ def _caption(plan: Plan) -> str:
         notes.append("Messages, bits: per user.")
     notes.append("Local: epsilon if the shuffler tells who sent what.")
     if plan.rounding:
-        notes.append(f"It counts {_short(plan.rounding)} for rounding reals to the grid at random.")
+        notes.append(
+            f"It counts {_shorten(plan.rounding)} for rounding reals to the grid at random."
+        )
     return " ".join([*notes, *task.remarks(), *plan.remarks])
 
 
@@ -511,7 +513,7 @@ def _wrap(text: str, first: str = "", later: str = "") -> list[str]:
     return textwrap.wrap(text, _WIDTH, initial_indent=first, subsequent_indent=later)
 
 
-def _short(value: float | None) -> str:
+def _shorten(value: float | None) -> str:
     """About three digits."""
     if value is None:
         return "-"

@@ -345,7 +345,7 @@ def candidates(task: Task, names: Collection[str] | None = None) -> Iterator[Can
     ['rr', 'rr']
     """
     yield from curators(task, names)
-    for spec in protocols.answering(*task.answered_by, names=names):
+    for spec in protocols.list_answering(*task.answered_by, names=names):
         both = spec.make_local is not None
         for model, maker in ((Model.SHUFFLE, spec.make), (Model.LOCAL, spec.make_local)):
             if maker is not None:
@@ -365,5 +365,5 @@ def curators(task: Task, names: Collection[str] | None = None) -> Iterator[Candi
     ['laplace']
     """
     wanted = (task.name, "histogram") if task.bins else (task.name,)
-    for each in mechanisms.answering(*wanted, names=names):
+    for each in mechanisms.list_answering(*wanted, names=names):
         yield Candidate(name=each.name, model=Model.CENTRAL, answers=task.name, maker=each.make)

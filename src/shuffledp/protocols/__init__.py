@@ -59,7 +59,6 @@ __all__ = [
     "LINES",
     "PROTOCOLS",
     "Spec",
-    "answering",
     "bundle",
     "correlated_count",
     "correlated_histogram",
@@ -76,6 +75,7 @@ __all__ = [
     "hybrid",
     "krr",
     "levels",
+    "list_answering",
     "list_offered",
     "list_registered",
     "local_hashing",
@@ -164,13 +164,13 @@ _find = load_later(__name__, {}, modules=_FILES)
 
 def __getattr__(name: str) -> Any:
     if name == "PROTOCOLS":
-        return tuple(map(_own, LINES))
+        return tuple(map(_load_own, LINES))
     if name == "COMBINED":
-        return tuple(map(_own, _OF_OTHERS))
-    return _own(name) if name in _TWO_IN_A_FILE else _find(name)
+        return tuple(map(_load_own, _OF_OTHERS))
+    return _load_own(name) if name in _TWO_IN_A_FILE else _find(name)
 
 
-def _own(name: str) -> Spec:
+def _load_own(name: str) -> Spec:
     """The spec of a protocol of this package."""
     file, spec = _TWO_IN_A_FILE.get(name, (name, "SPEC"))
     own: Spec = getattr(import_module(f"{__name__}.{file}"), spec)
@@ -183,18 +183,18 @@ def list_registered() -> tuple[Spec, ...]:
     >>> len(list_registered()) >= len(LINES)
     True
     """
-    return (*map(_own, LINES), *list_offered())
+    return (*map(_load_own, LINES), *list_offered())
 
 
-def answering(*tasks: str, names: Collection[str] | None = None) -> Iterator[Spec]:
+def list_answering(*tasks: str, names: Collection[str] | None = None) -> Iterator[Spec]:
     """The protocols that answer one of the tasks, or those of them that are named, in that order; others are not loaded.
 
-    >>> [each.name for each in answering("sum", names=["split_and_mix", "krr"])]
+    >>> [each.name for each in list_answering("sum", names=["split_and_mix", "krr"])]
     ['split_and_mix']
     """
     for name in LINES if names is None else names:
         if LINES.get(name) in tasks:
-            yield _own(name)
+            yield _load_own(name)
     if names is not None and LINES.keys() >= set(names):  # no need to ask other packages
         return
     for each in list_offered():
@@ -252,7 +252,7 @@ def spec(name: str) -> Spec:
     'k-ary randomized response'
     """
     if name in LINES or name in _OF_OTHERS:  # without a look at other packages
-        return _own(name)
+        return _load_own(name)
     others = {each.name: each for each in list_offered()}
     if name in others:
         return others[name]

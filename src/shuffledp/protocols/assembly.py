@@ -103,7 +103,7 @@ class LocalMaker(Generic[P]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> ShuffleProtocol:
         bound = inspect.signature(self._build).bind(*args, **kwargs)
         bound.apply_defaults()
-        given = {name: _plain(value) for name, value in bound.arguments.items()}
+        given = {name: _make_plain(value) for name, value in bound.arguments.items()}
         parts = self._build(**given)  # type: ignore[call-arg]
         guarantee = _floor(self.about, parts.device)
         return ShuffleProtocol(
@@ -136,7 +136,7 @@ class ShuffleMaker:
     def __call__(self, **arguments: Any) -> ShuffleProtocol:
         bound = self.__signature__.bind(**arguments)
         bound.apply_defaults()
-        given = {name: _plain(value) for name, value in bound.arguments.items()}
+        given = {name: _make_plain(value) for name, value in bound.arguments.items()}
         crowd = Crowd(n=given["n"], honest=given["honest"])
         delta = 0.0 if self._pure else fraction_of_one("delta", given["delta"])
         promise = Promise(epsilon=given["epsilon"], delta=delta)
@@ -250,7 +250,7 @@ def refuse_epsilon0(epsilon0: float, word_bits: int, **shape: int) -> ParameterE
     return ParameterError("epsilon0", epsilon0, requirement)
 
 
-def _plain(value: Any) -> Any:
+def _make_plain(value: Any) -> Any:
     """Python's own number for one of NumPy's, which would overflow, and which JSON does not know."""
     return value.item() if isinstance(value, np.generic) else value
 
@@ -357,7 +357,7 @@ def fit(
     @cache
     def reach(epsilon0: float) -> tuple[float, str]:
         curve = _curve(at(epsilon0).randomizer, users)
-        return _find_best(curve if epsilon0 <= least else _own(curve), epsilon)
+        return _find_best(curve if epsilon0 <= least else _keep_own(curve), epsilon)
 
     def spare(epsilon0: float) -> float:
         return math.log(delta / max(reach(epsilon0)[0], SMALLEST_DELTA))
@@ -366,7 +366,9 @@ def fit(
         curve = _curve(at(epsilon0).randomizer, users).bounds[0].curve
         return curve if isinstance(curve, BinaryResponse) else None
 
-    epsilon0 = _largest_of_bits(spare, least, response, epsilon, delta) or _largest(spare, least)
+    epsilon0 = _largest_of_bits(spare, least, response, epsilon, delta) or _find_largest(
+        spare, least
+    )
     if shape is not None:
         epsilon0 = _beyond(spare, epsilon0, shape)
     return _certify(at(epsilon0), crowd, promise, reach(epsilon0))
@@ -400,7 +402,7 @@ def _find_best(curve: "ShuffledProfile", epsilon: float) -> tuple[float, str]:
     return min((bound.curve.delta(epsilon), bound.proof) for bound in curve.bounds)
 
 
-def _own(curve: "ShuffledProfile") -> "ShuffledProfile":
+def _keep_own(curve: "ShuffledProfile") -> "ShuffledProfile":
     """The bounds from the randomizer's own law: the generic ones add nothing above the `least` epsilon0."""
     own = tuple(bound for bound in curve.bounds if not bound.name.startswith("clones"))
     return replace(curve, bounds=own) if own else curve
@@ -415,7 +417,7 @@ def _curve(randomizer: Device, honest: int) -> "ShuffledProfile":
     return replace(curve, bounds=binary) if binary else curve
 
 
-def _largest(spare: Callable[[float], float], least: float) -> float:
+def _find_largest(spare: Callable[[float], float], least: float) -> float:
     """Nearly the largest safe epsilon0 from `least` on, which is safe."""
     return find_largest_above(
         lambda epsilon0: 1.0 if epsilon0 <= least else spare(epsilon0),
@@ -465,7 +467,7 @@ def _beyond(
             continue
         candidate = _first_of(shape, low, high)
         if spare(candidate) > 0:
-            epsilon0, failures = max(epsilon0, _largest(spare, candidate)), 0
+            epsilon0, failures = max(epsilon0, _find_largest(spare, candidate)), 0
             continue
         failures += 1
         if failures == _FAILURES:

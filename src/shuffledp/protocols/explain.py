@@ -32,7 +32,7 @@ def explain(protocol: ShuffleProtocol | CentralMechanism) -> str:
     """
     promise = protocol.guarantee
     if not isinstance(protocol, ShuffleProtocol):
-        return "\n\n".join([_promise(promise), _CURATOR, _exact(promise)])
+        return "\n\n".join([_promise(promise), _CURATOR, _say_exact(promise)])
     return "\n\n".join(
         [
             _promise(promise),
@@ -51,7 +51,7 @@ _CURATOR = (
 )
 
 
-def _exact(promise: Guarantee) -> str:
+def _say_exact(promise: Guarantee) -> str:
     return (
         f"What is not protected. {_ADDS_UP} The proof: {promise.proof}. The noise is made of words of "
         "AES-256, and the promise holds against whoever cannot break that."

@@ -141,13 +141,13 @@ def light_variance(p: Fraction, q: Fraction) -> Fraction:
 @lru_cache(maxsize=256)
 def _variances(analyzer: FrequencyAnalyzer) -> tuple[float, float, Fraction]:
     """What a user of the category adds to the variance, what one of another, and what the noise of either."""
-    p, q = _short(analyzer.oracle.p), _short(analyzer.oracle.q)
+    p, q = _cut(analyzer.oracle.p), _cut(analyzer.oracle.q)
     square = (p - q) ** 2
     noise = sum((times * r * (1 - r) for times, r in analyzer.noise), Fraction(0))
     return float(p * (1 - p) / square), float(q * (1 - q) / square), noise / square
 
 
-def _short(x: Fraction) -> Fraction:
+def _cut(x: Fraction) -> Fraction:
     """Cut after 256 bits: an exact p can have thousands of digits, more than any float shows."""
     if x.denominator >> _BITS == 0:
         return x

@@ -123,7 +123,7 @@ class LocalHashing:
     def _bucket(self, hashes: Words) -> Counts:
         return (hashes.astype(np.int64) * self.g) >> self.r
 
-    def _first(self, buckets: Counts) -> Counts:
+    def _find_first(self, buckets: Counts) -> Counts:
         """The smallest hash value in a bucket v: ceil(v 2^r / g)."""
         return -((-buckets << self.r) // self.g)
 
@@ -184,8 +184,8 @@ class LocalHashing:
     def _count(self, counts: Counts, reports: Words) -> None:
         a, b = reports[:, :2].T.astype(self._dtype)
         y = reports[:, 2].astype(np.int64)
-        first = self._first(y).astype(self._dtype)
-        width = (self._first(y + 1) - self._first(y)).astype(self._dtype)
+        first = self._find_first(y).astype(self._dtype)
+        width = (self._find_first(y + 1) - self._find_first(y)).astype(self._dtype)
         # j = block * _CATEGORIES + rest has the hash value (b + a rest) + a block * _CATEGORIES.
         doublings = multiples(a, self.k, self.r)
         within = (_CATEGORIES - 1).bit_length()
@@ -213,11 +213,11 @@ def make_local(*, k: int, epsilon: float, word_bits: int = 32) -> Parts:
     >>> make_local(k=1024, epsilon=3.0).randomizer.g
     21
     """
-    hashing = _best(k, positive("epsilon", epsilon), word_bits)
+    hashing = _choose_best(k, positive("epsilon", epsilon), word_bits)
     return Parts(hashing, FrequencyAnalyzer(oracle=hashing))
 
 
-def _best(k: int, epsilon0: float, word_bits: int) -> LocalHashing:
+def _choose_best(k: int, epsilon0: float, word_bits: int) -> LocalHashing:
     whole("word_bits", word_bits, at_least=4, at_most=64)
     below = int(exp_lower(epsilon0)) + 1
     most = 1 << (word_bits // 2 - 1)

@@ -413,9 +413,9 @@ class Levels:
         share = 1.15 * 2 / (mu * mu * self.n)
         if levels is None:
             # Lies per level and user hardly depend on k: once is enough to know how many.
-            first = self._best(lambda k: self._gamma(k, share))
+            first = self._search_best(lambda k: self._gamma(k, share))
             share = 1 / (math.exp(self._epsilon0(first, share, _ROUGH)) + first)
-            levels = self._best(lambda k: self._gamma(k, share))
+            levels = self._search_best(lambda k: self._gamma(k, share))
         epsilon0 = self._epsilon0(levels, share, _FINE)
         return levels, (levels + 1) / (exp_lower(epsilon0) + levels)
 
@@ -428,7 +428,7 @@ class Levels:
         each = max(14 * math.log(2 / self.delta) / self.epsilon**2, 27 / self.epsilon) / (
             self.n - 1
         )
-        k = self._best(lambda k: (k + 1) * each) if levels is None else levels
+        k = self._search_best(lambda k: (k + 1) * each) if levels is None else levels
         gamma = (k + 1) * each * (1 + 1e-12)
         if gamma >= 1:
             raise UnsupportedError(
@@ -441,7 +441,7 @@ class Levels:
         """At most the gamma of randomized response with epsilon0 = epsilon, which is private by itself."""
         return min((k + 1) * share, (k + 1) / (math.exp(min(self.epsilon, 700.0)) + k))
 
-    def _best(self, gamma_of: Callable[[int], float]) -> int:
+    def _search_best(self, gamma_of: Callable[[int], float]) -> int:
         """Rounding falls and noise rises with k, so the first rise of the error ends the search."""
         best, smallest = 0, math.inf
         for k in range(1, self.most + 1):

@@ -138,9 +138,11 @@ class SparseHistogram:
             left, first = left.take(some), first.take(some)
             who.append(left)
             drawn.append(words[left, column])
-        return self._distinct(who, drawn)
+        return self._drop_repeated(who, drawn)
 
-    def _distinct(self, who: Iterable[Counts], drawn: Iterable[Words]) -> tuple[Counts, Counts]:
+    def _drop_repeated(
+        self, who: Iterable[Counts], drawn: Iterable[Words]
+    ) -> tuple[Counts, Counts]:
         """(user, bin) of the words that each column of users has drawn, repeated ones dropped."""
         pairs = []
         for users, words in zip(who, drawn, strict=True):
@@ -199,7 +201,7 @@ class SparseHistogram:
             for start in range(0, people, _AT_ONCE):
                 some = min(_AT_ONCE, people - start)
                 words = source.words(some * m, self.word_bits).reshape(some, m)
-                _, bins = self._distinct([np.arange(some)] * m, words.T)
+                _, bins = self._drop_repeated([np.arange(some)] * m, words.T)
                 np.add.at(counts, bins, 1)
         return Tally(counts=counts, users=n)
 
@@ -222,7 +224,7 @@ def make(crowd: Crowd, promise: Promise, *, k: int, word_bits: int = 64) -> Part
     wanted = dummies_level(
         n=crowd.trusted, pair=Fraction(1), epsilon=promise.epsilon, delta=promise.delta, bits=64
     )
-    device = _smallest(k, wanted, word_bits)
+    device = _find_smallest(k, wanted, word_bits)
     if device is None:
         raise UnsupportedError(
             f"n={crowd.n} users, {crowd.trusted} of them honest, are too few for "
@@ -231,7 +233,7 @@ def make(crowd: Crowd, promise: Promise, *, k: int, word_bits: int = 64) -> Part
     return Parts(device, FrequencyAnalyzer(oracle=device, noise=((1, device.gamma),)))
 
 
-def _smallest(k: int, wanted: Fraction, bits: int) -> SparseHistogram | None:
+def _find_smallest(k: int, wanted: Fraction, bits: int) -> SparseHistogram | None:
     """Nearly the least noise with single >= wanted; None if no gamma <= 1/2 has it.
 
     `UnsupportedError` if it would be too many messages.
@@ -244,7 +246,7 @@ def _smallest(k: int, wanted: Fraction, bits: int) -> SparseHistogram | None:
         raise UnsupportedError(
             f"each user would send {mean:.3g} noise messages over k={k} bins: at most {_MOST}"
         )
-    most = _largest(mean)
+    most = _find_most(mean)
     while mean < k * math.log(2) * (1 + 1e-9):
         found = SparseHistogram(k=k, shares=_poisson_table(mean, most, bits), word_bits=bits)
         if found.single >= wanted:
@@ -255,7 +257,7 @@ def _smallest(k: int, wanted: Fraction, bits: int) -> SparseHistogram | None:
     return None
 
 
-def _largest(mean: float) -> int:
+def _find_most(mean: float) -> int:
     """The smallest m with Pr[Poisson(mean) > m] at most the cut."""
     tail, m = -math.expm1(-mean), 0
     while tail > _CUT or m == 0:

@@ -176,7 +176,7 @@ def make_local(*, k: int, epsilon: float, word_bits: int = 64) -> Parts:
     >>> make_local(k=1024, epsilon=3.0).randomizer.w
     48
     """
-    subset = _best(whole("k", k, at_least=2), positive("epsilon", epsilon), word_bits)
+    subset = _choose_best(whole("k", k, at_least=2), positive("epsilon", epsilon), word_bits)
     return Parts(subset, FrequencyAnalyzer(oracle=subset))
 
 
@@ -189,7 +189,7 @@ def _bits(k: int, w: int) -> int:
     return comb(k, w).bit_length()
 
 
-def _best(k: int, epsilon0: float, word_bits: int) -> SubsetSelection:
+def _choose_best(k: int, epsilon0: float, word_bits: int) -> SubsetSelection:
     below = int(k / (exp_lower(epsilon0) + 1))
     candidates = [
         SubsetSelection(k=k, w=w, epsilon0=epsilon0, word_bits=word_bits)

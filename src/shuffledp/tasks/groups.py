@@ -227,7 +227,7 @@ class GroupError:
         found: Floats = (self._spread() ** 2 * weights**2).sum(axis=1) * (size / (size - 1))
         return found
 
-    def _rounding(self, people: Floats) -> Floats:
+    def _bound_rounding(self, people: Floats) -> Floats:
         """At least the variance that rounding adds to the sums of these people."""
         found: Floats = np.maximum(people, 1.0) * self.task.step**2 / 4
         return found
@@ -240,9 +240,9 @@ class GroupError:
         table = np.asarray(self.bins.value).reshape(self._shape)
         people = np.maximum(table.sum(axis=1), 1.0)
         if self.task.inner == "sum":
-            return np.sqrt(self._noise(numbers) + self._rounding(people))
+            return np.sqrt(self._noise(numbers) + self._bound_rounding(people))
         means = self.task._answer(np.asarray(self.bins.value))
-        squares = self._noise(numbers - means[:, None]) + self._rounding(people)
+        squares = self._noise(numbers - means[:, None]) + self._bound_rounding(people)
         return np.asarray(np.sqrt(squares) / people)
 
     def interval(self, value: Value, level: float) -> Interval:
@@ -252,7 +252,7 @@ class GroupError:
             return self._sum_interval(np.asarray(value), level)
         return self._mean_interval(level)
 
-    def _most(self, z: float) -> tuple[Floats, Floats]:
+    def _bound_people(self, z: float) -> tuple[Floats, Floats]:
         """The people of each group, at least and at most."""
         people = np.asarray(self.bins.value).reshape(self._shape).sum(axis=1)
         radius = z * np.sqrt(self._noise(np.ones(self._shape[1])))
@@ -261,7 +261,7 @@ class GroupError:
     def _sum_interval(self, value: Floats, level: float) -> Interval:
         """Rounding counts for as many people as the group may have."""
         z = _quantile((1 - level) / 2)
-        rounding = self._rounding(self._most(z)[1])
+        rounding = self._bound_rounding(self._bound_people(z)[1])
         radius = z * np.sqrt(self._noise(self.task._numbers()) + rounding)
         return Interval(value - radius, value + radius)
 
@@ -270,8 +270,8 @@ class GroupError:
         z = _quantile((1 - level) / 4)
         numbers = self.task._numbers()
         table, above = np.asarray(self.bins.value).reshape(self._shape), numbers - numbers[0]
-        least, most = self._most(z)
-        sums, radius = table @ above, z * np.sqrt(self._noise(above) + self._rounding(most))
+        least, most = self._bound_people(z)
+        sums, radius = table @ above, z * np.sqrt(self._noise(above) + self._bound_rounding(most))
         return bound_means(sums - radius, sums + radius, least, most, (numbers[0], numbers[-1]))
 
     def exact_interval(self, value: Value, level: float) -> Interval:

@@ -211,7 +211,7 @@ def _declare(task: str, given: dict[str, Any], column: Column | None) -> Integer
         given = {"lower": 0, "upper": 1, **given}
     lower, upper = read_ends(task, given)
     if lower >= upper:
-        raise ParameterError("upper", _plain(upper), f"must be > lower={_plain(lower)}")
+        raise ParameterError("upper", _make_plain(upper), f"must be > lower={_make_plain(lower)}")
     if "steps" in given:
         return Reals(lower=lower, upper=upper, steps=given["steps"])
     if column is None:
@@ -246,10 +246,10 @@ def _lay_grid(lower: float, upper: float) -> Reals:
             raise
         raise ParameterError(
             "upper",
-            _plain(upper),
-            f"must be farther from lower={_plain(lower)}: floating-point numbers there are too far apart",
+            _make_plain(upper),
+            f"must be farther from lower={_make_plain(lower)}: floating-point numbers there are too far apart",
         ) from None
 
 
-def _plain(end: float) -> float:
+def _make_plain(end: float) -> float:
     return int(end) if is_whole(end) else end

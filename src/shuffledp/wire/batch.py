@@ -13,7 +13,7 @@ import numpy as np
 from shuffledp.core.errors import WireError
 from shuffledp.core.octets import Octets
 from shuffledp.wire.document import Collection
-from shuffledp.wire.strict import Fields, canonical, read_json
+from shuffledp.wire.strict import Fields, read_json, write_canonical
 
 __all__ = [
     "Manifest",
@@ -45,7 +45,7 @@ class Manifest:
     @property
     def raw(self) -> bytes:
         """The bytes that are signed."""
-        return canonical(
+        return write_canonical(
             {
                 "collection": self.collection_id.hex(),
                 "window": self.window,

@@ -23,7 +23,7 @@ from shuffledp.core.randomizer import Randomizer
 from shuffledp.numerics.rounding import float_above, float_below
 from shuffledp.wire.hpke import SUITE
 from shuffledp.wire.question import CHOICE_BITS, SAMPLED, Question, read_questions
-from shuffledp.wire.strict import Fields, as_decimal, canonical, read_json
+from shuffledp.wire.strict import Fields, as_decimal, read_json, write_canonical
 
 __all__ = [
     "FORMAT",
@@ -372,7 +372,7 @@ def write_document(
         "slots": 1 if pledge.one_question else len(questions),
         "message_size": max(each.code.size for each in questions),
     }
-    collection = Collection.read(canonical(content))
+    collection = Collection.read(write_canonical(content))
     collection.verify()
     return collection
 

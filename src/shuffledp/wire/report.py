@@ -87,7 +87,7 @@ def encode_many(
             for kind, question in enumerate(collection.questions)
         ]
     people = len(next(iter(places.values())))
-    kinds = uniform(rng.words(people, CHOICE_BITS), len(collection.questions))
+    kinds = choose_uniformly(rng.words(people, CHOICE_BITS), len(collection.questions))
     plain = np.zeros((people, 1 + collection.message_size), dtype=np.uint8)
     for kind, question in enumerate(collection.questions):
         mine = np.flatnonzero(kinds == kind)
@@ -95,10 +95,10 @@ def encode_many(
     return [plain]
 
 
-def uniform(words: Words, size: int) -> Codes:
+def choose_uniformly(words: Words, size: int) -> Codes:
     """Each word of 64 bits times `size`, its upper half: which of `size` things is chosen.
 
-    >>> uniform(np.array([0, 2**63, 2**64 - 1], dtype=np.uint64), 3)
+    >>> choose_uniformly(np.array([0, 2**63, 2**64 - 1], dtype=np.uint64), 3)
     array([0, 1, 2])
     """
     high, low = words >> np.uint64(32), words & np.uint64(0xFFFFFFFF)

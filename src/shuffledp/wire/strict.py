@@ -16,10 +16,10 @@ __all__ = [
     "MOST_BYTES",
     "Fields",
     "as_decimal",
-    "canonical",
     "read_decimal",
     "read_hex",
     "read_json",
+    "write_canonical",
 ]
 
 _LARGEST = 2**53
@@ -46,7 +46,7 @@ def read_json(raw: bytes) -> dict[str, Any]:
             raw.decode("utf-8"),
             object_pairs_hook=_pairs,
             parse_float=_refuse_number,
-            parse_int=_whole,
+            parse_int=_read_whole,
             parse_constant=_refuse_number,
         )
     except UnicodeDecodeError:
@@ -76,7 +76,7 @@ def _refuse_number(text: str) -> NoReturn:
     raise _bad(f"the number {text[:40]} is not a whole one: decimals are written as strings")
 
 
-def _whole(text: str) -> int:
+def _read_whole(text: str) -> int:
     if len(text) > 17 or abs(int(text)) >= _LARGEST:
         raise _bad(f"the number {text[:40]} is not below 2^53")
     return int(text)
@@ -103,10 +103,10 @@ def _check_text(text: str) -> None:
             raise _bad(f"the text {text[:60]!r} has a control or invisible character")
 
 
-def canonical(content: Mapping[str, Any]) -> bytes:
+def write_canonical(content: Mapping[str, Any]) -> bytes:
     """The bytes we write: keys in their order, no blanks. Readers never depend on it.
 
-    >>> canonical({"b": [1, "x"], "a": None})
+    >>> write_canonical({"b": [1, "x"], "a": None})
     b'{"b":[1,"x"],"a":null}'
     """
     raw = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()

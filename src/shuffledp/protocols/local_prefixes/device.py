@@ -174,7 +174,7 @@ class LocalPrefixes(OneNumber):
     @property
     def stirring(self) -> Functions:
         """The public matrix, and its inverse."""
-        return _stirring(self.domain.bits, self.stir)
+        return _make_functions(self.domain.bits, self.stir)
 
     def find_cells(self, codes: Codes, rows: Codes) -> NDArray[np.int64]:
         """The cell of each word in the row beside it, which looks at the first bits alone."""
@@ -236,5 +236,5 @@ def _draw(bits: int, seed: int) -> tuple[tuple[int, ...], tuple[tuple[int, ...],
 
 
 @lru_cache(maxsize=8)
-def _stirring(bits: int, stir: tuple[int, ...]) -> Functions:
+def _make_functions(bits: int, stir: tuple[int, ...]) -> Functions:
     return Functions(bits=bits, buckets=2, stir=stir, lengths=(), rows=())
