@@ -248,26 +248,34 @@ CategoryOptions: Any = make_dataclass(
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivacyOptions:
-    """How to read the column, how private the answer is, and with how much machinery."""
+class _ColumnOptions:
+    """How to read the column, how private the answer is, and how the noise is made."""
 
-    epsilon: Annotated[
-        float | None,
-        _privacy(help="The epsilon of the guarantee, above 0; a survey states its own."),
-    ] = None
+    epsilon: Annotated[float | None, _privacy(help="The epsilon of the guarantee, above 0.")] = None
     delta: _PromisedDelta = None
     column: _ColumnOption = None
     where: _WhereOption = None
     on_invalid: _OnInvalidOption = "error"
+    honest: _HonestShare = None
+    allow_large_delta: LargeDeltaOption = False
+    seed: SeedOption = None
+    threads: _ThreadsOption = None
+
+    @property
+    def rng(self) -> sdp.SeededWords | None:
+        """The source of the noise; None means secure."""
+        return None if self.seed is None else sdp.SeededWords(self.seed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivacyOptions(_ColumnOptions):
+    """What a question is asked with."""
+
     model: Annotated[
         _Model, _privacy(help="Trust a shuffler, nobody (local), or this machine (central).")
     ] = _Model.SHUFFLE
     protocol: ProtocolOption = None
     max_messages: MaxMessagesOption = None
-    honest: _HonestShare = None
-    allow_large_delta: LargeDeltaOption = False
-    seed: SeedOption = None
-    threads: _ThreadsOption = None
 
     def request(
         self, task: str, options: Any, engine: str, *, master: str | None = None, **more: Any
@@ -290,7 +298,7 @@ class PrivacyOptions:
             allow_large_delta=self.allow_large_delta,
             on_invalid=self.on_invalid,
             engine=find_engine(engine, threads=self.threads, master=master),
-            rng=None if self.seed is None else sdp.SeededWords(self.seed),
+            rng=self.rng,
             **more,
         )
 
@@ -325,29 +333,15 @@ class GroupOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class InferenceOptions:
-    """What learning and testing share: the column, how private the answer is, how the noise is made."""
+class InferenceOptions(_ColumnOptions):
+    """What learning and testing share."""
 
-    epsilon: Annotated[float | None, _privacy(help="The epsilon of the guarantee, above 0.")] = None
-    delta: _PromisedDelta = None
-    column: _ColumnOption = None
-    where: _WhereOption = None
-    on_invalid: _OnInvalidOption = "error"
     model: Annotated[
         _InferenceModel,
         _privacy(
             help="Trust a shuffler, nobody (local), this machine (central); none: NOT private."
         ),
     ] = _InferenceModel.SHUFFLE
-    honest: _HonestShare = None
-    allow_large_delta: LargeDeltaOption = False
-    seed: SeedOption = None
-    threads: _ThreadsOption = None
-
-    @property
-    def rng(self) -> sdp.SeededWords | None:
-        """The source of the noise; None means secure."""
-        return None if self.seed is None else sdp.SeededWords(self.seed)
 
     @property
     def promise(self) -> dict[str, Any]:
@@ -441,12 +435,6 @@ class BudgetOptions:
         return sdp.ledger.Budget(epsilon=epsilon, delta=delta, reserve=self.budget_reserve)
 
 
-_KOption = Annotated[int | None, typer.Option(help="Categories of the randomizer.")]
-_LowerOption = Annotated[float | None, typer.Option(help="Smallest value, for means.")]
-_UpperOption = Annotated[float | None, typer.Option(help="Largest value, for means.")]
-_StepsOption = Annotated[int | None, typer.Option(help="Steps of the grid, for means.")]
-
-
 @dataclass(frozen=True, kw_only=True)
 class ParameterOptions:
     """The parameters of a protocol that is named, all but its privacy.
@@ -455,24 +443,20 @@ class ParameterOptions:
     {'k': 3}
     """
 
-    k: _KOption = None
-    lower: _LowerOption = None
-    upper: _UpperOption = None
-    steps: _StepsOption = None
+    k: Annotated[int | None, typer.Option(help="Categories of the randomizer.")] = None
+    lower: Annotated[float | None, typer.Option(help="Smallest value, for means.")] = None
+    upper: Annotated[float | None, typer.Option(help="Largest value, for means.")] = None
+    steps: Annotated[int | None, typer.Option(help="Steps of the grid, for means.")] = None
 
     @property
     def given(self) -> dict[str, float]:
         """Those that were given."""
-        return _find_given(self)
-
-
-def _find_given(options: Any) -> dict[str, float]:
-    named = {name: getattr(options, name) for name in ("k", "lower", "upper", "steps")}
-    return {name: value for name, value in named.items() if value is not None}
+        named = {name: getattr(self, name) for name in ("k", "lower", "upper", "steps")}
+        return {name: value for name, value in named.items() if value is not None}
 
 
 @dataclass(frozen=True, kw_only=True)
-class RandomizerOptions:
+class RandomizerOptions(ParameterOptions):
     """A local protocol by name with its parameters, all but epsilon; or any randomizer.
 
     >>> RandomizerOptions(randomizer="krr", k=16).make(1.0).domain.size
@@ -489,19 +473,10 @@ class RandomizerOptions:
             autocompletion=complete_randomizer,
         ),
     ] = None
-    k: _KOption = None
-    lower: _LowerOption = None
-    upper: _UpperOption = None
-    steps: _StepsOption = None
-
-    @property
-    def parameters(self) -> dict[str, float]:
-        """Those that were given."""
-        return _find_given(self)
 
     def check(self) -> None:
         """Refuse parameters that the randomizer does not take, or lacks."""
-        given = self.parameters
+        given = self.given
         if self.randomizer is None:
             if given:
                 raise sdp.UnsupportedError(f"{_list_flags(given)} needs --randomizer")
@@ -524,7 +499,7 @@ class RandomizerOptions:
         """The randomizer at this epsilon0; None if none is named."""
         if self.randomizer is None:
             return None
-        return self._find_maker(self.randomizer)(**self.parameters, epsilon=epsilon0).randomizer
+        return self._find_maker(self.randomizer)(**self.given, epsilon=epsilon0).randomizer
 
     def _find_maker(self, name: str) -> Callable[..., Any]:
         maker = sdp.protocols.spec(name).make_local

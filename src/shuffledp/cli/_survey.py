@@ -90,8 +90,7 @@ def _open(path: str, options: Any, privacy: PrivacyOptions) -> tuple[sdp.Survey,
     # These have defaults, so only another value tells that they were given.
     _refuse({"on_invalid": privacy.on_invalid != "error", "model": privacy.model != "shuffle"})
     _refuse({"allow_large_delta": privacy.allow_large_delta}, "a survey has no use for it")
-    rng = None if privacy.seed is None else sdp.SeededWords(privacy.seed)
-    return sdp.Survey.load(path), rng
+    return sdp.Survey.load(path), privacy.rng
 
 
 def randomize_survey(

@@ -269,7 +269,7 @@ def _make_record(
         "honest": curve.honest,
         "rounds": question.rounds,
         "randomizer": chosen.randomizer,
-        "parameters": chosen.parameters,
+        "parameters": chosen.given,
         "model": answer.model.value,
         "neighbours": answer.neighbours.value,
     }

@@ -58,7 +58,7 @@ def calibrate(
             "n": users,
             "honest": answer.honest,
             "randomizer": chosen.randomizer,
-            "parameters": chosen.parameters,
+            "parameters": chosen.given,
         }
         typer.echo(json.dumps(record))
         return

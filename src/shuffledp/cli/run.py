@@ -1,6 +1,6 @@
 """`shuffledp run`: a question about a column of files, answered privately."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -70,19 +70,12 @@ def run(
     $ shuffledp run count people.csv --column home --epsilon 1 --delta 1e-8
     """
     started = age_of_process()
-    with stages.watch() as seconds:
-        if is_survey(task):
-            _run_survey(task, paths, options, privacy, output, budget, engine, master, grouping)
-        else:
-            _run(task, paths, options, privacy, output, budget, engine, master, grouping)
+    answer = run_survey if is_survey(task) else _run
+    with stages.watch() as seconds, explain_errors():
+        answer(task, paths, options, privacy, output, budget, engine, master, grouping)
     if timings:
         for name, spent in {stages.IMPORTS: started, **seconds}.items():
             typer.echo(f"{name:<22}{spent:8.3f} s", err=True)
-
-
-def _run_survey(*given: Any) -> None:
-    with explain_errors():
-        run_survey(*given)
 
 
 def _run(
@@ -97,37 +90,36 @@ def _run(
     grouping: GroupOptions,
 ) -> None:
     targets = [output.out, output.plot]
-    with explain_errors():
-        request = privacy.request(
-            task, options, engine, master=master, level=output.level, **grouping.given
-        )
-        check_result(output.out)
-        check_picture(output.plot, force=output.force, page=True)
-        spending = budget.open(request.rng, from_data=options.categories_from_data)
-        with stage_outputs(targets, force=output.force) as outputs:
-            with meter() as report:
-                with stages.stage(stages.OPENING):
-                    column = open_column(paths, privacy.column, where=privacy.where)
-                    groups = grouping.open(paths, privacy.where)
-                read = [*(file.path for file in column.files), budget.ledger]
-                keep_inputs(targets, [*read, options.categories_file])
-                prepared = request.prepare(column, grouping=groups, report=report)
-                if spending is not None:
-                    spending.check(prepared.protocol.guarantee)
-                answer = prepared.answer(report=report)
-            if answer.for_operator is not None:
-                tell(answer.for_operator, err=True)
-            # Everything is ready before the charge, and everything is shown after it: also if the
-            # files cannot be put in their places.
-            with stages.stage(stages.DISPLAY):
-                write_answer(answer, outputs, out=output.out, plot=output.plot)
-            note = {**prepared.note, "n": answer.n}
-            with charge(spending, answer.guarantee, note, err=output.as_json):
-                try:
-                    outputs.publish()
-                finally:
-                    with stages.stage(stages.DISPLAY):
-                        print_answer(answer, **output.shown)
+    request = privacy.request(
+        task, options, engine, master=master, level=output.level, **grouping.given
+    )
+    check_result(output.out)
+    check_picture(output.plot, force=output.force, page=True)
+    spending = budget.open(request.rng, from_data=options.categories_from_data)
+    with stage_outputs(targets, force=output.force) as outputs:
+        with meter() as report:
+            with stages.stage(stages.OPENING):
+                column = open_column(paths, privacy.column, where=privacy.where)
+                groups = grouping.open(paths, privacy.where)
+            read = [*(file.path for file in column.files), budget.ledger]
+            keep_inputs(targets, [*read, options.categories_file])
+            prepared = request.prepare(column, grouping=groups, report=report)
+            if spending is not None:
+                spending.check(prepared.protocol.guarantee)
+            answer = prepared.answer(report=report)
+        if answer.for_operator is not None:
+            tell(answer.for_operator, err=True)
+        # Everything is ready before the charge, and everything is shown after it: also if the
+        # files cannot be put in their places.
+        with stages.stage(stages.DISPLAY):
+            write_answer(answer, outputs, out=output.out, plot=output.plot)
+        note = {**prepared.note, "n": answer.n}
+        with charge(spending, answer.guarantee, note, err=output.as_json):
+            try:
+                outputs.publish()
+            finally:
+                with stages.stage(stages.DISPLAY):
+                    print_answer(answer, **output.shown)
     if not output.as_json:
         for path in targets:
             if path is not None:
