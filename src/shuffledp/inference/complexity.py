@@ -483,7 +483,8 @@ def uniformity_n(
     )
     question = _Question(k=k, alpha=alpha, ballot=ballot, asked=asked)
     most = _largest_miss(ballot, MARGIN * error)
-    rough = _find_crossing(lambda n: question.rough(n) <= most, _start(order.value), 2.0, _ROUGH)[1]
+    start = max(2, math.ceil(order.value))
+    rough = _find_crossing(lambda n: question.rough(n) <= most, start, 2.0, _ROUGH)[1]
     low, high = _find_crossing(lambda n: question.fine(n) <= most, rough, 1.03, _FINE)
     runs = question.fine_runs
     return SampleComplexity(
@@ -543,10 +544,6 @@ def _largest_miss(ballot: Vote, error: float) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if ballot.miss(middle) <= error else (low, middle)
     return low
-
-
-def _start(value: float) -> int:
-    return max(2, math.ceil(value))
 
 
 def _find_crossing(
@@ -643,6 +640,11 @@ def _shuffled(
         k**0.75 * math.sqrt(log) / (alpha * epsilon) + free,
         _SHUFFLE,
     )
+    laplace = (
+        "k^(3/4) / (alpha epsilon) + k^(1/2) / alpha^2",
+        k**0.75 / (alpha * epsilon) + free,
+        "the variance of the noise",
+    )
     public = (
         "(k^2 log(1/delta) / (alpha^4 epsilon^2))^(1/3) + (k log(1/delta))^(1/2) / (alpha epsilon)"
         " + k^(1/2) / alpha^2",
@@ -654,16 +656,8 @@ def _shuffled(
     return {
         "shuffle, private, direct": private,
         "shuffle, private, amplified": private,
-        "shuffle, private, correlated": (
-            "k^(3/4) / (alpha epsilon) + k^(1/2) / alpha^2",
-            k**0.75 / (alpha * epsilon) + free,
-            "the variance of the noise",
-        ),
-        "shuffle, private, pure": (
-            "k^(3/4) / (alpha epsilon) + k^(1/2) / alpha^2",
-            k**0.75 / (alpha * epsilon) + free,
-            "the variance of the noise",
-        ),
+        "shuffle, private, correlated": laplace,
+        "shuffle, private, pure": laplace,
         "shuffle, public, direct": public,
         "shuffle, public, hashed": public,
         "shuffle, public, amplified": (

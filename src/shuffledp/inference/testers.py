@@ -58,9 +58,8 @@ __all__ = [
 _FEWEST = 8
 """Degrees of freedom of all public partitions together: with fewer a partition too often misses everything."""
 _ROOM = 1 << 22  # numbers held at once in a simulation
-_MANY = (
-    1 << 14
-)  # categories from which on a simulation knows how many cells hold how much, and no single cell
+_MANY = 1 << 14
+"""Categories from which on a simulation knows how many cells hold how much, and no single cell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,6 +161,11 @@ class _Wanted:
     delta: float
     honest: float
 
+    @property
+    def promise(self) -> dict[str, float]:
+        """What makers behind a shuffler take, besides n."""
+        return {"epsilon": self.epsilon, "delta": self.delta, "honest": self.honest}
+
     def group(self, number: int) -> int:
         """The size of the smallest of `number` groups."""
         users = self.n // number
@@ -210,9 +214,7 @@ def _plan_direct(want: _Wanted) -> _Plan:
 
 
 def _plan_correlated(want: _Wanted) -> _Plan:
-    protocol = correlated_histogram.make(
-        n=want.n, k=want.k, epsilon=want.epsilon, delta=want.delta, honest=want.honest
-    )
+    protocol = correlated_histogram.make(n=want.n, k=want.k, **want.promise)
     randomizer = protocol.randomizer
     assert isinstance(randomizer, correlated_histogram.CorrelatedHistogram)
     return 1, Correlated(protocol=protocol, randomizer=randomizer)
@@ -230,10 +232,7 @@ def _plan_amplified_hadamard(want: _Wanted) -> _Plan:
 
 
 def _plan_amplified_halving(want: _Wanted) -> _Plan:
-    protocol = rr.make(
-        n=want.group(_FEWEST), epsilon=want.epsilon, delta=want.delta, honest=want.honest
-    )
-    return _FEWEST, _reports(protocol)
+    return _FEWEST, _reports(rr.make(n=want.group(_FEWEST), **want.promise))
 
 
 def _plan_amplified_hashed(want: _Wanted) -> _Plan:
@@ -271,22 +270,14 @@ def _groups(parts: int, k: int) -> int:
 
 
 def _dummies(want: _Wanted, cells: int) -> Dummies:
-    protocol = dummies_histogram.make(
-        n=want.n, k=cells, epsilon=want.epsilon, delta=want.delta, honest=want.honest
-    )
+    protocol = dummies_histogram.make(n=want.n, k=cells, **want.promise)
     randomizer = protocol.randomizer
     assert isinstance(randomizer, dummies_histogram.DummiesHistogram)
     return Dummies(protocol=protocol, randomizer=randomizer)
 
 
 def _shuffled_hadamard(want: _Wanted, cells: int, number: int) -> ShuffleProtocol:
-    return hadamard.make(
-        n=want.group(number),
-        k=cells,
-        epsilon=want.epsilon,
-        delta=want.delta,
-        honest=want.honest,
-    )
+    return hadamard.make(n=want.group(number), k=cells, **want.promise)
 
 
 def _reports(protocol: ShuffleProtocol) -> Reports:

@@ -7,9 +7,10 @@ import traceback
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 from shuffledp.lab.contract import Context, Drawn, Effort, Experiment, Result, Verdict
 from shuffledp.lab.discovery import load
@@ -27,9 +28,9 @@ class Record:
     about: str
     seconds: float
     verdicts: tuple[Verdict, ...] = ()
-    captions: Mapping[str, str]
+    captions: Mapping[str, str] = field(default_factory=dict)
     """What each figure shows, by the name of its file without the suffix."""
-    parameters: Mapping[str, object]
+    parameters: Mapping[str, object] = field(default_factory=dict)
     failure: str = ""
     """The traceback of what went wrong; empty if nothing did."""
 
@@ -117,11 +118,9 @@ def run_experiment(name: str, effort: Effort, out: Path) -> Record:
         _write(result, out / name)
     except Exception:
         return _fail(experiment, time.perf_counter() - start)
-    return Record(
-        name=name,
-        title=experiment.title,
-        about=experiment.about,
-        seconds=time.perf_counter() - start,
+    return _record(
+        experiment,
+        time.perf_counter() - start,
         verdicts=result.verdicts,
         captions={each.name: each.caption for each in result.figures},
         parameters=dict(result.parameters),
@@ -129,15 +128,12 @@ def run_experiment(name: str, effort: Effort, out: Path) -> Record:
 
 
 def _fail(experiment: Experiment, seconds: float) -> Record:
-    return Record(
-        name=experiment.name,
-        title=experiment.title,
-        about=experiment.about,
-        seconds=seconds,
-        captions={},
-        parameters={},
-        failure=traceback.format_exc(),
-    )
+    return _record(experiment, seconds, failure=traceback.format_exc())
+
+
+def _record(experiment: Experiment, seconds: float, **found: Any) -> Record:
+    about = {name: getattr(experiment, name) for name in ("name", "title", "about")}
+    return Record(seconds=seconds, **about, **found)
 
 
 def _write(result: Result, folder: Path) -> None:
