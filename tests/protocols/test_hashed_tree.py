@@ -54,7 +54,7 @@ def test_collisions_with_two_others_are_independent(level):
 
 def test_supports_are_counted():
     level = HashedLevel(k=100, r=7, s=4, dummies=8)
-    messages = np.random.default_rng(1).integers(0, 1 << level.bits, 500)
+    messages = np.random.default_rng(1).integers(0, 1 << level.message_bits, 500)
     expected = np.zeros(100, dtype=np.int64)
     for message in messages.tolist():
         expected[list(level.find_supported(message))] += 1

@@ -18,10 +18,11 @@ q (1 - q): the view is (A + 1, B) against (A, B + 1), the two bins of `accountin
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from itertools import product
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -39,23 +40,69 @@ from shuffledp.protocols.frequency import FrequencyAnalyzer, FrequencyOracle
 
 __all__ = [
     "FEW_BITS",
-    "PROOF",
     "CountedDevice",
+    "Dummied",
     "add_dummies",
     "analyze_dummied",
     "choose_rho",
     "choose_support",
     "deal_dummied",
-    "dummied_cost",
-    "dummied_delta",
     "dummied_law",
 ]
 
-PROOF = "the exact two-bin divergence of uniform dummies over a pairwise independent hash family"
 FEW_BITS = 16
 """Of a message, up to which a tally counts all different ones."""
 _RHO_BITS = 48
 _AT_ONCE = 1 << 17  # people whose real messages are drawn together
+
+
+class Dummied(ABC):
+    """The base of devices that send one real message, and dummies / 2^word_bits uniform ones on average."""
+
+    __slots__ = ()
+    epsilon0: ClassVar[float] = math.inf
+    proof: ClassVar[str] = (
+        "the exact two-bin divergence of uniform dummies over a pairwise independent hash family"
+    )
+    k: int
+    dummies: int
+    word_bits: int
+
+    @property
+    @abstractmethod
+    def q(self) -> Fraction:
+        """Exact probability that any message but a category's own supports it."""
+
+    @property
+    @abstractmethod
+    def message_bits(self) -> int:
+        """Bits of the number of a message."""
+
+    @property
+    def domain(self) -> Categories:
+        return Categories(k=self.k)
+
+    @property
+    def rho(self) -> Fraction:
+        """The expected number of dummies of a user."""
+        return Fraction(self.dummies, 1 << self.word_bits)
+
+    @property
+    def few(self) -> bool:
+        return self.message_bits <= FEW_BITS
+
+    @property
+    def cost(self) -> Cost:
+        return Cost(
+            messages_mean=float(1 + self.rho),
+            messages_max=1 + math.ceil(self.rho),
+            bits_per_message=self.message_bits,
+            count_depends_on_value=False,
+        )
+
+    def delta(self, honest: int, epsilon: float) -> float:
+        """At least the delta, from the dummies of the honest users (the target's included)."""
+        return dummies(n=honest, rho=self.rho, pair=_pair(self.q)).delta(epsilon)
 
 
 class CountedDevice(Protocol):
@@ -110,24 +157,9 @@ def choose_rho(crowd: Crowd, promise: Promise, q: Fraction, word_bits: int) -> i
     return int(rho * (1 << word_bits))
 
 
-def dummied_delta(*, q: Fraction, rho: Fraction, honest: int, epsilon: float) -> float:
-    """At least the delta, from the dummies of the honest users (the target's included)."""
-    return dummies(n=honest, rho=rho, pair=_pair(q)).delta(epsilon)
-
-
 def _pair(q: Fraction) -> Fraction:
     """The probability that a dummy supports exactly one of two given categories."""
     return 2 * q * (1 - q)
-
-
-def dummied_cost(rho: Fraction, bits: int) -> Cost:
-    """One real message and rho dummies, of `bits` bits each."""
-    return Cost(
-        messages_mean=float(1 + rho),
-        messages_max=1 + math.ceil(rho),
-        bits_per_message=bits,
-        count_depends_on_value=False,
-    )
 
 
 def add_dummies(real: Words, dummies: Words, coins: Bools, surely: int) -> Messages:

@@ -15,15 +15,14 @@ from collections.abc import Set
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
-from typing import ClassVar
 
 import numpy as np
 
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Words
-from shuffledp.core.domain import Categories, find_outside
+from shuffledp.core.domain import find_outside
 from shuffledp.core.errors import DataError
-from shuffledp.core.protocol import Cost, Crowd, Parts, Promise
+from shuffledp.core.protocol import Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
@@ -31,15 +30,12 @@ from shuffledp.numerics import tape
 from shuffledp.numerics.galois import parity, solutions
 from shuffledp.protocols.assembly import register, shuffle
 from shuffledp.protocols.dummied import (
-    FEW_BITS,
-    PROOF,
+    Dummied,
     add_dummies,
     analyze_dummied,
     choose_rho,
     choose_support,
     deal_dummied,
-    dummied_cost,
-    dummied_delta,
     dummied_law,
 )
 
@@ -49,7 +45,7 @@ _LARGEST_K = (1 << 28) - 1  # a tally of all categories takes 2 GB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HadamardBlanket:
+class HadamardBlanket(Dummied):
     r"""One real message of tau columns and rho dummies.
 
     The entry of the Sylvester-Hadamard matrix at row x + 1 and column y is (-1)^|(x + 1) & y|, |.| the
@@ -70,18 +66,12 @@ class HadamardBlanket:
     dummies: int
     """rho in units of 2^-word_bits."""
     word_bits: int = 32
-    epsilon0: ClassVar[float] = math.inf
-    proof: ClassVar[str] = PROOF
 
     def __post_init__(self) -> None:
         whole("k", self.k, at_least=2, at_most=_LARGEST_K)
         whole("tau", self.tau, at_least=1, at_most=32)
         whole("dummies", self.dummies, at_least=1)
         whole("word_bits", self.word_bits, at_least=self.column_bits, at_most=64)
-
-    @property
-    def domain(self) -> Categories:
-        return Categories(k=self.k)
 
     @property
     def column_bits(self) -> int:
@@ -94,23 +84,12 @@ class HadamardBlanket:
         return 1 + self.tau * (1 + math.ceil(self.rho))
 
     @property
-    def rho(self) -> Fraction:
-        return Fraction(self.dummies, 1 << self.word_bits)
-
-    @property
     def p(self) -> Fraction:
         return Fraction(1)
 
     @property
     def q(self) -> Fraction:
         return Fraction(1, 1 << self.tau)
-
-    @property
-    def cost(self) -> Cost:
-        return dummied_cost(self.rho, self.message_bits)
-
-    def delta(self, honest: int, epsilon: float) -> float:
-        return dummied_delta(q=self.q, rho=self.rho, honest=honest, epsilon=epsilon)
 
     def encode(self, inputs: Codes, words: Words) -> Messages:
         drawn = words[:, 1:] & words.dtype.type((1 << self.column_bits) - 1)
@@ -124,10 +103,6 @@ class HadamardBlanket:
     def message_bits(self) -> int:
         """Bits of all columns together."""
         return self.tau * self.column_bits
-
-    @property
-    def few(self) -> bool:
-        return self.message_bits <= FEW_BITS
 
     def unpack(self, numbers: Words) -> Words:
         """The columns of the messages with these numbers."""

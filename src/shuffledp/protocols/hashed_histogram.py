@@ -18,16 +18,15 @@ from collections.abc import Set
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Words
-from shuffledp.core.domain import Categories, find_outside
+from shuffledp.core.domain import find_outside
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
-from shuffledp.core.protocol import Cost, Crowd, Parts, Promise
+from shuffledp.core.protocol import Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
@@ -35,15 +34,12 @@ from shuffledp.numerics import tape
 from shuffledp.numerics.galois import POLYNOMIALS, multiples, multiply, solutions
 from shuffledp.protocols.assembly import register, shuffle
 from shuffledp.protocols.dummied import (
-    FEW_BITS,
-    PROOF,
+    Dummied,
     add_dummies,
     analyze_dummied,
     choose_rho,
     choose_support,
     deal_dummied,
-    dummied_cost,
-    dummied_delta,
     dummied_law,
 )
 
@@ -56,7 +52,7 @@ _SPARE_BITS = 5  # width is then 32 .. 64, so that rounding it up moves q by 3 %
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HashedHistogram:
+class HashedHistogram(Dummied):
     r"""One real message (a, v) and rho dummies.
 
     a is uniform in the field GF(2^r) and h_a(x) is the first s bits of the product a x. The real
@@ -83,8 +79,6 @@ class HashedHistogram:
     dummies: int
     """rho in units of 2^-word_bits."""
     word_bits: int = 64
-    epsilon0: ClassVar[float] = math.inf
-    proof: ClassVar[str] = PROOF
 
     def __post_init__(self) -> None:
         if self.r not in POLYNOMIALS:
@@ -96,17 +90,9 @@ class HashedHistogram:
         whole("word_bits", self.word_bits, at_least=self.r + self.s, at_most=64)
 
     @property
-    def domain(self) -> Categories:
-        return Categories(k=self.k)
-
-    @property
     def words_per_input(self) -> int:
         """A function (and a spare value), t, the coin of the last dummy, the dummies."""
         return 3 + math.ceil(self.rho)
-
-    @property
-    def rho(self) -> Fraction:
-        return Fraction(self.dummies, 1 << self.word_bits)
 
     @property
     def q(self) -> Fraction:
@@ -115,13 +101,6 @@ class HashedHistogram:
     @property
     def p(self) -> Fraction:
         return 1 - self._rejected * (1 - self.q)
-
-    @property
-    def cost(self) -> Cost:
-        return dummied_cost(self.rho, self.message_bits)
-
-    def delta(self, honest: int, epsilon: float) -> float:
-        return dummied_delta(q=self.q, rho=self.rho, honest=honest, epsilon=epsilon)
 
     @property
     def _rejected(self) -> Fraction:
@@ -150,10 +129,6 @@ class HashedHistogram:
     def message_bits(self) -> int:
         """Bits of the function and of the value."""
         return self.r + self.s
-
-    @property
-    def few(self) -> bool:
-        return self.message_bits <= FEW_BITS
 
     def unpack(self, numbers: Words) -> Words:
         """The functions and values of the messages with these numbers."""

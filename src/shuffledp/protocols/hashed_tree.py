@@ -27,7 +27,7 @@ import numpy as np
 from shuffledp.core.analyzer import Tally, check_messages, message_tally
 from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.cells import Cells
-from shuffledp.core.domain import Categories, Integers
+from shuffledp.core.domain import Integers
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.protocol import Cost, Crowd, Noisy, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, join_laws
@@ -40,13 +40,7 @@ from shuffledp.numerics.rounding import dyadic_above
 from shuffledp.numerics.tree_noise import BoundedNoise, IndependentLevels
 from shuffledp.numerics.trees import even_shapes, mean_prefix_variance
 from shuffledp.protocols.assembly import register, shuffle
-from shuffledp.protocols.dummied import (
-    PROOF,
-    choose_rho,
-    dummied_cost,
-    dummied_delta,
-    dummied_law,
-)
+from shuffledp.protocols.dummied import Dummied, choose_rho, dummied_law
 from shuffledp.protocols.dummies_histogram import DummiesHistogram
 from shuffledp.protocols.joint import Joint
 from shuffledp.protocols.tree import (
@@ -69,7 +63,7 @@ _MOST_BITS = 62  # of a message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HashedLevel:
+class HashedLevel(Dummied):
     """One real message and rho = dummies / 2^word_bits dummies over k categories.
 
     A message is (a, b, v), written as one number; it supports the x with v = h(x), the first s bits of a x + b x^2.
@@ -84,8 +78,6 @@ class HashedLevel:
     s: int
     dummies: int
     word_bits: int = 64
-    epsilon0: ClassVar[float] = math.inf
-    proof: ClassVar[str] = PROOF
 
     def __post_init__(self) -> None:
         if self.r not in POLYNOMIALS:
@@ -93,16 +85,12 @@ class HashedLevel:
         whole("k", self.k, at_least=2, at_most=1 << self.r)
         whole("hash_bits", self.s, at_least=1, at_most=min(self.r, _MOST_BITS - 2 * self.r))
         whole("dummies", self.dummies, at_least=1)
-        whole("word_bits", self.word_bits, at_least=self.bits, at_most=64)
+        whole("word_bits", self.word_bits, at_least=self.message_bits, at_most=64)
 
     @property
-    def bits(self) -> int:
+    def message_bits(self) -> int:
         """The bits of a message."""
         return 2 * self.r + self.s
-
-    @property
-    def domain(self) -> Categories:
-        return Categories(k=self.k)
 
     @property
     def words_per_input(self) -> int:
@@ -110,21 +98,9 @@ class HashedLevel:
         return 2 + math.ceil(self.rho)
 
     @property
-    def rho(self) -> Fraction:
-        """The expected number of dummies of a user."""
-        return Fraction(self.dummies, 1 << self.word_bits)
-
-    @property
     def q(self) -> Fraction:
         """Exact probability that any other message supports a given category."""
         return Fraction(1, 1 << self.s)
-
-    @property
-    def cost(self) -> Cost:
-        return dummied_cost(self.rho, self.bits)
-
-    def delta(self, honest: int, epsilon: float) -> float:
-        return dummied_delta(q=self.q, rho=self.rho, honest=honest, epsilon=epsilon)
 
     def _hash(self, a: Words, b: Words, x: Codes) -> Words:
         own = x.astype(np.uint64)
@@ -139,7 +115,7 @@ class HashedLevel:
         real = self._join(a, b, self._hash(a, b, inputs))
         surely, share = divmod(self.dummies, 1 << self.word_bits)
         some = np.flatnonzero(tape.bernoulli(words[:, 1], share, self.word_bits))
-        dummies = (wide[:, 2:] & np.uint64((1 << self.bits) - 1)).astype(np.int64)
+        dummies = (wide[:, 2:] & np.uint64((1 << self.message_bits) - 1)).astype(np.int64)
         users = np.arange(len(inputs))
         return Messages(
             payload=np.concatenate(
@@ -162,9 +138,9 @@ class HashedLevel:
         functions = 1 << 2 * self.r
         real: dict[Message, Fraction] = {
             message: Fraction(int(x in self.find_supported(message)), functions)
-            for message in range(1 << self.bits)
+            for message in range(1 << self.message_bits)
         }
-        return dummied_law(real, 1 << self.bits, self.rho)
+        return dummied_law(real, 1 << self.message_bits, self.rho)
 
     def find_supported(self, message: Message) -> set[int]:
         """The categories that a message supports."""
@@ -226,7 +202,7 @@ class HashedTree:
 
     @property
     def cost(self) -> Cost:
-        bits = (self.top.nodes + (1 << self.last.bits) - 1).bit_length()
+        bits = (self.top.nodes + (1 << self.last.message_bits) - 1).bit_length()
         return Cost.add([self.top.cost, self.last.cost], bits)
 
     def encode(self, inputs: Codes, words: Words) -> Messages:
@@ -248,7 +224,7 @@ class HashedTree:
     def tally(self, shuffled: Shuffled) -> Tally:
         """The nodes above, then the support of each leaf."""
         payload, nodes = shuffled.payload, self.top.nodes
-        check_messages(payload, nodes + (1 << self.last.bits))
+        check_messages(payload, nodes + (1 << self.last.message_bits))
         above = message_tally(
             Shuffled(payload=payload[payload < nodes], users=shuffled.users), nodes
         )
