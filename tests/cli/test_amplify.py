@@ -53,12 +53,12 @@ class TestAmplify:
 
     def test_gaussian_noise_is_told_by_its_sigma(self, answer, run):
         crowd = ("--n", 100, "--delta", "1e-4", "--honest", 1)
-        found = answer("amplify", "--sigma", 2, *crowd)
+        found = answer("amplify", "--sigma", 1, *crowd)
         grid = sdp.Reals(lower=0, upper=1, steps=8)
-        device = GaussianNoise(domain=grid, sigma=2.0)
+        device = GaussianNoise(domain=grid, sigma=1.0)
         stated = sdp.amplify(randomizer=device, n=100, delta=1e-4, honest=1)
         assert (found["epsilon"], found["method"]) == (stated.epsilon, "blanket")
-        assert (found["sigma"], found["epsilon0"]) == (2.0, device.epsilon0)
+        assert (found["sigma"], found["epsilon0"]) == (1.0, device.epsilon0)
         for wrong in ((), ("--sigma", 2, "--epsilon0", 1)):
             result = run("amplify", *wrong, *crowd)
             assert result.exit_code == 2
