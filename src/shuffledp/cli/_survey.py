@@ -23,7 +23,7 @@ from shuffledp.cli._terminal import (
 if TYPE_CHECKING:
     from shuffledp.cli._options import BudgetOptions, GroupOptions, OutputOptions, PrivacyOptions
 
-__all__ = ["estimate_survey", "plan_survey", "randomize_survey", "run_survey"]
+__all__ = ["estimate_survey", "plan_survey", "randomize_survey", "run_survey", "show_sent"]
 
 
 def plan_survey(
@@ -124,33 +124,40 @@ def randomize_survey(
         sent = prepared.randomize(outputs[out], rng=rng, report=report)
         outputs.publish()
         spent = [] if spending is None or entry is None else [spending.mark_released(entry)]
-    exposed = [] if rng is None else [sdp.request.SEEDED]
     weaker = sdp.request.tell_weaker(made, sent.n)
-    for text in (*(f"NOT PRIVATE: {each}" for each in exposed), *([weaker] if weaker else [])):
-        say(f"{text}.", err=True)
+    if weaker is not None:
+        say(f"{weaker}.", err=True)
+    rows = prepared.plan.rows
+    record = {
+        "survey": survey.title,
+        "questions": {row.question: {"task": row.task, "protocol": row.protocol} for row in rows},
+        "not_private": [] if rng is None else [sdp.request.SEEDED],
+        "notes": spent,
+    }
+    about = f" to {len(rows)} question{'s' * (len(rows) != 1)}"
+    show_sent(sent, out, made.guarantee, record, about=about, as_json=as_json)
+
+
+def show_sent(
+    sent: sdp.engine.Randomized,
+    out: Path,
+    guarantee: sdp.Guarantee,
+    record: dict[str, Any],
+    *,
+    about: str = "",
+    as_json: bool,
+) -> None:
+    """What was sent, for people or for programs, beside what the record says about it already."""
+    for text in record["not_private"]:
+        say(f"NOT PRIVATE: {text}.", err=True)
     if as_json:
-        echo_json(
-            {
-                "survey": survey.title,
-                "questions": {
-                    row.question: {"task": row.task, "protocol": row.protocol}
-                    for row in prepared.plan.rows
-                },
-                "out": str(out),
-                "n": sent.n,
-                "messages": sent.messages,
-                "epsilon": made.guarantee.epsilon,
-                "delta": made.guarantee.delta,
-                "guarantee": str(made.guarantee),
-                "not_private": exposed,
-                "notes": spent,
-                "version": sdp.__version__,
-            }
-        )
+        common = {"out": str(out), "n": sent.n, "messages": sent.messages}
+        common |= {"epsilon": guarantee.epsilon, "delta": guarantee.delta}
+        echo_json({**record, **common, "guarantee": str(guarantee), "version": sdp.__version__})
     elif not is_quiet():
-        count = f"{len(survey.questions)} question{'s' * (len(survey.questions) != 1)}"
-        typer.echo(f"{sent.messages:,} messages of {sent.n:,} people to {count} are in {out}.")
-        for line in (f"{made.guarantee}.", *spent):
+        typer.echo(f"{sent.messages:,} messages of {sent.n:,} people{about} are in {out}.")
+        named = f"{record['protocol']}: " if "protocol" in record else ""
+        for line in (f"{named}{guarantee}.", *record["notes"]):
             say(line)
 
 

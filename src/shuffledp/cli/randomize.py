@@ -20,13 +20,10 @@ from shuffledp.cli._options import (
     whole_number,
 )
 from shuffledp.cli._progress import meter
-from shuffledp.cli._survey import randomize_survey
+from shuffledp.cli._survey import randomize_survey, show_sent
 from shuffledp.cli._terminal import (
-    echo_json,
     explain_errors,
-    is_quiet,
     keep_inputs,
-    say,
     stage_outputs,
     tell,
 )
@@ -99,36 +96,16 @@ def randomize(
                 tell(for_operator, err=True)
             outputs.publish()
             spent = [] if spending is None or entry is None else [spending.mark_released(entry)]
-        record: dict[str, Any] = {
-            "task": question,
-            "protocol": prepared.protocol.name,
-            "parameters": dict(prepared.protocol.parameters),
-            "out": str(out),
-            "n": sent.n,
-            "rows": sent.rows,
-            "messages": sent.messages,
-            "invalid": invalid,
-            "epsilon": guarantee.epsilon,
-            "delta": guarantee.delta,
-            "guarantee": str(guarantee),
-            "not_private": list(prepared.not_private),
-            "notes": [*prepared.notes, *spent],
-            "version": sdp.__version__,
-        }
-    for text in prepared.not_private:
-        say(f"NOT PRIVATE: {text}.", err=True)
-    _show(record, [f"{prepared.protocol.name}: {guarantee}.", *record["notes"]], as_json=as_json)
-
-
-def _show(record: dict[str, Any], lines: list[str], *, as_json: bool) -> None:
-    if as_json:
-        echo_json(record)
-    elif not is_quiet():
-        typer.echo(
-            f"{record['messages']:,} messages of {record['n']:,} people are in {record['out']}."
-        )
-        for line in lines:
-            say(line)
+    record = {
+        "task": question,
+        "protocol": prepared.protocol.name,
+        "parameters": dict(prepared.protocol.parameters),
+        "rows": sent.rows,
+        "invalid": invalid,
+        "not_private": list(prepared.not_private),
+        "notes": [*prepared.notes, *spent],
+    }
+    show_sent(sent, out, guarantee, record, as_json=as_json)
 
 
 def _choose_task(task: str | None, options: Any) -> str:
