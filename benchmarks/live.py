@@ -20,7 +20,13 @@ from timing import Row, show
 import shuffledp as sdp
 from shuffledp.collect import analyzer as analysis
 from shuffledp.collect.analyzer import Analyzer
-from shuffledp.collect.design import Asked, Settings, choose_protocols, create, generate_analyzer
+from shuffledp.collect.design import (
+    DesignQuestion,
+    Settings,
+    choose_protocols,
+    create,
+    generate_analyzer,
+)
 from shuffledp.collect.shuffler import Shuffler
 from shuffledp.collect.store import SqliteStore
 from shuffledp.serve.folders import Home
@@ -60,7 +66,7 @@ def rows() -> list[Row]:
 
 def make_home(folder: Path) -> Home:
     task = sdp.tasks.Histogram.declare({"categories": ["car", "bicycle", "bus", "train"]}).task
-    asked = Asked(name="way", kind="histogram", task=task, text="?", column="way")
+    asked = DesignQuestion(name="way", kind="histogram", task=task, text="?", column="way")
     settings = Settings(people=REPORTS, min_batch=1000, url=f"http://127.0.0.1:{find_port()}")
     design = choose_protocols([asked], epsilon=1.0, delta=1e-8, settings=settings)
     secrets = sdp.collect.ShufflerSecrets.generate()

@@ -134,7 +134,7 @@ def test_the_promise_is_nearly_used_up_and_found_soon(monkeypatch):
 
 def replace_asked(name):
     task = sdp.tasks.Histogram.declare({"categories": ["a", "b"]}).task
-    return sdp.collect.Asked(name=name, kind="histogram", task=task, text="?", column=name)
+    return sdp.collect.DesignQuestion(name=name, kind="histogram", task=task, text="?", column=name)
 
 
 def test_groups_are_pairs(tmp_path):

@@ -157,7 +157,7 @@ def test_a_part_that_only_states_a_guarantee():
                 epsilon=1.0, delta=0.1, model=sdp.Model.SHUFFLE, proof="stated", honest=honest
             )
 
-    curve = joint_of.Curve(accountant=Stated(), honest=10)
+    curve = joint_of.PartCurve(accountant=Stated(), honest=10)
     assert curve.delta(1.0) == curve.delta(5.0) == pytest.approx(0.1)
     assert curve.delta(0.0) == pytest.approx(0.1 + 0.9 * np.tanh(0.5))
 
@@ -216,7 +216,9 @@ class TestSearch:
             parts=tuple(part.accountant.ideal for part in parts),
             promise=Promise(epsilon=1.0, delta=1e-8),
         )
-        curves = [joint_of.Curve(accountant=part.accountant.ideal, honest=10**5) for part in parts]
+        curves = [
+            joint_of.PartCurve(accountant=part.accountant.ideal, honest=10**5) for part in parts
+        ]
         apart = sum(part.randomizer.distance(10**5) for part in parts)
         assert apart > 0
         one_by_one = compose_delta(curves, epsilon=1.0, near=1e-8, points=96)

@@ -11,7 +11,13 @@ from scipy.stats import binomtest, chi2, chisquare
 import shuffledp as sdp
 from shuffledp import run_counts
 from shuffledp.accounting.moved_message import dummies
-from shuffledp.protocols.rounded_sum import SPEC, Levels, RoundedResponse, largest_error, make
+from shuffledp.protocols.rounded_sum import (
+    SPEC,
+    RoundedResponse,
+    RoundingSearch,
+    largest_error,
+    make,
+)
 from shuffledp.testing import Examples
 from support import ALPHA
 
@@ -237,7 +243,9 @@ class TestRefusals:
             make(n=1000, epsilon=1.0, delta=1e-6, lower=0, upper=3, levels=2)
 
     def test_the_search_passes_them_by(self):
-        search = Levels(n=10**6, epsilon=1.0, delta=1e-6, possible=lambda k: k % 2 == 0, most=1000)
+        search = RoundingSearch(
+            n=10**6, epsilon=1.0, delta=1e-6, possible=lambda k: k % 2 == 0, most=1000
+        )
         assert search.calibrate(None)[0] in (32, 34)
 
     @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ from shuffledp.wire.document import Collection, compute_guarantee
 from shuffledp.wire.question import Question
 from shuffledp.wire.report import open_inner
 
-__all__ = ["Analyzer", "Counted", "Opener", "count_messages", "open_records"]
+__all__ = ["Analyzer", "CountedRecords", "Opener", "count_messages", "open_records"]
 
 _LEVEL = 0.95
 _SCHEMA = """
@@ -61,14 +61,14 @@ def open_records(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counted:
+class CountedRecords:
     """The tally of each question, and the messages that were dropped, by reason."""
 
     tallies: tuple[Tally, ...]
     dropped: Mapping[str, int]
 
 
-def count_messages(collection: Collection, plains: Octets) -> Counted:
+def count_messages(collection: Collection, plains: Octets) -> CountedRecords:
     """The tallies of plaintexts; a message that no honest device sends is dropped, and spoils nothing else."""
     dropped: Counter[str] = Counter()
     tallies = []
@@ -84,7 +84,7 @@ def count_messages(collection: Collection, plains: Octets) -> Counted:
         dropped["out_of_range"] += int((~read.accepted).sum())
         shuffled = Shuffled(payload=read.payload, users=len(read.payload))
         tallies.append(question.protocol.analyzer.tally(shuffled))
-    return Counted(tallies=tuple(tallies), dropped={k: n for k, n in dropped.items() if n})
+    return CountedRecords(tallies=tuple(tallies), dropped={k: n for k, n in dropped.items() if n})
 
 
 def _pause(step: str) -> None:

@@ -46,8 +46,8 @@ from shuffledp.wire.question import BY_TREE, SAMPLED, Question
 __all__ = [
     "LARGEST_FLOOR",
     "LOCAL_EPSILON",
-    "Asked",
     "Design",
+    "DesignQuestion",
     "Settings",
     "SurveyFile",
     "choose_protocols",
@@ -71,7 +71,7 @@ _LABEL_YES = ("no", "yes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class DesignQuestion:
     """A question of a survey: what it is about, and how much of the floor it may take."""
 
     name: str
@@ -136,7 +136,7 @@ class SurveyFile:
 
     epsilon: float
     delta: float
-    asked: tuple[Asked, ...]
+    asked: tuple[DesignQuestion, ...]
     settings: Settings = field(default_factory=Settings)
 
     def choose_protocols(self) -> "Design":
@@ -179,7 +179,7 @@ def parse_survey(content: Mapping[str, Any], path: Path) -> SurveyFile:
     )
 
 
-def _read_question(name: str, questions: Mapping[str, Mapping[str, Any]]) -> Asked:
+def _read_question(name: str, questions: Mapping[str, Mapping[str, Any]]) -> DesignQuestion:
     given = dict(questions[name])
     kind = given.pop("task", None)
     if kind not in _LIVE:
@@ -195,7 +195,7 @@ def _read_question(name: str, questions: Mapping[str, Mapping[str, Any]]) -> Ask
     if given.get("categories_from_data"):
         raise UnsupportedError(f"question {name!r}: there are no data yet to read categories from")
     declared = task_named(kind).declare(given).task
-    asked = Asked(
+    asked = DesignQuestion(
         name=name,
         kind="histogram" if kind == "bins" else kind,  # a participant chooses a bin
         task=declared,
@@ -222,7 +222,7 @@ def _find_groups(
     )
 
 
-def _pair(asked: Asked, groups: tuple[str, ...]) -> Asked:
+def _pair(asked: DesignQuestion, groups: tuple[str, ...]) -> DesignQuestion:
     """A question by group as a histogram over pairs, so that nobody reveals their group.
 
     Of numbers only one of the two ends is sent, at random: far fewer pairs, and so far less noise.
@@ -316,7 +316,7 @@ def measure_influence(question: Question) -> float:
 
 
 def choose_protocols(
-    asked: Sequence[Asked], *, epsilon: float, delta: float, settings: Settings
+    asked: Sequence[DesignQuestion], *, epsilon: float, delta: float, settings: Settings
 ) -> Design:
     """The most accurate protocols within the floor and the promise.
 
@@ -359,7 +359,7 @@ def choose_protocols(
     return best
 
 
-def _may_sample(asked: Sequence[Asked], settings: Settings) -> bool:
+def _may_sample(asked: Sequence[DesignQuestion], settings: Settings) -> bool:
     """Whether one random question of several is possible."""
     once = settings.reports_per_device == 1 or not settings.composed
     alike = len({each.weight for each in asked}) == 1  # everybody has the same chance to be asked
@@ -383,7 +383,7 @@ def _foresee_error(design: Design, people: int) -> float:
     return max(errors)
 
 
-def _choose(asked: Asked, epsilon0: float, people: int) -> ShuffleProtocol:
+def _choose(asked: DesignQuestion, epsilon0: float, people: int) -> ShuffleProtocol:
     made = choose(
         asked.task, n=max(2, people), epsilon=epsilon0, model=Model.LOCAL, protocol=asked.protocol
     )
@@ -391,7 +391,9 @@ def _choose(asked: Asked, epsilon0: float, people: int) -> ShuffleProtocol:
     return made
 
 
-def _fit(asked: Sequence[Asked], chosen: Sequence[ShuffleProtocol], pledge: Pledge) -> Design:
+def _fit(
+    asked: Sequence[DesignQuestion], chosen: Sequence[ShuffleProtocol], pledge: Pledge
+) -> Design:
     """The design with the largest local epsilons within the floor that keep the promise."""
 
     @cache
@@ -434,7 +436,7 @@ def _scale(protocol: ShuffleProtocol, share: float) -> ShuffleProtocol:
     return make(protocol.name, **{**given, "epsilon": given["epsilon"] * share})
 
 
-def _question(asked: Asked, protocol: ShuffleProtocol) -> Question:
+def _question(asked: DesignQuestion, protocol: ShuffleProtocol) -> Question:
     labels: tuple[str, ...] | None = None
     if asked.kind == "count":
         labels = _LABEL_YES

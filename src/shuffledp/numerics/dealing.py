@@ -63,7 +63,7 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.core.randomizer import WordSource
 
 __all__ = [
-    "Dealt",
+    "CellCounts",
     "binomial",
     "binomials",
     "deal",
@@ -86,7 +86,7 @@ _NOWHERE = np.zeros(1, dtype=np.int64)
 _ONE = np.uint64(1)
 
 
-class Dealt(NamedTuple):
+class CellCounts(NamedTuple):
     """How many words fell into each cell."""
 
     own: Counts
@@ -211,7 +211,7 @@ def deal(
     source: WordSource,
     *,
     common: Sequence[int] = (),
-) -> Dealt:
+) -> CellCounts:
     """How the words of counts[x] people of each code x fall into cells.
 
     common[j] of the 2^bits words are in cell j whatever the code, and own[x][i] in cell i of code x; one
@@ -228,7 +228,7 @@ def deal(
     walk = _start(own, common, _check_bits(bits), len(people))
     mine = len(people) * len(own[0])
     cells = _walk_down(walk, people, mine + len(common), bits, source)
-    return Dealt(cells[:mine].reshape(-1, len(own[0])), cells[mine:])
+    return CellCounts(cells[:mine].reshape(-1, len(own[0])), cells[mine:])
 
 
 def _walk_down(walk: "_Walk", people: Counts, size: int, bits: int, source: WordSource) -> Counts:

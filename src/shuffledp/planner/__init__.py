@@ -8,9 +8,9 @@ from shuffledp.core.privacy import Model
 if TYPE_CHECKING:
     from shuffledp.planner.choice import Aim, choose, count, histogram, mean, sum
     from shuffledp.planner.growth import (
-        Curve,
+        ModelCurve,
         Point,
-        SurveyRow,
+        ProtocolRow,
         curves,
         exponent,
         plot_plan,
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 __all__ = [
     "Aim",
     "Asked",
-    "Curve",
     "Limits",
     "Measured",
     "Model",
+    "ModelCurve",
     "Plan",
     "Point",
+    "ProtocolRow",
     "Row",
-    "SurveyRow",
     "check_delta",
     "choose",
     "count",
@@ -48,7 +48,7 @@ __getattr__ = load_later(
     __name__,
     {
         "choice": "Aim choose count histogram mean sum",
-        "growth": "Curve Point SurveyRow curves exponent plot_plan survey",
+        "growth": "ModelCurve Point ProtocolRow curves exponent plot_plan survey",
         "plans": "Plan plan",
         "question": "Asked Limits check_delta",
         "rows": "Measured Row",

@@ -22,7 +22,7 @@ from shuffledp.planner.plans import Plan
 from shuffledp.planner.question import Asked, Candidate, Limits, candidates
 from shuffledp.planner.rows import Row, evaluate
 
-__all__ = ["Curve", "Point", "SurveyRow", "curves", "exponent", "plot_plan", "survey"]
+__all__ = ["ModelCurve", "Point", "ProtocolRow", "curves", "exponent", "plot_plan", "survey"]
 
 _FAMILIES = (
     ("central", Model.CENTRAL, ("geometric", "geometric", "laplace")),
@@ -47,14 +47,14 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Curve:
+class ModelCurve:
     """The points of one model, by growing n; none where no protocol of it is available."""
 
     model: Model
     points: tuple[Point, ...]
 
 
-def curves(plan: Plan, *, points: int = 67) -> tuple[Curve, ...]:
+def curves(plan: Plan, *, points: int = 67) -> tuple[ModelCurve, ...]:
     """For each model, the error of the protocol that is best at the plan's n, for other n too.
 
     Each point is the exact error. Where the best protocol is not available (too few users, too many messages) the
@@ -75,7 +75,7 @@ def curves(plan: Plan, *, points: int = 67) -> tuple[Curve, ...]:
     limits = replace(plan.limits, models=frozenset(Model))
     users = _users(plan.n, points)
     found = (
-        Curve(
+        ModelCurve(
             model=model,
             points=tuple(
                 _points(_rank_candidates(plan, asked, limits, model), asked, limits, users)
@@ -115,7 +115,7 @@ def _points(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SurveyRow:
+class ProtocolRow:
     """One protocol for one kind of data, at the n and epsilon of the survey.
 
     `rmse` is that of the sum. It grows like n^n_exponent epsilon^epsilon_exponent; the error of the mean
@@ -136,7 +136,7 @@ class SurveyRow:
     def mean_exponent(self) -> float:
         """Of the error of the mean, in n.
 
-        >>> row = SurveyRow(family="local", data="bits", protocol="rr", model=Model.LOCAL, rmse=960.0,
+        >>> row = ProtocolRow(family="local", data="bits", protocol="rr", model=Model.LOCAL, rmse=960.0,
         ...     messages_per_user=1.0, bits_per_user=1.0, n_exponent=0.5, epsilon_exponent=-1.0)
         >>> row.mean_exponent
         -0.5
@@ -165,7 +165,7 @@ def survey(
     users: Sequence[int] = (10_000, 100_000, 1_000_000, 10_000_000, 100_000_000),
     epsilons: Sequence[float] = (0.1, 0.2, 0.4, 0.8),
     data: Sequence[str] = _DATA,
-) -> tuple[SurveyRow, ...]:
+) -> tuple[ProtocolRow, ...]:
     """Error, messages and measured growth of five families of protocols for sums.
 
     Integers are 0 .. `upper`, reals are points of a grid of `steps` steps in [0, 1]. Exponents are fitted over `users` (at
@@ -209,13 +209,13 @@ def _measure(
     asked: Asked,
     users: Sequence[int],
     epsilons: Sequence[float],
-) -> SurveyRow:
+) -> ProtocolRow:
     row = _row(candidate, asked)
     by_n = [_rmse(candidate, asked.at(n=each)) for each in users]
     by_epsilon = [_rmse(candidate, asked.at(epsilon=each)) for each in epsilons]
     assert row.messages_per_user is not None
     assert row.bits_per_user is not None
-    return SurveyRow(
+    return ProtocolRow(
         family=family,
         data=kind,
         protocol=candidate.name,

@@ -32,9 +32,9 @@ from shuffledp.core.validate import positive
 from shuffledp.numerics.rounding import UNIT, shorten
 
 __all__ = [
-    "Curve",
     "Joint",
     "Made",
+    "PartCurve",
     "PartSpec",
     "Tried",
     "account",
@@ -70,7 +70,7 @@ class Tried(NamedTuple, Generic[Result]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Curve:
+class PartCurve:
     """The privacy curve of one part among the honest users: a `Profile`."""
 
     accountant: Accountant
@@ -126,7 +126,7 @@ class Joint:
         try:
             ideal = compose_curve(curves, near=near, points=points)
         except UnsupportedError:  # some curve has no delta at some epsilon; `Curve` says 1 there
-            curves, apart = tuple(Curve(accountant=part, honest=honest) for part in parts), 0.0
+            curves, apart = tuple(PartCurve(accountant=part, honest=honest) for part in parts), 0.0
             ideal = compose_curve(curves, near=near, points=points)
 
         def delta_at(epsilon: float) -> float:
@@ -142,7 +142,7 @@ def _open_curve(part: Accountant, honest: int) -> tuple[Profile, float]:
     found = None
     if isinstance(part, NoiseAccountant) and isinstance(part.device, Curved):
         found = part.device.open_curve(honest)
-    return found or (Curve(accountant=part, honest=honest), 0.0)
+    return found or (PartCurve(accountant=part, honest=honest), 0.0)
 
 
 def _flatten(parts: Sequence[Accountant]) -> Iterator[Accountant]:
@@ -330,7 +330,7 @@ def has_fixed_delta(protocol: ShuffleProtocol, crowd: Crowd, promise: Promise) -
     # With a handful of people every delta is about fixed, and sharing wins nothing.
     if promise.delta > _LARGE:
         return False
-    curve = Curve(accountant=find_ideal(protocol.accountant), honest=crowd.trusted)
+    curve = PartCurve(accountant=find_ideal(protocol.accountant), honest=crowd.trusted)
     return curve.delta(1.5 * promise.epsilon) > _FIXED * promise.delta
 
 

@@ -63,7 +63,7 @@ from shuffledp.protocols.sums import (
     unit,
 )
 
-__all__ = ["SPEC", "Levels", "RoundedResponse", "RoundedSum", "largest_error", "make"]
+__all__ = ["SPEC", "RoundedResponse", "RoundedSum", "RoundingSearch", "largest_error", "make"]
 
 _MOST_LEVELS = 1 << 16
 _ROUGH, _FINE = 0.3, 2e-3  # how far below its limit delta may stay, relatively
@@ -336,7 +336,7 @@ def make(
     (3000, 10.5)
     """
     domain, task = read_scale(lower, upper, steps, task)
-    search = Levels(
+    search = RoundingSearch(
         n=crowd.trusted,
         epsilon=promise.epsilon,
         delta=promise.delta,
@@ -396,7 +396,7 @@ def largest_error(k: int, gamma: float) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Levels:
+class RoundingSearch:
     """The search for k and gamma, for n honest users."""
 
     n: int

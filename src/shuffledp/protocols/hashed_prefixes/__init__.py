@@ -33,13 +33,13 @@ from shuffledp.numerics.entropy import SecureWords
 from shuffledp.numerics.rounding import dyadic_above
 from shuffledp.protocols.assembly import register, shuffle
 from shuffledp.protocols.dummies_histogram import DummiesHistogram
-from shuffledp.protocols.hashed_prefixes.counter import Counted, Table, count_words
+from shuffledp.protocols.hashed_prefixes.counter import CountedWords, Table, count_words
 from shuffledp.protocols.hashed_prefixes.decoder import Found, Level, decode
 from shuffledp.protocols.hashed_prefixes.design import (
     ALARMS,
     MESSAGES,
     Design,
-    Sight,
+    LevelSight,
     choose_design,
     predict,
 )
@@ -70,7 +70,7 @@ class WordsError:
     stderr: Floats
     threshold: float
     """How many people a word must stand for at the last level to be reported."""
-    sight: Sight
+    sight: LevelSight
     """How likely a word of a given count is found, with the noise that was measured."""
 
     def interval(self, value: Value, level: float) -> Interval:
@@ -105,7 +105,7 @@ class WordsAnalyzer:
         """
         return math.inf
 
-    def predict(self, n: int) -> Sight:
+    def predict(self, n: int) -> LevelSight:
         """What is seen among n people, if other words collide no more than in the mean."""
         part = self.device.parts[0]
         return predict(self.design, n=n, mu=float(n * part.rows * part.noise.rho * part.noise.hit))
@@ -167,7 +167,7 @@ class WordsAnalyzer:
         values, stderr = self._count_codes(tally, codes, self.find(tally))
         return report_counts(self.device.domain, codes, values, stderr, tally.people())
 
-    def _count_codes(self, tally: Tally, codes: Spelt, found: Found) -> Counted:
+    def _count_codes(self, tally: Tally, codes: Spelt, found: Found) -> CountedWords:
         tables = []
         for part, first_row, cells in self._split(tally):
             noise = float(tally.people() * part.noise.rho * part.noise.hit)
@@ -202,7 +202,7 @@ def list_words(
     return Estimate(
         value=values[kept],
         error=WordsError(
-            stderr=stderr[kept], threshold=found.threshold, sight=Sight.of(found.seen)
+            stderr=stderr[kept], threshold=found.threshold, sight=LevelSight.of(found.seen)
         ),
         limits=(0.0, float(people)),
         labels=tuple(word for word in words if word is not None),

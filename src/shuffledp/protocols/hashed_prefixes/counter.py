@@ -29,7 +29,7 @@ from shuffledp.core.arrays import Bools, Floats
 from shuffledp.core.texts import Spelt
 from shuffledp.protocols.hashed_prefixes.functions import Functions
 
-__all__ = ["Counted", "Table", "count_words"]
+__all__ = ["CountedWords", "Table", "count_words"]
 
 _Cells = NDArray[np.int64]
 
@@ -46,7 +46,7 @@ class Table:
     """The dummies of a cell in the mean."""
 
 
-class Counted(NamedTuple):
+class CountedWords(NamedTuple):
     """Counts of words, and their standard errors."""
 
     values: Floats
@@ -76,7 +76,7 @@ def count_words(
     found: Spelt,
     values: Floats,
     people: int,
-) -> Counted:
+) -> CountedWords:
     """The counts of `codes`, where the words `found`, with about these values, are known to collide."""
     listed = dict(zip(found.tolist(), values.tolist(), strict=True))
     known = np.array([code in listed for code in codes.tolist()], dtype=np.bool_)
@@ -95,12 +95,12 @@ def count_words(
     return _weigh(parts, _weigh(parts, np.zeros(len(codes))).values)
 
 
-def _weigh(parts: Sequence[_Part], counts: Floats) -> Counted:
+def _weigh(parts: Sequence[_Part], counts: Floats) -> CountedWords:
     """The mean of the parts, each with the weight that its variance at these counts gives it."""
     weights = np.array([1 / part.variances(counts) for part in parts])
     values = np.array([part.values for part in parts])
     total = weights.sum(axis=0)
-    return Counted((weights * values).sum(axis=0) / total, 1 / np.sqrt(total))
+    return CountedWords((weights * values).sum(axis=0) / total, 1 / np.sqrt(total))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

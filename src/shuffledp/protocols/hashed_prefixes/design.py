@@ -31,7 +31,7 @@ __all__ = [
     "ALARMS",
     "MESSAGES",
     "Design",
-    "Sight",
+    "LevelSight",
     "choose_design",
     "level_tails",
     "needed_people",
@@ -70,10 +70,10 @@ class Design:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
+class LevelSight:
     """From how many people on a word is seen, level by level.
 
-    >>> sight = Sight(shares=(1.0,), means=(100.0,), limits=(70.0,))
+    >>> sight = LevelSight(shares=(1.0,), means=(100.0,), limits=(70.0,))
     >>> round(sight.find_probability(70), 2), sight.find_count(0.95)
     (0.47, 87)
     """
@@ -87,7 +87,7 @@ class Sight:
     """The variances of these messages; None: as of Poisson numbers."""
 
     @classmethod
-    def of(cls, seen: Sequence[Seen]) -> "Sight":
+    def of(cls, seen: Sequence[Seen]) -> "LevelSight":
         """From what was measured; over fewer rows, thresholds are lower about as their square root."""
         return cls(
             shares=tuple(each.share * (1 - each.lost) for each in seen),
@@ -119,7 +119,7 @@ class Sight:
     def draw_curve(self, points: int = 24) -> list[tuple[int, float]]:
         """Counts, and the probability that a word with that count is found.
 
-        >>> Sight(shares=(1.0,), means=(100.0,), limits=(70.0,)).draw_curve(3)
+        >>> LevelSight(shares=(1.0,), means=(100.0,), limits=(70.0,)).draw_curve(3)
         [(50, 0.023), (69, 0.434), (94, 0.993)]
         """
         ends = self.find_count(0.02), self.find_count(0.99)
@@ -184,7 +184,7 @@ def level_tails(
     return found
 
 
-def predict(design: Design, *, n: int, mu: float) -> Sight:
+def predict(design: Design, *, n: int, mu: float) -> LevelSight:
     """What such a design sees among n people, if the cells of a word hold mu dummies in the mean.
 
     >>> design = Design(parts=(((20, 11), (35, 11), (50, 10)), ((64, 16),)), buckets=2**15)
@@ -197,7 +197,7 @@ def predict(design: Design, *, n: int, mu: float) -> Sight:
     limits = (
         find_poisson_end(mean, tail) + 0.5 - mean for mean, tail in zip(means, tails, strict=True)
     )
-    return Sight(shares=tuple(shares), means=tuple(means), limits=tuple(limits))
+    return LevelSight(shares=tuple(shares), means=tuple(means), limits=tuple(limits))
 
 
 def split_bits(bits: int) -> tuple[int, ...]:

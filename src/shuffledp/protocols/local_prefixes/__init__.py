@@ -41,7 +41,7 @@ from shuffledp.protocols.hashed_prefixes import (
     report_counts,
 )
 from shuffledp.protocols.hashed_prefixes.decoder import Found, Seen
-from shuffledp.protocols.hashed_prefixes.design import Sight, level_tails, split_bits
+from shuffledp.protocols.hashed_prefixes.design import LevelSight, level_tails, split_bits
 from shuffledp.protocols.local_prefixes.decoder import ALARMS, Level, decode, limit_sum
 from shuffledp.protocols.local_prefixes.device import MOST_CELLS, LocalPrefixes
 
@@ -76,7 +76,7 @@ class LocalWordsAnalyzer:
     def tally(self, shuffled: Shuffled) -> Tally:
         return message_tally(shuffled, self.device.alphabet)
 
-    def predict(self, n: int) -> Sight:
+    def predict(self, n: int) -> LevelSight:
         """What is seen among n people, if other words collide no more than in the mean.
 
         >>> made = make_local(bits=64, epsilon=1.0, seed=1)
@@ -90,7 +90,7 @@ class LocalWordsAnalyzer:
             mean = n * share / device.buckets
             limit = limit_sum(round(n * share), device.buckets, tail)
             seen.append(Seen(share * lead, mean, mean * (1 - 1 / device.buckets), limit, lost=0.0))
-        return Sight.of(seen)
+        return LevelSight.of(seen)
 
     def find(self, tally: Tally, step: Step | None = None) -> Found:
         """The words that stand out, by code."""
