@@ -352,14 +352,14 @@ class Events:
     def of(cls, *, cells: int, share: Fraction, p: float, bits: int, most: int | None) -> "Events":
         """The number of events is cut after `most`, or where its mass is nothing to a word."""
         exact = Fraction(p)
-        rate = -share * Fraction(log_of(1 - exact)) / _landing(cells, bits)
+        rate = -share * Fraction(log_of(1 - exact)) / tape.uniform_share(cells, bits)
         number = poisson(rate, bits) if most is None else poisson(rate, bits, most)
         return cls(cells=cells, p=p, number=number, size=logarithmic(exact, bits))
 
     @property
     def landing(self) -> Fraction:
         """The probability that an event falls on a given cell."""
-        return _landing(self.cells, self.number.bits)
+        return tape.uniform_share(self.cells, self.number.bits)
 
     @property
     def most(self) -> int:
@@ -423,10 +423,6 @@ class Events:
         for size, (drawn, _) in zip(sizes, dealt, strict=True):
             counts += size * drawn
         return counts
-
-
-def _landing(cells: int, bits: int) -> Fraction:
-    return Fraction((1 << bits) // cells, 1 << bits)
 
 
 def add_laws(a: VectorLaw, b: VectorLaw) -> VectorLaw:

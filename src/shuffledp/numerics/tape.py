@@ -30,6 +30,7 @@ __all__ = [
     "table_law",
     "uniform",
     "uniform_law",
+    "uniform_share",
 ]
 
 
@@ -58,9 +59,18 @@ def uniform(words: Words, k: int, bits: int) -> Codes:
     return words // words.dtype.type(share)
 
 
+def uniform_share(k: int, bits: int) -> Fraction:
+    """The probability that `uniform` draws a given one of the k values.
+
+    >>> uniform_share(3, 3)
+    Fraction(1, 4)
+    """
+    return Fraction(_share(k, bits), 1 << bits)
+
+
 def uniform_law(k: int, bits: int) -> dict[int | None, Fraction]:
     """The law of `uniform`; None is a rejection."""
-    share = Fraction(_share(k, bits), 1 << bits)
+    share = uniform_share(k, bits)
     law: dict[int | None, Fraction] = dict.fromkeys(range(k), share)
     if k * share < 1:
         law[None] = 1 - k * share

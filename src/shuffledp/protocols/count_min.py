@@ -243,9 +243,7 @@ class SketchError:
         low = np.clip(np.ceil(low - _ROUNDING * n), 0, seen)
         return Interval(low, np.clip(np.floor(high + _ROUNDING * n), seen, n))
 
-    def exact_interval(self, value: Value, level: float) -> Interval:
-        """The same: it is a bound."""
-        return self.interval(value, level)
+    exact_interval = interval
 
     def _low_by_markov(self, window: NoiseWindow, g: float) -> Floats:
         p = g ** (1 / self.rows)

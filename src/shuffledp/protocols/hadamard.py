@@ -218,9 +218,7 @@ class BlocksError:
         )
         return error.leave_out(0.45 * outside, value)
 
-    def exact_interval(self, value: Value, level: float) -> Interval:
-        """The same: it holds at any n."""
-        return self.interval(value, level)
+    exact_interval = interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

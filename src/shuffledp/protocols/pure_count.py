@@ -185,9 +185,7 @@ class PureCountError:
         high = most - bisect_left(counts, True, key=lambda c: tails(most - c)[0] + error > tail)
         return Interval(float(min(low, most)), float(max(high, 0)))
 
-    def exact_interval(self, value: Value, level: float) -> Interval:
-        """The same: the law is known, so there is nothing to approximate."""
-        return self.interval(value, level)
+    exact_interval = interval
 
     def _bound_interval(self, value: Value, level: float) -> Interval:
         """An interval for levels that are closer to 1 than the law's precision."""

@@ -321,7 +321,7 @@ class MultisetFlood:
         cls, flooding: Flooding, *, share: Fraction, bits: int, most: int | None
     ) -> "MultisetFlood":
         """The mean number of events of each multiset is `share`; all are cut after `most`."""
-        rate = share / _landing(len(flooding.cells), bits)
+        rate = share / tape.uniform_share(len(flooding.cells), bits)
         number = poisson(rate, bits) if most is None else poisson(rate, bits, most)
         return cls(flooding=flooding, number=number)
 
@@ -346,7 +346,7 @@ class MultisetFlood:
     @property
     def landing(self) -> Fraction:
         """The probability that an event is of a given multiset."""
-        return _landing(len(self.flooding.cells), self.number.bits)
+        return tape.uniform_share(len(self.flooding.cells), self.number.bits)
 
     @property
     def share(self) -> Fraction:
@@ -415,10 +415,6 @@ class MultisetFlood:
                 law[sent] = law.get(sent, _NOTHING) + mass * masses.get(number, _NOTHING)
             events = _join(events, one)
         return law
-
-
-def _landing(cells: int, bits: int) -> Fraction:
-    return Fraction((1 << bits) // cells, 1 << bits)
 
 
 def _join(a: MessageLaw, b: MessageLaw) -> MessageLaw:
