@@ -13,8 +13,7 @@ from shuffledp.core.texts import Keys
 from shuffledp.engine.memory import tally_each
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols import local_prefixes
-from shuffledp.protocols.local_prefixes import decoder
-from shuffledp.protocols.local_prefixes.device import LocalPrefixes, Polynomials
+from shuffledp.protocols.local_prefixes import LocalPrefixes, Polynomials
 from shuffledp.testing import ALPHA, Examples
 
 TINY = {"bits": 3, "seed": 4, "lengths": [2, 3], "rows": [1, 3], "buckets": 2}
@@ -87,7 +86,7 @@ def test_tables_agree_with_single_cells():
     codes = np.arange(0, 1 << 14, 37, dtype=np.uint64)
     stirred = device.stirring.stir_words(codes)
     counts = np.ones((20, 8), dtype=np.int64)
-    level = decoder.Level.of(device, 1, counts)
+    level = local_prefixes.Level.of(device, 1, counts)
     cells = level.find_cells(stirred)
     for row in (0, 7, 19):
         expected = device.find_cells(codes, np.full(len(codes), 12 + row))
@@ -123,12 +122,12 @@ def test_all_sums_are_one_transform():
     """Of every continuation of some prefixes, against sums over the cells one by one."""
     device = make_device()
     counts = np.random.default_rng(1).integers(0, 50, (20, 8))
-    level = decoder.Level.of(device, 1, counts)
+    level = local_prefixes.Level.of(device, 1, counts)
     parents = np.array([0, 5, 63], dtype=np.uint64)
     every = (parents[:, None] << np.uint64(8) | np.arange(256, dtype=np.uint64)).ravel()
     sums = level.excess[np.arange(20)[:, None], level.find_cells(every)].sum(axis=0)
     limit = float(np.sort(sums)[-40])
-    hits = decoder._scan(level, level.excess, parents, limit - 1e-9)
+    hits = local_prefixes._scan(level, level.excess, parents, limit - 1e-9)
     assert set(hits.tolist()) == set(every[sums > limit - 1e-9].tolist())
 
 
@@ -144,7 +143,7 @@ def test_what_a_message_adds_is_unbiased_but_for_meetings(given):
     for message in range(device.alphabet):
         counts = np.zeros(device.alphabet, dtype=np.int64)
         counts[message] = 1
-        level = decoder.Level.of(device, place, counts.reshape(-1, g)[first:])
+        level = local_prefixes.Level.of(device, place, counts.reshape(-1, g)[first:])
         cells = level.find_cells(stirred)
         added[message] = level.excess[np.arange(len(cells))[:, None], cells].sum(axis=0)
     every = np.array([*added.values()]) / level.unit
@@ -204,11 +203,11 @@ def test_large_words_are_peeled():
     codes = np.array([100, 9000], dtype=np.uint64)
     counts = np.zeros((20, 8))
     stirred = device.stirring.stir_words(codes)
-    blank = decoder.Level.of(device, 1, np.ones((20, 8), dtype=np.int64))
+    blank = local_prefixes.Level.of(device, 1, np.ones((20, 8), dtype=np.int64))
     for word, people in zip(stirred, (32_000, 3_200), strict=True):
         cells = blank.find_cells(np.array([word]))[:, 0]
         counts[np.arange(20), cells] += people / 32
-    level = decoder.Level.of(device, 1, counts.astype(np.int64))
+    level = local_prefixes.Level.of(device, 1, counts.astype(np.int64))
     values, left = level.fit(stirred, -np.inf)
     np.testing.assert_allclose(values, [32_000, 3_200], rtol=1e-2)
     assert np.abs(left).max() < 10
@@ -219,21 +218,23 @@ def test_thresholds_are_wider_where_rows_are_uneven():
     made = local_prefixes.make_local(**SMALL)
     device, n = made.randomizer, 4000
     crowd = tally_each(made, np.full(n, 77, dtype=np.uint64), sdp.SeededWords(1))
-    level = decoder.Level.of(device, 1, crowd.counts.reshape(-1, device.buckets)[200:])
-    uneven = decoder._spread(level.excess)
+    level = local_prefixes.Level.of(device, 1, crowd.counts.reshape(-1, device.buckets)[200:])
+    uneven = local_prefixes._spread(level.excess)
     even = level.people / 16 * (1 - 1 / 16)
     assert uneven > 1.5 * even
-    narrow, wide = (decoder.limit_sum(level.people, 16, 1e-6, each) for each in (even, uneven))
+    narrow, wide = (
+        local_prefixes.limit_sum(level.people, 16, 1e-6, each) for each in (even, uneven)
+    )
     assert wide == pytest.approx(narrow * np.sqrt(uneven / even))
     own = device.stirring.stir_words(np.array([77], dtype=np.uint64))
-    assert decoder._spread(level.fit(own, 0.0)[1]) < 1.2 * even
+    assert local_prefixes._spread(level.fit(own, 0.0)[1]) < 1.2 * even
 
 
 def test_prefixes_near_the_threshold_are_not_peeled():
     """Noise that is subtracted from the cells of others is one more noise."""
     device = make_device()
     counts = np.random.default_rng(1).integers(0, 50, (20, 8))
-    level = decoder.Level.of(device, 1, counts)
+    level = local_prefixes.Level.of(device, 1, counts)
     some = np.arange(100, dtype=np.uint64)
     values, left = level.fit(some, np.inf)
     np.testing.assert_array_equal(left, level.excess)
