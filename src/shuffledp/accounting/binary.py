@@ -161,20 +161,11 @@ def _find_logs(points: Sequence[FlipPoint], ones: Floats, zeros: Floats) -> Floa
     With g tilted by t, whatever t' = 1 + x' of a point is, delta is A M t^-k [g(k) - x' / t T(k + 1)] for a mode k of
     the law tilted by t', where T(m) = sum_(c >= m) t^(m - c) g(c): g and T serve all points.
 
-    In units of 2^-53: the odds are 6 off, so a mass 9 more with every step from the mode, and a product of two 14 for
-    each row of the longer table, its sum included. A mass at the mode is off by 3.4e-13 (`stirling_error` three times
-    4e-14, the logarithms of up to 2^52 and the deviance of a mean as small as 2^-120), and both by 6200. A weight t^-i
-    is off by 11 for each unit of i ln t; the first T is past the mode of g, so it is decided by weights above e^-60,
-    and that is 700 more. Each step to the next T costs 3. Together less than 9000, and 24 for each row.
-
     ln M is convex in ln t, so g(k) is at least e^(-|k - mean| |ln t' - ln t|) times that at its mode, which is at least
     2^-53: with an exponent of at most 60 nothing of it is near the end of the floats.
     """
-    middle = points[len(points) // 2]
-    narrow, wide = middle._tilt(ones, zeros)
-    log_t = math.log1p(middle.x)
-    at_a, at_b = narrow.mode, wide.mode  # each within 1 of its mean
-    at, D = at_a + at_b, _NEIGHBOURS
+    middle, D = points[len(points) // 2], _NEIGHBOURS
+    at, log_t = middle._middle(ones, zeros), math.log1p(middle.x)
     moved = np.array([point._middle(ones, zeros) - at for point in points])
     apart = np.array([abs(math.log1p(point.x) - log_t) for point in points])
     if float(((np.abs(moved) + D + 2) * apart[:, None]).max()) > _FURTHEST:
@@ -182,19 +173,7 @@ def _find_logs(points: Sequence[FlipPoint], ones: Floats, zeros: Floats) -> Floa
         both = [_find_logs(each, ones, zeros) for each in (points[:half], points[half:])]
         return np.concatenate(both)
     low, high = int(moved.min()) - D, int(moved.max()) + D
-    far = max(-low, high)
-    reach = math.ceil(6.5 * float(narrow.sd.max())) + 25 + far - D
-    beyond = 6.5 * float(wide.sd.max()) + 25
-    beyond = math.ceil(min(beyond, 40 / log_t) if log_t > 0 else beyond)
-    a = narrow.masses(at_a, reach, reach)  # [2 reach + 1, data sets]
-    b = wide.masses(at_b, reach - low, reach + high + 1 + beyond)
-    cut = narrow.bound_beyond(at_a - reach, a[0], -1) + narrow.bound_beyond(at_a + reach, a[-1], 1)
-    cut *= b.max(axis=0)
-    unreached = b[-1] * math.exp(-log_t * beyond)
-    added = cut if middle.side > 0 else -cut - unreached
-    g, T = _convolve(a, b, _discount(b, log_t), high - low + 1, middle.x)
-    eta = middle.side * (9000 + 24 * len(b)) * UNIT
-    g, T = g * (1 + eta) + added, T * (1 - eta)
+    g, T = _tabulate(middle, ones, zeros, low, high)
     share = np.array([point.x / (1 + middle.x) for point in points])[:, None]
     best = np.full(moved.shape, -math.inf)
     for d in range(-D, D + 1):
@@ -203,9 +182,37 @@ def _find_logs(points: Sequence[FlipPoint], ones: Floats, zeros: Floats) -> Floa
         value = np.take_along_axis(g, row, axis=0) - share * np.take_along_axis(T, row, axis=0)
         with np.errstate(divide="ignore"):
             best = np.maximum(best, np.log(np.maximum(value, 0.0)) - k * log_t)
+    far = max(-low, high)
     best += middle.side * 16 * UNIT * (1 + far * log_t + np.abs(np.maximum(best, -800.0)))
     log_gain = np.array([point.log_gain for point in points])
     return best + middle._log_scale(ones, zeros, at, log_gain)
+
+
+def _tabulate(
+    point: FlipPoint, ones: Floats, zeros: Floats, low: int, high: int
+) -> tuple[Floats, Floats]:
+    """g(k) and T(k + 1) for k from low to high past the middle, moved apart by more than all errors.
+
+    In units of 2^-53: the odds are 6 off, so a mass 9 more with every step from the mode, and a product of two 14 for
+    each row of the longer table, its sum included. A mass at the mode is off by 3.4e-13 (`stirling_error` three times
+    4e-14, the logarithms of up to 2^52 and the deviance of a mean as small as 2^-120), and both by 6200. A weight t^-i
+    is off by 11 for each unit of i ln t; the first T is past the mode of g, so it is decided by weights above e^-60,
+    and that is 700 more. Each step to the next T costs 3. Together less than 9000, and 24 for each row.
+    """
+    narrow, wide = point._tilt(ones, zeros)
+    log_t = math.log1p(point.x)
+    reach = math.ceil(6.5 * float(narrow.sd.max())) + 25 + max(-low, high) - _NEIGHBOURS
+    beyond = 6.5 * float(wide.sd.max()) + 25
+    beyond = math.ceil(min(beyond, 40 / log_t) if log_t > 0 else beyond)
+    at_a, at_b = narrow.mode, wide.mode  # each within 1 of its mean
+    a = narrow.masses(at_a, reach, reach)  # [2 reach + 1, data sets]
+    b = wide.masses(at_b, reach - low, reach + high + 1 + beyond)
+    cut = narrow.bound_beyond(at_a - reach, a[0], -1) + narrow.bound_beyond(at_a + reach, a[-1], 1)
+    cut *= b.max(axis=0)
+    unreached = b[-1] * math.exp(-log_t * beyond)
+    g, T = _convolve(a, b, _discount(b, log_t), high - low + 1, point.x)
+    eta = point.side * (9000 + 24 * len(b)) * UNIT
+    return g * (1 + eta) + (cut if point.side > 0 else -cut - unreached), T * (1 - eta)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
