@@ -187,7 +187,7 @@ EXAMPLES = {
         local=(
             {"lower": -1.0, "upper": 1.0, "steps": 1000, "epsilon": 1.0},
             {"lower": 0, "upper": 120, "steps": 120, "epsilon": 4.0},
-            {"lower": 0.1, "upper": 0.3, "steps": 4096, "epsilon": 0.2},
+            {"lower": 0.1, "upper": 0.3, "steps": 32768, "epsilon": 0.2},
         ),
         local_tiny=(
             {"lower": -1.0, "upper": 1.0, "steps": 2, "epsilon": 1.0, "word_bits": 8},

@@ -133,7 +133,7 @@ def test_no_message_moves_a_rank_of_a_hashed_tree_by_more(hash_bits):
         n=400, lower=0, upper=7, epsilon=2.0, delta=1e-3, shape=[2, 4], hash_bits=hash_bits
     )
     tree = made.randomizer
-    moved = move_ranks(tree, range(tree.top.nodes + (1 << tree.last.bits)))
+    moved = move_ranks(tree, range(tree.top.nodes + (1 << tree.last.message_bits)))
     worst = (moved.max(axis=0) - moved.min(axis=0)).max()
     stated = tree.find_influence("quantiles")
     assert 0.5 * stated < worst <= stated * (1 + 1e-9)
