@@ -186,6 +186,19 @@ def test_nobody_is_an_error(people):
         sdp.engine.read_codes(column, sdp.Categories(k=2, names=("x", "y")), "drop")
 
 
+ROBUST_OPTIONS = (
+    "true-value",
+    "lower",
+    "categories",
+    "k",
+    "honest",
+    "model",
+    "at",
+    "edges",
+    "bits",
+)
+
+
 class TestRobust:
     def test_is_the_function_of_python(self, shuffledp, codes):
         words = ("robust", "count", "people.csv", "--column", "home", "--groups", 3, *PROMISE)
@@ -204,7 +217,7 @@ class TestRobust:
         assert f"{int(0.9 * n):,} honest users" in told["guarantee"]
         assert f"with {found.guarantee.honest:,} honest people in a group" in told["guarantee"]
         assert "seeded" in told["not_private"][0]
-        assert "up to 1 liars" in shuffledp(*words, "--seed", 5).stdout.replace("\n", " ")
+        assert "one liar cannot" in shuffledp(*words, "--seed", 5).stdout.replace("\n", " ")
 
     def test_if_everybody_is_honest_groups_are(self, shuffledp, codes):
         words = ("robust", "count", "people.csv", "--column", "home", "--groups", 3, *PROMISE)
@@ -239,7 +252,7 @@ class TestRobust:
         [
             (("quantiles", "--epsilon", 1, "--delta", "1e-8"), "must be one of count"),
             (("count", "--epsilon", 1), "and delta must be given"),
-            (("count", *PROMISE, "--model", "local"), "must be shuffle"),
+            (("count", *PROMISE, "--lower", 0), "a count takes no lower"),
             (("count", "--epsilon", 1, "--delta", 0), "must be > 0: some random group"),
             (("count", *PROMISE, "--groups", 4000), "too few for 4000 groups"),
         ],
@@ -249,6 +262,18 @@ class TestRobust:
         result = shuffledp("robust", task, "people.csv", "--column", "home", *more)
         assert result.exit_code != 0
         assert said in result.stderr.replace("\n", " ")
+
+    def test_offers_the_options_of_its_questions_alone(self, shuffledp):
+        help_ = shuffledp("robust", "--help").stdout
+        offered = {name for name in ROBUST_OPTIONS if f"--{name} " in help_}
+        assert offered == {"true-value", "lower", "categories", "k", "honest"}
+
+    @pytest.mark.parametrize("option", ["model", "at", "edges", "alphabet"])
+    def test_knows_no_option_of_other_questions(self, shuffledp, people, option):
+        words = ("robust", "count", "people.csv", "--column", "home", *PROMISE)
+        result = shuffledp(*words, f"--{option}", "none")
+        assert result.exit_code == 2
+        assert f"No such option: --{option}" in result.stderr
 
 
 class TestFrequencies:

@@ -5,7 +5,7 @@ become options of the command. What a question asks for is declared by the tasks
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, is_dataclass, make_dataclass
 from decimal import ROUND_FLOOR, Context, Decimal, InvalidOperation
 from enum import StrEnum
@@ -24,9 +24,11 @@ from shuffledp.cli._completion import (
 )
 
 __all__ = [
+    "ROBUST_TASKS",
     "TASK_NAMES",
     "BudgetOptions",
     "CategoryOptions",
+    "ColumnOptions",
     "CuratorOptions",
     "Delta0Option",
     "DeltaOption",
@@ -46,6 +48,7 @@ __all__ = [
     "PrivacyOptions",
     "ProtocolOption",
     "RandomizerOptions",
+    "RobustOptions",
     "SeedOption",
     "TaskArgument",
     "TaskOptions",
@@ -231,9 +234,19 @@ def _declare_option(option: sdp.tasks.Option) -> tuple[str, Any, Any]:
     return option.name, Annotated[kind | None, _data(help=option.help)], None
 
 
-_DECLARED = dict.fromkeys(each for name in TASK_NAMES for each in sdp.tasks.TASKS[name].options)
+def _list_declared(tasks: Iterable[str]) -> list[sdp.tasks.Option]:
+    """Every option of these tasks, once."""
+    return list(dict.fromkeys(each for name in tasks for each in sdp.tasks.TASKS[name].options))
+
+
+_DECLARED = _list_declared(TASK_NAMES)
 TaskOptions: Any = make_dataclass("TaskOptions", map(_declare_option, _DECLARED), frozen=True)
 """What the questions ask for: categories, lower, upper, ..."""
+ROBUST_TASKS = ("count", "histogram", "sum", "mean")
+RobustOptions: Any = make_dataclass(
+    "RobustOptions", map(_declare_option, _list_declared(ROBUST_TASKS)), frozen=True
+)
+"""What the questions ask for that `robust` answers."""
 _ABOUT_DATA = ("true_value", "categories", "categories_file", "categories_from_data", "k")
 PlannedOptions: Any = make_dataclass(
     "PlannedOptions",
@@ -248,7 +261,7 @@ CategoryOptions: Any = make_dataclass(
 
 
 @dataclass(frozen=True, kw_only=True)
-class _ColumnOptions:
+class ColumnOptions:
     """How to read the column, how private the answer is, and how the noise is made."""
 
     epsilon: Annotated[float | None, _privacy(help="The epsilon of the guarantee, above 0.")] = None
@@ -268,7 +281,7 @@ class _ColumnOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivacyOptions(_ColumnOptions):
+class PrivacyOptions(ColumnOptions):
     """What a question is asked with."""
 
     model: Annotated[
@@ -333,7 +346,7 @@ class GroupOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class InferenceOptions(_ColumnOptions):
+class InferenceOptions(ColumnOptions):
     """What learning and testing share."""
 
     model: Annotated[

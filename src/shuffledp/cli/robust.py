@@ -6,11 +6,13 @@ import typer
 
 import shuffledp as sdp
 from shuffledp.cli._options import (
+    ROBUST_TASKS,
     BudgetOptions,
+    ColumnOptions,
     InferenceOptions,
     JsonOption,
     PathsArgument,
-    TaskOptions,
+    RobustOptions,
     spread,
 )
 from shuffledp.cli._people import People, open_ledger, read_column, show_answer
@@ -19,17 +21,15 @@ from shuffledp.core.protocol import HONEST
 
 __all__ = ["robust"]
 
-_TASKS = ("count", "histogram", "sum", "mean")
-
 
 @spread
 def robust(
     task: Annotated[
-        str, typer.Argument(help=f"The question: {', '.join(_TASKS)}.", show_default=False)
+        str, typer.Argument(help=f"The question: {', '.join(ROBUST_TASKS)}.", show_default=False)
     ],
     paths: PathsArgument,
-    options: TaskOptions,
-    given: InferenceOptions,
+    options: RobustOptions,
+    asked: ColumnOptions,
     budget: BudgetOptions,
     groups: Annotated[
         int,
@@ -46,21 +46,22 @@ def robust(
         --epsilon 1 --delta 1e-6
     """
     with explain_errors():
-        if task not in _TASKS:
-            raise sdp.ParameterError("task", task, f"must be one of {', '.join(_TASKS)}")
-        if given.model != "shuffle":
-            raise sdp.ParameterError(
-                "model", given.model.value, "must be shuffle: every group has a shuffler"
-            )
+        if task not in ROBUST_TASKS:
+            raise sdp.ParameterError("task", task, f"must be one of {', '.join(ROBUST_TASKS)}")
+        given = InferenceOptions(**vars(asked))  # in the shuffle model: every group has a shuffler
         if given.epsilon is None or given.delta is None:
             raise sdp.ParameterError("epsilon", given.epsilon, "and delta must be given")
         spending = open_ledger(budget, given, options)
         declare = sdp.tasks.TASKS[task].declare
-        people, asked = read_column(
-            paths, given, lambda column: declare(vars(options), column), [budget.ledger]
+        people, question = read_column(
+            paths,
+            given,
+            lambda column: declare(vars(options), column),
+            [budget.ledger],
+            [options.categories_file],
         )
         found = sdp.inference.ask_groups(
-            asked,
+            question,
             _read_values(people),
             groups=groups,
             epsilon=given.epsilon,
@@ -106,8 +107,9 @@ def _make_record(found: sdp.inference.MedianOfGroups, people: People) -> dict[st
 
 def _describe(found: sdp.inference.MedianOfGroups, people: People) -> str:
     lines = [f"{label}: {value:,.6g}" for label, value in _list_values(found, people)]
+    liars = "one liar" if found.tolerates == 1 else f"up to {found.tolerates} liars"
     lines.append(
-        f"The median of {found.groups} random groups: up to {found.tolerates} liars cannot move it beyond "
-        "what honest groups said."
+        f"The median of {found.groups} random groups: {liars} cannot move it outside the range of the "
+        "honest groups."
     )
     return "\n".join([*lines, f"{people.n:,} people; {found.guarantee}"])
