@@ -82,7 +82,9 @@ def test_guarantee_is_that_of_the_survey(answer):
 
 def test_json_has_exactly_these_fields(answer):
     found = json.loads(json.dumps(answer.to_dict()))
-    assert set(found) == {"epsilon", "delta", "n", "questions", "guarantee", "version"}
+    assert set(found) == {
+        *("epsilon", "delta", "n", "questions", "guarantee", "not_private", "version")
+    }
     assert found["n"] == N
     assert list(found["questions"]) == ["way", "minutes", "home_by_way"]
     for question in found["questions"].values():

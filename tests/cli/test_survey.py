@@ -33,6 +33,7 @@ def test_run_prints_json(shuffledp, people, questions, survey):
     assert found.exit_code == 0, found.output
     answer = json.loads(found.stdout)
     assert answer["n"] == 3000
+    assert answer["not_private"] == [sdp.request.SEEDED]
     assert abs(answer["questions"]["home"]["estimate"][0]["value"] - survey.home.sum()) < 60
     assert [row["label"] for row in answer["questions"]["home_by_way"]["estimate"]][:2] == [
         "car",
@@ -45,6 +46,7 @@ def test_run_prints_text_and_writes_a_page(shuffledp, people, questions, tmp_pat
     found = shuffledp("run", questions, people, "--plot", page, "--out", tmp_path / "a.json")
     assert found.exit_code == 0, found.output
     assert "home_by_way: count by way" in found.output
+    assert f"Written: {page}" in found.output
     assert "<h2>home: count</h2>" in page.read_text()
     assert set(json.loads((tmp_path / "a.json").read_text())["questions"]) == {
         "home",

@@ -115,3 +115,11 @@ def test_coverage(n, k):
         low, high = run_counts(protocol, inputs, words).interval(0.95)
         hits += int(((low <= inputs) & (inputs <= high)).sum())
     assert 0.945 <= hits / (200 * k) <= 0.955
+
+
+@pytest.mark.parametrize("name", ["dummies_histogram", "sparse_histogram", "krr"])
+@pytest.mark.parametrize("message", [-1, 4, (1, 0)])
+def test_a_foreign_message_has_no_weights(name, message):
+    protocol = sdp.make(name, n=1_000, k=4, epsilon=1.0, delta=1e-3)
+    with pytest.raises(sdp.ParameterError, match=r"must be within 0 \.\. 3"):
+        protocol.analyzer.weights(message)

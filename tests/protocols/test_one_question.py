@@ -197,6 +197,7 @@ def test_the_variance_is_that_of_noise_and_sample():
     rr = protocol.analyzer.parts[0].analyzer
     expected = 4 * rr.variance(np.array([250, 250])) + 1000**2 * 0.25 * 0.5 / 500
     np.testing.assert_allclose(found, [expected] * 2)
+    assert not protocol.analyzer.variance(np.zeros(4, dtype=np.int64)).any()  # nobody, no error
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,22 @@ def test_a_rehearsal_with_hostile_people(survey):
     assert sum(row["truth"] for row in rows) == 380
 
 
+def test_the_table_of_a_rehearsal_stands_below_its_heads():
+    row = {"label": "car", "truth": 600.0, "value": 650.3, "low": 551.0, "high": 753.0}
+    played = sdp.serve.Rehearsal(
+        **dict.fromkeys(
+            ("people", "accepted", "lost", "doubled", "bytes_per_report", "seconds"), 1
+        ),
+        **dict.fromkeys(("epsilon", "delta", "local_epsilon"), 0.5),
+        rejected={},
+        questions={"way": [row], "how_many_minutes_it_takes_you": [row]},
+    )
+    _, _, _, *tables = str(played).splitlines()
+    for head, numbers in (tables[:2], tables[3:]):
+        assert head.index("truth") + len("truth") == numbers.index("600") + len("600")
+        assert head.index("interval") == numbers.index("551 .. 753")
+
+
 @pytest.mark.xdist_group("servers")
 def test_from_a_new_collection_to_its_results(survey, tmp_path, monkeypatch):
     """Roles as processes with disjoint keys; a device and a file of people answer; a result."""

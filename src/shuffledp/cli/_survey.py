@@ -18,6 +18,7 @@ from shuffledp.cli._terminal import (
     say,
     say_lines,
     stage_outputs,
+    tell_written,
 )
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ def run_survey(
                 outputs.publish()
             finally:
                 _print(answer, **output.shown)
+    tell_written(targets, as_json=output.as_json)
 
 
 def _open(path: str, options: Any, privacy: PrivacyOptions) -> tuple[sdp.Survey, Any]:

@@ -59,6 +59,7 @@ __all__ = [
     "stage_outputs",
     "take_quiet",
     "tell",
+    "tell_written",
     "write_answer",
 ]
 
@@ -221,6 +222,17 @@ def tell(text: str, *, err: bool = False) -> None:
     """
     if not is_quiet():
         typer.echo(text, err=err)
+
+
+def tell_written(targets: Sequence[Path | None], *, as_json: bool) -> None:
+    """Say which of the files that were asked for are there now; JSON stands alone.
+
+    >>> tell_written([Path("result.json"), None], as_json=False)
+    Written: result.json
+    """
+    for path in targets:
+        if path is not None and not as_json:
+            tell(f"Written: {path}")
 
 
 @contextmanager

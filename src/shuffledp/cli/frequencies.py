@@ -22,7 +22,7 @@ from shuffledp.cli._terminal import (
     keep_inputs,
     say,
     stage_outputs,
-    tell,
+    tell_written,
 )
 
 __all__ = ["frequencies"]
@@ -66,8 +66,7 @@ def frequencies(
                         echo_json(record)
                     elif out is None or not is_quiet():
                         _show(found)
-        if out is not None and not as_json:
-            tell(f"Written: {out}")
+        tell_written([out], as_json=as_json)
 
 
 def _make_record(found: sdp.engine.Frequencies, column: str, seed: int | None) -> dict[str, Any]:

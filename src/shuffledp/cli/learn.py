@@ -17,7 +17,13 @@ from shuffledp.cli._options import (
     spread,
 )
 from shuffledp.cli._people import open_ledger, read_people, show_answer
-from shuffledp.cli._terminal import charge, check_result, explain_errors, stage_outputs, tell
+from shuffledp.cli._terminal import (
+    charge,
+    check_result,
+    explain_errors,
+    stage_outputs,
+    tell_written,
+)
 
 __all__ = ["learn"]
 
@@ -62,5 +68,4 @@ def learn(
                 finally:
                     written = out is not None
                     show_answer(people, text, record, as_json=as_json, written=written)
-        if out is not None and not as_json:
-            tell(f"Written: {out}")
+        tell_written([out], as_json=as_json)

@@ -30,6 +30,7 @@ from shuffledp.cli._terminal import (
     print_answer,
     stage_outputs,
     tell,
+    tell_written,
     write_answer,
 )
 from shuffledp.engine import stages
@@ -120,7 +121,4 @@ def _run(
             finally:
                 with stages.stage(stages.DISPLAY):
                     print_answer(answer, **output.shown)
-    if not output.as_json:
-        for path in targets:
-            if path is not None:
-                tell(f"Written: {path}")
+    tell_written(targets, as_json=output.as_json)

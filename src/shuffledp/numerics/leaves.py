@@ -160,9 +160,9 @@ class Leaves:
         first = self._find_kept(cells, missing, -1.0, tail)
         last = self._find_kept(cells[-2::-1], -missing, 1.0, tail)
         cell = self.quantile(p)[1]
-        return cell if first is None else min(first, cell), cell if last is None else max(
-            last + 1, cell
-        )
+        low = cell if first is None else min(first, cell)
+        high = cell if last is None else max(last + 1, cell)
+        return low, high
 
     def _find_kept(self, cells: Counts, distance: Floats, sign: float, tail: float) -> int | None:
         """The first of these cells whose prefix may be off by its distance: that is not rare enough."""

@@ -33,7 +33,7 @@ from shuffledp.core.validate import whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.dealing import binomial, deal_uniform
 from shuffledp.protocols.assembly import register, shuffle
-from shuffledp.protocols.frequency import FrequencyAnalyzer
+from shuffledp.protocols.frequency import FrequencyAnalyzer, find_named
 
 __all__ = ["SPEC", "DummiesHistogram", "make"]
 
@@ -156,8 +156,7 @@ class DummiesHistogram:
         return law
 
     def find_supported(self, message: Message) -> Set[int]:
-        assert isinstance(message, int)
-        return {message}
+        return find_named(message, self.k)
 
     def tally(self, shuffled: Shuffled) -> Tally:
         return message_tally(shuffled, self.k)

@@ -23,12 +23,13 @@ import numpy as np
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.domain import Categories
+from shuffledp.core.errors import ParameterError
 from shuffledp.core.estimate import ErrorLaw, Estimate
 from shuffledp.core.randomizer import Message
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.numerics.intervals import BinomialSum, NoiseError, TwoBinomialsError
 
-__all__ = ["FrequencyAnalyzer", "FrequencyOracle", "light_variance"]
+__all__ = ["FrequencyAnalyzer", "FrequencyOracle", "find_named", "light_variance"]
 
 
 class FrequencyOracle(Protocol):
@@ -125,6 +126,17 @@ class FrequencyAnalyzer:
         of_all = float(int(inputs.sum()) * noise)
         variance: Floats = own * holder + (own.sum() - own) * other + of_all
         return variance
+
+
+def find_named(message: Message, k: int) -> Set[int]:
+    """What a message supports that is the number of a category: that category alone.
+
+    >>> find_named(2, 4)
+    {2}
+    """
+    if not isinstance(message, int) or not 0 <= message < k:
+        raise ParameterError("message", message, f"must be within 0 .. {k - 1}")
+    return {message}
 
 
 def light_variance(p: Fraction, q: Fraction) -> Fraction:

@@ -125,7 +125,7 @@ class Joint:
         apart = math.fsum(distances) * (1 + 4 * UNIT)
         try:
             ideal = compose_curve(curves, near=near, points=points)
-        except UnsupportedError:  # some curve has no delta at some epsilon; `Curve` says 1 there
+        except UnsupportedError:  # a curve has no delta at some epsilon; `PartCurve` says 1 there
             curves, apart = tuple(PartCurve(accountant=part, honest=honest) for part in parts), 0.0
             ideal = compose_curve(curves, near=near, points=points)
 

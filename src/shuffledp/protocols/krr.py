@@ -24,7 +24,7 @@ from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.dealing import deal
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols.assembly import OneNumber, local, refuse_epsilon0, register, shuffled
-from shuffledp.protocols.frequency import FrequencyAnalyzer
+from shuffledp.protocols.frequency import FrequencyAnalyzer, find_named
 
 __all__ = ["KRR", "SPEC", "make", "make_local"]
 
@@ -101,8 +101,7 @@ class KRR(OneNumber):
         return Tally(counts=kept[:, 0] + lied, users=int(inputs.sum()))
 
     def find_supported(self, message: Message) -> Set[int]:
-        assert isinstance(message, int)
-        return {message}
+        return find_named(message, self.k)
 
     def tally(self, shuffled: Shuffled) -> Tally:
         return message_tally(shuffled, self.k)

@@ -313,7 +313,7 @@ def foresee_variance(protocol: ShuffleProtocol, inputs: Counts, sampled: int) ->
     >>> round(float(foresee_variance(rr, np.array([500, 500]), 100)) ** 0.5)
     47
     """
-    people = int(inputs.sum())
+    people = max(1, int(inputs.sum()))
     part = sampled / people
     own = np.asarray(protocol.analyzer.variance(np.rint(inputs * part).astype(np.int64)))
     shares: Floats = inputs / people

@@ -39,7 +39,7 @@ from shuffledp.core.validate import whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.dealing import deal, deal_uniform
 from shuffledp.protocols.assembly import register, shuffle
-from shuffledp.protocols.frequency import FrequencyAnalyzer
+from shuffledp.protocols.frequency import FrequencyAnalyzer, find_named
 
 __all__ = ["SPEC", "SparseHistogram", "make"]
 
@@ -182,8 +182,7 @@ class SparseHistogram:
         return law
 
     def find_supported(self, message: Message) -> Set[int]:
-        assert isinstance(message, int)
-        return {message}
+        return find_named(message, self.k)
 
     def tally(self, shuffled: Shuffled) -> Tally:
         return message_tally(shuffled, self.k)

@@ -81,7 +81,7 @@ class Rehearsal:
         ]
         lines += [f"Rejected, {reason}: {number:,}" for reason, number in self.rejected.items()]
         for name, rows in self.questions.items():
-            lines += ["", f"{name}{'':<20} {'truth':>12} {'estimate':>12}   interval"]
+            lines += ["", f"{name[:24]:<24} {'truth':>12} {'estimate':>12}   interval"]
             lines += [
                 f"  {row['label'][:22]:<22} {row['truth']:>12,.4g} {row['value']:>12,.4g}   "
                 f"{row['low']:,.4g} .. {row['high']:,.4g}"

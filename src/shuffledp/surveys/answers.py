@@ -173,6 +173,7 @@ class SurveyAnswer:
             "n": self.n,
             "questions": {answer.name: answer.to_dict() for answer in self.answers},
             "guarantee": self.guarantee.to_dict(),
+            "not_private": list(self.not_private),
             "version": __version__,
         }
 

@@ -63,9 +63,6 @@ _TRIES = 12
 _POINTS, _FEW_POINTS = 96, 24  # of each curve: for the promise, and for what is said about costs
 
 
-_NOT_ONE = "; a survey drops nobody from one question: where (--where) leaves people out of all"
-
-
 def make_plan(survey: "Survey", tasks: Sequence[Task], n: int) -> "SurveyPlan":
     """The best way to answer these tasks, those of the survey's questions."""
     if survey.model is Model.LOCAL:
