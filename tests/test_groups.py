@@ -133,6 +133,21 @@ def test_the_command_line_with_a_ledger(task, tmp_path, monkeypatch):
     assert entry.note["by"] == "way"
 
 
+def test_delta_is_compared_with_the_number_that_the_protocol_is_made_for():
+    minutes, way = take_column(PEOPLE, "minutes"), take_column(PEOPLE, "way")
+    request = sdp.Request(
+        task="mean",
+        options={"lower": 0, "upper": 240},
+        by="way",
+        groups=WAYS,
+        epsilon=1.0,
+        delta=1e-4,
+        n=100 * N,
+    )
+    with pytest.raises(sdp.ParameterError, match=f"at most 1/n = {1 / (100 * N):.3g}"):
+        request.prepare(minutes, grouping=way)
+
+
 def test_yes_and_no_need_no_declaration():
     answer = sdp.ask(
         PEOPLE, "mean", column="minutes", by="home", lower=0, upper=240, epsilon=1.0, delta=1e-6

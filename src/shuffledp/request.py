@@ -326,70 +326,23 @@ class Request:
         engine = self._choose_engine(column)
         column = self._measure(column)
         declared = find_planned(self.task).declare(self.options, column)
-        if self.by is not None:
-            return self._prepare_groups(column, grouping, declared, engine, report, sent=sent)
         question = use_grid(declared.task) if self.model is Model.LOCAL else declared.task
+        counted, policy = column, self.on_invalid
+        grouped, pairs = None, None
+        if self.by is not None:
+            grouped, pairs = self._pair(column, grouping, declared.task, engine, report)
+            question = Histogram(domain=Categories(k=grouped.domain.size))
+            counted, policy = pairs.column, OnInvalid.ERROR
         with stage(GROUPING):
-            found = headcount(
-                column, question.domain, self.on_invalid, engine=engine, report=report
-            )
+            found = headcount(counted, question.domain, policy, engine=engine, report=report)
         n = found.n if self.n is None else self.n
-        question = question.fit(n, self.epsilon)
+        if grouped is None:
+            question = question.fit(n, self.epsilon)
         with stage(CALIBRATION):
             protocol = self._make_protocol(question, n, sent=sent)
-        return Prepared(
-            request=self,
-            column=column,
-            engine=engine,
-            question=question,
-            found=found,
-            protocol=protocol,
-            notes=(
-                *_tell(declared, column),
-                *self._remarks(question, n),
-                *self._tell_mechanism(protocol),
-            ),
-            not_private=self._expose(declared),
-        )
-
-    def _prepare_groups(
-        self,
-        column: Column,
-        grouping: Column | None,
-        declared: Declared,
-        engine: Engine,
-        report: Report | None,
-        *,
-        sent: bool,
-    ) -> "Prepared":
-        """The same for a question by group: a histogram of pairs, which becomes the answer for each group."""
-        from shuffledp.engine.pairs import pair_people
-
-        if grouping is None:
-            raise UnsupportedError(f"by={self.by!r} needs the column itself: grouping")
-        if any(file.format is Format.LINES for file in column.files):
-            raise DataError(
-                f"{column.files[0].path} is read as one value per line, without groups: name the column"
-            )
-        grouped = Grouped.of(declared.task, self._read_groups(grouping))
-        with stage(GROUPING):
-            policy = OnInvalid.read(self.on_invalid)
-            n = self.n or column.rows
-            if n is None:
-                own = Coder.for_part(declared.task.domain, policy)
-                n = headcount(column, own.domain, own.on_invalid, engine=engine, report=report).n
-            # The noise of the local model grows with n: there the fewest bins are best.
-            local = self.model is Model.LOCAL
-            grouped = grouped.round_to(1) if local else grouped.fit(n, self.epsilon)
-            pairs = pair_people(column, grouping, grouped.domain, on_invalid=policy, rng=self.rng)
-            question = Histogram(domain=Categories(k=grouped.domain.size))
-            found = headcount(
-                pairs.column, question.domain, OnInvalid.ERROR, engine=engine, report=report
-            )
-        with stage(CALIBRATION):
-            protocol = self._make_protocol(question, self.n or found.n, sent=sent)
-        if protocol.name == "stability_histogram":
+        if grouped is not None and protocol.name == "stability_histogram":
             raise UnsupportedError("stability_histogram leaves out bins: it has no answer by group")
+        compare = grouped is None or grouped.inner in _COUNTED
         return Prepared(
             request=self,
             column=column,
@@ -401,12 +354,42 @@ class Request:
             pairs=pairs,
             notes=(
                 *_tell(declared, column),
-                *grouped.remarks(),
-                *self._remarks(question, found.n, compare=grouped.inner in _COUNTED),
+                *(() if grouped is None else grouped.remarks()),
+                *self._remarks(question, n, compare=compare),
                 *self._tell_mechanism(protocol),
             ),
             not_private=self._expose(declared),
         )
+
+    def _pair(
+        self,
+        column: Column,
+        grouping: Column | None,
+        task: Task,
+        engine: Engine,
+        report: Report | None,
+    ) -> "tuple[Grouped, Pairs]":
+        """A question by group: a histogram of pairs, which becomes the answer for each group."""
+        from shuffledp.engine.pairs import pair_people
+
+        if grouping is None:
+            raise UnsupportedError(f"by={self.by!r} needs the column itself: grouping")
+        if any(file.format is Format.LINES for file in column.files):
+            raise DataError(
+                f"{column.files[0].path} is read as one value per line, without groups: name the column"
+            )
+        grouped = Grouped.of(task, self._read_groups(grouping))
+        with stage(GROUPING):
+            policy = OnInvalid.read(self.on_invalid)
+            n = self.n or column.rows
+            if n is None:
+                own = Coder.for_part(task.domain, policy)
+                n = headcount(column, own.domain, own.on_invalid, engine=engine, report=report).n
+            # The noise of the local model grows with n: there the fewest bins are best.
+            local = self.model is Model.LOCAL
+            grouped = grouped.round_to(1) if local else grouped.fit(n, self.epsilon)
+            pairs = pair_people(column, grouping, grouped.domain, on_invalid=policy, rng=self.rng)
+        return grouped, pairs
 
     def _expose(self, declared: Declared) -> tuple[str, ...]:
         """What of the answer is not private, and why."""

@@ -260,6 +260,11 @@ CategoryOptions: Any = make_dataclass(
 """Which categories there are, from public knowledge."""
 
 
+def _seed_noise(seed: int | None) -> sdp.SeededWords | None:
+    """The source of the noise; None means secure."""
+    return None if seed is None else sdp.SeededWords(seed)
+
+
 @dataclass(frozen=True, kw_only=True)
 class ColumnOptions:
     """How to read the column, how private the answer is, and how the noise is made."""
@@ -277,7 +282,7 @@ class ColumnOptions:
     @property
     def rng(self) -> sdp.SeededWords | None:
         """The source of the noise; None means secure."""
-        return None if self.seed is None else sdp.SeededWords(self.seed)
+        return _seed_noise(self.seed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -376,8 +381,8 @@ class CuratorOptions:
 
     @property
     def rng(self) -> sdp.SeededWords | None:
-        """Where the noise comes from; None: secure."""
-        return None if self.seed is None else sdp.SeededWords(self.seed)
+        """The source of the noise; None means secure."""
+        return _seed_noise(self.seed)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -276,16 +276,10 @@ class NoisyCounts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reports:
-    """One message from each user, local or shuffled; the collisions of the categories' likely sets.
-
-    A message supports the categories in whose likely sets it is. Among all quadratic statistics of the
-    tally this one has the largest mean over its standard deviation for a random distribution at a
-    given distance: its matrix is that of the signal.
-    """
+class _Shuffled:
+    """A protocol whose codes are the cells, and what it promises."""
 
     protocol: ShuffleProtocol
-    messages: OneMessage
 
     @property
     def cells(self) -> int:
@@ -294,6 +288,18 @@ class Reports:
     @property
     def guarantee(self) -> Guarantee:
         return self.protocol.guarantee
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reports(_Shuffled):
+    """One message from each user, local or shuffled; the collisions of the categories' likely sets.
+
+    A message supports the categories in whose likely sets it is. Among all quadratic statistics of the
+    tally this one has the largest mean over its standard deviation for a random distribution at a
+    given distance: its matrix is that of the signal.
+    """
+
+    messages: OneMessage
 
     def observe(self, values: Codes, rng: WordSource) -> Floats:
         return tally(self.protocol, values, rng).counts.astype(np.float64)
@@ -308,19 +314,10 @@ class Reports:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dummies:
+class Dummies(_Shuffled):
     """Every user sends the value and uniform dummies; the collisions of the counts."""
 
-    protocol: ShuffleProtocol
     randomizer: DummiesHistogram
-
-    @property
-    def cells(self) -> int:
-        return self.randomizer.k
-
-    @property
-    def guarantee(self) -> Guarantee:
-        return self.protocol.guarantee
 
     def observe(self, values: Codes, rng: WordSource) -> Floats:
         return tally(self.protocol, values, rng).counts.astype(np.float64)
@@ -460,23 +457,14 @@ def _sum_powers(occupancy: Counts) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Correlated:
+class Correlated(_Shuffled):
     """Noise messages of both signs, in every cell nearly discrete Laplace; the collisions of the counts.
 
     The simulation draws the noise of a cell as a difference of two negative binomials, from which the
     device's tables are less than 10^-12 away.
     """
 
-    protocol: ShuffleProtocol
     randomizer: CorrelatedHistogram
-
-    @property
-    def cells(self) -> int:
-        return self.randomizer.k
-
-    @property
-    def guarantee(self) -> Guarantee:
-        return self.protocol.guarantee
 
     def observe(self, values: Codes, rng: WordSource) -> Floats:
         signed = tally(self.protocol, values, rng).counts

@@ -22,7 +22,16 @@ import numpy as np
 from shuffledp.core.arrays import Bools, Codes, Counts, Words
 from shuffledp.core.errors import ParameterError
 
-__all__ = ["POLYNOMIALS", "double", "line", "multiples", "multiply", "parity", "solutions"]
+__all__ = [
+    "POLYNOMIALS",
+    "check_degree",
+    "double",
+    "line",
+    "multiples",
+    "multiply",
+    "parity",
+    "solutions",
+]
 
 _HALF = np.uint64(32)
 _LOW = np.uint64((1 << 32) - 1)
@@ -66,7 +75,7 @@ def double(a: Words, r: int) -> Words:
     """
     word = a.dtype.type
     kept = (a << word(1)) & word((1 << r) - 1)
-    return kept ^ (a >> word(r - 1)) * word(_polynomial(r) & ((1 << r) - 1))
+    return kept ^ (a >> word(r - 1)) * word(POLYNOMIALS[check_degree(r)] & ((1 << r) - 1))
 
 
 def multiples(a: Words, size: int, r: int) -> list[Words]:
@@ -113,10 +122,15 @@ def line(b: Words, doublings: Sequence[Words], size: int) -> Words:
     return table
 
 
-def _polynomial(r: int) -> int:
+def check_degree(r: int) -> int:
+    """r, if there is a polynomial of this degree.
+
+    >>> check_degree(24)
+    24
+    """
     if r not in POLYNOMIALS:
         raise ParameterError("r", r, f"must be one of {', '.join(map(str, POLYNOMIALS))}")
-    return POLYNOMIALS[r]
+    return r
 
 
 def parity(words: Words) -> Words:

@@ -17,7 +17,7 @@ Where the same share is wanted in many cells, most of them get nothing: `Events`
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
@@ -43,11 +43,13 @@ __all__ = [
     "message_law",
     "negative_binomial",
     "poisson",
+    "repeat_law",
     "shift_law",
 ]
 
 VectorLaw = dict[tuple[int, ...], Fraction]
 """Probability of each vector of numbers."""
+Join = Callable[[tuple[int, ...], tuple[int, ...]], tuple[int, ...]]
 NOTHING = Fraction(0)
 
 _SPARE = 160
@@ -399,14 +401,7 @@ class Events:
             for cell in range(self.cells):
                 drawn = tuple(size * (j == cell) for j in range(self.cells))
                 one[drawn] = mass * self.landing
-        law: VectorLaw = {}
-        events: VectorLaw = {zero: Fraction(1)}
-        masses = self.number.law()
-        for number in range(self.number.largest + 1):
-            for drawn, mass in events.items():
-                law[drawn] = law.get(drawn, NOTHING) + mass * masses.get(number, NOTHING)
-            events = add_laws(events, one)
-        return law
+        return repeat_law(self.number.law(), zero, one, _add)
 
     def deal(self, n: int, source: WordSource) -> Counts:
         """How often each cell is drawn by n users together: exactly the law of their draws.
@@ -425,6 +420,34 @@ class Events:
         return counts
 
 
+def repeat_law(
+    number: Mapping[int, Fraction], nothing: tuple[int, ...], one: VectorLaw, join: Join
+) -> VectorLaw:
+    """The law of a random number of independent draws from `one`, joined; of no draws it is `nothing`.
+
+    >>> half = Fraction(1, 2)
+    >>> repeat_law({0: half, 1: half}, (), {(7,): Fraction(1)}, tuple.__add__)
+    {(): Fraction(1, 2), (7,): Fraction(1, 2)}
+    """
+    law: VectorLaw = {}
+    draws: VectorLaw = {nothing: Fraction(1)}
+    for times in range(max(number) + 1):
+        for drawn, mass in draws.items():
+            law[drawn] = law.get(drawn, NOTHING) + mass * number.get(times, NOTHING)
+        draws = _join_laws(draws, one, join)
+    return law
+
+
+def _join_laws(a: VectorLaw, b: VectorLaw, join: Join) -> VectorLaw:
+    """The law of two independent vectors, joined."""
+    law: VectorLaw = {}
+    for x, left in a.items():
+        for y, right in b.items():
+            key = join(x, y)
+            law[key] = law.get(key, NOTHING) + left * right
+    return law
+
+
 def add_laws(a: VectorLaw, b: VectorLaw) -> VectorLaw:
     """The law of the sum of two independent vectors.
 
@@ -432,12 +455,11 @@ def add_laws(a: VectorLaw, b: VectorLaw) -> VectorLaw:
     >>> add_laws(coin, coin)[(1,)]
     Fraction(1, 2)
     """
-    law: VectorLaw = {}
-    for x, left in a.items():
-        for y, right in b.items():
-            key = tuple(map(int.__add__, x, y))
-            law[key] = law.get(key, NOTHING) + left * right
-    return law
+    return _join_laws(a, b, _add)
+
+
+def _add(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(map(int.__add__, x, y))
 
 
 def message_law(noise: VectorLaw, unit: tuple[int, ...]) -> Law:
@@ -455,4 +477,4 @@ def message_law(noise: VectorLaw, unit: tuple[int, ...]) -> Law:
 
 def shift_law(law: VectorLaw, unit: tuple[int, ...]) -> VectorLaw:
     """The law of the vector plus a fixed one."""
-    return {tuple(map(int.__add__, counts, unit)): mass for counts, mass in law.items()}
+    return {_add(counts, unit): mass for counts, mass in law.items()}

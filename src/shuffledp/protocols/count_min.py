@@ -47,7 +47,7 @@ from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import level as valid_level
 from shuffledp.core.validate import whole
 from shuffledp.numerics.entropy import SecureWords, SeededWords
-from shuffledp.numerics.galois import POLYNOMIALS, multiply
+from shuffledp.numerics.galois import check_degree, multiply
 from shuffledp.numerics.intervals import BinomialSum, NoiseWindow
 from shuffledp.numerics.rounding import dyadic_above
 from shuffledp.protocols.assembly import register, shuffle
@@ -103,8 +103,7 @@ class CountMin:
     )
 
     def __post_init__(self) -> None:
-        if self.r not in POLYNOMIALS:
-            raise ParameterError("r", self.r, f"must be one of {', '.join(map(str, POLYNOMIALS))}")
+        check_degree(self.r)
         whole("k", self.k, at_least=2, at_most=1 << self.r)
         whole("width", self.width, at_least=2, at_most=min(_WIDEST, 1 << self.r))
         if self.width.bit_count() != 1:

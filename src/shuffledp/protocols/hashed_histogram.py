@@ -25,13 +25,13 @@ from numpy.typing import ArrayLike
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import find_outside
-from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
+from shuffledp.core.errors import DataError, UnsupportedError
 from shuffledp.core.protocol import Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
 from shuffledp.numerics import tape
-from shuffledp.numerics.galois import POLYNOMIALS, multiples, multiply, solutions
+from shuffledp.numerics.galois import check_degree, multiples, multiply, solutions
 from shuffledp.protocols.assembly import register, shuffle
 from shuffledp.protocols.dummied import (
     Dummied,
@@ -81,8 +81,7 @@ class HashedHistogram(Dummied):
     word_bits: int = 64
 
     def __post_init__(self) -> None:
-        if self.r not in POLYNOMIALS:
-            raise ParameterError("r", self.r, f"must be one of {', '.join(map(str, POLYNOMIALS))}")
+        check_degree(self.r)
         whole("k", self.k, at_least=2, at_most=1 << self.r)
         whole("s", self.s, at_least=1, at_most=self.r)
         whole("width", self.width, at_least=1, at_most=(1 << self.s) - 1)

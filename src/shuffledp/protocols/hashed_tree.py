@@ -34,7 +34,7 @@ from shuffledp.core.randomizer import Law, Message, Messages, join_laws
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import number, whole
 from shuffledp.numerics import tape
-from shuffledp.numerics.galois import POLYNOMIALS, multiples, multiply, solutions
+from shuffledp.numerics.galois import POLYNOMIALS, check_degree, multiples, multiply, solutions
 from shuffledp.numerics.leaves import MOST_CELLS, LeafQuestion, read_cells, read_points
 from shuffledp.numerics.rounding import dyadic_above
 from shuffledp.numerics.tree_noise import BoundedNoise, IndependentLevels
@@ -80,8 +80,7 @@ class HashedLevel(Dummied):
     word_bits: int = 64
 
     def __post_init__(self) -> None:
-        if self.r not in POLYNOMIALS:
-            raise ParameterError("r", self.r, f"must be one of {', '.join(map(str, POLYNOMIALS))}")
+        check_degree(self.r)
         whole("k", self.k, at_least=2, at_most=1 << self.r)
         whole("hash_bits", self.s, at_least=1, at_most=min(self.r, _MOST_BITS - 2 * self.r))
         whole("dummies", self.dummies, at_least=1)

@@ -66,7 +66,7 @@ from shuffledp.numerics import tape
 from shuffledp.numerics.geometric import TwoWordGeometric
 from shuffledp.numerics.intervals import SharedNoiseError
 from shuffledp.numerics.rounding import exp_lower
-from shuffledp.numerics.tabulated import Events, Tabulated, poisson
+from shuffledp.numerics.tabulated import NOTHING, Events, Tabulated, VectorLaw, poisson, repeat_law
 from shuffledp.protocols.assembly import register, shuffle
 from shuffledp.protocols.sums import (
     add_codes,
@@ -96,9 +96,6 @@ __all__ = [
 STEEPNESS = 0.5
 """p = e^(-STEEPNESS a): at 1 it takes more multisets, at 0 they are larger."""
 
-MessageLaw = dict[tuple[int, ...], Fraction]
-"""Probability of each sorted tuple of messages."""
-
 _SMALL_TAPE = 20
 _LARGEST_EPSILON = 12.0  # more is not used: the tables are not exact enough for it
 _MOST_LEVELS = 2048
@@ -109,7 +106,6 @@ logarithms that add up to 94,000: at most 11,260 * 94,000 units of 2^-53, or 1.2
 _LARGEST_LEVEL = 1e4
 _MOST_WORK = 2e8
 _PIECE = 64  # numbers of events looked at in one go
-_NOTHING = Fraction(0)
 
 
 def _parts(i: int) -> tuple[int, ...]:
@@ -400,30 +396,18 @@ class MultisetFlood:
             size[here] = laws[c].draw(words[here])
         return size
 
-    def law(self) -> MessageLaw:
-        """The exact law of the messages, for words of a few bits."""
-        one: MessageLaw = {(): 1 - len(self.cells) * self.landing}
+    def law(self) -> VectorLaw:
+        """The exact law of the sorted messages, for words of a few bits."""
+        one: VectorLaw = {(): 1 - len(self.cells) * self.landing}
         for parts, sizes in zip(self.cells, self.sizes, strict=True):
             for size, mass in sizes.law().items():
                 drawn = tuple(sorted(parts * size))
-                one[drawn] = one.get(drawn, _NOTHING) + mass * self.landing
-        law: MessageLaw = {}
-        events: MessageLaw = {(): Fraction(1)}
-        masses = self.number.law()
-        for number in range(self.number.largest + 1):
-            for sent, mass in events.items():
-                law[sent] = law.get(sent, _NOTHING) + mass * masses.get(number, _NOTHING)
-            events = _join(events, one)
-        return law
+                one[drawn] = one.get(drawn, NOTHING) + mass * self.landing
+        return repeat_law(self.number.law(), (), one, _join)
 
 
-def _join(a: MessageLaw, b: MessageLaw) -> MessageLaw:
-    law: MessageLaw = {}
-    for x, left in a.items():
-        for y, right in b.items():
-            key = tuple(sorted(x + y))
-            law[key] = law.get(key, _NOTHING) + left * right
-    return law
+def _join(some: tuple[int, ...], others: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(sorted(some + others))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -527,8 +511,8 @@ class ZeroSumFlooding:
         for (minus, plus), mass in self.noise.law().items():
             signed = own + (-1,) * minus + (1,) * plus
             for drawn, other in flood.items():
-                sent = tuple(sorted(signed + drawn))
-                law[sent] = law.get(sent, _NOTHING) + mass * other
+                sent = _join(signed, drawn)
+                law[sent] = law.get(sent, NOTHING) + mass * other
         return law
 
     def deal(self, inputs: Counts, source: WordSource) -> Tally:
