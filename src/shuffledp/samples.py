@@ -18,7 +18,7 @@ from shuffledp.core.validate import whole
 from shuffledp.numerics.entropy import SeededWords
 from shuffledp.numerics.tape import table
 
-__all__ = ["Sample", "Survey", "commuters", "survey"]
+__all__ = ["Sample", "SurveySample", "commuters", "survey"]
 
 _SEED = 1965  # the year of Warner's randomized response
 _WORD_BITS = 64
@@ -92,7 +92,7 @@ def commuters(n: int = 100_000) -> Sample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Survey:
+class SurveySample:
     """Three answers of each person: a category, a number, a yes or no."""
 
     way: Sample
@@ -125,7 +125,7 @@ class Survey:
         return Path(path)
 
 
-def survey(n: int = 1_000_000) -> Survey:
+def survey(n: int = 1_000_000) -> SurveySample:
     """What n people say about their way to work: `commuters`, how long it takes, and a wish.
 
     The minutes depend on the way (trains take longest), and the wish to work at home on the minutes:
@@ -144,7 +144,7 @@ def survey(n: int = 1_000_000) -> Survey:
     minutes = first[way.codes] + (dice.sum(axis=1) * (last - first + 1)[way.codes] >> 33)
     percent = _HOME_FEW + _HOME_MORE * minutes / _LONGEST
     home = SeededWords(_SEED + 2).words(n, 32) < percent / 100 * 2**32
-    return Survey(way=way, minutes=minutes, home=home)
+    return SurveySample(way=way, minutes=minutes, home=home)
 
 
 def _shares() -> tuple[int, ...]:

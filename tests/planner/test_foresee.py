@@ -5,7 +5,8 @@ import pytest
 
 import shuffledp as sdp
 from shuffledp.planner.question import Asked, candidates
-from shuffledp.planner.rows import Foreseeing, measure, worst_bin
+from shuffledp.planner.rows import measure
+from shuffledp.planner.worst import Foreseeing, worst_bin
 
 N, K = 3_000, 12
 ASKED = Asked.of("histogram", n=N, k=K, epsilon=1.5, delta=1e-5, honest=0.9)

@@ -18,7 +18,7 @@ from shuffledp.core.display import Number, count_decimals, format_number, list_n
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from shuffledp.samples import Sample, Survey
+    from shuffledp.samples import Sample, SurveySample
 
 __all__ = ["demo"]
 
@@ -85,7 +85,9 @@ def demo(
     )
 
 
-def _ask(people: Survey, epsilon: float, delta: float, rng: sdp.WordSource) -> Iterator[_Answers]:
+def _ask(
+    people: SurveySample, epsilon: float, delta: float, rng: sdp.WordSource
+) -> Iterator[_Answers]:
     n, domain, way = len(people.home), people.minutes_domain, people.way
     reach, k = domain.upper - domain.lower, way.domain.k
     ends: dict[str, Any] = {"lower": domain.lower, "upper": domain.upper}

@@ -52,7 +52,7 @@ from shuffledp.mechanisms.geometric import Geometric
 from shuffledp.numerics.entropy import SecureWords
 from shuffledp.planner.choice import smallest_error
 from shuffledp.planner.question import Asked, Limits, candidates
-from shuffledp.planner.rows import Biased
+from shuffledp.planner.worst import Biased
 from shuffledp.protocols.correlated_histogram import CorrelatedHistogram
 from shuffledp.protocols.count_min import CountMinAnalyzer
 from shuffledp.tasks import Histogram

@@ -45,8 +45,8 @@ from shuffledp.protocols.assembly import register, shuffle
 __all__ = [
     "SPARSE",
     "SPEC",
-    "Accuracy",
     "CutAnswers",
+    "ErrorBound",
     "SparseZsumAnalyzer",
     "Zsum",
     "ZsumAnalyzer",
@@ -116,7 +116,7 @@ class Zsum:
         return Tally(counts=np.array([int(inputs[1]) + noise], dtype=np.int64), users=n)
 
 
-class Accuracy(NamedTuple):
+class ErrorBound(NamedTuple):
     """The error is at most `radius`, except with probability at most `failure`."""
 
     radius: float
@@ -173,14 +173,14 @@ class CutAnswers:
             np.where(surely, noise.variance, variance.clip(0)),
         )
 
-    def bound(self, bins: int) -> Accuracy:
+    def bound(self, bins: int) -> ErrorBound:
         """All errors are at most 2 n gamma, except with probability bins exp(-n gamma / 3); for any data.
 
         If N < S the error is |N - n gamma|, otherwise S <= N. Either way N <= 2 n gamma is enough, which
         fails with probability exp(-n gamma / 3) by Chernoff's bound.
         """
         mean = float(whole("n", self.n, at_least=1) * self.gamma)
-        return Accuracy(radius=2 * mean, failure=bins * math.exp(-mean / 3))
+        return ErrorBound(radius=2 * mean, failure=bins * math.exp(-mean / 3))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,7 +233,7 @@ class ZsumAnalyzer:
         """
         return float(self._rule(int(inputs.sum())).moments(inputs[1:])[0][0])
 
-    def accuracy(self, n: int) -> Accuracy:
+    def accuracy(self, n: int) -> ErrorBound:
         """The error is at most 2 n gamma, except with probability exp(-n gamma / 3); for any data.
 
         With the paper's gamma the radius is 100 ln(2 / delta) / epsilon^2, the probability

@@ -34,7 +34,7 @@ from shuffledp.core.validate import whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.dealing import binomials
 from shuffledp.protocols.assembly import register, shuffle
-from shuffledp.protocols.zsum import Accuracy, CutAnswers, paper_gamma
+from shuffledp.protocols.zsum import CutAnswers, ErrorBound, paper_gamma
 
 __all__ = ["SPEC", "ZsumHistogram", "ZsumHistogramAnalyzer", "make"]
 
@@ -175,7 +175,7 @@ class ZsumHistogramAnalyzer:
         """
         return self._rule(int(inputs.sum())).moments(inputs)[0]
 
-    def accuracy(self, n: int) -> Accuracy:
+    def accuracy(self, n: int) -> ErrorBound:
         """All errors are at most 2 n gamma, except with probability min(n, k) exp(-n gamma / 3).
 
         Empty bins have no error, and at most n bins are not empty.

@@ -8,7 +8,7 @@ from shuffledp.core.errors import DataError, ShuffledpError
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.task import Task
 from shuffledp.planner import choose
-from shuffledp.planner.rows import worst_case
+from shuffledp.planner.worst import worst_case
 from shuffledp.tasks import Histogram, task_named
 from shuffledp.tasks.groups import Grouped
 
