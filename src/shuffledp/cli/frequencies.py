@@ -41,6 +41,8 @@ def frequencies(
 ) -> None:
     r"""List how often values occur, the most frequent first, and name none: how guessable are passwords?
 
+    Up to 1,000 people; --where leaves out others.
+
     $ shuffledp frequencies people.csv --column minutes --where "way = 'tram'" \
         --epsilon 1
     """

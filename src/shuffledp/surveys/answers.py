@@ -107,7 +107,6 @@ class SurveyAnswer:
     n: int
     level: float = 0.95
     not_private: tuple[str, ...] = ()
-    for_operator: str | None = None
 
     @classmethod
     def of(cls, collected: "Collected", *, level: float = 0.95) -> "SurveyAnswer":
