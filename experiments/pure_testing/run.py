@@ -61,7 +61,7 @@ def run(context: Context) -> Result:
     runs = context.pick(quick=1000, full=4000)
     found = {(name, k): needed(name, k, runs) for name in QUESTIONS for k in sizes}
     made = make_tester(n=750, k=4, coin="private", **QUESTIONS["pure"])
-    bits = made.collection.randomizer.d
+    bits = made.observer.randomizer.d
     alone = sdp.protocols.krr.make_local(k=4, epsilon=EPSILON).randomizer
     ratio = sdp.audit.pure_ratio(alone, n=3) / sdp.audit.pure_ratio(alone, view="local")
     return Result(

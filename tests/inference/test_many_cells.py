@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 from shuffledp import SeededWords
-from shuffledp.inference import collections
-from shuffledp.inference.collections import Dummies, ManyDummies, draw_occupancy
+from shuffledp.inference import observers
+from shuffledp.inference.observers import Dummies, ManyDummies, draw_occupancy
 from shuffledp.inference.testers import make_tester
 from support import ALPHA
 
@@ -41,7 +41,7 @@ def fits(drawn, law):
 @pytest.mark.parametrize(("balls", "one_by_one"), [(7, 1 << 10), (60, 1 << 10), (60, 45)])
 def test_the_occupancy_has_the_law_of_balls_in_cells(balls, one_by_one, monkeypatch):
     """60 are mostly a Poisson number, and the rest, which may be drawn likewise; 7 are too few for that."""
-    monkeypatch.setattr(collections, "_FEW_BALLS", one_by_one)
+    monkeypatch.setattr(observers, "_FEW_BALLS", one_by_one)
     generator = np.random.default_rng(1)
     drawn = []
     for _ in range(4000):
@@ -56,8 +56,8 @@ def test_the_occupancy_has_the_law_of_balls_in_cells(balls, one_by_one, monkeypa
 
 
 def pair(n, k):
-    """The same collection, cell by cell and by kinds of cells."""
-    made = make_tester(n=n, k=k, epsilon=2.0, delta=1e-3, **QUESTION).collection
+    """The same observer, cell by cell and by kinds of cells."""
+    made = make_tester(n=n, k=k, epsilon=2.0, delta=1e-3, **QUESTION).observer
     assert isinstance(made, Dummies)
     return made, ManyDummies(dense=made)
 
@@ -96,6 +96,6 @@ def test_what_is_observed_are_the_sums():
 
 def test_very_many_categories_take_it():
     tester = make_tester(n=500, k=1 << 14, epsilon=1.0, delta=1e-5, **QUESTION)
-    assert isinstance(tester.collection, ManyDummies)
+    assert isinstance(tester.observer, ManyDummies)
     far = tester.far(0.5, 3, np.random.default_rng(6))
     assert far.shape == tester.null(3, np.random.default_rng(6)).shape == (3,)

@@ -18,9 +18,9 @@ def tester():
 
 
 def test_the_promise_is_pure_and_twice_that_of_a_cell(tester):
-    guarantee = tester.collection.guarantee
+    guarantee = tester.observer.guarantee
     assert (guarantee.epsilon, guarantee.delta) == (2.0, 0.0)
-    assert tester.collection.protocol.guarantee.epsilon == 1.0
+    assert tester.observer.protocol.guarantee.epsilon == 1.0
     assert "two cells" in guarantee.proof
 
 
@@ -28,25 +28,25 @@ def test_the_simulation_has_the_law_of_the_protocol(tester):
     """Both statistics of crowds with the same law of values; a mutant with half of the noise is told apart."""
     runs, generator, words = 300, np.random.default_rng(3), sdp.SeededWords(4)
     p = np.array([0.4, 0.3, 0.2, 0.1])
-    simulated = tester.collection.simulate(p, 400, runs, generator)
+    simulated = tester.observer.simulate(p, 400, runs, generator)
     observed = np.array(
-        [tester.collection.observe(generator.choice(4, size=400, p=p), words) for _ in range(runs)]
+        [tester.observer.observe(generator.choice(4, size=400, p=p), words) for _ in range(runs)]
     )
     for cell in range(4):
         assert stats.ks_2samp(simulated[:, cell], observed[:, cell]).pvalue > ALPHA
     exact = stats.multinomial.rvs(400, p, size=runs, random_state=5)
     noise, mutant = simulated.std(axis=0), exact.std(axis=0)
-    expected = np.sqrt(400 * p * (1 - p) + tester.collection.randomizer.variance(400))
+    expected = np.sqrt(400 * p * (1 - p) + tester.observer.randomizer.variance(400))
     np.testing.assert_allclose(noise, expected, rtol=0.25)
     assert (mutant < expected).all()
 
 
 def test_estimates_are_unbiased(tester):
-    simulated = tester.collection.simulate(np.full(4, 0.25), 400, 20_000, np.random.default_rng(6))
+    simulated = tester.observer.simulate(np.full(4, 0.25), 400, 20_000, np.random.default_rng(6))
     spread = simulated.std(axis=0) / np.sqrt(20_000)
     assert (np.abs(simulated.mean(axis=0) - 100) < 6.5 * spread).all()
     np.testing.assert_allclose(
-        simulated.var(axis=0), 75 + tester.collection.randomizer.variance(400), rtol=0.08
+        simulated.var(axis=0), 75 + tester.observer.randomizer.variance(400), rtol=0.08
     )
 
 

@@ -27,7 +27,7 @@ def test_the_tests_send_what_the_bundle_promises():
         tester = make_tester(
             n=N, model="shuffle", coin="private", method="direct", honest=0.9, **given
         )
-        assert tester.collection.randomizer == own.randomizer
+        assert tester.observer.randomizer == own.randomizer
     assert made.guarantee.delta <= 1e-6
     # One part alone keeps far more than the promise: a budget that is not shared would be seen.
     alone = [own.accountant.delta(int(0.9 * N), 1.0) for _, own in bundle.questions(made)]

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from shuffledp import ParameterError, SeededWords
-from shuffledp.inference.collections import (
+from shuffledp.inference.observers import (
     HadamardMessages,
     RRMessages,
     collisions,
@@ -66,7 +66,7 @@ class TestStatistic:
         tester = make_tester(
             n=n, k=k, model="central", coin="private", method="distance", epsilon=1.0
         )
-        assert tester.collection.mechanism.sensitivity >= largest
+        assert tester.observer.mechanism.sensitivity >= largest
 
     def test_sensitivity_of_the_counts(self):
         """Whoever changes category is missing in one and new in another."""
@@ -74,7 +74,7 @@ class TestStatistic:
             n=9, k=3, model="central", coin="private", method="counts", epsilon=1.0
         )
         moved = np.abs(np.array([4, 3, 2]) - np.array([3, 3, 3])).sum()
-        assert tester.collection.mechanism.sensitivity == moved
+        assert tester.observer.mechanism.sensitivity == moved
 
     @pytest.mark.parametrize(("method", "n"), [("amplified", 8007), ("hashed", 401)])
     def test_noise_of_a_group_comes_from_its_members(self, method, n):
@@ -82,7 +82,7 @@ class TestStatistic:
         tester = make_tester(n=n, k=64, model="shuffle", coin="public", method=method, **private)
         smallest = int(tester._sizes.min())
         assert tester.groups > 1
-        assert tester.collection.protocol.guarantee.honest <= 0.9 * smallest
+        assert tester.observer.protocol.guarantee.honest <= 0.9 * smallest
 
 
 class TestMessages:
@@ -202,7 +202,7 @@ def test_equal_counts_have_equal_statistics_alone_and_among_many(model, coin, me
         n=3_000, k=k, model=model, coin=coin, method=method, epsilon=2.0, delta=1e-4, honest=1
     )
     r, n = part_sizes(k, tester.parts) / k, 3_000 // tester.groups
-    seen = tester.collection.simulate(r, n, 50, np.random.default_rng(1))
-    many = tester.collection.statistic(seen, r, n)
-    alone = [float(tester.collection.statistic(row.copy(), r, n)) for row in seen]
+    seen = tester.observer.simulate(r, n, 50, np.random.default_rng(1))
+    many = tester.observer.statistic(seen, r, n)
+    alone = [float(tester.observer.statistic(row.copy(), r, n)) for row in seen]
     assert many.tolist() == alone

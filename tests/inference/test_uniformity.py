@@ -7,7 +7,7 @@ from scipy import stats
 import shuffledp as sdp
 from shuffledp import DataError, ParameterError, SeededWords, UnsupportedError
 from shuffledp.core.arrays import Floats
-from shuffledp.inference.collections import Reports, multinomials
+from shuffledp.inference.observers import Reports, multinomials
 from shuffledp.inference.public_randomness import public_words
 from shuffledp.inference.testers import METHODS, make_tester
 from shuffledp.inference.uniformity import binomial_tail, find_threshold, monte_carlo_p, plan_vote
@@ -28,7 +28,7 @@ def words(n, k, seed):
 
 
 class TestSimulation:
-    """`Collection.simulate` has the law of the protocol's own `simulate`."""
+    """`Observer.simulate` has the law of the protocol's own `simulate`."""
 
     @pytest.mark.parametrize(
         "question",
@@ -52,13 +52,13 @@ class TestSimulation:
             delta=0.01,
             honest=1.0,
         )
-        collection = made.collection
-        p = np.arange(1, collection.cells + 1) / np.arange(1, collection.cells + 1).sum()
-        ours = collection.simulate(p, n, runs, np.random.default_rng(5))
-        theirs = protocol_runs(collection, p, n, runs)
+        observer = made.observer
+        p = np.arange(1, observer.cells + 1) / np.arange(1, observer.cells + 1).sum()
+        ours = observer.simulate(p, n, runs, np.random.default_rng(5))
+        theirs = protocol_runs(observer, p, n, runs)
         assert same_law(ours[:, 0], theirs[:, 0])
         assert same_law((ours**2).sum(axis=1), (theirs**2).sum(axis=1))
-        mutant = protocol_runs(collection, p, n - 20, runs)
+        mutant = protocol_runs(observer, p, n - 20, runs)
         assert not same_law(ours[:, -1], mutant[:, -1])
 
     @pytest.mark.parametrize("method", ["distance", "counts"])
@@ -67,10 +67,10 @@ class TestSimulation:
         made = built("central", "private", method, n=30, k=4)
         p = np.array([0.1, 0.2, 0.3, 0.4])
         runs = 1500
-        ours = made.collection.simulate(p, 30, runs, np.random.default_rng(5))
+        ours = made.observer.simulate(p, 30, runs, np.random.default_rng(5))
         rng, draw = SeededWords(3), np.random.default_rng(6)
         theirs = np.array(
-            [made.collection.observe(draw.choice(4, size=30, p=p), rng) for _ in range(runs)]
+            [made.observer.observe(draw.choice(4, size=30, p=p), rng) for _ in range(runs)]
         )
         assert same_law(ours[:, 0], theirs[:, 0])
         assert not same_law(ours[:, 0] + 10, theirs[:, 0])
@@ -110,13 +110,13 @@ class TestSimulation:
         assert same_law(seen, made.null(3000, np.random.default_rng(1)))
 
 
-def protocol_runs(collection, p: Floats, n: int, runs: int) -> Floats:
+def protocol_runs(observer, p: Floats, n: int, runs: int) -> Floats:
     """What `deal` of the randomizer makes of multinomial data."""
     rng, data = SeededWords(4), np.random.default_rng(9)
     rows = []
     for _ in range(runs):
-        tally = collection.protocol.randomizer.deal(data.multinomial(n, p), rng).counts
-        signed = len(tally) == 2 * collection.cells and not isinstance(collection, Reports)
+        tally = observer.protocol.randomizer.deal(data.multinomial(n, p), rng).counts
+        signed = len(tally) == 2 * observer.cells and not isinstance(observer, Reports)
         rows.append(tally[1::2] - tally[::2] if signed else tally)
     return np.array(rows, dtype=np.float64)
 

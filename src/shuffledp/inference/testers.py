@@ -2,7 +2,7 @@
 
 Every tester has one form. Users are split into groups; each group gets a public random partition of the
 k categories into nearly equal parts (or none: the parts are the categories); a user's device replaces
-the value by its part, and a `Collection` observes the parts. The statistics of the groups add up.
+the value by its part, and an `Observer` sees the parts. The statistics of the groups add up.
 
 A random partition into L parts keeps, on average, (1 - 1/L) k / (k - 1) of the squared distance from uniform, in
 L cells instead of k: it pays where noise in every cell is what hurts.
@@ -27,8 +27,7 @@ from shuffledp.core.arrays import Codes, Counts, Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.protocol import HONEST, ShuffleProtocol, honest_users
 from shuffledp.core.randomizer import WordSource
-from shuffledp.inference.collections import (
-    Collection,
+from shuffledp.inference.observers import (
     Correlated,
     Dummies,
     Exact,
@@ -36,6 +35,7 @@ from shuffledp.inference.collections import (
     ManyDummies,
     NoisyCounts,
     NoisyDeviation,
+    Observer,
     PureCells,
     Reports,
     RRMessages,
@@ -77,11 +77,11 @@ class Tester:
     k: int
     n: int
     groups: int
-    collection: Collection
+    observer: Observer
 
     @property
     def parts(self) -> int:
-        return self.collection.cells
+        return self.observer.cells
 
     @property
     def _uniform(self) -> Floats:
@@ -99,8 +99,8 @@ class Tester:
             mine = values[group]
             if self.parts < self.k:
                 mine = partition(self.k, self.parts, public)[mine]
-            seen = self.collection.observe(mine, rng)
-            total += float(self.collection.statistic(seen, self._uniform, len(mine)))
+            seen = self.observer.observe(mine, rng)
+            total += float(self.observer.statistic(seen, self._uniform, len(mine)))
         return total
 
     def _members(self, public: WordSource) -> list[Codes]:
@@ -117,7 +117,7 @@ class Tester:
 
     def far(self, alpha: float, runs: int, generator: np.random.Generator) -> Floats:
         """The same for values from a random one of the nearest laws at distance alpha, public coins fresh."""
-        if isinstance(self.collection, ManyDummies):  # to which all cells are the same
+        if isinstance(self.observer, ManyDummies):  # to which all cells are the same
             law = _lower_some(self.k, alpha)
             return self._simulate(runs, generator, lambda _: law)
         sizes = part_sizes(self.k, self.parts)
@@ -129,11 +129,11 @@ class Tester:
         self, runs: int, generator: np.random.Generator, law: Callable[[int], Floats]
     ) -> Floats:
         pieces = []
-        for rows in _chunks(runs, 1 if isinstance(self.collection, ManyDummies) else self.parts):
+        for rows in _chunks(runs, 1 if isinstance(self.observer, ManyDummies) else self.parts):
             total = np.zeros(rows)
             for n in self._sizes.tolist():
-                seen = self.collection.simulate(law(rows), n, rows, generator)
-                total += self.collection.statistic(seen, self._uniform, n)
+                seen = self.observer.simulate(law(rows), n, rows, generator)
+                total += self.observer.statistic(seen, self._uniform, n)
             pieces.append(total)
         return np.concatenate(pieces)
 
@@ -174,7 +174,7 @@ class _Wanted:
         return users
 
 
-_Plan = tuple[int, Collection]
+_Plan = tuple[int, Observer]
 """The number of groups, and how each is observed."""
 
 
@@ -368,11 +368,9 @@ def make_tester(
         raise UnsupportedError(f"n={n} users are too few: collisions need two")
     want = _Wanted(n=n, k=k, epsilon=epsilon, delta=delta, honest=honest)
     plans = METHODS[model, coin] | PURE.get((model, coin), {})
-    number, collection = plans[chosen](want)
+    number, observer = plans[chosen](want)
     want.group(number)
-    return Tester(
-        model=model, coin=coin, method=chosen, k=k, n=n, groups=number, collection=collection
-    )
+    return Tester(model=model, coin=coin, method=chosen, k=k, n=n, groups=number, observer=observer)
 
 
 def count_lowered(k: int, alpha: float) -> int:

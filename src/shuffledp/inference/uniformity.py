@@ -228,7 +228,7 @@ def uniformity_test(
         model=model,
         coin=coin,
         method=largest.method,
-        guarantee=largest.collection.guarantee,
+        guarantee=largest.observer.guarantee,
         public_seed=seed,
         groups=ballot.voters * largest.groups,
         cells=k,

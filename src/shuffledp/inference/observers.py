@@ -1,6 +1,6 @@
 """How a group of users becomes numbers: with a trusted curator, with local reports, with a shuffler.
 
-A collection observes the values of real users, simulates what it would observe of users whose values
+An observer looks at the values of real users, simulates what it would observe of users whose values
 are independent draws from some law (many groups at once), and says how far what it observed is from
 uniform. The simulation has the law of the protocol; a test compares the two.
 
@@ -31,7 +31,6 @@ from shuffledp.protocols.pure_count import PureCount
 from shuffledp.protocols.rr import RR
 
 __all__ = [
-    "Collection",
     "Correlated",
     "Dummies",
     "Exact",
@@ -39,6 +38,7 @@ __all__ = [
     "ManyDummies",
     "NoisyCounts",
     "NoisyDeviation",
+    "Observer",
     "OneMessage",
     "PureCells",
     "RRMessages",
@@ -54,7 +54,7 @@ _FEW_BALLS = 1 << 10  # which are let fall one by one
 _MISSING = 6.0  # standard deviations: hardly ever are there too many balls already
 
 
-class Collection(Protocol):
+class Observer(Protocol):
     """How many values 0 .. cells-1 of a group become numbers."""
 
     @property
