@@ -199,6 +199,25 @@ ROBUST_OPTIONS = (
 )
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("learn", "--model", "central", "--epsilon", 1, "--max-messages", 2), "no --max-messages"),
+        (("learn", "--model", "local", *PROMISE), "the model local takes no --delta"),
+        (("learn", "--model", "none", "--epsilon", 1), "the model none takes no --epsilon"),
+        (
+            ("test", "--alpha", 0.2, "--model", "central", *PROMISE, "--honest", 1),
+            "no --delta, --honest",
+        ),
+    ],
+)
+def test_what_a_model_has_no_use_for_is_refused(shuffledp, people, words, said):
+    command, *more = words
+    result = shuffledp(command, *HOME, *more)
+    assert result.exit_code == 2
+    assert said in result.stderr.replace("\n", " ")
+
+
 class TestRobust:
     def test_is_the_function_of_python(self, shuffledp, codes):
         words = ("robust", "count", "people.csv", "--column", "home", "--groups", 3, *PROMISE)

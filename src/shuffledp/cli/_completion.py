@@ -132,7 +132,7 @@ def list_columns(paths: Iterable[str]) -> list[str]:
 
 
 def _find_file(path: str) -> Path | None:
-    """The first file that a path names; nothing for standard input, which can be read only once."""
+    """The first file that a path names; None for standard input, which can be read only once."""
     if Path(path).is_file():
         return Path(path)
     if Path(path).is_dir():

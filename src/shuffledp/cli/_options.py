@@ -361,6 +361,22 @@ class InferenceOptions(ColumnOptions):
         ),
     ] = _InferenceModel.SHUFFLE
 
+    def refuse_needless(self, max_messages: float | None = None) -> None:
+        """Refuse options that the model has no use for.
+
+        >>> InferenceOptions(model=_InferenceModel.CENTRAL, honest=0.5).refuse_needless()
+        Traceback (most recent call last):
+        shuffledp.core.errors.UnsupportedError: the model central takes no --honest
+        """
+        if self.model == _InferenceModel.SHUFFLE:
+            return
+        needless = {"delta": self.delta, "honest": self.honest, "max-messages": max_messages}
+        if self.model == _InferenceModel.NONE:
+            needless["epsilon"] = self.epsilon
+        wrong = [f"--{name}" for name, value in needless.items() if value is not None]
+        if wrong:
+            raise sdp.UnsupportedError(f"the model {self.model.value} takes no {', '.join(wrong)}")
+
     @property
     def promise(self) -> dict[str, Any]:
         """How `sdp.learn` and the tests are told what to promise."""

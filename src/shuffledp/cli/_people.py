@@ -36,7 +36,7 @@ class People:
 
     @property
     def n(self) -> int:
-        """How many take part."""
+        """The number of people who take part."""
         return len(self.codes)
 
     @property
@@ -51,7 +51,7 @@ class People:
 
     @property
     def record(self) -> dict[str, Any]:
-        """The same for programs."""
+        """The same, for programs."""
         return {
             "column": self.column,
             "rows": self.rows,

@@ -1,4 +1,4 @@
-"""`shuffledp amplify`: what shuffling makes of a local guarantee."""
+"""`shuffledp amplify`: the guarantee of a local randomizer after shuffling."""
 
 import json
 from dataclasses import asdict, dataclass, replace
@@ -37,7 +37,8 @@ def amplify(
     sigma: Annotated[
         float | None,
         typer.Option(
-            help="In place of --epsilon0: messages are numbers with Gaussian noise of this many ranges."
+            help="In place of --epsilon0: messages are numbers with Gaussian noise of this standard "
+            "deviation, in units of the range."
         ),
     ] = None,
     levels: Annotated[

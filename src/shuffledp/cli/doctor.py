@@ -194,7 +194,7 @@ def _find_browser() -> str:
 
 
 def _find_playwright() -> str:
-    """The browser that Playwright brought, if it did."""
+    """The browser installed by Playwright, if any."""
     places = (Path.home() / ".cache/ms-playwright", Path.home() / "Library/Caches/ms-playwright")
     found = sorted(each.name for place in places for each in place.glob("chromium-*"))
     if not found:

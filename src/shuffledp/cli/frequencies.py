@@ -1,4 +1,4 @@
-"""`shuffledp frequencies`: how often the most frequent value of a column occurs, the second, ...; none is named."""
+"""`shuffledp frequencies`: sorted frequencies of a column's values, without the values."""
 
 from functools import partial
 from typing import Any

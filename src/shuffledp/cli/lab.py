@@ -1,4 +1,4 @@
-"""`shuffledp lab`: recompute the results of the field, and write a page about it."""
+"""`shuffledp lab`: recompute published results, and write a page about them."""
 
 from __future__ import annotations
 

@@ -49,6 +49,7 @@ def learn(
     with explain_errors():
         check_result(out)
         spending = open_ledger(budget, given, categories)
+        given.refuse_needless(max_messages)
         with stage_outputs([out], force=force) as outputs:
             people = read_people(paths, categories, given, [out, budget.ledger])
             found = sdp.learn(

@@ -75,6 +75,7 @@ def test(
     with explain_errors():
         chance = float(_read_fraction("error", error))
         spending = open_ledger(budget, given, categories)
+        given.refuse_needless()
         people = read_people(paths, categories, given, [budget.ledger])
         common = {"alpha": alpha, "method": method, "coin": coin.value, "error": chance}
         more = {**common, "public_seed": public_seed, **given.promise}
