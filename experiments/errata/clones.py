@@ -78,7 +78,7 @@ def which_formula():
     31,
     "N5",
     says="The theorem holds for n >> e^epsilon_L log(1/delta).",
-    truth="Precisely for epsilon_L <= ln(n/(16 ln(2/delta))). Outside, only a numeric bound tells.",
+    truth="Precisely for epsilon_L <= ln(n/(16 ln(2/delta))). Outside that range only a numeric bound applies.",
 )
 def condition_of_the_theorem():
     """Ask for the closed form at n = 10^4 just inside, just outside, and where n is 8 times e^epsilon_L ln(1/delta)."""
@@ -104,8 +104,8 @@ def _applies(epsilon0: float, n: int) -> bool:
     32,
     "N5",
     says="(1) is the state of the art; code computes it.",
-    truth="Later constants are better (for a restricted class in print, for all by another proof), and the law of the mechanism itself gives 4 to "
-    "9 times less than the closed form.",
+    truth="Later constants are better (published for a restricted class, and by another proof for all), and the law of the mechanism itself gives "
+    "an epsilon 4 to 9 times smaller than the closed form.",
 )
 def own_law():
     """The closed form over the epsilon of the mechanism's own law: k-ary (k = 16) and binary response, n = 10^4 and 10^6."""
@@ -131,7 +131,7 @@ def own_law():
     36,
     "N5",
     says="The protocol is private for any pair with epsilon <= log(1 + 16 ...); 'it only enjoys some robustness'.",
-    truth="For epsilon = log(1 + ...), and hence for every *larger* one; 'it also enjoys'. As printed every small epsilon would be certified.",
+    truth="For epsilon = log(1 + ...), and hence for every *larger* one; 'it also enjoys'. As printed, every small epsilon would be certified.",
 )
 def direction_of_the_bound():
     """The loss on explicit data sets, below which no epsilon is valid, at epsilon0 = 1, n = 10^4."""
@@ -148,7 +148,7 @@ def direction_of_the_bound():
     41,
     "N5",
     says="e^epsilon_L = epsilon^2 n/log(1/delta); 8 epsilon_L sqrt(log(4/delta)/n) for small epsilon_L.",
-    truth="The choice meets its own condition for epsilon = O(1) only, and with the leading constant 8 of the theorem the second has a 4.",
+    truth="The choice meets its own condition only for epsilon = O(1), and with the leading constant 8 of the theorem the second constant is 4.",
 )
 def four_for_small():
     """The theorem over epsilon_L sqrt(ln(4/delta)/n) at epsilon_L = 0.01, n = 10^9; and (5) at epsilon = 0.2 and 2."""

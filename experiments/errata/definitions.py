@@ -26,7 +26,7 @@ def histograms(n: int, d: int):
     12,
     "N1, N2, N4",
     says="(epsilon, delta)-DP means that with probability 1 - delta the ratio is at most e^epsilon.",
-    truth="That implies (epsilon, delta)-DP, but does not follow from it; and for sets T there is nothing to take the probability over.",
+    truth="That implies (epsilon, delta)-DP, but does not follow from it; and for a fixed set T there is nothing random.",
 )
 def ratio_with_probability():
     """Poisson noise of mean 34.07 for a count: its exact delta at epsilon = 1, and Pr[ratio > e]."""
@@ -47,7 +47,7 @@ def ratio_with_probability():
     13,
     "N2",
     says="Probabilities are over x drawn from X^n, and the outputs are concentrated near each other.",
-    truth="x and x' are fixed, the probability is over the coins of the mechanism; its two output *distributions* are close.",
+    truth="x and x' are fixed, and the probability is over the coins of the mechanism; its two output *distributions* are close.",
 )
 def coins_of_the_mechanism():
     """Publishing everything: Pr[output] for fixed neighbours, and averaged over random data, for all data of two bits."""
@@ -65,9 +65,9 @@ def coins_of_the_mechanism():
 @erratum(
     15,
     "N2",
-    says="The sensitivity of neighbouring histograms is the largest difference of a cell; that of integer sums the largest value.",
+    says="The sensitivity of neighbouring histograms is the largest difference in a cell; that of integer sums is the largest value.",
     truth="That is l-infinity; Laplace noise needs l1: 2 under replacement (1 if a person is added). For sums in [lower, upper] it is "
-    "upper - lower under replacement, the largest magnitude if a person is added.",
+    "upper - lower under replacement, and the largest magnitude if a person is added.",
 )
 def sensitivities():
     """All replacements in data sets of three people in three bins; and of values 2 .. 5."""
@@ -129,7 +129,7 @@ def one_sided_noise():
 @erratum(
     18,
     "N2",
-    says="The largest of k Laplace errors leaves ln(k/beta) Delta/epsilon with probability beta; the accuracy theorem is empty.",
+    says="The largest of k Laplace errors exceeds ln(k/beta) Delta/epsilon with probability beta; the accuracy theorem is empty.",
     truth="With probability at most beta, exactly 1 - (1 - beta/k)^k. That is the theorem.",
 )
 def tail_of_laplace():
@@ -149,8 +149,8 @@ def tail_of_laplace():
 @erratum(
     19,
     "N2",
-    says="With 30 against 29 votes noise is no viable solution; the exponential mechanism takes the right winner.",
-    truth="It does so with probability 0.622 at epsilon = 1 only. Adding noise and taking the largest does as well.",
+    says="With 30 against 29 votes noise is not viable; the exponential mechanism picks the right winner.",
+    truth="At epsilon = 1 it does so only with probability 0.622. Adding noise and taking the largest does as well.",
 )
 def thirty_against_twenty_nine():
     """Exact probabilities of the winner: the exponential mechanism, and the largest after Laplace noise."""
@@ -200,7 +200,7 @@ def rounded_laplace():
     truth="It is needed for protection: with delta = 1/n a mechanism may publish somebody's record in the clear.",
 )
 def publish_one_record():
-    """Publish a random one of five people's bits, with the name: exact delta at epsilon = 0."""
+    """Publish the bit of a random one of five people, with the name: exact delta at epsilon = 0."""
     n = 5
     data, neighbour = (0,) * n, (1,) + (0,) * (n - 1)
     laws = [{(i, x): Fraction(1, n) for i, x in enumerate(values)} for values in (data, neighbour)]

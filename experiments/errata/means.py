@@ -57,7 +57,7 @@ def scales_of_the_table():
     21,
     "N3",
     says="Privacy blanket: error O(1/epsilon) with O(log(n/delta)) messages.",
-    truth="That result is of a later work on several messages, and needs O(1 + ln(1/delta)/ln(n)). The blanket protocol sends one message and has "
+    truth="That result is from a later paper on several messages, and needs O(1 + ln(1/delta)/ln(n)). The blanket protocol sends one message and has "
     "a mean squared error of order n^(1/3).",
 )
 def blanket_row():
@@ -106,7 +106,7 @@ def vanishing_messages():
 @erratum(
     23,
     "N3",
-    says="The geometric mechanism is optimum; we cannot do better.",
+    says="The geometric mechanism is optimal; we cannot do better.",
     truth="For one count, pure DP and consumers who post-process. Not for other sensitivities, several queries, or approximate DP.",
 )
 def optimum_of_geometric():

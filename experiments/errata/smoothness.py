@@ -32,7 +32,7 @@ def smooth_delta(law, shift: int, threshold: float) -> float:
     1,
     "N1, N4",
     says="Bin(n, gamma) is smooth for shifts k up to alpha gamma / 2.",
-    truth="Up to n alpha gamma / 2, with alpha < 1. As printed no shift k >= 1 is allowed.",
+    truth="Up to n alpha gamma / 2, with alpha < 1. As printed, no shift k >= 1 is allowed.",
 )
 def condition_of_the_lemma():
     """Exact smoothness of Bin(1000, 0.1) at all shifts up to n alpha gamma / 2, against the lemma's delta."""
@@ -118,7 +118,7 @@ def parameters_of_the_lemma():
     5,
     "N1, N4",
     says="epsilon and delta are in [0, 1], and n = 100 ln(2/delta)/epsilon^2.",
-    truth="Both are above 0 (epsilon = 0 divides by zero), and n must be at least that, so that gamma <= 1/2.",
+    truth="Both are above 0 (epsilon = 0 divides by zero), and n must be at least as large, so that gamma <= 1/2.",
 )
 def range_of_parameters():
     """Make zsum with the published noise at epsilon = 0, just below, at, and at ten times the bound on n."""
@@ -179,7 +179,7 @@ def cells_are_counts():
     8,
     "N4",
     says="The histogram is 2(epsilon, delta)-private.",
-    truth="(2 epsilon, 2 delta), both doubled. The exact joint analysis gives (epsilon, delta) with less than half of the noise "
+    truth="(2 epsilon, 2 delta), both doubled. The exact joint analysis gives (epsilon, delta) with less than half the noise "
     "that composition needs.",
 )
 def two_bins_change():

@@ -142,8 +142,8 @@ def ask(
     `lower` and `upper` for a bin per integer.
 
     The planner chooses the protocol, unless `protocol` names one. `model="local"` trusts nobody and
-    takes no delta, `model="central"` trusts this machine and needs none; one above 1/n is refused, unless `allow_large_delta`. `honest` is the share of people
-    whose noise the guarantee counts on. `on_invalid`
+    takes no delta; `model="central"` trusts this machine and needs none. A delta above 1/n is refused unless
+    `allow_large_delta` is set. `honest` is the share of people whose noise the guarantee relies on. `on_invalid`
     says how to handle nulls and out-of-domain values: "error", "drop", "other", "clamp", or an action
     for each fault, {"null": "drop", "out_of_range": "clamp"}. Words are secure unless `rng` is a
     `SeededWords`. `where` says whom the question is about: `"distance > 1000 and carrier = 'AA'"`.
@@ -574,7 +574,7 @@ class Prepared:
         return {**named, "protocol": self.protocol.name}
 
     def answer(self, *, report: Report | None = None) -> Answer:
-        """Deal the tally (or run everybody's device, where that cannot be), and estimate.
+        """Deal the tally, or run everybody's device where that is impossible, and estimate.
 
         A curator answers exactly and adds the noise.
         """

@@ -104,7 +104,7 @@ class SurveySample:
 
     @property
     def minutes_domain(self) -> Integers:
-        """What `minutes` may be: public."""
+        """The public range of `minutes`."""
         return Integers(lower=0, upper=_LONGEST)
 
     def write_csv(self, path: str | Path) -> Path:

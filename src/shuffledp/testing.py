@@ -76,7 +76,7 @@ __all__ = [
     "enumerate_outcomes",
 ]
 
-_FITTED = (*LEAVES, "words")  # what answers these is no sum of weights of messages
+_FITTED = (*LEAVES, "words")  # their answers are not sums of weights of messages
 ALPHA = 1e-9
 """False-alarm rate of each statistical comparison."""
 
@@ -434,7 +434,7 @@ class ByEnumeration(_Suite):
         estimate = analyzer.estimate(analyzer.tally(forget(messages)))
         sent = [local_tiny.weigh(messages.of(user)) for user in range(7)]
         if None in sent and local_tiny.protocol.task in _FITTED:
-            pytest.skip("a fit is no sum of weights; its own tests say what it does")
+            pytest.skip("a fit is not a sum of weights; it has tests of its own")
         total = np.array([float(sum(column)) for column in zip(*sent, strict=True)])
         people = 7 if local_tiny.protocol.task == "mean" else 1
         np.testing.assert_allclose(np.atleast_1d(estimate.value), total / people)
@@ -513,7 +513,7 @@ class Blankets(_Suite):
 
 
 class AtOrdinarySize(_Suite):
-    """What every protocol does with ordinary parameters, right and wrong."""
+    """The behaviour of every protocol with ordinary parameters, valid and invalid."""
 
     def test_local_guarantee_is_what_was_asked_for(self, local: Case) -> None:
         protocol, epsilon = local.protocol, local.parameters["epsilon"]

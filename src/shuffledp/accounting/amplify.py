@@ -481,7 +481,7 @@ def smallest_n(*, epsilon0: float, epsilon: float, delta: float, honest: float =
 
 
 def _own_bounds(randomizer: Randomizer, n: int) -> list[Bound]:
-    """What the randomizer's own law gives."""
+    """The bounds from the randomizer's own law."""
     found = []
     blankets = _blankets(randomizer)
     if blankets:

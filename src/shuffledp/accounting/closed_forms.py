@@ -292,7 +292,7 @@ class Covers(Enum):
 
 
 class Formula(Protocol):
-    """What each closed form is."""
+    """The type of every closed form."""
 
     def __call__(self, *, epsilon0: float, n: int, delta: float) -> float:
         """An epsilon, or `UnsupportedError` outside the theorem's condition."""

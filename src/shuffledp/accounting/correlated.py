@@ -377,7 +377,7 @@ def add_shares(
 
 @dataclass(frozen=True, slots=True)
 class CorrelatedPair:
-    """Two bins of a histogram, one loses and one gains: a `Profile`.
+    """Two bins of a histogram, of which one loses and one gains a person: a `Profile`.
 
     They are independent, so any split of epsilon between them holds. The gaining bin is pure: what it
     leaves of epsilon is the losing one's. Or each has half.
@@ -527,7 +527,7 @@ class CorrelatedDevice(NoisyDevice, Protocol):
 
     @property
     def flood_share(self) -> Fraction:
-        """One user's r of the flood of a bin."""
+        """One user's share r of the flood of a bin."""
 
     @property
     def neighbours(self) -> tuple[tuple[int, ...], tuple[int, ...]]:

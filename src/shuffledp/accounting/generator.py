@@ -30,7 +30,7 @@ _ADVANTAGE = Fraction(prf_advantage(SPAN_WORDS))
 
 
 def bound_generator(people: int, words_per_input: int, epsilon: float) -> Fraction:
-    """At least what the words of that many devices add to delta, being the generator's and not uniform.
+    """An upper bound on what the generator's words, not being uniform, add to delta for this many devices.
 
     >>> [f"{float(bound_generator(people, 1, 1.0)):.1e}" for people in (1, 10**6, 10**9)]
     ['3.8e-28', '1.5e-27', '1.4e-24']

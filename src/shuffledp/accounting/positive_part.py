@@ -117,7 +117,7 @@ class _Tilt:
 
     @staticmethod
     def solve(w: Floats, g: Floats, n: int, side: int, least: float = 0.0) -> "_Tilt":
-        """Tilted by `least` standard deviations or more."""
+        """The law tilted by at least `least` standard deviations."""
         rate = max(_tilt_rate(w, g), least / math.sqrt(n * float(w @ g**2)))
         return _Tilt.at(min(rate, _STEEPEST / float(g.max())), w, g, n, side)
 
@@ -169,7 +169,7 @@ class _Tilt:
 
     @property
     def offset(self) -> float:
-        """At least what is left of the tilted mean of one G."""
+        """An upper bound on the remaining tilted mean of one G."""
         return abs(float(self.mass @ self.value)) + self.rounding
 
     @property

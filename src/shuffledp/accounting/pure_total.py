@@ -205,7 +205,7 @@ class _Tilted:
         return self.ones + self.zeros + 1
 
     def sweep(self, step: float) -> float:
-        """The largest loss over all totals; infinite if tilts `step` deviations apart miss one."""
+        """The largest loss over all totals; infinite if tilts `step` standard deviations apart miss one."""
         return float(self._bound_losses(*self._tilts(step)).max())
 
     def look_near(self, reach: float) -> float:

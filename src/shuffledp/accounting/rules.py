@@ -59,7 +59,7 @@ def group_privacy(guarantee: Guarantee, people: int) -> Guarantee:
 def replace_one(guarantee: Guarantee) -> Guarantee:
     """A guarantee about adding or removing a person, as one about replacing a person: a group of two steps.
 
-    There is no way back: with replaced neighbours the number of people is public.
+    The converse does not hold: with replace-one neighbours the number of people is public.
 
     >>> from shuffledp import Model
     >>> adding = Guarantee(epsilon=1.0, delta=0.0, model=Model.CENTRAL, proof="Laplace noise",

@@ -76,7 +76,7 @@ class CountedEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmpiricalAudit:
-    """epsilon is at least this, with this confidence.
+    """A lower bound on epsilon, with its confidence.
 
     >>> counted = CountedEvent(event="column 0 >= 1", hits=(90, 30), draws=(100, 100))
     >>> print(EmpiricalAudit(epsilon=0.71239, delta=0.0, confidence=0.99, samples=400, method="odds", counted=counted))
@@ -344,7 +344,7 @@ def _check_score(score: Score) -> Score:
 def _suggest_scores(
     data: Floats, neighbour: Floats, score: Score | None
 ) -> list[tuple[str, Score]]:
-    """Scores that may tell the two apart, learned from these rows."""
+    """Scores that may distinguish the two, learned from these rows."""
     found: list[tuple[str, Score]] = [] if score is None else [("the given score", score)]
     ratio = _learn_likelihood(data, neighbour)
     if ratio is not None:

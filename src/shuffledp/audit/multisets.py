@@ -100,7 +100,7 @@ class Lattice:
 
     @property
     def data_sets(self) -> int:
-        """What the other n - 1 users may hold, up to order."""
+        """The possible data of the other n - 1 users, up to order."""
         return math.comb(self.n - 2 + self.inputs, self.inputs - 1)
 
     @property

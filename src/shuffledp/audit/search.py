@@ -55,7 +55,7 @@ _Users = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """Two ends between which a delta lies, for certain.
+    """Certified lower and upper ends of a delta.
 
     >>> Bounds(lower=0.1, upper=0.2).upper
     0.2

@@ -63,7 +63,7 @@ __all__ = [
 LOCAL_EPSILON = 3.0
 """The floor of a whole report, unless the operator says otherwise: right guesses in at most 95 % of cases."""
 LARGEST_FLOOR = 8.0
-"""Beyond it (99.97 % right guesses) there is no floor to speak of, and whoever wants that must say whom they trust."""
+"""Beyond it (99.97 % right guesses) the floor is meaningless, and whoever wants that must say whom they trust."""
 _TOP = ("epsilon", "delta", "honest", "title", "on_invalid")
 _LIVE = ("count", "histogram", "bins", "mean", "sum", *BY_TREE, "words")
 _CLOSE = 0.01
@@ -117,7 +117,7 @@ class Settings:
 
     @property
     def batch(self) -> int:
-        """min_batch, as given or as it follows."""
+        """The given min_batch, or the one derived from the number of people."""
         return max(2, self.people // 2) if self.min_batch is None else self.min_batch
 
 

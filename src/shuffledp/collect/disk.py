@@ -47,7 +47,7 @@ def write_whole(path: Path, pieces: Iterable[bytes | memoryview]) -> None:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """A new file that only its owner may read; refuses to overwrite one."""
+    """Write a new file that only its owner may read; refuse to overwrite one."""
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:

@@ -38,7 +38,7 @@ class ShufflerSecrets:
         return cls(outer={i: os.urandom(32) for i in range(count)}, sign=os.urandom(32))
 
     def public_keys(self, windows: int) -> tuple[ShufflerKey, ...]:
-        """The keys as they stand in a document, each for an equal share of the windows."""
+        """The public keys for a document, each for an equal share of the windows."""
         count = len(self.outer)
         if count > windows:
             raise DataError(f"{count} keys for {windows} windows: give each window at most one")

@@ -103,7 +103,7 @@ class SqliteStore:
             raise MismatchError(f"{path} belongs to another collection")
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._db.close()
 
     def admit(self, group: Sequence[Opened], now: float) -> list[str | None]:

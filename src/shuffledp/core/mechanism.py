@@ -76,7 +76,7 @@ class Selector(CentralMechanism, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MechanismSpec:
-    """A line of the registry: all that tests, docs, planner and command line need to know."""
+    """An entry of the registry: everything that tests, docs, planner and command line need to know."""
 
     name: str
     title: str

@@ -80,7 +80,7 @@ class Guarantee:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """What JSON says about it, beside epsilon and delta: plain numbers and strings."""
+        """Its fields in JSON besides epsilon and delta: plain numbers and strings."""
         return {
             "text": str(self),
             "model": self.model.value,

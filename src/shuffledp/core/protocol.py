@@ -247,7 +247,7 @@ class DealtInParts(Protocol):
 
 @runtime_checkable
 class Accountant(Protocol):
-    """What a protocol promises, as far as it depends on who is honest."""
+    """The part of a protocol's promise that depends on who is honest."""
 
     def guarantee(self, honest: int) -> Guarantee:
         """The guarantee if that many users (the protected one included) follow the protocol."""

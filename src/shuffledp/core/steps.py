@@ -34,7 +34,7 @@ class Steps:
     ends: tuple[float, float]
 
     def bracket(self, share: float) -> tuple[float, float]:
-        """Between what the quantile lies, if the band holds.
+        """The interval in which the quantile lies, if the band holds.
 
         >>> steps = Steps(points=(1, 2, 3), shares=(0.2, 0.5, 1), lows=(0.1, 0.4, 1), highs=(0.3, 0.6, 1), ends=(0, 3))
         >>> steps.bracket(0.5), steps.bracket(0.25)

@@ -106,7 +106,7 @@ def _read_whole(value: object) -> object:
 
 
 def _read_number(value: object) -> object:
-    """Text as an int if it is written as one."""
+    """Text as an int, a date as its moment, anything else as a float."""
     if isinstance(value, bool) or not isinstance(value, Real | str):
         raise TypeError
     if not isinstance(value, str):

@@ -180,7 +180,7 @@ def _name_bins(estimate: Estimate, domain: Domain, n: int) -> Estimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frequencies:
-    """How many people have the most frequent value, the second, ...; no value is named."""
+    """How many people have the most frequent value, the second most frequent, and so on, without the values."""
 
     values: tuple[int, ...]
     """Without the zeros at the end."""

@@ -298,7 +298,7 @@ def _tell_apart(values: Any) -> str:
 
 
 class TooManyGroupsError(Exception):
-    """A column has more distinct values than fit in memory; on disk they have no place."""
+    """A column has more distinct values than fit in memory."""
 
 
 class Chunk(NamedTuple):
@@ -500,7 +500,7 @@ def _select(
 
 
 def _tell(file: DataFile, name: str) -> str:
-    """What the folders of a file tell, for DuckDB."""
+    """The value of a column that a file's folders give, as SQL."""
     told = dict(file.partition)[name]
     return "null::varchar" if told is None else _quote(told)
 

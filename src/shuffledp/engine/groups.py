@@ -1,4 +1,4 @@
-"""The one road of data on one machine: group by code, then deal.
+"""How every engine on one machine processes data: group by code, then deal.
 
 A tally depends on the data only through the number of people with each code. So every engine groups the column
 by code, and what follows is the same for all of them: the protocol deals the tally of that many people

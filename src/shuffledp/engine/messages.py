@@ -1,4 +1,4 @@
-"""What devices would send, as a file: shuffled, without owners; and the tally of such files.
+"""Files of the messages that devices would send, shuffled and without owners; and their tallies.
 
 The file is Parquet or Arrow with one column `message`, and says in its metadata which protocol with
 which parameters the messages belong to and how many users sent them; so the analyzer's half needs
@@ -420,7 +420,7 @@ def _count_rows(schema: Any) -> int:
 
 
 def bucket_bits(messages: float, message_bytes: int) -> int:
-    """Into how many files about this many messages go, as the exponent of a power of two.
+    """The number of files for about this many messages, as the exponent of a power of two.
 
     >>> bucket_bits(1e6, 8), bucket_bits(1e9, 8)
     (0, 8)

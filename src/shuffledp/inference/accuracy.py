@@ -46,7 +46,7 @@ class Noise(Protocol):
 
     @property
     def absolute(self) -> float:
-        """At least 1/2 sum_j E|Z_j - mean(Z)|."""
+        """An upper bound on 1/2 sum_j E|Z_j - mean(Z)|."""
 
     def radius(self, beta: float) -> float:
         """Exceeded by 1/2 sum_j |Z_j - mean(Z)| with probability at most beta."""

@@ -187,7 +187,7 @@ def uniformity_test(
 
     `honest` is a share of each group where there are several (a small `error` makes groups that vote;
     halving and hashed split the users, too). The promise of the shuffle model needs its honest users
-    *within each group*, not only among all; groups are drawn at random, so a share of all is no proof of it.
+    *within each group*, not only among all; groups are drawn at random, so a share of all does not prove it.
 
     >>> from shuffledp import SeededWords
     >>> values = np.arange(40_000) % 16

@@ -1,4 +1,4 @@
-"""What no local protocol can do: a lower bound of the error of counting, computed."""
+"""A computed lower bound on the error of counting with any local protocol."""
 
 import math
 from typing import NamedTuple

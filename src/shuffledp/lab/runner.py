@@ -21,7 +21,7 @@ __all__ = ["Record", "run_experiment", "run_lab"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """What the page needs to know about an experiment whose figures and table are written."""
+    """What the page needs to know about an experiment whose figures and table have been written."""
 
     name: str
     title: str

@@ -103,7 +103,7 @@ class Charge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """What releases cost together: an upper bound, even if each was chosen after seeing the last.
+    """An upper bound on the joint cost of releases, even if each was chosen after seeing the previous ones.
 
     >>> two = [Charge(epsilon=0.1, delta=1e-8), Charge(epsilon=0.2, delta=0.0)]
     >>> add_up(two, Budget(epsilon=1.0, delta=1e-6))

@@ -108,7 +108,7 @@ class Account:
 
     @property
     def charges(self) -> list[Charge]:
-        """What every release costs, made or not."""
+        """The cost of every release, whether or not it was completed."""
         return [entry.charge for entry in self.entries.values()]
 
 

@@ -1,4 +1,4 @@
-r"""How often the most frequent password occurs, the second, the third, ...: a private list of frequencies.
+r"""A private list of frequencies: how often the most frequent password occurs, the second, and so on.
 
 The list f_1 >= f_2 >= ... >= 0 of n people says how guessable passwords are, and names none. Replacing one person lowers
 one frequency by 1 and raises another, and sorting does not increase l1 distances: the list changes by at most 2.

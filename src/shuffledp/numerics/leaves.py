@@ -1,4 +1,4 @@
-r"""What the fitted leaves of a tree answer: quantiles, ranges, the distribution function, variance, standard deviation.
+r"""Answers from the fitted leaves of a tree: quantiles, ranges, the distribution function, variance, standard deviation.
 
 Every answer follows from sums of leaves, and every interval from certified tails of such sums (`numerics.tree_noise`).
 So intervals cover with at least their level, whatever the data are and however many people there are.
@@ -219,7 +219,7 @@ def _negate(weights: Sequence[LevelWeights]) -> tuple[LevelWeights, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeafQuestion:
-    """What is asked of the leaves."""
+    """A question about the leaves."""
 
     task: str = "quantiles"
     at: tuple[float, ...] = (0.5,)

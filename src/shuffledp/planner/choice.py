@@ -240,7 +240,7 @@ def pick_for_file(asked: Asked, model: Model, look: Callable[[Candidate], Row]) 
 
 
 def _choose_by_error(errors: list[tuple[float, Row]]) -> Row:
-    """The row with the smallest error: on a file messages cost nothing. Of equal ones, one that is dealt."""
+    """The row with the smallest error: on a file messages cost nothing. Among equals, one that is dealt is preferred."""
     most = EQUAL * min(error for error, _ in errors)
     equal = (each for each in errors if each[0] <= most)
     return min(equal, key=lambda each: (not each[1].dealt, each[0], _bits(each[1])))[1]
@@ -298,7 +298,7 @@ def smallest_error(
     protocol: str | None = None,
     refuse: Callable[[ShuffleProtocol], str | None] = lambda _: None,
 ) -> Row:
-    """The row with the smallest RMSE among those within the limits that `refuse` has no reason against.
+    """The row with the smallest RMSE among those within the limits that `refuse` does not rule out.
 
     >>> asked = Asked.of("histogram", n=1000, k=8, epsilon=1.0, delta=1e-6, honest=0.9)
     >>> smallest_error(asked, Limits.of(models="local")).protocol

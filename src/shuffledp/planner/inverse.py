@@ -141,7 +141,7 @@ class _Bracket:
         return -excess <= _SHARP * self._power()
 
     def _is_grained(self, x: float) -> bool:
-        """Whether the grain is what limits the search."""
+        """Whether the grain limits the search."""
         return _SHARP * x < 2 * self.grain
 
     def _choose_next(self) -> float:

@@ -137,7 +137,7 @@ class Row:
 
     @property
     def guess(self) -> float | None:
-        """How often a yes or no is guessed right if everybody else conspires, at most; None: always."""
+        """The largest probability of guessing a yes or no if everybody else conspires; None if it is 1."""
         return None if self.local_floor is None else 1 / (1 + math.exp(-self.local_floor.epsilon))
 
     @property

@@ -45,7 +45,7 @@ class BinByBin(Protocol):
 
 @runtime_checkable
 class Biased(Protocol):
-    """An analyzer whose answer is not right on average, and says by how much."""
+    """An analyzer whose answer is biased, and states by how much."""
 
     def bias(self, inputs: Counts) -> Value:
         """Exact mean error for a data set with inputs[x] users of code x."""

@@ -74,7 +74,7 @@ P = ParamSpec("P")
 
 
 class OneNumber(ABC):
-    """The base of devices that send one number 0 .. alphabet - 1: what it costs, and its bytes, follow."""
+    """The base of devices that send one number 0 .. alphabet - 1, which determines their cost and bytes."""
 
     __slots__ = ()
 

@@ -11,7 +11,7 @@ are independent: (epsilon, delta) together, with epsilon_star = (1 - gap) epsilo
 
 A user's noise in all bins takes time proportional to what is sent. NB(s, p) is a Poisson(-s ln(1 - p))
 number of *events* of logarithmic size, so a user draws the Poisson number of events in all bins
-together, and for each of them a uniform bin and a size. A position that is rejected (k is no power of
+together, and for each of them a uniform bin and a size. A position that is rejected (k need not be a power of
 two) sends nothing: that thins a Poisson number, and the mean is made larger in exchange, so it costs
 no accuracy of the law.
 

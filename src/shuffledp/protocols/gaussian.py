@@ -14,7 +14,7 @@ The second is far better than what `sdp.amplify(epsilon0=..., delta0=...)` says 
 values d apart, delta0 is the sum of (f(v) - E f(v - d))_+, where only v < d/2 counts, and there f(v - d) falls with d.
 For the shuffled view the same is computed for all pairs, not claimed (`accounting.blanket.LeadingBlanket`).
 
-It is no protocol of the planner: at the same guarantee one message of `piecewise` or `rounded_sum` has a smaller
+The planner does not offer it: at the same guarantee one message of `piecewise` or `rounded_sum` has a smaller
 error. It is here for those whose devices add Gaussian noise already. Reference: Canonne, Kamath, Steinke 2020, "The
 discrete Gaussian for differential privacy".
 """

@@ -340,7 +340,7 @@ def account(parts: Sequence[ShuffleProtocol], promise: Promise) -> Joint:
 
 
 def search_scale(at: Callable[[float], Tried[Result]], start: float, wanted: float) -> Result:
-    """What `at` makes at nearly the largest scale whose ln(delta) is at most what is wanted.
+    """What `at` makes at nearly the largest scale whose ln(delta) is within the target.
 
     The excess of a scale is about the logarithm of the factor by which it is too large: by secants, from a slope of 1.
 

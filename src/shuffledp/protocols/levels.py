@@ -49,7 +49,7 @@ _VISIBLE = "privacy blanket within the own level, evaluated numerically"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Levels:
-    """How many honest people one counts on, by level.
+    """The number of people assumed honest at each level.
 
     >>> levels = Levels(k=4, people={0.5: 2_000, 2.0: 8_000})
     >>> [round(each.epsilon, 3) for each in levels.hide(1e-6).values()]
@@ -204,7 +204,7 @@ def estimate_hidden(counts: Counts, levels: Levels) -> Floats:
 
 
 def estimate_visible(counts: dict[float, Counts], levels: Levels) -> Floats:
-    """The same from the messages of each level, weighted by how much a level tells about a rare category.
+    """The estimate from the messages of each level, weighted by a level's information about a rare category.
 
     >>> levels = Levels(k=2, people={1.0: 500, 3.0: 500})
     >>> told = {1.0: np.array([270, 230]), 3.0: np.array([480, 20])}

@@ -86,7 +86,7 @@ def add_codes(inputs: Counts) -> int:
 
 
 def step(domain: Integers | Reals, task: str, n: int) -> Fraction:
-    """What one more in the sum of n codes adds to the answer.
+    """How much the answer grows if the sum of n codes grows by one.
 
     >>> step(Integers(lower=0, upper=9), "mean", 4)
     Fraction(1, 4)

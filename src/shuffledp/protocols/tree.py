@@ -150,7 +150,7 @@ class Tree:
         )
 
     def tally(self, shuffled: Shuffled) -> Tally:
-        """How often each node was sent."""
+        """The number of times each node was sent."""
         return message_tally(shuffled, self.nodes)
 
     def measure(self, tally: Tally) -> list[Floats]:
@@ -257,7 +257,7 @@ class TreeAnalyzer:
         return self.question.answer(self.fit(tally))
 
     def foresee(self, inputs: Counts) -> Estimate:
-        """What the estimate is where the noise is at its mean."""
+        """The estimate if the noise equals its mean."""
         empty = self._leaves(int(inputs.sum()))
         return self.question.answer(replace(empty, values=inputs.astype(np.float64)))
 

@@ -298,7 +298,7 @@ class MultisetFlood:
     """A Poisson number of events; each is a uniform multiset, sent a geometric number of times.
 
     So the number of each multiset is a Poisson number of geometric numbers, independently. An event
-    that is rejected (the number of multisets is no power of two) sends nothing: that thins a Poisson
+    that is rejected (the number of multisets need not be a power of two) sends nothing: that thins a Poisson
     number, whose mean is made larger in exchange.
 
     >>> flood = MultisetFlood.of(

@@ -39,7 +39,7 @@ _NUMBERS = Number._fields[1:]
 
 
 def work_once(analyzer: Analyzer, sign: bytes, client: httpx.Client) -> dict[int, str]:
-    """Ask for every window that is not done yet; returns what keeps each of the others waiting."""
+    """Ask for every window that is not done yet; return why each remaining one is waiting."""
     import httpx
 
     waiting: dict[int, str] = {}

@@ -47,7 +47,7 @@ def read_link(link: str) -> tuple[str, bytes]:
 
 
 def connect(base: str) -> httpx.Client:
-    """A client that follows nowhere and says little."""
+    """A client that follows no redirects and ignores the environment."""
     import httpx
 
     return httpx.Client(base_url=base, timeout=_PATIENCE, follow_redirects=False, trust_env=False)

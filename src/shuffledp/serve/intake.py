@@ -57,7 +57,7 @@ class Intake:
         self._tasks = [asyncio.create_task(each) for each in [*work, self._write()]]
 
     async def stop(self) -> None:
-        """Answer what was taken, then end."""
+        """Answer the requests already taken, then stop."""
         while self._sealed.qsize() or self._opened.qsize():
             await asyncio.sleep(0.01)
         await self.run(lambda: None)

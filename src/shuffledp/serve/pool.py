@@ -67,7 +67,7 @@ class ReportPool:
         self.restart()
 
     def restart(self) -> None:
-        """New processes: one that died, for want of memory say, takes the others with it."""
+        """Start new processes: one that dies, say for lack of memory, takes the others with it."""
         self.executor = self._begin()
         self.executor.submit(
             _open_reports, []

@@ -145,7 +145,7 @@ class SurveyAnswer:
 
     @property
     def title(self) -> str:
-        """The survey in a line."""
+        """One line about the survey."""
         return f"{shorten_label(self.name)}: {len(self.answers)} questions, {self.n:,} people"
 
     @property

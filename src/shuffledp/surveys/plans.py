@@ -350,7 +350,7 @@ class _Maker:
         ]
 
     def save_messages(self, parts: Sequence[ShuffleProtocol]) -> list[ShuffleProtocol] | None:
-        """The same with dummies in place of correlated noise; None if that changes nothing."""
+        """The same plan with dummies instead of correlated noise; None if that changes nothing."""
         if len(parts) == 1:
             return None
         epsilon, frugal = self.survey.part_epsilon, list(parts)

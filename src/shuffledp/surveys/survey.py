@@ -391,7 +391,7 @@ class _Asked(NamedTuple):
     part: ShuffleProtocol
 
     def read(self) -> Reading:
-        """How its answer is read."""
+        """How to read its answer."""
         question, task, part = self
         return Reading.of(question.name, question.task, task, part, question.by)
 

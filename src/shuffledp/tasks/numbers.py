@@ -135,7 +135,7 @@ class _Distributed(Task):
 def _has_fractions(given: Mapping[str, Any], column: Column | None) -> bool:
     """Whether numbers are reals: by the type of the column; of text, and in a plan, if an end is written as 0.0.
 
-    The values themselves must not decide: that one of them is no integer would tell somebody's value.
+    The values themselves must not decide: that one of them is not an integer would reveal somebody's value.
     """
     if column is None or column.text:
         return isinstance(given["lower"], float) or isinstance(given["upper"], float)

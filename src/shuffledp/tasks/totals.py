@@ -1,4 +1,4 @@
-"""What everybody's numbers add up to, and their average: two questions about one kind of domain."""
+"""The sum and the mean of everybody's numbers: two questions about the same kind of domain."""
 
 import math
 from collections.abc import Mapping

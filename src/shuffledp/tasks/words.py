@@ -46,7 +46,7 @@ class Sighted(Protocol):
 
     @property
     def threshold(self) -> float:
-        """How many people a word must stand for at the last level to be reported."""
+        """How many people a word needs at the last level to be reported."""
 
     @property
     def sight(self) -> Sight:

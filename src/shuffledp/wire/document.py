@@ -345,7 +345,7 @@ def write_document(
     analyzer_sign: bytes,
     tokens: bool = False,
 ) -> Collection:
-    """The document of a new collection, read back and verified: a promise that does not hold is not written."""
+    """The document of a new collection, read back and verified: a promise that does not hold is refused."""
     content: dict[str, Any] = {
         "format": FORMAT,
         "title": title,

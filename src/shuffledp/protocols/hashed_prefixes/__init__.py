@@ -61,7 +61,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WordsError:
-    """The errors of counts of words, and what could be seen at all.
+    """The errors of counts of words, and which words could be found.
 
     Standard errors and intervals are those of a word that was chosen before looking. A word is reported because its count
     came out large, so words near the threshold are rather too large than too small: see `threshold`.
@@ -146,7 +146,7 @@ class WordsAnalyzer:
         return self.estimate_stepwise(tally, None)
 
     def estimate_stepwise(self, tally: Tally, step: Step | None) -> Estimate:
-        """The same, with a call of `step` after every block of candidates."""
+        """Like `estimate`, but call `step` after every block of candidates."""
         found = self.find(tally, step)
         values, stderr = self._count_codes(tally, found.codes, found)
         return list_words(self.device.domain, found, values, stderr, tally.people())

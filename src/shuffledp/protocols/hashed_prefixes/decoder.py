@@ -230,7 +230,7 @@ class _State:
 
     @property
     def mean(self) -> float:
-        """Of a clean cell."""
+        """The mean of a clean cell."""
         return max(self.level.mean - self.gone, 1e-3)
 
     @property
@@ -249,13 +249,13 @@ class _State:
         return self._limit(self.normal, tail)
 
     def hope(self, tail: float) -> Floats:
-        """About what the thresholds will be when all words are found: cells that hold much are those of words."""
+        """Roughly the thresholds once all words are found: very full cells are taken to be those of words."""
         most = np.median(self.normal) + 3 * math.sqrt(self.mean) + 2
         return self._limit(self.normal[self.normal <= most], tail)
 
     def _limit(self, values: Floats, tail: float) -> Floats:
         found = sum_quantiles(values, len(self.level.rows), tail)
-        # Sums are whole numbers apart: half of one decides how they are rounded. And nobody is no word.
+        # Sums are whole numbers apart: half of one decides how they are rounded. A sum of 0 is never a word.
         limits: Floats = np.maximum(np.array([np.inf, *found]) + 0.5, 0.5)
         return limits
 
@@ -379,7 +379,7 @@ def _resolve(
 ) -> tuple[Spelt, Floats, Floats]:
     """Those of the hits that stand out when the larger ones are peeled, their counts, and the last thresholds.
 
-    Marks their cells (`peeled`: only those of words above it). What is peeled is no noise any more, so thresholds fall.
+    Marks their cells (`peeled`: only those of words above it). What is peeled no longer adds noise, so thresholds fall.
     """
     found, values = [hits[:0]], [np.zeros(0)]
     cells = state.find_cells(hits)

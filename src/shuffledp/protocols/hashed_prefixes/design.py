@@ -201,7 +201,7 @@ def predict(design: Design, *, n: int, mu: float) -> LevelSight:
 
 
 def split_bits(bits: int) -> tuple[int, ...]:
-    """How many bits each level looks at: the fewest levels whose candidates can be looked through.
+    """How many bits each level reads: the fewest levels with few enough candidates to scan.
 
     >>> split_bits(64)
     (20, 35, 49, 64)

@@ -56,7 +56,7 @@ _DENSE = 32  # dummies per cell from which on they are dealt rather than drawn
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HashedPart:
-    """One part: how many rows look at how many bits, and the dummies over all their cells."""
+    """One part: how many rows read how many bits, and the dummies over all their cells."""
 
     levels: tuple[tuple[int, int], ...]
     """Pairs (bits, rows), in the order of the rows."""
