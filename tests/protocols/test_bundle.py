@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import shuffledp as sdp
+from shuffledp.accounting.base import gaussian_epsilon
 from shuffledp.accounting.compose import compose_delta
 from shuffledp.accounting.exact import shuffled_delta
 from shuffledp.core.protocol import Crowd, Promise
@@ -191,6 +192,17 @@ def test_calibrated_parts_use_the_promise_up():
     assert 0.9e-6 < joint.delta(10_000, 1.0) <= 1e-6
 
 
+def test_parts_share_a_large_delta():
+    """Each with all of it, they would break it together however small their epsilons are."""
+    parts = [{**TWO[0], "name": name} for name in "ab"]
+    made = bundle.make(n=1000, epsilon=0.1, delta=0.3, parts=parts, honest=1.0)
+    assert made.guarantee.delta <= 0.3
+
+
+def test_budgets_of_wide_gaussian_pairs():
+    assert 400 < gaussian_epsilon(30.0, 0.3) < 30.0**2
+
+
 def test_law_of_a_bundle_is_the_product():
     made = bundle.make(**EXAMPLES.shuffled_tiny[0])
     assert sum(made.randomizer.pmf(2).values()) == Fraction(1)
@@ -248,6 +260,15 @@ class TestSearch:
             raise sdp.UnsupportedError("not at all")
 
         with pytest.raises(sdp.UnsupportedError, match="not at all"):
+            joint_of.search_scale(refuse, 0.2, -18.0)
+
+    def test_the_first_refusal_is_told(self):
+        """Later ones are about budgets that nobody asked for."""
+
+        def refuse(scale):
+            raise sdp.UnsupportedError(f"scale {scale} is too much")
+
+        with pytest.raises(sdp.UnsupportedError, match=r"scale 0\.2 is"):
             joint_of.search_scale(refuse, 0.2, -18.0)
 
     @pytest.mark.parametrize("power", [-2.0, -1.0, -4.0, 0.3])

@@ -78,7 +78,7 @@ def guess_epsilon(mu: float, delta: float) -> float:
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
-    """The delta of a mu-Gaussian pair.
+    """The delta of a mu-Gaussian pair; about, from epsilon = 700 on.
 
     >>> round(gaussian_delta(1.0, 1.0), 4)
     0.1269
@@ -87,7 +87,8 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
     def below(x: float) -> float:
         return math.erfc(-x / math.sqrt(2)) / 2
 
-    return below(mu / 2 - epsilon / mu) - math.exp(epsilon) * below(-mu / 2 - epsilon / mu)
+    grown = math.exp(min(epsilon, _LARGEST_EPSILON))
+    return below(mu / 2 - epsilon / mu) - grown * below(-mu / 2 - epsilon / mu)
 
 
 def gaussian_scale(promise: Promise) -> float:

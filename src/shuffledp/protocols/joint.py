@@ -240,8 +240,15 @@ def calibrate(crowd: Crowd, promise: Promise, parts: Sequence[PartSpec]) -> Made
     if len(parts) == 1:
         whole = replace(parts[0], epsilon=promise.epsilon, delta=promise.delta)
         return ((whole, whole.make(crowd)),)
-    start = _Start.of(crowd, promise, parts)
-    return search_scale(start.at, start.scale, math.log(promise.delta))
+    start, wanted = _Start.of(crowd, promise, parts), math.log(promise.delta)
+    try:
+        return search_scale(start.at, start.scale, wanted)
+    except UnsupportedError:
+        if promise.delta <= _LARGE:
+            raise
+    # However small their epsilons are, parts that may each spend a large delta break it together.
+    shared = replace(start, deltas=(promise.delta / len(parts),) * len(parts), first=())
+    return search_scale(shared.at, shared.scale, wanted)
 
 
 def guess_parts(
@@ -381,7 +388,8 @@ class _Best(Generic[Result]):
             self.made, self.reached, self.low = tried.made, tried.reached, scale
 
     def refuse(self, scale: float, error: ShuffledpError) -> None:
-        self.refusal, self.high = error, min(self.high, scale)
+        self.refusal = self.refusal or error  # the first is about what was asked for
+        self.high = min(self.high, scale)
 
     def close(self, wanted: float) -> bool:
         near = self.reached > wanted - _CLOSE or self.high < self.low * (1 + _SAME_SCALE)
