@@ -57,6 +57,13 @@ def test_coarse_cells_of_large_totals():
     assert small == pytest.approx(100 * large, rel=0.1)
 
 
+@pytest.mark.parametrize("mean", [1e-3, 1e-6])
+@pytest.mark.parametrize("epsilon", [0.0, 5.0, 1e4])
+def test_hardly_any_dummies(mean, epsilon):
+    """Nearly every loss is infinite: what is left is less than what a composition cuts off."""
+    assert 0.99 < rows_delta(total=PoissonTotal(mean=mean), rows=3, epsilon=epsilon) <= 1
+
+
 def test_level_is_nearly_the_smallest():
     asked = {"n": 10**5, "pair": Fraction(2, 256), "rows": 3, "epsilon": 1.0}
     rho = rows_level(**asked, delta=1e-6, bits=64)

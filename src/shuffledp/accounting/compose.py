@@ -195,7 +195,7 @@ class _Loss:
         mine, others = sum(self.masses) + self.endless, sum(other.masses)
         endless = _shift_up(self.endless * others + other.endless * mine, self.bits)
         low, lost = 0, 0
-        while lost + product[low] < cut:
+        while low < len(product) - 1 and lost + product[low] < cut:
             lost += product[low]
             low += 1
         high, gone = len(product), 0

@@ -500,7 +500,7 @@ def rows_delta(*, total: NoiseTotal, rows: int, epsilon: float) -> float:
     """
     # One message is 2 / sqrt(T) standard deviations of a row's noise. Sums of losses are sharp near a guess of delta.
     mu = 2 * math.sqrt(rows / max(total.mean, 1e-3))
-    near = min(max(gaussian_delta(mu, min(epsilon, 700.0)), 1e-90), 0.5)
+    near = min(max(gaussian_delta(mu, epsilon), 1e-90), 0.5)
     points = _POINTS if total.mean < _MANY else _FEW_POINTS
     return compose_delta([TwoBins(total=total)] * rows, epsilon=epsilon, near=near, points=points)
 
