@@ -210,3 +210,19 @@ def test_the_normal_law_is_below_the_enumeration():
             gains = blanket.gains(epsilon) - blanket.bound_rounding(epsilon)
             normal = blankets._bound_by_normal(np.array(blanket.mass), gains, sets.n)
             assert normal <= blankets._delta_lower(blanket, epsilon, sets.n) * 1.2
+
+
+@pytest.mark.parametrize("heads", [0.03, 0.5, 0.77])
+def test_expected_excess_is_close_and_never_above_the_truth(heads):
+    thresholds = np.linspace(-1, 13, 57)
+    found = blankets._bound_excess(thresholds, np.full(57, 12.0), heads)
+    p = Fraction(heads)
+    masses = [math.comb(12, k) * p**k * (1 - p) ** (12 - k) for k in range(13)]
+    for t, bound in zip(thresholds.tolist(), found.tolist(), strict=True):
+        true = sum(mass * max(k - Fraction(t), 0) for k, mass in enumerate(masses))
+        assert true * (1 - Fraction(1, 10**10)) <= Fraction(bound) <= true
+
+
+def test_expected_excess_far_below_the_mean_where_masses_vanish():
+    (found,) = blankets._bound_excess(np.array([1e3]), np.array([1e6]), 0.5)
+    assert 499_000 * (1 - 1e-12) < found <= 499_000

@@ -439,15 +439,16 @@ def _bound_excess(t: Floats, C: Floats, heads: float) -> Floats:
     mean = C * heads
     room = mean - t - 2 * UNIT * (mean + t)
     mass = bound_mass(m, C, heads)[0]
-    # Pr[N >= m] / Pr[N = m], from below where it helps and from above where it hurts.
-    above = m >= (C + 1) * heads
-    ratio = np.empty(m.shape)
-    ratio[above] = bound_mills_above(m[above], C[above], heads)[1]
+    # Pr[N >= m], from below where it helps and from above where it hurts. Far below the mean the mass may be 0.
+    above, helps = m >= (C + 1) * heads, room > 0
+    beyond = np.empty(m.shape)
+    low, high = bound_mills_above(m[above], C[above], heads)
+    beyond[above] = mass[above] * np.where(helps[above], low, high)
     least, most = bound_at_most(m[~above] - 1, C[~above], heads)
-    tail = np.where(room[~above] > 0, 1 - most - UNIT, 1 - least + UNIT)
-    ratio[~above] = tail / mass[~above]
-    bracket = m * (1 - heads) * (1 - 8 * UNIT) + room * ratio * (1 - np.sign(room) * 8 * UNIT)
-    found[inside] = mass * np.maximum(bracket, 0.0) * (1 - 8 * UNIT)
+    beyond[~above] = np.where(helps[~above], 1 - most - UNIT, 1 - least + UNIT)
+    excess = m * (1 - heads) * mass * (1 - 8 * UNIT)
+    excess += room * beyond * (1 - np.sign(room) * 8 * UNIT)
+    found[inside] = np.maximum(excess, 0.0) * (1 - 8 * UNIT)
     return found
 
 
