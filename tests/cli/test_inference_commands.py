@@ -270,7 +270,8 @@ class TestRobust:
         ("words", "said"),
         [
             (("quantiles", "--epsilon", 1, "--delta", "1e-8"), "must be one of count"),
-            (("count", "--epsilon", 1), "and delta must be given"),
+            (("count", "--epsilon", 1), "delta must be given"),
+            (("count", "--delta", 1e-6), "epsilon must be given"),
             (("count", *PROMISE, "--lower", 0), "a count takes no lower"),
             (("count", "--epsilon", 1, "--delta", 0), "must be > 0: some random group"),
             (("count", *PROMISE, "--groups", 4000), "too few for 4000 groups"),

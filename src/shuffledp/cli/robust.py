@@ -49,8 +49,10 @@ def robust(
         if task not in ROBUST_TASKS:
             raise sdp.ParameterError("task", task, f"must be one of {', '.join(ROBUST_TASKS)}")
         given = InferenceOptions(**vars(asked))  # in the shuffle model: every group has a shuffler
-        if given.epsilon is None or given.delta is None:
-            raise sdp.ParameterError("epsilon", given.epsilon, "and delta must be given")
+        if given.epsilon is None:
+            raise sdp.ParameterError("epsilon", None, "must be given")
+        if given.delta is None:
+            raise sdp.ParameterError("delta", None, "must be given")
         spending = open_ledger(budget, given, options)
         declare = sdp.tasks.TASKS[task].declare
         people, question = read_column(
