@@ -284,9 +284,9 @@ def _describe_cost(size: int | None, influence: float | None) -> str:
     """What a live report costs: its bytes, and how many people one liar can move.
 
     >>> _describe_cost(104, 1.2671), _describe_cost(20_800, None)
-    ('104 B, 1.27', '20,800 B, any number')
+    ('104 B, 1.27', '20,800 B, unknown')
     """
-    moved = "any number"
+    moved = "unknown"
     if influence is not None:
         moved = f"{influence:,.0f}" if influence >= 100 else f"{influence:.3g}"
     return f"{size:,} B, {moved}"
