@@ -17,25 +17,25 @@ def rows() -> list[Row]:
     for m, limit in ((10**8, 7.0), (10**9, 60.0), (10**12, None)):
         timed = min(m, 10**8)  # and the words of more people take proportionally longer
         candidates = {
-            "ours": lambda m=m: binomial(m, P, 64, secure),
-            "numpy": lambda m=m: rng.binomial(m, P / 2**64),
-            "words": lambda timed=timed: _read(timed, secure),
+            "ours": lambda _, m=m: binomial(m, P, 64, secure),
+            "numpy": lambda _, m=m: rng.binomial(m, P / 2**64),
+            "words": lambda _, timed=timed: _read(timed, secure),
         }
         took = best(candidates, ROUNDS)
         took["words"] *= m / timed
         found += _rows(f"Bin(10^{len(str(m)) - 1}, p)", took, limit, "binomial")
     candidates = {
-        "ours": lambda: deal_uniform(10**8, 1024, 64, secure),
-        "numpy": lambda: rng.multinomial(10**8, np.full(1024, 1 / 1024)),
-        "words": lambda: _read(10**8, secure),
+        "ours": lambda _: deal_uniform(10**8, 1024, 64, secure),
+        "numpy": lambda _: rng.multinomial(10**8, np.full(1024, 1 / 1024)),
+        "words": lambda _: _read(10**8, secure),
     }
     found += _rows(
         "10^8 people over 1,024 equal cells", best(candidates, ROUNDS), 50.0, "multinomial"
     )
     candidates = {
-        "ours": lambda: _deal_krr(secure),
-        "numpy": lambda: _simulate_krr(rng),
-        "words": lambda: _read(1024 * 10**5, secure),
+        "ours": lambda _: _deal_krr(secure),
+        "numpy": lambda _: _simulate_krr(rng),
+        "words": lambda _: _read(1024 * 10**5, secure),
     }
     found += _rows(
         "k-RR's tally, 1,024 codes of 10^5 people", best(candidates, ROUNDS), None, "samplers"

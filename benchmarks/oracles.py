@@ -4,8 +4,6 @@ Ours runs at the full n; the libraries need minutes for that, so they are measur
 and scaled per user (their cost is linear in n, but for a last step that is small beside it).
 """
 
-from functools import partial
-
 import numpy as np
 from peers import LIBRARIES, Case, times
 from timing import Row, best, faster, missing, show
@@ -73,7 +71,7 @@ def measured(name: str, epsilon: float, n: int) -> float:
     """Seconds of `sdp.run`."""
     values = np.random.default_rng(1).integers(K, size=n)
     protocol = sdp.protocols.spec(name).make_local(k=K, epsilon=epsilon)
-    return best({"ours": partial(sdp.run, protocol, values)}, ROUNDS)["ours"]
+    return best({"ours": lambda _: sdp.run(protocol, values)}, ROUNDS)["ours"]
 
 
 if __name__ == "__main__":

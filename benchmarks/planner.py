@@ -1,18 +1,16 @@
 """The planner: all protocols for one question, and the curve of the plot.
 
-Warm means that everything is imported and that this kind of question was asked before, with another epsilon: no row
-of it is remembered. Asking the very same question again finds every row kept, and is listed apart. A curve is
+Warm means that everything is imported and that this kind of question was asked before, with another epsilon and n: no
+row of it is remembered. Asking the very same question again finds every row kept, and is listed apart. A curve is
 of 200 points over the three models, at a question that was not asked before. The inverse questions search: each row
 of their table is evaluated several times. The last row is the slowest of 100 random questions of any size.
 """
 
-import time
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
-from timing import Row, quantity, seconds, show
+from timing import Row, measure, quantity, seconds, show, time_call
 
 import shuffledp as sdp
 from shuffledp.planner import curves
@@ -37,7 +35,7 @@ INVERSE: dict[str, tuple[str, dict[str, Any]]] = {
         {"n": 10**6, "k": 1024, "error": 200.0},
     ),
 }
-WARM = (1.03, 0.97, 0.91)
+WARM = 3
 MOST_PLAN, MOST_CURVE, MOST_INVERSE, POINTS = 300.0, 5.0, 3.0, 200
 RANDOM, SEED, MOST_RANDOM = 100, 20, 5.0
 
@@ -53,7 +51,7 @@ def rows() -> list[Row]:
 
 def _slowest() -> Row:
     rng = np.random.default_rng(SEED)
-    took = sorted(_took(partial(_print_plan, *_draw(rng, place))) for place in range(RANDOM))
+    took = sorted(time_call(partial(_print_plan, *_draw(rng, place))) for place in range(RANDOM))
     return quantity(
         f"the slowest of {RANDOM} random plans",
         baseline=f"the median {seconds(took[RANDOM // 2])}",
@@ -89,17 +87,17 @@ def _print_plan(task: str, numbers: dict[str, Any]) -> str:
 
 
 def _plans(name: str, task: str, numbers: dict[str, Any]) -> list[Row]:
-    def ask(epsilon: float) -> object:
-        return sdp.plan(task, **numbers, epsilon=epsilon, delta=1e-8)
+    def ask(question: int) -> object:
+        n = numbers["n"] + question
+        return sdp.plan(task, **{**numbers, "n": n}, epsilon=1.0 - 0.03 * question, delta=1e-8)
 
-    first = _took(lambda: ask(1.0))
-    warm = min(_took(partial(ask, epsilon)) for epsilon in WARM)
-    again = _took(lambda: ask(1.0))
+    took = measure({name: ask}, WARM)[name]
+    again = time_call(lambda: ask(WARM))
     return [
         quantity(
-            f"all for a {name}, warm",
-            baseline=f"first {seconds(first)}, again {seconds(again)}",
-            ours=1e3 * warm,
+            f"all for a {name}, a fresh question of a warm process",
+            baseline=f"cold {seconds(took.cold)}, the same question again {seconds(again)}",
+            ours=1e3 * took.fresh,
             unit="ms",
             at_most=MOST_PLAN,
         )
@@ -108,7 +106,7 @@ def _plans(name: str, task: str, numbers: dict[str, Any]) -> list[Row]:
 
 def _curve(name: str, task: str, numbers: dict[str, Any]) -> Row:
     plan = sdp.plan(task, **numbers, epsilon=0.88, delta=1e-8)
-    took = _took(lambda: curves(plan, points=POINTS // 3 + 1))
+    took = time_call(lambda: curves(plan, points=POINTS // 3 + 1))
     return quantity(
         f"a curve of {POINTS} points, {name}",
         baseline="three models",
@@ -119,16 +117,10 @@ def _curve(name: str, task: str, numbers: dict[str, Any]) -> Row:
 
 
 def _inverse(name: str, task: str, numbers: dict[str, Any]) -> Row:
-    took = _took(lambda: sdp.plan(task, **numbers, delta=1e-8))
+    took = time_call(lambda: sdp.plan(task, **numbers, delta=1e-8))
     return quantity(
         name, baseline="asked for the first time", ours=took, unit="s", at_most=MOST_INVERSE
     )
-
-
-def _took(call: Callable[[], object]) -> float:
-    start = time.process_time()
-    call()
-    return time.process_time() - start
 
 
 if __name__ == "__main__":

@@ -3,8 +3,6 @@
 The dense way draws an n by k Bernoulli matrix with PCG64, in chunks, and counts its ones.
 """
 
-from functools import partial
-
 import numpy as np
 from numpy.typing import NDArray
 from timing import Row, best, faster, quantity, show
@@ -42,8 +40,8 @@ def against_dense(name: str) -> Row:
     gamma = float(-protocol.analyzer.offset[0])  # type: ignore[attr-defined]
     took = best(
         {
-            "dense": partial(dense, values, gamma, rng),
-            "ours": partial(sdp.run, protocol, values),
+            "dense": lambda _: dense(values, gamma, rng),
+            "ours": lambda _: sdp.run(protocol, values),
         },
         ROUNDS,
     )
@@ -66,7 +64,7 @@ def crowd(name: str) -> Row:
     """A dealt tally of a billion users."""
     protocol = made(name, CROWD)
     inputs = np.full(K, CROWD // K)
-    took = best({"ours": partial(run_counts, protocol, inputs)}, ROUNDS)["ours"]
+    took = best({"ours": lambda _: run_counts(protocol, inputs)}, ROUNDS)["ours"]
     what = f"{name} k={K} n=10^9, dealt"
     return quantity(what, baseline="-", ours=took, unit="s", at_most=AT_MOST)
 

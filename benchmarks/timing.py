@@ -3,8 +3,15 @@
 The machines are noisy, so every comparison is a ratio of two things measured in the same run: the
 candidates take turns, and the best time of each counts. All of them use one thread, so CPU time is
 the time that they would take on an idle machine, and other work nearby disturbs it less.
+
+**A benchmark measures work, not memory.** A candidate is called with the number of a question: 0, 1, 2, ... The
+answer to question 0 is *cold*: what is imported late is imported then. Then everything that shuffledp's functions
+remember is forgotten, and every later round asks a *fresh* question of a warm process. A second round that is faster
+than the first by more than a factor of 3 was not asked anything new: it is refused (`RememberedError`).
 """
 
+import functools
+import gc
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,7 +19,21 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["Row", "best", "faster", "markdown", "missing", "quantity", "seconds", "show"]
+__all__ = [
+    "RememberedError",
+    "Row",
+    "Took",
+    "best",
+    "faster",
+    "forget",
+    "markdown",
+    "measure",
+    "missing",
+    "quantity",
+    "seconds",
+    "show",
+    "time_call",
+]
 
 COLUMNS = ("what", "baseline", "ours", "ratio", "wanted", "met")
 
@@ -29,18 +50,66 @@ class Row:
     met: bool | None = None
 
 
-def best(candidates: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """CPU seconds of the fastest of `rounds` calls of each candidate, taken in turns.
+class RememberedError(RuntimeError):
+    """A benchmark whose second round hardly works: it asks what was asked before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Took:
+    """CPU seconds of one candidate."""
+
+    cold: float
+    """Of the first call in this process, late imports included."""
+    fresh: float
+    """Of the fastest of the questions after it, none of which was asked before."""
+
+
+FASTER = 3.0
+"""How many times faster than the first a second round may be."""
+JITTER = 1e-4
+"""Seconds by which a clock, an allocator or a busy neighbour may be off."""
+
+
+def measure(candidates: Mapping[str, Callable[[int], object]], rounds: int) -> dict[str, Took]:
+    """What each candidate takes for question 0, and for the fastest of questions 1 .. `rounds`, taken in turns.
 
     Results are dropped before the clock stops, so freeing memory is part of the work.
     """
-    fastest = dict.fromkeys(candidates, float("inf"))
-    for _ in range(rounds):
+    cold = {name: time_call(functools.partial(call, 0)) for name, call in candidates.items()}
+    forget()
+    fresh: dict[str, list[float]] = {name: [] for name in candidates}
+    for question in range(1, rounds + 1):
         for name, call in candidates.items():
-            start = time.process_time()
-            call()
-            fastest[name] = min(fastest[name], time.process_time() - start)
-    return fastest
+            fresh[name].append(time_call(functools.partial(call, question)))
+            _check_work(name, fresh[name])
+    return {name: Took(cold=cold[name], fresh=min(fresh[name])) for name in candidates}
+
+
+def best(candidates: Mapping[str, Callable[[int], object]], rounds: int) -> dict[str, float]:
+    """The fresh times of `measure` alone."""
+    return {name: took.fresh for name, took in measure(candidates, rounds).items()}
+
+
+def time_call(call: Callable[[], object]) -> float:
+    """CPU seconds of one call; its result is dropped before the clock stops."""
+    start = time.process_time()
+    call()
+    return time.process_time() - start
+
+
+def forget() -> None:
+    """Empty every cache of a function of shuffledp."""
+    for each in gc.get_objects():
+        if type(each) is functools._lru_cache_wrapper and each.__module__.startswith("shuffledp"):
+            each.cache_clear()
+
+
+def _check_work(name: str, rounds: list[float]) -> None:
+    if len(rounds) == 2 and FASTER * rounds[1] + JITTER < rounds[0]:
+        first, second = map(seconds, rounds)
+        raise RememberedError(
+            f"{name}: the second round took {second}, the first {first}: it must ask a new question"
+        )
 
 
 def faster(

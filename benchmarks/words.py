@@ -15,15 +15,15 @@ def rows() -> list[Row]:
     pcg, secure = np.random.PCG64(1), SecureWords()
     chunks = range(BIG // CHUNK)
 
-    def pcg_chunks() -> None:
+    def pcg_chunks(_: int) -> None:
         for _ in chunks:
             pcg.random_raw(CHUNK)
 
-    def secure_chunks() -> None:
+    def secure_chunks(_: int) -> None:
         for _ in chunks:
             secure.words(CHUNK)
 
-    big = best({"pcg": lambda: pcg.random_raw(BIG), "ours": lambda: secure.words(BIG)}, ROUNDS)
+    big = best({"pcg": lambda _: pcg.random_raw(BIG), "ours": lambda _: secure.words(BIG)}, ROUNDS)
     chunked = best({"pcg": pcg_chunks, "ours": secure_chunks}, ROUNDS)
     return [
         _row("256 MiB of words, one array", big),

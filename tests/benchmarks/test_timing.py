@@ -1,0 +1,105 @@
+"""Benchmarks measure work: the timer refuses what is answered from memory."""
+
+import importlib.util
+import sys
+import time
+from functools import lru_cache
+from pathlib import Path
+
+import pytest
+
+from repository import ROOT
+
+PATH = ROOT / "benchmarks" / "timing.py"
+
+
+def load(path: Path):
+    spec = importlib.util.spec_from_file_location("benchmark_timing", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+timing = load(PATH)
+
+
+def work(milliseconds: float) -> None:
+    end = time.process_time() + milliseconds / 1e3
+    while time.process_time() < end:
+        pass
+
+
+@lru_cache
+def remember(question: int) -> None:
+    work(4)
+
+
+remember.__module__ = "shuffledp.somewhere"
+
+
+def test_the_same_question_again_is_refused():
+    """Also if the cold call has filled the cache already."""
+    with pytest.raises(timing.RememberedError, match="must ask a new question"):
+        timing.measure({"ours": lambda _: remember(0)}, 3)
+
+
+def test_fresh_questions_are_timed():
+    took = timing.measure({"ours": remember}, 3)["ours"]
+    assert 0.003 < took.fresh < 0.1
+
+
+def test_one_slow_candidate_does_not_excuse_another():
+    with pytest.raises(timing.RememberedError, match="second"):
+        timing.measure({"first": lambda _: work(4), "second": lambda _: remember(1)}, 2)
+
+
+def test_cold_is_told_apart():
+    """A late import is part of the first call, and of no other."""
+    imported = []
+
+    def ask(question: int) -> None:
+        if not imported:
+            work(30)
+            imported.append(question)
+        work(1)
+
+    took = timing.measure({"ours": ask}, 2)["ours"]
+    assert took.cold > 0.03
+    assert took.fresh < 0.02
+
+
+def test_forgetting_leaves_other_caches_alone():
+    @lru_cache
+    def other(x: int) -> int:
+        return x
+
+    other(1)
+    remember(7)
+    timing.forget()
+    assert other.cache_info().currsize == 1
+    assert remember.cache_info().currsize == 0
+
+
+def test_a_factor_below_three_is_noise():
+    timing._check_work("ours", [0.029, 0.010])
+    with pytest.raises(timing.RememberedError, match=r"10 ms, the first 31 ms"):
+        timing._check_work("ours", [0.031, 0.010])
+
+
+def test_a_refused_benchmark_fails_the_run(monkeypatch, capsys):
+    monkeypatch.syspath_prepend(str(PATH.parent))
+    monkeypatch.setitem(sys.modules, "timing", timing)
+    run = load(PATH.parent / "run.py")
+
+    class Refused:
+        @staticmethod
+        def rows():
+            raise timing.RememberedError("ours: it must ask a new question")
+
+    monkeypatch.setattr(run, "import_module", {"words": Refused}.get)
+    monkeypatch.setattr(sys, "argv", ["run.py", "words"])
+    with pytest.raises(SystemExit) as stopped:
+        run.main()
+    assert stopped.value.code == 1
+    assert "REFUSED" in capsys.readouterr().out
