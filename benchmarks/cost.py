@@ -17,7 +17,7 @@ import numpy as np
 
 import shuffledp as sdp
 from shuffledp.core.protocol import ShuffleProtocol
-from shuffledp.plots.style import FAINT, INK, MORE_COLOURS, new_figure, save_svg
+from shuffledp.show.style import FAINT, INK, MORE_COLOURS, new_figure, save_svg
 
 SIZES = tuple(10**power for power in (3, 5, 7, 9, 10, 11, 12, 13, 14))
 MEASURED = 10**12

@@ -18,24 +18,24 @@ import numpy as np
 from timing import Row, show
 
 import shuffledp as sdp
-from shuffledp.collect import analyzer as analysis
-from shuffledp.collect.analyzer import Analyzer
-from shuffledp.collect.design import (
+from shuffledp.live import analyzer as analysis
+from shuffledp.live.analyzer import Analyzer
+from shuffledp.live.design import (
     DesignQuestion,
     Settings,
     choose_protocols,
     create,
     generate_analyzer,
 )
-from shuffledp.collect.shuffler import Shuffler
-from shuffledp.collect.store import SqliteStore
-from shuffledp.serve.folders import Home
-from shuffledp.serve.pool import RecordPool, start_pool
-from shuffledp.serve.processes import find_port, start
-from shuffledp.serve.simulate import seal_people, send_people
-from shuffledp.wire.batch import Manifest
-from shuffledp.wire.document import Collection
-from shuffledp.wire.report import (
+from shuffledp.live.serve.folders import Home
+from shuffledp.live.serve.pool import RecordPool, start_pool
+from shuffledp.live.serve.processes import find_port, start
+from shuffledp.live.serve.simulate import seal_people, send_people
+from shuffledp.live.shuffler import Shuffler
+from shuffledp.live.store import SqliteStore
+from shuffledp.live.wire.batch import Manifest
+from shuffledp.live.wire.document import Collection
+from shuffledp.live.wire.report import (
     MEDIA_TYPE,
     Opened,
     encode_answers,
@@ -69,7 +69,7 @@ def make_home(folder: Path) -> Home:
     asked = DesignQuestion(name="way", kind="histogram", task=task, text="?", column="way")
     settings = Settings(people=REPORTS, min_batch=1000, url=f"http://127.0.0.1:{find_port()}")
     design = choose_protocols([asked], epsilon=1.0, delta=1e-8, settings=settings)
-    secrets = sdp.collect.ShufflerSecrets.generate()
+    secrets = sdp.live.ShufflerSecrets.generate()
     analyzer, public, sign = generate_analyzer()
     home = Home(folder / "survey")
     home.create(
@@ -81,7 +81,7 @@ def make_home(folder: Path) -> Home:
 
 
 def measure_device(collection: Collection, folder: Path) -> list[Row]:
-    device = sdp.collect.Device(folder / "outbox.sqlite", budget=1e9)
+    device = sdp.live.Device(folder / "outbox.sqlite", budget=1e9)
     window = device.answer(collection, {"way": "bus"}, collection.windows.start)
     times = []
     for _ in range(200):
@@ -209,7 +209,7 @@ def measure_seal(collection: Collection, folder: Path) -> list[Row]:
         assert store.admit(group, now) == [None] * len(group)
     stored = MESSAGES / (time.perf_counter() - began)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    secrets = sdp.collect.ShufflerSecrets.generate()
+    secrets = sdp.live.ShufflerSecrets.generate()
     shuffler = Shuffler(collection=collection, secrets=secrets, store=store, folder=place)
     began = time.perf_counter()
     shuffler.advance(0)
@@ -232,7 +232,7 @@ def _open_some(arguments: tuple[bytes, bytes, int]) -> float:
 
 def measure_analyzer(home: Home, collection: Collection) -> list[Row]:
     """A batch of messages of which many are copies: the analyzer is told that copies are fine."""
-    secrets = sdp.collect.AnalyzerSecrets.load(home.analyzer, collection)
+    secrets = sdp.live.AnalyzerSecrets.load(home.analyzer, collection)
     plain = encode_many(collection, {"way": np.zeros(1000, dtype=np.int64)}, sdp.SecureWords())[0]
     inners = [seal_inner(collection, 0, each.tobytes()) for each in plain]
     records = np.frombuffer(b"".join(inners), dtype=np.uint8).reshape(1000, -1)
@@ -251,7 +251,7 @@ def measure_analyzer(home: Home, collection: Collection) -> list[Row]:
         messages=OPENED,
         sha256=hashlib.sha256(batch).digest(),
     )
-    shuffler = sdp.collect.ShufflerSecrets.load(home.shuffler, collection)
+    shuffler = sdp.live.ShufflerSecrets.load(home.shuffler, collection)
     analysis._drop_copies = lambda rows: (rows, 0)
     with TemporaryDirectory() as folder:
         analyzer = Analyzer(

@@ -15,7 +15,7 @@ from gzip import compress
 import typer
 from playwright.sync_api import sync_playwright
 
-from shuffledp import web
+from shuffledp.live import pages
 
 SLOWER = 4
 ROUNDS = 5
@@ -33,11 +33,11 @@ REPORT = """async (link) => {
 
 
 def main() -> None:
-    used = [name for name in web.list_assets() if "operator" not in name and "result" not in name]
-    page = web.find_asset("/assets/answer.html").content.decode()
+    used = [name for name in pages.list_assets() if "operator" not in name and "result" not in name]
+    page = pages.find_asset("/assets/answer.html").content.decode()
     first = [*re.findall(r'(?:href|src)="(/[^"]+)"', page), "/assets/answer.html"]
     for what, names in (("with everything", used), ("before a survey is known", first)):
-        packed = sum(len(compress(web.find_asset(name).content, 9)) for name in names)
+        packed = sum(len(compress(pages.find_asset(name).content, 9)) for name in names)
         typer.echo(f"page {what}, compressed: {packed / 1000:.1f} kB in {len(names)} files")
     command = [sys.executable, "-u", "-m", "shuffledp", "serve", "--workers", "1"]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603

@@ -27,7 +27,7 @@ from shuffledp.accounting.decreasing_mean import PoissonTotal
 from shuffledp.accounting.moved_message import TwoBins
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.protocols import bundle, make
-from shuffledp.surveys import find_error
+from shuffledp.questions import find_error
 
 PEOPLE, DELTA = 100_000, 1e-8
 BINS = (5, 8, 3, 20, 100, 10)

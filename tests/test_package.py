@@ -6,6 +6,7 @@ import subprocess
 import sys
 import typing
 from importlib.resources import files
+from operator import attrgetter
 
 import pytest
 
@@ -37,18 +38,23 @@ def test_dir_shows_the_public_names_and_nothing_else():
 
 
 ROOMS = [name for name in sdp.__all__ if inspect.ismodule(getattr(sdp, name))]
+ROOMS += [f"live.{name}" for name in ("pages", "serve", "wire")]
+
+
+def find_room(name):
+    return attrgetter(name)(sdp)
 
 
 @pytest.mark.parametrize("module", ROOMS)
 def test_names_of_public_modules_are_listed_once_and_exist(module):
-    names = getattr(sdp, module).__all__
+    names = find_room(module).__all__
     assert len(names) == len(set(names))
     for name in names:
-        assert hasattr(getattr(sdp, module), name), name
+        assert hasattr(find_room(module), name), name
 
 
 def public_functions():
-    places = [sdp, *(getattr(sdp, room) for room in ROOMS)]
+    places = [sdp, *map(find_room, ROOMS)]
     found = [getattr(place, name) for place in places for name in place.__all__]
     makers = [spec.make for spec in sdp.protocols.PROTOCOLS if spec.make is not None]
     return [*filter(inspect.isfunction, found), *makers]
@@ -97,7 +103,7 @@ def shown_by(kind):
 def test_every_type_that_a_public_name_leads_to_is_public():
     """In `sdp` itself or in the `__all__` of one of its rooms."""
     names = [getattr(sdp, name) for name in sdp.__all__]
-    rooms = [getattr(sdp, room) for room in ROOMS]
+    rooms = list(map(find_room, ROOMS))
     public = [*names, *(getattr(room, name) for room in rooms for name in room.__all__)]
     waiting = [each for each in public if isinstance(each, type)]
     waiting += [kind for each in public if inspect.isfunction(each) for kind in returned(each)]

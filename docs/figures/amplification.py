@@ -10,7 +10,7 @@ from pathlib import Path
 
 import shuffledp as sdp
 from shuffledp.accounting.closed_forms import CLOSED_FORMS
-from shuffledp.plots.style import save_svg
+from shuffledp.show.style import save_svg
 
 __all__ = ["DELTA", "HISTORY", "IMAGES", "history", "numbers"]
 

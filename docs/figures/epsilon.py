@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import shuffledp as sdp
-from shuffledp.plots.style import FAINT, GREY, INK, MODEL_COLOURS, new_figure, save_svg
+from shuffledp.show.style import FAINT, GREY, INK, MODEL_COLOURS, new_figure, save_svg
 
 __all__ = ["DELTA", "EPSILONS", "OTHERS", "N", "errors", "guess", "suspicion", "table"]
 

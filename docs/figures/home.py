@@ -18,7 +18,7 @@ def draw(path: Path = IMAGE) -> Path:
     curator = sdp.mechanisms.geometric.make(k=k, sensitivity=2, epsilon=EPSILON)
     shuffled = sdp.histogram(k=k, n=N, epsilon=EPSILON, delta=DELTA)
     alone = sdp.protocols.krr.make_local(k=k, epsilon=EPSILON)
-    return sdp.plots.compare_errors(
+    return sdp.show.compare_errors(
         people.counts,
         {
             "central: trust a curator": curator.release(people.counts, rng),

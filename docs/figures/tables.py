@@ -152,7 +152,7 @@ def layers() -> str:
     """The rooms of the house, from the top, as import-linter has them."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
     contracts = settings["importlinter"]["contracts"]
-    (stack,) = (contract["layers"] for contract in contracts if contract["type"] == "layers")
+    stack = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
     rooms = (re.findall(r"shuffledp\.(\w+)", layer) for layer in stack)
     return "".join(f"1. {', '.join(f'`{room}`' for room in line)}\n" for line in rooms)
 

@@ -15,7 +15,7 @@ import numpy as np
 import scipy
 
 import shuffledp as sdp
-from shuffledp.plots.style import save_svg
+from shuffledp.show.style import save_svg
 
 PICTURE = Path(__file__).resolve().parents[1] / "howto" / "img" / "words.svg"
 EPSILON, DELTA, SEED = 1.0, 1e-8, 7

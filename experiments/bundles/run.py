@@ -26,7 +26,7 @@ from shuffledp.lab.contract import Context, Drawn, Result, Verdict
 from shuffledp.lab.drawing import BLUE, GREY, ORANGE, VERMILION, panels
 from shuffledp.numerics.trees import prefix_variances
 from shuffledp.protocols import bundle
-from shuffledp.surveys import find_error
+from shuffledp.questions import find_error
 
 ORDER = 86
 EPSILON, DELTA, PEOPLE = 1.0, 1e-8, 10**6

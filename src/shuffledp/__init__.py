@@ -41,21 +41,16 @@ if TYPE_CHECKING:
     from shuffledp import (
         accounting,
         audit,
-        collect,
         engine,
         inference,
         ledger,
+        live,
         mechanisms,
         planner,
-        plots,
         protocols,
-        request,
-        samples,
-        serve,
-        surveys,
+        questions,
+        show,
         tasks,
-        web,
-        wire,
     )
     from shuffledp.accounting.amplify import (
         amplify,
@@ -65,7 +60,6 @@ if TYPE_CHECKING:
         smallest_n,
     )
     from shuffledp.accounting.compose import compose, compose_renyi
-    from shuffledp.answer import Answer
     from shuffledp.core.answers import Answers
     from shuffledp.core.cells import Bins, Cells
     from shuffledp.core.texts import Keys, Texts
@@ -78,13 +72,15 @@ if TYPE_CHECKING:
     from shuffledp.inference.complexity import sample_complexity
     from shuffledp.inference.learning import learn
     from shuffledp.inference.uniformity import identity_test, uniformity_test
+    from shuffledp.lab import samples
     from shuffledp.planner.choice import count, histogram, mean, sum, words
     from shuffledp.planner.growth import survey
     from shuffledp.planner.plans import Plan, plan
     from shuffledp.protocols import make
     from shuffledp.protocols.explain import explain
-    from shuffledp.request import Request, ask
-    from shuffledp.surveys import Question, Survey, SurveyAnswer, SurveyPlan
+    from shuffledp.questions import Question, Survey, SurveyAnswer, SurveyPlan
+    from shuffledp.questions.answer import Answer
+    from shuffledp.questions.request import Request, ask
 
 __all__ = [
     "Accountant",
@@ -149,7 +145,6 @@ __all__ = [
     "audit",
     "calibrate",
     "categories_of",
-    "collect",
     "compose",
     "compose_renyi",
     "count",
@@ -161,35 +156,32 @@ __all__ = [
     "inference",
     "learn",
     "ledger",
+    "live",
     "make",
     "mean",
     "mechanisms",
     "open_column",
     "plan",
     "planner",
-    "plots",
     "profile",
     "protocols",
+    "questions",
     "randomize",
     "randomize_file",
     "read_tally",
-    "request",
     "run",
     "run_counts",
     "run_file",
     "sample_complexity",
     "samples",
-    "serve",
+    "show",
     "shuffle",
     "smallest_n",
     "sum",
     "survey",
-    "surveys",
     "tally_file",
     "tasks",
     "uniformity_test",
-    "web",
-    "wire",
     "words",
     "write_tally",
 ]
@@ -207,12 +199,12 @@ __getattr__ = load_later(
         "protocols.explain": "explain",
         "engine.messages": "randomize_file tally_file",
         "engine.tallies": "read_tally write_tally",
-        "answer": "Answer",
+        "questions.answer": "Answer",
         "core.answers": "Answers",
         "core.cells": "Bins Cells",
         "core.texts": "Keys Texts",
-        "request": "Request ask",
-        "surveys": "Question Survey SurveyAnswer SurveyPlan",
+        "questions.request": "Request ask",
+        "questions": "Question Survey SurveyAnswer SurveyPlan",
         "accounting.compose": "compose compose_renyi",
         "protocols": "make",
         "planner.plans": "Plan plan",
@@ -225,21 +217,17 @@ __getattr__ = load_later(
     modules=(
         "accounting",
         "audit",
-        "collect",
         "engine",
         "inference",
+        "lab.samples",
         "ledger",
+        "live",
         "mechanisms",
         "planner",
-        "plots",
         "protocols",
-        "request",
-        "samples",
-        "serve",
-        "surveys",
+        "questions",
+        "show",
         "tasks",
-        "web",
-        "wire",
     ),
 )
 

@@ -11,7 +11,7 @@ from repository import ROOT
 
 COMMANDS = sorted((ROOT / "src/shuffledp/cli").glob("*.py"))
 ROOMS = {name for name in sdp.__all__ if isinstance(getattr(sdp, name), ModuleType)}
-VOCABULARY = {"core.display", "core.privacy", "core.protocol", "core.steps", "lab"}
+VOCABULARY = {"core.display", "core.privacy", "core.protocol", "core.steps", "lab", "lab.samples"}
 """How numbers and curves are written (in the safe direction, harmless in a terminal), who is honest, and the laboratory."""
 
 

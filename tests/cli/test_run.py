@@ -402,7 +402,7 @@ class TestLettersWithoutFont:
     @pytest.fixture(autouse=True)
     def no_font(self, monkeypatch, tmp_path):
         monkeypatch.setattr(
-            sdp.plots.style, "_find_missing", lambda text, _: set(text) & set("東京")
+            sdp.show.style, "_find_missing", lambda text, _: set(text) & set("東京")
         )
         (tmp_path / "x.csv").write_text("x\n" + "東京\nkyoto\n" * 1000, encoding="utf-8")
 

@@ -13,7 +13,7 @@ try:
 except SystemExit as done:
     assert not done.code, done.code
 unneeded = {"scipy", "pandas", "pyspark", "matplotlib", "pydantic", "pyarrow.compute"}
-unneeded |= {"shuffledp.protocols.krr", "shuffledp.accounting.amplify", "shuffledp.plots"}
+unneeded |= {"shuffledp.protocols.krr", "shuffledp.accounting.amplify", "shuffledp.show"}
 print(*unneeded & set(sys.modules))
 """
 

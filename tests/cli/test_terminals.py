@@ -229,7 +229,7 @@ class TestWaiting:
 
 def test_demo_looks_at_its_folder_first(shuffledp, tmp_path, monkeypatch):
     (tmp_path / "taken").write_text("a file")
-    monkeypatch.setattr("shuffledp.samples.survey", None)
+    monkeypatch.setattr("shuffledp.lab.samples.survey", None)
     result = shuffledp("demo", "--n", 100, "--out", "taken/demo")
     assert result.exit_code == 2
     assert "taken is a file" in result.stderr

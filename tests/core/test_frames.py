@@ -9,7 +9,7 @@ import pytest
 import shuffledp as sdp
 from shuffledp import Categories
 from shuffledp.core.display import Number
-from shuffledp.surveys import QuestionAnswer
+from shuffledp.questions import QuestionAnswer
 from shuffledp.tasks.count import Count
 from shuffledp.tasks.groups import Grouped
 

@@ -10,7 +10,7 @@ import shuffledp as sdp
 from shuffledp.core.display import Number, Picture
 from shuffledp.core.estimate import Estimate, NormalError
 from shuffledp.core.notebook import as_html, list_facts, make_table, say
-from shuffledp.surveys import QuestionAnswer
+from shuffledp.questions import QuestionAnswer
 from support import any_protocol
 
 EVIL = '<img src=x onerror="alert(1)">&amp;'
@@ -143,7 +143,7 @@ def everything():
     )
     yield "question", question
     yield "survey", sdp.SurveyAnswer(name=EVIL, protocol=answer.protocol, answers=(question,), n=9)
-    asked = sdp.surveys.Question(name=EVIL, task="count", column="home")
+    asked = sdp.questions.Question(name=EVIL, task="count", column="home")
     yield "questions", sdp.Survey(epsilon=1.00000049, delta=1e-6, questions=(asked,))
     yield "exact audit", sdp.audit.exact(krr, n=4, epsilon=0.5)
     yield "sampled audit", sdp.audit.empirical(krr, [0], [1], delta=0.0, samples=1000, rng=rng)

@@ -42,7 +42,7 @@ def place_of(folder):
     """The id of the collection that a page made, and ports that are free instead of those that it names."""
     ports = PORTS.setdefault(folder, {})
     for port in ("8000", "8001"):
-        ports.setdefault(port, str(sdp.serve.find_port()))
+        ports.setdefault(port, str(sdp.live.serve.find_port()))
     made = folder / "survey" / "collection.json"
     found = {
         **ports,

@@ -212,7 +212,7 @@ class TestFiles:
     def test_ask_prefers_it_and_messages_do_not(self, tmp_path):
         path = tmp_path / "a.csv"
         path.write_text("x\n" + "\n".join(str(i % 64) for i in range(10_000)) + "\n")
-        request = sdp.request.Request(
+        request = sdp.questions.request.Request(
             task="histogram", options={"k": 64}, epsilon=2.0, model="local"
         )
         column = sdp.open_column(path)

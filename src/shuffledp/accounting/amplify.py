@@ -167,7 +167,7 @@ class ShuffledProfile:
 
     def plot(self, path: str | Path) -> Path:
         """Draw delta against epsilon for every bound, and save the picture."""
-        from shuffledp.plots import privacy_curves
+        from shuffledp.show import privacy_curves
 
         best = self.epsilon(1e-6)
         return privacy_curves(

@@ -17,15 +17,15 @@ WorkersOption = Annotated[
 ]
 
 
-def open_home(folder: Path) -> sdp.serve.Home:
+def open_home(folder: Path) -> sdp.live.serve.Home:
     """The folder of a collection; an error if there is none, or if the web stack is missing."""
-    sdp.serve.require_serve()
-    home = sdp.serve.Home(folder)
+    sdp.live.serve.require_serve()
+    home = sdp.live.serve.Home(folder)
     home.collection()
     return home
 
 
-def describe_collection(collection: sdp.wire.Collection) -> str:
+def describe_collection(collection: sdp.live.wire.Collection) -> str:
     """The questions, what each report costs, and who may learn what."""
     lines = [collection.title, ""]
     lines += [
@@ -41,7 +41,7 @@ def describe_collection(collection: sdp.wire.Collection) -> str:
         "",
         "Who may learn what, if these are compromised:",
     ]
-    for who, what in sdp.collect.describe_trust(collection):
+    for who, what in sdp.live.describe_trust(collection):
         lines += textwrap.wrap(who, 78, initial_indent="- ", subsequent_indent="  ")
         lines += textwrap.wrap(
             f"people still have: {what}", 78, initial_indent="    ", subsequent_indent="    "

@@ -454,7 +454,9 @@ class BudgetOptions:
             return None
         dataset = sdp.ledger.DATASET if self.dataset is None else self.dataset
         budget = self._read_budget()
-        return sdp.request.open_spending(self.ledger, budget, dataset, rng=rng, from_data=from_data)
+        return sdp.questions.open_spending(
+            self.ledger, budget, dataset, rng=rng, from_data=from_data
+        )
 
     def _read_budget(self) -> "sdp.ledger.Budget | None":
         epsilon, delta = self.budget_epsilon, self.budget_delta

@@ -42,7 +42,7 @@ class People:
     @property
     def remarks(self) -> list[str]:
         """What whoever reads the answer should know."""
-        dropped = sdp.request.tell_dropped(self.invalid, self.rows, self.n)
+        dropped = sdp.questions.tell_dropped(self.invalid, self.rows, self.n)
         return [*([] if dropped is None else [dropped]), *self.notes]
 
     def note(self, task: str, protocol: str) -> dict[str, Any]:
@@ -93,10 +93,10 @@ def read_column(
         policy = sdp.OnInvalid.read(given.on_invalid)
         domain = declared.task.domain
         found = sdp.engine.read_codes(column, domain, policy, threads=given.threads, report=report)
-    invalid, for_operator = sdp.request.describe_invalid(policy, found.invalid)
+    invalid, for_operator = sdp.questions.describe_invalid(policy, found.invalid)
     exposed = [*declared.not_private]
     if given.seed is not None:
-        exposed.insert(0, sdp.request.SEEDED)
+        exposed.insert(0, sdp.questions.SEEDED)
     if given.model == "none":
         exposed.insert(0, _UNPROTECTED)
     people = People(

@@ -126,14 +126,14 @@ def randomize_survey(
         sent = prepared.randomize(outputs[out], rng=rng, report=report)
         outputs.publish()
         spent = [] if spending is None or entry is None else [spending.mark_released(entry)]
-    weaker = sdp.request.tell_weaker(made, sent.n)
+    weaker = sdp.questions.tell_weaker(made, sent.n)
     if weaker is not None:
         say(f"{weaker}.", err=True)
     rows = prepared.plan.rows
     record = {
         "survey": survey.title,
         "questions": {row.question: {"task": row.task, "protocol": row.protocol} for row in rows},
-        "not_private": [] if rng is None else [sdp.request.SEEDED],
+        "not_private": [] if rng is None else [sdp.questions.SEEDED],
         "notes": spent,
     }
     about = f" to {len(rows)} question{'s' * (len(rows) != 1)}"

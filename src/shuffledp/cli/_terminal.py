@@ -322,10 +322,10 @@ def check_picture(path: Path | None, *, force: bool, page: bool = False) -> None
     shuffledp.core.errors.UnsupportedError: result.doc: a picture ends in one of .html, .pdf, .png, .svg
     """
     if path is not None:
-        sdp.plots.check_picture(path, page=page)
+        sdp.show.check_picture(path, page=page)
         _check_free(path, force=force)
         if page and path.suffix in (".pdf", ".png"):
-            _check_free(sdp.plots.name_page(path), force=force)
+            _check_free(sdp.show.name_page(path), force=force)
 
 
 def check_folder(path: Path) -> None:
@@ -350,7 +350,7 @@ def check_result(path: Path | None) -> None:
     shuffledp.core.errors.ParameterError: out='result.xlsx' must end in one of .json, .csv, .tsv, .parquet
     """
     if path is not None:
-        sdp.request.check_result(path)
+        sdp.questions.check_result(path)
 
 
 def write_answer(
@@ -359,8 +359,8 @@ def write_answer(
     """Write the files that were asked for, beside their places; and a page with letters that no font has."""
     outputs.write(out, answer.write)
     outputs.write(plot, answer.plot)
-    if plot is not None and (page := sdp.plots.name_page(outputs[plot])).exists():
-        outputs.add(target := sdp.plots.name_page(plot), page)
+    if plot is not None and (page := sdp.show.name_page(outputs[plot])).exists():
+        outputs.add(target := sdp.show.name_page(plot), page)
         tell(f"No installed font has all letters of these labels: {target} shows them.", err=True)
 
 

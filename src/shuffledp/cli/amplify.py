@@ -310,7 +310,7 @@ def _draw(
         curves, dashed = question.every.trace(_DELTAS)
         drawn = [epsilon for each in curves.values() if not callable(each) for epsilon, _ in each]
         smallest, largest = answer.epsilon / 10, max(largest, *drawn)
-    sdp.plots.privacy_curves(
+    sdp.show.privacy_curves(
         curves,
         path,
         largest=largest,

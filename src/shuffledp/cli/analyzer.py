@@ -25,4 +25,6 @@ def analyzer(
     with explain_errors():
         home = open_home(folder)
         tell(f"Results will be on {host}:{port}. End with Ctrl-C.")
-        sdp.serve.run_analyzer(home, host=host, port=port or 8001, workers=workers, every=every)
+        sdp.live.serve.run_analyzer(
+            home, host=host, port=port or 8001, workers=workers, every=every
+        )

@@ -55,7 +55,7 @@ def _read(
     trusted: bool,
 ) -> Any:
     """The survey, with what the command line says instead of what the file says."""
-    found = sdp.collect.read_survey(survey)
+    found = sdp.live.read_survey(survey)
     said: dict[str, Any] = {
         "people": None if people is None else whole_number(people, "people"),
         "local_epsilon": local_epsilon,
@@ -89,10 +89,10 @@ def new(
     """
     with explain_errors():
         found = _read(survey, people, local_epsilon, url, trusted=trust_the_shuffler)
-        home = sdp.serve.Home(out or survey.with_suffix(""))
+        home = sdp.live.serve.Home(out or survey.with_suffix(""))
         design = found.choose_protocols()
         keys = None if analyzer is None else _read_keys(analyzer)
-        collection, shuffler, secrets = sdp.collect.make_collection(design, found.settings, keys)
+        collection, shuffler, secrets = sdp.live.make_collection(design, found.settings, keys)
         home.create(collection, shuffler, secrets)
         tell(describe_collection(collection))
         tell(f"{design.describe_influence()}; accuracy is limited by {design.limited_by}.")
@@ -121,8 +121,8 @@ def keys(
     $ shuffledp collection keys analyzer
     """
     with explain_errors():
-        secrets, public, sign = sdp.collect.generate_analyzer()
-        secrets.save(sdp.serve.Home(folder).analyzer)
+        secrets, public, sign = sdp.live.generate_analyzer()
+        secrets.save(sdp.live.serve.Home(folder).analyzer)
         typer.echo(json.dumps({"public": public.hex(), "sign": sign.hex()}))
 
 
@@ -138,14 +138,14 @@ def check(
     """
     with explain_errors():
         if document.startswith(("http://", "https://")):
-            sdp.serve.require_serve()
-            raw, expected = sdp.serve.fetch_document(document)
-            collection = sdp.wire.Collection.read(raw, expected)
+            sdp.live.serve.require_serve()
+            raw, expected = sdp.live.serve.fetch_document(document)
+            collection = sdp.live.wire.Collection.read(raw, expected)
         else:
             path = Path(document)
             place = path / "collection.json" if path.is_dir() else path
             try:
-                collection = sdp.wire.Collection.read(place.read_bytes())
+                collection = sdp.live.wire.Collection.read(place.read_bytes())
             except OSError as error:
                 raise sdp.DataError(f"{place} cannot be read: {error.strerror}") from error
         found = collection.verify()
@@ -160,7 +160,7 @@ def status(folder: FolderArgument, as_json: JsonOption = False) -> None:
     $ shuffledp collection status survey
     """
     with explain_errors():
-        found = sdp.serve.Operator(open_home(folder)).status()
+        found = sdp.live.serve.Operator(open_home(folder)).status()
         if as_json:
             typer.echo(json.dumps(found))
             return
@@ -188,7 +188,7 @@ def close(folder: FolderArgument) -> None:
     $ shuffledp collection close survey
     """
     with explain_errors():
-        for window in sdp.serve.Operator(open_home(folder)).close()["windows"]:
+        for window in sdp.live.serve.Operator(open_home(folder)).close()["windows"]:
             tell(
                 f"Window {window['window']}: {window['state']}, {window.get('reports', 0):,} reports"
             )
@@ -201,8 +201,8 @@ def forget(folder: FolderArgument) -> None:
     $ shuffledp collection forget survey
     """
     with explain_errors():
-        home = sdp.serve.Home(folder)
-        secrets = sdp.collect.ShufflerSecrets
+        home = sdp.live.serve.Home(folder)
+        secrets = sdp.live.ShufflerSecrets
         over = secrets.forget(home.shuffler, home.collection(), time.time())
         tell(f"Deleted keys: {', '.join(map(str, over)) or 'none'}.")
 
@@ -217,8 +217,8 @@ def tokens(
     $ shuffledp collection tokens 100 --out tokens.txt > hashes.txt
     """
     with explain_errors():
-        made, hashes = sdp.collect.make_tokens(whole_number(count, "count"))
-        sdp.collect.write_private(out, "".join(f"{each.hex()}\n" for each in made).encode())
+        made, hashes = sdp.live.make_tokens(whole_number(count, "count"))
+        sdp.live.write_private(out, "".join(f"{each.hex()}\n" for each in made).encode())
         typer.echo("\n".join(each.hex() for each in hashes))
 
 
@@ -236,7 +236,7 @@ def issue(
     """
     with explain_errors():
         known = _read_hashes(hashes)
-        operator = sdp.serve.Operator(open_home(folder))
+        operator = sdp.live.serve.Operator(open_home(folder))
         if not only_check:
             operator.issue_tokens(known)
         found = operator.count_tokens(known)
@@ -264,13 +264,13 @@ def results(folder: FolderArgument, as_json: JsonOption = False) -> None:
     $ shuffledp collection results survey
     """
     with explain_errors():
-        home = sdp.serve.Home(folder)
+        home = sdp.live.serve.Home(folder)
         analyzer = home.open_analyzer()
         found = analyzer.results()
         if as_json:
             typer.echo(json.dumps({"results": found}))
         elif found:
-            typer.echo(sdp.serve.show_text(analyzer.collection, found))
+            typer.echo(sdp.live.serve.show_text(analyzer.collection, found))
         else:
             typer.echo("Nothing is published yet.")
 
@@ -284,7 +284,7 @@ def page(
     $ shuffledp collection page site
     """
     with explain_errors():
-        digest = sdp.web.write_site(out)
+        digest = sdp.live.pages.write_site(out)
         tell(
             f"Written: {out}. Invite people to index.html#link=LINK with the link of the collection."
         )
@@ -306,11 +306,11 @@ def rehearse(
     $ shuffledp collection rehearse survey.toml --people 500
     """
     with explain_errors():
-        sdp.serve.require_serve()
+        sdp.live.serve.require_serve()
         found = _read(survey, None, local_epsilon, trusted=trust_the_shuffler)
         crowd = whole_number(people, "people")
         with show_steps() as say:
-            played = sdp.serve.rehearse(found, people=crowd, hostile=hostile, say=say)
+            played = sdp.live.serve.rehearse(found, people=crowd, hostile=hostile, say=say)
         if as_json:
             typer.echo(json.dumps(played.to_dict()))
         else:

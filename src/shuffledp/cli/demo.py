@@ -18,7 +18,7 @@ from shuffledp.core.display import Number, count_decimals, format_number, list_n
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from shuffledp.samples import Sample, SurveySample
+    from shuffledp.lab.samples import Sample, SurveySample
 
 __all__ = ["demo"]
 
@@ -196,7 +196,7 @@ def _draw(people: Sample, answers: _Answers, epsilon: float, path: Path) -> Path
         "local": "local: trust nobody",
     }
     estimates = answers.estimates
-    return sdp.plots.compare_errors(
+    return sdp.show.compare_errors(
         people.counts,
         {titles[name]: estimate for name, estimate in estimates.items()},
         path,

@@ -56,7 +56,7 @@ def frequencies(
                 column, epsilon=given.epsilon, rng=given.rng, threads=given.threads
             )
             record = _make_record(found, column.name, given.seed)
-            outputs.write(out, partial(sdp.request.write_result, record))
+            outputs.write(out, partial(sdp.questions.write_result, record))
             note = {"task": "frequencies", "column": column.name, "protocol": "frequency_list"}
             with charge(spending, found.guarantee, {**note, "n": found.n}, err=as_json):
                 try:
@@ -82,7 +82,7 @@ def _make_record(found: sdp.engine.Frequencies, column: str, seed: int | None) -
         "model": found.guarantee.model.value,
         "guarantee": str(found.guarantee),
         "column": column,
-        "not_private": [] if seed is None else [sdp.request.SEEDED],
+        "not_private": [] if seed is None else [sdp.questions.SEEDED],
         "seed": seed,
         "version": sdp.__version__,
     }

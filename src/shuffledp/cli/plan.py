@@ -158,9 +158,9 @@ def plan(
 
 
 def _serve() -> None:
-    sdp.serve.require_serve()
-    sdp.serve.run_desk(
-        sdp.serve.Planner(),
+    sdp.live.serve.require_serve()
+    sdp.live.serve.run_desk(
+        sdp.live.serve.Planner(),
         None,
         say=lambda link: typer.echo(f"Plan a survey: {link}\nEnd with Ctrl-C."),
     )

@@ -32,7 +32,7 @@ def report(
     ] = None,
     budget: Annotated[
         float, typer.Option(help="The epsilon that this device spends over all collections.")
-    ] = sdp.collect.BUDGET,
+    ] = sdp.live.BUDGET,
     explain: Annotated[
         bool, typer.Option("--explain", help="Say who may learn what before anything is sent.")
     ] = False,
@@ -42,20 +42,22 @@ def report(
     $ shuffledp report LINK --answer way=bus --answer home=yes
     """
     with explain_errors():
-        sdp.serve.require_serve()
-        raw, expected = sdp.serve.fetch_document(link)
+        sdp.live.serve.require_serve()
+        raw, expected = sdp.live.serve.fetch_document(link)
         if simulate is not None:
-            _simulate(sdp.wire.Collection.read(raw, expected), simulate, _read_pairs(column or []))
+            _simulate(
+                sdp.live.wire.Collection.read(raw, expected), simulate, _read_pairs(column or [])
+            )
             return
-        device = sdp.collect.Device(outbox or _make_outbox(), budget=budget)
+        device = sdp.live.Device(outbox or _make_outbox(), budget=budget)
         collection = device.check(raw, expected)
         if explain:
             typer.echo(describe_collection(collection))
         given = _read_pairs(answer or [])
         window = device.answer(collection, given, time.time(), _read_token(token))
-        state = sdp.serve.send(device, collection, window)
+        state = sdp.live.serve.send(device, collection, window)
         tell(f"Report of window {window}: {state.value}.")
-        if state is not sdp.collect.Sending.ACKNOWLEDGED:
+        if state is not sdp.live.Sending.ACKNOWLEDGED:
             raise typer.Exit(1)
 
 
@@ -82,12 +84,12 @@ def _make_outbox() -> Path:
     return folder / "outbox.sqlite"
 
 
-def _simulate(collection: sdp.wire.Collection, path: Path, columns: dict[str, str]) -> None:
+def _simulate(collection: sdp.live.wire.Collection, path: Path, columns: dict[str, str]) -> None:
     window = collection.windows.at(time.time())
     if window is None:
         raise sdp.UnsupportedError("the collection takes no answers now")
-    places = sdp.serve.read_places(collection, path, columns)
-    sent = sdp.serve.send_people(collection, window, places)
+    places = sdp.live.serve.read_places(collection, path, columns)
+    sent = sdp.live.serve.send_people(collection, window, places)
     tell(f"{sent.accepted:,} reports of window {window} were acknowledged.")
     for reason, number in sent.rejected.items():
         tell(f"Rejected, {reason}: {number:,}")

@@ -47,7 +47,7 @@ def serve(
     $ shuffledp serve survey
     """
     with explain_errors():
-        sdp.serve.require_serve()
+        sdp.live.serve.require_serve()
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the roles end, too
         with ExitStack() as stack:
             if folder is None:
@@ -55,17 +55,17 @@ def serve(
                 home = _make_demonstration(Path(place))
             else:
                 home = open_home(folder)
-            desk = sdp.serve.Desk(home.path.parent / "collections", workers=workers)
+            desk = sdp.live.serve.Desk(home.path.parent / "collections", workers=workers)
             stack.callback(desk.stop)
             desk.adopt(home)
             _explain(desk, home)
-            sdp.serve.run_desk(
+            sdp.live.serve.run_desk(
                 desk, port, say=lambda link: tell(f"Your desk:      {link}\nEnd with Ctrl-C.")
             )
         tell("Ended.")
 
 
-def _explain(desk: sdp.serve.Desk, home: sdp.serve.Home) -> None:
+def _explain(desk: sdp.live.serve.Desk, home: sdp.live.serve.Home) -> None:
     collection = home.collection()
     (status,) = desk.status()["collections"]
     answers = " ".join(
@@ -78,7 +78,7 @@ def _explain(desk: sdp.serve.Desk, home: sdp.serve.Home) -> None:
     tell(f"Close it:       shuffledp collection close {home.path}")
 
 
-def _make_example(question: sdp.wire.Question) -> str:
+def _make_example(question: sdp.live.wire.Question) -> str:
     label = "" if question.labels is None else question.labels[-1]
     if question.ends is None:
         return shlex.quote(label)
@@ -86,17 +86,17 @@ def _make_example(question: sdp.wire.Question) -> str:
     return shlex.quote(f"{label}: {number}") if label else number
 
 
-def _make_demonstration(place: Path) -> sdp.serve.Home:
+def _make_demonstration(place: Path) -> sdp.live.serve.Home:
     survey = place / "survey.toml"
     survey.write_text(_DEMONSTRATION)
-    found = sdp.collect.read_survey(survey)
+    found = sdp.live.read_survey(survey)
     settings = replace(
         found.settings,
         title="A demonstration survey",
-        url=f"http://127.0.0.1:{sdp.serve.find_port()}",
+        url=f"http://127.0.0.1:{sdp.live.serve.find_port()}",
         people=2000,
     )
     design = replace(found, settings=settings).choose_protocols()
-    home = sdp.serve.Home(place / "survey")
-    home.create(*sdp.collect.make_collection(design, settings))
+    home = sdp.live.serve.Home(place / "survey")
+    home.create(*sdp.live.make_collection(design, settings))
     return home

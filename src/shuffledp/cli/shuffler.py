@@ -24,4 +24,4 @@ def shuffler(
     with explain_errors():
         home = open_home(folder)
         tell(f"The shuffler listens on {host}:{port}. End with Ctrl-C.")
-        sdp.serve.run_shuffler(home, host=host, port=port or 8000, workers=workers)
+        sdp.live.serve.run_shuffler(home, host=host, port=port or 8000, workers=workers)

@@ -14,7 +14,7 @@ __all__ = ["load_later"]
 def load_later(
     package: str, homes: Mapping[str, str], modules: tuple[str, ...] = ()
 ) -> Callable[[str], Any]:
-    """The `__getattr__` of a package: for each module the names that come from it; its own `modules`, too.
+    """The `__getattr__` of a package: for each module the names that come from it; its `modules`, too, by their last name.
 
     >>> find = load_later("shuffledp.core", {"domain": "Bits Reals", "privacy": "Model"}, ("cells",))
     >>> find("Bits").__name__, find("cells").__name__
@@ -23,11 +23,12 @@ def load_later(
     Traceback (most recent call last):
     AttributeError: module 'shuffledp.core' has no attribute 'Bytes'
     """
+    places = {module.rpartition(".")[2]: module for module in modules}
     home = {name: module for module, names in homes.items() for name in names.split()}
 
     def find(name: str) -> Any:
-        if name in modules:
-            return import_module(f"{package}.{name}")
+        if name in places:
+            return import_module(f"{package}.{places[name]}")
         if name not in home:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value = getattr(import_module(f"{package}.{home[name]}"), name)

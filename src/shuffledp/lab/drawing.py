@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from shuffledp.plots.style import COLOURS, FAINT, GREY, INK, PALE, new_figure
+from shuffledp.show.style import COLOURS, FAINT, GREY, INK, PALE, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

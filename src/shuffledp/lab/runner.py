@@ -14,7 +14,7 @@ from typing import Any
 
 from shuffledp.lab.contract import Context, Drawn, Effort, Experiment, Result, Verdict
 from shuffledp.lab.discovery import load
-from shuffledp.plots.style import new_figure, save_svg
+from shuffledp.show.style import new_figure, save_svg
 
 __all__ = ["Record", "run_experiment", "run_lab"]
 

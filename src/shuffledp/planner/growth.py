@@ -249,7 +249,7 @@ def plot_plan(plan: Plan, path: Path) -> Path:
     >>> plot_plan(plan("sum", n=9, epsilon=1.0, delta=0.0, models="central"), Path(mkdtemp()) / "plan.svg").name
     'plan.svg'
     """
-    from shuffledp.plots import error_curves
+    from shuffledp.show import error_curves
 
     chosen = plan.chosen
     if chosen is None or chosen.rmse is None or chosen.n is None:

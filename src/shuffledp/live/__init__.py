@@ -1,0 +1,84 @@
+"""The three roles of a live collection as state machines: bytes and the time come in, bytes and effects go out.
+
+`device` checks a collection before it answers and keeps its report until it is acknowledged; `shuffler` takes
+reports, seals windows, and forgets; `analyzer` opens a batch, charges the ledger once, and publishes. None of them
+has a clock or a socket: `serve` gives them both, and tests give them years in milliseconds.
+"""
+
+from typing import TYPE_CHECKING
+
+from shuffledp.core.loading import load_later
+
+if TYPE_CHECKING:
+    from shuffledp.live import pages, serve, wire
+    from shuffledp.live.analyzer import Analyzer
+    from shuffledp.live.design import (
+        LARGEST_FLOOR,
+        LOCAL_EPSILON,
+        Design,
+        DesignQuestion,
+        Settings,
+        SurveyFile,
+        choose_protocols,
+        create,
+        describe_trust,
+        generate_analyzer,
+        make_collection,
+        measure_influence,
+        read_survey,
+    )
+    from shuffledp.live.device import BUDGET, Device, Sending, read_reply
+    from shuffledp.live.disk import write_private
+    from shuffledp.live.keys import AnalyzerSecrets, ShufflerSecrets, make_tokens
+    from shuffledp.live.shuffler import Reply, Shuffler
+    from shuffledp.live.store import SqliteStore, State, Store, WindowRow
+
+__all__ = [
+    "BUDGET",
+    "LARGEST_FLOOR",
+    "LOCAL_EPSILON",
+    "Analyzer",
+    "AnalyzerSecrets",
+    "Design",
+    "DesignQuestion",
+    "Device",
+    "Reply",
+    "Sending",
+    "Settings",
+    "Shuffler",
+    "ShufflerSecrets",
+    "SqliteStore",
+    "State",
+    "Store",
+    "SurveyFile",
+    "WindowRow",
+    "choose_protocols",
+    "create",
+    "describe_trust",
+    "generate_analyzer",
+    "make_collection",
+    "make_tokens",
+    "measure_influence",
+    "pages",
+    "read_reply",
+    "read_survey",
+    "serve",
+    "wire",
+    "write_private",
+]
+
+# A device needs neither the planner nor the ledger, and should not wait for them.
+__getattr__ = load_later(
+    __name__,
+    {
+        "analyzer": "Analyzer",
+        "design": "LARGEST_FLOOR LOCAL_EPSILON Design DesignQuestion Settings SurveyFile choose_protocols create "
+        "describe_trust generate_analyzer make_collection measure_influence read_survey",
+        "device": "BUDGET Device Sending read_reply",
+        "disk": "write_private",
+        "keys": "AnalyzerSecrets ShufflerSecrets make_tokens",
+        "shuffler": "Reply Shuffler",
+        "store": "SqliteStore State Store WindowRow",
+    },
+    modules=("pages", "serve", "wire"),
+)

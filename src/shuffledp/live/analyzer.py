@@ -1,0 +1,326 @@
+"""The analyzer: checks a batch, opens it message by message, charges the ledger once, publishes.
+
+Per window `stored -> opened -> charged -> published`, or `refused` if too few messages are left; each step is
+repeated after a crash and does nothing the second time. One batch per window, for ever.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from shuffledp.core.analyzer import Tally
+from shuffledp.core.arrays import Bools
+from shuffledp.core.display import list_numbers
+from shuffledp.core.errors import WireError
+from shuffledp.core.octets import Octets
+from shuffledp.core.privacy import Guarantee, Model
+from shuffledp.core.protocol import honest_users
+from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.version import __version__
+from shuffledp.ledger import Budget, Ledger
+from shuffledp.live.disk import open_database, transaction, write_whole
+from shuffledp.live.groups import estimate_groups
+from shuffledp.live.keys import AnalyzerSecrets
+from shuffledp.live.wire.batch import Manifest, check_batch, write_receipt
+from shuffledp.live.wire.document import Collection, compute_guarantee
+from shuffledp.live.wire.question import Question
+from shuffledp.live.wire.report import open_inner
+from shuffledp.protocols.one_question import scale_up
+from shuffledp.tasks import task_named
+
+__all__ = ["Analyzer", "CountedRecords", "Opener", "count_messages", "open_records"]
+
+_LEVEL = 0.95
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS batches (
+    window INTEGER PRIMARY KEY, manifest BLOB NOT NULL, state TEXT NOT NULL, tallies TEXT, dropped TEXT);
+"""
+
+Opener = Callable[[Collection, int, bytes, Octets], tuple[Octets, Bools]]
+"""Opens the records of a window: plaintexts[n, 1 + message_size], and which of them could be opened."""
+
+
+def open_records(
+    collection: Collection, window: int, secret: bytes, records: Octets
+) -> tuple[Octets, Bools]:
+    """In this process, one by one; `serve` has a pool for many."""
+    plains = np.zeros((len(records), 1 + collection.message_size), dtype=np.uint8)
+    good = np.ones(len(records), dtype=np.bool_)
+    for place, record in enumerate(records):
+        try:
+            plain = open_inner(collection, window, record.tobytes(), secret)
+            plains[place] = np.frombuffer(plain, dtype=np.uint8)
+        except WireError:
+            good[place] = False
+    return plains, good
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountedRecords:
+    """The tally of each question, and the messages that were dropped, by reason."""
+
+    tallies: tuple[Tally, ...]
+    dropped: Mapping[str, int]
+
+
+def count_messages(collection: Collection, plains: Octets) -> CountedRecords:
+    """The tallies of plaintexts; a message that no honest device sends is dropped, and spoils nothing else."""
+    dropped: Counter[str] = Counter()
+    tallies = []
+    strange = int((plains[:, 0] >= len(collection.questions)).sum())
+    if strange:
+        dropped["unknown_question"] = strange
+    for kind, question in enumerate(collection.questions):
+        mine = plains[plains[:, 0] == kind, 1:]
+        code = question.code
+        clean = ~mine[:, code.size :].any(axis=1)
+        dropped["padding"] += int((~clean).sum())
+        read = code.decode_message(np.ascontiguousarray(mine[clean, : code.size]))
+        dropped["out_of_range"] += int((~read.accepted).sum())
+        shuffled = Shuffled(payload=read.payload, users=len(read.payload))
+        tallies.append(question.protocol.analyzer.tally(shuffled))
+    return CountedRecords(tallies=tuple(tallies), dropped={k: n for k, n in dropped.items() if n})
+
+
+def _pause(step: str) -> None:
+    """Between two steps; tests put a crash here."""
+
+
+class Analyzer:
+    """The state machine. Everything durable is in its folder, so it may die at any step."""
+
+    def __init__(
+        self,
+        *,
+        collection: Collection,
+        secrets: AnalyzerSecrets,
+        folder: Path,
+        opener: Opener = open_records,
+        step: Callable[[str], None] = _pause,
+        durable: bool = True,
+    ) -> None:
+        self.collection = collection
+        self._secrets = secrets
+        self._folder = folder
+        self._open = opener
+        self._step = step
+        self.confirmed: set[int] = set()
+        """Windows whose receipt the shuffler has; asking again after a start does no harm."""
+        self._db = open_database(folder / "analyzer.sqlite", self)
+        self._db.execute(f"PRAGMA synchronous = {'FULL' if durable else 'OFF'}")
+        self._db.executescript(_SCHEMA)
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self._db.close()
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger that each window is charged to, once."""
+        return Ledger(self._folder / "ledger.sqlite")
+
+    def result_path(self, window: int) -> Path:
+        """Where the result of a window is published."""
+        return self._folder / f"result-{window}.json"
+
+    def _batch_path(self, window: int) -> Path:
+        return self._folder / f"batch-{window}.bin"
+
+    def states(self) -> dict[int, str]:
+        """The windows that were taken, and how far they are."""
+        return dict(self._db.execute("SELECT window, state FROM batches ORDER BY window"))
+
+    def results(self) -> list[dict[str, Any]]:
+        """What was published, window after window."""
+        windows = [window for window, state in self.states().items() if state == "published"]
+        return [json.loads(self.result_path(window).read_bytes()) for window in windows]
+
+    def take(self, manifest_raw: bytes, signature: bytes, batch: bytes) -> Manifest:
+        """Check a batch and keep it: from now on it is the batch of its window."""
+        manifest = Manifest.verify(manifest_raw, signature, self.collection)
+        earlier = self._manifest(manifest.window)
+        if earlier is not None:
+            if earlier != manifest:
+                raise WireError(
+                    "second_batch", f"window {manifest.window} has another batch already"
+                )
+            return manifest
+        check_batch(manifest, batch, self.collection)
+        write_whole(self._batch_path(manifest.window), [batch])
+        self._step("stored file")
+        with transaction(self._db):
+            self._db.execute(
+                "INSERT INTO batches VALUES (?, ?, 'stored', NULL, NULL)",
+                (manifest.window, manifest.raw),
+            )
+        self._step("stored")
+        return manifest
+
+    def _manifest(self, window: int) -> Manifest | None:
+        query = "SELECT manifest FROM batches WHERE window = ?"
+        found = self._db.execute(query, (window,)).fetchone()
+        return None if found is None else Manifest.read(found[0])
+
+    def advance(self, window: int) -> str:
+        """Take a stored batch as far as it goes; returns its state. After a crash, call it again."""
+        state = self.states()[window]
+        if state == "stored":
+            state = self._count(window)
+            self._step("opened")
+        if state == "opened":
+            self._charge(window)
+            self._step("charged")
+            state = self._move(window, "opened", "charged")
+        if state == "charged":
+            write_whole(self.result_path(window), [json.dumps(self._result(window)).encode()])
+            self._step("result written")
+            state = self._move(window, "charged", "published")
+            self._step("published")
+        return state
+
+    def _move(self, window: int, old: str, new: str) -> str:
+        with transaction(self._db):
+            self._db.execute(
+                "UPDATE batches SET state = ? WHERE window = ? AND state = ?", (new, window, old)
+            )
+        return new
+
+    def receipt(self, window: int) -> bytes:
+        """What the shuffler gets once the batch is stored safely."""
+        manifest = self._manifest(window)
+        if manifest is None:
+            raise WireError("not_ready", f"there is no batch of window {window} yet")
+        return write_receipt(manifest, self._secrets.sign)
+
+    def _count(self, window: int) -> str:
+        manifest = self._manifest(window)
+        assert manifest is not None
+        batch = self._batch_path(window).read_bytes()
+        records = check_batch(manifest, batch, self.collection)
+        unique, copies = _drop_copies(records)
+        plains, good = self._open(self.collection, window, self._secrets.inner, unique)
+        counted = count_messages(self.collection, plains[good])
+        lost = {"copy": copies, "undecryptable": int((~good).sum())}
+        dropped = {**counted.dropped, **{reason: n for reason, n in lost.items() if n}}
+        users = [tally.users for tally in counted.tallies]
+        # With one random question in each report, all reports are a crowd; otherwise each question has all of them.
+        least = sum(users) if self.collection.pledge.one_question else min(users)
+        state = "opened" if least >= self.collection.pledge.min_batch else "refused"
+        tallies = [{"counts": t.counts.tolist(), "users": t.users} for t in counted.tallies]
+        with transaction(self._db):
+            self._db.execute(
+                "UPDATE batches SET state = ?, tallies = ?, dropped = ? WHERE window = ?",
+                (
+                    state,
+                    json.dumps(tallies) if state == "opened" else None,
+                    json.dumps(dropped),
+                    window,
+                ),
+            )
+        return state
+
+    def count_dropped(self, window: int) -> dict[str, int]:
+        """The messages of a window that were dropped, by reason."""
+        query = "SELECT dropped FROM batches WHERE window = ?"
+        found = self._db.execute(query, (window,)).fetchone()
+        dropped: dict[str, int] = json.loads(found[0]) if found and found[0] else {}
+        return dropped
+
+    def tallies(self, window: int) -> tuple[Tally, ...]:
+        """The tally of each question."""
+        query = "SELECT tallies FROM batches WHERE window = ?"
+        (stored,) = self._db.execute(query, (window,)).fetchone()
+        return tuple(
+            Tally(counts=np.array(each["counts"], dtype=np.int64), users=each["users"])
+            for each in json.loads(stored)
+        )
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What a window costs a person, at most: what was promised for all of a device's reports, or for each."""
+        pledge = self.collection.pledge
+        return Guarantee(
+            epsilon=pledge.epsilon,
+            delta=pledge.delta,
+            model=Model.SHUFFLE,
+            proof="the promise of the collection, which every device recomputes",
+            honest=honest_users(pledge.min_batch, pledge.honest),
+        )
+
+    def _charge(self, window: int) -> None:
+        promise, windows = self.collection.pledge, self.collection.windows.count
+        budget = Budget(
+            epsilon=promise.epsilon * windows, delta=min(0.999, promise.delta * windows)
+        )
+        key = f"{self.collection.id.hex()}:{window}"
+        entry = self.ledger.charge(
+            self.guarantee,
+            dataset=self.collection.id.hex(),
+            budget=budget,
+            note={"title": self.collection.title, "window": window},
+            key=key,
+        )
+        self.ledger.mark_released(entry)
+
+    def _result(self, window: int) -> dict[str, Any]:
+        manifest = self._manifest(window)
+        assert manifest is not None
+        pledge = self.collection.pledge
+        many = replace(pledge, min_batch=manifest.reports)
+        better = compute_guarantee(self.collection.questions, many)
+        tallies = self.tallies(window)
+        reports = sum(tally.users for tally in tallies) if pledge.one_question else None
+        return {
+            "collection": self.collection.id.hex(),
+            "title": self.collection.title,
+            "window": window,
+            "reports": manifest.reports,
+            "dropped": self.count_dropped(window),
+            "level": _LEVEL,
+            "questions": {
+                question.name: _answer(question, tally, reports)
+                for question, tally in zip(self.collection.questions, tallies, strict=True)
+            },
+            "promise": asdict(pledge),
+            "if_honest": {"reports": better.honest, "epsilon": better.epsilon},
+            "one_operator": self.collection.development,
+            "version": __version__,
+        }
+
+
+def _drop_copies(records: Octets) -> tuple[Octets, int]:
+    """Drop copies of the same ciphertext, which are neighbours, and count them."""
+    if len(records) < 2:
+        return records, 0
+    same = np.append(False, (records[1:] == records[:-1]).all(axis=1))
+    return (records[~same], int(same.sum())) if same.any() else (records, 0)
+
+
+def _answer(question: Question, tally: Tally, reports: int | None = None) -> dict[str, Any]:
+    """The answer of everybody in the tally; with `reports`, of that many people of whom the tally is a sample."""
+    if question.range is not None:
+        estimate = estimate_groups(question, tally)
+    else:
+        estimate = question.protocol.analyzer.estimate(tally)
+    if reports is not None:
+        estimate = scale_up(estimate, question.protocol, tally.people(), reports)
+    rows = list_numbers(estimate, _LEVEL, label=question.task)
+    labels: Sequence[str] = [row.label for row in rows]
+    if question.labels is not None and len(rows) == len(question.labels):
+        labels = question.labels
+    return {
+        "text": question.text,
+        "task": question.task,
+        "protocol": question.protocol.name,
+        "people": tally.users,
+        "of": tally.users if reports is None else reports,
+        "estimate": [
+            row._replace(label=label)._asdict() for label, row in zip(labels, rows, strict=True)
+        ],
+        **(task_named("words").details(estimate) if question.spelling is not None else {}),
+    }

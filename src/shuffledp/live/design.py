@@ -1,0 +1,541 @@
+"""From a survey to a collection: which protocol carries each question, and what can be promised.
+
+The floor is for the whole report. Either a report answers every question, and they share the floor by their weights;
+or it answers one random question with the whole floor, if that is more accurate. Then the shuffled guarantee at min_batch is computed from the composed privacy curves. If it is worse than what was
+asked for, every question gets less of the floor, until it holds.
+"""
+
+import math
+import time
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from types import NoneType
+from typing import Any, get_args, get_type_hints
+
+import numpy as np
+
+from shuffledp.core.domain import Categories, Integers, Reals
+from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
+from shuffledp.core.octets import Influential, report_bytes
+from shuffledp.core.privacy import Model, round_up
+from shuffledp.core.protocol import HONEST, ShuffleProtocol, honest_users
+from shuffledp.core.task import Task
+from shuffledp.core.validate import fraction_of_one, positive, whole
+from shuffledp.live.keys import AnalyzerSecrets, ShufflerSecrets, signing_public
+from shuffledp.live.wire.document import (
+    Collection,
+    Pledge,
+    Windows,
+    add_floors,
+    compute_guarantee,
+    write_document,
+)
+from shuffledp.live.wire.hpke import public_bytes
+from shuffledp.live.wire.question import BY_TREE, SAMPLED, Question
+from shuffledp.numerics.search import find_largest_above
+from shuffledp.planner.choice import choose
+from shuffledp.planner.rows import check_sight, measure_sight
+from shuffledp.protocols import make
+from shuffledp.protocols.one_question import foresee_variance
+from shuffledp.questions import Survey
+from shuffledp.tasks import task_named
+
+__all__ = [
+    "LARGEST_FLOOR",
+    "LOCAL_EPSILON",
+    "Design",
+    "DesignQuestion",
+    "Settings",
+    "SurveyFile",
+    "choose_protocols",
+    "create",
+    "describe_trust",
+    "generate_analyzer",
+    "make_collection",
+    "measure_influence",
+    "parse_survey",
+    "read_survey",
+]
+
+LOCAL_EPSILON = 3.0
+"""The floor of a whole report, unless the operator says otherwise: right guesses in at most 95 % of cases."""
+LARGEST_FLOOR = 8.0
+"""Beyond it (99.97 % right guesses) the floor is meaningless, and whoever wants that must say whom they trust."""
+_TOP = ("epsilon", "delta", "honest", "title", "on_invalid")
+_LIVE = ("count", "histogram", "bins", "mean", "sum", *BY_TREE, "words")
+_CLOSE = 0.01
+_LABEL_YES = ("no", "yes")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DesignQuestion:
+    """A question of a survey: what it is about, and how much of the floor it may take."""
+
+    name: str
+    kind: str
+    """count, histogram, mean, sum, quantiles, ..., words, mean_by_group or sum_by_group."""
+    task: Task
+    text: str
+    column: str
+    weight: float = 1.0
+    protocol: str | None = None
+    """Use this one, not the most accurate."""
+    groups: tuple[str, ...] = ()
+    """Of a number by group, which has a `range`, too."""
+    range: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How a collection is run: the table `[collection]` of a survey file, or options of the command."""
+
+    title: str = "A survey"
+    url: str = "http://127.0.0.1:8000"
+    people: int = 1000
+    """How many reports a window is expected to have."""
+    min_batch: int | None = None
+    """None: half of the people."""
+    honest: float = HONEST
+    local_epsilon: float = LOCAL_EPSILON
+    trust_the_shuffler: bool = False
+    """Whether a floor above `LARGEST_FLOOR`, which is hardly one, is accepted."""
+    start: int | None = None
+    """Seconds since 1970; None: now."""
+    seconds: int = 7 * 86_400
+    windows: int = 1
+    grace: int = 600
+    reports_per_device: int = 1
+    composed: bool = True
+    tokens: bool = False
+    one_question: bool | None = None
+    """Whether a report answers one random question with the whole floor; None: if that is more accurate."""
+    keys: int = 1
+    """How many keys the shuffler has, each for an equal share of the windows."""
+
+    @property
+    def batch(self) -> int:
+        """The given min_batch, or the one derived from the number of people."""
+        return max(2, self.people // 2) if self.min_batch is None else self.min_batch
+
+
+def _list_kinds(hint: Any) -> tuple[type, ...]:
+    """Which types of a TOML file a setting takes; a whole number may stand for a decimal."""
+    kinds = tuple(each for each in get_args(hint) or (hint,) if each is not NoneType)
+    return (float, int) if kinds == (float,) else kinds
+
+
+_KINDS = {name: _list_kinds(hint) for name, hint in get_type_hints(Settings).items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SurveyFile:
+    """What a survey file says."""
+
+    epsilon: float
+    delta: float
+    asked: tuple[DesignQuestion, ...]
+    settings: Settings = field(default_factory=Settings)
+
+    def choose_protocols(self) -> "Design":
+        """The most accurate protocols for it."""
+        return choose_protocols(
+            self.asked, epsilon=self.epsilon, delta=self.delta, settings=self.settings
+        )
+
+
+def read_survey(path: str | Path) -> SurveyFile:
+    """A survey file in TOML, the same as for files: `sdp.Survey` reads it, and names the line of what is wrong.
+
+    `[collection]` says how it is run on people's devices; a question may have a `text` for them.
+    """
+    where = Path(path)
+    Survey.load(where)
+    return parse_survey(tomllib.loads(where.read_text(encoding="utf-8-sig")), where)
+
+
+def parse_survey(content: Mapping[str, Any], path: Path) -> SurveyFile:
+    """What a survey file says, read already; `path` is for messages and the title."""
+    strange = set(content) - {*_TOP, "questions", "collection"}
+    if strange:
+        raise DataError(f"{path} has the unknown field {min(strange)!r}")
+    questions = content.get("questions")
+    if not isinstance(questions, dict) or not all(isinstance(q, dict) for q in questions.values()):
+        raise DataError(f"{path}: questions must be tables, [questions.NAME]")
+    if not questions:
+        raise DataError(f"{path} has no [questions.NAME]")
+    collection = content.get("collection", {})
+    if not isinstance(collection, dict):
+        raise DataError(f"{path}: [collection] must be a table")
+    # What a survey says for files too stands above; [collection] may say it again for people's devices.
+    said = {name: content[name] for name in ("title", "honest") if name in content}
+    return SurveyFile(
+        epsilon=positive("epsilon", content.get("epsilon")),
+        delta=fraction_of_one("delta", content.get("delta")),
+        asked=tuple(_read_question(name, questions) for name in questions),
+        settings=_read_settings({**said, **collection}, path),
+    )
+
+
+def _read_question(name: str, questions: Mapping[str, Mapping[str, Any]]) -> DesignQuestion:
+    given = dict(questions[name])
+    kind = given.pop("task", None)
+    if kind not in _LIVE:
+        raise UnsupportedError(
+            f"question {name!r}: task={kind!r} cannot be collected live; {', '.join(_LIVE)} can"
+        )
+    text, column = str(given.pop("text", name)), str(given.pop("column", name))
+    weight = positive(f"the weight of {name}", given.pop("weight", 1))
+    wanted, by, groups = (given.pop(field, None) for field in ("protocol", "by", "groups"))
+    given.pop("on_invalid", None)  # a device takes no invalid answer
+    if "error" in given:
+        raise UnsupportedError(f"question {name!r}: a live collection cannot aim at an error yet")
+    if given.get("categories_from_data"):
+        raise UnsupportedError(f"question {name!r}: there are no data yet to read categories from")
+    declared = task_named(kind).declare(given).task
+    asked = DesignQuestion(
+        name=name,
+        kind="histogram" if kind == "bins" else kind,  # a participant chooses a bin
+        task=declared,
+        text=text,
+        column=column,
+        weight=weight,
+        protocol=wanted,
+    )
+    return asked if by is None else _pair(asked, _find_groups(name, by, groups, questions))
+
+
+def _find_groups(
+    name: str, by: object, groups: object, questions: Mapping[str, Mapping[str, Any]]
+) -> tuple[str, ...]:
+    """The groups that are listed, or the categories of another question about the same column."""
+    if isinstance(groups, list) and groups:
+        return tuple(map(str, groups))
+    for other, each in questions.items():
+        if each.get("column", other) == by and "categories" in each:
+            return tuple(map(str, each["categories"]))
+    raise UnsupportedError(
+        f"question {name!r}: by={by!r} needs its groups: groups = [...], or a question about "
+        f"{by!r} with categories"
+    )
+
+
+def _pair(asked: DesignQuestion, groups: tuple[str, ...]) -> DesignQuestion:
+    """A question by group as a histogram over pairs, so that nobody reveals their group.
+
+    Of numbers only one of the two ends is sent, at random: far fewer pairs, and so far less noise.
+    """
+    domain = asked.task.domain
+    if asked.kind in BY_TREE or asked.kind == "words":
+        raise UnsupportedError(
+            f"question {asked.name!r}: {asked.kind} by group cannot be collected live"
+        )
+    if asked.kind in ("mean", "sum"):
+        assert isinstance(domain, Reals | Integers)
+        ends = float(domain.lower), float(domain.upper)
+        kind, answers = f"{asked.kind}_by_group", tuple(map("{:g}".format, ends))
+        asked = replace(asked, groups=groups, range=ends)
+    else:
+        kind, answers = "histogram", _LABEL_YES if asked.kind == "count" else domain.labels
+    labels = tuple(f"{group}: {answer}" for group in groups for answer in answers)
+    return replace(
+        asked, kind=kind, task=task_named("histogram").declare({"categories": labels}).task
+    )
+
+
+def _read_settings(content: Mapping[str, Any], path: Path) -> Settings:
+    for name, value in content.items():
+        if name not in _KINDS:
+            raise DataError(f"{path}: [collection] has the unknown field {name!r}")
+        kinds = _KINDS[name]
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            raise ParameterError(name, value, f"must be a {kinds[0].__name__}")
+    return Settings(**{"title": path.stem, **content})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Design:
+    """The questions with their protocols, and the promise that holds for them."""
+
+    questions: tuple[Question, ...]
+    pledge: Pledge
+    limited_by: str
+    """What keeps the answers from being more accurate: the floor, or the promise."""
+
+    def sample(self, people: int) -> int:
+        """How many of the people's reports answer a question."""
+        return max(1, people // len(self.questions)) if self.pledge.one_question else people
+
+    def measure_report(self, *, tokens: bool) -> int:
+        """Bytes of a report in an upload."""
+        slots = 1 if self.pledge.one_question else len(self.questions)
+        size = max(each.code.size for each in self.questions)
+        return report_bytes(slots, size, token=32 * tokens)
+
+    def find_sight(self, people: int) -> dict[str, int]:
+        """For each question about words: how many of the people must have one for it to be found (95 %)."""
+        seen = ((each.name, measure_sight(each.protocol, people)) for each in self.questions)
+        return {name: count for name, count in seen if count is not None}
+
+    @property
+    def influence(self) -> float:
+        """By how many people one report can move an answer, at most: all its messages may be for one question.
+
+        If it has one random question, its answer counts for as many reports as there are questions. Infinite if one
+        of them is about words: no bound is known for those.
+        """
+        return len(self.questions) * max(map(measure_influence, self.questions))
+
+    def describe_influence(self) -> str:
+        """The same in a few words: of the questions with a bound, and which have none."""
+        each = {one.name: measure_influence(one) for one in self.questions}
+        bounds = [influence for influence in each.values() if math.isfinite(influence)]
+        others = ", ".join(name for name, influence in each.items() if math.isinf(influence))
+        if not bounds:
+            return f"By how many people one report can move {others} is not known"
+        known = (
+            f"One report can move an answer by up to {round_up(len(each) * max(bounds), 3)} people"
+        )
+        return f"{known} ({others}: not known)" if others else known
+
+
+def measure_influence(question: Question) -> float:
+    """By how many people one message can move the answer, rounded up; infinite for words, where no bound is known."""
+    analyzer = question.protocol.analyzer
+    assert isinstance(analyzer, Influential)  # as those of all protocols that can be carried
+    if question.task == "words":
+        return math.inf
+    if math.isinf(analyzer.influence):
+        raise UnsupportedError(
+            f"question {question.name!r}: nothing is known of what one report can do among "
+            f"{question.protocol.randomizer.domain.size:,} cells: give fewer steps, up to 65,536"
+        )
+    return math.nextafter(float(analyzer.influence), math.inf)
+
+
+def choose_protocols(
+    asked: Sequence[DesignQuestion], *, epsilon: float, delta: float, settings: Settings
+) -> Design:
+    """The most accurate protocols within the floor and the promise.
+
+    The floor usually decides: shuffling makes far more of it than was asked for, and the promise says so.
+    """
+    floor = positive("local_epsilon", settings.local_epsilon)
+    if floor > LARGEST_FLOOR and not settings.trust_the_shuffler:
+        raise ParameterError(
+            "local_epsilon",
+            floor,
+            f"must be <= {LARGEST_FLOOR:g}: above, a report keeps nothing from a shuffler that conspires; if it is "
+            "trusted, say trust_the_shuffler (--trust-the-shuffler)",
+        )
+    batch = whole("min_batch", settings.batch, at_least=2)
+    honest_users(batch, settings.honest)
+    pledge = Pledge(
+        epsilon=positive("epsilon", epsilon),
+        delta=fraction_of_one("delta", delta),
+        honest=settings.honest,
+        min_batch=batch,
+        local_epsilon=floor,
+        reports_per_device=settings.reports_per_device,
+        composed=settings.composed,
+    )
+    designs = []
+    if settings.one_question is not True:
+        weights = sum(each.weight for each in asked)
+        chosen = [
+            _choose(each, floor * each.weight / weights * (1 - 1e-12), settings.people)
+            for each in asked
+        ]
+        designs.append(_fit(asked, chosen, pledge))
+    if settings.one_question or (settings.one_question is None and _may_sample(asked, settings)):
+        people = max(2, settings.people // len(asked))
+        chosen = [_choose(each, floor, people) for each in asked]
+        designs.append(_fit(asked, chosen, replace(pledge, one_question=True)))
+    best = min(designs, key=lambda each: _foresee_error(each, settings.people))
+    for each in best.questions:
+        check_sight(each.protocol, settings.people)
+    return best
+
+
+def _may_sample(asked: Sequence[DesignQuestion], settings: Settings) -> bool:
+    """Whether one random question of several is possible."""
+    once = settings.reports_per_device == 1 or not settings.composed
+    alike = len({each.weight for each in asked}) == 1  # everybody has the same chance to be asked
+    return once and alike and len(asked) > 1 and all(each.kind in SAMPLED for each in asked)
+
+
+def _foresee_error(design: Design, people: int) -> float:
+    """The largest standard error of an answer, as a share of the people or of the range, if answers are mixed."""
+    errors = []
+    for each in design.questions:
+        if each.spelling is not None:
+            own = float(np.max(each.protocol.analyzer.variance(np.array([people]))))
+            errors.append(math.sqrt(own) / people)
+            continue
+        size = each.protocol.randomizer.domain.size
+        counts = np.full(size, people // size, dtype=np.int64)
+        counts[0] += people - counts.sum()
+        variance = float(np.max(foresee_variance(each.protocol, counts, design.sample(people))))
+        unit = 1.0 if each.ends is None else each.ends[1] - each.ends[0]
+        errors.append(math.sqrt(variance) / unit / (1 if each.task == "mean" else people))
+    return max(errors)
+
+
+def _choose(asked: DesignQuestion, epsilon0: float, people: int) -> ShuffleProtocol:
+    made = choose(
+        asked.task, n=max(2, people), epsilon=epsilon0, model=Model.LOCAL, protocol=asked.protocol
+    )
+    assert isinstance(made, ShuffleProtocol)
+    return made
+
+
+def _fit(
+    asked: Sequence[DesignQuestion], chosen: Sequence[ShuffleProtocol], pledge: Pledge
+) -> Design:
+    """The design with the largest local epsilons within the floor that keep the promise."""
+
+    @cache
+    def at(share: float) -> tuple[tuple[Question, ...], float]:
+        questions = tuple(
+            _question(each, _scale(protocol, share))
+            for each, protocol in zip(asked, chosen, strict=True)
+        )
+        return questions, compute_guarantee(questions, pledge).epsilon
+
+    def spare(share: float) -> float:
+        return math.log(pledge.epsilon / max(at(share)[1], 1e-300))
+
+    questions, reached = at(1.0)
+    limited_by = "the floor"
+    if reached > pledge.epsilon:
+        limited_by = "the promise"
+        # Answers that are epsilon / 2-private together without any shuffling keep the promise.
+        least = pledge.epsilon / pledge.local_epsilon / 2 / pledge.reports_per_device
+        share = find_largest_above(
+            spare, end=1.0, guess=pledge.epsilon / reached, tolerance=_CLOSE, floor=least
+        )
+        questions, reached = at(share)
+    return Design(
+        questions=questions,
+        pledge=replace(
+            pledge,
+            epsilon=min(pledge.epsilon, float(round_up(reached, 4))),
+            local_epsilon=min(
+                pledge.local_epsilon,
+                float(round_up(add_floors(questions, one=pledge.one_question), 4)),
+            ),
+        ),
+        limited_by=limited_by,
+    )
+
+
+def _scale(protocol: ShuffleProtocol, share: float) -> ShuffleProtocol:
+    given = dict(protocol.parameters)
+    return make(protocol.name, **{**given, "epsilon": given["epsilon"] * share})
+
+
+def _question(asked: DesignQuestion, protocol: ShuffleProtocol) -> Question:
+    labels: tuple[str, ...] | None = None
+    if asked.kind == "count":
+        labels = _LABEL_YES
+    elif asked.groups:
+        labels = asked.groups
+    elif isinstance(protocol.randomizer.domain, Categories):
+        labels = asked.task.domain.labels
+    return Question(
+        name=asked.name,
+        text=asked.text,
+        task=asked.kind,
+        protocol=protocol,
+        labels=labels,
+        range=asked.range,
+    )
+
+
+def create(
+    design: Design,
+    settings: Settings,
+    *,
+    shuffler: ShufflerSecrets,
+    analyzer_public: bytes,
+    analyzer_sign: bytes,
+    now: float | None = None,
+) -> Collection:
+    """The document. Of the analyzer's keys it holds the public ones only."""
+    moment = time.time() if now is None else now
+    return write_document(
+        title=settings.title,
+        questions=design.questions,
+        pledge=design.pledge,
+        windows=Windows(
+            start=int(moment) if settings.start is None else settings.start,
+            seconds=settings.seconds,
+            count=settings.windows,
+            grace=settings.grace,
+        ),
+        url=settings.url.rstrip("/"),
+        shuffler_keys=shuffler.public_keys(settings.windows),
+        shuffler_sign=signing_public(shuffler.sign),
+        analyzer_public=analyzer_public,
+        analyzer_sign=analyzer_sign,
+        tokens=settings.tokens,
+    )
+
+
+def describe_trust(collection: Collection) -> list[tuple[str, str]]:
+    """Who may learn what, with the collection's own numbers: (who is compromised, what people still have)."""
+    pledge = collection.pledge
+    needed = honest_users(pledge.min_batch, pledge.honest)
+    together = (
+        "for all reports of a device together" if pledge.composed else "for each report of a device"
+    )
+    rows = [
+        (
+            "readers of the result; an analyzer that only watches",
+            f"epsilon = {pledge.epsilon:g}, delta = {pledge.delta:g} ({together}), if {needed:,} of the "
+            "reports of a batch come from honest devices, which nobody can verify",
+        ),
+        (
+            "a shuffler that only watches",
+            "everything, except that it knows that and when they took part",
+        ),
+        (
+            "a shuffler that drops or adds reports; whoever floods the collection and blocks the others; "
+            "shuffler and analyzer together",
+            f"local epsilon = {pledge.local_epsilon:g}: somebody who was undecided guesses a yes or no right "
+            f"in at most {100 * pledge.guess:.1f} % of cases",
+        ),
+        ("whoever serves the page or the program that asks", "nothing: it sees the answers"),
+        (
+            "the network",
+            "everything, except that it sees who takes part, when, and in which collection",
+        ),
+    ]
+    if collection.development:
+        rows.insert(0, ("one operator plays all roles here", "trust as in the central model"))
+    return rows
+
+
+def make_collection(
+    design: Design,
+    settings: Settings,
+    keys: tuple[AnalyzerSecrets | None, bytes, bytes] | None = None,
+) -> tuple[Collection, ShufflerSecrets, AnalyzerSecrets | None]:
+    """The document of a new collection and the secrets of its roles.
+
+    `keys` are the analyzer's secrets and their public halves; only the latter if they were made elsewhere.
+    """
+    shuffler = ShufflerSecrets.generate(settings.keys)
+    analyzer, public, sign = generate_analyzer() if keys is None else keys
+    collection = create(
+        design, settings, shuffler=shuffler, analyzer_public=public, analyzer_sign=sign
+    )
+    return collection, shuffler, analyzer
+
+
+def generate_analyzer() -> tuple[AnalyzerSecrets, bytes, bytes]:
+    """New keys of an analyzer, and their public halves."""
+    secrets = AnalyzerSecrets.generate()
+    return secrets, public_bytes(secrets.inner), signing_public(secrets.sign)

@@ -1,0 +1,217 @@
+"""The device: checks a collection before it answers, randomizes once, keeps the report until it is acknowledged.
+
+`randomized once (budget spent) -> pending -> sent -> acknowledged`. A retry sends the same messages; only the outer
+layer is sealed anew. What is kept is the report, never the answer. The outbox is one file for all collections of a
+device, so its budget is one too; two programs that share it wait for one another.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from shuffledp.core.errors import BudgetError, ShuffledpError, WireError
+from shuffledp.core.randomizer import WordSource
+from shuffledp.live.disk import open_database, transaction
+from shuffledp.live.wire.document import Collection
+from shuffledp.live.wire.report import (
+    encode_answers,
+    join_upload,
+    place_answers,
+    seal_inner,
+    seal_report,
+)
+
+__all__ = ["BUDGET", "Device", "Sending", "read_reply"]
+
+BUDGET = 8.0
+"""The epsilon that a device spends over all collections, unless its owner says otherwise."""
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS collections (id BLOB PRIMARY KEY, raw BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS reports (
+    collection BLOB NOT NULL, window INTEGER NOT NULL, inners BLOB, token BLOB NOT NULL, state TEXT NOT NULL,
+    epsilon REAL NOT NULL, PRIMARY KEY (collection, window));
+"""
+_AGAIN = {"stale_key", "too_early", "busy"}
+
+
+class Sending(Enum):
+    """The state of a report on its way."""
+
+    PENDING = "pending"
+    """Randomized and kept; never sent, or known not to have arrived."""
+    SENT = "sent"
+    """Sent, and not answered yet."""
+    ACKNOWLEDGED = "acknowledged"
+    UNKNOWN = "unknown"
+    """Sent without an answer, and now it is too late: it may or may not have arrived. Its budget is spent."""
+    REFUSED = "refused"
+    """It did not arrive, and never will. Its budget is spent all the same."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kept:
+    inners: bytes
+    token: bytes
+    state: Sending
+
+
+class Device:
+    """A device with its outbox. Without an `rng`, words come from the operating system."""
+
+    def __init__(
+        self, outbox: Path | str, *, budget: float = BUDGET, rng: WordSource | None = None
+    ) -> None:
+        self._budget = budget
+        self._rng = rng
+        self._db = open_database(outbox, self)
+        self._db.execute("PRAGMA synchronous = FULL")
+        self._db.execute("PRAGMA secure_delete = ON")
+        self._db.executescript(_SCHEMA)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._db.close()
+
+    def check(self, raw: bytes, expected_id: bytes) -> Collection:
+        """The collection of the link, if everything about it is as it must be: hash, law, keys, promise."""
+        collection = Collection.read(raw, expected_id)
+        query = "SELECT 1 FROM collections WHERE id = ?"
+        if self._db.execute(query, (collection.id,)).fetchone() is None:
+            collection.verify()
+            row = (collection.id, collection.raw)
+            self._db.execute("INSERT OR IGNORE INTO collections VALUES (?, ?)", row)
+        return collection
+
+    @property
+    def spent(self) -> float:
+        """The epsilon that was spent over all collections: a composed promise counts once."""
+        query = """SELECT coalesce(sum(epsilon), 0) FROM reports"""
+        return float(self._db.execute(query).fetchone()[0])
+
+    def answer(
+        self,
+        collection: Collection,
+        answers: Mapping[str, object],
+        now: float,
+        token: bytes = b"",
+    ) -> int:
+        """Randomize the answers, once, and keep the report; returns its window."""
+        window = collection.windows.at(now)
+        if window is None:
+            raise WireError("closed", "the collection takes no answers now")
+        place_answers(
+            collection, answers
+        )  # what is wrong with them comes before what was sent already
+        with transaction(self._db):
+            price = self._price(collection, window)
+            plains = encode_answers(collection, answers, self._words())
+            inners = b"".join(seal_inner(collection, window, plain) for plain in plains)
+            seal_report(collection, window, [inners], token)  # refuses a token that does not fit
+            self._db.execute(
+                "INSERT INTO reports VALUES (?, ?, ?, ?, ?, ?)",
+                (collection.id, window, inners, token, Sending.PENDING.value, price),
+            )
+        return window
+
+    def _words(self) -> WordSource:
+        if self._rng is not None:
+            return self._rng
+        from shuffledp.numerics.entropy import SecureWords
+
+        return SecureWords()
+
+    def _price(self, collection: Collection, window: int) -> float:
+        query = "SELECT window FROM reports WHERE collection = ?"
+        earlier = [row[0] for row in self._db.execute(query, (collection.id,))]
+        pledge = collection.pledge
+        if window in earlier:
+            raise WireError("answered", f"this device has answered in window {window} already")
+        if len(earlier) >= pledge.reports_per_device:
+            raise WireError(
+                "answered", f"a device answers {pledge.reports_per_device} times, and this one has"
+            )
+        price = 0.0 if pledge.composed and earlier else pledge.epsilon
+        if self.spent + price > self._budget:
+            raise BudgetError(
+                f"the device has spent epsilon = {self.spent:g} of {self._budget:g}, and this "
+                f"collection costs {price:g}"
+            )
+        return price
+
+    def state(self, collection: Collection, window: int) -> Sending:
+        """The state of a window's report."""
+        return self._find_kept(collection, window).state
+
+    def _find_kept(self, collection: Collection, window: int) -> _Kept:
+        query = "SELECT inners, token, state FROM reports WHERE collection = ? AND window = ?"
+        found = self._db.execute(query, (collection.id, window)).fetchone()
+        if found is None:
+            raise WireError("unanswered", f"this device has not answered in window {window}")
+        inners, token, state = found
+        return _Kept(inners=inners or b"", token=token, state=Sending(state))
+
+    def _move(self, collection: Collection, window: int, state: Sending) -> None:
+        done = state in (Sending.ACKNOWLEDGED, Sending.REFUSED, Sending.UNKNOWN)
+        kept = "inners = NULL, " if done else ""
+        self._db.execute(
+            f"UPDATE reports SET {kept}state = ? WHERE collection = ? AND window = ?",  # noqa: S608
+            (state.value, collection.id, window),
+        )
+
+    def upload(self, collection: Collection, window: int) -> bytes | None:
+        """The body to send now: the same messages every time. None if there is nothing to send."""
+        with transaction(self._db):
+            kept = self._find_kept(collection, window)
+            if kept.state not in (Sending.PENDING, Sending.SENT):
+                return None
+            self._move(collection, window, Sending.SENT)
+        return join_upload(collection, [seal_report(collection, window, [kept.inners], kept.token)])
+
+    def settle(
+        self,
+        collection: Collection,
+        window: int,
+        reason: str | None,
+        *,
+        before: Sending = Sending.PENDING,
+    ) -> Sending:
+        """What the reply says: None is success; "too_late" after an unanswered send is `UNKNOWN`.
+
+        `before` is the state before this send: `SENT` if an earlier one was never answered.
+        """
+        with transaction(self._db):
+            kept = self._find_kept(collection, window)
+            if kept.state not in (Sending.PENDING, Sending.SENT):
+                return kept.state
+            if reason is None:
+                state = Sending.ACKNOWLEDGED
+            elif reason in _AGAIN:
+                state = before
+            elif before is Sending.SENT:
+                state = Sending.UNKNOWN
+            else:
+                state = Sending.REFUSED
+            self._move(collection, window, state)
+        return state
+
+
+def read_reply(raw: bytes, reports: int) -> list[str | None]:
+    """For each report of an upload, why it was refused, or None.
+
+    >>> read_reply(b'{"accepted":1,"failed":[{"index":1,"reason":"too_late"}]}', 2)
+    [None, 'too_late']
+    """
+    outcomes: list[str | None] = [None] * reports
+    try:
+        content: dict[str, Any] = json.loads(raw)
+        for each in content["failed"]:
+            outcomes[int(each["index"])] = str(each["reason"])[:60]
+        fine = content["accepted"] == outcomes.count(None)
+    except (ValueError, KeyError, TypeError, IndexError, ShuffledpError):
+        fine = False
+    if not fine:
+        raise WireError("reply", "the shuffler's reply cannot be understood")
+    return outcomes

@@ -1,0 +1,38 @@
+"""A live collection on the network: servers for the shuffler and the analyzer, devices that send, a rehearsal.
+
+The web stack is the extra `serve`, and is imported when a server starts or something is sent.
+"""
+
+from shuffledp.live.serve.analyzer import run_analyzer, show_page, show_text
+from shuffledp.live.serve.client import Operator, fetch_document, read_link, send
+from shuffledp.live.serve.folders import Home
+from shuffledp.live.serve.http import require_serve
+from shuffledp.live.serve.operator import Desk, Planner, run_desk
+from shuffledp.live.serve.processes import Role, find_port, play_roles
+from shuffledp.live.serve.rehearse import Rehearsal, rehearse
+from shuffledp.live.serve.shuffler import run_shuffler
+from shuffledp.live.serve.simulate import Sent, read_places, send_people
+
+__all__ = [
+    "Desk",
+    "Home",
+    "Operator",
+    "Planner",
+    "Rehearsal",
+    "Role",
+    "Sent",
+    "fetch_document",
+    "find_port",
+    "play_roles",
+    "read_link",
+    "read_places",
+    "rehearse",
+    "require_serve",
+    "run_analyzer",
+    "run_desk",
+    "run_shuffler",
+    "send",
+    "send_people",
+    "show_page",
+    "show_text",
+]

@@ -1,0 +1,299 @@
+"""The analyzer's server: asks the shuffler for batches, opens them, and shows what was published."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+from shuffledp.core.display import Number, count_decimals, format_number
+from shuffledp.core.errors import WireError
+from shuffledp.live.design import describe_trust
+from shuffledp.live.disk import hold
+from shuffledp.live.serve.client import ask_manifest, connect, read_at_most
+from shuffledp.live.serve.http import listen, run_loop
+from shuffledp.live.serve.pages import asset_routes, show_asset
+from shuffledp.live.serve.pool import RecordPool
+from shuffledp.live.wire.batch import Manifest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import httpx
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from shuffledp.live.analyzer import Analyzer
+    from shuffledp.live.keys import AnalyzerSecrets
+    from shuffledp.live.serve.folders import Home
+    from shuffledp.live.wire.document import Collection
+
+__all__ = ["run_analyzer", "show_page", "show_text", "work_once"]
+
+_FINAL = ("published", "refused")
+_NUMBERS = Number._fields[1:]
+
+
+def work_once(analyzer: Analyzer, sign: bytes, client: httpx.Client) -> dict[int, str]:
+    """Ask for every window that is not done yet; return why each remaining one is waiting."""
+    import httpx
+
+    waiting: dict[int, str] = {}
+    collection = analyzer.collection
+    for window in range(collection.windows.count):
+        try:
+            _work_on(analyzer, sign, client, window)
+        except WireError as error:
+            waiting[window] = str(error)
+            if error.reason == "not_ready":
+                break  # later ones are not ready either
+        except httpx.HTTPError:
+            waiting[window] = f"the shuffler at {collection.url} cannot be reached"
+            break
+    return waiting
+
+
+def _work_on(analyzer: Analyzer, sign: bytes, client: httpx.Client, window: int) -> None:
+    state = analyzer.states().get(window)
+    if state in _FINAL and window in analyzer.confirmed:
+        return
+    manifest, signature, header = ask_manifest(client, analyzer.collection, window, sign)
+    if state is None:
+        stated = Manifest.verify(manifest, signature, analyzer.collection)
+        size = stated.messages * analyzer.collection.inner_size
+        batch = read_at_most(client, f"/batches/{window}", size, header)
+        analyzer.take(manifest, signature, batch)
+    analyzer.advance(window)
+    answer = client.post(
+        f"/batches/{window}/receipt", headers=header, content=analyzer.receipt(window)
+    )
+    if answer.status_code == 204:
+        analyzer.confirmed.add(window)
+
+
+def run_analyzer(
+    home: Home, *, host: str, port: int, workers: int | None = None, every: float = 2.0
+) -> None:
+    """Work and serve until a signal comes."""
+    analyzer = home.open_analyzer(RecordPool(workers))
+    with hold(home.analyzer, "analyzer"):
+        _run(home, analyzer, host, port, every)
+
+
+def _run(home: Home, analyzer: Analyzer, host: str, port: int, every: float) -> None:
+    from shuffledp.live.keys import AnalyzerSecrets
+
+    keys: AnalyzerSecrets = AnalyzerSecrets.load(home.analyzer, analyzer.collection)
+    ending = threading.Event()
+    waiting: dict[int, str] = {}
+
+    def work() -> None:
+        while not ending.is_set():
+            try:
+                with connect(analyzer.collection.url) as client:
+                    found = work_once(analyzer, keys.sign, client)
+            except Exception as error:  # a full disk, a damaged store: say so, and try again
+                sys.stderr.write(f"shuffledp analyzer: {type(error).__name__}: {error}\n")
+                found = {-1: "the analyzer cannot work now; its operator is told why"}
+            waiting.clear()
+            waiting.update(found)
+            ending.wait(every)
+
+    worker = threading.Thread(target=work, daemon=True)
+    worker.start()
+    try:
+        run_loop(listen((make_app(analyzer, waiting), {"host": host, "port": port})))
+    finally:
+        ending.set()
+        worker.join(timeout=30)
+        analyzer.close()
+
+
+def make_app(analyzer: Analyzer, waiting: dict[int, str]) -> Starlette:
+    """What readers of the result see."""
+    from starlette.applications import Starlette
+    from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse
+    from starlette.routing import Route
+
+    safe = {
+        "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
+        "Referrer-Policy": "no-referrer",
+        "Cache-Control": "no-store",
+    }
+
+    about = describe_collection(analyzer.collection)
+
+    async def results(_: Request) -> Response:
+        content = {"collection": about, "results": analyzer.results()}
+        return JSONResponse(content, headers=safe)
+
+    async def table(_: Request) -> Response:
+        text = write_csv(analyzer.results())
+        return PlainTextResponse(text, headers=safe, media_type="text/csv")
+
+    async def page(request: Request) -> Response:
+        return show_asset(request, "/assets/result.html")
+
+    async def plain(_: Request) -> Response:
+        return HTMLResponse(show_page(analyzer.collection, analyzer.results()), headers=safe)
+
+    async def health(_: Request) -> Response:
+        return PlainTextResponse("ok\n")
+
+    async def status(_: Request) -> Response:
+        states = {str(window): state for window, state in analyzer.states().items()}
+        reasons = {str(window): reason for window, reason in waiting.items()}
+        return JSONResponse({"windows": states, "waiting": reasons}, headers=safe)
+
+    handlers: list[tuple[str, Callable[[Request], Any]]] = [
+        ("/", page),
+        ("/results.html", plain),
+        ("/results.json", results),
+        ("/results.csv", table),
+        ("/status", status),
+        ("/healthz", health),
+    ]
+    routes = [Route(path, handler) for path, handler in handlers]
+    return Starlette(routes=[*routes, *asset_routes()])
+
+
+def describe_collection(collection: Collection) -> dict[str, Any]:
+    """What the pages of results say about a collection."""
+    questions = []
+    for each in collection.questions:
+        lower, upper = each.ends or (None, None)
+        shown = {"name": each.name, "text": each.text, "task": each.task}
+        questions.append({**shown, "lower": lower, "upper": upper})
+    return {
+        "id": collection.id.hex(),
+        "title": collection.title,
+        "one_operator": collection.development,
+        "questions": questions,
+        "trust": [list(row) for row in describe_trust(collection)],
+    }
+
+
+def write_csv(results: list[dict[str, Any]]) -> str:
+    """The results as a table: one line per window, question and row."""
+    lines = io.StringIO()
+    writer = csv.writer(lines)
+    writer.writerow(["window", "question", "people", "of", "label", *_NUMBERS])
+    for result in results:
+        for name, answer in result["questions"].items():
+            for row in answer["estimate"]:
+                numbers = [row[each] for each in _NUMBERS]
+                who = [answer["people"], answer.get("of", answer["people"])]
+                writer.writerow([result["window"], name, *who, row["label"], *numbers])
+    return lines.getvalue()
+
+
+def show_page(collection: Collection, results: list[dict[str, Any]]) -> str:
+    """The results as one page: no script, nothing from elsewhere, every text escaped."""
+    say = html.escape
+    parts = [
+        "<!doctype html><meta charset=utf-8><meta name=viewport content='width=device-width'>",
+        f"<title>{say(collection.title)}</title>",
+        "<style>:root{color-scheme:light dark}"
+        "body{font:16px system-ui;max-width:46em;margin:2em auto;padding:0 1em}"
+        "table{display:block;overflow-x:auto}"
+        "td,th{text-align:left;padding:.2em 1em .2em 0}td.n{text-align:right}"
+        "i{display:inline-block;height:.8em;background:#0072B2}</style>",
+        f"<h1>{say(collection.title)}</h1>",
+    ]
+    if not results:
+        parts.append("<p>Nothing is published yet.</p>")
+    for question in collection.questions if results else ():
+        parts.append(f"<h2>{say(question.text)}</h2>")
+        parts += [_table(each, question.name) for each in results]
+    rows = "".join(
+        f"<tr><td>{say(who)}</td><td>{say(what)}</td></tr>"
+        for who, what in describe_trust(collection)
+    )
+    parts.append(
+        f"<h2>Who may learn what</h2><table><tr><th>compromised<th>people still have</tr>{rows}</table>"
+    )
+    return "".join(parts)
+
+
+def _table(result: dict[str, Any], name: str) -> str:
+    answer = result["questions"][name]
+    largest = max((abs(row["value"]) for row in answer["estimate"]), default=1.0) or 1.0
+    lines = []
+    for row, numbers in zip(answer["estimate"], _round(answer), strict=True):
+        value, low, high = numbers
+        width = max(0, round(160 * row["value"] / largest))
+        lines.append(
+            f"<tr><th>{html.escape(row['label'])}<td class=n>{value}"
+            f"<td class=n>{low} .. {high}<td><i style='width:{width}px'></i></tr>"
+        )
+    people = f"Window {result['window']}: {_count_people(answer)}"
+    seen = "".join(f"<p>{sentence}</p>" for sentence in _tell_found(answer))
+    return (
+        f"<p>{people}; intervals cover with probability {result['level']:.0%}</p>"
+        f"<table>{''.join(lines)}</table>{seen}"
+    )
+
+
+def show_text(collection: Collection, results: list[dict[str, Any]]) -> str:
+    """The results as a table for a terminal: one block per question, window after window."""
+    lines = [collection.title]
+    for question in collection.questions:
+        lines += ["", question.text]
+        for result in results:
+            answer = result["questions"][question.name]
+            lines.append(f"  window {result['window']}: {_count_people(answer)}")
+            lines += [
+                f"    {row['label'][:24]:<24} {value:>14}   {low} .. {high}"
+                for row, (value, low, high) in zip(answer["estimate"], _round(answer), strict=True)
+            ]
+            lines += [f"    {sentence}" for sentence in _tell_found(answer)]
+    return "\n".join(lines)
+
+
+def _tell_found(answer: dict[str, Any]) -> list[str]:
+    """Of words: from how many people on one is found.
+
+    >>> _tell_found({"estimate": [], "found": {"found_95": 1200}})
+    ['No word was found.', 'A word that 1,200 people have is found with probability 95 %.']
+    """
+    if "found" not in answer:
+        return []
+    none = [] if answer["estimate"] else ["No word was found."]
+    people = answer["found"]["found_95"]
+    return [*none, f"A word that {people:,} people have is found with probability 95 %."]
+
+
+def _count_people(answer: dict[str, Any]) -> str:
+    """Whom the numbers are about; with one random question in each report, not all of them answered this one.
+
+    >>> _count_people({"people": 776, "of": 1501})
+    '1,501 people, 776 of them answered this question'
+    """
+    answered, people = answer["people"], answer.get("of", answer["people"])
+    if answered == people:
+        return f"{people:,} people"
+    return f"{people:,} people, {answered:,} of them answered this question"
+
+
+def _round(answer: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """The value of each row and the ends of its interval, with the digits that the standard error supports.
+
+    >>> _round({"estimate": [{"label": "yes", "value": 738.5, "stderr": 31.2, "low": 660.12, "high": 816.88}]})
+    [('738', '660', '817')]
+    """
+    rows = [Number(**row) for row in answer["estimate"]]
+    if not rows:
+        return []
+    places = count_decimals(rows)
+    return [
+        (
+            format_number(row.value, places),
+            format_number(row.low, places),
+            format_number(row.high, places),
+        )
+        for row in rows
+    ]

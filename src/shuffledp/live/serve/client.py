@@ -1,0 +1,198 @@
+"""Talking to the servers: a device that fetches and sends, an analyzer that asks for batches, an operator."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from shuffledp.core.errors import DataError, WireError
+from shuffledp.live.device import Device, Sending, read_reply
+from shuffledp.live.wire.batch import sign_fetch
+from shuffledp.live.wire.document import Collection, read_url
+from shuffledp.live.wire.report import MEDIA_TYPE
+from shuffledp.live.wire.strict import MOST_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import httpx
+
+    from shuffledp.live.serve.folders import Home
+
+__all__ = ["Operator", "ask_manifest", "fetch_document", "read_link", "send", "send_upload"]
+
+_PATIENCE = 120.0
+
+
+def read_link(link: str) -> tuple[str, bytes]:
+    """The URL of the document, and the id that it must have.
+
+    >>> url, expected = read_link("http://127.0.0.1:8000/collections/" + 64 * "a" + "#" + 64 * "a")
+    >>> url[-4:], len(expected)
+    ('aaaa', 32)
+    """
+    url, _, fragment = link.partition("#")
+    try:
+        expected = bytes.fromhex(fragment)
+    except ValueError:
+        expected = b""
+    try:
+        read_url(url)
+    except WireError:
+        expected = b""
+    if len(expected) != 32:
+        raise DataError(f"{link!r} is not the link of a collection, which ends in # and its id")
+    return url, expected
+
+
+def connect(base: str) -> httpx.Client:
+    """A client that follows no redirects and ignores the environment."""
+    import httpx
+
+    return httpx.Client(base_url=base, timeout=_PATIENCE, follow_redirects=False, trust_env=False)
+
+
+def fetch_document(link: str) -> tuple[bytes, bytes]:
+    """The bytes of the document, and the id that the link states."""
+    url, expected = read_link(link)
+    import httpx
+
+    with connect("") as client:
+        try:
+            return read_at_most(client, url, MOST_BYTES), expected
+        except httpx.HTTPError as error:
+            raise WireError("unreachable", f"{url} cannot be reached: {error}") from error
+
+
+def send(device: Device, collection: Collection, window: int, *, tries: int = 5) -> Sending:
+    """Send a kept report until it is acknowledged, or known to be too late."""
+    import httpx
+
+    before = device.state(collection, window)
+    for attempt in range(tries):
+        body = device.upload(collection, window)
+        if body is None:
+            return device.state(collection, window)
+        try:
+            (outcome,) = send_upload(collection, body, 1)
+        except (httpx.TransportError, WireError):
+            before = Sending.SENT  # it may have arrived
+            time.sleep(min(5.0, 0.2 * 2**attempt))
+            continue
+        state = device.settle(collection, window, outcome, before=before)
+        if state not in (Sending.PENDING, Sending.SENT):
+            return state
+    return device.state(collection, window)
+
+
+def send_upload(
+    collection: Collection, body: bytes, reports: int, client: httpx.Client | None = None
+) -> list[str | None]:
+    """What the shuffler says of each report of an upload."""
+    own = connect(collection.url) if client is None else client
+    try:
+        answer = own.post("/reports", content=body, headers={"Content-Type": MEDIA_TYPE})
+        if answer.status_code != 200:
+            raise WireError(*_problem(answer))
+        return read_reply(answer.content, reports)
+    finally:
+        if client is None:
+            own.close()
+
+
+def _problem(answer: httpx.Response) -> tuple[str, str]:
+    try:
+        content = answer.json()
+        return str(content["title"])[:60], str(content["detail"])[:300]
+    except (ValueError, KeyError, TypeError):
+        return "unreachable", f"the server answers {answer.status_code}"
+
+
+def ask_manifest(
+    client: httpx.Client, collection: Collection, window: int, secret: bytes
+) -> tuple[bytes, bytes, dict[str, str]]:
+    """The manifest of a window, its signature, and the header that shows who asks."""
+    header = {"Authorization": f"Signature {sign_fetch(collection, window, secret).hex()}"}
+    answer = client.get(f"/batches/{window}/manifest", headers=header)
+    if answer.status_code != 200:
+        raise WireError(*_problem(answer))
+    try:
+        content = answer.json()
+        return content["manifest"].encode(), bytes.fromhex(content["signature"]), header
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise WireError("reply", "the shuffler's manifest cannot be understood") from None
+
+
+def read_at_most(client: httpx.Client, address: str, most: int, headers: Any = None) -> bytes:
+    """The body of a response, up to a limit: the server may be hostile."""
+    body = bytearray()
+    with client.stream("GET", address, headers=headers) as answer:
+        if answer.status_code != 200:
+            answer.read()
+            raise WireError(*_problem(answer))
+        for piece in answer.iter_bytes():
+            body += piece
+            if len(body) > most:
+                raise WireError("unreachable", f"{address} sends more than {most:,} bytes")
+    return bytes(body)
+
+
+def _split_hashes(hashes: list[bytes]) -> Iterator[bytes]:
+    from shuffledp.live.serve.shuffler import MOST_TOKENS
+
+    for start in range(0, len(hashes), MOST_TOKENS):
+        yield b"".join(hashes[start : start + MOST_TOKENS])
+
+
+class Operator:
+    """The shuffler's operator, on its socket."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+
+    def _client(self) -> httpx.Client:
+        import httpx
+
+        path: Path = self._home.socket
+        if not path.exists():
+            raise DataError(f"the shuffler of {self._home.path} is not running on this machine")
+        token = (self._home.shuffler / "admin-token").read_text()
+        return httpx.Client(
+            transport=httpx.HTTPTransport(uds=str(path)),
+            base_url="http://localhost",
+            headers={"Authorization": f"Bearer {token}"},
+            timeout=600,
+        )
+
+    def status(self) -> dict[str, Any]:
+        """Counts by reason, windows, the analyzer's last contact."""
+        return self._ask("GET", "/status").json()  # type: ignore[no-any-return]
+
+    def metrics(self) -> str:
+        """The same for a monitoring system."""
+        return self._ask("GET", "/metrics").text
+
+    def close(self) -> dict[str, Any]:
+        """Take no more reports: seal what has begun."""
+        return self._ask("POST", "/close").json()  # type: ignore[no-any-return]
+
+    def issue_tokens(self, hashes: list[bytes]) -> None:
+        """Make known which tokens were given out, by their SHA-256."""
+        for some in _split_hashes(hashes):
+            self._ask("POST", "/tokens", some)
+
+    def count_tokens(self, hashes: list[bytes]) -> dict[str, int]:
+        """How many of these tokens are unused, spent, and unknown."""
+        found = {"unused": 0, "spent": 0, "unknown": 0}
+        for some in _split_hashes(hashes):
+            for state, number in self._ask("POST", "/tokens/count", some).json().items():
+                found[state] += number
+        return found
+
+    def _ask(self, method: str, path: str, content: bytes = b"") -> httpx.Response:
+        with self._client() as client:
+            answer = client.request(method, path, content=content)
+        if answer.status_code >= 300:
+            raise WireError(*_problem(answer))
+        return answer

@@ -1,0 +1,132 @@
+"""What both servers share: bodies that are bounded, errors as problem documents (RFC 9457), and how to listen."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from shuffledp.core.errors import UnsupportedError, WireError
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+__all__ = ["CORS", "host_of", "listen", "problem", "read_body", "require_serve", "run_loop"]
+
+CORS = {"Access-Control-Allow-Origin": "*", "Cache-Control": "no-store"}
+"""The page may come from elsewhere, on purpose. Nothing here depends on who asks: no cookie, no credentials."""
+
+
+def require_serve() -> None:
+    """Say what to install if the web stack is missing."""
+    try:
+        import httptools  # noqa: F401
+        import httpx  # noqa: F401
+        import starlette  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        raise UnsupportedError(
+            f"live collections need {error.name}: pip install 'shuffledp[serve]'"
+        ) from error
+
+
+def problem(status: int, reason: str, sentence: str) -> Response:
+    """An error that programs and people can read; never the text of an exception."""
+    from starlette.responses import JSONResponse
+
+    content = {"type": "about:blank", "title": reason, "status": status, "detail": sentence}
+    headers = {**CORS, **({"Retry-After": "1"} if status in (429, 503) else {})}
+    return JSONResponse(content, status, headers, media_type="application/problem+json")
+
+
+async def read_body(request: Request, most: int) -> bytes:
+    """The body, never more than it may be, and never compressed."""
+    if "content-encoding" in request.headers:
+        raise WireError("malformed", "uploads are not compressed")
+    try:
+        stated = int(request.headers.get("content-length", "0"))
+    except ValueError:
+        raise WireError("malformed", "the length of the body is not a number") from None
+    if stated > most:
+        raise WireError("malformed", f"the body has more than {most} bytes")
+    from starlette.requests import ClientDisconnect
+
+    body = bytearray()
+    try:
+        async for piece in request.stream():
+            body += piece
+            if len(body) > most:
+                raise WireError("malformed", f"the body has more than {most} bytes")
+    except ClientDisconnect:
+        raise WireError("malformed", "the body ended early") from None
+    return bytes(body)
+
+
+def host_of(where: Request | str) -> str:
+    """The host that was asked for, without its port.
+
+    >>> host_of("http://127.0.0.1:8000")
+    '127.0.0.1'
+    """
+    text = where if isinstance(where, str) else "//" + where.headers.get("host", "")
+    try:
+        return urlsplit(text).hostname or ""
+    except ValueError:
+        return ""
+
+
+def run_loop(work: Coroutine[Any, Any, None]) -> None:
+    """To the end, on the faster loop where there is one."""
+    try:
+        import uvloop
+    except ImportError:
+        asyncio.run(work)
+    else:
+        uvloop.run(work)
+
+
+async def listen(*servers: tuple[Starlette, dict[str, Any]]) -> None:
+    """Serve several applications in this loop until SIGINT or SIGTERM."""
+    import uvicorn
+
+    from shuffledp.live.serve.connections import ImpatientProtocol
+
+    class Quiet(uvicorn.Server):
+        """A server without signal handlers of its own."""
+
+        def capture_signals(self) -> Any:
+            from contextlib import nullcontext
+
+            return nullcontext()
+
+    running = [
+        Quiet(
+            uvicorn.Config(
+                app,
+                access_log=False,
+                log_level="error",
+                server_header=False,
+                date_header=False,
+                http=ImpatientProtocol,
+                ws="none",
+                timeout_keep_alive=30,
+                timeout_graceful_shutdown=5,
+                **place,
+            )
+        )
+        for app, place in servers
+    ]
+
+    def stop() -> None:
+        for each in running:
+            each.should_exit = True
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop)
+    await asyncio.gather(*(each.serve() for each in running))

@@ -1,0 +1,393 @@
+"""The operator's desk: a page on this machine alone that plans surveys, starts them, and shows how they are doing.
+
+It listens on loopback and wants the bearer token that the command prints: no cookie, no foreign host or origin.
+"""
+
+from __future__ import annotations
+
+import hmac
+import math
+import secrets as randomness
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from shuffledp.core.arrays import Counts, Floats
+from shuffledp.core.display import list_numbers
+from shuffledp.core.domain import Reals
+from shuffledp.core.errors import DataError, ShuffledpError, UnsupportedError
+from shuffledp.live.design import (
+    LARGEST_FLOOR,
+    SurveyFile,
+    make_collection,
+    measure_influence,
+    parse_survey,
+)
+from shuffledp.live.groups import foresee_groups
+from shuffledp.live.serve.client import Operator, connect
+from shuffledp.live.serve.folders import Home
+from shuffledp.live.serve.http import host_of, listen, problem, read_body, run_loop
+from shuffledp.live.serve.pages import asset_routes, show_asset
+from shuffledp.live.serve.processes import Role, find_port, start_roles, stop_roles
+from shuffledp.live.serve.simulate import fall_off
+from shuffledp.live.wire.question import BY_TREE
+from shuffledp.live.wire.strict import read_json
+from shuffledp.planner.rows import measure_sight
+from shuffledp.protocols.one_question import foresee_variance
+from shuffledp.protocols.tree import TreeAnalyzer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from shuffledp.core.estimate import Estimate
+    from shuffledp.live.design import Design
+    from shuffledp.live.wire.question import Question
+
+__all__ = ["Desk", "Planner", "make_desk_app", "run_desk"]
+
+_Z, _LEVEL = 1.96, 0.95  # of a 95 % interval
+_MOST_BYTES = 1 << 18
+_SOLVED = 0.01
+
+
+def _keep_finite(value: float) -> float | None:
+    """JSON has no infinity: None where no bound is known."""
+    return value if math.isfinite(value) else None
+
+
+class Planner:
+    """What a survey would cost and show, before anything is made."""
+
+    def preview(self, content: dict[str, Any]) -> dict[str, Any]:
+        """The protocols, the promise, and error bars on a made-up result; solved for the floor if `error` is wanted."""
+        wanted = content.pop("error", None)
+        survey = parse_survey(content, Path("survey"))
+        design = self._solve(survey, float(wanted)) if wanted else survey.choose_protocols()
+        people = survey.settings.people
+        pledge = design.pledge
+        return {
+            "epsilon": pledge.epsilon,
+            "delta": pledge.delta,
+            "local_epsilon": pledge.local_epsilon,
+            "guess": pledge.guess,
+            "min_batch": pledge.min_batch,
+            "limited_by": design.limited_by,
+            "one_question": pledge.one_question,
+            "influence": _keep_finite(design.influence),
+            "bytes": design.measure_report(tokens=survey.settings.tokens),
+            "questions": [
+                {
+                    "name": each.name,
+                    "text": each.text,
+                    "task": each.task,
+                    "protocol": each.protocol.name,
+                    "influence": _keep_finite(measure_influence(each)),
+                    "people": people,
+                    **_imagine(each, people, design.sample(people)),
+                }
+                for each in design.questions
+            ],
+        }
+
+    def _solve(self, survey: SurveyFile, wanted: float) -> Design:
+        """The smallest floor with which no bar errs by more than `wanted` of the range."""
+        low, high = 0.0, LARGEST_FLOOR
+
+        def at(floor: float) -> Design:
+            settings = replace(survey.settings, local_epsilon=floor)
+            return replace(survey, settings=settings).choose_protocols()
+
+        best = at(high)
+        if _largest_error(best, survey.settings.people) > wanted:
+            raise UnsupportedError(
+                f"error={wanted:g} cannot be reached with {survey.settings.people:,} people and "
+                f"epsilon={survey.epsilon:g}"
+            )
+        while high - low > _SOLVED * high:
+            middle = (low + high) / 2
+            design = at(middle)
+            if _largest_error(design, survey.settings.people) <= wanted:
+                high, best = middle, design
+            else:
+                low = middle
+        return best
+
+
+def _make_up(question: Question, people: int) -> Counts:
+    """How many people have each code, in a made-up result whose bars are all different."""
+    counts: Counts = np.floor(people * fall_off(question)).astype(np.int64)
+    counts[0] += people - counts.sum()
+    return counts
+
+
+def _imagine(question: Question, people: int, sampled: int) -> dict[str, Any]:
+    """A made-up result of people, `sampled` of whom answer this question, with the error bars to expect.
+
+    `unit` is what errors are measured by.
+    """
+    if question.spelling is not None:
+        return _imagine_words(question, people)
+    counts = _make_up(question, people)
+    lower, upper = question.ends or (None, None)
+    if question.range is not None or question.task in BY_TREE:
+        shown = _foresee(question, counts)
+        rows = list_numbers(shown, _LEVEL, label=question.task)
+        return {
+            "estimate": [_draw_bar(row.label, row.value, row.low, row.high) for row in rows],
+            "unit": shown.limits[1] - shown.limits[0],
+            "lower": lower,
+            "upper": upper,
+        }
+    truth, labels = _imagine_truth(question, counts)
+    spread = _Z * np.sqrt(foresee_variance(question.protocol, counts, sampled))
+    pairs = zip(labels, truth.tolist(), np.broadcast_to(spread, truth.shape).tolist(), strict=True)
+    unit = people if lower is None or upper is None else upper - lower
+    return {
+        "estimate": [
+            _draw_bar(label, value, value - error, value + error) for label, value, error in pairs
+        ],
+        "unit": unit * people if question.task == "sum" else unit,
+        "lower": lower,
+        "upper": upper,
+    }
+
+
+def _draw_bar(label: str, value: float, low: float, high: float) -> dict[str, Any]:
+    return {"label": label, "value": value, "low": low, "high": high}
+
+
+def _imagine_words(question: Question, people: int) -> dict[str, Any]:
+    """The rarest word that is found in 95 % of cases, and one of twice as many people."""
+    needed = measure_sight(question.protocol, people)
+    assert needed is not None  # whatever looks for words knows what it sees
+    variance = float(np.max(question.protocol.analyzer.variance(np.array([people]))))
+    error = _Z * math.sqrt(variance)
+    counts = [each for each in (2 * needed, needed) if each <= people]
+    return {
+        "estimate": [
+            _draw_bar(f"a word of {count:,} people", count, count - error, count + error)
+            for count in counts
+        ],
+        "unit": people,
+        "lower": None,
+        "upper": None,
+        "found": needed,
+    }
+
+
+def _foresee(question: Question, counts: Counts) -> Estimate:
+    if question.range is not None:
+        return foresee_groups(question, counts)
+    analyzer = question.protocol.analyzer
+    assert isinstance(analyzer, TreeAnalyzer)  # the one that answers these
+    return analyzer.foresee(counts)
+
+
+def _imagine_truth(question: Question, counts: Counts) -> tuple[Floats, tuple[str, ...]]:
+    domain, people = question.protocol.randomizer.domain, int(counts.sum())
+    if isinstance(domain, Reals):
+        total = float(domain.values(np.arange(domain.size)) @ counts)
+        return np.array([total if question.task == "sum" else total / people]), (question.task,)
+    if question.task == "count":
+        return np.array([float(counts[1])]), ("yes",)
+    return counts.astype(np.float64), question.labels or domain.labels
+
+
+def _largest_error(design: Design, people: int) -> float:
+    """Half of the longest error bar, relative to the people or to the range of a number."""
+    errors: list[float] = []
+    for each in design.questions:
+        shown = _imagine(each, people, design.sample(people))
+        errors += [(row["high"] - row["value"]) / shown["unit"] for row in shown["estimate"]]
+    return max(errors)
+
+
+class Desk(Planner):
+    """The collections of a folder, each with its roles running, as long as the desk is open."""
+
+    def __init__(self, root: Path, *, workers: int | None = None) -> None:
+        self._root = root
+        self._workers = workers
+        self._running: dict[str, tuple[Home, list[Role]]] = {}
+        self._lock = threading.Lock()
+
+    def adopt(self, home: Home) -> str:
+        """Start the roles of a collection that is there; returns its id."""
+        collection = home.collection()
+        if not collection.development:
+            raise UnsupportedError(
+                f"{home.path} is for two operators, each on a machine of its own"
+            )
+        roles = start_roles(home, find_port(), workers=self._workers)
+        with self._lock:
+            self._running[collection.id.hex()] = (home, roles)
+        return collection.id.hex()
+
+    def stop(self) -> None:
+        """End all roles."""
+        with self._lock:
+            running, self._running = list(self._running.values()), {}
+        for _, roles in running:
+            stop_roles(roles)
+
+    def make(self, content: dict[str, Any]) -> dict[str, Any]:
+        """A new collection on this machine, and its roles."""
+        content.pop("error", None)
+        survey = parse_survey(content, Path("survey"))
+        settings = replace(survey.settings, url=f"http://127.0.0.1:{find_port()}")
+        design = replace(survey, settings=settings).choose_protocols()
+        collection, shuffler, analyzer = make_collection(design, settings)
+        home = Home(self._root / collection.id.hex()[:16])
+        home.create(collection, shuffler, analyzer)
+        return {"id": self.adopt(home), "page": collection.page}
+
+    def _find(self, identity: str) -> tuple[Home, list[Role]]:
+        with self._lock:
+            found = self._running.get(identity)
+        if found is None:
+            raise DataError("there is no such collection here")
+        return found
+
+    def close(self, identity: str) -> dict[str, Any]:
+        """Take no more reports."""
+        home, _ = self._find(identity)
+        return Operator(home).close()
+
+    def status(self) -> dict[str, Any]:
+        """Everything the page shows about every collection."""
+        with self._lock:
+            running = dict(self._running)
+        return {"collections": [self._describe(home, roles) for home, roles in running.values()]}
+
+    def _describe(self, home: Home, roles: list[Role]) -> dict[str, Any]:
+        collection, now = home.collection(), time.time()
+        shuffler = Operator(home).status()
+        with connect(roles[1].url) as client:
+            analyzer = client.get("/status").json()
+            shown = client.get("/results.json").json()
+        windows = collection.windows
+        current = windows.at(now)
+        key = collection.key_for(0 if current is None else current)
+        return {
+            **shown["collection"],
+            "page": collection.page,
+            "link": collection.link,
+            "results_page": roles[1].url,
+            "folder": str(home.path),
+            "min_batch": collection.pledge.min_batch,
+            "accepted": shuffler["accepted"],
+            "rejected": shuffler["rejected"],
+            "failing": shuffler["failing"],
+            "analyzer_seen_seconds_ago": shuffler["analyzer_seen_seconds_ago"],
+            "waiting": analyzer["waiting"],
+            "windows": [
+                {
+                    **each,
+                    "opens": windows.opens(each["window"]),
+                    "closes": windows.closes(each["window"]),
+                }
+                for each in shuffler["windows"]
+            ],
+            "window_count": windows.count,
+            "key_age_seconds": max(0, round(now - windows.opens(key.first))),
+            "results": shown["results"],
+        }
+
+
+def make_desk_app(desk: Planner, token: str) -> Starlette:
+    """The page and its interface; a `Planner` alone has no collections."""
+    from starlette.applications import Starlette
+    from starlette.concurrency import run_in_threadpool
+    from starlette.responses import JSONResponse
+    from starlette.routing import Route
+
+    def guard(work: Callable[[Request, dict[str, Any]], Any]) -> Callable[[Request], Any]:
+        async def guard(request: Request) -> Response:
+            refused = _refuse(request, token)
+            if refused is not None:
+                return refused
+            try:
+                body = await read_body(request, _MOST_BYTES)
+                content = read_form(body) if body else {}
+                found = await run_in_threadpool(work, request, content)
+            except ShuffledpError as error:
+                return problem(400, "refused", str(error))
+            return JSONResponse(found, headers={"Cache-Control": "no-store"})
+
+        return guard
+
+    async def page(request: Request) -> Response:
+        if host_of(request) not in _LOCAL:
+            return problem(403, "foreign_host", "this page is for this machine alone")
+        return show_asset(request, "/assets/operator.html")
+
+    routes = [
+        Route("/", page),
+        *asset_routes(),
+        Route("/api/preview", guard(lambda _, body: desk.preview(body)), methods=["POST"]),
+    ]
+    if isinstance(desk, Desk):
+        routes += [
+            Route("/api/status", guard(lambda _, __: desk.status())),
+            Route("/api/collections", guard(lambda _, body: desk.make(body)), methods=["POST"]),
+            Route(
+                "/api/collections/{id}/close",
+                guard(lambda request, _: desk.close(request.path_params["id"])),
+                methods=["POST"],
+            ),
+        ]
+    return Starlette(routes=routes)
+
+
+_LOCAL = ("127.0.0.1", "localhost", "::1")
+
+
+def _refuse(request: Request, token: str) -> Response | None:
+    if host_of(request) not in _LOCAL:
+        return problem(403, "foreign_host", "this page is for this machine alone")
+    origin = request.headers.get("origin")
+    if origin is not None and host_of(origin) not in _LOCAL:
+        return problem(403, "foreign_host", "another site may not ask")
+    given = request.headers.get("authorization", "")
+    if not hmac.compare_digest(given.encode(), f"Bearer {token}".encode()):
+        return problem(401, "unauthorized", "open the link that the command printed")
+    return None
+
+
+def read_form(body: bytes) -> dict[str, Any]:
+    """What the page sends: strict JSON, whose decimals are strings.
+
+    >>> read_form(b'{"epsilon": "0.5", "collection": {"people": 100, "local_epsilon": "3"}}')
+    {'epsilon': 0.5, 'collection': {'people': 100, 'local_epsilon': 3.0}}
+    """
+    return {name: _read_value(name, value) for name, value in read_json(body).items()}
+
+
+_DECIMALS = {"epsilon", "delta", "local_epsilon", "honest", "lower", "upper", "weight", "error"}
+
+
+def _read_value(name: str, value: Any) -> Any:
+    if isinstance(value, dict):
+        return {inner: _read_value(inner, each) for inner, each in value.items()}
+    if name in _DECIMALS and isinstance(value, str):
+        try:
+            return float(value)
+        except ValueError:
+            raise DataError(f"{name}={value!r} must be a number") from None
+    return value
+
+
+def run_desk(desk: Planner, port: int | None, *, say: Callable[[str], None]) -> None:
+    """Serve the desk until a signal comes; `say` gets the link, which has the token after the #."""
+    token, place = randomness.token_hex(16), port or find_port()
+    app = make_desk_app(desk, token)
+    say(f"http://127.0.0.1:{place}/#{token}")
+    run_loop(listen((app, {"host": "127.0.0.1", "port": place})))

@@ -1,0 +1,218 @@
+"""The shuffler: takes reports, seals windows, hands out batches in the order of their bytes, and forgets."""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from shuffledp.core.errors import WireError
+from shuffledp.core.octets import Octets
+from shuffledp.live.disk import sync_folder, write_whole
+from shuffledp.live.keys import ShufflerSecrets
+from shuffledp.live.store import State, Store
+from shuffledp.live.wire.batch import Manifest, sort_records, verify_receipt
+from shuffledp.live.wire.document import Collection
+from shuffledp.live.wire.report import Opened, open_report, split_upload
+
+__all__ = ["Reply", "Shuffler", "open_reports"]
+
+_ROWS = 1 << 16  # records that are written at once
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What became of an upload: how many reports there were, and which of them failed, and why."""
+
+    reports: int
+    failed: tuple[tuple[int, str], ...] = ()
+
+    @property
+    def raw(self) -> bytes:
+        """As JSON."""
+        failed = [{"index": index, "reason": reason} for index, reason in self.failed]
+        content = {"accepted": self.reports - len(self.failed), "failed": failed}
+        return json.dumps(content, separators=(",", ":")).encode()
+
+
+def open_reports(
+    collection: Collection, sealed: Sequence[bytes], secrets: dict[int, bytes]
+) -> list[Opened | str]:
+    """Each report as the shuffler sees it, or why it is invalid. Pure, so any process may do it."""
+    found: list[Opened | str] = []
+    for each in sealed:
+        try:
+            found.append(open_report(collection, each, secrets))
+        except WireError as error:
+            found.append(error.reason)
+    return found
+
+
+def _pause(step: str) -> None:
+    """Between two steps; tests put a crash here."""
+
+
+@dataclass(kw_only=True)
+class Shuffler:
+    """The state machine. Everything durable is in the store and the folder, so it may die at any step."""
+
+    collection: Collection
+    secrets: ShufflerSecrets
+    store: Store
+    folder: Path
+    """Where batches lie until the analyzer has them."""
+    step: Callable[[str], None] = _pause
+    refused: Counter[str] = field(default_factory=Counter)
+    """Reports by the reason why they were refused: since the start, in memory only."""
+    accepted: int = 0
+    """Reports that were acknowledged, repeated ones included."""
+    done: set[int] = field(default_factory=set)
+    """Windows that need nothing more: years of them are not looked at again and again."""
+    unscrubbed: bool = True
+    """Whether deleted rows may still be in the journal."""
+
+    def receive(self, body: bytes, now: float) -> Reply:
+        """An upload from beginning to end; raises `WireError` if it is not one."""
+        opened = open_reports(
+            self.collection, split_upload(self.collection, body), dict(self.secrets.outer)
+        )
+        return self.admit([opened], now)[0]
+
+    def admit(self, uploads: Sequence[Sequence[Opened | str]], now: float) -> list[Reply]:
+        """Several uploads, in one transaction; the replies are true once this returns."""
+        group = [each for upload in uploads for each in upload if isinstance(each, Opened)]
+        outcomes = iter(self.store.admit(group, now)) if group else iter(())
+        self.step("admitted")
+        replies = []
+        for upload in uploads:
+            failed = []
+            for index, each in enumerate(upload):
+                reason = next(outcomes) if isinstance(each, Opened) else each
+                if reason is not None:
+                    failed.append((index, reason))
+                    self.refused[reason] += 1
+            replies.append(Reply(reports=len(upload), failed=tuple(failed)))
+            self.accepted += len(upload) - len(failed)
+        return replies
+
+    def tick(self, now: float) -> None:
+        """Do what is due: seal windows that are over, write their batches, delete what is no longer needed.
+
+        The first call after a start also finishes what a crash interrupted: it repeats the step of the stored state.
+        """
+        for window in range(self.collection.windows.count):
+            if now < self.collection.windows.closes(window):
+                break
+            if window not in self.done:
+                self.advance(window)
+        if self.unscrubbed:
+            self.unscrubbed = not self.store.scrub()
+
+    def advance(self, window: int) -> None:
+        """A window that takes no more reports, as far as it goes without the analyzer."""
+        row = self.store.row(window)
+        if row.state is State.OPEN:
+            row = self.store.seal(window)
+            self.unscrubbed = True
+            self.step("sealed")
+        if row.state is State.SEALED:
+            self._write(window)
+        if row.state is State.DELETED:
+            self._unlink(window)
+        if row.state in (State.DELETED, State.EXPIRED):
+            self.done.add(window)
+
+    def close(self, now: float) -> None:
+        """Seal every window that has begun, now: nothing more is taken."""
+        for window in range(self.collection.windows.count):
+            if self.collection.windows.opens(window) <= now:
+                self.advance(window)
+
+    def _write(self, window: int) -> None:
+        records = self._records(window)
+        order = sort_records(records)
+        digest = hashlib.sha256()
+
+        def pieces() -> Iterator[bytes]:
+            for start in range(0, len(order), _ROWS):
+                piece = records[order[start : start + _ROWS]].tobytes()
+                digest.update(piece)
+                yield piece
+
+        write_whole(self.batch_path(window), pieces())
+        self.step("renamed")
+        self.store.mark_written(window, digest.digest())
+        self.unscrubbed = True
+        self.step("written")
+
+    def _records(self, window: int) -> Octets:
+        size = self.collection.inner_size
+        room = bytearray()
+        for inners in self.store.load(window):
+            room += inners
+        return np.frombuffer(room, dtype=np.uint8).reshape(-1, size)
+
+    def batch_path(self, window: int) -> Path:
+        """Where the batch of a window lies."""
+        return self.folder / f"batch-{window}.bin"
+
+    def manifest(self, window: int, now: float) -> tuple[Manifest, bytes]:
+        """The signed manifest of a batch; "not_ready" says what is missing, and when it can be."""
+        row = self.store.row(window)
+        if row.state in (State.WRITTEN, State.DELETED):
+            manifest = Manifest(
+                collection_id=self.collection.id,
+                window=window,
+                reports=row.reports,
+                messages=row.reports * self.collection.slots,
+                sha256=row.sha256 or b"",
+            )
+            return manifest, manifest.sign(self.secrets.sign)
+        if row.state is State.EXPIRED:
+            least = self.collection.pledge.min_batch
+            raise WireError(
+                "expired",
+                f"window {window} had fewer than min_batch={least:,} reports, and was deleted",
+            )
+        wait = max(0, round(self.collection.windows.closes(window) - now))
+        raise WireError("not_ready", f"window {window} takes reports for another {wait} seconds")
+
+    def batch(self, window: int) -> Path:
+        """The file of a batch that the analyzer has not confirmed yet."""
+        if self.store.row(window).state is not State.WRITTEN:
+            raise WireError("not_ready", f"there is no batch of window {window} now")
+        return self.batch_path(window)
+
+    def take_receipt(self, window: int, receipt: bytes, now: float) -> None:
+        """The analyzer has the batch: delete it. A receipt that was forged changes nothing."""
+        manifest, _ = self.manifest(window, now)
+        verify_receipt(manifest, receipt, self.collection)
+        self.store.mark_deleted(window)
+        self.step("deleted")
+        self._unlink(window)
+
+    def _unlink(self, window: int) -> None:
+        path = self.batch_path(window)
+        if path.exists():
+            path.unlink()
+            sync_folder(self.folder)
+        self.step("unlinked")
+
+    def status(self, now: float, *, operator: bool) -> list[dict[str, Any]]:
+        """The windows that have begun. Counts of an open one would time individuals: operators only."""
+        found = []
+        for window in range(self.collection.windows.count):
+            if now < self.collection.windows.opens(window):
+                break
+            row = self.store.row(window)
+            entry: dict[str, Any] = {"window": window, "state": row.state.value}
+            if row.state is not State.OPEN:
+                entry["reports"] = row.reports
+            elif operator:
+                entry["reports"] = self.store.count(window)
+            found.append(entry)
+        return found

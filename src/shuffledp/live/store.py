@@ -1,0 +1,207 @@
+"""What the shuffler stores, in SQLite: one writer, and every answer after its commit.
+
+A window is `open -> sealed | expired -> written -> deleted`. Whether it is still open is checked inside the very
+transaction that stores a report: checked outside, a report could be acknowledged into a window that was sealed
+meanwhile. No address, no time and no order of arrival is stored; the rows are in the order of the reports' ids.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Protocol
+
+from shuffledp.core.errors import MismatchError
+from shuffledp.live.disk import open_database, transaction
+from shuffledp.live.wire.document import Collection
+from shuffledp.live.wire.report import Opened
+
+__all__ = ["SqliteStore", "State", "Store", "WindowRow"]
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS collection (id BLOB PRIMARY KEY);
+CREATE TABLE IF NOT EXISTS windows (
+    window INTEGER PRIMARY KEY, state TEXT NOT NULL, reports INTEGER NOT NULL, sha256 BLOB);
+CREATE TABLE IF NOT EXISTS reports (
+    window INTEGER NOT NULL, id BLOB NOT NULL, inners BLOB NOT NULL, PRIMARY KEY (window, id)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS tokens (hash BLOB PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS issued (hash BLOB PRIMARY KEY) WITHOUT ROWID;
+"""
+
+
+class State(Enum):
+    """The state of a window."""
+
+    OPEN = "open"
+    SEALED = "sealed"
+    EXPIRED = "expired"
+    """Too few reports: they were deleted."""
+    WRITTEN = "written"
+    DELETED = "deleted"
+    """The analyzer has it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowRow:
+    """A window as it is stored."""
+
+    window: int
+    state: State
+    reports: int
+    sha256: bytes | None = None
+
+
+class Store(Protocol):
+    """What the shuffler asks of a database."""
+
+    def admit(self, group: Sequence[Opened], now: float) -> list[str | None]:
+        """Store the reports in one transaction; for each None, or why it was refused."""
+
+    def seal(self, window: int) -> WindowRow:
+        """Close a window: sealed with its count, or expired and empty. Sealing again changes nothing."""
+
+    def load(self, window: int) -> Iterator[bytes]:
+        """The messages of each report of a window."""
+
+    def mark_written(self, window: int, sha256: bytes) -> None:
+        """The batch is on the disk: delete the rows."""
+
+    def mark_deleted(self, window: int) -> None:
+        """The analyzer has the batch."""
+
+    def row(self, window: int) -> WindowRow:
+        """The state of a window."""
+
+    def count(self, window: int) -> int:
+        """Reports of an open window: for the operator only."""
+
+    def scrub(self) -> bool:
+        """Remove what deleted rows left in journals; False if a reader was in the way."""
+
+    def issue_tokens(self, hashes: Sequence[bytes]) -> None:
+        """Make known which tokens a third party gave out, by their SHA-256."""
+
+    def count_tokens(self, hashes: Sequence[bytes]) -> dict[str, int]:
+        """How many of these tokens are unused, spent, and unknown."""
+
+
+class SqliteStore:
+    """A file, with a write-ahead log. `durable=False` is for tests of logic alone."""
+
+    def __init__(self, path: Path | str, collection: Collection, *, durable: bool = True) -> None:
+        self._collection = collection
+        self._db = open_database(path, self)
+        self._db.execute("PRAGMA journal_mode = WAL")
+        self._db.execute(f"PRAGMA synchronous = {'FULL' if durable else 'OFF'}")
+        self._db.execute("PRAGMA secure_delete = ON")
+        self._db.executescript(_SCHEMA)
+        with transaction(self._db):
+            self._db.execute("INSERT OR IGNORE INTO collection VALUES (?)", (collection.id,))
+        known = [row[0] for row in self._db.execute("SELECT id FROM collection")]
+        if known != [collection.id]:
+            raise MismatchError(f"{path} belongs to another collection")
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+    def admit(self, group: Sequence[Opened], now: float) -> list[str | None]:
+        with transaction(self._db):
+            states = {window: self.row(window).state for window in {each.window for each in group}}
+            return [self._admit(each, states[each.window], now) for each in group]
+
+    def _admit(self, report: Opened, state: State, now: float) -> str | None:
+        windows = self._collection.windows
+        if now < windows.opens(report.window):
+            return "too_early"
+        if state is not State.OPEN or now >= windows.closes(report.window):
+            # Its first copy may have been accepted, and the reply lost: that is success, while we know.
+            return None if self._is_known(report) else "too_late"
+        inserted = self._db.execute(
+            "INSERT INTO reports VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+            (report.window, report.id, report.inners),
+        )
+        if inserted.rowcount == 0 or not self._collection.tokens:
+            return None
+        refused = self._spend(hashlib.sha256(report.token).digest())
+        if refused is not None:
+            place = (report.window, report.id)
+            self._db.execute("DELETE FROM reports WHERE window = ? AND id = ?", place)
+        return refused
+
+    def _is_known(self, report: Opened) -> bool:
+        place = (report.window, report.id)
+        found = self._db.execute("SELECT 1 FROM reports WHERE window = ? AND id = ?", place)
+        return found.fetchone() is not None
+
+    def _spend(self, token: bytes) -> str | None:
+        if self._db.execute("SELECT 1 FROM issued WHERE hash = ?", (token,)).fetchone() is None:
+            return "unknown_token"
+        spent = self._db.execute("INSERT INTO tokens VALUES (?) ON CONFLICT DO NOTHING", (token,))
+        return None if spent.rowcount else "token_spent"
+
+    def issue_tokens(self, hashes: Sequence[bytes]) -> None:
+        with transaction(self._db):
+            rows = [(each,) for each in hashes]
+            self._db.executemany("INSERT OR IGNORE INTO issued VALUES (?)", rows)
+
+    def count_tokens(self, hashes: Sequence[bytes]) -> dict[str, int]:
+        found = {"unused": 0, "spent": 0, "unknown": 0}
+        for each in hashes:
+            issued, spent = (
+                self._db.execute(f"SELECT 1 FROM {table} WHERE hash = ?", (each,)).fetchone()  # noqa: S608
+                for table in ("issued", "tokens")
+            )
+            found["unknown" if issued is None else "unused" if spent is None else "spent"] += 1
+        return found
+
+    def seal(self, window: int) -> WindowRow:
+        with transaction(self._db):
+            found = self.row(window)
+            if found.state is not State.OPEN:
+                return found
+            count = self.count(window)
+            enough = count >= self._collection.pledge.min_batch
+            state = State.SEALED if enough else State.EXPIRED
+            self._db.execute(
+                "INSERT INTO windows VALUES (?, ?, ?, NULL)", (window, state.value, count)
+            )
+            if not enough:
+                self._db.execute("DELETE FROM reports WHERE window = ?", (window,))
+            return WindowRow(window=window, state=state, reports=count)
+
+    def load(self, window: int) -> Iterator[bytes]:
+        for (inners,) in self._db.execute("SELECT inners FROM reports WHERE window = ?", (window,)):
+            yield inners
+
+    def mark_written(self, window: int, sha256: bytes) -> None:
+        with transaction(self._db):
+            self._db.execute(
+                "UPDATE windows SET state = ?, sha256 = ? WHERE window = ? AND state = ?",
+                (State.WRITTEN.value, sha256, window, State.SEALED.value),
+            )
+            self._db.execute("DELETE FROM reports WHERE window = ?", (window,))
+
+    def mark_deleted(self, window: int) -> None:
+        with transaction(self._db):
+            self._db.execute(
+                "UPDATE windows SET state = ? WHERE window = ? AND state = ?",
+                (State.DELETED.value, window, State.WRITTEN.value),
+            )
+
+    def row(self, window: int) -> WindowRow:
+        query = "SELECT state, reports, sha256 FROM windows WHERE window = ?"
+        found = self._db.execute(query, (window,)).fetchone()
+        if found is None:
+            return WindowRow(window=window, state=State.OPEN, reports=0)
+        state, reports, sha256 = found
+        return WindowRow(window=window, state=State(state), reports=reports, sha256=sha256)
+
+    def count(self, window: int) -> int:
+        query = "SELECT count(*) FROM reports WHERE window = ?"
+        return int(self._db.execute(query, (window,)).fetchone()[0])
+
+    def scrub(self) -> bool:
+        busy, _, _ = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        return not busy

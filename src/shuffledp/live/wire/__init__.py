@@ -1,0 +1,37 @@
+"""What travels in a live collection: the document, reports, batches, receipts. No sockets, no clock.
+
+`strict` is JSON with one meaning, `question` the way from an answer to a message, `document` the collection that
+everybody holds the same bytes of, `hpke` the encryption, `report` what a device sends, `batch` what the shuffler
+hands to the analyzer.
+"""
+
+from shuffledp.core.octets import Decoded, MessageCode
+from shuffledp.live.wire.batch import Manifest
+from shuffledp.live.wire.document import (
+    Collection,
+    Pledge,
+    ShufflerKey,
+    Windows,
+    compute_guarantee,
+    write_document,
+)
+from shuffledp.live.wire.question import Question, carry, describe_law
+from shuffledp.live.wire.report import MEDIA_TYPE, MOST_REPORTS, Opened
+
+__all__ = [
+    "MEDIA_TYPE",
+    "MOST_REPORTS",
+    "Collection",
+    "Decoded",
+    "Manifest",
+    "MessageCode",
+    "Opened",
+    "Pledge",
+    "Question",
+    "ShufflerKey",
+    "Windows",
+    "carry",
+    "compute_guarantee",
+    "describe_law",
+    "write_document",
+]

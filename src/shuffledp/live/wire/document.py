@@ -1,0 +1,470 @@
+"""The collection document: everything that is public, fixed before the first report.
+
+It is JSON, and `collection_id` is the SHA-256 of its exact bytes: everybody holds the same bytes, nobody writes
+them anew. Reading it is strict, and reading it checks all that needs no computation; `verify` recomputes the
+promise, which a device does before it answers.
+"""
+
+import hashlib
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from typing import Any
+from urllib.parse import urlsplit
+
+from shuffledp.core.errors import DataError, UnsupportedError, WireError
+from shuffledp.core.octets import OVERHEAD, report_bytes
+from shuffledp.core.privacy import Guarantee, Model, round_up
+from shuffledp.core.protocol import honest_users
+from shuffledp.core.randomizer import Randomizer
+from shuffledp.live.wire.hpke import SUITE
+from shuffledp.live.wire.question import CHOICE_BITS, SAMPLED, Question, read_questions
+from shuffledp.live.wire.strict import Fields, as_decimal, read_json, write_canonical
+from shuffledp.numerics.rounding import float_above, float_below
+
+__all__ = [
+    "FORMAT",
+    "Collection",
+    "Pledge",
+    "ShufflerKey",
+    "Windows",
+    "add_floors",
+    "compute_guarantee",
+    "read_url",
+    "write_document",
+]
+
+FORMAT = "shuffledp collection 1"
+_MOST_QUESTIONS = 64
+_LATEST = 2**40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pledge:
+    """What is promised to every participant, and under which conditions."""
+
+    epsilon: float
+    delta: float
+    honest: float
+    """The share of the reports of a batch that is assumed to come from honest devices."""
+    min_batch: int
+    """No batch with fewer reports is ever opened."""
+    local_epsilon: float
+    """What is left for a whole report if everybody else conspires."""
+    reports_per_device: int = 1
+    """Over the life of the collection."""
+    composed: bool = True
+    """Whether epsilon and delta are for all reports of a device together, not for each of them."""
+    one_question: bool = False
+    """Whether a report answers one random question with the whole floor, not all questions with a part each."""
+
+    @property
+    def guess(self) -> float:
+        """How often somebody who was undecided guesses a yes or no right, at most, if everybody else conspires.
+
+        >>> round(Pledge(epsilon=1, delta=1e-8, honest=0.9, min_batch=9, local_epsilon=3.0).guess, 3)
+        0.953
+        """
+        return 1 / (1 + math.exp(-self.local_epsilon))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Windows:
+    """When reports are taken: `count` windows of `seconds` each from `start` (seconds since 1970) on."""
+
+    start: int
+    seconds: int
+    count: int
+    grace: int
+
+    def opens(self, window: int) -> int:
+        """When its first report may come."""
+        return self.start + window * self.seconds
+
+    def closes(self, window: int) -> int:
+        """When its reports become too late: its end, and a grace period for those on the way."""
+        return self.start + (window + 1) * self.seconds + self.grace
+
+    def at(self, now: float) -> int | None:
+        """The window of a moment; None outside of all.
+
+        >>> days = Windows(start=1000, seconds=100, count=2, grace=10)
+        >>> days.at(1100), days.at(999), days.at(1200), days.closes(1)
+        (1, None, None, 1210)
+        """
+        window = math.floor((now - self.start) / self.seconds)
+        return window if 0 <= window < self.count else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShufflerKey:
+    """A key of the shuffler, and the windows it is for."""
+
+    id: int
+    first: int
+    last: int
+    public: bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Collection:
+    """A collection as everybody sees it. Made by `Collection.read` alone: the bytes are the collection."""
+
+    raw: bytes
+    title: str
+    questions: tuple[Question, ...]
+    pledge: Pledge
+    windows: Windows
+    url: str
+    shuffler_keys: tuple[ShufflerKey, ...]
+    shuffler_sign: bytes
+    analyzer_public: bytes
+    analyzer_sign: bytes
+    tokens: bool
+
+    @cached_property
+    def id(self) -> bytes:
+        """SHA-256 of the bytes."""
+        return hashlib.sha256(self.raw).digest()
+
+    @property
+    def slots(self) -> int:
+        """Messages in a report."""
+        return 1 if self.pledge.one_question else len(self.questions)
+
+    @cached_property
+    def message_size(self) -> int:
+        """Bytes of the longest message: all are padded to it."""
+        return max(question.code.size for question in self.questions)
+
+    @property
+    def inner_size(self) -> int:
+        """Bytes of one message, encrypted for the analyzer."""
+        return 1 + self.message_size + OVERHEAD
+
+    @property
+    def report_size(self) -> int:
+        """Bytes of a report in an upload: the same whatever the answers are."""
+        return report_bytes(self.slots, self.message_size, token=32 if self.tokens else 0)
+
+    @property
+    def development(self) -> bool:
+        """Whether the shuffler is on this very machine, where one operator plays all roles."""
+        return not self.url.startswith("https://")
+
+    @property
+    def link(self) -> str:
+        """Where to get the document, and the id that it must have."""
+        return f"{self.url}/collections/{self.id.hex()}#{self.id.hex()}"
+
+    @property
+    def page(self) -> str:
+        """Where a person answers in a browser, if the shuffler serves the page."""
+        return f"{self.url}/c/{self.id.hex()}#{self.id.hex()}"
+
+    def question(self, name: str) -> Question:
+        """The question of that name."""
+        for each in self.questions:
+            if each.name == name:
+                return each
+        names = ", ".join(each.name for each in self.questions)
+        raise DataError(f"there is no question {name!r}; there are {names}")
+
+    def key_for(self, window: int) -> ShufflerKey:
+        """The shuffler's key for a window."""
+        return next(key for key in self.shuffler_keys if key.first <= window <= key.last)
+
+    @classmethod
+    def read(cls, raw: bytes, expected_id: bytes | None = None) -> "Collection":
+        """The collection that the bytes describe; if an id is given, they must have it."""
+        if expected_id is not None and hashlib.sha256(raw).digest() != expected_id:
+            raise WireError("document", "its hash is not the id of the collection")
+        top = Fields("document", read_json(raw))
+        if top.take("format") != FORMAT:
+            raise WireError("document", f"its format is not {FORMAT!r}")
+        if top.take("suite") != SUITE:
+            raise WireError("document", f"its suite is not {SUITE}")
+        windows = _read_windows(Fields("windows", top.take("windows")))
+        shuffler = Fields("shuffler", top.take("shuffler"))
+        analyzer = Fields("analyzer", top.take("analyzer"))
+        found = cls(
+            raw=bytes(raw),
+            title=top.text("title"),
+            questions=read_questions(top.items("questions", _MOST_QUESTIONS)),
+            pledge=_read_pledge(Fields("promise", top.take("promise")), windows),
+            windows=windows,
+            url=read_url(shuffler.text("url")),
+            shuffler_keys=_read_keys(shuffler.items("keys", 256), windows),
+            shuffler_sign=shuffler.key("sign"),
+            analyzer_public=analyzer.key("public"),
+            analyzer_sign=analyzer.key("sign"),
+            tokens=top.flag("tokens"),
+        )
+        stated = top.whole("slots", 1, 255), top.whole("message_size", 1, 65_535)
+        for each in (top, shuffler, analyzer):
+            each.finish()
+        if stated != (found.slots, found.message_size):
+            raise WireError("document", "slots and message_size do not follow from its questions")
+        _check_one_question(found)
+        _check_distinct_keys(found)
+        return found
+
+    def verify(self) -> Guarantee:
+        """Recompute what is promised; `WireError` with the reason "promise" if it does not hold."""
+        # No tolerance: what a document states was rounded up when it was written.
+        floor = add_floors(self.questions, one=self.pledge.one_question)
+        if floor > self.pledge.local_epsilon:
+            raise WireError(
+                "promise",
+                f"the answers of a report are {round_up(floor, 6)}-private together, not local_epsilon="
+                f"{self.pledge.local_epsilon}",
+            )
+        found = compute_guarantee(self.questions, self.pledge)
+        if found.epsilon > self.pledge.epsilon:
+            raise WireError(
+                "promise",
+                f"with min_batch={self.pledge.min_batch:,} epsilon is {round_up(found.epsilon, 6)}, not "
+                f"{self.pledge.epsilon}",
+            )
+        return found
+
+
+def add_floors(questions: Sequence[Question], *, one: bool = False) -> float:
+    """What is left of privacy for a whole report if the shuffler tells who sent what, rounded up.
+
+    With `one` random question in a report, which does not depend on the answers, it is the largest of them.
+
+    >>> from shuffledp import protocols
+    >>> made = protocols.rr.make_local(epsilon=0.1)
+    >>> asked = Question(name="pet", text="?", task="count", protocol=made, labels=("no", "yes"))
+    >>> add_floors([asked] * 3) > 0.3
+    True
+    """
+    if one:
+        return max(each.epsilon0 for each in questions)
+    return float_above(sum((Fraction(each.epsilon0) for each in questions), Fraction(0)))
+
+
+def compute_guarantee(questions: Sequence[Question], pledge: Pledge) -> Guarantee:
+    """The epsilon, at the promised delta, of a batch of min_batch reports; composed if the pledge is."""
+    devices = tuple(each.protocol.randomizer for each in questions)
+    times = pledge.reports_per_device if pledge.composed else 1
+    honest = honest_users(pledge.min_batch, pledge.honest)
+    words = sum(each.width for each in questions)
+    if pledge.one_question:
+        if times > 1:
+            raise UnsupportedError(
+                "several reports of one random question each are promised report by report, not composed"
+            )
+        return _compute_one(devices, 1 + words, honest, pledge.delta)
+    return _compute(devices, words, times, honest, pledge.delta)
+
+
+@lru_cache(maxsize=256)
+def _compute(
+    devices: tuple[Randomizer, ...], words: int, times: int, honest: int, delta: float
+) -> Guarantee:
+    from shuffledp.accounting.amplify import profile
+    from shuffledp.accounting.compose import compose
+
+    left = _set_generator_aside(devices, words * times, times, honest, delta)
+    curves = [profile(randomizer=each, n=honest, honest=1.0) for each in devices]
+    if len(curves) * times == 1:
+        return replace(curves[0].best(left), delta=delta)
+    # Each of a curve's bounds is a curve of its own, and one takes a fraction of the time of all.
+    best = [
+        min((bound.curve for bound in each.bounds), key=lambda one: one.epsilon(left))
+        for each in curves
+    ]
+    return Guarantee(
+        epsilon=compose([*best] * times, delta=left),
+        delta=delta,
+        model=Model.SHUFFLE,
+        proof="composition of the amplified answers' privacy curves",
+        honest=honest,
+    )
+
+
+@lru_cache(maxsize=256)
+def _compute_one(
+    devices: tuple[Randomizer, ...], words: int, honest: int, delta: float
+) -> Guarantee:
+    """The guarantee of a report with one random question: people hide among those who answer the same one.
+
+    Which question it is does not depend on the answers. Given it, at least `others` of the other honest people have
+    the same one, except with a probability that is part of delta; more of them never hurt.
+    """
+    from shuffledp.accounting.amplify import profile
+    from shuffledp.numerics.tails import binomial_at_most
+
+    left = _set_generator_aside(devices, words, 1, honest, delta)
+    missed = left / 100
+    share = Fraction((1 << CHOICE_BITS) // len(devices), 1 << CHOICE_BITS)
+    low, high = 0, honest  # binomial_at_most(low - 1) <= missed < binomial_at_most(high - 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if binomial_at_most(middle - 1, honest - 1, share) <= missed:
+            low = middle
+        else:
+            high = middle
+    spare = float_below(Fraction(left) - Fraction(missed))
+    curves = [profile(randomizer=each, n=1 + low, honest=1.0) for each in devices]
+    worst = max((each.best(spare) for each in curves), key=lambda found: found.epsilon)
+    return replace(worst, delta=delta, honest=honest)
+
+
+def _set_generator_aside(
+    devices: tuple[Randomizer, ...], words: int, times: int, honest: int, delta: float
+) -> float:
+    """What is left of delta for uniform words: those of the honest devices come from a generator.
+
+    It adds (1 + e^epsilon) times its advantage, and epsilon is at most what the reports have without a shuffler.
+    """
+    from shuffledp.accounting.generator import bound_generator
+
+    most = float_above(times * sum((Fraction(each.epsilon0) for each in devices), Fraction(0)))
+    left = Fraction(delta) - bound_generator(honest, words, most)
+    if 2 * left < Fraction(delta):
+        raise UnsupportedError(f"delta={delta} is too small for the words of {honest:,} devices")
+    return float_below(left)
+
+
+def write_document(
+    *,
+    title: str,
+    questions: Sequence[Question],
+    pledge: Pledge,
+    windows: Windows,
+    url: str,
+    shuffler_keys: Sequence[ShufflerKey],
+    shuffler_sign: bytes,
+    analyzer_public: bytes,
+    analyzer_sign: bytes,
+    tokens: bool = False,
+) -> Collection:
+    """The document of a new collection, read back and verified: a promise that does not hold is refused."""
+    content: dict[str, Any] = {
+        "format": FORMAT,
+        "title": title,
+        "questions": [each.to_dict() for each in questions],
+        "promise": {
+            "epsilon": as_decimal(pledge.epsilon),
+            "delta": as_decimal(pledge.delta),
+            "honest": as_decimal(pledge.honest),
+            "min_batch": pledge.min_batch,
+            "local_epsilon": as_decimal(pledge.local_epsilon),
+            "reports_per_device": pledge.reports_per_device,
+            "composed": pledge.composed,
+            "one_question": pledge.one_question,
+        },
+        "windows": asdict(windows),
+        "shuffler": {
+            "url": url,
+            "keys": [{**asdict(key), "public": key.public.hex()} for key in shuffler_keys],
+            "sign": shuffler_sign.hex(),
+        },
+        "analyzer": {"public": analyzer_public.hex(), "sign": analyzer_sign.hex()},
+        "tokens": tokens,
+        "suite": SUITE,
+        "slots": 1 if pledge.one_question else len(questions),
+        "message_size": max(each.code.size for each in questions),
+    }
+    collection = Collection.read(write_canonical(content))
+    collection.verify()
+    return collection
+
+
+def _read_pledge(found: Fields, windows: Windows) -> Pledge:
+    pledge = Pledge(
+        epsilon=found.decimal("epsilon"),
+        delta=found.decimal("delta"),
+        honest=found.decimal("honest"),
+        min_batch=found.whole("min_batch", 2, 10**9),
+        local_epsilon=found.decimal("local_epsilon"),
+        reports_per_device=found.whole("reports_per_device", 1, windows.count),
+        composed=found.flag("composed"),
+        one_question=found.flag("one_question"),
+    )
+    found.finish()
+    if not 0 < pledge.epsilon <= 100 or not 0 < pledge.local_epsilon <= 100:
+        raise WireError("document", "epsilon and local_epsilon must be above 0 and at most 100")
+    if not 1e-100 <= pledge.delta < 1 or not 0 < pledge.honest <= 1:
+        raise WireError("document", "delta must be from 1e-100 to 1, honest above 0 and at most 1")
+    if pledge.honest * pledge.min_batch < 1:
+        raise WireError("document", "honest * min_batch must be at least 1")
+    return pledge
+
+
+def _read_windows(found: Fields) -> Windows:
+    windows = Windows(
+        start=found.whole("start", 0, _LATEST),
+        seconds=found.whole("seconds", 1, 10**9),
+        count=found.whole("count", 1, 10**5),
+        grace=found.whole("grace", 0, 10**7),
+    )
+    found.finish()
+    return windows
+
+
+def _read_keys(entries: list[Any], windows: Windows) -> tuple[ShufflerKey, ...]:
+    keys = []
+    for each in entries:
+        found = Fields("key", each)
+        keys.append(
+            ShufflerKey(
+                id=found.whole("id", 0, 255),
+                first=found.whole("first", 0, windows.count - 1),
+                last=found.whole("last", 0, windows.count - 1),
+                public=found.key("public"),
+            )
+        )
+        found.finish()
+    covered = [window for key in keys for window in range(key.first, key.last + 1)]
+    if covered != list(range(windows.count)) or [key.id for key in keys] != list(range(len(keys))):
+        raise WireError("document", "the shuffler's keys must cover each window once, in order")
+    return tuple(keys)
+
+
+def read_url(text: str) -> str:
+    """The URL, if it is https, or http on this very machine, and has nothing else in it."""
+    try:
+        parts = urlsplit(text)
+        port_fine = parts.port is None or parts.port > 0
+    except ValueError:
+        raise WireError("document", f"{text!r} is not a URL") from None
+    local = parts.scheme == "http" and parts.hostname in ("127.0.0.1", "localhost", "::1")
+    plain = not (parts.username or parts.password or parts.query or parts.fragment)
+    host = parts.hostname or ""
+    if (
+        not (local or parts.scheme == "https")
+        or not plain
+        or not port_fine
+        or not re.fullmatch(r"[a-z0-9.:-]+", host)
+        or not re.fullmatch(r"[!-~]+", text)
+        or text.endswith("/")
+    ):
+        raise WireError(
+            "document",
+            f"the URL {text!r} must be https (http only on this machine), without user, query, "
+            "fragment or a slash at the end",
+        )
+    return text
+
+
+def _check_one_question(found: Collection) -> None:
+    if not found.pledge.one_question:
+        return
+    if len(found.questions) < 2 or any(each.task not in SAMPLED for each in found.questions):
+        raise WireError("document", f"one question of several is for {', '.join(SAMPLED)}")
+    if found.pledge.composed and found.pledge.reports_per_device > 1:
+        raise WireError("document", "one question of several is not composed over several reports")
+
+
+def _check_distinct_keys(found: Collection) -> None:
+    keys = [key.public for key in found.shuffler_keys]
+    keys += [found.shuffler_sign, found.analyzer_public, found.analyzer_sign]
+    if len(set(keys)) < len(keys):
+        raise WireError("document", "two of its keys are equal: each role needs its own")

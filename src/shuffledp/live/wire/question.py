@@ -1,0 +1,378 @@
+"""One question of a collection: its words, its protocol, and the way from an answer to a message.
+
+An answer has a *place*: the code of a category or of a word, a real number in units of 2^-41 of its range, or both for a
+number by group; of a number for a tree it is its cell. A place and the words of a tape make a message. Sums and means by group: the number is rounded to one of the
+two ends of its range, at random, so that its expectation is right, and what is sent is the pair of group and end, by a
+protocol for histograms. The noise comes later, so rounding costs no privacy.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.core.arrays import Codes, Words
+from shuffledp.core.cells import Cells
+from shuffledp.core.domain import PLACE_BITS, Bits, Categories, Integers, Reals, read_places
+from shuffledp.core.errors import DataError, ShuffledpError, WireError
+from shuffledp.core.octets import Carried, MessageCode
+from shuffledp.core.protocol import ShuffleProtocol
+from shuffledp.core.randomizer import encode_places, tape_width
+from shuffledp.core.texts import ALPHABETS, Keys, Texts
+from shuffledp.live.wire.strict import Fields, as_decimal, read_decimal
+
+__all__ = [
+    "BY_GROUP",
+    "BY_TREE",
+    "CHOICE_BITS",
+    "SAMPLED",
+    "Question",
+    "carry",
+    "describe_law",
+    "read_questions",
+]
+
+BY_GROUP = ("mean_by_group", "sum_by_group")
+"""The tasks whose answers are a group and a number."""
+BY_TREE = ("quantiles", "cdf", "range", "variance", "std")
+"""The tasks whose answers are numbers in the cells of a tree."""
+SAMPLED = ("count", "histogram", "mean", "sum")
+"""The tasks of which a report may answer one at random."""
+CHOICE_BITS = 64
+"""Of the word that chooses the question then."""
+_MOST_LABELS = 10_000
+_MOST_GROUPS = 1_000
+_MOST_POINTS = 100  # of a list of parameters
+_PLACES = (1 << PLACE_BITS) + 1  # of a number
+
+
+def carry(protocol: ShuffleProtocol) -> MessageCode:
+    """How a live collection carries the messages of a protocol, or why it cannot.
+
+    >>> from shuffledp import protocols
+    >>> carry(protocols.krr.make_local(k=300, epsilon=1.0)).size
+    2
+    >>> carry(protocols.zsum.make(n=1000, epsilon=1.0, delta=1e-6))
+    Traceback (most recent call last):
+    shuffledp.core.errors.DataError: zsum cannot be collected live: how many messages a device sends depends on its value, and whoever counts them learns of it
+    """
+    cost, device = protocol.cost, protocol.randomizer
+    if cost.count_depends_on_value:
+        reason = "how many messages a device sends depends on its value, and whoever counts them learns of it"
+    elif cost.messages_mean != cost.messages_max:
+        reason = "devices send different numbers of messages, so reports would have different sizes"
+    elif not math.isfinite(device.epsilon0):
+        reason = "it has no local floor: whoever floods the collection or runs the shuffler would read the answers"
+    elif cost.messages_max != 1 or not isinstance(device, Carried):
+        reason = "its messages have no bytes yet"
+    else:
+        return device.code
+    raise DataError(f"{protocol.name} cannot be collected live: {reason}")
+
+
+def describe_law(randomizer: object) -> dict[str, Any]:
+    """Every number of the device, thresholds included, as strings: what a client in any language runs.
+
+    >>> from shuffledp import protocols
+    >>> describe_law(protocols.krr.KRR(k=4, epsilon0=1.0))
+    {'type': 'KRR', 'k': '4', 'epsilon0': '1.0', 'word_bits': '64', 'share': '3225924259609386020'}
+    """
+    return {"type": type(randomizer).__name__, **_describe_fields(randomizer)}
+
+
+def _describe_fields(thing: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for each in fields(thing):
+        value = getattr(thing, each.name)
+        nested = is_dataclass(value) and not isinstance(value, type)
+        found[each.name] = describe_law(value) if nested else _describe_number(value)
+    return found
+
+
+def _describe_number(value: object) -> str | list[Any] | None:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, tuple):
+        return [_describe_number(each) for each in value]
+    if isinstance(value, float):
+        return as_decimal(value)
+    if isinstance(value, int | Fraction):
+        return str(value)
+    raise DataError(f"{value!r} cannot stand in a document")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One question: its words, the protocol that answers it, and what its codes mean to a participant."""
+
+    name: str
+    text: str
+    task: str
+    protocol: ShuffleProtocol
+    labels: tuple[str, ...] | None = None
+    """What a participant chooses among; None for numbers."""
+    range: tuple[float, float] | None = None
+    """The ends of a number by group; the groups are the labels."""
+
+    def place_of(self, answer: object) -> int:
+        """The place of an answer, or `DataError` with what would be one; by group an answer is "GROUP: NUMBER".
+
+        >>> from shuffledp import protocols
+        >>> made = protocols.krr.make_local(k=2, epsilon=1.0)
+        >>> pet = Question(name="pet", text="?", task="histogram", protocol=made, labels=("cat", "dog"))
+        >>> pet.place_of("dog")
+        1
+        """
+        if self.range is not None:
+            group, value = self._split(str(answer))
+            return group * _PLACES + int(self._ends.places([self._number(value)])[0])
+        if self.labels is not None:
+            shown = _as_label(answer, yes_or_no=self.task == "count")
+            if shown not in self.labels:
+                raise DataError(
+                    f"{self.name}={answer!r} must be one of {', '.join(self.labels[:20])}"
+                )
+            return self.labels.index(shown)
+        if self.spelling is not None:
+            codes, faults = self.spelling.read([answer])
+            if faults[0]:
+                raise DataError(f"{self.name}={answer!r} {self.spelling.complain(int(faults[0]))}")
+            return int(codes[0])
+        number, domain = self._number(answer), self.protocol.randomizer.domain
+        whole = isinstance(domain, Integers) and number.is_integer()
+        return int(read_places(domain, [int(number) if whole else number])[0])
+
+    @property
+    def spelling(self) -> Texts | Keys | None:
+        """Which words there may be; None if answers are no words."""
+        domain = self.protocol.randomizer.domain
+        return domain if isinstance(domain, Texts | Keys) else None
+
+    def _number(self, answer: object) -> float:
+        try:
+            return float(answer)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            raise DataError(f"{self.name}={answer!r} must be a number") from None
+
+    def _split(self, answer: str) -> tuple[int, str]:
+        """The group that the answer begins with (the longest, if several), and the rest."""
+        assert self.labels is not None
+        fitting = [each for each in self.labels if answer.startswith(f"{each}:")]
+        if not fitting:
+            shown = ", ".join(self.labels[:20])
+            raise DataError(
+                f"{self.name}={answer!r} must be GROUP: NUMBER, with one of the groups {shown}"
+            )
+        group = max(fitting, key=len)
+        return self.labels.index(group), answer[len(group) + 1 :]
+
+    @property
+    def _ends(self) -> Reals:
+        """The grid of a number by group: its two ends."""
+        assert self.range is not None
+        return Reals(lower=self.range[0], upper=self.range[1], steps=1)
+
+    def join_places(self, groups: Codes, places: Codes) -> Codes:
+        """The places of numbers by group, from the codes of the groups and the places of the numbers."""
+        return groups * _PLACES + places
+
+    def split_places(self, places: Codes) -> tuple[Codes, Codes]:
+        """The codes of the groups, and the places of the numbers."""
+        groups, numbers = np.divmod(places, _PLACES)
+        return groups, numbers
+
+    @property
+    def width(self) -> int:
+        """Words of the tape that one answer takes: those of the device, and one for rounding."""
+        return tape_width(self.protocol.randomizer) + (self.range is not None)
+
+    def randomize(self, places: Codes, words: Words) -> NDArray[Any]:
+        """What people at places[n] send, with words[n, width]."""
+        device = self.protocol.randomizer
+        if self.range is None:
+            return encode_places(device, places, words).payload
+        groups, numbers = self.split_places(places)
+        ends = self._ends.round(numbers, words[:, -1], device.word_bits)
+        return device.encode(2 * groups + ends, words[:, :-1]).payload
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """Between which numbers answers are; None if they are no numbers."""
+        domain = self.protocol.randomizer.domain
+        if isinstance(domain, Reals | Integers | Cells):
+            return float(domain.lower), float(domain.upper)
+        return self.range
+
+    @property
+    def code(self) -> MessageCode:
+        """Its messages as bytes."""
+        return carry(self.protocol)
+
+    @property
+    def epsilon0(self) -> float:
+        """What is left of privacy for this answer alone if the shuffler tells who sent what."""
+        return self.protocol.randomizer.epsilon0
+
+    def to_dict(self) -> dict[str, Any]:
+        """The question as it stands in the document."""
+        return {
+            "name": self.name,
+            "text": self.text,
+            "task": self.task,
+            "labels": None if self.labels is None else list(self.labels),
+            "protocol": self.protocol.name,
+            "parameters": {
+                name: _write_parameter(value)
+                for name, value in self.protocol.parameters.items()
+                if name != "task" and value is not None
+            },
+            "law": describe_law(self.protocol.randomizer),
+            **({} if self.range is None else {"range": _write_range(*self.range)}),
+        }
+
+
+def _write_parameter(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_write_parameter(each) for each in value]
+    return value if isinstance(value, int | str) else as_decimal(value)
+
+
+def _write_range(lower: float, upper: float) -> dict[str, str]:
+    return {"lower": as_decimal(lower), "upper": as_decimal(upper)}
+
+
+_YES = {"yes": "yes", "true": "yes", "1": "yes", "no": "no", "false": "no", "0": "no"}
+
+
+def _as_label(answer: object, *, yes_or_no: bool) -> str:
+    shown = str(answer)
+    return _YES.get(shown.lower(), shown) if yes_or_no else shown
+
+
+def read_questions(entries: list[Any]) -> tuple[Question, ...]:
+    """The questions of a document, strictly."""
+    questions = tuple(map(_read_question, entries))
+    names = [each.name for each in questions]
+    if len(set(names)) < len(names):
+        raise WireError("document", "two questions have the same name")
+    return questions
+
+
+def _read_question(content: object) -> Question:
+    found = Fields("question", content)
+    name = found.text("name", 60)
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name):
+        raise WireError("document", f"the name {name!r} must be letters, digits, _ and -")
+    text, task = found.text("text"), found.text("task", 40)
+    labels = _read_labels(found.take("labels"))
+    protocol = _read_protocol(found.text("protocol", 60), task, found.take("parameters"))
+    law = found.take("law")
+    ends = _read_range(Fields("range", found.take("range"))) if task in BY_GROUP else None
+    found.finish()
+    if law != describe_law(protocol.randomizer):
+        raise WireError("document", f"the law of {name!r} is not that of its protocol here")
+    _check_labels(name, task, labels, protocol)
+    return Question(name=name, text=text, task=task, protocol=protocol, labels=labels, range=ends)
+
+
+def _read_range(found: Fields) -> tuple[float, float]:
+    lower, upper = found.decimal("lower"), found.decimal("upper")
+    found.finish()
+    try:
+        Reals(lower=lower, upper=upper, steps=1)
+    except ShuffledpError as error:
+        raise WireError("document", f"the range of a number: {error}") from None
+    return lower, upper
+
+
+def _read_labels(content: object) -> tuple[str, ...] | None:
+    if content is None:
+        return None
+    if not isinstance(content, list) or not 2 <= len(content) <= _MOST_LABELS:
+        raise WireError("document", f"labels must be null or 2 to {_MOST_LABELS:,} texts")
+    for each in content:
+        if not isinstance(each, str) or not each.strip() or len(each) > 200:
+            raise WireError("document", "labels must be texts of 1 to 200 characters")
+    if len(set(content)) < len(content):
+        raise WireError("document", "two labels are the same")
+    return tuple(content)
+
+
+_KINDS: Mapping[str, tuple[type, ...]] = {
+    "count": (Bits,),
+    "histogram": (Categories,),
+    "mean": (Reals,),
+    "sum": (Reals,),
+    **dict.fromkeys(BY_GROUP, (Categories,)),
+    **dict.fromkeys(BY_TREE, (Integers, Cells)),
+    "words": (Texts, Keys),
+}
+
+
+def _check_labels(
+    name: str, task: str, labels: tuple[str, ...] | None, protocol: ShuffleProtocol
+) -> None:
+    domain = protocol.randomizer.domain
+    if not isinstance(domain, _KINDS.get(task, ())):
+        raise WireError("document", f"{protocol.name} does not answer the {task} {name!r}")
+    wanted = domain.size if isinstance(domain, Bits | Categories) else None
+    have = None if labels is None else len(labels)
+    if task in BY_GROUP:  # a group at the lower and at the upper end
+        have = 2 * (have or 0) if (have or 0) <= _MOST_GROUPS else 0
+    if have != wanted:
+        raise WireError("document", f"the labels of {name!r} do not fit {domain}")
+    if task == "count" and labels != ("no", "yes"):
+        raise WireError("document", f"the labels of the count {name!r} must be no and yes")
+
+
+def _read_protocol(name: str, task: str, parameters: object) -> ShuffleProtocol:
+    from shuffledp.protocols import make
+
+    given = dict(_read_parameters(parameters))
+    if (
+        task == "sum" or task in BY_TREE
+    ):  # the makers of means and trees answer it, if they are told
+        given["task"] = task
+    if "n" in given:
+        raise WireError("document", "a protocol is given by its local parameters, without n")
+    try:
+        protocol = make(name, **given)
+        carry(protocol)
+    except (ShuffledpError, TypeError, OverflowError, MemoryError) as error:
+        raise WireError("document", f"no protocol of this version: {error}") from error
+    return protocol
+
+
+_BOUNDS = {"k": _MOST_LABELS, "steps": 1 << 20, "word_bits": 64, "shape": 1 << 22}
+_BOUNDS |= {"bits": 64, "max_length": 64, "lengths": 64, "rows": 1 << 16, "buckets": 1 << 16}
+
+
+def _read_parameters(parameters: object) -> Mapping[str, Any]:
+    if not isinstance(parameters, dict) or len(parameters) > 10:
+        raise WireError("document", "parameters must be an object with at most 10 fields")
+    return {name: _read_parameter(name, value) for name, value in parameters.items()}
+
+
+def _read_parameter(name: str, value: object) -> Any:
+    if name == "alphabet":
+        if not isinstance(value, str) or value not in ALPHABETS:
+            raise WireError("document", f"alphabet must be one of {', '.join(ALPHABETS)}")
+        return value
+    if isinstance(value, list):
+        if not 1 <= len(value) <= _MOST_POINTS:
+            raise WireError("document", f"{name} must be 1 to {_MOST_POINTS} numbers")
+        return [_read_number(name, each) for each in value]
+    return _read_number(name, value)
+
+
+def _read_number(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int):
+        return read_decimal(name, value)
+    if name in _BOUNDS and value > _BOUNDS[name]:
+        raise WireError("document", f"{name}={value} must be at most {_BOUNDS[name]}")
+    return value

@@ -1,0 +1,310 @@
+"""The answer to a request: the estimate, how private it is, and how it is shown and written."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from shuffledp.core.display import Number, Picture, as_text, shorten_label
+from shuffledp.core.estimate import Estimate
+from shuffledp.core.frames import Columns, make_columns, to_arrow, to_pandas, to_polars
+from shuffledp.core.mechanism import Mechanism
+from shuffledp.core.notebook import as_html, say, stack
+from shuffledp.core.privacy import Guarantee
+from shuffledp.core.protocol import ShuffleProtocol
+from shuffledp.core.validate import level as valid_level
+from shuffledp.core.version import __version__
+from shuffledp.engine.chunks import Engine
+from shuffledp.engine.codes import Action, OnInvalid
+from shuffledp.engine.filters import Filter
+from shuffledp.engine.output import write_result
+from shuffledp.tasks import show_answer, task_named
+
+if TYPE_CHECKING:
+    from shuffledp.engine.tallies import Collected
+
+__all__ = ["Answer", "list_reasons", "list_warnings", "tell_dropped", "tell_weaker"]
+
+_DEALT = (
+    "One machine ({}) held the raw column. It counted the people with each value and dealt the tally: it drew "
+    "what all their messages add up to, exactly with the law that the messages of their devices would have. "
+    "So the promise is the protocol's own."
+)
+_PLAYED = (
+    "One machine ({}) held the raw column and played all devices, the shuffler and the analyzer."
+)
+_TRUSTED = (
+    "Whoever can read that machine is trusted. The promise is to the people in the file, against whoever sees "
+    "this result."
+)
+_COVERED = {
+    Action.OTHER: "{} values were counted as 'other'. They are protected like all others, so how many "
+    "there were is not part of the result.",
+    Action.CLAMP: "Numbers {} were moved to the nearest end. They are protected like all others, so how "
+    "many there were is not part of the result.",
+}
+_FAULT_NAMES = {"null": "missing", "unknown": "unknown", "out_of_range": "out of range"}
+_CURATED = (
+    "One machine ({}) held the raw column, computed the exact answer and added the noise to it."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Answer:
+    """What `ask` returns, and what `shuffledp run` prints."""
+
+    task: str
+    """The question by name."""
+    protocol: ShuffleProtocol | Mechanism
+    estimate: Estimate
+    n: int
+    """How many people took part."""
+    level: float = 0.95
+    """Confidence level of the intervals."""
+    column: str | None = None
+    by: str | None = None
+    """The column of the groups; None: it is about everybody together."""
+    engine: Engine | None = None
+    dealt: bool = False
+    """Whether the tally was drawn from the number of people with each code; if not, devices made messages."""
+    files: tuple[str, ...] = ()
+    where: Filter | None = None
+    """Whom it is about; None: everybody."""
+    rows: int | None = None
+    invalid: Mapping[str, int] | None = None
+    """How many values were left out, by reason; None if that would break the promise."""
+    on_invalid: OnInvalid | None = None
+    seed: int | None = None
+    notes: tuple[str, ...] = ()
+    not_private: tuple[str, ...] = ()
+    """What this tells that no noise protects."""
+    for_operator: str | None = None
+    """Exact numbers for whoever has the data anyway. Not part of the result: do not publish them."""
+
+    def __post_init__(self) -> None:
+        valid_level(self.level)
+
+    @classmethod
+    def of(
+        cls, collected: "Collected", *, level: float = 0.95, files: tuple[str, ...] = ()
+    ) -> "Answer":
+        """The answer that a tally gives; `SurveyAnswer.of` has those of a survey.
+
+        >>> from shuffledp import protocols
+        >>> from shuffledp.core.analyzer import Tally
+        >>> from shuffledp.engine import Collected
+        >>> import numpy as np
+        >>> p = protocols.krr.make_local(k=2, epsilon=1.0)
+        >>> Answer.of(Collected(protocol=p, tally=Tally(counts=np.array([3, 1]), users=4)))
+        Answer(histogram, 4 people, krr)
+        """
+        asked = None if collected.form is None else collected.form.readings[0]
+        return cls(
+            task=collected.protocol.task if asked is None else asked.task,
+            by=None if asked is None else asked.by,
+            notes=() if asked is None else asked.notes,
+            protocol=collected.protocol.with_people(collected.tally.users),
+            estimate=collected.estimate,
+            n=collected.tally.users,
+            level=level,
+            files=files,
+        )
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What was promised."""
+        return self.protocol.guarantee
+
+    @property
+    def picture(self) -> Picture:
+        """What to draw: every number with its error."""
+        return show_answer(self.task, self.estimate, self.level)
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """What the task remarks about this estimate."""
+        return task_named(self.task).tell(self.estimate)
+
+    @property
+    def title(self) -> str:
+        """The question in a line."""
+        of = "" if self.column is None else f" of {shorten_label(self.column)}"
+        of += "" if self.by is None else f" by {shorten_label(self.by)}"
+        whose = "" if self.where is None else f" with {shorten_label(str(self.where))}"
+        return f"{self.task}{of}, {self.n:,} people{whose}"
+
+    @property
+    def warnings(self) -> list[str]:
+        """What must not be overlooked, such as NOT PRIVATE."""
+        return list_warnings(self.protocol, self.n, self.not_private)
+
+    @property
+    def dropped(self) -> str | None:
+        """How many people were left out, if somebody was."""
+        return tell_dropped(self.invalid, self.rows, self.n)
+
+    @property
+    def _played(self) -> str:
+        if not isinstance(self.protocol, ShuffleProtocol):
+            return _CURATED
+        return _DEALT if self.dealt else _PLAYED
+
+    def explain(self) -> str:
+        """What was promised to whom, and what happened in this run, in plain words."""
+        from shuffledp.protocols.explain import explain
+
+        words = [explain(self.protocol)]
+        if self.engine is not None:
+            said = [self._played.format(self.engine.name), _TRUSTED, self.dropped]
+            said.extend(_explain_covered(self.on_invalid))
+            words.append("In this run. " + " ".join(each for each in said if each is not None))
+        return "\n\n".join(words)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, strings, lists and None: what `shuffledp run --json` prints."""
+        promise = self.guarantee
+        return {
+            "task": self.task,
+            "protocol": self.protocol.name,
+            "parameters": dict(self.protocol.parameters),
+            "engine": None if self.engine is None else self.engine.name,
+            "dealt": self.dealt,
+            "column": self.column,
+            "files": list(self.files),
+            "by": self.by,
+            "where": None if self.where is None else str(self.where),
+            "n": self.n,
+            "rows": self.rows,
+            "invalid": None if self.invalid is None else dict(self.invalid),
+            "on_invalid": None if self.on_invalid is None else self.on_invalid.value,
+            "epsilon": promise.epsilon,
+            "delta": promise.delta,
+            "level": self.level,
+            "estimate": [row.to_dict() for row in self.picture.rows],
+            "guarantee": promise.to_dict(),
+            "not_private": list(self.not_private),
+            "seed": self.seed,
+            "notes": [*self.notes, *self.told],
+            **task_named(self.task).details(self.estimate),
+            "version": __version__,
+        }
+
+    to_pandas = to_pandas
+    to_polars = to_polars
+    to_arrow = to_arrow
+
+    def _columns(self) -> Columns:
+        return make_columns(Number._fields, self.picture.rows)
+
+    def write(self, path: str | Path) -> Path:
+        """Write it to a file: everything (.json), or a row for each number (.csv, .tsv, .parquet).
+
+        >>> from tempfile import mkdtemp
+        >>> from shuffledp import ask
+        >>> answer = ask([True, False] * 500, "count", epsilon=1, delta=1e-6)
+        >>> answer.write(f"{mkdtemp()}/r.csv").read_text().split()[0]
+        'label,value,stderr,low,high'
+        """
+        return write_result(self.to_dict(), Path(path))
+
+    def plot(self, path: str | Path) -> Path:
+        """Draw it as a picture (.png, .svg, .pdf) or as a page (.html)."""
+        from shuffledp.show import plot_estimate, state_finding
+
+        shown = self.picture
+        told = (
+            self.by is not None
+            or self.task == "histogram"
+            or [row.label for row in shown.rows] == [self.task]
+            or shown.curve is not None
+            or (shown.limits is not None and len(shown.rows) > 1)
+        )
+        promise = f"{self.protocol.name}: {self.guarantee}"
+        return plot_estimate(
+            shown,
+            Path(path),
+            title=self.title,
+            finding=state_finding(shown) if told else "",
+            warnings=self.warnings,
+            notes=[promise, *self.notes, *self.told],
+            model=self.guarantee.model.value,
+        )
+
+    def __repr__(self) -> str:
+        return f"Answer({self.title}, {self.protocol.name})"
+
+    def __str__(self) -> str:
+        return "\n".join([self.title, as_text(self.picture), *self._remarks()])
+
+    def _repr_html_(self) -> str:
+        """How notebooks show it."""
+        said = (say(line) for line in self._remarks())
+        return stack(say(self.title, bold=True), as_html(self.picture), *said)
+
+    def _remarks(self) -> list[str]:
+        said = [*(f"{text}." for text in self.warnings), self.dropped, *self.notes, *self.told]
+        said.append(f"{self.protocol.name}: {self.guarantee}.")
+        return [line for line in said if line is not None]
+
+
+def list_warnings(
+    protocol: ShuffleProtocol | Mechanism, n: int, not_private: Sequence[str]
+) -> list[str]:
+    """What must not be overlooked in an answer of n people."""
+    exposed, weaker = [f"NOT PRIVATE: {text}" for text in not_private], tell_weaker(protocol, n)
+    return exposed if weaker is None else [*exposed, weaker]
+
+
+def tell_weaker(protocol: ShuffleProtocol | Mechanism, n: int) -> str | None:
+    """What is lost if fewer people took part than the noise was made for; None if nothing is.
+
+    >>> from shuffledp import protocols
+    >>> planned = protocols.zsum_sparse.make(n=100_000, epsilon=1.0, delta=1e-6)
+    >>> tell_weaker(planned.with_people(90_000), 90_000)[:19]
+    'WEAKER THAN PLANNED'
+    """
+    asked, promise = protocol.parameters, protocol.guarantee
+    planned = asked.get("n")
+    if planned is None or n >= planned:
+        return None
+    if promise.epsilon <= asked["epsilon"] and promise.delta <= asked.get("delta", 0.0):
+        return None
+    return (
+        f"WEAKER THAN PLANNED: the noise was made for {planned:,} people, and {n:,} took part; "
+        "the guarantee below is the one for them"
+    )
+
+
+def _explain_covered(policy: OnInvalid | None) -> Iterator[str]:
+    """What happened to invalid values that are part of the result."""
+    for action, words in _COVERED.items():
+        faults = () if policy is None else policy.faults_with(action)
+        if faults:
+            text = words.format(" and ".join(_FAULT_NAMES[fault] for fault in faults))
+            yield text[0].upper() + text[1:]
+
+
+def tell_dropped(invalid: Mapping[str, int] | None, rows: int | None, n: int) -> str | None:
+    """How many people were left out, if somebody was.
+
+    >>> tell_dropped({"null": 1, "nan": 0}, 10, 9)
+    "1 of 10 values were invalid (null 1) and were left out: n is 9, and the promise is made for that many. These numbers are exact: that somebody's value was left out is not protected."
+    """
+    faults = {} if invalid is None else invalid
+    count = sum(faults.values())
+    if not count:
+        return None
+    return (
+        f"{count:,} of {rows:,} values were invalid ({list_reasons(faults)}) and were left "
+        f"out: n is {n:,}, and the promise is made for that many. These numbers are exact: "
+        "that somebody's value was left out is not protected."
+    )
+
+
+def list_reasons(invalid: Mapping[str, int]) -> str:
+    """Why values were invalid, and how many of them.
+
+    >>> list_reasons({"null": 1200, "unknown": 0})
+    'null 1,200'
+    """
+    return ", ".join(f"{why} {times:,}" for why, times in invalid.items() if times)

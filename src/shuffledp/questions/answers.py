@@ -1,0 +1,246 @@
+"""What a survey answers: every question with its numbers, under one guarantee."""
+
+import html
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from shuffledp.core.display import Number, Picture, as_text, shorten_label
+from shuffledp.core.errors import ParameterError
+from shuffledp.core.estimate import Estimate
+from shuffledp.core.frames import Columns, make_columns, to_arrow, to_pandas, to_polars
+from shuffledp.core.notebook import as_html, as_prose, say, stack
+from shuffledp.core.privacy import Guarantee, round_up
+from shuffledp.core.protocol import ShuffleProtocol
+from shuffledp.core.steps import draw_distribution
+from shuffledp.core.validate import level as valid_level
+from shuffledp.core.version import __version__
+from shuffledp.protocols.bundle import BundleAnalyzer
+from shuffledp.protocols.explain import explain
+from shuffledp.protocols.one_question import OneQuestionAnalyzer
+from shuffledp.questions.answer import list_warnings
+from shuffledp.tasks import show_answer
+
+if TYPE_CHECKING:
+    from shuffledp.engine.tallies import Collected, Reading
+
+__all__ = ["QuestionAnswer", "SurveyAnswer", "name_task"]
+
+
+def name_task(task: str, by: str | None) -> str:
+    """What is asked, and of which groups.
+
+    >>> name_task("count", None), name_task("count", "way")
+    ('count', 'count by way')
+    """
+    return task if by is None else f"{task} by {by}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class QuestionAnswer:
+    """The answer to one question of a survey."""
+
+    name: str
+    task: str
+    kind: str
+    """The task itself, without its groups."""
+    protocol: ShuffleProtocol
+    estimate: Estimate
+    level: float = 0.95
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, reading: "Reading", protocol: ShuffleProtocol, estimate: Estimate, level: float
+    ) -> "QuestionAnswer":
+        """The estimate as the answer to the question that was read."""
+        return cls(
+            name=reading.name,
+            task=name_task(reading.task, reading.by),
+            kind=reading.task,
+            protocol=protocol,
+            estimate=estimate,
+            level=level,
+            notes=reading.notes,
+        )
+
+    @property
+    def picture(self) -> Picture:
+        """What to draw: every number with its error."""
+        return show_answer(self.kind, self.estimate, self.level)
+
+    @property
+    def title(self) -> str:
+        """The question in a line."""
+        return f"{shorten_label(self.name)}: {self.task}"
+
+    to_pandas = to_pandas
+    to_polars = to_polars
+    to_arrow = to_arrow
+
+    def _columns(self) -> Columns:
+        return make_columns(Number._fields, self.picture.rows)
+
+    def _repr_html_(self) -> str:
+        """How notebooks show it; the guarantee is that of the whole survey."""
+        notes = (say(note) for note in self.notes)
+        return stack(say(self.title, bold=True), as_html(self.picture), *notes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and strings."""
+        return {
+            "task": self.kind,
+            "protocol": self.protocol.name,
+            "estimate": [row.to_dict() for row in self.picture.rows],
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class SurveyAnswer:
+    """All answers of a survey, and the one guarantee that covers them together."""
+
+    name: str
+    """What the survey is called."""
+    protocol: ShuffleProtocol
+    answers: tuple[QuestionAnswer, ...]
+    n: int
+    level: float = 0.95
+    not_private: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, collected: "Collected", *, level: float = 0.95) -> "SurveyAnswer":
+        """All answers that a tally of a survey gives; see `PreparedSurvey.randomize`."""
+        form, analyzer = collected.form, collected.protocol.analyzer
+        if form is None or not isinstance(analyzer, BundleAnalyzer | OneQuestionAnalyzer):
+            raise ParameterError("collected", collected.protocol.name, "must be of a survey")
+        answers = (
+            QuestionAnswer.of(reading, part, reading.read(estimate), valid_level(level))
+            for reading, part, estimate in zip(
+                form.readings, analyzer.parts, analyzer.estimates(collected.tally), strict=True
+            )
+        )
+        return cls(
+            name=form.title or "survey",
+            protocol=collected.protocol.with_people(collected.tally.users),
+            answers=tuple(answers),
+            n=collected.tally.users,
+            level=level,
+        )
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What was promised about all answers together."""
+        return self.protocol.guarantee
+
+    @property
+    def note(self) -> dict[str, Any]:
+        """What a ledger writes down about it."""
+        return {
+            "task": "survey",
+            "questions": [answer.name for answer in self.answers],
+            "protocol": self.protocol.name,
+            "n": self.n,
+        }
+
+    @property
+    def title(self) -> str:
+        """One line about the survey."""
+        return f"{shorten_label(self.name)}: {len(self.answers)} questions, {self.n:,} people"
+
+    @property
+    def warnings(self) -> list[str]:
+        """What must not be overlooked, such as NOT PRIVATE."""
+        return list_warnings(self.protocol, self.n, self.not_private)
+
+    def __getitem__(self, name: str) -> QuestionAnswer:
+        for answer in self.answers:
+            if answer.name == name:
+                return answer
+        names = ", ".join(answer.name for answer in self.answers)
+        raise ParameterError("question", name, f"must be one of {names}")
+
+    def explain(self) -> str:
+        """What was promised to whom, in plain words."""
+        return explain(self.protocol)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, strings, lists and None: what `shuffledp run survey.toml --json` prints."""
+        return {
+            "epsilon": self.guarantee.epsilon,
+            "delta": self.guarantee.delta,
+            "n": self.n,
+            "questions": {answer.name: answer.to_dict() for answer in self.answers},
+            "guarantee": self.guarantee.to_dict(),
+            "not_private": list(self.not_private),
+            "version": __version__,
+        }
+
+    to_pandas = to_pandas
+    to_polars = to_polars
+    to_arrow = to_arrow
+
+    def _columns(self) -> Columns:
+        rows = [(answer.name, *row) for answer in self.answers for row in answer.picture.rows]
+        return make_columns(["question", *Number._fields], rows)
+
+    def write(self, path: str | Path) -> Path:
+        """Write it as JSON."""
+        place = Path(path)
+        place.write_text(json.dumps(self.to_dict(), indent=1) + "\n", encoding="utf-8")
+        return place
+
+    def __repr__(self) -> str:
+        return f"SurveyAnswer({self.title})"
+
+    def __str__(self) -> str:
+        said = [self.title]
+        for answer in self.answers:
+            said += ["", answer.title, as_text(answer.picture), *answer.notes]
+        return "\n".join([*said, "", *(f"{text}." for text in self.warnings), f"{self.guarantee}."])
+
+    def _repr_html_(self) -> str:
+        """How notebooks show it: no headings, which are the notebook's own."""
+        warnings = (say(f"{text}.", bold=True) for text in self.warnings)
+        drawn = (
+            stack(draw_distribution(answer.picture), answer._repr_html_())
+            for answer in self.answers
+        )
+        return stack(say(self.title, bold=True), *warnings, *drawn, say(self._spent))
+
+    @property
+    def _spent(self) -> str:
+        return (
+            f"Spent, for all questions together: epsilon = {round_up(self.guarantee.epsilon, 6)}, "
+            f"delta = {round_up(self.guarantee.delta, 3)}."
+        )
+
+    def _page_body(self) -> str:
+        parts = [f"<h1>{html.escape(self.title)}</h1>"]
+        parts += [f"<p><b>{html.escape(text)}.</b></p>" for text in self.warnings]
+        for answer in self.answers:
+            parts.append(f"<h2>{html.escape(answer.title)}</h2>")
+            parts.append(draw_distribution(answer.picture))
+            parts.append(as_html(answer.picture))
+            parts += [f"<p>{as_prose(note)}</p>" for note in answer.notes]
+        parts.append(f"<h2>The promise</h2><p>{html.escape(self._spent)}</p>")
+        parts += [f"<p>{as_prose(text)}</p>" for text in self.explain().split("\n\n")]
+        return "".join(parts)
+
+    def write_page(self, path: str | Path) -> Path:
+        """One HTML page: all questions, the promise in words, and what was spent; no script, no outside file."""
+        style = (
+            ":root{color-scheme:light dark}"
+            "body{font:15px/1.5 system-ui,sans-serif;max-width:50em;margin:2em auto;padding:0 1em}"
+            "table{display:block;overflow-x:auto;border-collapse:collapse}td,th{padding:.1em .6em;white-space:nowrap}"
+            "th{font-weight:normal}thead th{opacity:.7}code{font-size:.92em}"
+        )
+        page = (
+            f'<!doctype html><html lang="en"><head><meta charset="utf-8">'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">'
+            f"<title>{html.escape(self.title)}"
+            f"</title><style>{style}</style></head><body>{self._page_body()}</body></html>\n"
+        )
+        place = Path(path)
+        place.write_text(page, encoding="utf-8")
+        return place

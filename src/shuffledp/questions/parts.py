@@ -1,0 +1,96 @@
+"""One question of a survey: where it stands, which protocol answers it, and how large its error is."""
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from shuffledp.core.domain import Categories, Integers, Reals
+from shuffledp.core.errors import DataError, ShuffledpError
+from shuffledp.core.protocol import ShuffleProtocol
+from shuffledp.core.task import Task
+from shuffledp.planner import choose
+from shuffledp.planner.worst import worst_case
+from shuffledp.tasks import Histogram, task_named
+from shuffledp.tasks.groups import Grouped
+
+if TYPE_CHECKING:
+    from shuffledp.questions.survey import Question, Survey
+
+__all__ = ["At", "choose_part", "describe_part", "find_error", "find_scale", "spread_groups"]
+
+_NOT_ONE = "; a survey drops nobody from one question: where (--where) leaves people out of all"
+
+
+class At:
+    """Says in which question, and in which line, an error is."""
+
+    def __init__(self, survey: "Survey", question: "Question") -> None:
+        self._survey, self._question = survey, question
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, ShuffledpError):
+            question = self._question
+            line = "" if question.line is None else f", line {question.line}"
+            where = "" if self._survey.path is None else f"{self._survey.path}{line}: "
+            aside = _NOT_ONE if "=drop" in str(error) else ""
+            raise DataError(f"{where}question {question.name!r}: {error}{aside}") from error
+
+
+def spread_groups(task: Task) -> Task:
+    """What protocols are asked: by group, a histogram over all pairs of answer and group."""
+    return Histogram(domain=Categories(k=task.domain.size)) if isinstance(task, Grouped) else task
+
+
+def choose_part(
+    survey: "Survey",
+    question: "Question",
+    task: Task,
+    *,
+    n: int,
+    epsilon: float,
+    protocol: str | None = None,
+) -> ShuffleProtocol:
+    """The best protocol for a question at this epsilon; the one that it names, or that is named here."""
+    with At(survey, question):
+        made = choose(
+            spread_groups(task),
+            n=n,
+            epsilon=epsilon,
+            delta=survey.delta,
+            honest=survey.honest,
+            model=survey.model,
+            protocol=protocol or question.protocol,
+        )
+    assert isinstance(made, ShuffleProtocol)
+    return made
+
+
+def describe_part(
+    question: "Question", part: ShuffleProtocol, without: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """The part of a bundle that answers a question, as JSON has it."""
+    own = {name: value for name, value in part.parameters.items() if name not in without}
+    return {"name": question.name, "protocol": part.name, **own}
+
+
+def find_error(protocol: ShuffleProtocol, n: int) -> float:
+    """The root of the mean squared error on the worst data, on the scale of the answer; of quantiles, in ranks.
+
+    >>> from shuffledp import make
+    >>> round(find_error(make("dummies_histogram", n=10_000, k=4, epsilon=1.0, delta=1e-6), 10_000), 1)
+    6.9
+    """
+    bins, size = task_named(protocol.task).bins, protocol.randomizer.domain.size
+    return math.sqrt(worst_case(protocol.analyzer, n=n, size=size, bins=bins).mse)
+
+
+def find_scale(task: Task, n: int) -> float:
+    """What an error is relative to: everybody, or the whole range."""
+    domain = task.domain
+    if task.name in ("sum", "mean", "variance", "std") and isinstance(domain, Integers | Reals):
+        reach = float(domain.upper) - float(domain.lower)
+        power = 2 if task.name == "variance" else 1
+        return reach**power * (n if task.name == "sum" else 1)
+    return 1.0 if task.average else float(n)

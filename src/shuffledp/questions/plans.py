@@ -1,0 +1,530 @@
+"""How a survey will be answered: the building block and the budget of each question, and what they cost.
+
+Everybody answers every question. Each question gets the protocol with the smallest error at about the budget that it
+will have. Among many parts, histograms with dummies can be as good as those with correlated noise and send far less,
+so both are looked at.
+
+Budgets go by weights. Without weights they make the largest relative error small. With an `error` for each question
+no budget is given: every question gets the noise that its error allows, and the survey the smallest epsilon that
+covers all of them together.
+"""
+
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from shuffledp.accounting.base import find_epsilon, gaussian_epsilon, gaussian_scale
+from shuffledp.core.display import shorten_label
+from shuffledp.core.errors import DataError, ShuffledpError, UnsupportedError
+from shuffledp.core.notebook import make_table, say, stack
+from shuffledp.core.privacy import Guarantee, Model, round_up
+from shuffledp.core.protocol import Crowd, Promise, ShuffleProtocol
+from shuffledp.core.task import Task
+from shuffledp.core.version import __version__
+from shuffledp.planner.question import Asked, Limits, candidates
+from shuffledp.planner.rows import evaluate
+from shuffledp.protocols import bundle, make
+from shuffledp.protocols.joint import PartSpec, account, guess_parts, has_fixed_delta
+from shuffledp.protocols.one_question import OneQuestionAnalyzer
+from shuffledp.questions.answers import name_task
+from shuffledp.questions.local import LocalWay, choose_way
+from shuffledp.questions.parts import (
+    At,
+    choose_part,
+    describe_part,
+    find_error,
+    find_scale,
+    spread_groups,
+)
+from shuffledp.tasks.groups import Grouped
+
+if TYPE_CHECKING:
+    from shuffledp.questions.survey import Question, Survey
+
+__all__ = ["SurveyPlan", "SurveyRow", "make_plan"]
+
+_HEADS = ("question", "task", "protocol", "error", "relative", "budget", "messages", "others")
+
+_STEEPEST = 8.0  # how far apart the budgets may be that the planner chooses
+_DUMMIES, _CORRELATED = "dummies_histogram", "correlated_histogram"
+_AS_GOOD = 1.05  # with fewer messages
+_MANY = 6  # histograms, from which dummies are as good as correlated noise (QUERIES.md, section 2)
+_COMMON = ("n", "epsilon", "delta", "honest")  # parameters that the whole survey has
+_LARGEST_EPSILON = 25.6
+_NO_FLOOR = (
+    "One random question each would be worse: the noise of a shuffled answer hardly depends on how many answer, and "
+    "no report must be private on its own."
+)
+_CLOSE = 0.99
+_TRIES = 12
+_POINTS, _FEW_POINTS = 96, 24  # of each curve: for the promise, and for what is said about costs
+
+
+def make_plan(survey: "Survey", tasks: Sequence[Task], n: int) -> "SurveyPlan":
+    """The best way to answer these tasks, those of the survey's questions."""
+    if survey.model is Model.LOCAL:
+        way = choose_way(survey, tasks, n)
+        return SurveyPlan(
+            survey=survey,
+            n=n,
+            tasks=way.tasks,
+            weights=way.shares,
+            protocol=way.protocol,
+            way=way,
+        )
+    maker = _Maker(survey, tuple(tasks), n)
+    if survey.aims:
+        return maker.aim()
+    parts = maker.choose(survey.part_epsilon)
+    frugal = maker.save_messages(parts)
+    if frugal is None:
+        return maker.fit(parts)
+    saving = maker.fit(frugal)
+    merit = maker.judge(saving.parts)
+    if _count_histograms(frugal) >= _MANY or maker.is_beaten(parts, merit):
+        return saving
+    found = maker.fit(parts)
+    return saving if merit <= _AS_GOOD * maker.judge(found.parts) else found
+
+
+def _count_histograms(parts: Sequence[ShuffleProtocol]) -> int:
+    """Each level of a tree is a histogram of its own."""
+    return sum(len(part.parameters.get("shape") or (1,)) for part in parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SurveyRow:
+    """One question of a plan: who answers it, how well, and what it costs."""
+
+    question: str
+    task: str
+    protocol: str
+    error: float
+    """Root of the mean squared error on the worst data; of quantiles in ranks."""
+    relative: float
+    """The same, relative to everybody or to the whole range."""
+    share: float
+    """Its part of the privacy budget, of 1 together."""
+    messages: float
+    """Messages of one person."""
+    without: float | None
+    """By which factor all other errors would fall without it; None if there are no others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SurveyPlan:
+    """How a survey will be answered, and what that costs."""
+
+    survey: "Survey"
+    n: int
+    tasks: tuple[Task, ...]
+    weights: tuple[float, ...]
+    protocol: ShuffleProtocol
+    way: LocalWay | None = None
+    """In the local model: whether everybody answers everything, and why."""
+
+    @property
+    def parts(self) -> tuple[ShuffleProtocol, ...]:
+        """The protocol of each question."""
+        analyzer = self.protocol.analyzer
+        if isinstance(analyzer, OneQuestionAnalyzer):
+            return analyzer.parts
+        return tuple(part for _, part in bundle.questions(self.protocol))
+
+    @property
+    def one_question(self) -> bool:
+        """Whether everybody answers one random question."""
+        return self.way is not None and self.way.one
+
+    @property
+    def rows(self) -> tuple[SurveyRow, ...]:
+        """A row for each question."""
+        return _make_rows(self)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is promised about all answers together."""
+        return self.protocol.guarantee
+
+    def compare(self, model: Model | str) -> tuple[float | None, ...]:
+        """The error of each question in the central or the local model, with epsilon split evenly and delta = 0.
+
+        None where no mechanism or protocol answers the question.
+        """
+        epsilon = self.guarantee.epsilon / len(self.rows)
+        return tuple(_find_best(task, self.n, epsilon, Model(model)) for task in self.tasks)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and strings: what `shuffledp plan survey.toml --json` prints."""
+        cost = self.protocol.cost
+        others = zip(self.compare("central"), self.compare("local"), strict=True)
+        return {
+            "epsilon": self.guarantee.epsilon,
+            "delta": self.guarantee.delta,
+            "n": self.n,
+            "questions": {
+                row.question: {
+                    "task": row.task,
+                    "protocol": row.protocol,
+                    "rmse": row.error,
+                    "relative": row.relative,
+                    "share": row.share,
+                    "messages_per_user": row.messages,
+                    "others_without": row.without,
+                    "central_rmse": central,
+                    "local_rmse": local,
+                }
+                for row, (central, local) in zip(self.rows, others, strict=True)
+            },
+            "one_question": self.one_question,
+            "messages_per_user": cost.messages_mean,
+            "bits_per_user": cost.messages_mean * cost.bits_per_message,
+            "guarantee": self.guarantee.to_dict(),
+            "version": __version__,
+        }
+
+    def __str__(self) -> str:
+        lines = [_HEADS, *self._lines()]
+        widths = [max(len(line[place]) for line in lines) for place in range(len(_HEADS))]
+        table = [
+            "  ".join(
+                cell.ljust(width) if place < 3 else cell.rjust(width)
+                for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+            ).rstrip()
+            for line in lines
+        ]
+        return "\n".join([self._title, *table, *self._remarks()])
+
+    def _repr_html_(self) -> str:
+        """How notebooks show it."""
+        table = make_table(_HEADS, self._lines(), texts=3)
+        return stack(say(self._title, bold=True), table, *map(say, self._remarks()))
+
+    @property
+    def _title(self) -> str:
+        return f"{self.survey.title}: {len(self.rows)} questions, {self.n:,} people"
+
+    def _lines(self) -> list[tuple[str, ...]]:
+        return [
+            (
+                shorten_label(row.question),
+                row.task,
+                row.protocol,
+                f"{row.error:.3g}",
+                f"{100 * row.relative:.2g} %",
+                f"{100 * row.share:.0f} %",
+                f"{row.messages:.2f}",
+                "" if row.without is None else f"-{100 * (1 - row.without):.0f} %",
+            )
+            for row in self.rows
+        ]
+
+    def _remarks(self) -> list[str]:
+        cost = self.protocol.cost
+        sent = f"{cost.messages_mean:.2f} messages of {cost.bits_per_message} bits each"
+        ways = [f"Everybody answers everything: {sent}.", _NO_FLOOR]
+        if self.way is not None:
+            ways = [*([self.way.why] if self.way.why else []), f"Everybody sends {sent}."]
+        return [
+            *([self._say_costs()] if len(self.rows) > 1 else []),
+            *(ways if len(self.rows) > 1 else ways[:1]),
+            self._say_models(),
+            f"{self.guarantee}.",
+        ]
+
+    def _say_models(self) -> str:
+        """The same table in the other two models, in a line."""
+        said = []
+        others = [("central", "A trusted curator"), ("local", "People who trust nobody")]
+        for model, who in others if self.way is None else others[:1]:
+            errors = zip(self.rows, self.compare(model), strict=True)
+            known = (
+                f"{shorten_label(row.question)} {error:.3g}"
+                for row, error in errors
+                if error is not None
+            )
+            said.append(f"{who} would be off by: {', '.join(known)}.")
+        return f"{' '.join(said)} (The same epsilon, split evenly, with delta = 0.)"
+
+    def _say_costs(self) -> str:
+        most = max(self.rows, key=lambda row: row.share)
+        assert most.without is not None
+        return (
+            "The last column is what leaving a question out would take off all other errors. The dearest question "
+            f"is {shorten_label(most.question)}: without it, they would be about {100 * (1 - most.without):.0f} % smaller."
+        )
+
+
+def _find_best(task: Task, n: int, epsilon: float, model: Model) -> float | None:
+    """The smallest error of the answer in a model with delta = 0; by group, of a bin."""
+    task = spread_groups(task)
+    asked = Asked.of(task, n=n, epsilon=epsilon, delta=0.0, honest=1.0)
+    limits = Limits.of(models=model)
+    rows = (evaluate(each, asked, limits) for each in candidates(task) if each.model is model)
+    errors = [row.rmse for row in rows if row.available and row.rmse is not None]
+    return min(errors) / task.scale(n) if errors else None
+
+
+@lru_cache(maxsize=8)  # plans are compared by identity
+def _make_rows(plan: SurveyPlan) -> tuple[SurveyRow, ...]:
+    scales = [find_scale(task, plan.n) for task in plan.tasks]
+    if plan.way is None:
+        relative = [
+            find_error(part, plan.n) / s for part, s in zip(plan.parts, scales, strict=True)
+        ]
+        total = math.fsum(weight**2 for weight in plan.weights)
+        shares = [weight**2 / total for weight in plan.weights]
+        without = _leave_out_each(plan)
+    else:
+        relative, shares = [*plan.way.errors], [*plan.way.shares]
+        without = plan.way.leave_out_each()
+    sent = 1 / len(plan.parts) if plan.one_question else 1.0
+    return tuple(
+        SurveyRow(
+            question=question.name,
+            task=name_task(question.task, question.by),
+            protocol=part.name,
+            error=error * scale,
+            relative=error,
+            share=share,
+            messages=sent * part.cost.messages_mean,
+            without=rest,
+        )
+        for question, part, error, scale, share, rest in zip(
+            plan.survey.questions, plan.parts, relative, scales, shares, without, strict=True
+        )
+    )
+
+
+def _leave_out_each(plan: SurveyPlan) -> list[float | None]:
+    """What the other errors could be multiplied with: all the budget for what the others spend of it."""
+    if len(plan.parts) == 1:
+        return [None]
+    crowd, delta = Crowd(n=plan.n, honest=plan.survey.honest), plan.guarantee.delta
+
+    def spend(parts: Sequence[ShuffleProtocol]) -> float:
+        epsilon = _find_epsilon(parts, crowd, delta, _FEW_POINTS)
+        return gaussian_scale(Promise(epsilon=epsilon, delta=delta))
+
+    whole = spend(plan.parts)
+    others = (
+        [part for i, part in enumerate(plan.parts) if i != place]
+        for place in range(len(plan.parts))
+    )
+    return [min(1.0, spend(each) / whole) for each in others]
+
+
+def _find_epsilon(
+    parts: Sequence[ShuffleProtocol], crowd: Crowd, delta: float, points: int = _POINTS
+) -> float:
+    """The epsilon of these parts together at delta."""
+    joint = account(parts, Promise(epsilon=1.0, delta=delta))
+    curve = joint.open(crowd.trusted, points)
+    largest = 0.1
+    while curve(largest) > delta:
+        largest *= 2
+        if largest > _LARGEST_EPSILON:
+            raise UnsupportedError(f"no epsilon reaches delta={delta!r} with this noise")
+    return find_epsilon(curve, delta, epsilon0=largest, guess=0.7 * largest, tolerance=1e-4)
+
+
+class _Maker:
+    """Chooses and calibrates the parts of one survey."""
+
+    def __init__(self, survey: "Survey", tasks: tuple[Task, ...], n: int) -> None:
+        self.survey, self.tasks, self.n = survey, tasks, n
+        self.crowd = Crowd(n=n, honest=survey.honest)
+
+    @property
+    def asked(self) -> Iterator[tuple["Question", Task]]:
+        return zip(self.survey.questions, self.tasks, strict=True)
+
+    def choose(self, epsilon: float) -> list[ShuffleProtocol]:
+        """The best protocol for each question at about the budget that it will have."""
+        return [
+            choose_part(self.survey, question, task, n=self.n, epsilon=epsilon)
+            for question, task in self.asked
+        ]
+
+    def save_messages(self, parts: Sequence[ShuffleProtocol]) -> list[ShuffleProtocol] | None:
+        """The same plan with dummies instead of correlated noise; None if that changes nothing."""
+        if len(parts) == 1:
+            return None
+        epsilon, frugal = self.survey.part_epsilon, list(parts)
+        for place, (question, task) in enumerate(self.asked):
+            if parts[place].name == _CORRELATED and question.protocol is None:
+                frugal[place] = choose_part(
+                    self.survey, question, task, n=self.n, epsilon=epsilon, protocol=_DUMMIES
+                )
+        return None if all(a is b for a, b in zip(frugal, parts, strict=True)) else frugal
+
+    def fit(self, parts: Sequence[ShuffleProtocol]) -> SurveyPlan:
+        """The parts with the largest budgets within the promise, by their weights."""
+        assert self.survey.epsilon is not None
+        weights = self._weigh(parts)
+        return self._bundle(weights, self._describe(parts, weights), self.survey.epsilon)
+
+    def _describe(
+        self, parts: Sequence[ShuffleProtocol], weights: Sequence[float]
+    ) -> list[dict[str, Any]]:
+        return [
+            {**describe_part(question, part, _COMMON), "weight": weight}
+            for question, part, weight in zip(self.survey.questions, parts, weights, strict=True)
+        ]
+
+    def judge(self, parts: Sequence[ShuffleProtocol]) -> float:
+        """The largest relative error, each times the weight that the user gave."""
+        return max(
+            (question.weight or 1.0) * find_error(part, self.n) / find_scale(task, self.n)
+            for (question, task), part in zip(self.asked, parts, strict=True)
+        )
+
+    def is_beaten(self, parts: Sequence[ShuffleProtocol], merit: float) -> bool:
+        """Whether these parts, with budgets that are too large, are no better than what has this merit already."""
+        assert self.survey.epsilon is not None
+        promise = Promise(epsilon=self.survey.epsilon, delta=self.survey.delta)
+        wanted = map(PartSpec.read, self._describe(parts, self._weigh(parts)))
+        try:
+            guessed, delta = guess_parts(self.crowd, promise, list(wanted))
+        except ShuffledpError:
+            return False
+        return delta > promise.delta and merit <= _AS_GOOD * self.judge(guessed)
+
+    def _bundle(
+        self, weights: Sequence[float], wanted: Sequence[dict[str, Any]], epsilon: float
+    ) -> SurveyPlan:
+        survey = self.survey
+        made = _make_bundle(self.n, epsilon, survey.delta, survey.honest, json.dumps(wanted))
+        return SurveyPlan(
+            survey=survey, n=self.n, tasks=self.tasks, weights=tuple(weights), protocol=made
+        )
+
+    def _weigh(self, chosen: Sequence[ShuffleProtocol]) -> list[float]:
+        """The user's weights if there are any, otherwise those that make relative errors equal."""
+        questions = self.survey.questions
+        if any(question.weight is not None for question in questions):
+            return [question.weight or 1.0 for question in questions]
+        errors = [
+            max(find_error(protocol, self.n) / find_scale(task, self.n), 1e-12)
+            for protocol, task in zip(chosen, self.tasks, strict=True)
+        ]
+        middle = math.exp(math.fsum(map(math.log, errors)) / len(errors))
+        most = math.sqrt(_STEEPEST)
+        return [float(f"{min(max(each / middle, 1 / most), most):.3g}") for each in errors]
+
+    def aim(self) -> SurveyPlan:
+        """The smallest epsilon with which every question has the error that is wanted."""
+        spent, _ = self._spend(self.choose(self.survey.part_epsilon))
+        # Which protocol and which grid are best depends on the budget, and the budget on the protocol.
+        scale = math.sqrt(math.fsum(each.mu**2 for each in spent) / len(spent))
+        epsilon = gaussian_epsilon(scale, self.survey.delta)
+        tasks = tuple(
+            task if isinstance(task, Grouped) else task.fit(self.n, epsilon) for task in self.tasks
+        )
+        return _Maker(self.survey, tasks, self.n)._aim_at(epsilon)
+
+    def _aim_at(self, epsilon: float) -> SurveyPlan:
+        """The same with the protocols for a question that has this epsilon, for which the tasks are fitted."""
+        parts = self.choose(epsilon)
+        frugal = self.save_messages(parts)
+        tried = [self._spend(each) for each in (parts, frugal) if each is not None]
+        spent, found = tried[0]
+        if len(tried) == 2 and tried[1][1] <= _AS_GOOD * found:
+            spent, found = tried[1]
+        self._check(found, spent)
+        epsilon = float(round_up(found * (1 + 1e-9), 5))
+        wanted = [
+            {**spec.to_dict(), "epsilon": min(spec.epsilon or epsilon, epsilon)}
+            for spec, _, _ in spent
+        ]
+        return self._bundle([each.mu for each in spent], wanted, epsilon)
+
+    def _spend(self, parts: Sequence[ShuffleProtocol]) -> tuple[list["_Spent"], float]:
+        """The parts with the least budgets whose errors are those wanted, and their epsilon together."""
+        spent = [
+            self._reach(question, task, part)
+            for (question, task), part in zip(self.asked, parts, strict=True)
+        ]
+        return spent, _find_epsilon([each.part for each in spent], self.crowd, self._left)
+
+    @property
+    def _left(self) -> float:
+        """What the words' generator leaves of delta, and a little less."""
+        return self.survey.delta * (1 - 1e-6)
+
+    def _check(self, epsilon: float, spent: Sequence["_Spent"]) -> None:
+        most = self.survey.epsilon
+        if most is not None and epsilon > most:
+            dearest = max(spent, key=lambda each: each.mu).spec.name
+            where = "" if self.survey.path is None else f"{self.survey.path}: "
+            raise DataError(
+                f"{where}these errors need epsilon = {round_up(epsilon, 3)} of {self.n:,} people, and the survey has "
+                f"epsilon = {most:g}; the dearest question is {dearest!r}"
+            )
+
+    def _reach(self, question: "Question", task: Task, part: ShuffleProtocol) -> "_Spent":
+        """The part with the least budget whose error is the wanted one or less."""
+        assert question.error is not None
+        spec = PartSpec.read(describe_part(question, part, _COMMON))
+        promise = Promise(epsilon=_LARGEST_EPSILON, delta=self._left)
+        usual = Promise(epsilon=self.survey.part_epsilon, delta=self.survey.delta)
+        delta = self._left
+        if has_fixed_delta(part, self.crowd, usual):
+            delta /= 4 * len(self.tasks)
+        wanted = question.error * find_scale(task, self.n)
+
+        def at(mu: float) -> tuple[_Spent, float]:
+            tried = replace(spec.spend(mu, promise), delta=delta)
+            made = tried.make(self.crowd)
+            return _Spent(tried, made, mu), find_error(made, self.n)
+
+        start = gaussian_scale(replace(promise, epsilon=self.survey.part_epsilon))
+        with At(self.survey, question):
+            return _search(at, wanted, start, question.error, self.n)
+
+
+class _Spent(NamedTuple):
+    """A part with the budget of a mu-Gaussian pair."""
+
+    spec: PartSpec
+    part: ShuffleProtocol
+    mu: float
+
+
+def _search(
+    at: Callable[[float], tuple[_Spent, float]], wanted: float, mu: float, error: float, n: int
+) -> _Spent:
+    """The part whose error is `wanted` or a little less: errors are about proportional to 1 / mu."""
+    most = gaussian_scale(Promise(epsilon=_LARGEST_EPSILON, delta=1e-8))
+    best: _Spent | None = None
+    low = 0.0
+    for _ in range(_TRIES):
+        mu = min(mu, most)
+        spent, found = at(mu)
+        if found <= wanted:
+            best = spent
+            if found >= _CLOSE * wanted:
+                break
+        else:
+            low = max(low, mu)
+            if mu == most:
+                break
+        mu *= found / wanted * (1 + (1 - _CLOSE) / 2)
+        if best is not None and not low < mu < best.mu:
+            mu = (low + best.mu) / 2
+    if best is None:
+        raise UnsupportedError(
+            f"error={error!r} cannot be reached with {n:,} people: even at epsilon = {_LARGEST_EPSILON:g} it is "
+            f"{error * found / wanted:.2g}"
+        )
+    return best
+
+
+@lru_cache(maxsize=32)
+def _make_bundle(
+    n: int, epsilon: float, delta: float, honest: float, parts: str
+) -> ShuffleProtocol:
+    return make("bundle", n=n, epsilon=epsilon, delta=delta, honest=honest, parts=json.loads(parts))

@@ -1,0 +1,24 @@
+"""Pictures. They need Matplotlib: `pip install 'shuffledp[plot]'`."""
+
+from shuffledp.show.curves import error_curves, privacy_curves
+from shuffledp.show.estimates import (
+    check_picture,
+    compare_errors,
+    compare_histograms,
+    name_page,
+    plot_estimate,
+    state_finding,
+)
+from shuffledp.show.style import MODEL_COLOURS
+
+__all__ = [
+    "MODEL_COLOURS",
+    "check_picture",
+    "compare_errors",
+    "compare_histograms",
+    "error_curves",
+    "name_page",
+    "plot_estimate",
+    "privacy_curves",
+    "state_finding",
+]

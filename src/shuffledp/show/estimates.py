@@ -1,0 +1,699 @@
+"""Estimates: one as a picture or a page, and several of one histogram side by side with the truth."""
+
+from __future__ import annotations
+
+import html
+import math
+import textwrap
+import unicodedata
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from shuffledp.core.arrays import Floats
+from shuffledp.core.display import (
+    Number,
+    Picture,
+    arrange,
+    count_decimals,
+    format_number,
+    format_rows,
+    keep_largest,
+    make_picture,
+    shorten_label,
+)
+from shuffledp.core.errors import MismatchError, UnsupportedError
+from shuffledp.core.estimate import Estimate
+from shuffledp.core.notebook import as_prose
+from shuffledp.core.steps import QUARTILES, Steps, draw_distribution, find_steps
+from shuffledp.show.style import (
+    FAINT,
+    FORMATS,
+    GREY,
+    INK,
+    MODEL_COLOURS,
+    PALE,
+    VERMILION,
+    check_format,
+    colour_of,
+    foot,
+    new_figure,
+    save,
+    use_fonts,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "check_picture",
+    "compare_errors",
+    "compare_histograms",
+    "name_page",
+    "plot_estimate",
+    "state_finding",
+]
+
+_PAGES = (".html", *FORMATS)
+_MOST_BARS = 40
+_NEARLY_NONE = 0.5  # people: where a logarithmic scale of errors begins
+_CLEAR = (
+    5.5  # standard errors of a difference: a chance of 2e-8, small for the largest of many bins too
+)
+_BAND = 0.25  # how much of its colour a band has
+_QUARTER = {0.25: "a quarter", 0.5: "half", 0.75: "three quarters"}
+_PALE = 0.45  # how much of its colour a negative bar has
+_NO_FONT = "No installed font has all letters of these labels: {} shows them."
+
+
+def plot_estimate(
+    estimate: Estimate | Picture,
+    path: Path,
+    *,
+    title: str,
+    finding: str = "",
+    warnings: Sequence[str] = (),
+    notes: Sequence[str] = (),
+    model: str = "shuffle",
+) -> Path:
+    """Draw an estimate with its intervals (95 %, or those of the picture); of many bins, the largest 40.
+
+    What was found is the headline, and the title stands below it; without a finding the title is the headline.
+    Warnings follow in colour, notes (what was promised, by which proof) in small print at the bottom. Bars have the
+    colour of the `model`, paler where they are negative. The suffix of `path` chooses the format. A page (.html) holds
+    the picture, the table and the notes in one file without scripts; the other formats need Matplotlib. Letters that
+    the usual font lacks are drawn in an installed font that has them. Without one a remark says so, and a page beside
+    the picture (`name_page`) shows them all the same; an .svg leaves such letters to whoever shows it.
+
+    >>> import tempfile
+    >>> import shuffledp as sdp
+    >>> estimate = sdp.run(sdp.protocols.krr.make_local(k=3, epsilon=1.0), [0, 1, 2] * 1000)
+    >>> path = Path(tempfile.mkdtemp()) / "pets.html"
+    >>> plot_estimate(estimate, path, title="Pets").read_text()[:15]
+    '<!doctype html>'
+    """
+    check_format(path, _PAGES)
+    picture = estimate if isinstance(estimate, Picture) else make_picture(estimate)
+    table = list(picture.rows)
+    kept = keep_largest(table, _MOST_BARS)
+    said = [*notes, _explain(picture)]
+    if len(kept) < len(table) and picture.curve is None:
+        kept = kept if picture.groups else sorted(kept, key=lambda row: -row.value)
+        said.append(f"The {len(kept)} largest of {len(table):,}.")
+    words = _Words(headline=finding or title, title=title if finding else "", warnings=tuple(warnings), notes=tuple(said), colour=MODEL_COLOURS[model])  # fmt: skip
+    if path.suffix == ".html":
+        return _write_page(picture, kept, path, words)
+    return _draw_picture(picture, kept, path, words)
+
+
+def name_page(path: Path) -> Path:
+    """The page that is written beside a picture whose labels no installed font has.
+
+    >>> name_page(Path("ways.png")).name
+    'ways.png.html'
+    """
+    return path.with_name(path.name + ".html")
+
+
+def _explain(picture: Picture) -> str:
+    sure = f"{100 * picture.level:.15g}%"
+    if picture.curve is not None:
+        return (
+            f"Dots: the estimates; band: where the whole curve is with {sure} confidence, between the dots as well, "
+            "because it can only rise; lines: what it leaves open for the quartiles."
+        )
+    if picture.limits is not None:
+        return f"Dots: the estimates; lines: {sure} intervals; the axis is the public range."
+    return f"Bars: the estimates; lines: {sure} intervals."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Words:
+    """What is said beside a picture."""
+
+    headline: str
+    title: str
+    warnings: tuple[str, ...]
+    notes: tuple[str, ...]
+    colour: str
+
+
+def state_finding(picture: Picture) -> str:
+    """What a histogram or a single number says, in a line; the largest group only if it stands out from the noise.
+
+    >>> rows = (Number("car", 120.0, 3.0, 114.0, 126.0), Number("bus", 50.0, 3.0, 44.0, 56.0))
+    >>> state_finding(Picture(rows=rows, level=0.95))
+    'car is the largest of 2: 120'
+    >>> state_finding(Picture(rows=(rows[0], rows[0]._replace(label="tram")), level=0.95))
+    'car and tram are too close to tell which is larger'
+    >>> state_finding(Picture(rows=rows[:1], level=0.95))
+    'car: 120, with 95% confidence 114 to 126'
+    """
+    steps = find_steps(picture)
+    if steps is not None:
+        low, high = (f"{end:,.6g}" for end in steps.bracket(0.5))
+        return f"The median is between {low} and {high} ({100 * picture.level:.15g}% confidence)"
+    if picture.limits is not None and len(picture.rows) > 1:
+        middle = min(picture.rows, key=lambda row: abs(float(row.label) - 0.5))
+        name = "The median" if float(middle.label) == 0.5 else f"The quantile at {middle.label}"
+        return f"{name} is {_state(middle, picture)}"
+    if picture.groups:
+        return _compare_groups(picture)
+    table = sorted(picture.rows, key=lambda row: -row.value)
+    places = count_decimals(table)
+    first = table[0]
+    if len(table) == 1:
+        return f"{shorten_label(first.label)}: {_state(first, picture)}"
+    second = table[1]
+    if _stands_out(first, second):
+        return f"{shorten_label(first.label)} is the largest of {len(table):,}: {format_number(first.value, places)}"
+    return f"{shorten_label(first.label)} and {shorten_label(second.label)} are too close to tell which is larger"
+
+
+def _stands_out(first: Number, second: Number) -> bool:
+    return first.value - second.value > _CLEAR * math.hypot(first.stderr, second.stderr)
+
+
+def _compare_groups(picture: Picture) -> str:
+    """In how many groups the same answer is the largest, beyond the noise.
+
+    >>> rows = [Number(f"{group}, {name}", value, 1.0, value - 2, value + 2)
+    ...         for group, name, value in (("car", "yes", 90.0), ("car", "no", 20.0), ("bus", "yes", 40.0), ("bus", "no", 41.0))]
+    >>> _compare_groups(Picture(rows=tuple(rows), level=0.95, groups=("car", "car", "bus", "bus")))
+    'yes is the largest in 1 of 2 groups'
+    """
+    named, heads = arrange(picture, list(picture.rows))
+    starts = [*heads, len(named)]
+    winners: Counter[str] = Counter()
+    for start, end in pairwise(starts):
+        first, *rest = sorted(named[start:end], key=lambda row: -row.value)
+        if all(_stands_out(first, second) for second in rest[:1]):
+            winners[first.label.lstrip()] += 1
+    if not winners:
+        return "No answer is clearly the largest in a group"
+    ((name, times),) = winners.most_common(1)
+    where = f"all {len(heads)}" if times == len(heads) else f"{times} of {len(heads)}"
+    return f"{shorten_label(name)} is the largest in {where} groups"
+
+
+def _state(row: Number, picture: Picture) -> str:
+    """A number with its interval, in words."""
+    places = count_decimals(list(picture.rows))
+    value, low, high = (format_number(each, places) for each in (row.value, row.low, row.high))
+    return f"{value}, with {100 * picture.level:.15g}% confidence {low} to {high}"
+
+
+def check_picture(path: Path, *, page: bool = False) -> None:
+    """Refuse a picture that could not be drawn; with `page`, a page (.html) is one.
+
+    >>> check_picture(Path("plan.html"))
+    Traceback (most recent call last):
+    shuffledp.core.errors.UnsupportedError: plan.html: a picture ends in one of .pdf, .png, .svg
+    """
+    check_format(path, _PAGES if page else FORMATS)
+    if path.suffix != ".html":
+        new_figure(1, 1)
+
+
+def _draw_picture(picture: Picture, kept: list[Number], path: Path, words: _Words) -> Path:
+    said = words.headline, words.title, *words.notes, *(row.label for row in kept)
+    with use_fonts(*said) as complete:
+        if not complete and path.suffix != ".svg":  # a browser finds letters of its own
+            page = _write_page(picture, kept, name_page(path), words)
+            words = replace(words, notes=(*words.notes, _NO_FONT.format(page.name)))
+        return save(_draw(picture, kept, words), path)
+
+
+def _draw(picture: Picture, kept: list[Number], words: _Words) -> Figure:
+    steps = find_steps(picture)
+    if steps is not None:
+        return _draw_curve(steps, words)
+    if picture.limits is not None:
+        return _draw_dots(kept, picture.limits, words)
+    return _draw_bars(picture, kept, words)
+
+
+def _make_frame(words: _Words, *, margin: float, tall: float) -> tuple[Figure, Axes]:
+    """Headline, title, warnings and small print around axes of that height; inches, as all that follows."""
+    heads = _wrap(words.headline, 64)
+    lines = _wrap(words.title, 105) + [line for text in words.warnings for line in _wrap(text, 95)]
+    small = [line for note in words.notes for line in _wrap(note.replace("`", ""), 150)]
+    top, bottom = 0.45 + 0.28 * len(heads) + 0.2 * len(lines), 0.55 + 0.135 * len(small)
+    width, height = 8.0, top + bottom + tall
+    figure = new_figure(width, height)
+    axes = figure.subplots()
+    figure.subplots_adjust(
+        left=margin / width, right=0.97, top=1 - top / height, bottom=bottom / height
+    )
+    below = 1 - 0.15 / height
+    figure.text(0.2 / width, below, "\n".join(heads), fontsize=14, fontweight="bold", color=INK, va="top", linespacing=1.3)  # fmt: skip
+    below -= (0.08 + 0.28 * len(heads)) / height
+    for line in lines:
+        loud = line not in words.title
+        figure.text(0.2 / width, below, line, fontsize=10, color=VERMILION if loud else INK, va="top", fontweight="bold" if loud else "normal")  # fmt: skip
+        below -= 0.2 / height
+    foot(figure, small)
+    axes.xaxis.set_major_formatter(lambda x, _: f"{x:,.12g}")
+    axes.tick_params(length=0, labelsize=9)
+    axes.set_axisbelow(True)
+    axes.grid(axis="x", color=FAINT, lw=0.8)
+    axes.spines[:].set_visible(False)
+    return figure, axes
+
+
+def _draw_curve(steps: Steps, words: _Words) -> Figure:
+    """A distribution function in its band, and below it what is left open for the quartiles."""
+    figure, axes = _make_frame(words, margin=0.75, tall=3.6)
+    low, high = steps.band()
+    corners = [*high, *reversed(low)]
+    axes.fill(*zip(*corners, strict=True), color=words.colour, alpha=_BAND, lw=0)
+    axes.plot(steps.points, steps.shares, color=words.colour, lw=1.8, marker="o", markersize=4)
+    for share in QUARTILES:
+        first, last = steps.bracket(share)
+        axes.plot([steps.ends[0], last], [share, share], color=GREY, lw=0.9, ls=":")
+        axes.plot([first, last], [share, share], color=INK, lw=1.6, marker="|", markersize=8)
+        _write_beside(axes, f"{_QUARTER[share]}: {first:,.6g} to {last:,.6g}", (first, last), share, steps.ends)  # fmt: skip
+    room = steps.ends[1] - steps.ends[0]
+    axes.set_xlim(steps.ends[0] - 0.01 * room, steps.ends[1] + 0.01 * room)
+    axes.set_ylim(-0.02, 1.03)
+    axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "25%", "50%", "75%", "100%"], color=INK)
+    axes.grid(axis="y", color=FAINT, lw=0.8)
+    axes.set_ylabel("people at or below", fontsize=9, color=INK)
+    return figure
+
+
+def _write_beside(
+    axes: Axes, text: str, interval: tuple[float, float], y: float, limits: tuple[float, float]
+) -> None:
+    """At the right of an interval, at its left where there is no room, or above it if it is that wide."""
+    (low, high), room = interval, 0.3 * (limits[1] - limits[0])
+    x, shift, side = high, (10, 6), "left"
+    if high > limits[1] - room:
+        above = low < limits[0] + room
+        x, shift, side = (low, (4, 9), "left") if above else (low, (-10, 6), "right")
+    axes.annotate(
+        text, (x, y), xytext=shift, textcoords="offset points", va="center", ha=side, fontsize=9,
+        color=INK,
+    )  # fmt: skip
+
+
+def _draw_dots(kept: list[Number], limits: tuple[float, float], words: _Words) -> Figure:
+    """Numbers with their intervals on the range that is publicly known."""
+    labels = [_shorten(row.label) for row in kept]
+    margin = 0.35 + 0.085 * max(map(_measure_width, labels))
+    figure, axes = _make_frame(words, margin=margin, tall=0.32 * max(2, len(kept)))
+    low, high = limits
+    room = high - low
+    places = count_decimals(kept)
+    for place, row in enumerate(kept):
+        axes.plot([low, high], [place, place], color=PALE, lw=1.2, zorder=1)
+        axes.plot([row.low, row.high], [place, place], color=INK, lw=1.4, marker="|", markersize=9)
+        axes.plot([row.value], [place], color=words.colour, marker="o", markersize=6.5, zorder=3)
+        value, *ends = (format_number(each, places) for each in (row.value, row.low, row.high))
+        _write_beside(axes, f"{value} ({' to '.join(ends)})", (row.low, row.high), place, limits)
+    axes.set_xlim(low - 0.01 * room, high + 0.01 * room)
+    axes.set_yticks(range(len(kept)), labels, fontsize=9.5, color=INK)
+    axes.set_ylim(len(kept) - 0.4, -0.7)
+    return figure
+
+
+def _draw_bars(picture: Picture, kept: list[Number], words: _Words) -> Figure:
+    named, groups = arrange(picture, kept)
+    labels, slots = [], []  # a heading takes the place of a bar
+    for place, row in enumerate(named):
+        labels += [_shorten(groups[place])] if place in groups else []
+        slots.append(len(labels))
+        labels.append(_shorten(row.label.lstrip() if groups else row.label))
+    margin = 0.35 + 0.09 * max(map(_measure_width, labels))
+    figure, axes = _make_frame(words, margin=margin, tall=0.32 * max(2, len(labels)))
+    places = count_decimals(kept)
+    for place, row in zip(slots, kept, strict=True):
+        strength = 1.0 if row.value >= 0 else _PALE
+        axes.barh(place, row.value, color=words.colour, alpha=strength, height=0.62)
+        axes.plot([row.low, row.high], [place, place], color=INK, lw=1.4, marker="|", markersize=7)
+        axes.annotate(
+            format_number(row.value, places), (max(row.high, 0.0), place), xytext=(7, 0),
+            textcoords="offset points", va="center", fontsize=9, color=INK,
+        )  # fmt: skip
+    low = min(0.0, *(min(row.low, row.value) for row in kept))
+    high = max(0.0, *(max(row.high, row.value) for row in kept))
+    room = (high - low) or 1.0
+    axes.set_xlim(low - 0.02 * room, high + 0.16 * room)
+    axes.set_yticks(range(len(labels)), labels, fontsize=9.5, color=INK)
+    for place, text in enumerate(axes.get_yticklabels()):
+        text.set_fontweight("normal" if place in slots else "bold")
+    axes.set_ylim(len(labels) - 0.4, -0.6)
+    axes.axvline(0, color=INK, lw=0.8)
+    axes.locator_params(axis="x", nbins=5)
+    return figure
+
+
+def _wrap(text: str, width: int) -> list[str]:
+    """Lines that Matplotlib does not read as mathematics."""
+    return textwrap.wrap(text.replace("$", r"\$"), width)
+
+
+def _measure_width(label: str) -> int:
+    """Letters of East Asia are twice as wide.
+
+    >>> _measure_width("abc"), _measure_width("東京")
+    (3, 4)
+    """
+    return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in label)
+
+
+def _shorten(text: str, width: int = 28) -> str:
+    """A label that Matplotlib does not read as mathematics."""
+    return shorten_label(text, width).replace("$", r"\$")
+
+
+def _write_page(picture: Picture, kept: list[Number], path: Path, words: _Words) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(_compose_page(picture, kept, words), encoding="utf-8")
+    return path
+
+
+def _compose_page(picture: Picture, kept: list[Number], words: _Words) -> str:
+    dots = picture.limits is not None
+    low = min(0.0, *(min(row.low, row.value) for row in kept))
+    high = max(0.0, *(max(row.high, row.value) for row in kept))
+    if dots and picture.limits is not None:
+        low, high = picture.limits
+    draw = _draw_point if dots else _draw_line
+    scale = 100 / ((high - low) or 1.0)
+    named, groups = arrange(picture, kept)
+    lines = [
+        draw(row, columns, low, scale, words.colour)
+        for row, columns in zip(kept, format_rows(named), strict=True)
+    ]
+    for place, group in reversed(groups.items()):
+        lines.insert(
+            place, f'<tr><th colspan="5"><b>{html.escape(shorten_label(group))}</b></th></tr>'
+        )
+    body = "\n".join(lines)
+    said = [f"<p>{html.escape(words.title)}</p>"] if words.title else []
+    said += [f'<p class="w">{html.escape(text)}</p>' for text in words.warnings]
+    small = "\n".join(f"<p>{as_prose(note)}</p>" for note in words.notes)
+    name = html.escape(shorten_label(words.headline, 200))
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{name}</title><style>{_STYLE}</style></head>\n<body><h1>{name}</h1>\n"
+        f"{''.join(said)}\n{draw_distribution(picture)}\n"
+        '<div class="t"><table><thead><tr><th></th><th>estimate</th><th>std. error</th><th>interval</th><th></th>'
+        f"</tr></thead><tbody>\n{body}\n</tbody></table></div><footer>{small}</footer></body></html>\n"
+    )
+
+
+def _draw_point(row: Number, columns: list[str], low: float, scale: float, colour: str) -> str:
+    """A number on the range, with its interval."""
+    first, value, last = (
+        f"{min(max((x - low) * scale, 0.0), 100.0):.2f}%" for x in (row.low, row.value, row.high)
+    )
+    return _tell_row(
+        columns,
+        '<line x1="0" x2="100%" y1="9" y2="9" class="z"/>'
+        f'<line x1="{first}" x2="{last}" y1="9" y2="9" class="i"/>'
+        f'<circle cx="{value}" cy="9" r="4.5" fill="{colour}"/>',
+    )
+
+
+def _draw_line(row: Number, columns: list[str], low: float, scale: float, colour: str) -> str:
+    def at(x: float) -> str:
+        return f"{(x - low) * scale:.2f}%"
+
+    start, end = min(0.0, row.value), max(0.0, row.value)
+    fill = colour if row.value >= 0 else f'{colour}" fill-opacity="{_PALE}'
+    return _tell_row(
+        columns,
+        f'<rect x="{at(start)}" y="3" width="{(end - start) * scale:.2f}%" height="12" fill="{fill}"/>'
+        f'<line x1="{at(row.low)}" x2="{at(row.high)}" y1="9" y2="9" class="i"/>'
+        f'<line x1="{at(0.0)}" x2="{at(0.0)}" y1="0" y2="18" class="z"/>',
+    )
+
+
+def _tell_row(columns: list[str], shapes: str) -> str:
+    drawing = f'<svg width="100%" height="18" role="img">{shapes}</svg>'
+    label, *numbers = columns
+    fields = "".join(f'<td class="n">{number}</td>' for number in numbers)
+    return f'<tr><th>{html.escape(label)}</th>{fields}<td class="b">{drawing}</td></tr>'
+
+
+_STYLE = (
+    ":root{color-scheme:light dark}"
+    "body{font:15px/1.5 system-ui,sans-serif;max-width:60em;margin:2em auto;padding:0 1em}"
+    "h1{font-size:1.3em}p{margin:.3em 0;opacity:.85}"
+    "table{border-collapse:collapse;width:100%;margin-top:1em}"
+    "th,td{padding:.2em .7em;text-align:left;font-weight:normal;white-space:nowrap}"
+    ".t{overflow-x:auto}.w{color:#B34700;font-weight:bold;opacity:1}"
+    "footer{font-size:.8em;margin-top:1.2em}"
+    "thead th{opacity:.7}.n{text-align:right;font-variant-numeric:tabular-nums}"
+    ".b{width:45%;min-width:9em}.i{stroke:currentColor;stroke-width:2}.z{stroke:currentColor;opacity:.5}"
+)
+
+
+def compare_histograms(
+    truth: ArrayLike,
+    estimates: Mapping[str, Estimate],
+    path: Path,
+    *,
+    labels: tuple[str, ...],
+    title: str,
+    subtitle: str = "",
+    level: float = 0.95,
+) -> Path:
+    """Draw the true histogram and each estimate of it side by side, and save the picture.
+
+    Every estimate has a panel with its intervals, in front of the truth in grey. The suffix of
+    `path` chooses the format: .png, .svg or .pdf.
+
+    >>> import tempfile
+    >>> import shuffledp as sdp
+    >>> protocol = sdp.protocols.krr.make_local(k=2, epsilon=1.0)
+    >>> estimate = sdp.run(protocol, [0, 0, 1] * 1000)
+    >>> path = Path(tempfile.mkdtemp()) / "pets.png"
+    >>> compare_histograms([2000, 1000], {"local": estimate}, path, labels=("cat", "dog"),
+    ...                    title="Pets").name
+    'pets.png'
+    """
+    counts = np.asarray(truth, dtype=np.float64)
+    with use_fonts(title, subtitle, *labels, *estimates):
+        figure, axes = _make_panels(counts, estimates, labels, title, subtitle)
+        ends = [counts]
+        for place, (name, estimate) in enumerate(estimates.items(), start=1):
+            colour = colour_of(name, place - 1)
+            ends += _draw_estimate(axes[place], name, estimate, counts, level, colour)
+        low, high = min(0.0, float(np.min(ends))), max(1.0, float(np.max(ends)))
+        for panel in axes:  # with room for the numbers
+            panel.set_xlim(low - 0.03 * (high - low), high + 0.45 * (high - low))
+        return save(figure, path)
+
+
+def _check_sizes(
+    counts: Floats, estimates: Mapping[str, Estimate], labels: tuple[str, ...]
+) -> None:
+    if counts.ndim != 1 or not 1 <= len(counts) <= _MOST_BARS:
+        raise UnsupportedError(
+            f"counts of shape {counts.shape}: a picture shows 1 to {_MOST_BARS} bins"
+        )
+    for name, estimate in estimates.items():
+        if np.shape(estimate.value) != counts.shape or len(labels) != len(counts):
+            raise MismatchError(
+                f"{name}: {np.size(estimate.value)} values, {len(counts)} counts, {len(labels)} labels"
+            )
+
+
+def _make_panels(
+    counts: Floats,
+    estimates: Mapping[str, Estimate],
+    labels: tuple[str, ...],
+    title: str,
+    subtitle: str,
+) -> tuple[Figure, list[Axes]]:
+    """A panel with the truth and an empty one for each estimate; refuses sizes that do not agree."""
+    _check_sizes(counts, estimates, labels)
+    panels = 1 + len(estimates)
+    width, height = 1.3 + 3.6 * panels, 2.3 + 0.36 * len(counts)  # inches, as all that follows
+    figure = new_figure(width, height)
+    axes = list(figure.subplots(1, panels, sharey=True, squeeze=False)[0])
+    top, bottom = 1 - 1.6 / height, 0.5 / height
+    figure.subplots_adjust(left=1.1 / width, right=0.985, top=top, bottom=bottom, wspace=0.07)
+    figure.text(0.2 / width, 1 - 0.4 / height, title, fontsize=16, fontweight="bold", color=INK)
+    figure.text(
+        0.2 / width, 1 - 0.55 / height, subtitle, fontsize=10.5, color=INK, va="top", linespacing=1.5
+    )  # fmt: skip
+    for panel in axes:
+        _quieten(panel)
+    axes[0].invert_yaxis()
+    _draw_truth(axes[0], counts, labels)
+    return figure, axes
+
+
+def _quieten(axes: Axes) -> None:
+    """A quiet frame: a line at zero and a faint grid."""
+    axes.axvline(0, color=INK, lw=0.8)
+    axes.xaxis.set_major_formatter(lambda x, _: _format_count(x))
+    axes.locator_params(axis="x", nbins=4)
+    axes.tick_params(length=0, labelsize=9.5, colors=INK)
+    axes.set_axisbelow(True)
+    axes.grid(axis="x", color=FAINT, lw=0.8)
+    axes.spines[:].set_visible(False)
+
+
+def _draw_truth(axes: Axes, counts: Floats, labels: tuple[str, ...]) -> None:
+    """The true counts as grey bars."""
+    rows = np.arange(len(counts))
+    axes.set_title("the truth", loc="left", fontsize=11.5, color=GREY, fontweight="bold", pad=8)
+    axes.barh(rows, counts, color=GREY, height=0.76)
+    axes.set_yticks(rows, labels)
+    _annotate(axes, counts, [_format_count(count) for count in counts])
+
+
+def _draw_estimate(
+    axes: Axes, name: str, estimate: Estimate, truth: Floats, level: float, colour: str
+) -> list[Floats]:
+    """Returns how far the drawing goes to the left and to the right."""
+    rows = np.arange(len(truth))
+    value = np.asarray(estimate.value, dtype=np.float64)
+    low, high = (np.asarray(end, dtype=np.float64) for end in estimate.interval(level))
+    axes.set_title(name, loc="left", fontsize=11.5, color=colour, fontweight="bold", pad=8)
+    axes.barh(rows, truth, color=PALE, height=0.76)
+    axes.barh(rows, value, color=colour, height=0.38)
+    # Not around the value: that is not clipped, and an interval never leaves the range of the truth.
+    middle, radius = (low + high) / 2, (high - low) / 2
+    axes.errorbar(middle, rows, xerr=radius, fmt="none", ecolor=INK, capsize=3.5, lw=1.3)
+    notes = zip(value, radius, strict=True)
+    _annotate(
+        axes,
+        np.maximum(high, truth),
+        [f"{_format_count(v)} ± {_format_count(r)}" for v, r in notes],
+    )
+    return [np.minimum(low, value), np.maximum(high, value)]
+
+
+def _annotate(axes: Axes, ends: Floats, notes: list[str]) -> None:
+    """A note beside the end of each bar."""
+    for row, (end, note) in enumerate(zip(np.maximum(ends, 0.0), notes, strict=True)):
+        axes.annotate(
+            note, (end, row), xytext=(7, 0), textcoords="offset points", va="center",
+            fontsize=9, color=INK,
+        )  # fmt: skip
+
+
+def _format_count(x: float) -> str:
+    """A count as text, with a true minus sign.
+
+    >>> _format_count(-1234.4)
+    '\N{MINUS SIGN}1,234'
+    """
+    return f"{x:,.0f}".replace("-", "\N{MINUS SIGN}")
+
+
+def compare_errors(
+    truth: ArrayLike,
+    estimates: Mapping[str, Estimate],
+    path: Path,
+    *,
+    labels: tuple[str, ...],
+    title: str,
+    subtitle: str = "",
+    level: float = 0.95,
+) -> Path:
+    """Draw the true histogram, beside it how far off each estimate may be, and by how much each misses.
+
+    The middle panel has half the width of each interval on a logarithmic scale, a dot for each estimate: one look tells
+    the models apart where the bins are so large that the estimates themselves look alike. At the right are the numbers.
+
+    >>> import tempfile
+    >>> import shuffledp as sdp
+    >>> protocol = sdp.protocols.krr.make_local(k=2, epsilon=1.0)
+    >>> estimate = sdp.run(protocol, [0, 0, 1] * 1000)
+    >>> path = Path(tempfile.mkdtemp()) / "pets.png"
+    >>> compare_errors([2000, 1000], {"local": estimate}, path, labels=("cat", "dog"),
+    ...                title="Pets").name
+    'pets.png'
+    """
+    counts = np.asarray(truth, dtype=np.float64)
+    _check_sizes(counts, estimates, labels)
+    with use_fonts(title, subtitle, *labels, *estimates):
+        return save(_draw_errors(counts, estimates, labels, title, subtitle, level), path)
+
+
+def _draw_errors(
+    counts: Floats,
+    estimates: Mapping[str, Estimate],
+    labels: tuple[str, ...],
+    title: str,
+    subtitle: str,
+    level: float,
+) -> Figure:
+    bottom = 0.75
+    width = 6.9 + 1.4 * len(estimates)  # inches, as all that follows
+    heads = textwrap.wrap(title, int(7.2 * width))
+    head = 1.47 + 0.28 * len(heads)
+    height = head + bottom + 0.36 * len(counts)
+    figure = new_figure(width, height)
+    top = 1 - head / height
+    figure.text(0.2 / width, 1 - 0.15 / height, "\n".join(heads), fontsize=15, fontweight="bold", color=INK, va="top")  # fmt: skip
+    figure.text(0.2 / width, 1 - (head - 1.18) / height, subtitle, fontsize=10, color=INK, va="top", linespacing=1.5)  # fmt: skip
+
+    def panel(left: float, wide: float) -> Axes:
+        box = left / width, bottom / height, wide / width, top - bottom / height
+        axes: Axes = figure.add_axes(box)
+        axes.set_ylim(len(counts) - 0.4, -0.6)
+        return axes
+
+    bars, dots = panel(1.2, 2.4), panel(3.9, 2.7)
+    _quieten(bars)
+    _draw_truth(bars, counts, labels)
+    bars.set_xlim(0, 1.4 * max(1.0, float(counts.max())))
+    _quieten(dots)
+    dots.set_yticks([])
+    reach = [_draw_error(dots, panel(6.8 + 1.4 * place, 1.35), name, estimate, counts, level, colour_of(name, place))
+             for place, (name, estimate) in enumerate(estimates.items())]  # fmt: skip
+    dots.set_xscale("log")
+    least, most = min(low for low, _ in reach), max(high for _, high in reach)
+    dots.set_xlim(least / 2, most * 2)
+    dots.xaxis.set_major_formatter(lambda x, _: f"{x:,.10g}")
+    dots.minorticks_off()
+    dots.set_xlabel("how far off, people (logarithmic)", fontsize=9, color=INK)
+    dots.set_title(
+        f"half the width of the {100 * level:.15g}% interval", loc="left", fontsize=10.5, color=INK, pad=8
+    )  # fmt: skip
+    return figure
+
+
+def _draw_error(
+    dots: Axes,
+    numbers: Axes,
+    name: str,
+    estimate: Estimate,
+    truth: Floats,
+    level: float,
+    colour: str,
+) -> tuple[float, float]:
+    """A dot for each bin and a column of numbers; returns from where to where the dots reach."""
+    places = np.arange(len(truth))
+    off = np.asarray(estimate.value, dtype=np.float64) - truth
+    low, high = (np.asarray(end, dtype=np.float64) for end in estimate.interval(level))
+    radius = (high - low) / 2
+    seen = np.maximum(radius, _NEARLY_NONE)  # no error at all has no place on this scale
+    dots.plot(seen, places, "o", color=colour, markersize=8, alpha=0.85)
+    model, _, trust = name.partition(": ")
+    numbers.set_title(f"{model}\n{trust}" if trust else name, loc="left", fontsize=10.5, color=colour, fontweight="bold", pad=8)  # fmt: skip
+    numbers.set_axis_off()
+    for place, (error, r) in enumerate(zip(off, radius, strict=True)):
+        text = f"{_format_signed(error)} ± {_format_count(r)}"
+        numbers.text(0, place, text, va="center", fontsize=9, color=colour)
+    return float(seen.min()), float(seen.max())
+
+
+def _format_signed(error: float) -> str:
+    return f"+{_format_count(error)}" if round(error) > 0 else _format_count(round(error))

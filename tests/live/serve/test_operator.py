@@ -1,0 +1,91 @@
+"""The planner behind the operator's desk."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from shuffledp.core.errors import DataError, UnsupportedError
+from shuffledp.live.design import make_collection, parse_survey
+from shuffledp.live.serve import processes
+from shuffledp.live.serve.operator import Planner, read_form
+
+SURVEY = {
+    "epsilon": 1.0,
+    "delta": 1e-8,
+    "questions": {"way": {"task": "histogram", "categories": ["car", "bus", "foot"]}},
+    "collection": {"people": 5000},
+}
+
+
+def survey(**changes):
+    return {**SURVEY, **changes}
+
+
+def test_error_bars_shrink_with_the_floor():
+    def widths(floor):
+        content = survey(collection={"people": 5000, "local_epsilon": floor})
+        found = Planner().preview(content)["questions"]
+        return [row["high"] - row["low"] for each in found for row in each["estimate"]]
+
+    assert all(wide > narrow for wide, narrow in zip(widths(1.0), widths(4.0), strict=True))
+
+
+def test_a_sum_has_people_times_the_error_of_the_mean():
+    one = survey(questions={"total": {"task": "sum", "lower": 0, "upper": 10}})
+    mean = survey(questions={"total": {"task": "mean", "lower": 0, "upper": 10}})
+    (of_sum,), (of_mean,) = (
+        each["questions"][0]["estimate"] for each in map(Planner().preview, (one, mean))
+    )
+    assert of_sum["value"] == pytest.approx(5000 * of_mean["value"], rel=1e-6)
+    wide = of_sum["high"] - of_sum["value"]
+    assert wide == pytest.approx(5000 * (of_mean["high"] - of_mean["value"]), rel=0.05)
+
+
+@pytest.mark.parametrize("one_question", [True, False])
+@pytest.mark.parametrize("tokens", [True, False])
+def test_it_says_how_long_a_report_will_be(one_question, tokens):
+    settings = {"people": 300, "one_question": one_question, "tokens": tokens}
+    content = survey(
+        questions={"home": {"task": "count"}, "work": {"task": "count"}}, collection=settings
+    )
+    planned = parse_survey(content, Path("survey"))
+    collection, _, _ = make_collection(planned.choose_protocols(), planned.settings)
+    assert Planner().preview(content)["bytes"] == collection.report_size
+
+
+def test_if_a_role_does_not_start_both_end(monkeypatch):
+    ended = []
+
+    class Broken:
+        def __init__(self, name):
+            self.name = name
+
+        def wait_until_ready(self):
+            if self.name == "analyzer":
+                raise UnsupportedError("a role ended at once, with status 1")
+
+        def stop(self):
+            ended.append(self.name)
+
+    monkeypatch.setattr(processes, "start", lambda role, *_, **__: Broken(role))
+    home = SimpleNamespace(collection=lambda: SimpleNamespace(url="http://127.0.0.1:8000"))
+    with pytest.raises(UnsupportedError, match="ended at once"):
+        processes.start_roles(home, 8001)
+    assert ended == ["analyzer", "shuffler"]
+
+
+def test_solves_for_the_smallest_floor():
+    wanted = Planner().preview(survey(error=0.05))
+    tighter = Planner().preview(survey(error=0.03))
+    assert wanted["local_epsilon"] < tighter["local_epsilon"]
+    with pytest.raises(UnsupportedError, match="cannot be reached"):
+        Planner().preview(survey(error=1e-6))
+
+
+def test_what_the_page_sends_is_read_strictly():
+    with pytest.raises(DataError, match="epsilon='one' must be a number"):
+        read_form(b'{"epsilon": "one"}')
+    assert read_form(b'{"questions": {"a": {"lower": "-1.5"}}}') == {
+        "questions": {"a": {"lower": -1.5}}
+    }

@@ -1,0 +1,143 @@
+"""Sums and means by group in a live collection: the law of rounding and noise, its bytes, its intervals."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import shuffledp as sdp
+from shuffledp import protocols
+from shuffledp.core.analyzer import Tally
+from shuffledp.core.domain import Reals
+from shuffledp.live.analyzer import _answer
+from shuffledp.live.design import Settings, choose_protocols, parse_survey
+from shuffledp.live.groups import GroupsError, estimate_groups
+from shuffledp.live.wire.question import Question
+from support import ALPHA
+
+MAKERS = {
+    "krr": protocols.krr.make_local,
+    "hadamard": protocols.hadamard.make_local,
+    "optimized_unary": protocols.unary.make_optimized,
+    "subset_selection": protocols.subset_selection.make_local,
+}
+
+
+def ask(
+    maker, *, epsilon=2.0, bits=64, task="mean_by_group", groups=("car", "bus"), ends=(-2.0, 6.0)
+):
+    made = maker(k=2 * len(groups), epsilon=epsilon, word_bits=bits)
+    return Question(name="x", text="?", task=task, protocol=made, labels=groups, range=ends)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_expected_sums_are_the_sums_exactly(name):
+    """The rounding law and the noise law, as fractions: somebody in bus with 1.0 adds 1.0 to bus, 0 to car."""
+    question = ask(MAKERS[name])
+    place = question.place_of("bus: 1")
+    ends = Reals(lower=-2.0, upper=6.0, steps=1)
+    law = ends.rounding_law(int(question.split_places(np.array([place]))[1][0]), 64)
+    analyzer, device = question.protocol.analyzer, question.protocol.randomizer
+    expected = [Fraction(0)] * 4
+    for end, chance in law.items():
+        for (message,), mass in device.pmf(2 * 1 + end).items():
+            for code, weight in enumerate(analyzer.weights(message)):
+                expected[code] += chance * mass * weight
+    assert -2 * expected[0] + 6 * expected[1] == 0
+    assert -2 * expected[2] + 6 * expected[3] == 1
+    assert expected[2] + expected[3] == 1
+
+
+def test_every_tape_gives_the_declared_law():
+    """All words of the device and of rounding, for a place in the middle of the range."""
+    question = ask(protocols.krr.make_local, bits=5)
+    place = question.place_of("bus: 1.0")  # 3/8 of the range
+    tapes = np.stack(np.meshgrid(np.arange(32), np.arange(32)), axis=-1).reshape(-1, 2)
+    sent = question.randomize(np.full(len(tapes), place), tapes.astype(np.uint64))
+    law = {2: Fraction(5, 8), 3: Fraction(3, 8)}
+    wanted = [
+        sum(chance * question.protocol.randomizer.pmf(code)[(y,)] for code, chance in law.items())
+        for y in range(4)
+    ]
+    assert [Fraction(int(n), 1024) for n in np.bincount(sent, minlength=4)] == wanted
+
+
+def simulate(question, groups, numbers, runs, seed):
+    lower, upper = question.range
+    places = Reals(lower=lower, upper=upper, steps=1).places(np.tile(numbers, runs))
+    joined = question.join_places(np.tile(groups, runs), places)
+    words = sdp.SeededWords(seed).words(len(joined) * question.width).reshape(len(joined), -1)
+    sent = question.randomize(joined, words).reshape(runs, -1)
+    size = question.protocol.randomizer.k
+    return [Tally(counts=np.bincount(row, minlength=size), users=len(numbers)) for row in sent]
+
+
+def count_misses(question, tallies, truths):
+    misses = 0
+    for tally in tallies:
+        low, high = estimate_groups(question, tally).interval(0.95)
+        misses += int(((truths < low) | (truths > high)).sum())
+    return misses
+
+
+@pytest.mark.parametrize("task", ["mean_by_group", "sum_by_group"])
+def test_intervals_cover_and_without_the_rounding_they_do_not(task, monkeypatch):
+    question = ask(protocols.krr.make_local, epsilon=6.0, task=task)
+    source = np.random.default_rng(5)
+    groups, numbers = source.integers(0, 2, 600), source.uniform(1.5, 2.5, 600)
+    sums = np.bincount(groups, weights=numbers)
+    truths = sums if task == "sum_by_group" else sums / np.bincount(groups)
+    tallies = simulate(question, groups, numbers, runs=500, seed=8)
+    most = binom.isf(ALPHA, 1000, 0.05)
+    assert count_misses(question, tallies, truths) <= most
+    radius = GroupsError._radius
+    monkeypatch.setattr(GroupsError, "_radius", lambda self, w, r: radius(self, w, 0 * r))
+    assert count_misses(question, tallies, truths) > most
+
+
+SURVEY = {
+    "epsilon": 1.0,
+    "delta": 1e-8,
+    "questions": {
+        "way": {"task": "histogram", "categories": ["car", "bus"]},
+        "minutes": {"task": "mean", "lower": 0, "upper": 240, "by": "way"},
+        "cost": {"task": "sum", "lower": -5, "upper": 10, "by": "town", "groups": ["a", "b", "c"]},
+    },
+    "collection": {"people": 4000},
+}
+
+
+def test_a_survey_by_group_is_planned(tmp_path):
+    way, minutes, cost = parse_survey(SURVEY, tmp_path / "x.toml").asked
+    assert (way.kind, minutes.kind, cost.kind) == ("histogram", "mean_by_group", "sum_by_group")
+    assert (minutes.groups, minutes.range) == (("car", "bus"), (0.0, 240.0))
+    settings = Settings(people=4000, local_epsilon=2.0)
+    design = choose_protocols([cost], epsilon=1.0, delta=1e-8, settings=settings)
+    (question,) = design.questions
+    assert question.labels == ("a", "b", "c")
+    assert question.protocol.randomizer.domain.size == 6
+    assert question.to_dict()["range"] == {"lower": "-5.0", "upper": "10.0"}
+
+
+def test_answers_that_are_none():
+    question = ask(protocols.krr.make_local)
+    for answer, complaint in [
+        ("train: 1", "must be GROUP: NUMBER"),
+        ("car", "must be GROUP: NUMBER"),
+        ("car: much", "must be a number"),
+        ("car: 7", "is outside"),
+        ("car: nan", "is outside|is missing"),
+    ]:
+        with pytest.raises(sdp.DataError, match=complaint):
+            question.place_of(answer)
+    assert question.place_of("bus:-2") - question.place_of("car: -2") == (1 << 41) + 1
+
+
+def test_rows_of_a_result_are_the_groups():
+    question = ask(protocols.krr.make_local, epsilon=8.0)
+    groups, numbers = np.repeat([0, 1], [300, 500]), np.repeat([2.0, 6.0], [300, 500])
+    (tally,) = simulate(question, groups, numbers, runs=1, seed=3)
+    rows = _answer(question, tally)["estimate"]
+    assert [row["label"] for row in rows] == ["car", "bus"]
+    assert all(row["low"] <= truth <= row["high"] for row, truth in zip(rows, [2, 6], strict=True))

@@ -1,0 +1,88 @@
+"""A small live collection for tests: two questions, fixed keys, and a few people."""
+
+import hashlib
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from shuffledp import SeededWords, protocols
+from shuffledp.live.wire.document import (
+    Collection,
+    Pledge,
+    ShufflerKey,
+    Windows,
+    write_document,
+)
+from shuffledp.live.wire.hpke import public_bytes
+from shuffledp.live.wire.question import Question
+from shuffledp.live.wire.report import encode_answers, seal_inner, seal_report
+
+
+def secret(name):
+    """A private key for tests: always the same for a name."""
+    return hashlib.sha256(f"shuffledp test key {name}".encode()).digest()
+
+
+def signing_public(name):
+    return Ed25519PrivateKey.from_private_bytes(secret(name)).public_key().public_bytes_raw()
+
+
+def questions(epsilon=1.5):
+    return (
+        Question(
+            name="way",
+            text="How do you come to work?",
+            task="histogram",
+            protocol=protocols.krr.make_local(k=3, epsilon=epsilon),
+            labels=("car", "bicycle", "bus"),
+        ),
+        Question(
+            name="home",
+            text="Do you work at home sometimes?",
+            task="count",
+            protocol=protocols.rr.make_local(epsilon=epsilon),
+            labels=("no", "yes"),
+        ),
+    )
+
+
+def make_collection(**changes) -> Collection:
+    """`pledge`, `windows`, ... of `write_document`; two windows of 100 seconds from 1000 on by default."""
+    windows = changes.pop("windows", Windows(start=1000, seconds=100, count=2, grace=10))
+    keys = tuple(
+        ShufflerKey(
+            id=window, first=window, last=window, public=public_bytes(secret(f"outer {window}"))
+        )
+        for window in range(windows.count)
+    )
+    pledge = Pledge(epsilon=4.0, delta=1e-2, honest=1.0, min_batch=20, local_epsilon=3.0)
+    return write_document(
+        **{
+            "title": "A test",
+            "questions": questions(),
+            "pledge": pledge,
+            "windows": windows,
+            "url": "http://127.0.0.1:8000",
+            "shuffler_keys": keys,
+            "shuffler_sign": signing_public("shuffler"),
+            "analyzer_public": public_bytes(secret("inner")),
+            "analyzer_sign": signing_public("analyzer"),
+            **changes,
+        }
+    )
+
+
+def outer_secrets(collection):
+    return {key.id: secret(f"outer {key.id}") for key in collection.shuffler_keys}
+
+
+def make_inners(collection, window, seed):
+    answers = {
+        "way": ("car", "bicycle", "bus")[seed % 3],
+        "home": seed % 2 == 0,
+    }
+    plains = encode_answers(collection, answers, SeededWords(seed))
+    return [seal_inner(collection, window, plain) for plain in plains]
+
+
+def make_report(collection, window, seed, token=b""):
+    return seal_report(collection, window, make_inners(collection, window, seed), token)
