@@ -80,7 +80,8 @@ if TYPE_CHECKING:
     from shuffledp.protocols.explain import explain
     from shuffledp.questions import Question, Survey, SurveyAnswer, SurveyPlan
     from shuffledp.questions.answer import Answer
-    from shuffledp.questions.request import Request, ask
+    from shuffledp.questions.asking import ask
+    from shuffledp.questions.request import Request
 
 __all__ = [
     "Accountant",
@@ -188,48 +189,50 @@ __all__ = [
 
 # What needs the protocols and the accountant is imported when it is first used: there are many, and
 # a command line that only wants to print its help should not wait for them.
-__getattr__ = load_later(
-    __name__,
-    {
-        "accounting.amplify": "amplify amplify_lower calibrate profile smallest_n",
-        "planner.choice": "count histogram mean sum words",
-        "engine.columns": "categories_of open_column",
-        "engine.files": "headcount run_file",
-        "engine.codes": "OnInvalid",
-        "protocols.explain": "explain",
-        "engine.messages": "randomize_file tally_file",
-        "engine.tallies": "read_tally write_tally",
-        "questions.answer": "Answer",
-        "core.answers": "Answers",
-        "core.cells": "Bins Cells",
-        "core.texts": "Keys Texts",
-        "questions.request": "Request ask",
-        "questions": "Question Survey SurveyAnswer SurveyPlan",
-        "accounting.compose": "compose compose_renyi",
-        "protocols": "make",
-        "planner.plans": "Plan plan",
-        "inference.learning": "learn",
-        "engine.memory": "run run_counts",
-        "inference.complexity": "sample_complexity",
-        "planner.growth": "survey",
-        "inference.uniformity": "identity_test uniformity_test",
-    },
-    modules=(
-        "accounting",
-        "audit",
-        "engine",
-        "inference",
-        "lab.samples",
-        "ledger",
-        "live",
-        "mechanisms",
-        "planner",
-        "protocols",
-        "questions",
-        "show",
-        "tasks",
-    ),
-)
+if not TYPE_CHECKING:  # with it, every name would be Any
+    __getattr__ = load_later(
+        __name__,
+        {
+            "accounting.amplify": "amplify amplify_lower calibrate profile smallest_n",
+            "planner.choice": "count histogram mean sum words",
+            "engine.columns": "categories_of open_column",
+            "engine.files": "headcount run_file",
+            "engine.codes": "OnInvalid",
+            "protocols.explain": "explain",
+            "engine.messages": "randomize_file tally_file",
+            "engine.tallies": "read_tally write_tally",
+            "questions.answer": "Answer",
+            "core.answers": "Answers",
+            "core.cells": "Bins Cells",
+            "core.texts": "Keys Texts",
+            "questions.asking": "ask",
+            "questions.request": "Request",
+            "questions": "Question Survey SurveyAnswer SurveyPlan",
+            "accounting.compose": "compose compose_renyi",
+            "protocols": "make",
+            "planner.plans": "Plan plan",
+            "inference.learning": "learn",
+            "engine.memory": "run run_counts",
+            "inference.complexity": "sample_complexity",
+            "planner.growth": "survey",
+            "inference.uniformity": "identity_test uniformity_test",
+        },
+        modules=(
+            "accounting",
+            "audit",
+            "engine",
+            "inference",
+            "lab.samples",
+            "ledger",
+            "live",
+            "mechanisms",
+            "planner",
+            "protocols",
+            "questions",
+            "show",
+            "tasks",
+        ),
+    )
 
 
 def __dir__() -> list[str]:

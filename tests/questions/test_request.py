@@ -364,7 +364,7 @@ class TestRefused:
             ("count", {"engine": "abacus"}, "engine='abacus' must be one of"),
             ("count", {"level": 1}, "level=1 must be > 0 and < 1"),
             ("count", {"lower": 3}, "a count takes no lower"),
-            ("count", {"colour": "red"}, "a count takes no colour"),
+            ("count", {"options": {"colour": "red"}}, "a count takes no colour"),
             ("histogram", {}, "needs its categories from public knowledge"),
             ("count", {"protocol": "krr"}, "krr answers a histogram, not a count"),
             ("count", {"protocol": "rr", "max_messages": 2}, "leave out protocol"),

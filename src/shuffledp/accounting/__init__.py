@@ -31,12 +31,13 @@ __all__ = [
     "replace_one",
 ]
 
-__getattr__ = load_later(
-    __name__,
-    {
-        "amplify": "BinaryOutput Bound ShuffledProfile",
-        "closed_forms": "CLOSED_FORMS ClosedForm Covers Formula",
-        "comparison": "BoundComparison BoundLine",
-        "rules": "compose_advanced compose_basic group_privacy replace_one",
-    },
-)
+if not TYPE_CHECKING:  # with it, every name would be Any
+    __getattr__ = load_later(
+        __name__,
+        {
+            "amplify": "BinaryOutput Bound ShuffledProfile",
+            "closed_forms": "CLOSED_FORMS ClosedForm Covers Formula",
+            "comparison": "BoundComparison BoundLine",
+            "rules": "compose_advanced compose_basic group_privacy replace_one",
+        },
+    )

@@ -345,7 +345,7 @@ class GroupOptions:
         """What a request takes."""
         return {"by": self.by, "groups": None if self.groups is None else _GROUPS.read(self.groups)}
 
-    def open(self, paths: list[str], where: str | None) -> "sdp.Column | None":
+    def open(self, paths: list[str], where: str | None) -> "sdp.engine.Column | None":
         """The column of the groups."""
         return None if self.by is None else sdp.open_column(paths, self.by, where=where)
 

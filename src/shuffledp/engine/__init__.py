@@ -112,21 +112,22 @@ __all__ = [
     "write_tally",
 ]
 
-__getattr__ = load_later(
-    __name__,
-    {
-        "central": "Frequencies Released release_column release_counts release_frequencies",
-        "chunks": "CodeCounts Engine Headcount Job Progress Report Rounding Tallied",
-        "codes": "Action Coded Coder OnInvalid",
-        "columns": "Column categories_of group_values open_column take_column",
-        "files": "ENGINES CodedColumn DuckDB FileRun Memory find_engine headcount read_codes run_file",
-        "filters": "Filter",
-        "formats": "DataFile Format Paths find_files",
-        "memory": "run run_counts",
-        "messages": "Randomized randomize_file tally_file",
-        "output": "Staged explain_unwritable stage",
-        "spark": "Spark",
-        "tallies": "Collected Form Reading read_tallies read_tally write_tally",
-    },
-    modules=("stages",),
-)
+if not TYPE_CHECKING:  # with it, every name would be Any
+    __getattr__ = load_later(
+        __name__,
+        {
+            "central": "Frequencies Released release_column release_counts release_frequencies",
+            "chunks": "CodeCounts Engine Headcount Job Progress Report Rounding Tallied",
+            "codes": "Action Coded Coder OnInvalid",
+            "columns": "Column categories_of group_values open_column take_column",
+            "files": "ENGINES CodedColumn DuckDB FileRun Memory find_engine headcount read_codes run_file",
+            "filters": "Filter",
+            "formats": "DataFile Format Paths find_files",
+            "memory": "run run_counts",
+            "messages": "Randomized randomize_file tally_file",
+            "output": "Staged explain_unwritable stage",
+            "spark": "Spark",
+            "tallies": "Collected Form Reading read_tallies read_tally write_tally",
+        },
+        modules=("stages",),
+    )

@@ -14,11 +14,12 @@ __all__ = ["DATASET", "Budget", "Charge", "Entry", "Ledger", "Spending", "Spent"
 DATASET = "data"
 """The data set that is meant if none is named: counting too much together is the safe mistake."""
 
-__getattr__ = load_later(
-    __name__,
-    {
-        "budget": "Budget Charge Spent",
-        "events": "Entry",
-        "ledger": "Ledger Spending Verified",
-    },
-)
+if not TYPE_CHECKING:  # with it, every name would be Any
+    __getattr__ = load_later(
+        __name__,
+        {
+            "budget": "Budget Charge Spent",
+            "events": "Entry",
+            "ledger": "Ledger Spending Verified",
+        },
+    )

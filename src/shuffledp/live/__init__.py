@@ -68,17 +68,18 @@ __all__ = [
 ]
 
 # A device needs neither the planner nor the ledger, and should not wait for them.
-__getattr__ = load_later(
-    __name__,
-    {
-        "analyzer": "Analyzer",
-        "design": "LARGEST_FLOOR LOCAL_EPSILON Design DesignQuestion Settings SurveyFile choose_protocols create "
-        "describe_trust generate_analyzer make_collection measure_influence read_survey",
-        "device": "BUDGET Device Sending read_reply",
-        "disk": "write_private",
-        "keys": "AnalyzerSecrets ShufflerSecrets make_tokens",
-        "shuffler": "Reply Shuffler",
-        "store": "SqliteStore State Store WindowRow",
-    },
-    modules=("pages", "serve", "wire"),
-)
+if not TYPE_CHECKING:  # with it, every name would be Any
+    __getattr__ = load_later(
+        __name__,
+        {
+            "analyzer": "Analyzer",
+            "design": "LARGEST_FLOOR LOCAL_EPSILON Design DesignQuestion Settings SurveyFile choose_protocols create "
+            "describe_trust generate_analyzer make_collection measure_influence read_survey",
+            "device": "BUDGET Device Sending read_reply",
+            "disk": "write_private",
+            "keys": "AnalyzerSecrets ShufflerSecrets make_tokens",
+            "shuffler": "Reply Shuffler",
+            "store": "SqliteStore State Store WindowRow",
+        },
+        modules=("pages", "serve", "wire"),
+    )

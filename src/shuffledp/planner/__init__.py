@@ -44,13 +44,14 @@ __all__ = [
     "survey",
 ]
 
-__getattr__ = load_later(
-    __name__,
-    {
-        "choice": "Aim choose count histogram mean sum",
-        "growth": "ModelCurve Point ProtocolRow curves exponent plot_plan survey",
-        "plans": "Plan plan",
-        "question": "Asked Limits check_delta",
-        "rows": "Measured Row",
-    },
-)
+if not TYPE_CHECKING:  # with it, every name would be Any
+    __getattr__ = load_later(
+        __name__,
+        {
+            "choice": "Aim choose count histogram mean sum",
+            "growth": "ModelCurve Point ProtocolRow curves exponent plot_plan survey",
+            "plans": "Plan plan",
+            "question": "Asked Limits check_delta",
+            "rows": "Measured Row",
+        },
+    )

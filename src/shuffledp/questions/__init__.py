@@ -31,13 +31,13 @@ from shuffledp.core.loading import load_later
 if TYPE_CHECKING:
     from shuffledp.questions.answer import Answer
     from shuffledp.questions.answers import QuestionAnswer, SurveyAnswer
+    from shuffledp.questions.asking import ask
     from shuffledp.questions.parts import find_error
     from shuffledp.questions.plans import SurveyPlan, SurveyRow
     from shuffledp.questions.request import (
         SEEDED,
         Prepared,
         Request,
-        ask,
         check_result,
         describe_invalid,
         open_data,
@@ -73,15 +73,17 @@ __all__ = [
     "write_result",
 ]
 
-__getattr__ = load_later(
-    __name__,
-    {
-        "answer": "Answer",
-        "answers": "QuestionAnswer SurveyAnswer",
-        "parts": "find_error",
-        "plans": "SurveyPlan SurveyRow",
-        "request": "SEEDED Prepared Request ask check_result describe_invalid open_data open_spending "
-        "tell_dropped tell_weaker use_grid write_result",
-        "survey": "PreparedSurvey Question Survey",
-    },
-)
+if not TYPE_CHECKING:  # with it, every name would be Any
+    __getattr__ = load_later(
+        __name__,
+        {
+            "answer": "Answer",
+            "answers": "QuestionAnswer SurveyAnswer",
+            "asking": "ask",
+            "parts": "find_error",
+            "plans": "SurveyPlan SurveyRow",
+            "request": "SEEDED Prepared Request check_result describe_invalid open_data open_spending "
+            "tell_dropped tell_weaker use_grid write_result",
+            "survey": "PreparedSurvey Question Survey",
+        },
+    )

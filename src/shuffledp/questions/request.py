@@ -19,7 +19,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, overload
+from typing import TYPE_CHECKING, Any
 
 from shuffledp import protocols
 from shuffledp.core.domain import Categories, Domain, Integers, Reals
@@ -39,7 +39,6 @@ from shuffledp.engine.filters import Filter
 from shuffledp.engine.formats import Format
 from shuffledp.engine.output import check_result, write_result
 from shuffledp.engine.stages import CALIBRATION, GROUPING, stage
-from shuffledp.ledger import DATASET
 from shuffledp.mechanisms.stability_histogram import StabilityHistogram
 from shuffledp.numerics.entropy import SeededWords
 from shuffledp.planner.choice import choose, curator_error
@@ -58,7 +57,6 @@ __all__ = [
     "SEEDED",
     "Prepared",
     "Request",
-    "ask",
     "check_result",
     "describe_invalid",
     "open_data",
@@ -89,113 +87,6 @@ _NEEDLESS = {
         "a trusted machine adds the noise, and nobody sends a message",
     ),
 }
-
-
-class Asking(Protocol):
-    """Several questions at once: an `sdp.Survey`."""
-
-    def ask(self, data: Any, **options: Any) -> Any:
-        """Ask the people in a file or a table."""
-
-
-@overload
-def ask(data: Any, task: Asking, **options: Any) -> Any: ...
-
-
-@overload
-def ask(data: Any, task: str, *, epsilon: float, **options: Any) -> Answer: ...
-
-
-def ask(
-    data: Any,
-    task: str | Asking,
-    *,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    column: str | None = None,
-    model: Model | str = Model.SHUFFLE,
-    protocol: str | None = None,
-    max_messages: float | None = None,
-    honest: float | None = None,
-    allow_large_delta: bool = False,
-    on_invalid: OnInvalid | Mapping[str, str] | str = OnInvalid.ERROR,
-    engine: Engine | str | None = None,
-    rng: WordSource | None = None,
-    level: float = 0.95,
-    where: Filter | str | None = None,
-    by: str | None = None,
-    groups: Sequence[str] | None = None,
-    ledger: "Ledger | str | Path | None" = None,
-    budget: "Budget | None" = None,
-    dataset: str = DATASET,
-    report: Report | None = None,
-    **options: Any,
-) -> Answer:
-    """Answer a question about a column privately: what `shuffledp run` does, in Python.
-
-    `data` is a path or a pattern like `"data/*.csv"` (or several as `Path` objects), or in memory: a
-    pandas or Polars DataFrame or an Arrow table with the name of a `column`, a Series, an Arrow or
-    NumPy array, or a list of values. `task` is the question: "count", "sum", "mean" or "histogram".
-
-    `options` are what the task asks for, from public knowledge: `lower` and `upper` (and `steps`, for
-    reals on a grid) of a sum or mean; for a histogram `categories` (a list), `categories_file`, or
-    `lower` and `upper` for a bin per integer.
-
-    The planner chooses the protocol, unless `protocol` names one. `model="local"` trusts nobody and
-    takes no delta; `model="central"` trusts this machine and needs none. A delta above 1/n is refused unless
-    `allow_large_delta` is set. `honest` is the share of people whose noise the guarantee relies on. `on_invalid`
-    says how to handle nulls and out-of-domain values: "error", "drop", "other", "clamp", or an action
-    for each fault, {"null": "drop", "out_of_range": "clamp"}. Words are secure unless `rng` is a
-    `SeededWords`. `where` says whom the question is about: `"distance > 1000 and carrier = 'AA'"`.
-
-    `by` asks a count, sum, mean or histogram for each of some `groups`, which another column names. They are public
-    knowledge and declared; who is in which one is protected like the answer is.
-
-    `task` may also be an `sdp.Survey`: several questions, which say themselves what they ask and how privately; the
-    answer is an `sdp.SurveyAnswer`.
-
-    With a `ledger` (or its path) the answer is charged to `dataset` before it is returned, or refused
-    if the budget is spent; `budget` states the budget with the first release.
-
-    >>> from shuffledp import SeededWords
-    >>> answer = ask([True, False] * 500, "count", epsilon=1, delta=1e-6, rng=SeededWords(1))
-    >>> answer.n, answer.protocol.name, abs(answer.estimate.value - 500) < 20
-    (1000, 'split_and_mix', True)
-    """
-    if not isinstance(task, str):
-        common = {"engine": engine, "rng": rng, "level": level, "where": where, "report": report}
-        spent = {"ledger": ledger, "budget": budget, "dataset": dataset}
-        own: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "column": column}
-        own |= {"protocol": protocol, "by": by, "groups": groups}
-        return task.ask(data, **common, **spent, **own, **options)  # type: ignore[no-any-return]
-    request = Request(
-        task=task,
-        epsilon=positive("epsilon", epsilon),
-        delta=delta,
-        options=options,
-        model=model,
-        protocol=protocol,
-        max_messages=max_messages,
-        honest=honest,
-        allow_large_delta=allow_large_delta,
-        on_invalid=on_invalid,
-        engine=engine,
-        rng=rng,
-        level=level,
-        by=by,
-        groups=groups,
-    )
-    from_data = bool(options.get("categories_from_data"))
-    spending = open_spending(ledger, budget, dataset, rng=rng, from_data=from_data)
-    grouping = None if by is None else open_data(data, by, where)
-    prepared = request.prepare(open_data(data, column, where), grouping=grouping, report=report)
-    if spending is not None:
-        spending.check(prepared.protocol.guarantee)
-    answer = prepared.answer(report=report)
-    if spending is not None:
-        entry = spending.charge(answer.guarantee, {**prepared.note, "n": answer.n})
-        spending.mark_released(entry)
-    return answer
 
 
 def open_spending(

@@ -296,15 +296,8 @@ class Survey:
         budget: Budget | None = None,
         dataset: str = DATASET,
         report: Report | None = None,
-        **own: Any,
     ) -> SurveyAnswer:
-        """Ask the people in a file or a table; one charge to the ledger, if there is one.
-
-        What a survey says itself, such as epsilon, is refused here.
-        """
-        for name, value in own.items():
-            if value is not None:
-                raise ParameterError(name, value, "is for one question: a survey says it itself")
+        """Ask the people in a file or a table; one charge to the ledger, if there is one."""
         valid_level(level)
         spending = open_spending(ledger, budget, dataset, rng=rng)
         prepared = self.prepare(data, engine=engine, where=where, report=report, read_early=True)

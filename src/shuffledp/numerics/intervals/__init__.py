@@ -45,12 +45,13 @@ __all__ = [
     "TwoBinomialsError",
 ]
 
-__getattr__ = load_later(
-    __name__,
-    {
-        "binomial": "BinomialError BinomialLaw BinomialSum NoiseError NoiseWindow",
-        "bounded": "BoundedError OneBitError",
-        "counts": "SupportLaw TwoBinomialsError",
-        "laplace": "Difference DifferenceError DiscreteLaplace DiscreteLaplaceError SharedNoise SharedNoiseError",
-    },
-)
+if not TYPE_CHECKING:  # with it, every name would be Any
+    __getattr__ = load_later(
+        __name__,
+        {
+            "binomial": "BinomialError BinomialLaw BinomialSum NoiseError NoiseWindow",
+            "bounded": "BoundedError OneBitError",
+            "counts": "SupportLaw TwoBinomialsError",
+            "laplace": "Difference DifferenceError DiscreteLaplace DiscreteLaplaceError SharedNoise SharedNoiseError",
+        },
+    )

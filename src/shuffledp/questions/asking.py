@@ -1,0 +1,256 @@
+"""Ask one question, or a survey, of a file or a table."""
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
+
+from shuffledp.core.errors import ParameterError
+from shuffledp.core.privacy import Model
+from shuffledp.core.randomizer import WordSource
+from shuffledp.core.validate import positive
+from shuffledp.engine.chunks import Engine, Report
+from shuffledp.engine.codes import OnInvalid
+from shuffledp.engine.filters import Filter
+from shuffledp.ledger import DATASET
+from shuffledp.questions.answer import Answer
+from shuffledp.questions.request import Request, open_data, open_spending
+
+if TYPE_CHECKING:
+    from shuffledp.ledger import Budget, Ledger
+
+__all__ = ["ask"]
+
+Result_co = TypeVar("Result_co", covariant=True)
+End = float | str | date | None
+"""An end of a range: a number, or a date."""
+
+
+class Asking(Protocol[Result_co]):
+    """Several questions at once: an `sdp.Survey`."""
+
+    def ask(
+        self,
+        data: Any,
+        *,
+        engine: Engine | str | None = None,
+        rng: WordSource | None = None,
+        level: float = 0.95,
+        where: Filter | str | None = None,
+        ledger: "Ledger | str | Path | None" = None,
+        budget: "Budget | None" = None,
+        dataset: str = DATASET,
+        report: Report | None = None,
+    ) -> Result_co:
+        """Ask the people in a file or a table."""
+
+
+@overload
+def ask(
+    data: Any,
+    task: Asking[Result_co],
+    *,
+    engine: Engine | str | None = None,
+    rng: WordSource | None = None,
+    level: float = 0.95,
+    where: Filter | str | None = None,
+    ledger: "Ledger | str | Path | None" = None,
+    budget: "Budget | None" = None,
+    dataset: str = DATASET,
+    report: Report | None = None,
+) -> Result_co: ...
+
+
+@overload
+def ask(
+    data: Any,
+    task: str,
+    *,
+    epsilon: float,
+    delta: float | None = None,
+    column: str | None = None,
+    model: Model | str = Model.SHUFFLE,
+    protocol: str | None = None,
+    max_messages: float | None = None,
+    honest: float | None = None,
+    allow_large_delta: bool = False,
+    on_invalid: OnInvalid | Mapping[str, str] | str = OnInvalid.ERROR,
+    engine: Engine | str | None = None,
+    rng: WordSource | None = None,
+    level: float = 0.95,
+    where: Filter | str | None = None,
+    by: str | None = None,
+    groups: Sequence[str] | None = None,
+    ledger: "Ledger | str | Path | None" = None,
+    budget: "Budget | None" = None,
+    dataset: str = DATASET,
+    report: Report | None = None,
+    lower: End = None,
+    upper: End = None,
+    steps: int | None = None,
+    categories: Sequence[Any] | str | None = None,
+    categories_file: str | Path | None = None,
+    categories_from_data: bool = False,
+    k: int | None = None,
+    true_value: Any = None,
+    at: Sequence[float] | str | None = None,
+    edges: Sequence[float] | str | None = None,
+    alphabet: str | None = None,
+    max_length: int | None = None,
+    bits: int | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Answer: ...
+
+
+def ask(
+    data: Any,
+    task: str | Asking[Any],
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    column: str | None = None,
+    model: Model | str = Model.SHUFFLE,
+    protocol: str | None = None,
+    max_messages: float | None = None,
+    honest: float | None = None,
+    allow_large_delta: bool = False,
+    on_invalid: OnInvalid | Mapping[str, str] | str = OnInvalid.ERROR,
+    engine: Engine | str | None = None,
+    rng: WordSource | None = None,
+    level: float = 0.95,
+    where: Filter | str | None = None,
+    by: str | None = None,
+    groups: Sequence[str] | None = None,
+    ledger: "Ledger | str | Path | None" = None,
+    budget: "Budget | None" = None,
+    dataset: str = DATASET,
+    report: Report | None = None,
+    lower: End = None,
+    upper: End = None,
+    steps: int | None = None,
+    categories: Sequence[Any] | str | None = None,
+    categories_file: str | Path | None = None,
+    categories_from_data: bool = False,
+    k: int | None = None,
+    true_value: Any = None,
+    at: Sequence[float] | str | None = None,
+    edges: Sequence[float] | str | None = None,
+    alphabet: str | None = None,
+    max_length: int | None = None,
+    bits: int | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Any:
+    """Answer a question about a column privately: what `shuffledp run` does, in Python.
+
+    What is asked:
+        data: A path or a pattern like `"data/*.csv"` (or several as `Path` objects), or in memory: a pandas or Polars
+            DataFrame or an Arrow table, a Series, an Arrow or NumPy array, or a list of values.
+        task: The name of the question, such as "count", "sum", "mean", "histogram" or "quantiles". Or an `sdp.Survey`:
+            several questions, which say themselves what they ask and how privately; the answer is an
+            `sdp.SurveyAnswer`.
+        column: The column, for files and tables.
+        where: Whom the question is about: `"distance > 1000 and carrier = 'AA'"`.
+        by: Ask for each of some groups, which this column names.
+        groups: These groups. They are public knowledge; who is in which one is protected like the answer is.
+
+    How privately:
+        epsilon: The privacy loss, at most.
+        delta: The probability that it is more. The local model takes none, the central model needs none.
+        model: "shuffle"; "local" trusts nobody; "central" trusts this machine.
+        honest: The share of people whose noise the guarantee relies on.
+        allow_large_delta: Accept a delta above 1/n.
+        ledger: Charge the answer to this ledger (or its path) before it is returned; refuse it if the budget is spent.
+        budget: The budget, stated with the first release.
+        dataset: What the ledger calls the people.
+
+    By which protocol and engine:
+        protocol: Take this one. Without it the planner chooses.
+        max_messages: The most that a person may send, on average, of the protocols to choose from.
+        engine: "memory", "duckdb" or "spark", or one that is set up.
+        rng: A `SeededWords` for tests. Without it words are secure.
+        level: The confidence level of the intervals.
+        on_invalid: How to handle nulls and values outside the domain: "error", "drop", "other", "clamp", or an action
+            for each fault, `{"null": "drop", "out_of_range": "clamp"}`.
+        report: Called with the progress.
+
+    What the task asks for, from public knowledge (`task.options` lists it):
+        lower, upper: The ends of a number. A bin per integer, for a histogram.
+        steps: Steps of the grid for real numbers.
+        categories, categories_file: The categories of a histogram, or a file with one per line.
+        categories_from_data: Take those that occur. Not private.
+        k: The number of categories, if they are the codes 0 .. k-1.
+        true_value: What counts as yes.
+        at: Which quantiles, or where to evaluate a distribution.
+        edges: The edges of bins of numbers.
+        alphabet, max_length, bits: Which words there may be, and how they are packed.
+        options: Options of a task from a plug-in, by name.
+
+    >>> from shuffledp import SeededWords
+    >>> answer = ask([True, False] * 500, "count", epsilon=1, delta=1e-6, rng=SeededWords(1))
+    >>> answer.n, answer.protocol.name, abs(answer.estimate.value - 500) < 20
+    (1000, 'split_and_mix', True)
+    """
+    given = {
+        "lower": lower,
+        "upper": upper,
+        "steps": steps,
+        "categories": categories,
+        "categories_file": categories_file,
+        "categories_from_data": categories_from_data,
+        "k": k,
+        "true_value": true_value,
+        "at": at,
+        "edges": edges,
+        "alphabet": alphabet,
+        "max_length": max_length,
+        "bits": bits,
+        **(options or {}),
+    }
+    asked = {
+        name: value for name, value in given.items() if value is not None and value is not False
+    }
+    if not isinstance(task, str):
+        own = {"epsilon": epsilon, "delta": delta, "column": column, "protocol": protocol, **asked}
+        own |= {"max_messages": max_messages, "honest": honest, "by": by, "groups": groups}
+        for name, value in own.items():
+            if value is not None:
+                raise ParameterError(name, value, "is for one question: a survey says it itself")
+        return task.ask(
+            data,
+            engine=engine,
+            rng=rng,
+            level=level,
+            where=where,
+            ledger=ledger,
+            budget=budget,
+            dataset=dataset,
+            report=report,
+        )
+    request = Request(
+        task=task,
+        epsilon=positive("epsilon", epsilon),
+        delta=delta,
+        options=asked,
+        model=model,
+        protocol=protocol,
+        max_messages=max_messages,
+        honest=honest,
+        allow_large_delta=allow_large_delta,
+        on_invalid=on_invalid,
+        engine=engine,
+        rng=rng,
+        level=level,
+        by=by,
+        groups=groups,
+    )
+    from_data = "categories_from_data" in asked
+    spending = open_spending(ledger, budget, dataset, rng=rng, from_data=from_data)
+    grouping = None if by is None else open_data(data, by, where)
+    prepared = request.prepare(open_data(data, column, where), grouping=grouping, report=report)
+    if spending is not None:
+        spending.check(prepared.protocol.guarantee)
+    answer = prepared.answer(report=report)
+    if spending is not None:
+        entry = spending.charge(answer.guarantee, {**prepared.note, "n": answer.n})
+        spending.mark_released(entry)
+    return answer
