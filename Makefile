@@ -8,12 +8,13 @@ DEMO_ARGS ?=
 BENCH_ARGS ?=
 MUTANTS_ARGS ?=
 PYTEST_ARGS ?=
+ROOM ?=
 # Hundreds of processes start in the tests: each would compile everything anew.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-all lint checks types imports docs pytest sweeps tables pictures wheel coverage lowest mutants bench peers format clean
+.PHONY: help demo test quick test-all lint checks types imports docs pytest sweeps tables pictures wheel coverage lowest mutants bench peers format clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +60,9 @@ docs: $(VENV)/.dev ## build the documentation into site/, warnings are errors
 pytest: $(VENV)/.dev ## unit, contract and statistical tests, doctests, documentation examples
 	@echo "== pytest"
 	@$(BIN)/python -m pytest -q -rs -n auto --dist loadgroup -m "not slow" $(PYTEST_ARGS)
+
+quick: $(VENV)/.dev ## the tests of one room, or of the rooms that changed (make quick ROOM=ledger)
+	@.ci/quick $(ROOM)
 
 sweeps: $(VENV)/.dev
 	@echo "== pytest, slow tests included"

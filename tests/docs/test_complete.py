@@ -1,6 +1,7 @@
 """Whatever exists is documented: public names, commands and options (test_tables has the protocols)."""
 
 import re
+import tomllib
 from importlib.util import find_spec
 
 import pytest
@@ -46,3 +47,13 @@ def test_pages_start_with_a_title():
 def test_every_documented_module_exists():
     for module in re.findall(r"^::: ([\w.]+)$", REFERENCE, re.MULTILINE):
         assert find_spec(module), f"docs/reference documents {module}, which does not exist"
+
+
+def test_the_architecture_lists_the_rooms_in_the_order_of_the_layers():
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"][
+        "contracts"
+    ]
+    layers = next(each["layers"] for each in contracts if each["type"] == "layers")
+    page = (ROOT / "docs/architecture.md").read_text().partition("## The rooms")[2]
+    listed = re.findall(r"(?m)^\| `(\w+)` \|", page)
+    assert listed == re.findall(r"shuffledp\.(\w+)", " ".join(layers))
