@@ -188,3 +188,30 @@ def test_the_messages_of_a_file_state_the_guarantee_of_its_people(shuffledp, peo
     alone = json.loads(good(shuffledp(*words, "--out", "alone.parquet")).stdout)
     made_for_more = json.loads(good(shuffledp(*words, "--n", 3200, "--out", "more.parquet")).stdout)
     assert alone["delta"] <= 1e-6 < made_for_more["delta"]
+
+
+def test_two_places_have_the_guarantee_of_one(shuffledp, people):
+    words = ("randomize", people, "--task", "count", "--column", "home", "--protocol", "rr")
+    for name in "ab":
+        good(shuffledp(*words, *COMMON, "--out", f"{name}.parquet"))
+        good(shuffledp("tally", f"{name}.parquet", "--out", f"{name}.json"))
+    one = json.loads(good(shuffledp("estimate", "a.json", "--json")).stdout)
+    two = json.loads(good(shuffledp("estimate", "a.json", "b.json", "--json")).stdout)
+    assert (two["epsilon"], two["delta"]) == (one["epsilon"], one["delta"])
+    assert two["guarantee_of_sum"]["epsilon"] < 0.7 * one["epsilon"]
+    shown = good(shuffledp("estimate", "a.json", "b.json")).stdout
+    stated = [line for line in shown.splitlines() if "epsilon = " in line]
+    assert stated[0].startswith("rr: epsilon = ")
+    assert stated[1].startswith("For readers of nothing but the sum: epsilon = ")
+    assert len(stated) == 2
+    fewer = json.loads(good(shuffledp("estimate", "a.json", "--honest", 0.5, "--json")).stdout)
+    assert fewer["epsilon"] > one["epsilon"]
+
+
+def test_local_tallies_count_on_nobody(shuffledp, people):
+    words = ("--task", "count", "--column", "home", "--epsilon", 1, "--model", "local")
+    good(shuffledp("randomize", people, *words, "--out", "m.parquet"))
+    good(shuffledp("tally", "m.parquet", "--out", "t.json"))
+    result = shuffledp("estimate", "t.json", "--honest", 0.5)
+    assert result.exit_code == 2
+    assert "--honest" in result.stderr

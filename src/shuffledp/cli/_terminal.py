@@ -437,7 +437,8 @@ def _show_answer(answer: sdp.Answer, *, explain: bool) -> None:
     for note in (answer.dropped, *answer.notes, *answer.told):
         if note is not None and not is_quiet():
             console.print(escape(_name_options(note)))
-    console.print(escape(f"{answer.protocol.name}: {answer.guarantee}."))
+    for line in answer.promised:
+        console.print(escape(line))
     if explain:
         console.print()
         console.print(escape(answer.explain()))

@@ -1,5 +1,6 @@
 """`shuffledp estimate`: the analyzer's second half, from integers to the answer."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -25,8 +26,17 @@ __all__ = ["estimate"]
 def estimate(
     tallies: Annotated[list[Path], typer.Argument(help="Tallies of disjoint groups: they add.")],
     output: OutputOptions,
+    honest: Annotated[
+        float | None,
+        typer.Option(
+            help="Share of the people of each shuffle whose noise the guarantee relies on; if it is left out, as planned.",
+            rich_help_panel="Privacy",
+        ),
+    ] = None,
 ) -> None:
     """Estimate the answer that tallies give together, with standard errors and intervals.
+
+    The guarantee is that of the smallest shuffle: whoever has the tallies sees each of them by itself.
 
     $ shuffledp estimate tally.json
     """
@@ -36,7 +46,7 @@ def estimate(
         targets = [output.out, output.plot]
         keep_inputs(targets, tallies)
         with stage_outputs(targets, force=output.force) as outputs:
-            total = sdp.engine.read_tallies(tallies)
+            total = _count_on(sdp.engine.read_tallies(tallies), honest)
             if total.form is not None and total.form.title is not None:
                 estimate_survey(total, output, outputs)
                 return
@@ -44,3 +54,9 @@ def estimate(
             write_answer(answer, outputs, out=output.out, plot=output.plot)
             outputs.publish()
             print_answer(answer, **output.shown)
+
+
+def _count_on(total: sdp.engine.Collected, honest: float | None) -> sdp.engine.Collected:
+    if honest is not None and total.protocol.users is None:
+        raise sdp.UnsupportedError(f"{total.protocol.name} counts on nobody: leave out --honest")
+    return replace(total, honest=honest)

@@ -385,10 +385,10 @@ class ShuffleProtocol:
             return self.accountant.guarantee(1)
         return self.accountant.guarantee(honest_users(self.users, honest))
 
-    def with_people(self, people: int) -> "ShuffleProtocol":
+    def with_people(self, people: int, honest: float | None = None) -> "ShuffleProtocol":
         """The same protocol, with the guarantee for the number of people who really took part.
 
-        The share of them that is assumed honest stays as it was. Who drops out makes no noise: with
+        The share of them that is assumed honest stays as it was, unless another is given. Who drops out makes no noise: with
         fewer people than the noise was made for, the guarantee is weaker.
 
         >>> from shuffledp import protocols
@@ -397,10 +397,11 @@ class ShuffleProtocol:
         >>> few.guarantee.honest, few.guarantee.delta > 1e-6
         (81000, True)
         """
-        if self.users is None or people == self.users:
+        if self.users is None or (people == self.users and honest is None):
             return self
-        honest = honest_users(people, self.parameters["honest"])
-        return replace(self, users=people, guarantee=self.accountant.guarantee(honest))
+        share = self.parameters["honest"] if honest is None else honest
+        made = self.accountant.guarantee(honest_users(people, share))
+        return replace(self, users=people, guarantee=made)
 
     def check_users(self, n: int) -> None:
         """Refuse fewer users than the guarantee counts on.

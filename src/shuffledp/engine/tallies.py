@@ -29,6 +29,7 @@ from shuffledp.core.errors import (
     UnsupportedError,
 )
 from shuffledp.core.estimate import Estimate
+from shuffledp.core.privacy import Guarantee
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.shuffler import forget
 from shuffledp.core.task import Task
@@ -232,6 +233,38 @@ class Collected:
     """The declared names of the categories, if they have any."""
     form: Form | None = None
     """What was asked, if it was a survey or a question by group."""
+    shuffles: tuple[int, ...] = ()
+    """How many people each shuffle had; () where all of them were in one."""
+    honest: float | None = None
+    """The share of the people of each shuffle that is assumed honest; None: as planned."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shuffles", self.shuffles or (self.tally.users,))
+        if sum(self.shuffles) != self.tally.users or min(self.shuffles) < 0:
+            raise ParameterError(
+                "shuffles", self.shuffles, f"must add up to the {self.tally.users:,} people"
+            )
+
+    @property
+    def in_force(self) -> ShuffleProtocol:
+        """The protocol, with the guarantee for the people of the smallest shuffle.
+
+        Whoever holds the files sees every shuffle by itself: the people of another one hide nobody.
+
+        >>> from shuffledp import protocols
+        >>> p = protocols.rr.make(n=1000, epsilon=1.0, delta=1e-6)
+        >>> place = Collected(protocol=p, tally=Tally(counts=np.array([500, 500]), users=1000))
+        >>> (place + place).in_force.guarantee.epsilon == p.guarantee.epsilon
+        True
+        """
+        return self.protocol.with_people(min(self.shuffles), self.honest)
+
+    @property
+    def guarantee_of_sum(self) -> Guarantee | None:
+        """What is promised against readers of nothing but the sum of several shuffles; None where that is no more."""
+        if len(self.shuffles) < 2 or self.protocol.users is None:
+            return None
+        return self.protocol.with_people(self.tally.users, self.honest).guarantee
 
     @property
     def estimate(self) -> Estimate:
@@ -250,7 +283,9 @@ class Collected:
             raise MismatchError("tallies of different protocols or categories do not add")
         if self.form != other.form:
             raise MismatchError("tallies of different questions do not add")
-        return replace(self, tally=self.tally + other.tally)
+        return replace(
+            self, tally=self.tally + other.tally, shuffles=self.shuffles + other.shuffles
+        )
 
 
 def write_tally(collected: Collected, path: str | Path) -> Path:
@@ -269,6 +304,7 @@ def write_tally(collected: Collected, path: str | Path) -> Path:
         "kind": _KIND,
         **describe(collected.protocol, collected.labels, collected.form),
         "users": collected.tally.users,
+        "shuffles": list(collected.shuffles),
         "counts": collected.tally.counts.tolist(),
     }
     return write_text(path, json.dumps(content) + "\n")
@@ -295,20 +331,36 @@ def read_tally(path: str | Path) -> Collected:
     if not isinstance(content, dict) or content.get("kind") != _KIND:
         raise DataError(f"{path} is not a tally of shuffledp")
     protocol, labels, form = restore(content, str(path))
-    counts, users = content.get("counts"), content.get("users")
-    if (
-        not isinstance(users, int)
-        or not isinstance(counts, list)
-        or not all(map(_is_whole, counts))
-    ):
-        raise DataError(f"{path} is damaged: users and counts must be whole numbers")
+    counts, users, shuffles = _read_numbers(content, path)
     try:
         tally = Tally(counts=np.array(counts, dtype=np.int64), users=users)
+        found = Collected(
+            protocol=protocol, tally=tally, labels=labels, form=form, shuffles=tuple(shuffles)
+        )
     except (OverflowError, ShuffledpError) as error:
         raise DataError(f"{path} is damaged: {error}") from error
     if tally.counts.shape != _measure_shape(protocol):
         raise DataError(f"{path} has {len(counts)} counts, which do not fit its protocol")
-    return Collected(protocol=protocol, tally=tally, labels=labels, form=form)
+    return found
+
+
+def _read_numbers(content: Mapping[str, Any], path: str | Path) -> tuple[list[int], int, list[int]]:
+    """The counts, the people, and the people of each shuffle."""
+    if "shuffles" not in content:
+        raise DataError(
+            f"{path} does not say how many people each shuffle had, so nobody knows its guarantee: "
+            "tally the messages again"
+        )
+    counts, users, shuffles = content.get("counts"), content.get("users"), content["shuffles"]
+    if (
+        not isinstance(counts, list)
+        or not isinstance(users, int)
+        or not isinstance(shuffles, list)
+        or not shuffles
+        or not all(map(_is_whole, [*counts, users, *shuffles]))
+    ):
+        raise DataError(f"{path} is damaged: users, shuffles and counts must be whole numbers")
+    return counts, users, shuffles
 
 
 def _is_whole(value: object) -> bool:

@@ -1,6 +1,7 @@
 """What was promised, to whom, in plain words."""
 
 import math
+from collections.abc import Sequence
 from decimal import ROUND_FLOOR, Context, Decimal
 
 from shuffledp.accounting.generator import bound_generator
@@ -20,11 +21,12 @@ _ADDS_UP = (
 _MANY = 1_000_000  # how many people a local protocol may have, to have a number
 
 
-def explain(protocol: ShuffleProtocol | CentralMechanism) -> str:
+def explain(protocol: ShuffleProtocol | CentralMechanism, shuffles: Sequence[int] = ()) -> str:
     """The promise of a protocol or mechanism for somebody who has to decide whether to take part.
 
     Paragraphs: the promise, who must be trusted, what is left without the shuffler, what n and
-    delta mean, and what is not protected.
+    delta mean, and what is not protected. Of several `shuffles` with that many people each, the
+    protocol is the one for the smallest.
 
     >>> from shuffledp import protocols
     >>> print(explain(protocols.krr.make_local(k=3, epsilon=1.0)).splitlines()[0][:66])
@@ -36,9 +38,9 @@ def explain(protocol: ShuffleProtocol | CentralMechanism) -> str:
     return "\n\n".join(
         [
             _promise(promise),
-            _trust(protocol),
+            _trust(protocol, apart=len(shuffles) > 1),
             _without_shuffler(protocol),
-            _numbers(protocol),
+            _numbers(protocol, apart=len(shuffles) > 1),
             _not_protected(protocol),
         ]
     )
@@ -77,7 +79,7 @@ def _factor(epsilon: float) -> str:
     return f"{math.ceil(math.exp(epsilon) * 10**digits) / 10**digits:,.{digits}f}"
 
 
-def _trust(protocol: ShuffleProtocol) -> str:
+def _trust(protocol: ShuffleProtocol, *, apart: bool) -> str:
     promise = protocol.guarantee
     if promise.model is Model.LOCAL:
         return (
@@ -86,9 +88,10 @@ def _trust(protocol: ShuffleProtocol) -> str:
         )
     honest = f"{promise.honest:,}"
     of_all = "" if protocol.users is None else f" of the {protocol.users:,}"
+    who = "people in the smallest shuffle" if apart else "people who take part"
     return (
         "Who is trusted. The shuffler is trusted to forget who sent what, and to show nobody the "
-        f"messages with their senders. At least {honest}{of_all} people who take part must follow the "
+        f"messages with their senders. At least {honest}{of_all} {who} must follow the "
         "protocol: their noise hides everybody. Nobody else is trusted: not the analyzer, not the other people, not "
         "the readers of the result."
     )
@@ -109,12 +112,13 @@ def _without_shuffler(protocol: ShuffleProtocol) -> str:
     )
 
 
-def _numbers(protocol: ShuffleProtocol) -> str:
+def _numbers(protocol: ShuffleProtocol, *, apart: bool) -> str:
     promise = protocol.guarantee
     parts = []
     if protocol.users is not None:
         planned = protocol.parameters.get("n", protocol.users)
-        came = f", and {protocol.users:,} took part" if planned != protocol.users else ""
+        said = "the smallest shuffle had {:,}" if apart else "{:,} took part"
+        came = f", and {said.format(protocol.users)}" if planned != protocol.users else ""
         parts.append(
             f"n = {planned:,} is the number of people that the noise was made for{came}. It is public, "
             "and so is who takes part: only the values are protected."

@@ -23,7 +23,15 @@ from shuffledp.tasks import show_answer, task_named
 if TYPE_CHECKING:
     from shuffledp.engine.tallies import Collected
 
-__all__ = ["Answer", "list_reasons", "list_warnings", "tell_dropped", "tell_weaker"]
+__all__ = [
+    "Answer",
+    "describe_shuffles",
+    "list_reasons",
+    "list_warnings",
+    "tell_dropped",
+    "tell_shuffles",
+    "tell_weaker",
+]
 
 _DEALT = (
     "One machine ({}) held the raw column. It counted the people with each value and dealt the tally: it drew "
@@ -78,6 +86,10 @@ class Answer:
     notes: tuple[str, ...] = ()
     not_private: tuple[str, ...] = ()
     """What this tells that no noise protects."""
+    shuffles: tuple[int, ...] = ()
+    """How many people each shuffle had, if messages were collected; () where one machine had the column."""
+    guarantee_of_sum: Guarantee | None = None
+    """What is promised against readers of nothing but the sum of several shuffles; None: there are none."""
     for_operator: str | None = None
     """Exact numbers for whoever has the data anyway. Not part of the result: do not publish them."""
 
@@ -103,17 +115,25 @@ class Answer:
             task=collected.protocol.task if asked is None else asked.task,
             by=None if asked is None else asked.by,
             notes=() if asked is None else asked.notes,
-            protocol=collected.protocol.with_people(collected.tally.users),
+            protocol=collected.in_force,
             estimate=collected.estimate,
             n=collected.tally.users,
             level=level,
             files=files,
+            shuffles=collected.shuffles,
+            guarantee_of_sum=collected.guarantee_of_sum,
         )
 
     @property
     def guarantee(self) -> Guarantee:
-        """What was promised."""
+        """What was promised; of several shuffles, what the smallest of them promises."""
         return self.protocol.guarantee
+
+    @property
+    def promised(self) -> tuple[str, ...]:
+        """The guarantee in a line, and against whom it holds if people were shuffled apart."""
+        promise = f"{self.protocol.name}: {self.guarantee}."
+        return (promise, *tell_shuffles(self.shuffles, self.guarantee_of_sum))
 
     @property
     def picture(self) -> Picture:
@@ -136,7 +156,7 @@ class Answer:
     @property
     def warnings(self) -> list[str]:
         """What must not be overlooked, such as NOT PRIVATE."""
-        return list_warnings(self.protocol, self.n, self.not_private)
+        return list_warnings(self.protocol, self.n, self.not_private, self.shuffles)
 
     @property
     def dropped(self) -> str | None:
@@ -153,7 +173,10 @@ class Answer:
         """What was promised to whom, and what happened in this run, in plain words."""
         from shuffledp.protocols.explain import explain
 
-        words = [explain(self.protocol)]
+        words = [
+            explain(self.protocol, self.shuffles),
+            *tell_shuffles(self.shuffles, self.guarantee_of_sum),
+        ]
         if self.engine is not None:
             said = [self._played.format(self.engine.name), _TRUSTED, self.dropped]
             said.extend(_explain_covered(self.on_invalid))
@@ -182,6 +205,7 @@ class Answer:
             "level": self.level,
             "estimate": [row.to_dict() for row in self.picture.rows],
             "guarantee": promise.to_dict(),
+            **describe_shuffles(self.shuffles, self.guarantee_of_sum),
             "not_private": list(self.not_private),
             "seed": self.seed,
             "notes": [*self.notes, *self.told],
@@ -219,14 +243,14 @@ class Answer:
             or shown.curve is not None
             or (shown.limits is not None and len(shown.rows) > 1)
         )
-        promise = f"{self.protocol.name}: {self.guarantee}"
+        promise, *apart = self.promised
         return plot_estimate(
             shown,
             Path(path),
             title=self.title,
             finding=state_finding(shown) if told else "",
             warnings=self.warnings,
-            notes=[promise, *self.notes, *self.told],
+            notes=[promise.removesuffix("."), *apart, *self.notes, *self.told],
             model=self.guarantee.model.value,
         )
 
@@ -243,20 +267,58 @@ class Answer:
 
     def _remarks(self) -> list[str]:
         said = [*(f"{text}." for text in self.warnings), self.dropped, *self.notes, *self.told]
-        said.append(f"{self.protocol.name}: {self.guarantee}.")
-        return [line for line in said if line is not None]
+        return [line for line in (*said, *self.promised) if line is not None]
+
+
+def tell_shuffles(shuffles: Sequence[int], of_sum: Guarantee | None) -> tuple[str, ...]:
+    """Against whom the guarantee of several shuffles holds; nothing where there is no other one of their sum.
+
+    >>> from shuffledp import protocols
+    >>> both = protocols.rr.make(n=2000, epsilon=1.0, delta=1e-6).guarantee
+    >>> print(tell_shuffles((1000, 1000), both)[0])
+    This is the guarantee of the smallest of 2 shuffles, with 1,000 people: whoever has the files sees each of them by itself.
+    """
+    if of_sum is None:
+        return ()
+    return (
+        f"This is the guarantee of the smallest of {len(shuffles):,} shuffles, with {min(shuffles):,} people: "
+        "whoever has the files sees each of them by itself.",
+        f"For readers of nothing but the sum: {of_sum}.",
+    )
+
+
+def describe_shuffles(shuffles: Sequence[int], of_sum: Guarantee | None) -> dict[str, Any]:
+    """The same as JSON has it.
+
+    >>> describe_shuffles((), None)
+    {'shuffles': [], 'guarantee_of_sum': None}
+    """
+    told: dict[str, Any] | None = None
+    if of_sum is not None:
+        told = {"against": "readers of nothing but the sum"}
+        told |= {"epsilon": of_sum.epsilon, "delta": of_sum.delta, **of_sum.to_dict()}
+    return {"shuffles": list(shuffles), "guarantee_of_sum": told}
 
 
 def list_warnings(
-    protocol: ShuffleProtocol | Mechanism, n: int, not_private: Sequence[str]
+    protocol: ShuffleProtocol | Mechanism,
+    n: int,
+    not_private: Sequence[str],
+    shuffles: Sequence[int] = (),
 ) -> list[str]:
-    """What must not be overlooked in an answer of n people."""
-    exposed, weaker = [f"NOT PRIVATE: {text}" for text in not_private], tell_weaker(protocol, n)
+    """What must not be overlooked in an answer of n people, who may have been shuffled apart."""
+    apart = len(shuffles) > 1
+    exposed = [f"NOT PRIVATE: {text}" for text in not_private]
+    weaker = tell_weaker(protocol, min(shuffles) if apart else n, apart=apart)
     return exposed if weaker is None else [*exposed, weaker]
 
 
-def tell_weaker(protocol: ShuffleProtocol | Mechanism, n: int) -> str | None:
+def tell_weaker(
+    protocol: ShuffleProtocol | Mechanism, n: int, *, apart: bool = False
+) -> str | None:
     """What is lost if fewer people took part than the noise was made for; None if nothing is.
+
+    `apart`: n people are those of the smallest of several shuffles.
 
     >>> from shuffledp import protocols
     >>> planned = protocols.zsum_sparse.make(n=100_000, epsilon=1.0, delta=1e-6)
@@ -269,8 +331,9 @@ def tell_weaker(protocol: ShuffleProtocol | Mechanism, n: int) -> str | None:
         return None
     if promise.epsilon <= asked["epsilon"] and promise.delta <= asked.get("delta", 0.0):
         return None
+    came = f"the smallest shuffle had {n:,}" if apart else f"{n:,} took part"
     return (
-        f"WEAKER THAN PLANNED: the noise was made for {planned:,} people, and {n:,} took part; "
+        f"WEAKER THAN PLANNED: the noise was made for {planned:,} people, and {came}; "
         "the guarantee below is the one for them"
     )
 

@@ -19,7 +19,11 @@ from shuffledp.core.version import __version__
 from shuffledp.protocols.bundle import BundleAnalyzer
 from shuffledp.protocols.explain import explain
 from shuffledp.protocols.one_question import OneQuestionAnalyzer
-from shuffledp.questions.answer import list_warnings
+from shuffledp.questions.answer import (
+    describe_shuffles,
+    list_warnings,
+    tell_shuffles,
+)
 from shuffledp.tasks import show_answer
 
 if TYPE_CHECKING:
@@ -107,6 +111,10 @@ class SurveyAnswer:
     n: int
     level: float = 0.95
     not_private: tuple[str, ...] = ()
+    shuffles: tuple[int, ...] = ()
+    """How many people each shuffle had, if messages were collected; () where one machine had the columns."""
+    guarantee_of_sum: Guarantee | None = None
+    """What is promised against readers of nothing but the sum of several shuffles; None: there are none."""
 
     @classmethod
     def of(cls, collected: "Collected", *, level: float = 0.95) -> "SurveyAnswer":
@@ -122,15 +130,17 @@ class SurveyAnswer:
         )
         return cls(
             name=form.title or "survey",
-            protocol=collected.protocol.with_people(collected.tally.users),
+            protocol=collected.in_force,
             answers=tuple(answers),
             n=collected.tally.users,
             level=level,
+            shuffles=collected.shuffles,
+            guarantee_of_sum=collected.guarantee_of_sum,
         )
 
     @property
     def guarantee(self) -> Guarantee:
-        """What was promised about all answers together."""
+        """What was promised about all answers together; of several shuffles, what the smallest promises."""
         return self.protocol.guarantee
 
     @property
@@ -151,7 +161,11 @@ class SurveyAnswer:
     @property
     def warnings(self) -> list[str]:
         """What must not be overlooked, such as NOT PRIVATE."""
-        return list_warnings(self.protocol, self.n, self.not_private)
+        return list_warnings(self.protocol, self.n, self.not_private, self.shuffles)
+
+    @property
+    def _told(self) -> tuple[str, ...]:
+        return tell_shuffles(self.shuffles, self.guarantee_of_sum)
 
     def __getitem__(self, name: str) -> QuestionAnswer:
         for answer in self.answers:
@@ -162,7 +176,7 @@ class SurveyAnswer:
 
     def explain(self) -> str:
         """What was promised to whom, in plain words."""
-        return explain(self.protocol)
+        return "\n\n".join([explain(self.protocol, self.shuffles), *self._told])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, strings, lists and None: what `shuffledp run survey.toml --json` prints."""
@@ -172,6 +186,7 @@ class SurveyAnswer:
             "n": self.n,
             "questions": {answer.name: answer.to_dict() for answer in self.answers},
             "guarantee": self.guarantee.to_dict(),
+            **describe_shuffles(self.shuffles, self.guarantee_of_sum),
             "not_private": list(self.not_private),
             "version": __version__,
         }
@@ -197,7 +212,8 @@ class SurveyAnswer:
         said = [self.title]
         for answer in self.answers:
             said += ["", answer.title, as_text(answer.picture), *answer.notes]
-        return "\n".join([*said, "", *(f"{text}." for text in self.warnings), f"{self.guarantee}."])
+        promised = (f"{self.guarantee}.", *self._told)
+        return "\n".join([*said, "", *(f"{text}." for text in self.warnings), *promised])
 
     def _repr_html_(self) -> str:
         """How notebooks show it: no headings, which are the notebook's own."""
@@ -206,7 +222,8 @@ class SurveyAnswer:
             stack(draw_distribution(answer.picture), answer._repr_html_())
             for answer in self.answers
         )
-        return stack(say(self.title, bold=True), *warnings, *drawn, say(self._spent))
+        told = map(say, (self._spent, *self._told))
+        return stack(say(self.title, bold=True), *warnings, *drawn, *told)
 
     @property
     def _spent(self) -> str:
