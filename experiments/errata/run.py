@@ -1,4 +1,4 @@
-"""Errata: 41 slips in five introductory notes, each with a check
+"""Errata: 44 slips in five introductory notes, each with a check
 
 This project grew out of five notes by others. They are good notes, and like all notes they have slips: a
 reversed inequality, a missing factor n, a sum where a mean is meant. To learn from them we had to decide which

@@ -144,22 +144,24 @@ def _made(*, n: int, epsilon: float):
 @erratum(
     6,
     "N1, N4",
-    says="The error is at most alpha with probability 1 - beta; alpha is not defined.",
-    truth="alpha = 100 ln(2/delta)/(epsilon^2 n), and it fails with probability at most (delta/2)^(50/(3 epsilon^2)).",
+    says="For beta > delta^25 the error is at most alpha with probability 1 - beta; alpha is not defined, or an order.",
+    truth="With alpha = 108 ln(2/delta)/(epsilon^2 n) that is so for every epsilon <= 1, as exp(-50 h) <= delta^25 for h = (1 + t) ln(1 + t) - t >= "
+    "1/2 at 1 + t = 2.16. With 100 in place of 108 it is not: that radius fails with probability at most "
+    "(delta/2)^(19.3/epsilon^2), and more often than delta^25 at epsilon = 1.",
 )
 def radius_of_zsum():
-    """Exact probability that Bin(n, gamma) leaves 2 n gamma, against that bound; and for a radius of one deviation."""
-    from scipy.stats import binom
-
-    n, epsilon, delta = 10_000, 1.0, 1e-2
-    gamma = 50 * math.log(2 / delta) / (epsilon**2 * n)
-    fails, bound = binom.sf(2 * n * gamma, n, gamma), (delta / 2) ** (50 / (3 * epsilon**2))
-    deviation = math.sqrt(n * gamma)
-    other = binom.sf(n * gamma + deviation, n, gamma) + binom.cdf(n * gamma - deviation, n, gamma)
+    """Exact probability of an error above 100 and 108 ln(2/delta)/epsilon^2 at epsilon = 1, delta = 10^-4, n = 10^6, against delta^25."""
+    n, delta = 10**6, 1e-4
+    analyzer = sdp.protocols.zsum.make(
+        n=n, epsilon=1.0, delta=delta, honest=1.0, calibration="paper"
+    ).analyzer
+    short, long = (analyzer.failure(n, c * math.log(2 / delta)) for c in (100, 108))
+    bound = (delta / 2) ** (50 * (2 * math.log(2) - 1))
+    t = 1.16
     return Finding(
-        right=fails <= bound,
-        wrong=other <= bound,
-        measured=f"fails with probability {fails:.0e} <= {bound:.0e}; one standard deviation fails with {other:.2f}",
+        right=long <= delta**25 and short <= bound and (1 + t) * math.log(1 + t) - t >= 0.5,
+        wrong=short <= delta**25,
+        measured=f"fails with probability 10^{math.log10(short):.1f} and 10^{math.log10(long):.1f}; delta^25 = 10^-100",
     )
 
 
@@ -255,4 +257,49 @@ def shift_of_zero():
         right=zero > 1 - 1e-12 and one < 1e-2,
         wrong=zero < 1e-2,
         measured=f"{zero:.3f} at k' = 0, {one:.1e} at k' = 1",
+    )
+
+
+@erratum(
+    43,
+    "N4",
+    says="Every bin at once is within alpha for the same beta > delta^25 as one bin.",
+    truth="The argument lets each bin in use fail with probability beta/n, so it needs beta/n > delta^25. Counting only the bins that "
+    "have a share above alpha, at most 1/alpha of them, alpha beta > delta^25 is enough.",
+)
+def condition_of_the_union():
+    """The exact radii of one bin and of all bins at beta = delta^25 and at n delta^25: epsilon = 1, delta = 1/4, n = 10^5."""
+    n, delta = 10**5, 0.25
+    rule = sdp.protocols.zsum_histogram.make(
+        n=n, k=n, epsilon=2.0, delta=2 * delta, honest=1.0, calibration="paper"
+    ).analyzer
+    beta = delta**25
+    one, union = rule.accuracy(n, beta), rule.accuracy(n, beta / n)
+    every = rule.accuracy_of_all(n, beta)
+    return Finding(
+        right=one < every <= union and rule.accuracy_of_all(n, n * beta) <= one,
+        wrong=every <= one,
+        measured=f"one bin {one}, all bins {every}, by the union {union}; at n delta^25 all bins {rule.accuracy_of_all(n, n * beta)}",
+    )
+
+
+@erratum(
+    44,
+    "N4",
+    says="The analyzer of the histogram ends with 'if c* > 1 return c* - p, else 0', after the binary analyzer of every bin.",
+    truth="That line is the binary analyzer's own, copied once too often: c* is not defined there. Applied to the frequencies that the bins "
+    "have already got, none of which exceeds 1, it would answer 0 everywhere.",
+)
+def rule_of_the_histogram():
+    """The answers of a histogram of 3,000 and 7,000 people, once and with the rule applied again, as frequencies."""
+    n = 10_000
+    made = sdp.protocols.zsum_histogram.make(n=n, k=3, epsilon=1.0, delta=1e-6, honest=1.0)
+    once = made.analyzer.foresee(np.array([3_000, 7_000, 0])).value / n
+    p = 1 - float(made.randomizer.gamma)
+    twice = np.where(once > 1, once - p, 0.0)
+    truth = np.array([0.0, 0.3, 0.7])
+    return Finding(
+        right=bool(np.abs(np.sort(once) - truth).max() < 0.01),
+        wrong=bool(np.abs(np.sort(twice) - truth).max() < 0.01),
+        measured=f"once {np.sort(once).round(3).tolist()}, twice {np.sort(twice).tolist()}",
     )

@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from itertools import permutations
 
 import shuffledp as sdp
 from shuffledp.accounting.exact import data_set_delta, local_delta, local_ratio, shuffled_delta
@@ -153,3 +154,39 @@ def answers_of_zero():
         wrong=five == 0 or delta == 1,
         measured=f"0 is the answer with probability {none:g} at count 0 and {five:.3f} at count 5; R^gap: delta = {delta}",
     )
+
+
+@erratum(
+    42,
+    "N4",
+    says="Step (7): the shuffle is uniformly random, so no order is likelier than another, and Pr[(S o R)(X) in Y^n] = Pr[R(X) in Y^n].",
+    truth="The reason is that the event Y^n is the same in every order: if all messages are in Y, so they are shuffled. For an event that "
+    "depends on the order the two probabilities differ, however uniform the shuffle.",
+)
+def invariant_events():
+    """Exact probabilities of (Y, Y, Y) and of (Y, Y, not Y), shuffled and not, for three users of randomized response."""
+    law = sdp.protocols.rr.RR(epsilon0=1.0, word_bits=6).pmf
+    users = [law(1), law(1), law(0)]
+    event, ordered = (lambda sent: set(sent) == {1}), (lambda sent: sent == (1, 1, 0))
+    same = _probability(users, event), _probability(users, event, shuffle=True)
+    other = _probability(users, ordered), _probability(users, ordered, shuffle=True)
+    return Finding(
+        right=same[0] == same[1] and other[0] != other[1],
+        wrong=other[0] == other[1],
+        measured=f"Y^3: {same[0]} and {same[1]}; in that order: {other[0]} and {other[1]}",
+    )
+
+
+def _probability(laws, event, shuffle=False):
+    """Pr[event], by listing all outcomes, in the users' order or in every order."""
+    outcomes = [((), Fraction(1))]
+    for law in laws:
+        outcomes = [(sent + y, p * q) for sent, p in outcomes for y, q in law.items()]
+    if shuffle:
+        orders = list(permutations(range(len(laws))))
+        outcomes = [
+            (tuple(sent[i] for i in order), p / len(orders))
+            for sent, p in outcomes
+            for order in orders
+        ]
+    return sum((p for sent, p in outcomes if event(sent)), Fraction(0))

@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from shuffledp.lab import samples
     from shuffledp.planner.choice import count, histogram, mean, sum, words
     from shuffledp.planner.growth import survey
+    from shuffledp.planner.local_bound import local_lower_bound
     from shuffledp.planner.plans import Plan, plan
     from shuffledp.protocols import make
     from shuffledp.protocols.explain import explain
@@ -158,6 +159,7 @@ __all__ = [
     "learn",
     "ledger",
     "live",
+    "local_lower_bound",
     "make",
     "mean",
     "mechanisms",
@@ -215,6 +217,7 @@ if not TYPE_CHECKING:  # with it, every name would be Any
             "engine.memory": "run run_counts",
             "inference.complexity": "sample_complexity",
             "planner.growth": "survey",
+            "planner.local_bound": "local_lower_bound",
             "inference.uniformity": "identity_test uniformity_test",
         },
         modules=(

@@ -1,18 +1,14 @@
 """The experiments themselves: they agree or say why, whatever runs them; and their verdicts can fail."""
 
-from fractions import Fraction
-from math import comb, exp, log, sqrt
-
 import numpy as np
 import pytest
 
 from shuffledp.lab import Context, Effort, experiments, load, run_lab
-from shuffledp.lab.local_bound import _convolve_reports, _distance, local_lower_bound
 
 NAMES = [each.name for each in experiments()]
 EXPECTED_DIFFERENCES = {
     "adaptive": 1,
-    "amplification": 2,
+    "amplification": 1,
     "bundles": 2,
     "levels": 1,
     "one_sided": 1,
@@ -119,43 +115,3 @@ def test_pure_histograms_with_more_noise_than_a_plan_states_are_noticed():
 
     assert agreement(parts["verdicts"](table(6.45))) == [True] * 6
     assert agreement(parts["verdicts"](table(6.61))) == [False, *[True] * 5]
-
-
-def brute_force(ones, n, flip):
-    """The law of the reported ones, as fractions."""
-    law = [Fraction(0)] * (n + 1)
-    for kept in range(ones + 1):
-        for lies in range(n - ones + 1):
-            law[kept + lies] += (
-                comb(ones, kept) * (1 - flip) ** kept * flip ** (ones - kept)
-                * comb(n - ones, lies) * flip**lies * (1 - flip) ** (n - ones - lies)
-            )  # fmt: skip
-    return law
-
-
-@pytest.mark.parametrize(("ones", "n"), [(0, 3), (2, 5), (7, 10)])
-def test_the_law_of_reports(ones, n):
-    flip = Fraction(1, 4)
-    found = _convolve_reports(ones, n, 0.25)
-    assert found.start == 0
-    assert np.allclose(found.mass, [float(q) for q in brute_force(ones, n, flip)], atol=1e-12)
-    other = _convolve_reports(n - ones, n, 0.25)
-    pair = brute_force(ones, n, flip), brute_force(n - ones, n, flip)
-    exact = sum(abs(a - b) for a, b in zip(*pair, strict=True)) / 2
-    assert _distance(found, other) == pytest.approx(float(exact), abs=1e-12)
-
-
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
-@pytest.mark.parametrize("n", [2, 10, 1000, 100_000])
-def test_the_lower_bound_is_below_the_best_protocol_and_not_far(epsilon, n):
-    response = sqrt(n * exp(epsilon)) / (exp(epsilon) - 1)
-    bound = local_lower_bound(epsilon=epsilon, n=n)
-    assert 0 < bound <= response
-    if n * epsilon**2 > 10:  # enough people to learn anything
-        assert bound > response / 3
-
-
-def test_the_lower_bound_falls_with_epsilon():
-    values = [local_lower_bound(epsilon=e, n=10_000) for e in (0.5, 1.0, 2.0)]
-    assert values == sorted(values, reverse=True)
-    assert log(values[0] / values[1]) == pytest.approx(log(2), abs=0.1)

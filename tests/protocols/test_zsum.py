@@ -178,21 +178,44 @@ class TestAnswers:
 
 
 class TestAccuracy:
-    def test_constants_of_the_paper(self):
-        n, epsilon, delta = 10**5, 0.5, 1e-3
-        radius, failure = made(n, epsilon, delta, "paper").analyzer.accuracy(n)
-        assert radius == pytest.approx(100 * math.log(2 / delta) / epsilon**2)
-        assert math.log(failure) == pytest.approx(50 / (3 * epsilon**2) * math.log(delta / 2))
+    def test_the_radius_of_the_note_fails_more_often_than_it_says(self):
+        """100 ln(2/delta)/epsilon^2 does not hold for every beta > delta^25; 108 does. Both from the law."""
+        n, epsilon, delta = 10**6, 1.0, 1e-4
+        analyzer = made(n, epsilon, delta, "paper").analyzer
+        unit = math.log(2 / delta) / epsilon**2
+        assert math.log10(analyzer.failure(n, 100 * unit)) == pytest.approx(-84.9, abs=0.05)
+        assert analyzer.failure(n, 100 * unit) > delta**25 >= analyzer.failure(n, 108 * unit)
+        assert 100 * unit < analyzer.accuracy(n, delta**25) <= 108 * unit
 
-    @pytest.mark.parametrize("ones", [0, 5, 20, 40, 200])
-    def test_statement_holds(self, ones):
+    @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0])
+    @pytest.mark.parametrize("delta", [0.5, 1e-3, 1e-9])
+    def test_the_corrected_radius_holds(self, epsilon, delta):
+        unit = math.log(2 / delta) / epsilon**2
+        for n in (math.ceil(100 * unit) + 1, 10**7):
+            analyzer = made(n, epsilon, delta, "paper").analyzer
+            assert analyzer.failure(n, 108 * unit) <= delta**25
+
+    @pytest.mark.parametrize("radius", [3, 12.5, 20, 20.31, 25, 40, 399, 400])
+    def test_failures_are_those_of_the_worst_data(self, radius):
+        """Enumerated over every true count."""
         n = 400
         analyzer = ZsumAnalyzer(randomizer=Zsum(threshold=243, word_bits=8))
         gamma = float(1 - analyzer.randomizer.rate)
-        radius, failure = analyzer.accuracy(n)
         N = np.arange(n + 1)
-        error = np.where(ones > N, np.abs(N - n * gamma), ones)
-        assert binom.pmf(N, n, gamma)[error > radius].sum() <= failure
+        law = binom.pmf(N, n, gamma)
+        exact = max(
+            law[np.where(ones > N, np.abs(N - n * gamma), ones) > radius].sum()
+            for ones in range(n + 1)
+        )
+        found = analyzer.failure(n, radius)
+        assert found >= exact * (1 - 1e-12)
+        assert found == pytest.approx(exact, rel=1e-6) or radius < n * gamma
+
+    @pytest.mark.parametrize("beta", [0.3, 0.05, 1e-6, 1e-200])
+    def test_the_radius_is_the_smallest_integer(self, beta):
+        analyzer = made(10**4, 0.7, 1e-5).analyzer
+        radius = analyzer.accuracy(10**4, beta)
+        assert analyzer.failure(10**4, radius) <= beta < analyzer.failure(10**4, radius - 1)
 
 
 class TestIntervals:

@@ -1,6 +1,7 @@
 """zsum in every bin: composition and joint calibration, exact zeros, messages, bias, coverage."""
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
@@ -117,10 +118,31 @@ class TestAnswers:
         with pytest.raises(sdp.UnsupportedError, match="linear"):
             made(300, 3, 2.0, 1e-3).analyzer.weights(1)
 
-    def test_accuracy_counts_bins_that_are_not_empty(self):
-        few, many = (made(1000, k, 1.0, 1e-3).analyzer.accuracy(1000) for k in (10, 10**5))
-        assert few.radius == many.radius
-        assert many.failure == pytest.approx(100 * few.failure)
+    def test_accuracy_of_all_bins_by_enumeration(self):
+        """Every histogram of 12 people in three bins, every noise: no larger radius is needed, and the bound holds."""
+        n, k = 12, 3
+        analyzer = ZsumHistogramAnalyzer(randomizer=ZsumHistogram(k=k, silent=1, word_bits=3))
+        law = binom.pmf(np.arange(n + 1), n, 1 / 8)
+        worst = {}
+        for counts in product(range(n + 1), repeat=k):
+            if sum(counts) != n:
+                continue
+            for radius in range(n):
+                kept = 1.0
+                for ones in counts:
+                    N = np.arange(n + 1)
+                    error = np.where(ones > N, np.abs(N - n / 8), ones)
+                    kept *= law[error <= radius].sum()
+                worst[radius] = max(worst.get(radius, 0.0), 1 - kept)
+        for beta in (0.5, 0.2, 0.05, 1e-3, 1e-6):
+            radius = analyzer.accuracy_of_all(n, beta)
+            assert worst.get(radius, 0.0) <= beta
+            assert radius <= 1 + min((r for r in worst if worst[r] <= beta), default=n)
+
+    def test_k_hardly_matters(self):
+        few, many = (made(1000, k, 1.0, 1e-3).analyzer for k in (10, 10**5))
+        assert few.accuracy(1000, 0.05) == many.accuracy(1000, 0.05)
+        assert many.accuracy_of_all(1000, 0.05) <= few.accuracy_of_all(1000, 0.05) + 3
 
 
 @pytest.mark.slow

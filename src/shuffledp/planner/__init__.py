@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         plot_plan,
         survey,
     )
+    from shuffledp.planner.local_bound import local_lower_bound
     from shuffledp.planner.plans import Plan, plan
     from shuffledp.planner.question import Asked, Limits, check_delta
     from shuffledp.planner.rows import Measured, Row
@@ -37,6 +38,7 @@ __all__ = [
     "curves",
     "exponent",
     "histogram",
+    "local_lower_bound",
     "mean",
     "plan",
     "plot_plan",
@@ -50,6 +52,7 @@ if not TYPE_CHECKING:  # with it, every name would be Any
         {
             "choice": "Aim choose count histogram mean sum",
             "growth": "ModelCurve Point ProtocolRow curves exponent plot_plan survey",
+            "local_bound": "local_lower_bound",
             "plans": "Plan plan",
             "question": "Asked Limits check_delta",
             "rows": "Measured Row",

@@ -5,6 +5,7 @@ import math
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_DOWN, Context, Decimal
 from functools import partial
 from typing import Any
 
@@ -25,6 +26,7 @@ from shuffledp.planner.choice import (
     recognise,
 )
 from shuffledp.planner.inverse import least_epsilon, least_n
+from shuffledp.planner.local_bound import local_lower_bound
 from shuffledp.planner.question import Asked, Limits, check_delta, find_planned, hint_delta
 from shuffledp.planner.rows import Row, evaluate
 from shuffledp.tasks import Histogram
@@ -93,6 +95,21 @@ class Plan:
         0.2
         """
         return self.asked.rounding
+
+    @property
+    def local_bound(self) -> float | None:
+        """What no epsilon-local protocol can go below, on the scale of the rows' RMSE; None where none is proved.
+
+        For counts, sums and means, whatever is sent and in however many rounds; delta = 0. It counts no rounding.
+
+        >>> from shuffledp import plan
+        >>> round(plan("count", n=2_000, epsilon=1.0, delta=0.0, models="local").local_bound, 2)
+        42.53
+        """
+        if self.task not in ("count", "sum", "mean") or self.aim is not Aim.ERROR:
+            return None
+        count = local_lower_bound("count", n=self.asked.n, epsilon=self.asked.epsilon)
+        return count * self._width
 
     def bias(self, row: Row) -> float | None:
         """By how much the liars can move the answer of a row, at most, on the scale of its RMSE; None: no bound.
@@ -169,6 +186,7 @@ class Plan:
             "error": self.error,
             "honest": self.asked.crowd.honest,
             "rounding": self.rounding,
+            "local_bound": self.local_bound if Model.LOCAL in self.limits.models else None,
             "remarks": list(self.remarks),
             "liars": self.liars,
             "rows": [{**row.to_dict(), "bias": self.bias(row)} for row in self.rows],
@@ -497,6 +515,11 @@ def _caption(plan: Plan) -> str:
         notes.append(
             f"It counts {_shorten(plan.rounding)} for rounding reals to the grid at random."
         )
+    if Model.LOCAL in plan.limits.models and plan.local_bound is not None:
+        notes.append(
+            f"No local protocol can do better than {_round_down(plan.local_bound)}, whatever is sent and in however "
+            f"many rounds (epsilon = {round_up(plan.asked.epsilon, _DIGITS)}, delta = 0)."
+        )
     return " ".join([*notes, *task.remarks(), *plan.remarks])
 
 
@@ -511,6 +534,11 @@ def _verdict(plan: Plan) -> str:
 
 def _wrap(text: str, first: str = "", later: str = "") -> list[str]:
     return textwrap.wrap(text, _WIDTH, initial_indent=first, subsequent_indent=later)
+
+
+def _round_down(value: float) -> str:
+    """About four digits, and not more than the value."""
+    return format(Decimal(value).normalize(Context(prec=4, rounding=ROUND_DOWN)), ",f")
 
 
 def _shorten(value: float | None) -> str:

@@ -22,7 +22,7 @@ Deviation: answers are counts, where the paper has frequencies (|y| / n > 1).
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
@@ -35,18 +35,18 @@ from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import Calibration, Cost, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
-from shuffledp.core.validate import whole
+from shuffledp.core.validate import fraction_of_one, whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.dealing import binomial
 from shuffledp.numerics.intervals import BinomialSum, NoiseError
 from shuffledp.numerics.rounding import dyadic_above
+from shuffledp.numerics.tails import binomial_at_least, binomial_at_most
 from shuffledp.protocols.assembly import register, shuffle
 
 __all__ = [
     "SPARSE",
     "SPEC",
     "CutAnswers",
-    "ErrorBound",
     "SparseZsumAnalyzer",
     "Zsum",
     "ZsumAnalyzer",
@@ -116,13 +116,6 @@ class Zsum:
         return Tally(counts=np.array([int(inputs[1]) + noise], dtype=np.int64), users=n)
 
 
-class ErrorBound(NamedTuple):
-    """The error is at most `radius`, except with probability at most `failure`."""
-
-    radius: float
-    failure: float
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CutAnswers:
     """The rule that a count is only believed if there are more messages than users.
@@ -173,14 +166,39 @@ class CutAnswers:
             np.where(surely, noise.variance, variance.clip(0)),
         )
 
-    def bound(self, bins: int) -> ErrorBound:
-        """All errors are at most 2 n gamma, except with probability bins exp(-n gamma / 3); for any data.
+    def failure(self, radius: float, bins: int = 1) -> float:
+        """At least the probability that the error of any of these bins exceeds the radius, for any data.
 
-        If N < S the error is |N - n gamma|, otherwise S <= N. Either way N <= 2 n gamma is enough, which
-        fails with probability exp(-n gamma / 3) by Chernoff's bound.
+        If N < S the error is |N - n gamma|, otherwise it is S. With a radius r >= n gamma it is exceeded exactly if
+        N >= S > r, most likely if S is the next integer above r; and at most n / S bins have that many people. With
+        a smaller radius N < n gamma - r is too far as well, in every bin that is not empty. The noise of bins is
+        independent.
+
+        >>> rule = CutAnswers(n=1000, gamma=Fraction(1, 20))
+        >>> f"{rule.failure(100):.1e}", f"{rule.failure(100, bins=1000):.1e}"
+        ('3.9e-11', '3.5e-10')
         """
-        mean = float(whole("n", self.n, at_least=1) * self.gamma)
-        return ErrorBound(radius=2 * mean, failure=bins * math.exp(-mean / 3))
+        mean, S = self.n * self.gamma, math.floor(radius) + 1
+        if S > self.n:
+            return 0.0
+        once, crowded = binomial_at_least(S, self.n, self.gamma), min(bins, self.n // S)
+        if radius < mean:
+            once += binomial_at_most(math.ceil(mean - Fraction(radius)) - 1, self.n, self.gamma)
+            crowded = min(bins, self.n)
+        return min(1.0, crowded * once * (1 + 1e-12))
+
+    def radius(self, beta: float, bins: int = 1) -> int:
+        """The smallest integer with a `failure` of at most beta: an error bound that holds for any data.
+
+        >>> CutAnswers(n=1000, gamma=Fraction(1, 20)).radius(0.05)
+        62
+        """
+        allowed = fraction_of_one("beta", beta)
+        low, high = -1, whole("n", self.n, at_least=1)  # an error above n there is not
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.failure(middle, bins) <= allowed else (middle, high)
+        return high
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,18 +251,25 @@ class ZsumAnalyzer:
         """
         return float(self._rule(int(inputs.sum())).moments(inputs[1:])[0][0])
 
-    def accuracy(self, n: int) -> ErrorBound:
-        """The error is at most 2 n gamma, except with probability exp(-n gamma / 3); for any data.
+    def accuracy(self, n: int, beta: float) -> int:
+        """A radius that the error of the count exceeds with probability at most beta, for any data.
 
-        With the paper's gamma the radius is 100 ln(2 / delta) / epsilon^2, the probability
-        (delta / 2)^(50 / (3 epsilon^2)).
+        It is the smallest such integer, from the law of the noise: the beta-quantile of N (see `CutAnswers.failure`).
 
-        >>> p = make(n=10_000, epsilon=1.0, delta=1e-6, honest=1.0, calibration="paper")
-        >>> radius, failure = p.analyzer.accuracy(n=10_000)
-        >>> round(radius, 1), f"{failure:.1e}"
-        (1450.9, '9.6e-106')
+        >>> p = make(n=10_000, epsilon=1.0, delta=1e-6, honest=1.0)
+        >>> p.analyzer.accuracy(n=10_000, beta=0.05), p.analyzer.accuracy(n=10_000, beta=1e-9)
+        (44, 74)
         """
-        return self._rule(n).bound(1)
+        return self._rule(n).radius(beta)
+
+    def failure(self, n: int, radius: float) -> float:
+        """At least the probability that the error of the count exceeds the radius, for any data.
+
+        >>> p = make(n=10_000, epsilon=1.0, delta=1e-6, honest=1.0)
+        >>> f"{p.analyzer.failure(n=10_000, radius=74):.1e}"
+        '9.0e-10'
+        """
+        return self._rule(n).failure(radius)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,7 +34,7 @@ from shuffledp.core.validate import whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.dealing import binomials
 from shuffledp.protocols.assembly import register, shuffle
-from shuffledp.protocols.zsum import CutAnswers, ErrorBound, paper_gamma
+from shuffledp.protocols.zsum import CutAnswers, paper_gamma
 
 __all__ = ["SPEC", "ZsumHistogram", "ZsumHistogramAnalyzer", "make"]
 
@@ -175,17 +175,21 @@ class ZsumHistogramAnalyzer:
         """
         return self._rule(int(inputs.sum())).moments(inputs)[0]
 
-    def accuracy(self, n: int) -> ErrorBound:
-        """All errors are at most 2 n gamma, except with probability min(n, k) exp(-n gamma / 3).
+    def accuracy(self, n: int, beta: float) -> int:
+        """A radius that the error of a given bin exceeds with probability at most beta, for any data.
 
-        Empty bins have no error, and at most n bins are not empty.
-
-        >>> p = make(n=10_000, k=10**6, epsilon=1.0, delta=1e-6, honest=1.0, calibration="paper")
-        >>> radius, failure = p.analyzer.accuracy(n=10_000)
-        >>> round(radius), failure < 1e-300
-        (6081, True)
+        >>> p = make(n=10_000, k=10**6, epsilon=1.0, delta=1e-6, honest=1.0)
+        >>> p.analyzer.accuracy(n=10_000, beta=0.05), p.analyzer.accuracy_of_all(n=10_000, beta=0.05)
+        (54, 67)
         """
-        return self._rule(n).bound(min(n, self.randomizer.k))
+        return self._rule(n).radius(beta)
+
+    def accuracy_of_all(self, n: int, beta: float) -> int:
+        """A radius that the error of any bin exceeds with probability at most beta, for any data.
+
+        Empty bins have no error, and few bins have more people than the radius: k hardly matters.
+        """
+        return self._rule(n).radius(beta, self.randomizer.k)
 
 
 @shuffle(
