@@ -38,7 +38,11 @@ def brute_force_risk(n, flip, points):
     return total
 
 
-THIRDS = [(Fraction(0), Fraction(1, 4)), (Fraction(1, 3), Fraction(1, 4)), (Fraction(1), Fraction(1, 2))]
+THIRDS = [
+    (Fraction(0), Fraction(1, 4)),
+    (Fraction(1, 3), Fraction(1, 4)),
+    (Fraction(1), Fraction(1, 2)),
+]
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
@@ -173,7 +177,10 @@ def test_no_local_row_of_a_plan_is_below(n, epsilon):
         width = options.get("upper", 1) - options.get("lower", 0)
         scale = n if task == "mean" else 1
         alone = local_lower_bound(
-            task, n=n, epsilon=epsilon, **({} if task == "count" else {"lower": 0.0, "upper": width})
+            task,
+            n=n,
+            epsilon=epsilon,
+            **({} if task == "count" else {"lower": 0.0, "upper": width}),
         )
         assert asked.local_bound == pytest.approx(alone * scale)
 
@@ -181,7 +188,9 @@ def test_no_local_row_of_a_plan_is_below(n, epsilon):
 def test_a_plan_says_it():
     text = " ".join(str(sdp.plan("count", n=2_000, epsilon=1.0, delta=1e-6)).split())
     assert "No local protocol can do better than 42.52, whatever is sent" in text
-    assert "No local" not in str(sdp.plan("count", n=2_000, epsilon=1.0, delta=1e-6, models="shuffle"))
+    assert "No local" not in str(
+        sdp.plan("count", n=2_000, epsilon=1.0, delta=1e-6, models="shuffle")
+    )
     assert "No local" not in str(sdp.plan("histogram", n=2_000, k=4, epsilon=1.0, delta=1e-6))
     stated = sdp.plan("count", n=2_000, epsilon=1.0, delta=1e-6).to_dict()["local_bound"]
     assert 42.52 <= stated < 42.53

@@ -152,7 +152,12 @@ def _bound_by_points(n: int, epsilon: float) -> float:
     mean, variance = _describe_count(K, n, flip, theta[:, None])
     total = joint.sum(axis=0)
     likely = total > 1e-250  # others add nothing
-    joint, mean, variance, total = joint[:, likely], mean[:, likely], variance[:, likely], total[likely]
+    joint, mean, variance, total = (
+        joint[:, likely],
+        mean[:, likely],
+        variance[:, likely],
+        total[likely],
+    )
     best = (joint * mean).sum(axis=0) / total
     # About a mean that is off by x the squares are too large by x^2: here by (n 10^-14)^2, which the slack covers.
     return float((joint * (variance + np.square(mean - best))).sum()) * (1 - _MASS_SLACK)

@@ -178,10 +178,10 @@ class CutAnswers:
         >>> f"{rule.failure(100):.1e}", f"{rule.failure(100, bins=1000):.1e}"
         ('3.9e-11', '3.5e-10')
         """
-        mean, S = self.n * self.gamma, math.floor(radius) + 1
-        if S > self.n:
+        mean, least = self.n * self.gamma, math.floor(radius) + 1
+        if least > self.n:
             return 0.0
-        once, crowded = binomial_at_least(S, self.n, self.gamma), min(bins, self.n // S)
+        once, crowded = binomial_at_least(least, self.n, self.gamma), min(bins, self.n // least)
         if radius < mean:
             once += binomial_at_most(math.ceil(mean - Fraction(radius)) - 1, self.n, self.gamma)
             crowded = min(bins, self.n)
