@@ -1,5 +1,7 @@
 """What the tests share."""
 
+import itertools
+import math
 import os
 
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 from scipy.stats import chi2
 
 from contract.examples import examples_of
+from shuffledp.core.shuffler import Shuffled
 from shuffledp.numerics.entropy import SeededWords
 from shuffledp.testing import ALPHA, all_tapes, enumerate_law
 
@@ -18,6 +21,7 @@ __all__ = [
     "enumerated_law",
     "first",
     "fits",
+    "mean_estimate",
     "need",
 ]
 
@@ -70,3 +74,14 @@ def fits(counts, law):
         counts, expected = counts[:-1], expected[:-1]
     statistic = float(((counts - expected) ** 2 / expected).sum())
     return statistic < chi2.isf(ALPHA, len(counts) - 1)
+
+
+def mean_estimate(protocol, people):
+    """The mean of the estimate over all messages that a few people may send, weighted by the declared law."""
+    laws, total = [protocol.randomizer.pmf(x).items() for x in people], 0.0
+    for sent in itertools.product(*laws):
+        payload = np.array([m for messages, _ in sent for m in messages], dtype=np.int64)
+        tally = protocol.analyzer.tally(Shuffled(payload=payload, users=len(people)))
+        chance = math.prod(float(mass) for _, mass in sent)
+        total += chance * protocol.analyzer.estimate(tally).value
+    return total

@@ -16,6 +16,7 @@ from shuffledp.protocols.dummies_histogram import DummiesHistogram
 from shuffledp.protocols.hashed_tree import HashedLevel
 from shuffledp.protocols.tree import Tree
 from shuffledp.testing import ALPHA, Examples, enumerate_law
+from support import mean_estimate
 
 EXAMPLES = Examples(
     hashed_tree.SPEC,
@@ -59,6 +60,16 @@ def test_supports_are_counted():
     for message in messages.tolist():
         expected[list(level.find_supported(message))] += 1
     np.testing.assert_array_equal(level.count(messages), expected)
+
+
+@pytest.mark.parametrize("person", [0, 2])
+def test_the_variance_is_unbiased(person):
+    """Over all messages, exactly: the own leaf of a person has no collision with the own message."""
+    p = hashed_tree.make(
+        n=200, honest=1, lower=0, upper=3, epsilon=3.0, delta=0.1, task="variance", shape=(2, 2), hash_bits=1,
+        word_bits=6,
+    )  # fmt: skip
+    assert mean_estimate(p, [person]) == pytest.approx(0, abs=1e-12)
 
 
 def test_leaves_are_measured_without_bias():

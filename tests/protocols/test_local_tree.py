@@ -11,6 +11,7 @@ from shuffledp.core.analyzer import Tally
 from shuffledp.numerics import trees
 from shuffledp.protocols import local_tree
 from shuffledp.testing import ALPHA, Examples
+from support import mean_estimate
 
 EXAMPLES = Examples(
     local_tree.SPEC,
@@ -51,6 +52,16 @@ def test_nodes_are_unbiased_and_what_a_person_adds_has_a_known_square(given):
         own = np.concatenate([np.arange(size) == x // (sizes[-1] // size) for size in sizes])
         np.testing.assert_allclose(mean, own, atol=1e-12)
         np.testing.assert_allclose(second, squares)
+
+
+@pytest.mark.parametrize("people", [[0], [3], [0, 3], [1, 1], [0, 0]])
+@pytest.mark.parametrize("shape", [(2, 2), (3, 2)])
+def test_the_variance_of_few_people_is_unbiased(shape, people):
+    """Over all messages, exactly; with the largest variance of the noise it was too large by up to range^2 / (4 n)."""
+    p = local_tree.make_local(
+        lower=0, upper=3, epsilon=1.0, task="variance", shape=shape, word_bits=4
+    )
+    assert mean_estimate(p, people) == pytest.approx(np.var(people), abs=1e-12)
 
 
 def cover(task, at, shrink=1.0):

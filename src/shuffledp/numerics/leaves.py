@@ -31,6 +31,7 @@ from shuffledp.numerics.tree_noise import Tails, TreeNoise, find_radius
 from shuffledp.numerics.trees import (
     LevelWeights,
     functional_variance,
+    leaf_weights,
     mean_prefix_variance,
     node_weights,
     prefix_variances,
@@ -110,6 +111,12 @@ class Leaves:
     def sum_error(self, q: Floats) -> float:
         """Standard error of the sum of the leaves with these weights."""
         return math.sqrt(functional_variance(q, self.shape, self.noise.variances))
+
+    def estimate_noise(self, q: Floats) -> float:
+        """The variance of the sum of the leaves with these weights; where it depends on the data, without bias."""
+        largest = functional_variance(q, self.shape, self.noise.variances)
+        spare = self.noise.find_spare(leaf_weights(q, self.shape, self.noise.variances))
+        return largest - float(self.values @ spare[: len(self.values)])
 
     def sum_ends(self, q: Floats, tail: float) -> tuple[float, float]:
         """An interval of the sum of the leaves with these weights, with error probability `tail` on either side."""
@@ -308,8 +315,8 @@ class LeafQuestion:
         """Unbiased: the square of a noisy mean is too large by the variance of its noise."""
         first, second = self._moments(leaves)
         mean = float(leaves.values @ first) / leaves.n
-        noise = leaves.sum_error(first) / leaves.n
-        return float(leaves.values @ second) / leaves.n - mean * mean + noise * noise
+        noise = leaves.estimate_noise(first) / leaves.n**2
+        return float(leaves.values @ second) / leaves.n - mean * mean + noise
 
     def interval(self, leaves: Leaves, level: float) -> Interval:
         """Both ends, each with half of the error probability; for the distribution function all points at once."""

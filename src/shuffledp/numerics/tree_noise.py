@@ -77,6 +77,12 @@ class TreeNoise(Protocol):
     def tails(self, weights: Sequence[LevelWeights]) -> Tails:
         """The upper tails of sums with these weights."""
 
+    def find_spare(self, own: Sequence[Floats]) -> Floats:
+        """How far below the largest variance of a sum the data bring it: what a person in each leaf takes off.
+
+        `own` are the weights of each leaf's node in the sum, level by level.
+        """
+
 
 class LevelNoise(Protocol):
     """The noise in the nodes of a level, independent of the other levels'."""
@@ -92,6 +98,10 @@ class LevelNoise(Protocol):
     @property
     def limit(self) -> float:
         """Up to which |t w| it is finite."""
+
+    @property
+    def spare(self) -> float:
+        """What a person takes off the largest variance of a sum, over the square of the weight of the own node."""
 
     def largest(self, weights: LevelWeights) -> Floats:
         """About the largest that a term of each sum may be."""
@@ -110,6 +120,7 @@ class DummyNoise:
     tries: tuple[tuple[int, float], ...]
     exact: ClassVar[bool] = True
     limit: ClassVar[float] = math.inf
+    spare: ClassVar[float] = 0.0
 
     @property
     def variance(self) -> float:
@@ -139,6 +150,7 @@ class GeometricNoise:
 
     rate: float
     exact: ClassVar[bool] = True
+    spare: ClassVar[float] = 0.0
 
     @property
     def variance(self) -> float:
@@ -169,6 +181,7 @@ class BoundedNoise:
 
     variance: float
     most: float
+    spare: float = 0.0
     exact: ClassVar[bool] = False
     limit: ClassVar[float] = math.inf
 
@@ -216,6 +229,10 @@ class IndependentLevels:
     @property
     def variances(self) -> tuple[float, ...]:
         return tuple(level.variance for level in self.levels)
+
+    def find_spare(self, own: Sequence[Floats]) -> Floats:
+        each = (level.spare * np.square(w) for level, w in zip(self.levels, own, strict=True))
+        return np.asarray(sum(each), dtype=np.float64)
 
     def tails(self, weights: Sequence[LevelWeights]) -> "_SumTails":
         return _SumTails(parts=tuple(zip(self.levels, weights, strict=True)))
@@ -320,6 +337,10 @@ class OneLevelEach:
     @property
     def variances(self) -> tuple[float, ...]:
         return tuple(self.n / (share * self.gain**2) for share in self.shares)
+
+    def find_spare(self, own: Sequence[Floats]) -> Floats:
+        """The square of what a person adds in the mean: the variance is the second moment less that."""
+        return np.asarray(np.square(sum(own)), dtype=np.float64)
 
     def tails(self, weights: Sequence[LevelWeights]) -> "_BernsteinTails":
         levels = list(zip(self.shares, self.variances, weights, strict=True))

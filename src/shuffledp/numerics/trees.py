@@ -27,6 +27,7 @@ __all__ = [
     "even_shapes",
     "fit_leaves",
     "functional_variance",
+    "leaf_weights",
     "mean_prefix_variance",
     "node_weights",
     "prefix_variances",
@@ -201,6 +202,21 @@ def node_weights(
         values, counts = np.unique(leaves / variance * sums, return_counts=True)
         found.append(LevelWeights(values=values[None], counts=counts[None].astype(np.float64)))
     return tuple(found)
+
+
+def leaf_weights(q: Floats, shape: Sequence[int], variances: Sequence[float]) -> list[Floats]:
+    """How much the measurement of each leaf's own node moves q . leaves, level by level.
+
+    >>> [level.round(4).tolist() for level in leaf_weights(np.array([1.0, 1.0]), (2, 2), (1.0, 1.0))]
+    [[0.3333, 0.3333, -0.3333, -0.3333], [0.1667, 0.1667, -0.1667, -0.1667]]
+    """
+    sums, found = np.zeros(1), []
+    for (leaves, contrast), strength, variance in zip(
+        _contrasts(q, shape), _strengths(shape, variances), variances, strict=True
+    ):
+        sums = np.repeat(sums, len(contrast) // len(sums)) + contrast / strength
+        found.append(np.repeat(leaves / variance * sums, leaves))
+    return found
 
 
 def prefix_weights(

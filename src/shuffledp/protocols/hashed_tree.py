@@ -217,7 +217,8 @@ class HashedTree:
     def find_noise(self, n: int) -> IndependentLevels:
         """The noise that the dummies and the collisions of n people make."""
         q, rho = float(self.last.q), float(self.last.rho)
-        hashed = BoundedNoise(variance=n * (1 + rho) * q / (1 - q), most=1 / (1 - q))
+        one = q / (1 - q)  # what a message adds, in all leaves but that of its sender
+        hashed = BoundedNoise(variance=n * (1 + rho) * one, most=1 / (1 - q), spare=one)
         return IndependentLevels(levels=(*self.top.find_noise(n).levels, hashed))
 
     def tally(self, shuffled: Shuffled) -> Tally:

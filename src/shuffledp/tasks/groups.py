@@ -23,6 +23,8 @@ from shuffledp.core.domain import Categories, Domain, Integers, Reals
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.estimate import Estimate, Interval, Value
 from shuffledp.core.task import Column, Declared, Task, say_of
+from shuffledp.core.validate import level as valid_level
+from shuffledp.numerics.intervals.weighted import BinMoments, bound_deviation
 from shuffledp.tasks.totals import mean_square
 
 __all__ = ["GROUPED", "GroupError", "Grouped", "bound_means"]
@@ -31,6 +33,7 @@ GROUPED = ("count", "histogram", "sum", "mean")
 """The questions that may be asked by group."""
 _FEW, _MOST_STEPS = 16, 64  # values that are counted as they are; steps of a grid
 _NOISE = 12.0  # of a bin at epsilon = 1, about
+_OF_PEOPLE = 0.1  # of what an interval may miss, for the number of people whose values were rounded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,33 +249,36 @@ class GroupError:
         return np.asarray(np.sqrt(squares) / people)
 
     def interval(self, value: Value, level: float) -> Interval:
+        """Covers with probability at least `level`: by moments of the noise, or as `exact_interval` does."""
         if self.task.inner in ("count", "histogram"):
             return self._keep(self.bins.interval(level))
+        law = self.bins.error
+        if not isinstance(law, BinMoments):
+            return self.exact_interval(value, level)
+        outside = 1 - valid_level(level)
         if self.task.inner == "sum":
-            return self._sum_interval(np.asarray(value), level)
-        return self._mean_interval(level)
-
-    def _bound_people(self, z: float) -> tuple[Floats, Floats]:
-        """The people of each group, at least and at most."""
-        people = np.asarray(self.bins.value).reshape(self._shape).sum(axis=1)
-        radius = z * np.sqrt(self._noise(np.ones(self._shape[1])))
-        return people - radius, people + radius
-
-    def _sum_interval(self, value: Floats, level: float) -> Interval:
-        """Rounding counts for as many people as the group may have."""
-        z = _quantile((1 - level) / 2)
-        rounding = self._bound_rounding(self._bound_people(z)[1])
-        radius = z * np.sqrt(self._noise(self.task._numbers()) + rounding)
-        return Interval(value - radius, value + radius)
-
-    def _mean_interval(self, level: float) -> Interval:
-        """An interval of the mean, from joint intervals of the sum (less the lower end each) and of the people."""
-        z = _quantile((1 - level) / 4)
+            return self._sum_interval(law, self.task._numbers(), outside)
         numbers = self.task._numbers()
-        table, above = np.asarray(self.bins.value).reshape(self._shape), numbers - numbers[0]
-        least, most = self._bound_people(z)
-        sums, radius = table @ above, z * np.sqrt(self._noise(above) + self._bound_rounding(most))
-        return bound_means(sums - radius, sums + radius, least, most, (numbers[0], numbers[-1]))
+        sums = self._sum_interval(law, numbers - numbers[0], outside / 2)
+        people = self._sum_interval(law, np.ones(len(numbers)), outside / 2, step=0.0)
+        return bound_means(*sums, *people, (numbers[0], numbers[-1]))
+
+    def _sum_interval(
+        self, law: BinMoments, weights: Floats, outside: float, step: float | None = None
+    ) -> Interval:
+        """Of the sums of the groups' bins with these weights; rounding counts for as many people as there may be."""
+        table, h = np.asarray(self.bins.value).reshape(self._shape), self.task.step
+        value, rounded = table @ weights, np.zeros(len(table))
+        if h if step is None else step:
+            left = outside * _OF_PEOPLE
+            more = bound_deviation(law, -np.ones(len(weights)), left, rounded)
+            most = np.clip(table.sum(axis=1) + more, 0.0, self.bins.limits[1])
+            rounded, outside = most * h * h, outside - left
+        above, below = (
+            bound_deviation(law, side * weights, outside / 2, rounded) for side in (1.0, -1.0)
+        )
+        # An estimate that is too large by `above` lies above the truth.
+        return Interval(value - above, value + below)
 
     def exact_interval(self, value: Value, level: float) -> Interval:
         """Covers with probability at least `level`, whatever the law of the bins is.
@@ -310,8 +316,3 @@ def bound_means(
     highest = np.where(least > 0, high / np.maximum(least, 1e-9), np.inf)
     return Interval(np.clip(ends[0] + lowest, *ends), np.clip(ends[0] + highest, *ends))
 
-
-def _quantile(tail: float) -> float:
-    from statistics import NormalDist
-
-    return -NormalDist().inv_cdf(tail)

@@ -102,6 +102,15 @@ class BinomialSum:
     def variance(self) -> float:
         return float(sum((n * p * (1 - p) for n, p in self.parts), Fraction(0)))
 
+    def log_moments(self, s: Floats) -> Floats:
+        """ln E[e^(s (N - centre))], infinite where it overflows."""
+        found = np.zeros(s.shape)
+        with np.errstate(over="ignore"):
+            for n, p in self.parts:
+                share = float(p)
+                found += n * (np.log1p(share * np.expm1(s)) - s * share)
+        return found
+
     def window(self, tail: float = 0.0) -> NoiseWindow:
         """The range that holds all but a mass of 1e-30.
 
@@ -175,6 +184,16 @@ class NoiseError:
 
     def exact_interval(self, value: Value, level: float) -> Interval:
         return self._subtract(*self.noise.window(1 - level).cut_equally(level))
+
+    @property
+    def distance(self) -> float:
+        """The law is exact."""
+        return 0.0
+
+    def log_moment(self, weights: Floats) -> Floats:
+        """ln E[e^(w . Z)] for each row of weights, Z the estimates less the truth."""
+        found: Floats = self.noise.log_moments(weights).sum(axis=-1)
+        return found
 
     def _subtract(self, low: int, high: int) -> Interval:
         ends = (self.observed - high, self.observed - low)

@@ -278,6 +278,32 @@ class TwoBinomialsError:
 
     exact_interval = interval
 
+    @property
+    def distance(self) -> float:
+        """The law is exact."""
+        return 0.0
+
+    def log_moment(self, weights: Floats) -> Floats:
+        """At least ln E[e^(w . Z)] for each row of weights, by Bennett's inequality: people draw on their own.
+
+        A message supports some of the bins, so it moves the sum by |w_1| + |w_2| + ... at most, over p - q. What it
+        supports is uncorrelated or negatively correlated between bins: so the variance of a sum is at most that of
+        independent bins if all weights have the same sign, and at most twice as large in any case (that of both signs
+        apart, twice).
+        """
+        lead, size = self.p - self.q, np.abs(weights).sum(axis=-1)
+        each = self.law.variance(np.array([0.0, float(self.n)])).max() / lead**2
+        mixed = (weights < 0).any(axis=-1) & (weights > 0).any(axis=-1)
+        variance = np.where(mixed, 2.0, 1.0) * each * (weights**2).sum(axis=-1)
+        reach = size / lead
+        with np.errstate(over="ignore"):
+            # (e^x - 1 - x) / x^2, by its first terms where digits would be lost.
+            growth = np.where(
+                reach < 1e-3, 0.5 + reach / 5, (np.expm1(reach) - reach) / np.maximum(reach, 1e-3) ** 2
+            )
+        found: Floats = variance * growth
+        return found
+
     def leave_out(self, tail: float) -> Interval:
         """The counts whose two tails at what is observed are both above this one."""
         seen, back = np.unique(np.asarray(self.observed), return_inverse=True)

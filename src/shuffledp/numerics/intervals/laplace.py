@@ -173,6 +173,16 @@ class DiscreteLaplaceError:
         """How far off the answers are at most, except with probability beta."""
         return self.step * self.noise.radius(beta, self.draws) + self.rounding
 
+    @property
+    def distance(self) -> float:
+        """The law is exact."""
+        return 0.0
+
+    def log_moment(self, weights: Floats) -> Floats:
+        """ln E[e^(w . Z)] for each row of weights, the answers moved onto the grid in the worst way."""
+        moments: Floats = log_moments(weights * self.step, 1.0, float(self.noise.rate))
+        return (moments + np.abs(weights) * self.rounding).sum(axis=-1)
+
 
 def _move_outward(end: Value, direction: float) -> Value:
     # One unit for the rounding of the value to a float, one for that of the end.
@@ -273,6 +283,11 @@ class DifferenceError:
         return Interval(value - radius, value + radius)
 
     exact_interval = interval
+
+    def log_moment(self, weights: Floats) -> Floats:
+        """ln E[e^(w . Z)] for each row of weights."""
+        moments: Floats = log_moments(weights, self.noise.r, -math.log(self.noise.p))
+        return moments.sum(axis=-1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -389,12 +404,23 @@ def _block_masses(rate: float, shape: float, size: int) -> tuple[Floats, float] 
     return None
 
 
+def log_moments(s: Floats, shape: float, rate: float) -> Floats:
+    """ln E[e^(s (X - Y))], X, Y ~ NB(shape, e^-rate); infinite from |s| = rate on.
+
+    >>> log_moments(np.array([0.0, 0.5, 1.0]), 1.0, 1.0).round(4)
+    array([-0.    ,  0.2679,     inf])
+    """
+    inside = np.abs(s) < rate
+    t = np.where(inside, s, 0.0)
+    sides = np.log(-np.expm1(t - rate)) + np.log(-np.expm1(-t - rate))
+    found: Floats = np.where(inside, -shape * (sides - 2 * math.log(-math.expm1(-rate))), math.inf)
+    return found
+
+
 def _chernoff(rate: float, shape: float, log_beta: float, rounded: int = 0) -> int:
     """t with 2 E[e^(s (X - Y))] e^(s^2 m / 8 - s t) <= beta, for the best s of a few."""
     s = rate * np.append(np.arange(1, 100) / 100, 1 - 2.0 ** -np.arange(7, 20))
-    moment = -shape * (
-        np.log(-np.expm1(s - rate)) + np.log(-np.expm1(-s - rate)) - 2 * np.log(-np.expm1(-rate))
-    )
+    moment = log_moments(s, shape, rate)
     total = math.log(2) - log_beta + moment + s * s * rounded / 8
     return max(0, math.ceil(float((total / s).min()) * (1 + 1e-9)))
 
