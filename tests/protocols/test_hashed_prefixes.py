@@ -486,3 +486,26 @@ def test_sums_of_cells():
     from scipy.stats import poisson
 
     assert abs(limit - (poisson.isf(1e-6, 48.0) - 48.0)) <= 2
+
+
+def cover_reported(count, level, threshold=100.0, stderr=10.0, selective=True):
+    """How often the interval of a normal number around `count` covers it, given that it exceeds the threshold."""
+    values = np.linspace(threshold, max(count, threshold) + 12 * stderr, 40_001)[1:]
+    density = norm.pdf(values, count, stderr)
+    sight = design.LevelSight(shares=(1.0,), means=(1.0,), limits=(1.0,))
+    error = hashed_prefixes.WordsError(
+        stderr=np.full(len(values), stderr),
+        threshold=threshold if selective else -np.inf,
+        sight=sight,
+    )
+    low, high = error.interval(values, level)
+    return float(density[(low <= count) & (count <= high)].sum() / density.sum())
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.99, 0.999])
+def test_intervals_of_reported_words_cover(level):
+    """Near the threshold and far above it; with the interval of a word that was chosen before looking, they do not."""
+    covered = [cover_reported(count, level) for count in (60, 80, 95, 100, 110, 130, 200)]
+    assert min(covered) >= level - 1e-3
+    assert covered[-1] < level + 1e-3
+    assert cover_reported(80, level, selective=False) < level - 1e-3

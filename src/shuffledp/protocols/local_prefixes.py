@@ -520,7 +520,7 @@ class LocalWordsAnalyzer:
         return message_tally(shuffled, self.device.alphabet)
 
     def predict(self, n: int) -> LevelSight:
-        """What is seen among n people, if other words collide no more than in the mean.
+        """What is seen among n people, if other words collide no more than in the mean: a forecast, and no bound.
 
         >>> made = make_local(bits=64, epsilon=1.0, seed=1)
         >>> made.analyzer.predict(10**6).find_count(0.95) > 20_000

@@ -257,15 +257,15 @@ class GroupError:
             return self.exact_interval(value, level)
         outside = 1 - valid_level(level)
         if self.task.inner == "sum":
-            return self._sum_interval(law, self.task._numbers(), outside)
+            return Interval(*self._sum_ends(law, self.task._numbers(), outside))
         numbers = self.task._numbers()
-        sums = self._sum_interval(law, numbers - numbers[0], outside / 2)
-        people = self._sum_interval(law, np.ones(len(numbers)), outside / 2, step=0.0)
+        sums = self._sum_ends(law, numbers - numbers[0], outside / 2)
+        people = self._sum_ends(law, np.ones(len(numbers)), outside / 2, step=0.0)
         return bound_means(*sums, *people, (numbers[0], numbers[-1]))
 
-    def _sum_interval(
+    def _sum_ends(
         self, law: BinMoments, weights: Floats, outside: float, step: float | None = None
-    ) -> Interval:
+    ) -> tuple[Floats, Floats]:
         """Of the sums of the groups' bins with these weights; rounding counts for as many people as there may be."""
         table, h = np.asarray(self.bins.value).reshape(self._shape), self.task.step
         value, rounded = table @ weights, np.zeros(len(table))
@@ -278,7 +278,7 @@ class GroupError:
             bound_deviation(law, side * weights, outside / 2, rounded) for side in (1.0, -1.0)
         )
         # An estimate that is too large by `above` lies above the truth.
-        return Interval(value - above, value + below)
+        return value - above, value + below
 
     def exact_interval(self, value: Value, level: float) -> Interval:
         """Covers with probability at least `level`, whatever the law of the bins is.
@@ -315,4 +315,3 @@ def bound_means(
     lowest = np.maximum(low, 0.0) / np.maximum(most, 1.0)
     highest = np.where(least > 0, high / np.maximum(least, 1e-9), np.inf)
     return Interval(np.clip(ends[0] + lowest, *ends), np.clip(ends[0] + highest, *ends))
-

@@ -299,7 +299,9 @@ class TwoBinomialsError:
         with np.errstate(over="ignore"):
             # (e^x - 1 - x) / x^2, by its first terms where digits would be lost.
             growth = np.where(
-                reach < 1e-3, 0.5 + reach / 5, (np.expm1(reach) - reach) / np.maximum(reach, 1e-3) ** 2
+                reach < 1e-3,
+                0.5 + reach / 5,
+                (np.expm1(reach) - reach) / np.maximum(reach, 1e-3) ** 2,
             )
         found: Floats = variance * growth
         return found

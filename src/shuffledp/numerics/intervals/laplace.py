@@ -180,8 +180,9 @@ class DiscreteLaplaceError:
 
     def log_moment(self, weights: Floats) -> Floats:
         """ln E[e^(w . Z)] for each row of weights, the answers moved onto the grid in the worst way."""
-        moments: Floats = log_moments(weights * self.step, 1.0, float(self.noise.rate))
-        return (moments + np.abs(weights) * self.rounding).sum(axis=-1)
+        moments = log_moments(weights * self.step, 1.0, float(self.noise.rate))
+        found: Floats = (moments + np.abs(weights) * self.rounding).sum(axis=-1)
+        return found
 
 
 def _move_outward(end: Value, direction: float) -> Value:
@@ -286,8 +287,8 @@ class DifferenceError:
 
     def log_moment(self, weights: Floats) -> Floats:
         """ln E[e^(w . Z)] for each row of weights."""
-        moments: Floats = log_moments(weights, self.noise.r, -math.log(self.noise.p))
-        return moments.sum(axis=-1)
+        found: Floats = log_moments(weights, self.noise.r, -math.log(self.noise.p)).sum(axis=-1)
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -59,12 +59,17 @@ __all__ = [
 ]
 
 
+_HALVINGS = 50  # of an interval of counts
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WordsError:
     """The errors of counts of words, and which words could be found.
 
-    Standard errors and intervals are those of a word that was chosen before looking. A word is reported because its count
-    came out large, so words near the threshold are rather too large than too small: see `threshold`.
+    Standard errors are those of a word that was chosen before looking. A word is reported because its count came out
+    large, so words near the threshold are rather too large than too small. Intervals count that in: their lower end is
+    the least count c for which a normal number around c, given that it exceeds the threshold, is as large as this one
+    with probability (1 - level) / 2. Near the threshold that is far below: little is known of such a word.
     """
 
     stderr: Floats
@@ -75,10 +80,38 @@ class WordsError:
 
     def interval(self, value: Value, level: float) -> Interval:
         low, high = NormalError(stderr=self.stderr).interval(value, level)
-        return Interval(np.maximum(low, 0.0), np.asarray(high))
+        tail = (1 - level) / 2
+        least = _find_least(np.asarray(value), self.stderr, self.threshold, tail, np.asarray(low))
+        return Interval(least, np.asarray(high))
 
     def exact_interval(self, value: Value, level: float) -> Interval:
         raise UnsupportedError("no exact interval is known for this estimate: use interval()")
+
+
+def _find_least(
+    value: Floats, stderr: Floats, threshold: float, tail: float, low: Floats
+) -> Floats:
+    """The least counts >= 0 that reach these values with probability `tail`, given that they exceed the threshold.
+
+    >>> values, errors = np.array([100.0, 100.0, 100.0]), np.array([1.0, 10.0, 10.0])
+    >>> _find_least(values[:2], errors[:2], 70.0, 0.025, values[:2] - 1.96 * errors[:2]).round(1)
+    array([98. , 79.8])
+    """
+    from scipy.special import log_ndtr  # scipy.stats takes a second to import
+
+    kept, refused = np.maximum(low, 0.0), np.zeros(len(value))
+    wanted, spread = math.log(tail), np.maximum(stderr, 1e-300)
+
+    def reach(count: Floats) -> Floats:
+        found: Floats = log_ndtr((count - value) / spread) - log_ndtr((count - threshold) / spread)
+        return found
+
+    all_kept = reach(refused) > wanted
+    for _ in range(_HALVINGS):
+        middle = (kept + refused) / 2
+        over = reach(middle) > wanted
+        kept, refused = np.where(over, middle, kept), np.where(over, refused, middle)
+    return np.where(all_kept, 0.0, refused)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +139,11 @@ class WordsAnalyzer:
         return math.inf
 
     def predict(self, n: int) -> LevelSight:
-        """What is seen among n people, if other words collide no more than in the mean."""
+        """What is seen among n people, if other words collide no more than in the mean: a forecast, and no bound.
+
+        Where many other words are about as frequent, fewer are found (0.28 instead of 0.38 among 20,000 people with
+        words as of Zipf's law). What `estimate` says after the fact, `WordsError.sight`, knows the words beside.
+        """
         part = self.device.parts[0]
         return predict(self.design, n=n, mu=float(n * part.rows * part.noise.rho * part.noise.hit))
 
