@@ -18,7 +18,7 @@ from timing import Row, quantity
 import shuffledp as sdp
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.protocol import DealtInParts
-from shuffledp.engine.memory import tally_each
+from shuffledp.engine.local import tally_each
 
 WORDS, EXPONENT, BITS = 200_000, 1.05, 64
 QUESTIONS: dict[str, dict[str, Any]] = {

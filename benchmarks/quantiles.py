@@ -17,7 +17,7 @@ from timing import Row, missing, quantity, show
 
 import shuffledp as sdp
 from shuffledp.core.protocol import ShuffleProtocol
-from shuffledp.engine.memory import tally as tally_values
+from shuffledp.engine.local import tally as tally_values
 from shuffledp.protocols import hashed_tree, tree
 
 PEOPLE, EPSILON, DELTA = 10**6, 1.0, 1e-8

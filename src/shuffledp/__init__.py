@@ -60,13 +60,14 @@ if TYPE_CHECKING:
         smallest_n,
     )
     from shuffledp.accounting.compose import compose, compose_renyi
+    from shuffledp.accounting.explain import explain
     from shuffledp.core.answers import Answers
     from shuffledp.core.cells import Bins, Cells
     from shuffledp.core.texts import Keys, Texts
     from shuffledp.engine.codes import OnInvalid
     from shuffledp.engine.columns import categories_of, open_column
     from shuffledp.engine.files import headcount, run_file
-    from shuffledp.engine.memory import run, run_counts
+    from shuffledp.engine.local import run, run_counts
     from shuffledp.engine.messages import randomize_file, tally_file
     from shuffledp.engine.tallies import read_tally, write_tally
     from shuffledp.inference.complexity import sample_complexity
@@ -78,7 +79,6 @@ if TYPE_CHECKING:
     from shuffledp.planner.local_bound import local_lower_bound
     from shuffledp.planner.plans import Plan, plan
     from shuffledp.protocols import make
-    from shuffledp.protocols.explain import explain
     from shuffledp.questions import Question, Survey, SurveyAnswer, SurveyPlan
     from shuffledp.questions.answer import Answer
     from shuffledp.questions.asking import ask
@@ -200,7 +200,7 @@ if not TYPE_CHECKING:  # with it, every name would be Any
             "engine.columns": "categories_of open_column",
             "engine.files": "headcount run_file",
             "engine.codes": "OnInvalid",
-            "protocols.explain": "explain",
+            "accounting.explain": "explain",
             "engine.messages": "randomize_file tally_file",
             "engine.tallies": "read_tally write_tally",
             "questions.answer": "Answer",
@@ -214,7 +214,7 @@ if not TYPE_CHECKING:  # with it, every name would be Any
             "protocols": "make",
             "planner.plans": "Plan plan",
             "inference.learning": "learn",
-            "engine.memory": "run run_counts",
+            "engine.local": "run run_counts",
             "inference.complexity": "sample_complexity",
             "planner.growth": "survey",
             "planner.local_bound": "local_lower_bound",

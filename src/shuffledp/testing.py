@@ -54,7 +54,7 @@ from shuffledp.core.protocol import (
 )
 from shuffledp.core.randomizer import Law, Message, Messages, Randomizer, WordSource, randomize
 from shuffledp.core.shuffler import Shuffled, forget, shuffle
-from shuffledp.engine.memory import run, tally, tally_each
+from shuffledp.engine.local import run, tally, tally_each
 from shuffledp.numerics.entropy import SeededWords
 from shuffledp.numerics.leaves import TASKS as LEAVES
 from shuffledp.numerics.rounding import exp_lower

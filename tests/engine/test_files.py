@@ -12,7 +12,7 @@ from scipy.stats import binom
 
 import shuffledp as sdp
 from file_support import COUNTRIES, SUFFIXES, N, people, write
-from shuffledp.engine import ENGINES, DuckDB, chunks, columns, groups, memory
+from shuffledp.engine import ENGINES, DuckDB, chunks, columns, groups, local
 from support import ALPHA, any_protocol
 
 STREAMING = ("memory", "duckdb")
@@ -28,7 +28,7 @@ def counts(protocol, path, column, seed=5, **options):
 
 
 def in_memory(protocol, values, seed=5):
-    return memory.tally(protocol, values, sdp.SeededWords(seed)).counts.tolist()
+    return local.tally(protocol, values, sdp.SeededWords(seed)).counts.tolist()
 
 
 class TestSameWordsSameTally:
@@ -501,7 +501,7 @@ def test_integers_on_a_grid_are_not_rounded(tmp_path, monkeypatch):
     monkeypatch.setattr(chunks, "read_chunks", fail)
     assert counts(mean, path, "x") == expected
     with pytest.raises(sdp.DataError, match="is outside the domain"):
-        memory.tally(mean, np.array([3, 121]), sdp.SeededWords(1))
+        local.tally(mean, np.array([3, 121]), sdp.SeededWords(1))
 
 
 @pytest.mark.parametrize("engine", STREAMING)

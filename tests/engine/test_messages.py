@@ -10,7 +10,7 @@ import pytest
 
 import shuffledp as sdp
 from file_support import COUNTRIES, N, people, write
-from shuffledp.engine import chunks, columns, memory, messages
+from shuffledp.engine import chunks, columns, local, messages
 from support import any_protocol
 
 KRR = sdp.protocols.krr.make_local(k=4, epsilon=1.0)
@@ -37,7 +37,7 @@ def test_there_and_back(spec, tmp_path, monkeypatch):
     if not isinstance(domain, sdp.Reals):
         values = values.astype(np.int64)
     path = write({"x": values}, tmp_path / "a.parquet")
-    expected = memory.tally_each(protocol, values, sdp.SeededWords(5)).counts
+    expected = local.tally_each(protocol, values, sdp.SeededWords(5)).counts
     for suffix in ("parquet", "arrow"):
         out = tmp_path / f"messages.{suffix}"
         sent = sdp.randomize_file(protocol, sdp.open_column(path), out, rng=sdp.SeededWords(5))
@@ -288,5 +288,5 @@ def test_many_files_of_spool(column, tmp_path, monkeypatch):
     monkeypatch.setattr(columns, "_ROWS", 512)
     send(column, tmp_path / "m.parquet")
     codes = COUNTRIES.codes(people()["country"])
-    expected = memory.tally_each(KRR, codes, sdp.SeededWords(5)).counts
+    expected = local.tally_each(KRR, codes, sdp.SeededWords(5)).counts
     np.testing.assert_array_equal(sdp.tally_file(tmp_path / "m.parquet").tally.counts, expected)

@@ -5,7 +5,7 @@ import pytest
 
 import shuffledp as sdp
 from file_support import COUNTRIES, write
-from shuffledp.engine import DuckDB, chunks, columns, groups, memory
+from shuffledp.engine import DuckDB, chunks, columns, groups, local
 
 KRR = sdp.protocols.krr.make_local(k=4, epsilon=1.0)
 SURE = sdp.protocols.krr.make_local(k=4, epsilon=40.0)
@@ -32,7 +32,7 @@ def run(values, tmp_path, protocol=KRR, **options):
 def test_every_row_has_its_own_words(tmp_path, engine):
     source, other = sdp.SeededWords(5), sdp.SeededWords(5)
     found = run(CODES, tmp_path, engine=engine, rng=source)
-    expected = memory.tally_each(KRR, CODES, other)
+    expected = local.tally_each(KRR, CODES, other)
     assert found.tally.counts.tolist() == expected.counts.tolist()
     assert not found.dealt
     assert source.words(1) == other.words(1)  # and the source is where one reader would leave it
@@ -108,7 +108,7 @@ def test_a_bad_value_is_named_by_its_position():
     values = np.zeros(300_000, dtype=np.int64)
     values[200_001] = 9
     with pytest.raises(sdp.DataError, match="value 9 at position 200001 is outside"):
-        memory.tally_each(KRR, values, sdp.SeededWords(1))
+        local.tally_each(KRR, values, sdp.SeededWords(1))
 
 
 def test_counted_people_have_their_codes(monkeypatch):

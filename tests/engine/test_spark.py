@@ -18,7 +18,7 @@ import pytest
 
 import shuffledp as sdp
 from file_support import COUNTRIES, N, people, write
-from shuffledp.engine import memory, spark
+from shuffledp.engine import local, spark
 from support import need
 
 pytestmark = [
@@ -55,7 +55,7 @@ def run(protocol, path, column=None, seed=5, **options):
 
 
 def same(found, protocol, values, seed=5):
-    expected = memory.tally(protocol, values, sdp.SeededWords(seed))
+    expected = local.tally(protocol, values, sdp.SeededWords(seed))
     np.testing.assert_array_equal(found.tally.counts, expected.counts)
     assert found.tally.users == expected.users
 

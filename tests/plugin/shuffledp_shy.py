@@ -15,8 +15,8 @@ from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.rounding import exp_lower
-from shuffledp.protocols.assembly import local, register, shuffled
-from shuffledp.protocols.frequency import FrequencyAnalyzer
+from shuffledp.protocols.shared.assembly import local, register, shuffled
+from shuffledp.protocols.shared.frequency import FrequencyAnalyzer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ import pytest
 import shuffledp as sdp
 from shuffledp.accounting.generator import Computational, bound_generator
 from shuffledp.core.randomizer import tape_width
-from shuffledp.protocols.assembly import Amplified
+from shuffledp.protocols.shared.assembly import Amplified
 
 PROTOCOLS = [
     pytest.param(sdp.protocols.rr.make, {}, id="rr"),

@@ -13,7 +13,7 @@ from shuffledp.accounting.exact import shuffled_delta
 from shuffledp.core.protocol import Crowd, Promise
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols import bundle
-from shuffledp.protocols import joint as joint_of
+from shuffledp.protocols.shared import joint as joint_of
 from shuffledp.testing import Contract, Examples
 
 TWO = [
@@ -126,7 +126,7 @@ def test_answers_come_back_by_part():
     made = bundle.make(n=4000, epsilon=1.0, delta=1e-4, parts=TWO)
     way, home = np.arange(4000) % 5, np.arange(4000) % 2
     found = made.analyzer.estimates(
-        sdp.engine.memory.tally(made, made.randomizer.domain.join((way, home)), sdp.SeededWords(1))
+        sdp.engine.local.tally(made, made.randomizer.domain.join((way, home)), sdp.SeededWords(1))
     )
     assert found[0].labels == ("0", "1", "2", "3", "4")
     assert np.all(np.abs(found[0].value - 800) < 7 * found[0].stderr)

@@ -10,7 +10,7 @@ from scipy.stats import binom, norm, poisson
 import shuffledp as sdp
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.texts import Keys
-from shuffledp.engine.memory import tally_each
+from shuffledp.engine.local import tally_each
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols import local_prefixes
 from shuffledp.protocols.local_prefixes import LocalPrefixes, Polynomials

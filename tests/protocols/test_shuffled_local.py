@@ -21,7 +21,7 @@ from shuffledp.protocols import (
     subset_selection,
     symmetric_unary,
 )
-from shuffledp.protocols.assembly import certify, fit
+from shuffledp.protocols.shared.assembly import certify, fit
 from support import ALPHA
 
 GRID = {"lower": 0, "upper": 10, "steps": 10}

@@ -12,7 +12,7 @@ from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.shuffler import forget
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols import subset_selection
-from shuffledp.protocols.frequency import light_variance
+from shuffledp.protocols.shared.frequency import light_variance
 from shuffledp.protocols.subset_selection import SubsetSelection, make, make_local
 from support import ALPHA, all_tapes
 

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import shuffledp as sdp
-from shuffledp.engine import chunks, memory, messages, take_column
+from shuffledp.engine import chunks, local, messages, take_column
 from shuffledp.engine.pairs import pair_people
 
 N = 1200
@@ -204,6 +204,6 @@ def collected(prepared, tmp_path_factory):
 
 def test_a_tally_of_one_question_is_no_survey():
     protocol = sdp.protocols.krr.make_local(k=2, epsilon=1.0)
-    tally = memory.tally_each(protocol, [0, 1], sdp.SeededWords(1))
+    tally = local.tally_each(protocol, [0, 1], sdp.SeededWords(1))
     with pytest.raises(sdp.ParameterError, match="must be of a survey"):
         sdp.SurveyAnswer.of(sdp.engine.Collected(protocol=protocol, tally=tally))

@@ -45,7 +45,7 @@ def test_every_protocol_has_its_task(spec):
     assert task.domain == protocol.randomizer.domain
     codes = np.arange(6) % 2
     values = codes if not isinstance(task.domain, Reals) else task.domain.values(codes)
-    tally = sdp.engine.memory.tally(protocol, values, sdp.SeededWords(1))
+    tally = sdp.engine.local.tally(protocol, values, sdp.SeededWords(1))
     estimate = protocol.analyzer.estimate(tally)
     if not type(task).listed:
         return  # which of the six words are found is for tests of words

@@ -2,7 +2,7 @@
 
 One question, several theorems: `profile` is the minimum of all that apply, and `amplify` states the best
 (epsilon, delta) with the name of the theorem behind it. Both are about the ideal law, of uniform words; a
-protocol adds to its delta what words of AES-256 cost (`protocols.assembly`).
+protocol adds to its delta what words of AES-256 cost (`protocols.shared.assembly`).
 """
 
 import math

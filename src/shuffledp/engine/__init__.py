@@ -31,12 +31,11 @@ if TYPE_CHECKING:
         open_column,
         take_column,
     )
+    from shuffledp.engine.duckdb import DuckDB
     from shuffledp.engine.files import (
         ENGINES,
         CodedColumn,
-        DuckDB,
         FileRun,
-        Memory,
         find_engine,
         headcount,
         read_codes,
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
     )
     from shuffledp.engine.filters import Filter
     from shuffledp.engine.formats import DataFile, Format, Paths, find_files
-    from shuffledp.engine.memory import run, run_counts
+    from shuffledp.engine.local import Memory, run, run_counts
     from shuffledp.engine.messages import Randomized, randomize_file, tally_file
     from shuffledp.engine.output import Staged, explain_unwritable, stage
     from shuffledp.engine.spark import Spark
@@ -120,10 +119,11 @@ if not TYPE_CHECKING:  # with it, every name would be Any
             "chunks": "CodeCounts Engine Headcount Job Progress Report Rounding Tallied",
             "codes": "Action Coded Coder OnInvalid",
             "columns": "Column categories_of group_values open_column take_column",
-            "files": "ENGINES CodedColumn DuckDB FileRun Memory find_engine headcount read_codes run_file",
+            "duckdb": "DuckDB",
+            "files": "ENGINES CodedColumn FileRun find_engine headcount read_codes run_file",
             "filters": "Filter",
             "formats": "DataFile Format Paths find_files",
-            "memory": "run run_counts",
+            "local": "Memory run run_counts",
             "messages": "Randomized randomize_file tally_file",
             "output": "Staged explain_unwritable stage",
             "spark": "Spark",

@@ -1,4 +1,4 @@
-"""A protocol on a column, and the engines of this machine.
+"""A protocol on a column of a file or a frame, by any engine.
 
     column = open_column("people.parquet", "country")      # or 'data/*.csv', or several paths
     domain = Categories(k=3, names=("ch", "de", "other"))   # public: declared, not read
@@ -13,16 +13,16 @@
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from shuffledp.core.analyzer import Analyzer, Stepwise, Tally
 from shuffledp.core.arrays import Codes
-from shuffledp.core.domain import Domain, Reals, rounding_words
+from shuffledp.core.domain import Domain, rounding_words
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import DealtInParts, ShuffleProtocol
@@ -36,24 +36,19 @@ from shuffledp.engine.chunks import (
     Report,
     Rounding,
     Tallied,
-    Tapes,
-    count_users,
-    keep_freed_memory,
-    tally_codes,
     work_on_chunks,
 )
-from shuffledp.engine.codes import Coded, Coder, OnInvalid
-from shuffledp.engine.columns import Column, Pair, group_pairs, thread_count
-from shuffledp.engine.formats import Format
+from shuffledp.engine.codes import Coder, OnInvalid
+from shuffledp.engine.columns import Column
+from shuffledp.engine.duckdb import DuckDB
 from shuffledp.engine.groups import (
     are_grouped,
     as_integers,
-    count_by_chunk,
-    count_by_query,
     deal_codes,
     is_listable,
     tally_counts,
 )
+from shuffledp.engine.local import Memory
 from shuffledp.engine.spark import Spark
 from shuffledp.engine.stages import DEALING, ESTIMATION, GROUPING, stage
 from shuffledp.numerics.entropy import SecureWords, SeededWords
@@ -61,87 +56,13 @@ from shuffledp.numerics.entropy import SecureWords, SeededWords
 __all__ = [
     "ENGINES",
     "CodedColumn",
-    "DuckDB",
     "FileRun",
-    "Memory",
     "find_engine",
     "group_early",
     "headcount",
     "read_codes",
     "run_file",
 ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DuckDB:
-    """Streams a column of any size through memory of constant size.
-
-    One query groups the column by value. Real values are rounded in chunks of a hundred thousand rows, by
-    a pool of threads; nothing of a chunk is left when its codes have been counted.
-    """
-
-    threads: int | None = None
-    """How many threads; None: all of the machine's."""
-
-    name: ClassVar[str] = "duckdb"
-    about: ClassVar[str] = "files of any size on this machine"
-    local: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        thread_count(self.threads)
-
-    def headcount(self, job: Job) -> Headcount:
-        return count_users(job, self.threads)
-
-    def counts(self, job: Job, rounding: Rounding | None = None) -> CodeCounts:
-        # NumPy is the fastest on what is in memory already, or mapped into it.
-        mapped = all(file.format is Format.ARROW for file in job.column.files)
-        if mapped or job.read is not None or isinstance(job.coder.domain, Reals):
-            return count_by_chunk(job, self.threads, rounding)
-        return count_by_query(job, self.threads)
-
-    def tally(self, job: Job, protocol: ShuffleProtocol, rng: WordSource | None) -> Tallied:
-        keep_freed_memory()
-        randomizer, analyzer = protocol.randomizer, protocol.analyzer
-        tapes = Tapes.of(randomizer, rng)
-
-        def tally(row: int, some: Coded) -> Tally | None:
-            return tally_codes(randomizer, analyzer, some.codes, tapes.at(row), some.kept)
-
-        total: Tally | None = None
-        with work_on_chunks(tally, job, self.threads) as parts:
-            for part in parts:
-                if part is not None:
-                    total = part if total is None else total + part
-        if total is None:
-            raise job.nobody()
-        tapes.finish(parts.rows)
-        return Tallied(tally=total, rows=parts.rows, invalid=parts.invalid)
-
-    def group_pairs(self, columns: tuple[Column, Column]) -> Iterator[Pair] | None:
-        return group_pairs(columns, self.threads)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
-    """Counts and randomizes with NumPy on one thread."""
-
-    name: ClassVar[str] = "memory"
-    about: ClassVar[str] = "columns that fit in memory, on one thread"
-    local: ClassVar[bool] = True
-    threads: ClassVar[int] = 1
-
-    def headcount(self, job: Job) -> Headcount:
-        return count_users(job, self.threads)
-
-    def counts(self, job: Job, rounding: Rounding | None = None) -> CodeCounts:
-        return count_by_chunk(job, self.threads, rounding)
-
-    def tally(self, job: Job, protocol: ShuffleProtocol, rng: WordSource | None) -> Tallied:
-        return DuckDB(threads=self.threads).tally(job, protocol, rng)
-
-    def group_pairs(self, columns: tuple[Column, Column]) -> Iterator[Pair] | None:
-        return group_pairs(columns, self.threads)
 
 
 ENGINES: Mapping[str, type[Engine]] = MappingProxyType(

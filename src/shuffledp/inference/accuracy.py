@@ -26,9 +26,9 @@ from shuffledp.core.arrays import Floats
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.validate import fraction_of_one
 from shuffledp.numerics.masses import log_negative_binomial
-from shuffledp.protocols.frequency import FrequencyAnalyzer
 from shuffledp.protocols.hadamard import HadamardAnalyzer, HadamardResponse
 from shuffledp.protocols.krr import KRR
+from shuffledp.protocols.shared.frequency import FrequencyAnalyzer
 from shuffledp.protocols.subset_selection import SubsetSelection
 
 __all__ = ["Accuracy", "EqualNoise", "Noise", "spread_of"]

@@ -46,7 +46,7 @@ from shuffledp.core.privacy import Guarantee, round_up
 from shuffledp.core.protocol import HONEST, Dealt, ShuffleProtocol
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, positive
-from shuffledp.engine.memory import run
+from shuffledp.engine.local import run
 from shuffledp.inference.accuracy import Accuracy, EqualNoise, spread_of
 from shuffledp.mechanisms.geometric import Geometric
 from shuffledp.numerics.entropy import SecureWords

@@ -22,7 +22,7 @@ from shuffledp.core.arrays import Codes, Counts, Floats
 from shuffledp.core.privacy import Guarantee
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import WordSource
-from shuffledp.engine.memory import tally
+from shuffledp.engine.local import tally
 from shuffledp.mechanisms.geometric import Geometric
 from shuffledp.protocols.correlated_histogram import CorrelatedHistogram
 from shuffledp.protocols.dummies_histogram import DummiesHistogram

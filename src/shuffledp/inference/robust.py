@@ -31,7 +31,7 @@ from shuffledp.core.protocol import HONEST, ShuffleProtocol, honest_users
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.task import Task
 from shuffledp.core.validate import fraction_of_one, whole
-from shuffledp.engine.memory import run
+from shuffledp.engine.local import run
 from shuffledp.inference.public_randomness import split_into_groups
 from shuffledp.numerics.entropy import SecureWords
 from shuffledp.numerics.rounding import float_above

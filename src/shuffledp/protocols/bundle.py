@@ -42,8 +42,8 @@ from shuffledp.core.protocol import (
 from shuffledp.core.randomizer import Law, Message, Messages, Randomizer, join_laws
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.numerics.rounding import float_above, shorten
-from shuffledp.protocols.assembly import local, register, shuffle
-from shuffledp.protocols.joint import Made, PartSpec, account, calibrate
+from shuffledp.protocols.shared.assembly import local, register, shuffle
+from shuffledp.protocols.shared.joint import Made, PartSpec, account, calibrate
 
 __all__ = [
     "SPEC",

@@ -48,7 +48,7 @@ from shuffledp.numerics.tabulated import (
     message_law,
     negative_binomial,
 )
-from shuffledp.protocols.assembly import register, shuffle
+from shuffledp.protocols.shared.assembly import register, shuffle
 
 __all__ = ["SPEC", "CorrelatedCount", "SignedAnalyzer", "make"]
 

@@ -45,7 +45,7 @@ from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.numerics.intervals import Difference, DifferenceError
 from shuffledp.numerics.tabulated import Events, VectorLaw, add_laws, message_law
-from shuffledp.protocols.assembly import register, shuffle
+from shuffledp.protocols.shared.assembly import register, shuffle
 
 __all__ = ["SPEC", "CorrelatedHistogram", "SignedHistogramAnalyzer", "make"]
 

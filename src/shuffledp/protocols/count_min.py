@@ -50,8 +50,8 @@ from shuffledp.numerics.entropy import SecureWords, SeededWords
 from shuffledp.numerics.galois import check_degree, multiply
 from shuffledp.numerics.intervals import BinomialSum, NoiseWindow
 from shuffledp.numerics.rounding import dyadic_above
-from shuffledp.protocols.assembly import register, shuffle
 from shuffledp.protocols.dummies_histogram import DummiesHistogram
+from shuffledp.protocols.shared.assembly import register, shuffle
 
 __all__ = [
     "SPEC",

@@ -20,8 +20,8 @@ from shuffledp.core.protocol import Parts
 from shuffledp.core.randomizer import Law, Messages, WordSource
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.dealing import binomials
-from shuffledp.protocols.assembly import OneNumber, local, register, shuffled
-from shuffledp.protocols.mean import Affine, Quadratic, assemble_mean, growth, moment
+from shuffledp.protocols.shared.assembly import OneNumber, local, register, shuffled
+from shuffledp.protocols.shared.mean import Affine, Quadratic, assemble_mean, growth, moment
 
 __all__ = ["SPEC", "Duchi", "make", "make_local"]
 

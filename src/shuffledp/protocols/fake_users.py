@@ -31,8 +31,8 @@ from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
 from shuffledp.numerics.dealing import binomials
 from shuffledp.numerics.rounding import dyadic_above
-from shuffledp.protocols.assembly import register, shuffle
-from shuffledp.protocols.frequency import FrequencyAnalyzer
+from shuffledp.protocols.shared.assembly import register, shuffle
+from shuffledp.protocols.shared.frequency import FrequencyAnalyzer
 from shuffledp.protocols.unary import WORD_BITS
 
 __all__ = ["SPEC", "FakeUsers", "blanket", "make"]

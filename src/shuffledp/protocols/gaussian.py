@@ -39,8 +39,8 @@ from shuffledp.core.validate import non_negative, positive, whole
 from shuffledp.numerics.dealing import deal
 from shuffledp.numerics.rounding import exp_lower, float_above, log_upper
 from shuffledp.numerics.tape import table
-from shuffledp.protocols.assembly import OneNumber
-from shuffledp.protocols.mean import Affine, MeanAnalyzer, Quadratic
+from shuffledp.protocols.shared.assembly import OneNumber
+from shuffledp.protocols.shared.mean import Affine, MeanAnalyzer, Quadratic
 
 __all__ = ["GaussianNoise", "calibrate_noise"]
 

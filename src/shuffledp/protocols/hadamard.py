@@ -39,7 +39,7 @@ from shuffledp.numerics.dealing import binomials, deal, deal_uniform
 from shuffledp.numerics.galois import parity
 from shuffledp.numerics.intervals import BoundedError, TwoBinomialsError
 from shuffledp.numerics.rounding import exp_lower
-from shuffledp.protocols.assembly import local, refuse_epsilon0, register, shuffled
+from shuffledp.protocols.shared.assembly import local, refuse_epsilon0, register, shuffled
 
 __all__ = ["SPEC", "HadamardAnalyzer", "HadamardResponse", "make", "make_local", "walsh_hadamard"]
 

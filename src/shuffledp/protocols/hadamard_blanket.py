@@ -28,8 +28,8 @@ from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.galois import parity, solutions
-from shuffledp.protocols.assembly import register, shuffle
-from shuffledp.protocols.dummied import (
+from shuffledp.protocols.shared.assembly import register, shuffle
+from shuffledp.protocols.shared.dummied import (
     Dummied,
     add_dummies,
     analyze_dummied,

@@ -39,10 +39,10 @@ from shuffledp.numerics.leaves import MOST_CELLS, LeafQuestion, read_cells, read
 from shuffledp.numerics.rounding import dyadic_above
 from shuffledp.numerics.tree_noise import BoundedNoise, IndependentLevels
 from shuffledp.numerics.trees import even_shapes, mean_prefix_variance
-from shuffledp.protocols.assembly import register, shuffle
-from shuffledp.protocols.dummied import Dummied, choose_rho, dummied_law
 from shuffledp.protocols.dummies_histogram import DummiesHistogram
-from shuffledp.protocols.joint import Joint
+from shuffledp.protocols.shared.assembly import register, shuffle
+from shuffledp.protocols.shared.dummied import Dummied, choose_rho, dummied_law
+from shuffledp.protocols.shared.joint import Joint
 from shuffledp.protocols.tree import (
     Tree,
     TreeAnalyzer,

@@ -22,10 +22,10 @@ from shuffledp.core.randomizer import Law, Messages, WordSource
 from shuffledp.core.validate import positive
 from shuffledp.numerics.dealing import binomials
 from shuffledp.numerics.tape import bernoulli
-from shuffledp.protocols.assembly import OneNumber, local, register, shuffled
 from shuffledp.protocols.duchi import Duchi
-from shuffledp.protocols.mean import Affine, Quadratic, assemble_mean, growth, moment
 from shuffledp.protocols.piecewise import Piecewise
+from shuffledp.protocols.shared.assembly import OneNumber, local, register, shuffled
+from shuffledp.protocols.shared.mean import Affine, Quadratic, assemble_mean, growth, moment
 
 __all__ = ["SPEC", "Either", "Hybrid", "make", "make_local"]
 

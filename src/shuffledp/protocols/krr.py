@@ -23,8 +23,14 @@ from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.dealing import deal
 from shuffledp.numerics.rounding import exp_lower
-from shuffledp.protocols.assembly import OneNumber, local, refuse_epsilon0, register, shuffled
-from shuffledp.protocols.frequency import FrequencyAnalyzer, find_named
+from shuffledp.protocols.shared.assembly import (
+    OneNumber,
+    local,
+    refuse_epsilon0,
+    register,
+    shuffled,
+)
+from shuffledp.protocols.shared.frequency import FrequencyAnalyzer, find_named
 
 __all__ = ["KRR", "SPEC", "make", "make_local"]
 

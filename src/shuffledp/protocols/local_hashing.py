@@ -27,9 +27,9 @@ from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.galois import POLYNOMIALS, line, multiples, multiply
 from shuffledp.numerics.rounding import exp_lower
-from shuffledp.protocols.assembly import local, register, shuffled
-from shuffledp.protocols.frequency import FrequencyAnalyzer, light_variance
 from shuffledp.protocols.krr import KRR
+from shuffledp.protocols.shared.assembly import local, register, shuffled
+from shuffledp.protocols.shared.frequency import FrequencyAnalyzer, light_variance
 
 __all__ = ["SPEC", "LocalHashing", "make", "make_local"]
 

@@ -75,7 +75,6 @@ from shuffledp.numerics import tape
 from shuffledp.numerics.entropy import SeededWords
 from shuffledp.numerics.galois import multiply, parity
 from shuffledp.numerics.rounding import exp_lower
-from shuffledp.protocols.assembly import OneNumber, local, register, shuffled
 from shuffledp.protocols.hadamard import walsh_hadamard
 from shuffledp.protocols.hashed_prefixes import (
     draw_seed,
@@ -88,6 +87,7 @@ from shuffledp.protocols.hashed_prefixes.design import LevelSight, level_tails, 
 from shuffledp.protocols.hashed_prefixes.device import SEED_BITS
 from shuffledp.protocols.hashed_prefixes.functions import Functions, apply_columns, draw_functions
 from shuffledp.protocols.krr import KRR
+from shuffledp.protocols.shared.assembly import OneNumber, local, register, shuffled
 
 __all__ = [
     "ALARMS",
@@ -555,7 +555,7 @@ class LocalWordsAnalyzer:
         >>> from shuffledp import SeededWords, run
         >>> made = make_local(alphabet="letters", max_length=4, epsilon=4.0, seed=1)
         >>> people = ["cat"] * 15_000 + ["dog"] * 5_000
-        >>> from shuffledp.engine.memory import tally_each
+        >>> from shuffledp.engine.local import tally_each
         >>> counted = made.analyzer.count(tally_each(made, people, SeededWords(1)), ["cat", "cow"])
         >>> [round(value, -3) for value in counted.value.tolist()]
         [15000.0, 0.0]

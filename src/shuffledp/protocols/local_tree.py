@@ -38,9 +38,9 @@ from shuffledp.numerics.leaves import read_question
 from shuffledp.numerics.tape import bernoulli, table
 from shuffledp.numerics.tree_noise import OneLevelEach
 from shuffledp.numerics.trees import choose_even_shape, rank_weights
-from shuffledp.protocols.assembly import OneNumber, local, register
 from shuffledp.protocols.hadamard import walsh_hadamard
 from shuffledp.protocols.rr import RR
+from shuffledp.protocols.shared.assembly import OneNumber, local, register
 from shuffledp.protocols.tree import TreeAnalyzer
 
 __all__ = ["SPEC", "LocalTree", "make_local"]

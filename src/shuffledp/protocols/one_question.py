@@ -30,7 +30,6 @@ from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.numerics.intervals.sample import bound_sampling, sampling_variance
 from shuffledp.numerics.tape import uniform, uniform_law
-from shuffledp.protocols.assembly import local, register
 from shuffledp.protocols.bundle import (
     BundleAnalyzer,
     BundleDevice,
@@ -40,6 +39,7 @@ from shuffledp.protocols.bundle import (
     tag_message,
     tag_rows,
 )
+from shuffledp.protocols.shared.assembly import local, register
 
 __all__ = [
     "SAMPLED",

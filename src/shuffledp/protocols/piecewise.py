@@ -24,8 +24,14 @@ from shuffledp.core.protocol import Parts
 from shuffledp.core.randomizer import Law, Messages, WordSource
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.dealing import deal
-from shuffledp.protocols.assembly import OneNumber, local, refuse_epsilon0, register, shuffled
-from shuffledp.protocols.mean import Affine, Quadratic, assemble_mean, growth, moment
+from shuffledp.protocols.shared.assembly import (
+    OneNumber,
+    local,
+    refuse_epsilon0,
+    register,
+    shuffled,
+)
+from shuffledp.protocols.shared.mean import Affine, Quadratic, assemble_mean, growth, moment
 
 __all__ = ["SPEC", "Piecewise", "make", "make_local"]
 

@@ -37,7 +37,7 @@ from shuffledp.core.validate import whole
 from shuffledp.numerics.dealing import deal
 from shuffledp.numerics.intervals import BoundedError
 from shuffledp.numerics.tape import table
-from shuffledp.protocols.assembly import register, shuffle
+from shuffledp.protocols.shared.assembly import register, shuffle
 
 __all__ = ["SPEC", "PureAccountant", "PureCount", "PureCountAnalyzer", "find_noise", "make"]
 

@@ -24,7 +24,6 @@ from shuffledp.core.protocol import Cost, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource, join_laws
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
-from shuffledp.protocols.assembly import register, shuffle
 from shuffledp.protocols.pure_count import (
     PureAccountant,
     PureCount,
@@ -32,6 +31,7 @@ from shuffledp.protocols.pure_count import (
     PureCountError,
     find_noise,
 )
+from shuffledp.protocols.shared.assembly import register, shuffle
 
 __all__ = ["SPEC", "PureHistogram", "PureHistogramAnalyzer", "make"]
 

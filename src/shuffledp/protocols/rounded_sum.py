@@ -52,9 +52,9 @@ from shuffledp.numerics.dealing import deal
 from shuffledp.numerics.intervals import BoundedError
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.numerics.search import find_largest_above
-from shuffledp.protocols.assembly import OneNumber, register, shuffle
-from shuffledp.protocols.mean import Affine, Quadratic, bound_error, moment
-from shuffledp.protocols.sums import (
+from shuffledp.protocols.shared.assembly import OneNumber, register, shuffle
+from shuffledp.protocols.shared.mean import Affine, Quadratic, bound_error, moment
+from shuffledp.protocols.shared.sums import (
     answer,
     bound_bias,
     reach,

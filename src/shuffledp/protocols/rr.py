@@ -25,7 +25,14 @@ from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.numerics.dealing import binomials
 from shuffledp.numerics.intervals import TwoBinomialsError
 from shuffledp.numerics.rounding import exp_lower
-from shuffledp.protocols.assembly import OneNumber, certify, fit, local, refuse_epsilon0, register
+from shuffledp.protocols.shared.assembly import (
+    OneNumber,
+    certify,
+    fit,
+    local,
+    refuse_epsilon0,
+    register,
+)
 
 __all__ = ["RR", "SPEC", "RRAnalyzer", "make", "make_local"]
 

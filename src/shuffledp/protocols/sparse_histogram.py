@@ -38,8 +38,8 @@ from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.dealing import deal, deal_uniform
-from shuffledp.protocols.assembly import register, shuffle
-from shuffledp.protocols.frequency import FrequencyAnalyzer, find_named
+from shuffledp.protocols.shared.assembly import register, shuffle
+from shuffledp.protocols.shared.frequency import FrequencyAnalyzer, find_named
 
 __all__ = ["SPEC", "SparseHistogram", "make"]
 

@@ -27,8 +27,8 @@ from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.numerics.tape import acceptance, acceptance_float, add_distinct, bernoulli
-from shuffledp.protocols.assembly import fit, local, refuse_epsilon0, register
-from shuffledp.protocols.frequency import FrequencyAnalyzer, light_variance
+from shuffledp.protocols.shared.assembly import fit, local, refuse_epsilon0, register
+from shuffledp.protocols.shared.frequency import FrequencyAnalyzer, light_variance
 
 __all__ = ["SPEC", "SubsetSelection", "make", "make_local"]
 

@@ -46,9 +46,9 @@ from shuffledp.numerics.trees import (
     rank_weights,
 )
 from shuffledp.protocols import dummies_histogram
-from shuffledp.protocols.assembly import register, shuffle
 from shuffledp.protocols.dummies_histogram import DummiesHistogram
-from shuffledp.protocols.joint import Joint
+from shuffledp.protocols.shared.assembly import register, shuffle
+from shuffledp.protocols.shared.joint import Joint
 
 __all__ = [
     "SPEC",

@@ -32,8 +32,8 @@ from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.dealing import binomials
 from shuffledp.numerics.rounding import exp_lower
-from shuffledp.protocols.assembly import local, refuse_epsilon0, register, shuffled
-from shuffledp.protocols.frequency import FrequencyAnalyzer
+from shuffledp.protocols.shared.assembly import local, refuse_epsilon0, register, shuffled
+from shuffledp.protocols.shared.frequency import FrequencyAnalyzer
 
 __all__ = ["OPTIMIZED", "SYMMETRIC", "WORD_BITS", "Unary"]
 

@@ -41,8 +41,8 @@ from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
 from shuffledp.numerics import dealing, intervals, tape
-from shuffledp.protocols.assembly import register, shuffle
-from shuffledp.protocols.sums import (
+from shuffledp.protocols.shared.assembly import register, shuffle
+from shuffledp.protocols.shared.sums import (
     answer,
     bound_bias,
     reach,

@@ -67,8 +67,8 @@ from shuffledp.numerics.geometric import TwoWordGeometric
 from shuffledp.numerics.intervals import SharedNoiseError
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.numerics.tabulated import NOTHING, Events, Tabulated, VectorLaw, poisson, repeat_law
-from shuffledp.protocols.assembly import register, shuffle
-from shuffledp.protocols.sums import (
+from shuffledp.protocols.shared.assembly import register, shuffle
+from shuffledp.protocols.shared.sums import (
     add_codes,
     answer,
     bound_bias,

@@ -41,7 +41,7 @@ from shuffledp.numerics.dealing import binomial
 from shuffledp.numerics.intervals import BinomialSum, NoiseError
 from shuffledp.numerics.rounding import dyadic_above
 from shuffledp.numerics.tails import binomial_at_least, binomial_at_most
-from shuffledp.protocols.assembly import register, shuffle
+from shuffledp.protocols.shared.assembly import register, shuffle
 
 __all__ = [
     "SPARSE",

@@ -33,7 +33,7 @@ from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.dealing import binomials
-from shuffledp.protocols.assembly import register, shuffle
+from shuffledp.protocols.shared.assembly import register, shuffle
 from shuffledp.protocols.zsum import CutAnswers, paper_gamma
 
 __all__ = ["SPEC", "ZsumHistogram", "ZsumHistogramAnalyzer", "make"]

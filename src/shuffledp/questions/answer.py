@@ -171,7 +171,7 @@ class Answer:
 
     def explain(self) -> str:
         """What was promised to whom, and what happened in this run, in plain words."""
-        from shuffledp.protocols.explain import explain
+        from shuffledp.accounting.explain import explain
 
         words = [
             explain(self.protocol, self.shuffles),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shuffledp.accounting.explain import explain
 from shuffledp.core.display import Number, Picture, as_text, shorten_label
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.estimate import Estimate
@@ -17,7 +18,6 @@ from shuffledp.core.steps import draw_distribution
 from shuffledp.core.validate import level as valid_level
 from shuffledp.core.version import __version__
 from shuffledp.protocols.bundle import BundleAnalyzer
-from shuffledp.protocols.explain import explain
 from shuffledp.protocols.one_question import OneQuestionAnalyzer
 from shuffledp.questions.answer import (
     describe_shuffles,

@@ -27,8 +27,8 @@ from shuffledp.core.version import __version__
 from shuffledp.planner.question import Asked, Limits, candidates
 from shuffledp.planner.rows import evaluate
 from shuffledp.protocols import bundle, make
-from shuffledp.protocols.joint import PartSpec, account, guess_parts, has_fixed_delta
 from shuffledp.protocols.one_question import OneQuestionAnalyzer
+from shuffledp.protocols.shared.joint import PartSpec, account, guess_parts, has_fixed_delta
 from shuffledp.questions.answers import name_task
 from shuffledp.questions.local import LocalWay, choose_way
 from shuffledp.questions.parts import (

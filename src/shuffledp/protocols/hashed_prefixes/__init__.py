@@ -31,7 +31,6 @@ from shuffledp.core.texts import Keys, Spelt, Texts
 from shuffledp.core.validate import whole
 from shuffledp.numerics.entropy import SecureWords
 from shuffledp.numerics.rounding import dyadic_above
-from shuffledp.protocols.assembly import register, shuffle
 from shuffledp.protocols.dummies_histogram import DummiesHistogram
 from shuffledp.protocols.hashed_prefixes.counter import CountedWords, Table, count_words
 from shuffledp.protocols.hashed_prefixes.decoder import Found, Level, decode
@@ -44,7 +43,8 @@ from shuffledp.protocols.hashed_prefixes.design import (
     predict,
 )
 from shuffledp.protocols.hashed_prefixes.device import SEED_BITS, HashedPart, HashedPrefixes
-from shuffledp.protocols.joint import Joint
+from shuffledp.protocols.shared.assembly import register, shuffle
+from shuffledp.protocols.shared.joint import Joint
 from shuffledp.protocols.tree import search_noise
 
 __all__ = [

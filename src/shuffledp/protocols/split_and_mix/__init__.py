@@ -38,7 +38,16 @@ from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import fraction_of_one, whole
 from shuffledp.numerics.intervals import DiscreteLaplace, SharedNoise, SharedNoiseError
-from shuffledp.protocols.assembly import register, shuffle
+from shuffledp.protocols.shared.assembly import register, shuffle
+from shuffledp.protocols.shared.sums import (
+    add_codes,
+    answer,
+    bound_bias,
+    count_rounded,
+    reach,
+    read_scale,
+    step,
+)
 from shuffledp.protocols.split_and_mix.noise import (
     SLOWEST,
     WORDS,
@@ -51,15 +60,6 @@ from shuffledp.protocols.split_and_mix.shares import (
     log2_distance,
     published_shares,
     secure_sum_delta,
-)
-from shuffledp.protocols.sums import (
-    add_codes,
-    answer,
-    bound_bias,
-    count_rounded,
-    reach,
-    read_scale,
-    step,
 )
 
 __all__ = ["SPEC", "SplitAndMix", "SumModulo", "make"]

@@ -1,6 +1,8 @@
-"""A protocol on values in memory; it needs NumPy alone."""
+"""A protocol on values in memory, and the engine for columns that fit there."""
 
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,14 +19,36 @@ from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import DealtInParts, ShuffleProtocol
 from shuffledp.core.randomizer import WordSource, randomize
 from shuffledp.core.shuffler import forget
-from shuffledp.engine.chunks import keep_freed_memory, users_per_chunk
-from shuffledp.engine.groups import are_grouped, count_values, deal_codes, tally_counts
+from shuffledp.engine.chunks import (
+    CodeCounts,
+    Headcount,
+    Job,
+    Rounding,
+    Tallied,
+    Tapes,
+    count_users,
+    keep_freed_memory,
+    tally_codes,
+    users_per_chunk,
+    work_on_chunks,
+)
+from shuffledp.engine.codes import Coded
+from shuffledp.engine.columns import Column, Pair, group_pairs
+from shuffledp.engine.groups import (
+    are_grouped,
+    count_by_chunk,
+    count_values,
+    deal_codes,
+    tally_counts,
+)
 from shuffledp.numerics.entropy import SecureWords
 
 __all__ = [
+    "Memory",
     "run",
     "run_counts",
     "tally",
+    "tally_chunks",
     "tally_each",
 ]
 
@@ -136,3 +160,47 @@ def _tally_part(
     except PositionError as error:
         raise error.move(start) from None
     return protocol.analyzer.tally(forget(messages))
+
+
+def tally_chunks(
+    job: Job, protocol: ShuffleProtocol, rng: WordSource | None, threads: int | None
+) -> Tallied:
+    """Run everybody's device, chunk by chunk, in so many threads (None: all of the machine's)."""
+    keep_freed_memory()
+    randomizer, analyzer = protocol.randomizer, protocol.analyzer
+    tapes = Tapes.of(randomizer, rng)
+
+    def tally_some(row: int, some: Coded) -> Tally | None:
+        return tally_codes(randomizer, analyzer, some.codes, tapes.at(row), some.kept)
+
+    total: Tally | None = None
+    with work_on_chunks(tally_some, job, threads) as parts:
+        for part in parts:
+            if part is not None:
+                total = part if total is None else total + part
+    if total is None:
+        raise job.nobody()
+    tapes.finish(parts.rows)
+    return Tallied(tally=total, rows=parts.rows, invalid=parts.invalid)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """Counts and randomizes with NumPy on one thread."""
+
+    name: ClassVar[str] = "memory"
+    about: ClassVar[str] = "columns that fit in memory, on one thread"
+    local: ClassVar[bool] = True
+    threads: ClassVar[int] = 1
+
+    def headcount(self, job: Job) -> Headcount:
+        return count_users(job, self.threads)
+
+    def counts(self, job: Job, rounding: Rounding | None = None) -> CodeCounts:
+        return count_by_chunk(job, self.threads, rounding)
+
+    def tally(self, job: Job, protocol: ShuffleProtocol, rng: WordSource | None) -> Tallied:
+        return tally_chunks(job, protocol, rng, self.threads)
+
+    def group_pairs(self, columns: tuple[Column, Column]) -> Iterator[Pair] | None:
+        return group_pairs(columns, self.threads)

@@ -36,7 +36,7 @@ from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import number
 from shuffledp.numerics.dealing import binomial, deal_uniform
-from shuffledp.protocols.frequency import FrequencyAnalyzer, FrequencyOracle
+from shuffledp.protocols.shared.frequency import FrequencyAnalyzer, FrequencyOracle
 
 __all__ = [
     "FEW_BITS",

@@ -33,7 +33,7 @@ from shuffledp.core.randomizer import Message
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.numerics.intervals import BoundedError, OneBitError
 from shuffledp.numerics.rounding import exp_lower
-from shuffledp.protocols.sums import bound_bias, read_mean_task, unit
+from shuffledp.protocols.shared.sums import bound_bias, read_mean_task, unit
 
 __all__ = [
     "Affine",

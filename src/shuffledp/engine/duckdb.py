@@ -1,0 +1,51 @@
+"""The engine for files of any size on this machine: DuckDB reads and groups them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from shuffledp.core.domain import Reals
+from shuffledp.core.protocol import ShuffleProtocol
+from shuffledp.core.randomizer import WordSource
+from shuffledp.engine.chunks import CodeCounts, Headcount, Job, Rounding, Tallied, count_users
+from shuffledp.engine.columns import Column, Pair, group_pairs, thread_count
+from shuffledp.engine.formats import Format
+from shuffledp.engine.groups import count_by_chunk, count_by_query
+from shuffledp.engine.local import tally_chunks
+
+__all__ = ["DuckDB"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DuckDB:
+    """Streams a column of any size through memory of constant size.
+
+    One query groups the column by value. Real values are rounded in chunks of a hundred thousand rows, by
+    a pool of threads; nothing of a chunk is left when its codes have been counted.
+    """
+
+    threads: int | None = None
+    """How many threads; None: all of the machine's."""
+
+    name: ClassVar[str] = "duckdb"
+    about: ClassVar[str] = "files of any size on this machine"
+    local: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        thread_count(self.threads)
+
+    def headcount(self, job: Job) -> Headcount:
+        return count_users(job, self.threads)
+
+    def counts(self, job: Job, rounding: Rounding | None = None) -> CodeCounts:
+        # NumPy is the fastest on what is in memory already, or mapped into it.
+        mapped = all(file.format is Format.ARROW for file in job.column.files)
+        if mapped or job.read is not None or isinstance(job.coder.domain, Reals):
+            return count_by_chunk(job, self.threads, rounding)
+        return count_by_query(job, self.threads)
+
+    def tally(self, job: Job, protocol: ShuffleProtocol, rng: WordSource | None) -> Tallied:
+        return tally_chunks(job, protocol, rng, self.threads)
+
+    def group_pairs(self, columns: tuple[Column, Column]) -> Iterator[Pair] | None:
+        return group_pairs(columns, self.threads)

@@ -1,0 +1,1 @@
+"""What several protocols share: assembly into a protocol, analyzers of frequencies, sums and means, joint budgets."""
