@@ -7,6 +7,9 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 DEMO_ARGS ?=
 BENCH_ARGS ?=
 MUTANTS_ARGS ?=
+N ?= 150
+SEED ?=
+ROOMS ?= all
 PYTEST_ARGS ?=
 ROOM ?=
 # Hundreds of processes start in the tests: each would compile everything anew.
@@ -14,10 +17,10 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test quick test-all lint checks types imports docs pytest sweeps tables pictures wheel coverage lowest mutants bench peers format clean
+.PHONY: help demo test quick test-all lint checks types imports docs pytest sweeps tables pictures wheel coverage lowest mutants mutants-sample bench peers format clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.demo ## ask a million people three questions under three kinds of trust
 	@$(BIN)/shuffledp demo $(DEMO_ARGS)
@@ -86,6 +89,9 @@ lowest: $(BIN)/pip ## the tests with the lowest versions of the dependencies tha
 mutants: $(VENV)/.dev ## plant known faults one at a time: do the tests notice? (MUTANTS_ARGS="--only ledger")
 	@PYTHONPATH=tests $(BIN)/python -m mutants.run $(MUTANTS_ARGS)
 
+mutants-sample: $(VENV)/.dev ## plant random faults and print the share that the tests notice (SEED=one N=150 ROOMS=foundation)
+	@PYTHONPATH=tests $(BIN)/python -m mutants.sampled.run --seed "$(SEED)" --n $(N) --rooms $(ROOMS) $(MUTANTS_ARGS)
+
 bench: $(VENV)/.dev ## measure speed against baselines (see benchmarks/); never part of the tests
 	@$(BIN)/python benchmarks/run.py $(BENCH_ARGS)
 
@@ -97,7 +103,7 @@ format: $(VENV)/.dev ## let ruff rewrite what it can
 	@$(BIN)/ruff format .
 
 clean: ## remove everything that was built, the virtual environment included
-	rm -rf $(VENV) site demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) site demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .mutants
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A stamp is younger than what it was installed from, or the installation is repeated.

@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-BUILT = {".git", ".venv", "site", "demo", "build", "dist", "__pycache__"}
+BUILT = {".git", ".mutants", ".venv", "site", "demo", "build", "dist", "__pycache__"}
 
 
 def tracked_files(root: Path = ROOT) -> list[Path]:

@@ -13,6 +13,9 @@ not break the list; `file`, the end of a path, narrows the search. `tests` must 
 or folders, named by the end of their path, and `only`, an expression as of `pytest -k`, picks some of
 them. A mutant that cannot be caught says why in `survives`.
 
+A mutant of the JavaScript client names its `file`, such as `laws.js`, and tests that Node runs, such as
+`laws.test.js` (`only` is then a part of their names), or tests in Python that start Node.
+
 The runner copies the tree, plants each mutant in turn and runs its tests until one fails. A mutant is killed if that
 test passes without it, or if the tests take many times as long as without it. The tests that failed are run together
 without any mutant, for a dozen mutants at a time. Mutants that do not fit the code, or whose test fails anyway, are
@@ -32,8 +35,10 @@ import multiprocessing
 import os
 import py_compile
 import queue
+import re
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -51,7 +56,7 @@ from pathlib import Path
 from repository import ROOT, tracked_files
 
 HERE = Path(__file__).resolve().parent
-SOURCE = Path("src/shuffledp")
+SOURCE, SCRIPTS = Path("src/shuffledp"), Path("clients/js")
 RECORD = ROOT / ".mutants.tsv"
 """What became of each mutant, so that a run can go on where the last one ended."""
 FLOOR = 0.97
@@ -67,9 +72,8 @@ Sources = dict[Path, str]
 
 def read_sources(root: Path) -> Sources:
     """The text of every source file."""
-    return {
-        path: path.read_text(encoding="utf-8") for path in sorted((root / SOURCE).rglob("*.py"))
-    }
+    paths = [*(root / SOURCE).rglob("*.py"), *(root / SCRIPTS / "src").glob("*.js")]
+    return {path: path.read_text(encoding="utf-8") for path in sorted(paths)}
 
 
 class BadListError(Exception):
@@ -94,7 +98,7 @@ class Mutant:
         times = {
             path: text.count(self.old)
             for path, text in sources.items()
-            if path.as_posix().endswith(self.file)
+            if path.as_posix().endswith(self.file or ".py")
         }
         found = [path for path, count in times.items() if count]
         if sum(times.values()) != 1:
@@ -199,10 +203,11 @@ def check(mutants: Iterable[Mutant], root: Path = ROOT) -> None:
     sources = read_sources(root)
     for mutant in mutants:
         path = mutant.find(sources)
-        try:
-            compile(sources[path].replace(mutant.old, mutant.new), path, "exec")
-        except SyntaxError as error:
-            raise BadListError(f"{mutant.name!r} is not Python: {error}") from error
+        if path.suffix == ".py":
+            try:
+                compile(sources[path].replace(mutant.old, mutant.new), path, "exec")
+            except SyntaxError as error:
+                raise BadListError(f"{mutant.name!r} is not Python: {error}") from error
         find_tests(mutant, root)
 
 
@@ -229,7 +234,8 @@ def find_tests(mutant: Mutant, root: Path) -> list[str]:
 
 @lru_cache(maxsize=8)
 def _list_tests(root: Path) -> tuple[str, ...]:
-    return tuple(path.relative_to(root).as_posix() for path in (root / "tests").rglob("*"))
+    paths = [*(root / "tests").rglob("*"), *(root / SCRIPTS / "test").glob("*.js")]
+    return tuple(path.relative_to(root).as_posix() for path in paths)
 
 
 @contextmanager
@@ -285,6 +291,11 @@ def run_tests(
     tests: Sequence[str], only: str, tree: Path, patience: float | None = None, *failures: str
 ) -> Run:
     """Run tests in the tree until the first failure, in a process that has NumPy and pytest already."""
+    scripts = list(dict.fromkeys(test.partition("::")[0] for test in tests if ".test.js" in test))
+    tests = [test for test in tests if ".test.js" not in test]
+    run = run_scripts(scripts, only, tree, patience)
+    if run.code != 0 or not tests:
+        return run
     command = [*(failures or ["-x"]), "-q", "-p", "no:cacheprovider", "-n", "0", "-m", "not slow"]
     command += ["--no-header", "--tb", "line", *(["-k", only] if only else []), *tests]
     said = tree.with_suffix(".txt")
@@ -299,6 +310,27 @@ def run_tests(
         process.join()
     output, seconds = said.read_text(errors="replace"), time.monotonic() - start
     return Run(code=None if stopped else process.exitcode, output=output, seconds=seconds)
+
+
+def run_scripts(tests: Sequence[str], only: str, tree: Path, patience: float | None) -> Run:
+    """Run test files of the JavaScript client, one after the other, until the first failure."""
+    start = time.monotonic()
+    for name in tests:
+        picked = [f"--test-name-pattern={only}"] if only else []
+        command = [shutil.which("node") or "node", "--test", "--test-reporter=tap", *picked, name]
+        with subprocess.Popen(
+            command, cwd=tree, stdout=subprocess.PIPE, text=True, start_new_session=True
+        ) as process:
+            try:
+                said, _ = process.communicate(timeout=patience)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                return Run(code=None, output="", seconds=time.monotonic() - start)
+        if process.returncode:
+            title = next(iter(re.findall(r"not ok \d+ - (.*)", said)), "it cannot be loaded")
+            seconds = time.monotonic() - start
+            return Run(code=1, output=f"FAILED {name}::{title}\n{said}", seconds=seconds)
+    return Run(code=0, output="", seconds=time.monotonic() - start)
 
 
 _WARM = multiprocessing.get_context("forkserver")

@@ -7,7 +7,6 @@ export function describeTrust(collection) {
   const { promise } = collection;
   const needed = Math.floor(promise.minBatch * promise.honest).toLocaleString("en");
   const together = promise.composed ? strings.together : strings.each;
-  const floor = strings.floor(promise.localEpsilon, promise.reportsPerDevice, collection.floor, collection.guess);
-  const rows = strings.trustRows(promise, needed, together, floor);
+  const rows = strings.trustRows(promise, needed, together, (100 * collection.guess).toFixed(1));
   return collection.development ? [strings.trustDevelopment, ...rows] : rows;
 }
