@@ -95,10 +95,6 @@ def test_bad_options_are_refused(task, given, said):
         ({"at": [float("nan")]}, "at=nan must be finite"),
         ({"lower": 240, "upper": 0}, "upper=0 must be > lower=240"),
         ({"lower": float("nan")}, "lower=nan must be finite"),
-        (
-            {"upper": 2**30 - 1},
-            "1,073,741,824 cells are too many: .* messages; there may be 4,194,304",
-        ),
         ({"steps": 2**30}, "1,073,741,824 cells are too many: .* messages; there may be 4,194,304"),
     ],
 )

@@ -68,7 +68,7 @@ __all__ = [
 
 Built = TypeVar("Built")
 
-_MOST_MESSAGES = 10_000.0
+_MOST_MESSAGES = 1_000_000.0  # a file sends none, and plans say how many a collection would
 _POINTS = 64  # of each curve
 _CHEAP = 0.25  # a factor of e in messages is worth this part of one in the error
 

@@ -1,8 +1,8 @@
 """How a number is distributed: quantiles, ranges, the distribution function, the spread, and bins.
 
-The first four are answered from a tree of histograms over a declared grid. Integers are their own cells; reals are
-put into cells of one length, and only the number of the cell is sent. Text holds integers if both ends are written as
-integers.
+The first four are answered from a tree of histograms over a declared grid. Integers are their own cells if there are
+not too many of them; others, and reals, are put into cells of one length, and only the number of the cell is sent.
+Text holds integers if both ends are written as integers.
 """
 
 import math
@@ -52,6 +52,10 @@ _WHOLE = (
 _COARSEST, _FINEST = 32, 4096  # cells of reals if none are given
 _MISSED = 0.05
 _MOST_CELLS = 1 << 22
+_OWN, _OWN_SPREAD = (
+    1 << 16,
+    1 << 12,
+)  # integers with cells of their own; every cell of a spread takes time
 _DUMMIES = 60.0  # in a cell at epsilon = 1, about
 _PEOPLE = 64  # in a cell, about, if they were spread evenly
 
@@ -62,6 +66,9 @@ class _Distributed(Task):
 
     options: ClassVar[tuple[Option, ...]] = (LOWER, UPPER, STEPS, AT)
     answered_by = ("quantiles",)
+
+    most: ClassVar[int] = _OWN
+    """How many integers have cells of their own; more share as many cells."""
 
     domain: Integers | Cells
     at: tuple[float, ...] | None = None
@@ -86,7 +93,10 @@ class _Distributed(Task):
             return Declared(task=cls(domain=cells, at=given.get("at")))
         if is_whole(lower) and is_whole(upper) and not _has_fractions(given, column):
             integers = Integers(lower=int(lower), upper=int(upper))
-            return Declared(task=cls(domain=integers, at=given.get("at")))
+            if integers.size <= cls.most:
+                return Declared(task=cls(domain=integers, at=given.get("at")))
+            shared = Cells(lower=lower, upper=upper, cells=cls.most)
+            return Declared(task=cls(domain=shared, at=given.get("at")))
         cells = Cells(lower=lower, upper=upper, cells=_FINEST)
         notes = (_WHOLE,) if is_whole(lower) and is_whole(upper) else ()
         return Declared(task=cls(domain=cells, at=given.get("at"), chosen=True), notes=notes)
@@ -284,6 +294,7 @@ class Variance(_Distributed):
     name = "variance"
     title = "how far the values spread, squared"
     options = (LOWER, UPPER, STEPS)
+    most = _OWN_SPREAD
     answer = total = "the variance"
     unit = None
 
@@ -305,6 +316,7 @@ class Std(_Distributed):
     name = "std"
     title = "how far the values spread"
     options = (LOWER, UPPER, STEPS)
+    most = _OWN_SPREAD
     answer = total = "the standard deviation"
     unit = None
 

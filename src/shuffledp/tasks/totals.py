@@ -35,6 +35,7 @@ UPPER = Option(name="upper", kind=float, help="The largest value, publicly known
 STEPS = Option(name="steps", kind=int, help="Steps of the grid for real numbers.")
 
 _COARSEST, _FINEST = 4, 1 << 21  # steps for real numbers if none are given
+_MOST_INTEGERS = 1 << 22  # more are rounded at random to a grid, as reals are
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,7 +219,7 @@ def _declare(task: str, given: dict[str, Any], column: Column | None) -> Integer
         fractional = isinstance(given["lower"], float) or isinstance(given["upper"], float)
     else:
         fractional = column.fractional or not (is_whole(lower) and is_whole(upper))
-    if fractional:
+    if fractional or upper - lower >= _MOST_INTEGERS:
         return _lay_grid(lower, upper)
     return Integers(lower=int(lower), upper=int(upper))
 
