@@ -481,3 +481,33 @@ class TestProgress:
             say("reading")
             say("counting")
         assert capsys.readouterr().err == "reading ...\ncounting ...\n"
+
+
+class TestNothingFound:
+    """A list of words of which none is frequent: that none was found is an answer, and it has been paid for."""
+
+    @pytest.fixture
+    def rare(self, tmp_path):
+        letters = np.random.default_rng(2).integers(97, 123, (400, 6), dtype=np.uint8)
+        path = tmp_path / "rare.txt"
+        path.write_text("\n".join(row.tobytes().decode() for row in letters) + "\n")
+        return path
+
+    @pytest.mark.parametrize(
+        ("model", "shown"),
+        [
+            *(("shuffle", each) for each in ("", "--json", "--plot w.png", "--plot w.html")),
+            ("central", "--out w.csv"),
+            ("local", ""),
+        ],
+    )
+    def test_every_output(self, shuffledp, rare, model, shown):
+        delta = () if model == "local" else ("--delta", 1e-6)
+        epsilon = 4 if model == "local" else 1
+        words = ("run", "words", rare, "--alphabet", "letters", "--max-length", 6)
+        found = shuffledp(*words, "--epsilon", epsilon, *delta, "--model", model, *shown.split())
+        assert found.exit_code == 0, found.output
+        if shown == "--json":
+            assert json.loads(found.stdout)["estimate"] == []
+        else:
+            assert "No word was found." in found.stdout

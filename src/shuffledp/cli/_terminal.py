@@ -428,7 +428,7 @@ def _show_answer(answer: sdp.Answer, *, explain: bool) -> None:
     picture = answer.picture
     table = list(picture.rows)
     kept = keep_largest(table, _BINS)
-    console.print(_make_table(answer.title, picture, kept))
+    console.print(_make_table(answer.title, picture, kept) if kept else escape(answer.title))
     width = min(_WIDEST, console.width)
     for line in [] if is_quiet() else _draw_answer(picture, kept, width):
         console.print(escape(line), soft_wrap=True)
@@ -447,7 +447,7 @@ def _show_answer(answer: sdp.Answer, *, explain: bool) -> None:
 
 
 def _draw_answer(picture: sdp.Picture, kept: list[Number], width: int) -> list[str]:
-    if picture.limits is not None:
+    if picture.limits is not None and kept:
         return draw_gauges(kept, picture.limits, width)
     if picture.curve is not None:
         return draw_steps(picture, width)

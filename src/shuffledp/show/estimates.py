@@ -331,7 +331,7 @@ def _draw_bars(picture: Picture, kept: list[Number], words: _Words) -> Figure:
         labels += [_shorten(groups[place])] if place in groups else []
         slots.append(len(labels))
         labels.append(_shorten(row.label.lstrip() if groups else row.label))
-    margin = 0.35 + 0.09 * max(map(_measure_width, labels))
+    margin = 0.35 + 0.09 * max(map(_measure_width, labels), default=0)
     figure, axes = _make_frame(words, margin=margin, tall=0.32 * max(2, len(labels)))
     places = count_decimals(kept)
     for place, row in zip(slots, kept, strict=True):
@@ -342,8 +342,8 @@ def _draw_bars(picture: Picture, kept: list[Number], words: _Words) -> Figure:
             format_number(row.value, places), (max(row.high, 0.0), place), xytext=(7, 0),
             textcoords="offset points", va="center", fontsize=9, color=INK,
         )  # fmt: skip
-    low = min(0.0, *(min(row.low, row.value) for row in kept))
-    high = max(0.0, *(max(row.high, row.value) for row in kept))
+    low = min([0.0, *(min(row.low, row.value) for row in kept)])
+    high = max([0.0, *(max(row.high, row.value) for row in kept)])
     room = (high - low) or 1.0
     axes.set_xlim(low - 0.02 * room, high + 0.16 * room)
     axes.set_yticks(range(len(labels)), labels, fontsize=9.5, color=INK)
@@ -382,8 +382,8 @@ def _write_page(picture: Picture, kept: list[Number], path: Path, words: _Words)
 
 def _compose_page(picture: Picture, kept: list[Number], words: _Words) -> str:
     dots = picture.limits is not None
-    low = min(0.0, *(min(row.low, row.value) for row in kept))
-    high = max(0.0, *(max(row.high, row.value) for row in kept))
+    low = min([0.0, *(min(row.low, row.value) for row in kept)])
+    high = max([0.0, *(max(row.high, row.value) for row in kept)])
     if dots and picture.limits is not None:
         low, high = picture.limits
     draw = _draw_point if dots else _draw_line

@@ -29,6 +29,10 @@ BITS = Option(
     name="bits", kind=int, help="Words are integers with this many bits, up to 64, not texts."
 )
 
+_NONE = (
+    "No word was found. That is an answer: no word has so many people that it must have been seen."
+)
+
 
 class Sight(Protocol):
     """How likely a word is found."""
@@ -129,11 +133,13 @@ class Words(Task):
     @classmethod
     def tell(cls, estimate: Estimate) -> tuple[str, ...]:
         """From how many people on a word is seen, and what being reported does to a count."""
+        none = () if np.size(estimate.value) else (_NONE,)
         seen = _read_sight(estimate)
         if seen is None:
-            return ()
+            return none
         threshold, (half, most) = seen["threshold"], (seen["found_half"], seen["found_95"])
         return (
+            *none,
             f"A word is reported if it stands out at every level of its prefixes, at the last one by {threshold:,.0f} "
             f"people: half of the words that {half:,} people have are found, and 95 % of those that {most:,} have. "
             "Words that are not listed may have as many people as that.",

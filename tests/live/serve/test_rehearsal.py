@@ -2,12 +2,15 @@
 
 import json
 import time
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 import shuffledp as sdp
 from shuffledp.cli import app
+from shuffledp.live.serve.rehearse import _find_truths
 
 SURVEY = """
 epsilon = 1.0
@@ -49,6 +52,18 @@ def test_a_rehearsal_with_hostile_people(survey):
     assert [row["label"] for row in rows] == ["car", "bicycle", "bus"]
     assert set(rows[0]) == {"label", "truth", "value", "low", "high"}
     assert sum(row["truth"] for row in rows) == 380
+
+
+@pytest.mark.parametrize("task", ["quantiles", "std", "range", "cdf"])
+def test_a_rehearsal_knows_the_truth_about_integers(task):
+    """The made-up people of a question about integers have integers."""
+    points = {"range": [2, 5], "cdf": [3]}.get(task)
+    given = {"lower": 0, "upper": 9, "task": task, "epsilon": 2.0}
+    protocol = sdp.protocols.make("local_tree", **given, **({"at": points} if points else {}))
+    question = SimpleNamespace(protocol=protocol, range=None, task=task)
+    places = np.array([0, 4, 9, 4])
+    wanted = {"quantiles": 4.0, "std": np.std(places), "range": 2.0, "cdf": 0.25}
+    assert _find_truths(question, places) == [pytest.approx(wanted[task])]
 
 
 def test_the_table_of_a_rehearsal_stands_below_its_heads():

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from shuffledp.core.domain import PLACE_BITS, Reals
+from shuffledp.core.domain import PLACE_BITS, Integers, Reals
 from shuffledp.core.errors import ParameterError, UnsupportedError, WireError
 from shuffledp.core.privacy import round_up
 from shuffledp.core.texts import Keys
@@ -293,7 +293,9 @@ def _find_truths(question: Question, places: Codes) -> list[float]:
         assert isinstance(analyzer, TreeAnalyzer)  # the one that answers these
         asked: Any = task_named(question.task)
         asked = asked(domain=domain, at=analyzer.question.at or None)
-        return [float(each) for each in np.atleast_1d(asked.truth(domain.values(places)))]
+        values = domain.values(places)
+        exact = asked.truth(values.astype(np.int64) if isinstance(domain, Integers) else values)
+        return [float(each) for each in np.atleast_1d(exact)]
     counts = np.bincount(places, minlength=domain.size)
     return [float(counts[1])] if question.task == "count" else counts.astype(float).tolist()
 
