@@ -188,7 +188,7 @@ def test_answers_are_within_the_public_range(made):
         ({"task": "cdf", "at": [99]}, "must be within"),
         ({"shape": [2, 2]}, "must have 64 leaves"),
         ({"upper": 2**30 - 1}, "1,073,741,824 cells are too many: everybody would send"),
-        ({"n": 20, "upper": 4000}, "too few"),
+        ({"n": 20, "upper": 4_000_000}, "too few"),
     ],
 )
 def test_bad_parameters_are_refused(change, said):
