@@ -12,7 +12,7 @@ try:
     app()
 except SystemExit as done:
     assert not done.code, done.code
-unneeded = {"scipy", "pandas", "pyspark", "matplotlib", "pydantic", "pyarrow.compute"}
+unneeded = {"scipy", "pandas", "pyspark", "matplotlib", "pydantic", "msgspec", "pyarrow.compute"}
 unneeded |= {"shuffledp.protocols.krr", "shuffledp.accounting.amplify", "shuffledp.show"}
 print(*unneeded & set(sys.modules))
 """

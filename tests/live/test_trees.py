@@ -122,6 +122,6 @@ def test_the_planner_and_the_desk_know_trees(tmp_path):
     assert shown["lower"] == 0.0
     assert shown["estimate"][0]["low"] <= shown["estimate"][0]["value"]
     grouped = {**content["questions"]["age"], "by": "way", "groups": ["car", "bus"]}
-    with pytest.raises(sdp.UnsupportedError, match="by group"):
+    with pytest.raises(sdp.DataError, match="by group"):
         parse_survey({**content, "questions": {"age": grouped}}, tmp_path / "x.toml")
     assert set(BY_TREE) >= {"quantiles", "cdf", "range"}

@@ -187,7 +187,7 @@ def test_too_few_people_and_words_by_group_are_refused(tmp_path):
     with pytest.raises(sdp.UnsupportedError, match="too few for any word to be seen: at least"):
         choose_protocols(survey.asked, epsilon=9.0, delta=1e-8, settings=Settings(people=10))
     grouped = {**SURVEY["questions"]["pet"], "by": "way", "groups": ["car", "bus"]}
-    with pytest.raises(sdp.UnsupportedError, match="words by group cannot be collected live"):
+    with pytest.raises(sdp.DataError, match="words by group cannot be collected live"):
         parse_survey({**SURVEY, "questions": {"pet": grouped}}, tmp_path / "x.toml")
 
 

@@ -83,8 +83,10 @@ def test_guarantee_is_that_of_the_survey(answer):
 def test_json_has_exactly_these_fields(answer):
     found = json.loads(json.dumps(answer.to_dict()))
     assert set(found) == {
-        *("epsilon", "delta", "n", "questions", "guarantee", "not_private", "version")
+        *("epsilon", "delta", "n", "questions", "guarantee", "not_private", "version"),
+        *("shuffles", "guarantee_of_sum"),
     }
+    assert (found["shuffles"], found["guarantee_of_sum"]) == ([], None)
     assert found["n"] == N
     assert list(found["questions"]) == ["way", "minutes", "home_by_way"]
     for question in found["questions"].values():
@@ -437,9 +439,9 @@ def test_many_histograms_have_dummies():
         (
             'by = "way"',
             "by = 3",
-            "line 20: question 'home_by_way': by=3 must be the name of a column",
+            "line 20: question 'home_by_way': by=3 must be a text",
         ),
-        ('column = "way"', "column = 3", "line 6: question 'way': column=3 must be the name"),
+        ('column = "way"', "column = 3", "line 6: question 'way': column=3 must be a text"),
         ("epsilon = 1.0", "epsilon = nan", "line 1: epsilon=nan must be finite"),
         ("weight = 2", 'weight = "much"', "line 15: question 'minutes': weight='much' must be a"),
     ],

@@ -7,18 +7,16 @@ asked for, every question gets less of the floor, until it holds.
 
 import math
 import time
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from types import NoneType
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
 import numpy as np
 
 from shuffledp.core.domain import Categories, Integers, Reals
-from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
+from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.octets import Influential, report_bytes
 from shuffledp.core.privacy import Model, round_up
 from shuffledp.core.protocol import HONEST, ShuffleProtocol, honest_users
@@ -40,7 +38,10 @@ from shuffledp.planner.choice import choose
 from shuffledp.planner.rows import check_sight, measure_sight
 from shuffledp.protocols import make
 from shuffledp.protocols.one_question import foresee_variance
+from shuffledp.questions import Question as Asked
 from shuffledp.questions import Survey
+from shuffledp.questions.parts import At
+from shuffledp.questions.source import read_table
 from shuffledp.tasks import task_named
 
 __all__ = [
@@ -64,7 +65,6 @@ LOCAL_EPSILON = 3.0
 """The floor of a whole report, unless the operator says otherwise: right guesses in at most 95 % of cases."""
 LARGEST_FLOOR = 8.0
 """Beyond it (99.97 % right guesses) the floor is meaningless, and whoever wants that must say whom they trust."""
-_TOP = ("epsilon", "delta", "honest", "title", "on_invalid")
 _LIVE = ("count", "histogram", "bins", "mean", "sum", *BY_TREE, "words")
 _CLOSE = 0.01
 _LABEL_YES = ("no", "yes")
@@ -121,15 +121,6 @@ class Settings:
         return max(2, self.people // 2) if self.min_batch is None else self.min_batch
 
 
-def _list_kinds(hint: Any) -> tuple[type, ...]:
-    """Which types of a TOML file a setting takes; a whole number may stand for a decimal."""
-    kinds = tuple(each for each in get_args(hint) or (hint,) if each is not NoneType)
-    return (float, int) if kinds == (float,) else kinds
-
-
-_KINDS = {name: _list_kinds(hint) for name, hint in get_type_hints(Settings).items()}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SurveyFile:
     """What a survey file says."""
@@ -147,79 +138,67 @@ class SurveyFile:
 
 
 def read_survey(path: str | Path) -> SurveyFile:
-    """A survey file in TOML, the same as for files: `sdp.Survey` reads it, and names the line of what is wrong.
+    """Read a survey file in TOML, the same as for files: `sdp.Survey` reads it, and names the line of what is wrong.
 
     `[collection]` says how it is run on people's devices; a question may have a `text` for them.
     """
-    where = Path(path)
-    Survey.load(where)
-    return parse_survey(tomllib.loads(where.read_text(encoding="utf-8-sig")), where)
+    return _take_survey(Survey.load(path))
 
 
 def parse_survey(content: Mapping[str, Any], path: Path) -> SurveyFile:
-    """What a survey file says, read already; `path` is for messages and the title."""
-    strange = set(content) - {*_TOP, "questions", "collection"}
-    if strange:
-        raise DataError(f"{path} has the unknown field {min(strange)!r}")
-    questions = content.get("questions")
-    if not isinstance(questions, dict) or not all(isinstance(q, dict) for q in questions.values()):
-        raise DataError(f"{path}: questions must be tables, [questions.NAME]")
-    if not questions:
-        raise DataError(f"{path} has no [questions.NAME]")
-    collection = content.get("collection", {})
-    if not isinstance(collection, dict):
-        raise DataError(f"{path}: [collection] must be a table")
-    # What a survey says for files too stands above; [collection] may say it again for people's devices.
-    said = {name: content[name] for name in ("title", "honest") if name in content}
-    return SurveyFile(
-        epsilon=positive("epsilon", content.get("epsilon")),
-        delta=fraction_of_one("delta", content.get("delta")),
-        asked=tuple(_read_question(name, questions) for name in questions),
-        settings=_read_settings({**said, **collection}, path),
-    )
+    """Read a survey from tables; `path` is for messages and the title."""
+    return _take_survey(Survey.read(content, str(path)))
 
 
-def _read_question(name: str, questions: Mapping[str, Mapping[str, Any]]) -> DesignQuestion:
-    given = dict(questions[name])
-    kind = given.pop("task", None)
-    if kind not in _LIVE:
-        raise UnsupportedError(
-            f"question {name!r}: task={kind!r} cannot be collected live; {', '.join(_LIVE)} can"
+def _take_survey(survey: Survey) -> SurveyFile:
+    if survey.model is not Model.SHUFFLE:
+        raise survey.source.fail(
+            'a live collection has a shuffler: leave out model, or write model = "shuffle"', "model"
         )
-    text, column = str(given.pop("text", name)), str(given.pop("column", name))
-    weight = positive(f"the weight of {name}", given.pop("weight", 1))
-    wanted, by, groups = (given.pop(field, None) for field in ("protocol", "by", "groups"))
-    given.pop("on_invalid", None)  # a device takes no invalid answer
-    if "error" in given:
-        raise UnsupportedError(f"question {name!r}: a live collection cannot aim at an error yet")
-    if given.get("categories_from_data"):
-        raise UnsupportedError(f"question {name!r}: there are no data yet to read categories from")
-    declared = task_named(kind).declare(given).task
+    # What a survey says for files too stands above; [collection] may say it again for people's devices.
+    said = {"title": survey.title, "honest": survey.honest, **survey.collection}
+    settings = read_table(Settings, said, survey.source, "collection", what="[collection]")
+    for question in survey.questions:
+        _check_live(survey, question)
+    declared = {
+        question.name: task_named(question.task).declare(question.options).task
+        for question in survey.questions
+    }
+    return SurveyFile(
+        epsilon=positive("epsilon", survey.epsilon),
+        delta=survey.delta,
+        asked=tuple(_take_question(survey, each, declared) for each in survey.questions),
+        settings=settings,
+    )
+
+
+def _check_live(survey: Survey, question: Asked) -> None:
+    """Refuse what devices cannot answer."""
+    with At(survey, question):
+        if question.task not in _LIVE:
+            raise UnsupportedError(
+                f"task={question.task!r} cannot be collected live; {', '.join(_LIVE)} can"
+            )
+        if question.error is not None:
+            raise UnsupportedError("a live collection cannot aim at an error yet")
+
+
+def _take_question(survey: Survey, question: Asked, declared: Mapping[str, Task]) -> DesignQuestion:
     asked = DesignQuestion(
-        name=name,
-        kind="histogram" if kind == "bins" else kind,  # a participant chooses a bin
-        task=declared,
-        text=text,
-        column=column,
-        weight=weight,
-        protocol=wanted,
+        name=question.name,
+        kind="histogram"
+        if question.task == "bins"
+        else question.task,  # a participant chooses a bin
+        task=declared[question.name],
+        text=question.text or question.name,
+        column=question.column,
+        weight=1.0 if question.weight is None else question.weight,
+        protocol=question.protocol,
     )
-    return asked if by is None else _pair(asked, _find_groups(name, by, groups, questions))
-
-
-def _find_groups(
-    name: str, by: object, groups: object, questions: Mapping[str, Mapping[str, Any]]
-) -> tuple[str, ...]:
-    """The groups that are listed, or the categories of another question about the same column."""
-    if isinstance(groups, list) and groups:
-        return tuple(map(str, groups))
-    for other, each in questions.items():
-        if each.get("column", other) == by and "categories" in each:
-            return tuple(map(str, each["categories"]))
-    raise UnsupportedError(
-        f"question {name!r}: by={by!r} needs its groups: groups = [...], or a question about "
-        f"{by!r} with categories"
-    )
+    if question.by is None:
+        return asked
+    with At(survey, question):
+        return _pair(asked, survey.find_groups(question, declared).labels)
 
 
 def _pair(asked: DesignQuestion, groups: tuple[str, ...]) -> DesignQuestion:
@@ -229,9 +208,7 @@ def _pair(asked: DesignQuestion, groups: tuple[str, ...]) -> DesignQuestion:
     """
     domain = asked.task.domain
     if asked.kind in BY_TREE or asked.kind == "words":
-        raise UnsupportedError(
-            f"question {asked.name!r}: {asked.kind} by group cannot be collected live"
-        )
+        raise UnsupportedError(f"{asked.kind} by group cannot be collected live")
     if asked.kind in ("mean", "sum"):
         assert isinstance(domain, Reals | Integers)
         ends = float(domain.lower), float(domain.upper)
@@ -243,16 +220,6 @@ def _pair(asked: DesignQuestion, groups: tuple[str, ...]) -> DesignQuestion:
     return replace(
         asked, kind=kind, task=task_named("histogram").declare({"categories": labels}).task
     )
-
-
-def _read_settings(content: Mapping[str, Any], path: Path) -> Settings:
-    for name, value in content.items():
-        if name not in _KINDS:
-            raise DataError(f"{path}: [collection] has the unknown field {name!r}")
-        kinds = _KINDS[name]
-        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-            raise ParameterError(name, value, f"must be a {kinds[0].__name__}")
-    return Settings(**{"title": path.stem, **content})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         use_grid,
         write_result,
     )
+    from shuffledp.questions.source import Source
     from shuffledp.questions.survey import PreparedSurvey, Question, Survey
 
 __all__ = [
@@ -57,6 +58,7 @@ __all__ = [
     "Question",
     "QuestionAnswer",
     "Request",
+    "Source",
     "Survey",
     "SurveyAnswer",
     "SurveyPlan",
@@ -84,6 +86,7 @@ if not TYPE_CHECKING:  # with it, every name would be Any
             "plans": "SurveyPlan SurveyRow",
             "request": "SEEDED Prepared Request check_result describe_invalid open_data open_spending "
             "tell_dropped tell_weaker use_grid write_result",
+            "source": "Source",
             "survey": "PreparedSurvey Question Survey",
         },
     )

@@ -4,7 +4,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from shuffledp.core.domain import Categories, Integers, Reals
-from shuffledp.core.errors import DataError, ShuffledpError
+from shuffledp.core.errors import ShuffledpError
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.task import Task
 from shuffledp.planner import choose
@@ -32,10 +32,9 @@ class At:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, ShuffledpError):
             question = self._question
-            line = "" if question.line is None else f", line {question.line}"
-            where = "" if self._survey.path is None else f"{self._survey.path}{line}: "
             aside = _NOT_ONE if "=drop" in str(error) else ""
-            raise DataError(f"{where}question {question.name!r}: {error}{aside}") from error
+            said = f"question {question.name!r}: {error}{aside}"
+            raise self._survey.source.fail(said, "questions", question.name) from error
 
 
 def spread_groups(task: Task) -> Task:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shuffledp.accounting.base import find_epsilon, gaussian_epsilon, gaussian_scale
 from shuffledp.core.display import shorten_label
-from shuffledp.core.errors import DataError, ShuffledpError, UnsupportedError
+from shuffledp.core.errors import ShuffledpError, UnsupportedError
 from shuffledp.core.notebook import make_table, say, stack
 from shuffledp.core.privacy import Guarantee, Model, round_up
 from shuffledp.core.protocol import Crowd, Promise, ShuffleProtocol
@@ -459,9 +459,8 @@ class _Maker:
         most = self.survey.epsilon
         if most is not None and epsilon > most:
             dearest = max(spent, key=lambda each: each.mu).spec.name
-            where = "" if self.survey.path is None else f"{self.survey.path}: "
-            raise DataError(
-                f"{where}these errors need epsilon = {round_up(epsilon, 3)} of {self.n:,} people, and the survey has "
+            raise self.survey.source.fail(
+                f"these errors need epsilon = {round_up(epsilon, 3)} of {self.n:,} people, and the survey has "
                 f"epsilon = {most:g}; the dearest question is {dearest!r}"
             )
 

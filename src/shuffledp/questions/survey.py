@@ -50,6 +50,7 @@ from shuffledp.questions.answers import QuestionAnswer, SurveyAnswer
 from shuffledp.questions.parts import At
 from shuffledp.questions.plans import SurveyPlan, make_plan
 from shuffledp.questions.request import SEEDED, open_data, open_spending, use_grid
+from shuffledp.questions.source import Source
 from shuffledp.tasks.groups import Grouped
 
 __all__ = ["PreparedSurvey", "Question", "Survey"]
@@ -79,8 +80,8 @@ class Question:
     """The root mean squared error that is wanted, relative to everybody or to the whole range."""
     protocol: str | None = None
     on_invalid: str | None = None
-    line: int | None = field(default=None, compare=False)
-    """Where it stands in its file."""
+    text: str | None = None
+    """What people are asked, in words."""
 
     def __post_init__(self) -> None:
         find_planned(self.task).read_options(self.options)
@@ -121,7 +122,10 @@ class Survey:
     """Trust a shuffler, or nobody (local, which has no delta)."""
     on_invalid: str = "error"
     title: str = "survey"
-    path: str | None = field(default=None, compare=False)
+    collection: Mapping[str, Any] = field(default_factory=dict)
+    """How it is run on people's devices: the table `[collection]`, which `sdp.live` reads."""
+    source: Source = field(default_factory=Source, compare=False)
+    """Where it is written down."""
 
     def __post_init__(self) -> None:
         if self.epsilon is not None:
@@ -207,6 +211,17 @@ class Survey:
 
         return read_survey(text, path)
 
+    @classmethod
+    def read(cls, content: Mapping[str, Any], path: str = "survey") -> "Survey":
+        """Read a survey from tables, such as those of a form; `path` is what errors call it.
+
+        >>> Survey.read({"epsilon": 1.0, "delta": 1e-6, "questions": {"home": {"task": "count"}}}).title
+        'survey'
+        """
+        from shuffledp.questions.files import build_survey
+
+        return build_survey(content, Source(path=path))
+
     def tasks(self, columns: Mapping[str, Column], n: int) -> tuple[Task, ...]:
         """What each question asks, with its public domain."""
         declared = {}
@@ -230,9 +245,10 @@ class Survey:
         if question.by is None:
             return task
         with At(self, question):
-            return Grouped.of(task, self._find_groups(question, declared))
+            return Grouped.of(task, self.find_groups(question, declared))
 
-    def _find_groups(self, question: Question, declared: Mapping[str, Task]) -> Categories:
+    def find_groups(self, question: Question, declared: Mapping[str, Task]) -> Categories:
+        """Find the groups of a question: its own, or the categories of another one about the column `by`."""
         if question.groups is not None:
             return Categories(k=len(question.groups), names=question.groups)
         for other in self.questions:

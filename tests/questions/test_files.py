@@ -1,0 +1,85 @@
+"""One parser of survey files: what a survey of a file accepts, a live collection accepts, and both name the place."""
+
+import re
+
+import pytest
+
+import shuffledp as sdp
+from shuffledp.live.design import parse_survey, read_survey
+
+TEXT = """\
+epsilon = 1
+delta = 1e-8
+honest = 0.8
+model = "shuffle"
+on_invalid = "error"
+[questions.way]
+task = "histogram"
+text = "How do you travel?"
+categories = ["car", "bus"]
+[collection]
+people = 500
+grace = 60
+"""
+
+
+@pytest.fixture
+def write(tmp_path):
+    def put(text):
+        path = tmp_path / "commute.toml"
+        path.write_text(text)
+        return path
+
+    return put
+
+
+def test_both_readers_take_the_same_file(write):
+    path = write(TEXT)
+    survey, live = sdp.Survey.load(path), read_survey(path)
+    assert survey.title == live.settings.title == "commute"
+    assert survey.honest == live.settings.honest == 0.8
+    assert (live.settings.people, live.settings.grace) == (500, 60)
+    assert (live.epsilon, live.delta) == (survey.epsilon, survey.delta) == (1, 1e-8)
+    (asked,), (question,) = live.asked, survey.questions
+    assert asked.text == question.text == "How do you travel?"
+    assert asked.column == question.column == "way"
+
+
+def test_the_table_of_a_collection_says_it_again(write):
+    said = read_survey(write(TEXT + 'honest = 0.7\ntitle = "On the way"\n')).settings
+    assert (said.honest, said.title) == (0.7, "On the way")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("people = 500", 'people = "many"', "line 11: people='many' must be a whole number"),
+        ("people = 500", "people = 2.5", "line 11: people=2.5 must be a whole number"),
+        ("people = 500", "tokens = 1", "line 11: tokens=1 must be true or false"),
+        ("people = 500", "peple = 500", "line 11: 'peple' is not a field of [collection]: title"),
+        ("grace = 60", "local_epsilon = true", "line 12: local_epsilon=True must be a number"),
+        ('model = "shuffle"', 'model = "central"', "line 4: model='central' must be"),
+        ("honest = 0.8", 'honest = "all"', "line 3: honest='all' must be a number"),
+        ('task = "histogram"', 'task = "test"', "line 7: question 'way': "),
+        ("[collection]", "[colection]", "line 10: 'colection' is not a field of a survey"),
+    ],
+)
+def test_errors_name_file_line_and_key(write, old, new, said):
+    assert old in TEXT
+    with pytest.raises(sdp.ShuffledpError, match=r"commute\.toml, " + re.escape(said)):
+        read_survey(write(TEXT.replace(old, new)))
+
+
+def test_only_the_shuffle_model_is_live(write):
+    local = TEXT.replace('"shuffle"', '"local"').replace("delta = 1e-8\n", "")
+    assert sdp.Survey.load(write(local)).model is sdp.Model.LOCAL
+    with pytest.raises(sdp.DataError, match="line 3: a live collection has a shuffler"):
+        read_survey(write(local))
+
+
+def test_tables_that_were_read_already(tmp_path):
+    way = {"task": "histogram", "categories": ["car", "bus"]}
+    content = {"epsilon": 1.0, "delta": 1e-8, "questions": {"way": way}}
+    assert parse_survey(content, tmp_path / "x.toml").settings.title == "x"
+    with pytest.raises(sdp.DataError, match="questions=3 must be a table"):
+        parse_survey({**content, "questions": 3}, tmp_path / "x.toml")
