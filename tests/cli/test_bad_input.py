@@ -108,8 +108,7 @@ class TestValues:
     def test_mixed_types_in_csv(self, refused, column):
         column(*[5] * 200, "seven", 7)
         text = error(refused(*MEAN, *COMMON))
-        assert "seven" in text
-        assert "201" in text or "200" in text, "the row is named"
+        assert "'seven' in row 201 of x.csv" in text
 
     @pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e999"])
     def test_not_a_finite_number(self, refused, column, value):

@@ -498,3 +498,61 @@ def test_a_database_is_closed_with_its_owner(tmp_path):
     del device
     with pytest.raises(sqlite3.ProgrammingError, match="closed"):
         database.execute("SELECT 1")
+
+
+def publish(folder, people, garbage=0, collection=COLLECTION, window=0):
+    """The result of a window with so many honest reports, and so many whose messages nobody can open."""
+    shuffler = open_shuffler(folder / f"s{window}", collection)
+    analyzer = open_analyzer(folder / "a", collection)
+    now = collection.windows.opens(window) + 1.0
+    for seed in range(people):
+        inners = live.make_inners(collection, window, seed)
+        assert shuffler.receive(upload(inners, window, collection), now).failed == ()
+    for seed in range(garbage):
+        inners = [bytes([slot, seed]) * (collection.inner_size // 2) for slot in (1, 2)]
+        inners = [each.ljust(collection.inner_size, b"\1") for each in inners]
+        assert shuffler.receive(upload(inners, window, collection), now).failed == ()
+    shuffler.advance(window)
+    assert hand_over(shuffler, analyzer, window, collection.windows.closes(window)) == "published"
+    return analyzer.results()[-1]
+
+
+def test_reports_that_are_not_valid_hide_nobody(tmp_path):
+    """25 valid reports and 200 of garbage are a crowd of 25."""
+    honest = dataclasses.replace(COLLECTION.pledge, honest=0.8)
+    collection = live.make_collection(pledge=honest)
+    result = publish(tmp_path, 25, garbage=200, collection=collection)
+    assert result["reports"] == 225
+    assert result["valid"] == 25
+    assert result["dropped"] == {"undecryptable": 400}
+    alone = dataclasses.replace(honest, min_batch=25, composed=False)
+    expected = sdp.live.wire.document.compute_guarantee(collection.questions, alone)
+    assert result["if_honest"]["reports"] == 20
+    assert result["if_honest"]["epsilon"] == expected.epsilon
+    assert result["if_honest"]["delta"] == honest.delta
+
+
+def test_a_large_window_says_nothing_about_the_others(tmp_path):
+    """A device with two reports may have had the other one in a small window: what is said is for one report."""
+    pledge = dataclasses.replace(COLLECTION.pledge, epsilon=8.0, reports_per_device=2)
+    collection = live.make_collection(pledge=pledge)
+    small = publish(tmp_path, 20, collection=collection, window=0)
+    large = publish(tmp_path, 60, collection=collection, window=1)
+    compute = sdp.live.wire.document.compute_guarantee
+    for result, people in ((small, 20), (large, 60)):
+        alone = dataclasses.replace(pledge, min_batch=people, composed=False, reports_per_device=1)
+        assert result["if_honest"]["epsilon"] == compute(collection.questions, alone).epsilon
+        assert result["if_honest"]["for"] == "one report of a device, in this window alone"
+        assert result["promise"]["composed"]
+        assert result["promise"]["epsilon"] == 8.0
+
+
+def test_what_is_counted_without_noise_is_listed_as_not_private(tmp_path):
+    """Every whole number of a result that is not an estimate has its name in that list."""
+    result = publish(tmp_path, 25, garbage=2)
+    (listed,) = result["not_private"]
+    for name in ("reports", "valid", "dropped"):
+        assert name in listed
+    for answer in result["questions"].values():
+        exact = {name for name, value in answer.items() if isinstance(value, int)}
+        assert all(name in listed for name in exact)

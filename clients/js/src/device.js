@@ -120,8 +120,8 @@ export class Device {
       const report = await sealReport(collection, window, fromHex(kept.inners), fromHex(kept.token));
       const [reason] = await this.#post(collection, joinUpload(collection, [report]));
       const state = settle(before, reason);
-      const done = state !== "pending" && state !== "sent";
-      await this.outbox.put({ ...kept, inners: done ? "" : kept.inners, state });
+      const done = state !== "pending" && state !== "sent"; // then neither report nor token is of any use here
+      await this.outbox.put({ ...kept, ...(done ? { inners: "", token: "" } : {}), state });
       return state;
     });
   }

@@ -118,9 +118,14 @@ export class Collection {
     return !this.url.startsWith("https://");
   }
 
+  /** What is left for a person if everybody else conspires: all reports of a device add up. */
+  get floor() {
+    return this.promise.localEpsilon * this.promise.reportsPerDevice;
+  }
+
   /** How often somebody who was undecided guesses a yes or no right, at most, if everybody else conspires. */
   get guess() {
-    return 1 / (1 + Math.exp(-this.promise.localEpsilon));
+    return Math.min(1, (1 + 1e-15) / (1 + Math.exp(-this.floor)));
   }
 
   /** The window of a moment in seconds since 1970, or null. @param {number} now */

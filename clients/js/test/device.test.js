@@ -7,8 +7,8 @@ import { join } from "node:path";
 import { test } from "node:test";
 
 import { Collection, Device, FolderOutbox, listedWords, MemoryOutbox, open, secureWords, settle, WireError } from "../src/node.js";
-import { fromHex, toHex, utf8 } from "../src/octets.js";
-import { cellOf } from "../src/places.js";
+import { fromHex, sha256, toHex, utf8 } from "../src/octets.js";
+import { cellOf, placeOf, roundPlace } from "../src/places.js";
 import { innerInfo, outerInfo, sealInner } from "../src/report.js";
 
 const report = JSON.parse(readFileSync(new URL("../../../vectors/report.json", import.meta.url), "utf8"));
@@ -147,6 +147,35 @@ test("cells of numbers are those of Python: an edge belongs to the lower cell, t
   assert.throws(() => cellOf(whole, NaN), /outside/);
 });
 
+test("a number between two points of a grid goes up with the chance of its part, and one on a point stays", () => {
+  const grid = { lower: 0, upper: 1, steps: 4n };
+  for (const bits of [3, 64]) {
+    const words = bits === 3 ? Array.from({ length: 8 }, (_, word) => BigInt(word)) : [0n, (1n << 62n) - 1n, 1n << 62n, (1n << 64n) - 1n];
+    const round = (/** @type {number} */ value) => words.map((word) => roundPlace(grid, placeOf(grid, value), word, bits));
+    assert.deepEqual(round(0.25), words.map(() => 1));
+    assert.deepEqual(round(1), words.map(() => 4));
+    const quarter = words.map((word) => 1 + Number(word < 1n << BigInt(bits - 2)));
+    assert.deepEqual(round(0.3125), quarter); // a quarter of the way from 0.25 to 0.5
+  }
+});
+
+test("a report that is settled is forgotten, whatever its messages and its token are", async () => {
+  const text = report.document.replace('"tokens":false', '"tokens":true'), raw = utf8(text);
+  const collection = await Collection.read(raw, toHex(await sha256(raw)));
+  for (const [reply, state] of /** @type {[object, string][]} */ ([[FINE, "acknowledged"], [failed("too_late"), "refused"]])) {
+    const outbox = new MemoryOutbox();
+    const device = new Device(outbox, { fetch: fakeShuffler([failed("busy"), reply]).fetch });
+    await device.answer(collection, answers, 1150, new Uint8Array(32).fill(7));
+    assert.equal(await device.send(collection, 1), "pending");
+    const [before] = await outbox.all();
+    assert.equal(before.token, "07".repeat(32));
+    assert.equal(before.inners.length, 2 * collection.slots * collection.innerSize);
+    assert.equal(await device.send(collection, 1), state);
+    const [after] = await outbox.all();
+    assert.deepEqual([after.inners, after.token], ["", ""]);
+  }
+});
+
 test("the folder keeps the report and never the answer", async () => {
   const collection = await load();
   const folder = mkdtempSync(join(tmpdir(), "shuffledp-"));
@@ -158,7 +187,8 @@ test("the folder keeps the report and never the answer", async () => {
   const again = new Device(new FolderOutbox(folder), { fetch: fakeShuffler([failed("too_early"), FINE]).fetch });
   assert.equal(await again.send(collection, 1), "pending");
   assert.equal(await again.send(collection, 1), "acknowledged");
-  assert.ok(!readFileSync(join(folder, names[0]), "utf8").includes('"inners":"0'));
+  const { inners, token, state } = JSON.parse(readFileSync(join(folder, names[0]), "utf8"));
+  assert.deepEqual({ inners, token, state }, { inners: "", token: "", state: "acknowledged" });
 });
 
 test("words of the platform fill their range", () => {
@@ -166,6 +196,9 @@ test("words of the platform fill their range", () => {
   const counts = new Array(32).fill(0);
   for (const word of words) counts[Number(word)]++;
   assert.ok(counts.every((count) => count > 400 && count < 850), String(counts));
+  // More bytes than one call of the platform gives: every word of 64 bits is its own, to the last.
+  assert.equal(new Set(secureWords.words(20001, 64)).size, 20001);
+  assert.ok(new Set(secureWords.words(20001, 32)).size >= 19990);
   assert.throws(() => listedWords([32n]).words(1, 5), RangeError);
   assert.ok(new WireError("a", "b").message === "a: b");
 });

@@ -36,6 +36,10 @@ from shuffledp.tasks import task_named
 __all__ = ["Analyzer", "CountedRecords", "Opener", "count_messages", "open_records"]
 
 _LEVEL = 0.95
+_EXACT = (
+    "reports, valid, people, of and dropped are counted without noise: how many reports came and how many messages no "
+    "honest device sends"
+)
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS batches (
     window INTEGER PRIMARY KEY, manifest BLOB NOT NULL, state TEXT NOT NULL, tallies TEXT, dropped TEXT);
@@ -207,9 +211,7 @@ class Analyzer:
         counted = count_messages(self.collection, plains[good])
         lost = {"copy": copies, "undecryptable": int((~good).sum())}
         dropped = {**counted.dropped, **{reason: n for reason, n in lost.items() if n}}
-        users = [tally.users for tally in counted.tallies]
-        # With one random question in each report, all reports are a crowd; otherwise each question has all of them.
-        least = sum(users) if self.collection.pledge.one_question else min(users)
+        least = self._count_valid(counted.tallies)
         state = "opened" if least >= self.collection.pledge.min_batch else "refused"
         tallies = [{"counts": t.counts.tolist(), "users": t.users} for t in counted.tallies]
         with transaction(self._db):
@@ -223,6 +225,27 @@ class Analyzer:
                 ),
             )
         return state
+
+    def _count_valid(self, tallies: Sequence[Tally]) -> int:
+        """How many reports there are at least, of messages that an honest device may have sent."""
+        users = [tally.users for tally in tallies]
+        # With one random question in each report, all reports are a crowd; otherwise each question has all of them.
+        return sum(users) if self.collection.pledge.one_question else min(users)
+
+    def _suppose_honest(self, valid: int) -> dict[str, Any]:
+        """What the batch is worth to a person with one report in it, if the promised share of the valid is honest.
+
+        Other windows may have had fewer reports, so nothing is said here about several reports of a device: for
+        those there is the promise.
+        """
+        alone = replace(self.collection.pledge, min_batch=valid, composed=False)
+        found = compute_guarantee(self.collection.questions, alone)
+        return {
+            "reports": found.honest,
+            "epsilon": found.epsilon,
+            "delta": found.delta,
+            "for": "one report of a device, in this window alone",
+        }
 
     def count_dropped(self, window: int) -> dict[str, int]:
         """The messages of a window that were dropped, by reason."""
@@ -271,15 +294,15 @@ class Analyzer:
         manifest = self._manifest(window)
         assert manifest is not None
         pledge = self.collection.pledge
-        many = replace(pledge, min_batch=manifest.reports)
-        better = compute_guarantee(self.collection.questions, many)
         tallies = self.tallies(window)
-        reports = sum(tally.users for tally in tallies) if pledge.one_question else None
+        valid = self._count_valid(tallies)
+        reports = valid if pledge.one_question else None
         return {
             "collection": self.collection.id.hex(),
             "title": self.collection.title,
             "window": window,
             "reports": manifest.reports,
+            "valid": valid,
             "dropped": self.count_dropped(window),
             "level": _LEVEL,
             "questions": {
@@ -287,7 +310,8 @@ class Analyzer:
                 for question, tally in zip(self.collection.questions, tallies, strict=True)
             },
             "promise": asdict(pledge),
-            "if_honest": {"reports": better.honest, "epsilon": better.epsilon},
+            "if_honest": self._suppose_honest(valid),
+            "not_private": [_EXACT],
             "one_operator": self.collection.development,
             "version": __version__,
         }

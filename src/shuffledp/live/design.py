@@ -290,13 +290,6 @@ def choose_protocols(
     The floor usually decides: shuffling makes far more of it than was asked for, and the promise says so.
     """
     floor = positive("local_epsilon", settings.local_epsilon)
-    if floor > LARGEST_FLOOR and not settings.trust_the_shuffler:
-        raise ParameterError(
-            "local_epsilon",
-            floor,
-            f"must be <= {LARGEST_FLOOR:g}: above, a report keeps nothing from a shuffler that conspires; if it is "
-            "trusted, say trust_the_shuffler (--trust-the-shuffler)",
-        )
     batch = whole("min_batch", settings.batch, at_least=2)
     honest_users(batch, settings.honest)
     pledge = Pledge(
@@ -308,6 +301,15 @@ def choose_protocols(
         reports_per_device=settings.reports_per_device,
         composed=settings.composed,
     )
+    if pledge.floor > LARGEST_FLOOR and not settings.trust_the_shuffler:
+        times = pledge.reports_per_device
+        all_of_them = f" for each of {times:,} reports, which add up" if times > 1 else ""
+        raise ParameterError(
+            "local_epsilon",
+            floor,
+            f"must be <= {math.floor(1e4 * LARGEST_FLOOR / times) / 1e4:g}{all_of_them}: above, people keep nothing "
+            "from a shuffler that conspires; if it is trusted, say trust_the_shuffler (--trust-the-shuffler)",
+        )
     designs = []
     if settings.one_question is not True:
         weights = sum(each.weight for each in asked)
@@ -461,7 +463,7 @@ def describe_trust(collection: Collection) -> list[tuple[str, str]]:
     rows = [
         (
             "readers of the result; an analyzer that only watches",
-            f"epsilon = {pledge.epsilon:g}, delta = {pledge.delta:g} ({together}), if {needed:,} of the "
+            f"epsilon = {round_up(pledge.epsilon, 6)}, delta = {round_up(pledge.delta, 3)} ({together}), if {needed:,} of the "
             "reports of a batch come from honest devices, which nobody can verify",
         ),
         (
@@ -471,8 +473,7 @@ def describe_trust(collection: Collection) -> list[tuple[str, str]]:
         (
             "a shuffler that drops or adds reports; whoever floods the collection and blocks the others; "
             "shuffler and analyzer together",
-            f"local epsilon = {pledge.local_epsilon:g}: somebody who was undecided guesses a yes or no right "
-            f"in at most {100 * pledge.guess:.1f} % of cases",
+            pledge.describe_floor(),
         ),
         ("whoever serves the page or the program that asks", "nothing: it sees the answers"),
         (

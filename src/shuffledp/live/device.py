@@ -155,7 +155,7 @@ class Device:
 
     def _move(self, collection: Collection, window: int, state: Sending) -> None:
         done = state in (Sending.ACKNOWLEDGED, Sending.REFUSED, Sending.UNKNOWN)
-        kept = "inners = NULL, " if done else ""
+        kept = "inners = NULL, token = x'', " if done else ""
         self._db.execute(
             f"UPDATE reports SET {kept}state = ? WHERE collection = ? AND window = ?",  # noqa: S608
             (state.value, collection.id, window),

@@ -83,9 +83,17 @@ def tested():
 def test_javascript_does_the_same(tested):
     done = tested
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
-    assert "# fail 0" in done.stdout
-    passed = int(done.stdout.split("# pass ")[1].split()[0])
-    assert passed >= 80
+    counted = dict(re.findall(r"^# (\w+) (\d+)$", done.stdout, re.MULTILINE))
+    files = [path.read_text(encoding="utf-8") for path in (CLIENT / "test").glob("*.test.js")]
+    alone = sum(len(re.findall(r'^test\("', text, re.MULTILINE)) for text in files)
+    vectors = sum(len(read(name)) for name in ("laws", "messages", "words", "documents"))
+    assert int(counted["tests"]) == alone + vectors + 4 * len(INDEPENDENT)
+    assert int(counted["pass"]) + int(counted["skipped"]) == int(counted["tests"])
+    assert counted["skipped"] in (
+        "0",
+        str(4 * len(INDEPENDENT)),
+    )  # the next test says whether they may be
+    assert counted["fail"] == counted["cancelled"] == counted["todo"] == "0"
 
 
 @needs_node

@@ -77,6 +77,7 @@ class Planner:
             "epsilon": pledge.epsilon,
             "delta": pledge.delta,
             "local_epsilon": pledge.local_epsilon,
+            "floor": pledge.floor,
             "guess": pledge.guess,
             "min_batch": pledge.min_batch,
             "limited_by": design.limited_by,
@@ -99,7 +100,7 @@ class Planner:
 
     def _solve(self, survey: SurveyFile, wanted: float) -> Design:
         """The smallest floor with which no bar errs by more than `wanted` of the range."""
-        low, high = 0.0, LARGEST_FLOOR
+        low, high = 0.0, LARGEST_FLOOR / survey.settings.reports_per_device
 
         def at(floor: float) -> Design:
             settings = replace(survey.settings, local_epsilon=floor)

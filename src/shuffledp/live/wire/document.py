@@ -62,13 +62,54 @@ class Pledge:
     """Whether a report answers one random question with the whole floor, not all questions with a part each."""
 
     @property
+    def floor(self) -> float:
+        """What is left for a person if everybody else conspires: all reports of a device add up.
+
+        >>> Pledge(
+        ...     epsilon=1, delta=1e-8, honest=0.9, min_batch=9, local_epsilon=1.5, reports_per_device=7
+        ... ).floor
+        10.5
+        """
+        return float_above(Fraction(self.local_epsilon) * self.reports_per_device)
+
+    @property
     def guess(self) -> float:
         """How often somebody who was undecided guesses a yes or no right, at most, if everybody else conspires.
 
         >>> round(Pledge(epsilon=1, delta=1e-8, honest=0.9, min_batch=9, local_epsilon=3.0).guess, 3)
         0.953
         """
-        return 1 / (1 + math.exp(-self.local_epsilon))
+        return min(1.0, (1 + 1e-15) / (1 + math.exp(-self.floor)))
+
+    def describe_floor(self) -> str:
+        """Say what the floor is, and what it means for somebody's guess; the percentage is rounded up.
+
+        >>> Pledge(
+        ...     epsilon=1, delta=1e-8, honest=0.9, min_batch=9, local_epsilon=1.1, reports_per_device=7
+        ... ).describe_floor()
+        'local epsilon = 1.1 for each of 7 reports, 7.7 together: somebody who was undecided guesses a yes or no right \
+in at most 99.96 % of cases'
+        """
+        each = f"local epsilon = {round_up(self.local_epsilon, 6)}"
+        if self.reports_per_device > 1:
+            each += f" for each of {self.reports_per_device:,} reports, {round_up(self.floor, 6)} together"
+        return (
+            f"{each}: somebody who was undecided guesses a yes or no right in at most "
+            f"{_round_percent_up(self.guess)} % of cases"
+        )
+
+
+def _round_percent_up(share: float) -> str:
+    """The share as a percentage that is not below it, with as many digits as tell it from 100.
+
+    >>> [_round_percent_up(share) for share in (0.9354, 0.99946, 1 - 1e-9)]
+    ['93.6', '99.95', '100']
+    """
+    for digits in range(1, 5):
+        percent = math.ceil(share * 10 ** (digits + 2)) / 10**digits
+        if percent < 100:
+            return f"{percent:.{digits}f}"
+    return "100"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -67,7 +67,7 @@ function describePromise(collection) {
     ...(promise.oneQuestion ? [make("p", {}, strings.promise.one)] : []),
     make("p", {}, strings.promise.guess(collection.guess)),
     make("details", {}, make("summary", {}, strings.numbers),
-      make("p", {}, strings.promise.shuffled(promise.epsilon, promise.delta)),
+      make("p", {}, strings.promise.shuffled(promise)),
       make("p", {}, strings.promise.batch(promise.minBatch))),
   );
 }

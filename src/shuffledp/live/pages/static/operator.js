@@ -3,7 +3,7 @@
 import { drawBars, drawRange, fitWidth, show } from "./chart.js";
 import { find, make, makeTable } from "./dom.js";
 import { isShare, nameRow, showResults } from "./results.js";
-import { strings } from "./strings.js";
+import { percentAbove, strings } from "./strings.js";
 
 const main = find("main");
 const text = strings.desk;
@@ -164,7 +164,7 @@ async function plan() {
 /** @param {any} found */
 function showPreview(found) {
   const facts = [
-    [text.facts.epsilon, `${found.epsilon}, delta = ${found.delta}`], [text.facts.local, `${found.local_epsilon} (${(100 * found.guess).toFixed(1)} %)`],
+    [text.facts.epsilon, `${found.epsilon}, delta = ${found.delta}`], [text.facts.local, `${found.floor} (${percentAbove(found.guess)} %)`],
     [text.facts.batch, found.min_batch.toLocaleString("en")], [text.facts.bytes, String(found.bytes)],
     [text.facts.influence, found.influence === null ? text.unbounded : show(found.influence)], [text.facts.limit, found.limited_by],
   ];

@@ -17,7 +17,7 @@ export function showResults(place, collection, results) {
     make("section", { class: "card" },
       make("p", {}, strings.result.intervals(last.level)),
       make("p", {}, strings.result.promise(last.promise)),
-      make("p", {}, strings.result.floor(last.promise.local_epsilon))),
+      make("p", {}, strings.result.floor(last.promise))),
     make("details", {}, make("summary", {}, strings.trust), makeTable(strings.trustHead, collection.trust)),
     make("details", {}, make("summary", {}, strings.check), make("p", {}, strings.checkText),
       make("p", { class: "code" }, collection.id)),

@@ -1,6 +1,18 @@
 // Every sentence of the pages, in one place, so that others can translate it. Values are texts or functions of numbers.
 
-const share = (/** @type {number} */ value) => `${(100 * value).toFixed(1)} %`;
+/** A percentage that is not below the share, with as many digits as tell it from 100. @param {number} value */
+export const percentAbove = (value) => {
+  for (let digits = 1; digits < 5; digits++) {
+    const percent = Math.ceil(value * 10 ** (digits + 2)) / 10 ** digits;
+    if (percent < 100) return percent.toFixed(digits);
+  }
+  return "100";
+};
+/** Rounded up to six digits. @param {number} value */
+const roundUp = (value) => {
+  const near = Number(value.toPrecision(6));
+  return near >= value ? near : Number((near + 10 ** (Math.floor(Math.log10(value)) - 5)).toPrecision(6));
+};
 const count = (/** @type {number} */ value) => value.toLocaleString("en");
 
 export const strings = {
@@ -18,9 +30,9 @@ export const strings = {
     one: "Of your answers one is sent, chosen at random; the others stay here.",
     noise: "Your answer is changed by chance on this device, before it is sent. Nobody gets the answer itself.",
     guess: (/** @type {number} */ p) =>
-      `Even if the servers conspire, somebody who was undecided about you guesses a yes or no right at most ${share(p)} of the time.`,
-    shuffled: (/** @type {number} */ epsilon, /** @type {number} */ delta) =>
-      `If everybody plays by the rules, what is published tells almost nothing about you: epsilon = ${epsilon}, delta = ${delta} (claimed by the survey).`,
+      `Even if the servers conspire, somebody who was undecided about you guesses a yes or no right at most ${percentAbove(p)} % of the time.`,
+    shuffled: (/** @type {import("/device/index.js").Promised} */ { epsilon, delta, composed }) =>
+      `If everybody plays by the rules, what is published tells almost nothing about you: epsilon = ${epsilon}, delta = ${delta}, ${composed ? strings.together : strings.each} (claimed by the survey).`,
     batch: (/** @type {number} */ n) => `Answers are opened only together with those of at least ${count(n)} reports.`,
   },
   illustration: "Try it with a made-up answer",
@@ -56,7 +68,10 @@ export const strings = {
   together: "for all reports of a device together",
   each: "for each report of a device",
   trustDevelopment: ["one operator plays all roles here", "trust as in the central model"],
-  trustRows: (/** @type {any} */ p, /** @type {string} */ needed, /** @type {string} */ together, /** @type {string} */ guess) => [
+  /** All reports of a device add up. @param {number} local @param {number} reports @param {number} together @param {number} guess */
+  floor: (local, reports, together, guess) =>
+    `local epsilon = ${roundUp(local)}${reports > 1 ? ` for each of ${count(reports)} reports, ${roundUp(together)} together` : ""}: somebody who was undecided guesses a yes or no right in at most ${percentAbove(guess)} % of cases`,
+  trustRows: (/** @type {any} */ p, /** @type {string} */ needed, /** @type {string} */ together, /** @type {string} */ floor) => [
     [
       "readers of the result; an analyzer that only watches",
       `epsilon = ${p.epsilon}, delta = ${p.delta} (${together}), if ${needed} of the reports of a batch come from honest devices, which nobody can verify`,
@@ -64,7 +79,7 @@ export const strings = {
     ["a shuffler that only watches", "everything, except that it knows that and when they took part"],
     [
       "a shuffler that drops or adds reports; whoever floods the collection and blocks the others; shuffler and analyzer together",
-      `local epsilon = ${p.localEpsilon}: somebody who was undecided guesses a yes or no right in at most ${guess} % of cases`,
+      floor,
     ],
     ["whoever serves this page", "nothing: it sees the answers. The page can be hosted elsewhere, with a published hash"],
     ["the network", "everything, except that it sees who takes part, when, and in which collection"],
@@ -81,8 +96,9 @@ export const strings = {
     sample: (/** @type {number} */ n) => `They are a random sample of ${count(n)}, whom the numbers are about.`,
     intervals: (/** @type {number} */ level) => `The lines are intervals: each holds the true value with probability ${Math.round(100 * level)} %.`,
     promise: (/** @type {any} */ p) =>
-      `The promise: epsilon = ${p.epsilon}, delta = ${p.delta}, if ${Math.round(100 * p.honest)} % of at least ${count(p.min_batch)} reports are honest.`,
-    floor: (/** @type {number} */ e) => `What every report keeps if all others conspire: epsilon = ${e}.`,
+      `The promise, ${p.composed ? strings.together : strings.each}: epsilon = ${p.epsilon}, delta = ${p.delta}, if ${Math.round(100 * p.honest)} % of at least ${count(p.min_batch)} reports are honest.`,
+    floor: (/** @type {any} */ p) =>
+      `What people keep if all others conspire: epsilon = ${roundUp(p.local_epsilon * p.reports_per_device)}${p.reports_per_device > 1 ? ` for their ${count(p.reports_per_device)} reports together` : ""}.`,
     over: "Round after round",
     table: "As a table",
     columns: ["", "value", "low", "high"],

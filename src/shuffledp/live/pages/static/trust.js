@@ -7,6 +7,7 @@ export function describeTrust(collection) {
   const { promise } = collection;
   const needed = Math.floor(promise.minBatch * promise.honest).toLocaleString("en");
   const together = promise.composed ? strings.together : strings.each;
-  const rows = strings.trustRows(promise, needed, together, (100 * collection.guess).toFixed(1));
+  const floor = strings.floor(promise.localEpsilon, promise.reportsPerDevice, collection.floor, collection.guess);
+  const rows = strings.trustRows(promise, needed, together, floor);
   return collection.development ? [strings.trustDevelopment, ...rows] : rows;
 }
