@@ -1,6 +1,7 @@
 """Quantiles, distribution functions and ranges of a live collection: one random level of a tree in each report."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -125,3 +126,19 @@ def test_the_planner_and_the_desk_know_trees(tmp_path):
     with pytest.raises(sdp.DataError, match="by group"):
         parse_survey({**content, "questions": {"age": grouped}}, tmp_path / "x.toml")
     assert set(BY_TREE) >= {"quantiles", "cdf", "range"}
+
+
+def test_a_number_on_an_edge_is_in_the_cell_below_here_in_javascript_and_in_the_words_of_the_protocol():
+    """The same numbers as in clients/js/test/device.test.js."""
+    from shuffledp.core.cells import Cells
+
+    cells = Cells(lower=0.1, upper=0.7, cells=6)
+    assert cells.codes([0.1, 0.2, 0.20000000000000004, 0.4, 0.7]).tolist() == [0, 0, 1, 2, 5]
+    root = Path(__file__).parents[2]
+    other = (root / "clients/js/test/device.test.js").read_text(encoding="utf-8")
+    assert (
+        "[0.1, 0.2, 0.20000000000000004, 0.4, 0.7].map((value) => cellOf(cells, value)), [0, 0, 1, 2, 5]"
+        in other
+    )
+    words = " ".join((root / "docs/theory/live-protocol.md").read_text(encoding="utf-8").split())
+    assert "a number on an edge belongs to the part below, `lower` to the first" in words

@@ -6,6 +6,7 @@
 
 import { Collection } from "./document.js";
 import { WireError } from "./errors.js";
+import { readTenths } from "./exact.js";
 import { concat, fromHex, toHex } from "./octets.js";
 import { encodeAnswers, joinUpload, MEDIA_TYPE, readReply, sealInner, sealReport } from "./report.js";
 import { secureWords } from "./words.js";
@@ -86,7 +87,8 @@ export class Device {
     }
     const price = composed && earlier.length ? 0 : epsilon;
     const spent = all.reduce((sum, each) => sum + each.epsilon, 0);
-    if (spent + price > this.budget) {
+    // Without rounding: three times 0.1 is 0.3.
+    if (all.reduce((sum, each) => sum + readTenths(each.epsilon), readTenths(price)) > readTenths(this.budget)) {
       throw new WireError("budget", `the device has spent epsilon = ${spent} of ${this.budget}, and this collection costs ${price}`);
     }
     return price;

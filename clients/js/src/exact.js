@@ -32,3 +32,15 @@ export function isAtMostExp(over, under, x) {
   }
   return over << FIXED <= under * sum;
 }
+
+const DECIMALS = 400;
+
+/**
+ * x 10^400 as people read it: 0.1 is one tenth. For a finite x >= 0.
+ * @param {number} x
+ * @returns {bigint}
+ */
+export function readTenths(x) {
+  const [mantissa, exponent = "0"] = String(x).split("e"), [whole, part = ""] = mantissa.split(".");
+  return BigInt(whole + part) * 10n ** BigInt(DECIMALS - part.length + Number(exponent));
+}

@@ -8,7 +8,7 @@ import {
   buildRandomizer, Collection, encodeAnswers, encodeMessage, findPlace, joinUpload, LAWS, listedWords, loadLaws, messageSize, open, randomize,
   reportId, sealInner, sealReport,
 } from "../src/index.js";
-import { isAtMostExp, scale } from "../src/exact.js";
+import { isAtMostExp, readTenths, scale } from "../src/exact.js";
 import { concat, fromHex, sha256, toHex, utf8 } from "../src/octets.js";
 import { innerInfo, outerInfo } from "../src/report.js";
 
@@ -109,6 +109,10 @@ test("a law with a larger likelihood ratio than it states is refused", () => {
 });
 
 test("numbers are compared exactly", () => {
+  assert.equal(readTenths(0.1) * 3n, readTenths(0.3));
+  assert.equal(readTenths(1e-7) * 10n ** 7n, readTenths(1));
+  assert.equal(readTenths(5e-324) * 2n, 10n ** 77n);
+  assert.equal(readTenths(1e21), 10n ** 421n);
   assert.equal(scale(0), 0n);
   assert.equal(scale(5e-324), 1n);
   assert.equal(scale(2 ** -1022), 1n << 52n);

@@ -183,7 +183,7 @@ def status(folder: FolderArgument, as_json: JsonOption = False) -> None:
 
 @app.command()
 def close(folder: FolderArgument) -> None:
-    """Take no more reports: seal every window that has begun.
+    """Take no more reports: seal every window that has begun, and open no other.
 
     $ shuffledp collection close survey
     """

@@ -88,6 +88,21 @@ class Budget:
         elif not 1 < number("alpha", self.alpha) <= _LARGEST_ORDER:
             raise ParameterError("alpha", self.alpha, f"must be > 1 and <= {_LARGEST_ORDER:,}")
 
+    @classmethod
+    def for_releases(cls, times: int, *, epsilon: float, delta: float) -> "Budget":
+        """The budget that so many equal releases use up exactly, as people read the numbers.
+
+        A product of floating-point numbers can be below the sum of its decimals: 12 * 0.3418 is
+        4.1015999999999995. No budget has a delta of 1 or more.
+
+        >>> Budget.for_releases(12, epsilon=0.3418, delta=1e-8).epsilon
+        4.1016
+        """
+        return cls(
+            epsilon=_round_up(times * _read(epsilon)),
+            delta=min(math.nextafter(1.0, 0.0), _round_up(times * _read(delta))),
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charge:

@@ -276,15 +276,16 @@ class Analyzer:
         )
 
     def _charge(self, window: int) -> None:
-        promise, windows = self.collection.pledge, self.collection.windows.count
-        budget = Budget(
-            epsilon=promise.epsilon * windows, delta=min(0.999, promise.delta * windows)
+        promise, name = self.collection.pledge, self.collection.id.hex()
+        key = f"{name}:{window}"
+        # Once it is there, the budget is the operator's to change (`shuffledp ledger budget`).
+        opening = Budget.for_releases(
+            self.collection.windows.count, epsilon=promise.epsilon, delta=promise.delta
         )
-        key = f"{self.collection.id.hex()}:{window}"
         entry = self.ledger.charge(
             self.guarantee,
-            dataset=self.collection.id.hex(),
-            budget=budget,
+            dataset=name,
+            budget=None if name in self.ledger.datasets else opening,
             note={"title": self.collection.title, "window": window},
             key=key,
         )

@@ -8,6 +8,7 @@ device, so its budget is one too; two programs that share it wait for one anothe
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -88,8 +89,12 @@ class Device:
     @property
     def spent(self) -> float:
         """The epsilon that was spent over all collections: a composed promise counts once."""
-        query = """SELECT coalesce(sum(epsilon), 0) FROM reports"""
-        return float(self._db.execute(query).fetchone()[0])
+        return float(self._add_up())
+
+    def _add_up(self) -> Decimal:
+        """The same without rounding, as people read the numbers: three times 0.1 is 0.3."""
+        spent = self._db.execute("SELECT epsilon FROM reports")
+        return sum((Decimal(repr(float(row[0]))) for row in spent), Decimal(0))
 
     def answer(
         self,
@@ -134,7 +139,7 @@ class Device:
                 "answered", f"a device answers {pledge.reports_per_device} times, and this one has"
             )
         price = 0.0 if pledge.composed and earlier else pledge.epsilon
-        if self.spent + price > self._budget:
+        if self._add_up() + Decimal(repr(price)) > Decimal(repr(float(self._budget))):
             raise BudgetError(
                 f"the device has spent epsilon = {self.spent:g} of {self._budget:g}, and this "
                 f"collection costs {price:g}"

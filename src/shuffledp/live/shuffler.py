@@ -104,13 +104,19 @@ class Shuffler:
 
         The first call after a start also finishes what a crash interrupted: it repeats the step of the stored state.
         """
-        for window in range(self.collection.windows.count):
-            if now < self.collection.windows.closes(window):
-                break
+        for window in self._list_due(now):
             if window not in self.done:
                 self.advance(window)
         if self.unscrubbed:
             self.unscrubbed = not self.store.scrub()
+
+    def _list_due(self, now: float) -> range:
+        """The windows that take no more reports."""
+        windows, last = self.collection.windows, self.store.closed()
+        if last is not None:
+            return range(last + 1)
+        over = (now - windows.start - windows.grace) // windows.seconds
+        return range(max(0, min(windows.count, int(over))))
 
     def advance(self, window: int) -> None:
         """A window that takes no more reports, as far as it goes without the analyzer."""
@@ -127,10 +133,16 @@ class Shuffler:
             self.done.add(window)
 
     def close(self, now: float) -> None:
-        """Seal every window that has begun, now: nothing more is taken."""
-        for window in range(self.collection.windows.count):
-            if self.collection.windows.opens(window) <= now:
-                self.advance(window)
+        """Seal every window that has begun, now: nothing more is taken, and no other window begins.
+
+        What is to be done is on the disk first, so a crash does not leave it half done: `tick` goes on.
+        """
+        windows = self.collection.windows
+        begun = int((now - windows.start) // windows.seconds)
+        last = self.store.close_after(max(-1, min(windows.count - 1, begun)))
+        self.step("closing")
+        for window in range(last + 1):
+            self.advance(window)
 
     def _write(self, window: int) -> None:
         records = self._records(window)
@@ -178,6 +190,9 @@ class Shuffler:
                 "expired",
                 f"window {window} had fewer than min_batch={least:,} reports, and was deleted",
             )
+        last = self.store.closed()
+        if last is not None and window > last:
+            raise WireError("expired", f"the collection was closed before window {window}")
         wait = max(0, round(self.collection.windows.closes(window) - now))
         raise WireError("not_ready", f"window {window} takes reports for another {wait} seconds")
 
@@ -205,7 +220,8 @@ class Shuffler:
     def status(self, now: float, *, operator: bool) -> list[dict[str, Any]]:
         """The windows that have begun. Counts of an open one would time individuals: operators only."""
         found = []
-        for window in range(self.collection.windows.count):
+        last = self.store.closed()
+        for window in range(self.collection.windows.count if last is None else last + 1):
             if now < self.collection.windows.opens(window):
                 break
             row = self.store.row(window)

@@ -27,6 +27,7 @@ CREATE TABLE IF NOT EXISTS reports (
     window INTEGER NOT NULL, id BLOB NOT NULL, inners BLOB NOT NULL, PRIMARY KEY (window, id)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS tokens (hash BLOB PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS issued (hash BLOB PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS closing (one INTEGER PRIMARY KEY CHECK (one = 1), last INTEGER NOT NULL);
 """
 
 
@@ -60,6 +61,12 @@ class Store(Protocol):
 
     def seal(self, window: int) -> WindowRow:
         """Close a window: sealed with its count, or expired and empty. Sealing again changes nothing."""
+
+    def close_after(self, last: int) -> int:
+        """Take no more reports, and let no window after `last` begin; returns the last one, as was said first."""
+
+    def closed(self) -> int | None:
+        """The last window of a collection that was closed early, -1 if there is none; None while it goes on."""
 
     def load(self, window: int) -> Iterator[bytes]:
         """The messages of each report of a window."""
@@ -109,13 +116,17 @@ class SqliteStore:
     def admit(self, group: Sequence[Opened], now: float) -> list[str | None]:
         with transaction(self._db):
             states = {window: self.row(window).state for window in {each.window for each in group}}
-            return [self._admit(each, states[each.window], now) for each in group]
+            last = self.closed()
+            return [self._admit(each, states[each.window], last, now) for each in group]
 
-    def _admit(self, report: Opened, state: State, now: float) -> str | None:
+    def _admit(self, report: Opened, state: State, last: int | None, now: float) -> str | None:
         windows = self._collection.windows
+        if last is not None and report.window > last:
+            return "closed"
         if now < windows.opens(report.window):
             return "too_early"
-        if state is not State.OPEN or now >= windows.closes(report.window):
+        over = last is not None or now >= windows.closes(report.window)
+        if state is not State.OPEN or over:
             # Its first copy may have been accepted, and the reply lost: that is success, while we know.
             return None if self._is_known(report) else "too_late"
         inserted = self._db.execute(
@@ -170,6 +181,17 @@ class SqliteStore:
             if not enough:
                 self._db.execute("DELETE FROM reports WHERE window = ?", (window,))
             return WindowRow(window=window, state=state, reports=count)
+
+    def close_after(self, last: int) -> int:
+        with transaction(self._db):
+            self._db.execute("INSERT OR IGNORE INTO closing VALUES (1, ?)", (last,))
+            found = self.closed()
+        assert found is not None
+        return found
+
+    def closed(self) -> int | None:
+        found = self._db.execute("SELECT last FROM closing").fetchone()
+        return None if found is None else int(found[0])
 
     def load(self, window: int) -> Iterator[bytes]:
         for (inners,) in self._db.execute("SELECT inners FROM reports WHERE window = ?", (window,)):

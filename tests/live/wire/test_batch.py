@@ -20,6 +20,8 @@ from shuffledp.live.wire.batch import (
 COLLECTION = live.make_collection()
 BATCH = bytes(range(256)) * (COLLECTION.inner_size * 2 * 20 // 256 + 1)
 BATCH = BATCH[: COLLECTION.inner_size * 40]
+SIZE = COLLECTION.inner_size
+BATCH = b"".join(sorted(BATCH[place : place + SIZE] for place in range(0, len(BATCH), SIZE)))
 
 
 def manifest(**changes):
@@ -100,3 +102,43 @@ def test_records_are_sorted_by_their_bytes_also_if_they_begin_alike():
     order = sort_records(records)
     rows = [records[row].tobytes() for row in order]
     assert rows == sorted(row.tobytes() for row in records)
+
+
+def make_batch(records):
+    batch = b"".join(records)
+    content = {"reports": len(records) // 2, "messages": len(records)}
+    return manifest(sha256=hashlib.sha256(batch).digest(), **content), batch
+
+
+def test_a_batch_that_is_not_sorted_is_refused():
+    """Three messages interleaved 400 times are no 1,200 people: copies are found where they are neighbours."""
+    three = [bytes([place]) * SIZE for place in range(3)]
+    with pytest.raises(sdp.WireError, match="not sorted"):
+        check_batch(*make_batch(three * 400), COLLECTION)
+    assert len(check_batch(*make_batch(sorted(three * 400)), COLLECTION)) == 1200
+
+
+@pytest.mark.parametrize("place", [0, 1, 30, 38])
+def test_one_pair_in_the_wrong_order_is_enough(place):
+    rows = [BATCH[start : start + SIZE] for start in range(0, len(BATCH), SIZE)]
+    different = sorted({*rows})
+    assert len(different) == 40
+    assert check_batch(*make_batch(different), COLLECTION).shape == (40, SIZE)
+    different[place], different[place + 1] = different[place + 1], different[place]
+    with pytest.raises(sdp.WireError, match="not sorted"):
+        check_batch(*make_batch(different), COLLECTION)
+
+
+def test_records_are_compared_across_the_pieces_in_which_they_are_read(monkeypatch):
+    from shuffledp.live.wire import batch
+
+    rng = np.random.default_rng(5)
+    rows = rng.integers(0, 3, size=(300, 3), dtype=np.uint8)
+    rows = rows[sort_records(rows)]
+    for piece in (1, 2, 7, 299, 300):
+        monkeypatch.setattr(batch, "_ROWS", piece)
+        assert batch.is_sorted(rows)
+        for place in np.flatnonzero((rows[1:] != rows[:-1]).any(axis=1)):
+            swapped = rows.copy()
+            swapped[[place, place + 1]] = swapped[[place + 1, place]]
+            assert not batch.is_sorted(swapped)

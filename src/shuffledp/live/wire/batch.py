@@ -18,6 +18,7 @@ from shuffledp.live.wire.strict import Fields, read_json, write_canonical
 __all__ = [
     "Manifest",
     "check_batch",
+    "is_sorted",
     "sign",
     "sign_fetch",
     "sort_records",
@@ -30,6 +31,7 @@ __all__ = [
 _MANIFEST = b"shuffledp/1 manifest\0"
 _RECEIPT = b"shuffledp/1 receipt\0"
 _FETCH = b"shuffledp/1 fetch\0"
+_ROWS = 1 << 16  # records that are compared at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,11 +161,34 @@ def sort_records(records: Octets) -> "np.ndarray[Any, np.dtype[np.intp]]":
 
 
 def check_batch(manifest: Manifest, batch: bytes, collection: Collection) -> Octets:
-    """The records[messages, inner_size] of a batch that is what its manifest says."""
+    """The records[messages, inner_size] of a batch that is what its manifest says, in the order of their bytes.
+
+    In any other order copies of a message need not be neighbours, and the order itself may say who sent what.
+    """
     if len(batch) != manifest.messages * collection.inner_size:
         raise WireError(
             "batch", f"it has {len(batch)} bytes, which are not {manifest.messages} messages"
         )
     if hashlib.sha256(batch).digest() != manifest.sha256:
         raise WireError("batch", "its hash is not that of the manifest")
-    return np.frombuffer(batch, dtype=np.uint8).reshape(-1, collection.inner_size)
+    records = np.frombuffer(batch, dtype=np.uint8).reshape(-1, collection.inner_size)
+    if not is_sorted(records):
+        raise WireError("batch", "its messages are not sorted by their bytes")
+    return records
+
+
+def is_sorted(records: Octets) -> bool:
+    """Whether no record is below the one before it; equal ones may follow each other.
+
+    >>> rows = np.frombuffer(b"ababac", dtype=np.uint8).reshape(3, 2)
+    >>> is_sorted(rows), is_sorted(rows[::-1])
+    (True, False)
+    """
+    for start in range(0, len(records) - 1, _ROWS):
+        piece = records[start : start + _ROWS + 1]
+        lower, upper = piece[:-1], piece[1:]
+        first = (lower != upper).argmax(axis=1)  # where they differ, or 0
+        rows = np.arange(len(lower))
+        if (lower[rows, first] > upper[rows, first]).any():
+            return False
+    return True
