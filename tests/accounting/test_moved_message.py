@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import binom
 
 from shuffledp import ParameterError, UnsupportedError
 from shuffledp.accounting import decreasing_mean, moved_message
@@ -464,3 +465,37 @@ class TestManyAtOnce:
         whole = curve.deltas(epsilons)
         monkeypatch.setattr(moved_message, "_BELOW", 0.0)
         assert np.all(curve.deltas(epsilons) > whole)
+
+
+@pytest.mark.parametrize("gamma", [Fraction(0), Fraction(1), Fraction(3, 2)])
+def test_certain_noise_is_no_noise(gamma):
+    """With gamma = 1 both bins hold n messages and the moved one: the two cases are told apart for sure."""
+    with pytest.raises(ParameterError, match="gamma"):
+        IndependentBins(n=10, gamma=gamma)
+
+
+@pytest.mark.parametrize("p", [Fraction(1, 2), Fraction(1, 50)])
+def test_the_mass_below_a_grid_counts(p, monkeypatch):
+    """A grid that begins at the mean leaves half of the law below it: that is at 0, where the loss is largest."""
+    law = BinomialTotal(n=10_000, p=p)
+    real = decreasing_mean._lay_grid
+
+    def lay(law, step):
+        low, masses, under = real(law, step)
+        cut = int((law.mean - low) / step)
+        return low + cut * step, masses[cut:], under + float(masses[:cut].sum())
+
+    whole = SumOfBinomials(first=law, second=law).floor(np.zeros(1))
+    assert whole[1].sum() >= 1
+    monkeypatch.setattr(decreasing_mean, "_lay_grid", lay)
+    places, masses = SumOfBinomials(first=law, second=law).floor(np.zeros(1))
+    assert places[0] == 0
+    assert masses.sum() >= 1
+    assert masses[0] == pytest.approx(1.0, abs=0.05)
+
+
+def test_the_mass_below_a_real_grid_is_that_of_the_law():
+    law = BinomialTotal(n=10**6, p=Fraction(1, 100))
+    low, _, under = decreasing_mean._lay_grid(law, 7)
+    exact = float(binom.cdf(low - 1, law.n, float(law.p)))
+    assert 0 < exact <= under < 1e-20

@@ -171,3 +171,20 @@ def test_convolved_probabilities_are_within_their_error():
 def test_bad_shares(shares):
     with pytest.raises(ParameterError, match="shares"):
         MirroredTotal(shares=shares)
+
+
+@pytest.mark.parametrize("N", [32, 64, 128])
+def test_what_wraps_around_is_not_taken_for_a_small_loss(N):
+    """Transforms that are too short for the law: every bound of a loss that they give is one."""
+    shares, ones, zeros = laplace(7, 0.4, 0.8, bits=20), 9, 20
+    pair = pure_total._Tilted(g0=pure_total._logs(shares), ones=ones, zeros=zeros)
+    h = [1]
+    for law, count in ((shares, zeros), (shares[::-1], ones)):
+        for _ in range(count):
+            h = convolve(h, law)
+    up, down = convolve(h, shares[::-1]), convolve(h, shares)
+    exact = np.array([abs(math.log(Fraction(a, b))) for a, b in zip(up, down, strict=True)])
+    best = np.full(len(exact), math.inf)
+    pair._look(np.linspace(-1.0, 1.0, 9), N, best)
+    assert np.all(best >= exact)
+    assert np.isfinite(best).any() == (N == 128)

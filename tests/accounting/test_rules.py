@@ -125,3 +125,10 @@ def test_arguments_are_checked():
         compose_basic([guarantee(1.0), guarantee(1.0, neighbours=sdp.Neighbours.ADD_REMOVE)])
     with pytest.raises(sdp.ParameterError, match="slack"):
         compose_advanced(guarantee(1.0), rounds=2, slack=0.0)
+
+
+def test_a_composition_needs_the_honest_of_all():
+    """One of two answers was promised with 900 honest people: so is the composition, in whatever order."""
+    few = guarantee(0.5, 1e-8, honest=100)
+    many = guarantee(0.5, 1e-8, honest=900)
+    assert compose_basic([few, many]).honest == compose_basic([many, few]).honest == 900

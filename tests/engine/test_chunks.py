@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from shuffledp import SeededWords, protocols
-from shuffledp.engine import chunks, local
+from shuffledp.engine import chunks, groups, local
 from support import any_protocol
 
 
@@ -22,3 +22,21 @@ def test_the_tally_does_not_depend_on_the_chunks(spec, monkeypatch):
         parts = local.tally_each(protocol, values, SeededWords(2))
         assert parts.users == 501
         np.testing.assert_array_equal(parts.counts, whole.counts)
+
+
+@pytest.mark.parametrize("name", ["subset_selection", "local_hashing", "local_tree"])
+def test_groups_of_people_read_words_of_their_own(name, monkeypatch):
+    """Devices of grouped people, some at a time and by several threads: the words are those of one reader."""
+    protocol = any_protocol(protocols.spec(name))
+    size = protocol.randomizer.domain.size
+    counts = np.bincount(np.random.default_rng(1).integers(size, size=301), minlength=size)
+    whole = groups.tally_counts(protocol, counts, SeededWords(2))
+    for people in (1, 7, 300):
+        monkeypatch.setattr(groups, "_PEOPLE", people)
+        for threads in (1, 3):
+            source = SeededWords(2)
+            parts = groups.tally_counts(protocol, counts, source, threads)
+            np.testing.assert_array_equal(parts.counts, whole.counts)
+            after = SeededWords(2)
+            after.skip(301 * protocol.randomizer.words_per_input, protocol.randomizer.word_bits)
+            assert source.words(1)[0] == after.words(1)[0]

@@ -513,3 +513,19 @@ def test_a_domain_too_large_to_count(tmp_path, engine):
     found = sdp.run_file(fine, sdp.open_column(path), engine=engine, rng=sdp.SeededWords(5))
     assert (found.n, found.dealt) == (500, False)
     assert found.tally.counts.tolist() == in_memory(fine, values)
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "memory"])
+def test_groups_of_another_policy_are_not_reused(engine):
+    """Whoever was left out by one policy takes part under the next one."""
+    column = sdp.engine.take_column([1, 2, 9, 12, 3])
+    ages = sdp.Integers(lower=0, upper=9)
+    found = sdp.headcount(column, ages, "drop", engine=engine)
+    assert found.n == 4
+    for made in (
+        sdp.protocols.duchi.make_local(lower=0, upper=9, steps=9, epsilon=1.0),
+        sdp.protocols.local_tree.make_local(lower=0, upper=9, epsilon=1.0),
+    ):
+        source = sdp.SeededWords(1)
+        run = sdp.run_file(made, column, on_invalid="clamp", engine=engine, found=found, rng=source)
+        assert run.n == 5

@@ -244,3 +244,28 @@ class TestAnswers:
         assert sdp.ask(column, "mean", **ASKED | {"column": None}).n == 2000
         with pytest.raises(sdp.UnsupportedError, match="open already"):
             sdp.ask(column, "mean", where="delay > 1", **ASKED)
+
+
+NUMBERS = pa.table({"x": pa.array([4.0, 5.0, 6.0, float("nan"), None])})
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("5 > x", [0]),
+        ("5 >= x", [0, 1]),
+        ("5 < x", [2]),
+        ("5 <= x", [1, 2]),
+        ("5 = x", [1]),
+        ("5 != x", [0, 2]),
+    ],
+)
+def test_a_number_first_means_the_same_at_equality(text, expected):
+    assert rows(text, NUMBERS) == expected
+
+
+@pytest.mark.parametrize("mark", ["=", "!=", "<", "<=", ">", ">="])
+def test_what_is_no_number_is_unknown(mark):
+    """Neither the comparison nor its contrary takes anybody whose value is NaN or missing."""
+    taken = rows(f"x {mark} 5", NUMBERS) + rows(f"not x {mark} 5", NUMBERS)
+    assert sorted(taken) == [0, 1, 2]

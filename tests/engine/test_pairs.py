@@ -11,7 +11,8 @@ from shuffledp.core.answers import Answers
 from shuffledp.engine import DuckDB, Memory
 from shuffledp.engine import columns as module
 from shuffledp.engine.codes import OnInvalid
-from shuffledp.engine.pairs import count_pairs
+from shuffledp.engine.groups import count_values
+from shuffledp.engine.pairs import count_pairs, pair_people
 
 RNG = np.random.default_rng(5)
 N = 5000
@@ -82,3 +83,20 @@ def test_filters(files):
     second = sdp.open_column(str(files / "people.parquet"), "way", where="height > 0.5")
     found = count_pairs((first, second), DOMAIN, DuckDB(), on_invalid=OnInvalid.ERROR)
     assert found.sum() == (TABLE["height"].to_numpy() > 0.5).sum()
+
+
+@pytest.mark.parametrize("kind", [list, np.uint8])
+def test_integers_between_the_points_of_a_grid_are_rounded_without_bias(kind):
+    """The points are 0.5, 1.5, 2.5 and 3.5: an integer is none of them, though the steps are as wide as 1."""
+    own, values = sdp.Reals(lower=0.5, upper=3.5, steps=3), np.tile([1, 2, 3, 2], 2000)
+    domain = Answers(parts=(own, sdp.Categories(k=2, names=("all", "none"))))
+    numbers = values.tolist() if kind is list else values.astype(kind)
+    answers, groups = (sdp.engine.take_column(each) for each in (numbers, ["all"] * 8000))
+    pairs = pair_people(answers, groups, domain, rng=sdp.SeededWords(3))
+    rounded = own.values(pairs.column.array.to_numpy().astype(np.int64))
+    np.testing.assert_array_equal(np.abs(rounded - values), 0.5)
+    assert abs(float((rounded - values).sum())) < 6 * 0.5 * np.sqrt(8000)
+    device = sdp.protocols.duchi.make_local(lower=0.5, upper=3.5, steps=3, epsilon=1.0).randomizer
+    counted = count_values(device, np.full(4000, 2), sdp.SeededWords(1))
+    assert counted[0] == counted[3] == 0
+    assert abs(counted[1] - 2000) < 6 * np.sqrt(1000)

@@ -11,8 +11,10 @@ import live_support as live
 import shuffledp as sdp
 from live.wire.vectors import survey_of_one
 from shuffledp import protocols
+from shuffledp.accounting import amplify
 from shuffledp.live.analyzer import _answer, count_messages
 from shuffledp.live.design import Settings, _foresee_error, choose_protocols, parse_survey
+from shuffledp.live.wire import document
 from shuffledp.live.wire.document import Collection, Pledge, compute_guarantee
 from shuffledp.live.wire.question import Question
 from shuffledp.live.wire.report import choose_uniformly, encode_many
@@ -167,3 +169,25 @@ def test_nobody_computes_a_composed_promise_of_one_question():
     with pytest.raises(sdp.UnsupportedError, match="report by report"):
         compute_guarantee([ask("way", 3.0), ask("home", 3.0)], pledge)
     assert compute_guarantee([ask("way", 3.0)], replace(pledge, reports_per_device=1)).epsilon > 0
+
+
+def test_delta_is_split_between_few_people_at_a_question_and_the_rest(monkeypatch):
+    """What chance may take, and what is left for the people at the question, add up to delta and no more."""
+    seen, real = [], amplify.profile
+
+    def note(**given):
+        curve = real(**given)
+        seen.append(given["n"])
+        return curve
+
+    monkeypatch.setattr(amplify, "profile", note)
+    questions = tuple(ask(name, 2.5) for name in ("home", "more", "third"))
+    document._compute_one.cache_clear()
+    found = compute_guarantee(questions, PLEDGE)
+    document._compute_one.cache_clear()
+    others = min(seen) - 1
+    missed = binom.cdf(others - 1, 89, (2**64 // 3) / 2**64)
+    device = questions[0].protocol.randomizer
+    spent = missed + sdp.profile(randomizer=device, n=1 + others, honest=1.0).delta(found.epsilon)
+    assert 0 < missed <= PLEDGE.delta / 100
+    assert 0.97 * PLEDGE.delta < spent <= PLEDGE.delta

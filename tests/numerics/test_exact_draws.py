@@ -21,10 +21,11 @@ mpmath.mp.dps = 60
 class Tape:
     """A source that gives the words of one tape, and then says that it is over."""
 
-    def __init__(self, words):
-        self.left = list(words)
+    def __init__(self, words, width):
+        self.left, self.width = list(words), width
 
     def words(self, count, bits=64):
+        assert bits == self.width, "words of another width have bits that nobody looks at"
         if count > len(self.left):
             raise StopIteration
         taken, self.left = self.left[:count], self.left[count:]
@@ -36,7 +37,7 @@ def enumerated(draw, bits, depth):
     seen = Counter()
     for tape in itertools.product(range(1 << bits), repeat=depth):
         try:
-            seen[draw(Tape(tape))] += 1
+            seen[draw(Tape(tape, bits))] += 1
         except StopIteration:
             seen[None] += 1
     total = 1 << (bits * depth)

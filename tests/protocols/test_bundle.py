@@ -11,6 +11,7 @@ from shuffledp.accounting.base import gaussian_epsilon
 from shuffledp.accounting.compose import compose_delta
 from shuffledp.accounting.exact import shuffled_delta
 from shuffledp.core.protocol import Crowd, Promise
+from shuffledp.engine.groups import tally_counts
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols import bundle
 from shuffledp.protocols.shared import joint as joint_of
@@ -284,3 +285,74 @@ class TestSearch:
 
         (found,) = joint_of.search_scale(at, 0.2, -18.0)
         assert goal * (0.9 if power > 0 else 0.995) < found <= goal
+
+
+def make_pair():
+    return bundle.make_local(
+        epsilon=3.0,
+        parts=[
+            {"name": "way", "protocol": "krr", "k": 3, "epsilon": 2.0},
+            {"name": "home", "protocol": "rr", "epsilon": 1.0},
+        ],
+    )
+
+
+def test_the_variance_counts_people_and_not_codes():
+    """Many people share a joint code: the variance of each part is that of all of them."""
+    pair, inputs = make_pair(), np.array([400, 0, 30, 1, 0, 70])
+    way, home = (part.analyzer for _, part in bundle.questions(pair))
+    codes = pair.randomizer.domain.split(np.repeat(np.arange(6), inputs))
+    counts = [np.bincount(own, minlength=size) for own, size in zip(codes, (3, 2), strict=True)]
+    expected = np.append(way.variance(counts[0]), home.variance(counts[1]))
+    np.testing.assert_allclose(pair.analyzer.variance(inputs), expected, rtol=1e-12)
+
+
+def test_exact_intervals_are_those_of_the_parts():
+    """Of noise whose quoted interval trades one tail for the other, and whose exact one does not."""
+    made = bundle.make(
+        n=300,
+        epsilon=1.0,
+        delta=1e-3,
+        honest=1.0,
+        parts=[
+            {"name": "way", "protocol": "dummies_histogram", "k": 3},
+            {"name": "home", "protocol": "dummies_histogram", "k": 2},
+        ],
+    )
+    codes = made.randomizer.domain.join((np.arange(300) % 3, np.arange(300) % 2))
+    counts = np.bincount(codes, minlength=6)
+    tally = tally_counts(made, counts, sdp.SeededWords(1))
+    estimate = made.analyzer.estimate(tally)
+    own = estimate.error.parts
+    for level in (0.8, 0.95):
+        for found, wanted in (
+            (estimate.interval(level), [each.interval(level) for each in own]),
+            (estimate.exact_interval(level), [each.exact_interval(level) for each in own]),
+        ):
+            np.testing.assert_array_equal(found.low, np.concatenate([each.low for each in wanted]))
+            np.testing.assert_array_equal(
+                found.high, np.concatenate([each.high for each in wanted])
+            )
+    levels = np.linspace(0.5, 0.99, 30)
+    assert any(
+        not np.array_equal(estimate.interval(each).low, estimate.exact_interval(each).low)
+        for each in levels.tolist()
+    )
+
+
+@pytest.mark.parametrize("foreign", [2, -1, 256])
+def test_bits_of_a_part_are_bits(foreign):
+    """A number that is none would be cast to True, and count in a bin of its choice."""
+    made = bundle.make_local(
+        epsilon=2.0,
+        parts=[
+            {"name": "way", "protocol": "symmetric_unary", "k": 3, "epsilon": 1.0},
+            {"name": "home", "protocol": "rr", "epsilon": 1.0},
+        ],
+    )
+    good = np.array([[0, 1, 0, 1], [1, 1, 0, 0]])
+    made.analyzer.tally(sdp.Shuffled(payload=good, users=1))
+    bad = good.copy()
+    bad[0, 2] = foreign
+    with pytest.raises(sdp.DataError, match="bits"):
+        made.analyzer.tally(sdp.Shuffled(payload=bad, users=1))

@@ -456,3 +456,34 @@ def test_covers_rounded_sums(task, n):
             ),
         )
     assert worst >= 0.6 - 1e-12
+
+
+def test_no_count_is_left_out_of_the_interval_of_a_hundred_million():
+    """Where counts are not looked at one by one, the end is one that was refused, not one that was kept."""
+    n, tail = 10**8, 0.025
+    law = SupportLaw(n=n, p=0.6, q=0.4)
+    seen = np.rint(law.mean(np.array([1e6, 3.3e7, 9e7])) + 0.37 * np.sqrt(n))
+    low = law.find_lowest(seen, tail)
+    assert np.all(law.at_least(seen, low - 1, tail) <= tail)
+    room = law._room(low)
+    assert np.all(room > 1)
+    assert np.all(law.at_least(seen, low + room, tail) > tail)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5])
+@pytest.mark.parametrize("level", [0.01, 0.3, 0.5, 0.6])
+def test_low_levels_of_one_bit_cover_any_coins(n, level):
+    """Tails above 0.2 are outside of the argument: the interval is that of 0.2, and covers more than it must."""
+    error = OneBitError(stderr=0.1, n=n, chances=(0.0, 1.0), limits=(0.0, 1.0))
+    ends = [error.interval(ones / n, level) for ones in range(n + 1)]
+    assert ends == [error.interval(ones / n, min(level, 0.6)) for ones in range(n + 1)]
+    grid = np.linspace(0, 1, 9)
+    for coins in combinations_with_replacement(grid, n):
+        law = np.ones(1)
+        for chance in coins:
+            law = np.convolve(law, [1 - chance, chance])
+        truth = float(np.mean(coins))
+        covered = sum(
+            mass for mass, (low, high) in zip(law, ends, strict=True) if low <= truth <= high
+        )
+        assert covered >= 0.6 - 1e-9

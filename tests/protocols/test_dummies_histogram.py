@@ -123,3 +123,11 @@ def test_a_foreign_message_has_no_weights(name, message):
     protocol = sdp.make(name, n=1_000, k=4, epsilon=1.0, delta=1e-3)
     with pytest.raises(sdp.ParameterError, match=r"must be within 0 \.\. 3"):
         protocol.analyzer.weights(message)
+
+
+@pytest.mark.parametrize(("surely", "threshold"), [(0, 3), (1, 0), (2, 5)])
+def test_the_most_messages_are_those_of_the_law(surely, threshold):
+    device = DummiesHistogram(k=2, surely=surely, threshold=threshold, word_bits=4)
+    assert device.cost.messages_max == max(
+        len(sent) for sent, mass in device.pmf(0).items() if mass
+    )

@@ -212,3 +212,12 @@ def test_what_is_refused(given, message):
 def test_two_people_cannot_hide():
     with pytest.raises(sdp.UnsupportedError, match="cannot hide"):
         calibrate_noise(n=2, epsilon=1e-4, delta=1e-9, domain=device(1).domain, honest=1)
+
+
+def test_noise_is_calibrated_for_the_honest():
+    """The others may send no noise at all: what 20 honest people need is what 100 people get."""
+    domain, wanted = sdp.Reals(lower=0, upper=1, steps=1), {"epsilon": 1.0, "delta": 1e-2}
+    made = calibrate_noise(n=100, honest=0.2, domain=domain, **wanted)
+    assert made == calibrate_noise(n=20, honest=1.0, domain=domain, **wanted)
+    assert made != calibrate_noise(n=100, honest=1.0, domain=domain, **wanted)
+    assert sdp.profile(randomizer=made, n=100, honest=0.2, bound="blanket").delta(1.0) <= 1e-2

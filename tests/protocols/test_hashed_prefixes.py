@@ -509,3 +509,18 @@ def test_intervals_of_reported_words_cover(level):
     assert min(covered) >= level - 1e-3
     assert covered[-1] < level + 1e-3
     assert cover_reported(80, level, selective=False) < level - 1e-3
+
+
+@pytest.mark.parametrize("bit", [0, 15, 16, 31, 32, 52])
+def test_every_bit_of_a_seed_counts(few, bit):
+    """Functions of 16-bit seeds could be tabulated, and words be chosen that all of them confuse."""
+    one, other = (replace(few.randomizer, seed=seed) for seed in (1, 1 ^ (1 << bit)))
+    assert one.functions.rows != other.functions.rows
+    assert one.functions.stir != other.functions.stir
+
+
+def test_seeds_are_drawn_from_all_bits():
+    drawn = [hashed_prefixes.draw_seed() for _ in range(64)]
+    assert len(set(drawn)) == 64
+    assert max(drawn) >= 1 << 52  # all below: probability 2^-64
+    assert any(seed & 1 for seed in drawn)

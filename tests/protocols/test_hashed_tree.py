@@ -9,6 +9,7 @@ from scipy.stats import binom
 
 import shuffledp as sdp
 from shuffledp.accounting.exact import shuffled_delta
+from shuffledp.accounting.moved_message import dummies
 from shuffledp.core.analyzer import Tally
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols import hashed_tree
@@ -172,3 +173,24 @@ def test_bad_parameters_are_refused(change, said):
     }
     with pytest.raises((sdp.ParameterError, sdp.UnsupportedError), match=said):
         hashed_tree.make(**{**given, **change})
+
+
+def test_one_bit_of_hash_is_private_and_none_is_refused():
+    """With one bit, half of all dummies support both of two leaves, and hide neither."""
+    level = HashedLevel(k=2, r=2, s=1, dummies=16, word_bits=5)
+    laws = [level.pmf(x) for x in range(2)]
+    supported = [level.find_supported(message) for message in range(1 << level.message_bits)]
+    pair = Fraction(sum(len(each) == 1 for each in supported), len(supported))
+    assert pair == Fraction(1, 2)
+    for epsilon in (0.1, 0.5, 1.0, 2.0):
+        exact = float(shuffled_delta(laws, 1, exp_lower(epsilon)))
+        assert exact <= level.delta(1, epsilon)
+        assert level.delta(1, epsilon) == dummies(n=1, rho=level.rho, pair=pair).delta(epsilon)
+    given = {"n": 500, "lower": 0, "upper": 3, "epsilon": 2.0, "delta": 1e-2, "shape": (2, 2)}
+    made = hashed_tree.make(**given, hash_bits=1)
+    assert made.parameters["hash_bits"] == 1
+    counts = np.array([300, 100, 60, 40])
+    answer = sdp.run_counts(made, counts, rng=sdp.SeededWords(2))
+    assert answer.interval(0.999).low[0] <= 1
+    with pytest.raises(sdp.ParameterError, match="hash_bits"):
+        hashed_tree.make(**given, hash_bits=0)

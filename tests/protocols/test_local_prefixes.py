@@ -368,3 +368,21 @@ def test_too_few_people_are_refused_with_the_number_needed():
     assert made.analyzer.predict(needed).find_count(0.95) <= needed
     fewer = int(0.98 * needed)
     assert made.analyzer.predict(fewer).find_count(0.95) > fewer
+
+
+def test_the_error_of_a_word_that_many_have_is_that_of_the_law():
+    """What the own people add varies, too: they draw another level, or another cell."""
+    n, made = 10_000, local_prefixes.make_local(**SMALL)
+    device, word = made.randomizer, np.array([77], dtype=np.uint64)
+    first, g, rows = device.starts[-1], device.buckets, device.rows[-1]
+    cells = device.find_cells(np.repeat(word, rows), first + np.arange(rows))
+    lead = float(device.response.p - device.response.q) * (1 - 1 / g)
+    mean = square = 0.0
+    for (message,), mass in device.pmf(77).items():
+        row, cell = divmod(message, g)
+        if row >= first:
+            added = ((cell == cells[row - first]) - 1 / g) * device.all_rows / rows / lead
+            mean, square = mean + float(mass) * added, square + float(mass) * added**2
+    assert mean == pytest.approx(1)
+    counted = made.analyzer.count(tally_each(made, np.repeat(word, n), sdp.SeededWords(1)), word)
+    assert counted.stderr[0] == pytest.approx(np.sqrt(n * (square - 1)), rel=0.02)

@@ -1,6 +1,7 @@
 """Counting with pure privacy: figures, law, intervals, and what is refused."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -153,3 +154,13 @@ def test_intervals_cover_every_count(level):
             covered[which].append(float(sum(held)))
     assert min(covered[0]) >= level - 1e-12
     assert min(covered[1]) < level
+
+
+def test_what_the_search_finds_is_proved_before_it_is_used(monkeypatch):
+    """A search that is far too optimistic costs time, and no privacy."""
+    found = pure_count._search(1.0, 20, 64)
+    unsafe = replace(found, p=0.8 * found.p)
+    assert unsafe.device.total.largest_loss(20) > 1.0
+    monkeypatch.setattr(pure_count, "_search", lambda *_: unsafe)
+    device = pure_count.find_noise.__wrapped__(1.0, 20, 64)
+    assert max(device.total.loss(ones, 19 - ones) for ones in range(20)) <= 1.0

@@ -203,3 +203,24 @@ class TestSampled:
 def test_sets_of_many_thousands_are_refused_at_once():
     with pytest.raises(UnsupportedError, match="sets of"):
         make(n=1_000, k=100_000, epsilon=0.1, delta=1e-8)
+
+
+def test_blocks_of_people_change_nothing(monkeypatch):
+    """Sets that are larger than a block are filled one person at a time, and small ones many at once."""
+    device = subset_selection.SubsetSelection(k=9, w=3, epsilon0=1.0)
+    inputs = np.arange(40) % 9
+    words = sdp.SeededWords(3).words(40 * device.words_per_input).reshape(40, -1)
+    calls, fill = [], subset_selection.SubsetSelection._fill
+
+    def count(self, sets, *rest):
+        calls.append(len(sets))
+        fill(self, sets, *rest)
+
+    monkeypatch.setattr(subset_selection.SubsetSelection, "_fill", count)
+    whole = device.encode(inputs, words).payload
+    assert calls == [40]
+    for size, block in ((1, 1), (33 * 7, 7)):
+        monkeypatch.setattr(subset_selection, "_BLOCK_BYTES", size)
+        calls.clear()
+        np.testing.assert_array_equal(device.encode(inputs, words).payload, whole)
+        assert set(calls[:-1]) == {block}

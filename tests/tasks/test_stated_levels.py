@@ -11,14 +11,16 @@ from scipy.stats import binom, norm
 
 import shuffledp as sdp
 from shuffledp.numerics.intervals.binomial import BinomialSum, NoiseError
+from shuffledp.numerics.intervals.counts import TwoBinomialsError
 from shuffledp.numerics.intervals.laplace import (
     Difference,
     DifferenceError,
     DiscreteLaplace,
     DiscreteLaplaceError,
 )
-from shuffledp.tasks import Sum
-from shuffledp.tasks.groups import Grouped
+from shuffledp.numerics.intervals.weighted import BinMoments, bound_deviation
+from shuffledp.tasks import Mean, Sum
+from shuffledp.tasks.groups import Grouped, bound_means
 
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99, 0.999)
 
@@ -115,3 +117,83 @@ def test_normal_intervals_of_sums_by_group_would_not_cover():
     for level in (0.99, 0.999):
         far = norm.isf((1 - level) / 2) * stderr
         assert law[np.abs(where) <= far].sum() < level - 0.004
+
+
+@pytest.mark.parametrize("inner", [Sum, Mean])
+def test_the_outside_is_shared_between_the_bins_and_the_rounding(inner):
+    """Both the certified interval of the bins and that by moments spend 1 - level once, and not more."""
+    error, _ = BINS["laplace, epsilon 1"]
+    task = make_groups(inner, 0, 3)
+    value = np.array([30.0, 20.0, 10.0, 40.0, 5.0, 5.0, 5.0, 5.0])
+    bins = sdp.Estimate(value=value, error=error(8), limits=(0.0, 300.0))
+    for level in LEVELS:
+        law, estimate = bins.error, task.convert(bins)
+        outside = (1 - level) / (1 if inner is Sum else 2)
+        far = bound_deviation(law, np.arange(4.0), outside / 2, np.zeros(2))
+        people = bound_deviation(law, np.ones(4), outside / 2, np.zeros(2))
+        sums, size = value.reshape(2, 4) @ np.arange(4), value.reshape(2, 4).sum(axis=1)
+        low, high = sums - far, sums + far
+        if inner is Mean:
+            low, high = bound_means(low, high, size - people, size + people, (0.0, 3.0))
+        found = estimate.interval(level)
+        np.testing.assert_allclose(found.low, low)
+        np.testing.assert_allclose(found.high, high)
+
+
+def test_rounded_numbers_are_counted_in():
+    """The most people that the group may have, at a tenth of the outside, each rounded by a step at most."""
+    error, _ = BINS["laplace, epsilon 1"]
+    groups = sdp.Categories(k=2, names=("a", "b"))
+    task = Grouped.of(Sum(domain=sdp.Reals(lower=0.0, upper=6.0, steps=3)), groups).round_to(3)
+    value = np.array([30.0, 20.0, 10.0, 40.0, 5.0, 5.0, 5.0, 5.0])
+    bins = sdp.Estimate(value=value, error=error(8), limits=(0.0, 110.0))
+    found = task.convert(bins).interval(0.95)
+    more = bound_deviation(bins.error, np.ones(4), 0.005, np.zeros(2))
+    most = np.minimum(np.array([100.0, 20.0]) + more, 110.0)
+    far = bound_deviation(bins.error, np.arange(0.0, 8, 2), 0.0225, most * 4.0)
+    np.testing.assert_allclose(np.asarray(found.high) - found.low, 2 * far)
+
+
+def test_bins_without_moments_are_certified():
+    """The interval is the exact one where the law of the bins says no more."""
+    made = sdp.protocols.count_min.make(n=300, k=8, epsilon=2.0, delta=1e-3)
+    task = make_groups(Sum, 0, 3)
+    bins = sdp.run_counts(made, np.full(8, 40), rng=sdp.SeededWords(1))
+    estimate = task.convert(bins)
+    assert not isinstance(bins.error, BinMoments)
+    for found, exact in zip(estimate.interval(0.9), estimate.exact_interval(0.9), strict=True):
+        np.testing.assert_array_equal(found, exact)
+
+
+@pytest.mark.parametrize("n", [1, 7, 50])
+def test_moments_of_randomized_response_are_bounded(n):
+    """Two bins that add up to n, with weights of either sign: against the exact moments of all data."""
+    p, q = 0.7, 0.3
+    law = TwoBinomialsError(observed=np.array([1, 1]), n=n, p=p, q=q, value=np.array([1.0, 1.0]))
+    ones = np.arange(n + 1)
+    for weights in ((1.0, -1.0), (1.0, 0.0), (0.7, 0.7), (-0.2, 1.0)):
+        for s in (0.01, 0.05, 0.2, 0.5):
+            w = s * np.array(weights)
+            bound = float(law.log_moment(w[None])[0])
+            for holders in (0, n // 2, n):
+                sent = np.convolve(
+                    binom.pmf(np.arange(holders + 1), holders, p),
+                    binom.pmf(np.arange(n - holders + 1), n - holders, q),
+                )
+                found = (ones - n * q) / (p - q) - holders
+                other = (n - ones - n * q) / (p - q) - (n - holders)
+                exact = np.log(sent @ np.exp(w[0] * found + w[1] * other))
+                assert exact <= bound * (1 + 1e-9)
+                if holders == 0 and abs(w[0]) == abs(w[1]) and w[0] * w[1] < 0:
+                    assert exact > bound / 4
+
+
+@pytest.mark.parametrize("m", [10, 100, 300])
+def test_rounding_alone_is_covered(m):
+    """Numbers in the middle between two points, hardly any noise: a binomial, whose tail is known."""
+    law = DiscreteLaplaceError(noise=DiscreteLaplace(rate=Fraction(60)), shape=(2,))
+    for tail in (0.25, 0.025, 0.0005):
+        far = bound_deviation(law, np.array([1.0]), tail, np.array([4.0 * m]))[0]
+        reached = 2 * (np.arange(m + 1) - m / 2)
+        assert binom.pmf(np.arange(m + 1), m, 0.5)[reached > far].sum() <= tail
+        assert far <= 1.05 * np.sqrt(2 * m * -np.log(tail)) + 1
