@@ -25,12 +25,13 @@ This is the only module that imports pytest; `import shuffledp` does not load it
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import pairwise, product
-from typing import Any, ClassVar, TypeVar
+from itertools import product
+from typing import Any, ClassVar
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -40,7 +41,6 @@ from shuffledp.accounting.amplify import amplify
 from shuffledp.accounting.blanket import Blanketed, law_blankets
 from shuffledp.accounting.exact import shuffled_delta
 from shuffledp.core.answers import Answers
-from shuffledp.core.arrays import Words
 from shuffledp.core.cells import Cells
 from shuffledp.core.domain import Domain, Reals, round_places
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
@@ -52,7 +52,7 @@ from shuffledp.core.protocol import (
     Spec,
     honest_users,
 )
-from shuffledp.core.randomizer import Law, Message, Messages, Randomizer, WordSource, randomize
+from shuffledp.core.randomizer import Law, Message, Messages, WordSource, randomize
 from shuffledp.core.shuffler import Shuffled, forget, shuffle
 from shuffledp.engine.local import run, tally, tally_each
 from shuffledp.numerics.entropy import SeededWords
@@ -60,6 +60,13 @@ from shuffledp.numerics.leaves import TASKS as LEAVES
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols.bundle import questions
 from shuffledp.tasks import task_for
+from shuffledp.testing.tapes import (
+    MOST_TAPES,
+    ScriptedWords,
+    all_tapes,
+    enumerate_law,
+    enumerate_outcomes,
+)
 
 __all__ = [
     "ALPHA",
@@ -80,8 +87,6 @@ _FITTED = (*LEAVES, "words")  # their answers are not sums of weights of message
 ALPHA = 1e-9
 """False-alarm rate of each statistical comparison."""
 
-_MOST_TAPE_BITS = 20
-_MOST_TAPES = 20_000
 _TAPES_OF_SEVERAL = 3_000  # people: one of them must be enumerable, more are welcome
 _NEARLY = 1 + 1e-12
 
@@ -251,108 +256,6 @@ def _to_values(domain: Domain, codes: NDArray[np.int64]) -> NDArray[Any]:
     return values if isinstance(domain, Reals | Cells) else values.astype(np.int64)
 
 
-def all_tapes(word_bits: int, words: int) -> Words:
-    """Every tape once: words[2^(word_bits * words), words].
-
-    >>> all_tapes(2, 1).ravel()
-    array([0, 1, 2, 3], dtype=uint8)
-    """
-    total = word_bits * words
-    assert total <= _MOST_TAPE_BITS, f"{total} bits of tape are too many to enumerate"
-    number = np.arange(1 << total, dtype=np.uint64)
-    shifts = np.arange(words, dtype=np.uint64) * np.uint64(word_bits)
-    mask = np.uint64((1 << word_bits) - 1)
-    width = next(size for size in (1, 2, 4, 8) if 8 * size >= word_bits)
-    tapes: Words = ((number[:, None] >> shifts) & mask).astype(f"u{width}")
-    return tapes
-
-
-def enumerate_law(randomizer: Randomizer, x: int) -> Law:
-    """The law of `encode` for one input, counted over every tape.
-
-    >>> from shuffledp.protocols.krr import KRR
-    >>> krr = KRR(k=3, epsilon0=1.0, word_bits=4)
-    >>> enumerate_law(krr, 0) == krr.pmf(0)
-    True
-    """
-    tapes = all_tapes(randomizer.word_bits, randomizer.words_per_input)
-    messages = randomizer.encode(np.full(len(tapes), x), tapes)
-    if isinstance(messages.owner, range):
-        rows, counts = np.unique(messages.payload, axis=0, return_counts=True)
-        return {
-            (_make_message(row),): Fraction(int(c), len(tapes))
-            for row, c in zip(rows.tolist(), counts, strict=True)
-        }
-    owner = np.asarray(messages.owner)
-    order = np.argsort(owner, kind="stable")
-    sent = [_make_message(row) for row in messages.payload[order].tolist()]
-    ends = np.searchsorted(owner[order], np.arange(messages.users + 1))
-    seen = Counter(tuple(sent[a:b]) for a, b in pairwise(ends))
-    return {one: Fraction(count, len(tapes)) for one, count in seen.items()}
-
-
-class ScriptedWords:
-    """A source of words that answers from a script, and says when the script is at its end."""
-
-    def __init__(self, script: Sequence[int]) -> None:
-        self._script = list(script)
-        self.probability = Fraction(1)
-
-    def words(self, count: int, bits: int = 64) -> Words:
-        width = next(size for size in (1, 2, 4, 8) if 8 * size >= bits)
-        if count == 0:
-            return np.zeros(0, dtype=f"u{width}")
-        total = count * bits
-        if not self._script:
-            raise _EndOfScriptError(total)
-        number = self._script.pop(0)
-        self.probability /= 1 << total
-        words = [number >> bits * i & ((1 << bits) - 1) for i in range(count)]
-        return np.array(words, dtype=f"u{width}")
-
-
-class _EndOfScriptError(Exception):
-    """The next words could be any of this many bits."""
-
-    def __init__(self, bits: int) -> None:
-        self.bits = bits
-
-
-Outcome = TypeVar("Outcome", bound=Hashable)
-
-
-def enumerate_outcomes(
-    run: Callable[[WordSource], Outcome], most: int = _MOST_TAPES
-) -> dict[Outcome, Fraction]:
-    """The exact law of run(source): every tape once, each as long as it has to be.
-
-    `UnsupportedError` if there are more than `most`.
-
-    >>> enumerate_outcomes(lambda source: int(source.words(3, 1).sum()))[2]
-    Fraction(3, 8)
-    """
-    law: dict[Outcome, Fraction] = {}
-    tapes = 0
-    scripts: list[tuple[int, ...]] = [()]
-    while scripts:
-        script = scripts.pop()
-        source = ScriptedWords(script)
-        try:
-            outcome = run(source)
-        except _EndOfScriptError as end:
-            if tapes + len(scripts) + (1 << end.bits) > most:
-                raise UnsupportedError("too many tapes to enumerate") from None
-            scripts.extend((*script, number) for number in range(1 << end.bits))
-            continue
-        tapes += 1
-        law[outcome] = law.get(outcome, Fraction(0)) + source.probability
-    return law
-
-
-def _make_message(row: Any) -> Message:
-    return tuple(map(int, row)) if isinstance(row, list) else int(row)
-
-
 def _forget_order(law: Law) -> dict[tuple[Message, ...], Fraction]:
     """The shuffler forgets a user's order, so laws are compared up to it."""
     result: Counter[tuple[Message, ...]] = Counter()
@@ -414,6 +317,9 @@ class ByEnumeration(_Suite):
             assert max(masses) <= limit * min(masses), f"messages {sent}"
 
     def test_estimator_is_unbiased_and_its_variance_exact(self, tiny: Case) -> None:
+        """Of one person, and of x + 1 people of each code x; the mean of n people has the n^2-th part of theirs."""
+        analyzer, people = tiny.protocol.analyzer, np.arange(1, tiny.size + 1)
+        total: NDArray[np.float64] = np.zeros(1)
         for x in range(tiny.size):
             moments = tiny.moments(x)
             if moments is None:
@@ -422,9 +328,13 @@ class ByEnumeration(_Suite):
                 pytest.skip("its messages have no weights; its own tests say what it does")
             mean, square = moments
             assert mean == tiny.truth(x), f"code {x} is estimated with a bias"
-            exact = [float(s - m * m) for m, s in zip(mean, square, strict=True)]
-            declared = tiny.protocol.analyzer.variance(np.eye(tiny.size, dtype=np.int64)[x])
+            exact = np.array([float(s - m * m) for m, s in zip(mean, square, strict=True)])
+            declared = analyzer.variance(np.eye(tiny.size, dtype=np.int64)[x])
             np.testing.assert_allclose(np.atleast_1d(declared), exact, rtol=1e-9, atol=1e-12)
+            total = total + (x + 1) * exact
+        over = float(people.sum()) ** 2 if tiny.protocol.task == "mean" else 1.0
+        several = np.atleast_1d(analyzer.variance(people))
+        np.testing.assert_allclose(several, total / over, rtol=1e-9, atol=1e-12)
 
     def test_estimate_is_the_sum_of_the_weights(self, local_tiny: Case) -> None:
         randomizer, analyzer = local_tiny.protocol.randomizer, local_tiny.protocol.analyzer
@@ -443,14 +353,14 @@ class ByEnumeration(_Suite):
         randomizer, last = tiny.protocol.randomizer, tiny.size - 1
         if not isinstance(randomizer, Dealt):
             pytest.skip("everybody's messages are drawn")
-        for data in ([0], [0, last], [0, min(1, last), last]):
+        for data in ([0], [0, 0], [0, last], [0, min(1, last), last]):
             inputs = np.bincount(data, minlength=tiny.size)
 
             def deal(source: WordSource, inputs: NDArray[np.int64] = inputs) -> tuple[int, ...]:
                 return tuple(randomizer.deal(inputs, source).counts.tolist())
 
             try:
-                most = _MOST_TAPES if len(data) == 1 else _TAPES_OF_SEVERAL
+                most = MOST_TAPES if len(data) == 1 else _TAPES_OF_SEVERAL
                 dealt = enumerate_outcomes(deal, most)
             except UnsupportedError:
                 assert len(data) > 1, "fewer bits, please: not even one person can be enumerated"
@@ -470,6 +380,23 @@ class ByEnumeration(_Suite):
             claim = protocol.accountant.delta(users, epsilon)
             assert shuffled_tiny.exact_delta(users, epsilon) <= claim * _NEARLY
             assert claim <= 1
+
+    @pytest.mark.parametrize("honest", [0.2, 0.9, 1.0])
+    def test_noise_is_that_of_the_honest(self, shuffled_tiny: Case, honest: float) -> None:
+        """Calibrated for any share of honest people: their noise alone keeps the promise."""
+        n = max(shuffled_tiny.parameters["n"], math.ceil(1 / honest))
+        try:
+            stated = shuffled_tiny.make(n=n, honest=honest).guarantee
+        except UnsupportedError:
+            pytest.skip("so few honest people cannot hide one of them")
+        assert stated.honest == honest_users(n, honest)
+        assert stated.epsilon <= shuffled_tiny.parameters["epsilon"] * _NEARLY
+        laws = [
+            shuffled_tiny.make(n=n, honest=honest).randomizer.pmf(x)
+            for x in range(shuffled_tiny.size)
+        ]
+        exact = float(shuffled_delta(laws, stated.honest, exp_lower(stated.epsilon)))
+        assert exact <= stated.delta * _NEARLY <= shuffled_tiny.parameters.get("delta", 0.0) * 1.01
 
     def test_fewer_honest_users_are_accounted_for(self, shuffled_tiny: Case) -> None:
         n = shuffled_tiny.parameters["n"]
@@ -602,15 +529,39 @@ class AtOrdinarySize(_Suite):
 
     def test_estimate_is_near_the_truth(self, ordinary: Case) -> None:
         """Fewer users than a shuffled guarantee needs are enough to see that the estimate is right."""
-        values = ordinary.values(min(ordinary.parameters.get("n", 20_000), 20_000))
-        estimate = ordinary.protocol.analyzer.estimate(
-            tally(ordinary.protocol, values, SeededWords(4))
-        )
-        truth = task_for(ordinary.protocol).align(estimate, values)
-        low, high = estimate.interval(1 - 1e-12)
-        assert np.all(np.asarray(low) <= np.asarray(truth) + 1e-9)
-        assert np.all(np.asarray(high) >= np.asarray(truth) - 1e-9)
-        assert np.shape(low) == np.shape(estimate.value) == np.shape(estimate.stderr)
+        n = min(ordinary.parameters.get("n", 20_000), 20_000)
+        _check_estimate(ordinary.protocol, ordinary.values(n))
+
+    def test_more_and_fewer_people_than_planned(self, ordinary: Case) -> None:
+        """Whatever depends on the number of people is taken from the tally, not from the plan."""
+        n = min(ordinary.parameters.get("n", 2_000), 20_000)
+        part = (0.4, 1.5)[crc32(ordinary.label.encode()) % 2]
+        _check_estimate(ordinary.protocol, ordinary.values(round(part * n), seed=1))
+
+    def test_few_honest_people(self, shuffled: Case) -> None:
+        """The promise is kept by the honest alone; the answer is right with everybody's noise."""
+        given, honest = shuffled.parameters, 0.2
+        try:
+            made = shuffled.make(honest=honest)
+        except UnsupportedError:
+            pytest.skip("so few honest people cannot hide one of them")
+        stated = made.guarantee
+        assert stated.honest == honest_users(given["n"], honest)
+        assert stated.epsilon <= given["epsilon"] * _NEARLY
+        assert stated.delta <= given.get("delta", 0.0) * _NEARLY
+        _check_estimate(made, shuffled.values(min(given["n"], 2_000), seed=2))
+
+    def test_words_of_32_bits(self, ordinary: Case) -> None:
+        """Devices with short words have a law of their own, and the analyzer knows it."""
+        if "word_bits" not in ordinary.protocol.parameters:
+            pytest.skip("has no words of its own")
+        try:
+            made = ordinary.make(word_bits=32)
+        except (ParameterError, UnsupportedError) as error:
+            assert "word_bits" in str(error) or "delta" in str(error) or "epsilon" in str(error)  # noqa: PT017
+            pytest.skip(f"needs longer words: {error}")
+        assert made.randomizer.word_bits == 32
+        _check_estimate(made, ordinary.values(2_000, seed=3))
 
     def test_one_user_is_enough(self, local: Case) -> None:
         estimate = run(local.protocol, local.values(1), SeededWords(5))
@@ -678,6 +629,16 @@ class AtOrdinarySize(_Suite):
     def test_foreign_messages_are_refused(self, ordinary: Case) -> None:
         with pytest.raises(DataError, match="message"):
             ordinary.protocol.analyzer.tally(Shuffled(payload=np.zeros((3, 5, 7)), users=3))
+
+
+def _check_estimate(protocol: ShuffleProtocol, values: NDArray[Any]) -> None:
+    """The estimate of people with these values is as near to the truth as it says."""
+    estimate = protocol.analyzer.estimate(tally(protocol, values, SeededWords(4)))
+    truth = task_for(protocol).align(estimate, values)
+    low, high = estimate.interval(1 - 1e-12)
+    assert np.all(np.asarray(low) <= np.asarray(truth) + 1e-9)
+    assert np.all(np.asarray(high) >= np.asarray(truth) - 1e-9)
+    assert np.shape(low) == np.shape(estimate.value) == np.shape(estimate.stderr)
 
 
 def _check_refusals(
