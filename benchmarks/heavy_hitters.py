@@ -17,7 +17,6 @@ from timing import Row, quantity
 
 import shuffledp as sdp
 from shuffledp.core.analyzer import Tally
-from shuffledp.core.protocol import DealtInParts
 from shuffledp.engine.local import tally_each
 
 WORDS, EXPONENT, BITS = 200_000, 1.05, 64
@@ -85,8 +84,8 @@ def tally_words(
     made: sdp.ShuffleProtocol, words: Any, counts: Any, source: sdp.SeededWords
 ) -> Tally:
     """Dealt from grouped words; or, where that cannot be, from everybody's messages."""
-    device, n = made.randomizer, int(counts.sum())
-    if not isinstance(device, DealtInParts):
+    device, n = made.offers.stream, int(counts.sum())
+    if device is None:
         return tally_each(made, np.repeat(words, counts), source)
     cells = device.deal_words(words, counts, source) + device.deal_noise(n, source)
     return Tally(counts=cells, users=n)

@@ -37,7 +37,7 @@ def against_dense(name: str) -> Row:
     rng = np.random.default_rng(1)
     values = rng.integers(K, size=N)
     protocol = made(name, N)
-    gamma = float(-protocol.analyzer.offset[0])  # type: ignore[attr-defined]
+    gamma = float(-protocol.analyzer.offset()[0])  # type: ignore[attr-defined]
     took = best(
         {
             "dense": lambda _: dense(values, gamma, rng),

@@ -23,6 +23,7 @@ import epsilon
 import names
 import shuffledp as sdp
 import survey
+from shuffledp.core.capabilities import list_capabilities
 from shuffledp.core.privacy import Model
 from shuffledp.lab import load
 from shuffledp.mechanisms import MECHANISMS
@@ -118,6 +119,12 @@ def mechanisms() -> str:
     return markdown(("name", "mechanism", "task", "reference"), rows)
 
 
+def capabilities() -> str:
+    """What a protocol may declare, and what happens if it does not."""
+    rows = [(f"`{name}`", line.what, line.without) for name, line in list_capabilities().items()]
+    return markdown(("capability", "what it offers", "without it"), rows)
+
+
 def protocol_modules() -> str:
     """A heading and the documentation of each module, for mkdocstrings."""
     return _modules((spec.title, spec.make_local or spec.make) for spec in PROTOCOLS)
@@ -163,6 +170,7 @@ TABLES: dict[str, dict[str, Callable[[], str]]] = {
     "docs/index.md": {"models": models},
     "docs/guides/comparison.md": {"comparison": comparison.table},
     "docs/guides/which-epsilon.md": {"epsilons": epsilon.table},
+    "docs/howto/add-a-protocol.md": {"capabilities": capabilities},
     "docs/reference/protocols.md": {"protocols": protocols, "modules": protocol_modules},
     "docs/reference/cli.md": {
         f"options of {name}": partial(commands.list_options, name)

@@ -68,7 +68,7 @@ def run(context: Context) -> Result:
     }
     unprotected, tried = best_guess(bare.randomizer), attack(bare.randomizer, trials, 99)
     three = local[3.0]
-    moved, stated = poison(three, 50), 50 * float(three.analyzer.influence)
+    moved, stated = poison(three, 50), 50 * float(three.analyzer.influence())
     slack = 6 * math.sqrt(0.25 / trials)
     return Result(
         verdicts=(

@@ -43,7 +43,8 @@ def answers(context: Context, protocol, ones: int, runs: int, label: str):
 def root(protocol, ones: int) -> float:
     """Exact root mean squared error, bias included."""
     inputs = np.array([N - ones, ones])
-    bias = protocol.analyzer.bias(inputs) if hasattr(protocol.analyzer, "bias") else 0.0
+    own = protocol.offers.bias
+    bias = 0.0 if own is None else own(inputs)
     return math.sqrt(protocol.analyzer.variance(inputs) + bias**2)
 
 

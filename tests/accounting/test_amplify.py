@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import shuffledp as sdp
 from contract.examples import examples_of
 from shuffledp.accounting.base import find_epsilon
+from shuffledp.accounting.blanket import law_blankets
 from shuffledp.core.domain import Categories
 from shuffledp.protocols import PROTOCOLS
 from shuffledp.protocols.krr import KRR
@@ -220,7 +221,7 @@ class TestRandomizers:
         assert lower <= found.epsilon <= 1.01 * lower
 
     def test_a_stranger_with_a_small_domain_is_read_from_its_law(self):
-        """No blanket of its own and no flip: only `pmf` is asked."""
+        """No blanket but that of its law, and no flip: only `pmf` is asked."""
         krr = KRR(k=3, epsilon0=1.0)
         stranger = Stranger(krr)
         assert sdp.profile(randomizer=stranger, n=500, bound="blanket", honest=1).epsilon(
@@ -235,7 +236,7 @@ class TestRandomizers:
         assert names == ["clones 2023"]
 
 
-class Stranger:
+class Mute:
     """A randomizer from elsewhere: only what the vocabulary asks for."""
 
     word_bits = 64
@@ -246,6 +247,13 @@ class Stranger:
         self.domain = Categories(k=krr.k)
         self.encode = krr.encode
         self.pmf = krr.pmf
+
+
+class Stranger(Mute):
+    """One that states the blankets of its law, if it is short."""
+
+    def blankets(self):
+        return law_blankets(self) if self.domain.size <= 64 else ()
 
 
 class TestCurve:
@@ -297,10 +305,10 @@ def test_lower_is_below_upper(epsilon0, n, delta):
 
 
 def test_what_is_no_randomizer_or_beyond_floats_is_refused():
-    with pytest.raises(sdp.ParameterError, match=r"protocol\.randomizer"):
-        sdp.amplify(
-            randomizer=sdp.protocols.krr.make_local(k=4, epsilon=1.0), n=10, delta=1e-6, honest=1
-        )
+    with pytest.raises(sdp.ParameterError, match="'krr' must be a protocol or a randomizer"):
+        sdp.amplify(randomizer="krr", n=10, delta=1e-6, honest=1)
+    with pytest.raises(sdp.ParameterError, match=r"must be a protocol, or have blankets"):
+        sdp.amplify(randomizer=Mute(KRR(k=4, epsilon0=1.0)), n=10, delta=1e-6, honest=1)
     with pytest.raises(sdp.ParameterError, match="must be <= 700"):
         sdp.amplify(epsilon0=800.0, n=1_000, delta=1e-8, honest=1)
     assert sdp.calibrate(epsilon=800.0, n=1_000, delta=1e-8, honest=1) == 800.0

@@ -5,7 +5,6 @@ import pytest
 import shuffledp as sdp
 from contract.examples import all_examples, examples_of
 from shuffledp import testing
-from shuffledp.accounting.blanket import Blanketed
 from shuffledp.protocols import PROTOCOLS
 
 IN_PARTS = ("hashed_tree",)  # its tape is too long to enumerate: its own tests enumerate its levels
@@ -34,7 +33,7 @@ class TestEveryProtocol:
 
     def test_states_its_blanket_if_it_is_local(self, spec):
         for case in examples_of(spec).cases("local"):
-            assert isinstance(case.protocol.randomizer, Blanketed)
+            assert case.protocol.offers.blankets is not None
 
     def test_is_found_by_its_name(self, spec):
         assert sdp.protocols.spec(spec.name) is spec

@@ -13,7 +13,6 @@ import shuffledp as sdp
 from contract.examples import all_examples
 from shuffledp import protocols, run_counts
 from shuffledp.core.domain import Integers, Reals
-from shuffledp.core.protocol import Dealt
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.texts import Keys
 from shuffledp.numerics import dealing
@@ -63,7 +62,7 @@ def _halved(monkeypatch):
 
 
 def is_dealt(case):
-    return isinstance(case.protocol.randomizer, Dealt)
+    return case.protocol.dealt
 
 
 def deal_law(randomizer, data, size):

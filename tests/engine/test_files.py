@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import duckdb
 import numpy as np
@@ -256,15 +257,11 @@ class TestEveryEngine:
                 sdp.run_file(KRR, column, domain=domain, engine=engine)
 
 
-class Undealt:
-    """Nothing is an instance of it."""
-
-
 def test_secure_workers_share_no_words(tmp_path, monkeypatch):
     """Everybody has the same value, so equal words would show as equal messages."""
     monkeypatch.setattr(groups, "_PEOPLE", 512)
     protocol = sdp.protocols.krr.make_local(k=2**16, epsilon=1e-3)  # nearly uniform
-    monkeypatch.setattr(groups, "Dealt", Undealt)
+    protocol = replace(protocol, offers=replace(protocol.offers, deal=None))
     path = write({"x": [0] * 20_000}, tmp_path / "a.parquet")
     column = sdp.open_column(path)
     # 20,000 uniform values of 16 bits: that one of them occurs more than 15 times has probability

@@ -154,7 +154,7 @@ WORDS = [each for each in all_examples() if each.spec.task == "words"]
 def test_no_bound_is_known_for_words(each):
     make = each.spec.make or each.spec.make_local
     made = make(**(each.shuffled or each.local)[0])
-    assert made.analyzer.influence == np.inf
+    assert made.analyzer.influence() == np.inf
     with pytest.raises(sdp.UnsupportedError, match="states no influence"):
         worst_bias(made, 1)
 

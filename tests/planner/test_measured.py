@@ -18,7 +18,7 @@ from scipy.stats import binom, norm
 
 from shuffledp.core.domain import Reals
 from shuffledp.core.privacy import Model
-from shuffledp.core.protocol import Dealt, ShuffleProtocol
+from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.shuffler import forget
 from shuffledp.mechanisms import MECHANISMS
 from shuffledp.numerics.entropy import SeededWords
@@ -85,7 +85,7 @@ def answers(made, inputs, truth, rng):
         yield from released(made, inputs, truth, rng)
     if made.name == "count_min":
         yield from sketched(made, inputs, rng)
-    if isinstance(made.randomizer, Dealt):
+    if made.dealt:
         while True:
             yield made.analyzer.estimate(made.randomizer.deal(inputs, rng)).value
     codes = np.repeat(np.arange(len(inputs)), inputs)

@@ -10,7 +10,7 @@ from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.mechanisms import stability_histogram
 from shuffledp.planner.question import Asked, candidates
 from shuffledp.planner.rows import measure
-from shuffledp.planner.worst import Biased, mean_squared_error, worst_case
+from shuffledp.planner.worst import mean_squared_error, worst_case
 from shuffledp.tasks import TASKS
 
 NUMBERS = {"n": 400, "epsilon": 1.0, "delta": 1e-3, "honest": 0.9}
@@ -39,14 +39,14 @@ def test_no_data_set_is_worse(asked, candidate):
     if not isinstance(protocol, ShuffleProtocol):
         return
     size, n = asked.domain.size, asked.n
-    worst = worst_case(protocol.analyzer, n=n, size=size, bins=TASKS[protocol.task].bins)
+    worst = worst_case(protocol, n=n, size=size, bins=TASKS[protocol.task].bins)
     assert worst.inputs.sum() == n
-    assert worst.mse == pytest.approx(mean_squared_error(protocol.analyzer, worst.inputs))
+    assert worst.mse == pytest.approx(mean_squared_error(protocol, worst.inputs))
     rng = np.random.default_rng(3)
     others = [n * row for row in np.eye(size, dtype=np.int64)]
     others += [rng.multinomial(n, rng.dirichlet(np.full(size, s))) for s in (0.01, 0.1, 1, 10)]
     for inputs in others:
-        assert mean_squared_error(protocol.analyzer, inputs) <= worst.mse * (1 + 1e-9)
+        assert mean_squared_error(protocol, inputs) <= worst.mse * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("name", ["zsum", "zsum_histogram"])
@@ -58,12 +58,12 @@ def test_every_data_set_of_few_people_in_three_bins(name):
         question, n=n, epsilon=1.5, delta=0.02, honest=1.0, **({} if k == 2 else {"k": k})
     )
     candidate = next(each for each in candidates(asked.task) if each.name == name)
-    analyzer = made(asked, candidate).analyzer
-    assert isinstance(analyzer, Biased)
-    found = worst_case(analyzer, n=n, size=k, bins=k > 2).mse
+    protocol = made(asked, candidate)
+    assert protocol.offers.bias is not None
+    found = worst_case(protocol, n=n, size=k, bins=k > 2).mse
     parts = combinations_with_replacement(range(n + 1), k - 1)
     cuts = (np.diff([0, *cut, n]) for cut in parts)
-    truly = max(mean_squared_error(analyzer, inputs.astype(np.int64)) for inputs in cuts)
+    truly = max(mean_squared_error(protocol, inputs.astype(np.int64)) for inputs in cuts)
     assert found <= truly * (1 + 1e-9)
     # Every bin at its worst count at once: what is left of the people costs the search a little.
     assert found >= 0.97 * truly

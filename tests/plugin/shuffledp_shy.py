@@ -9,11 +9,13 @@ import numpy as np
 from shuffledp import Categories
 from shuffledp.accounting.blanket import Blanket, two_level_blanket
 from shuffledp.core.analyzer import Tally, message_tally
-from shuffledp.core.arrays import Codes, Words
+from shuffledp.core.arrays import Codes, Counts, Words
+from shuffledp.core.octets import NumberCode
 from shuffledp.core.protocol import Cost, Parts
-from shuffledp.core.randomizer import Law, Message, Messages
+from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import positive, whole
+from shuffledp.numerics.dealing import deal
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols.shared.assembly import local, register, shuffled
 from shuffledp.protocols.shared.frequency import FrequencyAnalyzer
@@ -78,6 +80,13 @@ class Shy:
         ratio = self.p / self.q
         return (two_level_blanket(ratio=ratio, one=self.q, both=Fraction(0), neither=rest),)
 
+    def deal(self, inputs: Counts, source: WordSource) -> Tally:
+        left = self.answers - self.k * self.share
+        silent = (1 << self.word_bits) - self.answers
+        common = [self.share] * self.k + [silent]
+        kept, drawn = deal(inputs, [[left]], self.word_bits, source, common=common)
+        return Tally(counts=kept[:, 0] + drawn[:-1], users=int(inputs.sum()))
+
     def find_supported(self, message: Message) -> Set[int]:
         return {message} & set(range(self.k))
 
@@ -90,7 +99,15 @@ class Shy:
 def make_local(*, k: int, epsilon: float, word_bits: int = 64) -> Parts:
     """Shy randomized response over k categories."""
     device = Shy(k=k, epsilon0=epsilon, word_bits=word_bits)
-    return Parts(device, FrequencyAnalyzer(oracle=device))
+    analyzer = FrequencyAnalyzer(oracle=device)
+    return Parts(
+        device,
+        analyzer,
+        deal=device.deal,
+        code=NumberCode.of(k + 1),
+        blankets=device.blankets,
+        influence=analyzer.influence,
+    )
 
 
 make = shuffled(make_local)

@@ -150,20 +150,6 @@ def test_messages_and_tallies_of_others_are_refused():
             made.analyzer.tally(strange)
 
 
-def test_a_part_that_only_states_a_guarantee():
-    """Its curve is that of randomized response that fails with the stated delta."""
-
-    class Stated:
-        def guarantee(self, honest):
-            return sdp.Guarantee(
-                epsilon=1.0, delta=0.1, model=sdp.Model.SHUFFLE, proof="stated", honest=honest
-            )
-
-    curve = joint_of.PartCurve(accountant=Stated(), honest=10)
-    assert curve.delta(1.0) == curve.delta(5.0) == pytest.approx(0.1)
-    assert curve.delta(0.0) == pytest.approx(0.1 + 0.9 * np.tanh(0.5))
-
-
 @pytest.mark.parametrize(
     ("parts", "said"),
     [

@@ -284,7 +284,9 @@ def few():
 def reseed(made, seed):
     """The same protocol with other functions."""
     device = replace(made.randomizer, seed=seed)
-    return replace(made, randomizer=device, analyzer=hashed_prefixes.WordsAnalyzer(device=device))
+    offers = replace(made.offers, deal=device.deal, stream=device)
+    analyzer = hashed_prefixes.WordsAnalyzer(device=device)
+    return replace(made, randomizer=device, analyzer=analyzer, offers=offers)
 
 
 @pytest.mark.parametrize("prefix_bits", [0, 12])

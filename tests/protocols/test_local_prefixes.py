@@ -181,7 +181,7 @@ def test_one_message_can_decide_whether_a_word_is_peeled_or_not():
     moved = np.abs(count(high) - count(low))
     own = 1 / made.analyzer.predict(int(even.sum())).shares[-1]
     assert moved[0] > 10 * own
-    assert moved[0] <= made.analyzer.influence
+    assert moved[0] <= made.analyzer.influence()
 
 
 def test_meetings_are_as_many_as_they_should_be():

@@ -164,7 +164,8 @@ def test_squared_error_is_the_declared_variance(factor, right):
     """By direct simulation of the tally; noise of another rate must be noticed."""
     p = make(n=1000, epsilon=1.0, delta=1e-6, lower=0, upper=10)
     noise = NoiseShare(rate=p.randomizer.noise.rate * Fraction(factor), parts=900)
-    mutant = replace(p, randomizer=replace(p.randomizer, noise=noise))
+    device = replace(p.randomizer, noise=noise)
+    mutant = replace(p, randomizer=device, offers=replace(p.offers, deal=device.deal))
     inputs, rng = np.full(11, 1000 // 11), sdp.SeededWords(5)
     truth = float((np.arange(11) * inputs).sum())
     errors = np.array([run_counts(mutant, inputs, rng).value - truth for _ in range(3000)])

@@ -162,7 +162,8 @@ def test_squared_error_is_the_declared_variance(factor, right):
     mutant = replace(p.randomizer, threshold=int(p.randomizer.threshold * factor))
     inputs = np.bincount(np.linspace(0, 77, 500).astype(int), minlength=78)
     truth = float(p.randomizer.domain.values(np.arange(78)) @ inputs)
-    runs = answers(replace(p, randomizer=mutant), inputs, 1000, 3)
+    lying = replace(p, randomizer=mutant, offers=replace(p.offers, deal=mutant.deal))
+    runs = answers(lying, inputs, 1000, 3)
     terms = [(answer.value - truth) ** 2 / p.analyzer.variance(inputs) for answer in runs]
     low, high = (chi2.ppf(q, 1000) for q in (ALPHA / 2, 1 - ALPHA / 2))
     assert (low < sum(terms) < high) == right

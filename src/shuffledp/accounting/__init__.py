@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from shuffledp.core.loading import load_later
 
 if TYPE_CHECKING:
-    from shuffledp.accounting.amplify import BinaryOutput, Bound, ShuffledProfile
+    from shuffledp.accounting.amplify import Bound, ShuffledProfile
     from shuffledp.accounting.closed_forms import CLOSED_FORMS, ClosedForm, Covers, Formula
     from shuffledp.accounting.comparison import BoundComparison, BoundLine
     from shuffledp.accounting.rules import (
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CLOSED_FORMS",
-    "BinaryOutput",
     "Bound",
     "BoundComparison",
     "BoundLine",
@@ -35,7 +34,7 @@ if not TYPE_CHECKING:  # with it, every name would be Any
     __getattr__ = load_later(
         __name__,
         {
-            "amplify": "BinaryOutput Bound ShuffledProfile",
+            "amplify": "Bound ShuffledProfile",
             "closed_forms": "CLOSED_FORMS ClosedForm Covers Formula",
             "comparison": "BoundComparison BoundLine",
             "rules": "compose_advanced compose_basic group_privacy replace_one",

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import TypeAlias
 
 import numpy as np
 
-from shuffledp.accounting.base import SMALLEST_DELTA, find_deltas
+from shuffledp.accounting.base import SMALLEST_DELTA, Batch, find_deltas
 from shuffledp.accounting.binary import LARGEST_VARIANCE, BinaryResponse
 from shuffledp.accounting.blanket import (
     Blanket,
@@ -34,13 +34,12 @@ from shuffledp.accounting.views import CurveTable, tabulate_curve
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.privacy import Guarantee, Model, Profile, round_up
-from shuffledp.core.protocol import HONEST, honest_users
-from shuffledp.core.randomizer import Randomizer
+from shuffledp.core.protocol import HONEST, ShuffleProtocol, honest_users
+from shuffledp.core.randomizer import Randomizer, check_randomizer
 from shuffledp.core.validate import below_one, fraction_of_one, non_negative, positive
 from shuffledp.numerics.search import find_largest_above
 
 __all__ = [
-    "BinaryOutput",
     "Bound",
     "ShuffledProfile",
     "amplify",
@@ -57,22 +56,8 @@ _LARGEST_LOCAL = 700.0  # e^epsilon0 must be a float
 _LARGEST_LOWER = 200.0  # epsilon0; beyond, the third power of e^epsilon0 leaves the floats
 
 
-@runtime_checkable
-class BinaryOutput(Protocol):
-    """A randomizer that rounds its input to a bit (perhaps at random) and flips it."""
-
-    @property
-    def flip(self) -> Fraction:
-        """The exact flip probability."""
-
-
-@runtime_checkable
-class _Lettered(Protocol):
-    """A randomizer whose message is one of finitely many integers."""
-
-    @property
-    def alphabet(self) -> int:
-        """Messages are 0 .. alphabet - 1."""
+Local: TypeAlias = Blanketed | ShuffleProtocol
+"""A randomizer that states its blankets, or a protocol of the local model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +70,7 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShuffledProfile:
+class ShuffledProfile(Batch):
     """The privacy curve of the shuffled view: the best of several bounds, which are all valid.
 
     >>> curve = profile(epsilon0=1.0, n=10_000, honest=1)
@@ -200,7 +185,7 @@ def profile(
     n: int,
     epsilon0: float | None = None,
     delta0: float = 0.0,
-    randomizer: Randomizer | None = None,
+    randomizer: Local | None = None,
     total_variation: float | None = None,
     check_in: float = 1.0,
     adaptive: bool = False,
@@ -225,7 +210,7 @@ def profile(
     True
     """
     trusted = honest_users(n, honest)
-    local = _local_epsilon(epsilon0, randomizer)
+    local = find_epsilon0(epsilon0, randomizer)
     given = {
         "randomizer": randomizer,
         "total_variation": total_variation,
@@ -256,7 +241,7 @@ def profile(
 
 
 def _bound_check_in(
-    epsilon0: float, n: int, check_in: float, randomizer: Randomizer | None
+    epsilon0: float, n: int, check_in: float, randomizer: Local | None
 ) -> list[Bound]:
     """What holds if everybody takes part with probability `check_in` only, by a secret coin of her own."""
 
@@ -308,7 +293,7 @@ def amplify(
     delta: float,
     epsilon0: float | None = None,
     delta0: float = 0.0,
-    randomizer: Randomizer | None = None,
+    randomizer: Local | None = None,
     total_variation: float | None = None,
     check_in: float = 1.0,
     adaptive: bool = False,
@@ -345,7 +330,7 @@ def amplify_lower(
     delta: float,
     epsilon0: float | None = None,
     delta0: float = 0.0,
-    randomizer: Randomizer | None = None,
+    randomizer: Local | None = None,
     honest: float = HONEST,
 ) -> float:
     """An epsilon that no analysis can beat at this delta: the loss on explicit data sets.
@@ -360,7 +345,7 @@ def amplify_lower(
     wanted = _valid_delta(delta)
     if wanted == 0:
         raise ParameterError("delta", delta, "must be > 0 for a lower bound")
-    local = _local_epsilon(epsilon0, randomizer)
+    local = find_epsilon0(epsilon0, randomizer)
     if below_one("delta0", delta0):
         _check_alone("delta0", delta0, {"randomizer": randomizer})
         if wanted <= delta0:
@@ -373,7 +358,7 @@ def amplify_lower(
     data_sets: DataSets = (
         generic_data_sets(epsilon0=min(local, _LARGEST_LOWER), n=trusted)
         if randomizer is None
-        else randomizer_data_sets(randomizer, trusted)
+        else randomizer_data_sets(_device(randomizer), trusted)
     )
     return data_sets.epsilon(wanted)
 
@@ -384,7 +369,7 @@ def calibrate(
     epsilon: float,
     delta: float,
     delta0: float = 0.0,
-    randomizer: Callable[[float], Randomizer] | None = None,
+    randomizer: Callable[[float], Local] | None = None,
     honest: float = HONEST,
 ) -> float:
     """The largest epsilon0 that keeps n shuffled messages (epsilon, delta)-private.
@@ -480,35 +465,53 @@ def smallest_n(*, epsilon0: float, epsilon: float, delta: float, honest: float =
     return high
 
 
-def _own_bounds(randomizer: Randomizer, n: int) -> list[Bound]:
+def _own_bounds(randomizer: Local, n: int) -> list[Bound]:
     """The bounds from the randomizer's own law."""
     found = []
     blankets = _blankets(randomizer)
     if blankets:
         many = len(blankets) > _FEW and LeadingBlanket.fits(blankets)
         kind = LeadingBlanket if many else BlanketProfile
-        curve = kind(blankets=blankets, n=n, epsilon0=randomizer.epsilon0)
+        curve = kind(blankets=blankets, n=n, epsilon0=_device(randomizer).epsilon0)
         found.append(Bound(name="blanket", proof=_BLANKET, curve=curve))
-    flip = _flip(randomizer)
+    flip = _flip(_device(randomizer), blankets)
     if flip is not None and n * flip * (1 - flip) <= LARGEST_VARIANCE:
         binary = BinaryResponse(n=n, flip=flip)
         found.append(Bound(name="binary", proof=_BINARY, curve=binary))
     return found
 
 
-def _blankets(randomizer: Randomizer) -> tuple[Blanket, ...]:
-    if isinstance(randomizer, Blanketed):
-        return randomizer.blankets()
-    return law_blankets(randomizer) if randomizer.domain.size <= _LISTABLE else ()
+def _device(randomizer: Local) -> Randomizer:
+    return randomizer.randomizer if isinstance(randomizer, ShuffleProtocol) else randomizer
 
 
-def _flip(randomizer: Randomizer) -> Fraction | None:
+def _blankets(randomizer: Local) -> tuple[Blanket, ...]:
+    """Those that are stated; those of a protocol that states none are read from its law, if that can be listed."""
+    if not isinstance(randomizer, ShuffleProtocol):
+        try:
+            stated = randomizer.blankets
+        except AttributeError:
+            requirement = "must be a protocol, or have blankets, such as law_blankets(self)"
+            raise ParameterError("randomizer", randomizer, requirement) from None
+        return stated()
+    if randomizer.offers.blankets is not None:
+        return randomizer.offers.blankets()
+    device = randomizer.randomizer
+    return law_blankets(device) if device.domain.size <= _LISTABLE else ()
+
+
+def find_flip(randomizer: Local) -> Fraction | None:
+    """The probability of a lie, if the randomizer states that it flips a bit."""
+    return next((each.flip for each in _blankets(randomizer)), None)
+
+
+def _flip(randomizer: Randomizer, blankets: tuple[Blanket, ...]) -> Fraction | None:
     """The flip probability, if this is binary randomized response."""
-    if isinstance(randomizer, BinaryOutput):
-        return randomizer.flip
+    if blankets and blankets[0].flip is not None:
+        return blankets[0].flip
     if randomizer.domain.size != 2:
         return None
-    if isinstance(randomizer, _Lettered) and randomizer.alphabet != 2:
+    if any(np.count_nonzero(each.mass) > 2 for each in blankets):
         return None  # and no need to list a law of perhaps millions of messages
     try:
         zero, one = randomizer.pmf(0), randomizer.pmf(1)
@@ -519,12 +522,16 @@ def _flip(randomizer: Randomizer) -> Fraction | None:
     return min(zero.values())
 
 
-def _local_epsilon(epsilon0: float | None, randomizer: Randomizer | None) -> float:
+def find_epsilon0(epsilon0: float | None, randomizer: Local | None) -> float:
+    """The local epsilon that was given, or that of the randomizer."""
     if (epsilon0 is None) == (randomizer is None):
         raise ParameterError("epsilon0", epsilon0, "or randomizer must be given, and not both")
-    if randomizer is not None and not isinstance(randomizer, Randomizer):
-        raise ParameterError("randomizer", randomizer, "must be one, as protocol.randomizer is")
-    local = positive("epsilon0", epsilon0 if randomizer is None else randomizer.epsilon0)
+    if randomizer is not None:
+        device = check_randomizer(
+            "randomizer", _device(randomizer), "must be a protocol or a randomizer"
+        )
+        epsilon0 = device.epsilon0
+    local = positive("epsilon0", epsilon0)
     if local > _LARGEST_LOCAL:
         raise ParameterError("epsilon0", local, f"must be <= {_LARGEST_LOCAL:g}")
     return local

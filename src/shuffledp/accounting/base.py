@@ -1,8 +1,8 @@
 """What the accountants share: how small a delta can be, from delta back to epsilon, and where searches start."""
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -37,10 +37,12 @@ LEAST = 1e-12
 _LARGEST_EPSILON = 700.0
 
 
-@runtime_checkable
-class Batch(Profile, Protocol):
-    """A curve that finds many deltas in little more time than one."""
+class Batch(ABC):
+    """The base of curves that find many deltas in little more time than one."""
 
+    __slots__ = ()
+
+    @abstractmethod
     def deltas(self, epsilons: Floats) -> Floats:
         """At least the true delta at each of these."""
 

@@ -32,7 +32,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from shuffledp.accounting.base import LEAST, SMALLEST_DELTA, find_epsilon, guess_epsilon
+from shuffledp.accounting.base import (
+    LEAST,
+    SMALLEST_DELTA,
+    Batch,
+    find_epsilon,
+    guess_epsilon,
+)
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.validate import fraction_of_one, non_negative, whole
@@ -216,7 +222,7 @@ def _tabulate(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BinaryResponse:
+class BinaryResponse(Batch):
     """n users, each bit flipped with probability `flip`: a `Profile`.
 
     >>> shuffled = BinaryResponse(n=1_000, flip=Fraction(1, 4))

@@ -20,9 +20,9 @@ sets. Every such data set is a lower bound for the protocol; 2-ary and 3-ary ran
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 import numpy as np
 
@@ -76,6 +76,8 @@ class Blanket:
     """b/w of each atom."""
     bare: tuple[tuple[float, float], ...] = ()
     """(a, b) where w = 0: what the blanket does not cover."""
+    flip: Fraction | None = None
+    """The exact probability of a lie, if the randomizer rounds its input to a bit (perhaps at random) and flips it."""
     gamma: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -277,6 +279,15 @@ def two_level_blanket(
     )
 
 
+def bit_blanket(flip: Fraction) -> Blanket:
+    """The blanket of a randomizer that rounds its input to a bit, perhaps at random, and flips it.
+
+    >>> bit_blanket(Fraction(1, 4)).gamma
+    0.5
+    """
+    return replace(two_level_blanket(ratio=(1 - flip) / flip, one=flip), flip=flip)
+
+
 def mix(first: Blanket, second: Blanket, share: Fraction) -> Blanket:
     """The blanket of a randomizer that runs one of two others, by a coin that everybody may see.
 
@@ -310,9 +321,8 @@ def thin(blanket: Blanket, share: float) -> Blanket:
     )
 
 
-@runtime_checkable
-class Blanketed(Protocol):
-    """A randomizer that knows its own blankets, for sizes at which its law cannot be listed."""
+class Blanketed(Randomizer, Protocol):
+    """A randomizer that knows its own blankets; one whose law is short may state `law_blankets(self)`."""
 
     def blankets(self) -> tuple[Blanket, ...]:
         """One for each kind of ordered pair of inputs."""

@@ -5,11 +5,17 @@ from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from shuffledp.accounting.amplify import BinaryOutput, amplify, amplify_lower, profile
+from shuffledp.accounting.amplify import (
+    Local,
+    amplify,
+    amplify_lower,
+    find_epsilon0,
+    find_flip,
+    profile,
+)
 from shuffledp.accounting.closed_forms import CLOSED_FORMS, ClosedForm, Covers
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.protocol import HONEST, honest_users
-from shuffledp.core.randomizer import Randomizer
 
 __all__ = ["BoundComparison", "BoundLine"]
 
@@ -49,7 +55,7 @@ class BoundComparison:
 
     n: int
     epsilon0: float | None = None
-    randomizer: Randomizer | None = None
+    randomizer: Local | None = None
     honest: float = HONEST
 
     def __post_init__(self) -> None:
@@ -97,11 +103,14 @@ class BoundComparison:
         guesses = (form.name for form in CLOSED_FORMS if form.covers is Covers.APPROXIMATION)
         return {name: curve for name, curve in curves.items() if curve}, {_LOWER, *guesses}
 
+    @property
+    def _flips(self) -> bool:
+        return self.randomizer is not None and find_flip(self.randomizer) is not None
+
     def _evaluate(self, form: ClosedForm, delta: float) -> BoundLine:
-        local = self.epsilon0 if self.randomizer is None else self.randomizer.epsilon0
-        assert local is not None
+        local = find_epsilon0(self.epsilon0, self.randomizer)
         epsilon, why_not = None, None
-        if form.covers is Covers.BINARY_RR and not isinstance(self.randomizer, BinaryOutput):
+        if form.covers is Covers.BINARY_RR and not self._flips:
             why_not = f"{form.name} is about {form.covers.value}"
         else:
             try:

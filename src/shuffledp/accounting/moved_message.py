@@ -28,7 +28,7 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from shuffledp.accounting.base import check_budget, find_level, gaussian_scale, invert
+from shuffledp.accounting.base import Batch, check_budget, find_level, gaussian_scale, invert
 from shuffledp.accounting.decreasing_mean import (
     BinomialTotal,
     NoiseTotal,
@@ -62,7 +62,7 @@ _BELOW = 24.0  # tails end where masses have fallen by e^-24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TwoBins:
+class TwoBins(Batch):
     """T noise messages in the two bins, each in either with probability 1/2: a `Profile`.
 
     >>> f"{TwoBins(total=PoissonTotal(mean=2 * 20.0)).delta(1.0):.5e}"

@@ -31,7 +31,7 @@ from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.notebook import list_facts, say, stack
 from shuffledp.core.privacy import round_up
 from shuffledp.core.protocol import ShuffleProtocol
-from shuffledp.core.randomizer import Law, Randomizer
+from shuffledp.core.randomizer import Law, Randomizer, check_randomizer
 from shuffledp.core.validate import number, whole
 from shuffledp.numerics.rounding import exp_bounds, float_above, float_below, log_upper
 
@@ -223,8 +223,7 @@ def read_laws(randomizer: Audited) -> list[Law]:
     3
     """
     one = randomizer.randomizer if isinstance(randomizer, ShuffleProtocol) else randomizer
-    if not isinstance(one, Randomizer):
-        raise ParameterError("randomizer", one, "must be a randomizer, a channel or a protocol")
+    one = check_randomizer("randomizer", one, "must be a randomizer, a channel or a protocol")
     if one.domain.size > _MOST_INPUTS:
         raise UnsupportedError(
             f"an exact audit of {one.domain.size:,} inputs compares {one.domain.size**2:.1e} pairs: "

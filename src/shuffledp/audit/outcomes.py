@@ -25,7 +25,13 @@ from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Bools, Floats
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.protocol import ShuffleProtocol
-from shuffledp.core.randomizer import Messages, Randomizer, WordSource, randomize
+from shuffledp.core.randomizer import (
+    Messages,
+    Randomizer,
+    WordSource,
+    check_randomizer,
+    randomize,
+)
 from shuffledp.numerics.entropy import SeededWords
 
 __all__ = ["BlackBox", "Draws", "Sampler", "check_neighbours", "draw", "make_rows", "widen"]
@@ -150,11 +156,9 @@ def widen(rows: Floats, width: int) -> Floats:
 def _find_randomizer(source: Sampler) -> Randomizer | None:
     """The randomizer behind a randomizer or protocol; None for a black box."""
     one = source.randomizer if isinstance(source, ShuffleProtocol) else source
-    if isinstance(one, Randomizer):
-        return one
-    if not callable(one):
-        raise ParameterError("sampler", one, "must be a function, a randomizer or a protocol")
-    return None
+    if callable(one):
+        return None
+    return check_randomizer("sampler", one, "must be a function, a randomizer or a protocol")
 
 
 def _toss_coins(count: int, rng: WordSource) -> Bools:

@@ -7,7 +7,7 @@ on chunks, on a SQL group-by, on Spark and on a stream. `estimate` turns a tally
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,6 @@ from shuffledp.core.shuffler import Shuffled
 __all__ = [
     "Analyzer",
     "Step",
-    "Stepwise",
     "Tally",
     "bit_tally",
     "check_messages",
@@ -76,7 +75,6 @@ class Tally:
         return self.users
 
 
-@runtime_checkable
 class Analyzer(Protocol):
     """A : Y* -> Z, as tally then estimate."""
 
@@ -95,14 +93,6 @@ class Analyzer(Protocol):
 
     def variance(self, inputs: Counts) -> Value:
         """Exact variance of the estimate for a data set with inputs[x] users of code x."""
-
-
-@runtime_checkable
-class Stepwise(Protocol):
-    """An analyzer whose estimates take their time, and that says how far it has come."""
-
-    def estimate_stepwise(self, tally: Tally, step: Step) -> Estimate:
-        """What `estimate` gives; `step` is called from the caller's thread."""
 
 
 def message_tally(shuffled: Shuffled, alphabet: int) -> Tally:

@@ -10,6 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from numpy.typing import ArrayLike
 
+from shuffledp.core.capabilities import CentralCapabilities
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.privacy import Guarantee
 from shuffledp.core.protocol import Parameters
@@ -52,6 +53,10 @@ class Mechanism(CentralMechanism, Protocol):
 
     def variance(self) -> float:
         """Exact variance of the noise in each number."""
+
+    @property
+    def offers(self) -> CentralCapabilities:
+        """What it declares beyond that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,7 @@ device could have sent it, and one that could not never spoils the others.
 """
 
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +17,7 @@ from shuffledp.core.errors import DataError, MismatchError
 __all__ = [
     "OVERHEAD",
     "BitCode",
-    "Carried",
     "Decoded",
-    "Influential",
     "MessageCode",
     "NumberCode",
     "Octets",
@@ -53,34 +50,6 @@ class MessageCode(Protocol):
 
     def decode_message(self, octets: Octets) -> Decoded:
         """The payload of the rows that are messages of the protocol."""
-
-
-@runtime_checkable
-class Carried(Protocol):
-    """A device whose messages can be carried by a live collection.
-
-    >>> from shuffledp import protocols
-    >>> isinstance(protocols.krr.KRR(k=4, epsilon0=1.0), Carried)
-    True
-    """
-
-    @property
-    def code(self) -> MessageCode:
-        """Its messages as bytes."""
-
-
-@runtime_checkable
-class Influential(Protocol):
-    """An analyzer that knows how far one message can move its answer.
-
-    >>> from shuffledp import protocols
-    >>> isinstance(protocols.krr.make_local(k=4, epsilon=1.0).analyzer, Influential)
-    True
-    """
-
-    @property
-    def influence(self) -> Fraction | float:
-        """By how many honest people one message can move the answer, at most; infinite where no bound is known."""
 
 
 def report_bytes(slots: int, message_size: int, token: int = 0) -> int:

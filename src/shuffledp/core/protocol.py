@@ -5,20 +5,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from fractions import Fraction
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 
-from shuffledp.core.analyzer import Analyzer, Tally
+from shuffledp.core.analyzer import Analyzer
 from shuffledp.core.answers import Answers
-from shuffledp.core.arrays import Codes, Counts
+from shuffledp.core.capabilities import Capabilities
 from shuffledp.core.cells import Bins, Cells
 from shuffledp.core.display import shorten_label
 from shuffledp.core.domain import Bits, Categories, Domain, Integers, Reals
 from shuffledp.core.errors import DataError, MismatchError, ParameterError
 from shuffledp.core.notebook import list_facts, say, stack
 from shuffledp.core.privacy import Guarantee, Model, Profile
-from shuffledp.core.randomizer import Randomizer, WordSource
+from shuffledp.core.randomizer import Randomizer
 from shuffledp.core.validate import below_one, number, positive, whole
 
 __all__ = [
@@ -27,10 +27,7 @@ __all__ = [
     "Calibration",
     "Cost",
     "Crowd",
-    "Curved",
-    "Dealt",
-    "DealtIfFew",
-    "DealtInParts",
+    "CurvedNoise",
     "Device",
     "NoiseAccountant",
     "Noisy",
@@ -187,9 +184,8 @@ class NoisyDevice(Device, Noisy, Protocol):
     """A device that hides its user behind noise of everybody."""
 
 
-@runtime_checkable
-class Curved(Protocol):
-    """A noisy device that has its whole privacy curve at hand, which is faster than `delta` one by one."""
+class CurvedNoise(Noisy, Protocol):
+    """A noisy part that may have its whole privacy curve at hand, which is faster than `delta` one by one."""
 
     def open_curve(self, honest: int) -> tuple[Profile, float] | None:
         """The curve of ideal noise of `honest` users, and the distance d of the sampled noise to it.
@@ -198,54 +194,6 @@ class Curved(Protocol):
         """
 
 
-@runtime_checkable
-class Dealt(Protocol):
-    """A device that knows the law of everybody's tally, and draws it without their messages.
-
-    >>> from shuffledp import protocols
-    >>> isinstance(protocols.make("unary_sum", n=100, epsilon=1.0, delta=1e-3, lower=0, upper=5).randomizer, Dealt)
-    True
-    """
-
-    def deal(self, inputs: Counts, source: WordSource) -> Tally:
-        """The tally of inputs[x] people of each code x: exactly the law that their messages would have."""
-
-
-@runtime_checkable
-class DealtIfFew(Protocol):
-    """A device whose different messages can be counted one by one if they are few; then the tally is dealt.
-
-    >>> from shuffledp import protocols
-    >>> asked = {"k": 4, "delta": 1e-6}
-    >>> [protocols.make("hashed_histogram", n=n, epsilon=1.0, **asked).dealt for n in (100, 10**6)]
-    [True, False]
-    """
-
-    @property
-    def few(self) -> bool:
-        """Whether there are few enough different messages."""
-
-    def deal_few(self, inputs: Counts, source: WordSource) -> Tally:
-        """The tally of inputs[x] people of each code x: exactly the law that their messages would have."""
-
-
-@runtime_checkable
-class DealtInParts(Protocol):
-    """A device for a domain that nobody can list: the tally is dealt from the codes that occur, some at a time.
-
-    >>> from shuffledp import protocols
-    >>> isinstance(protocols.krr.make_local(k=4, epsilon=1.0).randomizer, DealtInParts)
-    False
-    """
-
-    def deal_words(self, codes: Codes, times: Counts, source: WordSource) -> Counts:
-        """What the messages of times[i] people with each of these codes add to the tally, without their noise."""
-
-    def deal_noise(self, n: int, source: WordSource) -> Counts:
-        """What the noise of n people adds to the tally."""
-
-
-@runtime_checkable
 class Accountant(Protocol):
     """The part of a protocol's promise that depends on who is honest."""
 
@@ -294,6 +242,8 @@ class NoiseAccountant:
 
     device: Noisy
     epsilon: float
+    curve: Callable[[int], tuple[Profile, float] | None] | None = field(default=None, compare=False)
+    """The whole privacy curve, if the device has it at hand."""
 
     def guarantee(self, honest: int) -> Guarantee:
         return Guarantee(
@@ -309,8 +259,11 @@ class NoiseAccountant:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
-    """What the author of a protocol builds; everything else is derived from it."""
+class Parts(Capabilities):
+    """What the author of a protocol builds; everything else is derived from it.
+
+    Optional capabilities are declared by name, `Parts(device, analyzer, deal=device.deal)`: see `core.capabilities`.
+    """
 
     device: Device
     analyzer: Analyzer
@@ -320,6 +273,11 @@ class Parts:
     """What it answers, if not what its maker was declared with."""
     resolved: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
     """Parameters that were chosen here, to be recorded in place of their defaults."""
+
+    @property
+    def offers(self) -> Capabilities:
+        """The capabilities alone."""
+        return Capabilities(**self.declared())
 
 
 _LONGEST = 500  # characters of all parameters together, where they are shown
@@ -340,6 +298,11 @@ class ShuffleProtocol:
     """How many people take part; None if it does not matter, as in the local model."""
     local_floor: Guarantee | None = None
     """What still holds if the shuffler tells the analyzer who sent what; None: nothing."""
+    offers: Capabilities = field(default=Capabilities(), compare=False, repr=False)
+    """What its author declared beyond randomizer and analyzer."""
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.randomizer))  # `parameters` is a mapping
 
     @property
     def cost(self) -> Cost:
@@ -371,8 +334,7 @@ class ShuffleProtocol:
         >>> protocols.local_hashing.make_local(k=4, epsilon=1.0).dealt
         False
         """
-        device = self.randomizer
-        return isinstance(device, Dealt) or (isinstance(device, DealtIfFew) and device.few)
+        return self.offers.deal is not None
 
     def guarantee_if(self, honest: float) -> Guarantee:
         """What is left if only this share of the people who take part follows the protocol.

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.core.arrays import Codes, Words
 from shuffledp.core.domain import Domain, read_places, round_places, rounding_words
-from shuffledp.core.errors import MismatchError
+from shuffledp.core.errors import MismatchError, ParameterError
 
 __all__ = [
     "Law",
@@ -26,6 +26,7 @@ __all__ = [
     "Messages",
     "Randomizer",
     "WordSource",
+    "check_randomizer",
     "encode_places",
     "join_laws",
     "randomize",
@@ -142,6 +143,22 @@ def join_laws(laws: Sequence[Law], starts: Sequence[int] | None = None) -> Law:
         mass = math.prod((mass for _, mass in together), start=Fraction(1))
         joint[sent] = joint.get(sent, Fraction(0)) + mass
     return joint
+
+
+def check_randomizer(name: str, value: Any, requirement: str) -> Randomizer:
+    """Refuse what lacks something that every randomizer has.
+
+    >>> check_randomizer("randomizer", 3, "must be a randomizer")
+    Traceback (most recent call last):
+    shuffledp.core.errors.ParameterError: randomizer=3 must be a randomizer
+    """
+    try:
+        _ = value.domain, value.epsilon0, value.word_bits, value.words_per_input
+        _ = value.encode, value.pmf
+    except AttributeError:
+        raise ParameterError(name, value, requirement) from None
+    randomizer: Randomizer = value
+    return randomizer
 
 
 def randomize(randomizer: Randomizer, values: ArrayLike, rng: WordSource) -> Messages:

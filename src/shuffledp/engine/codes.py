@@ -397,10 +397,12 @@ def _choose_reader(domain: Domain) -> Callable[[Any, Any], Numbers]:
     }
     if type(domain) in readers:
         return readers[type(domain)]
-    if not isinstance(domain, Domain):
+    try:
+        _ = domain.size, domain.labels, domain.codes, domain.values
+    except AttributeError:
         raise UnsupportedError(
             f"files have no values for the domain {domain!r}: a domain has size, labels, codes and values"
-        )
+        ) from None
     return _ask_domain
 
 

@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from shuffledp.core.analyzer import Analyzer, Stepwise, Tally
+from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes
 from shuffledp.core.domain import Domain, rounding_words
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.estimate import Estimate
-from shuffledp.core.protocol import DealtInParts, ShuffleProtocol
+from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import WordSource
 from shuffledp.engine.chunks import (
     CodeCounts,
@@ -268,7 +268,7 @@ def run_file(
             counted = chosen.tally(job, protocol, rng)
         protocol.check_users(counted.tally.users)
     with stage(ESTIMATION):
-        estimate = _estimate(protocol.analyzer, counted.tally, report).label(declared)
+        estimate = _estimate(protocol, counted.tally, report).label(declared)
     return FileRun(
         tally=counted.tally,
         estimate=estimate,
@@ -280,27 +280,28 @@ def run_file(
     )
 
 
-def _estimate(analyzer: Analyzer, tally: Tally, report: Report | None) -> Estimate:
+def _estimate(protocol: ShuffleProtocol, tally: Tally, report: Report | None) -> Estimate:
     """The estimate, with progress where it takes long and somebody wants to know."""
-    if report is None or not isinstance(analyzer, Stepwise):
-        return analyzer.estimate(tally)
+    stepwise = protocol.offers.estimate_stepwise
+    if report is None or stepwise is None:
+        return protocol.analyzer.estimate(tally)
 
     def step(part: float) -> None:
         done = math.floor(100 * part)
         report(Progress(rows=done, total_rows=100, total_bytes=0, estimating=True))
 
-    return analyzer.estimate_stepwise(tally, step)
+    return stepwise(tally, step)
 
 
 def _is_streamed(protocol: ShuffleProtocol, engine: Engine) -> bool:
     """Whether the tally is dealt chunk by chunk: of words, which nobody can list."""
-    return isinstance(protocol.randomizer, DealtInParts) and engine.local
+    return protocol.offers.stream is not None and engine.local
 
 
 def _stream(protocol: ShuffleProtocol, engine: Engine, job: Job, rng: WordSource | None) -> Tallied:
     """One chunk after the other: what is held is the tally, however many people or words there are."""
-    device = protocol.randomizer
-    assert isinstance(device, DealtInParts)
+    device = protocol.offers.stream
+    assert device is not None
     source = SecureWords() if rng is None else rng
     with (
         stage(DEALING),

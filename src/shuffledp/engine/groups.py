@@ -2,7 +2,7 @@
 
 A tally depends on the data only through the number of people with each code. So every engine groups the column
 by code, and what follows is the same for all of them: the protocol deals the tally of that many people
-(`Dealt`), exactly with the law that their messages would have. It is the protocol, with its guarantee; only
+(`core.capabilities`), exactly with the law that their messages would have. It is the protocol, with its guarantee; only
 the messages are left out. A protocol that cannot deal lets everybody's device run, in the order of their codes.
 
 Real values take one word per row to be rounded to the grid without bias; the codes of the grid are grouped.
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts
+from shuffledp.core.capabilities import Stream
 from shuffledp.core.counting import CodeCounter
 from shuffledp.core.domain import (
     Domain,
@@ -31,7 +32,7 @@ from shuffledp.core.domain import (
     rounding_words,
 )
 from shuffledp.core.errors import DataError, PositionError
-from shuffledp.core.protocol import Dealt, DealtIfFew, DealtInParts, ShuffleProtocol
+from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import Randomizer, WordSource
 from shuffledp.core.texts import Keys, Spelt, Texts
 from shuffledp.engine.chunks import (
@@ -89,7 +90,7 @@ def are_grouped(protocol: ShuffleProtocol) -> bool:
     domain = protocol.randomizer.domain
     if not is_listable(domain):
         return False
-    return isinstance(protocol.randomizer, Dealt) or not rounding_words(domain)
+    return protocol.dealt or not rounding_words(domain)
 
 
 def tally_counts(
@@ -102,10 +103,9 @@ def tally_counts(
     >>> tally_counts(p, np.array([10**9, 0, 5]), SeededWords(3)).users
     1000000005
     """
-    if isinstance(protocol.randomizer, Dealt):
-        return protocol.randomizer.deal(counts, rng)
-    if isinstance(protocol.randomizer, DealtIfFew) and protocol.randomizer.few:
-        return protocol.randomizer.deal_few(counts, rng)
+    deal = protocol.offers.deal
+    if deal is not None:
+        return deal(counts, rng)
     return _tally_everybody(protocol, counts, rng, thread_count(threads))
 
 
@@ -143,7 +143,7 @@ def group_codes(codes: Codes) -> tuple[Spelt, Counts]:
     return found, times.astype(np.int64)
 
 
-def deal_codes(device: DealtInParts, parts: Iterable[Codes], rng: WordSource) -> Tally | None:
+def deal_codes(device: Stream, parts: Iterable[Codes], rng: WordSource) -> Tally | None:
     """The tally of people with these codes, dealt part by part, so that only the tally is in memory; None of nobody.
 
     With a seed all words are grouped first: the same people have the same tally, however they are cut into parts.

@@ -16,7 +16,7 @@ from shuffledp.core.errors import (
     PositionError,
 )
 from shuffledp.core.estimate import Estimate
-from shuffledp.core.protocol import DealtInParts, ShuffleProtocol
+from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import WordSource, randomize
 from shuffledp.core.shuffler import forget
 from shuffledp.engine.chunks import (
@@ -122,8 +122,8 @@ def tally(protocol: ShuffleProtocol, values: ArrayLike, rng: WordSource) -> Tall
     >>> tally(p, [0, 1, 1, 2, 2, 2], SeededWords(3)).users
     6
     """
-    device = protocol.randomizer
-    if isinstance(device, DealtInParts):
+    device = protocol.offers.stream
+    if device is not None:
         codes = protocol.randomizer.domain.codes(values)
         dealt = deal_codes(device, [codes], rng)
         assert dealt is not None

@@ -218,7 +218,7 @@ def spread_of(protocol: ShuffleProtocol) -> float | None:
     if not analyzer.noise:
         return _frequency(analyzer)
     # A message that supports one bin adds 1 to it, so neither sign can have more than all messages.
-    return float(protocol.cost.messages_max) if analyzer.influence == 1 else None
+    return float(protocol.cost.messages_max) if analyzer.influence() == 1 else None
 
 
 def _frequency(analyzer: FrequencyAnalyzer) -> float:

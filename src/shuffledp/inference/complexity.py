@@ -32,7 +32,7 @@ from shuffledp.core.arrays import Floats
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate, NormalError
-from shuffledp.core.protocol import HONEST, Dealt, ShuffleProtocol, honest_users
+from shuffledp.core.protocol import HONEST, ShuffleProtocol, honest_users
 from shuffledp.core.validate import fraction_of_one, number, positive, whole
 from shuffledp.inference.learning import MODELS, Source, find_source
 from shuffledp.inference.testers import count_lowered, make_tester
@@ -387,7 +387,7 @@ def _slope(before: _Point | None, n: int, mean: float) -> float:
 
 
 def _has_no_simulation(protocol: ShuffleProtocol) -> str | None:
-    return None if isinstance(protocol.randomizer, Dealt) else "its tally cannot be simulated"
+    return None if protocol.dealt else "its tally cannot be simulated"
 
 
 def _find_least(honest: float) -> int:

@@ -43,7 +43,7 @@ from shuffledp.core.estimate import (
 from shuffledp.core.frames import make_arrow, make_columns, make_pandas, make_polars
 from shuffledp.core.notebook import make_table, say, stack
 from shuffledp.core.privacy import Guarantee, round_up
-from shuffledp.core.protocol import HONEST, Dealt, ShuffleProtocol
+from shuffledp.core.protocol import HONEST, ShuffleProtocol
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, positive
 from shuffledp.engine.local import run
@@ -52,7 +52,6 @@ from shuffledp.mechanisms.geometric import Geometric
 from shuffledp.numerics.entropy import SecureWords
 from shuffledp.planner.choice import smallest_error
 from shuffledp.planner.question import Asked, Limits, candidates
-from shuffledp.planner.worst import Biased
 from shuffledp.protocols.correlated_histogram import CorrelatedHistogram
 from shuffledp.protocols.count_min import CountMinAnalyzer
 from shuffledp.tasks import Histogram
@@ -403,14 +402,14 @@ class Reported:
         return run(self.protocol, codes, rng)
 
     def simulate(self, counts: Counts, rng: WordSource) -> Floats:
-        randomizer = self.protocol.randomizer
-        if not isinstance(randomizer, Dealt):
+        randomizer, deal = self.protocol.randomizer, self.protocol.offers.deal
+        if deal is None:
             raise UnsupportedError(f"{self.name} has no simulation of its tally")
         if isinstance(randomizer, CorrelatedHistogram):
             # The flood has as many of each sign, so the estimate is the same without it.
             noise = randomizer.noise.deal(int(counts.sum()), rng)
             return (counts + noise[1::2] - noise[::2]).astype(np.float64)
-        tally = randomizer.deal(counts, rng)
+        tally = deal(counts, rng)
         return np.asarray(self.protocol.analyzer.estimate(tally).value)
 
 
@@ -498,7 +497,7 @@ def _check(
 
 def _refuse(protocol: ShuffleProtocol) -> str | None:
     """Why it cannot learn a distribution, if so."""
-    if isinstance(protocol.analyzer, Biased):
+    if protocol.offers.bias is not None:
         return "its answer is biased for small counts, so there is no unbiased estimate to keep"
     if isinstance(protocol.analyzer, CountMinAnalyzer):
         return "its error is that of a public hash function, and does not vanish with n"

@@ -18,14 +18,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
-from shuffledp.core.octets import Influential
 from shuffledp.core.privacy import Guarantee
 from shuffledp.core.protocol import HONEST, ShuffleProtocol, honest_users
 from shuffledp.core.randomizer import WordSource
@@ -61,21 +59,13 @@ def worst_bias(protocol: ShuffleProtocol, liars: int) -> float:
     return math.nextafter(float(_find_reach(protocol, count)), math.inf) if count else 0.0
 
 
-@runtime_checkable
-class Leaping(Protocol):
-    """An analyzer whose answer is not linear in the messages, but bounded in what they can do."""
-
-    def reach(self, messages: int, n: int) -> Fraction:
-        """How far this many messages can move the answer among n people."""
-
-
 def _find_reach(protocol: ShuffleProtocol, liars: int) -> Fraction | float:
     """How far the reports of these liars can move the answer, at most."""
-    analyzer, messages = protocol.analyzer, liars * protocol.cost.messages_max
-    if isinstance(analyzer, Influential) and not math.isinf(influence := analyzer.influence):
+    offers, messages = protocol.offers, liars * protocol.cost.messages_max
+    if offers.influence is not None and not math.isinf(influence := offers.influence()):
         return messages * influence
-    if isinstance(analyzer, Leaping) and protocol.users is not None:
-        return analyzer.reach(messages, protocol.users)
+    if offers.reach is not None and protocol.users is not None:
+        return offers.reach(messages, protocol.users)
     raise UnsupportedError(f"{protocol.name} states no influence of a message")
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from shuffledp.core.domain import Categories, Integers, Reals
 from shuffledp.core.errors import ParameterError, UnsupportedError
-from shuffledp.core.octets import Influential, report_bytes
+from shuffledp.core.octets import report_bytes
 from shuffledp.core.privacy import Model, round_up
 from shuffledp.core.protocol import HONEST, ShuffleProtocol, honest_users
 from shuffledp.core.task import Task
@@ -271,16 +271,17 @@ class Design:
 
 def measure_influence(question: Question) -> float:
     """By how many people one message can move the answer, rounded up; infinite for words, where no bound is known."""
-    analyzer = question.protocol.analyzer
-    assert isinstance(analyzer, Influential)  # as those of all protocols that can be carried
+    offered = question.protocol.offers.influence
+    assert offered is not None  # as that of all protocols that can be carried
+    influence = offered()
     if question.task == "words":
         return math.inf
-    if math.isinf(analyzer.influence):
+    if math.isinf(influence):
         raise UnsupportedError(
             f"question {question.name!r}: nothing is known of what one report can do among "
             f"{question.protocol.randomizer.domain.size:,} cells: give fewer steps, up to 65,536"
         )
-    return math.nextafter(float(analyzer.influence), math.inf)
+    return math.nextafter(float(influence), math.inf)
 
 
 def choose_protocols(

@@ -25,6 +25,7 @@ from typing import ClassVar
 from numpy.typing import ArrayLike
 
 from shuffledp.accounting.noisy_count import BinomialCount
+from shuffledp.core.capabilities import CentralCapabilities
 from shuffledp.core.errors import DataError, UnsupportedError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.mechanism import MechanismSpec
@@ -133,6 +134,10 @@ class Binomial:
             words = rng.words(min(_CHUNK, self.n - start), self.word_bits)
             heads += int(tape.bernoulli(words, self.threshold, self.word_bits).sum())
         return heads
+
+    @property
+    def offers(self) -> CentralCapabilities:
+        return CentralCapabilities(unit=self.unit)
 
     def variance(self) -> float:
         """n gamma (1 - gamma), for the gamma that is sampled.

@@ -20,6 +20,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from shuffledp.core.capabilities import CentralCapabilities
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.mechanism import MechanismSpec
 from shuffledp.core.privacy import Guarantee
@@ -80,6 +81,10 @@ class Geometric:
             error=DiscreteLaplaceError(noise=self.noise, shape=np.shape(exact_answer)),
             limits=(-math.inf, math.inf),
         )
+
+    @property
+    def offers(self) -> CentralCapabilities:
+        return CentralCapabilities(unit=self.unit)
 
     def variance(self) -> float:
         """2 a / (1 - a)^2, the same for each coordinate.

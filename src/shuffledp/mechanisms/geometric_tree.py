@@ -18,6 +18,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from shuffledp.core.capabilities import CentralCapabilities
 from shuffledp.core.cells import Cells
 from shuffledp.core.domain import Integers
 from shuffledp.core.errors import DataError, ParameterError
@@ -91,6 +92,10 @@ class GeometricTree:
         ]
         values = fit_leaves(levels, float(n), [1.0] * len(self.shape))[: self.domain.size]
         return self.question.answer(replace(self._leaves(n), values=values))
+
+    @property
+    def offers(self) -> CentralCapabilities:
+        return CentralCapabilities()
 
     def variance(self) -> float:
         """The variance of a count of people; for quantiles that of the rank, averaged over all cells."""

@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shuffledp.core.arrays import Counts, Floats
+from shuffledp.core.capabilities import CentralCapabilities
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.mechanism import MechanismSpec
@@ -145,6 +146,10 @@ class Laplace:
         whole_steps = np.floor(steps)
         # floor(steps + 0.5) would round twice; the difference to the floor is exact where it counts.
         return whole_steps.astype(np.int64) + (steps - whole_steps >= 0.5)
+
+    @property
+    def offers(self) -> CentralCapabilities:
+        return CentralCapabilities(unit=self.unit)
 
     def variance(self) -> float:
         """step^2 2 a / (1 - a)^2 with a = e^(-epsilon / reach): the textbook's 2 s^2 / epsilon^2.

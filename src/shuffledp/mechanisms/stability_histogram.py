@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.arrays import Counts, Floats
+from shuffledp.core.capabilities import CentralCapabilities
 from shuffledp.core.errors import DataError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.mechanism import MechanismSpec
@@ -107,6 +108,10 @@ class StabilityHistogram:
             limits=(0.0, float(self.n)),
             labels=tuple(str(labels[i]) for i in kept),
         )
+
+    @property
+    def offers(self) -> CentralCapabilities:
+        return CentralCapabilities(bin_errors=self.squared_error, find_count=self.find_count)
 
     def variance(self) -> float:
         """Exact variance of the noise in one non-empty bin, before small bins are dropped.

@@ -7,25 +7,21 @@ import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
-from shuffledp.core.arrays import Counts, Floats
+from shuffledp.core.arrays import Counts
 from shuffledp.core.errors import ShuffledpError, UnsupportedError
 from shuffledp.core.mechanism import Mechanism
-from shuffledp.core.octets import Carried, Influential, report_bytes
+from shuffledp.core.octets import report_bytes
 from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import Cost, ShuffleProtocol
 from shuffledp.planner.question import Asked, Candidate, Limits
 from shuffledp.planner.worst import worst_bin, worst_case, worst_shape
 from shuffledp.protocols import spec
 from shuffledp.tasks import task_named
-from shuffledp.tasks.words import Sight
 
 __all__ = [
-    "CountDependent",
     "Measured",
-    "Predicting",
-    "Publishing",
     "Row",
     "check_sight",
     "evaluate",
@@ -162,17 +158,17 @@ class Row:
         made, cost = self._shuffled, self._cost
         if made is None or cost is None:
             return None
-        device = made.randomizer
-        size = device.code.size if isinstance(device, Carried) else -(-cost.bits_per_message // 8)
+        code = made.offers.code
+        size = -(-cost.bits_per_message // 8) if code is None else code.size
         return report_bytes(cost.messages_max, size)
 
     @property
     def influence(self) -> float | None:
         """By how many people one report can move the answer, if all of its messages lie; None: no bound is known."""
         made, cost = self._shuffled, self._cost
-        if made is None or cost is None or not isinstance(made.analyzer, Influential):
+        if made is None or cost is None or made.offers.influence is None:
             return None
-        influence = float(cost.messages_max * made.analyzer.influence)
+        influence = float(cost.messages_max * made.offers.influence())
         return None if math.isinf(influence) else influence
 
     @property
@@ -319,7 +315,7 @@ def _at_floor(row: Row, candidate: Candidate, asked: Asked, limits: Limits) -> R
         name=candidate.name, model=Model.LOCAL, answers=candidate.answers, maker=alone
     )
     local = asked_of.make(asked.at(epsilon=most))
-    shuffled = profile(randomizer=local.randomizer, n=asked.n, honest=asked.crowd.honest)
+    shuffled = profile(randomizer=local, n=asked.n, honest=asked.crowd.honest)
     epsilon = shuffled.epsilon(asked.promise.delta) * (1 - _UNDER)
     less = replace(asked, promise=replace(asked.promise, epsilon=epsilon))  # on the same grid
     try:
@@ -409,19 +405,21 @@ def _measure_protocol(made: ShuffleProtocol, asked: Asked) -> Measured:
     check_sight(made, n)
     answered = task_named(made.task)
     size = made.randomizer.domain.size if answered.listed else 2
-    worst = worst_case(made.analyzer, n=n, size=size, bins=answered.bins)
+    worst = worst_case(made, n=n, size=size, bins=answered.bins)
     rmse = math.hypot(answered.scale(n) * math.sqrt(worst.mse), asked.rounding)
     return Measured(made=made, answers=made.task, rmse=rmse, inputs=worst.inputs, cost=cost)
 
 
 def _measure_mechanism(made: Mechanism, candidate: Candidate, asked: Asked) -> Measured:
     answers = candidate.answers
-    if isinstance(made, CountDependent) and asked.task.listed:
-        worst = worst_shape(made.squared_error, n=asked.crowd.n, size=asked.task.domain.size)
+    bin_errors = made.offers.bin_errors
+    if bin_errors is not None and asked.task.listed:
+        worst = worst_shape(bin_errors, n=asked.crowd.n, size=asked.task.domain.size)
         rmse = math.sqrt(worst.mse)
         return Measured(made=made, answers=answers, rmse=rmse, inputs=worst.inputs)
     mse = made.variance()
-    if isinstance(made, OnGrid) and Fraction(unit := made.unit).denominator > 1:
+    unit = made.offers.unit
+    if unit is not None and Fraction(unit).denominator > 1:
         mse += (unit / 2) ** 2  # the answer is rounded to its grid
     rmse = task_named(answers).scale(asked.crowd.n) * math.sqrt(mse)
     return Measured(made=made, answers=answers, rmse=rmse)
@@ -435,50 +433,18 @@ def _measure_worst_bin(measured: Measured) -> float:
     return worst_bin(measured.made, measured.inputs, LEVEL)
 
 
-@runtime_checkable
-class CountDependent(Protocol):
-    """A mechanism whose error in a bin depends on the bin's count."""
-
-    def squared_error(self, counts: Counts) -> Floats:
-        """Exact mean squared error of bins with these true counts."""
-
-
-@runtime_checkable
-class OnGrid(Protocol):
-    """A mechanism whose answers are whole units."""
-
-    @property
-    def unit(self) -> float:
-        """What one unit is worth."""
-
-
-@runtime_checkable
-class Predicting(Protocol):
-    """An analyzer that finds words, and knows before from how many people on."""
-
-    def predict(self, n: int) -> Sight:
-        """What is seen among n people."""
-
-
-@runtime_checkable
-class Publishing(Protocol):
-    """A mechanism that finds words: those with many people are published."""
-
-    def find_count(self, probability: float) -> int:
-        """The smallest count that is published with this probability."""
-
-
 def check_sight(made: ShuffleProtocol, n: int) -> None:
     """Refuse a protocol that looks for words where it could find none, not even one that everybody has."""
-    if not isinstance(made.analyzer, Predicting) or made.analyzer.predict(n).find_count(LEVEL) <= n:
+    predict = made.offers.predict
+    if predict is None or predict(n).find_count(LEVEL) <= n:
         return
     enough = 2 * n
-    while made.analyzer.predict(enough).find_count(LEVEL) > enough:
+    while predict(enough).find_count(LEVEL) > enough:
         enough *= 2
     low = enough // 2
     while enough - low > max(1, low // 100):
         middle = (low + enough) // 2
-        blind = made.analyzer.predict(middle).find_count(LEVEL) > middle
+        blind = predict(middle).find_count(LEVEL) > middle
         low, enough = (middle, enough) if blind else (low, middle)
     raise UnsupportedError(
         f"n={n} people are too few for any word to be seen: at least {enough:,} are needed"
@@ -492,8 +458,8 @@ def measure_sight(made: ShuffleProtocol | Mechanism, n: int) -> int | None:
     >>> measure_sight(mechanisms.stability_histogram.make(n=1000, epsilon=1.0, delta=1e-6), 1000)
     33
     """
-    if isinstance(made, Publishing):
-        return made.find_count(LEVEL)
-    if isinstance(made, ShuffleProtocol) and isinstance(made.analyzer, Predicting):
-        return made.analyzer.predict(n).find_count(LEVEL)
-    return None
+    if isinstance(made, ShuffleProtocol):
+        predict = made.offers.predict
+        return None if predict is None else predict(n).find_count(LEVEL)
+    find_count = made.offers.find_count
+    return None if find_count is None else find_count(LEVEL)

@@ -8,19 +8,15 @@ rest having another.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from shuffledp.core.analyzer import Analyzer, Tally
+from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Counts, Floats
-from shuffledp.core.estimate import Estimate, Value
+from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import ShuffleProtocol
 
 __all__ = [
-    "Biased",
-    "BinByBin",
-    "Foreseeing",
     "Worst",
     "mean_squared_error",
     "worst_bin",
@@ -35,22 +31,6 @@ _SPREAD = 8
 _FLAT = 1e-12
 
 
-@runtime_checkable
-class BinByBin(Protocol):
-    """An analyzer whose error in a bin depends on the bin's count and n alone."""
-
-    def squared_errors(self, counts: Counts, n: int) -> Floats:
-        """Exact mean squared error of bins with these true counts, among n people."""
-
-
-@runtime_checkable
-class Biased(Protocol):
-    """An analyzer whose answer is biased, and states by how much."""
-
-    def bias(self, inputs: Counts) -> Value:
-        """Exact mean error for a data set with inputs[x] users of code x."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Worst:
     """A data set, and the mean squared error on it (for a histogram: its mean over the bins)."""
@@ -59,36 +39,38 @@ class Worst:
     mse: float
 
 
-def mean_squared_error(analyzer: Analyzer, inputs: Counts) -> float:
+def mean_squared_error(protocol: ShuffleProtocol, inputs: Counts) -> float:
     """Variance plus squared bias; for a histogram the mean over the bins.
 
     >>> from shuffledp import protocols
     >>> bit = protocols.rr.make_local(epsilon=1.0)
-    >>> round(mean_squared_error(bit.analyzer, np.array([0, 1000])), 2)
+    >>> round(mean_squared_error(bit, np.array([0, 1000])), 2)
     920.67
     """
-    each = np.asarray(analyzer.variance(inputs), dtype=np.float64)
-    if isinstance(analyzer, Biased):
-        each = each + np.square(analyzer.bias(inputs))
+    each = np.asarray(protocol.analyzer.variance(inputs), dtype=np.float64)
+    bias = protocol.offers.bias
+    if bias is not None:
+        each = each + np.square(bias(inputs))
     return float(np.mean(each))
 
 
-def worst_case(analyzer: Analyzer, *, n: int, size: int, bins: bool) -> Worst:
+def worst_case(protocol: ShuffleProtocol, *, n: int, size: int, bins: bool) -> Worst:
     """The largest mean squared error over the data sets that are searched; `bins`: of a histogram.
 
     >>> from shuffledp import protocols
     >>> bit = protocols.zsum.make(n=10_000, epsilon=1.0, delta=1e-6, honest=1.0)
-    >>> found = worst_case(bit.analyzer, n=10_000, size=2, bins=False)
+    >>> found = worst_case(bit, n=10_000, size=2, bins=False)
     >>> found.inputs, round(found.mse ** 0.5, 1)
     (array([9970,   30]), 26.8)
     """
 
     def error(inputs: Counts) -> float:
-        return mean_squared_error(analyzer, inputs)
+        return mean_squared_error(protocol, inputs)
 
-    if isinstance(analyzer, BinByBin):
-        return worst_shape(lambda counts: analyzer.squared_errors(counts, n), n=n, size=size)
-    if isinstance(analyzer, Biased):
+    bin_errors = protocol.offers.bin_errors
+    if bin_errors is not None:
+        return worst_shape(lambda counts: bin_errors(counts, n), n=n, size=size)
+    if protocol.offers.bias is not None:
         return worst_bit(error, n=n)
     inputs = np.zeros(size, dtype=np.int64)
 
@@ -212,24 +194,17 @@ def worst_bin(protocol: ShuffleProtocol, inputs: Counts, level: float) -> float:
     >>> worst_bin(p, np.full(16, 100_000 // 16), 0.95)
     13.0
     """
-    estimate = _foresee(protocol.analyzer, inputs)
+    estimate = _foresee(protocol, inputs)
     low, high = estimate.interval(1 - (1 - level) / len(inputs))
     value = np.asarray(estimate.value)
     return float(np.max(np.maximum(value - low, high - value)))
 
 
-@runtime_checkable
-class Foreseeing(Protocol):
-    """An analyzer that knows what its estimate is where the noise is at its mean."""
-
-    def foresee(self, inputs: Counts) -> Estimate:
-        """The estimate to expect for inputs[x] people of each code x."""
-
-
-def _foresee(analyzer: Analyzer, inputs: Counts) -> Estimate:
-    """The estimate that the analyzer foresees, or that of the tally whose estimate is the truth."""
-    if isinstance(analyzer, Foreseeing):
-        return analyzer.foresee(inputs)
+def _foresee(protocol: ShuffleProtocol, inputs: Counts) -> Estimate:
+    """The estimate that the protocol foresees, or that of the tally whose estimate is the truth."""
+    if protocol.offers.foresee is not None:
+        return protocol.offers.foresee(inputs)
+    analyzer = protocol.analyzer
     n, kinds = int(inputs.sum()), np.unique(inputs)  # equal bins have equal intervals
     zero, one = (
         np.asarray(analyzer.estimate(Tally(counts=np.full(len(kinds), c), users=n)).value)

@@ -230,14 +230,13 @@ class BundleAnalyzer:
         object.__setattr__(self, "kinds", tuple(kinds))
         object.__setattr__(self, "shapes", tuple(shapes))
 
-    @property
     def offset(self) -> tuple[Fraction, ...]:
         """What each user adds to the answers before any message."""
-        return tuple(
-            number
-            for part in self.parts
-            for number in getattr(part.analyzer, "offset", (Fraction(0),) * _answers(part))
-        )
+        found: list[Fraction] = []
+        for part in self.parts:
+            own = part.offers.offset
+            found.extend((Fraction(0),) * _answers(part) if own is None else own())
+        return tuple(found)
 
     @property
     def width(self) -> int:
@@ -415,9 +414,11 @@ def make(crowd: Crowd, promise: Promise, *, parts: Sequence[Mapping[str, Any]]) 
         made = _calibrate_once(crowd, replace(promise, delta=delta), json.dumps(parts))
     protocols = tuple(protocol for _, protocol in made)
     device = BundleDevice(devices=tuple(part.randomizer for part in protocols))
+    analyzer = BundleAnalyzer(names=names, parts=protocols)
     return Parts(
         device,
-        BundleAnalyzer(names=names, parts=protocols),
+        analyzer,
+        offset=analyzer.offset,
         accountant=account(protocols, promise),
         resolved={"parts": [part.to_dict() for part, _ in made]},
     )
@@ -446,7 +447,8 @@ def make_local(*, epsilon: float, parts: Sequence[Mapping[str, Any]]) -> Parts:
         raise UnsupportedError(
             f"epsilon={epsilon!r} is less than {device.epsilon0!r}, what the parts add up to"
         )
-    return Parts(device, BundleAnalyzer(names=names, parts=made))
+    analyzer = BundleAnalyzer(names=names, parts=made)
+    return Parts(device, analyzer, offset=analyzer.offset)
 
 
 def make_local_parts(

@@ -190,7 +190,6 @@ class SignedAnalyzer:
 
     randomizer: CorrelatedCount
 
-    @property
     def influence(self) -> Fraction:
         """By how many people one message can move the count: from -1 to 1."""
         return Fraction(2)
@@ -252,7 +251,14 @@ def make(
     device = calibrate(
         build, crowd, promise, star=star, losing=promise.epsilon, calibration=calibration
     )
-    return Parts(device, SignedAnalyzer(randomizer=device))
+    analyzer = SignedAnalyzer(randomizer=device)
+    return Parts(
+        device,
+        analyzer,
+        deal=device.deal,
+        curve=device.open_curve,
+        influence=analyzer.influence,
+    )
 
 
 SPEC = register(make)

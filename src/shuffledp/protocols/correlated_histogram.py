@@ -190,7 +190,6 @@ class SignedHistogramAnalyzer:
 
     randomizer: CorrelatedHistogram
 
-    @property
     def influence(self) -> Fraction:
         """By how many people one message can move a bin: from -1 to 1."""
         return Fraction(2)
@@ -264,7 +263,15 @@ def make(
 
     losing = promise.epsilon - star
     device = calibrate(build, crowd, promise, star=star, losing=losing, calibration=calibration)
-    return Parts(device, SignedHistogramAnalyzer(randomizer=device))
+    analyzer = SignedHistogramAnalyzer(randomizer=device)
+    return Parts(
+        device,
+        analyzer,
+        deal=device.deal,
+        curve=device.open_curve,
+        influence=analyzer.influence,
+        foresee=analyzer.foresee,
+    )
 
 
 SPEC = register(make)

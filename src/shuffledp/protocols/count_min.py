@@ -304,7 +304,6 @@ class CountMinAnalyzer:
 
     randomizer: CountMin
 
-    @property
     def influence(self) -> Fraction:
         """By how many people one message can move a category: that of one row."""
         width = self.randomizer.width
@@ -477,7 +476,15 @@ def make(
         word_bits=word_bits,
     )
     resolved = {"seed": seed, "width": width}
-    return Parts(device, CountMinAnalyzer(randomizer=device), resolved=resolved)
+    analyzer = CountMinAnalyzer(randomizer=device)
+    return Parts(
+        device,
+        analyzer,
+        resolved=resolved,
+        deal=device.deal,
+        influence=analyzer.influence,
+        foresee=analyzer.foresee,
+    )
 
 
 def _balance(cells: float, k: int, word_bits: int) -> int:

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from shuffledp.accounting.blanket import Blanket, two_level_blanket
+from shuffledp.accounting.blanket import Blanket, bit_blanket
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Reals
@@ -81,7 +81,7 @@ class Duchi(OneNumber):
 
     def blankets(self) -> tuple[Blanket, ...]:
         """What both bits' laws have in common, for the accountant of the shuffled view."""
-        return (two_level_blanket(ratio=(1 - self.flip) / self.flip, one=self.flip),)
+        return (bit_blanket(self.flip),)
 
     @property
     def alphabet(self) -> int:

@@ -192,7 +192,15 @@ def make(crowd: Crowd, promise: Promise, *, k: int, word_bits: int = 64) -> Part
             f"n={crowd.n} users are too few: each would send {float(rho):.3g} dummies"
         )
     device = DummiesHistogram.sending(rho, k=k, word_bits=word_bits)
-    return Parts(device, FrequencyAnalyzer(oracle=device, noise=device.noise))
+    analyzer = FrequencyAnalyzer(oracle=device, noise=device.noise)
+    return Parts(
+        device,
+        analyzer,
+        deal=device.deal,
+        curve=device.open_curve,
+        influence=analyzer.influence,
+        offset=analyzer.offset,
+    )
 
 
 SPEC = register(make)

@@ -192,7 +192,14 @@ def make(
     if 2 * f >= 1:
         raise UnsupportedError(refusal)
     device = FakeUsers(k=k, fake=fake, flips=int(f * (1 << word_bits)), word_bits=word_bits)
-    return Parts(device, FrequencyAnalyzer(oracle=device, noise=((fake, device.f),)))
+    analyzer = FrequencyAnalyzer(oracle=device, noise=((fake, device.f),))
+    return Parts(
+        device,
+        analyzer,
+        deal=device.deal,
+        influence=analyzer.influence,
+        offset=analyzer.offset,
+    )
 
 
 def _minimize(fakes: int, promise: Promise, bits: int, refusal: str) -> float:

@@ -243,7 +243,6 @@ class HadamardAnalyzer:
 
     randomizer: HadamardResponse
 
-    @property
     def influence(self) -> Fraction:
         """By how many people one message can move a bin: from -1 / lead to 1 / lead."""
         return 2 / self.randomizer.lead
@@ -330,7 +329,16 @@ def make_local(*, k: int, epsilon: float, word_bits: int = 64) -> Parts:
     10
     """
     response = HadamardResponse(k=k, epsilon0=epsilon, word_bits=word_bits)
-    return Parts(response, HadamardAnalyzer(randomizer=response))
+    analyzer = HadamardAnalyzer(randomizer=response)
+    return Parts(
+        response,
+        analyzer,
+        deal=response.deal,
+        code=response.code,
+        blankets=response.blankets,
+        influence=analyzer.influence,
+        foresee=analyzer.foresee,
+    )
 
 
 def _best_blocks(k: int, gain: Fraction | float) -> int:

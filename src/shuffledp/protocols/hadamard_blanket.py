@@ -194,7 +194,14 @@ def make(
     tau = min(max(1, math.floor(-math.log2(q))), 32)
     rho = choose_rho(crowd, promise, Fraction(1, 1 << tau), word_bits)
     device = HadamardBlanket(k=k, tau=tau, dummies=rho, word_bits=word_bits)
-    return Parts(device, analyze_dummied(device, device.rho))
+    analyzer = analyze_dummied(device, device.rho)
+    return Parts(
+        device,
+        analyzer,
+        deal=device.deal_few if device.few else None,
+        influence=analyzer.influence,
+        offset=analyzer.offset,
+    )
 
 
 SPEC = register(make)

@@ -256,7 +256,14 @@ def make(
         dummies=choose_rho(crowd, promise, Fraction(width, 1 << s), word_bits),
         word_bits=word_bits,
     )
-    return Parts(device, analyze_dummied(device, device.rho))
+    analyzer = analyze_dummied(device, device.rho)
+    return Parts(
+        device,
+        analyzer,
+        deal=device.deal_few if device.few else None,
+        influence=analyzer.influence,
+        offset=analyzer.offset,
+    )
 
 
 def _degree(k: int, s: int) -> int:

@@ -29,7 +29,7 @@ from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.cells import Cells
 from shuffledp.core.domain import Integers
 from shuffledp.core.errors import ParameterError, UnsupportedError
-from shuffledp.core.protocol import Cost, Crowd, Noisy, Parts, Promise
+from shuffledp.core.protocol import Cost, Crowd, CurvedNoise, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, join_laws
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import number, whole
@@ -100,6 +100,9 @@ class HashedLevel(Dummied):
     def q(self) -> Fraction:
         """Exact probability that any other message supports a given category."""
         return Fraction(1, 1 << self.s)
+
+    def open_curve(self, honest: int) -> None:
+        """None: `delta` is asked one epsilon after the other."""
 
     def _hash(self, a: Words, b: Words, x: Codes) -> Words:
         own = x.astype(np.uint64)
@@ -178,7 +181,7 @@ class HashedTree:
             raise ParameterError("shape", self.shape, f"must have {self.domain.size} leaves")
 
     @property
-    def levels(self) -> tuple[Noisy, ...]:
+    def levels(self) -> tuple[CurvedNoise, ...]:
         """The histograms, the hashed one last."""
         return (*self.top.levels, self.last)
 
@@ -341,9 +344,12 @@ def make(
         raise ParameterError("shape", shape, "must have at least two levels")
     layout = _Layout(domain=domain, shape=chosen, hash_bits=hash_bits, word_bits=word_bits)
     tree = layout.fit(crowd, promise) if levels is None else layout.spend(crowd, promise, levels)
+    analyzer = TreeAnalyzer(tree=tree, question=LeafQuestion(task=task, at=points))
     return Parts(
         tree,
-        TreeAnalyzer(tree=tree, question=LeafQuestion(task=task, at=points)),
+        analyzer,
+        influence=analyzer.influence,
+        foresee=analyzer.foresee,
         accountant=Joint.of(tree.levels, promise),
         task=task,
         resolved={"shape": list(chosen), "hash_bits": hash_bits, "at": list(points)},

@@ -214,7 +214,14 @@ def make_local(*, k: int, epsilon: float, word_bits: int = 32) -> Parts:
     21
     """
     hashing = _choose_best(k, positive("epsilon", epsilon), word_bits)
-    return Parts(hashing, FrequencyAnalyzer(oracle=hashing))
+    analyzer = FrequencyAnalyzer(oracle=hashing)
+    return Parts(
+        hashing,
+        analyzer,
+        code=hashing.code,
+        blankets=hashing.blankets,
+        influence=analyzer.influence,
+    )
 
 
 def _choose_best(k: int, epsilon0: float, word_bits: int) -> LocalHashing:

@@ -502,7 +502,6 @@ class LocalWordsAnalyzer:
 
     device: LocalPrefixes
 
-    @property
     def influence(self) -> float:
         """Infinite: no bound is known.
 
@@ -632,9 +631,15 @@ def make_local(
         epsilon0=epsilon,
         word_bits=word_bits,
     )
+    analyzer = LocalWordsAnalyzer(device=device)
     return Parts(
         device,
-        LocalWordsAnalyzer(device=device),
+        analyzer,
+        code=device.code,
+        blankets=device.blankets,
+        influence=analyzer.influence,
+        predict=analyzer.predict,
+        estimate_stepwise=analyzer.estimate_stepwise,
         resolved={
             "lengths": list(device.lengths),
             "rows": list(device.rows),

@@ -205,9 +205,14 @@ def make_local(
     # Everybody answers for one level: the variance of a node grows with the depth.
     chosen = choose_even_shape(domain.size, 1) if shape is None else tuple(shape)
     tree = LocalTree(domain=domain, shape=chosen, epsilon0=epsilon, word_bits=word_bits)
+    analyzer = TreeAnalyzer(tree=tree, question=question)
     return Parts(
         tree,
-        TreeAnalyzer(tree=tree, question=question),
+        analyzer,
+        code=tree.code,
+        blankets=tree.blankets,
+        influence=analyzer.influence,
+        foresee=analyzer.foresee,
         task=task,
         resolved={"shape": list(chosen), "at": list(question.at) or None},
     )

@@ -245,13 +245,11 @@ class PureCountAnalyzer:
 
     randomizer: PureCount
 
-    @property
     def offset(self) -> tuple[Fraction, ...]:
         """What one user adds to the estimate before any message."""
         p, d = self.randomizer.rate, self.randomizer.d
         return (-((1 - p) * (d // 2) + p * Fraction(d, 2)) / (1 - p),)
 
-    @property
     def influence(self) -> Fraction:
         """By how many people one message can move the count: 1 / (1 - p)."""
         return 1 / (1 - self.randomizer.rate)
@@ -263,7 +261,7 @@ class PureCountAnalyzer:
         n, d, ones = tally.people(), self.randomizer.d, int(tally.counts[1])
         if int(tally.counts.sum()) != n * d:
             raise MismatchError(f"{n} users send {n * d} messages, not {int(tally.counts.sum())}")
-        value = float(ones / (1 - self.randomizer.rate) + n * self.offset[0])
+        value = float(ones / (1 - self.randomizer.rate) + n * self.offset()[0])
         error = PureCountError(randomizer=self.randomizer, users=n, observed=ones - n * (d // 2))
         return Estimate(value=value, error=error, limits=(0.0, float(n)))
 
@@ -327,7 +325,15 @@ def make(crowd: Crowd, promise: Promise, *, word_bits: int = 64) -> Parts:
     whole("word_bits", word_bits, at_least=4, at_most=64)
     device = find_noise(promise.epsilon, crowd.trusted, word_bits)
     accountant = PureAccountant.of(device, crowd, promise, _PROOF)
-    return Parts(device, PureCountAnalyzer(randomizer=device), accountant=accountant)
+    analyzer = PureCountAnalyzer(randomizer=device)
+    return Parts(
+        device,
+        analyzer,
+        accountant=accountant,
+        deal=device.deal,
+        influence=analyzer.influence,
+        offset=analyzer.offset,
+    )
 
 
 @lru_cache(maxsize=64)  # seconds for a thousand users

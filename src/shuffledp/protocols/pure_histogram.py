@@ -132,15 +132,13 @@ class PureHistogramAnalyzer:
     def _count(self) -> PureCountAnalyzer:
         return PureCountAnalyzer(randomizer=self.randomizer.count)
 
-    @property
     def offset(self) -> tuple[Fraction, ...]:
         """What one user adds to the estimates before any message."""
-        return self._count.offset * self.randomizer.k
+        return self._count.offset() * self.randomizer.k
 
-    @property
     def influence(self) -> Fraction:
         """By how many people one message can move a bin."""
-        return self._count.influence
+        return self._count.influence()
 
     def tally(self, shuffled: Shuffled) -> Tally:
         return message_tally(shuffled, 2 * self.randomizer.k)
@@ -167,7 +165,7 @@ class PureHistogramAnalyzer:
         array([20., 40.])
         """
         n, count = int(inputs.sum()), self.randomizer.count
-        mean = (np.unique(inputs) - n * float(self.offset[0])) * float(1 - count.rate)
+        mean = (np.unique(inputs) - n * float(self.offset()[0])) * float(1 - count.rate)
         ones = np.rint(mean).astype(np.int64)
         return self.estimate(Tally(counts=np.stack([n * count.d - ones, ones], 1).ravel(), users=n))
 
@@ -199,7 +197,16 @@ def make(crowd: Crowd, promise: Promise, *, k: int, word_bits: int = 64) -> Part
     whole("word_bits", word_bits, at_least=4, at_most=64)
     device = PureHistogram(k=k, count=find_noise(promise.epsilon / 2, crowd.trusted, word_bits))
     accountant = PureAccountant.of(device.count, crowd, promise, _PROOF, counts=2)
-    return Parts(device, PureHistogramAnalyzer(randomizer=device), accountant=accountant)
+    analyzer = PureHistogramAnalyzer(randomizer=device)
+    return Parts(
+        device,
+        analyzer,
+        accountant=accountant,
+        deal=device.deal,
+        influence=analyzer.influence,
+        offset=analyzer.offset,
+        foresee=analyzer.foresee,
+    )
 
 
 SPEC = register(make)

@@ -241,7 +241,6 @@ class RoundedSum:
     device: RoundedResponse
     task: str
 
-    @property
     def influence(self) -> Fraction:
         """By how many people one message can move the sum: a person moves it by the whole range."""
         device = self.device
@@ -348,7 +347,16 @@ def make(
     find = search.calibrate if calibration is Calibration.EXACT else search.take_published
     k, gamma = find(levels)
     device = RoundedResponse(domain=domain, levels=k, gamma=gamma, word_bits=word_bits)
-    return Parts(device, RoundedSum(device=device, task=task), task=task)
+    analyzer = RoundedSum(device=device, task=task)
+    return Parts(
+        device,
+        analyzer,
+        task=task,
+        deal=device.deal,
+        code=device.code,
+        blankets=device.blankets,
+        influence=analyzer.influence,
+    )
 
 
 def _find_kept(most: int, denominator: int, symbols: int, words: int) -> int | None:

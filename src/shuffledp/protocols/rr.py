@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from shuffledp.accounting.blanket import Blanket, two_level_blanket
+from shuffledp.accounting.blanket import Blanket, bit_blanket
 from shuffledp.core.analyzer import Tally, message_tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Bits
@@ -84,7 +84,7 @@ class RR(OneNumber):
 
     def blankets(self) -> tuple[Blanket, ...]:
         """What both bits' laws have in common, for the accountant of the shuffled view."""
-        return (two_level_blanket(ratio=(1 - self.flip) / self.flip, one=self.flip),)
+        return (bit_blanket(self.flip),)
 
     def encode(self, inputs: Codes, words: Words) -> Messages:
         flipped = words[:, 0] < words.dtype.type(self.threshold)
@@ -116,7 +116,6 @@ class RRAnalyzer:
 
     randomizer: RR
 
-    @property
     def influence(self) -> Fraction:
         """By how many people one message can move the count: 1 / (1 - 2 q)."""
         return 1 / (self.randomizer.p - self.randomizer.q)
@@ -165,7 +164,15 @@ def make_local(*, epsilon: float, word_bits: int = 64) -> Parts:
     epsilon = 1, delta = 0: local model, replace-one neighbours, no other honest user needed; by the likelihood ratio of the exact law of rr
     """
     rr = RR(epsilon0=epsilon, word_bits=word_bits)
-    return Parts(rr, RRAnalyzer(randomizer=rr))
+    analyzer = RRAnalyzer(randomizer=rr)
+    return Parts(
+        rr,
+        analyzer,
+        deal=rr.deal,
+        code=rr.code,
+        blankets=rr.blankets,
+        influence=analyzer.influence,
+    )
 
 
 @make_local.shuffle

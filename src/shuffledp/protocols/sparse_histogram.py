@@ -229,7 +229,14 @@ def make(crowd: Crowd, promise: Promise, *, k: int, word_bits: int = 64) -> Part
             f"n={crowd.n} users, {crowd.trusted} of them honest, are too few for "
             f"epsilon={promise.epsilon!r}, delta={promise.delta!r}"
         )
-    return Parts(device, FrequencyAnalyzer(oracle=device, noise=((1, device.gamma),)))
+    analyzer = FrequencyAnalyzer(oracle=device, noise=((1, device.gamma),))
+    return Parts(
+        device,
+        analyzer,
+        deal=device.deal,
+        influence=analyzer.influence,
+        offset=analyzer.offset,
+    )
 
 
 def _find_smallest(k: int, wanted: Fraction, bits: int) -> SparseHistogram | None:

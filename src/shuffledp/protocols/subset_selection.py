@@ -177,7 +177,14 @@ def make_local(*, k: int, epsilon: float, word_bits: int = 64) -> Parts:
     48
     """
     subset = _choose_best(whole("k", k, at_least=2), positive("epsilon", epsilon), word_bits)
-    return Parts(subset, FrequencyAnalyzer(oracle=subset))
+    analyzer = FrequencyAnalyzer(oracle=subset)
+    return Parts(
+        subset,
+        analyzer,
+        code=subset.code,
+        blankets=subset.blankets,
+        influence=analyzer.influence,
+    )
 
 
 @lru_cache(maxsize=256)

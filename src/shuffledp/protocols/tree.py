@@ -31,7 +31,7 @@ from shuffledp.core.cells import Cells
 from shuffledp.core.domain import Integers
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate, Value
-from shuffledp.core.protocol import Cost, Crowd, Noisy, Parts, Promise
+from shuffledp.core.protocol import Cost, Crowd, CurvedNoise, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource, join_laws
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
@@ -238,7 +238,6 @@ class TreeAnalyzer:
     tree: MeasuredTree
     question: LeafQuestion
 
-    @property
     def influence(self) -> float:
         """By how many people one message can move the answer; infinite where no bound is known."""
         return self.tree.find_influence(self.question.task)
@@ -374,9 +373,13 @@ def make(
     else:
         devices = make_levels(crowd, promise, chosen, levels, word_bits)
     tree = Tree(domain=domain, shape=chosen, levels=devices)
+    analyzer = TreeAnalyzer(tree=tree, question=LeafQuestion(task=task, at=points))
     return Parts(
         tree,
-        TreeAnalyzer(tree=tree, question=LeafQuestion(task=task, at=points)),
+        analyzer,
+        deal=tree.deal,
+        influence=analyzer.influence,
+        foresee=analyzer.foresee,
         accountant=Joint.of(devices, promise),
         task=task,
         resolved={"shape": list(chosen), "at": list(points)},
@@ -444,7 +447,7 @@ def search_noise(
     promise: Promise,
     depth: int,
     build: Callable[[float], Built],
-    levels: Callable[[Built], Sequence[Noisy]],
+    levels: Callable[[Built], Sequence[CurvedNoise]],
 ) -> Built:
     """What `build` makes of nearly the smallest noise mu per node whose levels keep the promise together."""
     mu = joint_poisson_level(parts=depth, epsilon=promise.epsilon, delta=promise.delta)

@@ -197,6 +197,18 @@ def _flips(odds: Fraction, epsilon0: float, word_bits: int) -> int:
     return flips
 
 
+def _assemble(unary: Unary) -> Parts:
+    analyzer = FrequencyAnalyzer(oracle=unary)
+    return Parts(
+        unary,
+        analyzer,
+        deal=unary.deal,
+        code=unary.code,
+        blankets=unary.blankets,
+        influence=analyzer.influence,
+    )
+
+
 @local(
     name="symmetric_unary",
     task="histogram",
@@ -210,7 +222,7 @@ def make_symmetric(*, k: int, epsilon: float, word_bits: int = WORD_BITS) -> Par
     16
     """
     unary = Unary.symmetric(k=k, epsilon0=epsilon, word_bits=word_bits)
-    return Parts(unary, FrequencyAnalyzer(oracle=unary))
+    return _assemble(unary)
 
 
 @local(
@@ -226,7 +238,7 @@ def make_optimized(*, k: int, epsilon: float, word_bits: int = WORD_BITS) -> Par
     16
     """
     unary = Unary.optimized(k=k, epsilon0=epsilon, word_bits=word_bits)
-    return Parts(unary, FrequencyAnalyzer(oracle=unary))
+    return _assemble(unary)
 
 
 SYMMETRIC = register(make_symmetric, shuffled(make_symmetric))

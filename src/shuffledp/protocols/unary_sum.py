@@ -220,7 +220,6 @@ class UnarySum:
     device: UnaryDevice
     task: str
 
-    @property
     def influence(self) -> Fraction:
         """By how many people one message can move the sum: a person moves it by the whole range."""
         return 1 / (self.device.per_code * reach(self.device.domain))
@@ -260,7 +259,6 @@ class UnarySum:
         """What one message adds to the answer."""
         return float(step(self.device.domain, self.task, n) / self.device.per_code)
 
-    @property
     def offset(self) -> tuple[Fraction, ...]:
         """What a user adds to the answer to the total before any message."""
         device = self.device
@@ -321,7 +319,15 @@ def make(
     device = UnaryDevice(
         domain=domain, ones=r, coins=coins, threshold=threshold, word_bits=word_bits
     )
-    return Parts(device, UnarySum(device=device, task=task), task=task)
+    analyzer = UnarySum(device=device, task=task)
+    return Parts(
+        device,
+        analyzer,
+        task=task,
+        deal=device.deal,
+        influence=analyzer.influence,
+        offset=analyzer.offset,
+    )
 
 
 def find_coins(n: int, r: int, promise: Promise, bits: int) -> tuple[int, Fraction]:

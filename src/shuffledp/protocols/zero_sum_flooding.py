@@ -548,7 +548,6 @@ class MessageSum:
     device: ZeroSumFlooding
     task: str
 
-    @property
     def influence(self) -> Fraction:
         """By how many people one message can move the sum: from minus the whole range to the whole range."""
         return Fraction(2)
@@ -576,7 +575,6 @@ class MessageSum:
         )
         return answer(domain, self.task, Fraction(int(tally.counts[0])), n, error)
 
-    @property
     def offset(self) -> tuple[Fraction, ...]:
         """Code 0 stands for `lower`."""
         return (Fraction(self.device.domain.lower),)
@@ -631,7 +629,16 @@ def make(
         word_bits=word_bits,
     )
     accountant = NoiseAccountant(device=device, epsilon=used)
-    return Parts(device, MessageSum(device=device, task=task), accountant=accountant, task=task)
+    analyzer = MessageSum(device=device, task=task)
+    return Parts(
+        device,
+        analyzer,
+        accountant=accountant,
+        task=task,
+        deal=device.deal,
+        influence=analyzer.influence,
+        offset=analyzer.offset,
+    )
 
 
 SPEC = register(make)

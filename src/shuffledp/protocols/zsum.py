@@ -285,12 +285,10 @@ class SparseZsumAnalyzer:
 
     randomizer: Zsum
 
-    @property
     def offset(self) -> tuple[Fraction, ...]:
         """What each user adds before any message."""
         return (-self.randomizer.rate,)
 
-    @property
     def influence(self) -> Fraction:
         """By how many people one message can move the count."""
         return Fraction(1)
@@ -338,7 +336,8 @@ def make(
     """
     silent = _choose_silent(crowd, promise, calibration, word_bits)
     device = Zsum(threshold=(1 << word_bits) - silent, word_bits=word_bits)
-    return Parts(device, ZsumAnalyzer(randomizer=device))
+    analyzer = ZsumAnalyzer(randomizer=device)
+    return Parts(device, analyzer, deal=device.deal, reach=analyzer.reach, bias=analyzer.bias)
 
 
 @shuffle(
@@ -365,7 +364,14 @@ def make_sparse(
     """
     threshold = _choose_silent(crowd, promise, calibration, word_bits)
     device = Zsum(threshold=threshold, word_bits=word_bits)
-    return Parts(device, SparseZsumAnalyzer(randomizer=device))
+    analyzer = SparseZsumAnalyzer(randomizer=device)
+    return Parts(
+        device,
+        analyzer,
+        deal=device.deal,
+        influence=analyzer.influence,
+        offset=analyzer.offset,
+    )
 
 
 def _choose_silent(crowd: Crowd, promise: Promise, calibration: Calibration, bits: int) -> int:

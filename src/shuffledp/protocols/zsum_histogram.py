@@ -217,7 +217,16 @@ def make(
     choose = independent_level if calibration is Calibration.EXACT else _halve
     gamma = choose(n=crowd.trusted, epsilon=promise.epsilon, delta=promise.delta, bits=word_bits)
     device = ZsumHistogram(k=k, silent=int(gamma * (1 << word_bits)), word_bits=word_bits)
-    return Parts(device, ZsumHistogramAnalyzer(randomizer=device))
+    analyzer = ZsumHistogramAnalyzer(randomizer=device)
+    return Parts(
+        device,
+        analyzer,
+        deal=device.deal,
+        reach=analyzer.reach,
+        bias=analyzer.bias,
+        bin_errors=analyzer.squared_errors,
+        foresee=analyzer.foresee,
+    )
 
 
 def _halve(*, n: int, epsilon: float, delta: float, bits: int) -> Fraction:

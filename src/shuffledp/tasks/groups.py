@@ -24,6 +24,12 @@ from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.estimate import Estimate, Interval, Value
 from shuffledp.core.task import Column, Declared, Task, say_of
 from shuffledp.core.validate import level as valid_level
+from shuffledp.numerics.intervals import (
+    DifferenceError,
+    DiscreteLaplaceError,
+    NoiseError,
+    TwoBinomialsError,
+)
 from shuffledp.numerics.intervals.weighted import BinMoments, bound_deviation
 from shuffledp.tasks.totals import mean_square
 
@@ -34,6 +40,12 @@ GROUPED = ("count", "histogram", "sum", "mean")
 _FEW, _MOST_STEPS = 16, 64  # values that are counted as they are; steps of a grid
 _NOISE = 12.0  # of a bin at epsilon = 1, about
 _OF_PEOPLE = 0.1  # of what an interval may miss, for the number of people whose values were rounded
+_WITH_MOMENTS = (
+    DifferenceError,
+    DiscreteLaplaceError,
+    NoiseError,
+    TwoBinomialsError,
+)  # errors of bins
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,7 +265,7 @@ class GroupError:
         if self.task.inner in ("count", "histogram"):
             return self._keep(self.bins.interval(level))
         law = self.bins.error
-        if not isinstance(law, BinMoments):
+        if not isinstance(law, _WITH_MOMENTS):
             return self.exact_interval(value, level)
         outside = 1 - valid_level(level)
         if self.task.inner == "sum":

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,7 +15,7 @@ from shuffledp.core.estimate import Estimate, Value
 from shuffledp.core.task import Column, Declared, Option, Task
 from shuffledp.core.texts import ALPHABETS, Keys, Texts
 
-__all__ = ["ALPHABET", "BITS", "MAX_LENGTH", "Sight", "Sighted", "Words"]
+__all__ = ["ALPHABET", "BITS", "MAX_LENGTH", "Words"]
 
 ALPHABET = Option(
     name="alphabet",
@@ -32,29 +32,6 @@ BITS = Option(
 _NONE = (
     "No word was found. That is an answer: no word has so many people that it must have been seen."
 )
-
-
-class Sight(Protocol):
-    """How likely a word is found."""
-
-    def find_count(self, probability: float) -> int:
-        """The smallest count that is found with this probability."""
-
-    def draw_curve(self) -> list[tuple[int, float]]:
-        """Counts, and the probability that a word with that count is found."""
-
-
-@runtime_checkable
-class Sighted(Protocol):
-    """The error of an estimate that knows what it could not see."""
-
-    @property
-    def threshold(self) -> float:
-        """How many people a word needs at the last level to be reported."""
-
-    @property
-    def sight(self) -> Sight:
-        """How likely a word of a given count is found."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,8 +132,10 @@ class Words(Task):
 
 def _read_sight(estimate: Estimate) -> dict[str, Any] | None:
     """The threshold and the curve of detection, if the estimate has them."""
+    from shuffledp.protocols.hashed_prefixes import WordsError
+
     error = estimate.error
-    if not isinstance(error, Sighted):
+    if not isinstance(error, WordsError):
         return None
     sight = error.sight
     return {

@@ -38,7 +38,7 @@ import pytest
 from numpy.typing import NDArray
 
 from shuffledp.accounting.amplify import amplify
-from shuffledp.accounting.blanket import Blanketed, law_blankets
+from shuffledp.accounting.blanket import law_blankets
 from shuffledp.accounting.exact import shuffled_delta
 from shuffledp.core.answers import Answers
 from shuffledp.core.cells import Cells
@@ -47,7 +47,6 @@ from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.privacy import Model
 from shuffledp.core.protocol import (
     HONEST,
-    Dealt,
     ShuffleProtocol,
     Spec,
     honest_users,
@@ -187,8 +186,8 @@ class Case:
 
     def weigh(self, sent: Sequence[Message]) -> list[Fraction] | None:
         """What one user's messages add to the answer to the total; None if they have no weights."""
-        analyzer, width = self.protocol.analyzer, len(self.truth(0))
-        total = list(getattr(analyzer, "offset", (Fraction(0),) * width))
+        analyzer, offset = self.protocol.analyzer, self.protocol.offers.offset
+        total = [Fraction(0)] * len(self.truth(0)) if offset is None else list(offset())
         for message in sent:
             try:
                 weights = analyzer.weights(message)
@@ -350,14 +349,14 @@ class ByEnumeration(_Suite):
         np.testing.assert_allclose(np.atleast_1d(estimate.value), total / people)
 
     def test_dealt_tally_has_the_law_of_the_messages(self, tiny: Case) -> None:
-        randomizer, last = tiny.protocol.randomizer, tiny.size - 1
-        if not isinstance(randomizer, Dealt):
+        drawn, last = tiny.protocol.offers.deal, tiny.size - 1
+        if drawn is None:
             pytest.skip("everybody's messages are drawn")
         for data in ([0], [0, 0], [0, last], [0, min(1, last), last]):
             inputs = np.bincount(data, minlength=tiny.size)
 
             def deal(source: WordSource, inputs: NDArray[np.int64] = inputs) -> tuple[int, ...]:
-                return tuple(randomizer.deal(inputs, source).counts.tolist())
+                return tuple(drawn(inputs, source).counts.tolist())
 
             try:
                 most = MOST_TAPES if len(data) == 1 else _TAPES_OF_SEVERAL
@@ -413,29 +412,29 @@ class Blankets(_Suite):
     @pytest.mark.parametrize("n", [1, 2, 5, 40])
     def test_stated_blanket_is_safe(self, local_tiny: Case, n: int) -> None:
         """Computed from the declared law, over all pairs and both directions, nothing is worse."""
-        randomizer = local_tiny.protocol.randomizer
-        if not isinstance(randomizer, Blanketed):
+        randomizer, blankets = local_tiny.protocol.randomizer, local_tiny.protocol.offers.blankets
+        if blankets is None:
             pytest.skip("states no blanket: it is computed from the law")
-        (stated,) = randomizer.blankets()
+        (stated,) = blankets()
         for epsilon in (0.1 * randomizer.epsilon0, 0.6 * randomizer.epsilon0):
             claimed = stated.delta(epsilon, n)
             for pair in law_blankets(randomizer):
                 assert pair.delta(epsilon, n) <= claimed * (1 + 1e-5)
 
     def test_stated_ratio_is_the_local_one(self, local_tiny: Case) -> None:
-        randomizer = local_tiny.protocol.randomizer
-        if not isinstance(randomizer, Blanketed):
+        randomizer, blankets = local_tiny.protocol.randomizer, local_tiny.protocol.offers.blankets
+        if blankets is None:
             pytest.skip("states no blanket: it is computed from the law")
-        (stated,) = randomizer.blankets()
+        (stated,) = blankets()
         assert max(stated.first) <= math.exp(randomizer.epsilon0) * (1 + 1e-15)
         assert stated.gamma <= 1
 
     def test_many_users_amplify(self, local: Case) -> None:
-        randomizer = local.protocol.randomizer
-        if not isinstance(randomizer, Blanketed):
+        if local.protocol.offers.blankets is None:
             pytest.skip("states no blanket: it is computed from the law")
-        own = amplify(randomizer=randomizer, n=100_000, delta=1e-6, honest=1).epsilon
-        any_other = amplify(epsilon0=randomizer.epsilon0, n=100_000, delta=1e-6, honest=1).epsilon
+        own = amplify(randomizer=local.protocol, n=100_000, delta=1e-6, honest=1).epsilon
+        epsilon0 = local.protocol.randomizer.epsilon0
+        any_other = amplify(epsilon0=epsilon0, n=100_000, delta=1e-6, honest=1).epsilon
         assert own < any_other * 1.0001
 
 

@@ -18,8 +18,7 @@ from urllib.parse import urlsplit
 from shuffledp.core.errors import DataError, UnsupportedError, WireError
 from shuffledp.core.octets import OVERHEAD, report_bytes
 from shuffledp.core.privacy import Guarantee, Model, round_up
-from shuffledp.core.protocol import honest_users
-from shuffledp.core.randomizer import Randomizer
+from shuffledp.core.protocol import ShuffleProtocol, honest_users
 from shuffledp.live.wire.hpke import SUITE
 from shuffledp.live.wire.question import CHOICE_BITS, SAMPLED, Question, read_questions
 from shuffledp.live.wire.strict import Fields, as_decimal, read_json, write_canonical
@@ -291,7 +290,7 @@ def add_floors(questions: Sequence[Question], *, one: bool = False) -> float:
 
 def compute_guarantee(questions: Sequence[Question], pledge: Pledge) -> Guarantee:
     """The epsilon, at the promised delta, of a batch of min_batch reports; composed if the pledge is."""
-    devices = tuple(each.protocol.randomizer for each in questions)
+    protocols = tuple(each.protocol for each in questions)
     times = pledge.reports_per_device if pledge.composed else 1
     honest = honest_users(pledge.min_batch, pledge.honest)
     words = sum(each.width for each in questions)
@@ -300,19 +299,19 @@ def compute_guarantee(questions: Sequence[Question], pledge: Pledge) -> Guarante
             raise UnsupportedError(
                 "several reports of one random question each are promised report by report, not composed"
             )
-        return _compute_one(devices, 1 + words, honest, pledge.delta)
-    return _compute(devices, words, times, honest, pledge.delta)
+        return _compute_one(protocols, 1 + words, honest, pledge.delta)
+    return _compute(protocols, words, times, honest, pledge.delta)
 
 
 @lru_cache(maxsize=256)
 def _compute(
-    devices: tuple[Randomizer, ...], words: int, times: int, honest: int, delta: float
+    protocols: tuple[ShuffleProtocol, ...], words: int, times: int, honest: int, delta: float
 ) -> Guarantee:
     from shuffledp.accounting.amplify import profile
     from shuffledp.accounting.compose import compose
 
-    left = _set_generator_aside(devices, words * times, times, honest, delta)
-    curves = [profile(randomizer=each, n=honest, honest=1.0) for each in devices]
+    left = _set_generator_aside(protocols, words * times, times, honest, delta)
+    curves = [profile(randomizer=each, n=honest, honest=1.0) for each in protocols]
     if len(curves) * times == 1:
         return replace(curves[0].best(left), delta=delta)
     # Each of a curve's bounds is a curve of its own, and one takes a fraction of the time of all.
@@ -331,7 +330,7 @@ def _compute(
 
 @lru_cache(maxsize=256)
 def _compute_one(
-    devices: tuple[Randomizer, ...], words: int, honest: int, delta: float
+    protocols: tuple[ShuffleProtocol, ...], words: int, honest: int, delta: float
 ) -> Guarantee:
     """The guarantee of a report with one random question: people hide among those who answer the same one.
 
@@ -341,9 +340,9 @@ def _compute_one(
     from shuffledp.accounting.amplify import profile
     from shuffledp.numerics.tails import binomial_at_most
 
-    left = _set_generator_aside(devices, words, 1, honest, delta)
+    left = _set_generator_aside(protocols, words, 1, honest, delta)
     missed = left / 100
-    share = Fraction((1 << CHOICE_BITS) // len(devices), 1 << CHOICE_BITS)
+    share = Fraction((1 << CHOICE_BITS) // len(protocols), 1 << CHOICE_BITS)
     low, high = 0, honest  # binomial_at_most(low - 1) <= missed < binomial_at_most(high - 1)
     while high - low > 1:
         middle = (low + high) // 2
@@ -352,13 +351,13 @@ def _compute_one(
         else:
             high = middle
     spare = float_below(Fraction(left) - Fraction(missed))
-    curves = [profile(randomizer=each, n=1 + low, honest=1.0) for each in devices]
+    curves = [profile(randomizer=each, n=1 + low, honest=1.0) for each in protocols]
     worst = max((each.best(spare) for each in curves), key=lambda found: found.epsilon)
     return replace(worst, delta=delta, honest=honest)
 
 
 def _set_generator_aside(
-    devices: tuple[Randomizer, ...], words: int, times: int, honest: int, delta: float
+    protocols: tuple[ShuffleProtocol, ...], words: int, times: int, honest: int, delta: float
 ) -> float:
     """What is left of delta for uniform words: those of the honest devices come from a generator.
 
@@ -366,7 +365,9 @@ def _set_generator_aside(
     """
     from shuffledp.accounting.generator import bound_generator
 
-    most = float_above(times * sum((Fraction(each.epsilon0) for each in devices), Fraction(0)))
+    most = float_above(
+        times * sum((Fraction(each.randomizer.epsilon0) for each in protocols), Fraction(0))
+    )
     left = Fraction(delta) - bound_generator(honest, words, most)
     if 2 * left < Fraction(delta):
         raise UnsupportedError(f"delta={delta} is too small for the words of {honest:,} devices")

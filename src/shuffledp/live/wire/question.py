@@ -20,7 +20,7 @@ from shuffledp.core.arrays import Codes, Words
 from shuffledp.core.cells import Cells
 from shuffledp.core.domain import PLACE_BITS, Bits, Categories, Integers, Reals, read_places
 from shuffledp.core.errors import DataError, ShuffledpError, WireError
-from shuffledp.core.octets import Carried, MessageCode
+from shuffledp.core.octets import MessageCode
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import encode_places, tape_width
 from shuffledp.core.texts import ALPHABETS, Keys, Texts
@@ -68,10 +68,10 @@ def carry(protocol: ShuffleProtocol) -> MessageCode:
         reason = "devices send different numbers of messages, so reports would have different sizes"
     elif not math.isfinite(device.epsilon0):
         reason = "it has no local floor: whoever floods the collection or runs the shuffler would read the answers"
-    elif cost.messages_max != 1 or not isinstance(device, Carried):
+    elif cost.messages_max != 1 or protocol.offers.code is None:
         reason = "its messages have no bytes yet"
     else:
-        return device.code
+        return protocol.offers.code
     raise DataError(f"{protocol.name} cannot be collected live: {reason}")
 
 

@@ -10,7 +10,7 @@ points h apart add s^2 h^2 / 8 to the logarithm of the moment (Hoeffding's lemma
 """
 
 import math
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 import numpy as np
 
@@ -23,7 +23,6 @@ _FEWEST, _MOST, _TRIED = 1e-3, 1e3, 181  # s in units of 1 / stderr
 _ROUNDING = 1 + 1e-9
 
 
-@runtime_checkable
 class BinMoments(Protocol):
     """Errors of bins, whose weighted sums have known moments."""
 

@@ -129,7 +129,6 @@ class WordsAnalyzer:
         parts = tuple(part.levels for part in self.device.parts)
         return Design(parts=parts, buckets=self.device.buckets)
 
-    @property
     def influence(self) -> float:
         """Infinite: no bound is known.
 
@@ -326,9 +325,15 @@ def make(
     made = _fit_noise(crowd, promise, design, word_bits)
     device = HashedPrefixes(domain=domain, parts=made, seed=chosen)
     joint = Joint.of(made, promise)
+    analyzer = WordsAnalyzer(device=device)
     return Parts(
         device,
-        WordsAnalyzer(device=device),
+        analyzer,
+        deal=device.deal,
+        stream=device,
+        influence=analyzer.influence,
+        predict=analyzer.predict,
+        estimate_stepwise=analyzer.estimate_stepwise,
         accountant=joint if len(made) > 1 else joint.parts[0],
         resolved={
             "parts": [[list(level) for level in part] for part in design.parts],

@@ -115,6 +115,7 @@ class LocalMaker(Generic[P]):
             guarantee=guarantee,
             accountant=Unconditional(always=guarantee),
             local_floor=guarantee,
+            offers=parts.offers,
         )
 
     def shuffle(self, build: Callable[Concatenate[Crowd, Promise, ...], Parts]) -> "ShuffleMaker":
@@ -159,6 +160,7 @@ class ShuffleMaker:
             accountant=accountant,
             users=crowd.n,
             local_floor=_floor(self.about, parts.device) if alone else None,
+            offers=parts.offers,
         )
 
     def _public_signature(self) -> inspect.Signature:
@@ -275,7 +277,7 @@ def _account(
     """The accountant of uniform words and their guarantee, if it keeps what is `left` of the promise."""
     ideal = parts.accountant
     if ideal is None:
-        ideal = NoiseAccountant(device=parts.device, epsilon=left.epsilon)  # type: ignore[arg-type]
+        ideal = NoiseAccountant(device=parts.device, epsilon=left.epsilon, curve=parts.curve)  # type: ignore[arg-type]
     reached = ideal.guarantee(crowd.trusted)
     if reached.epsilon > left.epsilon or reached.delta > left.delta:
         raise UnsupportedError(
@@ -318,16 +320,16 @@ class Amplified:
     `stated` is what the calibration promised, for the number of honest users that it counted on.
     """
 
-    randomizer: Device
+    protocol: ShuffleProtocol
     stated: Guarantee
 
     def guarantee(self, honest: int) -> Guarantee:
         if honest == self.stated.honest:
             return self.stated
-        return _curve(self.randomizer, honest).best(self.stated.delta)
+        return _curve(self.protocol, honest).best(self.stated.delta)
 
     def delta(self, honest: int, epsilon: float) -> float:
-        return min(1.0, _curve(self.randomizer, honest).delta(epsilon))
+        return min(1.0, _curve(self.protocol, honest).delta(epsilon))
 
 
 def fit(
@@ -356,14 +358,14 @@ def fit(
 
     @cache
     def reach(epsilon0: float) -> tuple[float, str]:
-        curve = _curve(at(epsilon0).randomizer, users)
+        curve = _curve(at(epsilon0), users)
         return _find_best(curve if epsilon0 <= least else _keep_own(curve), epsilon)
 
     def spare(epsilon0: float) -> float:
         return math.log(delta / max(reach(epsilon0)[0], SMALLEST_DELTA))
 
     def response(epsilon0: float) -> BinaryResponse | None:
-        curve = _curve(at(epsilon0).randomizer, users).bounds[0].curve
+        curve = _curve(at(epsilon0), users).bounds[0].curve
         return curve if isinstance(curve, BinaryResponse) else None
 
     epsilon0 = _largest_of_bits(spare, least, response, epsilon, delta) or _find_largest(
@@ -376,7 +378,7 @@ def fit(
 
 def certify(protocol: ShuffleProtocol, crowd: Crowd, promise: Promise) -> Parts:
     """A local protocol with the guarantee of its shuffled messages, checked for its exact law."""
-    curve = _curve(protocol.randomizer, crowd.trusted)
+    curve = _curve(protocol, crowd.trusted)
     return _certify(protocol, crowd, promise, _find_best(curve, promise.epsilon))
 
 
@@ -392,9 +394,13 @@ def _certify(
         proof=proof,
         honest=crowd.trusted,
     )
-    accountant = Amplified(randomizer=protocol.randomizer, stated=stated)
-    parts = (protocol.randomizer, protocol.analyzer)
-    return Parts(*parts, accountant=accountant, task=protocol.task)
+    return Parts(
+        protocol.randomizer,
+        protocol.analyzer,
+        accountant=Amplified(protocol=protocol, stated=stated),
+        task=protocol.task,
+        **protocol.offers.declared(),
+    )
 
 
 def _find_best(curve: "ShuffledProfile", epsilon: float) -> tuple[float, str]:
@@ -408,10 +414,10 @@ def _keep_own(curve: "ShuffledProfile") -> "ShuffledProfile":
     return replace(curve, bounds=own) if own else curve
 
 
-def _curve(randomizer: Device, honest: int) -> "ShuffledProfile":
+def _curve(protocol: ShuffleProtocol, honest: int) -> "ShuffledProfile":
     from shuffledp.accounting.amplify import profile
 
-    curve = profile(randomizer=randomizer, n=honest, honest=1)
+    curve = profile(randomizer=protocol, n=honest, honest=1)
     binary = tuple(bound for bound in curve.bounds if bound.name == "binary")
     # Where the exact accountant of a bit applies, the others cost time and give nothing more.
     return replace(curve, bounds=binary) if binary else curve

@@ -72,7 +72,6 @@ class FrequencyAnalyzer:
     noise: tuple[tuple[int, Fraction], ...] = ()
     """(t, r) of the binomials that each user adds to every category; without any, everybody sends one message."""
 
-    @property
     def influence(self) -> Fraction:
         """By how many people one message can move a bin: 1 / (p - q)."""
         return 1 / self._gap
@@ -86,7 +85,6 @@ class FrequencyAnalyzer:
         """How many messages of one user are expected to support a category that they do not hold."""
         return self.oracle.q + sum(times * r for times, r in self.noise)
 
-    @property
     def offset(self) -> tuple[Fraction, ...]:
         """What each user adds to the answer before any message."""
         one = -self._expected / self._gap if self.noise else Fraction(0)

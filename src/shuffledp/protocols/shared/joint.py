@@ -21,12 +21,10 @@ from shuffledp.core.privacy import Guarantee, Model, Profile
 from shuffledp.core.protocol import (
     Accountant,
     Crowd,
-    Curved,
+    CurvedNoise,
     NoiseAccountant,
-    Noisy,
     Promise,
     ShuffleProtocol,
-    pure_delta,
 )
 from shuffledp.core.validate import positive
 from shuffledp.numerics.rounding import UNIT, shorten
@@ -78,12 +76,7 @@ class PartCurve:
 
     def delta(self, epsilon: float) -> float:
         """At least the true delta at this epsilon."""
-        own = getattr(self.accountant, "delta", None)
-        if own is not None:
-            return min(1.0, float(own(self.honest, epsilon)))
-        # Nothing is worse than randomized response with the stated epsilon that fails with the stated delta.
-        stated = self.accountant.guarantee(self.honest)
-        return min(1.0, stated.delta + (1 - stated.delta) * pure_delta(stated.epsilon, epsilon))
+        return min(1.0, self.accountant.delta(self.honest, epsilon))
 
     def epsilon(self, delta: float) -> float:
         """At least the true epsilon at this delta."""
@@ -98,9 +91,12 @@ class Joint:
     promise: Promise
 
     @classmethod
-    def of(cls, devices: Sequence[Noisy], promise: Promise) -> "Joint":
+    def of(cls, devices: Sequence[CurvedNoise], promise: Promise) -> "Joint":
         """The parts are devices that know their own delta."""
-        parts = (NoiseAccountant(device=each, epsilon=promise.epsilon) for each in devices)
+        parts = (
+            NoiseAccountant(device=each, epsilon=promise.epsilon, curve=each.open_curve)
+            for each in devices
+        )
         return cls(parts=tuple(parts), promise=promise)
 
     def guarantee(self, honest: int) -> Guarantee:
@@ -140,8 +136,8 @@ class Joint:
 def _open_curve(part: Accountant, honest: int) -> tuple[Profile, float]:
     """The curve of a part, and what its noise is off."""
     found = None
-    if isinstance(part, NoiseAccountant) and isinstance(part.device, Curved):
-        found = part.device.open_curve(honest)
+    if isinstance(part, NoiseAccountant) and part.curve is not None:
+        found = part.curve(honest)
     return found or (PartCurve(accountant=part, honest=honest), 0.0)
 
 

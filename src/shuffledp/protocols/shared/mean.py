@@ -248,7 +248,6 @@ class MeanAnalyzer:
 
     oracle: MeanOracle
 
-    @property
     def influence(self) -> Fraction:
         """By how many people one message can move the sum: a person moves it by the whole range."""
         smallest, largest = self.oracle.decoder.ends
@@ -320,4 +319,13 @@ def assemble_mean(
     'sum'
     """
     made = device(domain=Reals(**ends), epsilon0=epsilon, word_bits=word_bits)
-    return Parts(made, read_mean_task(task, MeanAnalyzer(oracle=made)), task=task)
+    mean = MeanAnalyzer(oracle=made)
+    return Parts(
+        made,
+        read_mean_task(task, mean),
+        task=task,
+        deal=made.deal,
+        code=made.code,
+        blankets=made.blankets,
+        influence=mean.influence,
+    )

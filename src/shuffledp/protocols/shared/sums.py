@@ -10,7 +10,6 @@ from shuffledp.core.arrays import Counts
 from shuffledp.core.domain import PLACE_BITS, Integers, Reals, rounding_words
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.estimate import ErrorLaw, Estimate, ScaledError, Value
-from shuffledp.core.octets import Influential
 from shuffledp.core.randomizer import Message
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
@@ -143,12 +142,6 @@ class Total:
     """The sum, from an analyzer of the mean: how many people there are is public."""
 
     mean: Analyzer
-
-    @property
-    def influence(self) -> Fraction | float:
-        """By how many people one message can move the sum."""
-        assert isinstance(self.mean, Influential)
-        return self.mean.influence
 
     def tally(self, shuffled: Shuffled) -> Tally:
         return self.mean.tally(shuffled)

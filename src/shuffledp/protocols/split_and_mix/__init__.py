@@ -189,7 +189,6 @@ class SumModulo:
     task: str
     tail: int
 
-    @property
     def influence(self) -> Fraction:
         """A message's share of what a report can do: move the sum anywhere among all q, in people."""
         return Fraction(self.device.modulus, reach(self.device.domain) * self.device.shares)
@@ -274,7 +273,14 @@ def make(
     find = find_shares if calibration is Calibration.EXACT else published_shares
     shares = find(n=crowd.trusted, q=bare.modulus, distance=_afford(promise, spent))
     device = replace(bare, shares=shares)
-    return Parts(device, SumModulo(device=device, task=task, tail=tail), task=task)
+    analyzer = SumModulo(device=device, task=task, tail=tail)
+    return Parts(
+        device,
+        analyzer,
+        task=task,
+        deal=device.deal,
+        influence=analyzer.influence,
+    )
 
 
 def _share_noise(crowd: Crowd, promise: Promise, range_: int, word_bits: int) -> NoiseShare:
