@@ -297,6 +297,10 @@ def run_tests(
     if run.code != 0 or not tests:
         return run
     command = [*(failures or ["-x"]), "-q", "-p", "no:cacheprovider", "-n", "0", "-m", "not slow"]
+    command += [
+        "-W",
+        "ignore::pytest.PytestAssertRewriteWarning",
+    ]  # of plugins that are loaded already
     command += ["--no-header", "--tb", "line", *(["-k", only] if only else []), *tests]
     said = tree.with_suffix(".txt")
     said.write_text("")
@@ -333,8 +337,9 @@ def run_scripts(tests: Sequence[str], only: str, tree: Path, patience: float | N
     return Run(code=0, output="", seconds=time.monotonic() - start)
 
 
+_PLUGINS = ("pytest", "hypothesis", "anyio.pytest_plugin", "xdist.plugin", "pytest_cov.plugin")
 _WARM = multiprocessing.get_context("forkserver")
-_WARM.set_forkserver_preload(["pytest", "numpy", "scipy.special", "scipy.stats", "cryptography"])
+_WARM.set_forkserver_preload([*_PLUGINS, "numpy", "scipy.special", "scipy.stats", "cryptography"])
 
 
 def _run_pytest(command: list[str], tree: str, said: str) -> None:
@@ -344,7 +349,8 @@ def _run_pytest(command: list[str], tree: str, said: str) -> None:
         os.dup2(file.fileno(), 2)
     os.chdir(tree)
     os.environ |= {"PYTHONPATH": f"{tree}/src", "PYTHONDONTWRITEBYTECODE": "1"}
-    sys.dont_write_bytecode = True
+    # Tests are compiled once. So is the code: what is cached of it is compared by content.
+    sys.dont_write_bytecode = False
     ours = {str(place) for place in (ROOT, ROOT / "src", ROOT / "tests")}
     sys.path[:] = [f"{tree}/src", *(each for each in sys.path if each not in ours)]
     for name in ("repository", "mutants", "mutants.run", "__mp_main__"):  # the tests have their own

@@ -83,6 +83,7 @@ def test_statements_that_need_a_block():
         "class A(Protocol):\n    x = 3",
         "def f(a: int | None) -> int | None:\n    return None",
         "x = 'text'",
+        "x = zip(a, b, strict=True)",
     ],
 )
 def test_what_is_left_alone(text):
@@ -305,7 +306,7 @@ def test_a_weak_test_leaves_a_survivor_and_a_strong_one_does_not(toy):
 
 @pytest.mark.slow
 def test_a_mutant_that_does_not_end_or_cannot_be_imported_is_killed(toy, monkeypatch):
-    monkeypatch.setattr(run, "_START", 15.0)
+    monkeypatch.setattr(run, "_START", 30.0)
     text = TOY_TREE["src/shuffledp/core/toy.py"]
     kinds = {"LIMIT = 3": "LIMIT = 1 // 0", "return a < LIMIT": "while True: pass"}
     mutants = []

@@ -2,7 +2,8 @@
 
 A place is a piece of text and what may stand there instead: another comparison, a constant plus or
 minus one, a condition that is always true, a call that is left out. Strings, annotations, decorators,
-imports and code for type checkers are left alone; what is inside an f-string counts as string.
+imports, code for type checkers and the self-check of `zip` are left alone; what is inside an f-string
+counts as string.
 
     >>> for place in find_places("def f(n):\\n    return n < 2 and max(n, 1)\\n"):
     ...     print(place.line, place.old, place.news)
@@ -255,7 +256,7 @@ class _Finder:
     def keywords(self, node: ast.Call) -> Iterator[Place]:
         _, last = self.span(node)
         for each in node.keywords:
-            if each.arg is None or each.arg in self.required:
+            if each.arg is None or each.arg in self.required or _is_left_alone(each):
                 continue
             start, end = self.span(each)
             after = self.between(end, last)
@@ -298,7 +299,7 @@ def _can_be_left_out(node: ast.stmt) -> bool:
 
 def _is_left_alone(node: ast.AST) -> bool:
     match node:
-        case ast.JoinedStr() | ast.Import() | ast.ImportFrom():
+        case ast.JoinedStr() | ast.Import() | ast.ImportFrom() | ast.keyword(arg="strict"):
             return True
         case ast.If(test=ast.Name(id="TYPE_CHECKING")):
             return True
