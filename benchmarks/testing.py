@@ -16,7 +16,12 @@ WITHIN = 0.1
 GROWTH: tuple[tuple[str, float, tuple[int, ...], dict[str, object]], ...] = (
     ("no privacy", 1 / 2, (64, 256, 1024, 4096), {"alpha": 0.25, "model": "none"}),
     ("central, one number", 1 / 2, (64, 256, 1024, 4096), {"alpha": 0.25, "model": "central"}),
-    ("shuffle, private coin, direct", 3 / 4, (256, 1024, 4096), {"alpha": 0.25}),
+    (
+        "shuffle, private coin, direct",
+        3 / 4,
+        (256, 1024, 4096),
+        {"alpha": 0.25, "method": "direct"},
+    ),
     (
         "shuffle, private coin, correlated",
         3 / 4,
@@ -33,7 +38,7 @@ GROWTH: tuple[tuple[str, float, tuple[int, ...], dict[str, object]], ...] = (
         "shuffle, public coin, direct",
         2 / 3,
         (1024, 4096, 16384, 65536),
-        {"alpha": 0.25, "coin": "public"},
+        {"alpha": 0.25, "coin": "public", "method": "direct"},
     ),
     (
         "shuffle, public coin, hashed",

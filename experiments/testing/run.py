@@ -27,6 +27,8 @@ CURVES = (
     ("shuffle, public coin", "shuffle", "public", 2 / 3, PURPLE),
     ("no privacy", "none", "private", 0.5, GREY),
 )
+METHODS = {"local, public": "hashed", "shuffle, private": "direct", "shuffle, public": "direct"}
+"""One method for a curve: which one needs the fewest people may change along it."""
 COMMON = 256
 """A number of categories that all curves have, whatever the effort."""
 
@@ -46,7 +48,10 @@ def find_needed(k: int, model: str, coin: str):
         if model == "none"
         else {"epsilon": EPSILON, "delta": DELTA if model == "shuffle" else None}
     )
-    return sample_complexity("uniformity_test", k=k, alpha=ALPHA, model=model, coin=coin, **privacy)
+    method = METHODS.get(f"{model}, {coin}")
+    return sample_complexity(
+        "uniformity_test", k=k, alpha=ALPHA, model=model, coin=coin, method=method, **privacy
+    )
 
 
 def run(context: Context) -> Result:

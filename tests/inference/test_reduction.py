@@ -11,7 +11,7 @@ from scipy import stats
 
 import shuffledp as sdp
 from shuffledp import ParameterError, SeededWords
-from shuffledp.inference.reduction import Reduction, exact_law
+from shuffledp.inference.reduction import Reduction, exact_law, list_reductions
 from shuffledp.inference.uniformity import uniformity_test
 from support import ALPHA
 
@@ -48,6 +48,38 @@ def test_distance_shrinks_to_three_eighths_at_most(weights, others):
     cells = pushed(reduction, p)
     after = sum(abs(mass - Fraction(1, reduction.cells)) for mass in cells) / 2
     assert after >= Fraction(3, 8) * before
+
+
+@given(LAWS, WEIGHTS)
+def test_every_candidate_keeps_what_it_says(weights, others):
+    """The null becomes uniform, and a law as far as `kept` says, in exact numbers."""
+    q = law_of(weights)
+    for reduction in list_reductions(q):
+        cells = reduction.cells
+        assert pushed(reduction, q) == [Fraction(1, cells)] * cells
+        assert Fraction(3, 8) <= reduction.kept <= 1
+        if not any(others[: len(q)]):
+            continue
+        p = law_of(others[: len(q)])
+        before = sum(abs(a - b) for a, b in zip(p, q, strict=True)) / 2
+        after = sum(abs(mass - Fraction(1, cells)) for mass in pushed(reduction, p)) / 2
+        assert after >= reduction.kept * before
+        if reduction.kept == 1:
+            assert after == before
+
+
+def test_candidates():
+    """Uniform laws have one; a zero needs mixing; fewer cells or a larger distance, never both worse."""
+    assert [each.cells for each in list_reductions([0.2] * 5)] == [5]
+    assert all(each.mix > 0 for each in list_reductions([0.5, 0.5, 0.0]))
+    many = list_reductions([Fraction(1, 3), Fraction(31415, 100_000), Fraction(105_755, 300_000)])
+    pairs = [(each.cells, each.kept) for each in many]
+    assert pairs == sorted(pairs)
+    assert len({kept for _, kept in pairs}) == len(pairs) > 1
+    with pytest.raises(ParameterError, match="cells=3"):
+        Reduction(q=(Fraction(1, 10), Fraction(9, 10)), mix=Fraction(0), cells=3)
+    with pytest.raises(ParameterError, match="mix="):
+        Reduction(q=(Fraction(1, 10), Fraction(9, 10)), mix=Fraction(1))
 
 
 class Tape:
@@ -129,6 +161,7 @@ def test_identity_is_tested_at_a_distance_that_the_cells_keep(monkeypatch):
         return uniformity_test(values, **arguments)
 
     monkeypatch.setattr("shuffledp.inference.uniformity.uniformity_test", spy)
+    monkeypatch.setattr("shuffledp.inference.uniformity.list_reductions", lambda _: (reduction,))
     sdp.identity_test(np.arange(400) % 4, q=q, alpha=float(alpha), model="none", rng=SeededWords(1))
     assert claimed[0] <= kept < alpha / 2
 
@@ -153,6 +186,6 @@ def test_identity(model, coin, n):
     right = rng.choice(4, size=n, p=[float(q) for q in Q])
     found = sdp.identity_test(right, rng=SeededWords(1), **options)
     assert found.accept
-    assert (found.k, found.cells, found.alpha) == (4, 24, 0.25)
+    assert (found.k, found.cells, found.alpha) == (4, 8, 0.25)
     wrong = rng.integers(4, size=n)
     assert not sdp.identity_test(wrong, rng=SeededWords(1), **options).accept

@@ -9,9 +9,11 @@ import pytest
 from scipy import stats
 
 from shuffledp import ParameterError, SeededWords
+from shuffledp.accounting.exact import data_set_delta
 from shuffledp.inference.observers import (
     HadamardMessages,
     RRMessages,
+    Tagged,
     collisions,
     total_deviation,
 )
@@ -22,7 +24,9 @@ from shuffledp.inference.public_randomness import (
     split_into_groups,
 )
 from shuffledp.inference.testers import METHODS, count_lowered, draw_alternatives, make_tester
+from shuffledp.protocols import rr
 from shuffledp.protocols.hadamard import HadamardResponse
+from shuffledp.protocols.krr import KRR
 from shuffledp.protocols.rr import RR
 from support import ALPHA
 
@@ -77,12 +81,65 @@ class TestStatistic:
         assert tester.observer.mechanism.sensitivity == moved
 
     @pytest.mark.parametrize(("method", "n"), [("amplified", 8007), ("hashed", 401)])
-    def test_noise_of_a_group_comes_from_its_members(self, method, n):
+    def test_groups_are_one_shuffle(self, method, n):
+        """The promise counts honest people among all, and every device draws its group."""
         private = {"epsilon": 1.0, "delta": 1e-6, "honest": 0.9}
         tester = make_tester(n=n, k=64, model="shuffle", coin="public", method=method, **private)
-        smallest = int(tester._sizes.min())
+        assert isinstance(tester.observer, Tagged)
         assert tester.groups > 1
-        assert tester.observer.protocol.guarantee.honest <= 0.9 * smallest
+        promised = tester.observer.guarantee
+        assert promised.honest == int(0.9 * n)
+        assert promised.delta <= 1e-6
+        drawn = tester.observer.draw(8000, SeededWords(1))
+        assert stats.chisquare(np.bincount(drawn, minlength=tester.groups)).pvalue > ALPHA
+
+
+class TestTags:
+    """Reports that travel with a group drawn on the device: their exact privacy, for a few users."""
+
+    @staticmethod
+    def tagged(maps, x):
+        """The law of (group, report) of a value, whose part in group g is maps[g][x]."""
+        bit = KRR(k=2, epsilon0=1.5, word_bits=8)
+        law = {}
+        for group, parts in enumerate(maps):
+            for (report,), mass in bit.pmf(parts[x]).items():
+                law[(2 * group + report,)] = mass / len(maps)
+        return law
+
+    @pytest.mark.parametrize("maps", [([0, 1], [0, 1]), ([0, 1], [0, 0]), ([0, 1], [1, 0])])
+    @pytest.mark.parametrize("E", [Fraction(1), Fraction(3, 2), Fraction(5, 2)])
+    def test_the_blanket_of_the_report_is_enough(self, maps, E):
+        """Enumerated over all data sets of the others: never above the bound of the untagged report."""
+        laws = [self.tagged(maps, x) for x in (0, 1)]
+        bit = KRR(k=2, epsilon0=1.5, word_bits=8)
+        for n in (2, 3, 4):
+            worst = max(
+                data_set_delta(laws, others, pair, E)
+                for others in product((0, 1), repeat=n - 1)
+                for pair in ((0, 1), (1, 0))
+            )
+            bound = max(each.delta(float(np.log(float(E))), n) for each in bit.blankets())
+            assert float(worst) <= bound * (1 + 1e-9)
+
+    def test_values_that_fall_together_say_less(self):
+        """The bound where they differ in every group is the largest."""
+        laws = {
+            c: [self.tagged([[0, 1]] * (2 - c) + [[0, 0]] * c, x) for x in (0, 1)] for c in (0, 1)
+        }
+        for E in (Fraction(1), Fraction(2)):
+            apart, together = (
+                max(data_set_delta(laws[c], [x, x], (0, 1), E) for x in (0, 1)) for c in (0, 1)
+            )
+            assert together < apart
+
+    def test_all_in_the_same_shuffle_needs_less_noise_than_groups_apart(self):
+        """What the tags buy: the epsilon0 of all users, and not of an eighth of them."""
+        private = {"epsilon": 1.0, "delta": 1e-6, "honest": 0.9}
+        n = 20_000
+        made = make_tester(n=n, k=64, model="shuffle", coin="public", method="amplified", **private)
+        alone = rr.make(n=n // 8, **private).randomizer.epsilon0
+        assert made.observer.protocol.randomizer.epsilon0 > alone + 1.5
 
 
 class TestMessages:
@@ -202,7 +259,8 @@ def test_equal_counts_have_equal_statistics_alone_and_among_many(model, coin, me
         n=3_000, k=k, model=model, coin=coin, method=method, epsilon=2.0, delta=1e-4, honest=1
     )
     r, n = part_sizes(k, tester.parts) / k, 3_000 // tester.groups
-    seen = tester.observer.simulate(r, n, 50, np.random.default_rng(1))
+    laws = np.stack([r] * tester.groups) if isinstance(tester.observer, Tagged) else r
+    seen = tester.observer.simulate(laws, n, 50, np.random.default_rng(1))
     many = tester.observer.statistic(seen, r, n)
     alone = [float(tester.observer.statistic(row.copy(), r, n)) for row in seen]
     assert many.tolist() == alone

@@ -1,5 +1,7 @@
 """Uniformity tests: exact false alarms, the same laws as the protocols, every model, both errors."""
 
+import re
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -7,7 +9,7 @@ from scipy import stats
 import shuffledp as sdp
 from shuffledp import DataError, ParameterError, SeededWords, UnsupportedError
 from shuffledp.core.arrays import Floats
-from shuffledp.inference.observers import Reports, multinomials
+from shuffledp.inference.observers import Reports, Tagged, multinomials
 from shuffledp.inference.public_randomness import public_words
 from shuffledp.inference.testers import METHODS, make_tester
 from shuffledp.inference.uniformity import binomial_tail, find_threshold, monte_carlo_p, plan_vote
@@ -54,6 +56,8 @@ class TestSimulation:
         )
         observer = made.observer
         p = np.arange(1, observer.cells + 1) / np.arange(1, observer.cells + 1).sum()
+        if isinstance(observer, Tagged):
+            pytest.skip("what tagged reports are is tested below")
         ours = observer.simulate(p, n, runs, np.random.default_rng(5))
         theirs = protocol_runs(observer, p, n, runs)
         assert same_law(ours[:, 0], theirs[:, 0])
@@ -89,18 +93,20 @@ class TestSimulation:
             rest = runs - seen.sum(), runs * (1 - law_of_last.sum())
             assert stats.chisquare([*seen, rest[0]], [*runs * law_of_last, rest[1]]).pvalue > ALPHA
 
-    def test_observed_is_what_is_simulated(self):
+    @pytest.mark.parametrize(("method", "groups"), [("hashed", 1), ("amplified", 8)])
+    def test_observed_is_what_is_simulated(self, method, groups):
         """The real path, value by value, against the simulated null: a chi-square of the p-values."""
         made = make_tester(
             n=200,
             k=9,
             model="shuffle",
             coin="public",
-            method="hashed",
+            method=method,
             epsilon=2.0,
             delta=0.01,
             honest=1,
         )
+        assert made.groups == groups
         seen = np.array(
             [
                 made.observe(words(200, 9, seed), public_words(seed), SeededWords(seed))
@@ -228,7 +234,7 @@ class TestResult:
 
     def test_public_seed_is_named_and_repeats_the_test(self):
         values = words(3000, 256, 1)
-        options = {"k": 256, "alpha": 0.25, "coin": "public", **PRIVACY}
+        options = {"k": 256, "alpha": 0.25, "coin": "public", "method": "direct", **PRIVACY}
         one = sdp.uniformity_test(values, rng=SeededWords(1), public_seed=5, **options)
         two = sdp.uniformity_test(values, rng=SeededWords(1), public_seed=5, **options)
         other = sdp.uniformity_test(values, rng=SeededWords(1), public_seed=6, **options)
@@ -237,11 +243,14 @@ class TestResult:
         drawn = sdp.uniformity_test(values, **options)
         assert isinstance(drawn.public_seed, int)
 
-    def test_guarantee_is_that_of_the_group(self):
+    def test_no_group_needs_its_share_of_honest_people(self):
+        """With 10 % of everybody dishonest a given eighth falls short of 90 % with probability 0.48."""
+        n = 20_000
+        assert stats.hypergeom.cdf(2249, n, 18_000, 2_500) == pytest.approx(0.48, abs=0.01)
         found = sdp.uniformity_test(
-            words(8000, 16, 1),
-            k=16,
-            alpha=0.3,
+            words(n, 64, 1),
+            k=64,
+            alpha=0.25,
             coin="public",
             method="amplified",
             epsilon=1.0,
@@ -249,13 +258,41 @@ class TestResult:
             rng=SeededWords(1),
         )
         assert found.groups == 8
-        assert found.guarantee.honest == 900  # nine tenths of a group
+        assert found.guarantee.honest == 18_000
+        assert found.guarantee.delta <= 1e-6
+        assert "draws its group" in found.guarantee.proof
 
-    def test_guarantee_counts_within_each_voting_group(self):
+    def test_voting_groups_count_on_fewer_than_their_share(self):
+        """Each is a shuffle of its own: what a random group may lack is in delta."""
         options = {"error": 1e-6, "rng": SeededWords(1), **PRIVACY, "honest": 0.9}
         found = sdp.uniformity_test(words(20_000, 8, 1), k=8, alpha=0.4, **options)
         assert found.groups == 5
-        assert found.guarantee.honest == 3600  # nine tenths of 4,000, and not of all 20,000
+        assert found.guarantee.honest == 18_000
+        assert found.guarantee.delta <= 1e-6
+        counted = int(
+            re.search(r"with ([\d,]+) honest people in a group", found.guarantee.proof)[1].replace(
+                ",", ""
+            )
+        )
+        # One honest member is whoever is protected; that the group has fewer is not likelier than half of delta.
+        assert stats.hypergeom.cdf(counted - 2, 19_999, 17_999, 3_999) <= 5e-7
+        assert counted < 3_600
+        everybody = sdp.uniformity_test(
+            words(20_000, 8, 1), k=8, alpha=0.4, **{**options, "honest": 1.0}
+        )
+        assert everybody.guarantee.honest == 20_000
+
+    def test_pure_groups_cannot_vote(self):
+        with pytest.raises(UnsupportedError, match="delta > 0"):
+            sdp.uniformity_test(
+                words(5_000, 8, 1),
+                k=8,
+                alpha=0.4,
+                epsilon=1.0,
+                delta=0.0,
+                error=1e-6,
+                method="pure",
+            )
 
     def test_shown(self):
         found = sdp.uniformity_test(

@@ -52,7 +52,9 @@ def test(
     ] = "1/3",
     method: Annotated[
         str | None,
-        typer.Option(help="Use this method instead of the usual one.", rich_help_panel="Privacy"),
+        typer.Option(
+            help="Use this method instead of the one that sees most.", rich_help_panel="Privacy"
+        ),
     ] = None,
     coin: Annotated[
         _Coin,

@@ -10,10 +10,7 @@ estimate and the population's p. Without privacy the expectation has a closed fo
 counts are drawn, noise with the law of the protocol is added, and the projection is measured. Nothing here is
 anybody's data, so the simulation takes its words from a fixed seed, and the answer is the same each time.
 
-**Testing.** The false-alarm rate is exact at every n. What n decides is how often a law at distance alpha is missed. It
-is measured on the laws that are hardest to see, with fresh public coins for every run, and n is the smallest found at
-which the misses stay below 7/8 of the stated error: the rest is room for chance, so that whoever counts errors again at
-this n finds at most the stated ones.
+**Testing** has a module of its own (`testing_complexity`), and so have counts and histograms (`counting_complexity`).
 
 References: Diakonikolas, Hardt, Schmidt 2015 (central); Acharya, Sun, Zhang 2019 (local); Feldman, McMillan,
 Talwar 2021, "Hiding among the clones" (shuffle, with one message).
@@ -23,7 +20,6 @@ import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -33,17 +29,10 @@ from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate, NormalError
 from shuffledp.core.protocol import HONEST, ShuffleProtocol, honest_users
-from shuffledp.core.validate import fraction_of_one, number, positive, whole
+from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.inference.learning import MODELS, Source, find_source
-from shuffledp.inference.testers import count_lowered, make_tester
-from shuffledp.inference.uniformity import (
-    MARGIN,
-    Vote,
-    check_error,
-    check_question,
-    find_threshold,
-    plan_vote,
-)
+from shuffledp.inference.needs import Order, SampleComplexity
+from shuffledp.inference.testing_complexity import identity_n, uniformity_n, uniformity_order
 from shuffledp.numerics.entropy import SeededWords
 from shuffledp.numerics.masses import binomial_masses
 
@@ -65,75 +54,24 @@ _NEAR = 3.0
 _STEPS = 25
 _FAR = 0.1
 """How far apart two log(n) must be to tell how fast the error falls."""
-_ROUGH_RUNS = 150
-_FINE_RUNS = 2000
-_ROUGH, _FINE = 1.06, 1.02  # ratios at which the two searches for a test's n stop
-_LOCAL = "Acharya, Canonne, Freitag, Sun, Tyagi 2021"
-_SHUFFLE = "Canonne, Lyu 2022"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
-    """What theory says about n, up to constants.
-
-    >>> print(Order(formula="k / alpha^2", value=1000.0, reference="folklore"))
-    k / alpha^2 = 1000 (an order, constants 1; folklore)
-    """
-
-    formula: str
-    value: float
-    """The formula with every constant set to 1: how n grows, not what n is."""
-    reference: str
-
-    def __str__(self) -> str:
-        return f"{self.formula} = {self.value:.4g} (an order, constants 1; {self.reference})"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SampleComplexity:
-    """The number of people that a question needs, in theory and as found.
-
-    >>> order = Order(formula="k / alpha^2", value=1000.0, reference="folklore")
-    >>> found = SampleComplexity(task="learn", model="none", protocol="empirical", theory=order,
-    ...                          n=620, lower=619, upper=620, method="exact", measured=0.0999)
-    >>> print(found)
-    learn, none (empirical): n = 620, between 619 and 620, exact; theory: k / alpha^2 = 1000 (an order, constants 1; folklore)
-    """
-
-    task: str
-    model: str
-    protocol: str
-    theory: Order
-    n: int
-    """The smallest number of people found to be enough."""
-    lower: int
-    """Too few people: exactly, as counted (a test), or three standard errors below n (learning)."""
-    upper: int
-    """Enough people: exactly, as counted (a test), or three standard errors above n (learning)."""
-    method: str
-    """How the error at each n was found: "exact", or "simulated, ..." with its standard error."""
-    measured: float
-    """The error at n."""
-
-    def __str__(self) -> str:
-        return (
-            f"{self.task}, {self.model} ({self.protocol}): n = {self.n:,}, between {self.lower:,} "
-            f"and {self.upper:,}, {self.method}; theory: {self.theory}"
-        )
 
 
 def sample_complexity(
     task: str,
-    k: int,
-    alpha: float,
+    k: int | None = None,
+    alpha: float | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
     model: str = "shuffle",
     **options: Any,
 ) -> SampleComplexity:
-    """How many people `task` ("learn", "uniformity_test") over k categories needs for a distance alpha.
+    """How many people `task` needs, in which model: how many are *sufficient*, with the protocols of this library.
 
-    `options` are those of the task, such as `protocol`: see `learning_n` and `uniformity_n`.
+    | task | alpha | options |
+    |---|---|---|
+    | "learn" | the expected distance from the true distribution over k categories | see `learning_n` |
+    | "uniformity_test" | the distance from uniform to detect, among k categories | see `uniformity_n` |
+    | "identity_test" | the distance from the law `q` to detect | see `identity_n` |
 
     >>> found = sample_complexity("learn", k=10, alpha=0.1, model="none")
     >>> found.n, found.method
@@ -142,10 +80,18 @@ def sample_complexity(
     answers: dict[str, Callable[..., SampleComplexity]] = {
         "learn": learning_n,
         "uniformity_test": uniformity_n,
+        "identity_test": identity_n,
     }
     if task not in answers:
         raise ParameterError("task", task, f"must be one of {', '.join(answers)}")
-    return answers[task](k=k, alpha=alpha, epsilon=epsilon, delta=delta, model=model, **options)
+    if alpha is None:
+        raise ParameterError("alpha", None, "must be given")
+    asked: dict[str, Any] = {"alpha": alpha, "epsilon": epsilon, "delta": delta, "model": model}
+    if k is not None:
+        asked["k"] = k
+    elif task in ("learn", "uniformity_test"):
+        raise ParameterError("k", None, f"must be given for {task!r}")
+    return answers[task](**asked, **options)
 
 
 def learning_n(
@@ -443,226 +389,3 @@ def _measure(chosen: Source, k: int, runs: int, n: int) -> tuple[float, float]:
 def _project(value: Floats) -> Floats:
     answer = Estimate(value=value, error=NormalError(stderr=0.0), limits=(0.0, 1.0))
     return np.asarray(answer.simplex().value)
-
-
-def uniformity_n(
-    *,
-    k: int,
-    alpha: float,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    model: str = "shuffle",
-    coin: str = "private",
-    method: str | None = None,
-    error: float = 1 / 3,
-    honest: float = HONEST,
-) -> SampleComplexity:
-    """The smallest n at which `uniformity_test` with these parameters keeps both errors.
-
-    The same question always gets the same answer: the simulation is keyed by n and k.
-
-    >>> found = uniformity_n(k=16, alpha=0.25, model="none")
-    >>> found.lower < found.n <= 60, found.measured <= 1 / 3
-    (True, True)
-    """
-    whole("k", k, at_least=2)
-    count_lowered(k, number("alpha", alpha))
-    ballot = plan_vote(check_error(error))
-    asked = check_question(
-        model=model, coin=coin, method=method, epsilon=epsilon, delta=delta, honest=honest
-    )
-    name = asked["method"]
-    order = uniformity_order(
-        k=k,
-        alpha=alpha,
-        epsilon=asked.get("epsilon", math.inf),
-        delta=asked.get("delta", 0.0),
-        model=model,
-        coin=coin,
-        method=name,
-    )
-    question = _Question(k=k, alpha=alpha, ballot=ballot, asked=asked)
-    most = _largest_miss(ballot, MARGIN * error)
-    start = max(2, math.ceil(order.value))
-    rough = _find_crossing(lambda n: question.rough(n) <= most, start, 2.0, _ROUGH)[1]
-    low, high = _find_crossing(lambda n: question.fine(n) <= most, rough, 1.03, _FINE)
-    runs = question.fine_runs
-    return SampleComplexity(
-        task="uniformity_test",
-        model=model,
-        protocol=f"{name}, {coin} coin",
-        theory=order,
-        n=ballot.voters * high,
-        lower=ballot.voters * low,
-        upper=ballot.voters * high,
-        method=f"simulated, {runs} runs, standard error {math.sqrt(most * (1 - most) / runs):.2g}",
-        measured=ballot.miss(question.fine(high)),
-    )
-
-
-class _Question:
-    """How often the laws at distance alpha are missed by one group, as a function of its users."""
-
-    def __init__(self, *, k: int, alpha: float, ballot: Vote, asked: dict[str, Any]) -> None:
-        self.k, self.alpha, self.ballot, self.asked = k, alpha, ballot, asked
-        self.fine_runs = max(_FINE_RUNS, 2 * ballot.runs)
-        self._known: dict[int, float] = {}
-
-    def rough(self, n: int) -> float:
-        """By mean and standard deviation of a few runs, as if both laws were normal."""
-        sampled = self._sample(n, _ROUGH_RUNS)
-        if sampled is None:
-            return 1.0
-        null, far = sampled
-        limit = null.mean() + NormalDist().inv_cdf(1 - self.ballot.level) * null.std()
-        return NormalDist(far.mean(), max(far.std(), 1e-9)).cdf(limit)
-
-    def fine(self, n: int) -> float:
-        """Counted."""
-        if n not in self._known:
-            sampled = self._sample(n, self.fine_runs)
-            if sampled is None:
-                return 1.0
-            null, far = sampled
-            limit = find_threshold(null, math.floor(self.ballot.level * (len(null) + 1)))
-            self._known[n] = float((far <= limit).mean())
-        return self._known[n]
-
-    def _sample(self, n: int, runs: int) -> Any:
-        try:
-            tester = make_tester(n=n, k=self.k, **self.asked)
-        except UnsupportedError:  # n is too small for the guarantee
-            return None
-        generator = np.random.default_rng([n, self.k, runs])
-        return tester.null(runs, generator), tester.far(self.alpha, runs, generator)
-
-
-def _largest_miss(ballot: Vote, error: float) -> float:
-    """How often a group may miss if the vote is to miss with probability at most `error`."""
-    low, high = 0.0, 1.0
-    for _ in range(50):
-        middle = (low + high) / 2
-        low, high = (middle, high) if ballot.miss(middle) <= error else (low, middle)
-    return low
-
-
-def _find_crossing(
-    enough: Callable[[int], bool], start: int, step: float, ratio: float
-) -> tuple[int, int]:
-    """(too few, enough), a factor `ratio` apart or neighbours: outward from start, then halving."""
-    low, high = (1, start) if enough(start) else (start, 0)
-    while high == 0:
-        candidate = max(low + 1, math.ceil(low * step))
-        if candidate > _LARGEST_N:
-            raise UnsupportedError(f"even n={low} users are too few")
-        low, high = (low, candidate) if enough(candidate) else (candidate, 0)
-        step = step**1.5
-    while low == 1 and high > 2:
-        candidate = max(2, math.floor(high / step))
-        low, high = (1, candidate) if enough(candidate) else (candidate, high)
-        step = step**1.5
-        if high == 2:
-            break
-    while high - low > 1 and high > ratio * low:
-        middle = max(low + 1, min(high - 1, math.ceil(math.sqrt(low * high))))
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return low, high
-
-
-def uniformity_order(
-    *,
-    k: int,
-    alpha: float,
-    epsilon: float,
-    delta: float,
-    model: str,
-    coin: str,
-    method: str,
-) -> Order:
-    """The order of the method; a sum of terms, each of which leads somewhere.
-
-    >>> print(uniformity_order(k=256, alpha=0.1, epsilon=1.0, delta=1e-6, model="none",
-    ...                     coin="private", method="collisions"))
-    k^(1/2) / alpha^2 = 1600 (an order, constants 1; Paninski 2008)
-    """
-    found = _terms(k, alpha, epsilon, delta)
-    name = f"{model}, {coin}, {method}"
-    if name not in found:
-        raise ParameterError("method", method, f"has no order for {model}, {coin} coin")
-    formula, value, reference = found[name]
-    return Order(formula=formula, value=value, reference=reference)
-
-
-def _terms(k: int, alpha: float, epsilon: float, delta: float) -> dict[str, tuple[str, float, str]]:
-    free = math.sqrt(k) / alpha**2
-    growth = math.expm1(min(epsilon, 300.0))
-    return {
-        "none, private, collisions": ("k^(1/2) / alpha^2", free, "Paninski 2008"),
-        "central, private, distance": (
-            "k^(1/2) / alpha^2 + k^(1/2) / (alpha epsilon^(1/2)) + k^(1/3) / (alpha^4 epsilon^2)^(1/3)"
-            " + 1 / (alpha epsilon)",
-            free
-            + math.sqrt(k / epsilon) / alpha
-            + (k / (alpha**4 * epsilon**2)) ** (1 / 3)
-            + 1 / (alpha * epsilon),
-            "Acharya, Sun, Zhang 2018",
-        ),
-        "central, private, counts": (
-            "k^(1/2) / alpha^2 + k^(3/4) / (alpha epsilon)",
-            free + k**0.75 / (alpha * epsilon),
-            "the variance of the noise",
-        ),
-        "local, private, hadamard": (
-            "k^(3/2) / (alpha^2 (e^epsilon - 1)^2) + k^(3/2) / (alpha^2 e^epsilon) + k^(1/2) / alpha^2",
-            k**1.5 / alpha**2 * (1 / growth**2 + 1 / (1 + growth)) + free,
-            _LOCAL,
-        ),
-        "local, public, hashed": (
-            "k / (alpha^2 (e^epsilon - 1)^2) + k / (alpha^2 e^(epsilon/2)) + k^(1/2) / alpha^2",
-            k / alpha**2 * (1 / growth**2 + 1 / math.sqrt(1 + growth)) + free,
-            _LOCAL,
-        ),
-        "local, public, halving": (
-            "k / (alpha^2 (e^epsilon - 1)^2) + k / alpha^2",
-            k / alpha**2 * (1 / growth**2 + 1),
-            _LOCAL,
-        ),
-        **_shuffled(k, alpha, epsilon, math.log(1 / delta) if delta else math.inf),
-    }
-
-
-def _shuffled(
-    k: int, alpha: float, epsilon: float, log: float
-) -> dict[str, tuple[str, float, str]]:
-    free = math.sqrt(k) / alpha**2
-    private = (
-        "k^(3/4) log(1/delta)^(1/2) / (alpha epsilon) + k^(1/2) / alpha^2",
-        k**0.75 * math.sqrt(log) / (alpha * epsilon) + free,
-        _SHUFFLE,
-    )
-    laplace = (
-        "k^(3/4) / (alpha epsilon) + k^(1/2) / alpha^2",
-        k**0.75 / (alpha * epsilon) + free,
-        "the variance of the noise",
-    )
-    public = (
-        "(k^2 log(1/delta) / (alpha^4 epsilon^2))^(1/3) + (k log(1/delta))^(1/2) / (alpha epsilon)"
-        " + k^(1/2) / alpha^2",
-        (k**2 * log / (alpha**4 * epsilon**2)) ** (1 / 3)
-        + math.sqrt(k * log) / (alpha * epsilon)
-        + free,
-        _SHUFFLE,
-    )
-    return {
-        "shuffle, private, direct": private,
-        "shuffle, private, amplified": private,
-        "shuffle, private, correlated": laplace,
-        "shuffle, private, pure": laplace,
-        "shuffle, public, direct": public,
-        "shuffle, public, hashed": public,
-        "shuffle, public, amplified": (
-            "(k log(1/delta))^(1/2) / (alpha epsilon) + k / alpha^2",
-            math.sqrt(k * log) / (alpha * epsilon) + k / alpha**2,
-            f"{_LOCAL}, after amplification",
-        ),
-    }

@@ -12,6 +12,7 @@ In arrays the last axis is over the cells (or the categories), all axes before i
 
 import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import lru_cache
 from typing import Protocol
 
@@ -19,14 +20,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shuffledp.core.arrays import Codes, Counts, Floats
+from shuffledp.core.errors import ParameterError
 from shuffledp.core.privacy import Guarantee
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import WordSource
 from shuffledp.engine.local import tally
 from shuffledp.mechanisms.geometric import Geometric
+from shuffledp.numerics.rounding import float_above
 from shuffledp.protocols.correlated_histogram import CorrelatedHistogram
 from shuffledp.protocols.dummies_histogram import DummiesHistogram
 from shuffledp.protocols.hadamard import HadamardResponse
+from shuffledp.protocols.krr import KRR
 from shuffledp.protocols.pure_count import PureCount
 from shuffledp.protocols.rr import RR
 
@@ -43,6 +47,7 @@ __all__ = [
     "PureCells",
     "RRMessages",
     "Reports",
+    "Tagged",
     "collisions",
     "draw_occupancy",
     "multinomials",
@@ -119,7 +124,8 @@ class RRMessages:
     array([0.5, 0.5])
     """
 
-    randomizer: RR
+    randomizer: RR | KRR
+    """With two values the two are one law."""
 
     def law(self, p: Floats) -> Floats:
         stay, flip = float(self.randomizer.p), float(self.randomizer.q)
@@ -311,6 +317,58 @@ class Reports(_Shuffled):
     def statistic(self, observed: Floats, r: Floats, n: int) -> Floats:
         expected = self.messages.supports(self.messages.law(r))
         return collisions(self.messages.supports(observed), expected, n=n)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tagged(_Shuffled):
+    """Every device draws one of G groups and sends the pair (group, report): one shuffle for everybody.
+
+    So the guarantee counts on honest people among all, and on no group having its share of them. It is that of the
+    untagged report among all n: the blanket of the pair is that of the report, spread evenly over the groups. If two
+    values fall into the same part of some group, these messages say less. For a report whose likelihood takes two
+    values that can only lower the bound: with A and B the likelihoods of the two values over the blanket, A - E B is
+    larger in convex order than (1 - E) A, because B - E[A | B] does not fall with B (docs/theory/testing.md).
+    """
+
+    messages: OneMessage
+    groups: int
+    """A power of two, so that a few bits are a uniform group."""
+    added: float
+    """What the words of the group add to delta."""
+
+    def __post_init__(self) -> None:
+        if self.groups & (self.groups - 1):
+            raise ParameterError("groups", self.groups, "must be a power of two")
+
+    @property
+    def guarantee(self) -> Guarantee:
+        own = self.protocol.guarantee
+        delta = float_above(Fraction(own.delta) + Fraction(self.added))
+        return replace(own, delta=delta, proof=f"{own.proof}; each device draws its group")
+
+    def draw(self, n: int, rng: WordSource) -> Codes:
+        """The group of each device, uniform."""
+        drawn: Codes = (rng.words(n, 8) & np.uint8(self.groups - 1)).astype(np.int64)
+        return drawn
+
+    def observe(self, values: Codes, rng: WordSource) -> Floats:
+        """values[n, 2]: group and part of each user; the tallies of all groups, one after the other."""
+        mine = [values[values[:, 0] == group, 1] for group in range(self.groups)]
+        nobody = np.zeros_like(self.messages.law(np.full(self.cells, 1 / self.cells)))
+        found = [tally(self.protocol, each, rng).counts if len(each) else nobody for each in mine]
+        return np.concatenate(found).astype(np.float64)
+
+    def simulate(self, p: Floats, n: int, runs: int, generator: np.random.Generator) -> Floats:
+        """p[groups, ..., cells]: the law of the parts of each group."""
+        law = np.concatenate([self.messages.law(each) for each in p], axis=-1) / self.groups
+        return multinomials(generator, n, law, runs).astype(np.float64)
+
+    def statistic(self, observed: Floats, r: Floats, n: int) -> Floats:
+        tallies = observed.reshape(*observed.shape[:-1], self.groups, -1)
+        supports = self.messages.supports(tallies)
+        seen = supports.reshape(*observed.shape[:-1], -1)
+        expected = np.tile(self.messages.supports(self.messages.law(r)), self.groups) / self.groups
+        return collisions(seen, expected, n=n)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

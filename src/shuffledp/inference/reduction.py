@@ -1,13 +1,21 @@
 """Testing against any known law, by turning it into the uniform one on each device.
 
-The device first keeps the value with probability 1/2 and otherwise takes a uniform one; if values have the
-law q, these have q' = (q + u) / 2, and q'_j >= 1 / (2 k). Category j gets m_j = floor(6 k q'_j) of 6 k cells,
-and the cells left over are spare. With probability m_j / (6 k q'_j) the value moves to a uniform one of
+**Grain.** If q_j = m_j / m with integers m_j > 0, the device moves its value j to a uniform one of m_j cells of its own,
+m cells in all. The law q becomes exactly uniform, and every distance is kept: a law p has p_j / m_j in each cell of j.
+Uniform q is the case m = k, where nothing moves.
+
+**Mixing.** For other q, or where m is large: the device first keeps the value with probability 1 - mix and otherwise takes
+a uniform one; if values have the law q, these have q' = (1 - mix) q + mix u. Category j gets m_j = floor(cells q'_j) of
+the cells, and the cells left over are spare. With probability s_j = m_j / (cells q'_j) the value moves to a uniform one of
 its own cells, otherwise to a uniform spare cell. So
 
 * if the values have the law q, the cells are exactly uniform;
-* if the law is at total variation distance alpha from q, the cells are at distance 3 alpha / 8 or more: the
-  first step halves the distance, and as 6 k q'_j >= 3 at least 3/4 of each category stays apart.
+* if the law is at total variation distance alpha from q, the cells are at distance (1 - mix) min_j s_j alpha or more: the
+  first step shrinks all differences by 1 - mix, and s_j of each stays in the category's own cells. With mix = 1/2 and
+  6 k cells that is 3 alpha / 8 or more, whatever q is.
+
+Which map is best depends on the test: fewer cells are easier to test, and so is a larger distance.
+`list_reductions` has the candidates, and the test takes the one that needs the fewest people.
 
 The map uses coins of its own before the randomizer of a protocol, so every guarantee stays what it is.
 Reference: Goldreich 2016, "The uniform distribution is complete with respect to testing identity to a
@@ -25,41 +33,58 @@ from shuffledp.core.arrays import Codes, Counts
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.randomizer import WordSource
-from shuffledp.core.validate import number
+from shuffledp.core.validate import number, whole
 from shuffledp.numerics import exact_draws, tape
 
-__all__ = ["Reduction", "exact_law"]
+__all__ = ["Reduction", "exact_law", "list_reductions"]
 
 _CELLS = 6  # for each category
+_HALF = Fraction(1, 2)
+_MOST_GRAINS = 64
+"""Cells for each category up to which a grain is a candidate."""
+_TRIED = ((Fraction(0), (2, 4, 8)), (Fraction(1, 4), (4, 8)), (_HALF, (_CELLS,)))
 _SLACK = Fraction(1, 10**9)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reduction:
-    """The map from k categories, of law q, to 6 k cells, of the uniform law.
+    """A map from k categories, of law q, to cells of the uniform law.
 
     >>> reduction = Reduction(q=(Fraction(3, 4), Fraction(1, 4)))
-    >>> reduction.cells, reduction.copies, reduction.spare
-    (12, (7, 4), 1)
+    >>> reduction.cells, reduction.copies, reduction.spare, reduction.kept
+    (12, (7, 4), 1, Fraction(4, 9))
     >>> reduction.law(1)[0]
     Fraction(1, 30)
+    >>> grain = Reduction(q=(Fraction(3, 4), Fraction(1, 4)), mix=Fraction(0), cells=4)
+    >>> grain.copies, grain.spare, grain.kept
+    ((3, 1), 0, Fraction(1, 1))
     """
 
     q: tuple[Fraction, ...]
+    mix: Fraction = _HALF
+    """How often a value is replaced by a uniform one."""
+    cells: int = 0
+    """How many cells; 0 becomes 6 k."""
     copies: tuple[int, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "q", exact_law(self.q))
-        cells = self.cells
+        if not 0 <= self.mix < 1:
+            raise ParameterError("mix", self.mix, "must be >= 0 and < 1")
+        cells = whole("cells", self.cells, at_least=0) or _CELLS * self.k
+        object.__setattr__(self, "cells", cells)
         object.__setattr__(self, "copies", tuple(math.floor(cells * q) for q in self._mixed))
+        if min(self.copies) < 1:
+            raise ParameterError("cells", cells, "must be enough for one cell of every category")
 
     @property
     def k(self) -> int:
         return len(self.q)
 
     @property
-    def cells(self) -> int:
-        return _CELLS * self.k
+    def kept(self) -> Fraction:
+        """At least this share of every distance from q is left among the cells."""
+        return (1 - self.mix) * min(self.stays)
 
     @property
     def spare(self) -> int:
@@ -68,7 +93,7 @@ class Reduction:
 
     @property
     def _mixed(self) -> tuple[Fraction, ...]:
-        return tuple((q + Fraction(1, self.k)) / 2 for q in self.q)
+        return tuple((1 - self.mix) * q + self.mix / self.k for q in self.q)
 
     @property
     def stays(self) -> tuple[Fraction, ...]:
@@ -78,8 +103,8 @@ class Reduction:
 
     def law(self, x: int) -> tuple[Fraction, ...]:
         """The exact probability of each cell for a user of category x."""
-        mixed = [Fraction(1, 2 * self.k)] * self.k
-        mixed[x] += Fraction(1, 2)
+        mixed = [self.mix / self.k] * self.k
+        mixed[x] += 1 - self.mix
         law: list[Fraction] = []
         for mass, stay, m in zip(mixed, self.stays, self.copies, strict=True):
             law += [mass * stay / m] * m
@@ -94,11 +119,13 @@ class Reduction:
         >>> from shuffledp import SeededWords
         >>> uniform = Reduction(q=(Fraction(1, 2), Fraction(1, 2)))
         >>> uniform.apply(np.array([0, 0, 1, 1]), SeededWords(1))
-        array([ 5,  4,  0, 11])
+        array([ 5,  3,  5, 11])
         """
         codes = Categories(k=self.k).codes(inputs).astype(np.int64)
-        resampled = np.flatnonzero(tape.bernoulli(rng.words(len(codes), bits), 1 << bits - 1, bits))
-        codes[resampled] = _draw_uniform(self.k, len(resampled), rng, bits)
+        if self.mix:
+            mixed = exact_draws.draw_bernoulli(_Exactly(self.mix), len(codes), rng, bits)
+            resampled = np.flatnonzero(mixed)
+            codes[resampled] = _draw_uniform(self.k, len(resampled), rng, bits)
         first = np.cumsum((0, *self.copies))
         cells = np.empty(len(codes), dtype=np.int64)
         spare = np.zeros(len(codes), dtype=np.bool_)
@@ -107,11 +134,40 @@ class Reduction:
         stays = self.stays
         for j in np.unique(codes).tolist():
             users = order[ends[j] : ends[j + 1]]
-            own = exact_draws.draw_bernoulli(_Exactly(stays[j]), len(users), rng, bits)
-            spare[users] = ~own
+            if stays[j] < 1:
+                spare[users] = ~exact_draws.draw_bernoulli(
+                    _Exactly(stays[j]), len(users), rng, bits
+                )
             cells[users] = first[j] + _draw_uniform(self.copies[j], len(users), rng, bits)
-        cells[spare] = first[-1] + _draw_uniform(self.spare, int(spare.sum()), rng, bits)
+        if spare.any():
+            cells[spare] = first[-1] + _draw_uniform(self.spare, int(spare.sum()), rng, bits)
         return cells
+
+
+def list_reductions(q: Iterable[object]) -> tuple[Reduction, ...]:
+    """The maps to choose from: those that no other one beats both in cells and in what they keep.
+
+    >>> [(each.cells, str(each.kept)) for each in list_reductions([Fraction(1, 4)] * 4)]
+    [(4, '1')]
+    >>> [(each.cells, str(each.kept)) for each in list_reductions([Fraction(1, 100), Fraction(99, 100)])]
+    [(8, '225/347'), (16, '975/1388'), (100, '1')]
+    """
+    law = exact_law(q)
+    k = len(law)
+    found = [Reduction(q=law)]
+    grain = math.lcm(*(each.denominator for each in law))
+    if min(law) > 0 and grain <= _MOST_GRAINS * k:
+        found.append(Reduction(q=law, mix=Fraction(0), cells=grain))
+    for mix, sizes in _TRIED:
+        least = min((1 - mix) * each + mix / k for each in law)
+        able = (size * k for size in sizes if least * size * k >= 1)
+        found += [Reduction(q=law, mix=mix, cells=cells) for cells in able]
+    found.sort(key=lambda each: (each.cells, -each.kept))
+    best: list[Reduction] = []
+    for each in found:
+        if not best or each.kept > best[-1].kept:
+            best.append(each)
+    return tuple(best)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,15 @@ from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.privacy import Guarantee
 from shuffledp.core.protocol import HONEST, ShuffleProtocol
 from shuffledp.core.randomizer import WordSource
-from shuffledp.inference.reduction import Reduction
-from shuffledp.inference.uniformity import UniformityTest, check_error, identity_test, plan_vote
+from shuffledp.inference.reduction import list_reductions
+from shuffledp.inference.uniformity import (
+    UniformityTest,
+    check_error,
+    check_question,
+    choose_reduction,
+    judge_cells,
+    plan_vote,
+)
 from shuffledp.numerics.entropy import SecureWords
 from shuffledp.protocols import bundle
 
@@ -67,7 +74,7 @@ def identity_tests(
     >>> from shuffledp import SeededWords
     >>> way, home = np.repeat([0, 1, 2], [20_000, 10_000, 10_000]), np.arange(40_000) % 10 // 9
     >>> found = identity_tests({"way": way, "home": home}, laws={"way": [0.5, 0.25, 0.25], "home": [0.5, 0.5]},
-    ...                        alpha=0.3, epsilon=1.0, delta=1e-6, rng=SeededWords(1))
+    ...                        alpha=0.3, epsilon=1.0, delta=1e-6, error=0.01, rng=SeededWords(1))
     >>> found.rejected, found.guarantee.epsilon
     (('home',), 1.0)
     """
@@ -76,19 +83,32 @@ def identity_tests(
     share = check_error(error) / len(columns)
     if plan_vote(share).voters > 1:  # each group would need noise of its own
         raise ParameterError("error", error, f"must be larger for {len(columns)} columns")
-    reductions = {name: Reduction(q=tuple(laws[name])) for name in columns}  # type: ignore[arg-type]
-    codes = {name: Categories(k=reductions[name].k).codes(columns[name]) for name in columns}
+    maps = {name: list_reductions(laws[name]) for name in columns}
+    codes = {name: Categories(k=maps[name][0].k).codes(columns[name]) for name in columns}
     sizes = {len(each) for each in codes.values()}
     if len(sizes) > 1:
         raise DataError(f"columns must be of the same people, not of {sorted(sizes)}")
+    n = sizes.pop()
+    asked = check_question(
+        model="shuffle",
+        coin="private",
+        method="direct",
+        epsilon=epsilon,
+        delta=delta,
+        honest=honest,
+    )
+    reductions = {
+        name: choose_reduction(each, n=n, alpha=alpha, ballot=plan_vote(share), asked=asked)
+        for name, each in maps.items()
+    }
     cells = {name: each.cells for name, each in reductions.items()}
-    joint = make_bundle(cells, n=sizes.pop(), epsilon=epsilon, delta=delta, honest=honest)
+    joint = make_bundle(cells, n=n, epsilon=epsilon, delta=delta, honest=honest)
     source = SecureWords() if rng is None else rng
     tests = {
-        part["name"]: identity_test(
+        part["name"]: judge_cells(
             codes[part["name"]],
-            q=reductions[part["name"]].q,
-            alpha=alpha,
+            reductions[part["name"]],
+            alpha=float(alpha),
             epsilon=part["epsilon"],
             delta=part["delta"],
             method="direct",

@@ -2,7 +2,10 @@
 
 Every tester has one form. Users are split into groups; each group gets a public random partition of the
 k categories into nearly equal parts (or none: the parts are the categories); a user's device replaces
-the value by its part, and an `Observer` sees the parts. The statistics of the groups add up.
+the value by its part, and an `Observer` sees the parts. The statistics of the groups add up. Behind a shuffler each
+device draws its group, and all groups are one shuffle: no guarantee rests on how many people of a group are honest.
+
+Whoever has a public coin may ignore it: the methods of a public coin include those of a private one, as "private_...".
 
 A random partition into L parts keeps, on average, (1 - 1/L) k / (k - 1) of the squared distance from uniform, in
 L cells instead of k: it pays where noise in every cell is what hurts.
@@ -16,12 +19,13 @@ cannot fall below 0, so m >= alpha k.
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
 
+from shuffledp.accounting.generator import bound_generator
 from shuffledp.accounting.moved_message import poisson_level
 from shuffledp.core.arrays import Codes, Counts, Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
@@ -39,24 +43,36 @@ from shuffledp.inference.observers import (
     PureCells,
     Reports,
     RRMessages,
+    Tagged,
 )
 from shuffledp.inference.public_randomness import part_sizes, partition, split_into_groups
 from shuffledp.mechanisms import geometric
-from shuffledp.protocols import correlated_histogram, dummies_histogram, hadamard, pure_count, rr
+from shuffledp.numerics.rounding import float_above
+from shuffledp.protocols import (
+    correlated_histogram,
+    dummies_histogram,
+    hadamard,
+    krr,
+    pure_count,
+    rr,
+)
 
 __all__ = [
     "METHODS",
     "PURE",
     "Tester",
-    "choose_method",
+    "check_method",
     "count_lowered",
     "draw_alternatives",
+    "list_methods",
     "make_tester",
     "method_names",
 ]
 
 _FEWEST = 8
 """Degrees of freedom of all public partitions together: with fewer a partition too often misses everything."""
+_TAGGED_WORDS = 8
+"""More words than any device here reads, the one of its group included."""
 _ROOM = 1 << 22  # numbers held at once in a simulation
 _MANY = 1 << 14
 """Categories from which on a simulation knows how many cells hold how much, and no single cell."""
@@ -66,7 +82,7 @@ _MANY = 1 << 14
 class Tester:
     """A statistic of n users that is large if their values are not uniform on k categories.
 
-    >>> tester = make_tester(n=1000, k=16, model="none", coin="private")
+    >>> tester = make_tester(n=1000, k=16, model="none", coin="private", method="collisions")
     >>> tester.parts, len(tester.null(5, np.random.default_rng(1)))
     (16, 5)
     """
@@ -94,6 +110,11 @@ class Tester:
 
     def observe(self, values: Codes, public: WordSource, rng: WordSource) -> float:
         """The statistic of these values: parts and groups from `public`, noise from `rng`."""
+        if isinstance(self.observer, Tagged):
+            maps = np.stack([partition(self.k, self.parts, public) for _ in range(self.groups)])
+            group = self.observer.draw(len(values), rng)
+            seen = self.observer.observe(np.stack([group, maps[group, values]], axis=1), rng)
+            return float(self.observer.statistic(seen, self._uniform, len(values)))
         total = 0.0
         for group in self._members(public):
             mine = values[group]
@@ -129,8 +150,14 @@ class Tester:
         self, runs: int, generator: np.random.Generator, law: Callable[[int], Floats]
     ) -> Floats:
         pieces = []
-        for rows in _chunks(runs, 1 if isinstance(self.observer, ManyDummies) else self.parts):
+        width = 1 if isinstance(self.observer, ManyDummies) else self.groups * self.parts
+        for rows in _chunks(runs, width):
             total = np.zeros(rows)
+            if isinstance(self.observer, Tagged):
+                laws = np.stack([law(rows) for _ in range(self.groups)])
+                seen = self.observer.simulate(laws, self.n, rows, generator)
+                pieces.append(self.observer.statistic(seen, self._uniform, self.n))
+                continue
             for n in self._sizes.tolist():
                 seen = self.observer.simulate(law(rows), n, rows, generator)
                 total += self.observer.statistic(seen, self._uniform, n)
@@ -165,6 +192,18 @@ class _Wanted:
     def promise(self) -> dict[str, float]:
         """What makers behind a shuffler take, besides n."""
         return {"epsilon": self.epsilon, "delta": self.delta, "honest": self.honest}
+
+    @property
+    def tagged_promise(self) -> dict[str, float]:
+        """The same for a report that travels with its group: the words of the group cost a little of delta."""
+        if 2 * self.added > self.delta:
+            raise UnsupportedError(f"delta={self.delta!r} is below what the words of a group add")
+        return {**self.promise, "delta": (self.delta - self.added) * (1 - 2**-50)}
+
+    @property
+    def added(self) -> float:
+        """At least what the words of everybody's group add to delta."""
+        return float_above(bound_generator(self.n, _TAGGED_WORDS, self.epsilon))
 
     def group(self, number: int) -> int:
         """The size of the smallest of `number` groups."""
@@ -228,19 +267,32 @@ def _plan_pure(want: _Wanted) -> _Plan:
 
 
 def _plan_amplified_hadamard(want: _Wanted) -> _Plan:
-    return 1, _reports(_shuffled_hadamard(want, want.k, 1))
+    return 1, _reports(hadamard.make(n=want.n, k=want.k, **want.promise))
 
 
 def _plan_amplified_halving(want: _Wanted) -> _Plan:
-    return _FEWEST, _reports(rr.make(n=want.group(_FEWEST), **want.promise))
+    # Randomized response with the bound of its blanket, which holds with the tags; that of a bit alone would not.
+    protocol = krr.make(n=want.n, k=2, **want.tagged_promise)
+    randomizer = protocol.randomizer
+    assert isinstance(randomizer, krr.KRR)
+    messages = RRMessages(randomizer=randomizer)
+    return _FEWEST, Tagged(protocol=protocol, messages=messages, groups=_FEWEST, added=want.added)
 
 
 def _plan_amplified_hashed(want: _Wanted) -> _Plan:
     parts = _power(want.n / _noise(want), want.k)
     if parts == 2:
         return _plan_amplified_halving(want)
-    number = _groups(parts, want.k)
-    return number, _reports(_shuffled_hadamard(want, parts, number))
+    if parts == want.k:
+        return _plan_amplified_hadamard(want)
+    number = 1 << (_groups(parts, want.k) - 1).bit_length()
+    if number == 1:
+        return 1, _reports(hadamard.make(n=want.n, k=parts, **want.promise))
+    protocol = hadamard.make(n=want.n, k=parts, **want.tagged_promise)
+    randomizer = protocol.randomizer
+    assert isinstance(randomizer, hadamard.HadamardResponse)
+    messages = HadamardMessages(randomizer=randomizer)
+    return number, Tagged(protocol=protocol, messages=messages, groups=number, added=want.added)
 
 
 def _plan_direct_parts(want: _Wanted) -> _Plan:
@@ -250,6 +302,15 @@ def _plan_direct_parts(want: _Wanted) -> _Plan:
         return _plan_direct(want)
     parts = max(_FEWEST, min(math.floor(wanted), want.k // 2))
     return 1, _dummies(want, parts)
+
+
+def _plan_correlated_parts(want: _Wanted) -> _Plan:
+    """The same with the noise of discrete Laplace laws, of variance about 8 / epsilon^2 in each part."""
+    wanted = want.n * want.epsilon**2 / 8
+    if want.k < 2 * _FEWEST or wanted > want.k / math.sqrt(2):
+        return _plan_correlated(want)
+    parts = max(_FEWEST, min(math.floor(wanted), want.k // 2))
+    return _plan_correlated(replace(want, k=parts))
 
 
 def _noise(want: _Wanted) -> float:
@@ -276,10 +337,6 @@ def _dummies(want: _Wanted, cells: int) -> Dummies:
     return Dummies(protocol=protocol, randomizer=randomizer)
 
 
-def _shuffled_hadamard(want: _Wanted, cells: int, number: int) -> ShuffleProtocol:
-    return hadamard.make(n=want.group(number), k=cells, **want.promise)
-
-
 def _reports(protocol: ShuffleProtocol) -> Reports:
     randomizer = protocol.randomizer
     if isinstance(randomizer, rr.RR):
@@ -288,23 +345,33 @@ def _reports(protocol: ShuffleProtocol) -> Reports:
     return Reports(protocol=protocol, messages=HadamardMessages(randomizer=randomizer))
 
 
-METHODS: dict[tuple[str, str], dict[str, Callable[[_Wanted], _Plan]]] = {
-    ("none", "private"): {"collisions": _collisions},
-    ("central", "private"): {"distance": _plan_deviation, "counts": _plan_counts},
-    ("local", "private"): {"hadamard": _plan_local_hadamard},
-    ("local", "public"): {"hashed": _plan_local_hashed, "halving": _plan_local_halving},
-    ("shuffle", "private"): {
+_PRIVATE: dict[str, dict[str, Callable[[_Wanted], _Plan]]] = {
+    "none": {"collisions": _collisions},
+    "central": {"distance": _plan_deviation, "counts": _plan_counts},
+    "local": {"hadamard": _plan_local_hadamard},
+    "shuffle": {
         "direct": _plan_direct,
         "amplified": _plan_amplified_hadamard,
         "correlated": _plan_correlated,
     },
-    ("shuffle", "public"): {
+}
+_PUBLIC: dict[str, dict[str, Callable[[_Wanted], _Plan]]] = {
+    "local": {"hashed": _plan_local_hashed, "halving": _plan_local_halving},
+    "shuffle": {
         "direct": _plan_direct_parts,
         "amplified": _plan_amplified_halving,
         "hashed": _plan_amplified_hashed,
+        "correlated": _plan_correlated_parts,
     },
 }
-"""(model, coin): the methods by name, the default first."""
+METHODS: dict[tuple[str, str], dict[str, Callable[[_Wanted], _Plan]]] = {
+    **{(model, "private"): plans for model, plans in _PRIVATE.items()},
+    **{
+        (model, "public"): plans | {f"private_{name}": p for name, p in _PRIVATE[model].items()}
+        for model, plans in _PUBLIC.items()
+    },
+}
+"""(model, coin): the methods by name. Without a name the one that needs the fewest people is taken."""
 
 
 PURE: dict[tuple[str, str], dict[str, Callable[[_Wanted], _Plan]]] = {
@@ -314,10 +381,10 @@ PURE: dict[tuple[str, str], dict[str, Callable[[_Wanted], _Plan]]] = {
 
 
 def method_names(model: str, coin: str) -> tuple[str, ...]:
-    """The methods of a model and a coin, the default first.
+    """The methods of a model and a coin.
 
-    >>> method_names("shuffle", "public")
-    ('direct', 'amplified', 'hashed')
+    >>> method_names("local", "public")
+    ('hashed', 'halving', 'private_hadamard')
     """
     models = sorted({name for name, _ in METHODS})
     if model not in models:
@@ -329,22 +396,30 @@ def method_names(model: str, coin: str) -> tuple[str, ...]:
     return tuple(METHODS[model, coin])
 
 
-def choose_method(model: str, coin: str, method: str | None) -> str:
-    """The method if there is such a one; without one the default.
+def check_method(model: str, coin: str, method: str | None) -> str | None:
+    """The method if there is such a one; None if none is named.
 
-    >>> choose_method("local", "public", None), choose_method("local", "public", "halving")
-    ('hashed', 'halving')
+    >>> check_method("local", "public", None), check_method("local", "public", "halving")
+    (None, 'halving')
     """
     names = method_names(model, coin)
-    if method is None:
-        return names[0]
-    if method in PURE.get((model, coin), {}):
+    if method is None or method in names or method in PURE.get((model, coin), {}):
         return method
-    if method not in names:
-        raise ParameterError(
-            "method", method, f"must be one of {', '.join(names)} for {model}, {coin} coin"
-        )
-    return method
+    raise ParameterError(
+        "method", method, f"must be one of {', '.join(names)} for {model}, {coin} coin"
+    )
+
+
+def list_methods(model: str, coin: str, k: int) -> tuple[str, ...]:
+    """The methods that are compared if none is named; of very many categories only those that count cells.
+
+    >>> list_methods("shuffle", "public", 10**6)
+    ('direct', 'private_direct')
+    """
+    names = method_names(model, coin)
+    if k < _MANY or model != "shuffle":
+        return names
+    return tuple(name for name in names if name.removeprefix("private_") == "direct")
 
 
 def make_tester(
@@ -353,17 +428,19 @@ def make_tester(
     k: int,
     model: str,
     coin: str,
-    method: str | None = None,
+    method: str,
     epsilon: float = math.inf,
     delta: float = 0.0,
     honest: float = HONEST,
 ) -> Tester:
     """The tester of that name for n users; the parameters must have been checked.
 
-    >>> make_tester(n=10**5, k=4096, model="shuffle", coin="public", epsilon=1.0, delta=1e-6, honest=1).parts
+    >>> asked = {"model": "shuffle", "coin": "public", "epsilon": 1.0, "delta": 1e-6, "honest": 1}
+    >>> make_tester(n=10**5, k=4096, method="direct", **asked).parts
     2048
     """
-    chosen = choose_method(model, coin, method)
+    chosen = check_method(model, coin, method)
+    assert chosen is not None
     if n < 2:
         raise UnsupportedError(f"n={n} users are too few: collisions need two")
     want = _Wanted(n=n, k=k, epsilon=epsilon, delta=delta, honest=honest)

@@ -20,8 +20,10 @@ privacy constraints"; Canonne, Lyu 2022, "Uniformity testing in the shuffle mode
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
+from fractions import Fraction
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -29,16 +31,25 @@ from numpy.typing import ArrayLike
 
 from shuffledp.core.arrays import Codes, Floats
 from shuffledp.core.domain import Categories
-from shuffledp.core.errors import ParameterError
+from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.notebook import list_facts, say, stack
-from shuffledp.core.privacy import Guarantee
-from shuffledp.core.protocol import HONEST
+from shuffledp.core.privacy import Guarantee, Model
+from shuffledp.core.protocol import HONEST, honest_users
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, number, positive, whole
 from shuffledp.inference.public_randomness import public_words, split_into_groups
-from shuffledp.inference.reduction import Reduction
-from shuffledp.inference.testers import PURE, Tester, choose_method, count_lowered, make_tester
+from shuffledp.inference.reduction import Reduction, list_reductions
+from shuffledp.inference.robust import count_honest, protect_members
+from shuffledp.inference.testers import (
+    PURE,
+    Tester,
+    check_method,
+    count_lowered,
+    list_methods,
+    make_tester,
+)
 from shuffledp.numerics.entropy import SecureWords
+from shuffledp.numerics.rounding import float_below
 
 __all__ = [
     "MARGIN",
@@ -47,11 +58,16 @@ __all__ = [
     "binomial_tail",
     "check_error",
     "check_question",
+    "choose_method",
+    "choose_reduction",
     "find_threshold",
     "generator_of",
     "identity_test",
+    "judge_cells",
     "monte_carlo_p",
     "plan_vote",
+    "separate",
+    "share_promise",
     "uniformity_test",
 ]
 
@@ -61,6 +77,8 @@ _LEAST_LEVEL = 1e-3
 _FEWEST_RUNS = 999
 _RUNS_PER_LEVEL = 20
 _POWER_RUNS = 400
+_CHOICE_RUNS = 100
+_CHOICE_SEED = 2022
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,9 +109,10 @@ class UniformityTest:
     guarantee: Guarantee | None
     """What every user is promised, whatever the public seed is; None: nothing (model "none").
 
-    With several groups (votes, halving, hashed) each group is a shuffle of its own, and
-    `guarantee.honest` counts the honest users that *each* group needs. Groups are drawn at random: that
-    nine tenths of all users are honest makes it likely, but not certain, that nine tenths of each are.
+    `guarantee.honest` counts honest users among all n. Of groups that vote, each is a shuffle of its own, drawn at
+    random: its noise is enough for fewer honest members than its share, and the probability of fewer still is in
+    delta (`inference.count_honest`). Where a method has groups (halving, hashed), devices draw them, and all are one
+    shuffle.
     """
     public_seed: int | None = None
     """From which devices and analyzer derive parts and groups; None with a private coin."""
@@ -171,7 +190,7 @@ def uniformity_test(
 ) -> UniformityTest:
     """Test whether values 0 .. k-1, independent draws from one law, are uniform.
 
-    | model | coin | methods, the default first |
+    | model | coin | methods |
     |---|---|---|
     | none | private | collisions |
     | central | private | distance (one noisy number), counts (k noisy counts) |
@@ -179,21 +198,23 @@ def uniformity_test(
     | local | public | hashed (L parts, Hadamard response), halving (two parts, randomized response) |
     | shuffle | private | direct (values and dummies), amplified (Hadamard), correlated (more messages, less noise) |
     | shuffle | private | pure (delta = 0, for some thousand users, if asked for) |
-    | shuffle | public | direct (Canonne and Lyu), amplified (halving), hashed (L parts, Hadamard) |
+    | shuffle | public | direct (Canonne and Lyu), amplified (halving), hashed (L parts, Hadamard), correlated (parts) |
+
+    A public coin also has the methods of a private one, as "private_direct" and so on. Without a `method` the one is
+    taken that sees laws at distance alpha best with that many users: it depends on n, k and the promise alone.
 
     The local and central methods are pure and do not use `delta`; without privacy `epsilon` is not used
     either. A public coin needs a seed that was chosen without looking at the data;
     one is drawn if none is given, and the result names it.
 
-    `honest` is a share of each group where there are several (a small `error` makes groups that vote;
-    halving and hashed split the users, too). The promise of the shuffle model needs its honest users
-    *within each group*, not only among all; groups are drawn at random, so a share of all does not prove it.
+    `honest` is a share of all users. No guarantee rests on every group having that share: groups that vote (a small
+    `error` makes them) count on fewer, and the others are one shuffle.
 
     >>> from shuffledp import SeededWords
     >>> values = np.arange(40_000) % 16
     >>> found = uniformity_test(values, k=16, alpha=0.2, epsilon=1.0, delta=1e-6, rng=SeededWords(1))
     >>> found.accept, found.method, found.guarantee.epsilon
-    (True, 'direct', 1.0)
+    (True, 'correlated', 1.0)
     >>> uniformity_test(values // 2, k=16, alpha=0.2, epsilon=1.0, delta=1e-6, rng=SeededWords(1)).accept
     False
     """
@@ -207,9 +228,13 @@ def uniformity_test(
     source = SecureWords() if rng is None else rng
     seed = _seed(coin, public_seed, source)
     public = source if seed is None else public_words(seed)
-    members = _voters(len(codes), ballot.voters, public)
+    n = len(codes)
+    members = _voters(n, ballot.voters, public)
+    smallest = min(map(len, members))
+    asked["method"] = choose_method(n=smallest, of=n, k=k, alpha=alpha, ballot=ballot, asked=asked)
     testers = {
-        size: make_tester(n=size, k=k, **asked) for size in sorted({len(m) for m in members})
+        size: make_tester(n=size, k=k, **share_promise(asked, people=size, n=n))
+        for size in sorted({len(m) for m in members})
     }
     found = [_verdict(testers[len(m)], codes[m], ballot, public, source) for m in members]
     largest = testers[max(testers)]
@@ -228,7 +253,7 @@ def uniformity_test(
         model=model,
         coin=coin,
         method=largest.method,
-        guarantee=largest.observer.guarantee,
+        guarantee=_promise_all(testers.values(), asked, n),
         public_seed=seed,
         groups=ballot.voters * largest.groups,
         cells=k,
@@ -252,37 +277,88 @@ def identity_test(
 ) -> UniformityTest:
     """Test whether values 0 .. k-1 have the known law q: fractions, or floats that sum to 1.
 
-    Each device maps its value to one of 6 k cells, such that the law q becomes exactly uniform and a law
-    at distance alpha from q is at distance 3 alpha / 8 or more; then the cells are tested. The power is
-    that at the worst law of the cells, which a law of values may not reach.
+    Each device maps its value to a cell, such that the law q becomes exactly uniform; then the cells are tested. If q
+    has a small common denominator, the cells keep every distance, and for a uniform q this is the uniformity test.
+    Otherwise they keep 3/8 of it or more. Of several maps the one is taken with which the test sees most. The power
+    is that at the worst law of the cells, which a law of values may not reach.
 
     >>> from shuffledp import SeededWords
     >>> values = np.repeat([0, 1, 2], [20_000, 10_000, 10_000])
-    >>> found = identity_test(values, q=[0.5, 0.25, 0.25], alpha=0.3, epsilon=1.0, delta=1e-6,
+    >>> found = identity_test(values, q=[0.5, 0.25, 0.25], alpha=0.3, epsilon=1.0, delta=1e-6, error=0.01,
     ...                       rng=SeededWords(1))
     >>> found.accept, found.k, found.cells
-    (True, 3, 18)
+    (True, 3, 4)
     """
-    reduction = Reduction(q=tuple(q))  # type: ignore[arg-type]
-    codes = Categories(k=reduction.k).codes(values)
+    maps = list_reductions(q)
+    codes = Categories(k=maps[0].k).codes(values)
     if not 0 < number("alpha", alpha) <= 1:
         raise ParameterError("alpha", alpha, "must be > 0 and <= 1")
-    source = SecureWords() if rng is None else rng
-    found = uniformity_test(
-        reduction.apply(codes, source),
-        k=reduction.cells,
-        alpha=3 * alpha / 8,
+    asked = check_question(
+        model=model, coin=coin, method=method, epsilon=epsilon, delta=delta, honest=honest
+    )
+    reduction = choose_reduction(
+        maps, n=len(codes), alpha=float(alpha), ballot=plan_vote(check_error(error)), asked=asked
+    )
+    return judge_cells(
+        codes,
+        reduction,
+        alpha=float(alpha),
         epsilon=epsilon,
         delta=delta,
         model=model,
         coin=coin,
         method=method,
         error=error,
-        rng=source,
+        rng=SecureWords() if rng is None else rng,
         public_seed=public_seed,
         honest=honest,
     )
-    return replace(found, k=reduction.k, alpha=float(alpha), cells=reduction.cells)
+
+
+def judge_cells(
+    codes: Codes, reduction: Reduction, *, alpha: float, rng: WordSource, **options: Any
+) -> UniformityTest:
+    """Test the law of a map by the uniformity of its cells; the options are those of `uniformity_test`.
+
+    >>> from shuffledp import SeededWords
+    >>> half = Reduction(q=(Fraction(1, 2), Fraction(1, 2)), mix=Fraction(0), cells=2)
+    >>> judge_cells(np.arange(900) % 2, half, alpha=0.3, rng=SeededWords(1), model="none").accept
+    True
+    """
+    far = float_below(reduction.kept * Fraction(alpha))
+    cells = reduction.apply(codes, rng)
+    found = uniformity_test(cells, k=reduction.cells, alpha=far, rng=rng, **options)
+    return replace(found, k=reduction.k, alpha=alpha, cells=reduction.cells)
+
+
+def choose_reduction(
+    maps: Sequence[Reduction], *, n: int, alpha: float, ballot: "Vote", asked: dict[str, Any]
+) -> Reduction:
+    """The map whose cells tell laws at distance alpha best from q with n users; it knows nothing of the data.
+
+    >>> asked = check_question(model="none", coin="private", method=None, epsilon=None, delta=None, honest=1.0)
+    >>> maps = list_reductions([0.01, 0.99])
+    >>> choose_reduction(maps, n=1000, alpha=0.3, ballot=plan_vote(1 / 3), asked=asked).cells
+    16
+    """
+    able = [each for each in maps if each.kept * Fraction(alpha) <= 1 - Fraction(1, each.cells)]
+    if len(able) <= 1:
+        return (able or maps)[0]
+    size = max(2, n // ballot.voters)
+    seen: dict[int, float] = {}
+    for place, each in enumerate(able):
+        far = float_below(each.kept * Fraction(alpha))
+        try:
+            chosen = choose_method(
+                n=size, of=n, k=each.cells, alpha=far, ballot=ballot, asked=asked
+            )
+            promised = share_promise({**asked, "method": chosen}, people=size, n=n)
+            tester = make_tester(n=size, k=each.cells, **promised)
+        except UnsupportedError:
+            continue
+        generator = np.random.default_rng([_CHOICE_SEED, n, each.cells])
+        seen[place] = separate(tester, far, ballot.level, _CHOICE_RUNS, generator)
+    return able[max(range(len(able)), key=lambda place: seen.get(place, -math.inf))]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -417,6 +493,94 @@ def _result(found: list[_Verdict], ballot: Vote, **fields: Any) -> UniformityTes
     )
 
 
+def choose_method(
+    *, n: int, of: int, k: int, alpha: float, ballot: Vote, asked: dict[str, Any]
+) -> str:
+    """The method named, or the one whose statistic tells laws at distance alpha best from uniform with n users.
+
+    They are compared by a few simulated crowds that know nothing of the data.
+
+    >>> asked = check_question(model="local", coin="public", method=None, epsilon=1, delta=None, honest=1.0)
+    >>> choose_method(n=20_000, of=20_000, k=64, alpha=0.25, ballot=plan_vote(1 / 3), asked=asked)
+    'hashed'
+    """
+    if asked["method"] is not None:
+        return str(asked["method"])
+    names = list_methods(asked["model"], asked["coin"], k)
+    if len(names) == 1:
+        return names[0]
+    seen: dict[str, float] = {}
+    reasons = []
+    for name in names:
+        try:
+            tester = make_tester(
+                n=n, k=k, **share_promise({**asked, "method": name}, people=n, n=of)
+            )
+        except UnsupportedError as error:
+            reasons.append(f"{name}: {error}")
+            continue
+        generator = np.random.default_rng([_CHOICE_SEED, n, k])
+        seen[name] = separate(tester, alpha, ballot.level, _CHOICE_RUNS, generator)
+    if not seen:
+        raise UnsupportedError("no method fits: " + "; ".join(reasons))
+    return max(names, key=lambda name: seen.get(name, -math.inf))
+
+
+def separate(
+    tester: Tester, alpha: float, level: float, runs: int, generator: np.random.Generator
+) -> float:
+    """By how many of its standard deviations the statistic of far laws lies above the threshold, as if it were normal.
+
+    >>> tester = make_tester(n=200, k=16, model="none", coin="private", method="collisions")
+    >>> 3 < separate(tester, 0.3, 0.3, 200, np.random.default_rng(1)) < 6
+    True
+    """
+    null, far = tester.null(runs, generator), tester.far(alpha, runs, generator)
+    limit = null.mean() + NormalDist().inv_cdf(1 - level) * null.std()
+    return float((far.mean() - limit) / max(far.std(), 1e-9))
+
+
+def share_promise(asked: dict[str, Any], *, people: int, n: int) -> dict[str, Any]:
+    """What the tester of a random group of that many of n people is asked for.
+
+    Behind a shuffler the noise must be enough for the honest people that the group has but for half of delta.
+
+    >>> asked = {"model": "shuffle", "method": "direct", "delta": 1e-6, "honest": 0.9}
+    >>> group = share_promise(asked, people=4_000, n=20_000)
+    >>> group["delta"], 0.84 < group["honest"] < 0.9
+    (5e-07, True)
+    """
+    if asked["model"] != "shuffle" or people == n or asked["honest"] == 1:
+        return asked
+    if asked["delta"] == 0:
+        raise UnsupportedError(
+            "groups that vote need delta > 0: one may have hardly an honest member"
+        )
+    chance = asked["delta"] / 2
+    few = count_honest(people, n, honest=honest_users(n, asked["honest"]), chance=chance)
+    return {**asked, "delta": asked["delta"] - chance, "honest": few / people}
+
+
+def _promise_all(testers: Iterable[Tester], asked: dict[str, Any], n: int) -> Guarantee | None:
+    """What everybody is promised, whichever group it is."""
+    every = [(each.n, each.observer.guarantee) for each in testers]
+    (people, first), *_ = every
+    if first is None or first.model is not Model.SHUFFLE or people == n:
+        return first
+    found = [guarantee for _, guarantee in every if guarantee is not None]
+    group = replace(
+        first,
+        epsilon=max(each.epsilon for each in found),
+        delta=max(each.delta for each in found),
+        honest=max(each.honest for each in found),
+    )
+    if asked["honest"] == 1:
+        return replace(group, honest=n)
+    return protect_members(
+        group, n=n, honest=honest_users(n, asked["honest"]), chance=asked["delta"] / 2
+    )
+
+
 def _power(tester: Tester, alpha: float, limit: float, ballot: Vote, rng: WordSource) -> float:
     """The threshold of a group comes from simulations alone, so it can be used again."""
     seen = tester.far(alpha, _POWER_RUNS, generator_of(rng)) > limit
@@ -445,9 +609,9 @@ def check_question(
     """The checked parameters of `make_tester`, apart from n and k.
 
     >>> check_question(model="local", coin="public", method=None, epsilon=1, delta=None, honest=1.0)
-    {'model': 'local', 'coin': 'public', 'method': 'hashed', 'epsilon': 1.0}
+    {'model': 'local', 'coin': 'public', 'method': None, 'epsilon': 1.0}
     """
-    name = choose_method(model, coin, method)
+    name = check_method(model, coin, method)
     asked: dict[str, Any] = {"model": model, "coin": coin, "method": name}
     if model != "none":
         asked["epsilon"] = positive("epsilon", epsilon)
