@@ -146,7 +146,7 @@ def test_dictionaries_and_chunks():
         (Bits(), [0.0, 0.5], "value 0.5 at position 1 is neither true nor false"),
         (Categories(k=3), [0.0, 0.5], "value 0.5 at position 1 is none of the categories"),
         (PETS, ["cat", "  "], "value '  ' at position 1 is missing"),
-        (PETS, ["cat", "NA"], "value 'NA' at position 1 is none of the categories"),
+        (PETS, ["cat", "NA"], "value 'NA' at position 1 is missing"),
         (PETS, [0.5, 0.5], "value 0.5 at position 0 is none of the categories"),
         (AGES, [1.0, 1.5], "value 1.5 at position 1 is not an integer"),
         (AGES, [1.0, math.nan], "value nan at position 1 is not an integer"),

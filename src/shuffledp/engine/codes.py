@@ -7,7 +7,7 @@ else, so every engine treats the same value in the same way.
 | domain | values | text (CSV, JSON lines, string columns) |
 |---|---|---|
 | `Bits` | booleans, the numbers 0 and 1 | `true`, `yes`, `t`, `y`, `1`, `1.0`; `false`, `no`, `f`, `n`, `0`, `0.0` |
-| `Bits` with a `true_value` | all, by their text | 1 for that text, letter by letter, 0 for all others |
+| `Bits` with a `true_value` | all, by their text | 1 for that text (65 is 65.0), 0 for all others |
 | `Categories` with names | strings, dictionaries; numbers, booleans and dates by their text | the names, letter by letter |
 | `Categories` without names | the whole numbers 0 .. k-1 | as integers |
 | `Integers` | whole numbers of any type | `-12`, `+12`, `12.0`, `1.2e+01` |
@@ -18,9 +18,9 @@ How texts, dates and other types are read is the business of `engine.values`.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, ClassVar, NamedTuple
 
@@ -44,6 +44,7 @@ from shuffledp.core.texts import Keys, Texts
 from shuffledp.engine.values import (
     BEYOND,
     FINE,
+    MISSING,
     NAN,
     NULL,
     OUT_OF_RANGE,
@@ -51,11 +52,13 @@ from shuffledp.engine.values import (
     Faults,
     Numbers,
     as_numpy,
+    find_missing,
     flatten,
     list_distinct,
     mark,
     read_bits,
     read_integers,
+    read_missing,
     read_names,
     read_numbers,
     spread,
@@ -122,6 +125,8 @@ class OnInvalid:
     """A number outside the declared ends."""
     nan: Action = Action.ERROR
     """The float that is not a number."""
+    missing: tuple[str, ...] = MISSING
+    """How a missing value may be spelt, besides an empty text."""
 
     ERROR: ClassVar["OnInvalid"]
     DROP: ClassVar["OnInvalid"]
@@ -136,8 +141,12 @@ class OnInvalid:
                 raise ParameterError(fault, action.value, f"is for {meant} only")
 
     @classmethod
-    def read(cls, given: "OnInvalid | Mapping[str, str] | str") -> "OnInvalid":
-        """Read a policy from text, or from a mapping of faults to actions.
+    def read(
+        cls,
+        given: "OnInvalid | Mapping[str, str] | str",
+        missing: Sequence[str] | str | None = None,
+    ) -> "OnInvalid":
+        """Read a policy from text, or from a mapping of faults to actions; and how missing values may be spelt.
 
         >>> OnInvalid.read({"null": "drop"}) == OnInvalid(null=Action.DROP)
         True
@@ -145,6 +154,8 @@ class OnInvalid:
         Traceback (most recent call last):
         shuffledp.core.errors.ParameterError: on_invalid='ignore' must be one of error, drop, other, clamp, or one for each of null, unknown, out_of_range, nan: 'null=drop,out_of_range=clamp'
         """
+        if missing is not None:
+            return replace(cls.read(given), missing=read_missing(missing))
         if isinstance(given, OnInvalid):
             return given
         if isinstance(given, str):
@@ -158,7 +169,7 @@ class OnInvalid:
         known = {action.value: action for action in Action}
         if not (general <= set(known) and all(f in FAULTS and a in known for f, a in named)):
             raise ParameterError("on_invalid", given, _WANTED)
-        chosen: dict[str, Action] = {}
+        chosen: dict[str, Any] = {}
         for action, faults in _MEANT.items():
             if action.value in general:
                 chosen |= dict.fromkeys(faults, action)
@@ -168,9 +179,9 @@ class OnInvalid:
     def value(self) -> str:
         """The shortest text that `read` takes for it."""
         for name in ("error", "drop", "other", "clamp"):
-            if self == OnInvalid.read(name):
+            if all(getattr(self, each) is getattr(OnInvalid.read(name), each) for each in FAULTS):
                 return name
-        actions = ((each.name, getattr(self, each.name)) for each in fields(self))
+        actions = ((each, getattr(self, each)) for each in FAULTS)
         return ",".join(f"{fault}={a.value}" for fault, a in actions if a is not Action.ERROR)
 
     def __str__(self) -> str:
@@ -268,7 +279,9 @@ class Coder:
             *([] if OTHER in _list_names(domain) else [Action.OTHER]),
             *([] if _has_ends(domain) else [Action.CLAMP]),
         ]
-        errors = {fault: Action.ERROR for each in useless for fault in on_invalid.faults_with(each)}
+        errors: dict[str, Any] = {
+            fault: Action.ERROR for each in useless for fault in on_invalid.faults_with(each)
+        }
         return cls(domain=domain, on_invalid=replace(on_invalid, **errors))
 
     @property
@@ -299,7 +312,7 @@ class Coder:
         Real values become places, which each person's device rounds.
         """
         plain = flatten(array)
-        read = _choose_reader(self.domain)(plain, self.domain)
+        read = _choose_reader(self.domain)(plain, self.domain, self.on_invalid.missing)
         if read.faults is None:
             return Coded(read.values, None, None)
         self._refuse(plain, read.faults)
@@ -384,8 +397,8 @@ def _list_names(domain: Domain) -> tuple[str, ...]:
     return (domain.names or ()) if isinstance(domain, Categories) else ()
 
 
-def _choose_reader(domain: Domain) -> Callable[[Any, Any], Numbers]:
-    readers: dict[type, Callable[[Any, Any], Numbers]] = {
+def _choose_reader(domain: Domain) -> Callable[[Any, Any, tuple[str, ...]], Numbers]:
+    readers: dict[type, Callable[[Any, Any, tuple[str, ...]], Numbers]] = {
         Bits: _code_bits,
         Categories: _code_names,
         Integers: _code_integers,
@@ -406,15 +419,15 @@ def _choose_reader(domain: Domain) -> Callable[[Any, Any], Numbers]:
     return _ask_domain
 
 
-def _code_bits(array: Any, domain: Bits) -> Numbers:
+def _code_bits(array: Any, domain: Bits, missing: tuple[str, ...]) -> Numbers:
     if domain.true_value is not None:
-        return _compare(array, domain.true_value)
-    return _limit_codes(read_bits(array), domain.size)
+        return _compare(array, domain.true_value, missing)
+    return _limit_codes(read_bits(array, missing), domain.size)
 
 
-def _compare(array: Any, wanted: str) -> Numbers:
+def _compare(array: Any, wanted: str, spelt: tuple[str, ...]) -> Numbers:
     """1 for this value, 0 for all others; what is missing is neither."""
-    found = read_names(array, (wanted,))
+    found = read_names(array, (wanted,), spelt)
     if found.faults is None:
         return Numbers(np.ones(len(array), dtype=np.int64), None)
     missing = found.faults == NULL
@@ -422,26 +435,28 @@ def _compare(array: Any, wanted: str) -> Numbers:
     return Numbers((found.faults == FINE).astype(np.int64), faults)
 
 
-def _code_names(array: Any, domain: Categories) -> Numbers:
+def _code_names(array: Any, domain: Categories, missing: tuple[str, ...]) -> Numbers:
     if domain.names is None:
-        return _limit_codes(read_integers(array, "category codes"), domain.k)
-    return read_names(array, domain.names)
+        return _limit_codes(read_integers(array, "category codes", missing), domain.k)
+    return read_names(array, domain.names, missing)
 
 
-def _code_words(array: Any, domain: Texts | Keys) -> Numbers:
+def _code_words(array: Any, domain: Texts | Keys, missing: tuple[str, ...]) -> Numbers:
     """Codes of words; too long ones are cut already, if that is what is to become of them."""
     distinct = list_distinct(array, "words")
     codes, faults = domain.read(distinct.dictionary.to_pylist())
-    return spread(distinct.indices, codes, faults)
+    gone = find_missing(distinct.dictionary, missing)
+    return spread(distinct.indices, codes, np.where(gone, NULL, faults).astype(np.uint8))
 
 
-def _ask_domain(array: Any, domain: Domain) -> Numbers:
+def _ask_domain(array: Any, domain: Domain, missing: tuple[str, ...]) -> Numbers:
     """A domain of somebody else's: it says itself what the code of each distinct value is."""
     distinct = list_distinct(array, "values")
     found = [_ask_about(domain, value) for value in distinct.dictionary.to_pylist()]
     codes = np.array([0 if code is None else code for code in found], dtype=np.int64)
     faults = np.array([UNKNOWN if code is None else FINE for code in found], dtype=np.uint8)
-    return spread(distinct.indices, codes, faults)
+    gone = find_missing(distinct.dictionary, missing) & (faults != FINE)
+    return spread(distinct.indices, codes, np.where(gone, NULL, faults).astype(np.uint8))
 
 
 def _ask_about(domain: Domain, value: object) -> int | None:
@@ -467,8 +482,8 @@ def _limit_codes(numbers: Numbers, size: int) -> Numbers:
     return Numbers(np.where(wrong, 0, numbers.values), mark(numbers.faults, wrong, UNKNOWN))
 
 
-def _code_integers(array: Any, domain: Integers) -> Numbers:
-    values, faults = read_integers(array, "integers")
+def _code_integers(array: Any, domain: Integers, missing: tuple[str, ...]) -> Numbers:
+    values, faults = read_integers(array, "integers", missing)
     if values.dtype == np.uint64:  # what does not fit is beyond every declared end
         values = np.minimum(values, np.uint64(BEYOND))
     values = values.astype(np.int64, copy=False)
@@ -478,9 +493,9 @@ def _code_integers(array: Any, domain: Integers) -> Numbers:
     return Numbers(np.clip(values, domain.lower, domain.upper) - domain.lower, faults)
 
 
-def _code_numbers(array: Any, domain: Reals | Cells | Bins) -> Numbers:
+def _code_numbers(array: Any, domain: Reals | Cells | Bins, missing: tuple[str, ...]) -> Numbers:
     """Places of reals, or codes; numbers that are missing or out of range are moved to an end."""
-    values, faults = read_numbers(array)
+    values, faults = read_numbers(array, missing)
     inside = (values >= domain.lower) & (values <= domain.upper)
     if not inside.all():
         not_numbers = np.isnan(values)

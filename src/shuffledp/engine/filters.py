@@ -14,27 +14,32 @@ and nothing else: no part of the text reaches a database.
 | `not (a > 1 or b > 2) and c > 3` | `not` before `and` before `or` |
 
 A column whose name is not a word stands in double quotes or backquotes: `"air time" > 60`. Values are read as in a
-question: a number may be a text. A value that is missing or cannot be read makes a comparison unknown, as in SQL,
-and nobody is taken whose filter is unknown.
+question: a number may be a text, above and below a number in quotes, too. A value that is missing or cannot be read
+makes a comparison unknown, as in SQL, and nobody is taken whose filter is unknown.
 """
 
 import operator
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
 from shuffledp.core.arrays import Bools
 from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.core.task import read_moment
 from shuffledp.engine.values import (
     FINE,
+    MISSING,
     as_numpy,
+    find_missing,
     flatten,
     is_text,
+    measure_moments,
     read_bits,
     read_names,
+    read_missing,
     read_numbers,
 )
 
@@ -54,6 +59,7 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+_EQUALITIES = ("=", "==", "!=", "<>")
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -78,7 +84,7 @@ class _Answer(NamedTuple):
 class _Part(Protocol):
     def columns(self) -> Iterator[str]: ...
 
-    def ask(self, read: _Read) -> _Answer: ...
+    def ask(self, read: _Read, missing: tuple[str, ...]) -> _Answer: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +96,8 @@ class _Compare:
     def columns(self) -> Iterator[str]:
         yield self.name
 
-    def ask(self, read: _Read) -> _Answer:
-        values, known = _read_operands(read(self.name), self)
+    def ask(self, read: _Read, missing: tuple[str, ...]) -> _Answer:
+        values, known = _read_operands(read(self.name), self, missing)
         yes = np.asarray(_OPERATORS[self.mark](values, _find_right(self, values)), dtype=np.bool_)
         return _Answer(yes & known, ~yes & known)
 
@@ -103,17 +109,9 @@ class _IsNull:
     def columns(self) -> Iterator[str]:
         yield self.name
 
-    def ask(self, read: _Read) -> _Answer:
-        null = _find_missing(flatten(read(self.name)))
+    def ask(self, read: _Read, missing: tuple[str, ...]) -> _Answer:
+        null = find_missing(flatten(read(self.name)), missing)
         return _Answer(null, ~null)
-
-
-def _find_missing(array: Any) -> Bools:
-    """Nulls, and empty texts: readers of CSV do not agree on which an empty field is."""
-    import pyarrow.compute as pc
-
-    null = as_numpy(array.is_null())
-    return null | (as_numpy(pc.binary_length(array)) == 0) if is_text(array.type) else null
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +121,8 @@ class _Not:
     def columns(self) -> Iterator[str]:
         yield from self.part.columns()
 
-    def ask(self, read: _Read) -> _Answer:
-        yes, no = self.part.ask(read)
+    def ask(self, read: _Read, missing: tuple[str, ...]) -> _Answer:
+        yes, no = self.part.ask(read, missing)
         return _Answer(no, yes)
 
 
@@ -136,8 +134,8 @@ class _All:
         for part in self.parts:
             yield from part.columns()
 
-    def ask(self, read: _Read) -> _Answer:
-        answers = [part.ask(read) for part in self.parts]
+    def ask(self, read: _Read, missing: tuple[str, ...]) -> _Answer:
+        answers = [part.ask(read, missing) for part in self.parts]
         yes = np.logical_and.reduce([answer.yes for answer in answers])
         return _Answer(yes, np.logical_or.reduce([answer.no for answer in answers]))
 
@@ -147,27 +145,44 @@ def _some(parts: tuple[_Part, ...]) -> _Part:
     return _Not(_All(tuple(_Not(part) for part in parts)))
 
 
-def _read_operands(array: Any, asked: _Compare) -> tuple[Any, Bools]:
+def _read_operands(array: Any, asked: _Compare, missing: tuple[str, ...]) -> tuple[Any, Bools]:
     """The values as what they are compared with, and which of them are known."""
     array = flatten(array)
     if isinstance(asked.value, bool):
-        found = read_bits(array)
-    elif isinstance(asked.value, str):
-        return _as_texts(array, asked)
+        found = read_bits(array, missing)
+    elif isinstance(asked.value, str) and _as_number(asked) is None:
+        return _as_texts(array, asked, missing)
     else:
-        found = read_numbers(array)
+        found = read_numbers(array, missing)
     known = np.ones(len(array), dtype=np.bool_) if found.faults is None else found.faults == FINE
     return found.values, known & ~np.isnan(found.values)
 
 
-def _as_texts(array: Any, asked: _Compare) -> tuple[Any, Bools]:
+def _as_number(asked: _Compare) -> float | None:
+    """The number in quotes that values are above or below: in a text, too, 1000 is above '100'."""
+    if not isinstance(asked.value, str) or asked.mark in _EQUALITIES:
+        return None
+    try:
+        return float(asked.value)
+    except ValueError:
+        return None
+
+
+def _as_texts(array: Any, asked: _Compare, missing: tuple[str, ...]) -> tuple[Any, Bools]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    known = ~_find_missing(array)
-    if asked.mark in ("=", "==", "!=", "<>") and not pa.types.is_temporal(array.type):
-        found = read_names(array, (str(asked.value),))
-        return found.faults == FINE if found.faults is not None else known, known
+    known = ~find_missing(array, missing)
+    if asked.mark in _EQUALITIES and not pa.types.is_temporal(array.type):
+        found = read_names(array, (str(asked.value),), missing)
+        if found.faults is None:
+            return np.ones(len(array), dtype=np.bool_), np.ones(len(array), dtype=np.bool_)
+        return found.faults == FINE, known | (found.faults == FINE)
+    if is_text(array.type) and read_moment(asked.value) is not None:
+        moments = read_numbers(measure_moments(array, "seconds"), missing)
+        wanted = read_numbers(measure_moments(pa.array([asked.value]), "seconds")).values[0]
+        dated = known if moments.faults is None else known & (moments.faults == FINE)
+        return np.sign(moments.values - wanted).astype(np.int8), dated
     if is_text(array.type):
         wanted = pa.scalar(asked.value, array.type)
         return _order(pc.utf8_trim_whitespace(array), wanted), known
@@ -191,6 +206,8 @@ def _find_right(asked: _Compare, values: Any) -> Any:
     """What the values are compared with: texts have become places or truths on the way."""
     if not isinstance(asked.value, str):
         return asked.value
+    if (number := _as_number(asked)) is not None:
+        return number
     return True if values.dtype == np.bool_ else 0
 
 
@@ -212,16 +229,28 @@ class Filter:
 
     text: str
     part: Any
+    missing: tuple[str, ...] = MISSING
+    """How a missing value may be spelt, besides an empty text."""
+    public: bool = False
+    """Whether it was declared that everybody may know who is taken, so that their exact number tells nothing."""
 
     @classmethod
-    def read(cls, text: "str | Filter") -> "Filter":
+    def read(
+        cls,
+        text: "str | Filter",
+        missing: Sequence[str] | str | None = None,
+        *,
+        public: bool = False,
+    ) -> "Filter":
         """Parse it."""
         if isinstance(text, Filter):
-            return text
+            spelt = text.missing if missing is None else read_missing(missing)
+            return replace(text, missing=spelt, public=public or text.public)
         if not text.strip():
             raise ParameterError("where", text, "must be a comparison such as 'distance > 1000'")
         try:
-            return cls(text.strip(), _Parser(text).parse())
+            spelt = MISSING if missing is None else read_missing(missing)
+            return cls(text.strip(), _Parser(text).parse(), spelt, public)
         except RecursionError:
             raise ParameterError("where", text, "has too many parentheses") from None
 
@@ -233,9 +262,19 @@ class Filter:
         """The columns that it needs, each once."""
         return tuple(dict.fromkeys(self.part.columns()))
 
+    def expose(self) -> str | None:
+        """What the number of people that it takes reveals; None if that is public knowledge.
+
+        >>> Filter.read("vote = 'Y'").expose()
+        "n is the exact number of people with vote = 'Y': no noise protects who they are"
+        """
+        if self.public:
+            return None
+        return f"n is the exact number of people with {self.text}: no noise protects who they are"
+
     def choose(self, read: _Read) -> Bools:
         """Which rows it takes; `read` gives the Arrow array of a column by its name."""
-        answer: _Answer = self.part.ask(read)
+        answer: _Answer = self.part.ask(read, self.missing)
         return answer.yes
 
 

@@ -4,12 +4,15 @@ A file may hold a number as an integer, a float, a decimal, a boolean, a date or
 write them. Each reader takes an Arrow array and says what is wrong with each value that it cannot read.
 
 As numbers, booleans (also the words `true` and `false`) are 1 and 0, dates are days since 1970-01-01, and times
-and durations are seconds. Words are read in any case, and spaces around a text do not count. An empty text is
-missing; where a number or yes or no is wanted, so are `NA`, `N/A`, `null` and `none`.
+and durations are seconds. Words are read in any case, and spaces around a text do not count.
+
+Missing is what has no value, an empty text, and what is spelt like one of the declared spellings (`MISSING`), in any
+case; spellings that are numbers, such as -9, mean numbers of every type. A declared name is never missing. Names
+compare letter by letter, but numbers and truths as they are written by any tool: 65 is 65.0, and True is true.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from functools import lru_cache
@@ -20,12 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.arrays import Bools, Codes
-from shuffledp.core.errors import DataError
+from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.task import read_moment
 
 __all__ = [
     "BEYOND",
     "FINE",
+    "MISSING",
     "NAN",
     "NULL",
     "OUT_OF_RANGE",
@@ -33,6 +37,7 @@ __all__ = [
     "Faults",
     "Numbers",
     "as_numpy",
+    "find_missing",
     "flatten",
     "is_text",
     "list_distinct",
@@ -40,6 +45,7 @@ __all__ = [
     "measure_moments",
     "read_bits",
     "read_integers",
+    "read_missing",
     "read_names",
     "read_numbers",
     "spread",
@@ -56,7 +62,12 @@ Faults: TypeAlias = NDArray[np.uint8]
 
 _INTEGER = r"^[+-]?[0-9]{1,18}$"  # 18 digits always fit in 64 bits
 _NUMBER = r"^[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|(?i:inf|infinity|nan))$"
-_GAPS = ("na", "n/a", "null", "none")  # what other tools write where a number is missing
+MISSING = ("NA", "N/A", "#N/A", "<NA>", "NaN", "null", "none")
+"""What other tools write where a value is missing, unless something else is declared."""
+
+_POINT = r"^([+-]?[0-9]+)\.0*$"  # 65.0
+_ZEROS = r"^([+-]?[0-9]+\.[0-9]*[1-9])0+$"  # 2.50
+_TRUTHS = {"true": ("true", "True", "TRUE", "1"), "false": ("false", "False", "FALSE", "0")}
 _FEW = 64
 _DAY = 86_400  # seconds
 _TICKS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}  # in a second
@@ -91,7 +102,7 @@ def flatten(array: Any) -> Any:
     return array.cast(pa.large_string()) if pa.types.is_string_view(array.type) else array
 
 
-def read_bits(array: Any) -> Numbers:
+def read_bits(array: Any, missing: tuple[str, ...] = MISSING) -> Numbers:
     """1 for yes and 0 for no; other numbers are left to the caller.
 
     >>> import pyarrow as pa
@@ -99,11 +110,12 @@ def read_bits(array: Any) -> Numbers:
     [1, 0, 1]
     """
     if is_text(array.type):
-        return _read_texts(array, _find_yes_or_no, _find_integers)
-    return read_integers(array, "bits")
+        found = _read_texts(array, _find_yes_or_no, _find_integers, gaps=missing)
+        return _take_out(found, missing)
+    return read_integers(array, "bits", missing)
 
 
-def read_names(array: Any, names: tuple[str, ...]) -> Numbers:
+def read_names(array: Any, names: tuple[str, ...], missing: tuple[str, ...] = MISSING) -> Numbers:
     """The place of each value's text among the names.
 
     >>> import pyarrow as pa
@@ -111,15 +123,17 @@ def read_names(array: Any, names: tuple[str, ...]) -> Numbers:
     array([0, 2], dtype=uint8)
     """
     if is_text(array.type):
-        return _look_up(array, names)
+        return _look_up(array, names, missing)
     # Distinct values are few, and their text is what the names are compared with.
     distinct = list_distinct(array, "categories")
     codes = np.zeros(len(distinct.dictionary), dtype=np.int64)
     faults = np.full(len(codes), UNKNOWN, dtype=np.uint8)
     for texts in _spell(distinct.dictionary):
-        found = _look_up(texts, names)
+        found = _look_up(texts, names, missing)
         right = faults > FINE if found.faults is None else (faults > FINE) & (found.faults == FINE)
         codes[right], faults[right] = found.values[right], FINE
+        if found.faults is not None:
+            faults[(faults == UNKNOWN) & (found.faults == NULL)] = NULL
     return spread(distinct.indices, codes, faults)
 
 
@@ -184,8 +198,94 @@ def _spell(values: Any) -> list[Any]:
     raise _complain(values, "categories")
 
 
-def _look_up(array: Any, names: tuple[str, ...]) -> Numbers:
-    return _read_texts(array, lambda some: _find_names(some, names), gaps=())
+def _look_up(array: Any, names: tuple[str, ...], missing: tuple[str, ...]) -> Numbers:
+    return _read_texts(
+        array,
+        lambda some: _find_names(some, names),
+        lambda some: _find_names(_shorten(some), _shorten_names(names)),
+        lambda some: _find_truths(some, names),
+        gaps=missing,
+    )
+
+
+@lru_cache(maxsize=16)
+def _shorten_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Names as `_shorten` writes them."""
+    short = (re.sub(_POINT, r"\1", re.sub(_ZEROS, r"\1", name)) for name in names)
+    return tuple(each.removeprefix("+") if re.match(_NUMBER, each) else each for each in short)
+
+
+def _shorten(texts: Any) -> Any:
+    """Numbers without a point or zeros at the end: 65 for 65.0, as tools write one and the same number."""
+    import pyarrow.compute as pc
+
+    short = pc.replace_substring_regex(texts, _ZEROS, r"\1")
+    return pc.replace_substring_regex(short, _POINT, r"\1")
+
+
+def _find_truths(texts: Any, names: tuple[str, ...]) -> "_Found":
+    """The place of true and false, which tools write in several ways, among the names."""
+    import pyarrow.compute as pc
+
+    found = _find(pc.utf8_lower(texts), _make_texts(tuple(_TRUTHS)).cast(texts.type))
+    values = np.zeros(len(texts), dtype=np.int64)
+    fits = np.zeros(len(texts), dtype=np.bool_)
+    for truth, spelt in enumerate(_TRUTHS.values()):
+        place = next((names.index(each) for each in spelt if each in names), None)
+        if place is not None:
+            here = found.fits & (found.values == truth)
+            values[here], fits = place, fits | here
+    return _Found(values, fits)
+
+
+def read_missing(given: Sequence[str] | str) -> tuple[str, ...]:
+    """Spellings of missing values, from a list or from a text with commas between them.
+
+    >>> read_missing("NA, -9"), read_missing("")
+    (('NA', '-9'), ())
+    """
+    parts = given.split(",") if isinstance(given, str) else given
+    if not all(isinstance(part, str) for part in parts):
+        raise ParameterError("missing", given, "must be a list of texts such as 'NA' and '-9'")
+    return tuple(part.strip() for part in parts if part.strip())
+
+
+def find_missing(array: Any, missing: tuple[str, ...] = MISSING) -> Bools:
+    """Which values are missing: nulls, floats that are not numbers, empty texts, and what is spelt as missing.
+
+    >>> import pyarrow as pa
+    >>> find_missing(pa.array(["65", "NA", " ", None])), find_missing(pa.array([-9, 65]), ("-9",))
+    (array([False,  True,  True,  True]), array([ True, False]))
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if is_text(array.type):
+        return _are_missing(_shorten(pc.utf8_trim_whitespace(array)), _shorten_names(missing))
+    null = as_numpy(array.is_null())
+    kind = array.type
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        values = as_numpy(array.cast(pa.float64(), safe=False))
+        gone: Bools = null | np.isnan(values) | np.isin(values, _list_numbers(missing))
+        return gone
+    return null
+
+
+@lru_cache(maxsize=16)
+def _list_numbers(missing: tuple[str, ...]) -> tuple[float, ...]:
+    """Spellings of missing values that are numbers."""
+    return tuple(float(each) for each in missing if re.match(_NUMBER, each) and each[-1:].isdigit())
+
+
+def _take_out(numbers: Numbers, missing: tuple[str, ...]) -> Numbers:
+    """Numbers that stand for a missing value are missing."""
+    known = _list_numbers(missing)
+    if not known:
+        return numbers
+    gone = np.isin(numbers.values, known)
+    if numbers.faults is not None:
+        gone &= numbers.faults == FINE
+    return Numbers(numbers.values, mark(numbers.faults, gone, NULL)) if gone.any() else numbers
 
 
 @lru_cache(maxsize=4)
@@ -210,7 +310,7 @@ def mark(faults: Faults | None, wrong: Bools, fault: int) -> Faults:
     return marked
 
 
-def read_integers(array: Any, wanted: str) -> Numbers:
+def read_integers(array: Any, wanted: str, missing: tuple[str, ...] = MISSING) -> Numbers:
     """Whole numbers; `wanted` says for what, if the column holds something else.
 
     >>> import pyarrow as pa
@@ -220,14 +320,15 @@ def read_integers(array: Any, wanted: str) -> Numbers:
     import pyarrow as pa
 
     if is_text(array.type):
-        return _read_texts(array, _find_digits, _find_integers, _find_truth)
+        texts = _read_texts(array, _find_digits, _find_integers, _find_truth, gaps=missing)
+        return _take_out(texts, missing)
     array = _as_number(array, wanted)
     if pa.types.is_integer(array.type):
-        return _fill(array)
-    return _make_whole(_fill(array.cast(pa.float64(), safe=False)), array)
+        return _take_out(_fill(array), missing)
+    return _take_out(_make_whole(_fill(array.cast(pa.float64(), safe=False)), array), missing)
 
 
-def read_numbers(array: Any) -> Numbers:
+def read_numbers(array: Any, missing: tuple[str, ...] = MISSING) -> Numbers:
     """Numbers as floats.
 
     >>> import pyarrow as pa
@@ -237,8 +338,9 @@ def read_numbers(array: Any) -> Numbers:
     import pyarrow as pa
 
     if is_text(array.type):
-        return _read_texts(array, _find_floats, _find_truth)
-    return _fill(_as_number(array, "numbers").cast(pa.float64(), safe=False))
+        return _take_out(_read_texts(array, _find_floats, _find_truth, gaps=missing), missing)
+    numbers = _as_number(array, "numbers").cast(pa.float64(), safe=False)
+    return _take_out(_fill(numbers), missing)
 
 
 def _as_number(array: Any, wanted: str) -> Any:
@@ -290,7 +392,7 @@ class _Found(NamedTuple):
 
 
 def _read_texts(
-    texts: Any, *readers: Callable[[Any], _Found], gaps: tuple[str, ...] = _GAPS
+    texts: Any, *readers: Callable[[Any], _Found], gaps: tuple[str, ...] = MISSING
 ) -> Numbers:
     """Each text by the first reader that can; `gaps` are words for a missing value.
 
@@ -330,7 +432,8 @@ def _are_missing(texts: Any, gaps: tuple[str, ...]) -> Bools:
 
     missing: Bools = as_numpy(texts.is_null()) | (as_numpy(pc.binary_length(texts)) == 0)
     if gaps:
-        missing |= _find(pc.utf8_lower(texts), _make_texts(gaps).cast(texts.type)).fits
+        small = tuple(each.lower() for each in gaps)
+        missing |= _find(pc.utf8_lower(texts), _make_texts(small).cast(texts.type)).fits
     return missing
 
 

@@ -151,7 +151,9 @@ class Answer:
         of = "" if self.column is None else f" of {shorten_label(self.column)}"
         of += "" if self.by is None else f" by {shorten_label(self.by)}"
         whose = "" if self.where is None else f" with {shorten_label(str(self.where))}"
-        return f"{self.task}{of}, {self.n:,} people{whose}"
+        out = sum((self.invalid or {}).values())
+        left = f" ({out:,} left out)" if out else ""
+        return f"{self.task}{of}, {self.n:,} people{whose}{left}"
 
     @property
     def warnings(self) -> list[str]:

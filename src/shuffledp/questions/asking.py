@@ -5,7 +5,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
-from shuffledp.core.errors import ParameterError
+from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.privacy import Model
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import positive
@@ -54,6 +54,7 @@ def ask(
     rng: WordSource | None = None,
     level: float = 0.95,
     where: Filter | str | None = None,
+    where_public: bool = False,
     ledger: "Ledger | str | Path | None" = None,
     budget: "Budget | None" = None,
     dataset: str = DATASET,
@@ -75,10 +76,12 @@ def ask(
     honest: float | None = None,
     allow_large_delta: bool = False,
     on_invalid: OnInvalid | Mapping[str, str] | str = OnInvalid.ERROR,
+    missing: Sequence[str] | str | None = None,
     engine: Engine | str | None = None,
     rng: WordSource | None = None,
     level: float = 0.95,
     where: Filter | str | None = None,
+    where_public: bool = False,
     by: str | None = None,
     groups: Sequence[str] | None = None,
     ledger: "Ledger | str | Path | None" = None,
@@ -115,10 +118,12 @@ def ask(
     honest: float | None = None,
     allow_large_delta: bool = False,
     on_invalid: OnInvalid | Mapping[str, str] | str = OnInvalid.ERROR,
+    missing: Sequence[str] | str | None = None,
     engine: Engine | str | None = None,
     rng: WordSource | None = None,
     level: float = 0.95,
     where: Filter | str | None = None,
+    where_public: bool = False,
     by: str | None = None,
     groups: Sequence[str] | None = None,
     ledger: "Ledger | str | Path | None" = None,
@@ -150,6 +155,8 @@ def ask(
             `sdp.SurveyAnswer`.
         column: The column, for files and tables.
         where: Whom the question is about: `"distance > 1000 and carrier = 'AA'"`.
+        where_public: Declare that everybody may know who is taken: then n, which is exact, tells nothing, and a ledger
+            charges the answer.
         by: Ask for each of some groups, which this column names.
         groups: These groups. They are public knowledge; who is in which one is protected like the answer is.
 
@@ -171,6 +178,8 @@ def ask(
         level: The confidence level of the intervals.
         on_invalid: How to handle nulls and values outside the domain: "error", "drop", "other", "clamp", or an action
             for each fault, `{"null": "drop", "out_of_range": "clamp"}`.
+        missing: How a missing value may be spelt, besides an empty text: ["NA", "-9"]. By default NA, N/A, #N/A, <NA>,
+            NaN, null and none, in any case.
         report: Called with the progress.
 
     What the task asks for, from public knowledge (`task.options` lists it):
@@ -209,9 +218,14 @@ def ask(
     asked = {
         name: value for name, value in given.items() if value is not None and value is not False
     }
+    if where is not None:
+        where = Filter.read(where, missing, public=where_public)
+    elif where_public:
+        raise UnsupportedError("where_public needs where: the filter that it is about")
     if not isinstance(task, str):
         own = {"epsilon": epsilon, "delta": delta, "column": column, "protocol": protocol, **asked}
         own |= {"max_messages": max_messages, "honest": honest, "by": by, "groups": groups}
+        own["missing"] = missing
         for name, value in own.items():
             if value is not None:
                 raise ParameterError(name, value, "is for one question: a survey says it itself")
@@ -237,6 +251,7 @@ def ask(
         honest=honest,
         allow_large_delta=allow_large_delta,
         on_invalid=on_invalid,
+        missing=missing,
         engine=engine,
         rng=rng,
         level=level,
@@ -244,7 +259,7 @@ def ask(
         groups=groups,
     )
     from_data = "categories_from_data" in asked
-    spending = open_spending(ledger, budget, dataset, rng=rng, from_data=from_data)
+    spending = open_spending(ledger, budget, dataset, rng=rng, from_data=from_data, where=where)
     grouping = None if by is None else open_data(data, by, where)
     prepared = request.prepare(open_data(data, column, where), grouping=grouping, report=report)
     if spending is not None:

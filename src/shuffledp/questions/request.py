@@ -96,6 +96,7 @@ def open_spending(
     *,
     rng: WordSource | None,
     from_data: bool = False,
+    where: Filter | str | None = None,
 ) -> "Spending | None":
     """The ledger that an answer is charged to, if there is one; refuses what no guarantee covers."""
     if ledger is None:
@@ -110,6 +111,12 @@ def open_spending(
         raise UnsupportedError(
             "categories_from_data releases which categories occur, and no epsilon covers that, so "
             "a ledger cannot charge it: declare categories or categories_file"
+        )
+    if where is not None and not Filter.read(where).public:
+        raise UnsupportedError(
+            f"where={str(where)!r} makes n the exact answer to a question, and no epsilon covers that, so a ledger "
+            "cannot charge it: ask by group instead (by), or declare that everybody may know who is taken "
+            "(where_public)"
         )
     opened = ledger if isinstance(ledger, Ledger) else Ledger(Path(ledger))
     return Spending(ledger=opened, budget=budget, dataset=dataset)
@@ -151,6 +158,8 @@ class Request:
     allow_large_delta: bool = False
     """Take a delta above 1/n as well."""
     on_invalid: OnInvalid | Mapping[str, str] | str = OnInvalid.ERROR
+    missing: Sequence[str] | str | None = None
+    """How a missing value may be spelt, besides an empty text; None: as usual, such as NA."""
     engine: Engine | str | None = None
     """None: "duckdb" for files, "memory" for columns in memory."""
     rng: WordSource | None = None
@@ -174,7 +183,7 @@ class Request:
         positive("epsilon", self.epsilon)
         valid_level(self.level)
         object.__setattr__(self, "model", _read_model(self.model))
-        object.__setattr__(self, "on_invalid", OnInvalid.read(self.on_invalid))
+        object.__setattr__(self, "on_invalid", OnInvalid.read(self.on_invalid, self.missing))
         if self.engine is not None:
             object.__setattr__(self, "engine", find_engine(self.engine))
         if self.model in _NEEDLESS:
@@ -249,7 +258,7 @@ class Request:
                 *self._remarks(question, n, compare=compare),
                 *self._tell_mechanism(protocol),
             ),
-            not_private=self._expose(declared),
+            not_private=self._expose(declared, column),
         )
 
     def _pair(
@@ -282,10 +291,11 @@ class Request:
             pairs = pair_people(column, grouping, grouped.domain, on_invalid=policy, rng=self.rng)
         return grouped, pairs
 
-    def _expose(self, declared: Declared) -> tuple[str, ...]:
+    def _expose(self, declared: Declared, column: Column) -> tuple[str, ...]:
         """What of the answer is not private, and why."""
         seeded = () if self.seed is None else (SEEDED,)
-        return (*seeded, *declared.not_private)
+        exposed = None if column.where is None else column.where.expose()
+        return (*seeded, *declared.not_private, *([] if exposed is None else [exposed]))
 
     def _read_groups(self, grouping: Column) -> Categories:
         """The groups that were declared; yes and no for a column of bits."""
@@ -385,7 +395,8 @@ def _tell_filter(column: Column) -> list[str]:
         return []
     return [
         f"The question is about the people with {column.where}. This filter is part of the question, and n is "
-        "the number of people that it takes: it is exact, and that somebody is among them is not protected."
+        "the number of people that it takes: it is exact, and that somebody is among them is not protected"
+        + (", for it was declared to be public." if column.where.public else ".")
     ]
 
 
@@ -457,11 +468,12 @@ class Prepared:
     @property
     def note(self) -> dict[str, Any]:
         """What a ledger writes down about it."""
-        named = {"task": self.request.task, "column": self.column.name}
+        named: dict[str, Any] = {"task": self.request.task, "column": self.column.name}
         if self.request.by is not None:
             named["by"] = self.request.by
         if self.column.where is not None:
             named["where"] = str(self.column.where)
+            named["where_public"] = self.column.where.public
         return {**named, "protocol": self.protocol.name}
 
     def answer(self, *, report: Report | None = None) -> Answer:
