@@ -511,3 +511,57 @@ class TestNothingFound:
             assert json.loads(found.stdout)["estimate"] == []
         else:
             assert "No word was found." in found.stdout
+
+
+class TestFiltersAreReleases:
+    COUNT = ("run", "count", "people.csv", "--column", "home", *COMMON, "--where", "way = 'car'")
+    LEDGER = ("--ledger", "l.db", "--budget-epsilon", 9, "--budget-delta", 1e-4)
+
+    def test_n_is_listed(self, shuffledp, people):
+        found = answer(shuffledp(*self.COUNT, "--json"))
+        said = "n is the exact number of people with way = 'car': no noise protects who they are"
+        assert found["not_private"] == [said]
+        assert found["n"] > 0
+        assert f"NOT PRIVATE: {said}" in " ".join(shuffledp(*self.COUNT).stdout.split())
+        assert answer(shuffledp(*self.COUNT, "--where-public", "--json"))["not_private"] == []
+
+    def test_a_ledger_refuses_it_unless_it_is_public(self, shuffledp, people):
+        refused = shuffledp(*self.COUNT, *self.LEDGER)
+        assert refused.exit_code == 2
+        assert "--where-public" in refused.stderr
+        assert shuffledp(*self.COUNT, *self.LEDGER, "--where-public").exit_code == 0
+        shown = shuffledp("ledger", "show", "l.db", "--json")
+        assert "way = 'car'" in shown.stdout, shown.output
+        assert "where_public" in shown.stdout
+
+    def test_it_needs_a_filter(self, shuffledp, people):
+        assert "--where" in shuffledp(*self.COUNT[:-2], "--where-public").stderr
+
+
+class TestLeftOut:
+    def test_every_output_says_how_many_people_were_left_out(self, shuffledp, tmp_path):
+        (tmp_path / "ages.csv").write_text("age\n" + "30\nNA\n40\n" * 300)
+        words = (
+            "run",
+            "mean",
+            "ages.csv",
+            "--lower",
+            0,
+            "--upper",
+            99,
+            *COMMON,
+            "--on-invalid",
+            "drop",
+        )
+        said = "600 people (300 left out)"
+        assert said in shuffledp(*words, "--quiet").stdout
+        assert said in shuffledp(*words).stdout
+        assert answer(shuffledp(*words, "--json"))["invalid"]["null"] == 300
+        assert shuffledp(*words, "--plot", "ages.html", "--out", "ages.json").exit_code == 0
+        assert said in (tmp_path / "ages.html").read_text()
+
+    def test_quiet_operators_learn_what_was_moved(self, shuffledp, people):
+        words = ("run", "mean", people, "--column", "minutes", "--lower", 0, "--upper", 20, *COMMON)
+        found = shuffledp(*words, "--on-invalid", "clamp", "--quiet")
+        assert "were moved to the end of the range" in found.stderr
+        assert "moved" not in found.stdout

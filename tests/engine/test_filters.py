@@ -235,9 +235,15 @@ class TestAnswers:
     def test_a_ledger_writes_it_down(self, tmp_path):
         budget = sdp.ledger.Budget(epsilon=9, delta=1e-5)
         paid = {"ledger": tmp_path / "l.json", "budget": budget}
-        sdp.ask(pd.DataFrame(FLIGHTS), "mean", where="distance > 1000", **ASKED, **paid)
+        table = pd.DataFrame(FLIGHTS)
+        column = take_column(table, "delay", where="distance > 1000")
+        for data, own in ((table, {"where": "distance > 1000"}), (column, {})):
+            with pytest.raises(sdp.UnsupportedError, match="where_public"):
+                sdp.ask(data, "mean", **ASKED | ({} if own else {"column": None}), **own, **paid)
+        sdp.ask(table, "mean", where="distance > 1000", where_public=True, **ASKED, **paid)
         (entry,) = sdp.ledger.Ledger(tmp_path / "l.json").entries()
         assert entry.note["where"] == "distance > 1000"
+        assert entry.note["where_public"] is True
 
     def test_an_open_column_has_its_own(self):
         column = take_column(pd.DataFrame(FLIGHTS), "delay", where="distance > 1000")

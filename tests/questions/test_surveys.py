@@ -84,7 +84,7 @@ def test_json_has_exactly_these_fields(answer):
     found = json.loads(json.dumps(answer.to_dict()))
     assert set(found) == {
         *("epsilon", "delta", "n", "questions", "guarantee", "not_private", "version"),
-        *("shuffles", "guarantee_of_sum"),
+        *("where", "shuffles", "guarantee_of_sum"),
     }
     assert (found["shuffles"], found["guarantee_of_sum"]) == ([], None)
     assert found["n"] == N
@@ -453,7 +453,7 @@ def test_more_errors_name_the_line(old, new, said):
 
 
 def test_very_many_cells_are_refused_with_their_cost():
-    survey = sdp.Survey.loads(TEXT.replace("upper = 15", f"upper = {2**30 - 1}", 1))
+    survey = sdp.Survey.loads(TEXT.replace("upper = 15", f"upper = 15\nsteps = {2**30}", 1))
     with pytest.raises(
         sdp.DataError, match=r"line 9: .*1,073,741,824 cells are too many: .* messages"
     ):
@@ -683,3 +683,59 @@ def test_a_curve_on_a_page_is_never_wider_than_the_page(tmp_path):
     answer = sdp.ask(PEOPLE, sdp.Survey.loads(text), rng=sdp.SeededWords(1))
     page = answer.write_page(tmp_path / "r.html").read_text()
     assert re.search('<svg role="img"[^>]*max-width:100%', page)
+
+
+RECODED = """epsilon = 4.0
+delta = 1e-6
+on_invalid = "other,clamp"
+
+[questions.way]
+task = "histogram"
+categories = ["car", "other"]
+
+[questions.minutes]
+task = "mean"
+lower = 0
+upper = 10
+
+[questions.home_by_way]
+task = "count"
+column = "home"
+by = "way"
+groups = ["car", "other"]
+"""
+
+
+def test_the_operator_alone_learns_how_many_values_became_something_else():
+    answer = sdp.ask(PEOPLE, sdp.Survey.loads(RECODED), rng=sdp.SeededWords(1))
+    buses = sum(each == "bus" for each in PEOPLE["way"].to_pylist())
+    above = sum(each > 10 for each in PEOPLE["minutes"].to_pylist())
+    assert answer.for_operator == (
+        "For you alone (exact, so not private): "
+        f"way: {buses:,} invalid values (unknown {buses:,}) became other. "
+        f"minutes: {above:,} invalid values (out_of_range {above:,}) were moved to the end of the range. "
+        f"home_by_way: {buses:,} invalid values (unknown {buses:,}) became other."
+    )
+    shown = [str(answer), json.dumps(answer.to_dict()), answer._repr_html_(), answer._page_body()]
+    for text in shown:
+        assert f"{buses:,} invalid" not in text
+        assert "For you alone" not in text
+    assert sdp.ask(PEOPLE, sdp.Survey.loads(TEXT), rng=sdp.SeededWords(1)).for_operator is None
+
+
+def test_a_filter_of_a_survey_is_a_release(tmp_path):
+    survey = sdp.Survey.loads(RECODED)
+    path = tmp_path / "ledger.json"
+    charged = {"ledger": path, "budget": Budget(epsilon=9.0, delta=1e-5)}
+    with pytest.raises(sdp.UnsupportedError, match="where_public"):
+        sdp.ask(PEOPLE, survey, where="minutes < 5", **charged)
+    assert not path.exists()
+    answer = sdp.ask(PEOPLE, survey, where="minutes < 5")
+    assert answer.not_private == (
+        "n is the exact number of people with minutes < 5: no noise protects who they are",
+    )
+    assert "people with minutes < 5" in answer.title
+    public = sdp.ask(PEOPLE, replace(survey, where_public=True), where="minutes < 5", **charged)
+    assert public.not_private == ()
+    assert public.note["where_public"] is True
+    assert sdp.Survey.loads("where_public = true\nmissing = ['-9']\n" + RECODED).where_public

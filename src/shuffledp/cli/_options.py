@@ -200,6 +200,20 @@ _WhereOption = Annotated[
     str | None,
     _data(help="Use only the people who match: \"distance > 1000 and carrier in ('AA', 'UA')\"."),
 ]
+_WherePublicOption = Annotated[
+    bool,
+    _data(
+        "--where-public",
+        help="Declare that everybody may know whom --where takes: their exact number is shown.",
+    ),
+]
+_MissingOption = Annotated[
+    str | None,
+    _data(
+        help="How a missing value is spelt, comma-separated, such as NA,-9; an empty field always is one. "
+        "Default: NA, N/A, #N/A, <NA>, NaN, null, none."
+    ),
+]
 _OnInvalidOption = Annotated[
     str,
     _data(
@@ -265,6 +279,16 @@ def _seed_noise(seed: int | None) -> sdp.SeededWords | None:
     return None if seed is None else sdp.SeededWords(seed)
 
 
+def _make_filter(
+    where: str | None, missing: str | None, public: bool
+) -> "sdp.engine.Filter | None":
+    if where is None:
+        if public:
+            raise sdp.UnsupportedError("--where-public needs --where: the filter that it is about")
+        return None
+    return sdp.engine.Filter.read(where, missing, public=public)
+
+
 @dataclass(frozen=True, kw_only=True)
 class ColumnOptions:
     """How to read the column, how private the answer is, and how the noise is made."""
@@ -273,11 +297,18 @@ class ColumnOptions:
     delta: _PromisedDelta = None
     column: _ColumnOption = None
     where: _WhereOption = None
+    where_public: _WherePublicOption = False
     on_invalid: _OnInvalidOption = "error"
+    missing: _MissingOption = None
     honest: _HonestShare = None
     allow_large_delta: LargeDeltaOption = False
     seed: SeedOption = None
     threads: _ThreadsOption = None
+
+    @property
+    def filter(self) -> "sdp.engine.Filter | None":
+        """Whom the question is about."""
+        return _make_filter(self.where, self.missing, self.where_public)
 
     @property
     def rng(self) -> sdp.SeededWords | None:
@@ -315,6 +346,7 @@ class PrivacyOptions(ColumnOptions):
             honest=self.honest,
             allow_large_delta=self.allow_large_delta,
             on_invalid=self.on_invalid,
+            missing=self.missing,
             engine=find_engine(engine, threads=self.threads, master=master),
             rng=self.rng,
             **more,
@@ -345,7 +377,9 @@ class GroupOptions:
         """What a request takes."""
         return {"by": self.by, "groups": None if self.groups is None else _GROUPS.read(self.groups)}
 
-    def open(self, paths: list[str], where: str | None) -> "sdp.engine.Column | None":
+    def open(
+        self, paths: list[str], where: "sdp.engine.Filter | None"
+    ) -> "sdp.engine.Column | None":
         """The column of the groups."""
         return None if self.by is None else sdp.open_column(paths, self.by, where=where)
 
@@ -392,8 +426,15 @@ class CuratorOptions:
     epsilon: Annotated[float, _privacy(help="The epsilon of the guarantee, above 0.")]
     column: _ColumnOption = None
     where: _WhereOption = None
+    where_public: _WherePublicOption = False
+    missing: _MissingOption = None
     seed: SeedOption = None
     threads: _ThreadsOption = None
+
+    @property
+    def filter(self) -> "sdp.engine.Filter | None":
+        """Whom the question is about."""
+        return _make_filter(self.where, self.missing, self.where_public)
 
     @property
     def rng(self) -> sdp.SeededWords | None:
@@ -443,7 +484,11 @@ class BudgetOptions:
     ] = None
 
     def open(
-        self, rng: "sdp.WordSource | None", *, from_data: bool = False
+        self,
+        rng: "sdp.WordSource | None",
+        *,
+        from_data: bool = False,
+        where: "sdp.engine.Filter | None" = None,
     ) -> "sdp.ledger.Spending | None":
         """The ledger, and the budget if one is stated; None without a ledger."""
         if self.ledger is None:
@@ -455,7 +500,7 @@ class BudgetOptions:
         dataset = sdp.ledger.DATASET if self.dataset is None else self.dataset
         budget = self._read_budget()
         return sdp.questions.open_spending(
-            self.ledger, budget, dataset, rng=rng, from_data=from_data
+            self.ledger, budget, dataset, rng=rng, from_data=from_data, where=where
         )
 
     def _read_budget(self) -> "sdp.ledger.Budget | None":

@@ -86,15 +86,17 @@ def read_column(
 ) -> tuple[People, Any]:
     """Everybody's value as the task reads it that `declare` makes for the column, and that task."""
     with meter() as report:
-        column = sdp.open_column(paths, given.column, where=given.where)
+        column = sdp.open_column(paths, given.column, where=given.filter)
         read = [file.path for file in column.files]
         keep_inputs(written, [*read, *kept])
         declared = declare(column)
-        policy = sdp.OnInvalid.read(given.on_invalid)
+        policy = sdp.OnInvalid.read(given.on_invalid, given.missing)
         domain = declared.task.domain
         found = sdp.engine.read_codes(column, domain, policy, threads=given.threads, report=report)
     invalid, for_operator = sdp.questions.describe_invalid(policy, found.invalid)
     exposed = [*declared.not_private]
+    if column.where is not None and (taken := column.where.expose()) is not None:
+        exposed.append(taken)
     if given.seed is not None:
         exposed.insert(0, sdp.questions.SEEDED)
     if given.model == "none":
@@ -127,14 +129,14 @@ def open_ledger(
         raise sdp.UnsupportedError(
             "the model 'none' promises nothing, so a ledger cannot charge it"
         )
-    return budget.open(given.rng, from_data=categories.categories_from_data)
+    return budget.open(given.rng, from_data=categories.categories_from_data, where=given.filter)
 
 
 def show_answer(
     people: People, text: str, record: dict[str, Any], *, as_json: bool, written: bool = False
 ) -> None:
     """To standard output: for people, or for programs; quietly, not what is written to a file."""
-    if people.for_operator is not None and not is_quiet():
+    if people.for_operator is not None:
         say(people.for_operator, err=True)
     for warning in people.not_private:
         say(f"NOT PRIVATE: {warning}.", err=True)

@@ -64,17 +64,20 @@ def run_survey(
     chosen = sdp.engine.find_engine(engine, threads=privacy.threads, master=master)
     targets = [output.out, output.plot]
     _check_targets(output)
-    spending = budget.open(rng)
+    where = survey.read_filter(privacy.filter)
+    spending = budget.open(rng, where=where)
     with stage_outputs(targets, force=output.force) as outputs:
         keep_inputs(targets, [path, *paths, budget.ledger])
         with meter() as report:
             data = [Path(each) for each in paths]
             prepared = survey.prepare(
-                data, engine=chosen, where=privacy.where, report=report, read_early=True
+                data, engine=chosen, where=where, report=report, read_early=True
             )
             if spending is not None:
                 spending.check(prepared.plan.guarantee)
             answer = prepared.answer(rng=rng, level=output.level, report=report)
+        if answer.for_operator is not None:
+            typer.echo(answer.for_operator, err=True)
         _write(answer, output, outputs)
         with charge(spending, answer.guarantee, answer.note, err=output.as_json):
             try:
@@ -90,6 +93,7 @@ def _open(path: str, options: Any, privacy: PrivacyOptions) -> tuple[sdp.Survey,
     own = ("epsilon", "delta", "column", "protocol", "max_messages", "honest")
     _refuse({name: getattr(privacy, name) for name in own})
     # These have defaults, so only another value tells that they were given.
+    _refuse({"missing": privacy.missing})
     _refuse({"on_invalid": privacy.on_invalid != "error", "model": privacy.model != "shuffle"})
     _refuse({"allow_large_delta": privacy.allow_large_delta}, "a survey has no use for it")
     return sdp.Survey.load(path), privacy.rng
@@ -114,11 +118,12 @@ def randomize_survey(
         raise sdp.DataError(f"whom does {path} ask? Name the files of people, too")
     survey, rng = _open(path, options, privacy)
     chosen = sdp.engine.find_engine("duckdb", threads=privacy.threads)
-    spending = budget.open(rng)
+    where = survey.read_filter(privacy.filter)
+    spending = budget.open(rng, where=where)
     with stage_outputs([out], force=force) as outputs, meter() as report:
         keep_inputs([out], [path, *paths, budget.ledger])
         data = [Path(each) for each in paths]
-        prepared = survey.prepare(data, engine=chosen, where=privacy.where, report=report, n=n)
+        prepared = survey.prepare(data, engine=chosen, where=where, report=report, n=n)
         made, entry = prepared.protocol, None
         if spending is not None:  # before the first message reaches the disk
             note = {"task": "survey", "questions": [each.name for each in survey.questions]}
@@ -133,7 +138,7 @@ def randomize_survey(
     record = {
         "survey": survey.title,
         "questions": {row.question: {"task": row.task, "protocol": row.protocol} for row in rows},
-        "not_private": [] if rng is None else [sdp.questions.SEEDED],
+        "not_private": list(prepared.expose(rng)),
         "notes": spent,
     }
     about = f" to {len(rows)} question{'s' * (len(rows) != 1)}"

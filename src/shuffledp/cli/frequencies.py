@@ -48,14 +48,14 @@ def frequencies(
     """
     with explain_errors():
         check_result(out)
-        spending = budget.open(given.rng)
+        spending = budget.open(given.rng, where=given.filter)
         with stage_outputs([out], force=force) as outputs:
-            column = sdp.open_column(paths, given.column, where=given.where)
+            column = sdp.open_column(paths, given.column, where=given.filter)
             keep_inputs([out, budget.ledger], [file.path for file in column.files])
             found = sdp.engine.release_frequencies(
                 column, epsilon=given.epsilon, rng=given.rng, threads=given.threads
             )
-            record = _make_record(found, column.name, given.seed)
+            record = _make_record(found, column, given.seed)
             outputs.write(out, partial(sdp.questions.write_result, record))
             note = {"task": "frequencies", "column": column.name, "protocol": "frequency_list"}
             with charge(spending, found.guarantee, {**note, "n": found.n}, err=as_json):
@@ -71,7 +71,10 @@ def frequencies(
         tell_written([out], as_json=as_json)
 
 
-def _make_record(found: sdp.engine.Frequencies, column: str, seed: int | None) -> dict[str, Any]:
+def _make_record(
+    found: sdp.engine.Frequencies, column: sdp.engine.Column, seed: int | None
+) -> dict[str, Any]:
+    exposed = None if column.where is None else column.where.expose()
     numbered = enumerate(found.values, start=1)
     return {
         "task": "frequencies",
@@ -81,8 +84,11 @@ def _make_record(found: sdp.engine.Frequencies, column: str, seed: int | None) -
         "delta": found.guarantee.delta,
         "model": found.guarantee.model.value,
         "guarantee": str(found.guarantee),
-        "column": column,
-        "not_private": [] if seed is None else [sdp.questions.SEEDED],
+        "column": column.name,
+        "not_private": [
+            *([] if seed is None else [sdp.questions.SEEDED]),
+            *([] if exposed is None else [exposed]),
+        ],
         "seed": seed,
         "version": sdp.__version__,
     }

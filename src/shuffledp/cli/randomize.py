@@ -25,7 +25,6 @@ from shuffledp.cli._terminal import (
     explain_errors,
     keep_inputs,
     stage_outputs,
-    tell,
 )
 
 __all__ = ["randomize"]
@@ -76,12 +75,14 @@ def randomize(
             return
         question = _choose_task(task, options)
         request = privacy.request(question, options, "duckdb", n=users, **grouping.given)
-        spending = budget.open(request.rng, from_data=options.categories_from_data)
+        spending = budget.open(
+            request.rng, from_data=options.categories_from_data, where=privacy.filter
+        )
         with stage_outputs([out], force=force) as outputs, meter() as report:
-            column = sdp.open_column(paths, privacy.column, where=privacy.where)
+            column = sdp.open_column(paths, privacy.column, where=privacy.filter)
             read = [*(file.path for file in column.files), budget.ledger]
             keep_inputs([out], [*read, options.categories_file])
-            groups = grouping.open(paths, privacy.where)
+            groups = grouping.open(paths, privacy.filter)
             prepared = request.prepare(column, grouping=groups, report=report, sent=True)
             made, entry = prepared.protocol, None
             if isinstance(made, sdp.ShuffleProtocol):  # whatever number it was made for
@@ -93,7 +94,7 @@ def randomize(
             sent = prepared.randomize(outputs[out], report=report)
             invalid, for_operator = prepared.describe_invalid(sent.invalid)
             if for_operator is not None:
-                tell(for_operator, err=True)
+                typer.echo(for_operator, err=True)
             outputs.publish()
             spent = [] if spending is None or entry is None else [spending.mark_released(entry)]
     record = {

@@ -29,7 +29,6 @@ from shuffledp.cli._terminal import (
     keep_inputs,
     print_answer,
     stage_outputs,
-    tell,
     tell_written,
     write_answer,
 )
@@ -96,12 +95,14 @@ def _run(
     )
     check_result(output.out)
     check_picture(output.plot, force=output.force, page=True)
-    spending = budget.open(request.rng, from_data=options.categories_from_data)
+    spending = budget.open(
+        request.rng, from_data=options.categories_from_data, where=privacy.filter
+    )
     with stage_outputs(targets, force=output.force) as outputs:
         with meter() as report:
             with stages.stage(stages.OPENING):
-                column = open_column(paths, privacy.column, where=privacy.where)
-                groups = grouping.open(paths, privacy.where)
+                column = open_column(paths, privacy.column, where=privacy.filter)
+                groups = grouping.open(paths, privacy.filter)
             read = [*(file.path for file in column.files), budget.ledger]
             keep_inputs(targets, [*read, options.categories_file])
             prepared = request.prepare(column, grouping=groups, report=report)
@@ -109,7 +110,7 @@ def _run(
                 spending.check(prepared.protocol.guarantee)
             answer = prepared.answer(report=report)
         if answer.for_operator is not None:
-            tell(answer.for_operator, err=True)
+            typer.echo(answer.for_operator, err=True)
         # Everything is ready before the charge, and everything is shown after it: also if the
         # files cannot be put in their places.
         with stages.stage(stages.DISPLAY):

@@ -192,6 +192,11 @@ class OnInvalid:
         """Whether somebody may be left out."""
         return bool(self.faults_with(Action.DROP))
 
+    @property
+    def recodes(self) -> bool:
+        """Whether a value may become another one: 'other', or the end of a range."""
+        return bool(self.faults_with(Action.OTHER) or self.faults_with(Action.CLAMP))
+
     def faults_with(self, action: Action) -> tuple[str, ...]:
         """The faults that are handled in that way.
 

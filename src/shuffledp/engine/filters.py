@@ -38,8 +38,8 @@ from shuffledp.engine.values import (
     is_text,
     measure_moments,
     read_bits,
-    read_names,
     read_missing,
+    read_names,
     read_numbers,
 )
 

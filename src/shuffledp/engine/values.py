@@ -261,7 +261,7 @@ def find_missing(array: Any, missing: tuple[str, ...] = MISSING) -> Bools:
     import pyarrow.compute as pc
 
     if is_text(array.type):
-        return _are_missing(_shorten(pc.utf8_trim_whitespace(array)), _shorten_names(missing))
+        return _are_missing(pc.utf8_trim_whitespace(array), missing)
     null = as_numpy(array.is_null())
     kind = array.type
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
@@ -432,8 +432,8 @@ def _are_missing(texts: Any, gaps: tuple[str, ...]) -> Bools:
 
     missing: Bools = as_numpy(texts.is_null()) | (as_numpy(pc.binary_length(texts)) == 0)
     if gaps:
-        small = tuple(each.lower() for each in gaps)
-        missing |= _find(pc.utf8_lower(texts), _make_texts(small).cast(texts.type)).fits
+        small = tuple(each.lower() for each in _shorten_names(gaps))
+        missing |= _find(pc.utf8_lower(_shorten(texts)), _make_texts(small).cast(texts.type)).fits
     return missing
 
 

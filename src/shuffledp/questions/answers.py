@@ -27,6 +27,7 @@ from shuffledp.questions.answer import (
 from shuffledp.tasks import show_answer
 
 if TYPE_CHECKING:
+    from shuffledp.engine.filters import Filter
     from shuffledp.engine.tallies import Collected, Reading
 
 __all__ = ["QuestionAnswer", "SurveyAnswer", "name_task"]
@@ -110,7 +111,11 @@ class SurveyAnswer:
     answers: tuple[QuestionAnswer, ...]
     n: int
     level: float = 0.95
+    where: "Filter | None" = None
+    """Whom the survey is about."""
     not_private: tuple[str, ...] = ()
+    for_operator: str | None = None
+    """How many values became something else: exact, so not private, and never part of a result."""
     shuffles: tuple[int, ...] = ()
     """How many people each shuffle had, if messages were collected; () where one machine had the columns."""
     guarantee_of_sum: Guarantee | None = None
@@ -146,17 +151,23 @@ class SurveyAnswer:
     @property
     def note(self) -> dict[str, Any]:
         """What a ledger writes down about it."""
+        where = {} if self.where is None else {"where": str(self.where)}
         return {
             "task": "survey",
             "questions": [answer.name for answer in self.answers],
             "protocol": self.protocol.name,
+            **where,
+            **({} if self.where is None else {"where_public": self.where.public}),
             "n": self.n,
         }
 
     @property
     def title(self) -> str:
         """One line about the survey."""
-        return f"{shorten_label(self.name)}: {len(self.answers)} questions, {self.n:,} people"
+        whose = "" if self.where is None else f" with {shorten_label(str(self.where))}"
+        return (
+            f"{shorten_label(self.name)}: {len(self.answers)} questions, {self.n:,} people{whose}"
+        )
 
     @property
     def warnings(self) -> list[str]:
@@ -184,6 +195,7 @@ class SurveyAnswer:
             "epsilon": self.guarantee.epsilon,
             "delta": self.guarantee.delta,
             "n": self.n,
+            "where": None if self.where is None else str(self.where),
             "questions": {answer.name: answer.to_dict() for answer in self.answers},
             "guarantee": self.guarantee.to_dict(),
             **describe_shuffles(self.shuffles, self.guarantee_of_sum),

@@ -11,6 +11,7 @@ from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import positive
 from shuffledp.engine.chunks import Engine, Report
 from shuffledp.engine.codes import OnInvalid
+from shuffledp.engine.columns import Column
 from shuffledp.engine.filters import Filter
 from shuffledp.ledger import DATASET
 from shuffledp.questions.answer import Answer
@@ -259,7 +260,8 @@ def ask(
         groups=groups,
     )
     from_data = "categories_from_data" in asked
-    spending = open_spending(ledger, budget, dataset, rng=rng, from_data=from_data, where=where)
+    taken = data.where if isinstance(data, Column) else where
+    spending = open_spending(ledger, budget, dataset, rng=rng, from_data=from_data, where=taken)
     grouping = None if by is None else open_data(data, by, where)
     prepared = request.prepare(open_data(data, column, where), grouping=grouping, report=report)
     if spending is not None:

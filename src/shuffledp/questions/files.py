@@ -27,6 +27,8 @@ class _Top:
     honest: int | float | None = None
     model: str | None = None
     on_invalid: str | None = None
+    missing: list[str] | None = None
+    where_public: bool | None = None
     title: str | None = None
     questions: dict[str, Any] = field(default_factory=dict)
     collection: dict[str, Any] | None = None
@@ -47,6 +49,7 @@ class _Fields:
     text: str | None = None
 
 
+_SAID = ("honest", "model", "on_invalid", "missing", "where_public")
 _OWN = tuple(each.name for each in fields(_Fields))
 
 
@@ -55,7 +58,7 @@ def read_survey(text: str, path: str) -> Survey:
 
     >>> read_survey("epsilon = 1.0\\ndelta = 1e-6\\ncolour = 'red'", "s.toml")
     Traceback (most recent call last):
-    shuffledp.core.errors.DataError: s.toml, line 3: 'colour' is not a field of a survey: epsilon, delta, honest, model, on_invalid, title, questions, collection
+    shuffledp.core.errors.DataError: s.toml, line 3: 'colour' is not a field of a survey: epsilon, delta, honest, model, on_invalid, missing, where_public, title, questions, collection
     """
     try:
         content = tomllib.loads(text)
@@ -74,7 +77,7 @@ def build_survey(content: Mapping[str, Any], source: Source) -> Survey:
     if not top.questions:
         raise source.fail("questions must be tables: [questions.NAME]", "questions")
     questions = tuple(_read_question(source, name, each) for name, each in top.questions.items())
-    given = {key: content[key] for key in ("honest", "model", "on_invalid") if key in content}
+    given = {key: content[key] for key in _SAID if key in content}
     name = PurePath(source.path or "survey").stem
     try:
         return Survey(

@@ -62,6 +62,7 @@ __all__ = [
     "open_data",
     "open_spending",
     "tell_dropped",
+    "tell_recoded",
     "tell_weaker",
     "use_grid",
     "write_result",
@@ -69,7 +70,10 @@ __all__ = [
 
 SEEDED = "the noise is seeded: whoever knows the seed can undo it, so this protects nobody"
 """What must be said of every answer with a seed."""
-_BECAME = {Action.OTHER: "became other", Action.CLAMP: "were moved to the end of the range"}
+_BECAME = {
+    Action.OTHER: ("became other", "became other"),
+    Action.CLAMP: ("was moved to the end of the range", "were moved to the end of the range"),
+}
 _REHEARSAL = (
     "This machine saw every value. The central model would trust it and be off by about {} (RMSE) at the "
     "same epsilon, with delta = 0 and without counting on honest people. The shuffle model on a file is the "
@@ -415,6 +419,23 @@ def use_grid(task: Task) -> Task:
     return type(task)(domain=grid)
 
 
+def tell_recoded(policy: OnInvalid, invalid: Mapping[str, int]) -> str | None:
+    """How many values became 'other' or the end of a range, for the operator alone; None: none did.
+
+    >>> tell_recoded(OnInvalid.read("clamp"), {"null": 0, "unknown": 0, "out_of_range": 1, "nan": 0})
+    '1 invalid value (out_of_range 1) was moved to the end of the range'
+    """
+    said = []
+    for action, (one, several) in _BECAME.items():
+        inside = {fault: invalid[fault] for fault in policy.faults_with(action)}
+        count = sum(inside.values())
+        if count:
+            became = f"value ({list_reasons(inside)}) {one}"
+            became = became if count == 1 else f"values ({list_reasons(inside)}) {several}"
+            said.append(f"{count:,} invalid {became}")
+    return "; ".join(said) or None
+
+
 def describe_invalid(
     policy: OnInvalid, invalid: Mapping[str, int]
 ) -> tuple[dict[str, int] | None, str | None]:
@@ -426,17 +447,10 @@ def describe_invalid(
     >>> describe_invalid(OnInvalid.read("clamp"), {"null": 0, "unknown": 0, "out_of_range": 2, "nan": 0})
     (None, 'For you alone (exact, so not private): 2 invalid values (out_of_range 2) were moved to the end of the range.')
     """
-    said: list[str] = []
-    covered: set[str] = set()
-    for action, became in _BECAME.items():
-        faults = policy.faults_with(action)
-        covered.update(faults)
-        inside = {fault: invalid[fault] for fault in faults}
-        if any(inside.values()):
-            count = sum(inside.values())
-            said.append(f"{count:,} invalid values ({list_reasons(inside)}) {became}")
+    said = tell_recoded(policy, invalid)
+    covered = {fault for action in _BECAME for fault in policy.faults_with(action)}
     public = {fault: count for fault, count in invalid.items() if fault not in covered}
-    alone = f"For you alone (exact, so not private): {'; '.join(said)}." if said else None
+    alone = None if said is None else f"For you alone (exact, so not private): {said}."
     return (public if not covered or policy.drops else None), alone
 
 

@@ -1,6 +1,7 @@
 """What a survey asks and promises, and how it is asked."""
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -36,12 +37,14 @@ from shuffledp.engine import (
     headcount,
     run_file,
 )
-from shuffledp.engine.files import group_early
+from shuffledp.engine.codes import FAULTS
+from shuffledp.engine.files import group_early, read_codes
 from shuffledp.engine.groups import tally_counts
 from shuffledp.engine.messages import randomize_bundle
 from shuffledp.engine.pairs import count_pairs, pair_people, pick_rows
 from shuffledp.engine.stages import CALIBRATION, OPENING, stage
 from shuffledp.engine.tallies import Form, Reading
+from shuffledp.engine.values import read_missing
 from shuffledp.ledger import DATASET, Budget, Ledger
 from shuffledp.numerics.entropy import SecureWords, SeededWords
 from shuffledp.planner.question import check_delta, find_planned
@@ -49,7 +52,13 @@ from shuffledp.protocols.one_question import OneQuestionDevice, scale_up
 from shuffledp.questions.answers import QuestionAnswer, SurveyAnswer
 from shuffledp.questions.parts import At
 from shuffledp.questions.plans import SurveyPlan, make_plan
-from shuffledp.questions.request import SEEDED, open_data, open_spending, use_grid
+from shuffledp.questions.request import (
+    SEEDED,
+    open_data,
+    open_spending,
+    tell_recoded,
+    use_grid,
+)
 from shuffledp.questions.source import Source
 from shuffledp.tasks.groups import Grouped
 
@@ -121,6 +130,10 @@ class Survey:
     model: Model | str = Model.SHUFFLE
     """Trust a shuffler, or nobody (local, which has no delta)."""
     on_invalid: str = "error"
+    missing: Sequence[str] | None = None
+    """How a missing value may be spelt, besides an empty text; None: as usual, such as NA."""
+    where_public: bool = False
+    """Whether everybody may know whom a filter takes: see `Filter.public`."""
     title: str = "survey"
     collection: Mapping[str, Any] = field(default_factory=dict)
     """How it is run on people's devices: the table `[collection]`, which `sdp.live` reads."""
@@ -143,6 +156,8 @@ class Survey:
         if twice:
             raise ParameterError("questions", twice[0], "is asked twice")
         self._check_errors()
+        if self.missing is not None:
+            object.__setattr__(self, "missing", read_missing(self.missing))
         for policy in (self.on_invalid, *(q.on_invalid for q in self.questions if q.on_invalid)):
             if OnInvalid.read(policy).drops:
                 raise UnsupportedError(
@@ -273,8 +288,8 @@ class Survey:
         clamp
         """
         if question.on_invalid is not None:
-            return OnInvalid.read(question.on_invalid)
-        policy = OnInvalid.read(self.on_invalid)
+            return OnInvalid.read(question.on_invalid, self.missing)
+        policy = OnInvalid.read(self.on_invalid, self.missing)
         if isinstance(task, Grouped):  # its two columns are treated apart
             return policy
         return Coder.for_part(task.domain, policy).on_invalid
@@ -315,7 +330,8 @@ class Survey:
     ) -> SurveyAnswer:
         """Ask the people in a file or a table; one charge to the ledger, if there is one."""
         valid_level(level)
-        spending = open_spending(ledger, budget, dataset, rng=rng)
+        where = self.read_filter(where)
+        spending = open_spending(ledger, budget, dataset, rng=rng, where=where)
         prepared = self.prepare(data, engine=engine, where=where, report=report, read_early=True)
         if spending is not None:
             spending.check(prepared.plan.protocol.guarantee)
@@ -323,6 +339,12 @@ class Survey:
         if spending is not None:
             spending.mark_released(spending.charge(answer.guarantee, answer.note))
         return answer
+
+    def read_filter(self, where: Filter | str | None) -> Filter | None:
+        """A filter, with what the survey says about missing values and about who may know whom it takes."""
+        if where is None:
+            return None
+        return Filter.read(where, self.missing, public=self.where_public)
 
     def prepare(
         self,
@@ -339,6 +361,7 @@ class Survey:
         With n the protocols are made for n people, however many there are. Files are read while the protocols are made,
         if that is wanted (`read_early`), for `answer`.
         """
+        where = self.read_filter(where)
         columns: dict[str, Column] = {}
         for question in self.questions:
             for name in (question.column, question.by):
@@ -392,6 +415,12 @@ def _read_model(model: Model | str) -> Model:
     if model not in (Model.SHUFFLE, Model.LOCAL, Model.SHUFFLE.value, Model.LOCAL.value):
         raise ParameterError("model", model, "must be 'shuffle' or 'local'")
     return Model(model)
+
+
+def _join_recoded(recoded: Sequence[tuple[str, str | None]]) -> str | None:
+    """A line for the operator about all questions whose values became something else."""
+    said = [f"{name}: {text}" for name, text in recoded if text is not None]
+    return f"For you alone (exact, so not private): {'. '.join(said)}." if said else None
 
 
 class _Asked(NamedTuple):
@@ -489,13 +518,14 @@ class PreparedSurvey:
     ) -> SurveyAnswer:
         """Randomize, shuffle, tally and estimate, question by question: their words are independent."""
         plan = self.plan
-        answers = []
+        answers, recoded = [], []
         for asked, taken in zip(self._asked, self._draw_questions(rng), strict=True):
             with At(plan.survey, asked.question):
                 if taken is None:
-                    estimate = self._run(asked, rng, report)
+                    estimate, invalid = self._run(asked, rng, report)
                 else:
-                    estimate = self._run_sample(asked, taken, rng)
+                    estimate, invalid = self._run_sample(asked, taken, rng)
+            recoded.append((asked.question.name, self._tell_recoded(asked, invalid)))
             answers.append(QuestionAnswer.of(asked.read(), asked.part, estimate, level))
         return SurveyAnswer(
             name=plan.survey.title,
@@ -503,10 +533,41 @@ class PreparedSurvey:
             answers=tuple(answers),
             n=plan.n,
             level=level,
-            not_private=(SEEDED,) if isinstance(rng, SeededWords) else (),
+            where=self.where,
+            not_private=self.expose(rng),
+            for_operator=_join_recoded(recoded),
         )
 
-    def _run(self, asked: _Asked, rng: WordSource | None, report: Report | None) -> Estimate:
+    @property
+    def where(self) -> Filter | None:
+        """Whom the survey is about."""
+        return next(iter(self.columns.values())).where
+
+    def expose(self, rng: WordSource | None) -> tuple[str, ...]:
+        """What of the answers is not private, and why."""
+        seeded = (SEEDED,) if isinstance(rng, SeededWords) else ()
+        exposed = None if self.where is None else self.where.expose()
+        return (*seeded, *([] if exposed is None else [exposed]))
+
+    def _tell_recoded(self, asked: _Asked, invalid: Mapping[str, int] | None) -> str | None:
+        """How many values of a question became something else, in words."""
+        policy = self.plan.survey.find_policy(asked.question, asked.task)
+        if invalid is None:  # of two columns: each is treated by itself
+            assert isinstance(asked.task, Grouped)
+            counts: Counter[str] = Counter()
+            for name, domain in zip(
+                (asked.question.column, asked.question.by), asked.task.domain.parts, strict=True
+            ):
+                own = Coder.for_part(domain, policy).on_invalid
+                if own.recodes:
+                    counts.update(read_codes(self._open(name), domain, own).invalid)
+            invalid = {fault: counts[fault] for fault in FAULTS}
+        return tell_recoded(policy, invalid)
+
+    def _run(
+        self, asked: _Asked, rng: WordSource | None, report: Report | None
+    ) -> tuple[Estimate, Mapping[str, int] | None]:
+        """The estimate, and how many values were invalid (None: not counted)."""
         question, task, part = asked
         policy = self.plan.survey.find_policy(question, task)
         column = self._open(question.column)
@@ -518,7 +579,7 @@ class PreparedSurvey:
                 counts = count_pairs(pairs, task.domain, self.engine, on_invalid=policy, rng=rng)
             self._check_people(int(counts.sum()))
             tally = tally_counts(part, counts, SecureWords() if rng is None else rng)
-            return task.convert(part.analyzer.estimate(tally))
+            return task.convert(part.analyzer.estimate(tally)), None
         found = run_file(
             part,
             column,
@@ -530,7 +591,7 @@ class PreparedSurvey:
             found=read if isinstance(read, Headcount) else None,
         )
         self._check_people(found.n)
-        return found.estimate
+        return found.estimate, found.invalid
 
     def _draw_questions(self, rng: WordSource | None) -> list[Bools | None]:
         """For each question whom it is asked, at random and whatever the answers are; None: everybody."""
@@ -544,7 +605,9 @@ class PreparedSurvey:
             raise DataError(f"of {self.people:,} people nobody has some question: they are too few")
         return [*taken]
 
-    def _run_sample(self, asked: _Asked, taken: Bools, rng: WordSource | None) -> Estimate:
+    def _run_sample(
+        self, asked: _Asked, taken: Bools, rng: WordSource | None
+    ) -> tuple[Estimate, Mapping[str, int] | None]:
         """What the answers of some of the people say about all of them."""
         job = self._make_job(asked, rng, None, taken)
         domain, policy = job.coder.domain, job.coder.on_invalid
@@ -552,7 +615,9 @@ class PreparedSurvey:
             asked.part, job.column, domain=domain, on_invalid=policy, engine="memory", rng=rng
         )
         estimate = scale_up(found.estimate, asked.part, int(taken.sum()), self.people)
-        return asked.task.convert(estimate) if isinstance(asked.task, Grouped) else estimate
+        if isinstance(asked.task, Grouped):
+            return asked.task.convert(estimate), None
+        return estimate, found.invalid
 
     def _check_people(self, found: int) -> None:
         if found != self.plan.n:
