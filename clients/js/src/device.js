@@ -7,8 +7,9 @@
 import { Collection } from "./document.js";
 import { WireError } from "./errors.js";
 import { readTenths } from "./exact.js";
-import { concat, fromHex, toHex } from "./octets.js";
+import { concat, fromHex, readAtMost, toHex } from "./octets.js";
 import { encodeAnswers, joinUpload, MEDIA_TYPE, readReply, sealInner, sealReport } from "./report.js";
+import { MOST_BYTES } from "./strict.js";
 import { secureWords } from "./words.js";
 
 /**
@@ -24,6 +25,14 @@ import { secureWords } from "./words.js";
 /** The epsilon that a device spends over all collections, unless its owner says otherwise. */
 export const BUDGET = 8;
 const AGAIN = ["stale_key", "too_early", "busy"];
+const PATIENCE = 60_000; // milliseconds
+const MOST_REPLY = 1 << 14;
+
+/** An error whose body nobody reads. @param {Response} reply @param {string} sentence */
+async function refuse(reply, sentence) {
+  await reply.body?.cancel();
+  return new WireError("unreachable", sentence);
+}
 
 export class Device {
   /**
@@ -44,9 +53,16 @@ export class Device {
   async open(link) {
     const [address, id] = link.split("#");
     if (!/^[0-9a-f]{64}$/.test(id ?? "")) throw new WireError("link", "the link must end in # and the id of the collection");
-    const reply = await this.fetch.call(globalThis, address, { credentials: "omit", referrerPolicy: "no-referrer" });
-    if (!reply.ok) throw new WireError("unreachable", `the server answered ${reply.status}`);
-    return Collection.read(new Uint8Array(await reply.arrayBuffer()), id);
+    const reply = await this.#ask(address, {});
+    if (!reply.ok) throw await refuse(reply, `the server answered ${reply.status}`);
+    return Collection.read(await readAtMost(reply, MOST_BYTES), id);
+  }
+
+  /** A request that says nothing of who asks, follows no redirect and does not wait for ever. @param {string} address @param {object} more */
+  #ask(address, more) {
+    return this.fetch.call(globalThis, address, {
+      credentials: "omit", referrerPolicy: "no-referrer", redirect: "error", signal: AbortSignal.timeout(PATIENCE), ...more,
+    });
   }
 
   /** The epsilon that was spent over all collections. */
@@ -130,11 +146,9 @@ export class Device {
 
   /** @param {Collection} collection @param {Uint8Array} body */
   async #post(collection, body) {
-    const reply = await this.fetch.call(globalThis, `${collection.url}/reports`, {
-      method: "POST", body, headers: { "content-type": MEDIA_TYPE }, credentials: "omit", referrerPolicy: "no-referrer",
-    });
-    if (!reply.ok) throw new WireError("unreachable", `the shuffler answered ${reply.status}; the report is kept`);
-    return readReply(await reply.text(), 1);
+    const reply = await this.#ask(`${collection.url}/reports`, { method: "POST", body, headers: { "content-type": MEDIA_TYPE } });
+    if (!reply.ok) throw await refuse(reply, `the shuffler answered ${reply.status}; the report is kept`);
+    return readReply(new TextDecoder().decode(await readAtMost(reply, MOST_REPLY)), 1);
   }
 }
 

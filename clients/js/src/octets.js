@@ -1,5 +1,7 @@
 // Bytes: joining, hexadecimal digits, big-endian numbers.
 
+import { WireError } from "./errors.js";
+
 /** @param {...Uint8Array} parts */
 export function concat(...parts) {
   const joined = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
@@ -45,4 +47,25 @@ export function bigEndian(value, size) {
 /** @param {Uint8Array} bytes */
 export async function sha256(bytes) {
   return new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+}
+
+/**
+ * The body of a reply, up to `most` bytes: its sender may be hostile.
+ * @param {Response} reply
+ * @param {number} most
+ */
+export async function readAtMost(reply, most) {
+  const pieces = [];
+  let size = 0;
+  const reader = reply.body?.getReader();
+  for (;;) {
+    const { done, value } = (await reader?.read()) ?? { done: true, value: undefined };
+    if (done || !value) return concat(...pieces);
+    size += value.length;
+    if (size > most) {
+      await reader?.cancel();
+      throw new WireError("unreachable", `the server sends more than ${most} bytes`);
+    }
+    pieces.push(value);
+  }
 }

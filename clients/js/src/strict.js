@@ -4,7 +4,8 @@
 import { WireError } from "./errors.js";
 
 const DEEPEST = 8;
-const MOST_BYTES = 1 << 20;
+/** Of a document. */
+export const MOST_BYTES = 1 << 20;
 const UNWANTED = /[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Cs}\p{Zl}\p{Zp}]/u;
 const ESCAPES = { '"': '"', "\\": "\\", "/": "/", b: "\b", f: "\f", n: "\n", r: "\r", t: "\t" };
 

@@ -1,7 +1,8 @@
 // A device: randomizes once, keeps the report, retries with the same messages, and never spends more than its budget.
 
 import assert from "node:assert/strict";
-import { mkdtempSync, readdirSync, readFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -23,7 +24,7 @@ function fakeShuffler(replies) {
     bodies.push(body);
     const reply = replies.shift();
     if (reply instanceof Error) throw reply;
-    return { ok: true, text: async () => JSON.stringify(reply) };
+    return reply instanceof Response ? reply : new Response(JSON.stringify(reply));
   };
   return { bodies, fetch: /** @type {any} */ (fetch) };
 }
@@ -173,6 +174,75 @@ test("a report that is settled is forgotten, whatever its messages and its token
     assert.equal(await device.send(collection, 1), state);
     const [after] = await outbox.all();
     assert.deepEqual([after.inners, after.token], ["", ""]);
+  }
+});
+
+test("a server that never stops sending is not listened to for ever", async () => {
+  const collection = await load();
+  let given = 0;
+  const endless = (/** @type {number} */ status) => new Response(new ReadableStream({
+    pull(controller) {
+      given += 65536;
+      if (given > 64 * 65536) controller.error(new Error("nobody stopped reading"));
+      else controller.enqueue(new Uint8Array(65536).fill(32));
+    },
+  }), { status });
+  for (const status of [200, 500]) {
+    given = 0;
+    const device = new Device(new MemoryOutbox(), { fetch: fakeShuffler([endless(status)]).fetch });
+    await device.answer(collection, answers, 1150);
+    await assert.rejects(device.send(collection, 1), (/** @type {any} */ error) => error.reason === "unreachable");
+    assert.equal(await device.state(collection, 1), "sent");
+    given = 0;
+    const opening = new Device(new MemoryOutbox(), { fetch: /** @type {any} */ (async () => endless(status)) });
+    await assert.rejects(opening.open(`https://example.org/c#${report.collection_id}`), (/** @type {any} */ error) => error.reason === "unreachable");
+  }
+});
+
+test("requests have an end, follow no redirect and say nothing of who asks", async () => {
+  const collection = await load();
+  /** @type {any[]} */
+  const seen = [];
+  const fetch = /** @type {any} */ (async (/** @type {string} */ _url, /** @type {any} */ options) => (seen.push(options), new Response(JSON.stringify(FINE))));
+  const device = new Device(new MemoryOutbox(), { fetch });
+  await device.answer(collection, answers, 1150);
+  await device.send(collection, 1);
+  await assert.rejects(device.open(`https://example.org/c#${"0".repeat(64)}`));
+  assert.equal(seen.length, 2);
+  for (const { credentials, referrerPolicy, redirect, signal } of seen) {
+    assert.deepEqual({ credentials, referrerPolicy, redirect }, { credentials: "omit", referrerPolicy: "no-referrer", redirect: "error" });
+    assert.ok(signal instanceof AbortSignal);
+  }
+});
+
+test("an outbox is not locked for ever by a program that was killed", async () => {
+  const collection = await load(), folder = mkdtempSync(join(tmpdir(), "shuffledp-"));
+  const script = `
+    import { FolderOutbox } from ${JSON.stringify(new URL("../src/node.js", import.meta.url).href)};
+    await new FolderOutbox(${JSON.stringify(folder)}).lock(async () => { console.log("locked"); await new Promise((done) => setTimeout(done, 60000)); });`;
+  const child = spawn(process.execPath, ["--input-type=module", "--eval", script], { stdio: ["ignore", "pipe", "inherit"] });
+  await new Promise((resolve) => child.stdout.once("data", resolve));
+  const device = new Device(new FolderOutbox(folder));
+  await assert.rejects(device.answer(collection, answers, 1150), (/** @type {any} */ error) => error.reason === "locked");
+  const ended = new Promise((resolve) => child.once("exit", resolve));
+  child.kill("SIGKILL");
+  await ended;
+  assert.ok(readdirSync(folder).includes("lock"));
+  assert.equal(await device.answer(collection, answers, 1150), 1);
+  assert.deepEqual(readdirSync(folder), [`${report.collection_id}-1.json`]);
+});
+
+test("a lock of a process that has the number of another, and the folder of version 0.1, are taken over", async () => {
+  for (const leave of [
+    (/** @type {string} */ path) => writeFileSync(path, `${process.pid} 1`),
+    (/** @type {string} */ path) => writeFileSync(path, ""),
+    (/** @type {string} */ path) => mkdirSync(path),
+  ]) {
+    const folder = mkdtempSync(join(tmpdir(), "shuffledp-")), outbox = new FolderOutbox(folder);
+    leave(join(folder, "lock"));
+    assert.equal(await outbox.lock(async () => 7), 7);
+    await outbox.lock(async () => assert.rejects(outbox.lock(async () => 8), /another program/));
+    assert.deepEqual(readdirSync(folder), []);
   }
 });
 

@@ -335,7 +335,7 @@ test("a link names its collection, and a server that fails is told", async () =>
   const asked = [];
   const serve = (/** @type {boolean} */ ok) => /** @type {any} */ (async (/** @type {string} */ address, /** @type {any} */ options) => {
     asked.push([address, options.credentials, options.referrerPolicy]);
-    return { ok, status: 404, arrayBuffer: async () => utf8(report.document).buffer };
+    return new Response(report.document, { status: ok ? 200 : 404 });
   });
   const device = new Device(new MemoryOutbox(), { fetch: serve(true) });
   const found = await device.open(`https://a.example/x#${report.collection_id}`);

@@ -1,5 +1,6 @@
 """`shuffledp report`: be a device."""
 
+import sys
 import time
 from pathlib import Path
 from typing import Annotated
@@ -16,7 +17,10 @@ __all__ = ["report"]
 def report(
     link: Annotated[str, typer.Argument(help="The link of the collection.")],
     answer: Annotated[
-        list[str] | None, typer.Option(help="An answer, QUESTION=VALUE; one for each question.")
+        list[str] | None,
+        typer.Option(
+            help="An answer, QUESTION=VALUE; one for each question. `-`: from standard input, a line each."
+        ),
     ] = None,
     simulate: Annotated[
         Path | None, typer.Option(help="Send a report for everybody in this file instead.")
@@ -28,7 +32,8 @@ def report(
         Path | None, typer.Option(help="Where this device keeps its reports and its budget.")
     ] = None,
     token: Annotated[
-        str | None, typer.Option(help="The token that you were given, if any.")
+        str | None,
+        typer.Option(help="The token that you were given, or @FILE with it in the first line."),
     ] = None,
     budget: Annotated[
         float, typer.Option(help="The epsilon that this device spends over all collections.")
@@ -39,26 +44,51 @@ def report(
 ) -> None:
     """Act as a device: answer a live collection, or send a report for everybody in a file.
 
+    A report that could not be sent is kept, and the same command sends it again. Other users of a machine see the
+    arguments of a command: `--answer -` reads the answers from standard input, `--token @FILE` the token from a file.
+
     $ shuffledp report LINK --answer way=bus --answer home=yes
     """
     with explain_errors():
         sdp.live.serve.require_serve()
-        raw, expected = sdp.live.serve.fetch_document(link)
         if simulate is not None:
-            _simulate(
-                sdp.live.wire.Collection.read(raw, expected), simulate, _read_pairs(column or [])
-            )
+            raw, expected = sdp.live.serve.fetch_document(link)
+            collection = sdp.live.wire.Collection.read(raw, expected)
+            _simulate(collection, simulate, _read_pairs(column or []))
             return
         device = sdp.live.Device(outbox or _make_outbox(), budget=budget)
+        _, expected = sdp.live.serve.read_link(link)
+        raw = device.recall(expected) or sdp.live.serve.fetch_document(link)[0]
         collection = device.check(raw, expected)
         if explain:
             typer.echo(describe_collection(collection))
-        given = _read_pairs(answer or [])
-        window = device.answer(collection, given, time.time(), _read_token(token))
-        state = sdp.live.serve.send(device, collection, window)
-        tell(f"Report of window {window}: {state.value}.")
-        if state is not sdp.live.Sending.ACKNOWLEDGED:
+        given = _read_answers(answer or [])
+        kept, now = device.list_unsettled(collection), time.time()
+        states = [_send(device, collection, window) for window in kept]
+        if kept and collection.windows.at(now) in kept:
+            if given:
+                tell("This device had answered already: what was kept was sent, and no new answer.")
+        elif given or not kept:
+            window = device.answer(collection, given, now, _read_token(token))
+            states.append(_send(device, collection, window))
+        if any(state is not sdp.live.Sending.ACKNOWLEDGED for state in states):
             raise typer.Exit(1)
+
+
+def _send(
+    device: sdp.live.Device, collection: sdp.live.wire.Collection, window: int
+) -> sdp.live.Sending:
+    state = sdp.live.serve.send(device, collection, window)
+    tell(f"Report of window {window}: {state.value}.")
+    if state in (sdp.live.Sending.PENDING, sdp.live.Sending.SENT):
+        tell("It is kept, and its budget is spent. The same command sends it again, as it is.")
+    return state
+
+
+def _read_answers(texts: list[str]) -> dict[str, str]:
+    """The answers of the command line; those of `-` come from standard input, which other users cannot list."""
+    lines = [line.rstrip("\n") for line in sys.stdin if line.strip()] if texts == ["-"] else texts
+    return _read_pairs(lines)
 
 
 def _read_pairs(texts: list[str]) -> dict[str, str]:
@@ -73,7 +103,11 @@ def _read_pairs(texts: list[str]) -> dict[str, str]:
 
 def _read_token(text: str | None) -> bytes:
     try:
+        if text is not None and text.startswith("@"):
+            text = Path(text[1:]).read_text(encoding="ascii").split("\n")[0].strip()
         return b"" if text is None else bytes.fromhex(text)
+    except OSError as error:
+        raise sdp.DataError(f"the token cannot be read: {error}") from None
     except ValueError:
         raise sdp.UnsupportedError("a token is 64 hexadecimal digits") from None
 

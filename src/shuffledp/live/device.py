@@ -146,6 +146,20 @@ class Device:
             )
         return price
 
+    def recall(self, identity: bytes) -> bytes | None:
+        """The document of a collection that was checked before; None if there is none."""
+        query = "SELECT raw FROM collections WHERE id = ?"
+        found = self._db.execute(query, (identity,)).fetchone()
+        return None if found is None else bytes(found[0])
+
+    def list_unsettled(self, collection: Collection) -> list[int]:
+        """The windows whose report is kept because nobody has acknowledged or refused it yet."""
+        query = (
+            "SELECT window FROM reports WHERE collection = ? AND state IN (?, ?) ORDER BY window"
+        )
+        states = Sending.PENDING.value, Sending.SENT.value
+        return [row[0] for row in self._db.execute(query, (collection.id, *states))]
+
     def state(self, collection: Collection, window: int) -> Sending:
         """The state of a window's report."""
         return self._find_kept(collection, window).state
@@ -213,9 +227,12 @@ def read_reply(raw: bytes, reports: int) -> list[str | None]:
     try:
         content: dict[str, Any] = json.loads(raw)
         for each in content["failed"]:
-            outcomes[int(each["index"])] = str(each["reason"])[:60]
+            index = each["index"]
+            if type(index) is not int or not 0 <= index < reports:
+                raise IndexError(index)
+            outcomes[index] = str(each["reason"])[:60]
         fine = content["accepted"] == outcomes.count(None)
-    except (ValueError, KeyError, TypeError, IndexError, ShuffledpError):
+    except (ValueError, KeyError, TypeError, IndexError, RecursionError, ShuffledpError):
         fine = False
     if not fine:
         raise WireError("reply", "the shuffler's reply cannot be understood")

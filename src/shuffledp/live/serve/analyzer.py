@@ -13,7 +13,7 @@ from shuffledp.core.display import Number, count_decimals, format_number
 from shuffledp.core.errors import WireError
 from shuffledp.live.design import describe_trust
 from shuffledp.live.disk import hold
-from shuffledp.live.serve.client import ask_manifest, connect, read_at_most
+from shuffledp.live.serve.client import ask, ask_manifest, connect, read_at_most
 from shuffledp.live.serve.http import listen, run_loop
 from shuffledp.live.serve.pages import asset_routes, show_asset
 from shuffledp.live.serve.pool import RecordPool
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 __all__ = ["run_analyzer", "show_page", "show_text", "work_once"]
 
 _FINAL = ("published", "refused")
+_MOST_BATCH = 1 << 32
+_SHORT = 1 << 14  # bytes of a reply that says hardly anything
 _NUMBERS = Number._fields[1:]
 
 
@@ -65,13 +67,23 @@ def _work_on(analyzer: Analyzer, sign: bytes, client: httpx.Client, window: int)
     if state is None:
         stated = Manifest.verify(manifest, signature, analyzer.collection)
         size = stated.messages * analyzer.collection.inner_size
+        if size > _MOST_BATCH:
+            raise WireError(
+                "batch", f"it has {size:,} bytes; the analyzer takes up to {_MOST_BATCH:,}"
+            )
         batch = read_at_most(client, f"/batches/{window}", size, header)
         analyzer.take(manifest, signature, batch)
     analyzer.advance(window)
-    answer = client.post(
-        f"/batches/{window}/receipt", headers=header, content=analyzer.receipt(window)
+    receipt = analyzer.receipt(window)
+    status, _ = ask(
+        client,
+        "POST",
+        f"/batches/{window}/receipt",
+        most=_SHORT,
+        headers=header,
+        content=receipt,
     )
-    if answer.status_code == 204:
+    if status == 204:
         analyzer.confirmed.add(window)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,15 +15,18 @@ from shuffledp.live.wire.report import MEDIA_TYPE
 from shuffledp.live.wire.strict import MOST_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     import httpx
 
     from shuffledp.live.serve.folders import Home
 
-__all__ = ["Operator", "ask_manifest", "fetch_document", "read_link", "send", "send_upload"]
+__all__ = ["Operator", "ask", "ask_manifest", "fetch_document", "read_link", "send", "send_upload"]
 
 _PATIENCE = 120.0
+_SLOWEST = 100_000.0  # bytes per second of a long reply
+_MOST_PROBLEM = 1 << 14  # bytes of an error, or of a short reply
+_FAILURE = 200  # bytes that say why a report was refused
 
 
 def read_link(link: str) -> tuple[str, bytes]:
@@ -47,10 +51,44 @@ def read_link(link: str) -> tuple[str, bytes]:
 
 
 def connect(base: str) -> httpx.Client:
-    """A client that follows no redirects and ignores the environment."""
+    """A client that follows no redirects, ignores the environment, and wants nothing compressed."""
     import httpx
 
-    return httpx.Client(base_url=base, timeout=_PATIENCE, follow_redirects=False, trust_env=False)
+    return httpx.Client(
+        base_url=base,
+        timeout=_PATIENCE,
+        follow_redirects=False,
+        trust_env=False,
+        headers={"Accept-Encoding": "identity"},
+    )
+
+
+def ask(
+    client: httpx.Client,
+    method: str,
+    address: str,
+    *,
+    most: int,
+    headers: Mapping[str, str] | None = None,
+    content: bytes | None = None,
+) -> tuple[int, bytes]:
+    """The status and the body of a reply whose sender may be hostile: nothing compressed, not too long, not too slow.
+
+    An error has a short body whatever `most` is.
+    """
+    end = time.monotonic() + _PATIENCE + most / _SLOWEST
+    body = bytearray()
+    with client.stream(method, address, headers=headers, content=content) as answer:
+        if answer.headers.get("content-encoding", "identity") != "identity":
+            raise WireError("unreachable", f"{address} sends something compressed")
+        limit = most if answer.status_code < 300 else min(most, _MOST_PROBLEM)
+        for piece in answer.iter_raw():
+            body += piece
+            if len(body) > limit:
+                raise WireError("unreachable", f"{address} sends more than {limit:,} bytes")
+            if time.monotonic() > end:
+                raise WireError("unreachable", f"{address} sends too slowly")
+        return answer.status_code, bytes(body)
 
 
 def fetch_document(link: str) -> tuple[bytes, bytes]:
@@ -76,7 +114,7 @@ def send(device: Device, collection: Collection, window: int, *, tries: int = 5)
             return device.state(collection, window)
         try:
             (outcome,) = send_upload(collection, body, 1)
-        except (httpx.TransportError, WireError):
+        except (httpx.HTTPError, WireError):
             before = Sending.SENT  # it may have arrived
             time.sleep(min(5.0, 0.2 * 2**attempt))
             continue
@@ -92,21 +130,28 @@ def send_upload(
     """What the shuffler says of each report of an upload."""
     own = connect(collection.url) if client is None else client
     try:
-        answer = own.post("/reports", content=body, headers={"Content-Type": MEDIA_TYPE})
-        if answer.status_code != 200:
-            raise WireError(*_problem(answer))
-        return read_reply(answer.content, reports)
+        status, reply = ask(
+            own,
+            "POST",
+            "/reports",
+            most=_MOST_PROBLEM + _FAILURE * reports,
+            headers={"Content-Type": MEDIA_TYPE},
+            content=body,
+        )
+        if status != 200:
+            raise WireError(*_read_problem(status, reply))
+        return read_reply(reply, reports)
     finally:
         if client is None:
             own.close()
 
 
-def _problem(answer: httpx.Response) -> tuple[str, str]:
+def _read_problem(status: int, body: bytes) -> tuple[str, str]:
     try:
-        content = answer.json()
+        content = json.loads(body)
         return str(content["title"])[:60], str(content["detail"])[:300]
-    except (ValueError, KeyError, TypeError):
-        return "unreachable", f"the server answers {answer.status_code}"
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return "unreachable", f"the server answers {status}"
 
 
 def ask_manifest(
@@ -114,28 +159,25 @@ def ask_manifest(
 ) -> tuple[bytes, bytes, dict[str, str]]:
     """The manifest of a window, its signature, and the header that shows who asks."""
     header = {"Authorization": f"Signature {sign_fetch(collection, window, secret).hex()}"}
-    answer = client.get(f"/batches/{window}/manifest", headers=header)
-    if answer.status_code != 200:
-        raise WireError(*_problem(answer))
+    address = f"/batches/{window}/manifest"
+    status, body = ask(client, "GET", address, most=_MOST_PROBLEM, headers=header)
+    if status != 200:
+        raise WireError(*_read_problem(status, body))
     try:
-        content = answer.json()
+        content = json.loads(body)
         return content["manifest"].encode(), bytes.fromhex(content["signature"]), header
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise WireError("reply", "the shuffler's manifest cannot be understood") from None
 
 
-def read_at_most(client: httpx.Client, address: str, most: int, headers: Any = None) -> bytes:
-    """The body of a response, up to a limit: the server may be hostile."""
-    body = bytearray()
-    with client.stream("GET", address, headers=headers) as answer:
-        if answer.status_code != 200:
-            answer.read()
-            raise WireError(*_problem(answer))
-        for piece in answer.iter_bytes():
-            body += piece
-            if len(body) > most:
-                raise WireError("unreachable", f"{address} sends more than {most:,} bytes")
-    return bytes(body)
+def read_at_most(
+    client: httpx.Client, address: str, most: int, headers: Mapping[str, str] | None = None
+) -> bytes:
+    """The body of a document or batch, up to a limit."""
+    status, body = ask(client, "GET", address, most=most, headers=headers)
+    if status != 200:
+        raise WireError(*_read_problem(status, body))
+    return body
 
 
 def _split_hashes(hashes: list[bytes]) -> Iterator[bytes]:
@@ -194,5 +236,5 @@ class Operator:
         with self._client() as client:
             answer = client.request(method, path, content=content)
         if answer.status_code >= 300:
-            raise WireError(*_problem(answer))
+            raise WireError(*_read_problem(answer.status_code, answer.content))
         return answer

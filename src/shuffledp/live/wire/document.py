@@ -26,6 +26,7 @@ from shuffledp.numerics.rounding import float_above, float_below
 
 __all__ = [
     "FORMAT",
+    "MOST_ANSWERS",
     "Collection",
     "Pledge",
     "ShufflerKey",
@@ -37,6 +38,8 @@ __all__ = [
 ]
 
 FORMAT = "shuffledp collection 1"
+MOST_ANSWERS = 366
+"""Of a device in a composed promise: every device recomputes it, in a second or two."""
 _MOST_QUESTIONS = 64
 _LATEST = 2**40
 
@@ -292,6 +295,11 @@ def compute_guarantee(questions: Sequence[Question], pledge: Pledge) -> Guarante
     """The epsilon, at the promised delta, of a batch of min_batch reports; composed if the pledge is."""
     protocols = tuple(each.protocol for each in questions)
     times = pledge.reports_per_device if pledge.composed else 1
+    if times * len(questions) > MOST_ANSWERS:
+        raise UnsupportedError(
+            f"{times:,} reports of {len(questions)} questions are more than {MOST_ANSWERS} answers to compose: promise "
+            "each report by itself (composed = false), or take fewer"
+        )
     honest = honest_users(pledge.min_batch, pledge.honest)
     words = sum(each.width for each in questions)
     if pledge.one_question:
@@ -464,8 +472,12 @@ def _read_keys(entries: list[Any], windows: Windows) -> tuple[ShufflerKey, ...]:
             )
         )
         found.finish()
-    covered = [window for key in keys for window in range(key.first, key.last + 1)]
-    if covered != list(range(windows.count)) or [key.id for key in keys] != list(range(len(keys))):
+    ends = [-1, *(key.last for key in keys)]
+    in_order = all(
+        key.id == place and key.first == ends[place] + 1 and key.last >= key.first
+        for place, key in enumerate(keys)
+    )
+    if not in_order or ends[-1] != windows.count - 1:
         raise WireError("document", "the shuffler's keys must cover each window once, in order")
     return tuple(keys)
 

@@ -1,0 +1,114 @@
+"""`shuffledp report`: what could not be sent is kept, and the same command sends it again."""
+
+import time
+
+import httpx
+import pytest
+from typer.testing import CliRunner
+
+import live_support as live
+import shuffledp as sdp
+from shuffledp.cli import app
+from shuffledp.live.device import Device, Sending
+from shuffledp.live.serve import client
+from shuffledp.live.wire.document import Windows
+from shuffledp.live.wire.report import open_report, split_upload
+
+ANSWERS = ("--answer", "way=bus", "--answer", "home=yes")
+
+
+class Shuffler:
+    """What the network does with each upload, in turn; it keeps the messages that it was sent."""
+
+    def __init__(self, collection):
+        self.collection = collection
+        self.outcomes = []
+        self.inners = []
+        self.tokens = []
+
+    def send_upload(self, collection, body, reports):
+        (sealed,) = split_upload(collection, body)
+        opened = open_report(collection, sealed, live.outer_secrets(collection))
+        self.inners.append(opened.inners)
+        self.tokens.append(opened.token)
+        outcome = self.outcomes.pop(0) if self.outcomes else None
+        if isinstance(outcome, Exception):
+            raise outcome
+        return [outcome]
+
+
+@pytest.fixture
+def network(monkeypatch):
+    def make(**changes):
+        windows = Windows(start=int(time.time()) - 10, seconds=1000, count=2, grace=10)
+        collection = live.make_collection(windows=windows, **changes)
+        shuffler = Shuffler(collection)
+        monkeypatch.setattr(client, "send_upload", shuffler.send_upload)
+        monkeypatch.setattr(client.time, "sleep", lambda _: None)
+        documents = [(collection.raw, collection.id)]
+        fetch = lambda _: documents[0]  # noqa: E731
+        monkeypatch.setattr(sdp.live.serve, "fetch_document", fetch)
+        return shuffler
+
+    return make
+
+
+def call(tmp_path, collection, *words, **more):
+    outbox = str(tmp_path / "outbox.sqlite")
+    return CliRunner().invoke(app, ["report", collection.link, "--outbox", outbox, *words], **more)
+
+
+def test_after_an_outage_the_same_command_sends_the_same_report(network, tmp_path):
+    shuffler = network()
+    shuffler.outcomes = [httpx.ConnectError("away")] * 5
+    first = call(tmp_path, shuffler.collection, *ANSWERS)
+    assert first.exit_code == 1
+    assert "sends it again" in first.output
+    again = call(tmp_path, shuffler.collection, *ANSWERS)
+    assert again.exit_code == 0, again.output
+    assert "acknowledged" in again.output
+    assert "no new answer" in again.output
+    assert len(shuffler.inners) == 6
+    assert len(set(shuffler.inners)) == 1
+    device = Device(tmp_path / "outbox.sqlite")
+    assert device.state(shuffler.collection, 0) is Sending.ACKNOWLEDGED
+    assert device.spent == shuffler.collection.pledge.epsilon
+
+
+def test_without_answers_it_sends_what_is_kept(network, tmp_path, monkeypatch):
+    shuffler = network()
+    shuffler.outcomes = [httpx.ReadError("lost")] * 5
+    call(tmp_path, shuffler.collection, *ANSWERS)
+
+    def away(_):
+        raise sdp.WireError("unreachable", "the page is away, and not needed")
+
+    monkeypatch.setattr(sdp.live.serve, "fetch_document", away)
+    again = call(tmp_path, shuffler.collection)
+    assert again.exit_code == 0, again.output
+    assert len(set(shuffler.inners)) == 1
+
+
+def test_an_answer_that_arrived_is_not_given_again(network, tmp_path):
+    shuffler = network()
+    assert call(tmp_path, shuffler.collection, *ANSWERS).exit_code == 0
+    again = call(tmp_path, shuffler.collection, *ANSWERS)
+    assert again.exit_code != 0
+    assert "answered" in again.output + str(again.stderr)
+    assert len(shuffler.inners) == 1
+
+
+def test_answers_and_tokens_need_not_be_arguments(network, tmp_path):
+    """Other users of a machine see the arguments of every command."""
+    shuffler = network(tokens=True)
+    (tmp_path / "token").write_text(f"{'07' * 32}\n")
+    done = call(
+        tmp_path,
+        shuffler.collection,
+        "--answer", "-", "--token", f"@{tmp_path / 'token'}",
+        input="way=bus\n\nhome=yes\n",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert shuffler.tokens == [b"\7" * 32]
+    missing = call(tmp_path, shuffler.collection, *ANSWERS, "--token", "@nowhere")
+    assert missing.exit_code != 0
