@@ -19,7 +19,7 @@ FOREIGN = {  # what other libraries' objects have is asked of them
     "numerics/entropy.py": 1,
     "questions/files.py": 2,
 }
-NAMES_OF_TASKS = 93  # comparisons outside the tasks' own files: may only become fewer
+NAMES_OF_TASKS = 16  # comparisons outside the tasks' own files: may only become fewer
 METHODS = {
     "deal": ("randomizer", "deal"),
     "code": ("randomizer", "code"),

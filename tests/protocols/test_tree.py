@@ -7,7 +7,7 @@ from scipy.stats import binom
 import shuffledp as sdp
 from shuffledp.core.cells import Cells
 from shuffledp.numerics import leaves as leaves_module
-from shuffledp.numerics.leaves import LeafQuestion, Leaves
+from shuffledp.numerics.leaves import Leaves, ask_leaves
 from shuffledp.protocols import tree
 from shuffledp.testing import ALPHA, Examples
 from support import first
@@ -107,7 +107,7 @@ def test_error_probabilities_add_up(made, monkeypatch, task, at, method, sides):
         return real(self, where, tail)
 
     monkeypatch.setattr(Leaves, method, bound)
-    LeafQuestion(task=task, at=at).interval(leaves, 0.9)
+    ask_leaves(task, at).interval(leaves, 0.9)
     assert sum(spent) == pytest.approx(0.1)
 
 

@@ -127,12 +127,13 @@ def _check_task(name: str) -> str:
 def _ask_options(task: str) -> dict[str, Any]:
     """What the task asks for; categories in a file or from the data are for those who write the file themselves."""
     found: dict[str, Any] = {}
-    for option in sdp.tasks.task_named(task).options:
+    asked = sdp.tasks.task_named(task)
+    for option in asked.options:
         listed = "categories" in found and option.name in ("k", "lower", "upper")
         if listed or option.name in _LEFT_OUT:
             continue
         # A plan may leave the ends of a sum or mean open, a survey of people must not.
-        needed = task in ("sum", "mean") and option.name in ("lower", "upper")
+        needed = asked.adds and option.name in ("lower", "upper")
         said = option.help.removesuffix(".")
         prompt = f"{option.name}. {said}" if needed else f"{option.name} (empty: none). {said}"
         value = _ask(prompt, option.read, None if needed else "")

@@ -199,6 +199,10 @@ class Task(ABC):
     """What that RMSE is."""
     average: ClassVar[bool] = False
     """Whether the answer is the total divided by n."""
+    adds: ClassVar[bool] = False
+    """Whether everybody's numbers are added up."""
+    yes_or_no: ClassVar[bool] = False
+    """Whether everybody answers yes or no."""
     bins: ClassVar[bool] = False
     """Whether the answer is one number for each value of the domain; a plan names the worst of them."""
     listed: ClassVar[bool] = True
@@ -263,6 +267,10 @@ class Task(ABC):
     def in_rounds(self, crowd: Crowd, promise: Promise) -> str | None:
         """A sentence on an interactive protocol, which no plan ranks; None if there is none."""
         return None
+
+    def relate(self, n: int) -> float:
+        """What an error is relative to: everybody, or the whole range."""
+        return 1.0 if self.average else float(n)
 
     @classmethod
     def scale(cls, n: int) -> int:

@@ -34,6 +34,7 @@ from shuffledp.inference.public_randomness import split_into_groups
 from shuffledp.numerics.entropy import SecureWords
 from shuffledp.numerics.rounding import float_above
 from shuffledp.planner.choice import choose
+from shuffledp.tasks import task_named
 
 __all__ = [
     "MedianOfGroups",
@@ -106,7 +107,7 @@ def median_of_groups(
     found, promised = [], []
     for members in split_into_groups(n, number, source):
         protocol = make(len(members))
-        share = 1.0 if protocol.task == "mean" else n / len(members)
+        share = 1.0 if task_named(protocol.task).average else n / len(members)
         found.append(share * np.asarray(run(protocol, people[members], rng=source).value))
         promised.append(protocol.guarantee)
     middle = np.median(np.array(found), axis=0)

@@ -14,9 +14,11 @@ either edge allows; a standard deviation is off by at most half a cell.
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import ClassVar
 
 import numpy as np
 
@@ -44,13 +46,12 @@ __all__ = [
     "LeafError",
     "LeafQuestion",
     "Leaves",
+    "ask_leaves",
     "read_cells",
     "read_points",
     "read_question",
 ]
 
-TASKS = ("quantiles", "range", "cdf", "variance", "std")
-"""What leaves answer."""
 MOST_CELLS = 1 << 22
 """Of a tree."""
 _AT_ONCE = 1 << 13  # cells whose tails are looked at together
@@ -225,12 +226,30 @@ def _negate(weights: Sequence[LevelWeights]) -> tuple[LevelWeights, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeafQuestion:
+class LeafQuestion(ABC):
     """A question about the leaves."""
 
-    task: str = "quantiles"
-    at: tuple[float, ...] = (0.5,)
+    at: tuple[float, ...] = ()
     """The quantiles; for the distribution function the points; for a range its two ends."""
+    task: ClassVar[str]
+    ranks: ClassVar[int] = 1
+    """How many ranks an answer is made of: a range is the difference of two."""
+    pointed: ClassVar[bool] = True
+    """Whether it is about points."""
+
+    @classmethod
+    @abstractmethod
+    def choose_points(cls, domain: Integers | Cells) -> tuple[float, ...]:
+        """The points to ask about if none are given."""
+
+    @classmethod
+    def check_points(cls, points: tuple[float, ...], domain: Integers | Cells) -> None:
+        """Refuse points that the question is not about."""
+        for point in points:
+            if not domain.lower <= point <= domain.upper:
+                raise ParameterError(
+                    "at", point, f"must be within {domain.lower} .. {domain.upper}"
+                )
 
     def answer(self, leaves: Leaves) -> Estimate:
         """The answer; its intervals cover."""
@@ -242,35 +261,96 @@ class LeafQuestion:
         )
 
     def _labels(self) -> tuple[str, ...] | None:
-        if self.task == "quantiles":
-            return tuple(f"{p:g}" for p in self.at)
-        if self.task == "cdf":
-            return tuple(f"<= {point:g}" for point in self.at)
         return None
 
+    @abstractmethod
+    def _limits(self, leaves: Leaves) -> tuple[float, float]: ...
+
+    @abstractmethod
+    def _value(self, leaves: Leaves) -> Value: ...
+
+    def interval(self, leaves: Leaves, level: float) -> Interval:
+        """Both ends, each with half of the error probability; for the distribution function all points at once."""
+        tail = (1 - level) / 2
+        return self._interval(leaves, tail)
+
+    @abstractmethod
+    def _interval(self, leaves: Leaves, tail: float) -> Interval: ...
+
+    @abstractmethod
+    def stderr(self, leaves: Leaves) -> Value:
+        """The standard error; for a quantile, about half the length of its one-sigma interval."""
+
+    @abstractmethod
+    def variance(self, leaves: Leaves) -> float:
+        """The variance of a count of people, whatever the data are; for quantiles that of the rank, averaged over all cells."""
+
+
+class QuantilesQuestion(LeafQuestion):
+    """The values below which shares `at` of the people are."""
+
+    __slots__ = ()
+    task = "quantiles"
+
+    @classmethod
+    def choose_points(cls, domain: Integers | Cells) -> tuple[float, ...]:
+        return (0.5,)
+
+    @classmethod
+    def check_points(cls, points: tuple[float, ...], domain: Integers | Cells) -> None:
+        for point in points:
+            if not 0 < point < 1:
+                raise ParameterError("at", point, "must be > 0 and < 1")
+
+    def _labels(self) -> tuple[str, ...]:
+        return tuple(f"{p:g}" for p in self.at)
+
     def _limits(self, leaves: Leaves) -> tuple[float, float]:
-        lower, upper = float(leaves.edges[0]), float(leaves.domain.upper)
-        if self.task == "quantiles":
-            return lower, upper
-        if self.task == "cdf":
-            return 0.0, 1.0
-        if self.task == "range":
-            return 0.0, float(leaves.n)
-        spread = (upper - lower) / 2
-        return 0.0, spread**2 if self.task == "variance" else spread
+        return float(leaves.edges[0]), float(leaves.domain.upper)
 
     def _value(self, leaves: Leaves) -> Value:
-        if self.task == "quantiles":
-            return np.array([leaves.quantile(p)[0] for p in self.at])
-        if self.task == "cdf":
-            inner, outer, part = self._brackets(leaves)
-            below = np.concatenate([[0.0], leaves.prefixes])
-            between: Floats = (1 - part) * below[inner + 1] + part * below[outer + 1]
-            return between / leaves.n
-        if self.task == "range":
-            return float(leaves.values @ self._between(leaves))
-        variance = self._variance(leaves)
-        return variance if self.task == "variance" else math.sqrt(max(variance, 0.0))
+        return np.array([leaves.quantile(p)[0] for p in self.at])
+
+    def _interval(self, leaves: Leaves, tail: float) -> Interval:
+        return _on_edges(leaves, [leaves.quantile_cells(p, tail) for p in self.at])
+
+    def stderr(self, leaves: Leaves) -> Value:
+        low, high = _on_edges(leaves, [self._one_sigma(leaves, p) for p in self.at])
+        return np.asarray((np.asarray(high) - np.asarray(low)) / 2, dtype=np.float64)
+
+    def _one_sigma(self, leaves: Leaves, p: float) -> tuple[int, int]:
+        """The cells that normal noise would leave."""
+        wanted, cell = p * leaves.n, leaves.quantile(p)[1]
+        reached = np.flatnonzero(leaves.prefixes + leaves.stderrs >= wanted)
+        short = np.flatnonzero(leaves.prefixes[:-1] - leaves.stderrs[:-1] <= wanted)
+        first = int(reached[0]) if len(reached) else cell
+        return min(first, cell), max(int(short[-1]) + 1 if len(short) else 0, cell)
+
+    def variance(self, leaves: Leaves) -> float:
+        return mean_prefix_variance(leaves.shape, leaves.noise.variances)
+
+
+class CdfQuestion(LeafQuestion):
+    """The shares of the people at or below the points `at`."""
+
+    __slots__ = ()
+    task = "cdf"
+
+    @classmethod
+    def choose_points(cls, domain: Integers | Cells) -> tuple[float, ...]:
+        return tuple(np.linspace(float(domain.lower), float(domain.upper), 21)[1:].tolist())
+
+    def _labels(self) -> tuple[str, ...]:
+        return tuple(f"<= {point:g}" for point in self.at)
+
+    def _limits(self, leaves: Leaves) -> tuple[float, float]:
+        return 0.0, 1.0
+
+    def _value(self, leaves: Leaves) -> Value:
+        inner, outer, part = self._brackets(leaves)
+        below = np.concatenate([[0.0], leaves.prefixes])
+        between: Floats = (1 - part) * below[inner + 1] + part * below[outer + 1]
+        return between / leaves.n
 
     def _brackets(self, leaves: Leaves) -> tuple[Counts, Counts, Floats]:
         """For each point the last cell that is surely below, the last that may be, and how much of that one is."""
@@ -283,6 +363,46 @@ class LeafQuestion:
         part = (points - edges[cells]) / (edges[cells + 1] - edges[cells])
         at_edge = points >= edges[cells + 1]  # everybody in the cell has at most its upper edge
         return np.where(at_edge, cells, cells - 1), cells, np.where(at_edge, 0.0, part)
+
+    def _interval(self, leaves: Leaves, tail: float) -> Interval:
+        inner, outer, _ = self._brackets(leaves)
+        tail /= len(self.at)
+        low, high = leaves.prefix_ends(inner, tail)[0], leaves.prefix_ends(outer, tail)[1]
+        return Interval(low / leaves.n, high / leaves.n)
+
+    def stderr(self, leaves: Leaves) -> Value:
+        inner, outer, part = self._brackets(leaves)
+        return leaves.stderrs[np.where(part > 0.5, outer, np.maximum(inner, 0))] / leaves.n
+
+    def variance(self, leaves: Leaves) -> float:
+        _, outer, _ = self._brackets(leaves)
+        return float(np.mean((leaves.stderrs[outer] / leaves.n) ** 2))
+
+
+class RangeQuestion(LeafQuestion):
+    """How many people are between the two ends `at`."""
+
+    __slots__ = ()
+    task = "range"
+    ranks = 2
+
+    @classmethod
+    def choose_points(cls, domain: Integers | Cells) -> tuple[float, ...]:
+        raise ParameterError("at", None, "must be the two ends of the range")
+
+    @classmethod
+    def check_points(cls, points: tuple[float, ...], domain: Integers | Cells) -> None:
+        super().check_points(points, domain)
+        if len(points) != 2 or points[0] > points[1]:
+            raise ParameterError(
+                "at", points, "must be the two ends of the range, the lower one first"
+            )
+
+    def _limits(self, leaves: Leaves) -> tuple[float, float]:
+        return 0.0, float(leaves.n)
+
+    def _value(self, leaves: Leaves) -> Value:
+        return float(leaves.values @ self._between(leaves))
 
     def _between(self, leaves: Leaves) -> Floats:
         """How much of each cell is between the two ends."""
@@ -305,6 +425,28 @@ class LeafQuestion:
         outer = ((edges[:-1] < high) | first) & (edges[1:] >= low)
         return inner.astype(np.float64), outer.astype(np.float64)
 
+    def _interval(self, leaves: Leaves, tail: float) -> Interval:
+        inner_cells, outer_cells = self._touch(leaves)
+        least = leaves.sum_ends(inner_cells, tail)[0]
+        return Interval(least, leaves.sum_ends(outer_cells, tail)[1])
+
+    def stderr(self, leaves: Leaves) -> Value:
+        return leaves.sum_error(self._between(leaves))
+
+    def variance(self, leaves: Leaves) -> float:
+        return leaves.sum_error(self._between(leaves)) ** 2
+
+
+class _SpreadQuestion(LeafQuestion):
+    """What a variance and a standard deviation share."""
+
+    __slots__ = ()
+    pointed = False
+
+    @classmethod
+    def choose_points(cls, domain: Integers | Cells) -> tuple[float, ...]:
+        return ()
+
     def _moments(self, leaves: Leaves) -> tuple[Floats, Floats]:
         """Weights of the leaves for the first and the second moment around the middle of the range."""
         middles = leaves.middles
@@ -318,24 +460,11 @@ class LeafQuestion:
         noise = leaves.estimate_noise(first) / leaves.n**2
         return float(leaves.values @ second) / leaves.n - mean * mean + noise
 
-    def interval(self, leaves: Leaves, level: float) -> Interval:
-        """Both ends, each with half of the error probability; for the distribution function all points at once."""
-        tail = (1 - level) / 2
-        if self.task == "quantiles":
-            return _on_edges(leaves, [leaves.quantile_cells(p, tail) for p in self.at])
-        if self.task == "cdf":
-            inner, outer, _ = self._brackets(leaves)
-            tail /= len(self.at)
-            low, high = leaves.prefix_ends(inner, tail)[0], leaves.prefix_ends(outer, tail)[1]
-            return Interval(low / leaves.n, high / leaves.n)
-        if self.task == "range":
-            inner_cells, outer_cells = self._touch(leaves)
-            least = leaves.sum_ends(inner_cells, tail)[0]
-            return Interval(least, leaves.sum_ends(outer_cells, tail)[1])
+    def _interval(self, leaves: Leaves, tail: float) -> Interval:
         return self._spread_interval(leaves, tail / 2)
 
     def _spread_interval(self, leaves: Leaves, tail: float) -> Interval:
-        """From intervals of both moments, which hold together."""
+        """Of the standard deviation, from intervals of both moments, which hold together."""
         (mean_low, mean_high), (square_low, square_high) = (
             (low / leaves.n, high / leaves.n)
             for low, high in (leaves.sum_ends(each, tail) for each in self._moments(leaves))
@@ -345,47 +474,80 @@ class LeafQuestion:
         low = math.sqrt(max(0.0, square_low - largest))
         high = math.sqrt(max(0.0, square_high - smallest))
         low, high = max(0.0, low - leaves.blur), high + leaves.blur
-        return Interval(low, high) if self.task == "std" else Interval(low**2, high**2)
+        return Interval(low, high)
 
-    def stderr(self, leaves: Leaves) -> Value:
-        """The standard error; for a quantile, about half the length of its one-sigma interval."""
-        if self.task == "cdf":
-            inner, outer, part = self._brackets(leaves)
-            return leaves.stderrs[np.where(part > 0.5, outer, np.maximum(inner, 0))] / leaves.n
-        if self.task == "range":
-            return leaves.sum_error(self._between(leaves))
-        if self.task == "quantiles":
-            low, high = _on_edges(leaves, [self._one_sigma(leaves, p) for p in self.at])
-            return np.asarray((np.asarray(high) - np.asarray(low)) / 2, dtype=np.float64)
-        first, second = self._moments(leaves)
-        mean = float(leaves.values @ first) / leaves.n
-        variance_error = leaves.sum_error(second - 2 * mean * first) / leaves.n
-        if self.task == "variance":
-            return variance_error
-        return variance_error / (2 * math.sqrt(max(self._variance(leaves), 1e-300)))
-
-    def _one_sigma(self, leaves: Leaves, p: float) -> tuple[int, int]:
-        """The cells that normal noise would leave."""
-        wanted, cell = p * leaves.n, leaves.quantile(p)[1]
-        reached = np.flatnonzero(leaves.prefixes + leaves.stderrs >= wanted)
-        short = np.flatnonzero(leaves.prefixes[:-1] - leaves.stderrs[:-1] <= wanted)
-        first = int(reached[0]) if len(reached) else cell
-        return min(first, cell), max(int(short[-1]) + 1 if len(short) else 0, cell)
-
-    def variance(self, leaves: Leaves) -> float:
-        """The variance of a count of people, whatever the data are; for quantiles that of the rank, averaged over all cells."""
-        n = leaves.n
-        if self.task == "quantiles":
-            return mean_prefix_variance(leaves.shape, leaves.noise.variances)
-        if self.task == "cdf":
-            _, outer, _ = self._brackets(leaves)
-            return float(np.mean((leaves.stderrs[outer] / n) ** 2))
-        if self.task == "range":
-            return leaves.sum_error(self._between(leaves)) ** 2
+    def _find_errors(self, leaves: Leaves) -> tuple[float, float]:
+        """At least the standard error of the variance, whatever the data are, and the largest distance from the middle."""
         first, second = self._moments(leaves)
         scale = float(np.max(np.abs(first)))
-        error = leaves.sum_error(second) + 2 * scale * leaves.sum_error(first)
-        return (error / n) ** 2 if self.task == "variance" else error**2 / n**2 / scale**2
+        return leaves.sum_error(second) + 2 * scale * leaves.sum_error(first), scale
+
+    def _find_stderr(self, leaves: Leaves) -> float:
+        """Of the variance."""
+        first, second = self._moments(leaves)
+        mean = float(leaves.values @ first) / leaves.n
+        return leaves.sum_error(second - 2 * mean * first) / leaves.n
+
+
+class VarianceQuestion(_SpreadQuestion):
+    """The mean squared distance from the mean."""
+
+    __slots__ = ()
+    task = "variance"
+
+    def _limits(self, leaves: Leaves) -> tuple[float, float]:
+        return 0.0, ((float(leaves.domain.upper) - float(leaves.edges[0])) / 2) ** 2
+
+    def _value(self, leaves: Leaves) -> Value:
+        return self._variance(leaves)
+
+    def _interval(self, leaves: Leaves, tail: float) -> Interval:
+        low, high = super()._interval(leaves, tail)
+        return Interval(low**2, high**2)
+
+    def stderr(self, leaves: Leaves) -> Value:
+        return self._find_stderr(leaves)
+
+    def variance(self, leaves: Leaves) -> float:
+        error, _ = self._find_errors(leaves)
+        return (error / leaves.n) ** 2
+
+
+class StdQuestion(_SpreadQuestion):
+    """The root of the variance."""
+
+    __slots__ = ()
+    task = "std"
+
+    def _limits(self, leaves: Leaves) -> tuple[float, float]:
+        return 0.0, (float(leaves.domain.upper) - float(leaves.edges[0])) / 2
+
+    def _value(self, leaves: Leaves) -> Value:
+        return math.sqrt(max(self._variance(leaves), 0.0))
+
+    def stderr(self, leaves: Leaves) -> Value:
+        return self._find_stderr(leaves) / (2 * math.sqrt(max(self._variance(leaves), 1e-300)))
+
+    def variance(self, leaves: Leaves) -> float:
+        error, scale = self._find_errors(leaves)
+        return error**2 / leaves.n**2 / scale**2
+
+
+_QUESTIONS: dict[str, type[LeafQuestion]] = {
+    each.task: each
+    for each in (QuantilesQuestion, RangeQuestion, CdfQuestion, VarianceQuestion, StdQuestion)
+}
+TASKS = tuple(_QUESTIONS)
+"""What leaves answer."""
+
+
+def ask_leaves(task: str, at: tuple[float, ...] = ()) -> LeafQuestion:
+    """The question of that name, about these points.
+
+    >>> ask_leaves("range", (3.0, 5.0)).ranks
+    2
+    """
+    return _QUESTIONS[task](at=at)
 
 
 def _on_edges(leaves: Leaves, ends: Sequence[tuple[int, int]]) -> Interval:
@@ -437,17 +599,13 @@ def read_points(
     """
     if task not in TASKS:
         raise ParameterError("task", task, f"must be one of {', '.join(TASKS)}")
-    if task in ("variance", "std"):
-        return ()
-    if at is None:
-        return _choose_points(task, domain)
+    asked = _QUESTIONS[task]
+    if at is None or not asked.pointed:
+        return asked.choose_points(domain)
     points = tuple(number("at", point) for point in at)
     if not points:
         raise ParameterError("at", at, "must be at least one number")
-    for point in points:
-        _check_point(task, point, domain)
-    if task == "range" and (len(points) != 2 or points[0] > points[1]):
-        raise ParameterError("at", at, "must be the two ends of the range, the lower one first")
+    asked.check_points(points, domain)
     return points
 
 
@@ -467,19 +625,4 @@ def read_question(
             f"{domain.size:,} cells are too many: trees have up to {MOST_CELLS:,}, and `steps` "
             "chooses fewer"
         )
-    return domain, LeafQuestion(task=task, at=points)
-
-
-def _choose_points(task: str, domain: Integers | Cells) -> tuple[float, ...]:
-    if task == "quantiles":
-        return (0.5,)
-    if task == "range":
-        raise ParameterError("at", None, "must be the two ends of the range")
-    return tuple(np.linspace(float(domain.lower), float(domain.upper), 21)[1:].tolist())
-
-
-def _check_point(task: str, point: float, domain: Integers | Cells) -> None:
-    if task == "quantiles" and not 0 < point < 1:
-        raise ParameterError("at", point, "must be > 0 and < 1")
-    if task != "quantiles" and not domain.lower <= point <= domain.upper:
-        raise ParameterError("at", point, f"must be within {domain.lower} .. {domain.upper}")
+    return domain, ask_leaves(task, points)

@@ -44,6 +44,7 @@ from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.validate import number, positive, whole
 from shuffledp.numerics.masses import FAR_ERROR, binomial_masses
+from shuffledp.tasks import task_named
 
 __all__ = ["local_lower_bound"]
 
@@ -68,7 +69,8 @@ _GRID = 31  # places of theta
 _BINS = 120  # of K, while the prior is chosen
 _ROUNDS = 300
 _LEAST_WEIGHT = 1e-4
-_TASKS = ("count", "sum", "mean")
+BOUNDED = ("count", "sum", "mean")
+"""The tasks whose error is bounded."""
 
 
 def local_lower_bound(
@@ -84,16 +86,17 @@ def local_lower_bound(
     >>> round(local_lower_bound("mean", n=2_000, epsilon=1.0, upper=10.0), 4)
     0.2126
     """
-    if task not in _TASKS:
-        raise ParameterError("task", task, f"must be one of {', '.join(_TASKS)}")
+    if task not in BOUNDED:
+        raise ParameterError("task", task, f"must be one of {', '.join(BOUNDED)}")
     people = whole("n", n, at_least=1)
     width = number("upper", upper) - number("lower", lower)
     if not width > 0:
         raise ParameterError("upper", upper, f"must be > lower = {lower}")
-    if task == "count" and (lower, upper) != (0, 1):
+    asked = task_named(task)
+    if not asked.adds and (lower, upper) != (0, 1):
         raise ParameterError("upper", upper, "is for sums and means")
     count = math.sqrt(_bound_count(people, positive("epsilon", epsilon))) * (1 - 1e-15)
-    scale = width / people if task == "mean" else width
+    scale = width / asked.scale(people)
     return math.nextafter(math.nextafter(count * scale, 0.0), 0.0)
 
 

@@ -26,7 +26,7 @@ from shuffledp.planner.choice import (
     recognise,
 )
 from shuffledp.planner.inverse import least_epsilon, least_n
-from shuffledp.planner.local_bound import local_lower_bound
+from shuffledp.planner.local_bound import BOUNDED, local_lower_bound
 from shuffledp.planner.question import Asked, Limits, check_delta, find_planned, hint_delta
 from shuffledp.planner.rows import Row, evaluate
 from shuffledp.tasks import Histogram
@@ -106,7 +106,7 @@ class Plan:
         >>> round(plan("count", n=2_000, epsilon=1.0, delta=0.0, models="local").local_bound, 2)
         42.53
         """
-        if self.task not in ("count", "sum", "mean") or self.aim is not Aim.ERROR:
+        if self.task not in BOUNDED or self.aim is not Aim.ERROR:
             return None
         count = local_lower_bound("count", n=self.asked.n, epsilon=self.asked.epsilon)
         return count * self._width
@@ -131,7 +131,7 @@ class Plan:
     def _width(self) -> float:
         """How far one person moves the answer: ranks and counts by one, sums by the width of the range."""
         domain = self.asked.domain
-        if self.task not in ("sum", "mean") or not isinstance(domain, Integers | Reals):
+        if not self.asked.task.adds or not isinstance(domain, Integers | Reals):
             return 1.0
         return float(domain.upper - domain.lower)
 
@@ -500,7 +500,7 @@ def _caption(plan: Plan) -> str:
         unknown = any(plan.bias(row) is None for row in plan.rows if row.available)
         notes.append(
             f"Liars: by how much {100 * plan.liars:g} % of the people can move it if their reports lie, at most"
-            f"{', where the same words are found' if plan.task == 'words' else ''}"
+            f"{', where the same words are found' if not plan.asked.task.listed else ''}"
             f"{'; -: no bound is known' if unknown else ''}."
         )
     if plan.limits.live:

@@ -61,7 +61,10 @@ class Measured:
 
     def judge(self, n: int) -> float:
         """The error that a choice among n people makes small: see `Row.error`."""
-        if self.answers == "words" and (found := measure_sight(self.made, n)) is not None:
+        if (
+            not task_named(self.answers).listed
+            and (found := measure_sight(self.made, n)) is not None
+        ):
             return float(found)
         worst = self.worst_bin
         return self.rmse if worst is None else math.sqrt(self.rmse * worst)
@@ -179,7 +182,7 @@ class Row:
     @property
     def found(self) -> int | None:
         """How many people a word must have to be found with probability 95 %; None where no words are asked for."""
-        if self.measured is None or self.n is None or self.answers != "words":
+        if self.measured is None or self.n is None or task_named(self.measured.answers).listed:
             return None
         return measure_sight(self.measured.made, self.n)
 

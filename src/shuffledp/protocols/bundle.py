@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.answers import Answers, Columns
 from shuffledp.core.arrays import Codes, Counts, Floats, Words
+from shuffledp.core.domain import Categories
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate, Interval, Value
 from shuffledp.core.protocol import (
@@ -349,7 +350,8 @@ def join_estimates(names: Sequence[str], found: tuple[Estimate, ...]) -> Estimat
 
 def _answers(part: ShuffleProtocol) -> int:
     """How many numbers a part answers with, as far as messages have weights in them."""
-    return part.randomizer.domain.size if part.task == "histogram" else 1
+    domain = part.randomizer.domain
+    return domain.size if isinstance(domain, Categories) else 1
 
 
 def count_numbers(randomizer: Randomizer) -> int:

@@ -35,7 +35,7 @@ from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import number, whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.galois import POLYNOMIALS, check_degree, multiples, multiply, solutions
-from shuffledp.numerics.leaves import MOST_CELLS, LeafQuestion, read_cells, read_points
+from shuffledp.numerics.leaves import MOST_CELLS, ask_leaves, read_cells, read_points
 from shuffledp.numerics.rounding import dyadic_above
 from shuffledp.numerics.tree_noise import BoundedNoise, IndependentLevels
 from shuffledp.numerics.trees import even_shapes, mean_prefix_variance
@@ -241,13 +241,13 @@ class HashedTree:
         leaves = (below - np.float64(tally.users * q * (1 + rho))) / np.float64(1 - q)
         return [*self.top.measure(Tally(counts=above, users=tally.users)), leaves]
 
-    def find_influence(self, task: str) -> float:
+    def find_influence(self, ranks: int) -> float:
         """By how many people one message in place of another can move a rank, at most.
 
         Whoever chooses the function of the own message may support many leaves with it: all of positive weight, at
         worst. Infinite, for want of a bound, where there are too many ranks to look at them all.
         """
-        return spread_ranks(self, task, hashed=1 / (1 - float(self.last.q)))
+        return spread_ranks(self, ranks, hashed=1 / (1 - float(self.last.q)))
 
 
 def choose_tree(
@@ -344,7 +344,7 @@ def make(
         raise ParameterError("shape", shape, "must have at least two levels")
     layout = _Layout(domain=domain, shape=chosen, hash_bits=hash_bits, word_bits=word_bits)
     tree = layout.fit(crowd, promise) if levels is None else layout.spend(crowd, promise, levels)
-    analyzer = TreeAnalyzer(tree=tree, question=LeafQuestion(task=task, at=points))
+    analyzer = TreeAnalyzer(tree=tree, question=ask_leaves(task, points))
     return Parts(
         tree,
         analyzer,

@@ -163,7 +163,7 @@ class LocalTree(OneNumber):
         shares = tuple(float(share) for share in self.shares)
         return OneLevelEach(n=n, shares=shares, gain=float(self.gain))
 
-    def find_influence(self, task: str) -> float:
+    def find_influence(self, ranks: int) -> float:
         """By how many people one message can move a rank: its sign, times the weights of the nodes of its level.
 
         Infinite, for want of a bound, where there are too many ranks to look at them all.
@@ -174,8 +174,8 @@ class LocalTree(OneNumber):
                 moved = max(moved, float(level.sum_sizes().max() / share))
         if not moved:
             return math.inf
-        # A sign says -1 in place of +1; a range is the difference of two ranks.
-        return (4 if task == "range" else 2) * moved / float(self.gain)
+        # A sign says -1 in place of +1.
+        return 2 * ranks * moved / float(self.gain)
 
 
 @local(

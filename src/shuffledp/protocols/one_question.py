@@ -14,7 +14,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.answers import Answers
 from shuffledp.core.arrays import Codes, Counts, Floats, Words
-from shuffledp.core.domain import Integers, Reals
+from shuffledp.core.domain import Bits, Integers, Reals
 from shuffledp.core.errors import DataError, UnsupportedError
 from shuffledp.core.estimate import Estimate, Interval, Value
 from shuffledp.core.protocol import Cost, Device, Parts, ShuffleProtocol, Spec
@@ -46,6 +46,7 @@ __all__ = [
     "SPEC",
     "OneQuestionAnalyzer",
     "OneQuestionDevice",
+    "Sampled",
     "SampledError",
     "find_ends",
     "foresee_variance",
@@ -53,8 +54,27 @@ __all__ = [
     "scale_up",
 ]
 
-SAMPLED = ("count", "histogram", "mean", "sum")
+
+class Sampled(NamedTuple):
+    """How the answer about a sample becomes one about everybody."""
+
+    adds: bool = False
+    """Whether numbers are added up; otherwise people are counted."""
+    average: bool = False
+    """Whether the answer does not grow with the number of people."""
+
+
+SAMPLED: Mapping[str, Sampled] = {
+    "count": Sampled(),
+    "histogram": Sampled(),
+    "mean": Sampled(adds=True, average=True),
+    "sum": Sampled(adds=True),
+}
 """Tasks of protocols whose answer about a sample is an answer about everybody."""
+
+
+def _find_kind(protocol: ShuffleProtocol) -> Sampled:
+    return SAMPLED.get(protocol.task, Sampled())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,7 +212,7 @@ def scale_up(estimate: Estimate, protocol: ShuffleProtocol, sampled: int, people
     >>> round(found.value), round(found.stderr)
     (500, 47)
     """
-    average = protocol.task == "mean"
+    average = _find_kind(protocol).average
     factor = 1.0 if average else people / sampled
     scaled = np.asarray(estimate.value, dtype=np.float64) * factor
     return replace(
@@ -216,7 +236,7 @@ def find_ends(protocol: ShuffleProtocol) -> tuple[float, float] | None:
     >>> find_ends(protocols.rr.make_local(epsilon=1.0))
     """
     domain = protocol.randomizer.domain
-    if protocol.task not in ("mean", "sum") or not isinstance(domain, Integers | Reals):
+    if not _find_kind(protocol).adds or not isinstance(domain, Integers | Reals):
         return None
     return float(domain.lower), float(domain.upper)
 
@@ -317,12 +337,14 @@ def foresee_variance(protocol: ShuffleProtocol, inputs: Counts, sampled: int) ->
     part = sampled / people
     own = np.asarray(protocol.analyzer.variance(np.rint(inputs * part).astype(np.int64)))
     shares: Floats = inputs / people
-    if protocol.task == "count":
+    if isinstance(protocol.randomizer.domain, Bits):
         shares = shares[1]
     ends = find_ends(protocol)
     # A mean is bounded alike, whatever it is.
     spread = sampling_variance(shares if ends is None else 0.0, sampled, people, ends)
-    found: Floats = own + spread if protocol.task == "mean" else own / part**2 + people**2 * spread
+    found: Floats = (
+        own + spread if _find_kind(protocol).average else own / part**2 + people**2 * spread
+    )
     return found
 
 

@@ -57,6 +57,7 @@ from shuffledp.protocols.shared.mean import Affine, Quadratic, bound_error, mome
 from shuffledp.protocols.shared.sums import (
     answer,
     bound_bias,
+    is_average,
     reach,
     read_scale,
     step,
@@ -259,7 +260,7 @@ class RoundedSum:
     def _bound_error(self, stderr: float, n: int) -> BoundedError:
         device, last = self.device, reach(self.device.domain)
         most, least = device.code_variance
-        share = n if self.task == "sum" else 1
+        share = 1 if is_average(self.task) else n
         return bound_error(
             stderr=stderr,
             most=most.cap(last),

@@ -35,7 +35,14 @@ from shuffledp.core.protocol import Cost, Crowd, CurvedNoise, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource, join_laws
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
-from shuffledp.numerics.leaves import MOST_CELLS, LeafQuestion, Leaves, read_cells, read_points
+from shuffledp.numerics.leaves import (
+    MOST_CELLS,
+    LeafQuestion,
+    Leaves,
+    ask_leaves,
+    read_cells,
+    read_points,
+)
 from shuffledp.numerics.rounding import dyadic_above
 from shuffledp.numerics.tree_noise import DummyNoise, IndependentLevels, TreeNoise
 from shuffledp.numerics.trees import (
@@ -161,17 +168,17 @@ class Tree:
             for counts, level in zip(np.split(tally.counts, ends), self.levels, strict=True)
         ]
 
-    def find_influence(self, task: str) -> float:
+    def find_influence(self, ranks: int) -> float:
         """By how many people one message in place of another can move a rank: the spread of the weights of the nodes.
 
         Infinite, for want of a bound, where there are too many ranks to look at them all.
 
         >>> level = DummiesHistogram(k=4, surely=1, threshold=0)
         >>> tree = Tree(domain=Integers(lower=0, upper=3), shape=(4,), levels=(level,))
-        >>> tree.find_influence("quantiles"), tree.find_influence("range")
+        >>> tree.find_influence(1), tree.find_influence(2)
         (1.0, 2.0)
         """
-        return spread_ranks(self, task)
+        return spread_ranks(self, ranks)
 
     def deal(self, inputs: Counts, source: WordSource) -> Tally:
         """Level by level: their dummies are independent."""
@@ -183,7 +190,7 @@ class Tree:
         return Tally(counts=np.concatenate(dealt), users=int(inputs.sum()))
 
 
-def spread_ranks(tree: "MeasuredTree", task: str, hashed: float | None = None) -> float:
+def spread_ranks(tree: "MeasuredTree", ranks: int, hashed: float | None = None) -> float:
     """The largest difference that two messages can make to a rank, over all ranks.
 
     The fit is linear in the measurements, so a message is worth the weight of its node. Where the leaves are `hashed`,
@@ -204,7 +211,7 @@ def spread_ranks(tree: "MeasuredTree", task: str, hashed: float | None = None) -
         moved = max(moved, float((high - low).max()))
     if not moved:
         return math.inf
-    return 2 * moved if task == "range" else moved  # a range is the difference of two ranks
+    return ranks * moved
 
 
 class MeasuredTree(Protocol):
@@ -227,7 +234,7 @@ class MeasuredTree(Protocol):
     def find_noise(self, n: int) -> TreeNoise:
         """The noise in the nodes where n people take part."""
 
-    def find_influence(self, task: str) -> float:
+    def find_influence(self, ranks: int) -> float:
         """By how many people one message can move the answer; infinite where no bound is known."""
 
 
@@ -240,7 +247,7 @@ class TreeAnalyzer:
 
     def influence(self) -> float:
         """By how many people one message can move the answer; infinite where no bound is known."""
-        return self.tree.find_influence(self.question.task)
+        return self.tree.find_influence(self.question.ranks)
 
     def tally(self, shuffled: Shuffled) -> Tally:
         return self.tree.tally(shuffled)
@@ -373,7 +380,7 @@ def make(
     else:
         devices = make_levels(crowd, promise, chosen, levels, word_bits)
     tree = Tree(domain=domain, shape=chosen, levels=devices)
-    analyzer = TreeAnalyzer(tree=tree, question=LeafQuestion(task=task, at=points))
+    analyzer = TreeAnalyzer(tree=tree, question=ask_leaves(task, points))
     return Parts(
         tree,
         analyzer,

@@ -45,6 +45,7 @@ from shuffledp.protocols.shared.assembly import register, shuffle
 from shuffledp.protocols.shared.sums import (
     answer,
     bound_bias,
+    is_average,
     reach,
     read_scale,
     step,
@@ -236,7 +237,7 @@ class UnarySum:
 
     def _error(self, coins: intervals.BinomialLaw, observed: int, n: int) -> ErrorLaw:
         worth, domain = self._worth(n), self.device.domain
-        share = n if self.task == "sum" else 1
+        share = 1 if is_average(self.task) else n
         base = float(share * domain.lower)
         # What rounding to ones and to the grid is off by at most: a coin is off by less than one.
         roundings = (

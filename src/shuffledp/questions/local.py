@@ -17,6 +17,7 @@ from shuffledp.numerics.intervals.sample import sampling_variance
 from shuffledp.protocols import make
 from shuffledp.protocols.one_question import SAMPLED, find_ends
 from shuffledp.questions.parts import choose_part, describe_part, find_error, find_scale
+from shuffledp.tasks import task_named
 from shuffledp.tasks.groups import Grouped
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def _ask_one(survey: "Survey", tasks: Sequence[Task], n: int) -> LocalWay:
     fitted = [_fit(task, survey.epsilon, asked) for task in tasks]
     made = []
     for question, task in zip(survey.questions, fitted, strict=True):
-        if isinstance(task, Grouped) and task.inner not in ("count", "histogram"):
+        if isinstance(task, Grouped) and task.asked.adds:
             raise UnsupportedError(f"{question.name!r} is a {task.inner} by group")
         part = choose_part(survey, question, task, n=asked, epsilon=survey.epsilon)
         if part.task not in SAMPLED:
@@ -141,7 +142,7 @@ def _find_error(part: ShuffleProtocol, task: Task, n: int, count: int) -> float:
     noise = find_error(part, asked) / find_scale(task, asked)
     if count == 1:
         return noise
-    ends, bins = find_ends(part), part.randomizer.domain.size if part.task == "histogram" else 0
+    ends, bins = find_ends(part), part.randomizer.domain.size if task_named(part.task).bins else 0
     # The worst share is one half; of a histogram, the mean over bins of two halves.
     varied = float(sampling_variance(0.5, asked, n, ends)) * (2 / bins if bins else 1.0)
     reach = 1.0 if ends is None else ends[1] - ends[0]

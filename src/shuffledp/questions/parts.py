@@ -3,7 +3,7 @@
 import math
 from typing import TYPE_CHECKING, Any
 
-from shuffledp.core.domain import Categories, Integers, Reals
+from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ShuffledpError
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.task import Task
@@ -87,9 +87,4 @@ def find_error(protocol: ShuffleProtocol, n: int) -> float:
 
 def find_scale(task: Task, n: int) -> float:
     """What an error is relative to: everybody, or the whole range."""
-    domain = task.domain
-    if task.name in ("sum", "mean", "variance", "std") and isinstance(domain, Integers | Reals):
-        reach = float(domain.upper) - float(domain.lower)
-        power = 2 if task.name == "variance" else 1
-        return reach**power * (n if task.name == "sum" else 1)
-    return 1.0 if task.average else float(n)
+    return task.relate(n)

@@ -79,7 +79,6 @@ _REHEARSAL = (
     "same epsilon, with delta = 0 and without counting on honest people. The shuffle model on a file is the "
     "rehearsal of a collection."
 )
-_COUNTED = ("count", "histogram")
 """Questions whose answers by group are bins of the histogram of pairs, so that an error of a bin is theirs."""
 _NEEDLESS = {
     Model.LOCAL: (
@@ -246,7 +245,7 @@ class Request:
             protocol = self._make_protocol(question, n, sent=sent)
         if grouped is not None and protocol.name == "stability_histogram":
             raise UnsupportedError("stability_histogram leaves out bins: it has no answer by group")
-        compare = grouped is None or grouped.inner in _COUNTED
+        compare = grouped is None or not grouped.asked.adds
         return Prepared(
             request=self,
             column=column,

@@ -30,6 +30,7 @@ class Count(Task):
     """
 
     name = "count"
+    yes_or_no = True
     title = "how many people say yes"
     options = (TRUE_VALUE,)
     answered_by = ("count", "sum")  # a count is the sum of bits

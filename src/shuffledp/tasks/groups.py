@@ -31,11 +31,14 @@ from shuffledp.numerics.intervals import (
     TwoBinomialsError,
 )
 from shuffledp.numerics.intervals.weighted import BinMoments, bound_deviation
-from shuffledp.tasks.totals import mean_square
+from shuffledp.tasks.count import Count
+from shuffledp.tasks.histogram import Histogram
+from shuffledp.tasks.totals import Mean, Sum, mean_square
 
 __all__ = ["GROUPED", "GroupError", "Grouped", "bound_means"]
 
-GROUPED = ("count", "histogram", "sum", "mean")
+_ASKED: Mapping[str, type[Task]] = {each.name: each for each in (Count, Histogram, Sum, Mean)}
+GROUPED = tuple(_ASKED)
 """The questions that may be asked by group."""
 _FEW, _MOST_STEPS = 16, 64  # values that are counted as they are; steps of a grid
 _NOISE = 12.0  # of a bin at epsilon = 1, about
@@ -79,10 +82,15 @@ class Grouped(Task):
                 f"{say_of(task.name, 'has')} no groups: by is for {', '.join(GROUPED)}"
             )
         own = task.domain
-        rounded = task.name in ("sum", "mean") and (isinstance(own, Reals) or own.size > _FEW)
+        rounded = task.adds and (isinstance(own, Reals) or own.size > _FEW)
         if rounded and isinstance(own, Integers | Reals):
             own = Reals(lower=own.lower, upper=own.upper, steps=_MOST_STEPS)
         return cls(domain=Answers(parts=(own, groups)), inner=task.name)
+
+    @property
+    def asked(self) -> type[Task]:
+        """What is asked about each group."""
+        return _ASKED[self.inner]
 
     def fit(self, n: int, epsilon: float) -> "Grouped":
         own, groups = self.domain.parts
@@ -115,7 +123,7 @@ class Grouped(Task):
                 f"Numbers were rounded at random, without bias, to a public grid of {self.domain.parts[0].size - 1} "
                 f"steps of {self.step:.6g}; the intervals count it in."
             )
-        if self.inner == "mean":
+        if self.asked.average:
             found.append(
                 "The interval of a mean follows from those of the group's sum and of its number of people, which "
                 "hold together: so it is wider than two standard errors."
@@ -126,7 +134,7 @@ class Grouped(Task):
     def show(cls, estimate: Estimate, level: float = 0.95) -> Picture:
         """Bars; those of a histogram stand in their groups."""
         shown, law = make_picture(estimate, level), estimate.error
-        if not isinstance(law, GroupError) or law.task.inner != "histogram":
+        if not isinstance(law, GroupError) or not law.task.asked.bins:
             return shown
         own, groups = law.task.domain.parts
         return replace(shown, groups=tuple(np.repeat(groups.labels, own.size).tolist()))
@@ -135,7 +143,7 @@ class Grouped(Task):
     def labels(self) -> tuple[str, ...]:
         """What the answers are called."""
         own, groups = self.domain.parts
-        if self.inner != "histogram":
+        if not self.asked.bins:
             return groups.labels
         return tuple(f"{group}, {name}" for group in groups.labels for name in own.labels)
 
@@ -157,7 +165,7 @@ class Grouped(Task):
         own.codes(numbers)
         codes = names.codes(groups)
         sums = np.bincount(codes, weights=np.asarray(numbers, dtype=float), minlength=names.size)
-        if self.inner == "sum":
+        if not self.asked.average:
             return np.asarray(sums, dtype=np.float64)
         people = np.maximum(np.bincount(codes, minlength=names.size), 1)
         return np.asarray(sums / people)
@@ -171,12 +179,12 @@ class Grouped(Task):
 
     def _answer(self, bins: Floats) -> Floats:
         table = bins.reshape(self.domain.parts[1].size, -1)
-        if self.inner == "histogram":
+        if self.asked.bins:
             return bins
-        if self.inner == "count":
+        if not self.asked.adds:
             return table[:, 1]
         sums = table @ self._numbers()
-        if self.inner == "sum":
+        if not self.asked.average:
             return sums
         shares: Floats = sums / np.maximum(table.sum(axis=1), 1.0)
         return np.clip(shares, self._numbers()[0], self._numbers()[-1])
@@ -189,7 +197,7 @@ class Grouped(Task):
         >>> round(Grouped.of(Sum(domain=Integers(lower=0, upper=2)), ways).amplify_noise(), 3)
         2.236
         """
-        if self.inner not in ("sum", "mean"):
+        if not self.asked.adds:
             return 1.0
         return float(np.linalg.norm(self._numbers()))
 
@@ -198,9 +206,9 @@ class Grouped(Task):
         value = self._answer(np.asarray(bins.value, dtype=np.float64))
         n, numbers = bins.limits[1], self._numbers()
         limits = (0.0, n)
-        if self.inner == "sum":
+        if self.asked.adds:
             limits = (min(0.0, n * float(numbers[0])), max(0.0, n * float(numbers[-1])))
-        if self.inner == "mean":
+        if self.asked.average:
             limits = (float(numbers[0]), float(numbers[-1]))
         error = GroupError(task=self, bins=bins)
         return Estimate(value=value, error=error, limits=limits, labels=self.labels)
@@ -224,7 +232,7 @@ class GroupError:
 
     def _pick_kept(self) -> Counts:
         places = np.arange(math.prod(self._shape))
-        return places if self.task.inner == "histogram" else places.reshape(self._shape)[:, 1]
+        return places if self.task.asked.bins else places.reshape(self._shape)[:, 1]
 
     def _keep(self, ends: Interval) -> Interval:
         """Of the bins that are answers."""
@@ -249,12 +257,12 @@ class GroupError:
 
     @property
     def stderr(self) -> Value:
-        if self.task.inner in ("count", "histogram"):
+        if not self.task.asked.adds:
             return self._spread().ravel()[self._pick_kept()]
         numbers = self.task._numbers()
         table = np.asarray(self.bins.value).reshape(self._shape)
         people = np.maximum(table.sum(axis=1), 1.0)
-        if self.task.inner == "sum":
+        if not self.task.asked.average:
             return np.sqrt(self._noise(numbers) + self._bound_rounding(people))
         means = self.task._answer(np.asarray(self.bins.value))
         squares = self._noise(numbers - means[:, None]) + self._bound_rounding(people)
@@ -262,13 +270,13 @@ class GroupError:
 
     def interval(self, value: Value, level: float) -> Interval:
         """Covers with probability at least `level`: by moments of the noise, or as `exact_interval` does."""
-        if self.task.inner in ("count", "histogram"):
+        if not self.task.asked.adds:
             return self._keep(self.bins.interval(level))
         law = self.bins.error
         if not isinstance(law, _WITH_MOMENTS):
             return self.exact_interval(value, level)
         outside = 1 - valid_level(level)
-        if self.task.inner == "sum":
+        if not self.task.asked.average:
             return Interval(*self._sum_ends(law, self.task._numbers(), outside))
         numbers = self.task._numbers()
         sums = self._sum_ends(law, numbers - numbers[0], outside / 2)
@@ -298,14 +306,14 @@ class GroupError:
         That of a sum or mean follows from exact intervals of all bins of a group, which hold together with half of the
         error probability, and from Hoeffding's bound of the rounding with the other half. With many bins it is wide.
         """
-        if self.task.inner in ("count", "histogram"):
+        if not self.task.asked.adds:
             return self._keep(self.bins.exact_interval(level))
         outside = (1 - level) / 2
         ends = self.bins.exact_interval(1 - outside / self._shape[1])
         least, most = (np.maximum(np.asarray(end), 0.0).reshape(self._shape) for end in ends)
         people, numbers = most.sum(axis=1), self.task._numbers()
         off = self.task.step * np.sqrt(people * math.log(2 / outside) / 2)
-        if self.task.inner == "sum":
+        if not self.task.asked.average:
             ways = least * numbers, most * numbers  # a negative number turns them around
             return Interval(
                 np.minimum(*ways).sum(axis=1) - off, np.maximum(*ways).sum(axis=1) + off

@@ -75,6 +75,10 @@ class _Distributed(Task):
     chosen: bool = False
     """Whether nobody asked for the number of cells: it is chosen for n."""
 
+    @property
+    def _width(self) -> float:
+        return float(self.domain.upper) - float(self.domain.lower)
+
     def __post_init__(self) -> None:
         if not isinstance(self.domain, Integers | Cells):
             raise ParameterError("domain", self.domain, "must be Integers or Cells")
@@ -298,6 +302,9 @@ class Variance(_Distributed):
     answer = total = "the variance"
     unit = None
 
+    def relate(self, n: int) -> float:
+        return self._width**2 if isinstance(self.domain, Integers) else float(n)
+
     def sensitivity(self, n: int) -> float:
         return float_above((Fraction(self.domain.upper) - Fraction(self.domain.lower)) ** 2 / n)
 
@@ -319,6 +326,9 @@ class Std(_Distributed):
     most = _OWN_SPREAD
     answer = total = "the standard deviation"
     unit = None
+
+    def relate(self, n: int) -> float:
+        return self._width if isinstance(self.domain, Integers) else float(n)
 
     def sensitivity(self, n: int) -> float:
         reach = Fraction(self.domain.upper) - Fraction(self.domain.lower)

@@ -43,6 +43,7 @@ class _Numbers(Task):
     """What a sum and a mean share: the numbers."""
 
     options = (LOWER, UPPER, STEPS)
+    adds = True
 
     domain: Domain
     chosen: bool = False
@@ -71,6 +72,10 @@ class _Numbers(Task):
             f"Values are rounded at random, without bias, to a public grid of {steps:,} steps of {step:.6g}; "
             "`steps` chooses another.",
         )
+
+    def relate(self, n: int) -> float:
+        width = float(_reach(self.domain)) if isinstance(self.domain, Integers | Reals) else 1.0
+        return width * (1.0 if self.average else float(n))
 
     def arguments(self) -> Mapping[str, Any]:
         return {**_ends(self.domain), "task": self.name}

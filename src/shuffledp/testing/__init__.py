@@ -58,7 +58,7 @@ from shuffledp.numerics.entropy import SeededWords
 from shuffledp.numerics.leaves import TASKS as LEAVES
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols.bundle import questions
-from shuffledp.tasks import task_for
+from shuffledp.tasks import task_for, task_named
 from shuffledp.testing.tapes import (
     MOST_TAPES,
     ScriptedWords,
@@ -231,7 +231,7 @@ def _truth(protocol: ShuffleProtocol, x: int) -> list[Fraction]:
         codes = [int(code[0]) for code in domain.split(np.array([x]))]
         parts = zip(questions(protocol), codes, strict=True)
         return [number for (_, part), code in parts for number in _truth(part, code)]
-    if protocol.task == "histogram":
+    if task_named(protocol.task).bins:
         return [Fraction(int(j == x)) for j in range(domain.size)]
     if isinstance(domain, Reals):
         lower, upper = Fraction(domain.lower), Fraction(domain.upper)
@@ -331,7 +331,7 @@ class ByEnumeration(_Suite):
             declared = analyzer.variance(np.eye(tiny.size, dtype=np.int64)[x])
             np.testing.assert_allclose(np.atleast_1d(declared), exact, rtol=1e-9, atol=1e-12)
             total = total + (x + 1) * exact
-        over = float(people.sum()) ** 2 if tiny.protocol.task == "mean" else 1.0
+        over = float(people.sum()) ** 2 if task_named(tiny.protocol.task).average else 1.0
         several = np.atleast_1d(analyzer.variance(people))
         np.testing.assert_allclose(several, total / over, rtol=1e-9, atol=1e-12)
 
@@ -345,7 +345,7 @@ class ByEnumeration(_Suite):
         if None in sent and local_tiny.protocol.task in _FITTED:
             pytest.skip("a fit is not a sum of weights; it has tests of its own")
         total = np.array([float(sum(column)) for column in zip(*sent, strict=True)])
-        people = 7 if local_tiny.protocol.task == "mean" else 1
+        people = 7 if task_named(local_tiny.protocol.task).average else 1
         np.testing.assert_allclose(np.atleast_1d(estimate.value), total / people)
 
     def test_dealt_tally_has_the_law_of_the_messages(self, tiny: Case) -> None:

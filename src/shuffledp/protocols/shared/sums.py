@@ -20,12 +20,26 @@ __all__ = [
     "answer",
     "bound_bias",
     "count_rounded",
+    "is_average",
     "reach",
     "read_mean_task",
     "read_scale",
     "step",
     "unit",
 ]
+
+_AVERAGES = {"sum": False, "mean": True}  # what these protocols answer
+
+
+def is_average(task: str) -> bool:
+    """Whether the sum is divided by n; refuses a task that is no sum.
+
+    >>> is_average("sum"), is_average("mean")
+    (False, True)
+    """
+    if task not in _AVERAGES:
+        raise ParameterError("task", task, "must be 'sum' or 'mean'")
+    return _AVERAGES[task]
 
 
 def read_scale(
@@ -39,8 +53,7 @@ def read_scale(
     Traceback (most recent call last):
     shuffledp.core.errors.ParameterError: task='count' must be 'sum' or 'mean'
     """
-    if task not in ("sum", "mean"):
-        raise ParameterError("task", task, "must be 'sum' or 'mean'")
+    is_average(task)
     if steps is not None:
         return Reals(lower=lower, upper=upper, steps=steps), task
     for name, end in (("lower", lower), ("upper", upper)):
@@ -90,7 +103,7 @@ def step(domain: Integers | Reals, task: str, n: int) -> Fraction:
     >>> step(Integers(lower=0, upper=9), "mean", 4)
     Fraction(1, 4)
     """
-    return unit(domain) / n if task == "mean" else unit(domain)
+    return unit(domain) / n if is_average(task) else unit(domain)
 
 
 def count_rounded(domain: Integers | Reals, n: int) -> int:
@@ -116,7 +129,7 @@ def answer(
     domain: Integers | Reals, task: str, codes: Fraction, n: int, error: ErrorLaw
 ) -> Estimate:
     """The sum or mean of n people whose codes are estimated to add up to `codes`."""
-    share = Fraction(1, n) if task == "mean" else Fraction(1)
+    share = Fraction(1, n) if is_average(task) else Fraction(1)
     lower, upper = n * Fraction(domain.lower), n * Fraction(domain.upper)
     return Estimate(
         value=float(share * (lower + unit(domain) * codes)),
@@ -132,9 +145,7 @@ def read_mean_task(task: str, analyzer: Analyzer) -> Analyzer:
     Traceback (most recent call last):
     shuffledp.core.errors.ParameterError: task='count' must be 'sum' or 'mean'
     """
-    if task not in ("sum", "mean"):
-        raise ParameterError("task", task, "must be 'sum' or 'mean'")
-    return Total(mean=analyzer) if task == "sum" else analyzer
+    return analyzer if is_average(task) else Total(mean=analyzer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
