@@ -303,7 +303,7 @@ class TwoBinomialsError:
                 0.5 + reach / 5,
                 (np.expm1(reach) - reach) / np.maximum(reach, 1e-3) ** 2,
             )
-        found: Floats = variance * growth
+            found: Floats = variance * growth
         return found
 
     def leave_out(self, tail: float) -> Interval:
