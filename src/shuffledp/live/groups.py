@@ -8,7 +8,9 @@ group at the lower and the upper end
 and the sum is unbiased. Its variance is that of the two bins and that of rounding, (upper - lower)^2 m (1 - m) for
 each person if the group's mean lies at the share m of the range; at most a quarter. Bins of one message are
 negatively correlated if at all, so the variances of sums with weights of one sign add up to too much, not too little.
-Intervals are normal ones; that of a mean combines those of the sum and of the people, which hold together.
+Intervals follow from moments of the noise (`numerics.intervals.weighted`) and cover with at least their level; that of a
+mean combines those of the sum and of the people, which hold together. Of a forecast, which has no noise yet, they are
+normal ones.
 """
 
 from dataclasses import dataclass
@@ -22,7 +24,8 @@ from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.estimate import Estimate, Interval, Value
 from shuffledp.core.validate import level as valid_level
 from shuffledp.live.wire.question import Question
-from shuffledp.tasks.groups import bound_means
+from shuffledp.numerics.intervals.weighted import BinMoments
+from shuffledp.tasks.groups import WITH_MOMENTS, bound_means, bound_sums
 
 __all__ = ["estimate_groups", "foresee_groups"]
 
@@ -36,6 +39,10 @@ class GroupsError:
     bins: Floats
     spread: Floats
     """Standard errors of the bins."""
+    people: int
+    """In all groups."""
+    law: BinMoments | None
+    """Of the bins; None: nothing was drawn."""
 
     @property
     def _people(self) -> Floats:
@@ -69,13 +76,28 @@ class GroupsError:
 
     def interval(self, value: Value, level: float) -> Interval:
         outside = 1 - valid_level(level)
+        return self._foresee(outside) if self.law is None else self._bound(self.law, outside)
+
+    def _bound(self, law: BinMoments, outside: float) -> Interval:
+        (lower, upper), most = self.ends, float(self.people)
+        step = upper - lower
+        if not self.average:
+            ends = np.array(self.ends)
+            return Interval(*bound_sums(law, self.bins, ends, outside, step=step, most=most))
+        above = np.array([0.0, step])  # the sum less the lower end of everybody: one bin alone
+        sums = bound_sums(law, self.bins, above, outside / 2, step=step, most=most)
+        people = bound_sums(law, self.bins, np.ones(2), outside / 2, step=0.0, most=most)
+        return bound_means(*sums, *people, self.ends)
+
+    def _foresee(self, outside: float) -> Interval:
         z = -NormalDist().inv_cdf(outside / 4)
         people = self.bins.sum(axis=1)
         about = z * np.sqrt((self.spread**2).sum(axis=1))
         most, least = np.maximum(people + about, 1.0), people - about
         if not self.average:
             radius = z * self._radius(self.ends, most / 4)
-            return Interval(np.asarray(value) - radius, np.asarray(value) + radius)
+            value = self.bins @ np.array(self.ends)
+            return Interval(value - radius, value + radius)
         lower, upper = self.ends
         above = (0.0, upper - lower)  # the sum less the lower end of everybody: one bin alone
         sums, radius = self.bins @ np.array(above), z * self._radius(above, most / 4)
@@ -89,16 +111,19 @@ def estimate_groups(question: Question, tally: Tally) -> Estimate:
     """The sum or mean of each group."""
     found = question.protocol.analyzer.estimate(tally)
     bins, n = np.asarray(found.value, dtype=np.float64), tally.people()
-    return _answer(question, bins, np.asarray(found.stderr, dtype=np.float64), n)
+    law = found.error if isinstance(found.error, WITH_MOMENTS) else None
+    return _answer(question, bins, np.asarray(found.stderr, dtype=np.float64), n, law)
 
 
 def foresee_groups(question: Question, counts: Counts) -> Estimate:
     """The estimate where the noise is at its mean: counts[2 groups] of people at the ends."""
     spread = np.sqrt(np.asarray(question.protocol.analyzer.variance(counts), dtype=np.float64))
-    return _answer(question, counts.astype(np.float64), spread, int(counts.sum()))
+    return _answer(question, counts.astype(np.float64), spread, int(counts.sum()), None)
 
 
-def _answer(question: Question, bins: Floats, spread: Floats, n: int) -> Estimate:
+def _answer(
+    question: Question, bins: Floats, spread: Floats, n: int, law: BinMoments | None
+) -> Estimate:
     assert question.range is not None
     lower, upper = question.range
     table = bins.reshape(-1, 2)
@@ -107,6 +132,8 @@ def _answer(question: Question, bins: Floats, spread: Floats, n: int) -> Estimat
         ends=(lower, upper),
         bins=table,
         spread=np.broadcast_to(spread, bins.shape).reshape(-1, 2),
+        people=n,
+        law=law,
     )
     value: Floats = table @ np.array([lower, upper])
     limits = (min(0.0, n * lower), max(0.0, n * upper))

@@ -35,7 +35,7 @@ from shuffledp.tasks.count import Count
 from shuffledp.tasks.histogram import Histogram
 from shuffledp.tasks.totals import Mean, Sum, mean_square
 
-__all__ = ["GROUPED", "GroupError", "Grouped", "bound_means"]
+__all__ = ["GROUPED", "WITH_MOMENTS", "GroupError", "Grouped", "bound_means", "bound_sums"]
 
 _ASKED: Mapping[str, type[Task]] = {each.name: each for each in (Count, Histogram, Sum, Mean)}
 GROUPED = tuple(_ASKED)
@@ -43,12 +43,13 @@ GROUPED = tuple(_ASKED)
 _FEW, _MOST_STEPS = 16, 64  # values that are counted as they are; steps of a grid
 _NOISE = 12.0  # of a bin at epsilon = 1, about
 _OF_PEOPLE = 0.1  # of what an interval may miss, for the number of people whose values were rounded
-_WITH_MOMENTS = (
+WITH_MOMENTS = (
     DifferenceError,
     DiscreteLaplaceError,
     NoiseError,
     TwoBinomialsError,
-)  # errors of bins
+)
+"""Errors of bins whose weighted sums have known moments."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,7 +274,7 @@ class GroupError:
         if not self.task.asked.adds:
             return self._keep(self.bins.interval(level))
         law = self.bins.error
-        if not isinstance(law, _WITH_MOMENTS):
+        if not isinstance(law, WITH_MOMENTS):
             return self.exact_interval(value, level)
         outside = 1 - valid_level(level)
         if not self.task.asked.average:
@@ -286,19 +287,10 @@ class GroupError:
     def _sum_ends(
         self, law: BinMoments, weights: Floats, outside: float, step: float | None = None
     ) -> tuple[Floats, Floats]:
-        """Of the sums of the groups' bins with these weights; rounding counts for as many people as there may be."""
-        table, h = np.asarray(self.bins.value).reshape(self._shape), self.task.step
-        value, rounded = table @ weights, np.zeros(len(table))
-        if h if step is None else step:
-            left = outside * _OF_PEOPLE
-            more = bound_deviation(law, -np.ones(len(weights)), left, rounded)
-            most = np.clip(table.sum(axis=1) + more, 0.0, self.bins.limits[1])
-            rounded, outside = most * h * h, outside - left
-        above, below = (
-            bound_deviation(law, side * weights, outside / 2, rounded) for side in (1.0, -1.0)
-        )
-        # An estimate that is too large by `above` lies above the truth.
-        return value - above, value + below
+        """Of the sums of the groups' bins with these weights."""
+        table, most = np.asarray(self.bins.value).reshape(self._shape), self.bins.limits[1]
+        width = self.task.step if step is None else step
+        return bound_sums(law, table, weights, outside, step=width, most=most)
 
     def exact_interval(self, value: Value, level: float) -> Interval:
         """Covers with probability at least `level`, whatever the law of the bins is.
@@ -321,6 +313,26 @@ class GroupError:
         above, fewest = numbers - numbers[0], least.sum(axis=1)
         sums = least @ above - off, most @ above + off
         return bound_means(*sums, fewest, people, (numbers[0], numbers[-1]))
+
+
+def bound_sums(
+    law: BinMoments, table: Floats, weights: Floats, outside: float, *, step: float, most: float
+) -> tuple[Floats, Floats]:
+    """Intervals of sums of bins with these weights: table[groups, values], of at most `most` people.
+
+    Numbers that were rounded to points `step` apart count in, for as many people as a group may have.
+    """
+    value, rounded = table @ weights, np.zeros(len(table))
+    if step:
+        left = outside * _OF_PEOPLE
+        more = bound_deviation(law, -np.ones(len(weights)), left, rounded)
+        people = np.clip(table.sum(axis=1) + more, 0.0, most)
+        rounded, outside = people * step * step, outside - left
+    above, below = (
+        bound_deviation(law, side * weights, outside / 2, rounded) for side in (1.0, -1.0)
+    )
+    # An estimate that is too large by `above` lies above the truth.
+    return value - above, value + below
 
 
 def bound_means(
