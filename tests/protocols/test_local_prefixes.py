@@ -370,9 +370,10 @@ def test_too_few_people_are_refused_with_the_number_needed():
     assert made.analyzer.predict(fewer).find_count(0.95) > fewer
 
 
-def test_the_error_of_a_word_that_many_have_is_that_of_the_law():
+@pytest.mark.parametrize("epsilon", [0.3, 3.0])
+def test_the_error_of_a_word_that_many_have_is_that_of_the_law(epsilon):
     """What the own people add varies, too: they draw another level, or another cell."""
-    n, made = 10_000, local_prefixes.make_local(**SMALL)
+    n, made = 10_000, local_prefixes.make_local(**{**SMALL, "epsilon": epsilon})
     device, word = made.randomizer, np.array([77], dtype=np.uint64)
     first, g, rows = device.starts[-1], device.buckets, device.rows[-1]
     cells = device.find_cells(np.repeat(word, rows), first + np.arange(rows))
