@@ -24,6 +24,7 @@ import names
 import shuffledp as sdp
 import survey
 from shuffledp.core.capabilities import list_capabilities
+from shuffledp.core.claims import CLAIMS
 from shuffledp.core.privacy import Model
 from shuffledp.lab import load
 from shuffledp.mechanisms import MECHANISMS
@@ -125,6 +126,12 @@ def capabilities() -> str:
     return markdown(("capability", "what it offers", "without it"), rows)
 
 
+def claims() -> str:
+    """Every sentence about privacy, and who sees what."""
+    rows = [(each.name, each.sees, each.releases, each.unit, each.trust) for each in CLAIMS]
+    return markdown(("sentence", "who sees what", "releases", "unit", "who is trusted"), rows)
+
+
 def protocol_modules() -> str:
     """A heading and the documentation of each module, for mkdocstrings."""
     return _modules((spec.title, spec.make_local or spec.make) for spec in PROTOCOLS)
@@ -172,6 +179,7 @@ TABLES: dict[str, dict[str, Callable[[], str]]] = {
     "docs/guides/which-epsilon.md": {"epsilons": epsilon.table},
     "docs/howto/add-a-protocol.md": {"capabilities": capabilities},
     "docs/reference/protocols.md": {"protocols": protocols, "modules": protocol_modules},
+    "docs/reference/claims.md": {"claims": claims},
     "docs/reference/cli.md": {
         f"options of {name}": partial(commands.list_options, name)
         for name, command in commands.commands().items()

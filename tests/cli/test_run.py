@@ -76,7 +76,12 @@ class TestAnswers:
         assert found["estimate"][0]["value"] == pytest.approx(
             survey.minutes.mean() * factor, abs=1.5 * factor
         )
-        assert found["parameters"]["steps"] == 256, "text may hold fractions"
+        assert found["parameters"]["steps"] is None, "the ends are written as integers"
+        ends = ("--lower", "0.0", "--upper", 120)
+        found = answer(
+            shuffledp("run", task, people, "--column", "minutes", *ends, *COMMON, "--json")
+        )
+        assert found["parameters"]["steps"] == 256, "an end is written as a real number"
 
     def test_reals_get_a_public_grid_and_are_told(self, shuffledp, people, survey):
         ends = ("--lower", 0, "--upper", 2.5)

@@ -245,7 +245,7 @@ class TestIntegers:
         ):
             Integers(lower=-4, upper=5).codes([0, value])
 
-    @pytest.mark.parametrize("values", [[0.5], [1.0], [True], ["1"]])
+    @pytest.mark.parametrize("values", [[0.5], [1.0], ["1"]])
     def test_wrong_type(self, values):
         with pytest.raises(DataError, match="the domain is integers, but"):
             Integers(lower=0, upper=1).codes(values)
@@ -301,7 +301,7 @@ class TestReals:
         with pytest.raises(DataError, match=r"at position 1 is outside the domain \[0.0, 1.0\]"):
             Reals(lower=0.0, upper=1.0, steps=4).codes([0.5, bad])
 
-    @pytest.mark.parametrize("values", [["0.5"], [True], [1j], [None]])
+    @pytest.mark.parametrize("values", [["0.5"], [1j], [None]])
     def test_wrong_type(self, values):
         with pytest.raises(DataError, match="the domain is real numbers, but"):
             Reals(lower=0.0, upper=1.0, steps=4).codes(values)

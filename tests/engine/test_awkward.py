@@ -64,7 +64,8 @@ def test_decimals_are_the_numbers_that_they_spell(kind, tmp_path):
     data = {"arrow": table, "pandas": table.to_pandas(), "parquet": tmp_path / "x.parquet"}[kind]
     pq.write_table(table, tmp_path / "x.parquet")
     assert counts(data, column="x", categories=["1.25", "2.5", "3"]) == [10, 10, 10]
-    assert counts(data, column="x", categories=["1.25", "2.50", "3.00"]) == [10, 10, 10]
+    if kind != "pandas":  # its objects have no declared scale
+        assert counts(data, column="x", categories=["1.25", "2.50", "3.00"]) == [10, 10, 10]
 
 
 def test_moments_with_a_zone_are_spelt_in_utc(tmp_path):
@@ -123,22 +124,13 @@ def test_nested_values_are_refused(values):
             ask(values, task, **options)
 
 
-@pytest.mark.parametrize(
-    ("values", "said"),
-    [
-        ([None, 1, 2.5, "2", 3], "a number at position 1, text at position 3; to go on, make all"),
-        (
-            pd.Series([pd.NA, True, "no"], dtype=object),
-            "a boolean at position 1, text at position 2",
-        ),
-        ([5, 10**20], "the value at position 1 is an integer of more than 64 bits"),
-    ],
-)
-def test_values_of_several_types_are_told_apart(values, said):
-    with pytest.raises(sdp.DataError) as refused:
-        ask(values, "mean", **WHOLE)
-    assert said in str(refused.value)
-    assert "no" not in str(refused.value).replace("not", "").split()  # nobody's value
+def test_values_of_several_types_are_read_one_by_one():
+    """None of them decides what the others are."""
+    values = [1, "2", 3.0, Decimal("2.00"), np.int16(2), True, None, "a", 10**20]
+    for data in (values, pd.Series(values, dtype=object), np.array(values, dtype=object)):
+        found = sdp.headcount(sdp.engine.take_column(data), sdp.Integers(lower=0, upper=9), "drop")
+        assert found.n == 6
+        assert found.invalid == {"null": 1, "unknown": 1, "out_of_range": 1, "nan": 0}
 
 
 def test_values_of_several_types_as_text():

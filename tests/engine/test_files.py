@@ -1,11 +1,14 @@
 """The same words give the same tally in every engine, whatever the pieces, threads and formats."""
 
+import math
 import subprocess
 import sys
 from dataclasses import replace
+from decimal import Decimal
 
 import duckdb
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -13,7 +16,7 @@ from scipy.stats import binom
 
 import shuffledp as sdp
 from file_support import COUNTRIES, SUFFIXES, N, people, write
-from shuffledp.engine import ENGINES, DuckDB, chunks, columns, groups, local
+from shuffledp.engine import ENGINES, DuckDB, chunks, columns, groups, local, take_column
 from support import ALPHA, any_protocol
 
 STREAMING = ("memory", "duckdb")
@@ -440,14 +443,25 @@ class TestInMemory:
     def test_a_bad_value_is_named_by_its_position(self, monkeypatch):
         monkeypatch.setattr(columns, "_ROWS", 100)
         column = sdp.engine.take_column([0] * 321 + [4])
-        with pytest.raises(sdp.DataError, match="value 4 at position 321 is none of the"):
+        with pytest.raises(sdp.DataError, match="value '4' at position 321 is none of the"):
             sdp.run_file(KRR, column)
 
-    @pytest.mark.parametrize("values", [3, [[1, 2], [3]], [1, "secret"], [2**70], np.zeros((2, 2))])
+    @pytest.mark.parametrize(
+        "values", [3, [[1, 2], [3]], [1, b"secret"], [2**70], np.zeros((2, 2))]
+    )
     def test_what_is_not_a_column(self, values):
         with pytest.raises(sdp.DataError) as caught:
             sdp.run_file(KRR, sdp.engine.take_column(values))
         assert "secret" not in str(caught.value)
+
+    def test_a_value_of_another_type_is_read_by_itself(self):
+        """It decides neither how the others are read nor whether they are."""
+        coder = sdp.engine.Coder(domain=KRR.randomizer.domain, on_invalid=sdp.engine.OnInvalid.DROP)
+        for other in ("1", 1.0, True, np.int8(1), Decimal("1.0")):
+            assert coder.codes(take_column([0, 2, other, 2]).array).codes.tolist() == [0, 2, 1, 2]
+        for other in ("x", 1.5, 2**70, None, math.nan, pd.NaT, 1e300):
+            coded = coder.codes(take_column([0, 2, other, 2]).array)
+            assert (coded.users, coded.codes[[0, 1, 3]].tolist()) == (3, [0, 2, 2])
 
     def test_names_of_columns(self):
         table = pa.table({"a": [1], "b": [2]})

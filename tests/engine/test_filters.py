@@ -180,7 +180,7 @@ class TestColumns:
         assert column.rows == 100
 
     def test_values_alone(self):
-        assert take_column([1, 5, 9], where="values > 3").array.to_pylist() == [5, 9]
+        assert take_column([1, 5, 9], where="values > 3").array.to_pylist() == ["5", "9"]
         with pytest.raises(sdp.DataError, match="has no column 'x'"):
             take_column([1, 5, 9], where="x > 3")
 

@@ -31,8 +31,8 @@ PEOPLE = pa.table(
 ASKED = {
     "count": ("home", {}),
     "histogram": ("home", {"categories": ["true", "false"]}),
-    "sum": ("minutes", {"lower": 0, "upper": 240}),
-    "mean": ("minutes", {"lower": 0, "upper": 240}),
+    "sum": ("minutes", {"lower": 0.0, "upper": 240}),
+    "mean": ("minutes", {"lower": 0.0, "upper": 240}),
 }
 BY = {"by": "way", "groups": WAYS, "epsilon": 1.0}
 

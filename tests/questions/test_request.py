@@ -165,7 +165,7 @@ class TestData:
         path = tmp_path / "a.csv"
         path.write_text("x\n" + "2\n3.5\n" * 2000)
         data = path if text else ["2", "3.5"] * 2000
-        answer = sdp.ask(data, "mean", lower=0, upper=5, on_invalid="drop", epsilon=5, delta=1e-6)
+        answer = sdp.ask(data, "mean", lower=0.0, upper=5, on_invalid="drop", epsilon=5, delta=1e-6)
         assert answer.n == 4000
         assert_near(answer, 2.75)
 
@@ -219,7 +219,7 @@ class TestData:
             answer = sdp.ask(data, "mean", **asked)
             assert_near(answer, middle)
             assert any("since 1970-01-01" in note for note in answer.notes)
-        with pytest.raises(sdp.DataError, match="'soon' at position 0 is not a number"):
+        with pytest.raises(sdp.DataError, match=r"'soon' at position 0 is not an? "):
             sdp.ask(["soon", *map(str, days)], "mean", **asked)
 
     def test_ends_of_two_kinds(self):
@@ -229,7 +229,12 @@ class TestData:
                 sdp.ask(["2013-07-03"] * 100, "mean", upper=upper, **asked)
 
     def test_booleans_have_a_mean(self):
-        answer = sdp.ask([True, False, True, True] * 500, "mean", epsilon=5, delta=1e-6)
+        values = np.array([True, False, True, True] * 500)
+        answer = sdp.ask(values, "mean", epsilon=5, delta=1e-6)
+        assert_near(answer, 0.75)
+        with pytest.raises(sdp.UnsupportedError, match="needs both `lower` and `upper`"):
+            sdp.ask(values.tolist(), "mean", epsilon=5, delta=1e-6)
+        answer = sdp.ask(values.tolist(), "mean", lower=0, upper=1, epsilon=5, delta=1e-6)
         assert_near(answer, 0.75)
 
     def test_what_would_undo_the_noise_is_for_the_operator_alone(self):

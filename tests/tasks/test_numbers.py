@@ -173,6 +173,8 @@ def test_dates_in_text_are_days(at, tmp_path):
 def test_nobody_in_particular():
     """NaN is no value, and one person has no crowd; without a shuffler one person may answer."""
     with pytest.raises(sdp.DataError, match="value nan at position 2 is not a number"):
+        sdp.ask(np.array([1.0, 2.0, np.nan]), "quantiles", **GIVEN)
+    with pytest.raises(sdp.DataError, match="value None at position 2 is missing"):
         sdp.ask([1.0, 2.0, np.nan], "quantiles", **GIVEN)
     with pytest.raises(sdp.ShuffledpError, match="n=1 must be larger"):
         sdp.ask([3], "quantiles", **GIVEN)

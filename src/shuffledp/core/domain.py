@@ -173,10 +173,12 @@ class Categories:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Integers:
-    """The integers lower .. upper, both included.
+    """The integers lower .. upper, both included; true is 1, and false is 0.
 
     >>> Integers(lower=-1, upper=1).codes([-1, 1])
     array([0, 2])
+    >>> Integers(lower=0, upper=1).codes([True, False])
+    array([1, 0])
     """
 
     lower: int
@@ -200,7 +202,10 @@ class Integers:
         return tuple(map(str, range(self.lower, self.upper + 1)))
 
     def codes(self, values: ArrayLike) -> Codes:
-        array = check_integers(column(values), "the domain is integers")
+        array = column(values)
+        if array.dtype == np.bool_:
+            array = array.astype(np.int64)
+        check_integers(array, "the domain is integers")
         shown = f"{self.lower} .. {self.upper}"
         low, high = int(array.min()), int(array.max())
         if low < self.lower or high > self.upper:
@@ -393,14 +398,14 @@ def _refuse_missing(values: object) -> None:
 
 
 def read_reals(values: ArrayLike, lower: float, upper: float) -> Floats:
-    """A column of real numbers from lower to upper; `DataError` if it is of anything else.
+    """A column of real numbers from lower to upper (true is 1, false is 0); `DataError` if it is of anything else.
 
     >>> read_reals([0.5, 2], 0.0, 1.0)
     Traceback (most recent call last):
     shuffledp.core.errors.PositionError: value 2.0 at position 1 is outside the domain [0.0, 1.0]
     """
     array = column(values)
-    if array.dtype.kind not in "iuf":
+    if array.dtype.kind not in "biuf":
         raise DataError(f"the domain is real numbers, but the values have type {array.dtype}")
     reals = array.astype(np.float64)
     inside = (reals >= lower) & (reals <= upper)  # False for NaN

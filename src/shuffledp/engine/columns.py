@@ -8,8 +8,7 @@ DuckDB reads text and counts values; Parquet and Arrow files are read by PyArrow
 fast where there is only a column to decode.
 """
 
-import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
@@ -31,7 +30,7 @@ from shuffledp.engine.formats import (
     find_files,
     open_arrow,
 )
-from shuffledp.engine.values import measure_moments
+from shuffledp.engine.values import measure_moments, spell_out
 
 if TYPE_CHECKING:
     import duckdb
@@ -54,9 +53,7 @@ __all__ = [
 
 
 _ROWS = 1 << 17  # in a chunk
-_BITS = 64  # of the largest integers
-_GAPS = ("NoneType", "NAType", "NaTType")
-_ALIKE = {"float": "a number", "int": "a number", "str": "text", "bool": "a boolean"}
+_PANDAS_TEXTS = ("str", "string")
 _VALUE = "value"
 _FRACTIONAL = ("float", "double", "decimal", "time", "duration")
 _TEXTS = (TEXT, "string")
@@ -267,34 +264,38 @@ def _as_arrow(values: Any) -> Any:
     convert = getattr(values, "to_arrow", None)  # Polars
     if convert is not None:
         return convert()
+    if not _has_type(values):
+        return spell_out(_list_objects(values))
     try:
         if isinstance(values, np.ma.MaskedArray):
             return pa.array(values.data, mask=np.ma.getmaskarray(values))
         return pa.array(values)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         # What Arrow says quotes a value.
-        raise DataError(_tell_apart(values)) from error
+        raise DataError(f"the values are not one column: {type(error).__name__}") from error
 
 
-def _tell_apart(values: Any) -> str:
-    """Why values are not one column: where the first of another type is, but not what it is."""
-    said = "the values are not one column of one type"
-    first: tuple[int, str] | None = None
-    for place, value in enumerate(values if isinstance(values, Collection) else ()):
-        kind = type(value).__name__
-        if kind == "int" and value.bit_length() > _BITS:
-            return f"the value at position {place} is an integer of more than {_BITS} bits"
-        if kind in _GAPS or (kind == "float" and math.isnan(value)):
-            continue
-        kind = _ALIKE.get(kind, kind)
-        if first is None:
-            first = place, kind
-        elif kind != first[1]:
-            return (
-                f"{said}: {first[1]} at position {first[0]}, {kind} at position {place}; "
-                "to go on, make all of them text"
-            )
-    return said
+def _has_type(values: Any) -> bool:
+    """Whether somebody declared the type of the values, as of a typed array: then it may decide what they are.
+
+    A list, an array of objects and categories of pandas have the types of the values that are in them, so that one
+    person's value would decide how everybody's are read. They are read as text is: as the declared domain says.
+    """
+    dtype: Any = getattr(values, "dtype", None)
+    if (
+        str(dtype) == "category"
+    ):  # of pandas, which takes the type of the categories from the values
+        return str(dtype.categories.dtype) in _PANDAS_TEXTS
+    return dtype is not None and str(dtype) != "object"
+
+
+def _list_objects(values: Any) -> list[Any]:
+    if isinstance(values, np.ma.MaskedArray):
+        return [*values.filled(None)]
+    try:
+        return list(values)
+    except TypeError:
+        raise DataError(f"{type(values).__name__} is not a column of values") from None
 
 
 class TooManyGroupsError(Exception):

@@ -11,9 +11,11 @@ case; spellings that are numbers, such as -9, mean numbers of every type. A decl
 compare letter by letter, but numbers and truths as they are written by any tool: 65 is 65.0, and True is true.
 """
 
+import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from datetime import date, time, timedelta
 from decimal import Decimal
 from functools import lru_cache
 from itertools import pairwise
@@ -48,6 +50,7 @@ __all__ = [
     "read_missing",
     "read_names",
     "read_numbers",
+    "spell_out",
     "spread",
 ]
 
@@ -70,6 +73,9 @@ _ZEROS = r"^([+-]?[0-9]+\.[0-9]*[1-9])0+$"  # 2.50
 _TRUTHS = {"true": ("true", "True", "TRUE", "1"), "false": ("false", "False", "FALSE", "0")}
 _FEW = 64
 _DAY = 86_400  # seconds
+_DIGITS = 400  # more of them have only numbers that are no floats
+_EXACT = 2.0**53  # below it, floats are exact where they are whole
+_MISSING = ("NoneType", "NAType", "NaTType")  # two of them of pandas
 _TICKS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}  # in a second
 
 
@@ -585,6 +591,68 @@ def _measure_text(text: str, unit: str) -> str:
     if own == unit:
         return repr(number)
     return repr(number * _DAY if own == "days" else number / _DAY)
+
+
+def spell_out(values: list[Any]) -> Any:
+    """Values of no declared type as texts, each by itself: no value decides how another one is read.
+
+    >>> spell_out([3, 3.0, 3.5, True, None, " three"]).to_pylist()
+    ['3', '3', '3.5', 'true', None, ' three']
+    """
+    import pyarrow as pa
+
+    kinds = set(map(type, values))
+    texts: list[Any] = values
+    if kinds == {int}:
+        texts = list(map(str, values))
+    elif kinds != {str}:
+        texts = [_write(value, place) for place, value in enumerate(values)]
+    try:
+        return pa.array(texts, pa.large_string())
+    except (pa.ArrowException, UnicodeError) as error:
+        raise DataError("the values are not text in Unicode") from error
+
+
+def _write(value: Any, place: int) -> str | None:
+    """A value as text; None if it is missing."""
+    for kind, write in _WRITERS.items():
+        if isinstance(value, kind):
+            return write(value)
+    named = type(value).__name__
+    if named in _MISSING:
+        return None
+    raise DataError(f"the value at position {place} is of type {named}: neither text nor a number")
+
+
+def _write_float(value: float) -> str | None:
+    if math.isnan(value):
+        return None
+    whole = math.isfinite(value) and value == math.floor(value) and abs(value) < _EXACT
+    return str(int(value)) if whole else repr(value)
+
+
+def _write_decimal(value: Decimal) -> str | None:
+    if not value.is_finite() or abs(value.adjusted()) > _DIGITS:
+        return None if value.is_nan() else str(value)
+    text = format(value, "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _write_moment(value: date | time) -> str | None:
+    return str(value) if value == value else None  # pandas: what is not a time is not itself
+
+
+_WRITERS: Mapping[Any, Callable[[Any], str | None]] = {
+    str: str,
+    bool | np.bool_: lambda value: "true" if value else "false",
+    int | np.integer: lambda value: str(int(value)),
+    float | np.floating: lambda value: _write_float(float(value)),
+    Decimal: _write_decimal,
+    date | time: _write_moment,
+    timedelta: lambda value: repr(value.total_seconds()),
+    np.datetime64: lambda value: None if np.isnat(value) else str(value).replace("T", " "),
+}
+"""How values of no declared type are spelt: the first that fits."""
 
 
 def as_numpy(array: Any) -> NDArray[Any]:

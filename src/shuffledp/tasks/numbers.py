@@ -25,7 +25,15 @@ from shuffledp.core.task import Column, Declared, Option, Task
 from shuffledp.numerics.leaves import LeafError, read_points
 from shuffledp.numerics.rounding import float_above
 from shuffledp.tasks.histogram import Histogram
-from shuffledp.tasks.totals import LOWER, STEPS, UPPER, is_whole, mean_square, read_ends
+from shuffledp.tasks.totals import (
+    LOWER,
+    STEPS,
+    UPPER,
+    has_fractions,
+    is_whole,
+    mean_square,
+    read_ends,
+)
 
 __all__ = [
     "Bin",
@@ -95,14 +103,15 @@ class _Distributed(Task):
         if "steps" in given:
             cells = Cells(lower=lower, upper=upper, cells=given["steps"])
             return Declared(task=cls(domain=cells, at=given.get("at")))
-        if is_whole(lower) and is_whole(upper) and not _has_fractions(given, column):
+        if is_whole(lower) and is_whole(upper) and not has_fractions(given, column):
             integers = Integers(lower=int(lower), upper=int(upper))
             if integers.size <= cls.most:
                 return Declared(task=cls(domain=integers, at=given.get("at")))
             shared = Cells(lower=lower, upper=upper, cells=cls.most)
             return Declared(task=cls(domain=shared, at=given.get("at")))
         cells = Cells(lower=lower, upper=upper, cells=_FINEST)
-        notes = (_WHOLE,) if is_whole(lower) and is_whole(upper) else ()
+        typed = column is not None and not column.text
+        notes = (_WHOLE,) if typed and is_whole(lower) and is_whole(upper) else ()
         return Declared(task=cls(domain=cells, at=given.get("at"), chosen=True), notes=notes)
 
     def fit(self, n: int, epsilon: float) -> Task:
@@ -144,16 +153,6 @@ class _Distributed(Task):
 
     def loss(self, estimate: Value, truth: Value) -> float:
         return mean_square(estimate, truth)
-
-
-def _has_fractions(given: Mapping[str, Any], column: Column | None) -> bool:
-    """Whether numbers are reals: by the type of the column; of text, and in a plan, if an end is written as 0.0.
-
-    The values themselves must not decide: that one of them is not an integer would reveal somebody's value.
-    """
-    if column is None or column.text:
-        return isinstance(given["lower"], float) or isinstance(given["upper"], float)
-    return column.fractional
 
 
 def _align(domain: Cells, wanted: float) -> int:

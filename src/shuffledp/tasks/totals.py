@@ -24,6 +24,7 @@ __all__ = [
     "Sum",
     "choose_steps",
     "exact_sum",
+    "has_fractions",
     "is_whole",
     "mean_square",
     "read_ends",
@@ -34,6 +35,7 @@ LOWER = Option(name="lower", kind=float, help="The smallest value, publicly know
 UPPER = Option(name="upper", kind=float, help="The largest value, publicly known.")
 STEPS = Option(name="steps", kind=int, help="Steps of the grid for real numbers.")
 
+_LARGEST = 2**53  # beyond it, integers are read as real numbers
 _COARSEST, _FINEST = 4, 1 << 21  # steps for real numbers if none are given
 _MOST_INTEGERS = 1 << 22  # more are rounded at random to a grid, as reals are
 
@@ -220,13 +222,23 @@ def _declare(task: str, given: dict[str, Any], column: Column | None) -> Integer
         raise ParameterError("upper", _make_plain(upper), f"must be > lower={_make_plain(lower)}")
     if "steps" in given:
         return Reals(lower=lower, upper=upper, steps=given["steps"])
-    if column is None:
-        fractional = isinstance(given["lower"], float) or isinstance(given["upper"], float)
-    else:
-        fractional = column.fractional or not (is_whole(lower) and is_whole(upper))
-    if fractional or upper - lower >= _MOST_INTEGERS:
+    wide = upper - lower >= _MOST_INTEGERS or max(abs(lower), abs(upper)) > _LARGEST
+    if wide or has_fractions(given, column) or not (is_whole(lower) and is_whole(upper)):
         return _lay_grid(lower, upper)
     return Integers(lower=int(lower), upper=int(upper))
+
+
+def has_fractions(given: Mapping[str, Any], column: Column | None) -> bool:
+    """Whether numbers are reals: by the type of the column; of text, and in a plan, if an end is written as 0.0.
+
+    The values themselves must not decide: that one of them is not an integer would reveal somebody's value.
+
+    >>> has_fractions({"lower": 0, "upper": 10}, None), has_fractions({"lower": 0.0, "upper": 10}, None)
+    (False, True)
+    """
+    if column is None or column.text:
+        return isinstance(given["lower"], float) or isinstance(given["upper"], float)
+    return column.fractional
 
 
 def read_ends(task: str, given: Mapping[str, Any]) -> tuple[float, float]:

@@ -1,0 +1,228 @@
+"""Every sentence that states a number about privacy, and what it is about: who sees what, of which releases, of whom.
+
+A number without its view is worth nothing: epsilon = 1 against readers of an answer may be epsilon = 3 against whoever
+sees the messages. So each kind of sentence has a line here, with the words that it is recognised by and the fields of
+JSON that hold the same number. docs/reference/claims.md shows the table, and a test runs every command and finds no
+number that is in none of the lines.
+"""
+
+import re
+from dataclasses import dataclass
+
+__all__ = ["CLAIMS", "Claim", "find_claims", "find_field", "list_unclaimed"]
+
+_NUMBER = re.compile(
+    r"\b(?:epsilon0?|delta0?)\b[^0-9.,:;()]{0,12}[0-9]|\bguess (?:is|was) right[^.]{0,30}[0-9]"
+)
+"""What states a number about privacy."""
+_AMOUNT = r"[0-9][0-9.e+-]*[0-9]|[0-9]"
+
+_THIS = "this release alone"
+_PERSON = "one value of one person, replaced by any other; n and who takes part are public"
+_NOBODY = "nobody"
+_SHUFFLER = "the shuffler forgets who sent what; the stated number of people make their noise"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A kind of sentence about privacy, and its view."""
+
+    name: str
+    says: str
+    """A regular expression for the sentence, on one line."""
+    fields: tuple[str, ...] = ()
+    """Regular expressions for `COMMAND.FIELD.FIELD` in JSON, where lists have no number."""
+    sees: str
+    releases: str = _THIS
+    unit: str = _PERSON
+    trust: str
+
+
+_LINE = rf"epsilon = (?:{_AMOUNT}), delta = (?:{_AMOUNT}): {{}} model, [a-z-]+ neighbours"
+_ANSWERS = "(run|estimate|randomize|plan|learn|test|robust|frequencies|amplify|calibrate)"
+_OWN = (rf"{_ANSWERS}\.(epsilon|delta)", rf"{_ANSWERS}\.guarantee(\.\w+)?")
+
+CLAIMS = (
+    Claim(
+        name="sum of several shuffles",
+        says=r"For readers of nothing but the sum: " + _LINE.format("shuffle"),
+        fields=(r"estimate\.guarantee_of_sum(\.\w+)?",),
+        sees="the sum of the tallies of several shuffles, and nothing of a single one",
+        trust="every shuffler; the stated number of people of all shuffles together",
+    ),
+    Claim(
+        name="guarantee, shuffle model",
+        says=_LINE.format("shuffle"),
+        fields=_OWN,
+        sees="all messages of a shuffle without senders, and so its tally and the answer; of several shuffles, each by "
+        "itself: the number is that of the smallest. Of a file that one machine answers: the answer",
+        trust=_SHUFFLER,
+    ),
+    Claim(
+        name="guarantee, local model",
+        says=_LINE.format("local"),
+        fields=_OWN,
+        sees="the messages of every person, with the sender",
+        trust=_NOBODY,
+    ),
+    Claim(
+        name="guarantee, central model",
+        says=_LINE.format("central"),
+        fields=_OWN,
+        sees="the answer",
+        trust="the machine that has the values",
+    ),
+    Claim(
+        name="the promise in words",
+        says=rf"\(e\^epsilon, epsilon = (?:{_AMOUNT})\)(?:, up to an extra probability of delta = (?:{_AMOUNT}))?",
+        sees="as the line of the guarantee above it",
+        trust="as the line of the guarantee above it",
+    ),
+    Claim(
+        name="delta in words",
+        says=rf"delta = (?:{_AMOUNT}) is a slack on top of the factor",
+        sees="as the line of the guarantee above it",
+        trust="as the line of the guarantee above it",
+    ),
+    Claim(
+        name="without the shuffler",
+        says=rf"each person still has the local promise: epsilon = (?:{_AMOUNT})",
+        fields=(r"plan\.rows\.local_(floor|guess)",),
+        sees="the messages of every person, with the sender",
+        trust=_NOBODY,
+    ),
+    Claim(
+        name="words of the generator",
+        says=rf"(?:delta has (?:{_AMOUNT}) in it for what tells such words|ours could add at most (?:{_AMOUNT}))",
+        sees="as the line of the guarantee above it, with the words of everybody",
+        trust="AES-256 and HMAC-SHA256",
+    ),
+    Claim(
+        name="what a curator would promise",
+        says=r"[Tt]he same epsilon,[^.]*with delta = 0",
+        sees="the answer of another run, in the central model",
+        trust="the machine that has the values",
+    ),
+    Claim(
+        name="what is planned",
+        says=rf"n = [0-9,]+, epsilon = (?:{_AMOUNT})(?:, delta = (?:{_AMOUNT}))?",
+        fields=(r"plan\.(honest|rows\.(epsilon|delta))", r"plan\.questions\.\w+\.(epsilon|delta)"),
+        sees="nothing yet; what the protocol of a row would show, in its model",
+        trust="as the model of the row",
+    ),
+    Claim(
+        name="no local protocol does better",
+        says=rf"rounds \(epsilon = (?:{_AMOUNT}), delta = (?:{_AMOUNT})\)",
+        fields=(r"plan\.local_bound(\.\w+)*",),
+        sees="the messages of every person, with the sender, of any protocol with that guarantee",
+        trust=_NOBODY,
+    ),
+    Claim(
+        name="parameters",
+        says=rf"Made with epsilon = (?:{_AMOUNT})",
+        fields=(r"\w+\.parameters\.(epsilon0?|delta0?)", r"(amplify|calibrate)\.(epsilon0|delta0)"),
+        sees="what was asked of a protocol, which keeps it or does better: no guarantee",
+        trust="as the guarantee beside it",
+    ),
+    Claim(
+        name="local budget",
+        says=rf"epsilon0 = (?:{_AMOUNT})",
+        sees="the message of one person, with the sender",
+        trust=_NOBODY,
+    ),
+    Claim(
+        name="lower bound",
+        says=rf"No analysis of [^.]* can give less than epsilon = (?:{_AMOUNT})",
+        fields=(r"amplify\.lower",),
+        sees="all messages of a shuffle without senders, of the worst randomizer with that local epsilon",
+        trust=_SHUFFLER,
+    ),
+    Claim(
+        name="ledger",
+        says=rf"(?:Spent(?: of data set '[^']*')?: epsilon (?:{_AMOUNT}) of (?:{_AMOUNT}), delta (?:{_AMOUNT}) of "
+        rf"(?:{_AMOUNT})|The budget of '[^']*' is now epsilon = (?:{_AMOUNT}), delta = (?:{_AMOUNT}))",
+        fields=(r"ledger\.\w+\.(budget|releases|spent)\.\w+", r"ledger\.(budget|spent)\.\w+"),
+        sees="all releases of the data set together, each in its own view",
+        releases="all that the ledger holds, composed by the rule that it names",
+        trust="as each release needs; and whoever writes the file of the ledger",
+    ),
+    Claim(
+        name="audit",
+        says=rf"(?:The claim \(epsilon = (?:{_AMOUNT}), delta = (?:{_AMOUNT})\)"
+        rf"|delta (?:=|>=|<=) (?:{_AMOUNT}) at epsilon = (?:{_AMOUNT}))",
+        fields=(r"audit\.\w+(\.\w+)*",),
+        sees="what the audited view is: one message, or all messages of n people without senders",
+        trust="that the audited code is the one that runs",
+    ),
+    Claim(
+        name="an example",
+        says=rf"(?:said yes \(500 did\), with epsilon = (?:{_AMOUNT})|on their way to work, epsilon = (?:{_AMOUNT}) "
+        r"for each question)",
+        sees="made-up people: nobody is protected",
+        trust=_NOBODY,
+    ),
+    Claim(
+        name="live: the promise",
+        says=r"epsilon = \$\{(?:p\.)?epsilon\}, delta = \$\{(?:p\.)?delta\}",
+        fields=(r"live\.(epsilon|delta)", r"live\.if_honest(\.\w+)*"),
+        sees="what is published: the answers of a window, and the tallies behind them",
+        releases="one window, or all windows of the collection together where that is said (composed)",
+        trust="shuffler and analyzer do not conspire; the stated number of reports of a batch are honest",
+    ),
+    Claim(
+        name="live: the floor",
+        says=r"(?:local epsilon|conspire: epsilon) = \$\{",
+        fields=(r"live\.(local_epsilon|guess|floor)",),
+        sees="every report of a device, with the device",
+        releases="all reports that a device may send: reports_per_device times the local epsilon",
+        trust=_NOBODY + ": all others may conspire",
+    ),
+)
+"""Every kind of sentence, the more special ones first."""
+
+
+def find_claims(text: str) -> list[tuple[int, int, Claim]]:
+    """Where in a text which claims are made; line breaks count as spaces.
+
+    >>> found = find_claims("rr: epsilon = 1, delta = 0: local model, replace-one neighbours, no other honest user")
+    >>> [claim.name for _, _, claim in found]
+    ['guarantee, local model']
+    """
+    line = _join_lines(text)
+    spans: list[tuple[int, int, Claim]] = []
+    for claim in CLAIMS:
+        for match in re.finditer(claim.says, line):
+            start, end = match.span()
+            if not any(s <= start and end <= e for s, e, _ in spans):
+                spans.append((start, end, claim))
+    return sorted(spans, key=lambda each: each[:2])
+
+
+def list_unclaimed(text: str) -> list[str]:
+    """What a text states about privacy that no claim is known for.
+
+    >>> list_unclaimed("Trust us: epsilon = 0.1 for everybody.")
+    ['Trust us: epsilon = 0.1 for everybody.']
+    """
+    line, spans = _join_lines(text), find_claims(text)
+    return [
+        line[max(0, found.start() - 60) : found.end() + 40]
+        for found in _NUMBER.finditer(line)
+        if not any(start <= found.start() < end for start, end, _ in spans)
+    ]
+
+
+def find_field(command: str, path: str) -> Claim | None:
+    """The claim that a field of a command's JSON makes; None: none is known.
+
+    >>> find_field("run", "epsilon").name, find_field("run", "secret_epsilon")
+    ('guarantee, shuffle model', None)
+    """
+    for claim in CLAIMS:
+        if any(re.fullmatch(field, f"{command}.{path}") for field in claim.fields):
+            return claim
+    return None
+
+
+def _join_lines(text: str) -> str:
+    return re.sub(r"\s+", " ", text)

@@ -1,0 +1,142 @@
+"""No command states a number about privacy that the table of claims does not know."""
+
+import json
+import re
+
+import pytest
+
+from repository import ROOT
+from shuffledp.core.claims import CLAIMS, find_claims, find_field, list_unclaimed
+
+PRIVATE = re.compile(r"(epsilon|delta|guess|floor|guarantee|if_honest)")
+PEOPLE = "home,way,minutes\n" + "true,car,10\nfalse,bus,20\ntrue,car,5\n" * 100
+SURVEY = """epsilon = 2.0
+model = "local"
+[questions.home]
+task = "count"
+[questions.way]
+task = "histogram"
+categories = ["car", "bus"]
+"""
+BUDGET = "--ledger l.json --budget-epsilon 9 --budget-delta 1e-2"
+COMMANDS = {
+    "run shuffle": f"run count p.csv --column home --epsilon 1 --delta 1e-4 {BUDGET}",
+    "run explain": "run count p.csv --column home --protocol rr --epsilon 1 --delta 1e-4 --explain",
+    "run local": "run mean p.csv --column minutes --lower 0 --upper 60 --epsilon 1 --model local --explain",
+    "run central": "run quantiles p.csv --column minutes --lower 0 --upper 60 --epsilon 1 --model central --explain",
+    "run by": "run count p.csv --column home --by way --groups car,bus --epsilon 1 --delta 1e-4",
+    "run survey": "run s.toml p.csv --explain",
+    "randomize": f"randomize p.csv --task count --column home --protocol rr --epsilon 1 --delta 1e-4 --out m.parquet --force {BUDGET}",
+    "tally": "tally m.parquet --out t.json --force",
+    "estimate": "estimate t.json --explain",
+    "estimate several": "estimate t.json u.json",
+    "plan": "plan count --n 300 --epsilon 1 --delta 1e-4",
+    "plan survey": "plan s.toml --n 300",
+    "amplify": "amplify --epsilon0 1 --n 1000 --delta 1e-6",
+    "calibrate": "calibrate --n 1000 --epsilon 1 --delta 1e-6",
+    "ledger": "ledger show l.json",
+    "ledger budget": "ledger budget l.json --epsilon 9 --delta 1e-2",
+    "audit": "audit rr --epsilon0 1 --epsilon 1 --n 3",
+    "learn": "learn p.csv --column way --categories car,bus --epsilon 1 --model local",
+    "test": "test p.csv --column way --categories car,bus --epsilon 1 --model local --alpha 0.4",
+    "frequencies": "frequencies p.csv --column way --epsilon 1",
+    "robust": "robust count p.csv --column home --groups 5 --epsilon 1 --delta 1e-3",
+    "doctor": "doctor",
+    "demo": "demo --n 300",
+}
+WITHOUT_JSON = ("tally", "ledger budget", "demo")
+"""Commands that print no JSON."""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("claims")
+    (folder / "p.csv").write_text(PEOPLE)
+    (folder / "s.toml").write_text(SURVEY)
+    return folder
+
+
+@pytest.fixture
+def say(place, monkeypatch):
+    from typer.testing import CliRunner
+
+    from shuffledp.cli import app
+
+    monkeypatch.chdir(place)
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def invoke(words):
+        result = CliRunner().invoke(app, words.split())
+        return result, result.stdout + "\n" + result.stderr
+
+    for name, made in (("m.parquet", "randomize"), ("t.json", "tally"), ("u.json", "tally")):
+        if not (place / name).exists():
+            words = COMMANDS[made].replace("t.json", name).replace(BUDGET, "")
+            assert invoke(words)[0].exit_code == 0
+    if not (place / "l.json").exists():
+        assert invoke(COMMANDS["run shuffle"])[0].exit_code == 0
+    return invoke
+
+
+def list_paths(found, path=()):
+    """The fields of JSON with their paths; lists have no number."""
+    if isinstance(found, dict):
+        for key, value in found.items():
+            yield from list_paths(value, (*path, key))
+    elif isinstance(found, list):
+        for each in found:
+            yield from list_paths(each, path)
+    elif isinstance(found, int | float) and not isinstance(found, bool):
+        yield ".".join(path)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_what_is_printed(name, say):
+    result, text = say(COMMANDS[name])
+    assert result.exit_code == 0, text
+    assert list_unclaimed(text) == []
+    stated = bool(re.search(r"(epsilon|delta) = [0-9]", text))
+    assert bool(find_claims(text)) or not stated
+
+
+@pytest.mark.parametrize("name", [each for each in COMMANDS if each not in WITHOUT_JSON])
+def test_what_json_holds(name, say):
+    result, text = say(f"{COMMANDS[name]} --json")
+    assert result.exit_code == 0, text
+    content = json.loads(result.stdout[: result.stdout.rindex("}") + 1])
+    command = COMMANDS[name].split()[0]
+    paths = {path for path in list_paths(content) if PRIVATE.search(path)}
+    assert [path for path in sorted(paths) if find_field(command, path) is None] == []
+
+
+def test_pages_of_live_collections():
+    text = (ROOT / "src/shuffledp/live/pages/static/strings.js").read_text()
+    stated = [found.start() for found in re.finditer(r"epsilon = \$\{", text)]
+    assert stated
+    spans = [match.span() for claim in CLAIMS for match in re.finditer(claim.says, text)]
+    missing = [text[at - 60 : at + 40] for at in stated if not any(s <= at < e for s, e in spans)]
+    assert missing == []
+
+
+def test_a_new_sentence_is_noticed():
+    for text in (
+        "You have epsilon = 0.5 against everybody.",
+        "Your delta is 1e-9.",
+        "epsilon of at most 0.3",
+        "Their epsilon0 was 2",
+    ):
+        assert list_unclaimed(text), text
+    assert find_field("run", "epsilon_of_friends") is None
+
+
+def test_every_claim_names_its_view():
+    names = [claim.name for claim in CLAIMS]
+    assert len(set(names)) == len(names)
+    for claim in CLAIMS:
+        assert all((claim.sees, claim.releases, claim.unit, claim.trust)), claim.name
+
+
+def test_several_shuffles_are_told_from_one(say):
+    _, text = say(COMMANDS["estimate several"])
+    names = [claim.name for _, _, claim in find_claims(text)]
+    assert names == ["guarantee, shuffle model", "sum of several shuffles"]

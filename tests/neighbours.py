@@ -1,0 +1,194 @@
+"""Neighbouring tables for every task and every kind of input, and what of an answer is not noise."""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import shuffledp as sdp
+
+N = 60
+PLACE = 7
+"""Whose value is replaced."""
+
+_WHOLE = {"lower": 0, "upper": 10}
+_REAL = {"lower": 0.0, "upper": 10.0}
+_INTEGERS = [1, 2, 5] * (N // 3)
+_FLOATS = [1.5, 2.0, 5.25] * (N // 3)
+_NAMES = ["a", "b"] * (N // 2)
+_AS_INTEGERS = (0, 10, 3.0, "3", True, np.int64(4), Decimal("7"), " 6", 2.0, "1e1")
+_AS_REALS = (0, 10, 3.5, "3.5", True, np.float32(0.5), Decimal("7.25"), 1e-300, "1e1", 10.0)
+_BEYOND = (11, -1, 10**30, -(10**30), 1e300, -1e300, 2**63, "99", float("inf"))
+_OTHERS = ("zzz", None, "", 5, 2.5, True, float("nan"), "other")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A question, the values that people have, and values that one of them might have instead."""
+
+    task: str
+    options: dict[str, Any]
+    base: list[Any]
+    valid: tuple[Any, ...]
+    invalid: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    """By policy: what is protected all the same."""
+    groups: tuple[str, ...] | None = None
+    n: int = N
+
+    @property
+    def name(self) -> str:
+        ends = "-real" if isinstance(self.options.get("lower"), float) else ""
+        named = "-names" if "categories" in self.options else ""
+        return f"{self.task}{ends}{named}" + ("" if self.groups is None else "-by")
+
+    def policies(self) -> Iterator[tuple[str, tuple[Any, ...]]]:
+        yield "error", self.valid
+        yield from self.invalid.items()
+
+
+def _numeric(task: str, **more: Any) -> list[Case]:
+    clamped = {"clamp": _BEYOND}
+    return [
+        Case(task, {**_WHOLE, **more}, _INTEGERS, _AS_INTEGERS, clamped),
+        Case(task, {**_REAL, **more}, _FLOATS, _AS_REALS, clamped),
+    ]
+
+
+CASES = (
+    Case("count", {}, [True, False] * (N // 2), (True, False, 1, 0, "yes", "N", 1.0, np.True_)),
+    *_numeric("sum"),
+    *_numeric("mean"),
+    *_numeric("quantiles"),
+    *_numeric("range", at=[1, 3]),
+    *_numeric("cdf", at=[1, 3]),
+    *_numeric("variance"),
+    *_numeric("std"),
+    Case("bins", {"edges": [0, 3, 10]}, _FLOATS, _AS_REALS, {"clamp": _BEYOND}),
+    Case("histogram", _WHOLE, _INTEGERS, _AS_INTEGERS, {"clamp": _BEYOND}),
+    Case("histogram", {"categories": ["a", "b", "other"]}, _NAMES, ("b",), {"other": _OTHERS}),
+    Case("words", {"alphabet": "letters", "max_length": 3}, ["cat", "dog"] * 150, ("emu", "cat"),
+         {"clamp": ("elephants", "cats")}, n=300),
+    Case("count", {}, [True, False] * (N // 2), (1, 0, "no"), groups=("x", "y", "other")),
+    Case("sum", _WHOLE, _INTEGERS, _AS_INTEGERS, {"clamp": _BEYOND}, groups=("x", "y", "other")),
+    Case("mean", _REAL, _FLOATS, _AS_REALS, {"clamp": _BEYOND}, groups=("x", "y", "other")),
+    Case("histogram", {"categories": ["a", "b", "other"]}, _NAMES, ("b",), {"other": _OTHERS},
+         groups=("x", "y", "other")),
+)  # fmt: skip
+
+MODELS = {"shuffle": {"delta": 1e-2}, "local": {}, "central": {"delta": 1e-2}}
+
+
+def replace_one(case: Case, value: Any) -> dict[str, list[Any]]:
+    """The table with this value in one place."""
+    values = list(case.base)
+    values[PLACE] = value
+    return {"v": values, "g": ["x", "y", "x"] * (case.n // 3)}
+
+
+def _same_type(case: Case, table: dict[str, list[Any]]) -> bool:
+    """Whether a typed array of the base can hold the values."""
+    value, first = table["v"][PLACE], case.base[0]
+    if type(value) is type(first):
+        return not isinstance(value, int) or isinstance(value, bool) or -(2**63) <= value < 2**63
+    return value is None and isinstance(first, str)
+
+
+def _write_csv(table: dict[str, list[Any]], path: Any) -> Any:
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(table)
+    writer.writerows(zip(*table.values(), strict=True))
+    path.write_text(text.getvalue())
+    return path
+
+
+def _write_lines(table: dict[str, list[Any]], path: Any) -> Any:
+    def plain(value: Any) -> Any:
+        return value.item() if isinstance(value, np.generic) else str(value)
+
+    rows = (dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True))
+    path.write_text("".join(json.dumps(row, default=plain) + "\n" for row in rows))
+    return path
+
+
+def _write_parquet(table: dict[str, list[Any]], path: Any) -> Any:
+    pq.write_table(pa.table(table), path)
+    return path
+
+
+UNTYPED: dict[str, Callable[[dict[str, list[Any]], Any], Any]] = {
+    "list": lambda table, _: table["v"],
+    "dict": lambda table, _: table,
+    "object array": lambda table, _: {k: np.array(v, dtype=object) for k, v in table.items()},
+    "pandas object": lambda table, _: pd.DataFrame(table, dtype=object),
+    "csv": lambda table, path: _write_csv(table, path / "t.csv"),
+    "json lines": lambda table, path: _write_lines(table, path / "t.jsonl"),
+}
+TYPED: dict[str, Callable[[dict[str, list[Any]], Any], Any]] = {
+    "array": lambda table, _: {k: np.array(v) for k, v in table.items()},
+    "pandas": lambda table, _: pd.DataFrame(table),
+    "polars": lambda table, _: pl.DataFrame(table),
+    "arrow": lambda table, _: pa.table(table),
+    "parquet": lambda table, path: _write_parquet(table, path / "t.parquet"),
+}
+INPUTS = {**UNTYPED, **TYPED}
+
+
+def list_values(case: Case, kind: str, values: tuple[Any, ...]) -> list[Any]:
+    """Those values that this kind of input can hold."""
+    fits = [each for each in values if kind in UNTYPED or _same_type(case, replace_one(case, each))]
+    if kind == "array":
+        fits = [each for each in fits if each is not None]
+    if kind == "json lines":  # JSON has neither
+        fits = [each for each in fits if not (isinstance(each, float) and not np.isfinite(each))]
+    return fits
+
+
+_NOISE = {"value", "stderr", "low", "high", "messages"}
+
+
+def mask(found: Any, task: str) -> Any:
+    """What JSON says, without what follows from the noise."""
+    if isinstance(found, dict):
+        kept = {
+            key: "noise" if key in _NOISE else mask(value, task) for key, value in found.items()
+        }
+        if task == "words":
+            kept |= {key: "noise" for key in ("estimate", "found") if key in found}
+        return kept
+    return [mask(each, task) for each in found] if isinstance(found, list) else found
+
+
+def public(answer: Any, task: str) -> tuple[Any, ...]:
+    """Everything that an answer shows besides its noisy numbers."""
+    said = (answer.title, answer.warnings, answer.explain(), repr(answer))
+    if isinstance(answer, sdp.SurveyAnswer):
+        notes = tuple(each.notes for each in answer.answers)
+        return ("answer", mask(answer.to_dict(), task), notes, *said)
+    rows = None if task == "words" else [row.label for row in answer.picture.rows]
+    spread = answer.picture.limits if task != "words" else None
+    return ("answer", mask(answer.to_dict(), task), rows, spread, answer.dropped, *said)
+
+
+def observe(run: Callable[[], Any], task: str) -> tuple[Any, ...]:
+    """What somebody sees of it: the answer, or the error."""
+    try:
+        return public(run(), task)
+    except sdp.ShuffledpError as error:
+        return ("error", type(error).__name__, str(error))
+
+
+def hide_numbers(text: str) -> str:
+    """A text without numbers, and without the line for the operator alone."""
+    lines = [line for line in text.splitlines() if not line.startswith("For you alone")]
+    return re.sub(r"[0-9][0-9.,e+-]*", "#", "\n".join(lines))

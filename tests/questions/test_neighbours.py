@@ -1,0 +1,170 @@
+"""One person's value decides nothing but noise: every public path, with neighbours that differ in one value.
+
+What `error` and `drop` reveal is no noise, and said to be not private: they are left out here, and
+docs/sharp-edges.md lists them.
+"""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+import shuffledp as sdp
+from neighbours import (
+    CASES,
+    INPUTS,
+    MODELS,
+    hide_numbers,
+    list_values,
+    mask,
+    observe,
+    replace_one,
+)
+from shuffledp.cli import app
+
+ANSWERED = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+
+
+def ask(case, data, model, policy, engine=None):
+    grouped = {} if case.groups is None else {"by": "g", "groups": case.groups}
+    column = None if isinstance(data, list) else "v"
+    return lambda: sdp.ask(
+        data,
+        case.task,
+        column=column,
+        epsilon=2.0,
+        model=model,
+        on_invalid=policy,
+        engine=engine,
+        rng=sdp.SeededWords(1),
+        **MODELS[model],
+        **grouped,
+        **case.options,
+    )
+
+
+def walk(case, kind, model, folder, engine=None, most=None):
+    """All neighbours of this case in this kind of input: how many, and which ones look different."""
+    if kind == "list" and case.groups is not None:
+        return 0, []
+    make, looked, different = INPUTS[kind], 0, []
+    for policy, values in case.policies():
+        first = None
+        for value in [case.base[0], *list_values(case, kind, values)[:most]]:
+            data = make(replace_one(case, value), folder)
+            seen = observe(ask(case, data, model, policy, engine), case.task)
+            first = seen if first is None else first
+            looked += 1
+            if seen != first:
+                different.append((policy, value, first, seen))
+    return looked, different
+
+
+@ANSWERED
+@pytest.mark.parametrize("kind", INPUTS)
+def test_one_value_decides_nothing_but_noise(case, kind, tmp_path):
+    """A few of the neighbours; `make test-all` walks all of them."""
+    model = "central" if case.task == "words" else "shuffle"
+    _, different = walk(case, kind, model, tmp_path, most=2)
+    assert not different
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", MODELS)
+@ANSWERED
+def test_every_neighbour(case, model, tmp_path, record_property):
+    looked, different = 0, []
+    for kind in INPUTS:
+        engines = ("duckdb", "memory") if kind in ("csv", "json lines", "parquet") else (None,)
+        for engine in engines:
+            more, wrong = walk(case, kind, model, tmp_path, engine)
+            looked += more
+            different += wrong
+    record_property("looked", looked)
+    assert not different
+    assert looked > 15
+
+
+@pytest.mark.slow
+@ANSWERED
+def test_spark(case, tmp_path):
+    if case.task == "words":
+        pytest.skip("three hundred people and a sketch take long on Spark")
+    for kind in ("csv", "parquet"):
+        looked, different = walk(case, kind, "shuffle", tmp_path, "spark", most=3)
+        assert looked
+        assert not different
+
+
+SURVEY = """epsilon = 2.0
+model = "local"
+on_invalid = "clamp,other"
+[questions.v]
+task = "{task}"
+lower = {lower}
+upper = {upper}
+[questions.g]
+task = "histogram"
+categories = ["x", "y", "other"]
+"""
+
+
+def survey_cases():
+    return [case for case in CASES if case.task in ("sum", "quantiles") and case.groups is None]
+
+
+@pytest.mark.parametrize("kind", ["dict", "object array", "csv", "json lines", "array", "parquet"])
+@pytest.mark.parametrize("case", survey_cases(), ids=lambda case: case.name)
+def test_surveys(case, kind, tmp_path):
+    survey, seen = sdp.Survey.loads(SURVEY.format(task=case.task, **case.options)), []
+    values = [value for _, some in case.policies() for value in list_values(case, kind, some)]
+    for value in [case.base[0], *values[:: 2 if kind == "dict" else 6]]:
+        data = INPUTS[kind](replace_one(case, value), tmp_path)
+        seen.append(observe(lambda data=data: survey.ask(data, rng=sdp.SeededWords(1)), case.task))
+    assert len(seen) > 1
+    assert all(each == seen[0] for each in seen)
+    assert seen[0][0] == "answer"
+
+
+def say(words):
+    """What a command prints and how it ends."""
+    result = CliRunner().invoke(app, [*map(str, words)])
+    try:
+        said = mask(json.loads(result.stdout), "")
+    except ValueError:
+        said = hide_numbers(result.stdout)
+    return result.exit_code, said, hide_numbers(result.stderr)
+
+
+@pytest.mark.parametrize("kind", ["csv", "json lines"])
+@pytest.mark.parametrize("command", ["run", "randomize", "survey"])
+@pytest.mark.parametrize("case", survey_cases(), ids=lambda case: case.name)
+def test_commands(case, command, kind, tmp_path, monkeypatch):
+    """The same output besides noise, the same errors and the same exit status."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.toml").write_text(SURVEY.format(task=case.task, **case.options))
+    ends = ["--lower", case.options["lower"], "--upper", case.options["upper"]]
+    common = ["--column", "v", *ends, "--epsilon", 2, "--delta", 1e-2, "--on-invalid", "clamp"]
+    seen = []
+    values = [value for _, some in case.policies() for value in list_values(case, kind, some)]
+    for value in [case.base[0], *values[3::8]]:
+        path = INPUTS[kind](replace_one(case, value), tmp_path)
+        words = {
+            "run": ["run", case.task, path, *common],
+            "randomize": ["randomize", path, "--task", case.task, *common, "--out", "m.parquet"],
+            "survey": ["run", "s.toml", path],
+        }[command]
+        force = ["--force"] if command == "randomize" else []
+        seen.append([say([*words, *force, *more, "--seed", 1]) for more in ((), ("--json",))])
+    assert len(seen) > 1
+    assert all(each == seen[0] for each in seen)
+    assert seen[0][0][0] == 0
+
+
+def test_a_value_that_is_refused_is_told():
+    """The walk can fail: what `error` and `drop` do is seen."""
+    case = next(case for case in CASES if case.name == "quantiles")
+    fine = observe(ask(case, list(case.base), "central", "drop"), case.task)
+    for policy, value in (("error", 11), ("drop", 11), ("drop", 3.5), ("clamp", "eleven")):
+        values = replace_one(case, value)["v"]
+        assert observe(ask(case, values, "central", policy), case.task) != fine
