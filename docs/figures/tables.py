@@ -10,6 +10,7 @@ and a test compares. What is between the marks is not edited by hand.
 
 import re
 import sys
+import textwrap
 import tomllib
 from collections.abc import Callable, Iterable
 from functools import cache, partial
@@ -128,8 +129,14 @@ def capabilities() -> str:
 
 def claims() -> str:
     """Every sentence about privacy, and who sees what."""
-    rows = [(each.name, each.sees, each.releases, each.unit, each.trust) for each in CLAIMS]
-    return markdown(("sentence", "who sees what", "releases", "unit", "who is trusted"), rows)
+    lines = []
+    for each in CLAIMS:
+        said = (
+            f"**{each.name}.** *Seen:* {each.sees}. *Releases:* {each.releases}. *Unit:* {each.unit}. "
+            f"*Trusted:* {each.trust}."
+        )
+        lines += textwrap.wrap(said, 118, initial_indent="- ", subsequent_indent="  ")
+    return "\n".join(lines) + "\n"
 
 
 def protocol_modules() -> str:
