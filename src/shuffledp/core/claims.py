@@ -85,6 +85,12 @@ CLAIMS = (
         trust="as the line of the guarantee above it",
     ),
     Claim(
+        name="a large delta",
+        says=rf"delta = (?:{_AMOUNT}) is large for n = [0-9,]+: with delta = 1/n = (?:{_AMOUNT})",
+        sees="as the line of the guarantee beside it",
+        trust="as the line of the guarantee beside it",
+    ),
+    Claim(
         name="without the shuffler",
         says=rf"each person still has the local promise: epsilon = (?:{_AMOUNT})",
         fields=(r"plan\.rows\.local_(floor|guess)",),
