@@ -134,13 +134,23 @@ def test_fourier_and_normal_agree(n, name):
     sd = math.sqrt(float(np.dot(blanket.mass, blanket.gains(0.0) ** 2)) / n)
     for deviation in (1.0, 4.0, 7.0):
         w, g = np.array(blanket.mass), blanket.gains(deviation * sd)
-        tilt = module._Tilt.solve(w, g, n, 1)
-        main, error = module._bound_by_normal(tilt)
-        split = module._bound_by_fourier(tilt) / main - 1
+        tilt = module._Tilt.solve(w[None], g[None], n, 1)
+        main, error = module._bound_by_normal(tilt.take(0))
+        split = module._bound_by_fourier(tilt)[0][0] / main - 1
         # Splitting atoms adds variance; that grows delta by its deviation^2-th multiple.
         assert -error / main <= split <= error / main + module._ADDED_VARIANCE * deviation**2
         # and an error of delta moves epsilon by its deviation^2-th part: here less than 0.1 %.
         assert abs(split) <= 1e-3 * deviation**2
+
+
+def test_many_epsilons_are_as_good_as_one():
+    """A row whose tilt is found early waits for the others."""
+    krr = KRR(k=10, epsilon0=4.391542087193253)
+    profile = BlanketProfile(blankets=krr.blankets(), n=6940, epsilon0=krr.epsilon0)
+    epsilons = np.array([0.0, 0.3, 1.04424768, 1.04714166, 1.06276911, 1.21904367, 4.0, 4.5])
+    each = [profile.delta(epsilon) for epsilon in epsilons.tolist()]
+    assert profile.deltas(epsilons).tolist() == pytest.approx(each, rel=1e-9)
+    assert each == sorted(each, reverse=True)
 
 
 def test_upper_bound_of_the_exact_sum():

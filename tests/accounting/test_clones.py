@@ -197,34 +197,72 @@ class TestRounding:
                 truth = ideal_rho(name, epsilon0)
                 assert truth * (1 - 3e-15) < pair(epsilon0=epsilon0, n=5).rho <= truth
 
-    @pytest.mark.parametrize(("upper", "lower"), [(0, 1), (1, 0)])
-    def test_ends(self, monkeypatch, upper, lower):
+    @pytest.mark.parametrize("n", [300, 20_000])
+    def test_ends(self, monkeypatch, n):
         """What lies on the other side may be moved further: the bound does not notice."""
-        side = "delta" if upper else "delta_lower"
-        whole = clones_2023(epsilon0=1.0, n=300)
-        before = getattr(whole, side)(0.2)
+        whole = clones_2023(epsilon0=1.0, n=n)
+        before = whole.delta(0.2), whole.delta_lower(0.2)
 
-        def moved(bound):
+        def moved(bound, end, factor):
             def change(*given):
                 ends = list(bound(*given))
-                ends[lower] = ends[lower] * (0.9 if upper else 1.1)
+                ends[end] = ends[end] * factor
                 return tuple(ends)
 
             return change
 
-        def moved_up(bound):  # of a tail that is subtracted, the other end
-            def change(*given):
-                ends = list(bound(*given))
-                ends[upper] = ends[upper] * (1.1 if upper else 0.9)
-                return tuple(ends)
+        for name in ("_place_cells", "_count_clones"):
+            monkeypatch.setattr(module, name, getattr(module, name).__wrapped__)
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "bound_mass", moved(module.bound_mass, 0, 0.9))
+            assert whole.delta(0.2) == before[0]
+        monkeypatch.setattr(module, "bound_mass", moved(module.bound_mass, 1, 1.1))
+        monkeypatch.setattr(module, "bound_mills", moved(module.bound_mills, 0, 0.9))
+        monkeypatch.setattr(module, "bound_at_most", moved(module.bound_at_most, 1, 1.1))
+        assert whole.delta_lower(0.2) == before[1]
 
-            return change
+    def test_the_table_of_coins(self):
+        """Masses from above, sums from below, both as near as 400 roundings allow."""
+        table = module._tabulate_coins()
+        for C in (0, 1, 2, 57, 399):
+            sums = [Fraction(0)]
+            for k in range(C + 1):
+                mass = Fraction(math.comb(C, k), 2**C)
+                assert mass <= Fraction(table.mass[C, k]) <= mass * (1 + Fraction(1, 10**12))
+                below = Fraction(table.below[C, k])
+                assert sums[-1] * (1 - Fraction(1, 10**12)) <= below <= sums[-1]
+                sums.append(sums[-1] + mass)
 
-        monkeypatch.setattr(module, "bound_mass", moved(module.bound_mass))
-        monkeypatch.setattr(module, "bound_mills", moved_up(module.bound_mills))
-        monkeypatch.setattr(module, "bound_at_most", moved(module.bound_at_most))
-        monkeypatch.setattr(module, "_place_cells", module._place_cells.__wrapped__)
-        assert getattr(whole, side)(0.2) == before
+    def test_the_number_of_clones(self):
+        rho = clones_2023(epsilon0=3.0, n=2_000).rho
+        found = module._count_clones(2_000, rho)
+        exact, mass = mp.mpf(0), (1 - mp.mpf(rho)) ** 1999
+        for c in range(len(found)):
+            assert exact <= found[c] <= min(exact * (1 + mp.mpf("1e-11")), 1)
+            exact += mass
+            mass *= mp.mpf(rho) / (1 - mp.mpf(rho)) * (1999 - c) / (c + 1)
+
+    def test_gains_are_raised(self, monkeypatch):
+        """By more than they are rounded, from the smallest epsilons to the largest, for any clone probability."""
+        seen = []
+
+        def keep(masses, gains, n):
+            seen.append((masses, gains))
+            return np.zeros(len(gains))
+
+        monkeypatch.setattr(module, "mean_positive_parts", keep)
+        random = np.random.default_rng(8)
+        for _ in range(200):
+            epsilon0 = float(10 ** random.uniform(-3, 1.3))
+            epsilon = epsilon0 * float(1 - 10 ** random.uniform(-6, 0))
+            clones = Clones(epsilon0=epsilon0, n=10**12, rho=float(random.uniform(1e-9, 1)))
+            clones._sum_gains(np.array([epsilon]))
+            (masses, ((high, low),)) = seen[-1]
+            p, E = mp.exp(mp.mpf(epsilon0)), mp.exp(mp.mpf(epsilon))
+            scale = 2 / mp.mpf(clones.rho) / (p + 1)
+            assert masses.tolist() == [clones.rho / 2] * 2
+            for found, truth in ((high, scale * (p - E)), (low, scale * (1 - p * E))):
+                assert 0 < (mp.mpf(float(found)) - truth) / abs(truth) < 1e-13
 
     def test_units_pay_for_what_is_rounded(self, monkeypatch):
         """With masses and tails that are exact but for the last digit."""
@@ -236,10 +274,21 @@ class TestRounding:
             epsilon = epsilon0 * float(random.uniform(0.01, 0.99))
             C = random.integers(1, 60, 6).astype(np.float64)
             clones = clones_2023(epsilon0=epsilon0, n=100)
-            upper, lower = clones._bound_inner(C, epsilon, 1), clones._bound_inner(C, epsilon, -1)
-            for place, high, low in zip(C.tolist(), upper, lower, strict=True):
+            lower = clones._bound_inner(C, epsilon)
+            for place, low in zip(C.tolist(), lower, strict=True):
                 truth = self.inner(int(place), epsilon0, epsilon)
-                assert low <= truth <= high
+                assert low <= truth
+
+    def test_the_number_of_clones_is_known(self):
+        """As good as certainly n - 1 of them: the table alone decides."""
+        random = np.random.default_rng(3)
+        for _ in range(60):
+            epsilon0 = float(random.uniform(0.1, 6))
+            epsilon = epsilon0 * float(random.uniform(0.01, 0.99))
+            C = int(random.integers(1, 60))
+            found = Clones(epsilon0=epsilon0, n=C + 1, rho=1 - 2.0**-53).delta(epsilon)
+            truth = self.inner(C, epsilon0, epsilon)
+            assert truth <= found <= truth * (1 + 1e-9)
 
     @staticmethod
     def exact_mass(k, C, _):

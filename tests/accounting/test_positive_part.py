@@ -43,6 +43,21 @@ def test_few_events_among_many_users(n, gains):
     assert exact * (1 - 1e-12) <= found <= exact * 1.005
 
 
+@pytest.mark.parametrize("n", [1, 5, 3_000, 10**6, 10**12])
+def test_many_rows_are_as_good_as_one(n):
+    """Rows with few and with many frequencies, in any order, and some that need no evaluation."""
+    masses, random = np.array([0.2, 0.1, 0.3]), np.random.default_rng(6)
+    near = np.linspace(0, 8, 15) / math.sqrt(n)
+    # Some rates are found in a step or two, and others take their time.
+    shifts = random.permutation(np.concatenate([near, [0.9, 0.3, 0.1, -1.0]]))
+    gains = np.array([1.0, 0.5, -0.9]) + 0.02 / 0.6 - shifts[:, None]
+    gains[3] = [0.4, 0.0, 0.1]
+    many = module.mean_positive_parts(masses, gains, n)
+    each = [mean_positive_part(masses, row, n) for row in gains]
+    assert many.tolist() == pytest.approx(each, rel=1e-9)
+    assert len(set(each)) > (10 if n > 5 else 4)
+
+
 def test_the_bound_by_digits_tells_a_wrong_mass():
     n = 10**6
     exact = by_digits(np.array([12.3 / n, 14 / n]), (1.0, -1.7), n, 80)
@@ -53,19 +68,19 @@ def test_the_bound_by_digits_tells_a_wrong_mass():
 @pytest.mark.parametrize("shift", [0.05, 0.2, 0.5])
 def test_listing_and_fourier_agree(n, shift):
     masses, gains = np.array([0.3, 0.3]), np.array([1.0, -1.0 - shift])
-    listed = module._sum_list(masses, gains, n)
-    tilt = module._Tilt.solve(masses, gains, n, 1)
-    fourier = module._scale(tilt, module._bound_by_fourier(tilt), 1)
+    (listed,) = module._sum_list(masses, gains[None], n)
+    tilt = module._Tilt.solve(masses[None], gains[None], n, 1)
+    (fourier,) = module._scale(tilt, module._bound_by_fourier(tilt)[0], 1)
     assert listed * (1 - 1e-9) <= fourier <= listed * 1.01
 
 
 def test_a_stronger_blur_only_raises(monkeypatch):
     masses, gains = np.array([0.3, 0.2]), np.array([1.0, -1.8])
-    tilt = module._Tilt.solve(masses, gains, 2_000, 1)
+    tilt = module._Tilt.solve(masses[None], gains[None], 2_000, 1)
     found = []
     for added in (1e-7, 1e-5, 1e-3, 1e-1):
         monkeypatch.setattr(module, "_ADDED_VARIANCE", added)
-        found.append(module._bound_by_fourier(tilt))
+        found.append(float(module._bound_by_fourier(tilt)[0][0]))
     assert found == sorted(found)
     assert found[-1] > 1.1 * found[0]
 
@@ -261,7 +276,10 @@ class TestRounding:
             masses, g = self.tilted_law(w, values, tilt)
             rest = 1 - mpmath.fsum(masses)
             omega = np.array([0.0, 0.3, 1.0, 4.0, 40.0]) / tilt.sd
-            for x, log, angle, error in zip(omega, *module._log_power(tilt, omega), strict=True):
+            row = tilt.take(None)  # the only one
+            real, imaginary = (part[0] for part in module._transform(row, omega[None]))
+            logs = module._log_power(real, imaginary, omega * tilt.rounding, tilt.n)
+            for x, log, angle, error in zip(omega, *logs, strict=True):
                 turns = [mpmath.expjpi(mpmath.mpf(float(x)) * v / mpmath.pi) for v in g]
                 phi = rest + mpmath.fsum(m * turn for m, turn in zip(masses, turns, strict=True))
                 found = mpmath.exp(mpmath.mpc(float(log), float(angle)))
@@ -299,7 +317,8 @@ class TestRounding:
                         grown[s + value] = grown.get(s + value, 0) + mass * share
                 sums = grown
             truth = sum(mass * max(s, 0) for s, mass in sums.items())
-            assert truth <= Fraction(module._sum_list(w, g, n)) <= truth * (1 + Fraction(1, 10**12))
+            (found,) = module._sum_list(w, g[None], n)
+            assert truth <= Fraction(found) <= truth * (1 + Fraction(1, 10**12))
 
 
 @pytest.mark.parametrize("deviation", [1.0, 8.0, 20.0, 36.0])

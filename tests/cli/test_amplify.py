@@ -266,7 +266,7 @@ class TestAll:
         shown = run(*ASKED, "--all").stdout
         for form in CLOSED_FORMS:
             assert form.name in shown
-        assert "0.0432132" in shown
+        assert "0.0432085" in shown
         assert "approximation: not a guarantee" in shown
 
 

@@ -26,8 +26,13 @@ from typing import Protocol
 
 import numpy as np
 
-from shuffledp.accounting.base import SMALLEST_DELTA, find_epsilon, guess_epsilon
-from shuffledp.accounting.positive_part import mean_positive_part, mean_positive_part_lower
+from shuffledp.accounting.base import (
+    SMALLEST_DELTA,
+    find_epsilon,
+    find_epsilon_at_once,
+    guess_epsilon,
+)
+from shuffledp.accounting.positive_part import mean_positive_part_lower, mean_positive_parts
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.randomizer import Law, Message, Randomizer
@@ -101,27 +106,41 @@ class Blanket:
 
     def delta(self, epsilon: float, n: int) -> float:
         """An upper bound of the divergence of a against b, n users."""
-        # 4 units pay for the rounding of b, and of the product.
-        E = float(exp_lower(epsilon)) * (1 - 4 * UNIT)
-        uncovered = math.fsum(max(0.0, a - E * b) for a, b in self.bare) * (1 + 8 * UNIT)
-        gains = self.gains(epsilon) + self.bound_rounding(epsilon)
-        covered = mean_positive_part(np.array(self.mass), gains, n)
-        return min(1.0, covered + uncovered)
+        return float(self.deltas(np.array([epsilon]), n)[0])
 
-    def gains(self, epsilon: float) -> Floats:
-        """The values of G."""
+    def deltas(self, epsilons: Floats, n: int) -> Floats:
+        """The same at each of these, in little more time than one.
+
+        >>> generic_blanket(epsilon0=1.0).deltas(np.array([0.02, 0.04]), 10_000).round(6)
+        array([3.05e-04, 3.00e-06])
+        """
+        gains = self.gains(epsilons) + self.bound_rounding(epsilons)
+        found = mean_positive_parts(np.array(self.mass), gains, n)
+        if self.bare:
+            a, b = np.array(self.bare).T
+            # 12 units pay for the rounding of b, of the power and of the product.
+            E = np.exp(epsilons)[:, None] * (1 - 12 * UNIT)
+            uncovered = np.maximum(0.0, a - E * b).sum(axis=1)
+            found = found + uncovered * (1 + (len(a) + 8) * UNIT)
+        return np.minimum(found, 1.0)
+
+    def gains(self, epsilon: Floats | float) -> Floats:
+        """The values of G; a row of them for each of many epsilons."""
         first, second = np.array(self.first), np.array(self.second)
-        gains: Floats = (first - second) - float(exp_lower(epsilon) - 1) * second
+        gains: Floats = (first - second) - np.expm1(epsilon)[..., None] * second
         return gains
 
-    def bound_rounding(self, epsilon: float) -> Floats:
+    def bound_rounding(self, epsilon: Floats | float) -> Floats:
         """More than the error of `gains`, which are small differences of rounded ratios.
 
-        Each ratio is off by a unit of itself, e^epsilon - 1 and the product by one more, and each difference
-        by a unit of the result: five units of the sum of all sizes.
+        Each ratio is off by a unit of itself, and each difference by a unit of the result: less than five of the sum of
+        all sizes. e^epsilon - 1 is off by eight units, and the product by one more.
         """
-        sizes: Floats = np.array(self.first) + math.exp(epsilon) * np.array(self.second)
-        return 9 * UNIT * sizes
+        first, second = np.array(self.first), np.array(self.second)
+        rounding: Floats = UNIT * (
+            9 * (first + second) + 20 * np.expm1(epsilon)[..., None] * second
+        )
+        return rounding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,15 +162,20 @@ class BlanketProfile:
 
     def delta(self, epsilon: float) -> float:
         """An upper bound at epsilon."""
-        if epsilon >= self.epsilon0:
-            return 0.0
-        return max(blanket.delta(epsilon, self.n) for blanket in self.blankets)
+        return float(self.deltas(np.array([epsilon]))[0])
+
+    def deltas(self, epsilons: Floats) -> Floats:
+        """The same at each of these, in little more time than one."""
+        found, some = np.zeros(len(epsilons)), epsilons < self.epsilon0
+        if some.any():
+            each = [blanket.deltas(epsilons[some], self.n) for blanket in self.blankets]
+            found[some] = np.max(each, axis=0)
+        return found
 
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon, rounded up by at most a part in 10^6, with delta(epsilon) <= delta."""
-        return find_epsilon(
-            self.delta, delta, epsilon0=self.epsilon0, guess=_guess(self.blankets, self.n, delta)
-        )
+        guess = _guess(self.blankets, self.n, delta)
+        return find_epsilon_at_once(self.deltas, delta, epsilon0=self.epsilon0, guess=guess)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,7 +251,7 @@ def _compare_tails(mass: Floats, first: Floats, second: Floats) -> float:
 
 
 def _round_excess(lead: Blanket, epsilon: float) -> float:
-    """More than the rounding of `_exceed`: 9 units of each gain, 24 of each mass, and those of two sums by pairs."""
+    """More than the rounding of `_exceed`: 16 units of each gain, 24 of each mass, and those of two sums by pairs."""
     return 2 * (128 + 2 * len(lead.mass).bit_length()) * UNIT * (1 + math.exp(epsilon))
 
 

@@ -4,13 +4,16 @@ G takes the value g_j with probability w_j, and 0 with what is left of the proba
 at most 0, so that the positive part is a rare event. Three evaluations, all upper bounds:
 
 * by listing how often each value comes up, for small n.
-* by Fourier: a little normal noise Z of mean 0 is added to the sum (convex functions only grow), and
+* by Fourier, for all rows of a table of values at once: a little normal noise Z of mean 0 is added to the sum (convex functions only grow), and
   both are tilted so that the sum is centred at 0. Then Poisson's summation formula, with f(s) = (s)_+ e^(-rate s),
 
       sum over m of E f(S + Z + m period) = (1/period) sum over k of F(omega_k) Phi(omega_k),   omega_k = 2 pi k / period,
 
   F and Phi the transforms of f and of the law of S + Z: the left side is at least its term m = 0, and Z
-  makes the right side short, whatever n is. What is cut off is added.
+  makes the right side short, whatever n is. What is cut off is added. For large n the sum is smooth by itself: with
+  v the tilted variance of G and d the fourth moment of the difference of two of them, |Phi_G|^2 <= 1 - v omega^2 +
+  d omega^4 / 24 (cos x <= 1 - x^2/2 + x^4/24), which is at most 1 - v omega^2 / 2 up to omega^2 = 12 v / d. So n of them
+  are below exp(-n v omega^2 / 4) there, a few dozen frequencies count, and Z only has to silence what lies beyond.
 * by the normal law: the same tilt, then the Berry-Esseen inequality. Its relative error falls like
   1/sqrt(n), its cost does not depend on n, and it bounds from below as well.
 
@@ -27,25 +30,31 @@ other can be replaced. From there on masses and values are what they are.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 
 import numpy as np
 
 from shuffledp.accounting.base import SMALLEST_DELTA
-from shuffledp.core.arrays import Floats
+from shuffledp.core.arrays import Counts, Floats
 from shuffledp.numerics.rounding import UNIT
 
-__all__ = ["mean_positive_part", "mean_positive_part_lower"]
+__all__ = ["mean_positive_part", "mean_positive_part_lower", "mean_positive_parts"]
 
 _BERRY_ESSEEN = 0.474801  # Shevtsova 2011, for identically distributed summands
 _ADDED_VARIANCE = 1e-4  # relative; epsilon grows by about half of that (less below n = 1000)
 _FADED = 60.0  # frequencies damped by more than e^-60 are left out, and accounted for
+_HIGHEST = math.sqrt(2 * _FADED)  # over the blur: beyond, its damping is more than that
 _MOST = 1 << 14  # frequencies
 _STEEPEST = 600.0  # largest exponent of a tilt: e^700 would overflow, and every rate is valid
 _LISTED = 30_000  # ways in which n users can be spread over the values
-_LEAST_DEVIATION = 0.05  # a smaller tilt would need a longer period, and a stronger blur for it
+_LEAST_DEVIATION = 2.0  # with a smaller tilt the period would be longer
 _LEAST_SIZE = 1e-9  # of |Phi|^2: a smaller one is only bounded
+_SURE = 1e-7  # relative error of a variance that is as good as known
+_UNSURE = (
+    1e-5  # of a sum over frequencies: with more rounding than that, the normal law may be better
+)
+_AT_ONCE = 1 << 18  # angles: bounds the memory
 
 
 def mean_positive_part(w: Floats, g: Floats, n: int) -> float:
@@ -55,20 +64,46 @@ def mean_positive_part(w: Floats, g: Floats, n: int) -> float:
     >>> round(mean_positive_part(w, g, 1), 6)
     0.25
     """
-    w, g = w[w > 0], g[w > 0]
-    if len(g) == 0 or g.max() <= 0:
-        return 0.0
-    w = w * np.where(g > 0, 1 + 32 * UNIT, 1 - 32 * UNIT)
+    return float(mean_positive_parts(w, g[None, :], n)[0])
+
+
+def mean_positive_parts(w: Floats, g: Floats, n: int) -> Floats:
+    """The same for each row of values, which share their masses and most of the work.
+
+    >>> w, g = np.array([0.25, 0.25]), np.array([[1.0, -1.5], [0.5, -1.5]])
+    >>> mean_positive_parts(w, g, 1)
+    array([0.25 , 0.125])
+    """
+    g, w = g[:, w > 0], w[w > 0]
+    found = np.zeros(len(g))
+    rows = np.flatnonzero(g.max(axis=1, initial=-math.inf) > 0)
+    if not len(rows):
+        return found
+    g = g[rows]
+    masses = w * np.where(g > 0, 1 + 32 * UNIT, 1 - 32 * UNIT)
     # (a + b)_+ <= a_+ + b_+, for n = 1 the truth
-    alone = float(w @ np.maximum(g, 0.0)) * (1 + (len(g) + 4) * UNIT)
-    if n == 1 or g.min() >= 0:
-        return alone
-    if math.comb(n + len(g), n) <= _LISTED:
-        return max(_sum_list(w, g, n) / n, SMALLEST_DELTA)
-    tilt = _Tilt.solve(w, g, n, 1, least=_LEAST_DEVIATION)
+    alone = _dot(masses, np.maximum(g, 0.0)) * (1 + (len(w) + 4) * UNIT)
+    found[rows] = alone
+    if n == 1:
+        return found
+    some = np.flatnonzero(g.min(axis=1) < 0)
+    if not len(some):
+        return found
+    if math.comb(n + len(w), n) <= _LISTED:
+        found[rows[some]] = np.maximum(_sum_list(w, g[some], n) / n, SMALLEST_DELTA)
+        return found
+    tilt = _Tilt.solve(masses[some], g[some], n, 1, least=_LEAST_DEVIATION)
     bound = _scale(tilt, _bound_tilted(tilt), 1) / n
     # Not a number (0 times infinity, at laws that no protocol has) is no bound.
-    return max(bound, SMALLEST_DELTA) if bound <= alone else alone
+    bound = np.where(bound <= alone[some], np.maximum(bound, SMALLEST_DELTA), alone[some])
+    found[rows[some]] = bound
+    return found
+
+
+def _dot(first: Floats, second: Floats) -> Floats:
+    """The sum of products over the last axis; positive or not, in any order."""
+    total: Floats = (first * second).sum(axis=-1)
+    return total
 
 
 def mean_positive_part_lower(w: Floats, g: Floats, n: int) -> float:
@@ -79,8 +114,8 @@ def mean_positive_part_lower(w: Floats, g: Floats, n: int) -> float:
 
     >>> w, g, n = np.array([0.5, 0.5]), np.array([1.0, -1.00001]), 10**10
     >>> low, high = mean_positive_part_lower(w, g, n), mean_positive_part(w, g, n)
-    >>> round(high / low - 1, 4)
-    0.0001
+    >>> round(high / low - 1, 5)
+    3e-05
     """
     g = g - 64 * UNIT * (g.max() - g.min())
     w = w / math.fsum(w)
@@ -89,62 +124,71 @@ def mean_positive_part_lower(w: Floats, g: Floats, n: int) -> float:
     # E min(S_+, 4 sd) is at least 0.39892 sd for a normal sum, and 4 sd is its total variation.
     centred = plain.sd * (1 - plain.wrong_sd) * (0.39892 - 4 * plain.distance) - n * plain.offset
     if tilted.rate <= 0:
-        return max(centred, 0.0) / n
+        return max(float(centred), 0.0) / n
     main, error = _bound_by_normal(tilted)
-    return max(_scale(tilted, max(main - error, 0.0), -1), centred, 0.0) / n * (1 - 8 * UNIT)
+    raised = float(_scale(tilted, np.asarray(max(main - error, 0.0)), -1))
+    return max(raised, float(centred), 0.0) / n * (1 - 8 * UNIT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Tilt:
     """The law of G (0 with what is left of the mass) tilted by e^(rate G), so that its mean is 0.
 
-    Whatever the rate, E[(S)_+] = mgf^n E_tilted[(S)_+ e^(-rate S)].
+    Whatever the rate, E[(S)_+] = mgf^n E_tilted[(S)_+ e^(-rate S)]. Everything but n is an array with an entry for each
+    law; masses and values have one more axis.
     """
 
     n: int
-    rate: float
-    log_mgf: float
-    wrong_log: float
+    rate: Floats
+    log_mgf: Floats
+    wrong_log: Floats
     """At least the error of `log_mgf`."""
     mass: Floats
     wrong: Floats
     """At least the relative error of each mass, and of what a sum over them adds."""
     value: Floats
-    sd: float
+    sd: Floats
     """Standard deviation of the tilted sum."""
-    wrong_sd: float
+    wrong_sd: Floats
     """At least its relative error."""
 
     @staticmethod
     def solve(w: Floats, g: Floats, n: int, side: int, least: float = 0.0) -> "_Tilt":
         """The law tilted by at least `least` standard deviations."""
-        rate = max(_tilt_rate(w, g), least / math.sqrt(n * float(w @ g**2)))
-        return _Tilt.at(min(rate, _STEEPEST / float(g.max())), w, g, n, side)
+        rate = np.maximum(_tilt_rate(w, g), least / np.sqrt(n * _dot(w, g**2)))
+        return _Tilt.at(np.minimum(rate, _STEEPEST / g.max(axis=-1)), w, g, n, side)
 
     @staticmethod
-    def at(rate: float, w: Floats, g: Floats, n: int, side: int) -> "_Tilt":
+    def at(rate: Floats | float, w: Floats, g: Floats, n: int, side: int) -> "_Tilt":
         """Tilted at this rate, for an upper (side = 1) or a lower (side = -1) bound.
 
         The mgf is a sum that loses some units. For an upper bound twice that is added, as mass at 0, which
         only raises the expectation: the mgf is then exactly what it says.
         """
-        many = len(g) + 16  # units that a sum over the values loses, and expm1
-        growth = np.expm1(rate * g)
-        lost = many * UNIT * float(w @ (np.abs(growth) + (1 + growth) * np.abs(rate * g)))
-        total = float(w @ growth)
+        rate = np.asarray(rate)[()]
+        many = g.shape[-1] + 16  # units that a sum over the values loses, and expm1
+        turned = rate[..., None] * g
+        growth, size = np.expm1(turned), np.abs(turned)
+        lost = many * UNIT * _dot(w, np.abs(growth) + (1 + growth) * size)
+        total = _dot(w, growth)
         if side > 0:
-            excess = math.fsum(w) - 1
-            total += max(excess, 0.0) + 2 * UNIT * (abs(excess) < 4 * UNIT) + 2 * lost
-        elif 1 + total < 1e3 * lost:
+            excess = _exceed_one(w)
+            total = total + (np.maximum(excess, 0.0) + 2 * UNIT * (np.abs(excess) < 4 * UNIT))
+            total = total + 2 * lost
+        elif np.any(1 + total < 1e3 * lost):
             raise ArithmeticError("the mgf is lost in rounding")
-        log_mgf = math.log1p(total)
-        wrong_log = 10 * UNIT * abs(log_mgf) + (1.01 * lost / (1 + total) if side < 0 else 0.0)
-        mass = w * np.exp(rate * g - log_mgf)
-        wrong = wrong_log + (many + 2 * np.abs(rate * g) + abs(log_mgf)) * UNIT
-        mean, rest = float(mass @ g), max(0.0, 1 - float(mass.sum()))
-        variance = float(mass @ (g - mean) ** 2) + rest * mean**2
-        unsure = float((mass * wrong) @ (np.abs(g) + abs(mean)) ** 2)
-        unsure += mean**2 * (float(mass @ wrong) + many * UNIT)
+        log_mgf = np.log1p(total)
+        wrong_log = 10 * UNIT * np.abs(log_mgf)
+        if side < 0:
+            wrong_log = wrong_log + 1.01 * lost / (1 + total)
+        mass = w * np.exp(turned - log_mgf[..., None])
+        wrong = (wrong_log + (many + np.abs(log_mgf)) * UNIT)[..., None] + 2 * UNIT * size
+        mean, rest = _dot(mass, g), np.maximum(0.0, 1 - mass.sum(axis=-1))
+        variance = _dot(mass, (g - mean[..., None]) ** 2) + rest * mean**2
+        unsure = _dot(mass * wrong, (np.abs(g) + np.abs(mean)[..., None]) ** 2)
+        unsure = unsure + mean**2 * (_dot(mass, wrong) + many * UNIT)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            wrong_sd = 8 * UNIT + np.where(variance > 0, unsure / variance, 1.0)
         return _Tilt(
             n=n,
             rate=rate,
@@ -153,99 +197,136 @@ class _Tilt:
             mass=mass,
             wrong=wrong,
             value=g,
-            sd=math.sqrt(n * variance),
-            wrong_sd=8 * UNIT + (unsure / variance if variance > 0 else 1.0),
+            sd=np.sqrt(n * variance),
+            wrong_sd=wrong_sd,
         )
 
+    def take(self, rows: Counts) -> "_Tilt":
+        """Some of the laws."""
+        arrays = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "n"}
+        return _Tilt(n=self.n, **{name: array[rows] for name, array in arrays.items()})
+
     @property
-    def deviation(self) -> float:
+    def deviation(self) -> Floats:
         """Rate times standard deviation: how many of these the tilt has moved the sum."""
         return self.rate * self.sd
 
     @property
-    def rounding(self) -> float:
+    def rounding(self) -> Floats:
         """At least the error of a sum over the values whose terms are at most |value|."""
-        return float((self.mass * (self.wrong + 32 * UNIT)) @ np.abs(self.value)) * 1.001
+        return _dot(self.mass * (self.wrong + 32 * UNIT), np.abs(self.value)) * 1.001
 
     @property
-    def offset(self) -> float:
+    def offset(self) -> Floats:
         """An upper bound on the remaining tilted mean of one G."""
-        return abs(float(self.mass @ self.value)) + self.rounding
+        return np.abs(_dot(self.mass, self.value)) + self.rounding
 
     @property
-    def distance(self) -> float:
+    def distance(self) -> Floats:
         """The largest distance of the tilted sum's distribution function from the normal one."""
-        third = float((self.mass * (1 + self.wrong)) @ np.abs(self.value) ** 3)
+        third = _dot(self.mass * (1 + self.wrong), np.abs(self.value) ** 3)
         # Around the mean: by the triangle inequality, as no rate makes the mean exactly 0.
-        moment = (math.cbrt(third) + self.offset) ** 3
+        moment = (np.cbrt(third) + self.offset) ** 3
         wrong = 4 * self.wrong_sd + 64 * UNIT
         return _BERRY_ESSEEN * moment * self.n / self.sd**3 * (1 + wrong)
 
+    @property
+    def smooth(self) -> Floats:
+        """Up to this frequency |Phi_G|^2 <= 1 - v omega^2 / 2; 0 where the moments are not known well enough."""
+        mean, rest = _dot(self.mass, self.value), np.maximum(0.0, 1 - self.mass.sum(axis=-1))
+        fourth = _dot(self.mass, (self.value - mean[..., None]) ** 4) + rest * mean**4
+        variance = self.sd**2 / self.n
+        # The difference of two independent ones: 2 E(G - mean)^4 + 6 v^2.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = np.sqrt(12 * variance / (2 * fourth + 6 * variance**2)) * (1 - 1e-5)
+        known: Floats = np.where(self.wrong_sd < _SURE, found, 0.0)
+        return known
 
-def _scale(tilt: _Tilt, tilted: float, side: int) -> float:
+
+def _exceed_one(w: Floats) -> Floats:
+    """By how much each law's mass exceeds 1, rounded once."""
+    if w.ndim == 1:
+        return np.asarray(math.fsum(w.tolist()) - 1)
+    return np.array([math.fsum(row) - 1 for row in w.tolist()])
+
+
+def _scale(tilt: _Tilt, tilted: Floats, side: int) -> Floats:
     """From E_tilted[(S)_+ e^(-rate S)] to E[(S)_+], on the side of the first."""
     log = tilt.n * (tilt.log_mgf + side * tilt.wrong_log)
-    log += side * 4 * UNIT * abs(log)
-    return tilted * (math.exp(log) if log < 709 else math.inf) * (1 + side * 32 * UNIT)
+    log = log + side * 4 * UNIT * np.abs(log)
+    grown = np.where(log < 709, np.exp(np.minimum(log, 709.0)), math.inf)
+    with np.errstate(invalid="ignore"):
+        scaled: Floats = tilted * grown * (1 + side * 32 * UNIT)
+    return scaled
 
 
-def _tilt_rate(w: Floats, g: Floats) -> float:
+def _tilt_rate(w: Floats, g: Floats) -> Floats:
     """The rate >= 0 that makes the tilted mean 0 (to rounding; every rate gives a valid identity)."""
-    if float(w @ g) >= 0:
-        return 0.0
-    top = float(g.max())
-    high = 1.0 / top
-    while float(w @ (g * np.exp(np.minimum(high * g, 700.0)))) < 0 and high * top < 300:
-        high *= 2
-    low = 0.0
-    rate = min(high, -float(w @ g) / float(w @ g**2))
-    for _ in range(60):
-        e = np.exp(rate * g)
-        slope, mean = float(w @ (g**2 * e)), float(w @ (g * e))
-        if mean < 0:
-            low = rate
-        else:
-            high = rate
+    weight = w * g
+    mean, second = weight.sum(axis=-1), _dot(weight, g)
+    falls = mean < 0
+    low, high = np.zeros(mean.shape), 300.0 / g.max(axis=-1)
+    rate = np.where(falls, np.minimum(-mean / second, high / 2), 0.0)
+    moving = falls
+    for _ in range(80):
+        grown = weight * np.exp(rate[..., None] * g)
+        mean, slope = grown.sum(axis=-1), _dot(grown, g)
+        below = mean < 0
+        low, high = np.where(below, rate, low), np.where(below, high, rate)
         step = rate - mean / slope
-        previous, rate = rate, step if low < step < high else (low + high) / 2
-        if abs(rate - previous) <= 1e-14 * rate:
+        step = np.where((low < step) & (step < high), step, (low + high) / 2)
+        # Newton's error is squared in every step. Who has arrived stays: the next step would be noise.
+        arrived = np.abs(step - rate) <= 1e-7 * rate
+        rate = np.where(moving, step, rate)
+        moving = moving & ~arrived
+        if not moving.any():
             break
     return rate
 
 
-def _bound_tilted(tilt: _Tilt) -> float:
-    """An upper bound of E_tilted[(S)_+ e^(-rate S)]."""
-    # The sum is centred, so E(S)_+ = E|S| / 2 is at most half its standard deviation.
+def _bound_tilted(tilt: _Tilt) -> Floats:
+    """Upper bounds of E_tilted[(S)_+ e^(-rate S)], the laws in one row."""
+    # E(S)_+ is at most half of E|S|, the standard deviation at most, and of the mean.
     crude = tilt.sd / 2 * (1 + tilt.wrong_sd) + tilt.n * tilt.offset
-    if tilt.rate <= 0 or tilt.sd <= 0:
-        return crude
-    main, error = _bound_by_normal(tilt)
-    # An error of delta moves epsilon by about its deviation^2-th part.
-    if error <= 5e-4 * main * max(1.0, tilt.deviation**2):
-        return min(main + error, crude)
-    return min(_bound_by_fourier(tilt), main + error, crude)
+    found = crude.copy()
+    rows = np.flatnonzero((tilt.rate > 0) & (tilt.sd > 0) & np.isfinite(tilt.sd))
+    if len(rows):
+        summed, unsure = _bound_by_fourier(tilt if len(rows) == len(crude) else tilt.take(rows))
+        found[rows] = np.fmin(summed, crude[rows])
+        for row in rows[unsure > _UNSURE].tolist():
+            main, error = _bound_by_normal(tilt.take(np.array(row)))
+            found[row] = np.fmin(found[row], main + error)
+    return found
 
 
-def _sum_list(w: Floats, g: Floats, n: int) -> float:
-    """At least E[(G_1 + ... + G_n)_+], by listing how many users take each value."""
+def _sum_list(w: Floats, g: Floats, n: int) -> Floats:
+    """At least E[(G_1 + ... + G_n)_+] for each row of values, by listing how many users take each of them."""
     # Raising a value only raises the sum, and one below -n max g ends all hope as it is.
-    top = float(g.max())
-    g = np.maximum(g, -n * top)
-    left, weight, total, size = np.array([n]), np.ones(1), np.zeros(1), np.zeros(1)
-    for mass, gain in zip(w.tolist(), g.tolist(), strict=True):
+    g = np.maximum(g, -n * g.max(axis=1, keepdims=True))
+    taken, weight = _list_ways(tuple(w.tolist()), n)
+    # Each value was multiplied once and added once, and the sum has two roundings more.
+    total = g @ taken + UNIT * (4 + 2 * len(w)) * (np.abs(g) @ taken)
+    summed: Floats = np.maximum(total, 0.0) @ weight * (1 + (len(weight) + 16) * UNIT)
+    return summed
+
+
+@lru_cache(maxsize=8)
+def _list_ways(w: tuple[float, ...], n: int) -> tuple[Floats, Floats]:
+    """How many users take each value (rows), way by way, and at least the probability of each way.
+
+    Masses are raised by more than they may be off, and so is what is left for 0: every term only grows.
+    """
+    left, weight, taken = np.array([n]), np.ones(1), np.zeros((0, 1))
+    for mass in w:
         state = np.repeat(np.arange(len(left)), left + 1)
         start = np.repeat(np.cumsum(left + 1) - (left + 1), left + 1)
-        taken = np.arange(len(state)) - start
-        weight = weight[state] * _choices(n)[left[state], taken] * mass**taken
-        total, size = total[state] + gain * taken, size[state] + abs(gain) * taken
-        left = left[state] - taken
-    # More mass at 0 only raises the sum of positive terms.
-    rest = max(0.0, 1 - math.fsum(w)) + 2 * UNIT
-    # Each value was multiplied once and added once, and the sum has two roundings more.
-    total += UNIT * (4 + 2 * len(g)) * size
+        here = np.arange(len(state)) - start
+        weight = weight[state] * _choices(n)[left[state], here] * (mass * (1 + 32 * UNIT)) ** here
+        taken = np.concatenate([taken[:, state], here[None, :].astype(np.float64)])
+        left = left[state] - here
+    rest = max(0.0, 1 - math.fsum(w)) + 32 * UNIT
     # A weight has a coefficient, a power and two products per value.
-    wrong = (12 * len(g) + len(weight) + 16) * UNIT
-    return float((weight * rest**left) @ np.maximum(total, 0.0)) * (1 + wrong)
+    return taken, weight * rest**left * (1 + 12 * (len(w) + 2) * UNIT)
 
 
 @lru_cache(maxsize=256)
@@ -261,12 +342,12 @@ def _bound_by_normal(tilt: _Tilt) -> tuple[float, float]:
     For a normal S it is sd / sqrt(2 pi) (1 - z Mills(z)), z = rate sd. Its logarithm changes at most as
     much as that of sd.
     """
-    low, high = _bound_excess(tilt.deviation)
-    main = tilt.sd / math.sqrt(2 * math.pi) * (low + high) / 2
+    low, high = _bound_excess(float(tilt.deviation))
+    main = float(tilt.sd) / math.sqrt(2 * math.pi) * (low + high) / 2
     # v e^(-rate v) rises to 1 / (e rate) and falls again: its total variation is twice that. Its slope
     # is at most 1, so a mean that is off by an offset moves it by no more.
-    error = 2 / (math.e * tilt.rate) * tilt.distance + tilt.n * tilt.offset
-    spread = (high - low) / (high + low) + 2 * tilt.wrong_sd + 32 * UNIT
+    error = float(2 / (math.e * tilt.rate) * tilt.distance + tilt.n * tilt.offset)
+    spread = (high - low) / (high + low) + 2 * float(tilt.wrong_sd) + 32 * UNIT
     return main, (error + main * spread) * (1 + 16 * UNIT)
 
 
@@ -297,55 +378,108 @@ def _bound_excess(z: float) -> tuple[float, float]:
     return least / (z + least) * (1 - wrong), most / (z + most) * (1 + wrong)
 
 
-def _bound_by_fourier(tilt: _Tilt) -> float:
-    """An upper bound of E_tilted[(S)_+ e^(-rate S)]: that of S + Z, Z normal with mean 0 (untilted)."""
-    rate = tilt.rate
+def _bound_by_fourier(tilt: _Tilt) -> tuple[Floats, Floats]:
+    """Upper bounds of E_tilted[(S)_+ e^(-rate S)]: those of S + Z, Z normal with mean 0 (untilted).
+
+    And which part of each is there for rounding.
+    """
     # Copies of the sum, one period apart, are added: (S)_+ e^(-rate S) has died out by then.
-    period = max(10 * tilt.sd, (25 - tilt.n * tilt.log_mgf) / rate)
-    # Frequencies up to `highest` count, if the blur is strong enough for that to be a few of them.
-    highest = math.sqrt(2 * _FADED)
-    blur = max(_blur(tilt), highest * period / (2 * math.pi * _MOST))
-    count = math.ceil(highest / blur * period / (2 * math.pi))
-    omega: Floats = 2 * np.pi / period * np.arange(count + 1, dtype=np.float64)
-    log, angle, error = _log_power(tilt, omega)
-    damping = (blur * omega) ** 2 / 2
+    period = np.maximum(10 * tilt.sd, (25 - tilt.n * tilt.log_mgf) / tilt.rate)
+    # Frequencies up to `_HIGHEST` / blur count, if the blur is strong enough for that to be a few of them ...
+    blur = np.maximum(_blur(tilt), _HIGHEST * period / (2 * math.pi * _MOST))
+    count = np.ceil(_HIGHEST / blur * period / (2 * math.pi))
+    # ... or, where the sum is smooth up to there, those up to exp(-n v omega^2 / 4) = e^-60.
+    smooth, enough = tilt.smooth, math.sqrt(4 * _FADED) * (1 + 1e-5) / tilt.sd
+    fewer = np.ceil(enough * period / (2 * math.pi))
+    few = (_HIGHEST / blur <= smooth) & (enough <= smooth) & (fewer <= count)
+    with np.errstate(divide="ignore"):
+        blur = np.where(few, _HIGHEST * (1 + 1e-9) / smooth, blur)
+    count = np.where(few, fewer, count)
+    found, unsure = np.empty(len(count)), np.empty(len(count))
+    sure = np.isfinite(count)  # where moments have left the floats, nothing is
+    found[~sure], unsure[~sure] = math.inf, 1.0
+    order = np.flatnonzero(sure)[np.argsort(count[sure])]
+    while len(order):
+        # Rows of about the same length go together.
+        least = count[order[0]]
+        alike = int(np.searchsorted(count[order], 2 * least + 16, side="right"))
+        size = min(alike, max(1, int(_AT_ONCE / (2 * least + 16) / tilt.value.shape[-1])))
+        rows, order = np.sort(order[:size]), order[size:]
+        part = tilt if len(rows) == len(count) else tilt.take(rows)
+        most = int(count[rows].max())
+        found[rows], unsure[rows] = _add_frequencies(part, period[rows], blur[rows], most)
+    return found, unsure
+
+
+def _add_frequencies(
+    tilt: _Tilt, period: Floats, blur: Floats, count: int
+) -> tuple[Floats, Floats]:
+    """Both, with the frequencies 2 pi k / period, k = 0 .. count."""
+    rate = tilt.rate[:, None]
+    omega: Floats = (2 * np.pi / period)[:, None] * np.arange(count + 1, dtype=np.float64)
+    real, imaginary = _transform(tilt, omega)
+    # Most frequencies of a long sum are dead: |Phi|^2 + 3 `wrong` is below e^(-120 / n).
+    wrong = omega * tilt.rounding[:, None]
+    size = 2 * real + (real * real + imaginary * imaginary)
+    alive = size + 3 * wrong + 1e-14 > math.expm1(-2 * _FADED / tilt.n)
+    at, place = np.nonzero(alive)
+    log, angle, error = _log_power(real[alive], imaginary[alive], wrong[alive], tilt.n)
+    omega, rate, width = omega[alive], rate[at, 0], blur[at]
+    damping, turn = (width * omega) ** 2 / 2, rate * width * width * omega
     # s e^(-rate s), s > 0, has the transform 1 / (rate + i omega)^2.
-    size = np.exp(log - damping) / (rate * rate + omega * omega)
-    angle += rate * blur * blur * omega - 2 * np.arctan2(omega, rate)
-    error += (64 + 8 * damping + 8 * rate * blur * blur * omega) * UNIT
-    terms = size * (np.cos(angle) + error)
-    summed = 2 * float(terms.sum()) - float(terms[0]) + 64 * UNIT * float(np.abs(terms).sum())
-    outside = period / (2 * math.pi**2 * count) * math.exp(-float(damping[-1]) * (1 - 16 * UNIT))
+    sizes = np.exp(log - damping) / (rate * rate + omega * omega)
+    angle += turn - 2 * np.arctan2(omega, rate)
+    error += (64 + 8 * damping + 8 * turn) * UNIT
+    waves, errors = sizes * np.cos(angle), sizes * error
+    twice = np.where(place > 0, 2.0, 1.0)
+    rows = len(period)
+    summed = np.bincount(at, twice * (waves + errors), rows)
+    slack = 64 * UNIT * np.bincount(at, twice * (sizes + errors), rows)
+    # All that was left out is damped by e^-60: beyond `count`, or dead. The sum of 2 / (rate^2 + omega^2) / period
+    # over all frequencies is at most 2 / (rate^2 period) + 1 / (2 rate).
+    rate = tilt.rate
+    outside = math.exp(-_FADED) * (2 / (rate * rate * period) + 1 / (2 * rate)) * 1.001
     blurred = (rate * blur) ** 2 / 2 * (1 + 8 * UNIT)
-    factor = math.exp(blurred) if blurred < 709 else math.inf
-    return (summed / period + outside) * factor * (1 + 64 * UNIT)
+    factor = np.where(blurred < 709, np.exp(np.minimum(blurred, 709.0)), math.inf)
+    total = (summed + slack) / period + outside
+    with np.errstate(invalid="ignore"):
+        unsure = np.bincount(at, twice * errors, rows) / period / total
+        return total * factor * (1 + 64 * UNIT), unsure
 
 
-def _blur(tilt: _Tilt) -> float:
+def _blur(tilt: _Tilt) -> Floats:
     """The standard deviation of Z."""
     # Few users, or few of them that count, make a sum with few places; much of it may lie near 0.
     added = _ADDED_VARIANCE * min(1.0, tilt.n / 1_000)
-    return math.sqrt(added) * tilt.sd / max(1.0, tilt.rate * float(tilt.value.max()))
+    blur: Floats = math.sqrt(added) * tilt.sd / np.maximum(1.0, tilt.rate * tilt.value.max(axis=-1))
+    return blur
 
 
-def _log_power(tilt: _Tilt, omega: Floats) -> tuple[Floats, Floats, Floats]:
+def _transform(tilt: _Tilt, omega: Floats) -> tuple[Floats, Floats]:
+    """The real and imaginary part of Phi - 1, each law's at its own frequencies."""
+    half = omega[:, :, None] * (tilt.value / 2)[:, None, :]
+    sine, mass = np.sin(half), tilt.mass[:, :, None]
+    real = -2 * ((sine * sine) @ mass)[:, :, 0]
+    imaginary = 2 * ((sine * np.cos(half)) @ mass)[:, :, 0]
+    return real, imaginary
+
+
+def _log_power(
+    real: Floats, imaginary: Floats, wrong: Floats, n: int
+) -> tuple[Floats, Floats, Floats]:
     """n ln |Phi| and n arg Phi, Phi the characteristic function, and a bound of their effect.
 
-    Where Phi is computed as x, |Phi - x| <= omega `rounding` =: d, so Phi^n is within n d (|x| + d)^(n - 1)
+    Where Phi is computed as x, |Phi - x| <= omega `rounding` =: d = `wrong`, so Phi^n is within n d (|x| + d)^(n - 1)
     of x^n: relatively, at most y e^y, y = n d / |x|. What the logarithm and the angle of x are off, 8 units
     and those of what they are computed from, is added to y.
     """
-    turn = omega[:, None] * tilt.value
-    real = -2 * (np.sin(turn / 2) ** 2 @ tilt.mass)
-    imaginary = np.sin(turn) @ tilt.mass
     square = real * real + imaginary * imaginary
     # 1 + z with a small z: neither the size nor the angle of it may go through 1 + z itself.
     size = np.maximum(2 * real + square, -1 + _LEAST_SIZE)
     log = np.log1p(size) / 2
     angle = np.arctan2(imaginary, 1 + real)
-    n = tilt.n
     unsure = (2 * np.abs(real) + square) / (1 + size) + np.abs(log) + 2 * np.abs(angle)
-    y = 16 * UNIT * n * unsure + n * omega * tilt.rounding / np.sqrt(1 + size)
+    y = 16 * UNIT * n * unsure + n * wrong / np.sqrt(1 + size)
     error = np.minimum(y, 40.0) * np.exp(np.minimum(y, 40.0))
     # Where nothing is certain, Phi^n is at most 1, or at most what the least size says.
     log = np.where(y > 40, 0.0, log)
