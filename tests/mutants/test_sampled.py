@@ -339,6 +339,9 @@ def test_tests_are_run_up_to_the_limit_the_nearest_and_fastest_first():
     }
 
     class Fixed:
+        root = ROOT
+        files = frozenset({"src/shuffledp/core/toy.py"})
+
         def seconds(self, test):
             return seconds[test]
 
@@ -358,6 +361,17 @@ def test_tests_are_run_up_to_the_limit_the_nearest_and_fastest_first():
     assert [len(batch) for batch in chosen.batches] == [3, 1]
     assert chosen.seconds == pytest.approx([3.5, 0.1])
     assert chosen.covering == 5
+
+
+def test_files_that_were_not_recorded_are_chosen_by_name(tmp_path):
+    texts = {"test_toy.py": "", "test_x.py": "from core import toy", "test_y.py": "toys = 1"}
+    for name, text in texts.items():
+        (tmp_path / "tests/core").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "tests/core" / name).write_text(text)
+    recorded = recording.Recorded(root=tmp_path, recordings=[])
+    found = choice.find_by_name("src/shuffledp/core/toy.py", recorded)
+    named = {"tests/core/test_toy.py", "tests/core/test_x.py"}
+    assert found == named | {"src/shuffledp/core/toy.py"}
 
 
 def verdicts(killed, survived, explained):

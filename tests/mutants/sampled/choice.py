@@ -7,6 +7,7 @@ them only.
 """
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -38,7 +39,8 @@ def choose_tests(mutant: Mutant, recorded: Recorded, limit: float = SECONDS) -> 
     covering: set[str] = set()
     for lines in near:
         covering = covering or recorded.covering(mutant.file, lines)
-    chosen = list(_up_to(limit, sort_tests(mutant.file, covering, recorded), recorded))
+    own = covering | find_by_name(mutant.file, recorded)
+    chosen = list(_up_to(limit, sort_tests(mutant.file, own, recorded), recorded))
     left = min(_FURTHER if covering else limit, limit - sum(map(recorded.seconds, chosen)))
     for lines in further:
         others = recorded.covering(mutant.file, lines) - set(chosen)
@@ -51,6 +53,20 @@ def choose_tests(mutant: Mutant, recorded: Recorded, limit: float = SECONDS) -> 
         seconds=[sum(map(recorded.seconds, batch)) for batch in batches],
         covering=len(covering),
     )
+
+
+def find_by_name(file: str, recorded: Recorded) -> set[str]:
+    """The examples of a module, and test files of its room that mention it, if no recording knows them."""
+    path = Path(file)
+    stem = path.parent.name if path.stem == "__init__" else path.stem
+    folder = recorded.root / "tests" / room_of(file)
+    known = recorded.files
+    named = [
+        test.relative_to(recorded.root).as_posix()
+        for test in folder.rglob("test_*.py")
+        if re.search(rf"\b(test_)?{stem}\b", f"{test.stem} {test.read_text(encoding='utf-8')}")
+    ]
+    return {name for name in (file, *named) if name not in known}
 
 
 def find_lines(text: str, line: int) -> tuple[list[set[int]], list[set[int]]]:

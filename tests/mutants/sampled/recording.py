@@ -22,6 +22,7 @@ from pathlib import Path
 from mutants.sampled import timing
 
 SOURCE = "src/shuffledp"
+_GUESS = 5.0  # seconds of a file that was not recorded
 _TESTS = Path(__file__).resolve().parents[2]  # where this plugin of pytest is found
 _PHASE = re.compile(r"(\|(setup|run|teardown)| \((setup|call|teardown)\))$")
 _GROUP = re.compile(r"@(browser|servers|spark)$")  # pytest-xdist adds it to the names of tests
@@ -102,8 +103,14 @@ class Recorded:
         found = sorted((root / ".mutants/recorded").glob("*/recording.json"))
         return cls(root=root, recordings=[Recording.load(each.parent) for each in found])
 
+    @property
+    def files(self) -> set[str]:
+        """The test files that were recorded, as they are or as they were."""
+        return {name for each in self.recordings for name in each.files}
+
     def seconds(self, test: str) -> float:
-        return self.recordings[self._owner[test]].seconds[test]
+        """How long a test took; a guess for a file that was not recorded."""
+        return self.recordings[self._owner[test]].seconds[test] if test in self._owner else _GUESS
 
     def covering(self, source: str, lines: Iterable[int]) -> set[str]:
         """The tests that run any of these lines of the file, numbered as they are today."""

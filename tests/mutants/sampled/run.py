@@ -48,7 +48,7 @@ LEVEL = 0.95
 MOST_EXPLAINED = 0.15
 """The share of a sample that may be left out."""
 _BATCH = 6  # mutants whose verdicts are confirmed together
-_PATIENCE, _START = 6, 30.0  # times as long as recorded, and seconds for the start
+_PATIENCE, _START = 6, 60.0  # times as long as recorded, and seconds for the start
 _MISSING = re.compile(r"not found: (?:.*?/)??((?:tests|src|docs)/.*?)$", re.MULTILINE)
 _SCRIPT_TESTS = (
     "tests/live/wire/test_vectors.py",
