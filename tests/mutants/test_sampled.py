@@ -369,9 +369,9 @@ def test_files_that_were_not_recorded_are_chosen_by_name(tmp_path):
         (tmp_path / "tests/core").mkdir(parents=True, exist_ok=True)
         (tmp_path / "tests/core" / name).write_text(text)
     recorded = recording.Recorded(root=tmp_path, recordings=[])
-    found = choice.find_by_name("src/shuffledp/core/toy.py", recorded)
-    named = {"tests/core/test_toy.py", "tests/core/test_x.py"}
-    assert found == named | {"src/shuffledp/core/toy.py"}
+    named, others = choice.find_by_name("src/shuffledp/core/toy.py", recorded)
+    assert named == {"src/shuffledp/core/toy.py", "tests/core/test_toy.py", "tests/core/test_x.py"}
+    assert others == {"tests/core/test_y.py"}
 
 
 def verdicts(killed, survived, explained):

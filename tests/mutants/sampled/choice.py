@@ -39,12 +39,13 @@ def choose_tests(mutant: Mutant, recorded: Recorded, limit: float = SECONDS) -> 
     covering: set[str] = set()
     for lines in near:
         covering = covering or recorded.covering(mutant.file, lines)
-    own = covering | find_by_name(mutant.file, recorded)
+    named, others = find_by_name(mutant.file, recorded)
+    own = covering | named
     chosen = list(_up_to(limit, sort_tests(mutant.file, own, recorded), recorded))
     left = min(_FURTHER if covering else limit, limit - sum(map(recorded.seconds, chosen)))
-    for lines in further:
-        others = recorded.covering(mutant.file, lines) - set(chosen)
-        more = list(_up_to(left, sort_tests(mutant.file, others, recorded), recorded))
+    for found in (others, *(recorded.covering(mutant.file, lines) for lines in further)):
+        more = sort_tests(mutant.file, found - set(chosen), recorded)
+        more = list(_up_to(left, more, recorded))
         chosen += more
         left -= sum(map(recorded.seconds, more))
     batches = list(_cut(chosen, recorded))
@@ -55,18 +56,16 @@ def choose_tests(mutant: Mutant, recorded: Recorded, limit: float = SECONDS) -> 
     )
 
 
-def find_by_name(file: str, recorded: Recorded) -> set[str]:
-    """The examples of a module, and test files of its room that mention it, if no recording knows them."""
+def find_by_name(file: str, recorded: Recorded) -> tuple[set[str], set[str]]:
+    """Of the files that no recording knows: the module's examples and tests that mention it; other tests of its room."""
     path = Path(file)
     stem = path.parent.name if path.stem == "__init__" else path.stem
-    folder = recorded.root / "tests" / room_of(file)
-    known = recorded.files
-    named = [
-        test.relative_to(recorded.root).as_posix()
-        for test in folder.rglob("test_*.py")
-        if re.search(rf"\b(test_)?{stem}\b", f"{test.stem} {test.read_text(encoding='utf-8')}")
-    ]
-    return {name for name in (file, *named) if name not in known}
+    known, near, others = recorded.files, {file}, set()
+    for test in (recorded.root / "tests" / room_of(file)).rglob("test_*.py"):
+        says = f"{test.stem} {test.read_text(encoding='utf-8')}"
+        found = near if re.search(rf"\b(test_)?{stem}\b", says) else others
+        found.add(test.relative_to(recorded.root).as_posix())
+    return near - known, others - known
 
 
 def find_lines(text: str, line: int) -> tuple[list[set[int]], list[set[int]]]:
