@@ -339,7 +339,7 @@ def test_tests_are_run_up_to_the_limit_the_nearest_and_fastest_first():
     }
 
     class Fixed:
-        root = ROOT
+        root = ROOT / "nowhere"
         files = frozenset({"src/shuffledp/core/toy.py"})
 
         def seconds(self, test):
