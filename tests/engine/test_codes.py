@@ -419,7 +419,7 @@ class TestPolicies:
         with pytest.raises(DataError, match=r"to go on: on_invalid null=drop or null=other$"):
             code(PETS, [None])
         with pytest.raises(
-            DataError, match=r"go on: on_invalid out_of_range=drop or out_of_range=clamp$"
+            DataError, match=r"go on: on_invalid out_of_range=clamp$"
         ):
             code(AGES, [100])
         with pytest.raises(DataError, match=r"go on: on_invalid out_of_range=clamp,null=drop$"):
@@ -536,3 +536,18 @@ def test_few_texts_are_read_like_many(read, kind, monkeypatch):
         assert few.values.dtype.kind == every.values.dtype.kind
         assert (few.faults is None) == (every.faults is None)
         assert few.faults is None or few.faults.tolist() == every.faults.tolist()
+
+
+@pytest.mark.parametrize(
+    ("domain", "values", "said"),
+    [
+        (AGES, [4, 4.5], "is not an integer (for real numbers, give steps, or ends such as 0.0)"),
+        (AGES, ["4", "4.5"], "is not an integer (for real numbers, give steps, or ends such as 0.0)"),
+        (SHARES, ["0.5", "0,5"], "is not a number (decimals take a point)"),
+        (Bits(), ["yes", "Ja"], "is neither true nor false (true_value says which one is yes)"),
+    ],
+)
+def test_no_hint_leaves_out_what_was_only_written_in_another_way(domain, values, said):
+    with pytest.raises(DataError) as refused:
+        code(domain, values)
+    assert str(refused.value).endswith(said)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
     from shuffledp.core.estimate import Estimate
 
 __all__ = [
+    "MOMENTS",
     "Curve",
+    "Instant",
+    "Moment",
     "Number",
     "Picture",
     "align",
@@ -31,6 +35,7 @@ __all__ = [
     "make_picture",
     "name_columns",
     "shorten_label",
+    "write_dates",
 ]
 
 _LEVEL = 0.95
@@ -38,6 +43,46 @@ _LINES = 20
 _LABEL = 40
 _EXACT_DECIMALS = 4  # of what is not whole and has no error
 _HUGE = 1e15  # beyond, floats have few digits after the point, and columns no room
+
+
+class Moment(float):
+    """Days since 1970-01-01 that are written as a date.
+
+    >>> f"{Moment(15890.4):,.0f}", Moment(1.5) + 1
+    ('2013-07-04', 2.5)
+    """
+
+    __slots__ = ()
+    step = timedelta(days=1)
+    digits = len("2013-07-04")
+
+    @property
+    def when(self) -> datetime | None:
+        """The date; None if it is beyond the calendar."""
+        try:
+            return datetime(1970, 1, 1) + float(self) * self.step
+        except (OverflowError, ValueError):  # infinity is no integer
+            return None
+
+    def __format__(self, form: str) -> str:
+        when = self.when
+        return format(float(self), form) if when is None else when.isoformat(" ")[: self.digits]
+
+
+class Instant(Moment):
+    """Seconds since 1970-01-01 that are written as a date and a time.
+
+    >>> f"{Instant(86401)}"
+    '1970-01-02 00:00:01'
+    """
+
+    __slots__ = ()
+    step = timedelta(seconds=1)
+    digits = len("2013-07-04 00:00:00")
+
+
+MOMENTS: dict[str, type[Moment]] = {"days": Moment, "seconds": Instant}
+"""How a number of days or seconds is written as a date."""
 
 
 class Number(NamedTuple):
@@ -55,10 +100,30 @@ class Number(NamedTuple):
 
     def to_dict(self) -> dict[str, str | float | None]:
         """For JSON, which has no infinity: None."""
-        return {
-            name: None if isinstance(value, float) and not math.isfinite(value) else value
-            for name, value in self._asdict().items()
-        }
+        return {name: _make_plain(value) for name, value in self._asdict().items()}
+
+
+def _make_plain(value: str | float) -> str | float | None:
+    if isinstance(value, Moment):
+        return f"{value}" if math.isfinite(value) else None
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def write_dates(picture: Picture, unit: str) -> Picture:
+    """The same picture, with dates for the numbers of days or seconds since 1970-01-01 that the values are.
+
+    >>> shown = Picture(rows=(Number("mean", 15890.4, 2.0, 15886.0, 15894.0),), level=0.95)
+    >>> format_rows(list(write_dates(shown, "days").rows))
+    [['mean', '2013-07-04', '2.0', '2013-06-30 .. 2013-07-08']]
+    """
+    make = MOMENTS[unit]
+    rows = tuple(
+        row._replace(value=make(row.value), low=make(row.low), high=make(row.high))
+        for row in picture.rows
+    )
+    low, high = picture.limits or (None, None)
+    limits = None if low is None or high is None else (make(low), make(high))
+    return replace(picture, rows=rows, limits=limits)
 
 
 def list_numbers(

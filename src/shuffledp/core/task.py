@@ -9,11 +9,12 @@ import csv
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from shuffledp.core.display import Picture, make_picture
@@ -107,6 +108,11 @@ def _read_whole(value: object) -> object:
 
 def _read_number(value: object) -> object:
     """Text as an int, a date as its moment, anything else as a float."""
+    if isinstance(value, date | np.datetime64):
+        found = read_moment(value)
+        if found is None:
+            raise TypeError
+        return found[0]
     if isinstance(value, bool) or not isinstance(value, Real | str):
         raise TypeError
     if not isinstance(value, str):
@@ -121,9 +127,16 @@ def _read_number(value: object) -> object:
 def read_moment(text: object) -> tuple[float, str] | None:
     """A date as days, or a date with a time as seconds, since 1970-01-01; None if it is neither.
 
+    Dates may be texts, or the objects of Python, NumPy and pandas; of those, midnight is a date.
+
     >>> read_moment("2013-07-04"), read_moment("1970-01-02 00:00:01"), read_moment("20130704")
     ((15890, 'days'), (86401.0, 'seconds'), None)
+    >>> read_moment(date(2013, 7, 4)), read_moment(np.datetime64("2013-07-04"))
+    ((15890, 'days'), (15890, 'days'))
     """
+    if isinstance(text, date | np.datetime64):
+        said = str(text).replace("T", " ")
+        return read_moment(said.removesuffix(".000000000").removesuffix(" 00:00:00"))
     if not isinstance(text, str) or text[4:5] != "-":
         return None
     try:
@@ -154,7 +167,8 @@ def _read_numbers(value: Any) -> tuple[float, ...]:
     """Text with commas between the numbers (or dates), a number, or several."""
     if isinstance(value, str):
         value = [part.strip() for part in value.split(",")]
-    several = [value] if isinstance(value, Real) and not isinstance(value, bool) else list(value)
+    single = isinstance(value, Real | date | np.datetime64) and not isinstance(value, bool)
+    several = [value] if single else list(value)
     return tuple(float(_read_number(part)) for part in several)  # type: ignore[arg-type]
 
 
@@ -197,6 +211,8 @@ class Task(ABC):
     """What the RMSE of a plan is of: "the sum"."""
     judged: ClassVar[str] = "exact, of {total}, on the data set that is worst for the protocol"
     """What that RMSE is."""
+    dated: ClassVar[bool] = False
+    """Whether the answer is a value such as those in the column: a date, if they are dates."""
     average: ClassVar[bool] = False
     """Whether the answer is the total divided by n."""
     adds: ClassVar[bool] = False

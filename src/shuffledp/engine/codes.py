@@ -17,6 +17,7 @@ else, so every engine treats the same value in the same way.
 How texts, dates and other types are read is the business of `engine.values`.
 """
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -335,8 +336,25 @@ class Coder:
         position = int(np.argmax(refused))
         fault = int(faults[position])
         value = array[position].as_py()
-        said = _complain(fault, self.domain) + _suspect(value, self.domain)
-        raise PositionError(value, position, said + _advise(fault, self.domain, self.on_invalid))
+        said, meant = _complain(fault, self.domain), _suspect(value, self.domain)
+        # To leave out what was only written in another way would leave out a part of the range.
+        misread = fault == UNKNOWN and (meant or _is_fraction(value, self.domain))
+        advice = "" if misread else _advise(fault, self.domain, self.on_invalid)
+        raise PositionError(value, position, said + meant + advice)
+
+
+def _is_fraction(value: object, domain: Domain) -> bool:
+    """Whether a value is a number where an integer is wanted.
+
+    >>> _is_fraction("3.5", Integers(lower=0, upper=9)), _is_fraction("x", Integers(lower=0, upper=9))
+    (True, False)
+    """
+    if not isinstance(domain, Integers):
+        return False
+    try:
+        return math.isfinite(float(value))  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False
 
 
 def _suspect(value: object, domain: Domain) -> str:
@@ -372,7 +390,9 @@ def _advise(fault: int, domain: Domain, policy: OnInvalid) -> str:
             f"; to go on: declare it or a category {OTHER!r} (on_invalid {decided}{name}=other), or leave such "
             f"people out (on_invalid {decided}{name}=drop)"
         )
-    known = [Action.DROP, Action.CLAMP, *([Action.OTHER] if OTHER in names else [])]
+    # Whoever is out of range counts as the end: to leave them out would bias the answer.
+    known = [Action.CLAMP] if name == "out_of_range" else [Action.DROP]
+    known += [Action.OTHER] if OTHER in names else []
     ways = [f"{decided}{name}={action.value}" for action in known if name in _MEANT[action]]
     return f"; to go on: on_invalid {' or '.join(ways)}"
 

@@ -109,7 +109,9 @@ class Column:
     @property
     def fractional(self) -> bool:
         """Whether the type of the values allows for fractions: text does, whatever it holds."""
-        return self.moments == "seconds" or self._is_one_of(_FRACTIONAL + _TEXTS)
+        if self.moments is not None:
+            return self.moments == "seconds"
+        return self._is_one_of(_FRACTIONAL + _TEXTS)
 
     @property
     def text(self) -> bool:

@@ -560,11 +560,13 @@ def _fill(array: Any) -> Numbers:
 def measure_moments(array: Any, unit: str) -> Any:
     """Dates and moments as numbers, days or seconds since 1970-01-01; in texts as texts, the others as they are.
 
+    Days are whole: a moment belongs to its day, also to the last one of a range.
+
     >>> import pyarrow as pa
     >>> measure_moments(pa.array(["2013-07-04", "soon", None]), "days").to_pylist()
     ['15890', 'soon', None]
-    >>> measure_moments(pa.array([43200], pa.timestamp("s")), "days").to_pylist()
-    [0.5]
+    >>> measure_moments(pa.array([129600], pa.timestamp("s")), "days").to_pylist()
+    [1]
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -575,7 +577,9 @@ def measure_moments(array: Any, unit: str) -> Any:
         return days if unit == "days" else pc.multiply(days.cast(pa.int64()), _DAY)
     if pa.types.is_timestamp(array.type):
         seconds = _as_number(array, "dates")
-        return seconds if unit == "seconds" else pc.divide(seconds, float(_DAY))
+        if unit == "seconds":
+            return seconds
+        return pc.floor(pc.divide(seconds, float(_DAY))).cast(pa.int64())
     if not is_text(array.type):
         return array
     distinct = array.dictionary_encode()
@@ -590,7 +594,7 @@ def _measure_text(text: str, unit: str) -> str:
     number, own = found
     if own == unit:
         return repr(number)
-    return repr(number * _DAY if own == "days" else number / _DAY)
+    return repr(number * _DAY if own == "days" else math.floor(number / _DAY))
 
 
 def spell_out(values: list[Any]) -> Any:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shuffledp.core.display import Number, Picture, as_text, shorten_label
+from shuffledp.core.display import Moment, Number, Picture, as_text, shorten_label, write_dates
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.frames import Columns, make_columns, to_arrow, to_pandas, to_polars
 from shuffledp.core.mechanism import Mechanism
@@ -90,6 +90,8 @@ class Answer:
     """How many people each shuffle had, if messages were collected; () where one machine had the column."""
     guarantee_of_sum: Guarantee | None = None
     """What is promised against readers of nothing but the sum of several shuffles; None: there are none."""
+    moments: str | None = None
+    """What dates are counted in, days or seconds since 1970-01-01; None: the column has none."""
     for_operator: str | None = None
     """Exact numbers for whoever has the data anyway. Not part of the result: do not publish them."""
 
@@ -138,7 +140,10 @@ class Answer:
     @property
     def picture(self) -> Picture:
         """What to draw: every number with its error."""
-        return show_answer(self.task, self.estimate, self.level)
+        shown = show_answer(self.task, self.estimate, self.level)
+        if self.moments is None or not task_named(self.task).dated:
+            return shown
+        return write_dates(shown, self.moments)
 
     @property
     def told(self) -> tuple[str, ...]:
@@ -220,7 +225,11 @@ class Answer:
     to_arrow = to_arrow
 
     def _columns(self) -> Columns:
-        return make_columns(Number._fields, self.picture.rows)
+        rows = [
+            [each.when if isinstance(each, Moment) else each for each in row]
+            for row in self.picture.rows
+        ]
+        return make_columns(Number._fields, rows)
 
     def write(self, path: str | Path) -> Path:
         """Write it to a file: everything (.json), or a row for each number (.csv, .tsv, .parquet).

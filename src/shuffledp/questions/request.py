@@ -18,12 +18,16 @@ anybody sees the answer.
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shuffledp import protocols
+from shuffledp.core.cells import Bins
+from shuffledp.core.display import MOMENTS
 from shuffledp.core.domain import Categories, Domain, Integers, Reals
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
+from shuffledp.core.estimate import Estimate
 from shuffledp.core.mechanism import Mechanism
 from shuffledp.core.privacy import Model
 from shuffledp.core.protocol import HONEST, ShuffleProtocol
@@ -46,6 +50,7 @@ from shuffledp.planner.question import check_delta, find_planned
 from shuffledp.questions.answer import Answer, list_reasons, tell_dropped, tell_weaker
 from shuffledp.tasks import Histogram, Mean, Sum
 from shuffledp.tasks.groups import GROUPED, Grouped
+from shuffledp.tasks.numbers import Cdf
 
 if TYPE_CHECKING:
     from shuffledp.engine.central import Released
@@ -316,12 +321,16 @@ class Request:
 
     def _measure(self, column: Column) -> Column:
         """The column, with dates as numbers if its ends are dates."""
-        ends = [self.options.get(name) for name in ("lower", "upper")]
+        ends = [self.options[name] for name in ("lower", "upper") if name in self.options]
+        edges = self.options.get("edges") or []
+        ends += edges.split(",") if isinstance(edges, str) else edges
         units = {found[1] for found in map(read_moment, ends) if found is not None}
         if not units:
             return column
         if len(units) > 1 or not all(map(read_moment, ends)):
-            raise UnsupportedError("lower and upper must be both dates, or both dates with a time")
+            raise UnsupportedError(
+                "lower, upper and edges must be all dates, or all dates with a time"
+            )
         return replace(column, moments=units.pop())
 
     def _remarks(self, question: Task, n: int, *, compare: bool = True) -> Iterator[str]:
@@ -390,7 +399,9 @@ def _tell(declared: Declared, column: Column) -> tuple[str, ...]:
 
 
 def _tell_moments(column: Column) -> list[str]:
-    return [] if column.moments is None else [f"Dates are {column.moments} since 1970-01-01."]
+    if column.moments is None:
+        return []
+    return [f"Errors of dates, and differences between them, are in {column.moments}."]
 
 
 def _tell_filter(column: Column) -> list[str]:
@@ -498,6 +509,8 @@ class Prepared:
         estimate = found.estimate
         if self.grouped is not None:
             estimate = self.grouped.convert(estimate)
+        elif self.column.moments is not None:
+            estimate = _date_labels(estimate, self.question, self.column.moments)
         made = self.protocol
         read = found if self.pairs is None else self.pairs
         public, private = self.describe_invalid(read.invalid)
@@ -519,6 +532,7 @@ class Prepared:
             seed=self.request.seed,
             notes=self.notes,
             not_private=self.not_private,
+            moments=self.column.moments,
             for_operator=private,
         )
 
@@ -565,6 +579,22 @@ class Prepared:
         form = Form(readings=(Reading.of(*asked),))
         sent = randomize_file(self.protocol, self.pairs.column, out, form=form, **common)
         return replace(sent, rows=self.pairs.rows, invalid=self.pairs.invalid)
+
+
+def _date_labels(estimate: Estimate, question: Task, unit: str) -> Estimate:
+    """The estimate, with dates in the labels of what is asked for at dates: bins, days, points of a cdf."""
+    write, domain = MOMENTS[unit], question.domain
+    if isinstance(domain, Bins):
+        named = [f"{write(low)} to {write(high)}" for low, high in pairwise(domain.edges)]
+    elif question.bins and isinstance(domain, Integers):
+        named = [f"{write(day)}" for day in range(domain.lower, domain.upper + 1)]
+    elif isinstance(question, Cdf):
+        named = [f"<= {write(point)}" for point in question.at or ()]
+    else:
+        return estimate
+    if estimate.labels is None or len(named) != len(estimate.labels):
+        return estimate
+    return replace(estimate, labels=tuple(named))
 
 
 def _name_bins(protocol: ShuffleProtocol, declared: Domain) -> Domain:

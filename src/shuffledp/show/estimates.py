@@ -46,6 +46,7 @@ from shuffledp.show.style import (
     new_figure,
     save,
     use_fonts,
+    write_dates_below,
 )
 
 if TYPE_CHECKING:
@@ -309,9 +310,9 @@ def _draw_dots(kept: list[Number], limits: tuple[float, float], words: _Words) -
     labels = [_shorten(row.label) for row in kept]
     margin = 0.35 + 0.085 * max(map(_measure_width, labels))
     figure, axes = _make_frame(words, margin=margin, tall=0.32 * max(2, len(kept)))
-    low, high = limits
+    (low, high), places = limits, count_decimals(kept)
     room = high - low
-    places = count_decimals(kept)
+    write_dates_below(axes, low)
     for place, row in enumerate(kept):
         axes.plot([low, high], [place, place], color=PALE, lw=1.2, zorder=1)
         axes.plot([row.low, row.high], [place, place], color=INK, lw=1.4, marker="|", markersize=9)

@@ -14,9 +14,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from shuffledp.core.display import Moment
 from shuffledp.core.errors import UnsupportedError
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = [
@@ -40,6 +42,7 @@ __all__ = [
     "save",
     "save_svg",
     "use_fonts",
+    "write_dates_below",
 ]
 
 GREY = "#7A7A7A"
@@ -172,3 +175,11 @@ def save_svg(figure: Figure, path: Path) -> Path:
     bare = re.sub(r"<metadata>.*?</metadata>\n?|<!DOCTYPE.*?>\n?", "", text, flags=re.DOTALL)
     path.write_text("\n".join(map(str.rstrip, bare.splitlines())) + "\n", encoding="utf-8")
     return path
+
+
+def write_dates_below(axes: Axes, end: float) -> None:
+    """Dates on the axis of numbers, if an end of it is a date."""
+    if isinstance(end, Moment):
+        kind = type(end)
+        axes.xaxis.set_major_formatter(lambda x, _: f"{kind(x)}")
+        axes.locator_params(axis="x", nbins=5)

@@ -175,6 +175,7 @@ class Quantiles(_Distributed):
     title = "below which value a share of the people is"
     answer = total = "a rank"
     unit = "ranks"
+    dated = True
 
     def sensitivity(self, n: int) -> float:
         return float(self.domain.upper) - float(self.domain.lower)

@@ -122,7 +122,7 @@ class Mean(_Numbers):
     title = "the average of everybody's numbers"
     answered_by = ("mean", "sum")
     answer, total = "the mean", "the sum"
-    average = True
+    average = dated = True
 
     def sensitivity(self, n: int) -> float:
         return float_above(_reach(self.domain) / n)

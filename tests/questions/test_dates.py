@@ -1,0 +1,101 @@
+"""Dates go in as dates and come back as dates, in every format and for every question."""
+
+import json
+from datetime import date, datetime, timedelta
+
+import numpy as np
+import pytest
+
+import shuffledp as sdp
+
+pa = pytest.importorskip("pyarrow")
+pd = pytest.importorskip("pandas")
+
+FIRST = date(2012, 1, 1)
+DAYS = [
+    FIRST + timedelta(days=int(each)) for each in np.random.default_rng(5).integers(0, 366, 900)
+]
+TIMES = [datetime.combine(each, datetime.min.time()) + timedelta(hours=15) for each in DAYS]
+PROMISE = {"epsilon": 60.0, "model": "central", "rng": sdp.SeededWords(1)}
+YEAR = {"lower": "2012-01-01", "upper": "2012-12-31"}
+
+
+@pytest.fixture(scope="module", params=["csv", "parquet", "pandas", "times", "jsonl"])
+def people(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp(request.param)
+    values = TIMES if request.param == "times" else DAYS
+    table = pa.table({"day": pa.array(values)})
+    if request.param == "csv":
+        table.to_pandas().to_csv(folder / "p.csv", index=False)
+        return str(folder / "p.csv")
+    if request.param == "jsonl":
+        path = folder / "p.jsonl"
+        path.write_text("".join(json.dumps({"day": str(each)}) + "\n" for each in DAYS))
+        return str(path)
+    if request.param == "pandas":
+        return pd.DataFrame({"day": pd.to_datetime(pd.Series(DAYS))})
+    import pyarrow.parquet as pq
+
+    pq.write_table(table, folder / "p.parquet")
+    return str(folder / "p.parquet")
+
+
+def ask(people, task, **given):
+    return sdp.ask(people, task, column="day", **PROMISE, **given)
+
+
+@pytest.mark.parametrize(
+    "year",
+    [
+        YEAR,
+        {"lower": FIRST, "upper": date(2012, 12, 31)},
+        {"lower": pd.Timestamp("2012-01-01"), "upper": pd.Timestamp("2012-12-31")},
+        {"lower": np.datetime64("2012-01-01"), "upper": np.datetime64("2012-12-31")},
+    ],
+)
+def test_a_mean_is_a_date_whatever_the_ends_are(people, year):
+    answer = ask(people, "mean", **year)
+    assert answer.n == 900, "the last day is in the range, with all of its hours"
+    exact = FIRST + timedelta(days=sum((day - FIRST).days for day in DAYS) / 900)
+    (row,) = answer.to_dict()["estimate"]
+    assert abs(date.fromisoformat(row["value"]) - exact) <= timedelta(days=1)
+    assert row["value"] in str(answer)
+    assert row["low"] <= row["value"] <= row["high"]
+    assert answer.to_pandas()["value"].iloc[0].year == 2012
+
+
+def test_quantiles_are_dates(people):
+    answer = ask(people, "quantiles", **YEAR, at=[0.25, 0.5])
+    found = [date.fromisoformat(row["value"]) for row in answer.to_dict()["estimate"]]
+    exact = [sorted(DAYS)[place] for place in (224, 449)]
+    assert all(abs(a - b) <= timedelta(days=3) for a, b in zip(found, exact, strict=True))
+
+
+def test_bins_are_named_by_dates(people):
+    answer = ask(people, "bins", edges="2012-01-01,2012-07-01,2012-12-31")
+    rows = answer.to_dict()["estimate"]
+    labels = [row["label"] for row in rows]
+    assert labels == ["2012-01-01 to 2012-07-01", "2012-07-01 to 2012-12-31"]
+    early = sum(day < date(2012, 7, 1) for day in DAYS)
+    assert [round(row["value"]) for row in rows] == [early, 900 - early]
+
+
+def test_days_and_points_are_dates(people):
+    days = ask(people, "histogram", **YEAR).to_dict()["estimate"]
+    assert (days[0]["label"], days[-1]["label"]) == ("2012-01-01", "2012-12-31")
+    assert round(days[9]["value"]) == DAYS.count(date(2012, 1, 10))
+    (point,) = ask(people, "cdf", **YEAR, at="2012-07-01").to_dict()["estimate"]
+    assert point["label"] == "<= 2012-07-01"
+
+
+def test_pictures_have_dates(people, tmp_path):
+    answer = ask(people, "mean", **YEAR)
+    page = answer.plot(tmp_path / "m.html").read_text()
+    assert answer.to_dict()["estimate"][0]["value"] in page
+    drawn = answer.plot(tmp_path / "m.svg").read_text()
+    assert "2012-0" in drawn
+
+
+def test_ends_of_two_kinds_are_refused():
+    with pytest.raises(sdp.UnsupportedError, match="must be all dates"):
+        sdp.ask(["2012-01-01"] * 9, "mean", **PROMISE, lower="2012-01-01", upper=20000)
