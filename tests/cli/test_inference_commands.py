@@ -111,7 +111,7 @@ class TestLearn:
 
 class TestTest:
     def test_is_the_function_of_python(self, shuffledp, codes):
-        words = ("test", *HOME, *PROMISE, "--alpha", "0.2", "--seed", 7, "--json")
+        words = ("test", *HOME, *PROMISE, "--distance", "0.2", "--seed", 7, "--json")
         told = json.loads(shuffledp(*words).stdout)
         found = sdp.uniformity_test(
             codes, k=2, alpha=0.2, epsilon=1.0, delta=1e-8, rng=sdp.SeededWords(7)
@@ -128,7 +128,7 @@ class TestTest:
             "test",
             *HOME,
             *PROMISE,
-            "--alpha",
+            "--distance",
             "0.3",
             "--error",
             "1e-3",
@@ -145,23 +145,34 @@ class TestTest:
         assert "must have one number for each of the 2 categories" in wrong.stderr
 
     def test_a_law_sums_to_one(self, shuffledp, people):
-        result = shuffledp("test", *HOME, *PROMISE, "--alpha", "0.3", "--law", "0.5,0.4")
+        result = shuffledp("test", *HOME, *PROMISE, "--distance", "0.3", "--law", "0.5,0.4")
         assert result.exit_code == 2
         assert "law='0.5,0.4' must sum to 1, and its sum is 9/10" in result.stderr
 
     @pytest.mark.parametrize("text", ["a half", "1/0", ""])
     def test_numbers_are_numbers(self, shuffledp, people, text):
-        result = shuffledp("test", *HOME, *PROMISE, "--alpha", "0.3", "--law", f"{text},1/2")
+        result = shuffledp("test", *HOME, *PROMISE, "--distance", "0.3", "--law", f"{text},1/2")
         assert result.exit_code == 2
         assert "must be numbers such as" in result.stderr
 
+    def test_the_distance_had_another_name(self, shuffledp, people):
+        words = ("test", *HOME, *PROMISE, "--seed", 7, "--json")
+        old, new = (shuffledp(*words, each, "0.2") for each in ("--alpha", "--distance"))
+        assert json.loads(old.stdout) == json.loads(new.stdout)
+        assert "--alpha is now called --distance" in old.stderr
+        assert new.stderr.startswith("NOT PRIVATE")
+        assert json.loads(new.stdout)["level"] <= 0.05
+        assert "--distance" in shuffledp(*words).stderr
+        both = shuffledp(*words, "--alpha", "0.2", "--distance", "0.2")
+        assert both.exit_code == 2
+
     def test_a_public_coin_is_named(self, shuffledp, people):
         more = ("--coin", "public", "--public-seed", "9", "--json")
-        result = shuffledp("test", *HOME, *PROMISE, "--alpha", "0.2", *more)
+        result = shuffledp("test", *HOME, *PROMISE, "--distance", "0.2", *more)
         assert json.loads(result.stdout)["public_seed"] == 9
 
     def test_a_ledger_is_charged(self, shuffledp, people):
-        result = shuffledp("test", *HOME, *PROMISE, "--alpha", "0.2", *BUDGET)
+        result = shuffledp("test", *HOME, *PROMISE, "--distance", "0.2", *BUDGET)
         assert result.exit_code == 0, result.output
         (entry,) = sdp.ledger.Ledger(people.parent / "l.json").entries()
         assert entry.note["task"] == "test"
@@ -206,7 +217,7 @@ ROBUST_OPTIONS = (
         (("learn", "--model", "local", *PROMISE), "the model local takes no --delta"),
         (("learn", "--model", "none", "--epsilon", 1), "the model none takes no --epsilon"),
         (
-            ("test", "--alpha", 0.2, "--model", "central", *PROMISE, "--honest", 1),
+            ("test", "--distance", 0.2, "--model", "central", *PROMISE, "--honest", 1),
             "no --delta, --honest",
         ),
     ],

@@ -418,9 +418,7 @@ class TestPolicies:
     def test_errors_say_how_to_go_on(self):
         with pytest.raises(DataError, match=r"to go on: on_invalid null=drop or null=other$"):
             code(PETS, [None])
-        with pytest.raises(
-            DataError, match=r"go on: on_invalid out_of_range=clamp$"
-        ):
+        with pytest.raises(DataError, match=r"go on: on_invalid out_of_range=clamp$"):
             code(AGES, [100])
         with pytest.raises(DataError, match=r"go on: on_invalid out_of_range=clamp,null=drop$"):
             code(AGES, [1, None], "clamp")
@@ -542,7 +540,11 @@ def test_few_texts_are_read_like_many(read, kind, monkeypatch):
     ("domain", "values", "said"),
     [
         (AGES, [4, 4.5], "is not an integer (for real numbers, give steps, or ends such as 0.0)"),
-        (AGES, ["4", "4.5"], "is not an integer (for real numbers, give steps, or ends such as 0.0)"),
+        (
+            AGES,
+            ["4", "4.5"],
+            "is not an integer (for real numbers, give steps, or ends such as 0.0)",
+        ),
         (SHARES, ["0.5", "0,5"], "is not a number (decimals take a point)"),
         (Bits(), ["yes", "Ja"], "is neither true nor false (true_value says which one is yes)"),
     ],

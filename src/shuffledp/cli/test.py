@@ -33,10 +33,17 @@ def test(
     categories: CategoryOptions,
     given: InferenceOptions,
     budget: BudgetOptions,
+    distance: Annotated[
+        float | None,
+        typer.Option(
+            help="The total variation distance to detect, between 0 and 1; required.",
+            rich_help_panel="Data",
+        ),
+    ] = None,
     alpha: Annotated[
-        float,
-        typer.Option(help="The total variation distance to detect.", rich_help_panel="Data"),
-    ],
+        float | None,
+        typer.Option(help="The old name of --distance.", hidden=True, rich_help_panel="Data"),
+    ] = None,
     law: Annotated[
         str | None,
         typer.Option(
@@ -49,7 +56,7 @@ def test(
             help="Probability of a false alarm, at most; a smaller one takes more people.",
             rich_help_panel="Data",
         ),
-    ] = "1/3",
+    ] = "0.05",
     method: Annotated[
         str | None,
         typer.Option(
@@ -72,14 +79,15 @@ def test(
     r"""Test whether everybody's values are uniform, or have a known law: accept or reject.
 
     $ shuffledp test people.csv --column home --k 2 \
-        --alpha 0.2 --epsilon 1 --delta 1e-8
+        --distance 0.2 --epsilon 1 --delta 1e-8
     """
     with explain_errors():
         chance = float(_read_fraction("error", error))
         spending = open_ledger(budget, given, categories)
         given.refuse_needless()
         people = read_people(paths, categories, given, [budget.ledger])
-        common = {"alpha": alpha, "method": method, "coin": coin.value, "error": chance}
+        far = _read_distance(distance, alpha)
+        common = {"alpha": far, "method": method, "coin": coin.value, "error": chance}
         more = {**common, "public_seed": public_seed, **given.promise}
         with pulse("testing"):
             found = _test(people, law, more)
@@ -102,6 +110,22 @@ def _test(people: People, law: str | None, more: dict[str, Any]) -> sdp.inferenc
     if sum(q) != 1:
         raise sdp.ParameterError("law", law, f"must sum to 1, and its sum is {sum(q)}")
     return sdp.identity_test(people.codes, q=q, **more)
+
+
+def _read_distance(distance: float | None, alpha: float | None) -> float:
+    """The distance, by whichever name it was given."""
+    if distance is not None and alpha is not None:
+        raise sdp.UnsupportedError("--alpha is the old name of --distance: leave it out")
+    if distance is None and alpha is None:
+        raise sdp.ParameterError("distance", None, "must be given, with --distance")
+    if alpha is not None:
+        typer.echo(
+            "--alpha is now called --distance: it is no error probability (that is --error).",
+            err=True,
+        )
+        return alpha
+    assert distance is not None
+    return distance
 
 
 def _read_fraction(name: str, text: str) -> Fraction:

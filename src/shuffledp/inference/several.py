@@ -62,7 +62,7 @@ def identity_tests(
     alpha: float,
     epsilon: float,
     delta: float,
-    error: float = 1 / 3,
+    error: float = 0.05,
     rng: WordSource | None = None,
     honest: float = HONEST,
 ) -> IdentityTests:
