@@ -131,9 +131,9 @@ def test_who_is_left_out():
 def test_what_the_shuffle_model_says_about_it():
     shuffle = sdp.ask(BITS, "count", epsilon=1.0, delta=1e-4)
     central = sdp.ask(BITS, "count", epsilon=1.0, model="central")
-    said = "The central model would trust it and be off by about 1.36 (RMSE)"
+    said = "It would be off by about 1.36 (RMSE)"
     assert said in str(shuffle)
-    assert "rehearsal of a collection" in str(shuffle)
+    assert "if they trust this machine, take the central model" in str(shuffle)
     assert "rehearsal" not in str(central)
     assert "rehearsal" not in str(sdp.ask(BITS, "count", epsilon=1.0, model="local"))
     assert "computed the exact answer and added the noise" in central.explain()

@@ -197,7 +197,7 @@ class TestDemo:
         monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
         result = run("demo", "--n", 3000)
         assert result.exit_code == 2
-        assert "pip install 'shuffledp[plot]'" in result.output
+        assert "install the extra shuffledp[plot]" in result.output
         assert "ferry" in result.output, "the table needs no Matplotlib"
 
 

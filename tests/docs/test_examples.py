@@ -99,8 +99,29 @@ def run_commands(example):
         if target is not None:
             target.write_text(result.stdout)
         assert result.exit_code == 0, f"{shlex.join(words)}: {result.output}"
+        OUTPUTS[Path.cwd()] = result.output
         same = doctest.OutputChecker().check_output(expected + "\n", result.stdout, SAME)
         assert same or not expected, f"{shlex.join(words)} printed {result.stdout}"
+
+
+OUTPUTS = {}
+
+
+def strip_numbers(line):
+    """A line of output without what noise decides: digits, the widths of columns and the lengths of bars."""
+    words = re.sub(r"[─━═┏┓┗┛┡┩┃│└┘┳┻╇┴╈●├┤█▏▎▍▌▋▊▉░]+", " ", line)
+    return " ".join(re.sub(r"[+-]?[0-9][0-9.,e+-]*", "#", words).split())
+
+
+def compare_output(example):
+    """The output that a page shows below a command has the lines of the real one, but for the numbers."""
+    before = example.document.text[: example.start]
+    if not re.search(r"```console\n(?:(?!```)[\s\S])*```\s*$", before):
+        return
+    wanted = [strip_numbers(line) for line in example.parsed.splitlines()]
+    real = " ".join(strip_numbers(line) for line in OUTPUTS[Path.cwd()].splitlines())
+    for line in filter(None, wanted):
+        assert line.removesuffix(" ...").removesuffix(" …") in real, f"{line!r} is not in: {real}"
 
 
 PYTHON = PythonCodeBlockParser(doctest_optionflags=SAME)
@@ -109,6 +130,7 @@ EXAMPLES = Sybil(
         PYTHON,
         CodeBlockParser("console", run_commands),
         CodeBlockParser("toml", write_survey),
+        CodeBlockParser("text", compare_output),
     ]
 )
 WITH_EXAMPLES = [path for path in documents() if FENCE.search(path.read_text())]
@@ -170,6 +192,20 @@ def test_a_wrong_example_is_noticed(tmp_path, block):
     (example,) = EXAMPLES.parse(page).examples()
     with pytest.raises(AssertionError):
         example.evaluate()
+
+
+def test_a_stale_output_is_noticed(folder):
+    page = folder / "page.md"
+    command = "```console\n$ shuffledp run count people.csv --column home --epsilon 1 --delta 1e-8\n```\n\n"
+    for shown_below, right in (("count of home, 50,000 people", True), ("count of house", False)):
+        page.write_text(f"{command}```text\n{shown_below}\n```\n")
+        run, compare = EXAMPLES.parse(page).examples()
+        run.evaluate()
+        if right:
+            compare.evaluate()
+        else:
+            with pytest.raises(AssertionError, match="count of house"):
+                compare.evaluate()
 
 
 def test_output_may_be_shortened(tmp_path):

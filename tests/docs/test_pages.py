@@ -5,6 +5,7 @@ import re
 import pytest
 
 from repository import ROOT, documents, tracked_files
+from shuffledp.questions import TRUST
 
 LONGEST = 120
 PAGES = [path for path in tracked_files() if path.suffix == ".md"]
@@ -22,3 +23,24 @@ def test_no_line_of_an_item_begins_with_a_sign(path):
     """A list inside a list begins there: lists here are written with a minus, so a plus is one of a sum."""
     text = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
     assert not re.search(r"^ +[+*] ", text, flags=re.MULTILINE)
+
+
+TRUSTING = (
+    "README.md",
+    "docs/index.md",
+    "docs/tutorial/your-file.md",
+    "docs/guides/which-setting.md",
+)
+
+
+@pytest.mark.parametrize("name", TRUSTING)
+def test_pages_say_in_the_same_words_who_trusts_whom(name):
+    said = " ".join((ROOT / name).read_text().split()).replace(" (`--model central`)", "")
+    assert TRUST in said
+
+
+def test_no_page_installs_from_an_index():
+    """The name is not published: see "Releasing" in CONTRIBUTING.md."""
+    pages = [path for path in documents() if path.name not in ("CONTRIBUTING.md", "CHANGELOG.md")]
+    wrong = [path.name for path in pages if re.search(r"pip install '?shuffledp", path.read_text())]
+    assert not wrong

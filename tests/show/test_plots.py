@@ -75,7 +75,7 @@ def test_sizes_must_agree(tmp_path, values, labels):
 
 def test_missing_matplotlib_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(sdp.UnsupportedError, match=r"pip install 'shuffledp\[plot\]'"):
+    with pytest.raises(sdp.UnsupportedError, match=r"install the extra shuffledp\[plot\]"):
         sdp.show.compare_histograms([1], {}, tmp_path / "p.png", labels=("a",), title="T")
 
 
@@ -129,7 +129,7 @@ class TestPrivacyCurves:
 
     def test_missing_matplotlib_says_what_to_install(self, tmp_path, monkeypatch):
         monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-        with pytest.raises(sdp.UnsupportedError, match=r"pip install 'shuffledp\[plot\]'"):
+        with pytest.raises(sdp.UnsupportedError, match=r"install the extra shuffledp\[plot\]"):
             sdp.profile(epsilon0=1.0, n=200, honest=1).plot(tmp_path / "p.png")
 
 

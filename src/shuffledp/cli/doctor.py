@@ -103,7 +103,7 @@ def _examine() -> Iterator[_Finding]:
     yield _look("AES-256-CTR", _measure_aes)
     yield _look("a first answer", _try_answer)
     for name, (purpose, modules) in _EXTRAS.items():
-        get = f"{purpose}: pip install 'shuffledp[{name}]'"
+        get = f"{purpose}: install the extra shuffledp[{name}]"
         yield _look(f"extra {name}", partial(_import_all, modules), get)
     yield _look("Java", _find_java, f"the Spark engine needs a Java of {_FIRST_JAVA} or later")
     yield _look(

@@ -93,5 +93,5 @@ def _load(library: str) -> Any:
         return import_module(library)
     except ImportError as missing:
         raise UnsupportedError(
-            f"this needs {library}: pip install 'shuffledp[{_EXTRAS[library]}]'"
+            f"this needs {library}: install the extra shuffledp[{_EXTRAS[library]}]"
         ) from missing

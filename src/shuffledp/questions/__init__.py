@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from shuffledp.questions.plans import SurveyPlan, SurveyRow
     from shuffledp.questions.request import (
         SEEDED,
+        TRUST,
         Prepared,
         Request,
         check_result,
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SEEDED",
+    "TRUST",
     "Answer",
     "Prepared",
     "PreparedSurvey",
@@ -84,7 +86,7 @@ if not TYPE_CHECKING:  # with it, every name would be Any
             "asking": "ask",
             "parts": "find_error",
             "plans": "SurveyPlan SurveyRow",
-            "request": "SEEDED Prepared Request check_result describe_invalid open_data open_spending "
+            "request": "SEEDED TRUST Prepared Request check_result describe_invalid open_data open_spending "
             "tell_dropped tell_weaker use_grid write_result",
             "source": "Source",
             "survey": "PreparedSurvey Question Survey",

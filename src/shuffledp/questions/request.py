@@ -60,6 +60,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SEEDED",
+    "TRUST",
     "Prepared",
     "Request",
     "check_result",
@@ -79,10 +80,15 @@ _BECAME = {
     Action.OTHER: ("became other", "became other"),
     Action.CLAMP: ("was moved to the end of the range", "were moved to the end of the range"),
 }
+TRUST = (
+    "On a file this machine sees every value. The shuffle model, the default, shows what a collection would give in "
+    "which people trust nobody but a shuffler; if they trust this machine, take the central model, which has less noise."
+)
+"""Who trusts whom if a file is asked, and when to take another model: the same sentences everywhere."""
 _REHEARSAL = (
-    "This machine saw every value. The central model would trust it and be off by about {} (RMSE) at the "
-    "same epsilon, with delta = 0 and without counting on honest people. The shuffle model on a file is the "
-    "rehearsal of a collection."
+    TRUST
+    + " It would be off by about {} (RMSE) at the same epsilon, with delta = 0 and without counting on honest "
+    "people."
 )
 """Questions whose answers by group are bins of the histogram of pairs, so that an error of a bin is theirs."""
 _NEEDLESS = {

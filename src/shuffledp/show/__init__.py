@@ -1,4 +1,4 @@
-"""Pictures. They need Matplotlib: `pip install 'shuffledp[plot]'`."""
+"""Pictures. They need Matplotlib: the extra `shuffledp[plot]`."""
 
 from shuffledp.show.curves import error_curves, privacy_curves
 from shuffledp.show.estimates import (

@@ -76,7 +76,7 @@ def new_figure(width: float, height: float) -> Figure:
         from matplotlib.figure import Figure
     except ImportError as missing:
         raise UnsupportedError(
-            "drawing needs Matplotlib: pip install 'shuffledp[plot]'"
+            "drawing needs Matplotlib: install the extra shuffledp[plot]"
         ) from missing
     return Figure(figsize=(width, height), facecolor="white")
 

@@ -31,7 +31,7 @@ def require_serve() -> None:
         import uvicorn  # noqa: F401
     except ImportError as error:
         raise UnsupportedError(
-            f"live collections need {error.name}: pip install 'shuffledp[serve]'"
+            f"live collections need {error.name}: install the extra shuffledp[serve]"
         ) from error
 
 

@@ -95,7 +95,10 @@ def _read_codes(paths: Paths, name: str, domain: Any) -> Codes:
     from shuffledp.engine.columns import open_column, read_chunks
 
     coder = Coder(domain=domain, on_invalid=OnInvalid.ERROR)
-    parts = [code_chunk(coder, chunk).codes for chunk in read_chunks(open_column(paths, name))]
+    try:
+        parts = [code_chunk(coder, chunk).codes for chunk in read_chunks(open_column(paths, name))]
+    except DataError as error:  # devices send what is valid, and have no other way to go on
+        raise DataError(str(error).partition("; to go on")[0]) from error
     if not parts:
         raise DataError(f"column {name!r} is empty")
     return np.concatenate(parts)
