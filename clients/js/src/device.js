@@ -25,6 +25,8 @@ import { secureWords } from "./words.js";
 /** The epsilon that a device spends over all collections, unless its owner says otherwise. */
 export const BUDGET = 8;
 const AGAIN = ["stale_key", "too_early", "busy"];
+/** The code was wrong, and the report is fine: with another code the same messages are taken. */
+const MENDABLE = ["unknown_token", "token_spent"];
 const PATIENCE = 60_000; // milliseconds
 const MOST_REPLY = 1 << 14;
 
@@ -118,6 +120,16 @@ export class Device {
     return found;
   }
 
+  /**
+   * The reports of a collection that this device has made: their windows, and where they are.
+   * @param {Collection} collection
+   */
+  async kept(collection) {
+    const id = toHex(collection.id);
+    return (await this.outbox.all()).filter((each) => each.collection === id).map(({ window, state }) => ({ window, state }))
+      .sort((one, other) => one.window - other.window);
+  }
+
   /** Where the report of a window is. @param {Collection} collection @param {number} window */
   async state(collection, window) {
     return (await this.#find(collection, window)).state;
@@ -125,18 +137,25 @@ export class Device {
 
   /**
    * Send the report of a window, again if need be. Resolves to its new state; a network failure leaves it "sent".
+   * If only the code of the invitation was refused, it throws, and the report waits: send it with another `token`.
    * @param {Collection} collection
    * @param {number} window
+   * @param {Uint8Array=} token
    * @returns {Promise<State>}
    */
-  async send(collection, window) {
+  async send(collection, window, token = undefined) {
     return this.outbox.lock(async () => {
-      const kept = await this.#find(collection, window);
+      const found = await this.#find(collection, window);
+      const kept = token ? { ...found, token: toHex(token) } : found;
       const before = kept.state;
       if (before !== "pending" && before !== "sent") return before;
       await this.outbox.put({ ...kept, state: "sent" });
       const report = await sealReport(collection, window, fromHex(kept.inners), fromHex(kept.token));
       const [reason] = await this.#post(collection, joinUpload(collection, [report]));
+      if (reason !== null && MENDABLE.includes(reason)) {
+        await this.outbox.put({ ...kept, state: before });
+        throw new WireError(reason, "the code was not taken; the report is kept");
+      }
       const state = settle(before, reason);
       const done = state !== "pending" && state !== "sent"; // then neither report nor token is of any use here
       await this.outbox.put({ ...kept, ...(done ? { inners: "", token: "" } : {}), state });

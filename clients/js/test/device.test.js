@@ -272,3 +272,17 @@ test("words of the platform fill their range", () => {
   assert.throws(() => listedWords([32n]).words(1, 5), RangeError);
   assert.ok(new WireError("a", "b").message === "a: b");
 });
+
+test("a refused code leaves the report, and another code sends the same messages", async () => {
+  const collection = await load();
+  const { bodies, fetch } = fakeShuffler([failed("unknown_token"), failed("token_spent"), FINE]);
+  const device = new Device(new MemoryOutbox(), { fetch });
+  await device.answer(collection, answers, 1150);
+  await assert.rejects(device.send(collection, 1), (/** @type {any} */ error) => error instanceof WireError && error.reason === "unknown_token");
+  assert.deepEqual(await device.kept(collection), [{ window: 1, state: "pending" }]);
+  await assert.rejects(device.send(collection, 1), (/** @type {any} */ error) => error instanceof WireError && error.reason === "token_spent");
+  assert.equal(await device.send(collection, 1), "acknowledged");
+  const sent = await Promise.all(bodies.map((body) => innersOf(body, collection)));
+  assert.equal(new Set(sent).size, 1);
+  assert.equal(await device.spent(), collection.promise.epsilon);
+});

@@ -8,7 +8,8 @@ import pytest
 from shuffledp.core.errors import DataError, UnsupportedError
 from shuffledp.live.design import make_collection, parse_survey
 from shuffledp.live.serve import processes
-from shuffledp.live.serve.operator import Planner, read_form
+from shuffledp.live.serve.folders import Home
+from shuffledp.live.serve.operator import Desk, Planner, read_form
 
 SURVEY = {
     "epsilon": 1.0,
@@ -89,3 +90,41 @@ def test_what_the_page_sends_is_read_strictly():
     assert read_form(b'{"questions": {"a": {"lower": "-1.5"}}}') == {
         "questions": {"a": {"lower": -1.5}}
     }
+
+
+class TestDrafts:
+    @pytest.fixture
+    def desk(self, tmp_path, monkeypatch):
+        moment = [0.0]
+        desk = Desk(tmp_path, clock=lambda: moment[0])
+        monkeypatch.setattr(desk, "adopt", lambda home: home.collection().id.hex())
+        desk.moment = moment
+        return desk
+
+    def test_the_document_that_was_previewed_is_started_byte_for_byte(self, desk, tmp_path):
+        shown = desk.preview(survey(error=0.05, collection={"people": 20_000}))
+        assert desk.start({"draft": shown["draft"]})["id"] == shown["draft"]
+        (home,) = tmp_path.iterdir()
+        collection = Home(home).collection()
+        assert collection.id.hex() == shown["draft"]
+        assert collection.pledge.local_epsilon == shown["local_epsilon"] < 3
+        assert collection.pledge.epsilon == shown["epsilon"]
+
+    def test_a_draft_is_started_once_and_only_while_it_is_fresh(self, desk):
+        shown = desk.preview(survey())
+        desk.start({"draft": shown["draft"]})
+        with pytest.raises(DataError, match="this preview is older than 10 minutes"):
+            desk.start({"draft": shown["draft"]})
+        shown = desk.preview(survey())
+        desk.moment[0] = 601.0
+        with pytest.raises(DataError, match="look at the new one"):
+            desk.start({"draft": shown["draft"]})
+        with pytest.raises(DataError):
+            desk.start({})
+
+    def test_old_drafts_are_forgotten(self, desk):
+        first = desk.preview(survey())["draft"]
+        for _ in range(8):
+            desk.preview(survey())
+        with pytest.raises(DataError):
+            desk.start({"draft": first})

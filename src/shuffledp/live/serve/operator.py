@@ -10,7 +10,7 @@ import math
 import secrets as randomness
 import threading
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +48,9 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from shuffledp.core.estimate import Estimate
-    from shuffledp.live.design import Design
+    from shuffledp.live.design import Design, Settings
+    from shuffledp.live.keys import AnalyzerSecrets, ShufflerSecrets
+    from shuffledp.live.wire.document import Collection
     from shuffledp.live.wire.question import Question
 
 __all__ = ["Desk", "Planner", "make_desk_app", "run_desk"]
@@ -56,6 +58,7 @@ __all__ = ["Desk", "Planner", "make_desk_app", "run_desk"]
 _Z, _LEVEL = 1.96, 0.95  # of a 95 % interval
 _MOST_BYTES = 1 << 18
 _SOLVED = 0.01
+_MOST_DRAFTS, _FRESH = 8, 600  # a document fixes when it opens, so a preview ages (seconds)
 
 
 def _keep_finite(value: float) -> float | None:
@@ -68,10 +71,19 @@ class Planner:
 
     def preview(self, content: dict[str, Any]) -> dict[str, Any]:
         """The protocols, the promise, and error bars on a made-up result; solved for the floor if `error` is wanted."""
-        wanted = content.pop("error", None)
-        survey = parse_survey(content, Path("survey"))
+        return self._show(*self._plan(content))
+
+    def _plan(self, content: dict[str, Any]) -> tuple[Design, Settings]:
+        """Choose protocols for what the form says; find the floor, if an error is wanted."""
+        wanted = content.get("error")
+        survey = parse_survey(
+            {key: content[key] for key in content if key != "error"}, Path("survey")
+        )
         design = self._solve(survey, float(wanted)) if wanted else survey.choose_protocols()
-        people = survey.settings.people
+        return design, survey.settings
+
+    def _show(self, design: Design, settings: Settings) -> dict[str, Any]:
+        people = settings.people
         pledge = design.pledge
         return {
             "epsilon": pledge.epsilon,
@@ -83,7 +95,7 @@ class Planner:
             "limited_by": design.limited_by,
             "one_question": pledge.one_question,
             "influence": _keep_finite(design.influence),
-            "bytes": design.measure_report(tokens=survey.settings.tokens),
+            "bytes": design.measure_report(tokens=settings.tokens),
             "questions": [
                 {
                     "name": each.name,
@@ -211,11 +223,29 @@ def _largest_error(design: Design, people: int) -> float:
     return max(errors)
 
 
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A collection that was previewed and not started."""
+
+    collection: Collection
+    shuffler: ShufflerSecrets
+    analyzer: AnalyzerSecrets | None
+    made: float
+
+
 class Desk(Planner):
     """The collections of a folder, each with its roles running, as long as the desk is open."""
 
-    def __init__(self, root: Path, *, workers: int | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        *,
+        workers: int | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._root = root
+        self._clock = clock
+        self._drafts: dict[str, _Draft] = {}
         self._workers = workers
         self._running: dict[str, tuple[Home, list[Role]]] = {}
         self._lock = threading.Lock()
@@ -239,16 +269,30 @@ class Desk(Planner):
         for _, roles in running:
             stop_roles(roles)
 
-    def make(self, content: dict[str, Any]) -> dict[str, Any]:
-        """A new collection on this machine, and its roles."""
-        content.pop("error", None)
-        survey = parse_survey(content, Path("survey"))
-        settings = replace(survey.settings, url=f"http://127.0.0.1:{find_port()}")
-        design = replace(survey, settings=settings).choose_protocols()
-        collection, shuffler, analyzer = make_collection(design, settings)
-        home = Home(self._root / collection.id.hex()[:16])
-        home.create(collection, shuffler, analyzer)
-        return {"id": self.adopt(home), "page": collection.page}
+    def preview(self, content: dict[str, Any]) -> dict[str, Any]:
+        """Show what a survey would give, and draft its document: `start` starts that one, byte for byte."""
+        design, settings = self._plan(content)
+        settings = replace(settings, url=f"http://127.0.0.1:{find_port()}")
+        draft = _Draft(*make_collection(design, settings), made=self._clock())
+        with self._lock:
+            self._drafts[draft.collection.id.hex()] = draft
+            for old in list(self._drafts)[:-_MOST_DRAFTS]:
+                del self._drafts[old]
+        return {**self._show(design, settings), "draft": draft.collection.id.hex()}
+
+    def start(self, content: dict[str, Any]) -> dict[str, Any]:
+        """Start the collection of a draft on this machine, with its roles."""
+        identity = content.get("draft")
+        with self._lock:
+            draft = self._drafts.get(str(identity))
+            if draft is None or self._clock() - draft.made > _FRESH:
+                raise DataError(
+                    f"this preview is older than {_FRESH // 60} minutes: look at the new one, and start that"
+                )
+            del self._drafts[str(identity)]
+        home = Home(self._root / draft.collection.id.hex()[:16])
+        home.create(draft.collection, draft.shuffler, draft.analyzer)
+        return {"id": self.adopt(home), "page": draft.collection.page}
 
     def _find(self, identity: str) -> tuple[Home, list[Role]]:
         with self._lock:
@@ -338,7 +382,7 @@ def make_desk_app(desk: Planner, token: str) -> Starlette:
     if isinstance(desk, Desk):
         routes += [
             Route("/api/status", guard(lambda _, __: desk.status())),
-            Route("/api/collections", guard(lambda _, body: desk.make(body)), methods=["POST"]),
+            Route("/api/collections", guard(lambda _, body: desk.start(body)), methods=["POST"]),
             Route(
                 "/api/collections/{id}/close",
                 guard(lambda request, _: desk.close(request.path_params["id"])),

@@ -38,7 +38,7 @@ async function start() {
   if (supported.status === "rejected" || !supported.value) return refuse(strings.noCurve);
   if (opened.status === "fulfilled") return show(device, opened.value);
   const error = opened.reason, known = error instanceof WireError && error.reason !== "unreachable";
-  refuse(known ? strings.tampered : strings.offline, String(error instanceof Error ? error.message : error));
+  refuse(known ? strings.tampered : strings.noAnswer, String(error instanceof Error ? error.message : error));
 }
 
 /** @param {Device} device @param {Collection} collection */
@@ -49,12 +49,39 @@ async function show(device, collection) {
   if (collection.development) main.append(make("p", { class: "bad" }, strings.development));
   main.append(describePromise(collection));
   const status = make("p", { role: "status", "aria-live": "polite", id: "state" });
-  const state = window === null ? null : await device.state(collection, window).catch(() => null);
-  if (window === null) main.append(make("p", { role: "alert" }, strings.closed));
-  else if (state) main.append(make("p", {}, strings.answered), status, makeAgain(device, collection, window, status));
+  // What an earlier visit could not send is sent now, whichever round it is for.
+  const kept = await device.kept(collection), waiting = kept.filter(({ state }) => state === "pending" || state === "sent");
+  const own = window === null ? waiting.at(-1) : kept.find((each) => each.window === window) ?? waiting.at(-1);
+  const closed = own ? null : await explainClosed(collection, window);
+  if (own) main.append(make("p", {}, strings.answered), status, makeAgain(device, collection, own.window, status));
+  else if (closed) main.append(make("p", { role: "alert", id: "closed" }, closed));
   else main.append(makeForm(device, collection, status));
-  if (state) say(status, state);
+  if (own) say(status, own.state);
   main.append(illustrate(collection), explainTrust(collection), explainCheck(collection));
+  for (const each of waiting) await send(device, collection, each.window, each === own ? status : make("p"));
+}
+
+/** Why there is no form, or null if there is one. @param {Collection} collection @param {number | null} window */
+async function explainClosed(collection, window) {
+  const { start, seconds, count } = collection.windows, now = Date.now() / 1000;
+  const time = (/** @type {number} */ moment) => new Date(1000 * moment).toLocaleString(document.documentElement.lang);
+  if (now < start) return strings.notYet(time(start));
+  if (window === null) return now >= start + seconds * count ? strings.over(time(start + seconds * count)) : strings.between_rounds;
+  try {
+    const reply = await fetch(`${collection.url}/windows`, { credentials: "omit", referrerPolicy: "no-referrer" });
+    /** @type {{ window: number, state: string }[]} */
+    const windows = (await reply.json()).windows;
+    const state = windows.find((each) => each.window === window)?.state;
+    return state === undefined || state === "open" ? null : strings.closed;
+  } catch {
+    return null; // the form says so when it cannot send
+  }
+}
+
+/** What is promised about all reports of a device. @param {Collection["promise"]} promise @returns {[number, number]} */
+function addUp({ epsilon, delta, composed, reportsPerDevice }) {
+  const times = composed ? 1 : reportsPerDevice;
+  return [times * epsilon, times * delta];
 }
 
 /** @param {Collection} collection */
@@ -63,8 +90,9 @@ function describePromise(collection) {
   return make(
     "section", { class: "card", "aria-labelledby": "promise" },
     make("h2", { id: "promise" }, strings.inShort),
-    make("p", {}, strings.promise.noise),
+    make("p", { id: "noise" }, strings.promise.noise(collection.guess)),
     ...(promise.oneQuestion ? [make("p", {}, strings.promise.one)] : []),
+    make("p", { id: "published" }, strings.promise.published(...addUp(promise))),
     make("p", {}, strings.promise.guess(collection.guess)),
     make("details", {}, make("summary", {}, strings.numbers),
       make("p", {}, strings.promise.shuffled(promise)),
@@ -84,9 +112,10 @@ function makeForm(device, collection, status) {
     event.preventDefault();
     const answers = readAnswers(form, collection);
     if (!answers) return tell(status, strings.choose, "bad");
+    const key = collection.tokens ? readCode(token) : new Uint8Array(0);
+    if (!key) return tell(status, strings.codes.form, "bad");
     button.disabled = true;
     try {
-      const key = Uint8Array.from((token.value.toLowerCase().match(/[0-9a-f]{2}/g) ?? []).map((/** @type {string} */ pair) => parseInt(pair, 16)));
       const window = await device.answer(collection, answers, undefined, key);
       form.querySelectorAll("fieldset").forEach((/** @type {HTMLElement} */ each) => each.setAttribute("disabled", ""));
       button.remove();
@@ -98,6 +127,14 @@ function makeForm(device, collection, status) {
     }
   });
   return form;
+}
+
+/** The code of an invitation, or null if it cannot be one. @param {HTMLInputElement} box */
+function readCode(box) {
+  const text = box.value.trim().toLowerCase(), good = /^[0-9a-f]{64}$/.test(text);
+  box.setAttribute("aria-invalid", String(!good));
+  if (!good) box.focus();
+  return good ? Uint8Array.from(text.match(/../g) ?? [], (pair) => parseInt(pair, 16)) : null;
 }
 
 /** @param {any} question */
@@ -185,12 +222,14 @@ function say(status, state) {
   tell(status, strings.states[state], state === "acknowledged" ? "good" : state === "refused" ? "bad" : "");
 }
 
-/** @param {Device} device @param {Collection} collection @param {number} window @param {HTMLElement} status */
-async function send(device, collection, window, status) {
+/** @param {Device} device @param {Collection} collection @param {number} window @param {HTMLElement} status @param {Uint8Array=} code */
+async function send(device, collection, window, status, code = undefined) {
   try {
-    say(status, await device.send(collection, window));
+    say(status, await device.send(collection, window, code));
   } catch (error) {
-    if (error instanceof WireError) tell(status, error.message, "bad");
+    const reason = error instanceof WireError ? error.reason : "", mend = strings.codes[/** @type {keyof typeof strings.codes} */ (reason)];
+    if (mend) askAgain(device, collection, window, status, mend);
+    else if (error instanceof WireError && reason !== "unreachable") tell(status, error.message, "bad");
     else tell(status, strings.offline, "bad");
   }
   const state = await device.state(collection, window);
@@ -198,6 +237,25 @@ async function send(device, collection, window, status) {
   for (const each of document.querySelectorAll("button.again")) {
     each.classList.toggle("hidden", !["pending", "sent"].includes(state));
   }
+}
+
+/** The code was not taken: the report waits for another one. @param {Device} device @param {Collection} collection @param {number} window @param {HTMLElement} status @param {string} sentence */
+function askAgain(device, collection, window, status, sentence) {
+  tell(status, sentence, "bad");
+  document.getElementById("mend")?.remove();
+  document.getElementById("token")?.closest("p")?.remove();
+  const box = make("input", { type: "text", id: "token", autocomplete: "off", size: 64, dir: "ltr", "aria-invalid": "true" });
+  const mend = make("form", { id: "mend", novalidate: true }, make("p", {}, make("label", { for: "token" }, strings.token), box),
+    make("button", { type: "submit" }, strings.newCode));
+  mend.addEventListener("submit", async (/** @type {SubmitEvent} */ event) => {
+    event.preventDefault();
+    const key = readCode(box);
+    if (!key) return tell(status, strings.codes.form, "bad");
+    mend.remove();
+    await send(device, collection, window, status, key);
+  });
+  (status.closest("form") ?? status).after(mend);
+  box.focus();
 }
 
 /** @param {Device} device @param {Collection} collection @param {number} window @param {HTMLElement} status */

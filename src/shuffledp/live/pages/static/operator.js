@@ -33,6 +33,31 @@ function describeWindow(window, collection) {
     ...(waiting ? [make("p", { class: "soft" }, waiting.replace(/^\w+: /, ""))] : []));
 }
 
+/** A button that says what closing does, and asks. @param {any} collection @param {any} window */
+function makeClosing(collection, window) {
+  const missing = collection.min_batch - window.reports;
+  const says = missing > 0 ? text.closeDeletes(missing, window.reports) : text.closePublishes(window.reports);
+  const turn = async (/** @type {boolean} */ asking) => {
+    if (asking) asked.add(collection.id);
+    else asked.delete(collection.id);
+    await refresh(true); // the numbers of this moment
+    document.getElementById(`${asking ? "keep" : "close"}-${collection.id}`)?.focus();
+  };
+  if (!asked.has(collection.id)) {
+    return make("button", { type: "button", class: "quiet", id: `close-${collection.id}`, onclick: () => turn(true) }, text.close);
+  }
+  const yes = make("button", { type: "button", onclick: async () => {
+    yes.disabled = true;
+    asked.delete(collection.id);
+    await ask(`/api/collections/${collection.id}/close`, {}).finally(() => refresh(true));
+  } }, missing > 0 ? text.reallyDelete : text.reallyClose);
+  const no = make("button", { type: "button", class: "quiet", id: `keep-${collection.id}`, onclick: () => turn(false) }, text.keepOpen);
+  return make("div", { role: "alertdialog", "aria-label": text.close, class: "card" }, make("p", {}, says), yes, " ", no);
+}
+
+/** Collections whose closing is being confirmed: the page is drawn anew every few seconds. @type {Set<string>} */
+const asked = new Set();
+
 /** @param {any} collection */
 function showCollection(collection) {
   const results = make("div", { class: "card" });
@@ -42,11 +67,7 @@ function showCollection(collection) {
     `shuffledp collection status ${collection.folder}`, `shuffledp collection close ${collection.folder}`,
     `shuffledp report '${collection.link}' ...`,
   ];
-  const close = make("button", { type: "button", class: "quiet", onclick: async () => {
-    close.disabled = true;
-    await ask(`/api/collections/${collection.id}/close`, {}).finally(refresh);
-  } }, text.close);
-  const open = collection.windows.some((/** @type {any} */ each) => each.state === "open");
+  const open = collection.windows.find((/** @type {any} */ each) => each.state === "open");
   return make("article", { class: "card" },
     make("h2", { dir: "auto" }, collection.title),
     make("p", {}, make("a", { href: collection.page, target: "_blank", rel: "noopener" }, text.page), " · ",
@@ -56,16 +77,25 @@ function showCollection(collection) {
     ...(collection.failing ? [make("p", { class: "bad", role: "alert" }, text.failing(collection.failing))] : []),
     make("ol", { class: "timeline" }, ...collection.windows.map((/** @type {any} */ each) => describeWindow(each, collection))),
     ...(reasons.length ? [makeTable(text.rejected, reasons, [1])] : []),
-    ...(open ? [close] : []),
+    ...(open ? [makeClosing(collection, open)] : []),
     results,
     make("details", {}, make("summary", {}, text.commands), ...commands.map((each) => make("p", { class: "code" }, each))));
 }
 
-async function refresh() {
+/** What changes with every look, and is no reason to draw anew. */
+const AGES = ["analyzer_seen_seconds_ago", "key_age_seconds"];
+let shown = "";
+
+/** @param {boolean} anew whether to draw it in any case */
+async function refresh(anew = false) {
   const place = document.getElementById("collections");
   if (!place) return;
   try {
-    const { collections } = await ask("/api/status");
+    const found = await ask("/api/status");
+    const { collections } = found, said = JSON.stringify(found, (key, value) => (AGES.includes(key) ? undefined : value));
+    // A new drawing would take the keyboard's focus away: only if there is news, and never while somebody decides.
+    if (!anew && place.childElementCount && (said === shown || asked.size > 0)) return;
+    shown = said;
     const opened = [...place.querySelectorAll("details[open] > summary")].map((each) => each.textContent);
     place.replaceChildren(...(collections.length ? collections.map(showCollection) : [make("p", { class: "soft" }, text.none)]));
     for (const each of place.querySelectorAll("details > summary")) {
@@ -105,7 +135,7 @@ function makeQuestion(given = {}) {
   const box = make("fieldset", { class: "question", "data-name": `q${questions}` }, make("legend", {}, text.question(questions)));
   const task = make("select", { class: "task" }, ...Object.entries(text.tasks).map(([value, label]) =>
     make("option", { value, selected: value === given.task }, label)));
-  const choices = field(text.categories, make("input", { type: "text", class: "categories", value: given.categories ?? "", size: 40 }));
+  const choices = field(text.categories, make("textarea", { class: "categories", rows: 5, cols: 40 }, given.categories ?? ""));
   const ends = make("div", {}, field(text.lower, make("input", { type: "text", inputmode: "decimal", class: "lower", value: "0", size: 8 })),
     field(text.upper, make("input", { type: "text", inputmode: "decimal", class: "upper", value: "100", size: 8 })));
   const spelling = make("div", {}, field(text.alphabet, make("select", { class: "alphabet" }, ...Object.entries(text.alphabets).map(([value, label]) =>
@@ -132,7 +162,7 @@ function readSurvey(form) {
     const inner = (/** @type {string} */ kind) => /** @type {HTMLInputElement} */ (each.querySelector(`.${kind}`)).value.trim();
     const name = /** @type {HTMLElement} */ (each).dataset.name ?? "";
     asked[name] = { task: inner("task"), text: inner("words") || name };
-    if (inner("task") === "histogram") asked[name].categories = inner("categories").split(",").map((part) => part.trim()).filter(Boolean);
+    if (inner("task") === "histogram") asked[name].categories = inner("categories").split("\n").map((part) => part.trim()).filter(Boolean);
     if (["mean", "quantiles"].includes(inner("task"))) Object.assign(asked[name], { lower: inner("lower"), upper: inner("upper") });
     if (inner("task") === "words") Object.assign(asked[name], { alphabet: inner("alphabet"), max_length: Number(inner("longest")) });
     if (inner("task") === "quantiles") asked[name].at = ["0.25", "0.5", "0.75"];
@@ -147,18 +177,31 @@ function readSurvey(form) {
 }
 
 let asking = 0;
+/** The document that the preview shows: what is started is this one. @type {string | null} */
+let draft = null;
 
 async function plan() {
   const form = find("survey"), place = find("preview");
   const mine = ++asking;
+  draft = null;
+  allowStart();
   await new Promise((resolve) => setTimeout(resolve, 200));
   if (mine !== asking) return;
   try {
     const found = await ask("/api/preview", readSurvey(form));
-    if (mine === asking) place.replaceChildren(...showPreview(found));
+    if (mine !== asking) return;
+    draft = found.draft ?? null;
+    allowStart();
+    place.replaceChildren(...showPreview(found));
   } catch (error) {
     if (mine === asking) place.replaceChildren(make("p", { class: "bad" }, error instanceof Error ? error.message : String(error)));
   }
+}
+
+/** Only what is previewed can be started. */
+function allowStart() {
+  const button = /** @type {HTMLButtonElement | null} */ (document.getElementById("make"));
+  if (button) button.disabled = draft === null;
 }
 
 /** @param {any} found */
@@ -184,7 +227,7 @@ function showPreview(found) {
 /** @param {boolean} alone without collections */
 function makePlanner(alone) {
   const form = make("form", { id: "survey" });
-  const list = make("div", {}, makeQuestion({ text: "How do you come to work?", task: "histogram", categories: "car, bicycle, bus, train, other" }));
+  const list = make("div", {}, makeQuestion({ text: "How do you come to work?", task: "histogram", categories: "car\nbicycle\nbus\ntrain\nother" }));
   const input = (/** @type {string} */ name, /** @type {any} */ value, /** @type {number} */ size) =>
     field(text.fields[name], make("input", { type: "text", name, value, size }));
   form.append(input("title", "A survey", 40), list,
@@ -198,12 +241,13 @@ function makePlanner(alone) {
     event.preventDefault();
     status.textContent = text.starting;
     try {
-      const made = await ask("/api/collections", readSurvey(form));
+      const made = await ask("/api/collections", { draft });
       status.replaceChildren(make("a", { href: made.page, id: "made", target: "_blank", rel: "noopener" }, text.made));
       await refresh();
     } catch (error) {
       status.textContent = error instanceof Error ? error.message : String(error);
     }
+    plan(); // a draft is started once
   });
   const preview = make("section", { id: "preview", class: "card", "aria-live": "polite", "aria-label": text.preview },
     make("p", { class: "soft" }, text.planning));
@@ -219,7 +263,7 @@ async function start() {
   plan();
   if (!alone) {
     await refresh();
-    setInterval(refresh, 3000);
+    setInterval(() => refresh(), 3000);
   }
 }
 

@@ -15,6 +15,16 @@ const roundUp = (value) => {
 };
 const count = (/** @type {number} */ value) => value.toLocaleString("en");
 
+/** How often somebody who was undecided guesses a yes or no right, at most, after an (epsilon, delta) release. @param {number} epsilon @param {number} delta */
+export function guessAfter(epsilon, delta) {
+  return Math.min(1, ((1 + 1e-15) * (1 + delta * Math.exp(-epsilon))) / (1 + Math.exp(-epsilon)));
+}
+
+/** The words of the first tier that a guess is not above. @param {number} guess @param {[number, string][]} tiers */
+function tier(guess, tiers) {
+  return (tiers.find(([most]) => guess <= most) ?? tiers[tiers.length - 1])[1];
+}
+
 export const strings = {
   loading: "Loading…",
   cannot: "This survey cannot be answered",
@@ -22,17 +32,35 @@ export const strings = {
     "This browser lacks a piece of cryptography (X25519) that keeps your answer from the servers. Chrome or Edge 133, Firefox 130, Safari 17 or later have it.",
   noLink: "The link is not complete: it must end in # and the id of the survey.",
   tampered: "The survey is not the one that the link names. Do not answer it.",
-  closed: "This survey takes no answers now.",
+  notYet: (/** @type {string} */ time) => `This survey has not started. It takes answers from ${time} on.`,
+  over: (/** @type {string} */ time) => `This survey is over: it took answers until ${time}.`,
+  closed: "This survey was closed, and takes no more answers.",
+  between_rounds: "This survey takes no answers at the moment.",
   development: "A demonstration: one operator plays all roles here, so this is as private as a central collector.",
   inShort: "What leaves this device",
   numbers: "The numbers behind this",
   promise: {
     one: "Of your answers one is sent, chosen at random; the others stay here.",
-    noise: "Your answer is changed by chance on this device, before it is sent. Nobody gets the answer itself.",
+    /** What the device's own noise is worth. @param {number} guess how often an undecided attacker who gets the report is right */
+    noise: (guess) => tier(guess, [
+      [0.75, "Your answer is changed by chance on this device, before it is sent. What leaves it says little about the answer."],
+      [0.955, "Your answer is changed by chance on this device, before it is sent. What leaves it is often your answer, and often enough another one: nobody can be sure."],
+      [1, "Your answer is hardly changed on this device before it is sent. Whoever gets hold of what leaves it almost certainly knows your answer: the protection lies in mixing it with the answers of others."],
+    ]),
     guess: (/** @type {number} */ p) =>
       `Even if the servers conspire, somebody who was undecided about you guesses a yes or no right at most ${percentAbove(p)} % of the time.`,
     shuffled: (/** @type {import("/device/index.js").Promised} */ { epsilon, delta, composed }) =>
-      `If everybody plays by the rules, what is published tells almost nothing about you: epsilon = ${epsilon}, delta = ${delta}, ${composed ? strings.together : strings.each} (claimed by the survey).`,
+      `If everybody plays by the rules: epsilon = ${epsilon}, delta = ${delta}, ${composed ? strings.together : strings.each} (claimed by the survey).`,
+    /** What the shuffled promise is worth. @param {number} epsilon @param {number} delta */
+    published: (epsilon, delta) => {
+      const guess = guessAfter(epsilon, delta);
+      return tier(guess, [
+        [0.53, "If everybody plays by the rules, what is published tells almost nothing about you"],
+        [0.74, "If everybody plays by the rules, what is published tells little about you"],
+        [0.955, "Even if everybody plays by the rules, what is published can tell something about you"],
+        [1, "Even if everybody plays by the rules, what is published can tell a lot about you. This survey protects you only weakly"],
+      ]) + `: somebody who was undecided guesses a yes or no right at most ${percentAbove(guess)} % of the time.`;
+    },
     batch: (/** @type {number} */ n) => `Answers are opened only together with those of at least ${count(n)} reports.`,
   },
   illustration: "Try it with a made-up answer",
@@ -50,17 +78,24 @@ export const strings = {
   exactly: (/** @type {string} */ text) => `${text}, exactly`,
   group: "Group",
   token: "The single-use code of your invitation",
+  codes: {
+    unknown_token: "This code is not known here. Compare it with your invitation, and enter it again: nothing is lost.",
+    token_spent: "This code was used already. Every code works once: ask for another one, and enter it here. Nothing is lost.",
+    form: "A code has 64 characters, digits and the letters a to f. Compare it with your invitation.",
+  },
+  newCode: "Send with this code",
   send: "Send",
   again: "Send again",
   choose: "Please answer every question.",
   states: {
-    pending: "Your report is kept on this device and not sent yet.",
+    pending: "Your report is waiting on this device, and not sent yet.",
     sent: "Your report was sent, and the server has not confirmed it yet. Sending it again does no harm.",
     acknowledged: "Thank you: the server has your report. It counts once, however often it is sent.",
     refused: "The server did not take the report. It will not be counted.",
     unknown: "It is too late to find out whether the server has your report. You need not do anything.",
   },
-  offline: "No connection. Your report is kept on this device: open this page again later, or press “Send again”.",
+  offline: "No connection. Your report is kept on this device, and sent as soon as there is one: leave this page open, or open it again later.",
+  noAnswer: "The survey could not be loaded: there is no connection. Try again later.",
   receipt: "Receipt",
   answered: "This device has answered already.",
   trust: "Who may learn what",
@@ -123,13 +158,17 @@ export const strings = {
     failing: (/** @type {string} */ reason) => `Rounds cannot be sealed now: ${reason}`,
     rejected: ["Rejected because", "reports"],
     close: "Close it now",
+    closeDeletes: (/** @type {number} */ missing, /** @type {number} */ reports) =>
+      `${count(missing)} more ${missing === 1 ? "report is" : "reports are"} needed for a result. Closing now deletes ${reports === 1 ? "the 1 report" : `all ${count(reports)} reports`} of this round, and nothing is published.`,
+    closePublishes: (/** @type {number} */ reports) => `No more answers are taken, and the result of ${count(reports)} reports is published.`,
+    reallyDelete: "Delete and close", reallyClose: "Close and publish", keepOpen: "Keep it open",
     commands: "The same from the command line",
     fresh: "A new survey",
     question: (/** @type {number} */ n) => `Question ${n}`,
     words: "In words",
     task: "Kind",
     tasks: { histogram: "choose one of several", count: "yes or no", mean: "a number: its mean", quantiles: "a number: its quartiles", words: "a word: which ones many have" },
-    categories: "Choices, with commas between",
+    categories: "Choices, one on each line",
     lower: "From", upper: "to",
     alphabet: "Letters of a word", longest: "at most … bytes",
     alphabets: { letters: "a to z", word: "a to z, digits, - and _", ascii: "ASCII", "utf-8": "any (UTF-8)" },
