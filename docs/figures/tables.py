@@ -32,7 +32,7 @@ from shuffledp.mechanisms import MECHANISMS
 from shuffledp.protocols import PROTOCOLS
 
 ROOT = Path(__file__).resolve().parents[2]
-_MARKED = re.compile(r"(<!-- generated: ([\w ]+) -->\n\n)(.*?)(\n<!-- end -->)", re.DOTALL)
+_MARKED = re.compile(r"(<!-- generated: ([\w -]+?) -->\n\n)(.*?)(\n<!-- end -->)", re.DOTALL)
 N, EPSILON, DELTA = 1_000_000, 1.0, 1e-8
 
 

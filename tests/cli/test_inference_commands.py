@@ -347,3 +347,51 @@ class TestFrequencies:
         assert "n=3000 must be <= 1000" in many.stderr
         nobody = shuffledp(*self.WORDS, "--where", "password = 'nobody'")
         assert "has no rows" in nobody.stderr
+
+
+class TestPeopleNeeded:
+    ASKED = ("people-needed", "count", "--alpha", "0.01", "--epsilon", "1")
+
+    def test_is_the_function_of_python(self, shuffledp):
+        told = json.loads(
+            shuffledp(*self.ASKED, "--delta", "1e-6", "--beta", "0.1", "--json").stdout
+        )
+        assert [row["model"] for row in told["rows"]] == ["none", "central", "shuffle", "local"]
+        for row in told["rows"]:
+            found = sdp.sample_complexity(
+                "count", alpha=0.01, beta=0.1, epsilon=1.0, delta=1e-6, model=row["model"]
+            )
+            assert (row["n"], row["protocol"]) == (found.n, found.protocol)
+
+    def test_says_what_it_is(self, shuffledp):
+        result = shuffledp(*self.ASKED, "--delta", "1e-6", "--model", "central", "--model", "local")
+        assert result.exit_code == 0, result.output
+        text = " ".join(result.stdout.split())
+        assert "central 300 people (geometric; exact)" in text
+        assert "So many are enough" in text
+        assert "shuffle" not in text.split("So many")[0]
+
+    def test_tests_and_laws(self, shuffledp):
+        words = ("people-needed", "identity_test", "--law", "1/2,1/4,1/4", "--alpha", "0.3")
+        told = json.loads(shuffledp(*words, "--epsilon", "1", "--model", "none", "--json").stdout)
+        same = sdp.sample_complexity("uniformity_test", k=4, alpha=0.3, model="none")
+        assert told["rows"][0]["n"] == same.n
+
+    def test_a_model_that_lacks_something_says_so(self, shuffledp):
+        text = " ".join(shuffledp(*self.ASKED).stdout.split())
+        assert "shuffle not available: delta must be given" in text
+
+    @pytest.mark.parametrize(
+        ("more", "message"),
+        [
+            (("--error", "1/3"), "error"),
+            (("--k", "4"), "k=4 is not an option of count"),
+            (("--model", "cloud"), "model='cloud'"),
+            (("--coin", "public"), "coin"),
+            (("--beta", "2"), "beta=2.0"),
+        ],
+    )
+    def test_bad_options(self, shuffledp, more, message):
+        result = shuffledp(*self.ASKED, *more)
+        assert result.exit_code != 0
+        assert message in result.output

@@ -36,6 +36,7 @@ COMMANDS = {
     "robust": "Answer a question so that a few liars cannot ruin it: the median of random groups.",
     "frequencies": "List how often values occur, the most frequent first, and name none: how guessable are passwords?",
     "plan": "Rank every protocol for a question by its exact error, with its cost.",
+    "people-needed": "Find how many people a question needs, in every model of trust: how many are enough.",
     "collection": "Make, rehearse, check, watch or close a live collection: a survey on people's own devices.",
     "serve": "Run all roles of a live collection on this machine, for a first look and for tests.",
     "shuffler": "Run the shuffler of a live collection: it learns who takes part, but no answers.",
@@ -190,14 +191,15 @@ def _no_garbage() -> Iterator[None]:
 
 
 def _load(name: str) -> Any:
-    """The command `name` is what the module `shuffledp.cli.name` calls `name` or `app`."""
+    """The command `name` is what the module `shuffledp.cli.name` calls `name` or `app`; a hyphen is an underscore there."""
+    spelled = name.replace("-", "_")
     with _no_garbage():
-        module = import_module(f"shuffledp.cli.{name}")
+        module = import_module(f"shuffledp.cli.{spelled}")
         from shuffledp.cli._terminal import take_quiet
     inner = getattr(module, "app", None)
     if inner is None:
         inner = typer.Typer(add_completion=False)
-        inner.command(name)(getattr(module, name))
+        inner.command(name)(getattr(module, spelled))
     inner.info.cls = _Group
     for each in inner.registered_commands:
         each.cls = _Command

@@ -30,6 +30,7 @@ from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate, NormalError
 from shuffledp.core.protocol import HONEST, ShuffleProtocol, honest_users
 from shuffledp.core.validate import fraction_of_one, positive, whole
+from shuffledp.inference.counting_complexity import count_n, histogram_n
 from shuffledp.inference.learning import MODELS, Source, find_source
 from shuffledp.inference.needs import Order, SampleComplexity
 from shuffledp.inference.testing_complexity import identity_n, uniformity_n, uniformity_order
@@ -72,7 +73,15 @@ def sample_complexity(
     | "learn" | the expected distance from the true distribution over k categories | see `learning_n` |
     | "uniformity_test" | the distance from uniform to detect, among k categories | see `uniformity_n` |
     | "identity_test" | the distance from the law `q` to detect | see `identity_n` |
+    | "count" | the error as a share of n, except with probability `beta` | see `count_n` |
+    | "histogram" | the same for all k bins at once | see `histogram_n` |
 
+    >>> local, shuffle = (
+    ...     sample_complexity("histogram", k=64, alpha=0.05, beta=0.05, epsilon=1.0, delta=1e-6, model=model).n
+    ...     for model in ("local", "shuffle")
+    ... )
+    >>> local > 50 * shuffle
+    True
     >>> found = sample_complexity("learn", k=10, alpha=0.1, model="none")
     >>> found.n, found.method
     (145, 'exact')
@@ -81,6 +90,8 @@ def sample_complexity(
         "learn": learning_n,
         "uniformity_test": uniformity_n,
         "identity_test": identity_n,
+        "count": count_n,
+        "histogram": histogram_n,
     }
     if task not in answers:
         raise ParameterError("task", task, f"must be one of {', '.join(answers)}")
@@ -89,7 +100,7 @@ def sample_complexity(
     asked: dict[str, Any] = {"alpha": alpha, "epsilon": epsilon, "delta": delta, "model": model}
     if k is not None:
         asked["k"] = k
-    elif task in ("learn", "uniformity_test"):
+    elif task in ("learn", "uniformity_test", "histogram"):
         raise ParameterError("k", None, f"must be given for {task!r}")
     return answers[task](**asked, **options)
 

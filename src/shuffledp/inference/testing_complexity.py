@@ -332,7 +332,8 @@ def _fit(
     rest = Y - height - slope * (X - mean)
     scatter = max(1.0, float((W * rest**2).sum()) / (len(X) - 2))
     place = mean + (law.inv_cdf(most) - height) / slope
-    doubt = math.sqrt(scatter * (1 / float(W.sum()) + (place - mean) ** 2 / width)) / -slope
+    # A statistic of few values goes up and down with n, and the line misses it: no average over points helps there.
+    doubt = scatter * math.sqrt(1 / float(W.sum()) + (place - mean) ** 2 / width) / -slope
     return place, doubt
 
 

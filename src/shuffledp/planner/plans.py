@@ -398,7 +398,10 @@ def _aim(task: Task, n: int | None, epsilon: float | None, error: float | None) 
         return Aim.EPSILON
     if not task.average:
         raise ParameterError(
-            "n", n, f"must be given: the error of {task.answer} does not fall with n"
+            "n",
+            n,
+            f"must be given: the error of {task.answer} does not fall with n (as a share of n it does: "
+            "`sdp.sample_complexity`, `shuffledp people-needed`)",
         )
     return Aim.USERS
 
