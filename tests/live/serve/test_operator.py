@@ -94,17 +94,21 @@ def test_what_the_page_sends_is_read_strictly():
 
 class TestDrafts:
     @pytest.fixture
-    def desk(self, tmp_path, monkeypatch):
+    def root(self, tmp_path_factory):
+        return tmp_path_factory.mktemp("d")  # a socket's path is short
+
+    @pytest.fixture
+    def desk(self, root, monkeypatch):
         moment = [0.0]
-        desk = Desk(tmp_path, clock=lambda: moment[0])
+        desk = Desk(root, clock=lambda: moment[0])
         monkeypatch.setattr(desk, "adopt", lambda home: home.collection().id.hex())
         desk.moment = moment
         return desk
 
-    def test_the_document_that_was_previewed_is_started_byte_for_byte(self, desk, tmp_path):
+    def test_the_document_that_was_previewed_is_started_byte_for_byte(self, desk, root):
         shown = desk.preview(survey(error=0.05, collection={"people": 20_000}))
         assert desk.start({"draft": shown["draft"]})["id"] == shown["draft"]
-        (home,) = tmp_path.iterdir()
+        (home,) = root.iterdir()
         collection = Home(home).collection()
         assert collection.id.hex() == shown["draft"]
         assert collection.pledge.local_epsilon == shown["local_epsilon"] < 3
