@@ -55,7 +55,7 @@ def test_a_new_local_protocol_is_picked_up(shuffledp, people, monkeypatch):
     words = ("run", "histogram", people, "--column", "way", "--categories", WAYS)
     words += ("--epsilon", 4, "--model", "local", "--json")
     with monkeypatch.context() as patch:
-        others = {name: task for name, task in sdp.protocols.LINES.items() if name != "krr"}
-        patch.setattr(sdp.protocols, "LINES", others)
+        others = {name: task for name, task in sdp.protocols.REGISTRY.items() if name != "krr"}
+        patch.setattr(sdp.protocols, "REGISTRY", others)
         assert answer(shuffledp(*words))["protocol"] == "subset_selection"
     assert answer(shuffledp(*words))["protocol"] == "krr"

@@ -43,7 +43,7 @@ class TestEveryProtocol:
 
 def test_every_line_of_the_registry_says_what_its_protocol_says():
     """They are read before the protocols are loaded."""
-    assert {spec.name: spec.task for spec in PROTOCOLS} == sdp.protocols.LINES
+    assert {spec.name: spec.task for spec in PROTOCOLS} == sdp.protocols.REGISTRY
 
 
 def test_names_are_unique():

@@ -270,7 +270,7 @@ def test_bad_sizes(spec, name, value):
 
 
 def test_every_line_of_the_registry_says_what_its_mechanism_says():
-    assert {spec.name: spec.tasks for spec in MECHANISMS} == sdp.mechanisms.LINES
+    assert {spec.name: spec.tasks for spec in MECHANISMS} == sdp.mechanisms.REGISTRY
 
 
 def test_names():

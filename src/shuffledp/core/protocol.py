@@ -23,12 +23,15 @@ from shuffledp.core.validate import below_one, number, positive, whole
 
 __all__ = [
     "HONEST",
+    "LATE",
     "Accountant",
     "Calibration",
     "Cost",
     "Crowd",
     "CurvedNoise",
     "Device",
+    "Hints",
+    "Look",
     "NoiseAccountant",
     "Noisy",
     "NoisyDevice",
@@ -428,6 +431,37 @@ def honest_users(n: int, honest: float) -> int:
     return Crowd(n=n, honest=honest).trusted
 
 
+class Look(Enum):
+    """When the planner looks at a protocol."""
+
+    ALWAYS = "always"
+    """Nothing is known of it: every newcomer."""
+    FIRST = "first"
+    """It usually wins: look at it first, and at no late one if it is good enough."""
+    LATE = "late"
+    """It rarely wins: look at it if none of the others is good enough."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hints:
+    """What its author tells the planner of a protocol; without a hint it is looked at, always.
+
+    >>> Hints().look
+    <Look.ALWAYS: 'always'>
+    """
+
+    look: Look = Look.ALWAYS
+    any_size: bool = False
+    """Whether neither its error nor its messages grow with the number of categories."""
+    levels: bool = False
+    """Whether it takes an epsilon for each level of its `shape`, as `levels`: parts of a survey share a budget so."""
+    frugal: str | None = None
+    """Who is nearly as good with fewer messages where many histograms share a budget."""
+
+
+LATE = Hints(look=Look.LATE)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
     """A line of the registry: all that tests, docs, planner and command line need to know.
@@ -442,3 +476,4 @@ class Spec:
     reference: str
     make_local: Callable[..., ShuffleProtocol] | None = None
     make: Callable[..., ShuffleProtocol] | None = None
+    hints: Hints = Hints()

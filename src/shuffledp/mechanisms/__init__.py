@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "LINES",
     "MECHANISMS",
+    "REGISTRY",
     "MechanismSpec",
     "Selection",
     "Selector",
@@ -47,7 +47,7 @@ __all__ = [
     "stability_histogram",
 ]
 
-LINES: dict[str, tuple[str, ...]] = {
+REGISTRY: dict[str, tuple[str, ...]] = {
     "laplace": ("sum", "mean"),
     "geometric": ("count", "sum", "histogram"),
     "exponential": (),
@@ -61,11 +61,11 @@ LINES: dict[str, tuple[str, ...]] = {
 if TYPE_CHECKING:
     MECHANISMS: tuple[MechanismSpec, ...]
 
-_find = load_later(__name__, {}, modules=(*LINES, "frequency_list", "one_sided"))
+_find = load_later(__name__, {}, modules=(*REGISTRY, "frequency_list", "one_sided"))
 
 
 def __getattr__(name: str) -> Any:
-    return tuple(map(spec, LINES)) if name == "MECHANISMS" else _find(name)
+    return tuple(map(spec, REGISTRY)) if name == "MECHANISMS" else _find(name)
 
 
 def list_answering(*tasks: str, names: Collection[str] | None = None) -> Iterator[MechanismSpec]:
@@ -74,7 +74,7 @@ def list_answering(*tasks: str, names: Collection[str] | None = None) -> Iterato
     >>> [each.name for each in list_answering("mean")]
     ['laplace']
     """
-    for name, own in LINES.items():
+    for name, own in REGISTRY.items():
         if not set(own).isdisjoint(tasks) and (names is None or name in names):
             yield spec(name)
 
@@ -85,8 +85,8 @@ def spec(name: str) -> MechanismSpec:
     >>> spec("laplace").title
     'Laplace mechanism on a grid'
     """
-    if name not in LINES:
-        raise ParameterError("name", name, f"must be one of {', '.join(LINES)}")
+    if name not in REGISTRY:
+        raise ParameterError("name", name, f"must be one of {', '.join(REGISTRY)}")
     found: MechanismSpec = import_module(f"{__name__}.{name}").SPEC
     return found
 

@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from enum import Enum
+from itertools import takewhile
 
 from shuffledp import protocols
 from shuffledp.core.domain import Bits, Categories
 from shuffledp.core.errors import ShuffledpError, UnsupportedError
 from shuffledp.core.mechanism import Mechanism
 from shuffledp.core.privacy import Model
-from shuffledp.core.protocol import HONEST, ShuffleProtocol
+from shuffledp.core.protocol import HONEST, Look, ShuffleProtocol
 from shuffledp.core.task import Task
 from shuffledp.core.validate import fraction_of_one
 from shuffledp.planner.question import MOST_VALUES, Asked, Candidate, Limits, candidates, curators
@@ -46,10 +47,6 @@ SAME = 1.25
 EQUAL = 1.01
 """The same for files, where bits cost nothing: what searches for the largest epsilon leave open."""
 _SAME_SEARCHED = 1.002  # what the searches for epsilon and n leave open
-_USUAL = ("correlated_count", "correlated_histogram", "split_and_mix")
-"""Who usually wins: a hint that saves time."""
-_HASHED = "hashed_histogram"
-"""Whose error and messages do not grow with the number of categories."""
 _FEW_BITS = 4.0  # times the bits of the value itself
 
 
@@ -221,21 +218,23 @@ def choose(
 def pick_for_file(asked: Asked, model: Model, look: Callable[[Candidate], Row]) -> Row | None:
     """The row of a model with the smallest error; `look` finds or makes the row of a candidate.
 
-    The usual winners come first, and the most accurate of them before the others. One that is as good as a curator
+    Newcomers come first, then the usual winners, the most accurate of them before the others. One that is as good as a curator
     with the honest users' noise is taken at once. If none is, but the best is within a quarter of that, the other
     protocols need no look.
     """
     floor = _curator_error(asked)
-    errors: list[tuple[float, Row]] = []
-    for each in candidates(asked.task, _USUAL[::-1]):
-        if each.model is model and (row := look(each)).available:
+    early = [each for each in _list_early(asked.task) if each.model is model]
+    new = [(row.error, row) for each in early if each.newcomer and (row := look(each)).available]
+    errors = list(new)
+    for each in reversed(early):
+        if not each.newcomer and (row := look(each)).available:
             errors.append((row.error, row))
-            if errors[-1][0] <= EQUAL * floor:
-                return row
+            if row.error <= EQUAL * floor:
+                return _choose_by_error([*new, errors[-1]])
     if errors and min(error for error, _ in errors) <= SAME * floor:
         return _choose_by_error(errors)
-    rest = (look(each) for each in _list_fitting(asked.task, model) if each.name not in _USUAL)
-    errors += [(row.error, row) for row in rest if row.available]
+    late = (each for each in _list_fitting(asked.task, model) if each.hints.look is Look.LATE)
+    errors += [(row.error, row) for row in map(look, late) if row.available]
     return _choose_by_error(errors) if errors else None
 
 
@@ -251,8 +250,13 @@ def _list_fitting(task: Task, model: Model) -> Iterator[Candidate]:
     many = task.listed and task.domain.size > MOST_VALUES and model is Model.SHUFFLE
     if model is Model.CENTRAL:
         return curators(task)
-    every = candidates(task, [_HASHED]) if many else order_candidates(task)
-    return (each for each in every if each.model is model)
+    fitting = (each for each in order_candidates(task) if each.model is model)
+    return (each for each in fitting if each.hints.any_size) if many else fitting
+
+
+def _list_early(task: Task) -> list[Candidate]:
+    """All that are not late; those are not even loaded."""
+    return [*takewhile(lambda each: each.hints.look is not Look.LATE, candidates(task))]
 
 
 def _shrink(task: Task) -> Task:
@@ -319,13 +323,14 @@ def smallest_error(
 
 
 def order_candidates(task: Task) -> Iterator[Candidate]:
-    """The usual winners first; amplified local protocols, rarely the best and slow to calibrate, last.
+    """Newcomers and the usual winners first; amplified local protocols, rarely the best and slow to calibrate, last.
 
     >>> [each.name for each in order_candidates(Count(domain=Bits()))][:2]
     ['correlated_count', 'split_and_mix']
     """
-    yield from candidates(task, _USUAL)
-    rest = (each for each in candidates(task) if each.name not in _USUAL)
+    early = [each for each in _list_early(task) if each.model is not Model.CENTRAL]
+    yield from sorted(early, key=lambda each: not each.newcomer)
+    rest = (each for each in candidates(task) if each not in early)
     yield from sorted(rest, key=lambda each: each.amplified)
 
 
@@ -421,6 +426,8 @@ def choose_row(
 ) -> Row | None:
     """The first row that is enough; otherwise of those nearly the best the one with the fewest bits.
 
+    Newcomers come first, and one of them is chosen if it is better than what would be enough.
+
     A curator is chosen only if nobody else is available.
 
     >>> few = Row(protocol="few", model=Model.SHUFFLE, rmse=1.2, bits_per_user=1.0)
@@ -431,14 +438,17 @@ def choose_row(
     >>> choose_row([curator], Aim.ERROR).protocol
     'curator'
     """
-    available = []
+    available: list[Row] = []
     for row in rows:
-        if aim is Aim.ERROR and enough(row):
-            return row
+        if aim is Aim.ERROR and not row.newcomer and enough(row):
+            return _prefer([row, *(each for each in available if each.newcomer)], aim)
         available += [row] if row.available else []
     rivals = [row for row in available if row.model is not Model.CENTRAL] or available
-    if not rivals:
-        return None
+    return _prefer(rivals, aim) if rivals else None
+
+
+def _prefer(rivals: list[Row], aim: Aim) -> Row:
+    """Of those nearly the best the one with the fewest bits."""
     most = (SAME if aim is Aim.ERROR else _SAME_SEARCHED) * min(map(aim.merit, rivals))
     nearly_best = (row for row in rivals if aim.merit(row) <= most)
     return min(nearly_best, key=lambda row: (_bits(row), _exact_merit(row, aim)))

@@ -16,7 +16,7 @@ from shuffledp import mechanisms, protocols
 from shuffledp.core.domain import Domain, Reals
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.privacy import Model
-from shuffledp.core.protocol import Crowd, Promise
+from shuffledp.core.protocol import Crowd, Hints, Look, Promise
 from shuffledp.core.task import Task
 from shuffledp.core.validate import positive
 from shuffledp.tasks import task_named
@@ -38,6 +38,7 @@ MOST_VALUES = 1 << 22
 """Values of a domain up to which errors are computed exactly, value by value."""
 
 _LARGEST_EPSILON = 100.0
+_NO_HINTS = Hints()
 _REQUIRED = inspect.Parameter.empty
 
 
@@ -280,6 +281,7 @@ class Candidate:
     maker: Callable[..., Any]
     amplified: bool = False
     """Whether it is a local protocol behind a shuffler."""
+    hints: Hints = _NO_HINTS
 
     def make(self, asked: Asked, **more: Any) -> Any:
         """The protocol or mechanism for this question.
@@ -299,6 +301,11 @@ class Candidate:
         if self.model is Model.CENTRAL:
             given["sensitivity"] = asked.task.sensitivity(asked.n)
         return self.maker(**maker_arguments(self.maker, asked.task, given))
+
+    @property
+    def newcomer(self) -> bool:
+        """Whether nothing is known of it: then it is looked at, always."""
+        return self.model is not Model.CENTRAL and self.hints.look is Look.ALWAYS
 
     def takes(self, parameter: str) -> bool:
         """Whether the maker has that parameter."""
@@ -355,6 +362,7 @@ def candidates(task: Task, names: Collection[str] | None = None) -> Iterator[Can
                     answers=spec.task,
                     maker=maker,
                     amplified=both and model is Model.SHUFFLE,
+                    hints=spec.hints,
                 )
 
 

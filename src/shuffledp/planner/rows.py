@@ -93,6 +93,8 @@ class Row:
     rmse: float | None = None
     messages_per_user: float | None = None
     bits_per_user: float | None = None
+    newcomer: bool = field(default=False, repr=False)
+    """Whether its author gives no hint when to look at it: then it is looked at, always."""
     n: int | None = None
     """For how many users it was made."""
     measured: Measured | None = field(default=None, repr=False, compare=False)
@@ -260,7 +262,12 @@ def evaluate(candidate: Candidate, asked: Asked, limits: Limits) -> Row:
     >>> next(row.reason for row in rows if row.protocol == "geometric")
     'the central model is not among those asked for'
     """
-    bare = Row(protocol=candidate.name, model=candidate.model, n=asked.crowd.n)
+    bare = Row(
+        protocol=candidate.name,
+        model=candidate.model,
+        n=asked.crowd.n,
+        newcomer=candidate.newcomer,
+    )
     if candidate.model not in limits.models:
         return replace(
             bare, reason=f"the {candidate.model.value} model is not among those asked for"

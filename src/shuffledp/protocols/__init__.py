@@ -1,6 +1,6 @@
 """Local and shuffle models, one file each: randomizer, analyzer, `make_local` or `make`, and `SPEC`.
 
-Adding a protocol is one file with `SPEC`, one line in `LINES`, one test. A package of its own offers
+Adding a protocol is one file with `SPEC`, one line in `REGISTRY`, one test. A package of its own offers
 one as an entry point of the group `shuffledp.protocols`; `list_registered()` has both kinds.
 """
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from shuffledp.core.errors import ParameterError, PluginError, UnsupportedError
 from shuffledp.core.loading import load_later
-from shuffledp.core.protocol import ShuffleProtocol, Spec
+from shuffledp.core.protocol import Look, ShuffleProtocol, Spec
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -56,8 +56,8 @@ if TYPE_CHECKING:
 __all__ = [
     "COMBINED",
     "GROUP",
-    "LINES",
     "PROTOCOLS",
+    "REGISTRY",
     "Spec",
     "bundle",
     "correlated_count",
@@ -102,7 +102,10 @@ __all__ = [
     "zsum_sparse",
 ]
 
-LINES: dict[str, str] = {
+REGISTRY: dict[str, str] = {
+    "correlated_count": "count",
+    "correlated_histogram": "histogram",
+    "split_and_mix": "sum",
     "krr": "histogram",
     "rr": "count",
     "symmetric_unary": "histogram",
@@ -115,18 +118,15 @@ LINES: dict[str, str] = {
     "hybrid": "mean",
     "zsum": "count",
     "zsum_sparse": "count",
-    "correlated_count": "count",
     "pure_count": "count",
     "pure_histogram": "histogram",
     "zsum_histogram": "histogram",
     "sparse_histogram": "histogram",
     "dummies_histogram": "histogram",
-    "correlated_histogram": "histogram",
     "hashed_histogram": "histogram",
     "hadamard_blanket": "histogram",
     "count_min": "histogram",
     "fake_users": "histogram",
-    "split_and_mix": "sum",
     "unary_sum": "sum",
     "rounded_sum": "sum",
     "zero_sum_flooding": "sum",
@@ -136,7 +136,9 @@ LINES: dict[str, str] = {
     "hashed_prefixes": "words",
     "local_prefixes": "words",
 }
-"""A line for each protocol of this package: its name and its task. Its file is loaded when somebody looks at it."""
+"""A line for each protocol of this package: its name and its task. Its file is loaded when somebody looks at it.
+
+The planner looks from the top. Protocols that say `LATE` in their SPEC come last; a newcomer stands above them."""
 
 _OF_OTHERS = ("bundle", "one_question")
 _DEVICES = ("gaussian", "levels")  # that no planner chooses
@@ -158,13 +160,13 @@ if TYPE_CHECKING:
     optimized_unary: Spec
     zsum_sparse: Spec
 
-_FILES = (*(LINES.keys() - _TWO_IN_A_FILE.keys()), *_OF_OTHERS, *_DEVICES)
+_FILES = (*(REGISTRY.keys() - _TWO_IN_A_FILE.keys()), *_OF_OTHERS, *_DEVICES)
 _find = load_later(__name__, {}, modules=_FILES)
 
 
 def __getattr__(name: str) -> Any:
     if name == "PROTOCOLS":
-        return tuple(map(_load_own, LINES))
+        return tuple(map(_load_own, REGISTRY))
     if name == "COMBINED":
         return tuple(map(_load_own, _OF_OTHERS))
     return _load_own(name) if name in _TWO_IN_A_FILE else _find(name)
@@ -180,33 +182,43 @@ def _load_own(name: str) -> Spec:
 def list_registered() -> tuple[Spec, ...]:
     """Every protocol: those of this package, then those that installed packages offer.
 
-    >>> len(list_registered()) >= len(LINES)
+    >>> len(list_registered()) >= len(REGISTRY)
     True
     """
-    return (*map(_load_own, LINES), *list_offered())
+    return (*map(_load_own, REGISTRY), *list_offered())
 
 
 def list_answering(*tasks: str, names: Collection[str] | None = None) -> Iterator[Spec]:
     """The protocols that answer one of the tasks, or those of them that are named, in that order; others are not loaded.
 
+    Those of other packages come before our late ones.
+
     >>> [each.name for each in list_answering("sum", names=["split_and_mix", "krr"])]
     ['split_and_mix']
     """
-    for name in LINES if names is None else names:
-        if LINES.get(name) in tasks:
-            yield _load_own(name)
-    if names is not None and LINES.keys() >= set(names):  # no need to ask other packages
+    if names is not None:
+        yield from (_load_own(name) for name in names if REGISTRY.get(name) in tasks)
+        if not REGISTRY.keys() >= set(names):  # or there is no need to ask other packages
+            yield from (
+                each for each in list_offered() if each.name in names and each.task in tasks
+            )
         return
-    for each in list_offered():
-        if each.task in tasks and (names is None or each.name in names):
-            yield each
+    others = (each for each in list_offered() if each.task in tasks)
+    for name, task in REGISTRY.items():
+        if task not in tasks:
+            continue
+        own = _load_own(name)
+        if own.hints.look is Look.LATE:
+            yield from others  # which are looked at before
+        yield own
+    yield from others
 
 
 @cache
 def list_offered() -> tuple[Spec, ...]:
     """What installed packages offer.
 
-    >>> all(each.name not in LINES for each in list_offered())
+    >>> all(each.name not in REGISTRY for each in list_offered())
     True
     """
     from importlib.metadata import entry_points
@@ -215,8 +227,8 @@ def list_offered() -> tuple[Spec, ...]:
     entries = sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, _package(entry)))
     for entry in entries:
         one, package = _load(entry), _package(entry)
-        if one.name in LINES or one.name in found:
-            owner = "shuffledp" if one.name in LINES else found[one.name][1]
+        if one.name in REGISTRY or one.name in found:
+            owner = "shuffledp" if one.name in REGISTRY else found[one.name][1]
             raise PluginError(
                 f"{package} offers a protocol named {one.name!r}, which {owner} has already: "
                 "uninstall one of them"
@@ -251,12 +263,12 @@ def spec(name: str) -> Spec:
     >>> spec("krr").title
     'k-ary randomized response'
     """
-    if name in LINES or name in _OF_OTHERS:  # without a look at other packages
+    if name in REGISTRY or name in _OF_OTHERS:  # without a look at other packages
         return _load_own(name)
     others = {each.name: each for each in list_offered()}
     if name in others:
         return others[name]
-    names = ", ".join([*LINES, *others])
+    names = ", ".join([*REGISTRY, *others])
     raise ParameterError("name", name, f"must be one of {names}")
 
 

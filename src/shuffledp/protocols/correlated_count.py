@@ -36,7 +36,7 @@ from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Bits
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.privacy import Profile
-from shuffledp.core.protocol import Calibration, Cost, Crowd, Parts, Promise
+from shuffledp.core.protocol import Calibration, Cost, Crowd, Hints, Look, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import fraction_of_one, positive, whole
@@ -261,4 +261,4 @@ def make(
     )
 
 
-SPEC = register(make)
+SPEC = register(make, hints=Hints(look=Look.FIRST))

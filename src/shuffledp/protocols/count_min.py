@@ -41,7 +41,7 @@ from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate, Interval, Value
-from shuffledp.core.protocol import Cost, Crowd, Parts, Promise
+from shuffledp.core.protocol import LATE, Cost, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource, join_laws
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import level as valid_level
@@ -542,4 +542,4 @@ def rows_level(
     return dyadic_above(rho, bits)
 
 
-SPEC = register(make)
+SPEC = register(make, hints=LATE)

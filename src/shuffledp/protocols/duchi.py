@@ -16,7 +16,7 @@ from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Reals
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.protocol import Parts
+from shuffledp.core.protocol import LATE, Parts
 from shuffledp.core.randomizer import Law, Messages, WordSource
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.dealing import binomials
@@ -154,4 +154,4 @@ def make_local(
 
 
 make = shuffled(make_local)
-SPEC = register(make_local, make)
+SPEC = register(make_local, make, hints=LATE)

@@ -26,7 +26,7 @@ from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.privacy import Profile
-from shuffledp.core.protocol import Cost, Crowd, Parts, Promise
+from shuffledp.core.protocol import LATE, Cost, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
@@ -203,4 +203,4 @@ def make(crowd: Crowd, promise: Promise, *, k: int, word_bits: int = 64) -> Part
     )
 
 
-SPEC = register(make)
+SPEC = register(make, hints=LATE)

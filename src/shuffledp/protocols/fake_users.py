@@ -25,7 +25,7 @@ from shuffledp.core.analyzer import Tally, bit_tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import UnsupportedError
-from shuffledp.core.protocol import Calibration, Cost, Crowd, Parts, Promise
+from shuffledp.core.protocol import LATE, Calibration, Cost, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
@@ -221,4 +221,4 @@ def _publish(fakes: int, promise: Promise) -> float:
     return 2 * spread / (1 + math.sqrt(max(1 - 4 * spread, 0.0)))
 
 
-SPEC = register(make)
+SPEC = register(make, hints=LATE)

@@ -30,7 +30,7 @@ from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.estimate import ErrorLaw, Estimate, Interval, Value
 from shuffledp.core.octets import NumberCode
-from shuffledp.core.protocol import Cost, Parts
+from shuffledp.core.protocol import LATE, Cost, Parts
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import level as valid_level
@@ -377,4 +377,4 @@ def _power_of_two(at_least: int) -> int:
 
 
 make = shuffled(make_local, shape=lambda epsilon0, k, **_: _best_blocks(k, math.expm1(epsilon0)))
-SPEC = register(make_local, make)
+SPEC = register(make_local, make, hints=LATE)

@@ -22,7 +22,7 @@ from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import find_outside
 from shuffledp.core.errors import DataError
-from shuffledp.core.protocol import Crowd, Parts, Promise
+from shuffledp.core.protocol import LATE, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
@@ -204,4 +204,4 @@ def make(
     )
 
 
-SPEC = register(make)
+SPEC = register(make, hints=LATE)

@@ -26,7 +26,7 @@ from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import find_outside
 from shuffledp.core.errors import DataError, UnsupportedError
-from shuffledp.core.protocol import Crowd, Parts, Promise
+from shuffledp.core.protocol import Crowd, Hints, Look, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
@@ -271,4 +271,4 @@ def _degree(k: int, s: int) -> int:
     return min(r for r in _DEGREES if r >= needed)
 
 
-SPEC = register(make)
+SPEC = register(make, hints=Hints(look=Look.LATE, any_size=True))

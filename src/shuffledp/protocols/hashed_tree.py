@@ -29,7 +29,7 @@ from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.cells import Cells
 from shuffledp.core.domain import Integers
 from shuffledp.core.errors import ParameterError, UnsupportedError
-from shuffledp.core.protocol import Cost, Crowd, CurvedNoise, Parts, Promise
+from shuffledp.core.protocol import Cost, Crowd, CurvedNoise, Hints, Look, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, join_laws
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import number, whole
@@ -412,4 +412,4 @@ class _Layout:
         )
 
 
-SPEC = register(make)
+SPEC = register(make, hints=Hints(look=Look.LATE, levels=True))

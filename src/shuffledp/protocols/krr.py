@@ -17,7 +17,7 @@ from shuffledp.accounting.blanket import Blanket, two_level_blanket
 from shuffledp.core.analyzer import Tally, message_tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Categories
-from shuffledp.core.protocol import Parts
+from shuffledp.core.protocol import LATE, Parts
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import positive, whole
@@ -138,4 +138,4 @@ def make_local(*, k: int, epsilon: float, word_bits: int = 64) -> Parts:
 
 
 make = shuffled(make_local)
-SPEC = register(make_local, make)
+SPEC = register(make_local, make, hints=LATE)

@@ -21,7 +21,7 @@ from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Categories, find_outside
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.octets import NumberCode
-from shuffledp.core.protocol import Cost, Parts
+from shuffledp.core.protocol import LATE, Cost, Parts
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import positive, whole
@@ -236,4 +236,4 @@ def _choose_best(k: int, epsilon0: float, word_bits: int) -> LocalHashing:
 
 
 make = shuffled(make_local)
-SPEC = register(make_local, make)
+SPEC = register(make_local, make, hints=LATE)

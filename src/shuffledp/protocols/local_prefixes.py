@@ -66,7 +66,7 @@ from shuffledp.core.analyzer import Step, Tally, message_tally
 from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate, Value
-from shuffledp.core.protocol import Parts
+from shuffledp.core.protocol import LATE, Parts
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.texts import Keys, Spelt, Texts
@@ -673,4 +673,4 @@ def _share_rows(lengths: Sequence[int], buckets: int) -> tuple[int, ...]:
 
 make = shuffled(make_local, draw={"seed": draw_seed})
 
-SPEC = register(make_local, make)
+SPEC = register(make_local, make, hints=LATE)

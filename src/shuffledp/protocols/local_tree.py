@@ -29,7 +29,7 @@ from shuffledp.core.arrays import Codes, Floats, Words
 from shuffledp.core.cells import Cells
 from shuffledp.core.domain import Integers
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.protocol import Parts
+from shuffledp.core.protocol import LATE, Parts
 from shuffledp.core.randomizer import Law, Messages
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
@@ -218,4 +218,4 @@ def make_local(
     )
 
 
-SPEC = register(make_local)
+SPEC = register(make_local, hints=LATE)

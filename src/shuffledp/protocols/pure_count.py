@@ -29,7 +29,7 @@ from shuffledp.core.domain import Bits
 from shuffledp.core.errors import MismatchError, ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate, Interval, Value
 from shuffledp.core.privacy import Guarantee, Model
-from shuffledp.core.protocol import Cost, Crowd, Parts, Promise, pure_delta
+from shuffledp.core.protocol import LATE, Cost, Crowd, Parts, Promise, pure_delta
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import level as valid_level
@@ -424,4 +424,4 @@ def _least_noise(s: float, epsilon: float, users: int, word_bits: int) -> _Candi
     return replace(fits, p=high)
 
 
-SPEC = register(make)
+SPEC = register(make, hints=LATE)

@@ -20,7 +20,7 @@ from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import MismatchError
 from shuffledp.core.estimate import Estimate, Interval, Value
-from shuffledp.core.protocol import Cost, Crowd, Parts, Promise
+from shuffledp.core.protocol import LATE, Cost, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource, join_laws
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
@@ -209,4 +209,4 @@ def make(crowd: Crowd, promise: Promise, *, k: int, word_bits: int = 64) -> Part
     )
 
 
-SPEC = register(make)
+SPEC = register(make, hints=LATE)

@@ -44,7 +44,7 @@ from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Integers, Reals, rounding_words
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate
-from shuffledp.core.protocol import Calibration, Crowd, Parts, Promise
+from shuffledp.core.protocol import LATE, Calibration, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
@@ -500,4 +500,4 @@ def _secant(spare: Callable[[float], float], guess: float, window: float) -> flo
     return None
 
 
-SPEC = register(make)
+SPEC = register(make, hints=LATE)

@@ -18,7 +18,7 @@ from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Bits
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.estimate import Estimate
-from shuffledp.core.protocol import Calibration, Crowd, Parts, Promise
+from shuffledp.core.protocol import LATE, Calibration, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import fraction_of_one, positive, whole
@@ -215,4 +215,4 @@ def _published_flip(n: int, epsilon: float, delta: float) -> float:
     return (1 - epsilon * math.sqrt(n / (432 * logarithm))) / 2
 
 
-SPEC = register(make_local, make)
+SPEC = register(make_local, make, hints=LATE)

@@ -32,7 +32,7 @@ from shuffledp.core.analyzer import Tally, message_tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError, UnsupportedError
-from shuffledp.core.protocol import Cost, Crowd, Parts, Promise
+from shuffledp.core.protocol import LATE, Cost, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
@@ -289,4 +289,4 @@ def _poisson(m: int, mean: float) -> float:
     return math.exp(m * math.log(mean) - mean - math.lgamma(m + 1))
 
 
-SPEC = register(make)
+SPEC = register(make, hints=LATE)

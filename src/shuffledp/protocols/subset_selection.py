@@ -21,7 +21,7 @@ from shuffledp.core.arrays import Bools, Codes, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.octets import BitCode
-from shuffledp.core.protocol import Cost, Crowd, Parts, Promise
+from shuffledp.core.protocol import LATE, Cost, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import positive, whole
@@ -244,4 +244,4 @@ def make(crowd: Crowd, promise: Promise, *, k: int, word_bits: int = 64) -> Part
     return parts
 
 
-SPEC = register(make_local, make)
+SPEC = register(make_local, make, hints=LATE)

@@ -31,7 +31,7 @@ from shuffledp.core.cells import Cells
 from shuffledp.core.domain import Integers
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate, Value
-from shuffledp.core.protocol import Cost, Crowd, CurvedNoise, Parts, Promise
+from shuffledp.core.protocol import Cost, Crowd, CurvedNoise, Hints, Look, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource, join_laws
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
@@ -467,4 +467,4 @@ def search_noise(
         mu *= math.exp(max(math.log(delta / promise.delta) / 10, 2e-4))
 
 
-SPEC = register(make)
+SPEC = register(make, hints=Hints(look=Look.LATE, levels=True))

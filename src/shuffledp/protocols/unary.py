@@ -26,7 +26,7 @@ from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.octets import BitCode
-from shuffledp.core.protocol import Cost, Parts
+from shuffledp.core.protocol import LATE, Cost, Parts
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import positive, whole
@@ -241,5 +241,5 @@ def make_optimized(*, k: int, epsilon: float, word_bits: int = WORD_BITS) -> Par
     return _assemble(unary)
 
 
-SYMMETRIC = register(make_symmetric, shuffled(make_symmetric))
-OPTIMIZED = register(make_optimized, shuffled(make_optimized))
+SYMMETRIC = register(make_symmetric, shuffled(make_symmetric), hints=LATE)
+OPTIMIZED = register(make_optimized, shuffled(make_optimized), hints=LATE)

@@ -36,7 +36,7 @@ from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Integers, Reals, rounding_words
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import ErrorLaw, Estimate, Interval, Value
-from shuffledp.core.protocol import Calibration, Cost, Crowd, Parts, Promise
+from shuffledp.core.protocol import LATE, Calibration, Cost, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
@@ -369,4 +369,4 @@ def _find_fewest(enough: Callable[[int], bool], guess: int) -> int | None:
     return coins
 
 
-SPEC = register(make)
+SPEC = register(make, hints=LATE)

@@ -58,7 +58,7 @@ from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.domain import Integers, Reals
 from shuffledp.core.errors import DataError, UnsupportedError
 from shuffledp.core.estimate import Estimate
-from shuffledp.core.protocol import Cost, Crowd, NoiseAccountant, Parts, Promise, pure_delta
+from shuffledp.core.protocol import LATE, Cost, Crowd, NoiseAccountant, Parts, Promise, pure_delta
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import fraction_of_one, positive, whole
@@ -641,4 +641,4 @@ def make(
     )
 
 
-SPEC = register(make)
+SPEC = register(make, hints=LATE)

@@ -32,7 +32,7 @@ from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.domain import Bits
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate
-from shuffledp.core.protocol import Calibration, Cost, Crowd, Parts, Promise
+from shuffledp.core.protocol import LATE, Calibration, Cost, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import fraction_of_one, whole
@@ -404,5 +404,5 @@ def paper_gamma(*, n: int, epsilon: float, delta: float, bits: int) -> Fraction:
     return dyadic_above(level / n, bits)
 
 
-SPEC = register(make)
-SPARSE = register(make_sparse)
+SPEC = register(make, hints=LATE)
+SPARSE = register(make_sparse, hints=LATE)

@@ -27,7 +27,7 @@ from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.estimate import Estimate
-from shuffledp.core.protocol import Calibration, Cost, Crowd, Parts, Promise
+from shuffledp.core.protocol import LATE, Calibration, Cost, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
@@ -236,4 +236,4 @@ def _halve(*, n: int, epsilon: float, delta: float, bits: int) -> Fraction:
     return paper_gamma(n=n, epsilon=epsilon / 2, delta=delta / 2, bits=bits)
 
 
-SPEC = register(make)
+SPEC = register(make, hints=LATE)

@@ -26,7 +26,7 @@ from shuffledp.core.task import Task
 from shuffledp.core.version import __version__
 from shuffledp.planner.question import Asked, Limits, candidates
 from shuffledp.planner.rows import evaluate
-from shuffledp.protocols import bundle, make
+from shuffledp.protocols import bundle, make, spec
 from shuffledp.protocols.one_question import OneQuestionAnalyzer
 from shuffledp.protocols.shared.joint import PartSpec, account, guess_parts, has_fixed_delta
 from shuffledp.questions.answers import name_task
@@ -49,9 +49,8 @@ __all__ = ["SurveyPlan", "SurveyRow", "make_plan"]
 _HEADS = ("question", "task", "protocol", "error", "relative", "budget", "messages", "others")
 
 _STEEPEST = 8.0  # how far apart the budgets may be that the planner chooses
-_DUMMIES, _CORRELATED = "dummies_histogram", "correlated_histogram"
 _AS_GOOD = 1.05  # with fewer messages
-_MANY = 6  # histograms, from which dummies are as good as correlated noise (QUERIES.md, section 2)
+_MANY = 6  # histograms, from which dummies are as good as correlated noise by calculation
 _COMMON = ("n", "epsilon", "delta", "honest")  # parameters that the whole survey has
 _LARGEST_EPSILON = 25.6
 _NO_FLOOR = (
@@ -355,9 +354,10 @@ class _Maker:
             return None
         epsilon, frugal = self.survey.part_epsilon, list(parts)
         for place, (question, task) in enumerate(self.asked):
-            if parts[place].name == _CORRELATED and question.protocol is None:
+            other = spec(parts[place].name).hints.frugal
+            if other is not None and question.protocol is None:
                 frugal[place] = choose_part(
-                    self.survey, question, task, n=self.n, epsilon=epsilon, protocol=_DUMMIES
+                    self.survey, question, task, n=self.n, epsilon=epsilon, protocol=other
                 )
         return None if all(a is b for a, b in zip(frugal, parts, strict=True)) else frugal
 

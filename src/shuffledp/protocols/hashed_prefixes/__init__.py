@@ -24,7 +24,7 @@ from shuffledp.core.analyzer import Step, Tally, message_tally
 from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate, Interval, NormalError, Value
-from shuffledp.core.protocol import Crowd, Parts, Promise
+from shuffledp.core.protocol import LATE, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Message
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.texts import Keys, Spelt, Texts
@@ -374,4 +374,4 @@ def _fit_noise(
     return search_noise(crowd, promise, len(design.parts), build, lambda parts: parts)
 
 
-SPEC = register(make)
+SPEC = register(make, hints=LATE)

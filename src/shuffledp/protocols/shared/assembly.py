@@ -41,6 +41,7 @@ from shuffledp.core.protocol import (
     Cost,
     Crowd,
     Device,
+    Hints,
     NoiseAccountant,
     Parts,
     Promise,
@@ -227,14 +228,16 @@ def shuffled(
     return ShuffleMaker(about, build, pure=False)
 
 
-def register(*makers: LocalMaker[Any] | ShuffleMaker) -> Spec:
+def register(*makers: LocalMaker[Any] | ShuffleMaker, hints: Hints | None = None) -> Spec:
     """The line of the registry for a protocol's makers: one of the local, one of the shuffle model, or both.
+
+    `hints` are for the planner. A newcomer gives none, and is looked at, always.
 
     >>> from shuffledp.protocols import krr
     >>> register(krr.make_local, krr.make).title
     'k-ary randomized response'
     """
-    made: Spec = makers[0].about
+    made = makers[0].about if hints is None else replace(makers[0].about, hints=hints)
     for each in makers:
         local_model = isinstance(each, LocalMaker)
         made = replace(made, make_local=each) if local_model else replace(made, make=each)

@@ -25,6 +25,7 @@ from shuffledp.core.protocol import (
     NoiseAccountant,
     Promise,
     ShuffleProtocol,
+    Spec,
 )
 from shuffledp.core.validate import positive
 from shuffledp.numerics.rounding import UNIT, shorten
@@ -44,7 +45,6 @@ __all__ = [
 
 _FIXED = 0.02  # of delta: when it counts as fixed
 _FIXED_SHARE = 0.25  # of delta: what all fixed ones get
-_TREES = ("tree", "hashed_tree")  # whose levels share a budget
 _FIRST = 1.005  # of the Gaussian scale: about where parts with dummies end
 _CLOSE = 0.03  # below ln(delta asked for): where the search ends
 _TRIES = 16
@@ -198,18 +198,22 @@ class PartSpec:
     def spend(self, mu: float, promise: Promise) -> "PartSpec":
         """The part with the budget of a mu-Gaussian pair; a tree shares it among its levels."""
         own, epsilon = dict(self.parameters), promise.epsilon
-        depth = len(own.get("shape") or ()) if self.protocol in _TREES else 0
+        depth = len(own.get("shape") or ()) if self._spec.hints.levels else 0
         if depth:
             own["levels"] = [gaussian_epsilon(mu / math.sqrt(depth), promise.delta)] * depth
         else:
             epsilon = min(epsilon, gaussian_epsilon(mu, promise.delta))
         return replace(self, parameters=own, epsilon=epsilon, delta=promise.delta)
 
-    def make(self, crowd: Crowd) -> ShuffleProtocol:
-        """The protocol with this budget of its own."""
+    @property
+    def _spec(self) -> Spec:
         from shuffledp.protocols import spec
 
-        maker = spec(self.protocol).make
+        return spec(self.protocol)
+
+    def make(self, crowd: Crowd) -> ShuffleProtocol:
+        """The protocol with this budget of its own."""
+        maker = self._spec.make
         if maker is None:
             raise UnsupportedError(f"{self.name}: {self.protocol} is not for the shuffle model")
         given = {"n": crowd.n, "honest": crowd.honest, "epsilon": self.epsilon, **self.parameters}

@@ -33,7 +33,7 @@ from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Integers, Reals
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate
-from shuffledp.core.protocol import Calibration, Cost, Crowd, Parts, Promise
+from shuffledp.core.protocol import Calibration, Cost, Crowd, Hints, Look, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import fraction_of_one, whole
@@ -308,4 +308,4 @@ def _afford(promise: Promise, spent: float) -> float:
     return distance
 
 
-SPEC = register(make)
+SPEC = register(make, hints=Hints(look=Look.FIRST))

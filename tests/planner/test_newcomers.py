@@ -1,0 +1,98 @@
+"""A protocol whose author gives the planner no hint is looked at, always; hints are in SPEC, and nowhere else."""
+
+import ast
+from functools import partial
+
+import pytest
+
+from repository import ROOT
+from shuffledp import protocols
+from shuffledp.core.privacy import Model
+from shuffledp.core.protocol import HONEST, LATE, Hints, Look, Spec
+from shuffledp.planner.choice import Aim, choose_row, order_candidates, pick_for_file, recognise
+from shuffledp.planner.question import Asked, Limits
+from shuffledp.planner.rows import evaluate
+from shuffledp.protocols import PROTOCOLS, correlated_count
+
+ASKED = Asked.of("count", n=10_000, epsilon=1.0, delta=1e-6, honest=0.9)
+LIMITS = Limits.of(models="shuffle")
+
+
+def make(share, *, n, epsilon, delta, honest=HONEST):
+    return correlated_count.make(n=n, epsilon=epsilon, delta=delta, honest=share, gap=0.01)
+
+
+def offer(monkeypatch, share, hints=None):
+    """Another package offers noise that counts on this share of honest people: on more, with less noise."""
+    new = Spec(
+        name="brand_new",
+        title="new",
+        task="count",
+        reference="here",
+        make=partial(make, share),
+        **({} if hints is None else {"hints": hints}),
+    )
+    monkeypatch.setattr(protocols, "list_offered", lambda: (new,))
+
+
+class Looking:
+    def __init__(self):
+        self.seen = []
+
+    def __call__(self, candidate):
+        self.seen.append(candidate.name)
+        return evaluate(candidate, ASKED, LIMITS)
+
+
+@pytest.mark.parametrize(("share", "chosen"), [(1.0, "brand_new"), (0.5, "split_and_mix")])
+def test_a_newcomer_is_looked_at_for_a_file_and_taken_if_it_is_better(monkeypatch, share, chosen):
+    offer(monkeypatch, share)
+    look = Looking()
+    assert pick_for_file(ASKED, Model.SHUFFLE, look).protocol == chosen
+    assert "brand_new" in look.seen
+    assert not {"zsum", "rr"} & set(look.seen)  # late ones need no look
+
+
+@pytest.mark.parametrize("share", [1.0, 0.5])
+def test_a_newcomer_is_looked_at_before_a_row_is_enough(monkeypatch, share):
+    offer(monkeypatch, share)
+    look = Looking()
+    shuffled = (each for each in order_candidates(ASKED.task) if each.model is Model.SHUFFLE)
+    assert choose_row(map(look, shuffled), Aim.ERROR, recognise(ASKED)).protocol in look.seen
+    assert look.seen == ["brand_new", "correlated_count"]
+
+
+def test_who_says_late_waits(monkeypatch):
+    offer(monkeypatch, 1.0, LATE)
+    look = Looking()
+    pick_for_file(ASKED, Model.SHUFFLE, look)
+    assert "brand_new" not in look.seen
+
+
+def test_a_newcomer_that_is_far_worse_is_not_chosen_though_it_came_first(monkeypatch):
+    offer(monkeypatch, 0.1)
+    rows = [evaluate(each, ASKED, LIMITS) for each in order_candidates(ASKED.task)]
+    assert [row.protocol for row in rows if row.newcomer] == ["brand_new"]
+    assert choose_row(rows, Aim.ERROR, recognise(ASKED)).protocol == "correlated_count"
+
+
+def test_late_protocols_are_at_the_end_of_the_registry():
+    late = [spec.hints.look is Look.LATE for spec in PROTOCOLS]
+    assert late == sorted(late)
+    assert late[-1]
+    assert Hints().look is Look.ALWAYS
+
+
+def test_nobody_but_a_table_of_the_literature_lists_protocols_by_name():
+    names, found = {spec.name for spec in PROTOCOLS}, {}
+    source = ROOT / "src" / "shuffledp"
+    for room in ("planner", "questions", "protocols/shared", "engine", "tasks"):
+        for path in (source / room).rglob("*.py"):
+            said = {
+                node.value
+                for node in ast.walk(ast.parse(path.read_text()))
+                if isinstance(node, ast.Constant) and isinstance(node.value, str)
+            }
+            if said & names:
+                found[path.relative_to(source).as_posix()] = said & names
+    assert found.keys() == {"planner/growth.py"}, found
