@@ -76,6 +76,25 @@ def test_a_newcomer_that_is_far_worse_is_not_chosen_though_it_came_first(monkeyp
     assert choose_row(rows, Aim.ERROR, recognise(ASKED)).protocol == "correlated_count"
 
 
+RARE = [spec for spec in PROTOCOLS if spec.hints.wins]
+
+
+@pytest.mark.parametrize("spec", RARE, ids=lambda spec: spec.name)
+def test_a_rare_winner_wins_where_it_says(spec):
+    """Its error is the smallest in the setting that it names, and not by rounding."""
+    numbers = dict(spec.hints.wins)
+    limits = Limits.of(models="shuffle", max_messages=numbers.pop("max_messages"))
+    asked = Asked.of(spec.task, honest=HONEST, **numbers)
+    rows = [evaluate(each, asked, limits) for each in order_candidates(asked.task)]
+    best, second, *_ = sorted((row for row in rows if row.available), key=lambda row: row.error)
+    assert best.protocol == spec.name
+    assert best.error < 0.96 * second.error
+
+
+def test_who_no_plan_chooses_says_where_it_wins():
+    assert {spec.name for spec in RARE} == {"sparse_histogram", "hadamard_blanket", "fake_users"}
+
+
 def test_late_protocols_are_at_the_end_of_the_registry():
     late = [spec.hints.look is Look.LATE for spec in PROTOCOLS]
     assert late == sorted(late)

@@ -12,7 +12,7 @@ Reference: Cheu, Zhilyaev 2022, "Differentially private histograms in the shuffl
 
 import math
 from collections.abc import Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 from typing import ClassVar
@@ -221,4 +221,5 @@ def _publish(fakes: int, promise: Promise) -> float:
     return 2 * spread / (1 + math.sqrt(max(1 - 4 * spread, 0.0)))
 
 
-SPEC = register(make, hints=LATE)
+_WINS = (("n", 250), ("k", 64), ("epsilon", 1.0), ("delta", 1e-6), ("max_messages", 2))
+SPEC = register(make, hints=replace(LATE, wins=_WINS))

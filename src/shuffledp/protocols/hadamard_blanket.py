@@ -12,7 +12,7 @@ supports together depends on its columns, so the tally is dealt only where there
 
 import math
 from collections.abc import Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 
@@ -204,4 +204,5 @@ def make(
     )
 
 
-SPEC = register(make, hints=LATE)
+_WINS = (("n", 100_000), ("k", 4096), ("epsilon", 1.0), ("delta", 1e-8), ("max_messages", 1.75))
+SPEC = register(make, hints=replace(LATE, wins=_WINS))

@@ -20,7 +20,7 @@ original, `zsum_histogram`).
 
 import math
 from collections.abc import Iterable, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import combinations
 from typing import ClassVar
@@ -289,4 +289,5 @@ def _poisson(m: int, mean: float) -> float:
     return math.exp(m * math.log(mean) - mean - math.lgamma(m + 1))
 
 
-SPEC = register(make, hints=LATE)
+_WINS = (("n", 250), ("k", 64), ("epsilon", 1.0), ("delta", 1e-6), ("max_messages", 30))
+SPEC = register(make, hints=replace(LATE, wins=_WINS))
