@@ -249,6 +249,9 @@ class CheckedOutside:
 class Forgetful(CheckedOutside):
     """A store that forgets which reports it has: it counts twice."""
 
+    def inspect(self, window=None):
+        """It would notice that the ids are not those of the reports."""
+
     def admit(self, group, now):
         fresh = [
             each._replace(id=bytes([i]) + each.id[1:], inners=each.inners)
@@ -263,7 +266,7 @@ def test_lists_notice_a_store_that_loses(quick):
 
 
 def test_lists_notice_a_store_that_counts_twice(quick, monkeypatch):
-    """Together with an analyzer that does not drop copies: each alone would be enough."""
+    """Together with an analyzer that does not drop copies and a seal that looks at nothing: each would be enough."""
     monkeypatch.setattr("shuffledp.live.analyzer._drop_copies", lambda records: (records, 0))
     _, doubled = play_all(quick, range(20), Forgetful)
     assert doubled > 0

@@ -172,7 +172,7 @@ def status(folder: FolderArgument, as_json: JsonOption = False) -> None:
                 f"Window {window['window']}: {window['state']}, {window.get('reports', 0):,} reports"
             )
         if found["failing"] is not None:
-            typer.echo(f"Cannot seal windows or write batches now: {found['failing']}")
+            typer.echo(f"Cannot work now: {found['failing']}")
         seen = found["analyzer_seen_seconds_ago"]
         typer.echo(
             "The analyzer has not asked yet."
@@ -192,6 +192,26 @@ def close(folder: FolderArgument) -> None:
             tell(
                 f"Window {window['window']}: {window['state']}, {window.get('reports', 0):,} reports"
             )
+
+
+@app.command()
+def clock(
+    folder: FolderArgument,
+    accept: Annotated[
+        bool, typer.Option("--accept", help="The clock is right: go on by it.")
+    ] = False,
+) -> None:
+    """Show what time it is for a running shuffler, or tell it that its clock is right after a jump.
+
+    $ shuffledp collection clock survey
+    """
+    with explain_errors():
+        operator = sdp.live.serve.Operator(open_home(folder))
+        now = operator.accept_clock() if accept else time.time()
+        typer.echo(f"The clock says {time.strftime('%Y-%m-%d %H:%M:%S', time.gmtime(now))} UTC.")
+        failing = operator.status()["failing"]
+        if failing is not None:
+            typer.echo(f"Cannot work now: {failing}")
 
 
 @app.command()

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from shuffledp.core.errors import WireError
 from shuffledp.core.octets import Octets
 from shuffledp.live.disk import sync_folder, write_whole
 from shuffledp.live.keys import ShufflerSecrets
-from shuffledp.live.store import State, Store
+from shuffledp.live.store import DamageError, State, Store
 from shuffledp.live.wire.batch import Manifest, sort_records, verify_receipt
 from shuffledp.live.wire.document import Collection
 from shuffledp.live.wire.report import Opened, open_report, split_upload
@@ -56,6 +57,10 @@ def _pause(step: str) -> None:
     """Between two steps; tests put a crash here."""
 
 
+def _forget(event: str, **facts: object) -> None:
+    """What happened to a window; a server writes it down."""
+
+
 @dataclass(kw_only=True)
 class Shuffler:
     """The state machine. Everything durable is in the store and the folder, so it may die at any step."""
@@ -66,12 +71,15 @@ class Shuffler:
     folder: Path
     """Where batches lie until the analyzer has them."""
     step: Callable[[str], None] = _pause
+    note: Callable[..., None] = _forget
     refused: Counter[str] = field(default_factory=Counter)
     """Reports by the reason why they were refused: since the start, in memory only."""
     accepted: int = 0
     """Reports that were acknowledged, repeated ones included."""
     done: set[int] = field(default_factory=set)
     """Windows that need nothing more: years of them are not looked at again and again."""
+    damaged: str | None = None
+    """Why the store cannot be believed: then nothing more is taken or sealed, and nothing is deleted."""
     unscrubbed: bool = True
     """Whether deleted rows may still be in the journal."""
 
@@ -85,7 +93,8 @@ class Shuffler:
     def admit(self, uploads: Sequence[Sequence[Opened | str]], now: float) -> list[Reply]:
         """Several uploads, in one transaction; the replies are true once this returns."""
         group = [each for upload in uploads for each in upload if isinstance(each, Opened)]
-        outcomes = iter(self.store.admit(group, now)) if group else iter(())
+        with self._noticing_damage():
+            outcomes = iter(self.store.admit(group, now)) if group else iter(())
         self.step("admitted")
         replies = []
         for upload in uploads:
@@ -98,6 +107,22 @@ class Shuffler:
             replies.append(Reply(reports=len(upload), failed=tuple(failed)))
             self.accepted += len(upload) - len(failed)
         return replies
+
+    @contextmanager
+    def _noticing_damage(self) -> Iterator[None]:
+        """Once the store is damaged, nothing is done with it any more."""
+        if self.damaged is not None:
+            raise DamageError(self.damaged)
+        try:
+            yield
+        except DamageError as error:
+            self.damaged = str(error)
+            raise
+
+    def inspect(self, window: int | None = None) -> None:
+        """Raise `DamageError`, now and from now on, if the store does not hold what was written to it."""
+        with self._noticing_damage():
+            self.store.inspect(window)
 
     def tick(self, now: float) -> None:
         """Do what is due: seal windows that are over, write their batches, delete what is no longer needed.
@@ -121,12 +146,20 @@ class Shuffler:
     def advance(self, window: int) -> None:
         """A window that takes no more reports, as far as it goes without the analyzer."""
         row = self.store.row(window)
+        if row.state in (State.OPEN, State.SEALED):
+            self.inspect(window)
         if row.state is State.OPEN:
             row = self.store.seal(window)
+            self.note(
+                "expire" if row.state is State.EXPIRED else "seal",
+                window=window,
+                reports=row.reports,
+            )
             self.unscrubbed = True
             self.step("sealed")
         if row.state is State.SEALED:
-            self._write(window)
+            with self._noticing_damage():
+                self._write(window)
         if row.state is State.DELETED:
             self._unlink(window)
         if row.state in (State.DELETED, State.EXPIRED):
@@ -157,7 +190,13 @@ class Shuffler:
 
         write_whole(self.batch_path(window), pieces())
         self.step("renamed")
+        expected = self.store.row(window).reports
+        if len(order) != expected * self.collection.slots:
+            raise DamageError(
+                f"the store is damaged: {len(order):,} messages of window {window} are not those of {expected:,} reports"
+            )
         self.store.mark_written(window, digest.digest())
+        self.note("written", window=window, reports=expected)
         self.unscrubbed = True
         self.step("written")
 
@@ -207,6 +246,7 @@ class Shuffler:
         manifest, _ = self.manifest(window, now)
         verify_receipt(manifest, receipt, self.collection)
         self.store.mark_deleted(window)
+        self.note("handed over", window=window)
         self.step("deleted")
         self._unlink(window)
 

@@ -6,18 +6,21 @@ meanwhile. No address, no time and no order of arrival is stored; the rows are i
 """
 
 import hashlib
+import os
+import sqlite3
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Protocol
 
-from shuffledp.core.errors import MismatchError
+from shuffledp.core.errors import DataError, MismatchError
 from shuffledp.live.disk import open_database, transaction
 from shuffledp.live.wire.document import Collection
-from shuffledp.live.wire.report import Opened
+from shuffledp.live.wire.report import Opened, report_id
 
-__all__ = ["SqliteStore", "State", "Store", "WindowRow"]
+__all__ = ["DamageError", "SqliteStore", "State", "Store", "WindowRow"]
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS collection (id BLOB PRIMARY KEY);
@@ -27,8 +30,16 @@ CREATE TABLE IF NOT EXISTS reports (
     window INTEGER NOT NULL, id BLOB NOT NULL, inners BLOB NOT NULL, PRIMARY KEY (window, id)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS tokens (hash BLOB PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS issued (hash BLOB PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS beats (one INTEGER PRIMARY KEY CHECK (one = 1), moment REAL NOT NULL, ballast BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS closing (one INTEGER PRIMARY KEY CHECK (one = 1), last INTEGER NOT NULL);
 """
+
+
+_BALLAST = 1 << 16  # bytes of a beat: as much as an upload, so that a full disk shows
+
+
+class DamageError(DataError):
+    """A store that does not hold what was written to it."""
 
 
 class State(Enum):
@@ -86,11 +97,31 @@ class Store(Protocol):
     def scrub(self) -> bool:
         """Remove what deleted rows left in journals; False if a reader was in the way."""
 
+    def beat(self, now: float) -> None:
+        """Write the time: it shows that the store can be written, and what time it was last."""
+
+    def last_beat(self) -> float | None:
+        """The last time that was written; None if there is none."""
+
+    def inspect(self, window: int | None = None) -> None:
+        """Raise `DamageError` if the file is damaged, or a report of the window is not what was acknowledged."""
+
     def issue_tokens(self, hashes: Sequence[bytes]) -> None:
         """Make known which tokens a third party gave out, by their SHA-256."""
 
     def count_tokens(self, hashes: Sequence[bytes]) -> dict[str, int]:
         """How many of these tokens are unused, spent, and unknown."""
+
+
+@contextmanager
+def _telling_damage() -> Iterator[None]:
+    """Tell a damaged file from one that cannot be written now."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        if type(error) is not sqlite3.DatabaseError:
+            raise
+        raise DamageError(f"the store is damaged: {error}") from error
 
 
 class SqliteStore:
@@ -114,7 +145,7 @@ class SqliteStore:
         self._db.close()
 
     def admit(self, group: Sequence[Opened], now: float) -> list[str | None]:
-        with transaction(self._db):
+        with _telling_damage(), transaction(self._db):
             states = {window: self.row(window).state for window in {each.window for each in group}}
             last = self.closed()
             return [self._admit(each, states[each.window], last, now) for each in group]
@@ -223,6 +254,32 @@ class SqliteStore:
     def count(self, window: int) -> int:
         query = "SELECT count(*) FROM reports WHERE window = ?"
         return int(self._db.execute(query, (window,)).fetchone()[0])
+
+    def beat(self, now: float) -> None:
+        with _telling_damage(), transaction(self._db):
+            row = (now, os.urandom(_BALLAST))
+            self._db.execute("INSERT OR REPLACE INTO beats VALUES (1, ?, ?)", row)
+
+    def last_beat(self) -> float | None:
+        found = self._db.execute("SELECT moment FROM beats").fetchone()
+        return None if found is None else float(found[0])
+
+    def inspect(self, window: int | None = None) -> None:
+        with _telling_damage():
+            said = self._db.execute("PRAGMA quick_check(1)").fetchone()[0]
+            if said != "ok":
+                raise DamageError(f"the store is damaged: {' '.join(str(said).split())}")
+            if window is None:
+                return
+            query = "SELECT id, inners FROM reports WHERE window = ?"
+            readable = total = 0
+            for identity, inners in self._db.execute(query, (window,)):
+                total += 1
+                readable += report_id(self._collection, window, inners) == identity
+        if readable < total:
+            raise DamageError(
+                f"the store is damaged: {total - readable:,} of {total:,} reports of window {window} have changed"
+            )
 
     def scrub(self) -> bool:
         busy, _, _ = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()

@@ -1,6 +1,7 @@
 """What an attacker tries: slow requests, long heads, a full disk, a dead worker, lying servers, strange links."""
 
 import asyncio
+import json
 import os
 import signal
 import socket
@@ -267,9 +268,8 @@ def test_a_batch_is_fetched_only_as_long_as_its_manifest_says(tmp_path):
 
     def answer(request):
         if request.url.path.endswith("manifest"):
-            return httpx.Response(
-                200, json={"manifest": manifest.raw.decode(), "signature": signature.hex()}
-            )
+            told = {"manifest": manifest.raw.decode(), "signature": signature.hex()}
+            return httpx.Response(200, content=iter([json.dumps(told).encode()]))
         return httpx.Response(200, content=endless())
 
     with httpx.Client(

@@ -219,6 +219,10 @@ class Operator:
         """Take no more reports: seal what has begun."""
         return self._ask("POST", "/close").json()  # type: ignore[no-any-return]
 
+    def accept_clock(self) -> float:
+        """Say that the clock of the shuffler's machine is right; returns what it says."""
+        return float(self._ask("POST", "/clock").json()["now"])
+
     def issue_tokens(self, hashes: list[bytes]) -> None:
         """Make known which tokens were given out, by their SHA-256."""
         for some in _split_hashes(hashes):

@@ -15,7 +15,7 @@ from shuffledp.live.analyzer import Analyzer, Opener, open_records
 from shuffledp.live.disk import check_private, make_private, write_whole
 from shuffledp.live.keys import AnalyzerSecrets, ShufflerSecrets
 from shuffledp.live.shuffler import Shuffler
-from shuffledp.live.store import SqliteStore
+from shuffledp.live.store import SqliteStore, Store
 from shuffledp.live.wire.document import Collection
 
 __all__ = ["Home"]
@@ -79,13 +79,21 @@ class Home:
                 f"there is no collection in {self.path}: see shuffledp collection new"
             ) from None
 
-    def open_shuffler(self) -> Shuffler:
-        """The shuffler with its store; refuses keys that others may read."""
+    def open_shuffler(self, store: Store | None = None) -> Shuffler:
+        """The shuffler with its store, or with another one; refuses keys that others may read."""
         self.check_length()
         collection = self.collection()
         secrets = ShufflerSecrets.load(self.shuffler, collection)
-        store = SqliteStore(self.shuffler / "store.sqlite", collection)
-        return Shuffler(collection=collection, secrets=secrets, store=store, folder=self.shuffler)
+        return Shuffler(
+            collection=collection,
+            secrets=secrets,
+            store=self.open_store() if store is None else store,
+            folder=self.shuffler,
+        )
+
+    def open_store(self) -> Store:
+        """The shuffler's store."""
+        return SqliteStore(self.shuffler / "store.sqlite", self.collection())
 
     def open_analyzer(self, opener: Opener = open_records) -> Analyzer:
         """The analyzer with its files; refuses keys that others may read."""

@@ -42,6 +42,9 @@ class Intake:
         pool: ReportPool | None = None,
         openers: int = 2,
     ) -> None:
+        self.check: Callable[[float], None] = lambda _: None
+        """Raises if nothing may be taken at this time."""
+        self.on_failure: Callable[[Exception], None] = lambda _: None
         self.shuffler = shuffler
         self.clock = clock
         self._pool = pool
@@ -114,7 +117,9 @@ class Intake:
             pool.restart()
 
     def _admit(self, uploads: Sequence[Sequence[Opened | str]]) -> list[Reply]:
-        return self.shuffler.admit(uploads, self.clock())
+        now = self.clock()
+        self.check(now)
+        return self.shuffler.admit(uploads, now)
 
     async def _write(self) -> None:
         while True:
@@ -124,7 +129,8 @@ class Intake:
             uploads = [upload.opened for upload in group]
             try:
                 replies = await self.run(partial(self._admit, uploads))
-            except Exception:  # a full disk, say: nothing was acknowledged
+            except Exception as error:  # a full disk, say: nothing was acknowledged
+                self.on_failure(error)
                 _fail(group)
                 continue
             for upload, reply in zip(group, replies, strict=True):

@@ -7,19 +7,26 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import math
 import secrets as randomness
+import sqlite3
 import time
 from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 from shuffledp.core.errors import WireError
-from shuffledp.live.disk import hold, write_whole
+from shuffledp.core.version import __version__
+from shuffledp.live.clock import Watch
+from shuffledp.live.disk import hold, read_private, write_whole
 from shuffledp.live.serve.http import CORS, host_of, listen, problem, read_body, run_loop
 from shuffledp.live.serve.intake import Intake
+from shuffledp.live.serve.journal import Health, Journal, measure_uptime
 from shuffledp.live.serve.pages import asset_routes, show_asset
 from shuffledp.live.serve.pool import ReportPool
+from shuffledp.live.store import DamageError
 from shuffledp.live.wire.batch import verify_fetch
 from shuffledp.live.wire.report import MEDIA_TYPE, MOST_REPORTS, split_upload
 
@@ -30,12 +37,14 @@ if TYPE_CHECKING:
 
     from shuffledp.live.serve.folders import Home
     from shuffledp.live.shuffler import Shuffler
+    from shuffledp.live.store import Store
 
 __all__ = ["MOST_TOKENS", "Buckets", "ShufflerServer", "run_shuffler"]
 
 MOST_TOKENS = 100_000
 """In one request of the operator."""
 _MOST_ADDRESSES = 100_000
+_BEAT = 5.0  # seconds between two writes of the time
 _OURSELVES = {"127.0.0.1", "::1", None}
 _STATUS = {
     "busy": 429,
@@ -45,6 +54,20 @@ _STATUS = {
     "unavailable": 503,
     "unknown_collection": 404,
 }
+
+
+class ClockError(Exception):
+    """The clock cannot be believed."""
+
+
+class AwayStore:
+    """In the place of a store that cannot be opened now: everything that needs no store goes on."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+    def __getattr__(self, name: str) -> Any:
+        raise WireError("unavailable", f"the store cannot be opened: {self.reason}")
 
 
 class Buckets:
@@ -85,16 +108,26 @@ class ShufflerServer:
         token: str,
         buckets: Buckets | None = None,
         clock: Callable[[], float] = time.time,
+        uptime: Callable[[], float] = measure_uptime,
+        journal: Journal | None = None,
+        reopen: Callable[[], Store] | None = None,
     ) -> None:
         self.shuffler = shuffler
         self.intake = intake
         self.clock = clock
+        self.uptime = uptime
+        self.journal = journal or Journal("shuffler", write=lambda _: None, clock=clock)
+        self.health = Health(self.journal)
+        self._watch: Watch | None = None
+        self._beaten = -math.inf
+        self._reopen = reopen
+        shuffler.note = self.journal.note
+        intake.check = self._check_clock
+        intake.on_failure = self._notice
         self._token = token
         self._buckets = buckets or Buckets()
         self._requests: Counter[str] = Counter()
         self._analyzer_seen: float | None = None
-        self._failing: str | None = None
-        """Why windows cannot be sealed or batches written now; for the operator."""
 
     def public(self) -> Starlette:
         """What devices and the analyzer see."""
@@ -124,6 +157,7 @@ class ShufflerServer:
     @asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
         self.intake.start()
+        await self._step()
         ticking = asyncio.create_task(self._tick())
         yield
         ticking.cancel()
@@ -133,12 +167,63 @@ class ShufflerServer:
 
     async def _tick(self) -> None:
         while True:
-            try:
-                await self.intake.run(lambda: self.shuffler.tick(self.clock()))
-                self._failing = None
-            except Exception as error:  # a full disk, a damaged store: say so, and try again
-                self._failing = f"{type(error).__name__}: {error}"
             await asyncio.sleep(0.5)
+            await self._step()
+
+    async def _step(self) -> None:
+        began = self._watch is not None
+        try:
+            await self.intake.run(self._work if began else self._begin)
+            self.health.mend("seal", uptime=self.uptime())
+        except Exception as error:  # a full disk, a damaged store: say so, and try again
+            self._notice(error, "seal" if began else "store")
+        self.journal.note_refusals(self.shuffler.refused + self._requests, self.uptime())
+
+    def _begin(self) -> None:
+        """Look at the store before anything is done with it: is it whole, and what time was it last?"""
+        if self._reopen is not None and isinstance(self.shuffler.store, AwayStore):
+            self.shuffler.store = self._reopen()
+        last = self.shuffler.store.last_beat()
+        self.shuffler.inspect()
+        self._watch = Watch.start(self.clock(), uptime=self.uptime(), last=last)
+        self._work()
+
+    def _work(self) -> None:
+        """A write that shows that writing works, and what is due; neither if the clock cannot be believed."""
+        now, uptime = self.clock(), self.uptime()
+        self._check_clock(now)
+        if uptime - self._beaten >= _BEAT:
+            self.shuffler.store.beat(now)
+            self._beaten = uptime
+            self.health.mend("store", uptime=uptime)
+        if self.shuffler.damaged is not None:
+            raise DamageError(self.shuffler.damaged)
+        self.shuffler.tick(now)
+
+    def _check_clock(self, now: float) -> None:
+        """Refuse to go by a clock that cannot be believed."""
+        if self._watch is None:
+            raise WireError("unavailable", "the store was not opened yet")
+        uptime = self.uptime()
+        wrong = self._watch.judge(now, uptime=uptime)
+        if wrong is not None:
+            raise ClockError(
+                f"{wrong}: nothing is taken, sealed or deleted; set it right, or say that it is right with "
+                "`shuffledp collection clock --accept`"
+            )
+        self.health.mend("clock", uptime=uptime)
+
+    def _notice(self, error: Exception, kind: str = "store") -> None:
+        """Say what is wrong until it is not."""
+        if isinstance(error, WireError) and self.health.sentence is not None:
+            return  # it was said
+        if isinstance(error, DamageError):
+            kind, said = "damage", f"{error}; nothing more is taken, and what is there is kept"
+        elif isinstance(error, ClockError):
+            kind, said = "clock", str(error)
+        else:
+            said = f"{type(error).__name__}: {error}"
+        self.health.fail(kind, said, uptime=self.uptime())
 
     def _check_host(self, request: Request) -> None:
         if host_of(request) not in (
@@ -160,6 +245,9 @@ class ShufflerServer:
     async def _health(self, request: Request) -> Response:
         from starlette.responses import PlainTextResponse
 
+        wrong = self.health.kinds
+        if wrong:
+            return PlainTextResponse(f"failing: {', '.join(wrong)}\n", 503)
         return PlainTextResponse("ok\n")
 
     async def _list(self, request: Request) -> Response:
@@ -264,6 +352,7 @@ class ShufflerServer:
                 Route("/status", self._only_operator(self._status)),
                 Route("/metrics", self._only_operator(self._metrics)),
                 Route("/close", self._only_operator(self._close), methods=["POST"]),
+                Route("/clock", self._only_operator(self._believe), methods=["POST"]),
                 Route("/tokens", self._only_operator(self._issue), methods=["POST"]),
                 Route("/tokens/count", self._only_operator(self._count), methods=["POST"]),
                 Route("/healthz", self._health),
@@ -296,7 +385,7 @@ class ShufflerServer:
                 "rejected": dict(self.shuffler.refused),
                 "requests_refused": dict(self._requests),
                 "windows": windows,
-                "failing": self._failing,
+                "failing": self.health.sentence,
                 "analyzer_seen_seconds_ago": None if seen is None else round(now - seen, 1),
             }
         )
@@ -327,7 +416,11 @@ class ShufflerServer:
         closes = self.shuffler.collection.windows.closes
         age = max((now - closes(window) for window in waiting), default=0.0)
         lines.append(f"shuffledp_oldest_batch_seconds {max(0.0, age):.0f}")
-        lines.append(f"shuffledp_failing {int(self._failing is not None)}")
+        lines.append(f"shuffledp_failing {int(self.health.sentence is not None)}")
+        lines += [
+            f'shuffledp_failures_total{{kind="{kind}"}} {number}'
+            for kind, number in sorted(self.health.failures.items())
+        ]
         seen = -1.0 if self._analyzer_seen is None else now - self._analyzer_seen
         lines.append(f"shuffledp_analyzer_last_contact_seconds {seen:.0f}")
         return "\n".join(lines) + "\n"
@@ -336,9 +429,24 @@ class ShufflerServer:
         from starlette.responses import JSONResponse
 
         now = self.clock()
+        try:
+            self._check_clock(now)
+        except ClockError as error:
+            raise WireError("clock", str(error)) from None
         await self.intake.run(lambda: self.shuffler.close(now))
+        self.journal.note("close")
         windows = await self.intake.run(lambda: self.shuffler.status(now, operator=True))
         return JSONResponse({"windows": windows})
+
+    async def _believe(self, request: Request) -> Response:
+        from starlette.responses import JSONResponse
+
+        now = self.clock()
+        if self._watch is not None:
+            self._watch.believe(now, uptime=self.uptime())
+        self.journal.note("clock accepted")
+        self.health.mend("clock", uptime=self.uptime())
+        return JSONResponse({"now": now})
 
     async def _issue(self, request: Request) -> Response:
         from starlette.responses import Response
@@ -365,16 +473,19 @@ class ShufflerServer:
 
 def run_shuffler(home: Home, *, host: str, port: int, workers: int | None = None) -> None:
     """Serve until a signal comes; then answer what was taken, and end."""
-    shuffler = home.open_shuffler()
+    journal = Journal("shuffler")
     with hold(home.shuffler, "shuffler"):
-        token = randomness.token_hex(16)
-        write_whole(home.shuffler / "admin-token", [token.encode()])
+        shuffler = _open(home, journal)
+        token = _keep_token(home.shuffler / "admin-token", journal)
         home.socket.unlink(missing_ok=True)
         pool = ReportPool(shuffler.collection, dict(shuffler.secrets.outer), workers)
 
         async def serve() -> None:
             intake = Intake(shuffler, pool=pool)
-            server = ShufflerServer(shuffler, intake, token=token)
+            server = ShufflerServer(
+                shuffler, intake, token=token, journal=journal, reopen=home.open_store
+            )
+            journal.note("start", version=__version__, collection=shuffler.collection.id.hex())
             await listen(
                 (server.public(), {"host": host, "port": port}),
                 (server.admin(), {"uds": str(home.socket)}),
@@ -383,4 +494,26 @@ def run_shuffler(home: Home, *, host: str, port: int, workers: int | None = None
         try:
             run_loop(serve())
         finally:
+            journal.note("stop")
             home.socket.unlink(missing_ok=True)
+
+
+def _open(home: Home, journal: Journal) -> Shuffler:
+    """The shuffler, also if its store cannot be opened now: it can still show documents, and try again."""
+    try:
+        return home.open_shuffler()
+    except sqlite3.OperationalError as error:
+        journal.note("failing", kind="store", reason=str(error))
+        return home.open_shuffler(cast("Store", AwayStore(str(error))))
+
+
+def _keep_token(path: Path, journal: Journal) -> str:
+    """The operator's token: the one that is there, so that a scraper can keep it, or a new one."""
+    if path.exists():
+        return read_private(path).decode().strip()
+    token = randomness.token_hex(16)
+    try:
+        write_whole(path, [token.encode()])
+    except OSError as error:
+        journal.note("failing", kind="store", reason=f"{path.name} cannot be written: {error}")
+    return token
