@@ -202,6 +202,8 @@ def test_calibrated_noise_keeps_its_promise_and_little_less_does_not():
         ({"steps": 33}, "steps=33 must be <= 32"),
         ({"sigma": 1000.0}, "too long for a table"),
         ({"sigma": 9.0, "word_bits": 5}, "word_bits=5 must be larger"),
+        ({"word_bits": 0}, "word_bits=0 must be >= 1"),
+        ({"word_bits": 65}, "word_bits=65 must be <= 64"),
     ],
 )
 def test_what_is_refused(given, message):

@@ -315,7 +315,8 @@ def make(
     if ones is None:
         ones = min(math.ceil(promise.epsilon * math.sqrt(crowd.n)), reach(domain), _MOST_ONES)
     r = whole("ones", ones, at_least=1, at_most=_MOST_ONES)
-    coins, gamma = find_coins(crowd.trusted, r, promise, min(_LEVEL_BITS, word_bits))
+    bits = whole("word_bits", word_bits, at_least=1, at_most=64)
+    coins, gamma = find_coins(crowd.trusted, r, promise, min(_LEVEL_BITS, bits))
     threshold = int(gamma * (1 << word_bits))
     device = UnaryDevice(
         domain=domain, ones=r, coins=coins, threshold=threshold, word_bits=word_bits
