@@ -10,6 +10,7 @@ EXPECTED_DIFFERENCES = {
     "adaptive": 1,
     "amplification": 1,
     "bundles": 2,
+    "histogram_or_sum": 1,
     "levels": 1,
     "one_sided": 1,
     "robustness": 1,
