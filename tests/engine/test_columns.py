@@ -40,6 +40,8 @@ class TestEveryFormat:
             sdp.DataError, match="has no column 'wage'; it has 'country', 'age', 's"
         ):
             sdp.open_column(folder / f"people.{suffix}", "wage")
+        with pytest.raises(sdp.DataError, match="did you mean 'country'"):
+            sdp.open_column(folder / f"people.{suffix}", "contry")
 
     def test_a_column_must_be_chosen(self, folder, suffix):
         with pytest.raises(sdp.DataError, match="has several columns, choose one of 'country', "):

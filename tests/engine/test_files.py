@@ -540,3 +540,16 @@ def test_groups_of_another_policy_are_not_reused(engine):
         source = sdp.SeededWords(1)
         run = sdp.run_file(made, column, on_invalid="clamp", engine=engine, found=found, rng=source)
         assert run.n == 5
+
+
+def test_a_semicolon_file_may_have_commas_in_its_header(tmp_path):
+    path = tmp_path / "p.csv"
+    path.write_text("Name, first;Age;City\nAda;36;London\nAlan;41;Wilmslow\n")
+    assert sdp.open_column(path, "Age").files[0].columns == ("Name, first", "Age", "City")
+
+
+def test_the_default_json_of_pandas_is_explained(tmp_path):
+    path = tmp_path / "p.json"
+    path.write_text('{"age": {"0": 36, "1": 41}, "city": {"0": "London", "1": "Wilmslow"}}')
+    with pytest.raises(sdp.DataError, match="orient='records', lines=True"):
+        sdp.open_column(path, "age")

@@ -448,6 +448,13 @@ class OutputOptions:
 
     level: LevelOption = 0.95
     as_json: JsonOption = False
+    population: Annotated[
+        bool,
+        _output(
+            "--population",
+            help="These people are a random sample: also show shares of the population, with sampling error.",
+        ),
+    ] = False
     out: OutOption = None
     plot: Annotated[Path | None, _output(help="Draw the result: .png, .svg, .pdf or .html.")] = None
     explain: Annotated[

@@ -91,7 +91,13 @@ def _run(
 ) -> None:
     targets = [output.out, output.plot]
     request = privacy.request(
-        task, options, engine, master=master, level=output.level, **grouping.given
+        task,
+        options,
+        engine,
+        master=master,
+        level=output.level,
+        population=output.population,
+        **grouping.given,
     )
     check_result(output.out)
     check_picture(output.plot, force=output.force, page=True)

@@ -213,6 +213,8 @@ class Task(ABC):
     """What that RMSE is."""
     dated: ClassVar[bool] = False
     """Whether the answer is a value such as those in the column: a date, if they are dates."""
+    counts: ClassVar[bool] = False
+    """Whether the answer is numbers of people, so that it has shares."""
     average: ClassVar[bool] = False
     """Whether the answer is the total divided by n."""
     adds: ClassVar[bool] = False

@@ -11,6 +11,7 @@ fast where there is only a column to decode.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from itertools import chain
 from os import cpu_count
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -203,7 +204,9 @@ def _choose(
     several = (*columns, *told)
     listed = ", ".join(map(repr, several[:20])) + (", ..." if len(several) > 20 else "")
     if column is not None:
-        raise DataError(f"{where} has no column {column!r}; it has {listed}")
+        near = get_close_matches(column, several, 1)
+        meant = f": did you mean {near[0]!r}?" if near else ""
+        raise DataError(f"{where} has no column {column!r}; it has {listed}{meant}")
     if len(columns) != 1:
         raise DataError(
             f"{where} has several columns, choose one of {listed}: give its name, column"

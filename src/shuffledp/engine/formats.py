@@ -399,15 +399,26 @@ def _describe_csv(file: DataFile) -> DataFile:
         raise DataError(
             f"{file.path} cannot be read: its lines end with carriage returns alone, and not with line feeds"
         )
-    outside_quotes = "".join(header.split('"')[::2])
-    used = [mark for mark in _MARKS if mark in outside_quotes]
-    delimiter = used[0] if used else ","
+    delimiter = _find_delimiter(header, sample.partition("\n")[2].partition("\n")[0])
     (columns,) = csv.reader([header], delimiter=delimiter) if header else ([],)
     if not any(columns):
         raise DataError(f"{file.path} has no header line with the names of its columns")
     if len(set(columns)) < len(columns):
         raise DataError(f"{file.path} has two columns of the same name")
     return _guess_rows(replace(file, delimiter=delimiter), columns, sample, skip=1)
+
+
+def _find_delimiter(header: str, line: str) -> str:
+    """The mark between the fields of a header; of several, one that the first row has as often, and the most of.
+
+    >>> _find_delimiter("Name, first;Age;City", "Ada;36;London"), _find_delimiter("a,b", "1,2")
+    (';', ',')
+    """
+    heads, fields = ("".join(text.split('"')[::2]) for text in (header, line))
+    used = [mark for mark in _MARKS if mark in heads]
+    as_often = [mark for mark in used if heads.count(mark) == fields.count(mark)]
+    best = as_often or used[:1]
+    return max(best, key=heads.count) if best else ","
 
 
 def _describe_lines(file: DataFile) -> DataFile:
@@ -434,6 +445,11 @@ def _describe_jsonl(file: DataFile) -> DataFile:
     if not rows:
         raise DataError(f"{file.path} has no rows")
     columns = dict.fromkeys(key for row in rows for key in row)
+    if len(rows) == 1 and all(isinstance(each, dict | list) for each in rows[0].values()):
+        raise DataError(
+            f"{file.path} is one JSON object of columns, as pandas writes by default: write one object per row, "
+            "to_json(path, orient='records', lines=True)"
+        )
     return _guess_rows(file, columns, sample, skip=0)
 
 

@@ -1,11 +1,23 @@
 """The answer to a request: the estimate, how private it is, and how it is shown and written."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shuffledp.core.display import Moment, Number, Picture, as_text, shorten_label, write_dates
+import numpy as np
+
+from shuffledp.core.display import (
+    Moment,
+    Number,
+    Picture,
+    as_text,
+    keep_largest,
+    list_numbers,
+    shorten_label,
+    write_dates,
+)
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.frames import Columns, make_columns, to_arrow, to_pandas, to_polars
 from shuffledp.core.mechanism import Mechanism
@@ -56,6 +68,8 @@ _CURATED = (
     "One machine ({}) held the raw column, computed the exact answer and added the noise to it."
 )
 
+_SHARES = 10  # shares of a population that a remark lists
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Answer:
@@ -90,6 +104,8 @@ class Answer:
     """How many people each shuffle had, if messages were collected; () where one machine had the column."""
     guarantee_of_sum: Guarantee | None = None
     """What is promised against readers of nothing but the sum of several shuffles; None: there are none."""
+    population: bool = False
+    """Whether these people are declared to be a random sample of a population."""
     moments: str | None = None
     """What dates are counted in, days or seconds since 1970-01-01; None: the column has none."""
     for_operator: str | None = None
@@ -148,7 +164,48 @@ class Answer:
     @property
     def told(self) -> tuple[str, ...]:
         """What the task remarks about this estimate."""
-        return task_named(self.task).tell(self.estimate)
+        about = f"The interval is about these {self.n:,} people: it covers the noise, and no sampling error."
+        if self.population:
+            about = self._tell_population()
+        return (about, *task_named(self.task).tell(self.estimate))
+
+    @property
+    def shares(self) -> tuple[Number, ...]:
+        """Shares of the population of which these people are a random sample, with intervals of noise and sampling.
+
+        Half of the error probability is for the noise, the other half for the sample (Clopper and Pearson), so the
+        intervals cover with at least the level, bin by bin.
+
+        >>> from shuffledp import SeededWords, ask
+        >>> asked = {"epsilon": 1, "delta": 1e-6, "rng": SeededWords(1)}
+        >>> answer = ask([True, False] * 500, "count", population=True, **asked)
+        >>> [round(each, 2) for each in answer.shares[0][1:]]
+        [0.5, 0.02, 0.46, 0.54]
+        """
+        from shuffledp.numerics.intervals.sample import bound_population
+
+        rows = list_numbers(self.estimate, (1 + self.level) / 2, self.task)
+        noise = self.estimate.exact_interval((1 + self.level) / 2)
+        ends = [np.broadcast_to(np.asarray(end, dtype=np.float64), (len(rows),)) for end in noise]
+        low, high = bound_population(ends[0], ends[1], self.n, (1 - self.level) / 4)
+        found = []
+        for row, least, most in zip(rows, low.tolist(), high.tolist(), strict=True):
+            share = row.value / self.n
+            spread = min(max(share, 0.0), 1.0)
+            error = math.hypot(row.stderr / self.n, math.sqrt(spread * (1 - spread) / self.n))
+            found.append(Number(row.label, share, error, least, most))
+        return tuple(found)
+
+    def _tell_population(self) -> str:
+        shown = keep_largest(list(self.shares), _SHARES)
+        listed = "; ".join(
+            f"{shorten_label(row.label)} {row.value:.4f} ({row.low:.4f} .. {row.high:.4f})"
+            for row in shown
+        )
+        return (
+            f"If these {self.n:,} people are a random sample, the shares of the population are, with intervals that "
+            f"cover noise and sampling: {listed}. The interval of the count is about these people alone."
+        )
 
     @property
     def title(self) -> str:
@@ -216,6 +273,7 @@ class Answer:
             "not_private": list(self.not_private),
             "seed": self.seed,
             "notes": [*self.notes, *self.told],
+            **({"population": [row.to_dict() for row in self.shares]} if self.population else {}),
             **task_named(self.task).details(self.estimate),
             "version": __version__,
         }

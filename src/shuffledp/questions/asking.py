@@ -81,6 +81,7 @@ def ask(
     engine: Engine | str | None = None,
     rng: WordSource | None = None,
     level: float = 0.95,
+    population: bool = False,
     where: Filter | str | None = None,
     where_public: bool = False,
     by: str | None = None,
@@ -123,6 +124,7 @@ def ask(
     engine: Engine | str | None = None,
     rng: WordSource | None = None,
     level: float = 0.95,
+    population: bool = False,
     where: Filter | str | None = None,
     where_public: bool = False,
     by: str | None = None,
@@ -177,6 +179,8 @@ def ask(
         engine: "memory", "duckdb" or "spark", or one that is set up.
         rng: A `SeededWords` for tests. Without it words are secure.
         level: The confidence level of the intervals.
+        population: These people are a random sample: also give the shares of the population, with intervals that cover
+            noise and sampling (`answer.shares`).
         on_invalid: How to handle nulls and values outside the domain: "error", "drop", "other", "clamp", or an action
             for each fault, `{"null": "drop", "out_of_range": "clamp"}`.
         missing: How a missing value may be spelt, besides an empty text: ["NA", "-9"]. By default NA, N/A, #N/A, <NA>,
@@ -226,7 +230,7 @@ def ask(
     if not isinstance(task, str):
         own = {"epsilon": epsilon, "delta": delta, "column": column, "protocol": protocol, **asked}
         own |= {"max_messages": max_messages, "honest": honest, "by": by, "groups": groups}
-        own["missing"] = missing
+        own |= {"missing": missing, "population": population or None}
         for name, value in own.items():
             if value is not None:
                 raise ParameterError(name, value, "is for one question: a survey says it itself")
@@ -256,6 +260,7 @@ def ask(
         engine=engine,
         rng=rng,
         level=level,
+        population=population,
         by=by,
         groups=groups,
     )

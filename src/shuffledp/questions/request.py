@@ -183,6 +183,8 @@ class Request:
     """Make the protocol for this many people, not for those in the column."""
     by: str | None = None
     """The column of groups: answer for each of them."""
+    population: bool = False
+    """Whether the people are a random sample of a population, whose shares are wanted."""
     groups: Sequence[str] | None = None
     """The groups, from public knowledge; yes and no need not be declared."""
 
@@ -193,6 +195,11 @@ class Request:
         if self.by is not None and self.task not in GROUPED:
             raise UnsupportedError(
                 f"{say_of(self.task, 'has')} no groups: by is for {', '.join(GROUPED)}"
+            )
+        if self.population and (self.by is not None or not find_planned(self.task).counts):
+            raise UnsupportedError(
+                "population is for the shares of a count, histogram or bins, and not by group: the spread of other "
+                "answers in a population is not known"
             )
         positive("epsilon", self.epsilon)
         valid_level(self.level)
@@ -407,7 +414,9 @@ def _tell(declared: Declared, column: Column) -> tuple[str, ...]:
 def _tell_moments(column: Column) -> list[str]:
     if column.moments is None:
         return []
-    return [f"Errors of dates, and differences between them, are in {column.moments}."]
+    return [
+        f"Dates count as {column.moments} since 1970-01-01, and their errors are {column.moments}."
+    ]
 
 
 def _tell_filter(column: Column) -> list[str]:
@@ -538,6 +547,7 @@ class Prepared:
             seed=self.request.seed,
             notes=self.notes,
             not_private=self.not_private,
+            population=self.request.population,
             moments=self.column.moments,
             for_operator=private,
         )

@@ -30,6 +30,7 @@ class Count(Task):
     """
 
     name = "count"
+    counts = True
     yes_or_no = True
     title = "how many people say yes"
     options = (TRUE_VALUE,)

@@ -70,6 +70,7 @@ class Histogram(Binned):
     """
 
     name = "histogram"
+    counts = True
     title = "how many people have each value"
     answered_by = ("histogram",)
     answer, total = "a bin", "a bin (root of the mean over bins)"

@@ -79,6 +79,25 @@ def bound_sampling(
     )
 
 
+def bound_population(low: Floats, high: Floats, sampled: int, tail: float) -> tuple[Floats, Floats]:
+    """Ends of the share in the population of which `sampled` people are a random sample, low to high of whom said yes.
+
+    Clopper and Pearson 1934: exact tails of the binomial law, `tail` on either side. A sample that was drawn without
+    replacement has smaller tails (Hoeffding 1963, theorem 4).
+
+    >>> [round(float(end[0]), 3) for end in bound_population(np.array([0.0]), np.array([5.0]), 100, 0.025)]
+    [0.0, 0.113]
+    """
+    from scipy.special import betaincinv
+
+    few, many = np.clip(np.ceil(low), 0, sampled), np.clip(np.floor(high), 0, sampled)
+    below = np.where(few > 0, betaincinv(np.maximum(few, 1), sampled - few + 1, tail), 0.0)
+    above = np.where(
+        many < sampled, betaincinv(many + 1, np.maximum(sampled - many, 1), 1 - tail), 1.0
+    )
+    return np.maximum(below * (1 - 1e-9), 0.0), np.minimum(above * (1 + 1e-9), 1.0)
+
+
 def _round_counts(low: Floats, high: Floats, sampled: int) -> tuple[Floats, Floats]:
     """People are whole: the shares of the first and the last count between two shares of a sample."""
     first = np.ceil(np.clip(low, 0.0, 1.0) * sampled - _WHOLE)
