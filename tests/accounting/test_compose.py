@@ -198,45 +198,108 @@ def test_against_dp_accounting(rounds, delta):
     assert found <= other.get_epsilon_for_delta(delta) * 1.002
 
 
-class TestIntegers:
-    def test_products_are_exact_and_rounded_up(self):
-        random = np.random.default_rng(2)
-        for _ in range(20):
-            a, b = ([int(x) ** 3 for x in random.integers(0, 2**40, size)] for size in (7, 12))
-            found = module._multiply(a, b, 30)
-            for place, value in enumerate(found):
-                exact = sum(a[i] * b[place - i] for i in range(len(a)) if 0 <= place - i < len(b))
-                assert value == -(-exact >> 30)
-
+class TestLosses:
     @pytest.mark.parametrize("n", [1, 3, 300])
-    def test_the_loss_of_a_round_is_above_its_curve(self, n):
-        """In fractions: the curve of the loss at every point, and mass 1 in all."""
+    @pytest.mark.parametrize("step", [1.0 / 64, 1.0 / 7, 0.011])
+    def test_the_loss_of_a_round_is_above_its_curve(self, n, step):
+        """The curve of the loss everywhere, in both directions, and mass 1 in all."""
         curve = ExactRR(epsilon0=1.0, n=n)
-        bits, step = 120, 1.0 / 64
-        loss = module._find_loss(curve, step, 1.0, bits)
-        masses = [Fraction(mass, 1 << bits) for mass in loss.masses]
-        endless = Fraction(loss.endless, 1 << bits)
-        assert 0 <= sum(masses) + endless - 1 <= Fraction(len(masses) + 1, 1 << (bits - 1))
+        loss = module._find_loss(curve, step, 1.0)
+        assert 1 <= loss.masses.sum() + loss.endless < 1 + 1e-11
         with mpmath.workdps(60):
             for epsilon in np.linspace(-1.2, 1.2, 25).tolist():
-                total = endless + mpmath.fsum(
-                    mass.numerator
-                    / mpmath.mpf(mass.denominator)
-                    * max(0, 1 - mpmath.exp(epsilon - (loss.first + i) * mpmath.mpf(step)))
-                    for i, mass in enumerate(masses)
-                )
+                total = self.divergence(loss, step, epsilon)
                 for one, other in ((curve.first, curve.second), (curve.second, curve.first)):
                     truth = hockey_stick(one, other, epsilon)
                     assert truth * (1 - 1e-12) <= total
 
-    def test_ends_are_cut_towards_larger_losses(self):
-        loss = module._Loss(bits=8, first=-2, masses=[1, 100, 54, 100, 1], endless=1)
-        short = loss.add(loss, 12)
-        whole = loss.add(loss, 0)
-        assert sum(short.masses) + short.endless == sum(whole.masses) + whole.endless
-        assert len(short.masses) < len(whole.masses)
-        assert short.first > whole.first
-        assert short.endless > whole.endless
+    def divergence(self, loss, step, epsilon):
+        return loss.endless + mpmath.fsum(
+            mpmath.mpf(float(mass)) * max(0, 1 - mpmath.exp(epsilon - place * mpmath.mpf(step)))
+            for mass, place in zip(loss.masses, loss.places.tolist(), strict=True)
+        )
+
+    def test_corners_that_are_not_convex_are_raised(self):
+        """A curve with a bump: its hull does not follow, and no mass is negative."""
+
+        class Bump:
+            def delta(self, epsilon):
+                return max(0.0, 0.2 - 0.15 * epsilon) + 0.05 * (0.4 < epsilon < 0.6)
+
+        loss = module._find_loss(Bump(), 0.05, 1.0)
+        assert loss.masses.min() >= 0
+        for epsilon in np.linspace(0, 1, 21).tolist():
+            smooth = max(0.0, 0.2 - 0.15 * epsilon)
+            assert float(self.divergence(loss, 0.05, epsilon)) >= smooth * (1 - 1e-12)
+
+    def random_losses(self, seed, count):
+        random = np.random.default_rng(seed)
+        for _ in range(count):
+            last = int(random.integers(2, 12))
+            masses = random.dirichlet(np.full(2 * last + 1, 0.4)) * (1 - 1e-9)
+            yield module._Loss(masses=masses, endless=float(random.choice([0.0, 1e-9])))
+
+    @pytest.mark.parametrize("seed", range(8))
+    @pytest.mark.parametrize("near", [1e-3, 1e-12, 1e-60])
+    def test_sums_of_losses_against_exact_convolutions(self, seed, near):
+        """All masses as fractions: from above, and near as far as delta reaches."""
+        losses = tuple(self.random_losses(seed, 2))
+        step, times = 0.07, (3, 2)
+        total = module._Total.tilt(losses, times, step, near)
+        law, whole = {0: Fraction(1)}, Fraction(1)
+        for loss, rounds in zip(losses, times, strict=True):
+            for _ in range(rounds):
+                grown = {}
+                for s, mass in law.items():
+                    for place, more in zip(loss.places.tolist(), loss.masses.tolist(), strict=True):
+                        at = s + int(place)
+                        grown[at] = grown.get(at, 0) + mass * Fraction(more)
+                law = grown
+                whole *= sum(map(Fraction, loss.masses.tolist())) + Fraction(loss.endless)
+        endless = whole - sum(law.values())
+        assert (
+            endless <= Fraction(total.endless) <= endless * Fraction(11, 10) + Fraction(1, 10**20)
+        )
+        epsilons = np.array([-0.3, 0.0, 0.1, 0.21, 0.5, 1.0, 2.0, 3.3])
+        with mpmath.workdps(80):
+            for epsilon, found in zip(epsilons.tolist(), total.deltas(epsilons), strict=True):
+                truth = mpmath.mpf(endless.numerator) / endless.denominator + mpmath.fsum(
+                    mpmath.mpf(mass.numerator)
+                    / mass.denominator
+                    * max(0, 1 - mpmath.exp(mpmath.mpf(epsilon) - at * mpmath.mpf(step)))
+                    for at, mass in law.items()
+                )
+                assert truth <= mpmath.mpf(float(found)) or found == 1
+                if near / 100 < truth < 1e6 * near:
+                    assert found <= truth * (1 + mpmath.mpf("1e-6"))
+
+    def test_frequencies_that_are_left_out_are_dead(self):
+        """Of 200 rounds, a few per cent of the circle are alive, and the others are below e^-60."""
+        curve = WEEKLY
+        end = curve.epsilon(1e-12)
+        loss = module._find_loss(curve, end / 240, end)
+        law, _ = module._tilt_law(loss, 0.01)
+        length = 40_001
+        kept = module._choose_places([law], [200], length)
+        assert kept[0] == 0
+        assert len(kept) < 0.1 * length / 2
+        rest = np.setdiff1d(np.arange(length // 2 + 1), kept)[::7]
+        real, imaginary, off = module._transform(law, length, rest)
+        assert 200 * np.log(np.hypot(1 + real, imaginary) + off).max() < -60
+
+    def test_the_transform_against_digits(self):
+        random = np.random.default_rng(9)
+        law = random.dirichlet(np.full(481, 0.3))
+        places = np.array([0, 1, 17, 900, 1999])
+        real, imaginary, off = module._transform(law, 4001, places)
+        with mpmath.workdps(40):
+            for place, x, y in zip(places.tolist(), real, imaginary, strict=True):
+                truth = mpmath.fsum(
+                    mpmath.mpf(float(mass))
+                    * mpmath.expjpi(mpmath.mpf(2 * place * (i - 240)) / 4001)
+                    for i, mass in enumerate(law)
+                )
+                assert abs(truth - mpmath.mpc(1 + mpmath.mpf(float(x)), float(y))) <= off < 1e-11
 
 
 @pytest.mark.parametrize("delta", [1e-30, 1e-90])

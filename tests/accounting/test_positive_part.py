@@ -278,7 +278,7 @@ class TestRounding:
             omega = np.array([0.0, 0.3, 1.0, 4.0, 40.0]) / tilt.sd
             row = tilt.take(None)  # the only one
             real, imaginary = (part[0] for part in module._transform(row, omega[None]))
-            logs = module._log_power(real, imaginary, omega * tilt.rounding, tilt.n)
+            logs = module.log_power(real, imaginary, omega * tilt.rounding, tilt.n)
             for x, log, angle, error in zip(omega, *logs, strict=True):
                 turns = [mpmath.expjpi(mpmath.mpf(float(x)) * v / mpmath.pi) for v in g]
                 phi = rest + mpmath.fsum(m * turn for m, turn in zip(masses, turns, strict=True))

@@ -10,9 +10,16 @@ below that of the sum of losses (Zhu, Dong, Wang 2022, "Optimal accounting of di
 characteristic function", Theorem 10): integrate one curve over the law of the other, for one round after
 the other. It does not matter there whether masses sum to 1, so every mass may be rounded up.
 
-The points are x_j = e^(j step), masses are whole multiples of 2^-bits, and sums of losses are products of
-polynomials with whole coefficients: multiplied as one long integer each, exactly. No Fourier transform, no
-rounding but the one upwards.
+The points are x_j = e^(j step), so the sum of all losses is a multiple s of the step, and delta(epsilon) is the sum of
+its masses times (1 - e^(epsilon - s step))_+. Masses are tilted by e^(rate loss), so that the sum is centred near
+epsilon, however small delta is, and the values are f(s) = e^(-rate u) (1 - e^-u)_+, u = s step - epsilon. On a circle of
+`length` steps copies of f are added, which only raises the sum, and
+
+    sum over s of Q(s) sum over m of f(s + m length) = (1/length) sum over k of F(omega_k) Phi(omega_k),
+
+omega_k = 2 pi k / length, F the transform of f (a geometric series) and Phi the characteristic function of the tilted
+masses: the product of those of all rounds, each a plain sum. Of a sum of many losses few frequencies are alive.
+Nothing is transformed fast: every error is counted in units and added.
 
 `compose_renyi` is an independent, looser way: the Renyi divergence of a curve, added over rounds.
 """
@@ -21,29 +28,39 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
-from shuffledp.accounting.base import find_deltas, find_epsilon, guess_epsilon
+from shuffledp.accounting.base import find_deltas, find_epsilon_at_once, guess_epsilon
+from shuffledp.accounting.positive_part import log_power
 from shuffledp.accounting.views import CUT, bound_renyi
-from shuffledp.core.arrays import Floats
+from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.privacy import Profile
 from shuffledp.core.validate import fraction_of_one, non_negative
-from shuffledp.numerics.rounding import UNIT, exp_bounds, scale_above
+from shuffledp.numerics.rounding import UNIT
 
 __all__ = ["compose", "compose_curve", "compose_delta", "compose_renyi"]
 
 _POINTS = 240  # of a curve, from 0 to where it ends
 _SMALLEST_DELTA = 1e-100
 _TAIL_SHARE = 1e-3  # of delta: where a curve ends, over all rounds
-_CUT_SHARE = 1e-6  # of delta: what may be cut off at each end of a sum
-_GUARD = 64  # bits of the points beyond those of the masses
-_LEAST_STEP = 2.0**-40  # with this many guard bits, masses are off by less than one unit
+_LEAST_STEP = 2.0**-40  # below, nothing is told
+_FADED = 60.0  # frequencies damped by more than e^-60 are left out, and accounted for
+_GONE = math.exp(-_FADED) * (1 + 1e-3)
+_FAR, _LARGE = 1e5, 0.05
+_STEEPEST = 500.0  # largest exponent of a tilt
+_LONGEST = 1 << 22  # steps of a circle
+_FEW_PLACES = 1024  # frequencies that are looked at one by one
 _NEARBY = np.array([0.7, 0.9, 1.0, 1.1, 1.2, 1.35, 1.6])
-_LEAST_END, _FIRST_END, _LAST_END, _WIDER = 1e-12, 0.1, 64.0, 3.0  # to look for the end of a curve
+_LEAST_END, _FIRST_END, _LAST_END, _WIDER = (
+    1e-12,
+    0.1,
+    64.0,
+    3.0,
+)  # to look for the end of a curve
 
 
 def compose(rounds: Sequence[Profile], *, delta: float) -> float:
@@ -73,14 +90,17 @@ def compose(rounds: Sequence[Profile], *, delta: float) -> float:
     step = max(ends.values()) / _POINTS
     if step < _LEAST_STEP:  # nothing, or nearly nothing, is told
         return plain
-    total = _add_losses(different, ends, step, wanted)
-    return min(plain, total.epsilon(wanted, step, plain))
+    total = _sum_losses(different, ends, step, wanted)
+    if total.deltas(np.array([plain]))[0] > wanted:
+        return plain
+    guess = min(total.guess, plain)
+    return find_epsilon_at_once(total.deltas, wanted, epsilon0=plain, guess=guess)
 
 
 def compose_delta(
     rounds: Sequence[Profile], *, epsilon: float, near: float, points: int = _POINTS
 ) -> float:
-    """At least the delta, at this epsilon, of all rounds together; sharp if it is not far below `near`.
+    """At least the delta, at this epsilon, of all rounds together; sharp if it is not far from `near`.
 
     `points` of each curve are looked at: fewer are faster, and the bound is a little looser.
 
@@ -107,9 +127,17 @@ def compose_curve(
     _check_rounds(rounds)
     if len(rounds) == 1:
         return lambda epsilon: min(1.0, rounds[0].delta(epsilon))
-    apart, step, total = _sum_up(tuple(rounds), wanted, points)
-    curve = None if total is None else total.curve(step)
-    return lambda epsilon: min(1.0, apart, math.inf if curve is None else curve(epsilon))
+    apart, total = _sum_up(tuple(rounds), wanted, points)
+
+    def delta_at(epsilon: float) -> float:
+        if total is None:
+            return min(1.0, apart)
+        found = float(total.deltas(np.array([epsilon]))[0])
+        if found > _FAR * wanted:  # tilted for much smaller deltas: sharper if it is not
+            found = min(found, float(total.tilt_for(_LARGE).deltas(np.array([epsilon]))[0]))
+        return min(1.0, apart, found)
+
+    return delta_at
 
 
 def _check_rounds(rounds: Sequence[Profile]) -> None:
@@ -120,16 +148,16 @@ def _check_rounds(rounds: Sequence[Profile]) -> None:
 @lru_cache(maxsize=64)
 def _sum_up(
     rounds: tuple[Profile, ...], wanted: float, points: int
-) -> "tuple[float, float, _Loss | None]":
-    """What the total variation distances add up to, and the sum of the losses in steps (None: nothing)."""
+) -> "tuple[float, _Total | None]":
+    """What the total variation distances add up to, and the sum of the losses (None: nothing)."""
     different = Counter(rounds)
     distances = {curve: float(find_deltas(curve, np.zeros(1))[0]) for curve in different}
     apart = math.fsum(times * distances[curve] for curve, times in different.items())
     share = _TAIL_SHARE * wanted / len(rounds)
     ends = {curve: _find_end(curve, share, distances[curve]) for curve in different}
     step = max(ends.values()) / points
-    total = None if step < _LEAST_STEP else _add_losses(different, ends, step, wanted)
-    return apart * (1 + 4 * UNIT), step, total
+    total = None if step < _LEAST_STEP else _sum_losses(different, ends, step, wanted)
+    return apart * (1 + 4 * UNIT), total
 
 
 def _find_end(curve: Profile, delta: float, distance: float) -> float:
@@ -165,157 +193,279 @@ def _search_end(curve: Profile, delta: float) -> float:
     return best
 
 
-def _add_losses(
-    different: Mapping[Profile, int], ends: Mapping[Profile, float], step: float, wanted: float
-) -> "_Loss":
-    bits = 80 + math.ceil(-math.log2(wanted))
-    cut = math.floor(Fraction(_CUT_SHARE * wanted) * (1 << bits))
-    parts = [
-        _find_loss(curve, step, ends[curve], bits).repeat(times, cut)
-        for curve, times in different.items()
-    ]
-    total = parts[0]
-    for part in parts[1:]:
-        total = total.add(part, cut)
-    return total
+def _sum_losses(
+    different: Mapping[Profile, int],
+    ends: Mapping[Profile, float],
+    step: float,
+    near: float,
+) -> "_Total":
+    losses = tuple(_find_loss(curve, step, ends[curve]) for curve in different)
+    return _Total.tilt(losses, tuple(different.values()), step, near)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Loss:
-    """A privacy loss: masses[i] / 2^bits at (first + i) step, and `endless` / 2^bits at infinity."""
+    """A privacy loss: at least masses[i] at (i - last) step, i = 0 .. 2 last, and `endless` at infinity."""
 
-    bits: int
-    first: int
-    masses: list[int]
-    endless: int
+    masses: Floats
+    endless: float
 
-    def add(self, other: "_Loss", cut: int) -> "_Loss":
-        """The sum of independent losses; ends of less than `cut` are moved to larger losses."""
-        product = _multiply(self.masses, other.masses, self.bits)
-        mine, others = sum(self.masses) + self.endless, sum(other.masses)
-        endless = _shift_up(self.endless * others + other.endless * mine, self.bits)
-        low, lost = 0, 0
-        while low < len(product) - 1 and lost + product[low] < cut:
-            lost += product[low]
-            low += 1
-        high, gone = len(product), 0
-        while high > low + 1 and gone + product[high - 1] < cut:
-            high -= 1
-            gone += product[high]
-        kept = product[low:high]
-        kept[0] += lost
-        return _Loss(
-            bits=self.bits,
-            first=self.first + other.first + low,
-            masses=kept,
-            endless=endless + gone,
-        )
-
-    def repeat(self, times: int, cut: int) -> "_Loss":
-        """The sum of independent copies, by doubling."""
-        power, total = self, None
-        while True:
-            if times & 1:
-                total = power if total is None else total.add(power, cut)
-            times >>= 1
-            if not times:
-                assert total is not None  # times was at least 1
-                return total
-            power = power.add(power, cut)
-
-    def epsilon(self, delta: float, step: float, largest: float) -> float:
-        """Nearly the smallest epsilon with E[(1 - e^(epsilon - loss))_+] <= delta; `largest` if there is none."""
-        delta_at = self.curve(step)
-        last = step * (self.first + len(self.masses) - 1) * (1 + 4 * UNIT)
-        end = min(largest, max(last, 0.0))
-        if end == 0 or delta_at(end) > delta:
-            return largest
-        return find_epsilon(delta_at, delta, epsilon0=end, guess=end / 2)
-
-    def curve(self, step: float) -> Callable[[float], float]:
-        """At least E[(1 - e^(epsilon - loss))_+], as a function of epsilon."""
-        masses = np.array([scale_above(mass, self.bits) for mass in self.masses])
-        losses = step * np.arange(self.first, self.first + len(masses)) * (1 + 4 * UNIT)
-        endless = scale_above(self.endless, self.bits)
-
-        def delta_at(epsilon: float) -> float:
-            over = np.maximum(losses - epsilon, 0.0)
-            total = float(masses @ -np.expm1(-over)) * (1 + (len(masses) + 32) * UNIT)
-            return endless + total + 2 * UNIT * endless
-
-        return delta_at
+    @property
+    def places(self) -> Floats:
+        last = len(self.masses) // 2
+        return np.arange(-last, last + 1.0)
 
 
-def _find_loss(curve: Profile, step: float, end: float, bits: int) -> _Loss:
+def _find_loss(curve: Profile, step: float, end: float) -> _Loss:
     """The loss whose curve is the convex hull of points of this one.
 
-    Points are floor(2^scale x) with scale = bits + 64. All are relatively off by less than 2^(10 - scale), so that
-    a mass x_j (slope - slope) is off by less than 2^(12 - scale) / step, and one unit of 2^-bits pays for it.
+    A curve that bounds both directions is its own mirror image, and so is its hull: the mass at -j is e^(-j step) times
+    that at j, and at 0 it is 1 - H(1) + 2 times the slope behind. So only x >= 1 is looked at, where all heights and
+    slopes have their digits. In units, a slope is 24 off, a power of e eight and twice its exponent; a mass is a
+    difference of two slopes and pays for both. A mass that comes out negative (a corner that is not convex) is raised
+    to 0, which only raises the curve.
     """
     last = max(1, math.ceil(end / step))
-    scale = bits + _GUARD
-    one = 1 << scale
-    xs = _list_powers(step, last, scale)
     # At most j step, which is rounded.
     places = step * np.arange(last + 1, dtype=np.float64)
-    found = find_deltas(curve, places * (1 - 4 * UNIT))
-    heights = [math.ceil(Fraction(value) * one) for value in np.minimum.accumulate(found).tolist()]
-    below = [
-        (one * one // xs[j], one - (one - heights[j]) * one // xs[j]) for j in range(last, 0, -1)
-    ]
-    points = [(0, one), *below, *zip(xs, heights, strict=True)]
-    masses = [0] * (2 * last + 1)
-    hull = _take_hull(points)
-    for before, here, after in zip(hull, hull[1:], [*hull[2:], None], strict=False):
-        (x0, h0), (x1, h1) = points[before], points[here]
-        rise, run = (points[after][1] - h1, points[after][0] - x1) if after is not None else (0, 1)
-        top, bottom = x1 * (rise * (x1 - x0) - (h1 - h0) * run), run * (x1 - x0) << _GUARD
-        masses[here - 1] = max(0, -(-top // bottom)) + 1
-    return _Loss(bits=bits, first=-last, masses=masses, endless=_shift_up(heights[-1], _GUARD) + 1)
+    heights = np.minimum.accumulate(find_deltas(curve, places * (1 - 4 * UNIT)))
+    kept = np.array(_take_hull(np.expm1(places).tolist(), heights.tolist()))
+    runs = np.exp(places[kept[:-1]]) * np.expm1(step * np.diff(kept))
+    slopes = np.append(np.diff(heights[kept]) / runs, 0.0)
+    before = np.append(heights[0] - 1 - slopes[0], slopes[:-1])
+    units = (64 + 4 * places[kept]) * UNIT
+    found = slopes - before + units * (np.abs(slopes) + np.abs(before))
+    masses = np.zeros(last + 1)
+    masses[kept] = np.exp(places[kept]) * np.maximum(found, 0.0) * (1 + units)
+    mirrored = masses[:0:-1] * np.exp(-places[:0:-1]) * (1 + (16 + 4 * places[:0:-1]) * UNIT)
+    return _Loss(masses=np.append(mirrored, masses), endless=float(heights[-1]))
 
 
-def _list_powers(step: float, last: int, scale: int) -> list[int]:
-    """2^scale e^(j step) for j = 0 .. last, rounded down."""
-    digits = math.ceil(0.31 * scale) + 10
-    low = exp_bounds(Fraction(step), digits)[0]
-    base = (low.numerator << scale) // low.denominator
-    powers = [1 << scale]
-    for _ in range(last):
-        powers.append(powers[-1] * base >> scale)
-    return powers
-
-
-def _take_hull(points: Sequence[tuple[int, int]]) -> list[int]:
+def _take_hull(x: Sequence[float], heights: Sequence[float]) -> list[int]:
     """The indices of the lower convex hull; the first and the last point belong to it."""
     kept: list[int] = []
-    for i, (x, h) in enumerate(points):
+    for i, height in enumerate(heights):
         while len(kept) >= 2:
-            (x0, h0), (x1, h1) = points[kept[-2]], points[kept[-1]]
-            if (h1 - h0) * (x - x1) < (h - h1) * (x1 - x0):
+            one, two = kept[-2], kept[-1]
+            rise, run = heights[two] - heights[one], x[two] - x[one]
+            if rise * (x[i] - x[two]) < (height - heights[two]) * run:
                 break
             kept.pop()
         kept.append(i)
     return kept
 
 
-def _multiply(first: Sequence[int], second: Sequence[int], bits: int) -> list[int]:
-    """The coefficients of the product of two polynomials, in units of 2^-bits, rounded up."""
-    largest = max(first) * max(second) * min(len(first), len(second))
-    size = largest.bit_length() // 8 + 1
-    length = len(first) + len(second) - 1
-    one = _pack(first, size)
-    other = one if first is second else _pack(second, size)  # Python squares in less time
-    product = (one * other).to_bytes(size * (length + 1), "little")
-    parts = (product[place : place + size] for place in range(0, size * length, size))
-    return [_shift_up(int.from_bytes(part, "little"), bits) for part in parts]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Total:
+    """The sum of all losses, tilted by e^(rate loss), as the characteristic function at the frequencies that count."""
+
+    losses: tuple[_Loss, ...]
+    times: tuple[int, ...]
+    step: float
+    rate: float
+    guess: float
+    """The tilted mean: about where delta is as wanted."""
+    log_scale: float
+    """The logarithm of what the tilted masses were divided by, over all rounds; from above."""
+    endless: float
+    length: int
+    """Of the circle, in steps."""
+    place: Counts
+    """The frequencies are 2 pi place / length."""
+    log: Floats
+    angle: Floats
+    error: Floats
+    """Of the characteristic function: what `log_power` says."""
+
+    @staticmethod
+    def tilt(losses: Sequence[_Loss], times: Sequence[int], step: float, near: float) -> "_Total":
+        """Tilted so that the sum is near the epsilon at which delta is `near`."""
+        rate = _choose_rate(losses, times, step, near)
+        laws, mean, variance = [], 0.0, 0.0
+        log_scale, wrong, most, lost = 0.0, 0.0, 1.0, 0.0
+        for loss, rounds in zip(losses, times, strict=True):
+            mass = float(loss.masses.sum()) * (1 + len(loss.masses) * UNIT)
+            most *= ((mass + loss.endless) * (1 + 2 * UNIT)) ** rounds * (1 + 16 * UNIT)
+            lost += rounds * math.log1p(loss.endless / mass) * (1 + 16 * UNIT)
+            law, divided = _tilt_law(loss, rate * step)
+            laws.append(law)
+            log_scale += rounds * divided
+            wrong += rounds * 32 * UNIT * (1 + abs(divided))
+            average = float(law @ loss.places)
+            mean += rounds * average
+            variance += rounds * float(law @ (loss.places - average) ** 2)
+        # In steps: copies of the sum, a circle apart, are added; e^(-rate loss) has died out by then.
+        chance = max(0.0, rate * step * mean - log_scale)
+        length = max(12 * math.sqrt(variance), (25 + chance) / (rate * step))
+        length = 2 * math.ceil(min(length, _LONGEST) / 2) + 1
+        place = _choose_places(laws, times, length)
+        parts = [_transform(law, length, place) for law in laws]
+        log, angle, error = (
+            np.zeros(len(place)),
+            np.zeros(len(place)),
+            np.zeros(len(place)),
+        )
+        for (real, imaginary, off), rounds in zip(parts, times, strict=True):
+            one = log_power(real, imaginary, np.full(len(place), off), rounds)
+            log, angle, error = (
+                log + one[0],
+                angle + one[1],
+                (1 + error) * (1 + one[2]) - 1,
+            )
+        return _Total(
+            losses=tuple(losses),
+            times=tuple(times),
+            step=step,
+            rate=rate,
+            guess=step * mean,
+            log_scale=log_scale + wrong,
+            # (m + f)^T - m^T = (m + f)^T (1 - (1 + f / m)^-T), for T rounds of mass m and f at infinity
+            endless=most * -math.expm1(-lost) * (1 + 32 * UNIT),
+            length=length,
+            place=place,
+            log=log,
+            angle=angle,
+            error=error * (1 + 16 * UNIT),
+        )
+
+    def tilt_for(self, near: float) -> "_Total":
+        """The same sum, tilted for another delta."""
+        return _Total.tilt(self.losses, self.times, self.step, near)
+
+    def deltas(self, epsilons: Floats) -> Floats:
+        """At least E[(1 - e^(epsilon - loss))_+] at each of these.
+
+        With u_0 the distance from epsilon to the first place above it, u_0 + u_1 = step, the values e^(-rate u)
+        (1 - e^-u) at u_0, u_0 + step, ... have the transform e^(-rate u_0) (1 - e^-u_0 + z a e^-u_0 (1 - e^-u_1)) /
+        ((1 - z a)(1 - z b)), z = e^(-i omega), a = e^(-rate step), b = a e^-step: nothing cancels.
+        """
+        step, rate = self.step, self.rate
+        first = np.floor(epsilons / step) + 1
+        # A place that rounding moves is worth less than the units of its loss.
+        above = np.clip(first * step - epsilons, 0.0, step)
+        loose = 4 * UNIT * (np.abs(epsilons) + step) * (1 + rate)
+        omega: Floats = (2 * np.pi / self.length) * self.place.astype(np.float64)
+        u0, u1 = above[:, None], (step - above)[:, None]
+        a, b = math.exp(-rate * step), math.exp(-(rate + 1) * step)
+        sine, turn = np.sin(omega / 2) ** 2, np.exp(-1j * omega)
+        near = _one_minus(-math.expm1(-rate * step), a, sine, omega)
+        lower = np.multiply(near, _one_minus(-math.expm1(-(rate + 1) * step), b, sine, omega))
+        upper = -np.expm1(-u0) + turn * (a * np.exp(-u0) * -np.expm1(-u1))
+        wave = upper / lower
+        phase = self.angle + np.angle(wave) - omega * first[:, None]
+        size = np.abs(wave) * np.exp(self.log - rate * u0)
+        error = self.error + (256 + 8 * np.abs(omega * first[:, None])) * UNIT
+        twice = np.where(self.place > 0, 2.0, 1.0)
+        terms = (size * (np.cos(phase) + error) + 64 * UNIT * size) @ twice
+        # The places that were left out have an e^-60th of all values each, and these are at most those at frequency 0.
+        whole = size[:, 0] * np.exp(-self.log[0])
+        total = terms / self.length + _GONE * np.maximum(whole, 0.0)
+        total = total * (1 + (len(self.place) + 64) * UNIT) + 2 * loose * math.exp(self.log[0])
+        exponent = self.log_scale - rate * epsilons
+        exponent = exponent + 16 * UNIT * (np.abs(exponent) + rate * np.abs(epsilons))
+        with np.errstate(over="ignore"):
+            found: Floats = self.endless + np.maximum(total, 0.0) * np.exp(exponent)
+        return np.minimum(found, 1.0)
 
 
-def _pack(values: Sequence[int], size: int) -> int:
-    return int.from_bytes(b"".join(value.to_bytes(size, "little") for value in values), "little")
+def _one_minus(rest: float, factor: float, sine: Floats, omega: Floats) -> NDArray[np.complex128]:
+    """1 - factor e^(-i omega), where rest = 1 - factor and sine = sin(omega / 2)^2."""
+    found: NDArray[np.complex128] = rest + 2 * factor * sine + 1j * factor * np.sin(omega)
+    return found
 
 
-def _shift_up(value: int, bits: int) -> int:
-    return -(-value >> bits)
+def _tilt_law(loss: _Loss, rate: float) -> tuple[Floats, float]:
+    """The masses times e^(rate place), divided by a number, each rounded up; and the logarithm of that number."""
+    exponents = rate * loss.places
+    shift = float(exponents[loss.masses > 0].max(initial=0.0))
+    weights = loss.masses * np.exp(np.minimum(exponents - shift, 0.0))
+    total = float(weights.sum())
+    units = 32 + 4 * np.abs(exponents) + 4 * abs(shift)
+    return weights / total * (1 + units * UNIT), shift + math.log(total)
+
+
+def _choose_rate(losses: Sequence[_Loss], times: Sequence[int], step: float, near: float) -> float:
+    """About the rate at which the tilted mean is an epsilon of delta `near`; every rate is valid."""
+
+    def look(rate: float) -> tuple[float, float]:
+        """About the logarithm of delta there, and the variance."""
+        log, mean, variance = 0.0, 0.0, 0.0
+        for loss, rounds in zip(losses, times, strict=True):
+            law, one = _tilt_law(loss, rate)
+            average = float(law @ loss.places)
+            log, mean = log + rounds * one, mean + rounds * average
+            variance += rounds * float(law @ (loss.places - average) ** 2)
+        variance = max(variance, 1e-12)
+        weight = rate * (rate / step + 1) * math.sqrt(2 * math.pi * variance)
+        return log - rate * mean - math.log(weight), variance
+
+    wanted = math.log(near)
+    least = 2 / math.sqrt(look(1e-9)[1])
+    normal = 0.5 * least * math.sqrt(-2 * wanted)
+    # A sum with few places may have no such rate: twice what a normal one would take is enough.
+    most = min(_STEEPEST / max(len(loss.masses) // 2 for loss in losses), max(2 * normal, least))
+    low, high = min(least, most), most
+    rate = min(max(normal, low), high)
+    for _ in range(12):
+        found, variance = look(rate)
+        low, high = (rate, high) if found > wanted else (low, rate)
+        if abs(found - wanted) < 0.3 or high - low < 0.01 * high:
+            break
+        # The logarithm falls about like -rate^2 variance / 2.
+        square = rate * rate + 2 * (found - wanted) / variance
+        guess = math.sqrt(max(square, 0.0))
+        rate = guess if low < guess < high else (low + high) / 2
+    return rate / step
+
+
+def _choose_places(laws: Sequence[Floats], times: Sequence[int], length: int) -> Counts:
+    """The frequencies at which the characteristic function of the sum may be more than e^-60; 0 is among them.
+
+    The size of a characteristic function changes by at most the standard deviation times the change of the frequency:
+    one value in the middle of a block bounds all of them.
+    """
+    last = length // 2
+    every = np.arange(last + 1)
+    rounds = sum(times)
+    if last <= _FEW_PLACES:
+        return every
+    spread = []
+    for law in laws:
+        at = np.arange(len(law)) - len(law) // 2
+        average = float(law @ at)
+        spread.append(math.sqrt(float(law @ (at - average) ** 2)) * 1.001)
+    widest = math.sqrt(sum(t * sd**2 for t, sd in zip(times, spread, strict=True)) / rounds)
+    half = math.exp(-_FADED / rounds) / (2 * widest)  # as an angle
+    width = math.floor(2 * half * length / (2 * math.pi))
+    if width < 3:
+        return every
+    middles = np.arange(0, last + width, width) + width // 2
+    reach = (width // 2 + 1) * 2 * math.pi / length
+    log = np.zeros(len(middles))
+    for law, t, sd in zip(laws, times, spread, strict=True):
+        real, imaginary, off = _transform(law, length, middles)
+        log += t * np.log(np.hypot(1 + real, imaginary) * (1 + 8 * UNIT) + off + reach * sd)
+    alive = (log > -_FADED - 1).repeat(width)[: last + 1]
+    alive[0] = True
+    return np.flatnonzero(alive)
+
+
+def _transform(law: Floats, length: int, place: Counts) -> tuple[Floats, Floats, float]:
+    """The real and imaginary part, less 1, of the characteristic function at 2 pi place / length, and their error.
+
+    e^(i omega j) is the product of two powers, j = size a + b less the middle. In units, angles of up to pi last are
+    off by three of themselves, powers by 8, products by 4, and the sum by as many as there are masses.
+    """
+    last = len(law) // 2
+    size = math.isqrt(len(law)) + 1
+    padded = np.zeros(size * size)
+    padded[: len(law)] = law
+    omega = 2 * np.pi / length * place[:, None]
+    fine = np.exp(1j * omega * np.arange(size))
+    coarse = np.exp(1j * omega * (size * np.arange(size) - last))
+    found = (coarse * (fine @ padded.reshape(size, size).T)).sum(axis=1)
+    off = (64 + 2 * len(law) + 12 * math.pi * len(law)) * UNIT * float(law.sum())
+    return found.real - 1, found.imag, off
 
 
 def _steps(curve: Profile) -> tuple[Floats, Floats]:

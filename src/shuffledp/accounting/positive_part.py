@@ -39,7 +39,7 @@ from shuffledp.accounting.base import SMALLEST_DELTA
 from shuffledp.core.arrays import Counts, Floats
 from shuffledp.numerics.rounding import UNIT
 
-__all__ = ["mean_positive_part", "mean_positive_part_lower", "mean_positive_parts"]
+__all__ = ["log_power", "mean_positive_part", "mean_positive_part_lower", "mean_positive_parts"]
 
 _BERRY_ESSEEN = 0.474801  # Shevtsova 2011, for identically distributed summands
 _ADDED_VARIANCE = 1e-4  # relative; epsilon grows by about half of that (less below n = 1000)
@@ -423,7 +423,7 @@ def _add_frequencies(
     size = 2 * real + (real * real + imaginary * imaginary)
     alive = size + 3 * wrong + 1e-14 > math.expm1(-2 * _FADED / tilt.n)
     at, place = np.nonzero(alive)
-    log, angle, error = _log_power(real[alive], imaginary[alive], wrong[alive], tilt.n)
+    log, angle, error = log_power(real[alive], imaginary[alive], wrong[alive], tilt.n)
     omega, rate, width = omega[alive], rate[at, 0], blur[at]
     damping, turn = (width * omega) ** 2 / 2, rate * width * width * omega
     # s e^(-rate s), s > 0, has the transform 1 / (rate + i omega)^2.
@@ -464,7 +464,7 @@ def _transform(tilt: _Tilt, omega: Floats) -> tuple[Floats, Floats]:
     return real, imaginary
 
 
-def _log_power(
+def log_power(
     real: Floats, imaginary: Floats, wrong: Floats, n: int
 ) -> tuple[Floats, Floats, Floats]:
     """n ln |Phi| and n arg Phi, Phi the characteristic function, and a bound of their effect.
