@@ -149,6 +149,15 @@ def test_randomized_response_is_nearly_the_best(n, epsilon):
     assert ratio < (1.05 if response(epsilon, n) < n / 15 else 1.09)
 
 
+@pytest.mark.parametrize("epsilon", [0.05, 0.5, 1.0, 3.0])
+@pytest.mark.parametrize(("times", "within"), [(22, 1.04), (24.1, 1.04), (45, 1.01)])
+def test_how_near_it_is_said_to_be(epsilon, times, within):
+    """What the page and the changelog state, with n so many times the error of randomized response."""
+    n = math.ceil((times / (2 * math.sinh(epsilon / 2))) ** 2)
+    assert n >= times * response(epsilon, n)
+    assert response(epsilon, n) / within < local_lower_bound(n=n, epsilon=epsilon)
+
+
 def test_the_value_of_the_prototype_is_passed():
     assert 42.5 < local_lower_bound(n=2_000, epsilon=1.0) < 42.91
 

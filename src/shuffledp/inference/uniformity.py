@@ -107,11 +107,12 @@ class UniformityTest:
     coin: str
     method: str
     guarantee: Guarantee | None
-    """What every user is promised, whatever the public seed is; None: nothing (model "none").
+    """What every user is promised; None: nothing (model "none").
 
     `guarantee.honest` counts honest users among all n. Of groups that vote, each is a shuffle of its own, drawn at
     random: its noise is enough for fewer honest members than its share, and the probability of fewer still is in
-    delta (`inference.count_honest`). Where a method has groups (halving, hashed), devices draw them, and all are one
+    delta (`inference.count_honest`). That is over the draw of the groups, so nobody may become dishonest because of
+    it; with one group the promise holds for every public seed. Where a method has groups (halving, hashed), devices draw them, and all are one
     shuffle.
     """
     public_seed: int | None = None

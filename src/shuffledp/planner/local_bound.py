@@ -54,7 +54,7 @@ _LARGEST_EPSILON = 600.0
 _SLACK = 1e-11
 """More than the rounding errors of the closed form, relative to s^2."""
 _CLOSE = 24.0
-"""n over s up to which the second prior is tried: beyond, the first is within two percent."""
+"""n over s up to which the second prior is tried: beyond, the first is within four percent."""
 _LARGEST_N = 10**9
 """People up to whom binomial masses are summed."""
 _MASS_SLACK = 4 * FAR_ERROR
