@@ -3,7 +3,10 @@
 Where the law of the noise is known, coverage is computed; elsewhere it is simulated, at ALPHA.
 """
 
+from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -19,6 +22,11 @@ from shuffledp.numerics.intervals.laplace import (
     DiscreteLaplaceError,
 )
 from shuffledp.numerics.intervals.weighted import bound_deviation
+from shuffledp.protocols.hashed_histogram import HashedHistogram
+from shuffledp.protocols.krr import KRR
+from shuffledp.protocols.local_hashing import LocalHashing
+from shuffledp.protocols.shared.dummied import analyze_dummied
+from shuffledp.protocols.subset_selection import SubsetSelection
 from shuffledp.tasks import Mean, Sum
 from shuffledp.tasks.groups import WITH_MOMENTS, Grouped, bound_means
 
@@ -197,3 +205,90 @@ def test_rounding_alone_is_covered(m):
         reached = 2 * (np.arange(m + 1) - m / 2)
         assert binom.pmf(np.arange(m + 1), m, 0.5)[reached > far].sum() <= tail
         assert far <= 1.05 * np.sqrt(2 * m * -np.log(tail)) + 1
+
+
+@pytest.mark.parametrize(
+    "weights", [(1.0, -1.0, 0.0, 0.0), (2.0, 1.0, -3.0, 0.0), (1.0, 2.0, 3.0, 4.0)]
+)
+def test_moments_of_dummies_are_bounded(weights):
+    """Each dummy falls into one of four bins: with weights of both signs independent bins would say too little."""
+    dummies = BinomialSum(parts=((30, Fraction(1, 4)),))
+    law = NoiseError(noise=dummies, observed=np.full(4, 9))
+    for s in (-0.4, -0.05, 0.01, 0.3):
+        w = s * np.array(weights)
+        exact = 30 * (np.log(np.mean(np.exp(w))) - w.sum() / 4)
+        bound = float(law.log_moment(w[None])[0])
+        assert exact <= bound * (1 + 1e-9)
+        if min(weights) < 0:
+            assert bound <= 2 * exact
+
+
+def list_support(device, x):
+    """The probability of each set of categories that the one message of somebody with x supports."""
+    law = Counter()
+    for (message,), mass in device.pmf(x).items():
+        law[tuple(device.find_supported(message))] += mass
+    return {kept: mass for kept, mass in law.items() if mass}
+
+
+def compare_pairs(device):
+    """The largest excess of Pr[two categories are supported together] over independent ones."""
+    worst, every = -Fraction(1), range(device.domain.k)
+    for x in every:
+        law = list_support(device, x)
+        for pair in combinations(every, 2):
+            one, two, both = (
+                sum(mass for kept, mass in law.items() if set(these) <= set(kept))
+                for these in ((pair[0],), (pair[1],), pair)
+            )
+            worst = max(worst, both - one * two)
+    return worst
+
+
+@pytest.mark.parametrize(
+    ("device", "apart"),
+    [
+        (KRR(k=4, epsilon0=1.0, word_bits=8), True),
+        (SubsetSelection(k=5, w=2, epsilon0=1.0, word_bits=16), True),
+        (LocalHashing(k=5, g=4, epsilon0=2.0, word_bits=8), False),
+    ],
+    ids=["krr", "subset_selection", "local_hashing"],
+)
+def test_which_messages_support_bins_together(device, apart):
+    """By all messages: hashing finds some pairs of categories together, even if every pair is independent."""
+    assert (compare_pairs(device) <= 0) == apart
+
+
+@pytest.mark.parametrize("name", ["krr", "subset_selection", "symmetric_unary", "local_hashing"])
+def test_protocols_say_whether_bins_are_apart(name):
+    made = getattr(sdp.protocols, name).make_local(k=8, epsilon=1.0)
+    assert made.analyzer.apart == (name != "local_hashing")
+
+
+def test_moments_of_hashed_messages_are_bounded():
+    """Everybody has the same value; the exact moments of the real messages and of the dummies."""
+    device = HashedHistogram(k=16, r=6, s=4, width=2, dummies=1 << 12, word_bits=12)
+    n, every = 200, list(product(range(1 << 6), range(1 << 4)))
+    rows = np.zeros((len(every), 16))
+    for row, message in zip(rows, every, strict=True):
+        row[list(device.find_supported(message))] = 1.0
+    law = (
+        analyze_dummied(device, device.rho)
+        .estimate(sdp.Tally(counts=np.full(16, 80), users=n))
+        .error
+    )
+    weights = np.arange(16.0)
+    gap = float(device.p - device.q)
+    for x, s in product((0, 5), (1e-3, 1e-2)):
+        real, moved = rows[rows[:, x] == 1] @ (s * weights) / gap, rows @ (s * weights) / gap
+        exact = n * (_log_moment(real) + _log_moment(moved))
+        assert exact <= float(law.log_moment(s * weights[None])[0])
+    independent = replace(law, apart=True)
+    assert n * _log_moment(rows[rows[:, 0] == 1] @ (1e-3 * weights) / gap) > 0
+    assert float(independent.log_moment(1e-3 * weights[None])[0]) < n * sum(
+        _log_moment(each @ (1e-3 * weights) / gap) for each in (rows[rows[:, 0] == 1], rows)
+    )
+
+
+def _log_moment(values):
+    return float(np.log(np.mean(np.exp(values - values.mean()))))

@@ -192,7 +192,7 @@ def make(
     if 2 * f >= 1:
         raise UnsupportedError(refusal)
     device = FakeUsers(k=k, fake=fake, flips=int(f * (1 << word_bits)), word_bits=word_bits)
-    analyzer = FrequencyAnalyzer(oracle=device, noise=((fake, device.f),))
+    analyzer = FrequencyAnalyzer(oracle=device, noise=((fake, device.f),), apart=True)
     return Parts(
         device,
         analyzer,

@@ -126,7 +126,7 @@ def make_local(*, k: int, epsilon: float, word_bits: int = 64) -> Parts:
     epsilon = 1, delta = 0: local model, replace-one neighbours, no other honest user needed; by the likelihood ratio of the exact law of krr
     """
     device = KRR(k=k, epsilon0=epsilon, word_bits=word_bits)
-    analyzer = FrequencyAnalyzer(oracle=device)
+    analyzer = FrequencyAnalyzer(oracle=device, apart=True)
     return Parts(
         device,
         analyzer,

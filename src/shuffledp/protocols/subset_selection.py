@@ -177,7 +177,7 @@ def make_local(*, k: int, epsilon: float, word_bits: int = 64) -> Parts:
     48
     """
     subset = _choose_best(whole("k", k, at_least=2), positive("epsilon", epsilon), word_bits)
-    analyzer = FrequencyAnalyzer(oracle=subset)
+    analyzer = FrequencyAnalyzer(oracle=subset, apart=True)
     return Parts(
         subset,
         analyzer,

@@ -198,7 +198,7 @@ def _flips(odds: Fraction, epsilon0: float, word_bits: int) -> int:
 
 
 def _assemble(unary: Unary) -> Parts:
-    analyzer = FrequencyAnalyzer(oracle=unary)
+    analyzer = FrequencyAnalyzer(oracle=unary, apart=True)
     return Parts(
         unary,
         analyzer,

@@ -220,7 +220,8 @@ class GroupError:
     """Errors of groups, from those of the bins.
 
     The noises of bins are independent, or all negatively correlated alike because the bins add up to n; then the
-    variance of any weighted sum is at most k / (k - 1) times that of independent ones, k bins in all.
+    variance of any weighted sum is at most k / (k - 1) times that of independent ones, k bins in all. Where messages may
+    support bins together (hashing, Hadamard rows) standard deviations add up.
     """
 
     task: Grouped
@@ -247,7 +248,9 @@ class GroupError:
 
     def _noise(self, weights: Floats) -> Floats:
         """At least the variance of the sum of each group's bins with these weights: values, or groups x values."""
-        size = math.prod(self._shape)
+        size, law = math.prod(self._shape), self.bins.error
+        if isinstance(law, TwoBinomialsError) and not law.apart:
+            return np.asarray((self._spread() * np.abs(weights)).sum(axis=1) ** 2)
         found: Floats = (self._spread() ** 2 * weights**2).sum(axis=1) * (size / (size - 1))
         return found
 

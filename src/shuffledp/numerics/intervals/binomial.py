@@ -191,8 +191,19 @@ class NoiseError:
         return 0.0
 
     def log_moment(self, weights: Floats) -> Floats:
-        """ln E[e^(w . Z)] for each row of weights, Z the estimates less the truth."""
-        found: Floats = self.noise.log_moments(weights).sum(axis=-1)
+        """At least ln E[e^(w . Z)] for each row of weights, Z the estimates less the truth.
+
+        Bins are independent, or each trial falls into one of them at most. Then the logarithm for a trial is
+        ln(1 + x_1 + x_2 + ...), x_j = p (e^w_j - 1), which is below the sum of all ln(1 + x_j) if the weights have one
+        sign, and below x_1 + x_2 + ... (as if the noise were a Poisson number) in any case.
+        """
+        mixed = (weights < 0).any(axis=-1) & (weights > 0).any(axis=-1)
+        apart = self.noise.log_moments(weights).sum(axis=-1)
+        if not mixed.any():
+            return np.asarray(apart, dtype=np.float64)
+        with np.errstate(over="ignore"):
+            together = float(self.noise.centre) * (np.expm1(weights) - weights).sum(axis=-1)
+        found: Floats = np.where(mixed, together, apart)
         return found
 
     def _subtract(self, low: int, high: int) -> Interval:

@@ -260,6 +260,8 @@ class TwoBinomialsError:
     value: Value
     extra: tuple[tuple[int, float], ...] = ()
     """(m, r) of further messages, whatever c is."""
+    apart: bool = False
+    """Whether no two bins are supported together more often than if they were independent, whatever people have."""
     stderr: Value = field(init=False)
 
     def __post_init__(self) -> None:
@@ -286,15 +288,16 @@ class TwoBinomialsError:
     def log_moment(self, weights: Floats) -> Floats:
         """At least ln E[e^(w . Z)] for each row of weights, by Bennett's inequality: people draw on their own.
 
-        A message supports some of the bins, so it moves the sum by |w_1| + |w_2| + ... at most, over p - q. What it
-        supports is uncorrelated or negatively correlated between bins: so the variance of a sum is at most that of
-        independent bins if all weights have the same sign, and at most twice as large in any case (that of both signs
-        apart, twice).
+        A message supports some of the bins, so it moves the sum by |w_1| + |w_2| + ... at most, over p - q. If what it
+        supports is uncorrelated or negatively correlated between bins (`apart`), the variance of a sum is at most that
+        of independent bins if all weights have the same sign, and at most twice as large in any case (that of both
+        signs apart, twice). Otherwise standard deviations add up.
         """
         lead, size = self.p - self.q, np.abs(weights).sum(axis=-1)
         each = self.law.variance(np.array([0.0, float(self.n)])).max() / lead**2
         mixed = (weights < 0).any(axis=-1) & (weights > 0).any(axis=-1)
-        variance = np.where(mixed, 2.0, 1.0) * each * (weights**2).sum(axis=-1)
+        squares = np.where(mixed, 2.0, 1.0) * (weights**2).sum(axis=-1)
+        variance = each * (np.minimum(squares, size**2) if self.apart else size**2)
         reach = size / lead
         with np.errstate(over="ignore"):
             # (e^x - 1 - x) / x^2, by its first terms where digits would be lost.

@@ -71,6 +71,8 @@ class FrequencyAnalyzer:
     oracle: FrequencyOracle
     noise: tuple[tuple[int, Fraction], ...] = ()
     """(t, r) of the binomials that each user adds to every category; without any, everybody sends one message."""
+    apart: bool = False
+    """Whether a message supports no two categories together more often than if it did so independently."""
 
     def influence(self) -> Fraction:
         """By how many people one message can move a bin: 1 / (p - q)."""
@@ -110,7 +112,9 @@ class FrequencyAnalyzer:
             return NoiseError(noise=noise, observed=observed)
         p, q = float(self.oracle.p), float(self.oracle.q)
         extra = tuple((n * times, float(r)) for times, r in self.noise)
-        return TwoBinomialsError(observed=observed, n=n, p=p, q=q, value=value, extra=extra)
+        return TwoBinomialsError(
+            observed=observed, n=n, p=p, q=q, value=value, extra=extra, apart=self.apart
+        )
 
     def weights(self, message: Message) -> tuple[Fraction, ...]:
         supported = self.oracle.find_supported(message)
