@@ -6,7 +6,13 @@ import { WireError } from "./errors.js";
 const DEEPEST = 8;
 /** Of a document. */
 export const MOST_BYTES = 1 << 20;
-const UNWANTED = /[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Cs}\p{Zl}\p{Zp}]/u;
+/** Controls and other invisible or private characters: a list, because each version of Unicode knows other ones. */
+const RANGES =
+  "0-1f 7f-9f ad 600-605 61c 6dd 70f 890-891 8e2 180e 200b-200f 2028-202e 2060-206f d800-f8ff fdd0-fdef feff " +
+  "fff9-fffb fffe-ffff 110bd 110cd 13430-1345f 1bca0-1bca3 1d173-1d17a 1fffe-1ffff 2fffe-2ffff 3fffe-3ffff " +
+  "4fffe-4ffff 5fffe-5ffff 6fffe-6ffff 7fffe-7ffff 8fffe-8ffff 9fffe-9ffff afffe-affff bfffe-bffff cfffe-cffff " +
+  "dfffe-e0fff efffe-10ffff";
+const UNWANTED = new RegExp(`[${RANGES.split(" ").map((part) => part.split("-").map((end) => `\\u{${end}}`).join("-")).join("")}]`, "u");
 const ESCAPES = { '"': '"', "\\": "\\", "/": "/", b: "\b", f: "\f", n: "\n", r: "\r", t: "\t" };
 
 /** @param {string} sentence */

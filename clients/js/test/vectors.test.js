@@ -135,6 +135,18 @@ for (const { what, document, reason } of documents) {
   });
 }
 
+for (const { kind, value, accepted } of read("texts")) {
+  test(`${kind} ${JSON.stringify(value).slice(0, 60)} is ${accepted ? "accepted" : "refused"}, as in Python`, async () => {
+    const content = JSON.parse(report.document);
+    if (kind === "url") content.shuffler.url = value;
+    else if (kind === "decimal") content.promise.delta = value;
+    else content[kind === "suite" ? "suite" : "title"] = value;
+    const raw = utf8(JSON.stringify(content)), found = Collection.read(raw, toHex(await sha256(raw)));
+    if (accepted) await found;
+    else await assert.rejects(found, (/** @type {any} */ error) => error.reason === "document");
+  });
+}
+
 test("a document with another hash is refused", async () => {
   await assert.rejects(Collection.read(utf8(report.document + " "), report.collection_id), /hash/);
 });

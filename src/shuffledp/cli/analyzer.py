@@ -24,7 +24,12 @@ def analyzer(
     """
     with explain_errors():
         home = open_home(folder)
-        tell(f"Results will be on {host}:{port}. End with Ctrl-C.")
+        said = f"Results will be on {host}:{port}. End with Ctrl-C."
         sdp.live.serve.run_analyzer(
-            home, host=host, port=port or 8001, workers=workers, every=every
+            home,
+            host=host,
+            port=port or 8001,
+            workers=workers,
+            every=every,
+            ready=lambda: tell(said),
         )

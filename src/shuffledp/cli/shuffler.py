@@ -23,5 +23,7 @@ def shuffler(
     """
     with explain_errors():
         home = open_home(folder)
-        tell(f"The shuffler listens on {host}:{port}. End with Ctrl-C.")
-        sdp.live.serve.run_shuffler(home, host=host, port=port or 8000, workers=workers)
+        said = f"The shuffler listens on {host}:{port}. End with Ctrl-C."
+        sdp.live.serve.run_shuffler(
+            home, host=host, port=port or 8000, workers=workers, ready=lambda: tell(said)
+        )

@@ -15,7 +15,7 @@ from shuffledp.core.errors import WireError
 from shuffledp.core.octets import Octets
 from shuffledp.live.disk import sync_folder, write_whole
 from shuffledp.live.keys import ShufflerSecrets
-from shuffledp.live.store import DamageError, State, Store
+from shuffledp.live.store import DamageError, State, Store, WindowRow
 from shuffledp.live.wire.batch import Manifest, sort_records, verify_receipt
 from shuffledp.live.wire.document import Collection
 from shuffledp.live.wire.report import Opened, open_report, split_upload
@@ -260,11 +260,11 @@ class Shuffler:
     def status(self, now: float, *, operator: bool) -> list[dict[str, Any]]:
         """The windows that have begun. Counts of an open one would time individuals: operators only."""
         found = []
-        last = self.store.closed()
+        last, rows = self.store.closed(), self.store.rows()
         for window in range(self.collection.windows.count if last is None else last + 1):
             if now < self.collection.windows.opens(window):
                 break
-            row = self.store.row(window)
+            row = rows.get(window, WindowRow(window=window, state=State.OPEN, reports=0))
             entry: dict[str, Any] = {"window": window, "state": row.state.value}
             if row.state is not State.OPEN:
                 entry["reports"] = row.reports

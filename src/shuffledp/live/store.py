@@ -91,6 +91,9 @@ class Store(Protocol):
     def row(self, window: int) -> WindowRow:
         """The state of a window."""
 
+    def rows(self) -> dict[int, WindowRow]:
+        """All windows that are no longer open."""
+
     def count(self, window: int) -> int:
         """Reports of an open window: for the operator only."""
 
@@ -250,6 +253,13 @@ class SqliteStore:
             return WindowRow(window=window, state=State.OPEN, reports=0)
         state, reports, sha256 = found
         return WindowRow(window=window, state=State(state), reports=reports, sha256=sha256)
+
+    def rows(self) -> dict[int, WindowRow]:
+        query = "SELECT window, state, reports, sha256 FROM windows"
+        return {
+            window: WindowRow(window=window, state=State(state), reports=reports, sha256=sha256)
+            for window, state, reports, sha256 in self._db.execute(query)
+        }
 
     def count(self, window: int) -> int:
         query = "SELECT count(*) FROM reports WHERE window = ?"

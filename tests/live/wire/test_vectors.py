@@ -20,6 +20,7 @@ from shuffledp.live.wire.report import (
     report_id,
     split_upload,
 )
+from shuffledp.live.wire.strict import UNWANTED
 from support import need
 
 ROOT = Path(__file__).parents[3]
@@ -46,6 +47,34 @@ def test_documents_that_are_refused(case):
     with pytest.raises(WireError) as caught:
         Collection.read(case["document"].encode()).verify()
     assert caught.value.reason == (case["reason"] or "document")
+
+
+PLACES = {"url": ("shuffler", "url"), "decimal": ("promise", "delta"), "suite": ("suite",)}
+"""Where each kind of `vectors/texts.json` stands in a document; a text is its title."""
+
+
+@pytest.mark.parametrize(
+    "case", read("texts"), ids=lambda case: f"{case['kind']} {case['value']!a}"[:60]
+)
+def test_texts_that_are_accepted_and_refused(case):
+    content = json.loads(read("report")["document"])
+    *parts, last = PLACES.get(case["kind"], ("title",))
+    place = content
+    for part in parts:
+        place = place[part]
+    place[last] = case["value"]
+    raw = json.dumps(content).encode()
+    if case["accepted"]:
+        Collection.read(raw)
+        return
+    with pytest.raises(WireError):
+        Collection.read(raw)
+
+
+def test_both_readers_have_the_same_list_of_unwanted_characters():
+    text = (CLIENT / "src" / "strict.js").read_text(encoding="utf-8")
+    listed = "".join(re.findall(r'^  "([0-9a-f -]+)"', text, re.MULTILINE))
+    assert listed == UNWANTED
 
 
 def test_the_sealed_report_opens():
@@ -86,7 +115,7 @@ def test_javascript_does_the_same(tested):
     counted = dict(re.findall(r"^# (\w+) (\d+)$", done.stdout, re.MULTILINE))
     files = [path.read_text(encoding="utf-8") for path in (CLIENT / "test").glob("*.test.js")]
     alone = sum(len(re.findall(r'^test\("', text, re.MULTILINE)) for text in files)
-    vectors = sum(len(read(name)) for name in ("laws", "messages", "words", "documents"))
+    vectors = sum(len(read(name)) for name in ("laws", "messages", "words", "documents", "texts"))
     assert int(counted["tests"]) == alone + vectors + 4 * len(INDEPENDENT)
     assert int(counted["pass"]) + int(counted["skipped"]) == int(counted["tests"])
     assert counted["skipped"] in (

@@ -14,12 +14,13 @@ from shuffledp.core.errors import WireError
 from shuffledp.live.design import describe_trust
 from shuffledp.live.disk import hold
 from shuffledp.live.serve.client import ask, ask_manifest, connect, read_at_most
-from shuffledp.live.serve.http import listen, run_loop
+from shuffledp.live.serve.http import bind, listen, run_loop
 from shuffledp.live.serve.pages import asset_routes, show_asset
 from shuffledp.live.serve.pool import RecordPool
 from shuffledp.live.wire.batch import Manifest
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable
 
     import httpx
@@ -88,15 +89,22 @@ def _work_on(analyzer: Analyzer, sign: bytes, client: httpx.Client, window: int)
 
 
 def run_analyzer(
-    home: Home, *, host: str, port: int, workers: int | None = None, every: float = 2.0
+    home: Home,
+    *,
+    host: str,
+    port: int,
+    workers: int | None = None,
+    every: float = 2.0,
+    ready: Callable[[], None] = lambda: None,
 ) -> None:
-    """Work and serve until a signal comes."""
+    """Work and serve until a signal comes; `ready` is called once it listens."""
     analyzer = home.open_analyzer(RecordPool(workers))
-    with hold(home.analyzer, "analyzer"):
-        _run(home, analyzer, host, port, every)
+    with hold(home.analyzer, "analyzer"), bind(host, port) as place:
+        ready()
+        _run(home, analyzer, place, every)
 
 
-def _run(home: Home, analyzer: Analyzer, host: str, port: int, every: float) -> None:
+def _run(home: Home, analyzer: Analyzer, place: socket.socket, every: float) -> None:
     from shuffledp.live.keys import AnalyzerSecrets
 
     keys: AnalyzerSecrets = AnalyzerSecrets.load(home.analyzer, analyzer.collection)
@@ -118,7 +126,7 @@ def _run(home: Home, analyzer: Analyzer, host: str, port: int, every: float) -> 
     worker = threading.Thread(target=work, daemon=True)
     worker.start()
     try:
-        run_loop(listen((make_app(analyzer, waiting), {"host": host, "port": port})))
+        run_loop(listen((make_app(analyzer, waiting), place)))
     finally:
         ending.set()
         worker.join(timeout=30)
@@ -199,8 +207,17 @@ def write_csv(results: list[dict[str, Any]]) -> str:
             for row in answer["estimate"]:
                 numbers = [row[each] for each in _NUMBERS]
                 who = [answer["people"], answer.get("of", answer["people"])]
-                writer.writerow([result["window"], name, *who, row["label"], *numbers])
+                writer.writerow([result["window"], name, *who, _disarm(row["label"]), *numbers])
     return lines.getvalue()
+
+
+def _disarm(label: str) -> str:
+    """A label that no spreadsheet takes for a formula: anybody may have sent it as a word.
+
+    >>> _disarm("=1+1"), _disarm("bus")
+    ("'=1+1", 'bus')
+    """
+    return f"'{label}" if label.startswith(("=", "+", "-", "@", "\t", "\r")) else label
 
 
 def show_page(collection: Collection, results: list[dict[str, Any]]) -> str:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import socket
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from shuffledp.core.errors import UnsupportedError, WireError
+from shuffledp.core.errors import DataError, UnsupportedError, WireError
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-__all__ = ["CORS", "host_of", "listen", "problem", "read_body", "require_serve", "run_loop"]
+__all__ = ["CORS", "bind", "host_of", "listen", "problem", "read_body", "require_serve", "run_loop"]
 
 CORS = {"Access-Control-Allow-Origin": "*", "Cache-Control": "no-store"}
 """The page may come from elsewhere, on purpose. Nothing here depends on who asks: no cookie, no credentials."""
@@ -90,11 +92,22 @@ def run_loop(work: Coroutine[Any, Any, None]) -> None:
         uvloop.run(work)
 
 
-async def listen(*servers: tuple[Starlette, dict[str, Any]]) -> None:
-    """Serve several applications in this loop until SIGINT or SIGTERM."""
+def bind(host: str, port: int) -> socket.socket:
+    """A socket that listens there; an error in words if it cannot."""
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as error:
+        raise DataError(f"{host}:{port} cannot be listened on: {error.strerror or error}") from None
+
+
+async def listen(*servers: tuple[Starlette, socket.socket | Path]) -> None:
+    """Serve several applications, each on a socket or on the path of one, in this loop until SIGINT or SIGTERM."""
     import uvicorn
 
-    from shuffledp.live.serve.connections import ImpatientProtocol
+    from shuffledp.live.serve.connections import ImpatientProtocol, limit_connections
+
+    ImpatientProtocol.most = limit_connections()
 
     class Quiet(uvicorn.Server):
         """A server without signal handlers of its own."""
@@ -116,7 +129,7 @@ async def listen(*servers: tuple[Starlette, dict[str, Any]]) -> None:
                 ws="none",
                 timeout_keep_alive=30,
                 timeout_graceful_shutdown=5,
-                **place,
+                uds=str(place) if isinstance(place, Path) else None,
             )
         )
         for app, place in servers
@@ -129,4 +142,5 @@ async def listen(*servers: tuple[Starlette, dict[str, Any]]) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop)
-    await asyncio.gather(*(each.serve() for each in running))
+    places = [None if isinstance(place, Path) else [place] for _, place in servers]
+    await asyncio.gather(*(each.serve(place) for each, place in zip(running, places, strict=True)))

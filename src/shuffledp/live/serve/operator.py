@@ -30,7 +30,7 @@ from shuffledp.live.design import (
 from shuffledp.live.groups import foresee_groups
 from shuffledp.live.serve.client import Operator, connect
 from shuffledp.live.serve.folders import Home
-from shuffledp.live.serve.http import host_of, listen, problem, read_body, run_loop
+from shuffledp.live.serve.http import bind, host_of, listen, problem, read_body, run_loop
 from shuffledp.live.serve.pages import asset_routes, show_asset
 from shuffledp.live.serve.processes import Role, find_port, start_roles, stop_roles
 from shuffledp.live.serve.simulate import fall_off
@@ -432,7 +432,7 @@ def _read_value(name: str, value: Any) -> Any:
 
 def run_desk(desk: Planner, port: int | None, *, say: Callable[[str], None]) -> None:
     """Serve the desk until a signal comes; `say` gets the link, which has the token after the #."""
-    token, place = randomness.token_hex(16), port or find_port()
+    token, place = randomness.token_hex(16), bind("127.0.0.1", port or 0)
     app = make_desk_app(desk, token)
-    say(f"http://127.0.0.1:{place}/#{token}")
-    run_loop(listen((app, {"host": "127.0.0.1", "port": place})))
+    say(f"http://127.0.0.1:{place.getsockname()[1]}/#{token}")
+    run_loop(listen((app, place)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import math
+import re
 import secrets as randomness
 import sqlite3
 import time
@@ -21,7 +22,7 @@ from shuffledp.core.errors import WireError
 from shuffledp.core.version import __version__
 from shuffledp.live.clock import Watch
 from shuffledp.live.disk import hold, read_private, write_whole
-from shuffledp.live.serve.http import CORS, host_of, listen, problem, read_body, run_loop
+from shuffledp.live.serve.http import CORS, bind, host_of, listen, problem, read_body, run_loop
 from shuffledp.live.serve.intake import Intake
 from shuffledp.live.serve.journal import Health, Journal, measure_uptime
 from shuffledp.live.serve.pages import asset_routes, show_asset
@@ -44,6 +45,7 @@ __all__ = ["MOST_TOKENS", "Buckets", "ShufflerServer", "run_shuffler"]
 MOST_TOKENS = 100_000
 """In one request of the operator."""
 _MOST_ADDRESSES = 100_000
+_WINDOW = re.compile("0|[1-9][0-9]{0,9}", re.ASCII)
 _BEAT = 5.0  # seconds between two writes of the time
 _OURSELVES = {"127.0.0.1", "::1", None}
 _STATUS = {
@@ -143,11 +145,9 @@ class ShufflerServer:
                 Route("/reports", self._receive, methods=["POST"]),
                 Route("/reports", self._preflight, methods=["OPTIONS"]),
                 Route("/windows", self._windows),
-                Route("/batches/{window:int}/manifest", self._guard(self._manifest)),
-                Route("/batches/{window:int}", self._guard(self._batch)),
-                Route(
-                    "/batches/{window:int}/receipt", self._guard(self._receipt), methods=["POST"]
-                ),
+                Route("/batches/{window}/manifest", self._guard(self._manifest)),
+                Route("/batches/{window}", self._guard(self._batch)),
+                Route("/batches/{window}/receipt", self._guard(self._receipt), methods=["POST"]),
                 Route("/healthz", self._health),
             ],
             exception_handlers={WireError: self._explain, Exception: self._hide},
@@ -305,10 +305,10 @@ class ShufflerServer:
         """Let only the analyzer in, which signs what it asks for."""
 
         async def guard(request: Request) -> Response:
-            window = int(request.path_params["window"])
-            collection = self.shuffler.collection
-            if window >= collection.windows.count:
-                raise WireError("unknown_collection", f"there is no window {window}")
+            collection, said = self.shuffler.collection, request.path_params["window"]
+            window = int(said) if _WINDOW.fullmatch(said) else -1
+            if not 0 <= window < collection.windows.count:
+                raise WireError("unknown_collection", "there is no such window")
             kind, _, signature = request.headers.get("authorization", "").partition(" ")
             try:
                 raw = bytes.fromhex(signature) if kind == "Signature" else b""
@@ -471,10 +471,17 @@ class ShufflerServer:
         return [body[place : place + 32] for place in range(0, len(body), 32)]
 
 
-def run_shuffler(home: Home, *, host: str, port: int, workers: int | None = None) -> None:
-    """Serve until a signal comes; then answer what was taken, and end."""
+def run_shuffler(
+    home: Home,
+    *,
+    host: str,
+    port: int,
+    workers: int | None = None,
+    ready: Callable[[], None] = lambda: None,
+) -> None:
+    """Serve until a signal comes; then answer what was taken, and end. `ready` is called once it listens."""
     journal = Journal("shuffler")
-    with hold(home.shuffler, "shuffler"):
+    with hold(home.shuffler, "shuffler"), bind(host, port) as place:
         shuffler = _open(home, journal)
         token = _keep_token(home.shuffler / "admin-token", journal)
         home.socket.unlink(missing_ok=True)
@@ -486,10 +493,8 @@ def run_shuffler(home: Home, *, host: str, port: int, workers: int | None = None
                 shuffler, intake, token=token, journal=journal, reopen=home.open_store
             )
             journal.note("start", version=__version__, collection=shuffler.collection.id.hex())
-            await listen(
-                (server.public(), {"host": host, "port": port}),
-                (server.admin(), {"uds": str(home.socket)}),
-            )
+            ready()
+            await listen((server.public(), place), (server.admin(), home.socket))
 
         try:
             run_loop(serve())

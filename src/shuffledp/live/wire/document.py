@@ -13,7 +13,6 @@ from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any
-from urllib.parse import urlsplit
 
 from shuffledp.core.errors import DataError, UnsupportedError, WireError
 from shuffledp.core.octets import OVERHEAD, report_bytes
@@ -228,8 +227,7 @@ class Collection:
         top = Fields("document", read_json(raw))
         if top.take("format") != FORMAT:
             raise WireError("document", f"its format is not {FORMAT!r}")
-        if top.take("suite") != SUITE:
-            raise WireError("document", f"its suite is not {SUITE}")
+        top.whole("suite", SUITE, SUITE)
         windows = _read_windows(Fields("windows", top.take("windows")))
         shuffler = Fields("shuffler", top.take("shuffler"))
         analyzer = Fields("analyzer", top.take("analyzer"))
@@ -482,24 +480,23 @@ def _read_keys(entries: list[Any], windows: Windows) -> tuple[ShufflerKey, ...]:
     return tuple(keys)
 
 
+_URL = re.compile(
+    r"(https|http)://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[1-9][0-9]{0,4})?(/[!-~]*)?", re.ASCII
+)
+_HERE = ("127.0.0.1", "localhost", "[::1]")
+
+
 def read_url(text: str) -> str:
-    """The URL, if it is https, or http on this very machine, and has nothing else in it."""
-    try:
-        parts = urlsplit(text)
-        port_fine = parts.port is None or parts.port > 0
-    except ValueError:
-        raise WireError("document", f"{text!r} is not a URL") from None
-    local = parts.scheme == "http" and parts.hostname in ("127.0.0.1", "localhost", "::1")
-    plain = not (parts.username or parts.password or parts.query or parts.fragment)
-    host = parts.hostname or ""
-    if (
-        not (local or parts.scheme == "https")
-        or not plain
-        or not port_fine
-        or not re.fullmatch(r"[a-z0-9.:-]+", host)
-        or not re.fullmatch(r"[!-~]+", text)
-        or text.endswith("/")
-    ):
+    """The URL, if it is https, or http on this very machine, and has nothing else in it.
+
+    >>> read_url("https://survey.example:8443/a")
+    'https://survey.example:8443/a'
+    """
+    form = _URL.fullmatch(text)
+    plain = form is not None and not text.endswith("/") and not re.search("[?#@]", text)
+    port = int(form[3][1:]) if form is not None and form[3] else 1
+    secure = form is not None and (form[1] == "https" or form[2] in _HERE)
+    if not plain or not secure or port > 65_535:
         raise WireError(
             "document",
             f"the URL {text!r} must be https (http only on this machine), without user, query, "

@@ -1,0 +1,111 @@
+"""Small things that used to end in a traceback, or in a server that nobody could reach."""
+
+import asyncio
+import csv
+import io
+import socket
+
+import pytest
+
+import live_support as live
+import shuffledp as sdp
+from live.serve.test_servers import COLLECTION, play, title
+from live.test_roles import open_shuffler
+from shuffledp.live.serve.analyzer import write_csv
+from shuffledp.live.serve.connections import ImpatientProtocol, limit_connections
+from shuffledp.live.serve.http import bind
+from shuffledp.live.wire.batch import sign_fetch
+from shuffledp.live.wire.document import Windows
+
+
+@pytest.mark.parametrize("window", ["9" * 5000, "-1", "2", "1e3", "00", "\u0661", "x"])
+def test_windows_that_there_are_not(tmp_path, window):
+    async def scene(server):
+        for path in (f"/batches/{window}", f"/batches/{window}/manifest"):
+            assert title(await server.public.get(path)) == (404, "unknown_collection")
+        signature = sign_fetch(COLLECTION, 0, live.secret("analyzer")).hex()
+        header = {"Authorization": f"Signature {signature}"}
+        answer = await server.public.get("/batches/0/manifest", headers=header)
+        assert title(answer) == (409, "not_ready")
+
+    play(tmp_path / "s", scene)
+
+
+def test_the_list_of_windows_is_one_question_to_the_store(tmp_path):
+    """It used to be one for each window, on the thread that stores reports."""
+    windows = Windows(start=0, seconds=1, count=2000, grace=0)
+    key = live.make_collection().shuffler_keys[0]
+    keys = (sdp.live.wire.document.ShufflerKey(id=0, first=0, last=1999, public=key.public),)
+    collection = live.make_collection(windows=windows, shuffler_keys=keys)
+    shuffler = open_shuffler(tmp_path / "s", collection)
+    asked = []
+    shuffler.store._db.set_trace_callback(asked.append)
+    assert len(shuffler.status(1500.0, operator=False)) == 1501
+    assert len(asked) <= 2
+
+
+def test_a_port_that_is_taken_is_told_in_words():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(
+            sdp.DataError, match=rf"127.0.0.1:{port} cannot be listened on: Address"
+        ):
+            bind("127.0.0.1", port)
+
+
+class Line:
+    """A connection that does nothing, and remembers that it was hung up on."""
+
+    def __init__(self, protocol):
+        self.protocol = protocol
+        self.aborted = False
+
+    def abort(self):
+        self.aborted = True
+        self.protocol.connection_lost(None)
+
+
+def test_whoever_is_slowest_is_hung_up_on_when_there_are_too_many(monkeypatch):
+    """300 slow bodies keep nobody else out: each new connection costs the one that has waited longest."""
+    monkeypatch.setattr(ImpatientProtocol, "most", 3)
+    monkeypatch.setattr(ImpatientProtocol, "_open", 0)
+    monkeypatch.setattr(ImpatientProtocol, "_slow", {})
+    parent = ImpatientProtocol.__bases__[0]
+
+    def made(self, transport):
+        self.transport = transport
+
+    monkeypatch.setattr(parent, "connection_made", made)
+    monkeypatch.setattr(parent, "connection_lost", lambda *_: None)
+    monkeypatch.setattr(parent, "on_message_complete", lambda *_: None)
+
+    async def scene():
+        lines = []
+        for place in range(5):
+            one = ImpatientProtocol.__new__(ImpatientProtocol)
+            one.loop = asyncio.get_running_loop()
+            one.connection_made(Line(one))
+            if place == 1:
+                one.on_message_complete()  # the second one is quick: it is never hung up on
+            lines.append(one.transport)
+        assert [line.aborted for line in lines] == [True, False, True, False, False]
+        for line in lines:
+            if not line.aborted:
+                line.abort()
+        assert ImpatientProtocol._open == 0
+
+    asyncio.run(scene())
+
+
+def test_there_are_fewer_connections_than_files():
+    import resource
+
+    assert limit_connections() <= resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 100
+
+
+@pytest.mark.parametrize("label", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1"])
+def test_a_word_is_no_formula_in_a_spreadsheet(label):
+    row = {"label": label, "value": 1.0, "stderr": 1.0, "low": 0.0, "high": 2.0}
+    result = {"window": 0, "questions": {"word": {"people": 5, "estimate": [row]}}}
+    (_, line) = csv.reader(io.StringIO(write_csv([result])))
+    assert line[4] == f"'{label}"
