@@ -133,6 +133,28 @@ class TestTags:
             )
             assert together < apart
 
+    def test_the_statistic_is_that_of_the_groups_one_by_one(self):
+        """However many people each has drawn."""
+        private = {"epsilon": 1.0, "delta": 1e-6, "honest": 0.9}
+        made = make_tester(
+            n=900, k=64, model="shuffle", coin="public", method="amplified", **private
+        )
+        seen = np.random.default_rng(3).integers(20, 90, size=(5, 16)).astype(float)
+        r = np.array([0.5, 0.5])
+        expected = made.observer.messages.law(r)
+        one_by_one = [
+            sum(
+                float(
+                    collisions(
+                        row[2 * g : 2 * g + 2], expected, n=int(row[2 * g : 2 * g + 2].sum())
+                    )
+                )
+                for g in range(8)
+            )
+            for row in seen
+        ]
+        assert made.observer.statistic(seen, r, 900) == pytest.approx(one_by_one)
+
     def test_all_in_the_same_shuffle_needs_less_noise_than_groups_apart(self):
         """What the tags buy: the epsilon0 of all users, and not of an eighth of them."""
         private = {"epsilon": 1.0, "delta": 1e-6, "honest": 0.9}

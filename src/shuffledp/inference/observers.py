@@ -364,11 +364,20 @@ class Tagged(_Shuffled):
         return multinomials(generator, n, law, runs).astype(np.float64)
 
     def statistic(self, observed: Floats, r: Floats, n: int) -> Floats:
+        """The sum of the groups' collisions, each with the number of people that it has: that number is no secret.
+
+        With n / G in its place the statistic would also see how unequal the groups are, which says nothing of the law.
+        """
         tallies = observed.reshape(*observed.shape[:-1], self.groups, -1)
-        supports = self.messages.supports(tallies)
-        seen = supports.reshape(*observed.shape[:-1], -1)
-        expected = np.tile(self.messages.supports(self.messages.law(r)), self.groups) / self.groups
-        return collisions(seen, expected, n=n)
+        people = tallies.sum(axis=-1, keepdims=True)  # [..., groups, 1]
+        seen = self.messages.supports(tallies)  # [..., groups, cells]
+        expected = self.messages.supports(self.messages.law(r))
+        terms = np.square(seen - people * expected) - seen * (1 - 2 * expected)
+        terms -= people * np.square(expected)
+        # In one order of memory, as in `collisions`.
+        return np.asarray(
+            np.ascontiguousarray(terms.reshape(*observed.shape[:-1], -1)).sum(axis=-1)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
