@@ -5,8 +5,11 @@ import re
 
 import pytest
 
+import live_support as live
 from repository import ROOT
+from shuffledp.cli._live import describe_collection
 from shuffledp.core.claims import CLAIMS, find_claims, find_field, list_unclaimed
+from shuffledp.live.wire.document import Pledge
 
 PRIVATE = re.compile(r"(epsilon|delta|guess|floor|guarantee|if_honest)")
 PEOPLE = "home,way,minutes\n" + "true,car,10\nfalse,bus,20\ntrue,car,5\n" * 100
@@ -118,12 +121,32 @@ def test_pages_of_live_collections():
     assert missing == []
 
 
+@pytest.mark.parametrize("composed", [False, True])
+@pytest.mark.parametrize("reports", [1, 2])
+def test_what_live_collections_say(reports, composed):
+    """`collection new`, `collection check` and `report --explain` print it."""
+    pledge = Pledge(
+        epsilon=4.0,
+        delta=1e-2,
+        honest=1.0,
+        min_batch=20,
+        local_epsilon=3.0,
+        reports_per_device=reports,
+        composed=composed,
+    )
+    text = describe_collection(live.make_collection(pledge=pledge))
+    assert list_unclaimed(text) == []
+    names = [claim.name for _, _, claim in find_claims(text)]
+    assert names == ["live: the promise", "live: the floor"]
+
+
 def test_a_new_sentence_is_noticed():
     for text in (
         "You have epsilon = 0.5 against everybody.",
         "Your delta is 1e-9.",
         "epsilon of at most 0.3",
         "Their epsilon0 was 2",
+        "Somebody guesses your answer right in at most 60 % of cases.",
     ):
         assert list_unclaimed(text), text
     assert find_field("run", "epsilon_of_friends") is None

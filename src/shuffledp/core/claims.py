@@ -12,13 +12,15 @@ from dataclasses import dataclass
 __all__ = ["CLAIMS", "Claim", "find_claims", "find_field", "list_unclaimed"]
 
 _NUMBER = re.compile(
-    r"\b(?:epsilon0?|delta0?)\b[^0-9.,:;()]{0,12}[0-9]|\bguess (?:is|was) right[^.]{0,30}[0-9]"
+    r"\b(?:epsilon0?|delta0?)\b[^0-9.,:;()]{0,12}[0-9]"
+    r"|\bguess(?:es)? [^.]{0,30}right[^.]{0,30}[0-9]"
 )
 """What states a number about privacy."""
 _AMOUNT = r"[0-9][0-9.e+-]*[0-9]|[0-9]"
 
 _THIS = "this release alone"
-_PERSON = "one value of one person, replaced by any other; n and who takes part are public"
+_PERSON = "one person's row, replaced by any other; n and who takes part are public"
+_DEVICE = "all answers of one device, replaced by any others; who takes part is public"
 _NOBODY = "nobody"
 _SHUFFLER = "the shuffler forgets who sent what; the stated number of people make their noise"
 
@@ -169,7 +171,8 @@ CLAIMS = (
     ),
     Claim(
         name="live: the promise",
-        says=r"epsilon = \$\{(?:p\.)?epsilon\}, delta = \$\{(?:p\.)?delta\}",
+        says=r"epsilon = \$\{(?:p\.)?epsilon\}, delta = \$\{(?:p\.)?delta\}"
+        rf"|epsilon = (?:{_AMOUNT}), delta = (?:{_AMOUNT}) \(for (?:all reports of a device together|each report of a device)\)",
         fields=(r"live\.(epsilon|delta)", r"live\.if_honest(\.\w+)*"),
         sees="what is published: the answers of a window, and the tallies behind them",
         releases="one window, or all windows of the collection together where that is said (composed)",
@@ -177,10 +180,13 @@ CLAIMS = (
     ),
     Claim(
         name="live: the floor",
-        says=r"(?:local epsilon|conspire: epsilon) = \$\{",
+        says=r"(?:local epsilon|conspire: epsilon) = \$\{"
+        rf"|local epsilon = (?:{_AMOUNT})(?: for each of [0-9,]+ reports, (?:{_AMOUNT}) together)?: somebody who was "
+        rf"undecided guesses a yes or no right in at most (?:{_AMOUNT}) %",
         fields=(r"live\.(local_epsilon|guess|floor)",),
         sees="every report of a device, with the device",
         releases="all reports that a device may send: reports_per_device times the local epsilon",
+        unit=_DEVICE,
         trust=_NOBODY + ": all others may conspire",
     ),
 )
