@@ -37,7 +37,7 @@ INVERSE: dict[str, tuple[str, dict[str, Any]]] = {
 }
 WARM = 3
 MOST_PLAN, MOST_CURVE, MOST_INVERSE, POINTS = 300.0, 5.0, 3.0, 200
-RANDOM, SEED, MOST_RANDOM = 100, 20, 5.0
+RANDOM, SEED, MOST_RANDOM = 100, 20, 1.0
 
 
 def rows() -> list[Row]:

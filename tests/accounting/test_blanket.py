@@ -10,6 +10,7 @@ import pytest
 
 from accounting.channels import RATIOS, extremal_channel, krr, random_channel
 from shuffledp.accounting import positive_part as module
+from shuffledp.accounting.base import find_deltas
 from shuffledp.accounting.blanket import Blanket, BlanketProfile, generic_blanket, law_blankets
 from shuffledp.accounting.clones import clones_2023
 from shuffledp.accounting.exact import local_ratio, shuffled_delta
@@ -151,6 +152,26 @@ def test_many_epsilons_are_as_good_as_one():
     each = [profile.delta(epsilon) for epsilon in epsilons.tolist()]
     assert profile.deltas(epsilons).tolist() == pytest.approx(each, rel=1e-9)
     assert each == sorted(each, reverse=True)
+
+
+@pytest.mark.parametrize(
+    "curve",
+    [
+        clones_2023(epsilon0=1.0, n=10**6),
+        BlanketProfile(blankets=(generic_blanket(epsilon0=1.0),), n=10**6, epsilon0=1.0),
+    ],
+)
+def test_curves_that_find_many_deltas_are_asked_for_all_at_once(curve, monkeypatch):
+    """A composition asks for hundreds of points: one by one they would take most of its time."""
+    asked = []
+    deltas = type(curve).deltas
+    monkeypatch.setattr(
+        type(curve),
+        "deltas",
+        lambda self, points: asked.append(len(points)) or deltas(self, points),
+    )
+    find_deltas(curve, np.linspace(0.001, 0.5, 50))
+    assert asked == [50]
 
 
 def test_upper_bound_of_the_exact_sum():

@@ -74,10 +74,17 @@ def test_forgetting_leaves_other_caches_alone():
     def other(x: int) -> int:
         return x
 
+    @lru_cache
+    def table() -> int:
+        return 1
+
+    table.__module__ = "shuffledp.somewhere"
     other(1)
+    table()
     remember(7)
     timing.forget()
     assert other.cache_info().currsize == 1
+    assert table.cache_info().currsize == 1, "what has no parameter remembers no question"
     assert remember.cache_info().currsize == 0
 
 

@@ -28,6 +28,7 @@ import numpy as np
 
 from shuffledp.accounting.base import (
     SMALLEST_DELTA,
+    Batch,
     find_epsilon,
     find_epsilon_at_once,
     guess_epsilon,
@@ -144,7 +145,7 @@ class Blanket:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BlanketProfile:
+class BlanketProfile(Batch):
     """The worst of several blankets (one per kind of pair and direction), n users.
 
     >>> profile = BlanketProfile(blankets=(generic_blanket(epsilon0=1.0),), n=10_000, epsilon0=1.0)

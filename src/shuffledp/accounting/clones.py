@@ -56,6 +56,7 @@ import numpy as np
 
 from shuffledp.accounting.base import (
     SMALLEST_DELTA,
+    Batch,
     find_epsilon,
     find_epsilon_at_once,
     guess_epsilon,
@@ -81,7 +82,7 @@ _LARGEST_EXPONENT = 600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Clones:
+class Clones(Batch):
     """The pair of laws that dominates the shuffled view, with clone probability `rho`.
 
     >>> clones = clones_2023(epsilon0=1.0, n=10_000)

@@ -394,7 +394,7 @@ def _bound_by_fourier(tilt: _Tilt) -> tuple[Floats, Floats]:
     few = (_HIGHEST / blur <= smooth) & (enough <= smooth) & (fewer <= count)
     with np.errstate(divide="ignore"):
         blur = np.where(few, _HIGHEST * (1 + 1e-9) / smooth, blur)
-    count = np.where(few, fewer, count)
+    count, until = np.where(few, fewer, count), np.floor(smooth * period / (2 * math.pi))
     found, unsure = np.empty(len(count)), np.empty(len(count))
     sure = np.isfinite(count)  # where moments have left the floats, nothing is
     found[~sure], unsure[~sure] = math.inf, 1.0
@@ -406,17 +406,19 @@ def _bound_by_fourier(tilt: _Tilt) -> tuple[Floats, Floats]:
         size = min(alike, max(1, int(_AT_ONCE / (2 * least + 16) / tilt.value.shape[-1])))
         rows, order = np.sort(order[:size]), order[size:]
         part = tilt if len(rows) == len(count) else tilt.take(rows)
-        most = int(count[rows].max())
-        found[rows], unsure[rows] = _add_frequencies(part, period[rows], blur[rows], most)
+        place = np.arange(count[rows].max() + 1)
+        # Between the two, |Phi|^n is below e^-60 in every row.
+        gap = (place > fewer[rows].max()) & (place < until[rows].min())
+        found[rows], unsure[rows] = _add_frequencies(part, period[rows], blur[rows], place[~gap])
     return found, unsure
 
 
 def _add_frequencies(
-    tilt: _Tilt, period: Floats, blur: Floats, count: int
+    tilt: _Tilt, period: Floats, blur: Floats, places: Floats
 ) -> tuple[Floats, Floats]:
-    """Both, with the frequencies 2 pi k / period, k = 0 .. count."""
+    """Both, with the frequencies 2 pi k / period, k in `places`; what is left out is damped by e^-60."""
     rate = tilt.rate[:, None]
-    omega: Floats = (2 * np.pi / period)[:, None] * np.arange(count + 1, dtype=np.float64)
+    omega: Floats = (2 * np.pi / period)[:, None] * places
     real, imaginary = _transform(tilt, omega)
     # Most frequencies of a long sum are dead: |Phi|^2 + 3 `wrong` is below e^(-120 / n).
     wrong = omega * tilt.rounding[:, None]
@@ -435,7 +437,7 @@ def _add_frequencies(
     rows = len(period)
     summed = np.bincount(at, twice * (waves + errors), rows)
     slack = 64 * UNIT * np.bincount(at, twice * (sizes + errors), rows)
-    # All that was left out is damped by e^-60: beyond `count`, or dead. The sum of 2 / (rate^2 + omega^2) / period
+    # All that was left out is damped by e^-60: not in `places`, or dead. The sum of 2 / (rate^2 + omega^2) / period
     # over all frequencies is at most 2 / (rate^2 period) + 1 / (2 rate).
     rate = tilt.rate
     outside = math.exp(-_FADED) * (2 / (rate * rate * period) + 1 / (2 * rate)) * 1.001
