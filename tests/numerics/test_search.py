@@ -84,3 +84,18 @@ def test_a_largest_parameter_that_is_not_safe_is_not_returned(root):
     else:
         assert found is not None
         assert root <= found <= 0.5
+
+
+@pytest.mark.parametrize("safe_from", [0.0, 0.003, 40.0])
+def test_find_smallest_looks_at_no_number_below_a_billionth_of_the_guess(safe_from):
+    looked = []
+
+    def excess(x):
+        looked.append(x)
+        return safe_from - x
+
+    found = find_smallest(excess, guess=0.5, largest=100.0)
+    assert min(looked) >= 0.5e-9
+    assert max(looked) <= 100.0
+    assert excess(found) <= 0
+    assert found == pytest.approx(max(safe_from, 0.5e-9), rel=2e-6)

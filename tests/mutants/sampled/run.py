@@ -47,6 +47,7 @@ LEVEL = 0.95
 """Of the intervals."""
 MOST_EXPLAINED = 0.15
 """The share of a sample that may be left out."""
+_AT_ONCE = 60  # test files that are recorded together
 _BATCH = 6  # mutants whose verdicts are confirmed together
 _PATIENCE, _START = 6, 60.0  # times as long as recorded, and seconds for the start
 _MISSING = re.compile(r"not found: (?:.*?/)??((?:tests|src|docs)/.*?)$", re.MULTILINE)
@@ -299,9 +300,12 @@ def say(text: str) -> None:
 def bring_up_to_date(root: Path, jobs: int) -> None:
     """Record the tests that are new or have changed."""
     stale = Recorded.load(root).stale(list_test_files(root))
-    if stale:
-        say(f"recording which lines the tests of {len(stale)} files run, once")
-        record(root, stale, jobs)
+    for start in range(0, len(stale), _AT_ONCE):  # what was recorded before an interruption stays
+        some = stale[start : start + _AT_ONCE]
+        say(
+            f"recording which lines the tests of {len(some)} files run ({start} of {len(stale)} done)"
+        )
+        record(root, some, jobs)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
