@@ -1,5 +1,6 @@
 """Budgets are exact decimals: whatever was promised for the windows is enough for the windows, and for no more."""
 
+import asyncio
 import dataclasses
 from pathlib import Path
 
@@ -105,3 +106,45 @@ def test_a_device_spends_its_budget_to_the_last_digit(tmp_path):
     richer = Device(tmp_path / "outbox.sqlite", budget=4.8)
     richer.answer(collection, {"way": "bus", "home": "yes"}, 1001.0)
     assert richer.spent == 4.8
+
+
+def test_a_window_that_the_ledger_refuses_does_not_keep_the_others(tmp_path, monkeypatch):
+    """Its operator is told why; readers are told that they must wait."""
+    from shuffledp.live.serve import analyzer as role
+
+    collection = make(3, 4.1003)
+    analyzer = open_analyzer(tmp_path / "a", collection)
+    asked, said = [], []
+
+    def work(analyzer, sign, client, window):
+        asked.append(window)
+        if window == 1:
+            raise sdp.BudgetError("epsilon would be too large, in /secret/ledger.sqlite")
+
+    monkeypatch.setattr(role, "_work_on", work)
+    waiting = role.work_once(analyzer, b"", None, said.append)
+    assert asked == [0, 1, 2]
+    assert waiting == {1: "it cannot be published now; the operator is told why"}
+    assert "/secret/" in str(said[0])
+
+
+def test_an_analyzer_that_cannot_work_says_so(tmp_path):
+    from live.serve.test_servers import client
+    from shuffledp.live.serve.analyzer import make_app
+    from shuffledp.live.serve.journal import Health, Journal
+
+    lines = []
+    health = Health(Journal("analyzer", write=lines.append))
+    app = make_app(open_analyzer(tmp_path / "a", make(3, 4.1003)), {}, health)
+
+    async def look():
+        async with client(app, "http://localhost") as reader:
+            answer = await reader.get("/healthz")
+            return answer.status_code, answer.text
+
+    assert asyncio.run(look()) == (200, "ok\n")
+    health.fail("work", "BudgetError: too large", uptime=0.0)
+    assert asyncio.run(look()) == (503, "failing: work\n")
+    assert "too large" in lines[0]
+    health.mend("work", uptime=1.0)
+    assert asyncio.run(look()) == (200, "ok\n")

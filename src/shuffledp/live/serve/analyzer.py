@@ -5,16 +5,17 @@ from __future__ import annotations
 import csv
 import html
 import io
-import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
 from shuffledp.core.display import Number, count_decimals, format_number
-from shuffledp.core.errors import WireError
+from shuffledp.core.errors import ShuffledpError, WireError
+from shuffledp.core.version import __version__
 from shuffledp.live.design import describe_trust
 from shuffledp.live.disk import hold
 from shuffledp.live.serve.client import ask, ask_manifest, connect, read_at_most
 from shuffledp.live.serve.http import bind, listen, run_loop
+from shuffledp.live.serve.journal import Health, Journal, measure_uptime
 from shuffledp.live.serve.pages import asset_routes, show_asset
 from shuffledp.live.serve.pool import RecordPool
 from shuffledp.live.wire.batch import Manifest
@@ -41,8 +42,16 @@ _SHORT = 1 << 14  # bytes of a reply that says hardly anything
 _NUMBERS = Number._fields[1:]
 
 
-def work_once(analyzer: Analyzer, sign: bytes, client: httpx.Client) -> dict[int, str]:
-    """Ask for every window that is not done yet; return why each remaining one is waiting."""
+def work_once(
+    analyzer: Analyzer,
+    sign: bytes,
+    client: httpx.Client,
+    say: Callable[[Exception], None] = lambda _: None,
+) -> dict[int, str]:
+    """Ask for every window that is not done yet; return why each remaining one is waiting.
+
+    What only the operator may know, such as a ledger that refuses, goes to `say`; other windows go on.
+    """
     import httpx
 
     waiting: dict[int, str] = {}
@@ -57,6 +66,9 @@ def work_once(analyzer: Analyzer, sign: bytes, client: httpx.Client) -> dict[int
         except httpx.HTTPError:
             waiting[window] = f"the shuffler at {collection.url} cannot be reached"
             break
+        except ShuffledpError as error:  # a budget, say
+            waiting[window] = "it cannot be published now; the operator is told why"
+            say(error)
     return waiting
 
 
@@ -110,30 +122,42 @@ def _run(home: Home, analyzer: Analyzer, place: socket.socket, every: float) -> 
     keys: AnalyzerSecrets = AnalyzerSecrets.load(home.analyzer, analyzer.collection)
     ending = threading.Event()
     waiting: dict[int, str] = {}
+    journal = Journal("analyzer")
+    health = Health(journal)
+
+    def notice(error: Exception) -> None:
+        health.fail("work", f"{type(error).__name__}: {error}", uptime=measure_uptime())
 
     def work() -> None:
         while not ending.is_set():
+            before = health.failures.total()
             try:
                 with connect(analyzer.collection.url) as client:
-                    found = work_once(analyzer, keys.sign, client)
+                    found = work_once(analyzer, keys.sign, client, notice)
             except Exception as error:  # a full disk, a damaged store: say so, and try again
-                sys.stderr.write(f"shuffledp analyzer: {type(error).__name__}: {error}\n")
+                notice(error)
                 found = {-1: "the analyzer cannot work now; its operator is told why"}
+            if health.failures.total() == before:
+                health.mend("work", uptime=measure_uptime())
             waiting.clear()
             waiting.update(found)
             ending.wait(every)
 
     worker = threading.Thread(target=work, daemon=True)
     worker.start()
+    journal.note("start", version=__version__, collection=analyzer.collection.id.hex())
     try:
-        run_loop(listen((make_app(analyzer, waiting), place)))
+        run_loop(listen((make_app(analyzer, waiting, health), place)))
     finally:
+        journal.note("stop")
         ending.set()
         worker.join(timeout=30)
         analyzer.close()
 
 
-def make_app(analyzer: Analyzer, waiting: dict[int, str]) -> Starlette:
+def make_app(
+    analyzer: Analyzer, waiting: dict[int, str], health: Health | None = None
+) -> Starlette:
     """What readers of the result see."""
     from starlette.applications import Starlette
     from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse
@@ -161,7 +185,10 @@ def make_app(analyzer: Analyzer, waiting: dict[int, str]) -> Starlette:
     async def plain(_: Request) -> Response:
         return HTMLResponse(show_page(analyzer.collection, analyzer.results()), headers=safe)
 
-    async def health(_: Request) -> Response:
+    async def tell_health(_: Request) -> Response:
+        wrong = () if health is None else health.kinds
+        if wrong:
+            return PlainTextResponse(f"failing: {', '.join(wrong)}\n", 503)
         return PlainTextResponse("ok\n")
 
     async def status(_: Request) -> Response:
@@ -175,7 +202,7 @@ def make_app(analyzer: Analyzer, waiting: dict[int, str]) -> Starlette:
         ("/results.json", results),
         ("/results.csv", table),
         ("/status", status),
-        ("/healthz", health),
+        ("/healthz", tell_health),
     ]
     routes = [Route(path, handler) for path, handler in handlers]
     return Starlette(routes=[*routes, *asset_routes()])
