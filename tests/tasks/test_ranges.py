@@ -97,3 +97,15 @@ def test_a_declared_column_of_wide_integers_has_a_mean(tmp_path):
     )
     assert abs(answer.estimate.value - values.mean()) < 8 * answer.estimate.stderr
     assert any("public grid" in note for note in answer.notes)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["shuffle", "central"])
+@pytest.mark.parametrize("k", [10, 10**3, 10**6])
+def test_histograms_of_up_to_a_million_categories(k, model):
+    delta = {"delta": 1e-6} if model == "shuffle" else {}
+    values = (np.random.default_rng(4).random(10_000) ** 2 * k).astype(np.int64)
+    start = time.process_time()
+    answer = sdp.ask(values, "histogram", k=k, epsilon=1.0, model=model, **delta)
+    answer.estimate.interval(0.95)
+    assert time.process_time() - start < SECONDS
