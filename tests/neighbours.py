@@ -26,9 +26,9 @@ _REAL = {"lower": 0.0, "upper": 10.0}
 _INTEGERS = [1, 2, 5] * (N // 3)
 _FLOATS = [1.5, 2.0, 5.25] * (N // 3)
 _NAMES = ["a", "b"] * (N // 2)
-_AS_INTEGERS = (0, 10, 3.0, "3", True, np.int64(4), Decimal("7"), " 6", 2.0, "1e1")
-_AS_REALS = (0, 10, 3.5, "3.5", True, np.float32(0.5), Decimal("7.25"), 1e-300, "1e1", 10.0)
-_BEYOND = (11, -1, 10**30, -(10**30), 1e300, -1e300, 2**63, "99", float("inf"))
+_AS_INTEGERS = (3.0, "3", 0, 10, True, np.int64(4), Decimal("7"), " 6", 2.0, "1e1")
+_AS_REALS = (10, "3.5", 0, 3.5, True, np.float32(0.5), Decimal("7.25"), 1e-300, "1e1", 10.0)
+_BEYOND = (1e300, "99", 11, -1, 10**30, -(10**30), -1e300, 2**63, float("inf"))
 _OTHERS = ("zzz", None, "", 5, 2.5, True, float("nan"), "other")
 
 
