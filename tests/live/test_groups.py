@@ -10,6 +10,7 @@ import shuffledp as sdp
 from shuffledp import protocols
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.domain import Reals
+from shuffledp.engine.groups import tally_counts
 from shuffledp.live import groups as module
 from shuffledp.live.analyzer import _answer
 from shuffledp.live.design import Settings, choose_protocols, parse_survey
@@ -144,3 +145,26 @@ def test_rows_of_a_result_are_the_groups():
     rows = _answer(question, tally)["estimate"]
     assert [row["label"] for row in rows] == ["car", "bus"]
     assert all(row["low"] <= truth <= row["high"] for row, truth in zip(rows, [2, 6], strict=True))
+
+
+@pytest.mark.parametrize("task", ["sum_by_group", "mean_by_group"])
+def test_a_law_without_moments_has_certified_intervals_too(task):
+    """Hadamard messages in several blocks: the intervals hold the truth, and are no forecast's normal ones."""
+    groups = tuple(f"g{place}" for place in range(8))
+    question = ask(
+        protocols.hadamard.make_local, epsilon=3.0, task=task, groups=groups, ends=(0.0, 10.0)
+    )
+    counts = (
+        np.repeat([40, 160], 8).reshape(2, 8).T.ravel()
+    )  # 40 at the lower end, 160 at the upper
+    rng, held, runs = sdp.SeededWords(11), 0, 60
+    truth = 1600.0 if task == "sum_by_group" else 8.0
+    for _ in range(runs):
+        tally = tally_counts(question.protocol, counts, rng)
+        estimate = estimate_groups(question, tally)
+        assert estimate.error.law is None
+        low, high = estimate.interval(0.8)
+        held += int(np.sum((low <= truth) & (truth <= high)))
+    assert binom.cdf(held, 8 * runs, 0.8) > ALPHA
+    foreseen = module.foresee_groups(question, counts).interval(0.8)
+    assert np.all(high - low > foreseen[1] - foreseen[0])

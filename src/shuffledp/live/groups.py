@@ -6,13 +6,15 @@ group at the lower and the upper end
     sum = lower c_0 + upper c_1,    mean = sum / (c_0 + c_1),
 
 and the sum is unbiased. Its variance is that of the two bins and that of rounding, (upper - lower)^2 m (1 - m) for
-each person if the group's mean lies at the share m of the range; at most a quarter. Bins of one message are
-negatively correlated if at all, so the variances of sums with weights of one sign add up to too much, not too little.
-Intervals follow from moments of the noise (`numerics.intervals.weighted`) and cover with at least their level; that of a
-mean combines those of the sum and of the people, which hold together. Of a forecast, which has no noise yet, they are
-normal ones.
+each person if the group's mean lies at the share m of the range; at most a quarter. Standard errors take the bins for
+uncorrelated where the weights have one sign, which is close to the truth and no bound: some messages support several
+bins at once. Intervals do not rely on that. They follow from moments of the noise (`numerics.intervals.weighted`), or
+where its law has none, from certified intervals of the two bins, and cover with at least their level; that of a mean
+combines those of the sum and of the people, which hold together. Of a forecast, which has no noise yet, they are normal
+ones.
 """
 
+import math
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -41,7 +43,9 @@ class GroupsError:
     """Standard errors of the bins."""
     people: int
     """In all groups."""
-    law: BinMoments | None
+    law: BinMoments | None = None
+    """Of the bins; None: it has no moments, or nothing was drawn."""
+    drawn: Estimate | None = None
     """Of the bins; None: nothing was drawn."""
 
     @property
@@ -76,7 +80,9 @@ class GroupsError:
 
     def interval(self, value: Value, level: float) -> Interval:
         outside = 1 - valid_level(level)
-        return self._foresee(outside) if self.law is None else self._bound(self.law, outside)
+        if self.law is not None:
+            return self._bound(self.law, outside)
+        return self._foresee(outside) if self.drawn is None else self._combine(self.drawn, outside)
 
     def _bound(self, law: BinMoments, outside: float) -> Interval:
         (lower, upper), most = self.ends, float(self.people)
@@ -88,6 +94,20 @@ class GroupsError:
         sums = bound_sums(law, self.bins, above, outside / 2, step=step, most=most)
         people = bound_sums(law, self.bins, np.ones(2), outside / 2, step=0.0, most=most)
         return bound_means(*sums, *people, self.ends)
+
+    def _combine(self, drawn: Estimate, outside: float) -> Interval:
+        """From intervals of the two bins: each is missed with probability outside / 4, rounding with outside / 2."""
+        bins = drawn.exact_interval(1 - outside / 4)
+        low, high = (np.asarray(end, dtype=np.float64).reshape(-1, 2) for end in bins)
+        lower, upper = self.ends
+        step = upper - lower
+        rounding = step * math.sqrt(self.people * math.log(4 / outside) / 2)  # Hoeffding
+        if self.average:  # the sum less the lower end of everybody: one bin alone
+            sums = step * low[:, 1] - rounding, step * high[:, 1] + rounding
+            return bound_means(*sums, low.sum(axis=1), high.sum(axis=1), self.ends)
+        ends = np.array(self.ends)
+        least, most = np.minimum(ends * low, ends * high), np.maximum(ends * low, ends * high)
+        return Interval(least.sum(axis=1) - rounding, most.sum(axis=1) + rounding)
 
     def _foresee(self, outside: float) -> Interval:
         z = -NormalDist().inv_cdf(outside / 4)
@@ -111,18 +131,17 @@ def estimate_groups(question: Question, tally: Tally) -> Estimate:
     """The sum or mean of each group."""
     found = question.protocol.analyzer.estimate(tally)
     bins, n = np.asarray(found.value, dtype=np.float64), tally.people()
-    law = found.error if isinstance(found.error, WITH_MOMENTS) else None
-    return _answer(question, bins, np.asarray(found.stderr, dtype=np.float64), n, law)
+    return _answer(question, bins, np.asarray(found.stderr, dtype=np.float64), n, found)
 
 
 def foresee_groups(question: Question, counts: Counts) -> Estimate:
     """The estimate where the noise is at its mean: counts[2 groups] of people at the ends."""
     spread = np.sqrt(np.asarray(question.protocol.analyzer.variance(counts), dtype=np.float64))
-    return _answer(question, counts.astype(np.float64), spread, int(counts.sum()), None)
+    return _answer(question, counts.astype(np.float64), spread, int(counts.sum()))
 
 
 def _answer(
-    question: Question, bins: Floats, spread: Floats, n: int, law: BinMoments | None
+    question: Question, bins: Floats, spread: Floats, n: int, drawn: Estimate | None = None
 ) -> Estimate:
     assert question.range is not None
     lower, upper = question.range
@@ -133,7 +152,8 @@ def _answer(
         bins=table,
         spread=np.broadcast_to(spread, bins.shape).reshape(-1, 2),
         people=n,
-        law=law,
+        law=drawn.error if drawn is not None and isinstance(drawn.error, WITH_MOMENTS) else None,
+        drawn=drawn,
     )
     value: Floats = table @ np.array([lower, upper])
     limits = (min(0.0, n * lower), max(0.0, n * upper))
