@@ -138,6 +138,11 @@ class TestAmplify:
         assert found["method"] == "clones 2021"
         assert found["epsilon"] == pytest.approx(0.05301, rel=1e-3)
 
+    def test_levels_say_whose_honesty_they_count_on(self, run):
+        words = ("amplify", "--levels", "0.5:20,2:5e1", "--k", 4, "--delta", "1e-4")
+        said = " ".join(run(*words, "--honest", 0.9).stdout.split())
+        assert "if 90 % of the people of each level are honest, 63 in all" in said
+
     @pytest.mark.parametrize("n", ["10000", "1e4", "10_000", "1E4", "0.1e5", "10000.0"])
     def test_ways_to_write_n(self, answer, n):
         assert answer("amplify", "--epsilon0", 1, "--n", n, "--delta", "1e-6")["n"] == 10_000

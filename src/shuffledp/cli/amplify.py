@@ -152,7 +152,8 @@ def _tell_levels(
             f"{round_up(visible[epsilon0].epsilon, 4)} if messages tell the level"
         )
     say(
-        f"delta = {delta:g}, {sum(trusted.values()):,} honest users; the level must not depend on the value. "
+        f"delta = {delta:g}, if {100 * honest:g} % of the people of each level are honest, {sum(trusted.values()):,} "
+        "in all; the level must not depend on the value. "
         f"Among all: by {next(iter(hidden.values())).proof}"
     )
 
