@@ -168,6 +168,9 @@ class Judge:
         while culprits := {each.culprit for each in found if each.culprit} - self._fine:
             bad = self.find_bad(sorted(culprits), tree)
             self._bad |= bad
+            if bad:  # there may be more of them in the same files
+                files = sorted({each.partition("::")[0] for each in bad})
+                self._bad |= set(listed.run_tests(files, "", tree, 600.0, "--maxfail=1000").failed)
             self._fine |= culprits - bad
             found = [
                 self.judge(each.mutant, tree) if each.culprit in bad else each for each in found
