@@ -13,9 +13,14 @@ try:
 except SystemExit as done:
     assert not done.code, done.code
 unneeded = {"scipy", "pandas", "pyspark", "matplotlib", "pydantic", "msgspec", "pyarrow.compute"}
-unneeded |= {"shuffledp.protocols.krr", "shuffledp.accounting.amplify", "shuffledp.show"}
-print(*unneeded & set(sys.modules))
+unneeded |= {"shuffledp.protocols.unary", "shuffledp.accounting.amplify", "shuffledp.show"}
+from shuffledp.core.protocol import Look
+from shuffledp.protocols import REGISTRY
+own = [f"shuffledp.protocols.{name}" for name in REGISTRY]
+late = [n for n in own if n in sys.modules and sys.modules[n].SPEC.hints.look is Look.LATE]
+print(*unneeded & set(sys.modules), *late[1:])
 """
+"""The first late protocol is loaded, for only its SPEC says that it is late; those below it are not."""
 
 
 @pytest.mark.parametrize(

@@ -12,13 +12,14 @@ USERS, MORE_USERS = (2, 30, 1_000), (10_000, 1_000_000)
 EPSILONS, DELTAS = (0.001, 1.0, 5.0, 30.0), (1e-20, 1e-8, 1e-2)
 
 NUMBERS = {"lower": 0, "upper": 5}
+WRITTEN = {"lower": 0.0, "upper": 5.0}  # ends alone say that text is of reals
 GRID = {"lower": 0.0, "upper": 1.0, "steps": 50}
 COLUMNS = {
     "booleans": ("count", {}, {}, lambda codes: codes % 2 == 1),
     "zeros and ones": ("count", {}, {}, lambda codes: codes % 2),
     "true and false as text": ("count", {}, {}, lambda codes: np.where(codes % 2, "true", "false")),
     "sum of integers": ("sum", NUMBERS, NUMBERS, lambda codes: codes % 6),
-    "mean of text": ("mean", {"lower": 0.0, "upper": 5.0}, NUMBERS, lambda codes: (codes % 6).astype(str)),
+    "mean of text": ("mean", WRITTEN, WRITTEN, lambda codes: (codes % 6).astype(str)),
     "mean of reals": ("mean", GRID, GRID, lambda codes: codes % 51 / 50),
     "histogram of text": (
         "histogram", {"k": 3}, {"categories": ("a", "b", "c")},

@@ -217,7 +217,7 @@ class TestRefusals:
             ({"delta": None}, "delta must be given"),
             ({"runs": 3}, "runs=3 must be >= 20"),
             ({"max_messages": 0}, "max_messages=0 must be > 0"),
-            ({"protocol": "rr"}, "protocol='rr' must be one of krr"),
+            ({"protocol": "rr"}, "protocol='rr' must be one of correlated_histogram, krr"),
             ({"model": "none", "protocol": "krr"}, "protocol='krr' must be 'empirical'"),
         ],
     )

@@ -87,7 +87,7 @@ def answers(made, inputs, truth, rng):
         yield from sketched(made, inputs, rng)
     if made.dealt:
         while True:
-            yield made.analyzer.estimate(made.randomizer.deal(inputs, rng)).value
+            yield made.analyzer.estimate(made.offers.deal(inputs, rng)).value
     codes = np.repeat(np.arange(len(inputs)), inputs)
     width, bits = made.randomizer.words_per_input, made.randomizer.word_bits
     while True:

@@ -255,7 +255,7 @@ def _list_fitting(task: Task, model: Model) -> Iterator[Candidate]:
 
 
 def _list_early(task: Task) -> list[Candidate]:
-    """All that are not late; those are not even loaded."""
+    """All that are not late; of those only the first is loaded, whose hints say so."""
     return [*takewhile(lambda each: each.hints.look is not Look.LATE, candidates(task))]
 
 
