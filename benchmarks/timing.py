@@ -100,6 +100,7 @@ def time_call(call: Callable[[], object]) -> float:
 
 def forget() -> None:
     """Empty every cache of a function of shuffledp; one without parameters is a table, and remembers no question."""
+    gc.unfreeze()  # the command line freezes what it loads, and what is frozen is not listed
     for each in gc.get_objects():
         cached = type(each) is functools._lru_cache_wrapper
         ours = cached and each.__module__.startswith("shuffledp")

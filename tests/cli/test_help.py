@@ -17,6 +17,7 @@ LEAVES = {
 SURVEY = 'epsilon = 1.0\ndelta = 1e-8\n[questions.home]\ntask = "count"\n'
 RUNNING = {
     "serve", "shuffler", "analyzer", "report", "collection status", "collection close", "collection issue",
+    "collection clock",
 }  # fmt: skip
 """Commands that are servers, or talk to one."""
 LONG = {"lab", "collection rehearse"}
@@ -105,6 +106,13 @@ def test_examples_run_and_quiet_is_quiet(shuffledp, place):
             assert quiet.stdout == "", name
         elif name != "doctor":
             assert quiet.stdout != "", name
+
+
+@pytest.mark.parametrize("name", ["collection status", "collection close", "collection clock"])
+def test_without_a_shuffler_nothing_else_is_said(shuffledp, place, name):
+    result = shuffledp(*example(name))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == "error: the shuffler of survey is not running on this machine\n"
 
 
 @pytest.mark.parametrize("task", ["count", "survey.toml"])

@@ -195,7 +195,7 @@ test("a server that never stops sending is not listened to for ever", async () =
     assert.equal(await device.state(collection, 1), "sent");
     given = 0;
     const opening = new Device(new MemoryOutbox(), { fetch: /** @type {any} */ (async () => endless(status)) });
-    await assert.rejects(opening.open(`https://example.org/c#${report.collection_id}`), (/** @type {any} */ error) => error.reason === "unreachable");
+    await assert.rejects(opening.open(`https://shuffler.example/c#${report.collection_id}`), (/** @type {any} */ error) => error.reason === "unreachable");
   }
 });
 
@@ -207,7 +207,7 @@ test("requests have an end, follow no redirect and say nothing of who asks", asy
   const device = new Device(new MemoryOutbox(), { fetch });
   await device.answer(collection, answers, 1150);
   await device.send(collection, 1);
-  await assert.rejects(device.open(`https://example.org/c#${"0".repeat(64)}`));
+  await assert.rejects(device.open(`https://shuffler.example/c#${"0".repeat(64)}`));
   assert.equal(seen.length, 2);
   for (const { credentials, referrerPolicy, redirect, signal } of seen) {
     assert.deepEqual({ credentials, referrerPolicy, redirect }, { credentials: "omit", referrerPolicy: "no-referrer", redirect: "error" });

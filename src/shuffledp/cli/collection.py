@@ -208,8 +208,8 @@ def clock(
     with explain_errors():
         operator = sdp.live.serve.Operator(open_home(folder))
         now = operator.accept_clock() if accept else time.time()
+        failing = operator.status()["failing"]  # no word about the clock if nobody goes by it
         typer.echo(f"The clock says {time.strftime('%Y-%m-%d %H:%M:%S', time.gmtime(now))} UTC.")
-        failing = operator.status()["failing"]
         if failing is not None:
             typer.echo(f"Cannot work now: {failing}")
 

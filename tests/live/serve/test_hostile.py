@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import signal
-import socket
 import sqlite3
 import threading
 from contextlib import closing, suppress
@@ -22,7 +21,7 @@ from shuffledp.live.disk import hold, transaction
 from shuffledp.live.serve import connections
 from shuffledp.live.serve.analyzer import work_once
 from shuffledp.live.serve.client import fetch_document, read_link
-from shuffledp.live.serve.http import listen
+from shuffledp.live.serve.http import bind, listen
 from shuffledp.live.serve.intake import Intake
 from shuffledp.live.serve.pool import ReportPool
 
@@ -32,26 +31,21 @@ def talk(conversation):
 
     async def run(folder):
         async with Server(folder) as server:
-            port = sdp.live.serve.find_port()
-            serving = asyncio.create_task(
-                listen((server.public_app, {"host": "127.0.0.1", "port": port, "lifespan": "off"}))
-            )
-            await wait_for_port(port)
-            try:
-                return await conversation(port)
-            finally:
-                os.kill(os.getpid(), signal.SIGTERM)  # as an operator ends it
-                await serving
+
+            async def answer(scope, receive, send):
+                assert scope["type"] == "http", "the lifespan has begun already"
+                await server.public_app(scope, receive, send)
+
+            with bind("127.0.0.1", 0) as place:
+                port = place.getsockname()[1]
+                serving = asyncio.create_task(listen((answer, place)))
+                try:
+                    return await conversation(port)
+                finally:
+                    os.kill(os.getpid(), signal.SIGTERM)  # as an operator ends it
+                    await serving
 
     return run
-
-
-async def wait_for_port(port):
-    for _ in range(200):
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        await asyncio.sleep(0.02)
 
 
 @pytest.mark.parametrize(

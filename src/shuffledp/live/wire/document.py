@@ -83,12 +83,14 @@ class Pledge:
         return min(1.0, (1 + 1e-15) / (1 + math.exp(-self.floor)))
 
     def describe_floor(self) -> str:
-        """Say what the floor is, and what it means for somebody's guess; the percentage is rounded up.
+        """Say what the floor is, and what it means for somebody's guess; numbers are rounded up.
+
+        The number 1.1 is stored as a little more, so seven of them are above 7.7:
 
         >>> Pledge(
         ...     epsilon=1, delta=1e-8, honest=0.9, min_batch=9, local_epsilon=1.1, reports_per_device=7
         ... ).describe_floor()
-        'local epsilon = 1.1 for each of 7 reports, 7.7 together: somebody who was undecided guesses a yes or no right \
+        'local epsilon = 1.1 for each of 7 reports, 7.70001 together: somebody who was undecided guesses a yes or no right \
 in at most 99.96 % of cases'
         """
         each = f"local epsilon = {round_up(self.local_epsilon, 6)}"
