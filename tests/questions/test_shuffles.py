@@ -154,12 +154,12 @@ categories = ["car", "bus"]
 
 def test_surveys_of_several_places(tmp_path):
     survey, found = sdp.Survey.loads(SURVEY), []
-    for name, rows in (("a", 100), ("b", 96)):
+    for name, rows in (("a", 100), ("b", 90)):
         people = {"home": [True, False] * (rows // 2), "way": ["car", "bus"] * (rows // 2)}
         prepared = survey.prepare(people, n=100)
         found.append(sdp.tally_file(prepared.randomize(tmp_path / f"{name}.parquet").path))
     answer = sdp.SurveyAnswer.of(found[0] + found[1])
-    assert answer.n == 196
+    assert answer.n == 190
     assert answer.guarantee == sdp.SurveyAnswer.of(found[1]).guarantee
     assert answer.guarantee.delta > sdp.SurveyAnswer.of(found[0]).guarantee.delta
     assert answer.guarantee_of_sum.delta <= 1e-3

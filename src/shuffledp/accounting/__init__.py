@@ -6,6 +6,7 @@ from shuffledp.core.loading import load_later
 
 if TYPE_CHECKING:
     from shuffledp.accounting.amplify import Bound, ShuffledProfile
+    from shuffledp.accounting.blanket import Blanket, Blanketed
     from shuffledp.accounting.closed_forms import CLOSED_FORMS, ClosedForm, Covers, Formula
     from shuffledp.accounting.comparison import BoundComparison, BoundLine
     from shuffledp.accounting.rules import (
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CLOSED_FORMS",
+    "Blanket",
+    "Blanketed",
     "Bound",
     "BoundComparison",
     "BoundLine",
@@ -35,6 +38,7 @@ if not TYPE_CHECKING:  # with it, every name would be Any
         __name__,
         {
             "amplify": "Bound ShuffledProfile",
+            "blanket": "Blanket Blanketed",
             "closed_forms": "CLOSED_FORMS ClosedForm Covers Formula",
             "comparison": "BoundComparison BoundLine",
             "rules": "compose_advanced compose_basic group_privacy replace_one",

@@ -49,6 +49,8 @@ _MOST = 1 << 14  # frequencies
 _STEEPEST = 600.0  # largest exponent of a tilt: e^700 would overflow, and every rate is valid
 _LISTED = 30_000  # ways in which n users can be spread over the values
 _LEAST_DEVIATION = 2.0  # with a smaller tilt the period would be longer
+_LEAST_GENTLE = 0.05  # the same, where rare large values make that one too steep
+_STEEP = 3.0  # ln E e^(rate S): of a normal sum with a mean of at most 0 and the least tilt it is at most 2
 _LEAST_SIZE = 1e-9  # of |Phi|^2: a smaller one is only bounded
 _SURE = 1e-7  # relative error of a variance that is as good as known
 _UNSURE = (
@@ -94,6 +96,11 @@ def mean_positive_parts(w: Floats, g: Floats, n: int) -> Floats:
         return found
     tilt = _Tilt.solve(masses[some], g[some], n, 1, least=_LEAST_DEVIATION)
     bound = _scale(tilt, _bound_tilted(tilt), 1) / n
+    steep = np.flatnonzero(n * tilt.log_mgf > _STEEP)
+    if len(steep):  # rare large values: what was added to the tilt is far too much for them
+        rows_again = some[steep]
+        gentle = _Tilt.solve(masses[rows_again], g[rows_again], n, 1, least=_LEAST_GENTLE)
+        bound[steep] = np.fmin(bound[steep], _scale(gentle, _bound_tilted(gentle), 1) / n)
     # Not a number (0 times infinity, at laws that no protocol has) is no bound.
     bound = np.where(bound <= alone[some], np.maximum(bound, SMALLEST_DELTA), alone[some])
     found[rows[some]] = bound
@@ -265,8 +272,17 @@ def _tilt_rate(w: Floats, g: Floats) -> Floats:
     weight = w * g
     mean, second = weight.sum(axis=-1), _dot(weight, g)
     falls = mean < 0
-    low, high = np.zeros(mean.shape), 300.0 / g.max(axis=-1)
-    rate = np.where(falls, np.minimum(-mean / second, high / 2), 0.0)
+    top = g.max(axis=-1)
+    low, high = np.zeros(mean.shape), 1.0 / top
+    # From above, a step of Newton's moves by 1 / top: start at most a factor of 2 above.
+    while True:
+        short = (
+            falls & ((weight * np.exp(high[..., None] * g)).sum(axis=-1) < 0) & (high * top < 300)
+        )
+        if not short.any():
+            break
+        high = np.where(short, 2 * high, high)
+    rate = np.where(falls, np.minimum(-mean / second, high), 0.0)
     moving = falls
     for _ in range(80):
         grown = weight * np.exp(rate[..., None] * g)

@@ -411,7 +411,7 @@ def group_values(column: Column, threads: int | None = None) -> Iterator[tuple[A
     """Distinct values and how often each occurs, as Arrow arrays; once per file in which they occur.
 
     >>> [(values.to_pylist(), times.to_pylist()) for values, times in group_values(take_column([7, 8, 7]))]
-    [([7, 8], [2, 1])]
+    [(['7', '8'], [2, 1])]
     """
     if column.array is not None:
         counted = column.array.value_counts()

@@ -10,9 +10,10 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from shuffledp.core.capabilities import Capabilities, CentralCapabilities, Sight, Stream
 from shuffledp.core.errors import ParameterError, PluginError, UnsupportedError
 from shuffledp.core.loading import load_later
-from shuffledp.core.protocol import Look, ShuffleProtocol, Spec
+from shuffledp.core.protocol import Hints, Look, ShuffleProtocol, Spec
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -58,7 +59,13 @@ __all__ = [
     "GROUP",
     "PROTOCOLS",
     "REGISTRY",
+    "Capabilities",
+    "CentralCapabilities",
+    "Hints",
+    "Look",
+    "Sight",
     "Spec",
+    "Stream",
     "bundle",
     "correlated_count",
     "correlated_histogram",

@@ -47,7 +47,7 @@ def bound_deviation(law: BinMoments, weights: Floats, tail: float, rounded: Floa
     >>> from shuffledp.numerics.intervals.laplace import DiscreteLaplace, DiscreteLaplaceError
     >>> law = DiscreteLaplaceError(noise=DiscreteLaplace(rate=Fraction(1, 10)), shape=(2,))
     >>> round(float(bound_deviation(law, np.array([1.0]), 0.025, np.zeros(1))[0]), 1)
-    44.1
+    58.5
     """
     left = tail - np.count_nonzero(weights) * law.distance
     if left <= 0:

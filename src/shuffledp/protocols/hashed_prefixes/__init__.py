@@ -95,7 +95,7 @@ def _find_least(
 
     >>> values, errors = np.array([100.0, 100.0, 100.0]), np.array([1.0, 10.0, 10.0])
     >>> _find_least(values[:2], errors[:2], 70.0, 0.025, values[:2] - 1.96 * errors[:2]).round(1)
-    array([98. , 79.8])
+    array([98. , 79.6])
     """
     from scipy.special import log_ndtr  # scipy.stats takes a second to import
 
