@@ -534,7 +534,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             check(chosen)
             sources = read_sources(ROOT)
             for mutant in chosen:
-                say(f"{mutant.find(sources).relative_to(ROOT / SOURCE)!s:32} {mutant.name}")
+                say(f"{mutant.find(sources).relative_to(ROOT)!s:48} {mutant.name}")
             say(f"{len(chosen)} mutants")
             return 0
         if options.anew:
