@@ -321,7 +321,7 @@ class TestCalibrate:
         (["--randomizer", "duchi", "--upper", "1"], "duchi needs --lower, --steps"),
         (["--randomizer", "rr", "--k", "2"], "rr does not take --k"),
         (["--randomizer", "krr", "--k", "1"], "k=1 must be >= 2"),
-        (["--randomizer", "none"], "name='none' must be one of krr, rr,"),
+        (["--randomizer", "none"], "name='none' must be one of correlated_count,"),
     ],
 )
 def test_errors_are_one_sentence(run, changed, message):

@@ -232,8 +232,11 @@ class TestRefusals:
             ({"model": "none", "delta": 2.0}, "delta=2.0 must be > 0 and < 1"),
             ({"k": 1}, "k=1 must be >= 2"),
             ({"max_messages": 0.5}, "max_messages=0.5 must be >= 1"),
-            ({"protocol": "rr"}, "protocol='rr' must be one of krr"),
-            ({"protocol": "nothing"}, "protocol='nothing' must be one of krr"),
+            ({"protocol": "rr"}, "protocol='rr' must be one of correlated_histogram, krr"),
+            (
+                {"protocol": "nothing"},
+                "protocol='nothing' must be one of correlated_histogram, krr",
+            ),
             ({"model": "local", "protocol": "dummies_histogram"}, "must be one of krr"),
             ({"model": "central", "protocol": "krr"}, "protocol='krr' must be 'geometric' or None"),
             ({"model": "none", "protocol": "krr"}, "protocol='krr' must be 'empirical' or None"),
