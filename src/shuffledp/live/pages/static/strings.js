@@ -44,7 +44,7 @@ export const strings = {
     /** What the device's own noise is worth. @param {number} guess how often an undecided attacker who gets the report is right */
     noise: (guess) => tier(guess, [
       [0.75, "Your answer is changed by chance on this device, before it is sent. What leaves it says little about the answer."],
-      [0.955, "Your answer is changed by chance on this device, before it is sent. What leaves it is often your answer, and often enough another one: nobody can be sure."],
+      [0.955, "Your answer is changed by chance on this device, before it is sent. What leaves it is often your answer, and sometimes another one: nobody can be sure."],
       [1, "Your answer is hardly changed on this device before it is sent. Whoever gets hold of what leaves it almost certainly knows your answer: the protection lies in mixing it with the answers of others."],
     ]),
     guess: (/** @type {number} */ p) =>
