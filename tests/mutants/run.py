@@ -31,6 +31,7 @@ Usage: make mutants, or PYTHONPATH=tests python -m mutants.run [--list] [--only 
 import argparse
 import compileall
 import hashlib
+import itertools
 import multiprocessing
 import os
 import py_compile
@@ -244,11 +245,31 @@ def plant(mutant: Mutant, tree: Path) -> Iterator[None]:
     sources = read_sources(tree)
     path = mutant.find(sources)
     original = sources[path]
-    path.write_text(original.replace(mutant.old, mutant.new), encoding="utf-8")
+    with swap(path, original.replace(mutant.old, mutant.new), original):
+        yield
+
+
+_MOMENTS = itertools.count(1_000_000_000)  # long ago: no file of the tree has such a time
+
+
+@contextmanager
+def swap(path: Path, text: str, original: str) -> Iterator[None]:
+    """Write the text instead of the original, until the end of the block.
+
+    Each version has a second of its own: pytest keeps what it compiles, examples in the source included,
+    as long as time and length of the file stay the same.
+    """
+    _write_dated(path, text)
     try:
         yield
     finally:
-        path.write_text(original, encoding="utf-8")
+        _write_dated(path, original)
+
+
+def _write_dated(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+    moment = next(_MOMENTS)
+    os.utime(path, (moment, moment))
 
 
 def copy_tree(root: Path, target: Path) -> None:

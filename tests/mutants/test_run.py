@@ -69,6 +69,21 @@ def test_the_original_comes_back(tree):
     assert (tree / "src/shuffledp/toy.py").read_text() == before
 
 
+def test_no_two_versions_of_a_file_have_the_same_time(tmp_path):
+    path, seconds = tmp_path / "a.py", []
+    path.write_text("limit = 3\n")
+    seconds.append(int(path.stat().st_mtime))
+    for (
+        digit
+    ) in "45":  # within a second, and equally long: pytest would take what it has compiled before
+        with run.swap(path, f"limit = {digit}\n", "limit = 3\n"):
+            assert path.read_text() == f"limit = {digit}\n"
+            seconds.append(int(path.stat().st_mtime))
+        assert path.read_text() == "limit = 3\n"
+        seconds.append(int(path.stat().st_mtime))
+    assert len(set(seconds)) == 5
+
+
 @pytest.mark.slow
 def test_tests_that_fail_anyway_prove_nothing(tree):
     red = mutant(tests=("test_red.py",))

@@ -92,12 +92,8 @@ def interval(killed: int, n: int, level: float = LEVEL) -> tuple[float, float]:
 @contextmanager
 def plant(mutant: Mutant, tree: Path) -> Iterator[None]:
     """The changed file in place of the original, until the end of the block."""
-    path = tree / mutant.file
-    path.write_text(mutant.changed, encoding="utf-8")
-    try:
+    with listed.swap(tree / mutant.file, mutant.changed, mutant.text):
         yield
-    finally:
-        path.write_text(mutant.text, encoding="utf-8")
 
 
 @dataclass(kw_only=True)
