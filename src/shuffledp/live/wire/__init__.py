@@ -1,8 +1,8 @@
 """What travels in a live collection: the document, reports, batches, receipts. No sockets, no clock.
 
-`strict` is JSON with one meaning, `question` the way from an answer to a message, `document` the collection that
-everybody holds the same bytes of, `hpke` the encryption, `report` what a device sends, `batch` what the shuffler
-hands to the analyzer.
+`strict` is JSON with one meaning, `question` the way from an answer to a message, `noise` what servers add, `document` the
+collection that everybody holds the same bytes of, `hpke` the encryption, `report` what a device sends, `batch` what
+the shuffler hands to the analyzer.
 """
 
 from shuffledp.core.octets import Decoded, MessageCode
@@ -15,14 +15,19 @@ from shuffledp.live.wire.document import (
     compute_guarantee,
     write_document,
 )
+from shuffledp.live.wire.noise import Dummies, DummyKind
 from shuffledp.live.wire.question import Question, carry, describe_law
 from shuffledp.live.wire.report import MEDIA_TYPE, MOST_REPORTS, Opened
+from shuffledp.numerics.cut_laplace import CutLaplace
 
 __all__ = [
     "MEDIA_TYPE",
     "MOST_REPORTS",
     "Collection",
+    "CutLaplace",
     "Decoded",
+    "Dummies",
+    "DummyKind",
     "Manifest",
     "MessageCode",
     "Opened",
