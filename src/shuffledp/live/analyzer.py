@@ -40,10 +40,12 @@ _EXACT = (
     "reports, valid, people, of and dropped are counted without noise: how many reports came and how many messages no "
     "honest device sends"
 )
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS batches (
-    window INTEGER PRIMARY KEY, manifest BLOB NOT NULL, state TEXT NOT NULL, tallies TEXT, dropped TEXT);
-"""
+_SCHEMA = (
+    (
+        """CREATE TABLE IF NOT EXISTS batches (
+            window INTEGER PRIMARY KEY, manifest BLOB NOT NULL, state TEXT NOT NULL, tallies TEXT, dropped TEXT)""",
+    ),
+)
 
 Opener = Callable[[Collection, int, bytes, Octets], tuple[Octets, Bools]]
 """Opens the records of a window: plaintexts[n, 1 + message_size], and which of them could be opened."""
@@ -115,9 +117,7 @@ class Analyzer:
         self._step = step
         self.confirmed: set[int] = set()
         """Windows whose receipt the shuffler has; asking again after a start does no harm."""
-        self._db = open_database(folder / "analyzer.sqlite", self)
-        self._db.execute(f"PRAGMA synchronous = {'FULL' if durable else 'OFF'}")
-        self._db.executescript(_SCHEMA)
+        self._db = open_database(folder / "analyzer.sqlite", self, _SCHEMA, durable=durable)
 
     def close(self) -> None:
         """Let go of the files."""

@@ -29,12 +29,14 @@ __all__ = ["BUDGET", "Device", "Sending", "read_reply"]
 
 BUDGET = 8.0
 """The epsilon that a device spends over all collections, unless its owner says otherwise."""
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS collections (id BLOB PRIMARY KEY, raw BLOB NOT NULL);
-CREATE TABLE IF NOT EXISTS reports (
-    collection BLOB NOT NULL, window INTEGER NOT NULL, inners BLOB, token BLOB NOT NULL, state TEXT NOT NULL,
-    epsilon REAL NOT NULL, PRIMARY KEY (collection, window));
-"""
+_SCHEMA = (
+    (
+        "CREATE TABLE IF NOT EXISTS collections (id BLOB PRIMARY KEY, raw BLOB NOT NULL)",
+        """CREATE TABLE IF NOT EXISTS reports (
+            collection BLOB NOT NULL, window INTEGER NOT NULL, inners BLOB, token BLOB NOT NULL, state TEXT NOT NULL,
+            epsilon REAL NOT NULL, PRIMARY KEY (collection, window))""",
+    ),
+)
 _AGAIN = {"stale_key", "too_early", "busy"}
 
 
@@ -67,10 +69,7 @@ class Device:
     ) -> None:
         self._budget = budget
         self._rng = rng
-        self._db = open_database(outbox, self)
-        self._db.execute("PRAGMA synchronous = FULL")
-        self._db.execute("PRAGMA secure_delete = ON")
-        self._db.executescript(_SCHEMA)
+        self._db = open_database(outbox, self, _SCHEMA)
 
     def close(self) -> None:
         """Let go of the file."""

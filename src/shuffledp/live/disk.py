@@ -5,7 +5,7 @@ import os
 import sqlite3
 import stat
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -80,14 +80,44 @@ def read_private(path: Path) -> bytes:
     return path.read_bytes()
 
 
-def open_database(path: Path | str, owner: object) -> sqlite3.Connection:
-    """A database that is closed with the object it belongs to, at the latest.
+def open_database(
+    path: Path | str,
+    owner: object,
+    schema: Sequence[Sequence[str]],
+    *,
+    journal: str = "DELETE",
+    durable: bool = True,
+) -> sqlite3.Connection:
+    """Open a database in its newest form; it is closed with the object it belongs to, at the latest.
 
-    Python closes a connection that nobody holds any more, and from 3.13 on warns about it.
+    `schema[v]` has the statements that turn version v into v + 1, in one transaction: what stands there once is never
+    changed. Version 0 is an empty file, or one from before versions were counted, so the statements of `schema[0]` are
+    CREATE ... IF NOT EXISTS. A file of a newer version is refused, for it may mean something else than we would read.
     """
+    # Python closes a connection that nobody holds any more, and from 3.13 on warns about it.
     db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
     weakref.finalize(owner, db.close)
+    _read_version(db, path, schema)  # before anything is changed
+    db.execute(f"PRAGMA journal_mode = {journal}")
+    db.execute(f"PRAGMA synchronous = {'FULL' if durable else 'OFF'}")
+    db.execute("PRAGMA secure_delete = ON")
+    if _read_version(db, path, schema) < len(schema):
+        with transaction(db):  # somebody else may have been faster
+            for version in range(_read_version(db, path, schema), len(schema)):
+                for statement in schema[version]:
+                    db.execute(statement)
+            db.execute(f"PRAGMA user_version = {len(schema)}")
     return db
+
+
+def _read_version(db: sqlite3.Connection, path: Path | str, schema: Sequence[Sequence[str]]) -> int:
+    found = int(db.execute("PRAGMA user_version").fetchone()[0])
+    if not 0 <= found <= len(schema):
+        raise DataError(
+            f"{path} has version {found} of its schema, and this shuffledp knows versions up to {len(schema)}: "
+            "a newer one wrote it, so use that one"
+        )
+    return found
 
 
 @contextmanager

@@ -22,17 +22,19 @@ from shuffledp.live.wire.report import Opened, report_id
 
 __all__ = ["DamageError", "SqliteStore", "State", "Store", "WindowRow"]
 
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS collection (id BLOB PRIMARY KEY);
-CREATE TABLE IF NOT EXISTS windows (
-    window INTEGER PRIMARY KEY, state TEXT NOT NULL, reports INTEGER NOT NULL, sha256 BLOB);
-CREATE TABLE IF NOT EXISTS reports (
-    window INTEGER NOT NULL, id BLOB NOT NULL, inners BLOB NOT NULL, PRIMARY KEY (window, id)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS tokens (hash BLOB PRIMARY KEY) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS issued (hash BLOB PRIMARY KEY) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS beats (one INTEGER PRIMARY KEY CHECK (one = 1), moment REAL NOT NULL, ballast BLOB NOT NULL);
-CREATE TABLE IF NOT EXISTS closing (one INTEGER PRIMARY KEY CHECK (one = 1), last INTEGER NOT NULL);
-"""
+_SCHEMA = (
+    (
+        "CREATE TABLE IF NOT EXISTS collection (id BLOB PRIMARY KEY)",
+        """CREATE TABLE IF NOT EXISTS windows (
+            window INTEGER PRIMARY KEY, state TEXT NOT NULL, reports INTEGER NOT NULL, sha256 BLOB)""",
+        """CREATE TABLE IF NOT EXISTS reports (
+            window INTEGER NOT NULL, id BLOB NOT NULL, inners BLOB NOT NULL, PRIMARY KEY (window, id)) WITHOUT ROWID""",
+        "CREATE TABLE IF NOT EXISTS tokens (hash BLOB PRIMARY KEY) WITHOUT ROWID",
+        "CREATE TABLE IF NOT EXISTS issued (hash BLOB PRIMARY KEY) WITHOUT ROWID",
+        """CREATE TABLE IF NOT EXISTS beats (one INTEGER PRIMARY KEY CHECK (one = 1), moment REAL NOT NULL, ballast BLOB NOT NULL)""",
+        """CREATE TABLE IF NOT EXISTS closing (one INTEGER PRIMARY KEY CHECK (one = 1), last INTEGER NOT NULL)""",
+    ),
+)
 
 
 _BALLAST = 1 << 16  # bytes of a beat: as much as an upload, so that a full disk shows
@@ -132,11 +134,7 @@ class SqliteStore:
 
     def __init__(self, path: Path | str, collection: Collection, *, durable: bool = True) -> None:
         self._collection = collection
-        self._db = open_database(path, self)
-        self._db.execute("PRAGMA journal_mode = WAL")
-        self._db.execute(f"PRAGMA synchronous = {'FULL' if durable else 'OFF'}")
-        self._db.execute("PRAGMA secure_delete = ON")
-        self._db.executescript(_SCHEMA)
+        self._db = open_database(path, self, _SCHEMA, journal="WAL", durable=durable)
         with transaction(self._db):
             self._db.execute("INSERT OR IGNORE INTO collection VALUES (?)", (collection.id,))
         known = [row[0] for row in self._db.execute("SELECT id FROM collection")]
@@ -201,6 +199,7 @@ class SqliteStore:
             found["unknown" if issued is None else "unused" if spent is None else "spent"] += 1
         return found
 
+    @_telling_damage()
     def seal(self, window: int) -> WindowRow:
         with transaction(self._db):
             found = self.row(window)
@@ -223,6 +222,7 @@ class SqliteStore:
         assert found is not None
         return found
 
+    @_telling_damage()
     def closed(self) -> int | None:
         found = self._db.execute("SELECT last FROM closing").fetchone()
         return None if found is None else int(found[0])
@@ -231,6 +231,7 @@ class SqliteStore:
         for (inners,) in self._db.execute("SELECT inners FROM reports WHERE window = ?", (window,)):
             yield inners
 
+    @_telling_damage()
     def mark_written(self, window: int, sha256: bytes) -> None:
         with transaction(self._db):
             self._db.execute(
@@ -239,6 +240,7 @@ class SqliteStore:
             )
             self._db.execute("DELETE FROM reports WHERE window = ?", (window,))
 
+    @_telling_damage()
     def mark_deleted(self, window: int) -> None:
         with transaction(self._db):
             self._db.execute(
@@ -246,6 +248,7 @@ class SqliteStore:
                 (State.DELETED.value, window, State.WRITTEN.value),
             )
 
+    @_telling_damage()
     def row(self, window: int) -> WindowRow:
         query = "SELECT state, reports, sha256 FROM windows WHERE window = ?"
         found = self._db.execute(query, (window,)).fetchone()
@@ -254,6 +257,7 @@ class SqliteStore:
         state, reports, sha256 = found
         return WindowRow(window=window, state=State(state), reports=reports, sha256=sha256)
 
+    @_telling_damage()
     def rows(self) -> dict[int, WindowRow]:
         query = "SELECT window, state, reports, sha256 FROM windows"
         return {
@@ -261,6 +265,7 @@ class SqliteStore:
             for window, state, reports, sha256 in self._db.execute(query)
         }
 
+    @_telling_damage()
     def count(self, window: int) -> int:
         query = "SELECT count(*) FROM reports WHERE window = ?"
         return int(self._db.execute(query, (window,)).fetchone()[0])
@@ -270,9 +275,14 @@ class SqliteStore:
             row = (now, os.urandom(_BALLAST))
             self._db.execute("INSERT OR REPLACE INTO beats VALUES (1, ?, ?)", row)
 
+    @_telling_damage()
     def last_beat(self) -> float | None:
         found = self._db.execute("SELECT moment FROM beats").fetchone()
-        return None if found is None else float(found[0])
+        if found is None:
+            return None
+        if type(found[0]) is not float:
+            raise DamageError(f"the store is damaged: its last time is {found[0]!r:.60}")
+        return found[0]
 
     def inspect(self, window: int | None = None) -> None:
         with _telling_damage():

@@ -183,8 +183,8 @@ class ShufflerServer:
         """Look at the store before anything is done with it: is it whole, and what time was it last?"""
         if self._reopen is not None and isinstance(self.shuffler.store, AwayStore):
             self.shuffler.store = self._reopen()
-        last = self.shuffler.store.last_beat()
         self.shuffler.inspect()
+        last = self.shuffler.store.last_beat()
         self._watch = Watch.start(self.clock(), uptime=self.uptime(), last=last)
         self._work()
 
