@@ -327,7 +327,7 @@ class TestFrequencies:
     def test_names_no_password(self, shuffledp, passwords):
         result = shuffledp(*self.WORDS)
         assert result.exit_code == 0, result.output
-        assert "1. " in result.stdout
+        assert "std. error" in result.stdout
         assert "central model" in result.stdout
         assert "letmein" not in result.output
 
@@ -336,11 +336,32 @@ class TestFrequencies:
         assert result.exit_code == 0, result.output
         assert result.output == ""
         with (passwords.parent / "list.csv").open() as file:
-            assert next(csv.DictReader(file)).keys() == {"label", "value"}
+            assert [*next(csv.DictReader(file))] == ["label", "value", "stderr", "low", "high"]
         (entry,) = sdp.ledger.Ledger(passwords.parent / "l.json").entries()
         assert (entry.note["task"], entry.note["n"], entry.released) == ("frequencies", 44, True)
         seeded = shuffledp(*self.WORDS, "--ledger", "l.json", "--seed", 1)
         assert "a seed protects nobody" in seeded.stderr
+
+    def test_says_what_may_be_noise(self, shuffledp, tmp_path):
+        rows = ["setosa"] * 50 + ["versicolor"] * 50 + ["virginica"] * 50
+        (tmp_path / "iris.csv").write_text("species\n" + "\n".join(rows) + "\n")
+        asked = ("frequencies", "iris.csv", "--epsilon", 1, "--seed", 1)
+        told = json.loads(shuffledp(*asked, "--json").stdout)
+        assert (told["certain"], told["level"]) == (3, 0.95)
+        assert len(told["estimate"]) > 3
+        assert all(row["low"] <= 50 <= row["high"] for row in told["estimate"][:3])
+        text = " ".join(shuffledp(*asked).stdout.split())
+        assert "std. error 95% interval" in text
+        assert "At least 3 different values with 95% confidence" in text
+        narrow = json.loads(shuffledp(*asked, "--level", 0.5, "--json").stdout)
+        assert narrow["estimate"][0]["low"] > told["estimate"][0]["low"]
+
+    @pytest.mark.parametrize(("missing", "values"), [((), 2), (("--missing", "-"), 4)])
+    def test_missing_values_are_one_value(self, shuffledp, tmp_path, missing, values):
+        (tmp_path / "a.csv").write_text("id,a\n" + "1,NA\n2,null\n3,\n4,cat\n" * 50)
+        asked = ("frequencies", "a.csv", "--column", "a", "--epsilon", 40, "--seed", 1, "--json")
+        told = json.loads(shuffledp(*asked, *missing).stdout)
+        assert len(told["estimate"]) == values
 
     def test_what_is_refused(self, shuffledp, passwords):
         many = shuffledp("frequencies", "people.csv", "--column", "way", "--epsilon", 1)

@@ -121,3 +121,65 @@ def test_bad_frequencies(bad):
 def test_bad_parameters(changed):
     with pytest.raises(sdp.ParameterError):
         FrequencyList(**({"n": 10, "epsilon": 1.0} | changed))
+
+
+class TestErrors:
+    @pytest.mark.parametrize("epsilon", [1.0, 4.0])
+    @pytest.mark.parametrize("n", [3, 5])
+    def test_bounds_hold_for_every_list_place_and_error(self, n, epsilon):
+        """Exact laws of all lists; a bound with one factor less fails."""
+        mechanism, broken = FrequencyList(n=n, epsilon=epsilon), 0
+        for f in partitions(n):
+            exact = mechanism._read(f)
+            law = mechanism.law(f)
+            for i, t in itertools.product(range(n), range(1, n + 1)):
+                above = float(sum(q for g, q in law.items() if g[i] >= exact[i] + t))
+                below = float(sum(q for g, q in law.items() if g[i] <= exact[i] - t))
+                assert above <= mechanism._bound_tails(n - i)[t]
+                assert below <= mechanism._bound_tails(i + 1)[t]
+                broken += t > 1 and above > mechanism._bound_tails(n - i)[t] / 4
+        assert broken  # the bound is of the right size
+
+    def test_intervals_and_standard_errors_on_the_exact_law(self):
+        n, level = 5, 0.8
+        mechanism = FrequencyList(n=n, epsilon=6.0)
+        for f in partitions(n):
+            exact, law = np.array(mechanism._read(f)), mechanism.law(f)
+            covered, squares = np.zeros(n), np.zeros(n)
+            for g, q in law.items():
+                estimate = mechanism.estimate(np.maximum(g, 1))  # zeros are not listed
+                low, high = estimate.error.interval(np.array(g, dtype=float), level)
+                covered += float(q) * ((low <= exact) & (exact <= high))
+                squares += float(q) * (np.array(g) - exact) ** 2
+                assert (low <= high).all()
+            assert (covered >= level).all()
+            assert (np.sqrt(squares) <= estimate.stderr).all()
+
+    def test_no_place_is_one_too_many(self):
+        """How often more values are called certain than there are: on the exact law, for all lists."""
+        mechanism, level, worst = FrequencyList(n=6, epsilon=8.0), 0.9, 0.0
+        for f in partitions(6):
+            wrong = sum(
+                q for g, q in mechanism.law(f).items() if mechanism.count_certain(g, level) > len(f)
+            )
+            worst = max(worst, float(wrong))
+        assert 0.001 < worst <= 1 - level
+
+    def test_three_species_are_three(self):
+        mechanism, rng = FrequencyList(n=150, epsilon=1.0), sdp.SeededWords(7)
+        found = mechanism.release([50, 50, 50], rng)
+        assert np.count_nonzero(found) > 3
+        assert mechanism.count_certain(found, 0.95) == 3
+
+    def test_tails_keep_their_digits(self):
+        """Where 1 - product would round to 0."""
+        exact = 1 - np.prod([1 - np.exp(-np.longdouble(k)) for k in range(40, 60)])
+        assert FrequencyList(n=50, epsilon=4.0)._bound_tails(20)[40] == pytest.approx(
+            float(np.exp(-40.0) / (1 - np.exp(-1.0))), rel=1e-6
+        )
+        assert exact < 1e-16
+
+    @pytest.mark.parametrize("level", [0, 1, float("nan")])
+    def test_bad_levels(self, level):
+        with pytest.raises(sdp.ParameterError, match="level"):
+            FrequencyList(n=3, epsilon=1.0).count_certain([3], level)

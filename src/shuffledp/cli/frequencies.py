@@ -1,5 +1,6 @@
 """`shuffledp frequencies`: sorted frequencies of a column's values, without the values."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -9,6 +10,7 @@ from shuffledp.cli._options import (
     CuratorOptions,
     ForceOption,
     JsonOption,
+    LevelOption,
     OutOption,
     PathsArgument,
     spread,
@@ -21,9 +23,11 @@ from shuffledp.cli._terminal import (
     is_quiet,
     keep_inputs,
     say,
+    say_lines,
     stage_outputs,
     tell_written,
 )
+from shuffledp.core.display import as_text, make_picture
 
 __all__ = ["frequencies"]
 
@@ -35,6 +39,7 @@ def frequencies(
     paths: PathsArgument,
     given: CuratorOptions,
     budget: BudgetOptions,
+    level: LevelOption = 0.95,
     as_json: JsonOption = False,
     out: OutOption = None,
     force: ForceOption = False,
@@ -53,7 +58,12 @@ def frequencies(
             column = sdp.open_column(paths, given.column, where=given.filter)
             keep_inputs([out, budget.ledger], [file.path for file in column.files])
             found = sdp.engine.release_frequencies(
-                column, epsilon=given.epsilon, rng=given.rng, threads=given.threads
+                column,
+                epsilon=given.epsilon,
+                missing=given.missing,
+                level=level,
+                rng=given.rng,
+                threads=given.threads,
             )
             record = _make_record(found, column, given.seed)
             outputs.write(out, partial(sdp.questions.write_result, record))
@@ -75,10 +85,12 @@ def _make_record(
     found: sdp.engine.Frequencies, column: sdp.engine.Column, seed: int | None
 ) -> dict[str, Any]:
     exposed = None if column.where is None else column.where.expose()
-    numbered = enumerate(found.values, start=1)
+    rows = make_picture(found.estimate, found.level).rows
     return {
         "task": "frequencies",
-        "estimate": [{"label": str(place), "value": value} for place, value in numbered],
+        "estimate": [row.to_dict() for row in rows],
+        "certain": found.certain,
+        "level": found.level,
         "n": found.n,
         "epsilon": found.guarantee.epsilon,
         "delta": found.guarantee.delta,
@@ -95,11 +107,18 @@ def _make_record(
 
 
 def _show(found: sdp.engine.Frequencies) -> None:
-    first = found.values[:_SHOWN]
-    for place, value in enumerate(first, start=1):
-        say(f"{place}. {value:,} {'person' if value == 1 else 'people'}")
-    if len(found.values) > _SHOWN:
-        say(f"... and {len(found.values) - _SHOWN:,} more; --out writes all")
-    share = min(sum(first) / found.n, 1)
+    shown = make_picture(found.estimate, found.level)
+    rows = shown.rows[:_SHOWN]
+    say_lines(as_text(replace(shown, rows=rows)))
+    if len(rows) < len(shown.rows):
+        say(f"... and {len(shown.rows) - len(rows):,} more; --out writes all")
+    certain, percent = found.certain, f"{100 * found.level:.15g}%"
+    values = "value" if certain == 1 else "values"
+    say(
+        f"At least {certain:,} different {values} with {percent} confidence; the places behind may be noise alone."
+    )
+    if is_quiet():
+        return
+    share = min(sum(found.values[:_SHOWN]) / found.n, 1)
     say(f"The first {_SHOWN} values are those of about {share:.0%} of people.")
     say(f"{found.n:,} people; {found.guarantee}")

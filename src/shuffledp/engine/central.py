@@ -6,7 +6,7 @@ answer by what the mechanism's sensitivity says, and no rounding of floats comes
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -23,10 +23,12 @@ from shuffledp.core.privacy import Guarantee
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.task import Task
 from shuffledp.core.texts import Keys, Texts
+from shuffledp.core.validate import level as valid_level
 from shuffledp.engine.chunks import CodeCounts, Engine, Headcount, Job, Pass, Report, work_on_chunks
 from shuffledp.engine.codes import Coded, Coder, OnInvalid
 from shuffledp.engine.columns import Column, group_values
 from shuffledp.engine.groups import group_codes
+from shuffledp.engine.values import MISSING, find_missing, flatten, read_missing
 from shuffledp.mechanisms.frequency_list import FrequencyList
 from shuffledp.numerics.entropy import SecureWords
 from shuffledp.numerics.leaves import TASKS
@@ -186,32 +188,49 @@ class Frequencies:
     """Without the zeros at the end."""
     n: int
     guarantee: Guarantee
+    estimate: Estimate
+    """The same numbers with their errors and intervals."""
+    level: float
+    certain: int
+    """So many of the values exist, with confidence `level`: the places behind them may be noise alone."""
 
 
 def release_frequencies(
     column: Column,
     *,
     epsilon: float,
+    missing: Sequence[str] | str | None = None,
+    level: float = 0.95,
     rng: WordSource | None = None,
     threads: int | None = None,
 ) -> Frequencies:
-    """Release how often values occur, the most frequent first. A missing value is one like any other.
+    """Release how often values occur, the most frequent first. To miss a value is a value like any other.
 
     >>> from shuffledp import SeededWords
     >>> from shuffledp.engine import take_column
     >>> pets = take_column(["cat"] * 500 + ["dog"] * 300)
-    >>> release_frequencies(pets, epsilon=5.0, rng=SeededWords(1)).values
-    (500, 301)
+    >>> found = release_frequencies(pets, epsilon=5.0, rng=SeededWords(1))
+    >>> found.values, found.certain
+    ((500, 301), 2)
     """
+    valid_level(level)
     counted: Counter[Any] = Counter()
-    for values, times in group_values(column, threads):
-        for value, often in zip(values.to_pylist(), times.to_pylist(), strict=True):
-            counted[value] += often
+    spelt = MISSING if missing is None else read_missing(missing)
+    for found, times in group_values(column, threads):
+        values = flatten(found)
+        rows = zip(values.to_pylist(), find_missing(values, spelt), times.to_pylist(), strict=True)
+        for value, gone, often in rows:
+            counted[None if gone else value] += often
     n = counted.total()
     if n == 0:
         raise DataError(f"column {column.name!r} has no rows")
     mechanism = FrequencyList(n=n, epsilon=epsilon)
     released = mechanism.release(list(counted.values()), SecureWords() if rng is None else rng)
     return Frequencies(
-        values=tuple(released[released > 0].tolist()), n=n, guarantee=mechanism.guarantee
+        values=tuple(released[released > 0].tolist()),
+        n=n,
+        guarantee=mechanism.guarantee,
+        estimate=mechanism.estimate(released),
+        level=level,
+        certain=mechanism.count_certain(released, level),
     )

@@ -13,11 +13,24 @@ W_i(v) = sum over u <= v of e^(-c |f_i - u|) W_(i+1)(u). The places are drawn on
 are enclosed by integers of many bits; a word decides, and if it does not, more bits and further words do (see
 numerics/exact_draws): the law is exact. It takes n^2 steps.
 
+**Errors.** Let q = e^(-epsilon/4). Whatever the true list f is, and for every place i and every t >= 1,
+
+    P(g_i >= f_i + t) <= 1 - product of (1 - q^k) over k = t .. t + n - i
+    P(g_i <= f_i - t) <= 1 - product of (1 - q^k) over k = t .. t + i - 1
+
+Proof. The law is a product of weights e^(-c |f_j - g_j|) on a distributive lattice: least and greatest of two ordered lists
+are ordered. So increasing events are positively correlated (FKG), and, since e^(-c |f' - u|) / e^(-c |f - u|) does not
+decrease in u for f' >= f, a larger f gives a stochastically larger g (Holley). For the first bound raise f to n before
+place i and to f_i behind it, and condition on g_(i-1) = n and on g_n >= f_i: both are increasing events, so g_i only gets
+larger, and lifting the ceiling n makes it larger still. What is left are n - i + 1 ordered numbers above f_i, a partition of
+weight q^size into at most n - i + 1 parts, whose largest part is below t with probability given by a Gaussian binomial
+coefficient: the product. The second bound is its mirror image: f_i before place i, 0 behind it, g_(i+1) = 0 and g_1 <= f_i.
+
 Reference: Blocki, Datta, Bonneau 2016, "Differentially private password frequency lists" (the law; the sampling is ours).
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
@@ -25,10 +38,12 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shuffledp.core.arrays import Counts
+from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.errors import DataError
+from shuffledp.core.estimate import Estimate, Interval, Value
 from shuffledp.core.privacy import Guarantee
 from shuffledp.core.randomizer import WordSource
+from shuffledp.core.validate import level as valid_level
 from shuffledp.core.validate import whole
 from shuffledp.mechanisms._answers import promise_pure, read_exactly
 from shuffledp.numerics.exact_draws import ExpMinus, cut_weights, find_position
@@ -37,6 +52,7 @@ __all__ = ["FrequencyList"]
 
 _MOST = 1000  # people: a million steps
 _BITS = 64  # of a word
+_SLACK = 1 + 1e-9  # more than the rounding of a sum of logarithms of n floats
 _START = 192  # bits of the weights; twice as many whenever they do not decide
 
 
@@ -82,6 +98,48 @@ class FrequencyList:
             found[place] = most
         return found
 
+    def estimate(self, found: ArrayLike) -> Estimate:
+        """What was released as numbers with errors, the first place first; zeros are left out.
+
+        >>> flowers = FrequencyList(n=150, epsilon=2.0)
+        >>> print(flowers.estimate([58, 46, 44, 3, 1]))
+            estimate   std. error   95% interval
+        1         58          4.4       49 .. 65
+        2         46          4.7       37 .. 54
+        3         44          4.8       35 .. 50
+        4          3          4.9        0 .. 11
+        5          1          4.9        0 .. 10
+        """
+        values = np.asarray(found, dtype=np.float64)
+        values = values[values > 0]
+        names = tuple(str(place) for place in range(1, len(values) + 1))
+        error = _PlaceError(mechanism=self, places=len(values))
+        return Estimate(value=values, error=error, limits=(0.0, float(self.n)), labels=names)
+
+    def count_certain(self, found: ArrayLike, level: float) -> int:
+        """How many of the places are above what noise alone reaches: with this confidence, so many values exist.
+
+        Places are tested in turn, up to the first that may be noise, so no place is the one too many with a
+        chance above 1 - level, however many are tested.
+
+        >>> FrequencyList(n=150, epsilon=2.0).count_certain([58, 46, 44, 3, 1], 0.95)
+        3
+        """
+        beta, certain = 1 - valid_level(level), 0
+        for value in np.asarray(found).tolist():
+            if self._bound_tails(self.n - certain)[int(value)] > beta:
+                break
+            certain += 1
+        return certain
+
+    def _bound_tails(self, parts: int) -> Floats:
+        """Bounds on the chance that a place is off by t = 0 .. n or more, towards where so many places push it."""
+        logs = np.log1p(-np.exp(-self.epsilon / 4 * np.arange(1, self.n + parts)))
+        after = np.append(np.cumsum(logs[::-1])[::-1], 0.0)  # sums over k = t, t + 1, ...
+        tails: Floats = -np.expm1(after[: self.n] - after[parts : self.n + parts]) * _SLACK
+        bounds: Floats = np.minimum(np.append(1.0, tails), 1.0)
+        return bounds
+
     def law(self, frequencies: ArrayLike) -> dict[tuple[int, ...], Fraction]:
         """Every list with its probability, to about 50 digits: for n up to 6 or so.
 
@@ -107,6 +165,45 @@ class FrequencyList:
         if sum(listed) != self.n or (listed and listed[-1] < 0):
             raise DataError(f"frequencies must be >= 0 and sum to n={self.n}, not {sum(listed)}")
         return listed + [0] * (self.n - len(listed))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PlaceError:
+    """How far each of the first places may be from the truth: by the bounds above, whatever the truth is."""
+
+    mechanism: FrequencyList
+    places: int
+
+    @property
+    def stderr(self) -> Value:
+        """At least the root of the mean squared error."""
+        odd = 2.0 * np.arange(self.mechanism.n + 1) - 1
+        odd[0] = 0
+        squares = [odd @ np.minimum(above + below, 1) for above, below in self._bound()]
+        return np.sqrt(np.array(squares))
+
+    def interval(self, value: Value, level: float) -> Interval:
+        """Cover each place with at least this probability."""
+        beta, n = (1 - valid_level(level)) / 2, self.mechanism.n
+        reach = [[_find_reach(tail, beta) for tail in both] for both in self._bound()]
+        above, below = np.array(reach, dtype=np.float64).reshape(-1, 2).T
+        most = n // np.arange(1, self.places + 1)  # so many people may share the i-th place
+        return Interval(
+            np.clip(value - above, 0, most), np.minimum(np.maximum(value + below, 0), most)
+        )
+
+    exact_interval = interval
+
+    def _bound(self) -> Iterator[tuple[Floats, Floats]]:
+        for place in range(1, self.places + 1):
+            tails = self.mechanism._bound_tails
+            yield tails(self.mechanism.n - place + 1), tails(place)
+
+
+def _find_reach(tails: Floats, beta: float) -> int:
+    """The largest error that is not less likely than beta: all beyond it together are."""
+    rare = np.flatnonzero(tails <= beta)
+    return (int(rare[0]) if len(rare) else len(tails)) - 1
 
 
 class _Tables:
